@@ -17,7 +17,7 @@ from rnea_msgs.msg import Contact, ExternalEffort
 from rnea_msgs.srv import EstimatePayload
 from rnea_ros import Robot
 from rnea_ros.errors import Rejected
-from rnea_ros.nodes.dynamics.measured_effort import MeasuredEffort
+from rnea_ros.nodes.dynamics.external_effort import MeasuredEffort
 from support.node_bench import ARM, NAMES, NODE, Bench
 from support.ros_helpers import world
 

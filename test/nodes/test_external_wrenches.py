@@ -22,9 +22,8 @@ from rnea_ros import InputError, Robot
 from rnea_ros.errors import Rejected
 from rnea_ros.model.urdf_reader import without_mass
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE, WRENCHES, with_wrenches
-from rnea_ros.nodes.dynamics import external_wrench
-from rnea_ros.nodes.dynamics.external_wrench import ExternalWrench
-from rnea_ros.nodes.dynamics.external_wrenches import wrench_names
+from rnea_ros.nodes.dynamics import external_wrenches
+from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrench, wrench_names
 from rnea_ros.robots.wrench_frames import moving_transform
 from support.node_bench import ARM, NODE, Bench
 from support.oracles import PinocchioOracle, along, difference, worst
@@ -179,7 +178,7 @@ def test_another_frame_or_model_begins_anew_another_payload_does_not(robot):
 
 
 def test_tare(robot, monkeypatch):
-    monkeypatch.setattr(external_wrench, "TARE", 1000 * SECOND)
+    monkeypatch.setattr(external_wrenches, "TARE_NS", 1000 * SECOND)
     heard = Wrench(robot, sign="by_robot")
     assert heard.wrench.tare() == (False, "hand: no message in the last second, its zero stays")
     for k in range(4):
@@ -190,7 +189,7 @@ def test_tare(robot, monkeypatch):
     np.testing.assert_allclose(heard.at(1.2)[0], -np.ones(6))
     heard.hear(SIX, frame="tool", seconds=1.3)  # has a zero of its own
     assert heard.wrench.tare()[1].endswith("the mean of 1, is zero now")
-    monkeypatch.setattr(external_wrench, "TARE", 0)
+    monkeypatch.setattr(external_wrenches, "TARE_NS", 0)
     assert not heard.wrench.tare()[0]
 
 

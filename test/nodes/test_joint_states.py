@@ -355,7 +355,7 @@ def test_a_late_desired_motion_is_named_and_counted_or_stops():
 
 
 def test_two_senders_of_the_same_joints_are_noticed_and_not_mixed(estimated):
-    assert estimated.state.rivals() == (set(), [])
+    assert estimated.state.conflicting_senders() == (set(), [])
     for k, t in enumerate(T):
         sender, wrong = ((b"one", 0.0), (b"two", 0.3))[k % 2]
         try:
@@ -365,7 +365,7 @@ def test_two_senders_of_the_same_joints_are_noticed_and_not_mixed(estimated):
             continue
         assert sender == b"one"
         np.testing.assert_allclose(found[:3], motion(t - LAG)[:3], atol=0.03)
-    assert estimated.state.rivals() == ({b"one", b"two"}, list(NAMES))
+    assert estimated.state.conflicting_senders() == ({b"one", b"two"}, list(NAMES))
 
 
 def test_another_sender_is_used_when_the_first_one_has_been_silent(estimated, monkeypatch):
@@ -376,15 +376,15 @@ def test_another_sender_is_used_when_the_first_one_has_been_silent(estimated, mo
     assert all(answered >= len(T) - BEGINNING - 1 and worst < 0.03 for answered, worst, _ in told)
 
 
-def test_parts_of_several_senders_are_no_rivals(estimated):
+def test_senders_of_different_joints_do_not_conflict(estimated):
     for t in T[:50]:
         for sender, names in ((b"one", "ab"), (b"two", "c")):
             columns = [NAMES.index(name) for name in names]
             estimated.state.read(state(names, motion(t)[0, columns], motion(t)[1, columns], 100.0 + t), sender)
-    assert estimated.state.rivals() == (set(), [])
+    assert estimated.state.conflicting_senders() == (set(), [])
     with pytest.raises(Rejected, match="another sender of b is in use"):
         estimated.state.read(state("cb", (0.0, 0.0), (0.0, 0.0), 101.0), b"two")
-    assert estimated.state.rivals() == ({b"one", b"two"}, ["b"])
+    assert estimated.state.conflicting_senders() == ({b"one", b"two"}, ["b"])
 
 
 def test_senders_without_end_are_not_remembered():
@@ -394,7 +394,7 @@ def test_senders_without_end_are_not_remembered():
             read(reader, state(sec=float(k)), sender=str(k).encode())
         with suppress(Rejected):
             read(reader, state((f"x{k}", *NAMES), (0.0, *motion(0.0)[0]), (), sec=float(k)))
-    assert len(reader.parts) <= 32 and len(reader._map._known) <= 32
+    assert len(reader.sources) <= 32 and len(reader._map._known) <= 32
 
 
 # --- joints that wrap ------------------------------------------------------------------------------------------------

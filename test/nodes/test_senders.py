@@ -17,9 +17,7 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
 from rnea_ros.errors import Rejected
-from rnea_ros.nodes.dynamics.joint_layouts import SENDERS
-from rnea_ros.nodes.dynamics.joint_states import StateReader
-from rnea_ros.nodes.dynamics.senders import OFTEN, Senders, with_info
+from rnea_ros.nodes.dynamics.joint_states import MAX_JUMPS, MAX_SENDERS, Senders, StateReader, with_info
 from support.node_bench import ARM, Bench
 from support.ros_helpers import world
 
@@ -86,9 +84,9 @@ def test_numbers_follow_their_senders(first):
 
 def test_who_begins_anew_for_ever_is_forgotten():
     senders = Senders(graph(), "")
-    for number in range(10 * SENDERS, 0, -1):
+    for number in range(10 * MAX_SENDERS, 0, -1):
         assert len(senders.sender(numbered(number))) == 1
-    assert len(senders._numbers) <= SENDERS
+    assert len(senders._numbers) <= MAX_SENDERS
 
 
 def test_where_nothing_is_known_the_graph_is_asked():
@@ -104,7 +102,7 @@ def test_where_nothing_is_known_the_graph_is_asked():
 def test_stamps_that_jump_again_and_again_are_a_sign():
     senders = Senders(graph("driver", "other"), "/joint_states")
     assert told(senders, StateReader("abc"), [numbered(k) for k in range(6)]) == []
-    for _ in range(OFTEN):
+    for _ in range(MAX_JUMPS):
         senders.jumped()
     assert senders.warnings(StateReader("abc")) == [
         "stamps jump repeatedly: if more than one of /driver, /other publishes the same joints on /joint_states, their "
@@ -120,10 +118,10 @@ def test_a_callback_gets_what_this_rclpy_has(monkeypatch):
 
 
 NUMBERS_ALONE = """
-from rnea_ros.nodes.dynamics import node, senders
+from rnea_ros.nodes.dynamics import joint_states, node
 
-sender = senders.Senders.sender
-senders.Senders.sender = lambda self, info: sender(self, {name: info[name] for name in info if name in KNOWN})
+sender = joint_states.Senders.sender
+joint_states.Senders.sender = lambda self, info: sender(self, {name: info[name] for name in info if name in KNOWN})
 raise SystemExit(node.main())
 """
 

@@ -34,7 +34,7 @@ from rnea_msgs.msg import BaseStateStamped, JointMotion
 from rnea_ros import Robot
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.dynamics.desired_motion import DesiredReader
-from rnea_ros.nodes.dynamics.external_wrench import ExternalWrench
+from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrench
 from rnea_ros.nodes.dynamics.joint_states import StateReader
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, Reader
 from rnea_ros.nodes.trajectories import goal
@@ -73,7 +73,7 @@ def readers() -> dict[type, Callable[[bytes], Any]]:
     wrench.use(Robot.from_urdf("<robot name='r'><link name='hand'/></robot>", backend="reference"))
     return {JointState: lambda data: state.read(decode_state(data)),
             JointMotion: lambda data: desired.read(decode_desired(data)),
-            WrenchStamped: wrench.take, JointTrajectory: lambda data: goal(trajectory(data), names[:2]),
+            WrenchStamped: wrench.read, JointTrajectory: lambda data: goal(trajectory(data), names[:2]),
             **{kind: Reader(kind) for kind in (BaseStateStamped, String, DiagnosticArray, SetParameters.Request)}}
 
 

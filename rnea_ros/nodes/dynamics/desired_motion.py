@@ -1,4 +1,4 @@
-"""Motions as controllers send them, kept by stamp: desired ones are acceleration and jerk by name."""
+"""Motions by stamp: fields of messages by joint. A desired motion has acceleration, jerk and higher derivatives."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ import numpy as np
 
 from rnea_ros.errors import Rejected, some
 from rnea_ros.nodes.common.stamps import Jumped, Timeline
-from rnea_ros.nodes.dynamics.joint_layouts import JointMap, not_finite
+from rnea_ros.nodes.dynamics.joint_states import JointMap, not_finite
 from rnea_ros.nodes.dynamics.pairing import check_age, extrapolated, interpolated
 
-KEPT = 512  # motions: joint states may be held or late by a quarter of a second at 2 kHz
+MAX_MOTIONS = 512  # motions: joint states may be held or late by a quarter of a second at 2 kHz
 FIELDS = ("acceleration", "jerk", "snap", "crackle", "pop", "lock")  # of JointMotion; those from snap on may be empty
 
 
 class StampedMotions:
-    """The latest motions by stamp: fields of a message by joint, a row each."""
+    """Latest motions by stamp: a row for each field of a message, a column for each joint."""
 
     def __init__(self, joint_names: Sequence[str], fields: Sequence[str], clock: Callable[[], int] = time.time_ns,
-                 optional: Sequence[str] = (), lacking: Sequence[str] = (), kept: int = KEPT):
-        """optional: joints that need not be named, NaN then; lacking: fields that may be empty, NaN then; so many are kept."""
+                 optional: Sequence[str] = (), lacking: Sequence[str] = (), kept: int = MAX_MOTIONS):
+        """optional: joints that need not be named, NaN then; lacking: fields that may be empty, NaN then; kept: how many."""
         self._map, self._timeline = JointMap(joint_names, optional), Timeline(clock)
         self._needed, self._fields, self._lacking, self._most = len(joint_names), tuple(fields), tuple(lacking), kept
-        self.held: frozenset[int] = frozenset()  # joints that need not be named: they rest
+        self.held: frozenset[int] = frozenset()  # joints that need not be named: they are at rest
         self._spare = np.zeros((len(self._fields), len(joint_names) + len(optional)))
         self._kept: deque[tuple[int, np.ndarray]] = deque()
 
     def read(self, message: Any) -> int:
-        """The stamp [ns]. Raises Rejected; what was read before stays then, unless time jumped."""
+        """Read a message and return its stamp [ns]. Raises Rejected; earlier messages stay then, unless time jumped."""
         names = self._map.joint_names
         layout = self._map.locate(message.joint_names)
         if not layout.whole:
@@ -62,11 +62,11 @@ class StampedMotions:
         return stamp
 
     def before(self, stamp: int) -> tuple[int, np.ndarray] | None:
-        """The last motion that is not after this stamp, and its own stamp."""
+        """Return the last motion that is not after a stamp [ns], with its own stamp; None if there is none."""
         return next((kept for kept in reversed(self._kept) if kept[0] <= stamp), None)
 
     def clear(self) -> None:
-        """Forget the motions: the states' clock jumped."""
+        """Discard the motions: the clock of the joint states jumped."""
         self._kept.clear()
 
     def forget(self) -> None:
@@ -95,8 +95,8 @@ class DesiredReader(StampedMotions):
             return False
 
     def at(self, stamp: int, tolerance: float = math.inf, span: float = math.inf) -> np.ndarray | None:
-        """Return acceleration, jerk ... at a stamp [ns]: of the message with this stamp, interpolated between its neighbours,
-        or extrapolated from the nearest one; None if none came.
+        """Return acceleration, jerk ... at a stamp [ns]: of the message with this stamp, else interpolated between neighbours
+        or extrapolated from the nearest one; None before the first message.
 
         tolerance : largest time over which a message is extrapolated [s]. Raises Rejected beyond it
         span      : largest time between two messages that are interpolated [s]

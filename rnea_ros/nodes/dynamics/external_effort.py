@@ -1,12 +1,14 @@
-"""External efforts of the node's robot: measured efforts in, ~/external_effort, ~/external_wrench and ~/contact out.
+"""External efforts of the robot: measured efforts in; ~/external_effort, ~/external_wrench and ~/contact out.
 
-~/learn_contact_thresholds learns the thresholds of contacts from free motion. ~/estimate_payload (payload_service.py) uses
-the same efforts.
-"""
+~/learn_contact_thresholds learns the thresholds of contacts from free motion; ~/estimate_payload estimates what a link carries
+from the same motions and efforts."""
 
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -20,6 +22,7 @@ from std_msgs.msg import Header
 from std_srvs.srv import SetBool
 
 from rnea_msgs.msg import Contact, ExternalEffort
+from rnea_msgs.srv import EstimatePayload
 from rnea_ros import InputError, RneaError, Robot
 from rnea_ros.errors import Rejected, some
 from rnea_ros.estimation.contact_thresholds import ContactLearner, Learnt, contact_section
@@ -28,21 +31,148 @@ from rnea_ros.model.effort_convention import EffortConvention
 from rnea_ros.model.tree import ContactCalibration
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.parameters import Values
+from rnea_ros.nodes.common.stamps import UNKNOWN
 from rnea_ros.nodes.common.worker import Worker
+from rnea_ros.nodes.dynamics.joint_states import JointMap, not_finite
 from rnea_ros.nodes.dynamics.kinds.served_robot import Motion, ServedRobot
-from rnea_ros.nodes.dynamics.measured_effort import MeasuredEffort
 from rnea_ros.nodes.dynamics.messages import Sent
 from rnea_ros.nodes.dynamics.motion_source import MotionSource
-from rnea_ros.nodes.dynamics.payload_service import PayloadService
 from rnea_ros.nodes.fastpath.raw_messages import RawPublisher
+
+MAX_EFFORTS = 1024  # kept by stamp: half a second, the longest lag of an estimator, at 2 kHz
+
+
+class MeasuredEffort:
+    """Measured efforts of all joints in the robot's order, merged from joint states and kept by stamp.
+
+    An estimated motion is for an earlier instant than the last joint state; so are the efforts used with it.
+    """
+
+    def __init__(self, joint_names: Sequence[str]):
+        self._map, n = JointMap(joint_names), len(joint_names)
+        self._values, self._stamps = np.zeros(n), np.full(n, UNKNOWN)
+        self.forget()
+
+    def forget(self) -> None:
+        """Discard all efforts: the clock was set, or the input was silent."""
+        self._stamps.fill(UNKNOWN)
+        self._kept: deque[tuple[int, np.ndarray]] = deque(maxlen=MAX_EFFORTS)
+
+    def read(self, message: JointState, stamp: int, age: float) -> None:
+        """Read a joint state with a stamp [ns]; efforts of other joints must not be older than `age` [s]. Raises Rejected."""
+        names = self._map.joint_names
+        layout = self._map.locate(message.name)
+        if not message.effort:
+            raise Rejected("effort_missing", f"the joint state of {some(message.name)} has no efforts")
+        given = np.empty(len(layout.joints))
+        if not layout.read(message.effort, "effort", given):
+            raise Rejected("effort_not_finite", not_finite([names[k] for k in layout.joints], given))
+        self._values[layout.columns], self._stamps[layout.columns] = given, stamp
+        late = self._stamps < stamp - round(age * 1e9)
+        if late.any():
+            unknown = [name for name, old in zip(names, late) if old]
+            raise Rejected("effort_missing", f"no effort of {some(unknown)} for {age:g} s")
+        if self._kept and stamp <= self._kept[-1][0]:
+            self._kept.clear()
+        self._kept.append((stamp, self._values.copy()))
+
+    def at(self, stamp: int) -> np.ndarray:
+        """Return the efforts (n,) at a stamp [ns], interpolated between two joint states. Raises Rejected."""
+        if self._kept and stamp >= self._kept[-1][0]:
+            return self._kept[-1][1]
+        k = bisect_right(self._kept, stamp, key=lambda entry: entry[0])
+        if not 0 < k < len(self._kept):
+            raise Rejected("effort_missing", "no effort is known at the instant that the motion is for", passing=True)
+        (before, a), (after, b) = self._kept[k - 1], self._kept[k]
+        return a + (b - a) * ((stamp - before) / (after - before))
+
+
+PAYLOAD_PERIOD_NS, PAYLOAD_SAMPLES = 20_000_000, 3000  # samples for payloads: shortest period, number (one minute)
+
+
+class PayloadService:
+    """~/estimate_payload: estimate of what a link carries, from motions and measured efforts of the last minute."""
+
+    def __init__(self, node: Node):
+        self._node, self._worker = node, Worker(node, "payload")
+        self._robot: Robot | None = None
+        self._samples: deque[tuple[int, np.ndarray]] = deque(maxlen=PAYLOAD_SAMPLES)
+        self._estimators: dict[str, Any] = {}  # by link, of identification/payload.py
+        self._tares: dict[str, Any] = {}
+        node.create_service(EstimatePayload, "~/estimate_payload", self._serve, callback_group=ReentrantCallbackGroup())
+
+    def use(self, robot: Robot) -> None:
+        """Use a model. Samples stay valid with another payload, not with other links or joints."""
+        if self._robot is None or robot.model is not self._robot.model:
+            self._tares = {}
+            self.forget()
+        self._robot, self._estimators = robot, {}
+
+    def forget(self) -> None:
+        """Discard all samples: the clock was set."""
+        self._samples.clear()
+
+    def push(self, stamp: int, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, tau: np.ndarray) -> None:
+        """Add a motion and its torques at a stamp [ns]."""
+        if not self._samples or stamp - self._samples[-1][0] >= PAYLOAD_PERIOD_NS:
+            self._samples.append((stamp, np.array((q, qd, qdd, tau))))
+
+    def close(self) -> None:
+        self._worker.close()
+
+    async def _serve(self, request: EstimatePayload.Request, response: EstimatePayload.Response) -> EstimatePayload.Response:
+        try:
+            if self._robot is None:
+                raise InputError("there is no model yet")
+            since = self._samples[-1][0] - round(request.window * 1e9) if self._samples and request.window > 0.0 else 0
+            samples = [sample for stamp, sample in self._samples if stamp >= since]
+            await self._worker.run(self._estimate, self._robot, request, samples, response)
+            if response.success and request.apply and not request.tare:
+                self._apply(request.link, response)
+        except RneaError as error:
+            response.success, response.message = False, str(error)
+        return response
+
+    def _estimate(self, robot: Robot, request: EstimatePayload.Request, samples: list[np.ndarray],
+                  response: EstimatePayload.Response) -> None:
+        """Answer a request, in the worker's thread. Raises RneaError."""
+        from rnea_ros.identification.payload import PayloadEstimator
+
+        link = request.link
+        if link not in self._estimators:
+            self._estimators[link] = PayloadEstimator(robot, link)
+        estimator = self._estimators[link]
+        raw = estimator.raw(*np.array(samples).reshape(len(samples), 4, robot.n).transpose(1, 0, 2))
+        response.samples = raw.samples
+        if request.tare:
+            self._tares[link] = raw
+            response.success, response.message = True, f"tare of link '{link}' from {raw.samples} samples"
+            return
+        found = estimator.estimate(raw, self._tares.get(link))
+        response.mass, response.mass_std = found.mass, float(found.std[0])
+        response.com, response.com_std = found.com, found.std[1:4]
+        response.inertia, response.inertia_std = found.values[4:], found.std[4:]
+        response.unknown = list(found.unknown)
+        tared = "with" if link in self._tares else "without"
+        response.success = True
+        response.message = f"{found.mass:.4g} kg within {found.std[0]:.2g} on link '{link}', {tared} a tare"
+
+    def _apply(self, link: str, found: EstimatePayload.Response) -> None:
+        """Set the payload as parameters of the node."""
+        values = {"link": link, "mass": found.mass, "com": found.com.tolist(), "inertia": found.inertia.tolist()}
+        done = self._node.set_parameters_atomically([Parameter(f"payload.{name}", value=value)
+                                                     for name, value in values.items()])
+        found.success = done.successful
+        found.message += "; payload.* set" if done.successful else f"; payload.* not set: {done.reason}"
+
 
 PREFIX = "external_effort."
 LINK = f"{PREFIX}link"
-PARTS = tuple(f.name for f in fields(ContactCalibration))
+CALIBRATION_FIELDS = tuple(f.name for f in fields(ContactCalibration))
 
 
 class ExternalEfforts:
-    """External efforts and contacts of the node's robot, which must be a Robot.
+    """External efforts and contacts of the node's robot, a tree on a fixed base.
 
     A joint state whose efforts cannot be used is counted; its motion is used all the same.
     """
@@ -88,7 +218,7 @@ class ExternalEfforts:
         self._payload.use(robot)
         self._last: tuple[np.ndarray, Any] | None = None
         self._robot, self._link, self._moment = robot, values[LINK], values[f"{PREFIX}wrench"] == "force_and_moment"
-        learnt = {name: ContactCalibration(*(values[f"contact.{name}.{part}"] for part in PARTS))
+        learnt = {name: ContactCalibration(*(values[f"contact.{name}.{part}"] for part in CALIBRATION_FIELDS))
                   for name in robot.joint_names}
         self._observer = ExternalEffortObserver(robot, values[f"{PREFIX}gain"], values[f"{PREFIX}threshold"], uncertainty,
                                                 measured, learnt)
@@ -139,7 +269,7 @@ class ExternalEfforts:
             contact = Contact(active=event.active, joint=event.joint, effort=event.effort, threshold=event.threshold)
             contact.header.stamp, contact.header.frame_id = when, self._header.frame_id
             self._contacts.publish(contact)
-        self._payload.see(source.stamp, q, qd, qdd, observer.torque)
+        self._payload.push(source.stamp, q, qd, qdd, observer.torque)
 
     def wrench(self) -> dict[str, np.ndarray]:
         """Return the wrench (6,) of the last sample by the link that it is on; empty where it is not known."""
@@ -185,7 +315,8 @@ class ExternalEfforts:
 
     def _apply(self, learnt: Learnt) -> str:
         """Set the node's parameters contact.*; return what was learnt, as a section of the robot file."""
-        values = {f"contact.{name}.{part}": getattr(one, part) for name, one in learnt.calibration.items() for part in PARTS}
+        values = {f"contact.{name}.{part}": getattr(one, part)
+                  for name, one in learnt.calibration.items() for part in CALIBRATION_FIELDS}
         done = self._node.set_parameters_atomically([Parameter(name, value=float(value)) for name, value in values.items()])
         if not done.successful:
             raise InputError(f"parameters contact.* not set: {done.reason}")

@@ -1,32 +1,108 @@
-"""Joint states, whole or in parts: what each sender says of some joints, merged by joint.
+"""Joint states: from messages of one or several senders to the state of the whole robot.
 
-Drivers of an arm and of its gripper often send separate messages, at different rates, and some joints nobody publishes. The
-motion of the whole robot is known when every joint was named not long ago, by the stamps, or is held where a parameter says.
-"""
+Drivers of an arm and of its gripper often publish separate messages, at different rates, and some joints are never published.
+The state of the whole robot is known when every joint was received recently, by the stamps, or is held by a parameter."""
 
 from __future__ import annotations
 
+import array
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import cast
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 from builtin_interfaces.msg import Time
+from rclpy.node import Node
+from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
 from rnea_ros.errors import Rejected, some
 from rnea_ros.estimation.motion_estimator import MotionEstimator
 from rnea_ros.nodes.common.stamps import UNKNOWN, Jumped, Timeline
-from rnea_ros.nodes.dynamics.joint_layouts import SENDERS, JointMap, Layout, not_finite
+
+MAX_SENDERS = 32  # senders, and orders of joint names, that are stored
+MAX_NAMES = 1000  # joint names in a message whose order is stored
+
+
+class Layout:
+    """Positions of the model's joints in messages that name their joints in one order.
+
+    joints  : their numbers in the model
+    columns : the same, to index arrays of the model
+    others  : names in the message that are none of the model's
+    whole   : whether all needed joints are in the message; every: whether all joints are
+    """
+
+    def __init__(self, names: Sequence[str], numbers: Mapping[str, int], needed: int):
+        """needed: number of the model's first joints that must be known. Raises Rejected."""
+        if not names:
+            raise Rejected("empty", "the message names no joints")
+        index = {name: k for k, name in enumerate(names)}
+        if len(index) < len(names):
+            twice = (name for name, count in Counter(names).items() if count > 1)
+            raise Rejected("duplicate_joint", f"named more than once: {some(twice)}")
+        self.names = list(names)
+        known = [name for name in numbers if name in index]
+        self.joints = tuple(numbers[name] for name in known)
+        self.others = [name for name in names if name not in numbers]
+        self.whole = self.joints[:needed] == tuple(range(needed))
+        self.every = len(known) == len(numbers)
+        self.columns: Any = slice(None) if self.every else np.array(self.joints, dtype=np.intp)
+        self._order = np.array([index[name] for name in known], dtype=np.intp)
+
+    def read(self, values: array.array, what: str, out: np.ndarray) -> bool:
+        """Copy values of `joints` into out; returns whether all are finite."""
+        if len(values) != len(self.names):
+            raise Rejected("wrong_size", f"{what} has {len(values)} entries for {len(self.names)} names")
+        np.frombuffer(values).take(self._order, out=out, mode="clip")
+        return finite(out)
+
+
+class JointMap:
+    """Layouts by the joint names of messages, each computed once."""
+
+    def __init__(self, joint_names: Sequence[str], optional: Sequence[str] = ()):
+        """optional: names of further joints, which need not be known."""
+        self._needed = len(joint_names)
+        self.joint_names = (*joint_names, *optional)
+        self._numbers = {name: k for k, name in enumerate(self.joint_names)}
+        self._latest: Layout | None = None
+        self._known: dict[tuple[str, ...], Layout] = {}
+
+    def locate(self, names: list[str]) -> Layout:
+        """Return the layout of a message's joint names. Raises Rejected."""
+        latest = self._latest
+        if latest is not None and names == latest.names:
+            return latest
+        key = tuple(names)
+        found = self._known.get(key) or Layout(names, self._numbers, self._needed)
+        if len(self._known) >= MAX_SENDERS:  # bounds memory where every message has other names
+            self._known.clear()
+        if len(names) <= MAX_NAMES:
+            self._known[key] = found
+        self._latest = found
+        return found
+
+
+def finite(values: np.ndarray) -> bool:
+    """Return whether all values are finite; through a list, which takes half of numpy's time for a robot's few joints."""
+    return all(map(math.isfinite, values.tolist()))
+
+
+def not_finite(names: Sequence[str], values: np.ndarray) -> str:
+    """Return the names with values that are not finite, for a message."""
+    return some(f"{name} = {value}" for name, value in zip(names, values) if not math.isfinite(value))
+
 
 NO_JOINTS = np.zeros((2, 0))
-LATELY = 2_000_000_000  # ns; a publisher that sent within this time is reported as a sender
-HANDOVER_NS = 500_000_000  # of silence of the sender in use, after which another sender of the same joints is used
+RECENT_NS = 2_000_000_000  # a publisher that sent within this time is reported as a sender
+HANDOVER_NS = 500_000_000  # silence of the sender in use after which another sender of the same joints is used
 
 
-class Part:
-    """What one sender says of the joints that it names together: the last q and qd (k,), NaN where unknown."""
+class JointStateSource:
+    """Last q and qd (k,) of the joints that one sender names together, NaN where unknown."""
 
     def __init__(self, layout: Layout, sender: bytes, timeline: Timeline):
         self.layout, self.sender, self.timeline = layout, sender, timeline
@@ -36,23 +112,23 @@ class Part:
         self.stamp, self.arrival = UNKNOWN, 0  # arrival of the last message that was used, by the steady clock [ns]
         self.received = 0  # arrival of the last message, used or not [ns]
         self.pushed, self.history = UNKNOWN, cast("MotionEstimator | None", None)  # the last stamp in the history
-        self.rivals: list[Part] = []  # of other senders, with joints of this one
+        self.conflicting: list[JointStateSource] = []  # of other senders, with joints of this one
 
     def clear(self) -> None:
-        """Forget what was before."""
+        """Discard earlier samples."""
         if self.history is not None:
             self.history.clear()
 
 
 class StateReader:
-    """The latest joint states: q, qd (n,), and whether every velocity is known. Effort is never looked at.
+    """Latest joint states: q, qd (n,), and whether every velocity is known. Efforts are not read.
 
-    Optional joints are read where somebody publishes them; q_all, qd_all have them behind the others.
+    Optional joints are read where they are published; q_all, qd_all have them behind the others.
 
-    stamp, when : of the newest message that they come from, in nanoseconds and as it had it
-    spread      : how much older than that the oldest joint is [s]
-    age         : a joint must not be older than that [s]
-    held        : where joints rest that nobody publishes (n,), NaN where that is not known
+    stamp, when : stamp of the newest message in use, in nanoseconds and as a message
+    spread      : age of the oldest joint relative to that stamp [s]
+    age         : largest allowed spread [s]
+    held        : positions (n,) of joints that are not published, NaN where unknown
     """
 
     def __init__(self, joint_names: Sequence[str], clock: Callable[[], int] = time.time_ns, optional: Sequence[str] = ()):
@@ -61,8 +137,8 @@ class StateReader:
         self.stamp, self.when, self.spread = 0, Time(), 0.0
         self.has_velocity = False
         self._map, self._clock = JointMap(joint_names, optional), clock
-        self._timelines: dict[tuple[int, ...], Timeline] = {}  # one for all senders: results never go back
-        self._parts: dict[tuple[tuple[int, ...], bytes], Part] = {}
+        self._timelines: dict[tuple[int, ...], Timeline] = {}  # one for all senders: stamps of results never decrease
+        self._sources: dict[tuple[tuple[int, ...], bytes], JointStateSource] = {}
         self._values = np.full((2, n + len(optional)), np.nan)
         self.q_all, self.qd_all = self._values
         self.q, self.qd = self._values[:, :n]
@@ -70,54 +146,57 @@ class StateReader:
         self._stamps = np.full(n + len(optional), UNKNOWN)  # of all joints
         self._since = self._stamps[:n]
         self._unpublished = np.ones(n + len(optional), dtype=bool)
-        self.rests = self._unpublished[:n]  # joints that nobody has published
+        self.rests = self._unpublished[:n]  # joints that were never published
 
-    def read(self, message: JointState, sender: bytes = b"") -> Part:
-        """What was said. Raises Rejected; nothing has changed then, unless time jumped, which makes all joints unknown."""
+    def read(self, message: JointState, sender: bytes = b"") -> JointStateSource:
+        """Read a message of a sender. Raises Rejected and changes nothing then, unless time jumped: all joints are unknown."""
         layout = self._map.locate(message.name)
-        part = self._parts.get((layout.joints, sender)) or self._meet(layout, sender)
-        if part.rivals:
-            self._check_sender(part)
-        if not layout.read(message.position, "position", part.q):
-            raise Rejected("position_not_finite", not_finite(self._names(layout.joints), part.q))
+        source = self._sources.get((layout.joints, sender)) or self._register_sender(layout, sender)
+        if source.conflicting:
+            self._check_sender(source)
+        if not layout.read(message.position, "position", source.q):
+            raise Rejected("position_not_finite", not_finite(self._names(layout.joints), source.q))
         known = len(message.velocity) > 0
         if known:
-            known = layout.read(message.velocity, "velocity", part.qd)
+            known = layout.read(message.velocity, "velocity", source.qd)
         else:
-            part.qd.fill(np.nan)
+            source.qd.fill(np.nan)
         try:
-            part.stamp = part.timeline.advance(message.header.stamp)
+            source.stamp = source.timeline.advance(message.header.stamp)
         except Jumped:
             self._stamps.fill(UNKNOWN)
-            part.clear()
+            source.clear()
             raise
-        part.arrival = part.received = part.timeline.arrival
-        self._values[:, part.columns] = part.values
-        self._stamps[part.columns] = part.stamp
-        self._unpublished[part.columns] = False
-        part.layout = layout
+        source.arrival = source.received = source.timeline.arrival
+        self._values[:, source.columns] = source.values
+        self._stamps[source.columns] = source.stamp
+        self._unpublished[source.columns] = False
+        source.layout = layout
         if layout.whole:
-            self.stamp, self.when, self.spread = part.stamp, message.header.stamp, 0.0
+            self.stamp, self.when, self.spread = source.stamp, message.header.stamp, 0.0
         self.has_velocity = (known and layout.whole) or bool(np.isfinite(self.qd).all())
-        return part
+        return source
 
-    def _check_sender(self, part: Part) -> None:
-        """Raise Rejected where another sender of the same joints is in use: messages of two are never mixed into one motion.
+    def _check_sender(self, source: JointStateSource) -> None:
+        """Raise Rejected where another sender of the same joints is in use: messages of two are not mixed into one motion.
 
         The first sender is used until it has been silent for HANDOVER_NS; one that sends all joints is preferred.
         """
-        part.received = now = time.monotonic_ns()
-        for rival in part.rivals:
-            if rival.arrival and now - rival.arrival < HANDOVER_NS and (rival.layout.whole or not part.layout.whole):
-                shared = [joint for joint in part.joints if joint in rival.joints]
+        source.received = now = time.monotonic_ns()
+        for other in source.conflicting:
+            if other.arrival and now - other.arrival < HANDOVER_NS and (other.layout.whole or not source.layout.whole):
+                shared = [joint for joint in source.joints if joint in other.joints]
                 raise Rejected("other_sender", f"another sender of {some(self._names(shared))} is in use: stop one of them, "
                                                "or remap its topic joint_states to another name")
 
-    def merge(self, part: Part) -> None:
-        """Make a state of this, which was read last, and of what others said. Raises Rejected if not every joint is known."""
-        if part.layout.whole:
+    def merge(self, source: JointStateSource) -> None:
+        """Complete the state with joints of other senders. Raises Rejected if not every joint is known.
+
+        source: the source that was read last
+        """
+        if source.layout.whole:
             return
-        rests, others = self.rests, part.layout.others
+        rests, others = self.rests, source.layout.others
         self.q[rests] = self.held[rests]
         unknown = np.where(rests, np.isnan(self.held), self._since == UNKNOWN)
         if unknown.any():
@@ -142,52 +221,126 @@ class StateReader:
         found[:, (self._stamps[n:] == UNKNOWN) | (self.stamp - self._stamps[n:] > self.age * 1e9)] = np.nan
         return found
 
-    def _meet(self, layout: Layout, sender: bytes) -> Part:
-        """Somebody new, or with other joints. Raises Rejected."""
+    def _register_sender(self, layout: Layout, sender: bytes) -> JointStateSource:
+        """Return a new source. Raises Rejected."""
         if not layout.joints:
             raise Rejected("other_joints", f"none of this robot's joints: {some(layout.others)}; needed are "
                                            f"{some(self._map.joint_names)}. Rename the joints of the URDF, or remap "
                                            "joint_states to this robot's driver", passing=True)
-        if len(self._parts) >= SENDERS:
+        if len(self._sources) >= MAX_SENDERS:
             self.forget()
-            self._parts.clear()
+            self._sources.clear()
             self._timelines.clear()
         timeline = self._timelines.setdefault(layout.joints, Timeline(self._clock))
-        made = self._parts[layout.joints, sender] = Part(layout, sender, timeline)
-        for part in self.parts:
-            if part.sender != sender and not set(part.joints).isdisjoint(made.joints):
-                part.rivals.append(made)
-                made.rivals.append(part)
+        made = self._sources[layout.joints, sender] = JointStateSource(layout, sender, timeline)
+        for source in self.sources:
+            if source.sender != sender and not set(source.joints).isdisjoint(made.joints):
+                source.conflicting.append(made)
+                made.conflicting.append(source)
         return made
 
     @property
-    def parts(self) -> Sequence[Part]:
-        return tuple(self._parts.values())
+    def sources(self) -> Sequence[JointStateSource]:
+        return tuple(self._sources.values())
 
-    def lately(self) -> list[Part]:
-        """Return the parts that are in use."""
+    def recent(self) -> list[JointStateSource]:
+        """Return the sources with recent messages."""
         now = time.monotonic_ns()
-        return [part for part in self.parts if now - part.arrival < LATELY and part.arrival]
+        return [source for source in self.sources if now - source.arrival < RECENT_NS and source.arrival]
 
-    def rivals(self) -> tuple[set[bytes], list[str]]:
-        """Return the senders that lately named the same joints, and these joints."""
+    def conflicting_senders(self) -> tuple[set[bytes], list[str]]:
+        """Return the recent senders of the same joints, and these joints."""
         now = time.monotonic_ns()
-        at_it = [part for part in self.parts if now - part.received < LATELY and part.received]
-        pairs = [(part, rival) for part in at_it for rival in part.rivals if rival in at_it]
-        joints = {joint for part, rival in pairs for joint in part.joints if joint in rival.joints}
-        return {part.sender for part, _ in pairs}, self._names(sorted(joints))
+        recent = [source for source in self.sources if now - source.received < RECENT_NS and source.received]
+        pairs = [(source, other) for source in recent for other in source.conflicting if other in recent]
+        joints = {joint for source, other in pairs for joint in source.joints if joint in other.joints}
+        return {source.sender for source, _ in pairs}, self._names(sorted(joints))
 
     def velocity_gap(self) -> str:
-        """For people: the joints without velocity."""
+        """Return the joints without velocity, for a message."""
         return not_finite(self._map.joint_names, self.qd)
 
     def forget(self) -> None:
-        """The clock was set, or the input was silent."""
-        for part in self.parts:
-            part.timeline.forget()
-            part.clear()
-            part.arrival = 0
+        """Discard all samples: the clock was set, or the input was silent."""
+        for source in self.sources:
+            source.timeline.forget()
+            source.clear()
+            source.arrival = 0
         self._stamps.fill(UNKNOWN)
 
     def _names(self, joints: Iterable[int]) -> list[str]:
         return [self._map.joint_names[k] for k in joints]
+
+
+MAX_JUMPS, JUMP_WINDOW_S = 3, 2.0  # so many jumps of stamps within this time suggest two senders
+GID_SIZE = 16  # bytes of a publisher's identity
+MAX_LOST = 1000  # consecutive messages of one sender
+
+MessageInfo = Mapping[str, Any]
+
+
+def with_info(callback: Callable[[bytes, MessageInfo], None]) -> Callable[..., None]:
+    """Return a subscription callback with message info; an empty one on Humble, whose rclpy passes the message alone."""
+    return callback if hasattr(Subscription, "CallbackType") else lambda data: callback(data, {})
+
+
+class Senders:
+    """Senders on a topic, identified message by message, and named where several publish the same joints.
+
+    Newer versions of rclpy give the identity of a message's sender, those since Iron the sender's sequence number, Humble
+    neither.
+    """
+
+    def __init__(self, node: Node, topic: str):
+        self._node, self._topic = node, topic
+        self._jumps: deque[float] = deque(maxlen=MAX_JUMPS)  # times by the steady clock [s]
+        self._numbers: list[int] = []  # newest sequence number of each sender, where identities are missing
+        self._identified = self._numbered = False  # whether messages have identities, or sequence numbers
+
+    def sender(self, info: MessageInfo) -> bytes:
+        """Return the same bytes for messages of the same sender, as far as that is known."""
+        gid = info.get("publisher_gid")
+        if gid:
+            self._identified = True
+            return gid["data"]
+        number = info.get("publication_sequence_number")
+        if number is None:
+            return b""
+        self._numbered = True
+        return bytes([self._by_number(number)])
+
+    def _by_number(self, number: int) -> int:
+        """Return the sender whose last sequence number is nearest below this one."""
+        steps = [(number - newest, k) for k, newest in enumerate(self._numbers) if 0 < number - newest <= MAX_LOST]
+        if steps:
+            k = min(steps)[1]
+            self._numbers[k] = number
+            return k
+        if len(self._numbers) >= MAX_SENDERS:
+            self._numbers.clear()
+        self._numbers.append(number)
+        return len(self._numbers) - 1
+
+    def jumped(self) -> None:
+        """Record that the stamp of a message did not continue from the one before."""
+        self._jumps.append(time.monotonic())
+
+    def warnings(self, state: StateReader) -> list[str]:
+        """Return a warning where several senders publish the same joints."""
+        senders, joints = state.conflicting_senders()
+        if senders:
+            return [f"{len(senders)} senders publish {some(joints)} on {self._topic}: {some(self._names(senders))}; the first "
+                    "is used, messages of the others are rejected (other_sender): stop them, or remap their topic"]
+        jumping = len(self._jumps) == MAX_JUMPS and time.monotonic() - self._jumps[0] < JUMP_WINDOW_S
+        unknown = not (self._identified or self._numbered) and len(self._names()) > len(state.recent())
+        if len(self._names()) > 1 and (jumping or unknown):
+            why = "stamps jump repeatedly" if jumping else "this ROS distribution does not identify the sender of a message"
+            return [f"{why}: if more than one of {some(self._names())} publishes the same joints on {self._topic}, their "
+                    "messages are mixed and torques are wrong; stop all but one, or remap their topics"]
+        return []
+
+    def _names(self, senders: set[bytes] | None = None) -> list[str]:
+        """Names of the nodes that publish on the topic, of these senders alone where they are identified."""
+        found = self._node.get_publishers_info_by_topic(self._topic)
+        return sorted(f"{publisher.node_namespace.rstrip('/')}/{publisher.node_name}" for publisher in found
+                      if senders is None or not self._identified or bytes(publisher.endpoint_gid[:GID_SIZE]) in senders)

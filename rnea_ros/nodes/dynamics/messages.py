@@ -24,7 +24,7 @@ from rnea_ros.model.velocity_limits import LEAST, VelocityLimits
 from rnea_ros.nodes.common.diagnostics import Watched
 from rnea_ros.nodes.common.model_info import commanded_rate_limit
 from rnea_ros.nodes.common.robot_facts import RobotFacts
-from rnea_ros.nodes.dynamics.joint_layouts import finite
+from rnea_ros.nodes.dynamics.joint_states import finite
 from rnea_ros.nodes.dynamics.motion_source import SECOND
 from rnea_ros.nodes.fastpath import raw_messages
 from rnea_ros.robots.drive_use import DRIVE_ROWS, SHARES, SUPPLY_ROWS, SUPPLY_SHARE, DriveUse

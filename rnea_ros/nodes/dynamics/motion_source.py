@@ -16,7 +16,7 @@ from rnea_ros.estimation.motion_estimator import MotionEstimator
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.stamps import Jumped
 from rnea_ros.nodes.dynamics.desired_motion import DesiredReader
-from rnea_ros.nodes.dynamics.joint_states import Part, StateReader
+from rnea_ros.nodes.dynamics.joint_states import JointStateSource, StateReader
 from rnea_ros.nodes.dynamics.references import References
 
 Motion = tuple[np.ndarray, ...]  # q, qd, qdd, qddd, and further derivatives where they are desired
@@ -62,7 +62,7 @@ class MotionSource:
         estimated = tuple(values[name] for name in ESTIMATED)
         if estimated != self._estimated:
             self._estimated = estimated
-            for part in self.state.parts:
+            for part in self.state.sources:
                 part.history = None
         held = [values.get(f"hold_joints.{name}", math.nan) for name in self._joint_names]
         self.state.age, self.state.held = values["joint_age"], np.array(held)
@@ -142,7 +142,7 @@ class MotionSource:
         """Motion and deviations at a stamp of all joints, (2, 4, n + k), from what each sender said. Raises Rejected."""
         found, state, refused = self._found, self.state, None
         # who spoke last counts; not who has the newest stamp, which may be of a sender that has ended and of its clock
-        for part in sorted(state.parts, key=lambda part: part.arrival) if len(state.parts) > 1 else state.parts:
+        for part in sorted(state.sources, key=lambda part: part.arrival) if len(state.sources) > 1 else state.sources:
             history = part.history
             try:
                 found[:, :, part.columns] = history.estimate(stamp) if history is not None and history.ready else np.nan
@@ -188,12 +188,12 @@ class MotionSource:
     def findings(self) -> dict[str, object]:
         """For people: what the estimators have found out of the joint states."""
         said: dict[str, object] = {}
-        for part in self.state.lately():
+        for part in self.state.recent():
             if part.history is not None and part.history.ready:
                 said |= self._of(part, part.history)
         return said
 
-    def _of(self, part: Part, history: MotionEstimator) -> dict[str, object]:
+    def _of(self, part: JointStateSource, history: MotionEstimator) -> dict[str, object]:
         clock, noise = history.clock, history.noise
         names = [self._joint_names[joint] for joint in part.joints]
         spread = np.sqrt(noise.variance(np.zeros(len(names))))
@@ -206,7 +206,7 @@ class MotionSource:
                 **{f"{name}.position_noise": f"{value:.2g}" for name, value in zip(names, spread)},
                 **{f"{name}.position_resolution": f"{value:.3g}" for name, value in zip(names, noise.resolution)}}
 
-    def _follow(self, part: Part) -> Rejected | None:
+    def _follow(self, part: JointStateSource) -> Rejected | None:
         """Pass a sender's positions to its estimator. Returns why they are of no use, if they are not."""
         history, before = part.history, part.pushed
         if history is None:

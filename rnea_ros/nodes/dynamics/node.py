@@ -41,6 +41,7 @@ from rnea_ros.nodes.dynamics.effort_conventions import check_friction, efforts
 from rnea_ros.nodes.dynamics.external_effort import ExternalEfforts
 from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrenches, wrench_names
 from rnea_ros.nodes.dynamics.health import Health, Watchdog
+from rnea_ros.nodes.dynamics.joint_states import MessageInfo, Senders, with_info
 from rnea_ros.nodes.dynamics.kinds.kinds import served
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot, untouched
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
@@ -48,7 +49,6 @@ from rnea_ros.nodes.dynamics.markers import MarkerPublisher, Shown
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages, Results
 from rnea_ros.nodes.dynamics.motion_source import SECOND, MotionSource
 from rnea_ros.nodes.dynamics.pairing import InputPairing, PairedInput
-from rnea_ros.nodes.dynamics.senders import MessageInfo, Senders, with_info
 from rnea_ros.nodes.dynamics.speed_scaling import SpeedScaler
 from rnea_ros.nodes.fastpath.raw_messages import Decoder
 from rnea_ros.robots.derivatives import TorqueDeviations
@@ -97,7 +97,7 @@ class DynamicsNode(Node):
         self._health.streams += [self._external.stream] if self._external else []
         self._streams = tuple(self._health.streams)
         self._desired = self.create_subscription(JointMotion, "~/desired_motion", self._on_desired, SENSOR, raw=True)
-        references.listen(self, lambda read: self._take(self._health.reference, read))
+        references.subscribe(self, lambda read: self._take(self._health.reference, read))
         self._states = self.create_subscription(
             JointState, "joint_states", with_info(self._on_state), SENSOR, raw=True,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
