@@ -396,7 +396,7 @@ def test_a_sensor_that_feels_the_tool(tmp_path, robot):
         bench = Bench(ros, robot_description=ARM, **given | {"payload.mass": 0.0}).ready()
         light = Robot.from_urdf(without_mass(ARM, ["tool"]), backend="reference")
         assert bench.info[-1].total_mass == pytest.approx(light.total_mass)
-        assert any("it includes the tool: this link and what hangs on it have no mass" in text
+        assert any("it includes the tool: this link and its children count without mass" in text
                    for text in bench.info[-1].warnings)
         rest = np.zeros((4, 3))
         assert worst(np.array(bench.send(rest).effort), light.inverse_dynamics(*rest[:3])) < 1e-12
