@@ -126,7 +126,7 @@ def test_odometry_beside_an_imu_tells_the_pose_and_may_be_missed(ship, tmp_path)
         answer, whole = bench.told_at(0.3, alone, (bench.imu, ship.imu(0.3, orientation=False)))
         assert worst(answer.effort, ship.forces(0.3)[6:]) < 1e-8 and np.isnan(answer.gravity_effort).all()
         assert math.isnan(whole.zero_moment_point.x)
-        ros.until(lambda: "only what needs no pose" in bench.diagnostics.status.message
+        ros.until(lambda: "only results that need no pose" in bench.diagnostics.status.message
                   or not bench.told_at(0.3, alone, (bench.imu, ship.imu(0.3, orientation=False))))
 
 

@@ -185,7 +185,7 @@ def test_what_was_is_forgotten_with_the_clock(ship):
         desk.hear_all(k * STEP)
     assert desk.dynamics(99 * STEP)
     desk.served.forget()
-    with pytest.raises(Rejected, match="nothing usable"):
+    with pytest.raises(Rejected, match="no usable message"):
         desk.dynamics(99 * STEP)
     desk.hear_all(0.0)  # which is no step back now
     assert not any(desk.drops.values())
@@ -199,7 +199,7 @@ def test_odometry_that_is_missed_leaves_what_needs_no_pose(ship):
         desk.hear(topic, message, 20.0)
     found = desk.served.dynamics(ship.joints(0.5), None, untouched, round((START + 20.0) * 1e9))
     assert worst(found.tau, ship.forces(0.5)[6:]) < 1e-8 and np.isnan(found.gravity).all()
-    assert not desk.base.placed and "only what needs no pose is told" in desk.served.warnings_now()[0]
+    assert not desk.base.placed and "only results that need no pose are published" in desk.served.warnings_now()[0]
 
 
 def test_what_means_nothing_to_a_robot_is_told():

@@ -16,7 +16,7 @@ from sensor_msgs.msg import Imu
 from rnea_msgs.msg import BaseStateStamped
 from rnea_ros import BaseState, load
 from rnea_ros.algebra.vectors import rpy
-from rnea_ros.nodes.dynamics.bases.base_states import BaseStates
+from rnea_ros.nodes.dynamics.bases.base_topics import BaseStates
 from rnea_ros.nodes.scaling.base_tilt import ToldTilt
 from rnea_ros.nodes.scaling.scaled_robot import ScaledRobot
 from rnea_ros.robots.inputs.base_state import quaternion

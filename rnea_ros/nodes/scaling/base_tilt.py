@@ -6,9 +6,7 @@ import numpy as np
 
 from rnea_ros import BaseState
 from rnea_ros.nodes.common.parameters import Values
-from rnea_ros.nodes.dynamics.bases.base_imu import BaseImu
-from rnea_ros.nodes.dynamics.bases.base_states import BaseStates
-from rnea_ros.nodes.dynamics.bases.base_topic import BaseTopic
+from rnea_ros.nodes.dynamics.bases.base_topics import BaseImu, BaseStates, BaseTopic
 from rnea_ros.robots.sensed_base import upright
 
 MEAN = 500_000_000  # ns; of what an accelerometer shows, so that the base may sway
@@ -55,7 +53,7 @@ def base_tilt(values: Values) -> BaseTilt:
     if source == "imu":
         return ImuTilt(BaseImu(timeout))
     if source == "odometry":
-        from rnea_ros.nodes.dynamics.bases.base_odometry import BaseOdometry  # nav_msgs is loaded where it is wanted
+        from rnea_ros.nodes.dynamics.bases.base_topics import BaseOdometry  # nav_msgs is loaded where it is wanted
 
         return ToldTilt(BaseOdometry(timeout, values["base.odometry_tolerance"]))
     return ToldTilt(BaseStates(timeout)) if source == "state" else BaseTilt()

@@ -1,4 +1,4 @@
-"""BaseMotion: what is known of a moving base at one instant, for the robot and for messages."""
+"""Motion of a moving base at one instant, its interpolation, and its messages."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from rnea_ros.algebra.vectors import cross
 from rnea_ros.nodes.dynamics.pairing import extrapolated, interpolated
 from rnea_ros.robots.sensed_base import inverse, product
 
-NOWHERE = np.full(3, np.nan)
+UNKNOWN = np.full(3, np.nan)
 
 
 class BaseMotion(NamedTuple):
     """State, acceleration and jerk (6,) of a base, with the conventions of robots/inputs/base_state.py.
 
-    Torques depend on the acceleration less gravity, seen along the axes of the base. So where nobody knows how the base is
-    turned, the world is one that has the base's axes at this instant; where nobody knows where it is, it is at the origin.
+    Torques depend on the acceleration less gravity along the axes of the base. So where the orientation is unknown, the world
+    is taken to have the base's axes at this instant; where the position is unknown, it is the origin.
 
     oriented, placed : whether the orientation is known, and the position
-    numbers          : those of the message that has this motion, if there is one: pose, twist, acceleration, jerk (25,)
+    numbers          : numbers of the message with this motion, if there is one: pose, twist, acceleration, jerk (25,)
     """
 
     state: BaseState
@@ -34,26 +34,27 @@ class BaseMotion(NamedTuple):
     numbers: tuple[float, ...] | None = None
 
     def message(self) -> BaseStateMessage:
-        """NaN is what is not known."""
-        state, told = self.state, BaseStateMessage()
+        """Return the motion as a message, NaN where unknown."""
+        state, found = self.state, BaseStateMessage()
         orientation = state.quaternion if self.oriented else np.full(4, np.nan)
-        linear = state.velocity[:3] if self.placed else NOWHERE
-        acceleration = self.acceleration[:3] if self.oriented else NOWHERE
+        linear = state.velocity[:3] if self.placed else UNKNOWN
+        acceleration = self.acceleration[:3] if self.oriented else UNKNOWN
         if (given := self.numbers) is not None:
-            _fill(told.pose.position, given[:3])
-            _fill(told.pose.orientation, given[3:7])
-            halves: tuple[Any, ...] = (told.twist, told.acceleration, told.jerk)
+            _fill(found.pose.position, given[:3])
+            _fill(found.pose.orientation, given[3:7])
+            halves: tuple[Any, ...] = (found.twist, found.acceleration, found.jerk)
             for k, six in enumerate(halves):
                 _fill(six.linear, given[7 + 6 * k:10 + 6 * k])
                 _fill(six.angular, given[10 + 6 * k:13 + 6 * k])
-            return told
-        _fill(told.pose.position, state.position if self.placed else NOWHERE)
-        _fill(told.pose.orientation, orientation)
-        for six, first, angular in ((told.twist, linear, state.velocity), (told.acceleration, acceleration, self.acceleration),
-                                    (told.jerk, self.jerk[:3], self.jerk)):
+            return found
+        _fill(found.pose.position, state.position if self.placed else UNKNOWN)
+        _fill(found.pose.orientation, orientation)
+        for six, first, angular in ((found.twist, linear, state.velocity),
+                                    (found.acceleration, acceleration, self.acceleration),
+                                    (found.jerk, self.jerk[:3], self.jerk)):
             _fill(six.linear, first)
             _fill(six.angular, angular[3:])
-        return told
+        return found
 
 
 # ---------------------------------------------------------------------- between messages
@@ -103,17 +104,17 @@ def _times(q: np.ndarray, w: np.ndarray) -> np.ndarray:
 # ---------------------------------------------------------------------- from messages
 
 def six(message: Any) -> tuple[float, ...]:
-    """Of a Twist or an Accel."""
+    """Return the numbers of a Twist or an Accel."""
     return *three(message.linear), *three(message.angular)
 
 
 def three(message: Any) -> tuple[float, float, float]:
-    """Of a Vector3 or a Point."""
+    """Return the numbers of a Vector3 or a Point."""
     return message.x, message.y, message.z
 
 
 def four(message: Any) -> tuple[float, float, float, float]:
-    """Of a Quaternion."""
+    """Return the numbers of a Quaternion."""
     return message.x, message.y, message.z, message.w
 
 

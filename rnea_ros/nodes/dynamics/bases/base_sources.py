@@ -1,9 +1,9 @@
-"""Where the motion of a base comes from, as the parameter base.source says."""
+"""Sources of the motion of a base, by the parameter base.source."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,31 +11,26 @@ from rnea_ros import BaseState
 from rnea_ros.errors import Rejected
 from rnea_ros.model.tree import Model
 from rnea_ros.nodes.common.parameters import Values
-from rnea_ros.nodes.dynamics.bases.base_imu import BaseImu, ImuSample
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
-from rnea_ros.nodes.dynamics.bases.base_states import BaseStates
-from rnea_ros.nodes.dynamics.bases.base_topic import BaseTopic
+from rnea_ros.nodes.dynamics.bases.base_topics import BaseImu, BaseOdometry, BaseStates, BaseTopic, ImuSample
 from rnea_ros.robots.sensed_base import SensedMotion, carried_on, from_imu, from_twist, of_place
-
-if TYPE_CHECKING:
-    from rnea_ros.nodes.dynamics.bases.base_odometry import BaseOdometry
 
 
 class BaseSource:
-    """The motion of a base at any instant, from the topics that it needs. Subclasses say how."""
+    """Source of the motion of a base at any instant; subclasses combine topics."""
 
     def __init__(self, topics: Sequence[BaseTopic[Any]]):
         self.topics = tuple(topics)
         self.streams = [topic.stream for topic in topics]
 
     def use(self, model: Model, gravity: np.ndarray) -> None:
-        """A model is in use; gravity in the world (3,)."""
+        """Use a model; gravity: (3,) in the world [m/s^2]."""
         self._gravity = gravity
         for topic in self.topics:
             topic.use(model)
 
     def at(self, stamp: int) -> BaseMotion:
-        """At an instant [ns]. Raises Rejected."""
+        """Return the motion at an instant [ns]. Raises Rejected."""
         raise NotImplementedError
 
     def state_at(self, stamp: int) -> BaseMotion:
@@ -43,15 +38,15 @@ class BaseSource:
         return self.at(stamp)
 
     def warnings(self) -> list[str]:
-        """What the user should know of it just now."""
+        """Return warnings about its messages."""
         return []
 
     def findings(self) -> dict[str, object]:
         return {}
 
 
-class ToldBase(BaseSource):
-    """The whole motion from ~/base_state."""
+class BaseStateSource(BaseSource):
+    """Whole motion from ~/base_state."""
 
     def __init__(self, states: BaseStates):
         super().__init__([states])
@@ -61,8 +56,8 @@ class ToldBase(BaseSource):
         return self._states.at(stamp)
 
 
-class OdometryBase(BaseSource):
-    """From odometry; rates of its twist from the filter bank, or from ~/base_state where that is given."""
+class OdometrySource(BaseSource):
+    """Motion from odometry; rates of its twist estimated, or from ~/base_state."""
 
     def __init__(self, odometry: BaseOdometry, desired: BaseStates | None):
         super().__init__([odometry, desired] if desired else [odometry])
@@ -83,19 +78,21 @@ class OdometryBase(BaseSource):
         return {} if self._desired else self._odometry.findings()
 
 
-class ImuBase(BaseSource):
-    """From an inertial measurement unit; rates from the filter bank, or from ~/base_state where that is given. Where there is
-    odometry too, it tells where the base is and how it is turned: torques do not depend on that."""
+class ImuSource(BaseSource):
+    """Motion from an inertial measurement unit; rates estimated, or from ~/base_state.
+
+    Pose and linear velocity, on which torques do not depend, are those of odometry where it is used too.
+    """
 
     def __init__(self, imu: BaseImu, odometry: BaseOdometry | None, desired: BaseStates | None):
         super().__init__([topic for topic in (imu, odometry, desired) if topic is not None])
         self._imu, self._odometry, self._desired = imu, odometry, desired
-        self._astray = ""  # why odometry does not tell where the base is
+        self._pose_problem = ""  # reason why odometry does not give the pose
 
     def at(self, stamp: int) -> BaseMotion:
         when, sample = self._imu.nearest(stamp)
         found = self._measured(stamp, sample)
-        state, oriented, placed = self._where(stamp, found.velocity[3:], when, sample.quaternion)
+        state, oriented, placed = self._state(stamp, found.velocity[3:], when, sample.quaternion)
         down = np.concatenate((state.into_base(self._gravity), np.zeros(3)))
         return BaseMotion(state, found.acceleration + down, found.jerk, oriented, placed)
 
@@ -108,36 +105,37 @@ class ImuBase(BaseSource):
         acceleration, _ = of_place(-sample.mount.r, w, acceleration, wanted.jerk)
         return SensedMotion(np.concatenate((np.full(3, np.nan), w)), acceleration, wanted.jerk)
 
-    def _where(self, stamp: int, w: np.ndarray, when: int, turn: np.ndarray | None) -> tuple[BaseState, bool, bool]:
-        """State at a stamp with this angular velocity, and whether its orientation and its place are known; turn: what the
-        unit told at another stamp."""
+    def _state(self, stamp: int, w: np.ndarray, when: int, turn: np.ndarray | None) -> tuple[BaseState, bool, bool]:
+        """State at a stamp with this angular velocity, and whether its orientation and its position are known.
+
+        turn: orientation that the unit measured at the stamp `when`, None without
+        """
         if self._odometry is not None:
             try:
-                pose, self._astray = self._odometry.pose(stamp), ""
+                pose, self._pose_problem = self._odometry.pose(stamp), ""
                 return BaseState(pose.position, pose.quaternion, np.append(pose.velocity[:3], w)), True, True
             except Rejected as refusal:
-                self._astray = refusal.detail
+                self._pose_problem = refusal.detail
         state = BaseState(velocity=np.append(np.zeros(3), w))
         if turn is None:
             return state, False, False
         return carried_on(BaseState(quaternion=turn, velocity=state.velocity), (stamp - when) * 1e-9), True, False
 
     def warnings(self) -> list[str]:
-        return [f"{self._astray}: only what needs no pose is told, torques among it"] if self._astray else []
+        problem = self._pose_problem
+        return [f"{problem}: only results that need no pose are published, torques included"] if problem else []
 
     def findings(self) -> dict[str, object]:
         return {} if self._desired else self._imu.findings()
 
 
 def base_source(values: Values) -> BaseSource:
-    """As the parameters say."""
+    """Return the source that parameters select."""
     source, timeout = values["base.source"], values["base.timeout"]
     if source == "state":
-        return ToldBase(BaseStates(timeout))
+        return BaseStateSource(BaseStates(timeout))
     desired = BaseStates(timeout) if values["base.motion_source"] == "desired" else None
     if source == "imu":
-        return ImuBase(BaseImu(timeout), None, desired)
-    from rnea_ros.nodes.dynamics.bases.base_odometry import BaseOdometry  # nav_msgs is loaded where it is wanted
-
+        return ImuSource(BaseImu(timeout), None, desired)
     odometry = BaseOdometry(timeout, values["base.odometry_tolerance"])
-    return OdometryBase(odometry, desired) if source == "odometry" else ImuBase(BaseImu(timeout), odometry, desired)
+    return OdometrySource(odometry, desired) if source == "odometry" else ImuSource(BaseImu(timeout), odometry, desired)

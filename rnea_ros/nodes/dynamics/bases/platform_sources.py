@@ -12,7 +12,7 @@ from rnea_ros import BaseState, ParallelRobot, PlatformMotion
 from rnea_ros.model.tree import Model
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.parameters import Values
-from rnea_ros.nodes.dynamics.bases.base_topic import BaseTopic
+from rnea_ros.nodes.dynamics.bases.base_topics import BaseTopic
 from rnea_ros.nodes.dynamics.bases.platform_topics import PlatformPoses, PlatformStates, PlatformTwists
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.robots.sensed_base import carried_on

@@ -14,9 +14,7 @@ from rnea_ros.algebra.vectors import rpy_angles
 from rnea_ros.errors import Rejected
 from rnea_ros.estimation.motion_estimator import MotionEstimator
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
-from rnea_ros.nodes.dynamics.bases.base_sensor import BaseSensor, Sensed
-from rnea_ros.nodes.dynamics.bases.base_states import BaseStates
-from rnea_ros.nodes.dynamics.bases.base_topic import BaseTopic
+from rnea_ros.nodes.dynamics.bases.base_topics import BaseSensor, BaseStates, BaseTopic, Sensed
 from rnea_ros.nodes.fastpath.raw_messages import NumbersReader, StampedNumbers
 
 UNTIMED = float("inf")  # each message is answered when it comes; none grows old
