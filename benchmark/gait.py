@@ -21,12 +21,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from rnea_ros.gait import picture
 from rnea_ros.gait.skeleton import Human
-from rnea_ros.gait.step import Conditions, Step
-from rnea_ros.gait.walk import JOINTS, Walk
+from rnea_ros.gait.step import Step, StepConditions
+from rnea_ros.gait.walk import LEG_JOINTS, Walk, initial_guess, instants, predict_walk, walking_problem
 from rnea_ros.gait.walker import Walker
-from rnea_ros.gait.walking import gliding, instants, problem, walk
-from rnea_ros.planning.checks import PlanningError
-from rnea_ros.planning.grid import sampled
+from rnea_ros.planning.bspline import prescribed_nodes
+from rnea_ros.planning.planner import PlanningError
 from rnea_ros.planning.transcription import Transcription
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,10 +41,11 @@ SWEEP = [(Human(), Step(0.8, 0.5), 6), (Human(), Step(1.0, 0.55), 6), (Human(), 
 
 def measured(walker: Walker, step: Step, points: int) -> tuple[Walk, dict[str, str]]:
     start, processor = time.monotonic(), time.process_time()
-    walked = walk(walker, step, points)
+    walked = predict_walk(walker, step, points)
     wall, busy = time.monotonic() - start, time.process_time() - processor
-    guess = gliding(walker, step, points)
-    program = Transcription(problem(walker, step), guess.breaks, 3, sampled(guess.breaks, np.array(instants(step, points))))
+    guess = initial_guess(walker, step, points)
+    nodes = prescribed_nodes(guess.breaks, np.array(instants(step, points)))
+    program = Transcription(walking_problem(walker, step), guess.breaks, 3, nodes)
     active = program.rows.values(program.motion(program.variables(walked.plan.curve)))
     near = (np.minimum(program.rows.upper - active, active - program.rows.lower) < 1e-3).sum()
     return walked, {
@@ -81,7 +81,7 @@ def gradient_error(walker: Walker) -> float:
     y = rng.uniform(-0.3, 0.3, (2, 4, walker.n))
     y[:, 0, walker.joint_names.index("up")] = 0.9
     way = rng.normal(size=y.shape)
-    for quantity in Conditions(walker, replace(HUMAN, elastic=True)).all():
+    for quantity in StepConditions(walker, replace(HUMAN, elastic=True)).all():
         values = [quantity.values(y + shift * step * way) for shift in (-2, -1, 1, 2)]
         numeric = (values[0] - 8.0 * values[1] + 8.0 * values[2] - values[3]) / (12.0 * step)
         found = np.einsum("kcrj,krj->kc", quantity.slopes(y), way)[:, quantity.enforced]
@@ -100,12 +100,12 @@ def swept() -> Iterator[str]:
         whose = (f"| {human.stature:g} m, {human.mass:g} kg, {human.sex} | {step.speed:g} m/s, {step.length:g} m{kind} | "
                  f"{points} |")
         try:
-            walked = walk(Walker(human), step, points)
+            walked = predict_walk(Walker(human), step, points)
         except PlanningError as error:
             yield f"{whose} | {time.process_time() - start:.0f} | {error} | | | |"
             continue
         busy, found = time.process_time() - start, walked.report()
-        likeness = ", ".join(f"{found[f'{joint} correlation']:.2f}" for joint in JOINTS.values())
+        likeness = ", ".join(f"{found[f'{joint} correlation']:.2f}" for joint in LEG_JOINTS.values())
         force = ", ".join(f"{found[f'{name} [weight]']:.2f}" for name in ("first peak", "valley", "second peak"))
         yield (f"{whose} {walked.plan.iterations} | {busy:.0f} | {found['effort']:.4f} | {likeness} | {force} | "
                f"{found['excess']:.1e} |")

@@ -13,11 +13,10 @@ import numpy as np
 from ..gait import picture
 from ..gait.skeleton import LOWER_BODY, NEUTRAL, Human
 from ..gait.step import Step
-from ..gait.walk import Stride, Walk
+from ..gait.walk import Stride, Walk, instants, predict_walk
 from ..gait.walker import Walker
-from ..gait.walking import instants, walk
 from ..io import csv_files
-from ..planning.settings import SolverProgress
+from ..planning.problem import SolverProgress
 from . import output_files
 from .outcome import Outcome
 from .progress import ProgressLine
@@ -54,7 +53,7 @@ def run(args: argparse.Namespace) -> Outcome:
     picture.skeleton(folder / "skeleton.png", human)
     watch, start = ProgressLine(pause=1.0), time.monotonic()
     control_points = (8 if args.human else 6) if args.control_points is None else args.control_points
-    walked = walk(Walker(human), step, control_points, report=lambda now: watch(_said(now)))
+    walked = predict_walk(Walker(human), step, control_points, report=lambda now: watch(_said(now)))
     watch.close()
     for note in walked.plan.notes:
         print(f"note: {note}", file=sys.stderr)

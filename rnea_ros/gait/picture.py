@@ -10,10 +10,8 @@ import numpy as np
 
 from ..algorithms.kinematics import base_poses
 from ..io.figures import movie, picture
-from .normative import ANGLES, LEAN, SHARE, SPREAD
-from .segments import Segment
-from .skeleton import Human, names
-from .walk import JOINTS, Stride, Walk
+from .skeleton import Human, Segment, coordinate_names
+from .walk import ANGLE_STD, LEG_JOINTS, MEASURED_ANGLES, MEASURED_SHARES, PELVIS_LEAN, Stride, Walk
 from .walker import Walker
 
 RIGHT, LEFT, MIDDLE, MEASURED = "#c0392b", "#2471a3", "#333333", "#bbbbbb"
@@ -64,7 +62,7 @@ def skeleton(path: str | Path, human: Human) -> None:
             for colour, line in lines:
                 axis.plot(line[:, across], line[:, 2], color=colour, linewidth=2.0, solid_capstyle="round", alpha=0.8)
             for joint in human.joints:
-                place, idle = places[joint.child], set(names(joint)) <= set(human.frozen_axes)
+                place, idle = places[joint.child], set(coordinate_names(joint)) <= set(human.frozen_axes)
                 fill = "white" if idle else MIDDLE
                 axis.plot(place[across], place[2], "o", markersize=7, color=MIDDLE, markerfacecolor=fill, zorder=3)
                 if across == 1 and not joint.child.startswith("left_"):
@@ -129,10 +127,11 @@ def _draw(axis: Any, lines: Sequence[tuple[str, np.ndarray]], shift: float, acro
 
 
 def _angles(panels: Sequence[Any], walked: Walk, stride: Stride) -> None:
-    for axis, (title, joint) in zip(panels, JOINTS.items()):
-        measured = np.array(ANGLES[joint]) - (LEAN if title == "hip" else 0.0)
-        axis.fill_between(100 * SHARE, measured - SPREAD[joint], measured + SPREAD[joint], color=MEASURED, alpha=0.5,
-                          linewidth=0, label="measured, ± 1 SD")
+    for axis, (title, joint) in zip(panels, LEG_JOINTS.items()):
+        measured = np.array(MEASURED_ANGLES[joint]) - (PELVIS_LEAN if title == "hip" else 0.0)
+        std = ANGLE_STD[joint]
+        axis.fill_between(100 * MEASURED_SHARES, measured - std, measured + std, color=MEASURED, alpha=0.5, linewidth=0,
+                          label="measured, ± 1 SD")
         angle = np.degrees(stride.q[:, walked.walker.joint_names.index(f"right_{joint}")])
         _curve(axis, stride, angle, f"{title}: {joint.split('_')[1]} [deg]")
     panels[0].legend(fontsize=8, loc="lower right")
@@ -146,9 +145,9 @@ def _floor(panels: Sequence[Any], walked: Walk, stride: Stride) -> None:
 
 def _joints(panels: Sequence[Any], walked: Walk, stride: Stride) -> None:
     walker = walked.walker
-    for axis, title in zip(panels, JOINTS):
+    for axis, title in zip(panels, LEG_JOINTS):
         _curve(axis, stride, stride.transmitted[title] / walker.weight, f"{title}: joint force, norm [body weight]")
-    for axis, (title, joint) in zip(panels[3:], JOINTS.items()):
+    for axis, (title, joint) in zip(panels[3:], LEG_JOINTS.items()):
         tau = stride.tau[:, walker.joint_names.index(f"right_{joint}")] / walker.human.mass
         _curve(axis, stride, tau, f"{title}: torque, {joint.split('_')[1]} + [N m/kg]")
         axis.set_xlabel("stride [%]")

@@ -1,4 +1,10 @@
-"""A human skeleton of 55 degrees of freedom as a URDF: 6 global, 12 spine, 5 neck, 2 x 9 arms, 2 x 7 legs.
+"""Masses, lengths and inertias of the segments of the human body: P. de Leva, J. Biomechanics 29 (1996) 1223-1230.
+
+Segments lie between joint centres, or between cervicale (C7), xiphion, omphalion and the middle of the hips. Mass as a share
+of the body's, length of the mean subject, mass centre from the proximal end and radii of gyration as shares of the length.
+Laid end to end on a foot, the lengths are 2 % longer than the stature of the mean man: kept as published.
+
+A human skeleton of 55 degrees of freedom as a URDF: 6 global, 12 spine, 5 neck, 2 x 9 arms, 2 x 7 legs.
 
 Thesis, section 5.1, after Xiang et al. (2009). That model's own tables are not public; this one is built from published ones:
 
@@ -11,6 +17,11 @@ x forward, y left, z up; the floor is z = 0. With all coordinates zero it stands
 at the origin: `standing_height` lifts it onto the floor. Positive are flexion of hip, knee, shoulder and elbow, extension of
 trunk, neck and toes, dorsiflexion, adduction, internal rotation; forward, left, up. Coordinates of the left limbs are
 mirrored, so that equal numbers are mirrored postures.
+
+What holds a leg without effort: elastic moments of ligaments and slack muscles at hip, knee and ankle.
+
+R. Riener, T. Edrich, J. Biomechanics 32 (1999) 539-544, means of ten people. Muscles that pass two joints couple them: the
+calf's holds an ankle that is bent upwards the more, the straighter the knee is.
 """
 
 from __future__ import annotations
@@ -23,10 +34,117 @@ from xml.etree import ElementTree as xml
 
 import numpy as np
 
+from ..algebra.vectors import shift
 from ..errors import InputError, some
-from .segments import Segment, Segments
 
-MEAN = 73.0 * 1.741  # of the subject whose strengths are given [kg m]
+
+class SegmentData(NamedTuple):
+    """length [m] of the mean subject; radii about the sagittal (forward), transverse (sideways) and longitudinal axis."""
+
+    mass: float
+    length: float
+    centre: float
+    radii: tuple[float, float, float]
+
+
+MEAN_STATURE = {"male": 1.741, "female": 1.735}  # of the mean subject [m]
+SEGMENT_TABLE = {
+    "male": {
+        "head": SegmentData(0.0694, 0.2429, 0.5002, (0.303, 0.315, 0.261)),
+        "upper trunk": SegmentData(0.1596, 0.2421, 0.5066, (0.505, 0.320, 0.465)),
+        "middle trunk": SegmentData(0.1633, 0.2155, 0.4502, (0.482, 0.383, 0.468)),
+        "lower trunk": SegmentData(0.1117, 0.1457, 0.6115, (0.615, 0.551, 0.587)),
+        "upper arm": SegmentData(0.0271, 0.2817, 0.5772, (0.285, 0.269, 0.158)),
+        "forearm": SegmentData(0.0162, 0.2689, 0.4574, (0.276, 0.265, 0.121)),
+        "hand": SegmentData(0.0061, 0.0862, 0.7900, (0.628, 0.513, 0.401)),
+        "thigh": SegmentData(0.1416, 0.4222, 0.4095, (0.329, 0.329, 0.149)),
+        "shank": SegmentData(0.0433, 0.4403, 0.4395, (0.251, 0.246, 0.102)),
+        "foot": SegmentData(0.0137, 0.2581, 0.4415, (0.257, 0.245, 0.124)),
+    },
+    "female": {
+        "head": SegmentData(0.0668, 0.2437, 0.4841, (0.271, 0.295, 0.261)),
+        "upper trunk": SegmentData(0.1545, 0.2280, 0.5050, (0.466, 0.314, 0.449)),
+        "middle trunk": SegmentData(0.1465, 0.2053, 0.4512, (0.433, 0.354, 0.415)),
+        "lower trunk": SegmentData(0.1247, 0.1815, 0.4920, (0.433, 0.402, 0.444)),
+        "upper arm": SegmentData(0.0255, 0.2751, 0.5754, (0.278, 0.260, 0.148)),
+        "forearm": SegmentData(0.0138, 0.2643, 0.4559, (0.261, 0.257, 0.094)),
+        "hand": SegmentData(0.0056, 0.0780, 0.7474, (0.531, 0.454, 0.335)),
+        "thigh": SegmentData(0.1478, 0.3685, 0.3612, (0.369, 0.364, 0.162)),
+        "shank": SegmentData(0.0481, 0.4386, 0.4352, (0.267, 0.263, 0.092)),
+        "foot": SegmentData(0.0129, 0.2283, 0.4014, (0.299, 0.279, 0.139)),
+    },
+}
+PAIRED = ("upper arm", "forearm", "hand", "thigh", "shank", "foot")
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """A rigid body: mass [kg], mass centre (3,) [m], inertia (3, 3) about it [kg m^2]; x forward, y left, z up."""
+
+    mass: float
+    centre: np.ndarray
+    inertia: np.ndarray
+
+    def moved(self, by: np.ndarray) -> Segment:
+        """Seen from an origin that lies at -by."""
+        return Segment(self.mass, self.centre + by, self.inertia)
+
+    def without(self, part: Segment) -> Segment:
+        """What is left when a part is taken away."""
+        return _sum_segments(((1.0, self), (-1.0, part)))
+
+    def split(self, share: float, centre: np.ndarray) -> tuple[Segment, Segment]:
+        """Two bodies that together are this one; the second has that share of the mass, and its mass centre there.
+
+        What inertia the distance of the two does not take is shared like the mass.
+        """
+        other = (self.centre - share * centre) / (1.0 - share)
+        apart = sum(_point_inertia(mass, place - self.centre) for mass, place in ((1.0 - share, other), (share, centre)))
+        own = self.inertia - self.mass * apart
+        return (Segment(self.mass * (1.0 - share), other, own * (1.0 - share)),
+                Segment(self.mass * share, centre, own * share))
+
+
+def combine_segments(*bodies: Segment) -> Segment:
+    """Several bodies as one."""
+    return _sum_segments([(1.0, body) for body in bodies])
+
+
+def _sum_segments(signed):
+    mass = sum(sign * body.mass for sign, body in signed)
+    first = sum(sign * body.mass * body.centre for sign, body in signed)
+    about_origin = sum(sign * (body.inertia + _point_inertia(body.mass, body.centre)) for sign, body in signed)
+    return Segment(mass, first / mass, about_origin - _point_inertia(mass, first / mass))
+
+
+def _point_inertia(mass, place):
+    return shift(np.zeros((3, 3)), np.zeros(3), mass, place)[0]
+
+
+class Segments:
+    """Segments of one person, by name: `length` [m] and `body` (the proximal end at the origin)."""
+
+    def __init__(self, stature: float, mass: float, sex: str):
+        if sex not in SEGMENT_TABLE:
+            raise InputError(f"sex is '{sex}'; there are tables for {' and '.join(SEGMENT_TABLE)}")
+        self.scale = stature / MEAN_STATURE[sex]
+        self._table = SEGMENT_TABLE[sex]
+        self.mass = mass / sum(row.mass * (1 + (name in PAIRED)) for name, row in self._table.items())  # shares sum to 0.9999
+
+    def length(self, name: str) -> float:
+        return self._table[name].length * self.scale
+
+    def body(self, name: str, along: tuple[float, float, float]) -> Segment:
+        """along: direction from the proximal to the distal end, an axis. Forward and sideways stay what they are; of a foot,
+        which points forward, the sagittal radius is that about the vertical."""
+        row, direction = self._table[name], np.array(along)
+        mass, length = row.mass * self.mass, self.length(name)
+        sagittal, transverse, longitudinal = (mass * (radius * length) ** 2 for radius in row.radii)
+        axes = (longitudinal, transverse, sagittal) if direction[0] else (sagittal, transverse, longitudinal)
+        return Segment(mass, row.centre * length * direction, np.diag(axes))
+
+
+MEAN_MASS_TIMES_STATURE = 73.0 * 1.741  # of the subject whose strengths are given [kg m]
 AXES = {"forward": (1, 0, 0), "left": (0, 1, 0), "up": (0, 0, 1), "right": (0, -1, 0)}
 UP, DOWN, FORWARD = (0, 0, 1), (0, 0, -1), (1, 0, 0)
 SIDES = ("right", "left")
@@ -92,7 +210,8 @@ LEG = [
     SkeletonJoint("foot", "toes", (0.125, 0, -0.0680), [SkeletonAxis("toe_extension", "right", -10, 60, 40)]),
 ]
 HEEL, HALF_BALL = -0.055, 0.04  # behind the ankle; half the width of the ball [m]
-PARTS = {"l5": 3.50 / 11.17, "head": 5.24 / 6.94, "toes": 0.13, "clavicle": 0.005}  # of lower trunk, head, foot; of the body
+# Shares of the mass of the lower trunk, head and foot (neck and head; foot and toes), and of the whole body
+SPLIT_SHARES = {"l5": 3.50 / 11.17, "head": 5.24 / 6.94, "toes": 0.13, "clavicle": 0.005}
 NEUTRAL = ("t9t8_", "c7_", "c1_", "right_clavicle_", "left_clavicle_", "right_wrist_", "left_wrist_")  # thesis, section 5.1
 LOWER_BODY = (*NEUTRAL, "l5s1_", "l4l3_", "t12l1_", "right_shoulder_", "left_shoulder_", "right_elbow_", "left_elbow_",
               "right_forearm_", "left_forearm_", "right_subtalar_", "left_subtalar_")  # all but the legs: a small model
@@ -130,7 +249,7 @@ class Human:
     @property
     def all_axes(self) -> tuple[str, ...]:
         """Names of all 55 coordinates."""
-        return (*(axis.name for axis in GLOBAL), *(axis for joint in self.joints for axis in names(joint)))
+        return (*(axis.name for axis in GLOBAL), *(axis for joint in self.joints for axis in coordinate_names(joint)))
 
     @property
     def frozen_axes(self) -> tuple[str, ...]:
@@ -139,12 +258,12 @@ class Human:
     @property
     def joints(self) -> list[SkeletonJoint]:
         """All joints but the global ones, offsets scaled to this person; of both sides."""
-        limbs = [_on(side, joint) for side in SIDES for joint in (*ARM, *LEG)]
+        limbs = [_joint_of_side(side, joint) for side in SIDES for joint in (*ARM, *LEG)]
         return [joint._replace(offset=self._offset(joint)) for joint in (*TRUNK, *limbs)]
 
     def _offset(self, joint: SkeletonJoint) -> tuple[float, float, float]:
         """Lengths of segments from the table; where a joint lies inside a segment, in proportion; the rest with stature."""
-        length, part = self._segments.length, bare(joint.child)
+        length, part = self._segments.length, link_without_side(joint.child)
         lower, middle = length("lower trunk"), length("middle trunk")
         heights = {"l5": lower * 0.1000 / 0.1457, "l3": lower * 0.0457 / 0.1457, "t12": middle / 2, "thorax": middle / 2,
                    "neck": length("upper trunk"), "clavicle": length("upper trunk") * 0.1540 / 0.2421,
@@ -184,15 +303,15 @@ class Human:
         s = self._segments
         lower = s.body("lower trunk", DOWN).moved(np.array(UP) * s.length("lower trunk"))
         l5_base = s.length("lower trunk") * 0.1000 / 0.1457
-        pelvis, l5 = lower.split(PARTS["l5"], np.array(UP) * (l5_base + s.length("lower trunk")) / 2)
+        pelvis, l5 = lower.split(SPLIT_SHARES["l5"], np.array(UP) * (l5_base + s.length("lower trunk")) / 2)
         half = s.length("middle trunk") / 2
         middle = s.body("middle trunk", DOWN).moved(np.array(UP) * half * 2)
         l3, t12 = middle.split(0.5, middle.centre + np.array(UP) * half / 2)
         upper = s.body("upper trunk", DOWN).moved(np.array(UP) * s.length("upper trunk"))
         head = s.body("head", DOWN).moved(np.array(UP) * s.length("head"))
         nape = s.length("head") * 0.0900 / 0.2429
-        skull_centre = (head.centre - (1 - PARTS["head"]) * np.array(UP) * nape / 2) / PARTS["head"]
-        neck, skull = head.split(PARTS["head"], skull_centre)
+        skull_centre = (head.centre - (1 - SPLIT_SHARES["head"]) * np.array(UP) * nape / 2) / SPLIT_SHARES["head"]
+        neck, skull = head.split(SPLIT_SHARES["head"], skull_centre)
         found = {"pelvis": pelvis, "l5": l5.moved(-np.array(UP) * l5_base), "l3": l3, "t12": t12.moved(-np.array(UP) * half),
                  "neck": neck, "head": skull.moved(-np.array(UP) * nape)}
         for side, sign in (("right", -1.0), ("left", 1.0)):
@@ -205,12 +324,12 @@ class Human:
         s = self._segments
         foot = s.body("foot", FORWARD).moved(np.array([HEEL * s.scale, 0.0, -self.ankle_height / 2]))
         _, ball, tip = self.sole
-        rear, toes = foot.split(PARTS["toes"], np.array([(ball + tip) / 2, 0.0, -self.ankle_height / 2]))
+        rear, toes = foot.split(SPLIT_SHARES["toes"], np.array([(ball + tip) / 2, 0.0, -self.ankle_height / 2]))
         width = 0.15 * s.scale
-        rod = PARTS["clavicle"] * s.mass * np.array([1.0, 0.1, 1.0]) * width**2 / 12.0
+        rod = SPLIT_SHARES["clavicle"] * s.mass * np.array([1.0, 0.1, 1.0]) * width**2 / 12.0
         straight = {name: s.body(name.replace("_", " "), DOWN) for name in ("upper_arm", "forearm", "hand", "thigh", "shank")}
         return straight | {"foot": rear, "toes": toes.moved(-np.array([ball, 0.0, -self.ankle_height])),
-                           "clavicle": Segment(PARTS["clavicle"] * s.mass, np.array([0.0, sign * width / 2, 0.0]),
+                           "clavicle": Segment(SPLIT_SHARES["clavicle"] * s.mass, np.array([0.0, sign * width / 2, 0.0]),
                                                np.diag(rod))}
 
     @cached_property
@@ -234,7 +353,7 @@ class Human:
         parent = self._chain(robot, "world", "pelvis", (0, 0, 0), GLOBAL, [axis.name for axis in GLOBAL])
         assert parent == "pelvis"
         for joint in self.joints:
-            self._chain(robot, joint.parent, joint.child, joint.offset, joint.axes, names(joint))
+            self._chain(robot, joint.parent, joint.child, joint.offset, joint.axes, coordinate_names(joint))
         for point, (link, place) in self.points.items():
             if place.any():  # so that viewers and other tools know them too
                 xml.SubElement(robot, "link", name=point)
@@ -255,7 +374,7 @@ class Human:
                 mirrored = child.startswith("left_") and axis.axis in ("forward", "up")
                 xml.SubElement(element, "axis", xyz=_text(np.array(AXES[axis.axis]) * (-1 if mirrored else 1)))
                 unit = self._segments.scale if kind == "prismatic" else np.pi / 180.0
-                strength = axis.strength * self.mass * self.stature / MEAN
+                strength = axis.strength * self.mass * self.stature / MEAN_MASS_TIMES_STATURE
                 xml.SubElement(element, "limit", lower=f"{axis.lower * unit:.17g}", upper=f"{axis.upper * unit:.17g}",
                                effort=f"{strength:.17g}", velocity="0")
             parent, offset = link, (0.0, 0.0, 0.0)
@@ -279,18 +398,18 @@ class Human:
         xml.SubElement(inertial, "inertia", {name: f"{value:.17g}" for name, value in entries.items()})
 
 
-def names(joint: SkeletonJoint) -> list[str]:
+def coordinate_names(joint: SkeletonJoint) -> list[str]:
     """Of a joint's coordinates: those of limbs begin with their side."""
     side = joint.child.split("_")[0]
     return [f"{side}_{axis.name}" if side in SIDES else axis.name for axis in joint.axes]
 
 
-def bare(link: str) -> str:
+def link_without_side(link: str) -> str:
     """A link's name without its side."""
     return link.removeprefix("right_").removeprefix("left_")
 
 
-def _on(side: str, joint: SkeletonJoint) -> SkeletonJoint:
+def _joint_of_side(side: str, joint: SkeletonJoint) -> SkeletonJoint:
     x, y, z = joint.offset
     parent = joint.parent if joint.parent in ("thorax", "pelvis") else f"{side}_{joint.parent}"
     return SkeletonJoint(parent, f"{side}_{joint.child}", (x, y if side == "right" else -y, z), joint.axes)
@@ -298,3 +417,27 @@ def _on(side: str, joint: SkeletonJoint) -> SkeletonJoint:
 
 def _text(values: Iterable[float]) -> str:
     return " ".join(f"{float(value):.17g}" for value in values)
+
+
+PASSIVE_JOINTS = ("hip_flexion", "knee_flexion", "ankle_dorsiflexion")
+COMPLEX_STEP = 1e-30  # rad; of a complex step
+
+
+def leg_moments(hip: Any, knee: Any, ankle: Any) -> tuple[Any, Any, Any]:
+    """Angles [rad], flexion and dorsiflexion positive, arrays, complex ones too -> moments in these directions [N m]."""
+    h, k, a = (np.degrees(1.0) * angle for angle in (hip, knee, ankle))
+    return (np.exp(1.4655 - 0.0034 * k - 0.0750 * h) - np.exp(1.3403 - 0.0226 * k + 0.0305 * h) + 8.072,
+            np.exp(1.800 + 0.0460 * a - 0.0352 * k + 0.0217 * h) - np.exp(-3.971 + 0.0004 * a + 0.0495 * k - 0.0128 * h)
+            - 4.820 + np.exp(2.220 - 0.150 * k),
+            np.exp(-7.9763 - 0.1949 * a + 0.0008 * k) - np.exp(2.1016 + 0.0843 * a - 0.0176 * k) + 1.792)
+
+
+def passive_moments(q: np.ndarray, legs: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Moments (samples, n) and their slopes (samples, n, n) at coordinates q (samples, n); legs: columns of JOINTS."""
+    tau, slope = np.zeros_like(q), np.zeros((*q.shape, q.shape[1]))
+    for leg in legs:
+        angles = q[:, leg].T
+        tau[:, leg] = np.stack(leg_moments(*angles), axis=1)
+        for column, way in zip(leg, 1j * COMPLEX_STEP * np.eye(3)):
+            slope[:, leg, column] = np.stack(leg_moments(*(angles + way[:, None])), axis=1).imag / COMPLEX_STEP
+    return tau, slope

@@ -21,20 +21,32 @@ import numpy as np
 
 from ..errors import InputError, some
 from ..planning.problem import Quantity, of_motion
-from . import support, tissue
-from .skeleton import SIDES
-from .support import DOUBLE, SINGLE
-from .walker import Support, Walker
+from .skeleton import PASSIVE_JOINTS, SIDES, passive_moments
+from .walker import (
+    BETWEEN_POINTS,
+    DOUBLE,
+    SINGLE,
+    FloorSupport,
+    Walker,
+    ball_contact,
+    between_feet,
+    distance_squared,
+    front_share,
+    pendulum_product,
+    point_heights,
+    position,
+)
 
 XYZ = ("x", "y", "z")
 HALF_FOOT = 0.045  # half the width of a foot [m]
 BEHIND_BALL = 0.03  # that the centre of pressure may lie behind the ball's joint, heel off [m]
-BESIDE = 0.04  # of the zero-moment point from the line between the feet, in double support [m]
-ALMOST = 1e-3  # what (5.6) may be below zero by, since its slope vanishes where both pendulums hang straight [m^2]
-APART = 0.17  # radii of the spheres at wrist and hip, (5.7) [m]
-STAIRS, LAG, LEAD = 4, 0.25, 0.10  # of the transfer of load: instants after the first, shares of it
-UPRIGHT = np.radians(5.0)  # that the pelvis may tilt by; measured ones stay within about 3 of their mean
-KNEE = (np.radians(60.0), np.radians(5.0))  # (5.9)
+MAX_LATERAL_OFFSET = 0.04  # of the zero-moment point from the line between the feet, in double support [m]
+PENDULUM_TOL = 1e-3  # what (5.6) may be below zero by, since its slope vanishes where both pendulums hang straight [m^2]
+WRIST_HIP_DISTANCE = 0.17  # radii of the spheres at wrist and hip, (5.7) [m]
+TRANSFER_INSTANTS = 4  # instants after the first at which the transfer of load is limited
+TRANSFER_LAG, TRANSFER_LEAD = 0.25, 0.10  # largest deviation of the front foot's share from a linear transfer, to both sides
+MAX_TILT = np.radians(5.0)  # that the pelvis may tilt by; measured ones stay within about 3 of their mean
+KNEE_ANGLE = (np.radians(60.0), np.radians(5.0))  # (5.9)
 
 
 @dataclass(frozen=True)
@@ -45,7 +57,7 @@ class Step:
     smooth   : accelerations too continue as their mirror image in the next step, so that forces do not jump
     transfer : in double support the load moves from the rear foot to the front foot steadily, from nothing to all
     upright  : the pelvis stays almost upright; of all that is asked for, nothing else keeps a trunk from nodding at each step
-    elastic  : ligaments and slack muscles bear what they can (tissue.py): effort and strength are of what is left to muscles
+    elastic  : ligaments and slack muscles bear what they can (skeleton.py): effort and strength are of what is left to muscles
     """
 
     speed: float = 1.2
@@ -86,7 +98,7 @@ class Step:
         return self.toe_off, 1.0
 
 
-class Conditions:
+class StepConditions:
     """Quantities of a step of one walker, equation by equation. Places on the floor: the right heel strikes at x = 0."""
 
     def __init__(self, walker: Walker, step: Step):
@@ -105,7 +117,7 @@ class Conditions:
     def angles(self) -> Quantity:
         """(5.2)."""
         names, limits = self.walker.joint_names, self.walker.robot.limits
-        tilt = np.where(np.array(names) == "pelvis_tilt", UPRIGHT, np.inf) if self.step.upright else np.inf
+        tilt = np.where(np.array(names) == "pelvis_tilt", MAX_TILT, np.inf) if self.step.upright else np.inf
         return of_motion(0, names, np.maximum(limits.lower, -tilt), np.minimum(limits.upper, tilt))
 
     def torques(self) -> list[Quantity]:
@@ -117,45 +129,47 @@ class Conditions:
         s = self.step
         ball, rear_tip = ["right_inner_ball", "right_outer_ball", "right_toe_tip"], (self.tip - s.length, self.side, 0.0)
         return [
-            self._at("right heel", XYZ, support.place, ["right_heel"], (0.0, -self.side, 0.0), (0.0, s.heel_off)),
-            self._at("right ball", (*XYZ, "tilt", "toe tip"), support.standing_ball, ball,
+            self._at("right heel", XYZ, position, ["right_heel"], (0.0, -self.side, 0.0), (0.0, s.heel_off)),
+            self._at("right ball", (*XYZ, "tilt", "toe tip"), ball_contact, ball,
                      (self.ball, -self.side, 0.0, 0.0, 0.0), s.single_support),
-            self._at("left toe tip", XYZ, support.place, ["left_toe_tip"], rear_tip, s.double_support)]
+            self._at("left toe tip", XYZ, position, ["left_toe_tip"], rear_tip, s.double_support)]
 
     def clearances(self) -> list[Quantity]:
         """(5.4), second line: points that must not go through it."""
         s, toes = self.step, ["inner_ball", "outer_ball", "toe_tip"]
         windows = [(["left_heel", "left_inner_ball", "left_outer_ball"], (0.0, 1.0)), (["left_toe_tip"], s.single_support),
                    ([f"right_{name}" for name in toes], s.double_support), (["right_heel"], (s.heel_off, 1.0))]
-        return [self._of_points(f"height of {some(names)}", names, support.heights, names, np.zeros(len(names)),
+        return [self._of_points(f"height of {some(names)}", names, point_heights, names, np.zeros(len(names)),
                                 np.full(len(names), np.inf), window) for names, window in windows]
 
     def balance(self) -> list[Quantity]:
         """(5.5): the zero-moment point in the foot's polygon, or between the feet. Divided by weight, in metres."""
         s = self.step
         flat, raised = (0.0, self.tip), (self.ball - BEHIND_BALL, self.tip)
-        between = self._of_ground("zero-moment point between the feet", ("share", "aside"), support.between_feet,
-                                  support.BETWEEN, np.array([0.0, -BESIDE]), np.array([1.0, BESIDE]), s.double_support)
+        lower, upper = np.array([0.0, -MAX_LATERAL_OFFSET]), np.array([1.0, MAX_LATERAL_OFFSET])
+        between = self._of_ground("zero-moment point between the feet", ("share", "aside"), between_feet,
+                                  BETWEEN_POINTS, lower, upper, s.double_support)
         return [between, *(self._in_foot(ends, window)
                            for ends, window in ((flat, (s.toe_off, s.heel_off)), (raised, (s.heel_off, 1.0))))]
 
     def arms_and_legs(self) -> list[Quantity]:
         """(5.6), with the direction of walking, not the vertical: an arm swings with the other side's leg."""
-        least = np.array([-ALMOST])
-        return [self._of_points(f"{arm} arm with {leg} leg", ["product"], support.swing_together,
+        least = np.array([-PENDULUM_TOL])
+        return [self._of_points(f"{arm} arm with {leg} leg", ["product"], pendulum_product,
                                 [f"{arm}_shoulder", f"{arm}_wrist", f"{leg}_hip", f"{leg}_ankle"], least, np.array([np.inf]))
                 for arm, leg in (SIDES, SIDES[::-1])]
 
     def apart(self) -> list[Quantity]:
         """(5.7), squared."""
-        return [self._of_points(f"{side} wrist from hip", ["distance squared"], support.distance_squared,
-                                [f"{side}_wrist", f"{side}_hip"], np.array([APART**2]), np.array([np.inf])) for side in SIDES]
+        least, most = np.array([WRIST_HIP_DISTANCE**2]), np.array([np.inf])
+        return [self._of_points(f"{side} wrist from hip", ["distance squared"], distance_squared,
+                                [f"{side}_wrist", f"{side}_hip"], least, most) for side in SIDES]
 
     # ------------------------------------------------------------------ at one instant
 
     def knee(self) -> Quantity:
         """(5.9) in the middle of the swing."""
-        middle, within = KNEE
+        middle, within = KNEE_ANGLE
         name = "left_knee_flexion"
         k = self.walker.joint_names.index(name)
         unit = np.eye(self.walker.n)[k:k + 1]
@@ -166,15 +180,15 @@ class Conditions:
     def landing(self) -> Quantity:
         """(5.10): the left heel, one step ahead. That of the right heel is its contact."""
         goal = self.step.length, self.side, 0.0
-        return self._at("left heel at its strike", XYZ, support.place, ["left_heel"], goal, (1.0, 1.0))
+        return self._at("left heel at its strike", XYZ, position, ["left_heel"], goal, (1.0, 1.0))
 
     # ------------------------------------------------------------------ beyond the thesis
 
     def transfer(self) -> list[Quantity]:
         """The front foot's share grows like time: not far behind it, nor ahead, at some instants."""
-        passed = np.linspace(0.0, 1.0, STAIRS + 1)
-        return [self._of_ground("load on the front foot", ["share"], support.share_of_front, support.BETWEEN,
-                                np.array([max(share - LAG, 0.0)]), np.array([min(share + LEAD, 1.0)]),
+        passed = np.linspace(0.0, 1.0, TRANSFER_INSTANTS + 1)
+        return [self._of_ground("load on the front foot", ["share"], front_share, BETWEEN_POINTS,
+                                np.array([max(share - TRANSFER_LAG, 0.0)]), np.array([min(share + TRANSFER_LEAD, 1.0)]),
                                 (share * self.step.toe_off,) * 2) for share in passed]
 
     # ------------------------------------------------------------------ tools
@@ -195,7 +209,7 @@ class Conditions:
         return Quantity(name, labels, 2, lambda *motion: self.walker.of_ground(function, names, motion).value,
                         lambda *motion: self.walker.of_ground(function, names, motion).slopes, lower, upper, windows=[window])
 
-    def _torque(self, bearing: Support, window: tuple[float, float]) -> Quantity:
+    def _torque(self, bearing: FloorSupport, window: tuple[float, float]) -> Quantity:
         strength = np.nan_to_num(self.walker.robot.limits.effort, nan=np.inf)
         limit = np.where(np.isfinite(strength), 1.0, np.inf)
 
@@ -211,7 +225,8 @@ class Conditions:
     def _borne(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Torque (samples, n) that needs no muscle, and its slope by q."""
         names, sides = self.walker.joint_names, SIDES if self.step.elastic else ()
-        return tissue.elastic(q, [[names.index(f"{side}_{joint}") for joint in tissue.JOINTS] for side in sides])
+        legs = [[names.index(f"{side}_{joint}") for joint in PASSIVE_JOINTS] for side in sides]
+        return passive_moments(q, legs)
 
     def _in_foot(self, ends: tuple[float, float], window: tuple[float, float]) -> Quantity:
         """Distances from the four sides of the right foot, times the vertical force as a share of weight."""
@@ -224,5 +239,3 @@ class Conditions:
         name = f"zero-moment point in the foot from {100 * ends[0]:.0f} cm"
         return self._of_ground(name, ("behind", "ahead", "right", "left"), distances, [], np.zeros(4), np.full(4, np.inf),
                                window)
-
-

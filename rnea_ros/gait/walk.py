@@ -1,23 +1,57 @@
-"""A predicted step, and the stride that it makes with its mirror image: what is drawn, written and checked."""
+"""Measured walking to hold a prediction against: M. Schwartz, A. Rozumalski, J. Trost, J. Biomechanics 41 (2008) 1639-1650.
+
+Free speed, typically developing children; angles in degrees at 0, 10, .. 100 % of a stride that begins with the foot's strike.
+The clinical pelvis leans forward by about 12 degrees more than ours, so the hip's level means nothing; its course does.
+
+A predicted step, and the stride that it makes with its mirror image: what is drawn, written and checked.
+
+Walking predicted: the step of least effort (5.1) that keeps everything that step.py asks for.
+
+    J = integral of sum_j (tau_j / strength_j)^2 dt + SMOOTHING / T integral of sum_j qdd_j^2 dt
+
+The first term is (5.1). The second is ours: light joints would otherwise quiver at no cost. The step continues as its mirror
+image (5.8).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..planning.result import PlannedMotion
-from . import ground, support
-from .normative import ANGLES, likeness
+from ..errors import InputError
+from ..planning.bspline import Curve, PlannedMotion, averages
+from ..planning.planner import plan
+from ..planning.problem import SAME, Cost, EndState, Problem, Report, Settings, both, of_motion, tied
 from .skeleton import SIDES
-from .step import Conditions, Step
-from .support import BETWEEN, DOUBLE, SINGLE
-from .walker import Walker
+from .step import TRANSFER_INSTANTS, Step, StepConditions
+from .walker import BETWEEN_POINTS, DOUBLE, SINGLE, Walker, foot_wrenches, zero_moment_point
+
+MEASURED_SHARES = np.linspace(0.0, 1.0, 11)
+MEASURED_ANGLES = {
+    "hip_flexion": (35.8, 32.8, 22.5, 11.4, 1.6, -5.3, -0.9, 17.9, 32.0, 36.7, 35.5),
+    "knee_flexion": (5.6, 18.6, 16.5, 10.1, 6.2, 11.6, 33.9, 58.2, 49.8, 18.7, 5.4),
+    "ankle_dorsiflexion": (-2.1, -2.1, 5.2, 8.6, 11.1, 10.4, -13.8, -11.2, 1.1, 1.0, -2.3),
+}
+ANGLE_STD = {"hip_flexion": 6.0, "knee_flexion": 6.0, "ankle_dorsiflexion": 5.0}  # standard deviation, about [deg]
+PELVIS_LEAN = 12.0  # of the clinical pelvis [deg]
+# of body weight, at 1.2 to 1.4 m/s
+VERTICAL_PEAKS, VERTICAL_VALLEY, FORE_AFT_PEAK = (1.0, 1.3), (0.7, 0.95), 0.25
+
+
+def compare_with_measured(joint: str, share: np.ndarray, angle: np.ndarray) -> tuple[float, float]:
+    """Correlation and root mean square difference [deg] of an angle [deg] over the stride; the hip's less its mean."""
+    measured, found = np.array(MEASURED_ANGLES[joint]), np.interp(MEASURED_SHARES, share, angle)
+    difference = found - measured
+    if joint == "hip_flexion":
+        difference = difference - difference.mean()
+    return float(np.corrcoef(found, measured)[0, 1]), float(np.sqrt((difference**2).mean()))
+
 
 MIRROR = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])  # of a force and a moment, left and right
-JOINTS = {"hip": "hip_flexion", "knee": "knee_flexion", "ankle": "ankle_dorsiflexion"}
-LOOKS = 300  # at the step: more than ten times the instants that it is planned at
+LEG_JOINTS = {"hip": "hip_flexion", "knee": "knee_flexion", "ankle": "ankle_dorsiflexion"}
+CHECKED_SAMPLES = 300  # at the step: more than ten times the instants that it is planned at
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +92,7 @@ class Walk:
         mirror, ahead = mirrored(walker.joint_names), np.zeros(walker.n)
         ahead[walker.joint_names.index("forward")] = self.step.length
         total = floor.sum(axis=1)
-        pressure = np.array([ground.zero_moment_point(wrench[:3], wrench[3:]) for wrench in total])
+        pressure = np.array([zero_moment_point(wrench[:3], wrench[3:]) for wrench in total])
         second = floor[:, ::-1] * MIRROR
         second[..., 3:] += np.cross([self.step.length, 0.0, 0.0], second[..., :3])
         q, qd, qdd = (np.concatenate((x, x @ mirror.T)) for x in motion)
@@ -67,12 +101,12 @@ class Walk:
                       np.concatenate((tau, tau @ mirror.T)), np.concatenate((floor, second)),
                       np.concatenate((toes, toes[:, ::-1])),
                       np.concatenate((pressure, pressure * (1.0, -1.0) + (self.step.length, 0.0))),
-                      {name: np.append(right[name], left[name]) for name in JOINTS})
+                      {name: np.append(right[name], left[name]) for name in LEG_JOINTS})
 
     def _loaded(self, u, motion):
         """Torques, loads of both feet and of their toes, joint forces of the right and of the left leg, along the step."""
         tau, floor, toes = np.zeros_like(motion[0]), np.zeros((len(u), 2, 6)), np.zeros((len(u), 2))
-        norms = [{name: np.zeros(len(u)) for name in JOINTS} for _ in SIDES]
+        norms = [{name: np.zeros(len(u)) for name in LEG_JOINTS} for _ in SIDES]
         double = u <= self.step.toe_off
         for bearing, at in ((DOUBLE, np.flatnonzero(double)), (SINGLE, np.flatnonzero(~double))):
             q, qd, qdd = part = [x[at] for x in motion]
@@ -81,13 +115,13 @@ class Walk:
             found = self.walker.robot.joint_wrenches(q, qd, qdd, world_wrenches=loads)
             toes[at] = np.column_stack([loads[f"{side}_toes"][:, 4] for side in SIDES])
             for side, table in zip(SIDES, norms):
-                for name, joint in JOINTS.items():
+                for name, joint in LEG_JOINTS.items():
                     wrench = found.wrench[:, found.joints.index(f"{side}_{joint}")]
                     table[name][at] = np.linalg.norm(wrench[:, :3], axis=1)
             if bearing is SINGLE:
                 floor[at, 0] = self.walker.needed(part).value
             else:
-                floor[at] = self.walker.of_ground(support.forces, BETWEEN, part).value.reshape(-1, 2, 6)
+                floor[at] = self.walker.of_ground(foot_wrenches, BETWEEN_POINTS, part).value.reshape(-1, 2, 6)
         return tau, floor, toes, *norms
 
     # ------------------------------------------------------------------ what it is worth
@@ -96,10 +130,10 @@ class Walk:
         """Quantity -> by how much it is beyond its limits anywhere, in its own unit: rad, m, m^2, or a share of strength or
         load. Negative: what is left. at: shares of the step; default many, and where phases meet."""
         events = self.step.toe_off, self.step.heel_off, self.step.mid_swing
-        u = np.unique(np.append(np.linspace(0.0, 1.0, LOOKS + 1), events)) if at is None else np.asarray(at)
+        u = np.unique(np.append(np.linspace(0.0, 1.0, CHECKED_SAMPLES + 1), events)) if at is None else np.asarray(at)
         motion = np.stack(self.plan(u * self.plan.duration), axis=1)
         worst: dict[str, float] = {}
-        for quantity in Conditions(self.walker, self.step).all():
+        for quantity in StepConditions(self.walker, self.step).all():
             beyond = quantity.excess(motion, u) * quantity.scale
             worst[quantity.name] = max(float(beyond.max()), worst.get(quantity.name, -np.inf))
         return worst
@@ -108,9 +142,10 @@ class Walk:
         """The figures by which walking is judged."""
         stride, names = self.stride(), self.walker.joint_names
         found: dict[str, float] = {"effort": self.effort()}
-        for joint in ANGLES:
+        for joint in MEASURED_ANGLES:
             angle = np.degrees(stride.q[:, names.index(f"right_{joint}")])
-            found[f"{joint} correlation"], found[f"{joint} difference [deg]"] = likeness(joint, stride.share, angle)
+            correlation, difference = compare_with_measured(joint, stride.share, angle)
+            found[f"{joint} correlation"], found[f"{joint} difference [deg]"] = correlation, difference
             found[f"{joint} least [deg]"], found[f"{joint} most [deg]"] = float(angle.min()), float(angle.max())
         force = stride.floor[:, 0, :3] / self.walker.weight
         stance = np.flatnonzero(force[:, 2] > 0.0)
@@ -127,7 +162,7 @@ class Walk:
         """(5.1) alone, by Simpson's rule on many samples."""
         u = np.linspace(0.0, 1.0, 401)
         motion = np.stack(self.plan(u * self.plan.duration), axis=1)
-        double, single = (quantity.values(motion) for quantity in Conditions(self.walker, self.step).torques())
+        double, single = (quantity.values(motion) for quantity in StepConditions(self.walker, self.step).torques())
         shares = np.where(u[:, None] <= self.step.toe_off, double, single)
         weights = np.tile([2.0, 4.0], 201)[:401]
         weights[[0, -1]] = 1.0
@@ -145,3 +180,74 @@ def mirrored(joint_names: tuple[str, ...]) -> np.ndarray:
             aside = name in ("sideways", "pelvis_rotation", "pelvis_list") or name.endswith(("_bending", "_rotation"))
             matrix[k, k] = -1.0 if aside else 1.0
     return matrix
+
+
+ACCELERATION_WEIGHT = 1e-6  # [s^3/rad^2]
+LIMIT_TOL = 5e-4  # of limits between the instants, relative
+INSTANTS_PER_CONTROL_POINT = 2.2  # instants for each control point
+OPTIMALITY_TOL = 1e-3  # as in the thesis
+HESSIAN_DAMPING = 1e-2  # where first derivatives see no curvature
+REMEDY = "Another speed, a step of another length or more control points"
+
+
+def predict_walk(walker: Walker, step: Step = Step(), control_points: int = 6, report: Report = lambda progress: None,
+         guess: Curve | None = None, most: int = 400) -> Walk:
+    """The predicted step. PlanningError, where there is none, says what stands in the way.
+
+    By first derivatives alone, whose steps are cheap and robust, until limits are kept between the instants too. What goes
+    beyond the thesis is asked for once there is a step without it.
+
+    control_points : of each coordinate, 6 as in the thesis or more
+    guess          : a curve to start from; default all joints at zero, see `gliding`
+    most           : iterations of each of the solver's calls
+    """
+    curve, iterations = guess or initial_guess(walker, step, control_points), 0
+    near = Settings(gauss_newton=True, damping=HESSIAN_DAMPING, optimality=OPTIMALITY_TOL, tolerance=LIMIT_TOL,
+                    iterations=most, instants=instants(step, control_points))
+    plain = replace(step, smooth=False, transfer=False, upright=False)
+    for asked, settings in [(plain, replace(near, tolerance=1.0)), (step, near)][step == plain:]:
+        found = plan(walking_problem(walker, asked), settings, report, curve, REMEDY)
+        curve, iterations = found.curve, iterations + found.iterations
+    return Walk(walker, step, replace(found, iterations=iterations))
+
+
+def walking_problem(walker: Walker, step: Step) -> Problem:
+    quantities, n = StepConditions(walker, step).all(), walker.n
+    mirror, ahead = mirrored(walker.joint_names), np.zeros(n)
+    ahead[walker.joint_names.index("forward")] = step.length
+    ties = [tied(order, mirror, ahead * (order == 0)) for order in range(3 if step.smooth else 2)]
+    torques = [quantity for quantity in quantities if quantity.name.startswith("torque")]
+    free = np.full(n, np.inf)
+    terms = [(np.isfinite(quantity.upper).astype(float), quantity) for quantity in torques]
+    terms.append((np.full(n, ACCELERATION_WEIGHT / step.duration), of_motion(2, walker.joint_names, -free, free)))
+    return Problem(EndState.free(n), EndState.free(n), quantities, Cost(time=0.0, more=terms), (step.duration,) * 2,
+                   both(*ties))
+
+
+def initial_guess(walker: Walker, step: Step, control_points: int) -> Curve:
+    """All joints at zero, where the thesis starts from, upright and carried along at the speed of the step; on even knots."""
+    if not 6 <= control_points <= 40:
+        raise InputError(f"{control_points} control points; 6 to 40 are allowed")
+    points = np.zeros((control_points, walker.n))
+    points[:, walker.joint_names.index("up")] = walker.human.standing_height
+    points[:, walker.joint_names.index("forward")] = step.length * averages(breaks(control_points), 3)
+    return Curve(3, breaks(control_points), points, step.duration)
+
+
+def breaks(control_points: int) -> np.ndarray:
+    """Even knots of cubic splines."""
+    return np.linspace(0.0, 1.0, control_points - 2)
+
+
+def instants(step: Step, control_points: int) -> tuple[float, ...]:
+    """Where limits are kept: about DENSITY for each control point, evenly in every phase; where phases meet, for both; where
+    the curve's pieces meet, since accelerations have a kink there."""
+    ends = np.array([0.0, step.toe_off, step.heel_off, 1.0])
+    steps = np.maximum(np.round(np.diff(ends) * INSTANTS_PER_CONTROL_POINT * control_points), 2).astype(int)
+    inside = [np.linspace(a, b, count + 1) for a, b, count in zip(ends, ends[1:], steps)]
+    found = np.concatenate(inside)
+    asked = [step.mid_swing, *breaks(control_points)]
+    if step.transfer:
+        asked += [*np.linspace(0.0, step.toe_off, TRANSFER_INSTANTS + 1)]
+    missing = [u for u in asked if np.abs(found - u).min() > SAME]
+    return tuple(np.sort(np.append(found, missing)).tolist())

@@ -20,8 +20,7 @@ from ..model.effort_convention import TOTAL
 from ..model.tree import JointDynamics, Limits
 from ..model.velocity_limits import VelocityLimits
 from ..planning.planner import PlannedMotion, plan
-from ..planning.problem import LONGEST, SHORTEST, Cost, EndState, Problem, Quantity, of_motion
-from ..planning.settings import Report, Settings, Smoothing
+from ..planning.problem import LONGEST, SHORTEST, Cost, EndState, Problem, Quantity, Report, Settings, Smoothing, of_motion
 from ..robots.inputs import validation
 from ..robots.inputs.base_state import BaseState
 from ..robots.inputs.validation import Wrenches

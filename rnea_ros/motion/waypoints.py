@@ -9,9 +9,9 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.tree import Limits
-from ..planning.guess import Way
+from ..planning.bspline import PlannedMotion
+from ..planning.planner import InitialPath
 from ..planning.problem import EndState, Quantity, of_motion
-from ..planning.result import PlannedMotion
 from ..robots.inputs import validation
 from ..robots.link_side import LinkSideRobot
 
@@ -19,7 +19,7 @@ APART = 1e-3  # shares of the duration between two waypoints, at least
 LOOKS = 100  # at a motion that is a guess
 
 
-def through(robot: LinkSideRobot, ends: Sequence[EndState], limits: Limits, given: Any) -> Way:
+def through(robot: LinkSideRobot, ends: Sequence[EndState], limits: Limits, given: Any) -> InitialPath:
     """Start, waypoints and goal, and when they are passed. given: (k, n) poses, or {share of the duration: pose}."""
     rows = list(given.values()) if isinstance(given, Mapping) else given
     poses = np.concatenate((ends[0].q[None], _poses("waypoints", robot, rows), ends[1].q[None]))
@@ -28,22 +28,22 @@ def through(robot: LinkSideRobot, ends: Sequence[EndState], limits: Limits, give
     if not (np.diff(shares) >= APART).all():
         raise InputError(f"waypoints are passed at {shares[1:-1].tolist()} of the duration; shares that rise from 0 to 1 are "
                          f"needed, {APART:g} apart")
-    return Way(shares, poses)
+    return InitialPath(shares, poses)
 
 
-def passing(robot: LinkSideRobot, way: Way) -> list[Quantity]:
+def passing(robot: LinkSideRobot, way: InitialPath) -> list[Quantity]:
     """The motion is at each of the waypoints at its share of the duration."""
     return [of_motion(0, robot.joint_names, pose, pose, f"position at waypoint {k}", [(share, share)])
             for k, (share, pose) in enumerate(zip(way.shares[1:-1], way.poses[1:-1], strict=True))]
 
 
-def along(robot: LinkSideRobot, ends: Sequence[EndState], given: Any) -> Way:
+def along(robot: LinkSideRobot, ends: Sequence[EndState], given: Any) -> InitialPath:
     """A guess: a motion that is known, or poses from start to goal, evenly passed. The ends are those of the plan."""
     if isinstance(given, PlannedMotion):
         poses = given(np.linspace(0.0, given.duration, LOOKS))[0]
         given = poses[1:-1]
     poses = np.concatenate((ends[0].q[None], _poses("guess", robot, given), ends[1].q[None]))
-    return Way(np.linspace(0.0, 1.0, len(poses)), poses)
+    return InitialPath(np.linspace(0.0, 1.0, len(poses)), poses)
 
 
 def _poses(name: str, robot: LinkSideRobot, given: Any) -> np.ndarray:

@@ -20,12 +20,9 @@
 Nothing here knows a robot: dynamics and their sensitivities come as functions of arrays. For a Robot: rnea_ros.plan_motion.
 """
 
-from .bspline import Curve
-from .checks import PlanningError
-from .planner import plan
-from .problem import Cost, Ends, EndState, Problem, Quantity
-from .result import PlannedMotion
-from .settings import Settings, SolverProgress
+from .bspline import Curve, PlannedMotion
+from .planner import PlanningError, plan
+from .problem import Cost, Ends, EndState, Problem, Quantity, Settings, SolverProgress
 
 __all__ = ["Cost", "Curve", "EndState", "Ends", "PlannedMotion", "PlanningError", "Problem", "Quantity", "Settings",
            "SolverProgress", "plan"]

@@ -1,4 +1,6 @@
-"""The plan as the interior point method sees it: limits alone, and Newton's equations for the control points and T.
+"""Symmetric matrices of a spline's control points: small pieces added up in bands; with a border, or in some directions.
+
+The plan as the interior point method sees it: limits alone, and Newton's equations for the control points and T.
 
 Start and goal fix up to three control points at each end, as functions of T: q(0) = p_1, T qd(0) = B_1' p_1 + B_2' p_2 and so
 on. They are no variables any more. What they decide is no limit any more either: at a limit it would leave no inside.
@@ -8,26 +10,151 @@ its span by B^T G B / T^(r + s) and added up, that is a matrix A of bandwidth (d
 
     [ A   h ] [ dp ]   [ a ]
     [ h^T d ] [ dT ] = [ b ]
+
+The plan as the interior point method sees it where start or goal is free or tied to the other, in a given duration.
+
+Such conditions E p = e are linear in the control points. They leave free p = p_0 + Z w, the columns of Z orthonormal: Newton's
+equations A dp = a become Z^T A Z dw = Z^T a. First and last control points meet in them, so nothing is left of the bands; but
+they are few.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from .banded import Bands, Bordered, Equations
 from .bspline import POWERS, basis
-from .curvature import gauss_newton, node_curvature
 from .problem import ORDERS, EndState, Quantity
-from .rows import LimitRows
-from .transcription import Transcription
-
-SMALL = 1e-3
-NARROW = 1e-5  # between limits: an equation rather than limits
+from .transcription import LimitRows, Transcription, gauss_newton_curvature, node_curvature
 
 
-class Point(NamedTuple):
+class BandAssembler:
+    """Where the pieces of K nodes go. Node k sees control points span[k] .. span[k] + width - 1, of n coordinates each, by
+    B (K, orders, width): those of its derivatives."""
+
+    def __init__(self, span: np.ndarray, spans: int, B: np.ndarray, n: int, free: np.ndarray):
+        width = B.shape[2]
+        self.B, self.n, self.width, self.spans, self.free = B, n, width, spans, free
+        self.count = spans - 1 + width
+        self._order = np.argsort(span, kind="stable")
+        self._starts = np.searchsorted(span[self._order], np.arange(spans))
+        self._some = np.append(np.diff(self._starts) > 0, self._starts[-1] < len(span))
+        each = int(np.bincount(span, minlength=spans).min())
+        self._even = self._order[self._starts[:, None] + np.arange(each)]  # (spans, each): as many nodes in every span,
+        self._rest = np.setdiff1d(np.arange(len(span)), self._even)  # and those that some spans have beside them
+        self._span = span[self._rest]
+        point, distance, j, i = np.ogrid[:self.count, :width, :n, :n]
+        offset, column = np.broadcast_arrays(distance * n + i - j, point * n + j)
+        below = (offset >= 0) & (point + distance < self.count)
+        offset, column = offset[below], column[below]
+        self._from, self._to = np.flatnonzero(below), column * width * n + offset  # of blocks, in bands by columns
+        both = free[column] & free[np.minimum(column + offset, len(free) - 1)]
+        self._keep = both.astype(float)
+        self._upper = np.triu_indices(width)  # pairs of control points: the others mirror them
+        first, second = self._upper
+        pairs = (B[:, :, None, first] * B[:, None, :, second]).reshape(len(B), -1, len(first)).swapaxes(1, 2)
+        self._pairs = pairs[self._even].swapaxes(1, 2).reshape(spans, len(first), -1)
+        self._rest_pairs = pairs[self._rest]
+
+    def _summed(self, pieces: np.ndarray) -> np.ndarray:
+        """(spans, ...) from (K, ...)."""
+        total = np.zeros((self.spans, *pieces.shape[1:]))
+        total[self._some] = np.add.reduceat(pieces[self._order], self._starts[self._some], axis=0)
+        return total
+
+    def vector(self, pieces: np.ndarray) -> np.ndarray:
+        """(points n,): sum of B^T pieces (K, orders, n). Zero where nothing is free."""
+        local = self._summed(self.B.swapaxes(1, 2) @ pieces)
+        total = np.zeros((self.count, self.n))
+        for a in range(self.width):
+            total[a:a + self.spans] += local[:, a]
+        return np.where(self.free, total.ravel(), 0.0)
+
+    def matrix(self, G: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """Lower bands (width n, points n) of the sum of (scale B)^T G (scale B); G (K, orders n, orders n) symmetric, scale
+        (orders,)."""
+        K, orders, width = self.B.shape
+        n, spans = self.n, self.spans
+        by_orders = G.reshape(K, orders, n, orders, n).swapaxes(2, 3) * np.outer(scale, scale)[:, :, None, None]
+        by_orders = by_orders.reshape(K, orders**2, n * n)
+        local = self._pairs @ by_orders[self._even].reshape(spans, -1, n * n)
+        np.add.at(local, self._span, self._rest_pairs @ by_orders[self._rest])
+        local = local.reshape(spans, -1, n, n)  # pair, j, i
+        blocks = np.zeros((self.count, width, n, n))
+        for pair, (a, b) in enumerate(zip(*self._upper)):
+            blocks[a:a + spans, b - a] += local[:, pair]
+        bands = np.zeros(width * n * self.count * n)
+        bands[self._to] = blocks.ravel()[self._from] * self._keep
+        return bands.reshape((width * n, -1), order="F")
+
+
+class NewtonSystem(Protocol):
+    def factorise(self, shift: float) -> bool:
+        """Whether the matrix plus shift on its diagonal is positive definite."""
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        """With the matrix that was factorised last."""
+
+
+class BorderedSystem:
+    """[[A, h], [h^T, d]]: A in lower bands. `factorise` before `solve`."""
+
+    def __init__(self, bands: np.ndarray, border: np.ndarray, corner: float, free: np.ndarray):
+        self.bands, self.border, self.corner, self.fixed = bands, border, corner, ~free
+
+    def factorise(self, shift: float) -> bool:
+        """Whether the matrix plus shift on its diagonal is positive definite."""
+        from scipy.linalg import lapack
+
+        bands = self.bands.copy(order="F")
+        bands[0] += shift
+        bands[0, self.fixed] = 1.0
+        self._factor, info = lapack.dpbtrf(bands, lower=1, overwrite_ab=1)
+        if info:
+            return False
+        self._across, _ = lapack.dpbtrs(self._factor, self.border, lower=1)
+        self._rest = self.corner + shift - self.border @ self._across
+        return bool(self._rest > 0.0)
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        from scipy.linalg import lapack
+
+        inner, _ = lapack.dpbtrs(self._factor, right[:-1], lower=1)
+        last = (right[-1] - self.border @ inner) / self._rest
+        return np.append(inner - self._across * last, last)
+
+
+class ProjectedSystem:
+    """Z^T A Z + damping: A in lower bands, the columns of Z orthonormal. Right side and solution are those of A and a border,
+    which does not move. `factorise` before `solve`."""
+
+    def __init__(self, bands: np.ndarray, Z: np.ndarray, damping: float):
+        size = bands.shape[1]
+        A = np.zeros((size, size))
+        for below, band in enumerate(bands):
+            A[np.arange(below, size), np.arange(size - below)] = band[:size - below]
+        self.Z, self.matrix = Z, Z.T @ (A + np.tril(A, -1).T) @ Z + damping * np.eye(Z.shape[1])
+
+    def factorise(self, shift: float) -> bool:
+        """Whether the matrix plus shift on its diagonal is positive definite."""
+        from scipy.linalg import lapack
+
+        self._factor, info = lapack.dpotrf(self.matrix + shift * np.eye(len(self.matrix)), lower=1)
+        return not info
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        from scipy.linalg import lapack
+
+        inner, _ = lapack.dpotrs(self._factor, self.Z.T @ right[:-1], lower=1)
+        return np.append(self.Z @ inner, 0.0)
+
+
+MIN_MULTIPLIER_SHARE = 1e-3
+MIN_LIMIT_WIDTH = 1e-5  # between limits: an equation rather than limits
+
+
+class Iterate(NamedTuple):
     """x = [control points, T], and the motion y (K, orders, n) there, with its slope by T."""
 
     x: np.ndarray
@@ -36,22 +163,22 @@ class Point(NamedTuple):
     y_T: np.ndarray
 
 
-def condensable(program: Transcription) -> bool:
+def is_condensable(program: Transcription) -> bool:
     """Whether start and goal are known, and nothing is asked for but limits."""
     problem = program.problem
     known = all(np.isfinite(state.q).all() and not (np.isnan(state.qd) & np.isfinite(state.qdd)).any()
                 for state in (problem.start, problem.goal))
-    return (known and limits_are_wide(program) and problem.coupling is None and problem.box is None and not program.damping
+    return (known and has_wide_limits(program) and problem.coupling is None and problem.box is None and not program.damping
             and len(program.breaks) + program.degree > 7)
 
 
-def limits_are_wide(program: Transcription) -> bool:
+def has_wide_limits(program: Transcription) -> bool:
     """None of them is an equation."""
     rows, ends = program.rows, len(program.problem.ends.value)
-    return bool(((rows.upper - rows.lower)[ends:] > NARROW).all())
+    return bool(((rows.upper - rows.lower)[ends:] > MIN_LIMIT_WIDTH).all())
 
 
-class Condensed:
+class CondensedProgram:
     """lower, upper (rows,) of the limits' values, T last; kept: which of the program's rows they are; given: whether T is."""
 
     def __init__(self, program: Transcription):
@@ -61,12 +188,12 @@ class Condensed:
         self.orders = 1 + max([2, *(own.quantity.order for own in rows.limits), *(quantity.order for quantity in squares)])
         self.limits, kept = [], []
         for own in rows.limits:
-            open_ = ~_decided(own, self.problem, rows.last)
+            open_ = ~_rows_fixed_by_ends(own, self.problem, rows.last)
             kept.append(open_)
-            self.limits.append(_Limit(own, open_, len(program.nodes.span)))
+            self.limits.append(_LimitBlock(own, open_, len(program.nodes.span)))
         self.kept = skipped + np.flatnonzero(np.concatenate([*kept, np.zeros(0, dtype=bool)]))
         shortest, longest = self.problem.duration
-        self.given = longest - shortest < NARROW
+        self.given = longest - shortest < MIN_LIMIT_WIDTH
         ends = (-np.inf, np.inf) if self.given else (shortest, longest)
         self.lower, self.upper = np.append(rows.lower[self.kept], ends[0]), np.append(rows.upper[self.kept], ends[1])
         self.B, self.powers = np.ascontiguousarray(program.B[:, :self.orders]), POWERS[:self.orders]
@@ -74,14 +201,14 @@ class Condensed:
         self.local = program.nodes.span[:, None] + np.arange(degree + 1)
         self.ends, fixed = self._end_points()
         self.free = ~fixed.ravel()
-        self.bands = Bands(program.nodes.span, len(program.breaks) - 1, self.B, self.n, self.free)
+        self.bands = BandAssembler(program.nodes.span, len(program.breaks) - 1, self.B, self.n, self.free)
 
     def _end_points(self) -> tuple[np.ndarray, np.ndarray]:
         return _end_points(self.program)
 
     # ------------------------------------------------------------------ where one is
 
-    def at(self, x: np.ndarray) -> Point:
+    def at(self, x: np.ndarray) -> Iterate:
         """Of x only the free control points and T count."""
         T = self.problem.duration[0] if self.given else float(x[-1])
         fixed, moving = self.ends[0] + T * self.ends[1] + T**2 * self.ends[2], self.ends[1] + 2.0 * T * self.ends[2]
@@ -91,26 +218,26 @@ class Condensed:
         y_T = -self.powers[:, None] / T * y
         if moving.any():
             y_T += self.B @ moving[self.local] * scale
-        return Point(np.append(points, T), T, y, y_T)
+        return Iterate(np.append(points, T), T, y, y_T)
 
-    def objective(self, at: Point) -> float:
+    def objective(self, at: Iterate) -> float:
         nodes, cost = self.program.nodes, self.problem.cost
-        return float(at.T * (nodes.weight @ cost.rate(_whole(at.y), nodes.inner)))
+        return float(at.T * (nodes.weight @ cost.rate(_with_all_orders(at.y), nodes.inner)))
 
-    def values(self, at: Point) -> np.ndarray:
+    def values(self, at: Iterate) -> np.ndarray:
         """(rows,)."""
         return np.concatenate([*(limit.values(at.y) for limit in self.limits), [at.T]])
 
     # ------------------------------------------------------------------ first derivatives
 
-    def linearised(self, at: Point) -> None:
+    def linearised(self, at: Iterate) -> None:
         """Slopes at the point, kept for what follows."""
         nodes, cost = self.program.nodes, self.problem.cost
         for limit in self.limits:
             limit.linearise(at.y)
         self.here, self.scale = at, at.T ** -self.powers[:, None].astype(float)
         self.effort = any(True for _ in cost.squares(nodes.inner))
-        whole = _whole(at.y)
+        whole = _with_all_orders(at.y)
         self.cost_slope = nodes.weight[:, None, None] * cost.slope(whole, nodes.inner)[:, :self.orders]
         self.cost_rate = float(nodes.weight @ cost.rate(whole, nodes.inner))
         self.cost_gradient = self._by_variables(at.T * self.cost_slope, self.cost_rate)
@@ -140,13 +267,13 @@ class Condensed:
 
     # ------------------------------------------------------------------ second derivatives
 
-    def curvature(self, multipliers: np.ndarray, small: float = SMALL) -> np.ndarray:
+    def curvature(self, multipliers: np.ndarray, small: float = MIN_MULTIPLIER_SHARE) -> np.ndarray:
         """(K, orders n, orders n): second derivatives by y of T times the cost plus multipliers times values.
 
         small : share of the largest multiplier at a node; nodes with less are left out
         Where the program asks for first derivatives alone, the squares of them.
         """
-        if self.program.curvature is gauss_newton:
+        if self.program.curvature is gauss_newton_curvature:
             return self.squares()
         total, start = self.squares(exact=True), 0
         for limit in self.limits:
@@ -158,11 +285,11 @@ class Condensed:
         """Those of T times the cost; if not exact, what first derivatives know of them, which is never negative."""
         nodes, total = self.program.nodes, np.zeros((len(self.here.y), self.orders * self.n, self.orders * self.n))
         for weights, quantity, at in self.problem.cost.squares(nodes.inner):
-            total[at] += square_curvature(quantity, weights, self.here.T * nodes.weight[at], _whole(self.here.y)[at],
+            total[at] += square_curvature(quantity, weights, self.here.T * nodes.weight[at], _with_all_orders(self.here.y)[at],
                                           self.orders, exact)
         return total
 
-    def newton(self, curvature: np.ndarray, multipliers: np.ndarray, sigma: np.ndarray) -> Equations:
+    def newton(self, curvature: np.ndarray, multipliers: np.ndarray, sigma: np.ndarray) -> NewtonSystem:
         """The matrix of Newton's equations: second derivatives, plus sigma times squares of the rows' slopes."""
         G, start, here = curvature.copy(), 0, self.here
         for limit in self.limits:
@@ -178,8 +305,10 @@ class Condensed:
         bands = self.bands.matrix(G, self.scale[:, 0])
         return self._equations(bands, border, corner)
 
-    def _equations(self, bands: np.ndarray, border: np.ndarray, corner: float) -> Equations:
-        return Bordered(bands, 0.0 * border, 1.0, self.free) if self.given else Bordered(bands, border, corner, self.free)
+    def _equations(self, bands: np.ndarray, border: np.ndarray, corner: float) -> NewtonSystem:
+        if self.given:
+            border, corner = 0.0 * border, 1.0
+        return BorderedSystem(bands, border, corner, self.free)
 
     def _ends_again(self, T: float) -> np.ndarray | float:
         """What the ends add to the second derivative of y by T, beyond that of the powers of T."""
@@ -190,7 +319,7 @@ class Condensed:
         return (self.B @ twice[self.local] - 2.0 * powers / T * (self.B @ moving[self.local])) * self.scale
 
 
-class _Limit:
+class _LimitBlock:
     """Rows of one quantity that are open, scaled: values, slopes and what they add to nodes."""
 
     def __init__(self, own: LimitRows, open_: np.ndarray, nodes: int):
@@ -261,20 +390,20 @@ def square_curvature(quantity: Quantity, weights: np.ndarray, times: np.ndarray,
     return total
 
 
-def _whole(y: np.ndarray) -> np.ndarray:
+def _with_all_orders(y: np.ndarray) -> np.ndarray:
     """With all ORDERS."""
     return y if y.shape[1] == ORDERS else np.concatenate((y, np.zeros((len(y), ORDERS - y.shape[1], y.shape[2]))), axis=1)
 
 
-def _decided(own: LimitRows, problem, last: int) -> np.ndarray:
+def _rows_fixed_by_ends(own: LimitRows, problem, last: int) -> np.ndarray:
     """(rows,) whether start or goal decides the row, whatever the motion: it was checked before."""
     found = np.zeros(len(own.sample), dtype=bool)
     for node, state in ((0, problem.start), (last, problem.goal)):
-        found |= (own.at[own.sample] == node) & decides(state, own.quantity)[own.component]
+        found |= (own.at[own.sample] == node) & fixed_by_end(state, own.quantity)[own.component]
     return found
 
 
-def decides(state: EndState, quantity: Quantity) -> np.ndarray:
+def fixed_by_end(state: EndState, quantity: Quantity) -> np.ndarray:
     """(k,)."""
     given = np.isfinite([state.q, state.qd, state.qdd, np.full_like(state.q, np.nan)])
     if not quantity.linear:
@@ -298,3 +427,49 @@ def _end_points(program: Transcription) -> tuple[np.ndarray, np.ndarray]:
             table[:known, points[:known], j] = (solved * y[:known, j]).T
             fixed[points[:known], j] = True
     return table, fixed
+
+
+RANK_TOL = 1e-10  # of the largest singular value; below, a condition repeats others
+
+
+def is_reducible(program: Transcription) -> bool:
+    """Whether the duration is given, and nothing is asked for but limits and such conditions."""
+    shortest, longest = program.problem.duration
+    return longest - shortest < MIN_LIMIT_WIDTH and program.problem.box is None and has_wide_limits(program)
+
+
+class ReducedProgram(CondensedProgram):
+    """The same methods; slopes and steps are those that the conditions leave free."""
+
+    def __init__(self, program: Transcription):
+        super().__init__(program)
+        self.E, self.e = _end_conditions(program)
+        U, sizes, V = np.linalg.svd(self.E)
+        rank = int((sizes > RANK_TOL * sizes.max(initial=0.0)).sum())
+        self.Z, self._back = V[rank:].T, V[:rank].T @ (U[:, :rank] / sizes[:rank]).T
+
+    def _end_points(self) -> tuple[np.ndarray, np.ndarray]:
+        """None: the conditions say all of it."""
+        return np.zeros((3, self.count, self.n)), np.zeros((self.count, self.n), dtype=bool)
+
+    def at(self, x: np.ndarray) -> Iterate:
+        """Of x only what keeps the conditions counts."""
+        return super().at(np.append(x[:-1] - self._back @ (self.E @ x[:-1] - self.e), x[-1]))
+
+    def gradient(self, multipliers: np.ndarray) -> np.ndarray:
+        found = super().gradient(multipliers)
+        return np.append(self.Z @ (self.Z.T @ found[:-1]), 0.0)
+
+    def _equations(self, bands: np.ndarray, *_border: object) -> ProjectedSystem:
+        return ProjectedSystem(bands, self.Z, self.program.damping)
+
+
+def _end_conditions(program: Transcription) -> tuple[np.ndarray, np.ndarray]:
+    """E (rows, points n), e (rows,)."""
+    problem, breaks, degree = program.problem, program.breaks, program.degree
+    ends, T = problem.ends, problem.duration[0]
+    E = np.zeros((len(ends.value), len(breaks) - 1 + degree, problem.n))
+    for table, span, u in ((ends.first, 0, 0.0), (ends.last, len(breaks) - 2, 1.0)):
+        functions = basis(breaks, degree, np.array([span]), np.array([u]))[0] / T ** POWERS[:, None]
+        E[:, span:span + degree + 1] += np.einsum("erj,ra->eaj", table, functions)
+    return E.reshape(len(E), -1), ends.value

@@ -9,6 +9,13 @@ of the limits, lambda = z_upper - z_lower, sigma = z_lower / (s - lower) + z_upp
 
 Rows are many, variables few: no matrix is larger than that. A step is taken where it brings c - s or the barrier function down
 (a filter); one that is refused for its curvature is corrected once. Shifts on the diagonal keep the matrix positive definite.
+
+From far away to near all limits: what is beyond them, squared, is a price (Levenberg and Marquardt's method).
+
+    minimise f(x) + price / 2 |v(x)|^2,   v: values beyond their limits, zero inside
+
+Slacks that start inside limits while the motion is far outside block one another: an interior point method then creeps. Here
+limits that are kept do not count, and f's second derivatives are those of squares: no step is led astray by curvature.
 """
 
 from __future__ import annotations
@@ -18,30 +25,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .banded import Equations
-from .condensed import Condensed, Point
+from .condensed import CondensedProgram, Iterate, NewtonSystem
 from .problem import ORDERS
 
-ANEW = 4  # iterations with one curvature, of torque rates' limits, where time alone counts: they mostly decide what is fastest
-TAU = 0.99  # of the way to a limit that a step goes, at most
-FALL, POWER = 0.2, 1.5  # of mu
-ENOUGH = 10.0  # mu falls where the error is less than so many of it
-ARMIJO, LESS, ROUNDING = 1e-4, 1e-5, 1e-13  # what a step has to bring
-SHORTEST_STEP = 1e-6
+CURVATURE_INTERVAL = 4  # iterations between two evaluations of the curvature of torque-rate limits in minimum-time problems
+FRACTION_TO_BOUNDARY = 0.99  # of the way to a limit that a step goes, at most
+BARRIER_FACTOR, POWER = 0.2, 1.5  # of mu
+BARRIER_ERROR_FACTOR = 10.0  # mu falls where the error is less than so many of it
+ARMIJO, FILTER_MARGIN, ROUNDING_SHARE = 1e-4, 1e-5, 1e-13  # what a step has to bring
+MIN_STEP_SHARE = 1e-6
 LEAST_SHIFT, FIRST_SHIFT, LARGEST_SHIFT = 1e-6, 1e-4, 1e8
-UP, DOWN = 8.0, 3.0  # of the shift
-RELAXED = 1e-9  # limits are wider by this
+SHIFT_INCREASE, DOWN = 8.0, 3.0  # of the shift
+LIMIT_RELAXATION = 1e-9  # limits are wider by this
 WORST, NEARLY = 1e4, 1e-4  # of the violation at the beginning: more is refused; with less the barrier function has to fall
-FAR = 1e10
-LARGEST = 1e6  # multiplier at first
-INSIDE = 1e-13  # slacks are inside limits by this, rounded or not
+MULTIPLIER_RATIO = 1e10
+MAX_INITIAL_MULTIPLIER = 1e6  # multiplier at first
+MIN_SLACK = 1e-13  # slacks are inside limits by this, rounded or not
 STALLED, NO_CHANGE = 10, 1e-6  # iterations without a change of the objective, relative: rounding keeps slopes from vanishing
-FEASIBLE = 1e-6  # such points are solutions, as far as they keep limits,
-ROUNDED = 1e-4  # and those from which no step leads on if this is all that is left of slopes
-SOLVED, STUCK, TOO_MANY = "solved", "stuck", "too many iterations"
+FEASIBILITY_TOL = 1e-6  # such points are solutions, as far as they keep limits,
+ROUNDED_OPTIMALITY = 1e-4  # and those from which no step leads on if this is all that is left of slopes
+SOLVED, NO_STEP, TOO_MANY = "solved", "stuck", "too many iterations"
 
 
-class Start(NamedTuple):
+class InteriorPointStart(NamedTuple):
     """mu: of the barrier; inside: how far slacks keep from limits at first; multipliers: of the rows, where they are known."""
 
     mu: float
@@ -49,7 +55,7 @@ class Start(NamedTuple):
     multipliers: np.ndarray | None = None
 
 
-class Found(NamedTuple):
+class InteriorPointResult(NamedTuple):
     """status: SOLVED, or what went wrong."""
 
     x: np.ndarray
@@ -61,11 +67,12 @@ class Found(NamedTuple):
 Watch = Callable[[int, np.ndarray, float], None]
 
 
-def minimise(program: Condensed, x: np.ndarray, start: Start, tolerance: float, most: int, watch: Watch) -> Found:
+def minimize(program: CondensedProgram, x: np.ndarray, start: InteriorPointStart, tolerance: float, most: int,
+             watch: Watch) -> InteriorPointResult:
     return _Search(program, x, start, tolerance, watch).run(most)
 
 
-class _Merit(NamedTuple):
+class _MeritValues(NamedTuple):
     """What a step has to bring down; descent: slope of the barrier function along the step."""
 
     violation: float
@@ -76,16 +83,16 @@ class _Merit(NamedTuple):
 class _Search:
     """point, c, s, z: see above; shift: the last one."""
 
-    def __init__(self, program: Condensed, x: np.ndarray, start: Start, tolerance: float, watch: Watch):
+    def __init__(self, program: CondensedProgram, x: np.ndarray, start: InteriorPointStart, tolerance: float, watch: Watch):
         self.program, self.tolerance, self.watch, self.mu = program, tolerance, watch, start.mu
-        self.lower, self.upper = program.lower - RELAXED, program.upper + RELAXED
+        self.lower, self.upper = program.lower - LIMIT_RELAXATION, program.upper + LIMIT_RELAXATION
         self.below, self.above = np.isfinite(self.lower), np.isfinite(self.upper)
         self.point = program.at(x)
         self.c = program.values(self.point)
         room = np.minimum(start.inside, 0.25 * (self.upper - self.lower))
         self.s = np.clip(self.c, self.lower + room, self.upper - room)
         known = np.zeros_like(self.c) if start.multipliers is None else start.multipliers
-        self.z = [np.where(there, np.maximum(np.minimum(self.mu / gap, LARGEST), sign * known), 0.0)
+        self.z = [np.where(there, np.maximum(np.minimum(self.mu / gap, MAX_INITIAL_MULTIPLIER), sign * known), 0.0)
                   for there, gap, sign in zip((self.below, self.above), self._gaps(self.s), (-1.0, 1.0))]
         self.shift, self.filter = 0.0, list[tuple[float, float]]()
         self.most = WORST * max(1.0, np.abs(self.c - self.s).sum())
@@ -108,7 +115,7 @@ class _Search:
 
     # ------------------------------------------------------------------ the search
 
-    def run(self, most: int) -> Found:
+    def run(self, most: int) -> InteriorPointResult:
         program, costs = self.program, list[float]()
         for iteration in range(most + 1):
             program.linearised(self.point)
@@ -117,85 +124,87 @@ class _Search:
             dual = program.gradient(multipliers)
             self.watch(iteration, self.point.x, float(np.maximum(self.c - program.upper, program.lower - self.c).max()))
             if self._error(dual, 0.0) <= self.tolerance:
-                return Found(self.point.x, multipliers, SOLVED, iteration)
-            final = self.mu <= self.tolerance / 10.0 and float(np.abs(self.c - self.s).max()) <= FEASIBLE
+                return InteriorPointResult(self.point.x, multipliers, SOLVED, iteration)
+            final = self.mu <= self.tolerance / 10.0 and float(np.abs(self.c - self.s).max()) <= FEASIBILITY_TOL
             if final and len(costs) > STALLED and np.ptp(costs[-STALLED:]) <= NO_CHANGE * abs(costs[-1]):
-                return Found(self.point.x, multipliers, SOLVED, iteration)
+                return InteriorPointResult(self.point.x, multipliers, SOLVED, iteration)
             if iteration == most:
                 break
-            while self._error(dual, self.mu) <= ENOUGH * self.mu and self.mu > self.tolerance / 10.0:
-                self.mu = max(self.tolerance / 10.0, min(FALL * self.mu, self.mu**POWER))
+            while self._error(dual, self.mu) <= BARRIER_ERROR_FACTOR * self.mu and self.mu > self.tolerance / 10.0:
+                self.mu = max(self.tolerance / 10.0, min(BARRIER_FACTOR * self.mu, self.mu**POWER))
                 self.filter = []
             if not self._step(multipliers, iteration):
-                rounded = final and self._error(dual, 0.0) <= ROUNDED
-                return Found(self.point.x, multipliers, SOLVED if rounded else STUCK, iteration)
-        return Found(self.point.x, self.z[1] - self.z[0], TOO_MANY, most)
+                rounded = final and self._error(dual, 0.0) <= ROUNDED_OPTIMALITY
+                return InteriorPointResult(self.point.x, multipliers, SOLVED if rounded else NO_STEP, iteration)
+        return InteriorPointResult(self.point.x, self.z[1] - self.z[0], TOO_MANY, most)
 
     def _step(self, multipliers: np.ndarray, iteration: int) -> bool:
         """One of Newton's steps, with a larger shift where no share of it is any good; False if that does not help."""
         program, gaps = self.program, self._gaps(self.s)
         sigma = self.z[0] / gaps[0] + self.z[1] / gaps[1]
         self.slope = np.where(self.above, self.mu / gaps[1], 0.0) - np.where(self.below, self.mu / gaps[0], 0.0)
-        if program.effort or program.orders < ORDERS or iteration % ANEW == 0:
+        if program.effort or program.orders < ORDERS or iteration % CURVATURE_INTERVAL == 0:
             self.curvature = program.curvature(multipliers)
         matrix = program.newton(self.curvature, multipliers, sigma)
         least = 0.0
         while self._factorised(matrix, least):
             step, ds = self._solved(matrix, sigma, self.c - self.s)
-            if self._moved(matrix, sigma, gaps, step, ds):
+            if self._line_search(matrix, sigma, gaps, step, ds):
                 return True
-            least = max(UP * self.shift, FIRST_SHIFT)
+            least = max(SHIFT_INCREASE * self.shift, FIRST_SHIFT)
         return False
 
-    def _factorised(self, matrix: Equations, least: float) -> bool:
+    def _factorised(self, matrix: NewtonSystem, least: float) -> bool:
         """With about the least shift that makes it positive definite; the last one tells where to look."""
         if not least and matrix.factorise(0.0):
             return True
         shift = least or max(LEAST_SHIFT, self.shift / DOWN)
         while not matrix.factorise(shift):
-            shift *= UP
+            shift *= SHIFT_INCREASE
             if shift > LARGEST_SHIFT:
                 return False
         self.shift = shift
         return shift <= LARGEST_SHIFT
 
-    def _solved(self, matrix: Equations, sigma: np.ndarray, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _solved(self, matrix: NewtonSystem, sigma: np.ndarray, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """dx, ds where c - s is the distance."""
         step = matrix.solve(-self.program.gradient(self.slope + sigma * distance))
         return step, self.program.changes(step) + distance
 
-    def _moved(self, matrix: Equations, sigma: np.ndarray, gaps: list[np.ndarray], step: np.ndarray, ds: np.ndarray) -> bool:
+    def _line_search(self, matrix: NewtonSystem, sigma: np.ndarray, gaps: list[np.ndarray], step: np.ndarray,
+                     ds: np.ndarray) -> bool:
         """Whether some share of the step is taken."""
-        tau, objective = max(TAU, 1.0 - self.mu), self.program.objective(self.point)
-        now = _Merit(np.abs(self.c - self.s).sum(), self._barrier(objective, self.s),
+        tau, objective = max(FRACTION_TO_BOUNDARY, 1.0 - self.mu), self.program.objective(self.point)
+        now = _MeritValues(np.abs(self.c - self.s).sum(), self._barrier(objective, self.s),
                      float(self.program.cost_gradient @ step + self.slope @ ds))
         largest = _share(gaps, ds, tau)
         if step[-1] < 0.0:
             largest = min(largest, -0.5 * self.point.T / step[-1])
         share = largest
-        while share > SHORTEST_STEP:
-            if self._tried(share, step, ds, now, gaps, tau):
+        while share > MIN_STEP_SHARE:
+            if self._accepts(share, step, ds, now, gaps, tau):
                 return True
             if share == largest:  # once more with what the curvature of the constraints did to the step
                 again, ds_again = self._solved(matrix, sigma, share * (self.c - self.s) + self.missed)
-                if self._tried(_share(gaps, ds_again, tau), again, ds_again, now, gaps, tau):
+                if self._accepts(_share(gaps, ds_again, tau), again, ds_again, now, gaps, tau):
                     return True
             share *= 0.5
         return False
 
-    def _tried(self, share: float, step: np.ndarray, ds: np.ndarray, now: _Merit, gaps: list[np.ndarray], tau: float) -> bool:
+    def _accepts(self, share: float, step: np.ndarray, ds: np.ndarray, now: _MeritValues, gaps: list[np.ndarray],
+                 tau: float) -> bool:
         """Takes that share of the step if the filter lets it."""
         point = self.program.at(self.point.x + share * step)
-        c, s = self.program.values(point), np.clip(self.s + share * ds, self.lower + INSIDE, self.upper - INSIDE)
+        c, s = self.program.values(point), np.clip(self.s + share * ds, self.lower + MIN_SLACK, self.upper - MIN_SLACK)
         self.missed = c - s
         violation = np.abs(self.missed).sum()
         barrier = self._barrier(self.program.objective(point), s) if np.isfinite(violation) else np.inf
         if not violation <= self.most or any(violation >= v and barrier >= b for v, b in self.filter):
             return False
-        margin = (1.0 - LESS) * now.violation, now.barrier - LESS * now.violation
+        margin = (1.0 - FILTER_MARGIN) * now.violation, now.barrier - FILTER_MARGIN * now.violation
         inside = now.violation < self.most / WORST * NEARLY and now.descent < 0.0
         if inside and share * (-now.descent) ** 2.3 > now.violation ** 1.1:  # (19)
-            accepted = barrier <= now.barrier + ARMIJO * share * now.descent + ROUNDING * abs(now.barrier)
+            accepted = barrier <= now.barrier + ARMIJO * share * now.descent + ROUNDING_SHARE * abs(now.barrier)
         else:
             accepted = violation <= margin[0] or barrier <= margin[1]
             if accepted:
@@ -204,7 +213,7 @@ class _Search:
             self._take(point, c, s, gaps, ds, tau)
         return accepted
 
-    def _take(self, point: Point, c: np.ndarray, s: np.ndarray, gaps: list[np.ndarray], ds: np.ndarray, tau: float) -> None:
+    def _take(self, point: Iterate, c: np.ndarray, s: np.ndarray, gaps: list[np.ndarray], ds: np.ndarray, tau: float) -> None:
         """Multipliers follow (12), as far as they stay positive (15), not too far from mu / gap (16)."""
         self.point, self.c, self.s = point, c, s
         for k, (sign, known, gap, after) in enumerate(zip((1.0, -1.0), (self.below, self.above), gaps, self._gaps(s))):
@@ -212,7 +221,8 @@ class _Search:
             dz = np.where(known, self.mu / gap - z - sign * z / gap * ds, 0.0)
             down = dz < 0.0
             z = z + min(1.0, float((-tau * z[down] / dz[down]).min(initial=1.0))) * dz
-            self.z[k] = np.where(known, np.clip(z, self.mu / after / FAR, FAR * self.mu / after), 0.0)
+            low, high = self.mu / after / MULTIPLIER_RATIO, MULTIPLIER_RATIO * self.mu / after
+            self.z[k] = np.where(known, np.clip(z, low, high), 0.0)
 
 
 def _share(gaps: list[np.ndarray], ds: np.ndarray, tau: float) -> float:
@@ -222,3 +232,51 @@ def _share(gaps: list[np.ndarray], ds: np.ndarray, tau: float) -> float:
         down = change < 0.0
         share = min(share, float((-tau * gap[down] / change[down]).min(initial=1.0)))
     return share
+
+
+VIOLATION_PRICE = 0.1  # of one row beyond its limit by its scale, as a share of the objective at the beginning
+INITIAL_LM_SHIFT, LEAST, LARGEST = 1e-2, 1e-8, 1e8  # on the diagonal: at first, and in between
+POOR_REDUCTION, GOOD = 0.3, 0.7  # shares of what was foreseen
+MIN_RELATIVE_DECREASE = 0.05  # the last step brought less, relative
+MAX_APPROACH_STEPS = 40
+
+
+class ApproachResult(NamedTuple):
+    x: np.ndarray
+    iterations: int
+
+
+def reduce_violation(program: CondensedProgram, x: np.ndarray, most: int, watch: Watch) -> ApproachResult:
+    """As near as some cheap steps lead; not a solution. watch: as in interior_point."""
+    at, shift = program.at(x), INITIAL_LM_SHIFT
+    price = VIOLATION_PRICE * (program.objective(at) or 1.0)
+    v, merit = _penalized_merit(program, at, price)
+    for iteration in range(min(most, MAX_APPROACH_STEPS)):
+        watch(iteration, at.x, float(np.abs(v).max(initial=0.0)))
+        program.linearised(at)
+        slope = program.gradient(price * v)
+        matrix = program.newton(program.squares(), price * v, price * (v != 0.0))
+        before = merit
+        while True:
+            if shift > LARGEST:
+                return ApproachResult(at.x, iteration)
+            step = matrix.solve(-slope) if matrix.factorise(shift) else None
+            there = at if step is None else program.at(at.x + step)
+            v_there, merit_there = _penalized_merit(program, there, price)
+            if step is not None and merit_there < merit:
+                break
+            shift *= 4.0
+        gained = (merit - merit_there) / (-0.5 * slope @ step)
+        shift = max(shift / 4.0, LEAST) if gained > GOOD else 2.0 * shift if gained < POOR_REDUCTION else shift
+        at, v, merit = there, v_there, merit_there
+        if before - merit < MIN_RELATIVE_DECREASE * before:
+            return ApproachResult(at.x, iteration + 1)
+    return ApproachResult(at.x, min(most, MAX_APPROACH_STEPS))
+
+
+def _penalized_merit(program: CondensedProgram, at: Iterate, price: float) -> tuple[np.ndarray, float]:
+    """v (rows,), and the price of all."""
+    c = program.values(at)
+    v = np.maximum(c - program.upper, 0.0) - np.maximum(program.lower - c, 0.0)
+    merit = program.objective(at) + price / 2.0 * float(v @ v)
+    return v, merit if np.isfinite(merit) else np.inf

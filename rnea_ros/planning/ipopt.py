@@ -1,4 +1,5 @@
-"""Calls IPOPT (Waechter and Biegler 2006) through CasADi: pip install '.[planning]' in a clone."""
+"""Calls IPOPT (Waechter and Biegler 2006) through CasADi: pip install '.[planning]' in a clone.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import MissingPackage
-from .sparse import Pattern
-from .transcription import Transcription
+from .transcription import SparsePattern, Transcription
 
 Watch = Callable[[int, np.ndarray, float], None]
 QUIET: dict[str, Any] = {"print_level": 0, "sb": "yes"}
@@ -25,7 +25,7 @@ class NlpSolution(NamedTuple):
     iterations: int
 
 
-def minimise(program: Transcription, x: np.ndarray, options: Mapping[str, Any], watch: Watch,
+def minimize_with_ipopt(program: Transcription, x: np.ndarray, options: Mapping[str, Any], watch: Watch,
              multipliers: np.ndarray | None = None) -> NlpSolution:
     """A local minimum of the program near x, from multipliers where they are known.
 
@@ -133,5 +133,5 @@ def _dense(ca, size):
     return ca.Sparsity.dense(size, 1)
 
 
-def _sparsity(ca: Any, pattern: Pattern) -> Any:
+def _sparsity(ca: Any, pattern: SparsePattern) -> Any:
     return ca.Sparsity(*pattern.shape, pattern.starts.tolist(), pattern.rows.tolist())

@@ -1,4 +1,12 @@
-"""The plan as a nonlinear program: control points and end time in; objective, constraints and their derivatives out.
+"""Sums of small dense pieces as a sparse matrix by columns.
+
+The constraints of a plan, row by row: conditions on both ends, then every limit at every node that it is enforced at.
+
+Second derivatives at the nodes: as differences of the analytic slopes, or of the squares alone.
+
+They steer the solver (a tenth of the iterations of a quasi-Newton method); what it finds does not depend on them.
+
+The plan as a nonlinear program: control points and end time in; objective, constraints and their derivatives out.
 
 Barman, thesis, 4.1. x = [control points (m, n), T]; with u = t / T in [0, 1]
 
@@ -12,16 +20,208 @@ is a Gauss-Lobatto quadrature on the nodes.
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 
-from .bspline import POWERS, Curve, basis
-from .curvature import Curvature, of_lagrangian
-from .grid import Nodes
-from .problem import Problem
-from .rows import Rows
-from .sparse import Pattern
+from .bspline import POWERS, Curve, PlanNodes, basis
+from .problem import Problem, Quantity, square_slope
+
+
+class SparsePattern:
+    """Where pieces go, worked out once. rows, columns: of every entry of the pieces, flat; several may meet in one place.
+
+    starts (columns + 1,), rows (entries,): the compressed columns of the matrix. upper: keep the upper triangle alone.
+    """
+
+    def __init__(self, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], upper: bool = False):
+        self.shape = shape
+        self._kept = np.flatnonzero(rows <= columns) if upper else np.arange(len(rows))
+        places, self._entry = np.unique(columns[self._kept] * shape[0] + rows[self._kept], return_inverse=True)
+        self.rows = places % shape[0]
+        self.starts = np.searchsorted(places // shape[0], np.arange(shape[1] + 1))
+
+    @property
+    def diagonal(self) -> np.ndarray:
+        """Entries of the matrix: whether they are on its diagonal."""
+        return self.rows == np.repeat(np.arange(self.shape[1]), np.diff(self.starts))
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """Entries of the matrix from the entries of the pieces."""
+        return np.bincount(self._entry, values[self._kept], len(self.rows))
+
+    def dense(self, entries: np.ndarray) -> np.ndarray:
+        matrix = np.zeros(self.shape)
+        matrix[self.rows, np.repeat(np.arange(self.shape[1]), np.diff(self.starts))] = entries
+        return matrix
+
+
+class LimitRows(NamedTuple):
+    """Rows of one quantity: row i is its component[i] at node at[sample[i]]; it is evaluated at the nodes `at` alone."""
+
+    quantity: Quantity
+    at: np.ndarray
+    sample: np.ndarray
+    component: np.ndarray
+
+    def of(self, numbers: np.ndarray) -> np.ndarray:
+        """(rows,) from numbers of the components (k,)."""
+        return numbers[self.component]
+
+
+class ConstraintRows:
+    """lower <= values <= upper, limits divided by their scale.
+
+    A row looks at one node, or, where it ties the ends, at two: term i belongs to row[i] and looks at node[i]. key (rows, 3)
+    tells rows apart from one program to the next on the same breaks. Below, y (K, ORDERS, n) is the motion at all nodes.
+    """
+
+    def __init__(self, problem: Problem, nodes: PlanNodes, degree: int):
+        self.ends, self.last, count = problem.ends, nodes.regular - 1, len(problem.ends.value)
+        self.limits = list(_limit_rows(problem, nodes, degree))
+        self._begins, self._stops = (np.flatnonzero(table.any(axis=(1, 2))) for table in (self.ends.first, self.ends.last))
+        ends = np.column_stack((np.full(count, -1), np.arange(count), np.zeros(count, dtype=int)))
+        self.key = np.concatenate((ends, *(np.column_stack((np.full(len(own.sample), problem.limited.index(own.quantity)),
+                                                            own.at[own.sample], own.component)) for own in self.limits)))
+        self.row = np.concatenate((self._begins, self._stops, np.arange(count, len(self.key))))
+        self.node = np.concatenate((0 * self._begins, 0 * self._stops + self.last, self.key[count:, 1]))
+        self._scale = self._listed(np.ones(count), [own.of(own.quantity.scale) for own in self.limits])
+        self.lower = self._listed(self.ends.value, [own.of(own.quantity.lower) for own in self.limits]) / self._scale
+        self.upper = self._listed(self.ends.value, [own.of(own.quantity.upper) for own in self.limits]) / self._scale
+
+    def values(self, y: np.ndarray) -> np.ndarray:
+        ends = self.ends.miss(y[0], y[self.last]) + self.ends.value
+        limits = [own.quantity.values(y[own.at])[own.sample, own.component] for own in self.limits]
+        return self._listed(ends, limits) / self._scale
+
+    def slopes(self, y: np.ndarray) -> np.ndarray:
+        """(terms, ORDERS, n)."""
+        ends = np.concatenate((self.ends.first[self._begins], self.ends.last[self._stops]))
+        limits = [own.quantity.slopes(y[own.at])[own.sample, own.component] for own in self.limits]
+        return self._listed(ends, limits) / self._scale[self.row, None, None]
+
+    def weighted(self, y: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+        """(K, ORDERS, n): slope of the sum of multipliers times rows."""
+        total = np.zeros_like(y)
+        np.add.at(total, self.node, multipliers[self.row, None, None] * self.slopes(y))
+        return total
+
+    def factors(self, multipliers: np.ndarray) -> Iterator[tuple[Quantity, np.ndarray, np.ndarray]]:
+        """(quantity, nodes at, factors (at, k)): multipliers of rows as factors of the quantities themselves."""
+        start = len(self.ends.value)
+        for own in self.limits:
+            table, part = np.zeros((len(own.at), len(own.quantity.labels))), slice(start, start + len(own.sample))
+            table[own.sample, own.component] = multipliers[part] / self._scale[part]
+            yield own.quantity, own.at, table
+            start = part.stop
+
+    def carried(self, multipliers: np.ndarray, to: ConstraintRows) -> np.ndarray:
+        """Multipliers of these rows for other ones, zero for what is new there."""
+        keys = np.concatenate((self.key, to.key)) - np.minimum(self.key.min(axis=0), to.key.min(axis=0))
+        here, there = np.split(np.ravel_multi_index(tuple(keys.T), keys.max(axis=0) + 1), [len(self.key)])
+        order = np.argsort(here)
+        at = order[np.searchsorted(here, there, sorter=order).clip(max=len(here) - 1)]
+        return np.where(here[at] == there, multipliers[at], 0.0)
+
+    @staticmethod
+    def _listed(ends: np.ndarray, limits: list[np.ndarray]) -> np.ndarray:
+        return np.concatenate((ends, *limits))
+
+
+def _limit_rows(problem: Problem, nodes: PlanNodes, degree: int) -> Iterator[LimitRows]:
+    """What is continuous at the breaks is looked at once there, what jumps from both sides; single limits at single nodes."""
+    once = np.append(True, np.diff(nodes.u[:nodes.regular]) > 0.0)
+    for number, quantity in enumerate(problem.limited):
+        wanted = np.zeros((len(nodes.u), len(quantity.labels)), dtype=bool)
+        regular = (once | (quantity.order >= degree)) & quantity.holds(nodes.u[:nodes.regular])
+        wanted[:nodes.regular, quantity.enforced] = regular[:, None]
+        for k, (which, component) in enumerate(nodes.single):
+            if which == number:
+                wanted[nodes.regular + k, component] = True
+        at = np.flatnonzero(wanted.any(axis=1))
+        if len(at):
+            yield LimitRows(quantity, at, *np.nonzero(wanted[at]))
+
+
+DIFFERENCE_STEP = 1e-7  # relative
+BATCH_SAMPLES = 500  # looked at in one call, about
+# (problem, rows, y, u (K,), weight (K,), multipliers) -> (K, ORDERS, n, ORDERS, n): second derivatives by y of weight times
+# the cost's rate, plus multipliers times rows, at each node alone
+Curvature = Callable[[Problem, ConstraintRows, np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+def lagrangian_curvature(problem: Problem, rows: ConstraintRows, y: np.ndarray, u: np.ndarray, weight: np.ndarray,
+                  multipliers: np.ndarray) -> np.ndarray:
+    """All of it."""
+    total = np.zeros((*y.shape, *y.shape[1:]))
+    for quantity, at, factors in rows.factors(multipliers):
+        if not quantity.linear:
+            total[at] += differences(partial(_weighted_slopes, quantity, factors), y[at], quantity.order)
+    for weights, quantity, at in problem.cost.squares(u):
+        total[at] += weight[at, None, None, None, None] * differences(partial(square_slope, weights, quantity), y[at],
+                                                                      quantity.order)
+    return (total + total.transpose(0, 3, 4, 1, 2)) / 2.0
+
+
+def gauss_newton_curvature(problem: Problem, rows: ConstraintRows, y: np.ndarray, u: np.ndarray, weight: np.ndarray,
+                 multipliers: np.ndarray) -> np.ndarray:
+    """What first derivatives know of it: 2 effort (d value / dy)^2, never negative. For costs that are sums of squares."""
+    total = np.zeros((*y.shape, *y.shape[1:]))
+    for weights, quantity, at in problem.cost.squares(u):
+        slopes = quantity.slopes(y[at]).reshape(len(at), len(weights), -1)
+        weighted = slopes * (2.0 * weight[at, None] * weights)[:, :, None]
+        total[at] += (weighted.swapaxes(1, 2) @ slopes).reshape(len(at), *total.shape[1:])
+    return total
+
+
+def _weighted_slopes(quantity: Quantity, factors: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.einsum("kc,kcrj->krj", np.tile(factors, (len(y) // len(factors), 1)), quantity.slopes(y))
+
+
+def differences(slope: Callable[[np.ndarray], np.ndarray], y: np.ndarray, order: int) -> np.ndarray:
+    """Derivatives of slope (K, ORDERS, n) with respect to y up to the given order; many steps in one call."""
+    count, n = len(y), y.shape[2]
+    here, found = slope(y), np.zeros((*y.shape, *y.shape[1:]))
+    ways = [(r, j) for r in range(order + 1) for j in range(n)]
+    together = max(1, BATCH_SAMPLES // count)
+    for first in range(0, len(ways), together):
+        some = ways[first:first + together]
+        moved = np.repeat(y[None], len(some), axis=0)
+        for step, (r, j) in zip(moved, some):
+            step[:, r, j] += DIFFERENCE_STEP * (1.0 + np.abs(y[:, r, j]))
+        slopes = slope(moved.reshape(-1, *y.shape[1:])).reshape(len(some), *y.shape)
+        for step, there, (r, j) in zip(moved, slopes, some):
+            found[..., r, j] = (there - here) / (step[:, r, j] - y[:, r, j])[:, None, None]
+    return found
+
+
+def node_curvature(quantity: Quantity, factors: np.ndarray, y: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """(K, w, w), w = (order + 1) n: second derivatives of factors (K, k) times values; slopes (K, k, w) at y are known.
+
+    Differences by the lower derivatives alone, where the quantity is linear in the others.
+    """
+    count, width, orders = len(y), slopes.shape[-1], quantity.order + 1
+    n = width // orders
+    here, curved = (factors[:, None, :] @ slopes)[:, 0], min(quantity.affine, orders) * n
+    y = y[:, :orders].reshape(count, width)
+    steps = DIFFERENCE_STEP * (1.0 + np.abs(y[:, :curved]))
+    found = np.empty((count, width, curved))
+    together = max(1, 2 * BATCH_SAMPLES // count)
+    for first in range(0, curved, together):
+        some = np.arange(first, min(first + together, curved))
+        moved = np.repeat(y[None], len(some), axis=0)
+        moved[np.arange(len(some)), :, some] += steps[:, some].T
+        motion = moved.reshape(-1, orders, n).swapaxes(0, 1)
+        weights = np.tile(factors[:, None, :], (len(some), 1, 1))
+        there = np.concatenate([(weights @ table)[:, 0] for table in quantity.slope(*motion)], axis=-1)
+        found[:, :, some] = ((there.reshape(len(some), count, width) - here) / steps[:, some].T[..., None]).transpose(1, 2, 0)
+    total = np.zeros((count, width, width))
+    total[:, :, :curved] = found
+    total[:, :curved, curved:] = found[:, curved:].swapaxes(1, 2)
+    total[:, :curved, :curved] = (found[:, :curved] + found[:, :curved].swapaxes(1, 2)) / 2.0
+    return total
 
 
 class Transcription:
@@ -31,11 +231,11 @@ class Transcription:
     damping   : added to its diagonal
     """
 
-    def __init__(self, problem: Problem, breaks: np.ndarray, degree: int, nodes: Nodes,
-                 curvature: Curvature = of_lagrangian, damping: float = 0.0):
+    def __init__(self, problem: Problem, breaks: np.ndarray, degree: int, nodes: PlanNodes,
+                 curvature: Curvature = lagrangian_curvature, damping: float = 0.0):
         self.problem, self.breaks, self.degree, self.nodes = problem, breaks, degree, nodes
         self.curvature, self.damping = curvature, damping
-        self.rows = Rows(problem, nodes, degree)
+        self.rows = ConstraintRows(problem, nodes, degree)
         self.B = basis(breaks, degree, nodes.span, nodes.u)
         n, count = problem.n, len(nodes.u)
         self.size = (len(breaks) - 1 + degree) * n + 1
@@ -43,15 +243,16 @@ class Transcription:
         self.seen = np.hstack((local, np.full((count, 1), self.size - 1)))  # (K, w) variables that a node sees
 
     @cached_property
-    def jacobian_pattern(self) -> Pattern:
+    def jacobian_pattern(self) -> SparsePattern:
         width = self.seen.shape[1]
-        return Pattern(np.repeat(self.rows.row, width), self.seen[self.rows.node].ravel(), (len(self.rows.lower), self.size))
+        columns = self.seen[self.rows.node].ravel()
+        return SparsePattern(np.repeat(self.rows.row, width), columns, (len(self.rows.lower), self.size))
 
     @cached_property
-    def hessian_pattern(self) -> Pattern:
+    def hessian_pattern(self) -> SparsePattern:
         width = self.seen.shape[1]
-        return Pattern(np.repeat(self.seen, width, axis=1).ravel(), np.tile(self.seen, width).ravel(), (self.size, self.size),
-                       upper=True)
+        rows, columns = np.repeat(self.seen, width, axis=1).ravel(), np.tile(self.seen, width).ravel()
+        return SparsePattern(rows, columns, (self.size, self.size), upper=True)
 
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:

@@ -16,8 +16,8 @@ from ..errors import InputError
 from ..model.tree import Limits
 from ..motion.plan import plan_motion
 from ..motion.retime import Retimed, retime_motion
-from ..planning.result import PlannedMotion
-from ..planning.settings import Report, Settings
+from ..planning.bspline import PlannedMotion
+from ..planning.problem import Report, Settings
 from ..robots.link_side import LinkSideRobot, level, link_side
 from ..robots.protocol import AnyRobot
 from .ask import Answer

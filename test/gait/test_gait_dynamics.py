@@ -13,10 +13,8 @@ from rnea_ros.algorithms.base_wrench import base_wrench, base_wrench_sensitiviti
 from rnea_ros.algorithms.kinematics import points
 from rnea_ros.algorithms.torque_rate import torque_and_rate
 from rnea_ros.algorithms.world_loads import on_links
-from rnea_ros.gait import ground
 from rnea_ros.gait.skeleton import Human
-from rnea_ros.gait.support import DOUBLE, SINGLE
-from rnea_ros.gait.walker import Walker
+from rnea_ros.gait.walker import DOUBLE, SINGLE, FootLoad, Walker, foot_link_wrenches, share_between_feet, zero_moment_point
 from support.oracles import PinocchioOracle
 from support.robots import random_state, random_tree
 
@@ -83,9 +81,9 @@ def test_points_and_their_jacobians():
 def test_shared_loads_add_up():
     rng = np.random.default_rng(1)
     F, M, A, B = np.array([30.0, -20.0, 800.0]), rng.normal(size=3) * 50.0, *rng.normal(size=(2, 3))
-    both = ground.shared(F, M, A, B)
+    both = share_between_feet(F, M, A, B)
     assert np.allclose(both.front.F + both.rear.F, F) and np.allclose(both.front.M + both.rear.M, M)
-    x, y = ground.zero_moment_point(F, M)
+    x, y = zero_moment_point(F, M)
     r = np.array([x, y, 0.0])
     assert np.allclose((M - np.cross(r, F))[:2], 0.0)  # nothing but a moment about the vertical is left
     AB = (B - A)[:2] / np.linalg.norm((B - A)[:2])
@@ -95,7 +93,7 @@ def test_shared_loads_add_up():
 @pytest.mark.parametrize("end", [0.0, 1.0])
 def test_who_bears_all(end):
     A, B, F = np.array([-0.4, 0.1, 0.02]), np.array([0.0, -0.1, 0.0]), np.array([10.0, 5.0, 700.0])
-    both = ground.shared(F, np.cross((A + end * (B - A)) * (1.0, 1.0, 0.0), F), A, B)
+    both = share_between_feet(F, np.cross((A + end * (B - A)) * (1.0, 1.0, 0.0), F), A, B)
     assert np.isclose(both.share, end) and np.isclose(both.aside, 0.0)
     bearing, idle = (both.front, both.rear) if end else (both.rear, both.front)
     assert np.allclose(bearing.F, F) and np.allclose(idle.F, 0.0) and np.allclose(idle.M, 0.0)
@@ -104,8 +102,8 @@ def test_who_bears_all(end):
 def test_toes_bear_what_lies_ahead_of_their_joint():
     F, ball, ankle = np.array([0.0, 0.0, 700.0]), np.array([0.1, 0.0, 0.0]), np.array([0.0, 0.0, 0.07])
     for ahead in (-0.1, 0.05):
-        load = ground.Load(F, np.cross(ball + (ahead, 0.0, 0.0), F))
-        wrench = ground.on_links(load, ankle, ball)
+        load = FootLoad(F, np.cross(ball + (ahead, 0.0, 0.0), F))
+        wrench = foot_link_wrenches(load, ankle, ball)
         couple = wrench[9:]
         assert np.allclose(couple, (0.0, -700.0 * max(ahead, 0.0), 0.0), atol=0.4)
         assert np.allclose(wrench[3:6] + np.cross(ankle, F) + couple, load.M)  # together they are the load

@@ -7,8 +7,7 @@ import pinocchio as pin
 import pytest
 
 from rnea_ros import InputError, Robot
-from rnea_ros.gait.segments import STATURE, TABLE
-from rnea_ros.gait.skeleton import SIDES, Human
+from rnea_ros.gait.skeleton import MEAN_STATURE, SEGMENT_TABLE, SIDES, Human
 from support.oracles import PinocchioOracle
 
 LIMBS = ("upper_arm", "forearm", "hand", "thigh", "shank")
@@ -51,7 +50,7 @@ def test_frozen_joints_are_a_parameter():
 @pytest.mark.parametrize("person", [Human(frozen=()), Human(1.62, 58.0, "female"), Human(1.95, 110.0)], ids=str)
 def test_tables(person):
     """Every segment, put together again from the bodies that it was cut into, has the published mass, centre and inertia."""
-    scale, table = person.stature / STATURE[person.sex], TABLE[person.sex]
+    scale, table = person.stature / MEAN_STATURE[person.sex], SEGMENT_TABLE[person.sex]
     model, data, _q = standing(Human(person.stature, person.mass, person.sex, frozen=()))
     assert np.isclose(pin.computeTotalMass(model), person.mass, rtol=1e-12)
     shares = sum(row.mass * (1 + (name.replace(" ", "_") in (*LIMBS, "foot"))) for name, row in table.items())
@@ -85,7 +84,7 @@ def bodies(model):
         yield names[0], model.inertias[joint]
 
 
-@pytest.mark.parametrize("sex", STATURE)
+@pytest.mark.parametrize("sex", MEAN_STATURE)
 def test_every_body_could_exist(sex):
     for name, body in Human(sex=sex).bodies.items():
         moments = np.linalg.eigvalsh(body.inertia)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnea_ros.gait import tissue
+from rnea_ros.gait import skeleton
 from rnea_ros.gait.skeleton import LOWER_BODY, Human
-from rnea_ros.gait.step import Conditions, Step
+from rnea_ros.gait.step import Step, StepConditions
 from rnea_ros.gait.walker import Walker
 
 HIP, KNEE, ANKLE = range(3)
 
 
 def at(hip=0.0, knee=0.0, ankle=0.0):
-    return np.array(tissue.moments(*np.radians((hip, knee, ankle))))
+    return np.array(skeleton.leg_moments(*np.radians((hip, knee, ankle))))
 
 
 @pytest.mark.parametrize("joint, low, high", [(HIP, -30.0, 110.0), (KNEE, -5.0, 130.0), (ANKLE, -50.0, 30.0)])
@@ -44,11 +44,11 @@ def test_figures_of_the_measurements():
 def test_slopes():
     rng = np.random.default_rng(5)
     q, legs, h = rng.uniform(-0.4, 0.9, (20, 8)), [[6, 2, 3], [1, 5, 0]], 1e-3
-    tau, slope = tissue.elastic(q, legs)
+    tau, slope = skeleton.passive_moments(q, legs)
     assert not tau[:, [4, 7]].any() and not slope[:, [4, 7]].any() and not slope[:, :, [4, 7]].any()
-    np.testing.assert_allclose(tau[:, legs[1]].T, tissue.moments(*q[:, legs[1]].T), rtol=1e-14)
+    np.testing.assert_allclose(tau[:, legs[1]].T, skeleton.leg_moments(*q[:, legs[1]].T), rtol=1e-14)
     for k in range(8):
-        values = [tissue.elastic(q + shift * h * np.eye(8)[k], legs)[0] for shift in (-2, -1, 1, 2)]
+        values = [skeleton.passive_moments(q + shift * h * np.eye(8)[k], legs)[0] for shift in (-2, -1, 1, 2)]
         numeric = (values[0] - 8.0 * values[1] + 8.0 * values[2] - values[3]) / (12.0 * h)
         np.testing.assert_allclose(slope[:, :, k], numeric, atol=1e-7 * np.abs(slope).max())
 
@@ -58,10 +58,10 @@ def test_muscles_bear_what_is_left():
     motion = np.zeros((3, 1, walker.n))
     motion[0, 0, walker.joint_names.index("up")] = 0.9
     motion[0, 0, walker.joint_names.index("right_ankle_dorsiflexion")] = 0.3
-    plain, elastic = (Conditions(walker, Step(elastic=asked)).torques()[1] for asked in (False, True))
+    plain, elastic = (StepConditions(walker, Step(elastic=asked)).torques()[1] for asked in (False, True))
     borne = (plain.value(*motion) - elastic.value(*motion))[0] * np.nan_to_num(walker.robot.limits.effort)
     for side, ankle in (("right", 0.3), ("left", 0.0)):
-        legs = [walker.joint_names.index(f"{side}_{joint}") for joint in tissue.JOINTS]
-        np.testing.assert_allclose(borne[legs], tissue.moments(0.0, 0.0, ankle), rtol=1e-9)
+        legs = [walker.joint_names.index(f"{side}_{joint}") for joint in skeleton.PASSIVE_JOINTS]
+        np.testing.assert_allclose(borne[legs], skeleton.leg_moments(0.0, 0.0, ankle), rtol=1e-9)
         borne[legs] = 0.0
     assert not np.abs(borne).max() > 1e-9

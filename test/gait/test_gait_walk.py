@@ -12,12 +12,12 @@ import pytest
 from rnea_ros import InputError, Robot
 from rnea_ros.cli import gait
 from rnea_ros.cli.main import main
-from rnea_ros.gait import walking
+from rnea_ros.gait import walk
 from rnea_ros.gait.skeleton import LOWER_BODY, Human
-from rnea_ros.gait.step import Conditions, Step
-from rnea_ros.gait.walk import JOINTS, Walk, mirrored
+from rnea_ros.gait.step import Step, StepConditions
+from rnea_ros.gait.walk import LEG_JOINTS, Walk, mirrored
 from rnea_ros.gait.walker import Walker
-from rnea_ros.planning.checks import PlanningError
+from rnea_ros.planning.planner import PlanningError
 
 pytest.importorskip("casadi")
 pytest.importorskip("matplotlib")
@@ -42,7 +42,7 @@ class Written(NamedTuple):
 def written(tmp_path_factory):
     folder, kept = tmp_path_factory.mktemp("gait"), []
     patch = pytest.MonkeyPatch()
-    patch.setattr(gait, "walk", lambda *args, **options: kept.append(walking.walk(*args, **options)) or kept[0])
+    patch.setattr(gait, "predict_walk", lambda *args, **options: kept.append(walk.predict_walk(*args, **options)) or kept[0])
     assert main(["gait", "-o", str(folder), "--legs"]) == 0
     patch.undo()
     header, *rows = (folder / "stride.csv").read_text().splitlines()
@@ -83,7 +83,7 @@ def test_torques_and_joint_forces_by_pinocchio_from_what_was_written(written):
         pin.framesForwardKinematics(model, data, q[k])
         found = pin.rnea(model, data, q[k], qd[k], qdd[k], loads(written, model, data, k))
         assert np.abs(found - tau[k]).max() < 1e-8
-        for title, joint in JOINTS.items():
+        for title, joint in LEG_JOINTS.items():
             force = data.f[model.getJointId(f"right_{joint}")].linear
             assert abs(np.linalg.norm(force) - transmitted[title][k]) < 1e-8 * np.linalg.norm(force), (title, k)
     assert 0.7 < transmitted["hip"].max() / written.walk.walker.weight < 1.5  # what is left of the weight above it; no muscles
@@ -147,7 +147,7 @@ def test_gradients_of_every_condition(written):
     y = rng.uniform(-0.3, 0.3, (2, 4, walker.n))
     y[:, 0, walker.joint_names.index("up")] = 0.9
     way = rng.normal(size=y.shape)
-    for quantity in Conditions(walker, Step(transfer=True, upright=True, elastic=True)).all():
+    for quantity in StepConditions(walker, Step(transfer=True, upright=True, elastic=True)).all():
         numeric = (quantity.values(y + 1e-5 * way) - quantity.values(y - 1e-5 * way)) / 2e-5
         found = np.einsum("kcrj,krj->kc", quantity.slopes(y), way)
         known = np.isfinite(quantity.lower) | np.isfinite(quantity.upper)
@@ -157,20 +157,20 @@ def test_gradients_of_every_condition(written):
 
 def test_smooth_steps_tie_accelerations_too():
     walker = Walker(Human(frozen=LOWER_BODY), backend="python")
-    rows = [len(walking.problem(walker, Step(smooth=smooth)).ends.value) for smooth in (False, True)]
+    rows = [len(walk.walking_problem(walker, Step(smooth=smooth)).ends.value) for smooth in (False, True)]
     assert rows == [36, 54]
 
 
 def test_an_upright_pelvis():
     walker = Walker(Human(frozen=LOWER_BODY), backend="python")
-    plain, upright = (Conditions(walker, Step(upright=asked)).angles() for asked in (False, True))
+    plain, upright = (StepConditions(walker, Step(upright=asked)).angles() for asked in (False, True))
     tilt = walker.joint_names.index("pelvis_tilt")
     assert np.allclose(np.degrees([upright.lower[tilt], upright.upper[tilt]]), (-5.0, 5.0))
     assert np.array_equal(np.flatnonzero((plain.lower != upright.lower) | (plain.upper != upright.upper)), [tilt])
 
 
 def test_elastic_tissue_brings_the_ankle_nearer_to_the_measured_one(written):
-    elastic = walking.walk(written.walk.walker, Step(elastic=True))
+    elastic = walk.predict_walk(written.walk.walker, Step(elastic=True))
     found, plain = elastic.report(), written.walk.report()
     assert found["excess"] < 1e-3 and found["left at the root [N, N m]"] < 1e-8
     assert found["ankle_dorsiflexion correlation"] > max(0.75, plain["ankle_dorsiflexion correlation"] + 0.1)
@@ -181,7 +181,7 @@ def test_elastic_tissue_brings_the_ankle_nearer_to_the_measured_one(written):
 def test_no_solution_is_said(written):
     walker = written.walk.walker
     with pytest.raises(PlanningError, match=r"no motion found.*Another speed, a step of another length or more control"):
-        walking.walk(walker, Step(), most=2)
+        walk.predict_walk(walker, Step(), most=2)
 
 
 def test_what_may_help_are_options_of_the_command(capsys):
@@ -193,18 +193,18 @@ def test_what_may_help_are_options_of_the_command(capsys):
 
 def test_what_the_planner_notes_is_said(written, tmp_path, monkeypatch, capsys):
     noted = replace(written.walk, plan=replace(written.walk.plan, notes=("beyond a limit", "left out")))
-    monkeypatch.setattr(gait, "walk", lambda *args, **options: noted)
+    monkeypatch.setattr(gait, "predict_walk", lambda *args, **options: noted)
     assert main(["gait", "-o", str(tmp_path), "--legs"]) == 0
     assert capsys.readouterr().err == "note: beyond a limit\nnote: left out\n"
 
 
 def test_limits_that_are_broken_where_they_are_asked_for_are_an_exit_code(written, tmp_path, monkeypatch, capsys):
-    plan, count = written.walk.plan, len(walking.instants(written.walk.step, 6))
+    plan, count = written.walk.plan, len(walk.instants(written.walk.step, 6))
     found = replace(written.walk, plan=replace(plan, curve=replace(plan.curve, points=1.2 * plan.curve.points)))
-    monkeypatch.setattr(gait, "walk", lambda *args, **options: found)
+    monkeypatch.setattr(gait, "predict_walk", lambda *args, **options: found)
     assert main(["gait", "-o", str(tmp_path), "--legs"]) == 1
     assert f"limits EXCEEDED at the {count} instants" in capsys.readouterr().out
-    monkeypatch.setattr(gait, "walk", lambda *args, **options: written.walk)
+    monkeypatch.setattr(gait, "predict_walk", lambda *args, **options: written.walk)
     assert main(["gait", "-o", str(tmp_path), "--legs"]) == 0
     assert f"limits kept at the {count} instants where they are asked for, within " in capsys.readouterr().out
 
@@ -218,7 +218,7 @@ def test_nonsense_is_refused(given, words):
 
 def test_too_few_control_points():
     with pytest.raises(InputError, match="5 control points; 6 to 40"):
-        walking.walk(Walker(Human(frozen=LOWER_BODY), backend="python"), Step(), 5)
+        walk.predict_walk(Walker(Human(frozen=LOWER_BODY), backend="python"), Step(), 5)
 
 
 @pytest.mark.parametrize(("words", "said"), [

@@ -158,14 +158,14 @@ def test_progress_is_reported():
 
 def without(monkeypatch, which):
     """Make the solver run out of iterations in searches with a cost of smoothness for which `which` of the program is true."""
-    solved = planner.solved
+    solved = planner.solve_program
 
     def exhausted(program, x, near, *given, **options):
         found = solved(program, x, near, *given, **options)
         smoothing = near is planner.SMOOTHING and which(program)
         return found._replace(converged=False, status=interior_point.TOO_MANY) if smoothing else found
 
-    monkeypatch.setattr(planner, "solved", exhausted)
+    monkeypatch.setattr(planner, "solve_program", exhausted)
 
 
 def test_a_plan_that_cannot_be_smoothed_is_the_fastest_with_a_note(monkeypatch):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnea_ros.planning.bspline import Curve
-from rnea_ros.planning.grid import looks, peaks, split
+from rnea_ros.planning.bspline import Curve, evenly_spread, find_peaks, split_spans
 
 BREAKS = np.linspace(0.0, 1.0, 9)
 
@@ -14,24 +13,24 @@ BREAKS = np.linspace(0.0, 1.0, 9)
 @pytest.mark.parametrize("place", [0.031, 0.4, 0.46875, 0.73, 0.1285, 0.2465])
 def test_the_top_of_a_parabola(place):
     """Wherever it is, next to the ends of a span as well: one peak, of its height."""
-    at = looks(BREAKS, 12)
+    at = evenly_spread(BREAKS, 12)
     bulge = 0.02 - 40.0 * (at.u - place) ** 2
     excess = np.stack((np.full(len(at.u), -np.inf), bulge, bulge - 0.03), axis=1)
-    found = list(peaks(at, 3, excess, 1e-6))
+    found = list(find_peaks(at, 3, excess, 1e-6))
     assert [(peak.number, peak.component) for peak in found] == [(3, 1)]
     assert found[0].u == pytest.approx(place) and found[0].height == pytest.approx(0.02)
-    assert not list(peaks(at, 3, excess, 0.021))
+    assert not list(find_peaks(at, 3, excess, 0.021))
 
 
 def test_a_jump_at_a_break_is_no_peak():
     """There are nodes on both sides of it; and none is seen where a limit begins to hold."""
-    at = looks(BREAKS, 12)
+    at = evenly_spread(BREAKS, 12)
     rise = np.where(at.span < 4, 0.1 + at.u, 0.2)[:, None]
-    assert not list(peaks(at, 0, rise, 1e-6))
+    assert not list(find_peaks(at, 0, rise, 1e-6))
     spike = np.where(at.span == 4, np.abs(at.u - 0.5), 0.3 * (at.span > 4))[:, None]
-    assert not list(peaks(at, 0, spike, 1e-6))
+    assert not list(find_peaks(at, 0, spike, 1e-6))
     window = np.where(at.u > 0.55, 0.1 - at.u * 0.01, -np.inf)[:, None]
-    assert not list(peaks(at, 0, window, 1e-6))
+    assert not list(find_peaks(at, 0, window, 1e-6))
 
 
 def halved(spikes: dict[int, float]) -> list[int]:
@@ -39,7 +38,7 @@ def halved(spikes: dict[int, float]) -> list[int]:
     breaks, highest = np.linspace(0.0, 1.0, 16), np.ones(15)
     highest[list(spikes)] = list(spikes.values())
     matrix = np.stack([Curve(3, breaks, unit[:, None], 1.0).highest()[:, 0] for unit in np.eye(18)], axis=1)
-    finer = split(Curve(3, breaks, np.linalg.lstsq(matrix, highest, rcond=None)[0][:, None], 1.0))
+    finer = split_spans(Curve(3, breaks, np.linalg.lstsq(matrix, highest, rcond=None)[0][:, None], 1.0))
     new = np.setdiff1d(finer, breaks)
     np.testing.assert_allclose(new, (np.floor(new * 15) + 0.5) / 15)
     return np.floor(new * 15).astype(int).tolist()

@@ -11,16 +11,20 @@ from rnea_ros import plan_motion
 from rnea_ros.motion.plan import motion_limits, torque, torque_rate
 from rnea_ros.planning import Cost, EndState, Problem, Settings
 from rnea_ros.planning import interior_point as interior
-from rnea_ros.planning.approach import approach
-from rnea_ros.planning.banded import Bands, Bordered
-from rnea_ros.planning.condensed import Condensed, condensable
-from rnea_ros.planning.curvature import gauss_newton, of_lagrangian
-from rnea_ros.planning.grid import Peak, nodes
-from rnea_ros.planning.guess import guesses
-from rnea_ros.planning.ipopt import minimise
+from rnea_ros.planning.bspline import LimitPeak, lobatto_nodes
+from rnea_ros.planning.condensed import (
+    BandAssembler,
+    BorderedSystem,
+    CondensedProgram,
+    ReducedProgram,
+    is_condensable,
+    is_reducible,
+)
+from rnea_ros.planning.interior_point import reduce_violation
+from rnea_ros.planning.ipopt import minimize_with_ipopt
+from rnea_ros.planning.planner import initial_guesses
 from rnea_ros.planning.problem import both, tied
-from rnea_ros.planning.tied import Tied, tieable
-from rnea_ros.planning.transcription import Transcription
+from rnea_ros.planning.transcription import Transcription, gauss_newton_curvature, lagrangian_curvature
 from support.planning_cases import RR_GOAL, RR_OPTIMUM, RR_START, robot
 
 BREAKS = np.array([0.0, 0.2, 0.5, 0.6, 1.0])
@@ -39,10 +43,11 @@ def problem(start: EndState, cost: bool = True) -> Problem:
 
 
 def program(given: Problem, degree: int = 3) -> Transcription:
-    return Transcription(given, BREAKS, degree, nodes(BREAKS, degree + 2, [Peak(0.33, 0.0, 4, 0), Peak(0.9, 0.0, 4, 1)]))
+    peaks = [LimitPeak(0.33, 0.0, 4, 0), LimitPeak(0.9, 0.0, 4, 1)]
+    return Transcription(given, BREAKS, degree, lobatto_nodes(BREAKS, degree + 2, peaks))
 
 
-def dense(matrix: Bordered, free: np.ndarray) -> np.ndarray:
+def dense(matrix: BorderedSystem, free: np.ndarray) -> np.ndarray:
     count = matrix.bands.shape[1]
     whole = np.zeros((count + 1, count + 1))
     for below, band in enumerate(matrix.bands):
@@ -58,7 +63,7 @@ def dense(matrix: Bordered, free: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("start", STARTS)
 def test_values_and_derivatives(start, degree):
     whole = program(problem(STARTS[start]), degree)
-    small, rng = Condensed(whole), np.random.default_rng(0)
+    small, rng = CondensedProgram(whole), np.random.default_rng(0)
     kept = np.flatnonzero(np.append(small.free, True))
     at = small.at(np.append(rng.normal(size=whole.size - 1) * 0.3, 0.8))
     ends = len(whole.problem.ends.value)
@@ -98,10 +103,10 @@ def mirrored() -> Problem:
     return replace(problem(EndState.free(2)), start=EndState.free(2), goal=goal, duration=(0.7, 0.7), coupling=tie)
 
 
-@pytest.mark.parametrize("curvature", [of_lagrangian, gauss_newton])
+@pytest.mark.parametrize("curvature", [lagrangian_curvature, gauss_newton_curvature])
 def test_tied_ends(curvature):
-    whole = Transcription(mirrored(), BREAKS, 3, nodes(BREAKS, 5), curvature, 0.2)
-    small, rng = Tied(whole), np.random.default_rng(2)
+    whole = Transcription(mirrored(), BREAKS, 3, lobatto_nodes(BREAKS, 5), curvature, 0.2)
+    small, rng = ReducedProgram(whole), np.random.default_rng(2)
     at = small.at(np.append(rng.normal(size=whole.size - 1) * 0.3, 0.7))
     ends = len(whole.problem.ends.value)
     np.testing.assert_allclose(whole.constraints(at.x)[:ends], whole.problem.ends.value, atol=1e-12)
@@ -129,17 +134,18 @@ def test_tied_ends(curvature):
 def test_tied_ends_planned_as_by_ipopt():
     given = mirrored()
     breaks = np.linspace(0.0, 1.0, 9)
-    whole = Transcription(given, breaks, 3, nodes(breaks, 5))
-    small, far = Tied(whole), np.random.default_rng(3).normal(size=whole.size) * 2.0
-    before, (x, count) = small.values(small.at(far)), approach(small, far, 40, lambda *now: None)
+    whole = Transcription(given, breaks, 3, lobatto_nodes(breaks, 5))
+    small, far = ReducedProgram(whole), np.random.default_rng(3).normal(size=whole.size) * 2.0
+    before, (x, count) = small.values(small.at(far)), reduce_violation(small, far, 40, lambda *now: None)
     after, seen = small.values(small.at(x)), []
     beyond, left = (np.maximum(c - small.upper, small.lower - c).max() for c in (before, after))
     assert left < 1e-2 * beyond and 0 < count <= 40
-    ours = interior.minimise(small, x, interior.Start(1e-5, 0.3), 1e-7, 100, lambda *now: seen.append(now[0]))
-    theirs = minimise(whole, x, {"tol": 1e-8, "max_iter": 300}, lambda *now: None)
+    ours = interior.minimize(small, x, interior.InteriorPointStart(1e-5, 0.3), 1e-7, 100, lambda *now: seen.append(now[0]))
+    theirs = minimize_with_ipopt(whole, x, {"tol": 1e-8, "max_iter": 300}, lambda *now: None)
     assert ours.status == interior.SOLVED and theirs.converged and seen == list(range(ours.iterations + 1))
     assert whole.objective(ours.x) == pytest.approx(whole.objective(theirs.x), rel=1e-4)
-    assert tieable(whole) and not tieable(Transcription(replace(given, duration=(0.5, 0.9)), breaks, 3, nodes(breaks, 5)))
+    free = Transcription(replace(given, duration=(0.5, 0.9)), breaks, 3, lobatto_nodes(breaks, 5))
+    assert is_reducible(whole) and not is_reducible(free)
 
 
 @pytest.mark.parametrize("span", [np.repeat([0, 1, 3, 4], 3), np.append(np.repeat(range(5), 2), [3, 0, 3])],
@@ -148,14 +154,14 @@ def test_bordered_bands_are_solved(span):
     rng, spans, width, n = np.random.default_rng(1), 5, 4, 2
     free = rng.uniform(size=(spans - 1 + width) * n) < 0.8
     B, half, scale = rng.normal(size=(len(span), 3, width)), rng.normal(size=(len(span), 6, 6)), np.array([1.0, 2.0, 0.3])
-    bands = Bands(span, spans, B, n, free)
+    bands = BandAssembler(span, spans, B, n, free)
     G = half @ half.transpose(0, 2, 1)
     exact = np.zeros((len(free), len(free)))
     for k, first in enumerate(span):
         local = np.kron(scale[:, None] * B[k], np.eye(n))
         exact[first * n:(first + width) * n, first * n:(first + width) * n] += local.T @ G[k] @ local
     border, right = rng.normal(size=len(free)) * free, rng.normal(size=len(free) + 1) * np.append(free, True)
-    matrix = Bordered(bands.matrix(G, scale), border, 1e4, free)
+    matrix = BorderedSystem(bands.matrix(G, scale), border, 1e4, free)
     kept = np.append(free, True)
     np.testing.assert_allclose(dense(matrix, free)[:-1, :-1], exact[np.ix_(free, free)], atol=1e-12)
     assert matrix.factorise(0.1)
@@ -168,11 +174,12 @@ def test_bordered_bands_are_solved(span):
 def test_the_same_plan_as_by_ipopt(start):
     breaks = np.linspace(0.0, 1.0, 9)
     given = problem(STARTS[start], cost=False)
-    whole = Transcription(given, breaks, 3, nodes(breaks, 5))
-    x = whole.variables(next(guesses(given, breaks, 3)))
+    whole = Transcription(given, breaks, 3, lobatto_nodes(breaks, 5))
+    x = whole.variables(next(initial_guesses(given, breaks, 3)))
     seen = []
-    ours = interior.minimise(Condensed(whole), x, interior.Start(1e-2, 1e-2), 1e-7, 100, lambda *now: seen.append(now[0]))
-    theirs = minimise(whole, x, {"tol": 1e-7, "max_iter": 300}, lambda *now: None)
+    start = interior.InteriorPointStart(1e-2, 1e-2)
+    ours = interior.minimize(CondensedProgram(whole), x, start, 1e-7, 100, lambda *now: seen.append(now[0]))
+    theirs = minimize_with_ipopt(whole, x, {"tol": 1e-7, "max_iter": 300}, lambda *now: None)
     assert ours.status == interior.SOLVED and theirs.converged and seen == list(range(ours.iterations + 1))
     assert ours.x[-1] == pytest.approx(theirs.x[-1], rel=1e-4)
     values = whole.constraints(ours.x)
@@ -182,13 +189,14 @@ def test_the_same_plan_as_by_ipopt(start):
 def test_it_says_why_it_ended(monkeypatch):
     """Used up its iterations; no shift, each larger than the one before, makes the matrix definite: nothing has moved then."""
     whole = program(problem(STARTS["rest"], cost=False))
-    x, start = whole.variables(next(guesses(whole.problem, BREAKS, 3))), interior.Start(1e-2, 1e-2)
-    few = interior.minimise(Condensed(whole), x, start, 1e-7, 1, lambda *now: None)
+    x, start = whole.variables(next(initial_guesses(whole.problem, BREAKS, 3))), interior.InteriorPointStart(1e-2, 1e-2)
+    few = interior.minimize(CondensedProgram(whole), x, start, 1e-7, 1, lambda *now: None)
     assert (few.status, few.iterations) == (interior.TOO_MANY, 1) and not np.allclose(few.x[-1], x[-1])
     shifts: list[float] = []
-    monkeypatch.setattr(Bordered, "factorise", lambda matrix, shift: bool(shifts.append(shift)))
-    stuck = interior.minimise(Condensed(whole), x, start, 1e-7, 5, lambda *now: None)
-    assert (stuck.status, stuck.iterations) == (interior.STUCK, 0) and np.array_equal(stuck.x, Condensed(whole).at(x).x)
+    monkeypatch.setattr(BorderedSystem, "factorise", lambda matrix, shift: bool(shifts.append(shift)))
+    stuck = interior.minimize(CondensedProgram(whole), x, start, 1e-7, 5, lambda *now: None)
+    assert (stuck.status, stuck.iterations) == (interior.NO_STEP, 0)
+    assert np.array_equal(stuck.x, CondensedProgram(whole).at(x).x)
     assert shifts[0] == 0.0 and shifts == sorted(set(shifts)) and shifts[-1] <= interior.LARGEST_SHIFT
 
 
@@ -198,9 +206,9 @@ def test_ipopt_goes_on_where_ours_fails_from_every_guess(monkeypatch):
 
     def stuck(program, x, start, tolerance, most, watch):
         tries.append(len(x))
-        return interior.Found(x, np.zeros(len(program.lower)), interior.STUCK, 0)
+        return interior.InteriorPointResult(x, np.zeros(len(program.lower)), interior.NO_STEP, 0)
 
-    monkeypatch.setattr(interior, "minimise", stuck)
+    monkeypatch.setattr(interior, "minimize", stuck)
     found = plan_motion(robot("rr"), RR_START, RR_GOAL, settings=Settings(refinements=0, tries=3),
                         report=lambda now: seen.setdefault(now.stage, len(tries)))
     assert next(iter(seen)) == "guess 1 by IPOPT" and seen["guess 1 by IPOPT"] == 3
@@ -209,13 +217,13 @@ def test_ipopt_goes_on_where_ours_fails_from_every_guess(monkeypatch):
 
 def test_what_it_is_not_for():
     given = problem(STARTS["rest"])
-    assert condensable(program(given))
+    assert is_condensable(program(given))
     place = EndState(np.array([0.0, np.nan]), np.zeros(2), FREE)
     tie = tied(1, np.eye(2), np.zeros(2))
     narrow = replace(given.quantities[1], lower=np.zeros(2), upper=np.zeros(2))
     for other in (replace(given, start=place), replace(given, coupling=tie), replace(given, box=(-np.ones(2), np.ones(2))),
                   replace(given, quantities=[*given.quantities, narrow])):
-        assert not condensable(program(other))
+        assert not is_condensable(program(other))
 
 
 def test_from_limit_to_limit_is_as_fast_as_beside_them():

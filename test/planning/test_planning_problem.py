@@ -10,9 +10,9 @@ import pytest
 from rnea_ros import InputError
 from rnea_ros.planning import Cost, EndState, PlanningError, Problem, Settings
 from rnea_ros.planning.bspline import Curve, span_of
-from rnea_ros.planning.checks import check, unknown_limits, worst_violation
-from rnea_ros.planning.curvature import gauss_newton
+from rnea_ros.planning.planner import check_problem, unknown_limits, worst_violation
 from rnea_ros.planning.problem import of_motion
+from rnea_ros.planning.transcription import gauss_newton_curvature
 from support.planning_cases import pendulum_and_slide
 
 INF, NAN = np.inf, np.nan
@@ -68,9 +68,9 @@ def test_what_moves_has_to_be_planned():
 def test_equal_limits_are_limits():
     zero = np.zeros(2)
     here = EndState(zero, zero, zero)
-    check(problem(here, here, 0.0, 0.0))
+    check_problem(problem(here, here, 0.0, 0.0))
     with pytest.raises(InputError, match="limits of a are 1e-09 to 0; the lower one must not be above"):
-        check(problem(here, here, 1e-9, 0.0))
+        check_problem(problem(here, here, 1e-9, 0.0))
 
 
 @pytest.mark.parametrize("duration", [(0.0, 1.0), (0.0, 0.0), (2.0, 1.0), (-1.0, 1.0), (1.0, INF), (NAN, 1.0)])
@@ -78,36 +78,36 @@ def test_durations_are_above_zero_and_finite(duration):
     zero = np.zeros(2)
     here = EndState(zero, zero, zero)
     with pytest.raises(InputError, match="0 < shortest <= longest < inf is needed"):
-        check(problem(here, here, duration=duration))
+        check_problem(problem(here, here, duration=duration))
 
 
 def test_a_limit_that_holds_early_is_none_of_the_goal():
     zero, far = np.zeros(2), np.full(2, 2.0)
     near = replace(of_motion(0, ("a", "b"), np.full(2, -1.0), np.full(2, 1.0)), windows=[(0.0, 0.5)])
     speed = of_motion(1, ("a", "b"), np.full(2, -1.0), np.full(2, 1.0))
-    check(Problem(EndState(zero, zero, zero), EndState(far, zero, zero), [near, speed]))
+    check_problem(Problem(EndState(zero, zero, zero), EndState(far, zero, zero), [near, speed]))
     with pytest.raises(PlanningError, match="start: position of a is 2 there, outside its limits -1 to 1"):
-        check(Problem(EndState(far, zero, zero), EndState(zero, zero, zero), [near, speed]))
+        check_problem(Problem(EndState(far, zero, zero), EndState(zero, zero, zero), [near, speed]))
 
 
 def test_effort_alone_bounds_how_fast_a_motion_is():
     here, there = (EndState(np.full(2, q), np.zeros(2), np.zeros(2)) for q in (0.0, 1.0))
     force = of_motion(2, ("a", "b"), np.full(2, NAN), np.full(2, NAN))
-    check(Problem(here, there, [force], Cost(1.0, np.ones(2), force)))
+    check_problem(Problem(here, there, [force], Cost(1.0, np.ones(2), force)))
     with pytest.raises(InputError, match="nothing limits how fast the motion can be"):
-        check(Problem(here, there, [force]))
+        check_problem(Problem(here, there, [force]))
 
 
 def test_what_is_known_of_an_end_is_checked_to_rounding():
     zero = np.zeros(2)
     here = EndState(zero, zero, zero)
     place, speed, bend = (of_motion(order, ("a", "b"), np.full(2, -1.0), np.full(2, 1.0)) for order in range(3))
-    check(Problem(here, replace(here, q=np.full(2, 1.0 + 1e-10)), [place, speed]))
+    check_problem(Problem(here, replace(here, q=np.full(2, 1.0 + 1e-10)), [place, speed]))
     for goal, words in ((replace(here, q=np.array([0.0, 1.001])), "goal: position of b is 1.001 there"),
                         (EndState(zero, np.array([-1.2, NAN]), np.full(2, NAN)), "goal: velocity of a is -1.2 there"),
                         (EndState(zero, np.array([0.1, 0.0]), np.array([NAN, 5.0])), "goal: acceleration of b is 5 there")):
         with pytest.raises(PlanningError, match=words):
-            check(Problem(here, goal, [place, speed, bend]))
+            check_problem(Problem(here, goal, [place, speed, bend]))
 
 
 def test_a_limit_known_on_one_side_is_known():
@@ -153,7 +153,7 @@ def test_terms_of_a_cost_add_up_in_its_curvature():
     rate = pendulum_and_slide()
     speed = replace(of_motion(1, ("a", "b"), np.full(2, NAN), np.full(2, NAN)), windows=[(0.0, 0.5)])
     here, one, two = EndState(*np.zeros((3, 2))), (np.array([0.3, 0.7]), rate), (np.array([2.0, 0.5]), speed)
-    both, first, second = (gauss_newton(Problem(here, here, [], Cost(1.0, more=terms)), None, y, u, weight, np.zeros(0))
-                           for terms in ([one, two], [one], [two]))
+    problems = [Problem(here, here, [], Cost(1.0, more=terms)) for terms in ([one, two], [one], [two])]
+    both, first, second = (gauss_newton_curvature(given, None, y, u, weight, np.zeros(0)) for given in problems)
     np.testing.assert_allclose(both, first + second, atol=1e-13)
     assert np.abs(second[0]).max() > 0.01 and not second[-1].any()

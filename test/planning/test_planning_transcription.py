@@ -10,19 +10,17 @@ from scipy.interpolate import BSpline
 
 from rnea_ros.motion.plan import joint_force_squared, motion_limits, torque, torque_rate
 from rnea_ros.planning import Cost, Curve, EndState, Problem
-from rnea_ros.planning.bspline import knots
-from rnea_ros.planning.curvature import gauss_newton, of_lagrangian
-from rnea_ros.planning.grid import Nodes, Peak, nodes, sampled
+from rnea_ros.planning.bspline import LimitPeak, PlanNodes, knots, lobatto_nodes, prescribed_nodes
 from rnea_ros.planning.problem import held
-from rnea_ros.planning.transcription import Transcription
+from rnea_ros.planning.transcription import Transcription, gauss_newton_curvature, lagrangian_curvature
 from support.planning_cases import RR_GOAL, RR_START, pendulum_and_slide, robot, rr_torque, toy
 
 BREAKS = np.array([0.0, 0.2, 0.5, 0.6, 1.0])
 STEP = 1e-30
 
 
-def program(problem: Problem, degree: int = 3, at: Nodes | None = None) -> Transcription:
-    return Transcription(problem, BREAKS, degree, at or nodes(BREAKS, degree + 2, [Peak(0.33, 0.0, 0, 0)]))
+def program(problem: Problem, degree: int = 3, at: PlanNodes | None = None) -> Transcription:
+    return Transcription(problem, BREAKS, degree, at or lobatto_nodes(BREAKS, degree + 2, [LimitPeak(0.33, 0.0, 0, 0)]))
 
 
 def somewhere(one: Transcription, seed: int = 0) -> np.ndarray:
@@ -90,7 +88,7 @@ def test_everything_against_casadi():
     arm, degree = robot("rr"), 3
     tau = torque(arm, np.full(2, 10.0), {})
     rest = [EndState(np.array(q), np.zeros(2), np.full(2, np.nan)) for q in (RR_START, RR_GOAL)]
-    one = program(Problem(*rest, [tau], Cost(0.99, np.full(2, 0.01), tau)), degree, nodes(BREAKS, 5))
+    one = program(Problem(*rest, [tau], Cost(0.99, np.full(2, 0.01), tau)), degree, lobatto_nodes(BREAKS, 5))
     x = somewhere(one, 3)
     m, s = one.size // 2, knots(BREAKS, degree)
     symbol = ca.SX.sym("x", one.size)
@@ -124,8 +122,8 @@ def test_gauss_newton_is_what_remains_where_the_residuals_vanish():
     rate = pendulum_and_slide()
     problem = Problem(EndState.free(2), EndState.free(2), [rate], Cost(0.0, np.array([1.0, 2.0]), rate), duration=(0.8, 0.8))
     still = np.append(np.zeros(14), 0.8)  # the rate is zero there, and so is its curvature's share
-    squares = Transcription(problem, BREAKS, 3, nodes(BREAKS, 5), gauss_newton)
-    full = Transcription(problem, BREAKS, 3, nodes(BREAKS, 5), of_lagrangian)
+    squares = Transcription(problem, BREAKS, 3, lobatto_nodes(BREAKS, 5), gauss_newton_curvature)
+    full = Transcription(problem, BREAKS, 3, lobatto_nodes(BREAKS, 5), lagrangian_curvature)
     nothing = np.zeros(len(full.rows.lower))
     a, b = (one.hessian_pattern.dense(one.hessian(still, 1.0, nothing)) for one in (squares, full))
     np.testing.assert_allclose(a, b, atol=1e-6 * np.abs(b).max())
@@ -136,7 +134,7 @@ def test_gauss_newton_is_what_remains_where_the_residuals_vanish():
 
 def test_prescribed_instants_are_a_trapezoid_rule():
     u = np.array([0.0, 0.1, 0.35, 0.5, 1.0])
-    at = sampled(BREAKS, u)
+    at = prescribed_nodes(BREAKS, u)
     assert at.weight @ (2.0 + 3.0 * u) == pytest.approx(3.5) and at.regular == 5
     one = program(toy(), at=at)
     x = somewhere(one)
@@ -147,7 +145,7 @@ def test_prescribed_instants_are_a_trapezoid_rule():
 
 
 def test_multipliers_find_their_rows_again():
-    before, after = (program(toy(), at=nodes(BREAKS, 5, peaks)) for peaks in ([], [Peak(0.33, 0.0, 0, 0)]))
+    before, after = (program(toy(), at=lobatto_nodes(BREAKS, 5, peaks)) for peaks in ([], [LimitPeak(0.33, 0.0, 0, 0)]))
     numbers = np.arange(1.0, len(before.rows.lower) + 1.0)
     carried = before.rows.carried(numbers, after.rows)
     assert len(carried) == len(numbers) + 1 and (carried == 0.0).sum() == 1

@@ -26,7 +26,7 @@ def tip(plan, samples=2001):
 
 
 def test_a_duration_that_speed_forbids_is_refused_before_anything_is_solved(monkeypatch):
-    monkeypatch.setattr(planner, "solved", lambda *given, **options: pytest.fail("a solver was asked"))
+    monkeypatch.setattr(planner, "solve_program", lambda *given, **options: pytest.fail("a solver was asked"))
     with pytest.raises(PlanningError, match=r"duration is 0.04 s at most; joint1 alone takes 0\.05 s from start to goal at "
                                             r"its largest velocity, 20; no motion is shorter"):
         rr(duration=0.04)
@@ -64,7 +64,7 @@ def test_plans_are_ranked_when_they_are_fine(monkeypatch):
 
     def flattered(self, guesses):
         few = Settings(spans=3, refinements=0)
-        drafts = coarse(self, planner.guesses(self.problem, np.linspace(0.0, 1.0, few.spans + 1), few.degree))
+        drafts = coarse(self, planner.initial_guesses(self.problem, np.linspace(0.0, 1.0, few.spans + 1), few.degree))
         drafts[0].objective *= 0.1
         return drafts + coarse(self, guesses)
 

@@ -7,13 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rnea_ros.planning import grid
+from rnea_ros.planning import bspline
 from rnea_ros.planning.bspline import Curve
-from rnea_ros.planning.curvature import gauss_newton, of_lagrangian
 from rnea_ros.planning.planner import plan
-from rnea_ros.planning.problem import Cost, EndState, Problem, of_motion
-from rnea_ros.planning.settings import Settings
-from rnea_ros.planning.transcription import Transcription
+from rnea_ros.planning.problem import Cost, EndState, Problem, Settings, of_motion
+from rnea_ros.planning.transcription import Transcription, gauss_newton_curvature, lagrangian_curvature
 
 FREE = np.full(2, np.inf)
 EARLY, LATE = ((of_motion(2, ("a", "b"), -FREE, FREE), window) for window in ((0.0, 0.4), (0.4, 1.0)))
@@ -26,13 +24,13 @@ def problem(more):
     return Problem(start, goal, [], Cost(time=0.0, more=more), (2.0, 2.0))
 
 
-def program(given, nodes, curvature=of_lagrangian):
+def program(given, nodes, curvature=lagrangian_curvature):
     return Transcription(given, np.linspace(0.0, 1.0, 6), 3, nodes, curvature)
 
 
 def nodes(kind):
     breaks = np.linspace(0.0, 1.0, 6)
-    return grid.sampled(breaks, np.array(INSTANTS)) if kind == "sampled" else grid.nodes(breaks, 5)
+    return bspline.prescribed_nodes(breaks, np.array(INSTANTS)) if kind == "sampled" else bspline.lobatto_nodes(breaks, 5)
 
 
 @pytest.mark.parametrize("kind", ["sampled", "lobatto"])
@@ -49,7 +47,7 @@ def test_parts_add_up_to_the_whole(kind):
 @pytest.mark.parametrize("kind", ["sampled", "lobatto"])
 def test_derivatives(kind):
     given = problem([(np.array([1.0, 3.0]), EARLY), (np.array([0.5, 0.1]), LATE)])
-    exact, squares = program(given, nodes(kind)), program(given, nodes(kind), gauss_newton)
+    exact, squares = program(given, nodes(kind)), program(given, nodes(kind), gauss_newton_curvature)
     x = np.random.default_rng(1).normal(size=exact.size)
     x[-1] = 2.0
     slope, none, step = exact.gradient(x), np.zeros(len(exact.rows.lower)), 1e-6
@@ -94,7 +92,8 @@ def test_limit_of_one_quantity_beside_a_wider_one():
 
 def test_damping_is_added_to_the_diagonal():
     given, where = problem([(np.ones(2), EARLY)]), nodes("lobatto")
-    plain, damped = (Transcription(given, np.linspace(0.0, 1.0, 6), 3, where, gauss_newton, damping) for damping in (0.0, 0.7))
+    plain, damped = (Transcription(given, np.linspace(0.0, 1.0, 6), 3, where, gauss_newton_curvature, damping)
+                     for damping in (0.0, 0.7))
     x, none = np.linspace(0.0, 1.0, plain.size) + 0.5, np.zeros(len(plain.rows.lower))
     tables = [one.hessian_pattern.dense(one.hessian(x, 1.0, none)) for one in (plain, damped)]
     assert np.allclose(tables[1] - tables[0], 0.7 * np.eye(plain.size))

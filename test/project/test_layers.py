@@ -59,7 +59,7 @@ IMPORTERS = {
     "yaml": ("model/yaml_file",), "jsonschema": ("model/robot_file/validation",),
     "argcomplete": ("cli/main",), "matplotlib": ("io/figures",), "mpl_toolkits": ("io/figures",),
     "mujoco": ("sim/scene",), "toppra": ("demo/timings/toppra_timing",), "casadi": ("planning/ipopt",),
-    "scipy": ("identification/*", "planning/bspline", "planning/banded"),
+    "scipy": ("identification/*", "planning/bspline", "planning/condensed"),
     "rosbags": ("io/bags",), "pyarrow": ("io/files",), "distributed": ("io/batch",),
     **dict.fromkeys(ROS, ("nodes/*", "demo/nodes/*")),
 }

@@ -18,7 +18,7 @@ from rnea_ros.errors import in_words
 from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.worker import Worker
 from rnea_ros.nodes.query.messages import fill, plain
-from rnea_ros.planning.settings import SolverProgress
+from rnea_ros.planning.problem import SolverProgress
 from rnea_ros.query.trajectories import plan
 
 PERIOD = 0.1  # s; between two messages of feedback, at least
