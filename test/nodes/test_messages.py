@@ -17,7 +17,7 @@ from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.joints import described, joint_limits
 from rnea_ros.nodes.common.marker_shapes import GREY, heat
 from rnea_ros.nodes.common.model_info import model_info
-from rnea_ros.nodes.dynamics.desired_motion import KEPT, DesiredReader
+from rnea_ros.nodes.dynamics.desired_motion import MAX_MOTIONS, DesiredReader
 from rnea_ros.nodes.dynamics.markers import Markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 
@@ -63,11 +63,11 @@ def desired(sec, value, names=NAMES):
 def test_desired_motion_is_chosen_by_stamp():
     reader = DesiredReader(NAMES)
     assert reader.at(5) is None
-    for sec in range(100, 101 + KEPT):  # one more than is kept: the first one is forgotten
+    for sec in range(100, 101 + MAX_MOTIONS):  # one more than is kept: the first one is forgotten
         reader.read(desired(sec, float(sec)))
-    for sec in (101, 130, 100 + KEPT):
+    for sec in (101, 130, 100 + MAX_MOTIONS):
         assert reader.at(sec * 10**9, tolerance=0.0).tolist() == [[sec] * 3, [-sec] * 3]
-    for sec, nearest, reason in ((100, 101, "missing"), (101 + KEPT, 100 + KEPT, "late")):  # from the nearest one, by its jerk
+    for sec, nearest, reason in ((100, 101, "missing"), (101 + MAX_MOTIONS, 100 + MAX_MOTIONS, "late")):  # from the nearest one, by its jerk
         np.testing.assert_allclose(reader.at(sec * 10**9, tolerance=1.0),
                                    [[nearest - nearest * (sec - nearest)] * 3, [-nearest] * 3])
         with pytest.raises(Rejected) as caught:

@@ -1,12 +1,14 @@
-"""Messages of dynamics_node: each is made once per model and motion source, and its arrays are filled in place.
+"""Results of dynamics_node: messages, standard deviations and effort conventions.
 
-Building messages costs more than computing the dynamics.
+Each message is built once per model and motion source, and its arrays are filled in place: building messages costs more than
+computing the dynamics.
 """
 
 from __future__ import annotations
 
 import array
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -16,17 +18,21 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from rnea_msgs.msg import JointDynamics
+from rnea_ros import InputError, Robot
 from rnea_ros.errors import Rejected
 from rnea_ros.model.drive_limits import two_sided
-from rnea_ros.model.effort_convention import TOTAL, EffortConvention
+from rnea_ros.model.effort_convention import TOTAL, EffortConvention, Efforts
 from rnea_ros.model.tree import Limits
 from rnea_ros.model.velocity_limits import LEAST, VelocityLimits
 from rnea_ros.nodes.common.diagnostics import Watched
 from rnea_ros.nodes.common.model_info import commanded_rate_limit
+from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.robot_facts import RobotFacts
 from rnea_ros.nodes.dynamics.joint_states import finite
+from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.nodes.dynamics.motion_source import SECOND
 from rnea_ros.nodes.fastpath import raw_messages
+from rnea_ros.robots.derivatives import TorqueDeviations
 from rnea_ros.robots.drive_use import DRIVE_ROWS, SHARES, SUPPLY_ROWS, SUPPLY_SHARE, DriveUse
 
 _ROWS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate", "gravity_effort", "gravity_effort_rate",
@@ -47,10 +53,10 @@ TOPICS = ((JointState, "~/joint_effort"), (JointState, "~/joint_effort_rate"), (
 
 
 class Sent:
-    """One outgoing message with its arrays: as an object to look at, as bytes to send."""
+    """Outgoing message with its arrays, as an object and as bytes."""
 
     def __init__(self, message: Any, *parts: np.ndarray):
-        """parts (arrays, size): what its arrays show, in their order; each part's are of one size."""
+        """parts: (arrays, size) each, the values of the message's arrays in their order."""
         self._message = message
         rows = [row for part in parts for row in part]
         for name, row in zip(raw_messages.float_arrays(message), rows, strict=True):
@@ -61,12 +67,13 @@ class Sent:
         self._written = [(block, part) for block, part in zip(self._encoder.blocks or (), parts) if part.size]
 
     def message(self) -> Any:
+        """Return the message with the present values."""
         for view, row in self._shown:
             view[:] = row
         return self._message
 
     def packed(self, stamp: tuple[int, int]) -> Any:
-        """Bytes, or the message where they cannot be written."""
+        """Return the bytes of the message, or the message where its type cannot be written."""
         if self._encoder.blocks is None:
             message = self.message()
             message.header.stamp.sec, message.header.stamp.nanosec = stamp
@@ -77,7 +84,7 @@ class Sent:
 
 
 class DynamicsMessages:
-    """The messages of one model. Each sample fills one table, a row for each array of JointDynamics.
+    """Messages of one model. Each sample fills one table, with a row for each array of JointDynamics.
 
     input_age : (inputs,) ages of the other inputs [s], filled in by the caller before `fill`
     """
@@ -85,9 +92,9 @@ class DynamicsMessages:
     def __init__(self, robot: RobotFacts, limits: Limits, frame_id: str, commanded: EffortConvention = TOTAL.commanded,
                  drives: DriveUse | None = None, inputs: Sequence[str] = ()):
         """commanded: meaning of commanded efforts; joint efforts are whole torques in any case.
-        drives: of the same joints; default as cold as they are at a start. inputs: see JointDynamics.input_names."""
+        drives: thermal state of the same joints; default cold. inputs: see JointDynamics.input_names."""
         names = list(robot.joint_names)
-        self._header = Header(frame_id=frame_id or robot.root_link)  # one object, shared: one stamp to set
+        self._header = Header(frame_id=frame_id or robot.root_link)  # shared: one stamp to set
         self._convention = commanded
         self._values = np.zeros((len(_ROWS), robot.n))
         self._motion_and_result = self._values[:_ROWS.index("commanded_effort")].reshape(-1)
@@ -106,7 +113,7 @@ class DynamicsMessages:
         self._std[:] = np.nan
         self._names = robot.joint_names
         self.utilization = self.use[0]
-        self.stamp = 0, 0  # seconds and nanoseconds of what was filled in last
+        self.stamp = 0, 0  # seconds and nanoseconds of the last sample
         self.drives = drives or DriveUse(robot.model, names)
         self._inputs, self.input_age = list(inputs), np.zeros(len(inputs))
         self._joint_states = [Sent(JointState(header=self._header, name=names), self._values[:2], self._values[row, None])
@@ -116,7 +123,7 @@ class DynamicsMessages:
 
     @property
     def sent(self) -> list[Sent]:
-        """The messages in the order of TOPICS."""
+        """Messages in the order of TOPICS."""
         return [*self._joint_states, self._of_source()]
 
     def _of_source(self) -> Sent:
@@ -130,7 +137,7 @@ class DynamicsMessages:
 
     @property
     def header(self) -> Header:
-        """The header of all messages, stamped as what was filled in last."""
+        """Header of all messages, with the stamp of the last sample."""
         self._header.stamp.sec, self._header.stamp.nanosec = self.stamp
         return self._header
 
@@ -148,19 +155,19 @@ class DynamicsMessages:
 
     @property
     def watched(self) -> list[Watched]:
-        """The shares of limits for diagnostics: of efforts, of drives, of supplies."""
+        """Used shares of limits for diagnostics: efforts, drives, supplies."""
         drives, supplies = self.drives.drives[SHARES], self.drives.supplies[SUPPLY_SHARE]
         return [Watched(tuple(quantities), tuple(owners), rows) for quantities, owners, rows in (
             (_ROWS[_USE], self._names, self.use), (DRIVE_ROWS[SHARES], self._names[:drives.shape[1]], drives),
             (SUPPLY_ROWS[SUPPLY_SHARE], self.drives.names, supplies))]
 
     def largest_use(self) -> np.ndarray:
-        """(n,) largest share of a joint's limits of effort rates and of its drive; NaN where none is known."""
+        """Return the largest used share (n,) of each joint's limits of effort rates and of its drive; NaN where unknown."""
         rates, drives = np.fmax(self.use[1], self.use[2]), self.drives.drives[SHARES]
         return np.fmax(rates, np.fmax.reduce(drives)) if drives.size else rates
 
     def deviations(self) -> dict[str, object]:
-        """Standard deviations of torques and rates for diagnostics, where they are known."""
+        """Return standard deviations of torques and rates for diagnostics, where known."""
         return {f"{name}.{kind}": f"{value:.3g}" for kind, row in zip(("effort_std", "effort_rate_std"), self._std)
                 for name, value in zip(self._names, row) if np.isfinite(value)}
 
@@ -175,8 +182,8 @@ class DynamicsMessages:
         """Fill in a sample: motion is (q, qd, qdd, qddd), result the library's Dynamics, std its TorqueDeviations where known.
 
         friction    : friction and its rate, where the robot's controller adds it
-        motor_speed : seen at the joint, where springs let it differ from qd
-        source      : of the motion, see JointDynamics.motion_source
+        motor_speed : on the joint's side of the gears, where springs let it differ from qd
+        source      : source of the motion, see JointDynamics.motion_source
         """
         np.concatenate((*motion, *result), out=self._motion_and_result)
         if not finite(self._flat_efforts):
@@ -187,8 +194,8 @@ class DynamicsMessages:
         if self._convention.plain:
             self._commanded[:] = self._efforts
         else:
-            for row, share, gravity, rubbed in zip(self._commanded, result[:2], result[2:], friction):
-                row[:] = self._convention.effort(share, gravity, rubbed)
+            for row, share, gravity, friction_k in zip(self._commanded, result[:2], result[2:], friction):
+                row[:] = self._convention.effort(share, gravity, friction_k)
         self._std[:] = np.nan if std is None else std
         np.abs(self._efforts, out=self.use[:2])
         np.abs(self._commanded[1], out=self.use[2])
@@ -204,8 +211,8 @@ class DynamicsMessages:
                 use[joints] = np.maximum(values[joints] / lower, values[joints] / upper)
 
 
-class Results:
-    """Publishers of the messages; a message without subscribers is not made."""
+class ResultPublishers:
+    """Publishers of the messages; a message without subscribers is not built."""
 
     def __init__(self, node: Node, queue: int):
         publishers = [node.create_publisher(kind, name, queue) for kind, name in TOPICS]
@@ -216,3 +223,56 @@ class Results:
         for publisher, sent in zip(self._publishers, filled.sent):
             if publisher.has_subscribers():
                 publisher.send(sent.packed(filled.stamp))
+
+
+class Deviations:
+    """Standard deviations of torques and rates from those of an estimated motion; None until compiled."""
+
+    def __init__(self) -> None:
+        self._workers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="deviations")
+        self._robot: Robot | None = None
+        self._compiled: Future | None = None
+
+    def prepare(self, robot: Robot) -> None:
+        """Compile the kernel of a robot."""
+        q, qd, qdd, qddd = deviation = np.zeros((4, robot.n))
+        robot.torque_deviations(q, qd, qdd, qddd, deviation)
+
+    def __call__(self, robot: Robot | None, motion: Sequence[np.ndarray],
+                 deviation: np.ndarray | None) -> TorqueDeviations | None:
+        if deviation is None or robot is None:
+            return None
+        if robot is not self._robot:
+            self._robot, self._compiled = robot, self._workers.submit(self.prepare, robot)
+        if self._compiled is not None and self._compiled.done():
+            self._compiled.result()
+            self._compiled = None
+        q, qd, qdd, qddd = motion
+        return robot.torque_deviations(q, qd, qdd, qddd, deviation) if self._compiled is None else None
+
+    def close(self) -> None:
+        self._workers.shutdown(wait=True, cancel_futures=True)
+
+
+ROBOT_FILE = "robot_file"  # value of the parameters that selects the conventions of the robot file
+
+
+def efforts(robot: ServedRobot, values: Values) -> Efforts:
+    """Return the meaning of commanded and measured efforts: parameters over the robot file.
+
+    Joint efforts are always whole torques.
+    """
+    joints = [robot.model.joint_names.index(name) for name in robot.joint_names if name in robot.model.joint_names]
+    of_file = (convention.of(joints) for convention in robot.model.efforts)
+    contents = (values["commanded_effort"], values["measured_effort"])
+    return Efforts(*(convention if contains == ROBOT_FILE else convention._replace(contains=contains)
+                     for convention, contains in zip(of_file, contents)))
+
+
+def check_friction(robot: ServedRobot, found: Efforts) -> None:
+    """Raise InputError where a convention needs friction and its share in the torques is not known."""
+    for section, convention in zip(Efforts._fields, found):
+        if robot.differentiable is None and convention.needs_friction:
+            raise InputError(f"{section}_effort is {convention.contains}, which serves robots without loops, springs and "
+                             f"moving base; this one is a {robot.kind}. Allowed are total and without_gravity: set parameter "
+                             f"{section}_effort, or {section}_effort in the robot file")

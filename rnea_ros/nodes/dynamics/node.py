@@ -36,8 +36,6 @@ from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.common.stamps import Jumped
 from rnea_ros.nodes.dynamics import references
 from rnea_ros.nodes.dynamics.desired_motion import FIELDS
-from rnea_ros.nodes.dynamics.deviations import Deviations
-from rnea_ros.nodes.dynamics.effort_conventions import check_friction, efforts
 from rnea_ros.nodes.dynamics.external_effort import ExternalEfforts
 from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrenches, wrench_names
 from rnea_ros.nodes.dynamics.health import Health, Watchdog
@@ -46,7 +44,7 @@ from rnea_ros.nodes.dynamics.kinds.kinds import served
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot, untouched
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.markers import MarkerPublisher, Shown
-from rnea_ros.nodes.dynamics.messages import DynamicsMessages, Results
+from rnea_ros.nodes.dynamics.messages import Deviations, DynamicsMessages, ResultPublishers, check_friction, efforts
 from rnea_ros.nodes.dynamics.motion_source import SECOND, MotionSource
 from rnea_ros.nodes.dynamics.pairing import InputPairing, PairedInput
 from rnea_ros.nodes.dynamics.speed_scaling import SpeedScaler
@@ -80,7 +78,7 @@ class DynamicsNode(Node):
         self._logged_changes: set[tuple[str, str]] = set()
         self._commanded_described = ""
         self._health = Health(self.get_fully_qualified_name())
-        self._results = Results(self, QUEUE)
+        self._results = ResultPublishers(self, QUEUE)
         self._decode_state = Decoder(JointState, ("position", "velocity", "effort"))
         self._decode_desired = Decoder(JointMotion, FIELDS)
         self._markers = MarkerPublisher(self, self._shown)
