@@ -67,7 +67,8 @@ def test_desired_motion_is_chosen_by_stamp():
         reader.read(desired(sec, float(sec)))
     for sec in (101, 130, 100 + MAX_MOTIONS):
         assert reader.at(sec * 10**9, tolerance=0.0).tolist() == [[sec] * 3, [-sec] * 3]
-    for sec, nearest, reason in ((100, 101, "missing"), (101 + MAX_MOTIONS, 100 + MAX_MOTIONS, "late")):  # from the nearest one, by its jerk
+    # extrapolated from the nearest one, by its jerk
+    for sec, nearest, reason in ((100, 101, "missing"), (101 + MAX_MOTIONS, 100 + MAX_MOTIONS, "late")):
         np.testing.assert_allclose(reader.at(sec * 10**9, tolerance=1.0),
                                    [[nearest - nearest * (sec - nearest)] * 3, [-nearest] * 3])
         with pytest.raises(Rejected) as caught:
