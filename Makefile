@@ -1,18 +1,18 @@
-# Everything a developer runs. Nothing is written outside of .venv, build and the caches that `make clean` removes.
+# Commands for developers. Files are written to .venv, build and the caches that `make clean` removes, nowhere else.
 
 PYTHON ?= python3
 # Where ROS 2 comes from: wheels (PyPI, Kilted), jazzy (the same of Jazzy), system (a sourced installation), none (library and
 # command line only).
-# Wheels exist for Linux on x86-64; next to a sourced installation they would be a second, clashing ROS.
+# Wheels exist for Linux on x86-64. Next to a sourced installation they would be a second, conflicting ROS.
 ROS ?= $(if $(ROS_DISTRO),system,$(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' -)),wheels,none))
 
 BIN := .venv/bin
-# Modules are compiled when they are imported first.
+# Modules are compiled at their first import.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
-# Empty files that remember which steps are done. They name the kind of ROS, which must not change in a .venv.
+# Empty files that record finished steps. Their names contain the kind of ROS, which must not change in a .venv.
 DONE := .venv/.$(ROS)
 
-# Test processes side by side, one more than processors: tests of nodes wait for most of their time.
+# Parallel test processes, one more than processors: tests of nodes wait most of the time.
 JOBS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 
 # `make demo` needs little; `make env` installs everything else as well.
@@ -20,19 +20,19 @@ EXTRAS ?= docs,planning,plot,test,lint
 WHEELS := $(if $(filter jazzy,$(ROS)),jazzy,$(if $(filter wheels,$(ROS)),ros))
 comma := ,
 # Versions to install: `make env LOCK=` takes the newest ones that setup.py allows, and so does an index that lacks some of these.
-# They are Kilted's, and a sourced installation brings packages of its own versions.
+# They are Kilted's; a sourced installation has packages in its own versions.
 LOCK ?= $(if $(filter wheels none,$(ROS)),.ci/lock.txt)
 locked = $(if $(LOCK),$(PIP) --constraint $(LOCK) $(1) || { \
-    echo '[env] not every version of $(LOCK) is to be had here: others instead'; $(PIP) $(1); },$(PIP) $(1))
-# Folders are listed as well as files: the time of a folder shows that a file has gone.
+    echo '[env] not every version in $(LOCK) is available here: installing others'; $(PIP) $(1); },$(PIP) $(1))
+# Folders are listed as well as files: the time of a folder changes when a file is deleted.
 SOURCES := setup.py setup.cfg package.xml \
            $(shell find rnea_ros config launch resource urdf -not -path '*/__pycache__*' 2>/dev/null)
 
-# A Python that uses the ROS wheels hands its library path down to what it starts, here to another environment.
+# A Python that uses the ROS wheels passes its library path to child processes, here to another environment.
 ifdef _ROS_WHEELS_BOOTSTRAP_COMPLETE
 unexport _ROS_WHEELS_BOOTSTRAP_COMPLETE LD_LIBRARY_PATH
 endif
-# A sourced ROS installation needs it; anyone else's would come before .venv.
+# A sourced ROS installation needs it; otherwise it would precede .venv.
 ifneq ($(ROS),system)
 unexport PYTHONPATH
 endif
@@ -43,30 +43,30 @@ export RNEA_ROS_CACHE ?= $(CURDIR)/build/kernels
 .PHONY: help env package demo test campaign lint docs bench colcon matrix lock audit fuzz soak coverage mutate api release clean
 
 help:
-	@echo 'make env      .venv with all that is needed, ROS 2 and this package included (3 minutes, once)'
-	@echo 'make demo     a robot moves; see its torques and torque rates (1 minute, once)'
-	@echo 'make test     ruff, mypy and all tests; fails if one of them does'
-	@echo 'make campaign all tests with ten times as many random robots, and the longest tests (1 hour)'
-	@echo 'make lint     ruff and mypy alone'
-	@echo 'make docs     the pages as a site, in build/docs; runs the examples for its gallery (2 minutes)'
-	@echo 'make bench    speed, beside other libraries (12 minutes, BENCH=--quick: 5)'
-	@echo 'make matrix   short tests on each Python, numpy, llvmlite, ROS 2 that is here, in fresh clones (MATRIX=--list: which)'
-	@echo 'make colcon   builds and tests all packages the way a ROS 2 workspace does'
-	@echo 'make fuzz     inputs that nobody foresaw, into everything that reads (SECONDS=60, SEED=1, TARGET="urdf bag")'
-	@echo 'make soak     all nodes for hours, with whatever may befall them (HOURS=0.02, SEED=1)'
-	@echo 'make lock     writes anew which versions `make env` installs (.ci/lock.txt)'
-	@echo 'make audit    looks these up among known vulnerabilities'
-	@echo 'make coverage lines and branches that the tests reach, nodes included, in build/coverage (COVERAGE=test/scaling: of some)'
-	@echo 'make mutate   small faults in the core: are they noticed? (10 minutes, MUTATE=--count=100: more)'
-	@echo 'make api      what of the public names has changed since the last tag (API=COMMIT: since that)'
-	@echo 'make release  the last commit as one archive for bloom, its packages side by side, in build/release'
-	@echo 'make clean    removes what make has made, .venv included'
+	@echo 'make env      .venv with all dependencies, ROS 2 and this package (3 minutes, once)'
+	@echo 'make demo     run a simulated robot and show its torques and torque rates (1 minute for the first run)'
+	@echo 'make test     run ruff, mypy and all tests'
+	@echo 'make campaign run all tests with ten times as many random robots, and the longest tests (1 hour)'
+	@echo 'make lint     run ruff and mypy only'
+	@echo 'make docs     build the documentation site in build/docs, gallery of examples included (2 minutes)'
+	@echo 'make bench    measure speed beside other libraries (12 minutes, BENCH=--quick: 5)'
+	@echo 'make matrix   run short tests on each installed Python, numpy, llvmlite and ROS 2, in fresh clones (MATRIX=--list: list them)'
+	@echo 'make colcon   build and test all packages in a ROS 2 workspace'
+	@echo 'make fuzz     feed random inputs to all readers (SECONDS=60, SEED=1, TARGET="urdf bag")'
+	@echo 'make soak     run all nodes for hours with faults injected (HOURS=0.02, SEED=1)'
+	@echo 'make lock     update the versions that `make env` installs (.ci/lock.txt)'
+	@echo 'make audit    check these versions for known vulnerabilities'
+	@echo 'make coverage measure line and branch coverage, nodes included, in build/coverage (COVERAGE=test/scaling: of these tests)'
+	@echo 'make mutate   test whether the tests detect small faults in the core (10 minutes, MUTATE=--count=100: more)'
+	@echo 'make api      list changes of public names since the last tag (API=COMMIT: since that commit)'
+	@echo 'make release  archive the last commit for bloom in build/release'
+	@echo 'make clean    remove everything that make created, .venv included'
 	@echo
-	@echo 'PYTHON=$(PYTHON)   the interpreter that .venv is made with'
-	@echo 'ROS=$(ROS)   where ROS 2 comes from: wheels (PyPI, Kilted), jazzy (PyPI), system (sourced installation), none (no nodes)'
+	@echo 'PYTHON=$(PYTHON)   interpreter for .venv'
+	@echo 'ROS=$(ROS)   source of ROS 2: wheels (PyPI, Kilted), jazzy (PyPI), system (sourced installation), none (no nodes)'
 
 env: $(DONE)-package $(DONE)-requirements $(DONE)-window
-package: $(DONE)-package  # what `make demo` needs: no Pinocchio, MuJoCo, Sphinx, Qt
+package: $(DONE)-package  # for `make demo`: without Pinocchio, MuJoCo, Sphinx, Qt
 
 $(DONE)-venv:
 	@.ci/prerequisites $(PYTHON) $(ROS)
@@ -75,14 +75,14 @@ $(DONE)-venv:
 	@$(PIP) 'setuptools<80' wheel
 	@touch $@
 
-# Without wheels, the messages come from a sourced installation.
+# Without wheels, the messages are those of a sourced installation.
 define ASK
 $(BIN)/python -c 'import rnea_msgs.msg' 2>/dev/null || { \
     echo '[env] rnea_msgs is not in this environment: the nodes cannot start, tests that need them are skipped.'; \
     echo '      With ROS 2 sourced: make colcon && . build/colcon/install/rnea_msgs/share/rnea_msgs/package.sh'; }
 endef
 
-# The messages are compiled while pip unpacks the rest.
+# The messages are compiled while pip installs the other packages.
 MESSAGES := $(if $(WHEELS),$(shell find rnea_msgs -type f) .ci/messages)
 messages = .ci/messages $(1) '$(LOCK)' $(if $(filter jazzy,$(ROS)),rnea_msgs/jazzy.txt)
 $(DONE)-basic: setup.py $(LOCK) $(MESSAGES) $(DONE)-venv
@@ -99,7 +99,7 @@ $(DONE)-requirements: setup.py $(LOCK) $(DONE)-basic
 
 $(DONE)-package: $(SOURCES) $(DONE)-basic
 	@echo '[env] installing rnea_ros (5 s)'
-	@rm -rf build/lib  # setuptools would install files from there that the source no longer has
+	@rm -rf build/lib  # setuptools would install deleted files from there
 	@$(PIP) --no-deps --no-build-isolation .
 	@touch $@
 
@@ -122,14 +122,14 @@ lint: env
 	@$(BIN)/ruff check
 	@$(BIN)/mypy
 
-# Files stay whole, for their tests share nodes; test/conftest.py has the longest ones first.
+# Each file runs in one process, since its tests share nodes; test/conftest.py sorts the longest files first.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
 test: env lint
 	@echo '[test] pytest, $(JOBS) at a time'
 	@$(PYTEST)
 
-# Ten times as many random machines and samples, and the tests that are too long for every change.
+# Ten times as many random robots and samples, and the tests that take too long for every change.
 campaign: env
 	@RNEA_TEST_SEEDS=10 $(PYTEST) --timeout 3600
 
@@ -156,10 +156,10 @@ lock: $(DONE)-venv
 audit: $(DONE)-venv
 	@.ci/audit
 
-# The whole test suite belongs to `make test`: here it is shown that the packages build, install and run as ROS packages.
+# `make test` runs the whole suite; this checks that the packages build, install and run as ROS packages.
 COLCON_PYTEST_ARGS ?= $(addprefix test/,$(addsuffix .py,$(addprefix project/test_,packaging launch) nodes/test_commands))
-PACKAGES := . rnea_msgs rnea_rqt  # colcon does not look for packages inside of one
-# Not in build, install and log: a developer's own workspace may be there. A sourced ROS brings its own colcon.
+PACKAGES := . rnea_msgs rnea_rqt  # colcon does not search for packages inside a package
+# Not in build, install and log, where a developer's workspace may be. A sourced ROS has its own colcon.
 FOLDERS := --build-base build/colcon/build --install-base build/colcon/install
 ifneq ($(ROS),system)
 COLCON := VIRTUAL_ENV='$(CURDIR)/.venv' PATH="$(CURDIR)/$(BIN):$$PATH"
@@ -200,7 +200,7 @@ api: $(DONE)-venv
 	@$(PIP) griffe
 	@$(BIN)/python .ci/api.py $(API)
 
-# colcon, rosdep and bloom look for no package inside of another.
+# colcon, rosdep and bloom do not search for packages inside a package.
 VERSION = $(shell sed -n 's|.*<version>\(.*\)</version>|\1|p' package.xml)
 release:
 	@rm -rf build/release && mkdir -p build/release/rnea
