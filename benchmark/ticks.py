@@ -30,10 +30,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from node import real_time_is_allowed
 
 from rnea_ros.execution.executed_motion import ExecutedMotion
-from rnea_ros.execution.goal import TrajectoryPoint, read
+from rnea_ros.execution.goal import TrajectoryPoint, read_goal
 from rnea_ros.execution.rate_loop import RateLoop
 from rnea_ros.execution.solver_process import SolverProcess
-from rnea_ros.execution.watch import UNWATCHED, Watch
+from rnea_ros.execution.tracking_monitor import MONITOR_OFF, TrackingMonitor
 from rnea_ros.scaling.lookahead import next_law
 from rnea_ros.scaling.points import plan_from_waypoints
 from rnea_ros.scaling.terms import Constraints
@@ -53,9 +53,9 @@ def moving() -> ExecutedMotion:
     plan = plan_from_waypoints(POINTS, np.linspace(0.0, 3600.0, len(POINTS)))
     constraints = Constraints(plan.path, DYNAMICS, DYNAMICS.limits(LIMITS), ROBOT.joint_names)
     points = [TrajectoryPoint(float(t), q) for t, q in zip(np.linspace(0.0, 3600.0, len(POINTS)), POINTS)]
-    goal = read(ROBOT.joint_names, ROBOT.joint_names, points)
-    watch = Watch(ROBOT, LIMITS, goal, UNWATCHED)
-    return ExecutedMotion(1, goal, TrajectoryScaler(constraints, plan), ROBOT, LIMITS, watch)
+    goal = read_goal(ROBOT.joint_names, ROBOT.joint_names, points)
+    monitor = TrackingMonitor(ROBOT, LIMITS, goal, MONITOR_OFF)
+    return ExecutedMotion(1, goal, TrajectoryScaler(constraints, plan), ROBOT, LIMITS, monitor)
 
 
 class Solving:

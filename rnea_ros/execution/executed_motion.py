@@ -1,37 +1,48 @@
-"""One trajectory on its way: where to be, what that asks of the joints, and which limit is nearest."""
+"""Executed motion: the references of one trajectory, the torques that they need, and the limit that binds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import Rejected
+from ..errors import InputError, Rejected, in_words, some
 from ..model.tree import Limits
 from ..motion.commanded_effort import DECLARED, CommandedEffort
-from ..motion.limit_use import LimitUse, Nearest
+from ..motion.limit_use import LimitUse, Nearest, own_limits
+from ..motion.path_dynamics import PathDynamics
 from ..motion.torque_stream import TorqueStream
 from ..robots import kinds
 from ..robots.link_side import LinkSideRobot
 from ..robots.robot import Robot
 from ..scaling.committed import CommittedMotion
+from ..scaling.foreseeable import ForeseeableScaler
+from ..scaling.law import TimeLaw
+from ..scaling.path import Path
+from ..scaling.points import plan_from_waypoints
 from ..scaling.reference import Reference
 from ..scaling.spacing import Quantities
 from ..scaling.terms import Constraints
 from ..scaling.trajectory_scaler import TrajectoryScaler
-from .goal import Goal
-from .schedule import Schedule
-from .turns import nearest, turning
-from .watch import Watch
+from .goal import Goal, anchor_to_start, check_position_limits, rejecting
+from .joint_states import continuous_joints, unwrap_to
+from .tracking_monitor import TrackingMonitor
 
-LATE, MOST_STEPS = 0.5, 20  # share of a control period by which a tick may be late; steps in which a later one advances
-GOAL = 1e-9  # of the path, within which it is at its end
+STREAM, TRAJECTORY, HORIZON = OUTPUTS = ("points", "trajectory", "horizon")  # values of the parameter `output`
+LATE_TICK_SHARE, MAX_STEPS_PER_TICK = 0.5, 20  # lateness in control periods from which a tick advances in several steps
+GOAL_TOL = 1e-9  # share of the path within which a motion is at its end
+SAME_POINT_TOL = 1e-9  # rad, m; extent of points that are all the same
 
 
-def quantities(robot: LinkSideRobot, constraints: Constraints) -> Quantities:
-    """What a controller's interpolation is to keep: torque, and torque rate where anything bounds it. Robots with loops are
-    followed from sample to sample, which takes too long: acceleration and jerk instead."""
+def interpolated_quantities(robot: LinkSideRobot, constraints: Constraints) -> Quantities:
+    """Return the function of q, qd, qdd, qddd whose peaks a controller's interpolation must keep.
+
+    These are torques, and torque rates where anything bounds them. The dynamics of robots with loops take too long here:
+    acceleration and jerk instead.
+    """
     orders = 2 if constraints.third_order else 1
     if isinstance(robot, Robot):
         return lambda *motion: np.concatenate(robot.torque_and_rate(*motion)[:orders], axis=1)
@@ -39,14 +50,14 @@ def quantities(robot: LinkSideRobot, constraints: Constraints) -> Quantities:
 
 
 class Sample(NamedTuple):
-    """A reference, its torques and the state of scaling.
+    """Sample of an executed motion: a reference, its torques and the state of scaling.
 
-    effort, effort_rate                     : (n,) whole joint torque and its rate
+    effort, effort_rate                     : (n,) whole joint torque [N m] and its rate
     commanded_effort, commanded_effort_rate : (n,) values for the robot's controller
-    planned     : time of the plan at this place [s]
-    delay       : behind it, pauses and overrides aside [s]
-    speed       : along the path, as a share of the planned one here; NaN where the plan rests
-    binding     : the nearest limit, and what share of it is used
+    planned_time : time at which the plan passes this point of the path [s]
+    delay        : time behind the plan, pauses and overrides excluded [s]
+    speed        : speed along the path as a share of the planned one; NaN where the plan rests
+    binding      : the most used limit
     """
 
     reference: Reference
@@ -54,148 +65,259 @@ class Sample(NamedTuple):
     effort_rate: np.ndarray
     commanded_effort: np.ndarray
     commanded_effort_rate: np.ndarray
-    planned: float
+    planned_time: float
     delay: float
     speed: float
     binding: Nearest
 
 
-class ExecutedMotion:
-    """A goal that a robot executes, or is ready to: where to be, and what that asks of the joints.
+class InverseTimeLaw:
+    """Inverse t(s) of a time law for one s after another, in microseconds: Newton's method from the last result."""
 
-    number    : counted from 1
-    committed : what is handed out of it, where it is not streamed
-    zero      : time at which it begins [ns]; after the time at which it was begun by what a message may take, where it is
-                handed out
-    watch     : what is seen of the robot that follows it
-    stopped   : why it is not to go on, in a sentence and in a word; empty while it is
-    rests     : the last sample, once its reference rests at the end
-    steps     : references (q, qd, qdd) of the last tick, one for each control period of it; the last is that of its sample
+    MAX_ITERATIONS, TIME_TOL_S = 60, 1e-10
+    REST_SHARE = 1e-3  # of the largest speed, below which the plan counts as at rest
+
+    def __init__(self, law: TimeLaw):
+        self._law, self._breaks, self._nodes = law, law.breaks.tolist(), law.coefficients[:, 0].tolist()
+        self._min_speed = self.REST_SHARE * float(law.densely()[0][1].max())
+        self._last = 0.0
+
+    def at(self, s: float) -> tuple[float, float]:
+        """Return the planned time at s [s], and the planned speed there, NaN where the plan all but rests."""
+        k = min(max(bisect_right(self._nodes, s) - 1, 0), len(self._nodes) - 1)
+        low, high = self._breaks[k], self._breaks[k + 1]
+        t = self._last if low < self._last < high else 0.5 * (low + high)
+        speed = 0.0
+        for _ in range(self.MAX_ITERATIONS):
+            s_at_t, speed, _, _ = self._law.at(t)
+            low, high = (low, t) if s_at_t > s else (t, high)
+            newton = t - (s_at_t - s) / speed if speed > 0.0 else low
+            newton = newton if low < newton < high else 0.5 * (low + high)  # bisection outside the bracket
+            t, change = newton, abs(newton - t)
+            if change < self.TIME_TOL_S:
+                break
+        self._last = t
+        return t, speed if speed > self._min_speed else float("nan")
+
+
+class ExecutedMotion:
+    """Goal that a robot executes, or is ready to execute.
+
+    number        : counted from 1
+    committed     : what is handed out of it, where it is not streamed
+    start_ns      : time at which it begins [ns]; where it is handed out, after the lead time for its first message
+    monitor       : monitor of the robot that follows it
+    stop_message, stop_reason : why it must stop; empty while it may go on
+    final_sample  : last sample, once its reference rests at the end
+    control_steps : references (q, qd, qdd) of the last tick, one for each control period; the last is that of its sample
     """
 
-    def __init__(self, number: int, goal: Goal, scaler: TrajectoryScaler, robot: LinkSideRobot, limits: Limits, watch: Watch,
-                 committed: CommittedMotion | None = None, commanded_effort: str = DECLARED):
+    def __init__(self, number: int, goal: Goal, scaler: TrajectoryScaler, robot: LinkSideRobot, limits: Limits,
+                 monitor: TrackingMonitor, committed: CommittedMotion | None = None, commanded_effort: str = DECLARED):
         self.number, self.goal, self.scaler, self.committed = number, goal, scaler, committed
-        self.zero = 0
-        self._asked = 0  # since when a change is wanted that is not made yet [ns]
+        self.start_ns = 0
+        self._change_requested_at = 0  # time since which a change waits [ns], 0 if none does
         self.joint_names = robot.joint_names
-        self.watch = watch
-        self.stopped = self.reason = ""
-        self.rests: Sample | None = None
-        self.steps: list[Reference] = []
-        self.peak, self.peak_of = 0.0, ""  # utilization, of all samples
-        self._schedule = Schedule(scaler.plan.law)
+        self.monitor = monitor
+        self.stop_message = self.stop_reason = ""
+        self.final_sample: Sample | None = None
+        self.control_steps: list[Reference] = []
+        self.peak_utilization, self.peak_limit = 0.0, ""
+        self._inverse_plan = InverseTimeLaw(scaler.plan.law)
         self._torques: TorqueStream | None = None
         self._commanded_contains = commanded_effort
-        self.carry(robot, limits)
+        self.set_robot(robot, limits)
 
-    def carry(self, robot: LinkSideRobot, limits: Limits) -> None:
-        """Another payload, other limits."""
-        self._torques, self.turns = TorqueStream(robot, self._torques), turning(robot.joint_types, limits)
+    def set_robot(self, robot: LinkSideRobot, limits: Limits) -> None:
+        """Use another payload or other limits from now on."""
+        self._torques, self.continuous = TorqueStream(robot, self._torques), continuous_joints(robot.joint_types, limits)
         self._commanded = CommandedEffort(robot, self._commanded_contains)
-        self.watch.carry(robot, limits)
+        self.monitor.set_robot(robot, limits)
         self.root_link = kinds.tree(robot).root_link
         if self.committed is not None:
-            self.committed.quantities = quantities(robot, self.scaler.constraints)
+            self.committed.quantities = interpolated_quantities(robot, self.scaler.constraints)
         if (use := LimitUse.of(robot, limits)).labels:
-            self._use = use
+            self._limit_use = use
 
-    def check_start(self, place: np.ndarray, tolerance: float) -> None:
-        """Raises Rejected if a robot at this place (n,), NaN where that is not known, is not where the motion begins."""
+    def check_start(self, position: np.ndarray, tolerance: float) -> None:
+        """Raise Rejected if the robot's position (n,), NaN where unknown, is not where the motion begins."""
         start = self.scaler.plan.path.at(0.0)[0]
-        away = np.abs(nearest(place, start, self.turns) - start)
-        if np.fmax.reduce(away, initial=0.0) > tolerance:
-            worst = int(np.nanargmax(away))
-            raise Rejected("not_at_start", f"{self.joint_names[worst]} is {away[worst]:.4g} from where it was when the "
+        distance = np.abs(unwrap_to(position, start, self.continuous) - start)
+        if np.fmax.reduce(distance, initial=0.0) > tolerance:
+            worst = int(np.nanargmax(distance))
+            raise Rejected("not_at_start", f"{self.joint_names[worst]} is {distance[worst]:.4g} from where it was when the "
                                            "trajectory came")
 
-    def stop(self, why: str, reason: str = "stopped") -> None:
-        if not self.stopped:
-            self.stopped, self.reason = why, reason
+    def stop(self, message: str, reason: str = "stopped") -> None:
+        """Come to rest on the path, and end there."""
+        if not self.stop_message:
+            self.stop_message, self.stop_reason = message, reason
         self.scaler.stop()
 
-    def begin(self, now: int) -> None:
-        """At a time [ns]."""
-        self.zero = now + round(self.committed.lead * 1e9) if self.committed is not None else now
+    def start(self, now: int) -> None:
+        """Begin at time now [ns]."""
+        self.start_ns = now + round(self.committed.lead * 1e9) if self.committed is not None else now
 
     def change(self, constraints: Constraints) -> None:
-        """Other limits, or another payload, on its path."""
+        """Change to other limits, or another payload, on the same path."""
         (self.committed or self.scaler).change(constraints)
 
     def tick(self, dt: float, now: int, clock: Callable[[], int],
-             ready: Callable[[int, int], bool] = lambda asked, now: True, period: float = np.inf) -> Sample:
-        """Return the sample dt [s] after the last tick; of whole trajectories that at time now [ns], by the clock. After the
-        end the last sample is returned again.
+             can_splice: Callable[[int, int], bool] = lambda requested, now: True, period: float = np.inf) -> Sample:
+        """Return the sample dt [s] after the last tick; of whole trajectories the one at time now [ns].
 
-        ready: see Follower. period: of control [s]; a late tick advances in steps of it (`steps`), so that who interpolates
-        between references never has to bridge more than one period.
+        After the end the last sample is returned again.
+
+        clock      : time [ns], by which a change of a whole trajectory must be ready
+        can_splice : see TrajectoryFollower.can_splice
+        period     : control period [s]; a late tick advances in steps of it (`control_steps`), so that a controller never has
+                     to interpolate over more than one period
         """
-        if self.rests is not None:
-            return self.rests
+        if self.final_sample is not None:
+            return self.final_sample
         if self.committed is None:
-            count = int(np.clip(np.ceil(dt / period - LATE), 1, MOST_STEPS))
+            count = int(np.clip(np.ceil(dt / period - LATE_TICK_SHARE), 1, MAX_STEPS_PER_TICK))
             for k in range(count):
                 reference = self.scaler.tick(dt / count)
-                self.steps = [*(self.steps if k else ()), reference]
+                self.control_steps = [*(self.control_steps if k else ()), reference]
                 if reference.done:
                     break
         else:
-            reference = self._seen(self.committed, now, clock, ready)
+            reference = self._committed_reference(self.committed, now, clock, can_splice)
         assert self._torques is not None
         found = self._torques(reference.q, reference.qd, reference.qdd, reference.qddd)
-        binding = self._use.nearest(found.tau, found.tau_rate, reference.q, reference.qd, reference.qdd, reference.qddd)
-        planned, speed = self._schedule.at(reference.s)
-        delay = self.scaler.due - planned
-        if binding.utilization > self.peak:
-            self.peak, self.peak_of = binding.utilization, binding.words
+        binding = self._limit_use.nearest(found.tau, found.tau_rate, reference.q, reference.qd, reference.qdd, reference.qddd)
+        planned_time, planned_speed = self._inverse_plan.at(reference.s)
+        delay = self.scaler.due - planned_time
+        if binding.utilization > self.peak_utilization:
+            self.peak_utilization, self.peak_limit = binding.utilization, binding.words
         commanded = self._commanded(found, reference.qd, reference.qdd)
-        sample = Sample(reference, found.tau, found.tau_rate, *commanded, planned, delay, reference.sd / speed, binding)
-        self.rests = sample if reference.done else None
+        sample = Sample(reference, found.tau, found.tau_rate, *commanded, planned_time, delay, reference.sd / planned_speed,
+                        binding)
+        self.final_sample = sample if reference.done else None
         return sample
 
-    def _seen(self, committed: CommittedMotion, now: int, clock: Callable[[], int],
-              ready: Callable[[int, int], bool]) -> Reference:
-        t = 1e-9 * (now - self.zero)
+    def _committed_reference(self, committed: CommittedMotion, now: int, clock: Callable[[], int],
+                             can_splice: Callable[[int, int], bool]) -> Reference:
+        t = 1e-9 * (now - self.start_ns)
         if not committed.stale(t):
-            self._asked = 0
+            self._change_requested_at = 0
         else:
-            self._asked = self._asked or now
-            if ready(self._asked, now) and committed.renew(lambda: 1e-9 * (clock() - self.zero)):
-                self._asked = 0
+            self._change_requested_at = self._change_requested_at or now
+            if can_splice(self._change_requested_at, now) and committed.renew(lambda: 1e-9 * (clock() - self.start_ns)):
+                self._change_requested_at = 0
         return committed.at(t)
 
-    def sendable(self, now: int) -> bool:
-        """Whether what is fresh of it reaches who follows before it parts from what he has, if it is sent now [ns]. If not, it
-        is taken back with the next tick, or where nobody has anything of the motion yet, that begins later."""
+    def can_splice_in_time(self, now: int) -> bool:
+        """Return whether a fresh trajectory reaches the controller before its splice time, if it is sent now [ns].
+
+        If not, it is withdrawn with the next tick; where the controller has nothing of the motion yet, the motion begins
+        later.
+        """
         assert self.committed is not None
-        if 1e-9 * (now - self.zero) <= self.committed.send_by:
+        if 1e-9 * (now - self.start_ns) <= self.committed.send_by:
             return True
         if self.committed.heard_of:
             self.committed.not_sent()
         else:
-            self.begin(now)
+            self.start(now)
         return False
 
-    def sent(self, now: int) -> float:
-        """What was fresh of it has been sent by now [ns]. Returns by how much that may have been too late [s]."""
+    def mark_sent(self, now: int) -> float:
+        """Record that the fresh trajectory has been sent by now [ns]. Returns by how much that may be too late [s]."""
         assert self.committed is not None
-        late = 1e-9 * (now - self.zero) - self.committed.parts if self.committed.heard_of else 0.0
+        late = 1e-9 * (now - self.start_ns) - self.committed.parts if self.committed.heard_of else 0.0
         self.committed.sent()
         if late > 0.0:
             self.committed.take_longer()
         return late
 
-    @property
-    def timing(self) -> str:
-        """In words, at its beginning."""
+    def describe_timing(self) -> str:
+        """Return planned and scaled duration, for the log."""
         current, plan = self.scaler.current.law.duration, self.scaler.plan.law.duration
         return f"planned {plan:.2f} s, " + ("as planned" if current <= plan else f"scaled to {current:.2f} s")
 
-    def ended(self, last: Reference) -> tuple[bool, str]:
-        """Whether it is at its goal, now that it is at rest, and what is to be said of it."""
+    def describe_end(self, last: Reference) -> tuple[bool, str]:
+        """Return whether the motion at rest is at its goal, and a sentence for the log."""
         plan = self.scaler.plan
         share = last.s / plan.path.length
-        arrived = share > 1.0 - GOAL
-        place = "at its goal" if arrived else f"stopped at {share:.1%} of its path"
-        return arrived, (f"ended {place} after {last.t:.2f} s, planned {plan.law.duration:.2f} s; used {self.peak:.1%} of "
-                         f"{self.peak_of}")
+        at_goal = share > 1.0 - GOAL_TOL
+        where = "at its goal" if at_goal else f"stopped at {share:.1%} of its path"
+        return at_goal, (f"ended {where} after {last.t:.2f} s, planned {plan.law.duration:.2f} s; used "
+                         f"{self.peak_utilization:.1%} of {self.peak_limit}")
+
+
+class ExecutionContext(NamedTuple):
+    """Robot, limits and dynamics along paths from which motions are made.
+
+    dynamics : None where there can be none; `problem` says why
+    """
+
+    robot: LinkSideRobot
+    limits: Limits
+    dynamics: PathDynamics | None
+    problem: str = ""
+
+    @classmethod
+    def of(cls, robot: LinkSideRobot, limits: Limits) -> ExecutionContext:
+        """Make the context of a robot. Errors become its `problem` and are not raised: it still replaces the one before."""
+        try:
+            dynamics, limits = PathDynamics(robot), own_limits(robot, limits)
+            dynamics.limits(limits)
+            _check_position_ranges(robot, limits)
+            dynamics.drives()
+            return cls(robot, limits, dynamics)
+        except BaseException as error:
+            return cls(robot, limits, None, in_words(error))
+
+    def make_motion(self, number: int, goal: Goal, position: np.ndarray, parameters: Mapping[str, Any],
+                    solver: Executor) -> ExecutedMotion:
+        """Make the motion of a goal from a position (n,). Raises RneaError, as Rejected where the goal is the reason."""
+        robot, limits = self.robot, self.limits
+        goal = anchor_to_start(goal, position, parameters["start_tolerance"], parameters["start_mismatch"], limits.velocity,
+                               self.continuous)
+        with rejecting("nowhere_to_go" if np.ptp(goal.q, axis=0).max() < SAME_POINT_TOL else "path"):
+            plan = plan_from_waypoints(goal.q, goal.times, goal.v, goal.a, parameters["interpolation"])
+        with rejecting("limits"):
+            constraints = self.constraints(plan.path)
+        check_position_limits(plan.path, limits, robot.joint_names)
+        streamed = parameters["output"] == STREAM
+        with rejecting("gravity"):
+            scaler = (TrajectoryScaler if streamed else ForeseeableScaler)(
+                constraints, plan, parameters["catch_up"], not parameters["solve_first"], solver)
+        committed = None
+        if isinstance(scaler, ForeseeableScaler):
+            horizon = parameters["horizon"] if parameters["output"] == HORIZON else np.inf
+            committed = CommittedMotion(scaler, interpolated_quantities(robot, constraints), horizon, parameters["lead"])
+        monitor = TrackingMonitor(robot, limits, goal, parameters, 0.0 if streamed else parameters["lead"])
+        return ExecutedMotion(number, goal, scaler, robot, limits, monitor, committed, parameters["commanded_effort"])
+
+    @property
+    def continuous(self) -> np.ndarray:
+        """Mask (n,) of the joints that may be wrapped."""
+        return continuous_joints(self.robot.joint_types, self.limits)
+
+    def constraints(self, path: Path) -> Constraints:
+        """Return all limits along a path. Raises InputError."""
+        if self.dynamics is None:
+            raise InputError(self.problem)
+        return self.dynamics.constraints(path, self.limits)
+
+    def missing_limits(self) -> dict[str, str]:
+        """Return a warning for each of effort and effort_rate; empty where all its limits are known."""
+        found = {}
+        for quantity in ("effort", "effort_rate"):
+            limit = getattr(self.limits, quantity)
+            if quantity == "effort_rate":  # one of the two limits of rates is enough
+                limit = np.fmin(limit, self.limits.commanded_effort_rate)
+            names = [name for name, value in zip(self.robot.joint_names, limit) if not np.isfinite(value)]
+            words = quantity.replace("_", " ")
+            found[quantity] = f"no {words} limit of {some(names)} is known: not enforced" if names else ""
+        return found
+
+
+def _check_position_ranges(robot: LinkSideRobot, limits: Limits) -> None:
+    """Raise InputError where the position limits of a joint leave no position."""
+    for name, lower, upper in zip(robot.joint_names, limits.lower, limits.upper, strict=True):
+        if lower > upper:
+            raise InputError(f"the position limits of {name} are {lower:g} to {upper:g}: no position is inside")

@@ -1,38 +1,55 @@
-"""A trajectory as it was sent: whether it is one that this robot can be given, and where it begins.
+"""Trajectory goal: validation of a received trajectory, its start and its tolerances.
 
-The conventions are those of joint_trajectory_controller: a first point with time 0 is where the robot is already; with a later
-time it is the first place to go to from where the robot is. Joints that are not named hold their position.
+The conventions are those of joint_trajectory_controller: a first point at time 0 is where the robot already is; with a later
+time it is the first pose to move to. Joints that are not named hold their position.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..errors import InputError, Rejected, some
+from ..errors import InputError, Rejected, near, shown, some
 from ..model.tree import Limits
 from ..scaling.path import Path
-from .joint_state_buffer import Measurement
-from .tolerances import Tolerances
-from .turns import nearest
+from .joint_states import Measurement, unwrap_to
 
-SLOWLY = 0.5  # share of the velocity limits with which a robot that is elsewhere goes to the first point
-UNKNOWN = 0.5  # rad/s, m/s; where no velocity limit is known
-SHORTEST, REST = 0.5, 0.1  # s; of the way to the first point, and there
 MAX_DELAY_S = 3600.0  # by which the stamp of a trajectory may be ahead of the clock
-MAX_POINTS = 20_000  # of a trajectory; preparing takes about a second for each thousand
-MANY_POINTS = 1000  # from which preparing is reported
-EDGE = 1e-6  # rad, m; by which a path may touch its position limits
+MAX_POINTS = 20_000  # of a trajectory; preparation takes about one second per thousand
+MANY_POINTS = 1000  # number of points from which the preparation is reported
+POSITION_LIMIT_TOL = 1e-6  # rad, m; by which a path may exceed position limits
+TOLERANCE_FIELDS = ("position", "velocity", "acceleration")
+NO_TOLERANCE = -1.0  # in control_msgs/JointTolerance
+
+
+@dataclass(frozen=True)
+class ApproachOptions:
+    """Motion to the first point of a trajectory that the robot is not at.
+
+    speed_share : share of the velocity limits that is used
+    speed       : speed where no velocity limit is known [rad/s, m/s]
+    min_s       : shortest duration [s]
+    rest_s      : time at rest in the first point [s]
+    """
+
+    speed_share: float = 0.5
+    speed: float = 0.5
+    min_s: float = 0.5
+    rest_s: float = 0.1
+
+
+APPROACH = ApproachOptions()
 
 
 @contextmanager
-def refusing(reason: str) -> Iterator[None]:
-    """What the library does not accept, refused for a reason."""
+def rejecting(reason: str) -> Iterator[None]:
+    """Raise an InputError of the block as Rejected with a reason."""
     try:
         yield
     except InputError as error:
@@ -40,21 +57,101 @@ def refusing(reason: str) -> Iterator[None]:
 
 
 class Outcome(NamedTuple):
-    """What became of a goal: why it was not executed to its end, a word as in Rejected, none if it was; and a sentence."""
+    """Result of a goal: reason of the failure, a word as in Rejected, empty if it succeeded; and a message."""
 
     reason: str = ""
-    sentence: str = ""
+    message: str = ""
 
 
 OnEnd = Callable[[Outcome], None]
 
 
-def nobody(outcome: Outcome) -> None:
-    """Asks what became of a goal."""
+def ignore_outcome(outcome: Outcome) -> None:
+    """Do nothing: the default result callback."""
+
+
+# ------------------------------------------------------------------------------------------------------------ tolerances
+
+
+class JointTolerance(Protocol):
+    """Message control_msgs/JointTolerance."""
+
+    name: str
+    position: float
+    velocity: float
+    acceleration: float
+
+
+class Tolerances(NamedTuple):
+    """Tolerances of a goal: rows are position, velocity and acceleration; inf is no tolerance, NaN the default.
+
+    path : (3, n) maximum deviation during the motion
+    goal : (3, n) maximum deviation at the end
+    time : time after the last reference within which the robot must be inside `goal` [s]; NaN is the default
+    """
+
+    path: np.ndarray
+    goal: np.ndarray
+    time: float = math.nan
+
+    def with_defaults(self, path: float, goal: float, time: float) -> Tolerances:
+        """Replace NaN by the position tolerances `path` and `goal` (0 disables) and by the goal time [s].
+
+        Velocities and accelerations have no default tolerance.
+        """
+        defaults = (np.array([[value or np.inf], [np.inf], [np.inf]]) for value in (path, goal))
+        on_path, at_goal = (np.where(np.isnan(given), default, given) for given, default in zip(self[:2], defaults))
+        return Tolerances(on_path, at_goal, time if math.isnan(self.time) else self.time)
+
+    def check(self, joint_names: Sequence[str], measured: Measurement) -> None:
+        """Raise Rejected if a quantity with a tolerance is not measured."""
+        known = np.isfinite(np.stack((measured.q, measured.qd, np.full(len(joint_names), np.nan))))
+        for name, given in zip(("path_tolerance", "goal_tolerance"), self[:2]):
+            field, joint = (np.argwhere(np.isfinite(given) & ~known).tolist() or [[-1, -1]])[0]
+            if field >= 0:
+                raise Rejected("not_measured", f"{name} of the {TOLERANCE_FIELDS[field]} of {joint_names[joint]} cannot be "
+                               "checked: no joint state contains it; give 0 for the default of the parameters, -1 for no "
+                               "tolerance")
+
+
+def default_tolerances(n: int) -> Tolerances:
+    """Return tolerances of n joints that are all defaults."""
+    return Tolerances(*np.full((2, 3, n), np.nan))
+
+
+def read_tolerances(joint_names: Sequence[str], path: Iterable[JointTolerance], goal: Iterable[JointTolerance],
+                    time: float = 0.0) -> Tolerances:
+    """Convert messages to Tolerances: 0 is the default, -1 no tolerance. Raises Rejected."""
+    rows = [_tolerance_rows(joint_names, name, given) for name, given in (("path_tolerance", path), ("goal_tolerance", goal))]
+    return Tolerances(rows[0], rows[1], math.inf if time < 0.0 else time or math.nan)
+
+
+def _tolerance_rows(joint_names: Sequence[str], field: str, given: Iterable[JointTolerance]) -> np.ndarray:
+    rows = np.full((3, len(joint_names)), np.nan)
+    for entry in given:
+        if entry.name not in joint_names:
+            raise Rejected("unknown_joint", f"{field}: {shown(entry.name)}; the robot has {some(joint_names, 32)}"
+                                            f"{near(entry.name, joint_names)}")
+        for row, quantity in zip(rows, TOLERANCE_FIELDS):
+            value = getattr(entry, quantity)
+            if not (value >= 0.0 or value == NO_TOLERANCE):
+                raise Rejected("tolerance", f"{field}: {quantity} of {entry.name} is {value:g}; it must be above zero, 0 for "
+                                            "the default or -1 for no tolerance")
+            row[joint_names.index(entry.name)] = np.inf if value == NO_TOLERANCE else value or np.nan
+    return rows
+
+
+def resolve_tolerances(given: Tolerances | None, n: int, parameters: Mapping[str, Any]) -> Tolerances:
+    """Return the tolerances of a goal, with those of the parameters where the goal gives none."""
+    return (given or default_tolerances(n)).with_defaults(
+        parameters["watch.path_tolerance"], parameters["watch.goal_tolerance"], parameters["watch.goal_time"] or math.inf)
+
+
+# ------------------------------------------------------------------------------------------------------------------ goal
 
 
 class TrajectoryPoint(NamedTuple):
-    """Of a trajectory; velocities and accelerations may be empty."""
+    """Point of a received trajectory; velocities and accelerations may be empty."""
 
     time: float
     positions: Sequence[float]
@@ -64,12 +161,12 @@ class TrajectoryPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Goal:
-    """Points q (count, n) at times (count,), in the order of joint_names, with v and a (count, n) or None.
+    """Valid trajectory: points q (count, n) at times (count,), in the order of joint_names; v and a (count, n) or None.
 
-    open       : numbers of the joints that were not named; their columns are zero until it is placed
-    start      : when to begin, 0 at once [ns]
-    on_end     : called once with what became of it
-    tolerances : that it asks for
+    unnamed    : numbers of the joints that were not named; their columns are zero until `anchor_to_start`
+    start      : start time, 0 at once [ns]
+    on_end     : result callback, called once
+    tolerances : requested tolerances; None: those of the parameters
     """
 
     joint_names: tuple[str, ...]
@@ -77,31 +174,32 @@ class Goal:
     q: np.ndarray
     v: Any
     a: Any
-    open: tuple[int, ...]
+    unnamed: tuple[int, ...]
     start: int = 0
-    on_end: OnEnd = nobody
+    on_end: OnEnd = ignore_outcome
     tolerances: Tolerances | None = None
 
     @property
     def duration(self) -> float:
+        """Time of the last point [s]."""
         return float(self.times[-1])
 
     def check_tolerances(self, measured: Measurement) -> None:
-        """Raises Rejected if nothing tells what is to be inside of them."""
+        """Raise Rejected if a quantity with a tolerance is not measured."""
         if self.tolerances is not None:
             self.tolerances.check(self.joint_names, measured)
 
 
-def read(joint_names: tuple[str, ...], names: Sequence[str], points: Sequence[TrajectoryPoint], start: int = 0) -> Goal:
-    """The trajectory `points` of joints `names`, in the order of joint_names. Raises Rejected."""
+def read_goal(joint_names: tuple[str, ...], names: Sequence[str], points: Sequence[TrajectoryPoint], start: int = 0) -> Goal:
+    """Return the trajectory `points` of joints `names` as a goal in the order of joint_names. Raises Rejected."""
     if not points or not names:
         raise Rejected("empty", f"the trajectory has {len(points)} points for {len(names)} joints; ~/stop ends a motion")
     if len(points) > MAX_POINTS:
         raise Rejected("too_many_points", f"the trajectory has {len(points)} points, at most {MAX_POINTS} are allowed: "
                                           "resample it, or send it in parts")
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise Rejected("duplicate_joint", f"named more than once: {some(twice)}")
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise Rejected("duplicate_joint", f"named more than once: {some(repeated)}")
     unknown = [name for name in names if name not in joint_names]
     if unknown:
         raise Rejected("unknown_joint", f"{some(unknown)}: the robot has {some(joint_names, 32)}")
@@ -115,15 +213,15 @@ def read(joint_names: tuple[str, ...], names: Sequence[str], points: Sequence[Tr
                                f"{times[k]:g} s")
     columns = [joint_names.index(name) for name in names]
     n = len(joint_names)
-    q, v, a = (_rows(field, names, points, columns, n) for field in ("positions", "velocities", "accelerations"))
+    q, v, a = (_point_rows(field, names, points, columns, n) for field in ("positions", "velocities", "accelerations"))
     if q is None:
         raise Rejected("wrong_size", "the points have no positions")
     return Goal(joint_names, times, q, v, a, tuple(k for k in range(n) if k not in columns), start)
 
 
-def _rows(field: str, names: Sequence[str], points: Sequence[TrajectoryPoint], columns: list[int],
-          n: int) -> np.ndarray | None:
-    """(count, n), zero where a joint is not named; None if no point has the field."""
+def _point_rows(field: str, names: Sequence[str], points: Sequence[TrajectoryPoint], columns: list[int],
+                n: int) -> np.ndarray | None:
+    """Return a field of all points (count, n), zero where a joint is not named; None if no point has the field."""
     given = [getattr(point, field) for point in points]
     if not any(len(values) for values in given):
         return None
@@ -140,65 +238,72 @@ def _rows(field: str, names: Sequence[str], points: Sequence[TrajectoryPoint], c
     return rows
 
 
-def placed(goal: Goal, place: np.ndarray, tolerance: float, elsewhere: str, velocity: np.ndarray,
-           turns: np.ndarray | bool = False) -> Goal:
-    """The same from where the robot is, place (n,), NaN where that is not known. Raises Rejected.
+# ----------------------------------------------------------------------------------------------------------------- start
 
-    tolerance : rad, m; no further away is at the first point
-    elsewhere : "refuse" or "prepend": what to do with a first point at time 0 that the robot is not at
-    velocity  : limits (n,), NaN where unknown, for the way there
-    turns     : joints (n,) that turn without end: they go on from the robot's count of turns, the short way to the first point
+
+def anchor_to_start(goal: Goal, position: np.ndarray, tolerance: float, mismatch: str, velocity: np.ndarray,
+                    continuous: np.ndarray | bool = False) -> Goal:
+    """Return the goal as a motion that begins at the robot's position (n,), NaN where unknown. Raises Rejected.
+
+    tolerance  : distance within which the robot counts as being at the first point [rad, m]
+    mismatch   : "refuse" or "prepend" (move there first): a first point at time 0 that the robot is not at
+    velocity   : velocity limits (n,), NaN where unknown, for the motion to the first point
+    continuous : joints (n,) that may be wrapped: they start at the robot's count of turns and move to the first point by the
+                 shorter way
     """
-    lost = [goal.joint_names[k] for k in goal.open if not np.isfinite(place[k])]
-    if lost:
-        raise Rejected("joint_not_named", f"{some(lost)}: not named, and no joint state tells where to hold them")
+    unknown = [goal.joint_names[k] for k in goal.unnamed if not np.isfinite(position[k])]
+    if unknown:
+        raise Rejected("joint_not_named", f"{some(unknown)}: not named in the trajectory, and no joint state contains the "
+                                          "position to hold")
     q = goal.q.copy()
-    q[:, goal.open] = place[list(goal.open)]
-    q += nearest(q[0], place, np.asarray(turns)) - q[0]
-    goal = replace(goal, q=q, open=())
-    known = np.isfinite(place)
-    away = np.where(known, np.abs(place - q[0]), 0.0)
-    if away.max() <= tolerance:
+    q[:, goal.unnamed] = position[list(goal.unnamed)]
+    q += unwrap_to(q[0], position, np.asarray(continuous)) - q[0]
+    goal = replace(goal, q=q, unnamed=())
+    known = np.isfinite(position)
+    distance = np.where(known, np.abs(position - q[0]), 0.0)
+    if distance.max() <= tolerance:
         if len(q) == 1 and not known.any():
-            raise Rejected("one_point", "a single point needs joint states, which tell where the robot is")
-        return goal if len(q) > 1 else _before(goal, place, max(goal.duration, SHORTEST))
-    place = np.where(known, place, q[0])
+            raise Rejected("one_point", "a single point needs joint states: the position to start from is unknown")
+        return goal if len(q) > 1 else _prepend_position(goal, position, max(goal.duration, APPROACH.min_s))
+    position = np.where(known, position, q[0])
     if goal.times[0] > 0.0:
-        return _before(goal, place, 0.0)
-    worst = int(away.argmax())
-    if elsewhere == "refuse":
-        raise Rejected("not_at_start", f"{goal.joint_names[worst]} is at {place[worst]:.6g}, and at {q[0, worst]:.6g} in the "
-                      f"first point, at time 0 (start_tolerance {tolerance:g}); give it a later time, or set start_mismatch")
-    speed = SLOWLY * np.where(np.isfinite(velocity), velocity, UNKNOWN / SLOWLY)
-    way = max(SHORTEST, float((1.875 * away / speed).max()))  # 1.875: the peak of a quintic from rest to rest
-    there = _resting(goal, np.stack((place, q[0])), np.array([0.0, way]))
-    return _joined(there, goal, way + REST) if len(q) > 1 else there
+        return _prepend_position(goal, position, 0.0)
+    worst = int(distance.argmax())
+    if mismatch == "refuse":
+        raise Rejected("not_at_start", f"{goal.joint_names[worst]} is at {position[worst]:.6g}, and at {q[0, worst]:.6g} in "
+                      f"the first point, at time 0 (start_tolerance {tolerance:g}); give it a later time, or set "
+                      "start_mismatch")
+    speed = APPROACH.speed_share * np.where(np.isfinite(velocity), velocity, APPROACH.speed / APPROACH.speed_share)
+    # 1.875 is the peak speed of a quintic from rest to rest, as a multiple of its mean speed
+    duration = max(APPROACH.min_s, float((1.875 * distance / speed).max()))
+    approach = _at_rest(goal, np.stack((position, q[0])), np.array([0.0, duration]))
+    return _concatenate(approach, goal, duration + APPROACH.rest_s) if len(q) > 1 else approach
 
 
-def _before(goal: Goal, place: np.ndarray, delay: float) -> Goal:
-    """From a place at time 0, everything later by a delay."""
-    return _joined(_resting(goal, place[None], np.zeros(1)), goal, delay)
+def _prepend_position(goal: Goal, position: np.ndarray, delay: float) -> Goal:
+    """Return the goal with a position at time 0 before it, delayed [s]."""
+    return _concatenate(_at_rest(goal, position[None], np.zeros(1)), goal, delay)
 
 
-def _resting(goal: Goal, q: np.ndarray, times: np.ndarray) -> Goal:
-    """Points at which the robot rests, with what fields the goal has."""
+def _at_rest(goal: Goal, q: np.ndarray, times: np.ndarray) -> Goal:
+    """Return points at rest, with the fields that the goal has."""
     v, a = (None if x is None else np.zeros_like(q) for x in (goal.v, goal.a))
     return replace(goal, times=times, q=q, v=v, a=a)
 
 
-def _joined(first: Goal, then: Goal, delay: float) -> Goal:
-    v, a = (None if x is None else np.concatenate((x, y)) for x, y in ((first.v, then.v), (first.a, then.a)))
-    times, q = np.concatenate((first.times, then.times + delay)), np.concatenate((first.q, then.q))
-    return replace(then, times=times, q=q, v=v, a=a)
+def _concatenate(first: Goal, second: Goal, delay: float) -> Goal:
+    v, a = (None if x is None else np.concatenate((x, y)) for x, y in ((first.v, second.v), (first.a, second.a)))
+    times, q = np.concatenate((first.times, second.times + delay)), np.concatenate((first.q, second.q))
+    return replace(second, times=times, q=q, v=v, a=a)
 
 
-def check_positions(path: Path, limits: Limits, joint_names: Sequence[str]) -> None:
-    """Raises Rejected if a path leaves the position limits, at its points or between them."""
+def check_position_limits(path: Path, limits: Limits, joint_names: Sequence[str]) -> None:
+    """Raise Rejected if a path leaves the position limits, at its points or between them."""
     s = np.unique(np.concatenate((np.linspace(0.0, path.length, 1001), path.breaks)))
     q = path(s)[0]
-    beyond = np.fmax(np.fmax(limits.lower - q, q - limits.upper), 0.0)  # NaN: unknown
-    if beyond.max() > EDGE:
-        k, joint = (int(x) for x in np.unravel_index(int(beyond.argmax()), beyond.shape))
+    excess = np.fmax(np.fmax(limits.lower - q, q - limits.upper), 0.0)  # NaN limits are unknown
+    if excess.max() > POSITION_LIMIT_TOL:
+        k, joint = (int(x) for x in np.unravel_index(int(excess.argmax()), excess.shape))
         between = "" if np.isin(s[k], path.breaks) else " between two points"
         raise Rejected("position_limit", f"{joint_names[joint]} would be at {q[k, joint]:.6g}{between}; its limits are "
                       f"{limits.lower[joint]:.6g} to {limits.upper[joint]:.6g}")

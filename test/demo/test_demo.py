@@ -30,7 +30,7 @@ from rnea_ros.demo.robots import any_tree, elastic
 from rnea_ros.demo.robots.catalogue import DEMOS, PLAYERS
 from rnea_ros.demo.table import LiveTable
 from rnea_ros.demo.task import motion, parameters, too_fast
-from rnea_ros.execution.trajectory_spline import TrajectorySpline
+from rnea_ros.execution.controller import TrajectorySpline
 from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.robots.elastic_control import InverseDynamicsController
 from rnea_ros.scaling.plan import follow

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnea_ros.execution.controller_check import findings
-from rnea_ros.execution.reference_watch import KEPT, LAG, NANO, PATIENCE, ReferenceWatch
+from rnea_ros.execution.controller import check_controller
+from rnea_ros.execution.joint_states import HISTORY_S, MAX_LAG_S
+from rnea_ros.execution.tracking_monitor import SentReferenceMonitor
 
 JOINTS = ("a", "b")
+NS_PER_S = 1_000_000_000
+TIMEOUT_S = SentReferenceMonitor.TIMEOUT_S
 HERE = {"output": "trajectory", "reference_effort": False, "controller.interface": "topic"}
 FINE = {"joints": ["b", "a"], "command_interfaces": ["position"], "interpolation_method": "splines",
         "allow_partial_joints_goal": False, "allow_nonzero_velocity_at_trajectory_end": False,
@@ -18,7 +21,8 @@ FINE = {"joints": ["b", "a"], "command_interfaces": ["position"], "interpolation
 @pytest.mark.parametrize("told", [{}, FINE, FINE | {"allow_trajectory_replacement": False},
                                   FINE | {"joints": ["b", "a", "gripper"], "allow_partial_joints_goal": True}])
 def test_a_controller_as_it_comes_plays_trajectories(told):
-    assert not findings(told, JOINTS, HERE) and not findings(told, JOINTS, HERE | {"controller.interface": "action"})
+    assert not check_controller(told, JOINTS, HERE)
+    assert not check_controller(told, JOINTS, HERE | {"controller.interface": "action"})
 
 
 @pytest.mark.parametrize(("told", "here", "refuses", "words"), [
@@ -36,46 +40,46 @@ def test_a_controller_as_it_comes_plays_trajectories(told):
     ({"constraints.a.goal": 0.01}, {"controller.interface": "action"}, False, "constraints.goal_time"),
 ])
 def test_what_it_would_not_play_is_named_with_what_to_set(told, here, refuses, words):
-    (finding,) = findings(FINE | told, JOINTS, HERE | here)
+    (finding,) = check_controller(FINE | told, JOINTS, HERE | here)
     assert finding.refuses is refuses and words in finding.text
 
 
-class Heard:
-    """A watch of a motion that goes on with 1 rad/s, sent every 5 ms and heard of every 0.1 s."""
+class Played:
+    """Monitor of a motion with 1 rad/s, sent every 5 ms and reported every 0.1 s."""
 
     def __init__(self):
-        self.watch, self.now = ReferenceWatch(), 10 * NANO
-        self.watch.restart(JOINTS)
+        self.monitor, self.now = SentReferenceMonitor(), 10 * NS_PER_S
+        self.monitor.restart(JOINTS)
 
     def play(self, seconds, reference):
         """reference(t) is what the controller tells of."""
         for _ in range(round(seconds / 0.005)):
             self.now += 5_000_000
-            t = (self.now - 10 * NANO) / NANO
-            self.watch.send(np.array([t, 0.0]), self.now)
+            t = (self.now - 10 * NS_PER_S) / NS_PER_S
+            self.monitor.add_reference(np.array([t, 0.0]), self.now)
             if self.now % 100_000_000 == 0:
-                self.watch.hear(("b", "c", "a"), (0.0, 9.0, reference(t)), self.now, 0.01)
-        return self.watch.problem
+                self.monitor.on_controller_state(("b", "c", "a"), (0.0, 9.0, reference(t)), self.now, 0.01)
+        return self.monitor.problem
 
 
 def test_who_is_late_follows_and_who_stays_or_goes_elsewhere_does_not():
-    for late in (-0.02, 0.0, LAG):
-        assert not Heard().play(3.0, lambda t, late=late: max(t - late, 0.0))
-    for elsewhere in (lambda t: 0.0, lambda t: 2.0 * t, lambda t: t - 2.0 * LAG):
-        assert "its reference of a is" in Heard().play(3.0, elsewhere)
-    it = Heard()
-    assert not it.play(PATIENCE - 0.1, lambda t: -1.0) and not it.play(0.2, lambda t: t)  # back in time
-    assert it.play(LAG + PATIENCE + 0.2, lambda t: 0.0)
+    for late in (-0.02, 0.0, MAX_LAG_S):
+        assert not Played().play(3.0, lambda t, late=late: max(t - late, 0.0))
+    for elsewhere in (lambda t: 0.0, lambda t: 2.0 * t, lambda t: t - 2.0 * MAX_LAG_S):
+        assert "its reference of a is" in Played().play(3.0, elsewhere)
+    it = Played()
+    assert not it.play(TIMEOUT_S - 0.1, lambda t: -1.0) and not it.play(0.2, lambda t: t)  # back in time
+    assert it.play(MAX_LAG_S + TIMEOUT_S + 0.2, lambda t: 0.0)
 
 
 def test_it_has_arrived_when_it_has_told_so_since():
-    it = Heard()
+    it = Played()
     it.play(1.0, lambda t: t)
-    assert it.watch.arrived(0) and not it.watch.arrived(it.now + 1) and len(it.watch._sent) == 200
+    assert it.monitor.has_reached_last(0) and not it.monitor.has_reached_last(it.now + 1) and len(it.monitor._sent) == 200
     it.play(1.0, lambda t: t - 0.1)
-    assert not it.watch.arrived(0)
+    assert not it.monitor.has_reached_last(0)
     it.play(3.0, lambda t: t)
-    assert len(it.watch._sent) <= KEPT / 0.005 + 1
-    it.watch.restart(JOINTS)
-    it.watch.hear(JOINTS, (9.0, 9.0), it.now, 0.01)
-    assert it.watch.last is None and not it.watch.problem and not it.watch.arrived(0)
+    assert len(it.monitor._sent) <= HISTORY_S / 0.005 + 1
+    it.monitor.restart(JOINTS)
+    it.monitor.on_controller_state(JOINTS, (9.0, 9.0), it.now, 0.01)
+    assert it.monitor.last is None and not it.monitor.problem and not it.monitor.has_reached_last(0)

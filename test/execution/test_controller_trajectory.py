@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from rnea_ros.errors import InputError
-from rnea_ros.execution.controller_trajectory import ControllerTrajectory
-from rnea_ros.execution.goal import TrajectoryPoint, read
-from rnea_ros.execution.trajectory_spline import TrajectorySpline
+from rnea_ros.execution.controller import ControllerTrajectory, TrajectorySpline
+from rnea_ros.execution.goal import TrajectoryPoint, read_goal
 
 SECOND = 10**9
 TIMES = np.array([0.0, 0.4, 1.1, 1.5])
@@ -25,7 +24,7 @@ def truth(of, t: float, count: int = 5) -> np.ndarray:
 
 def goal(of, given: int, names=("a", "b"), times=TIMES, start: int = 0):
     points = [TrajectoryPoint(float(t), *truth(of, t, given)[:, :len(names)].tolist()) for t in times]
-    return read(("a", "b"), names, points, start)
+    return read_goal(("a", "b"), names, points, start)
 
 
 @pytest.mark.parametrize(("degree", "given"), [(1, 1), (3, 2), (5, 3)])
@@ -74,7 +73,7 @@ def test_a_joint_that_is_not_named_rests_where_it_is():
 def test_a_joint_that_turns_without_end_goes_the_short_way_to_the_first_point():
     points = [TrajectoryPoint(1.0, (0.1, 0.1))]
     away = np.array([2.0 * np.pi, 2.0 * np.pi])
-    follow = ControllerTrajectory(read(("a", "b"), ("a", "b"), points), SECOND, away, STILL, np.array([True, False]))
+    follow = ControllerTrajectory(read_goal(("a", "b"), ("a", "b"), points), SECOND, away, STILL, np.array([True, False]))
     np.testing.assert_allclose(follow(SECOND, 2), [[0.0, 2.0 * np.pi], [0.1, 0.1 - 2.0 * np.pi]], atol=1e-12)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError
-from rnea_ros.execution import execution_context, preparation
+from rnea_ros.execution import executed_motion, executor
 from rnea_ros.execution.executed_motion import ExecutedMotion
 from rnea_ros.execution.states import Phase
 from rnea_ros.motion import path_dynamics
@@ -30,7 +30,7 @@ def fail(error):
 
 
 @pytest.mark.parametrize("error", FAILING, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("where", [(PathDynamics, "limits"), (path_dynamics, "Constraints"), (ExecutedMotion, "carry"),
+@pytest.mark.parametrize("where", [(PathDynamics, "limits"), (path_dynamics, "Constraints"), (ExecutedMotion, "set_robot"),
                                    (TrajectoryScaler, "change"), (trajectory_scaler, "assess")], ids=lambda where: where[1])
 def test_new_limits_that_cannot_be_taken_over_bring_the_motion_to_rest(monkeypatch, where, error):
     it, outcomes = Stage(), []
@@ -38,7 +38,7 @@ def test_new_limits_that_cannot_be_taken_over_bring_the_motion_to_rest(monkeypat
     it.play(0.6)
     with monkeypatch.context() as patch:
         patch.setattr(*where, fail(error))
-        it.executor.use(ROBOT, TIGHT)
+        it.executor.set_robot(ROBOT, TIGHT)
         it.settle()
         it.play(0.05)
         assert it.executor.phase is Phase.STOPPING
@@ -49,7 +49,7 @@ def test_new_limits_that_cannot_be_taken_over_bring_the_motion_to_rest(monkeypat
     assert not np.abs(it.motion()[1][-1]).any() and it.samples[-1].reference.s < it.samples[0].reference.s + 10.0
     assert any(why in text for text in it.events) and it.used() <= 1.0
     before = len(it.samples)
-    it.executor.use(ROBOT, TIGHT)  # mended: all is well again
+    it.executor.set_robot(ROBOT, TIGHT)  # mended: all is well again
     it.take(trajectory(START[None], first=1.5))
     it.play()
     assert np.abs(it.motion()[0][-1] - START).max() < 1e-9 and it.used(limits=TIGHT, since=before) <= 1.0
@@ -57,7 +57,7 @@ def test_new_limits_that_cannot_be_taken_over_bring_the_motion_to_rest(monkeypat
 
 def test_kernels_that_the_solver_cannot_compile_are_told(monkeypatch):
     for error, told in ((MemoryError(), True), (InputError("asked for something else"), False)):  # that tells itself
-        monkeypatch.setattr(preparation, "compiled", fail(error))
+        monkeypatch.setattr(executor, "compile_kernels", fail(error))
         it = Stage()
         it.settle()
         assert any("preparation failed" in text for text in it.events) is told
@@ -67,7 +67,7 @@ def test_kernels_that_the_solver_cannot_compile_are_told(monkeypatch):
 def test_a_motion_that_cannot_be_made_is_refused(monkeypatch, error):
     it, outcomes = Stage(), []
     with monkeypatch.context() as patch:
-        patch.setattr(execution_context, "plan_from_waypoints", fail(error))
+        patch.setattr(executed_motion, "plan_from_waypoints", fail(error))
         it.take(replace(trajectory(), on_end=outcomes.append))
     assert [rejected.reason for rejected in it.rejected] == ["internal_error"] == [reason for reason, _ in outcomes]
     assert repr(error) in str(it.rejected[0]) and it.executor.phase is Phase.IDLE
@@ -81,9 +81,9 @@ def test_no_thread_for_a_motion(monkeypatch):
     it.settle()
     with monkeypatch.context() as patch:
         patch.setattr(it.worker, "submit", fail(RuntimeError("can't start new thread")))
-        it.executor.take(trajectory(), it.now)
+        it.executor.accept(trajectory(), it.now)
         with pytest.raises(RuntimeError):  # whoever asks for other limits hears that they are not taken
-            it.executor.use(ROBOT, TIGHT)
+            it.executor.set_robot(ROBOT, TIGHT)
     assert [rejected.reason for rejected in it.rejected] == ["internal_error"] and it.executor.phase is Phase.IDLE
 
 
@@ -137,4 +137,4 @@ def test_a_sender_that_cannot_be_told_keeps_nobody_else_waiting():
     it.take(trajectory(START[None], first=1.5))
     it.play()
     assert np.abs(it.motion()[0][-1] - START).max() < 1e-9
-    assert sum("who sent a trajectory could not be told that it stopped" in text and "gone" in text for text in it.events) == 1
+    assert sum("the result callback of a trajectory (stopped) failed" in text and "gone" in text for text in it.events) == 1

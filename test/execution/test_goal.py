@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rnea_ros.errors import Rejected
-from rnea_ros.execution.goal import TrajectoryPoint, check_positions, placed, read
+from rnea_ros.execution.goal import TrajectoryPoint, anchor_to_start, check_position_limits, read_goal
 from rnea_ros.scaling.points import plan_from_waypoints
 from support.scaling_cases import dynamics
 
@@ -19,13 +19,14 @@ UNKNOWN = np.full(3, NAN)
 
 
 def test_a_goal_is_in_the_models_order_whatever_the_messages():
-    goal = read(NAMES, ["c", "a"], [TrajectoryPoint(0.0, [3.0, 1.0], [0.0, 0.0]),
+    goal = read_goal(NAMES, ["c", "a"], [TrajectoryPoint(0.0, [3.0, 1.0], [0.0, 0.0]),
                                     TrajectoryPoint(2.0, [3.5, 1.5], [0.0, 0.0])], 7)
     assert goal.q.tolist() == [[1.0, 0.0, 3.0], [1.5, 0.0, 3.5]] and goal.v.tolist() == np.zeros((2, 3)).tolist()
-    assert (goal.a, goal.open, goal.start, goal.duration) == (None, (1,), 7, 2.0)
-    assert placed(goal, np.array([NAN, 9.0, NAN]), 0.01, "refuse", UNKNOWN).q.tolist() == [[1.0, 9.0, 3.0], [1.5, 9.0, 3.5]]
-    with pytest.raises(Rejected, match="b: not named, and no joint state") as caught:
-        placed(goal, np.array([1.0, NAN, 3.0]), 0.01, "refuse", UNKNOWN)
+    assert (goal.a, goal.unnamed, goal.start, goal.duration) == (None, (1,), 7, 2.0)
+    anchored = anchor_to_start(goal, np.array([NAN, 9.0, NAN]), 0.01, "refuse", UNKNOWN)
+    assert anchored.q.tolist() == [[1.0, 9.0, 3.0], [1.5, 9.0, 3.5]]
+    with pytest.raises(Rejected, match="b: not named in the trajectory, and no joint state") as caught:
+        anchor_to_start(goal, np.array([1.0, NAN, 3.0]), 0.01, "refuse", UNKNOWN)
     assert caught.value.reason == "joint_not_named"
 
 
@@ -50,23 +51,23 @@ TWO = [TrajectoryPoint(0.0, [0.0] * 3), TrajectoryPoint(1.0, [1.0] * 3)]
 ])
 def test_what_is_no_goal(names, points, reason, detail):
     with pytest.raises(Rejected, match=detail) as caught:
-        read(NAMES, list(names), points)
+        read_goal(NAMES, list(names), points)
     assert caught.value.reason == reason
 
 
 @pytest.mark.parametrize("names", [[f"x{k}" for k in range(10**5)], ["x"] * 10**5, ["x" * 10**6]])
 def test_names_without_end_are_cut_short(names):
     with pytest.raises(Rejected) as caught:
-        read(NAMES, names, TWO)
+        read_goal(NAMES, names, TWO)
     assert len(str(caught.value)) < 1000
 
 
 def test_where_a_motion_begins():
     def begins(first, place, elsewhere="refuse", points=2, velocities=None):
         rest = [velocities] * 2 if velocities else [(), ()]
-        goal = read(NAMES, NAMES, [TrajectoryPoint(first, [0.0] * 3, rest[0]),
+        goal = read_goal(NAMES, NAMES, [TrajectoryPoint(first, [0.0] * 3, rest[0]),
                                    TrajectoryPoint(first + 1.0, [1.0] * 3, rest[1])][:points])
-        return placed(goal, np.array(place), 0.01, elsewhere, np.array([1.0, NAN, 1.0]))
+        return anchor_to_start(goal, np.array(place), 0.01, elsewhere, np.array([1.0, NAN, 1.0]))
 
     for first in (0.0, 2.0):  # at the first point, or nothing known: as it is
         for place in ([0.005, 0.0, 0.0], REST):
@@ -89,17 +90,17 @@ def test_paths_stay_within_position_limits():
     robot = dynamics("seven_r").robot
     points = np.zeros((4, 7)) + [0.0, 0.0, 0.0, -1.0, 0.0, 1.0, 0.0]
     points[:, 1] = 0.5, 1.79, 1.6, 0.0
-    check_positions(plan_from_waypoints(points[:2], [0.0, 1.0]).path, robot.limits, robot.joint_names)
+    check_position_limits(plan_from_waypoints(points[:2], [0.0, 1.0]).path, robot.limits, robot.joint_names)
     with pytest.raises(Rejected, match=r"joint2 would be at 1.8\d* between two points; its limits are -1.8 to 1.8"):
-        check_positions(plan_from_waypoints(points, [0.0, 1.0, 2.0, 3.0]).path, robot.limits, robot.joint_names)
+        check_position_limits(plan_from_waypoints(points, [0.0, 1.0, 2.0, 3.0]).path, robot.limits, robot.joint_names)
 
 
 def test_a_goal_goes_on_from_the_robots_count_of_turns():
     turns, turn = np.array([True, True, False]), 2.0 * math.pi
 
     def begins(first, place, points=2, elsewhere="refuse"):
-        goal = read(NAMES, NAMES, [TrajectoryPoint(first + k, [3.0 + k, 0.0, 0.0]) for k in range(points)])
-        return placed(goal, np.array(place), 0.01, elsewhere, UNKNOWN, turns)
+        goal = read_goal(NAMES, NAMES, [TrajectoryPoint(first + k, [3.0 + k, 0.0, 0.0]) for k in range(points)])
+        return anchor_to_start(goal, np.array(place), 0.01, elsewhere, UNKNOWN, turns)
 
     there = begins(0.0, [3.005 - turn, NAN, 0.0])
     np.testing.assert_allclose(there.q, [[3.0 - turn, 0.0, 0.0], [4.0 - turn, 0.0, 0.0]])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rnea_ros.execution.follower import Follower
+from rnea_ros.execution.executor import TrajectoryFollower
 from rnea_ros.execution.goal import Outcome
 from rnea_ros.execution.states import Phase
 from rnea_ros.sim.trajectory_controller import TrajectoryPoints
@@ -32,10 +32,10 @@ class Followed(FollowedStage):
         before, committed = self.now, motion.committed
         if committed is not None and committed.fresh:
             self.stop()
-        if committed is not None and committed.fresh and motion.sendable(self.now):
-            assert motion.sent(self.now) <= 0.0
+        if committed is not None and committed.fresh and motion.can_splice_in_time(self.now):
+            assert motion.mark_sent(self.now) <= 0.0
             times, *fields = committed.points[:4]
-            self.controller.set_trajectory(TrajectoryPoints(motion.zero * 1e-9 + times, *fields), before * 1e-9)
+            self.controller.set_trajectory(TrajectoryPoints(motion.start_ns * 1e-9 + times, *fields), before * 1e-9)
 
 
 def begun(seconds, output="trajectory"):
@@ -56,7 +56,7 @@ def test_a_controller_follows_through_pause_override_limits_and_stop(output):
     it.executor.set_override(0.4)
     it.play(0.5)
     it.executor.set_override(1.0)
-    it.executor.use(ROBOT, LIMITS.share(effort=1.0, effort_rate=0.7))
+    it.executor.set_robot(ROBOT, LIMITS.share(effort=1.0, effort_rate=0.7))
     it.settle()
     it.play()
     assert np.abs(it.at_last() - POINTS[-1]).max() < 1e-9
@@ -78,7 +78,7 @@ def test_a_controller_follows_through_pause_override_limits_and_stop(output):
 def test_other_limits_when_all_is_handed_out_to_the_end(at):
     """Nothing is left that they concern: the law is at its end where they would begin."""
     it = begun(at)
-    it.executor.use(ROBOT, LIMITS.share(effort=1.0, effort_rate=0.7))
+    it.executor.set_robot(ROBOT, LIMITS.share(effort=1.0, effort_rate=0.7))
     it.play()
     assert "ended at its goal" in it.events[-1] and np.abs(it.at_last() - POINTS[-1]).max() < 1e-9
     assert not any("internal error" in event for event in it.events), it.events
@@ -126,21 +126,21 @@ def test_what_was_sent_too_late_is_told():
     it.executor.set_override(0.5)
     motion, committed = it.executor.motion, it.executor.motion.committed
     assert motion.tick(0.0, it.now, lambda: it.now) and committed.fresh
-    lead, parts = committed.lead, motion.zero + round(1e9 * committed.parts)
-    assert motion.sendable(it.now) and motion.sent(parts + 100_000_000) == pytest.approx(0.1, abs=1e-8)
+    lead, parts = committed.lead, motion.start_ns + round(1e9 * committed.parts)
+    assert motion.can_splice_in_time(it.now) and motion.mark_sent(parts + 100_000_000) == pytest.approx(0.1, abs=1e-8)
     assert not committed.fresh and committed.lead == 2.0 * lead
 
 
-class Slow(Follower):
+class Slow(TrajectoryFollower):
     """Is a second late at the goal; what it says then is up to the test."""
 
     says, halted, asked = Outcome(), None, None
 
-    def verdict(self, motion, now):
+    def goal_outcome(self, motion, now):
         self.asked = self.asked or now
         return self.says if now - self.asked > 1_000_000_000 else None
 
-    def halt(self, motion):
+    def cancel(self, motion):
         self.halted = motion
 
 
@@ -160,11 +160,12 @@ def test_a_motion_ends_when_its_follower_says_so_and_as_it_says(output):
     assert it.samples[-1].reference.done and not it.samples[-2].reference.done
     assert it.now - it.executor.follower.asked > 1_000_000_000 and np.abs(it.samples[-1].reference.q - POINTS[-1]).max() < 1e-9
     (outcome,) = told
-    assert not outcome.reason and outcome.sentence.startswith("Goal successfully reached!: ended at its goal")
+    assert not outcome.reason and outcome.message.startswith("Goal successfully reached!: ended at its goal")
     it, told = played(Outcome("path_tolerance", "joint 3 is held"), output)
     it.play()
     assert told[0].reason == "path_tolerance" and "; joint 3 is held" in it.events[-1]
-    assert it.executor.phase is Phase.IDLE and it.executor._start.at(ROBOT.joint_names, it.now, 0.01, it.measured) is START
+    start = it.executor._start.positions(ROBOT.joint_names, it.now, 0.01, it.measured)
+    assert it.executor.phase is Phase.IDLE and start is START
 
 
 def test_who_stops_it_does_not_wait_for_a_follower_nor_who_gives_it_up():
@@ -173,7 +174,7 @@ def test_who_stops_it_does_not_wait_for_a_follower_nor_who_gives_it_up():
     assert it.executor.phase is Phase.SETTLING
     it.executor.stop("cancelled")
     it.play()
-    assert told[0].reason == "stopped" and told[0].sentence.startswith("cancelled: ended at its goal")
+    assert told[0].reason == "stopped" and told[0].message.startswith("cancelled: ended at its goal")
     it, told = played(None)
     motion = it.executor.motion
     it.executor.abort("the controller refuses it", "controller_refused")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rnea_ros.execution import rate_loop
-from rnea_ros.execution.rate_loop import RateLoop, SimulatedTime, limited
+from rnea_ros.execution.rate_loop import RateLoop, SimulatedClock, limit_step
 
 
 class SetClock:
@@ -65,10 +65,10 @@ def test_the_loop_sleeps_until_it_is_woken_and_keeps_a_record(calls):
     for count in (50, 100):
         assert len(it.intervals) == count - 50
         it.run()
-        ticks, missed, intervals = it.loop.record()
+        ticks, missed, intervals = it.loop.take_statistics()
         assert (ticks, missed) == (49, 0) and len(it.intervals) == count
         np.testing.assert_allclose(intervals, 0.002)
-    assert it.loop.record()[0] == 0
+    assert it.loop.take_statistics()[0] == 0
 
 
 def test_a_call_that_comes_late_is_not_made_up_for(calls):
@@ -76,7 +76,7 @@ def test_a_call_that_comes_late_is_not_made_up_for(calls):
     it = calls(rest=6, took=lambda number: 0.009 if number == 3 else 0.0)
     it.run()
     np.testing.assert_allclose(it.intervals, [0.002, 0.002, 0.002, 0.009, 0.002, 0.002])
-    ticks, missed, _ = it.loop.record()
+    ticks, missed, _ = it.loop.take_statistics()
     assert (ticks, missed) == (5, 3)
 
 
@@ -87,27 +87,27 @@ def test_what_ends_the_thread_is_told_once(calls):
     it = calls(took=took)
     it.loop.wake()
     it.loop._thread.join(30.0)
-    assert repr(it.loop.failure()) == "MemoryError(1)" and it.loop.failure() is None
+    assert repr(it.loop.take_failure()) == "MemoryError(1)" and it.loop.take_failure() is None
 
 
 def test_a_motion_does_not_jump_when_a_call_comes_late():
-    assert limited(0.001, 0.005) == (0.001, 0.0)
-    assert limited(0.012, 0.005) == (0.005, pytest.approx(0.007))
+    assert limit_step(0.001, 0.005) == (0.001, 0.0)
+    assert limit_step(0.012, 0.005) == (0.005, pytest.approx(0.007))
 
 
 def test_a_motion_follows_simulated_time_but_for_leaps():
     """A coarse clock is none, two leaps are two, and a clock that stands still or goes back moves nothing."""
     def steps(*times):
-        clock, found = SimulatedTime(), []
+        clock, found = SimulatedClock(), []
         for now in times:
-            found.append(clock.passed(round(now * 1e9), 0.001))
+            found.append(clock.step(round(now * 1e9), 0.001))
         return [step for step, _ in found], sum(left_out for _, left_out in found)
 
     assert steps(50.0, 50.002, 50.002, 50.08, 50.0) == (pytest.approx([0.0, 0.002, 0.0, 0.078, 0.0]), 0.0)
     assert steps(50.0, 50.002, 3650.0, 7250.0, 7250.002) == (pytest.approx([0.0, 0.002, 0.001, 0.001, 0.002]),
                                                              pytest.approx(7199.996))
     assert steps(50.0, 50.25, 50.5, 50.75, 53.75) == (pytest.approx([0.0, 0.001, 0.25, 0.25, 0.001]), pytest.approx(3.248))
-    clock = SimulatedTime()
-    clock.passed(50_000_000_000, 0.001)
-    clock.rest()
-    assert clock.passed(60_000_000_000, 0.001) == (0.0, 0.0)  # between two motions time may do as it likes
+    clock = SimulatedClock()
+    clock.step(50_000_000_000, 0.001)
+    clock.reset()
+    assert clock.step(60_000_000_000, 0.001) == (0.0, 0.0)  # between two motions time may do as it likes

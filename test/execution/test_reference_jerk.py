@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnea_ros.execution.reference_jerk import ReferenceJerk
-from rnea_ros.execution.trajectory_spline import TrajectorySpline
+from rnea_ros.execution.controller import ReferenceJerk, TrajectorySpline
 
 TIMES = np.array([0.0003, 0.4037, 1.0071, 1.5013])
 POINTS = np.random.default_rng(4).normal(size=(3, len(TIMES), 2))

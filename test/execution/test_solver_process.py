@@ -16,7 +16,7 @@ import pytest
 
 from rnea_ros import InputError
 from rnea_ros.execution import solver_process
-from rnea_ros.execution.preparation import compiled
+from rnea_ros.execution.executor import compile_kernels
 from rnea_ros.execution.solver_process import SolverLost, SolverProcess
 from rnea_ros.scaling.lookahead import assess, next_law
 from rnea_ros.scaling.points import plan_from_waypoints
@@ -29,7 +29,7 @@ WAIT = 60.0  # s; a deadline, of which next to nothing is used
 
 @pytest.fixture
 def solver():
-    made = SolverProcess(lambda well, sentence: made.events.append(sentence))
+    made = SolverProcess(lambda is_ok, message: made.events.append(message))
     made.events = []
     yield made
     made.shutdown()
@@ -101,7 +101,7 @@ def until(condition):
 def test_it_answers_what_this_process_would(solver):
     plan = plan_from_waypoints(POINTS, np.linspace(0.0, DURATION, 4))
     constraints = Constraints(plan.path, DYNAMICS, DYNAMICS.limits(LIMITS), ROBOT.joint_names)
-    assert solver.submit(partial(compiled, DYNAMICS)).result(WAIT) is None
+    assert solver.submit(partial(compile_kernels, DYNAMICS)).result(WAIT) is None
     slow = plan.slower(0.2)
     for work in (partial(assess, constraints, plan, 0.0), partial(next_law, constraints, slow, 0.3, plan, True, 0.0)):
         mine, found = work(), solver.submit(work).result(WAIT)
@@ -134,7 +134,7 @@ def test_a_process_that_dies_is_started_again_and_asked_again(solver, tmp_path):
     first = solver.submit(pid).result(WAIT)
     assert solver.submit(partial(dies_once, tmp_path / "died")).result(WAIT) == "answered"
     assert solver.pid != first and gone(first) and solver.losses == 1
-    assert solver.events == ["the solver's process ended, is started again, SIGKILL"]
+    assert solver.events == ["the solver process ended and is started again, SIGKILL"]
 
 
 def test_a_request_that_kills_it_is_not_made_for_ever(solver):
@@ -158,13 +158,13 @@ def test_the_newest_request_is_answered(solver, tmp_path):
     new = solver.submit(pid)
     assert new.result(WAIT) == solver.pid
     for given_up in (old, never):
-        with pytest.raises(NoLaw, match="another answer"):
+        with pytest.raises(NoLaw, match="replaced by a newer one"):
             given_up.result(WAIT)
     assert not solver.losses
 
 
 def test_one_that_does_not_give_up_is_ended(solver, tmp_path, monkeypatch):
-    monkeypatch.setattr(solver_process, "GIVE_UP", 0.1)
+    monkeypatch.setattr(solver_process, "CANCEL_TIMEOUT_S", 0.1)
     stuck = solver.submit(partial(stays, tmp_path / "begun"))
     until((tmp_path / "begun").exists)
     first = solver.pid
@@ -182,7 +182,7 @@ def stays(file, progress):
 def test_where_no_process_can_begin_a_thread_answers(solver, monkeypatch, code):
     """One that ends at once, or takes for ever."""
     monkeypatch.setattr(solver_process, "CODE", code)
-    monkeypatch.setattr(solver_process, "START", 1.0)
+    monkeypatch.setattr(solver_process, "START_TIMEOUT_S", 1.0)
     assert solver.submit(pid).result(WAIT) == os.getpid()
     (event,) = solver.events
     assert "cannot be started" in event and "ticks will be late" in event

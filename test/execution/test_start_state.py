@@ -1,4 +1,4 @@
-"""Where the robot is: joint states of several senders, the last reference, whole turns; and when a plan comes by a place."""
+"""Start position of a motion: joint states of several publishers, the last reference, whole turns; inverse of a time law."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from rnea_ros.errors import Rejected
-from rnea_ros.execution.joint_state_buffer import JointStateBuffer
-from rnea_ros.execution.schedule import Schedule
-from rnea_ros.execution.start_state import StartState
-from rnea_ros.execution.turns import turning
+from rnea_ros.execution.executed_motion import InverseTimeLaw
+from rnea_ros.execution.joint_states import JointStateBuffer, StartState, continuous_joints
 from rnea_ros.scaling.points import plan_from_waypoints
 from support.reach import LIMITS
 
@@ -23,28 +21,28 @@ UNKNOWN = np.full(3, NAN)
 
 
 def test_places_of_several_senders_and_of_old():
-    place = JointStateBuffer()
-    place.read(["a", "x"], [1.0, 2.0], 10.0)
-    place.read(["b", "a"], [3.0, NAN], 11.0)
-    np.testing.assert_array_equal(place.at(NAMES, 9.0), [1.0, 3.0, NAN])
-    np.testing.assert_array_equal(place.at(NAMES, 10.5), [NAN, 3.0, NAN])
+    buffer = JointStateBuffer()
+    buffer.update(["a", "x"], [1.0, 2.0], 10.0)
+    buffer.update(["b", "a"], [3.0, NAN], 11.0)
+    np.testing.assert_array_equal(buffer.positions(NAMES, 9.0), [1.0, 3.0, NAN])
+    np.testing.assert_array_equal(buffer.positions(NAMES, 10.5), [NAN, 3.0, NAN])
     with pytest.raises(Rejected, match="1 positions for 2 names"):
-        place.read(["a", "b"], [1.0], 12.0)
-    assert place.age(NAMES, 11.5).tolist() == [1.5, 0.5, 0.0]
-    place.held = {"a": 7.0, "c": 8.0}
-    np.testing.assert_array_equal(place.at(NAMES, 10.5), [NAN, 3.0, 8.0])  # nobody ever named c
-    place.forget()
-    np.testing.assert_array_equal(place.at(NAMES, 0.0), [NAN, NAN, 8.0])
+        buffer.update(["a", "b"], [1.0], 12.0)
+    assert buffer.age(NAMES, 11.5).tolist() == [1.5, 0.5, 0.0]
+    buffer.assumed_positions = {"a": 7.0, "c": 8.0}
+    np.testing.assert_array_equal(buffer.positions(NAMES, 10.5), [NAN, 3.0, 8.0])  # nobody ever named c
+    buffer.clear()
+    np.testing.assert_array_equal(buffer.positions(NAMES, 0.0), [NAN, NAN, 8.0])
 
 
 def test_joints_of_others_are_not_remembered_without_end():
-    place = JointStateBuffer()
+    buffer = JointStateBuffer()
     strangers = [f"x{k}" for k in range(300_000)]
-    place.read(["b", *strangers], np.zeros(300_001), 1.0)
-    place.attend(NAMES)
-    place.read([*strangers[::-1], "c"], np.ones(300_001), 2.0)
-    np.testing.assert_array_equal(place.at(NAMES, 0.0), [NAN, 0.0, 1.0])
-    assert len(place._seen) < 1100
+    buffer.update(["b", *strangers], np.zeros(300_001), 1.0)
+    buffer.set_joints(NAMES)
+    buffer.update([*strangers[::-1], "c"], np.ones(300_001), 2.0)
+    np.testing.assert_array_equal(buffer.positions(NAMES, 0.0), [NAN, 0.0, 1.0])
+    assert len(buffer) < 1100
 
 
 RAMP = np.arange(0.0, 1.0, 1e-3)[:, None] * np.array([1.0, -2.0, 0.0])  # references, one each millisecond
@@ -62,32 +60,33 @@ RAMP = np.arange(0.0, 1.0, 1e-3)[:, None] * np.array([1.0, -2.0, 0.0])  # refere
 ])
 def test_joint_states_win_over_the_last_reference(behind, later, age, trusted):
     measured = RAMP[-1 - round(1e3 * behind)]
-    whereabouts = StartState(lambda names: measured, lambda names: np.full(3, age))
+    start = StartState(lambda names: measured, lambda names: np.full(3, age))
     for k, q in enumerate(RAMP):
-        whereabouts.send(NAMES, q, 10**12 + k * 10**6)
-    found = whereabouts.at(NAMES, 10**12 + round((0.999 + later) * 1e9), 0.01, np.zeros(3, dtype=bool))
+        start.add_reference(NAMES, q, 10**12 + k * 10**6)
+    found = start.positions(NAMES, 10**12 + round((0.999 + later) * 1e9), 0.01, np.zeros(3, dtype=bool))
     assert found.tolist() == (RAMP[-1] if trusted else measured).tolist()
 
 
 def test_where_the_robot_is_by_whole_turns():
     measured = np.array([3.0 - 4.0 * math.pi, NAN, 0.5 + 2.0 * math.pi])
-    whereabouts = StartState(lambda names: measured, lambda names: np.zeros(3))
+    start = StartState(lambda names: measured, lambda names: np.zeros(3))
     turns = np.array([True, True, False])
-    np.testing.assert_array_equal(whereabouts.at(NAMES, 0, 0.01, turns), measured)
-    whereabouts.send(NAMES, np.array([3.005, 1.0, 0.5 + 2.0 * math.pi]), 0)  # is there
-    np.testing.assert_allclose(whereabouts.at(NAMES, 10**9, 0.01, turns), [3.005, 1.0, measured[2]])
-    whereabouts.send(NAMES, np.array([3.005, 1.0, 0.5]), 10**9)  # is not: the last one does not turn without end
-    np.testing.assert_allclose(whereabouts.at(NAMES, 2 * 10**9, 0.01, turns), [3.0, 1.0, measured[2]])
+    np.testing.assert_array_equal(start.positions(NAMES, 0, 0.01, turns), measured)
+    start.add_reference(NAMES, np.array([3.005, 1.0, 0.5 + 2.0 * math.pi]), 0)  # is there
+    np.testing.assert_allclose(start.positions(NAMES, 10**9, 0.01, turns), [3.005, 1.0, measured[2]])
+    start.add_reference(NAMES, np.array([3.005, 1.0, 0.5]), 10**9)  # is not: the last one does not turn without end
+    np.testing.assert_allclose(start.positions(NAMES, 2 * 10**9, 0.01, turns), [3.0, 1.0, measured[2]])
 
 
 def test_only_continuous_joints_without_position_limits_turn_without_end():
     limits = replace(LIMITS, lower=np.array([NAN, -1.0, NAN, NAN]), upper=np.array([NAN, 1.0, 2.0, NAN]))
-    assert turning(["continuous", "continuous", "continuous", "revolute"], limits).tolist() == [True, False, False, False]
+    types = ["continuous", "continuous", "continuous", "revolute"]
+    assert continuous_joints(types, limits).tolist() == [True, False, False, False]
 
 
 def test_the_schedule_is_the_laws_inverse():
     law = plan_from_waypoints([[0.0], [1.0], [1.0], [3.0]], [0.0, 1.0, 1.5, 4.0]).law
-    schedule = Schedule(law)
+    schedule = InverseTimeLaw(law)
     for s in (*np.linspace(0.0, 3.0, 301), 1.7, 0.2, 2.9):
         t, speed = schedule.at(s)
         assert abs(law.at(t)[0] - s) < 1e-9

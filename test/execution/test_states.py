@@ -19,7 +19,7 @@ MOVES = {State.MOVING, State.MOVING_WITH_NEXT, State.STOPPING, State.STOPPING_FO
 
 def table() -> str:
     """As in docs/execution_states.md."""
-    lines = ["| in | comes | then | done on the way |", "|---|---|---|---|"]
+    lines = ["| state | event | next state | actions |", "|---|---|---|---|"]
     for state, events in TABLE.items():
         for event, (following, actions) in events.items():
             done = ", ".join(action.name.lower() for action in actions)

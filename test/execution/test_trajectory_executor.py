@@ -10,7 +10,7 @@ import pytest
 
 from rnea_ros import InputError
 from rnea_ros.errors import Rejected
-from rnea_ros.execution.goal import TrajectoryPoint, read
+from rnea_ros.execution.goal import TrajectoryPoint, read_goal
 from rnea_ros.execution.states import Phase
 from rnea_ros.scaling.points import plan_from_waypoints
 from support.reach import DURATION, EFFORT, LIMITS, POINTS, ROBOT, START
@@ -59,7 +59,7 @@ def test_velocities_and_accelerations_shape_the_path(interpolation):
     times, v = np.linspace(0.0, DURATION, 4), np.zeros((4, 7))
     v[1:3] = (POINTS[2:] - POINTS[:-2]) / DURATION
     points = [TrajectoryPoint(float(t), q, speed, np.zeros(7)) for t, q, speed in zip(times, POINTS, v)]
-    it.take(read(ROBOT.joint_names, ROBOT.joint_names, points))
+    it.take(read_goal(ROBOT.joint_names, ROBOT.joint_names, points))
     it.play()
     path = plan_from_waypoints(POINTS, times, v, np.zeros((4, 7)), interpolation).path
     assert it.used() <= 1.0 and np.abs(it.motion()[0] - path([sample.reference.s for sample in it.samples])[0]).max() < 1e-9
@@ -159,7 +159,7 @@ def test_a_stamp_far_ahead_is_reported_or_refused():
 def test_a_trajectory_of_too_many_points_is_refused():
     points = [TrajectoryPoint(0.01 * k, POINTS[0]) for k in range(20_001)]
     with pytest.raises(Rejected, match="20001 points, at most 20000 are allowed: resample") as caught:
-        read(ROBOT.joint_names, ROBOT.joint_names, points)
+        read_goal(ROBOT.joint_names, ROBOT.joint_names, points)
     assert caught.value.reason == "too_many_points"
 
 
@@ -173,7 +173,7 @@ def test_a_late_tick_has_a_reference_for_each_control_period():
             it.executor.tick(it.now, DT)
     late.executor.tick(late.now, 5.0 * DT)
     references = [regular.executor.tick(regular.now, DT)[1].reference for _ in range(5)]
-    steps = late.executor.motion.steps
+    steps = late.executor.motion.control_steps
     assert len(steps) == 5
     for step, reference in zip(steps, references):
         assert np.abs(step.q - reference.q).max() < 1e-12 and np.abs(step.qdd - reference.qdd).max() < 1e-9
@@ -260,12 +260,12 @@ def test_other_limits_and_a_payload_on_the_way():
     it.take(trajectory())
     it.play(0.6)
     tight = replace(LIMITS, effort=0.93 * EFFORT, velocity=0.6 * LIMITS.velocity)
-    it.executor.use(ROBOT, tight)
+    it.executor.set_robot(ROBOT, tight)
     it.settle()
     it.play(0.6)
     loaded = ROBOT.with_payload("link7", 0.2)
     changed = len(it.samples)
-    it.executor.use(loaded, tight)
+    it.executor.set_robot(loaded, tight)
     it.settle()
     it.play()
     assert it.samples[changed].effort == pytest.approx(loaded.dynamics(*(x[changed] for x in it.motion())).tau)
@@ -277,7 +277,7 @@ def test_a_payload_that_cannot_be_carried_brings_it_to_rest():
     it = Stage()
     it.take(trajectory())
     it.play(0.6)
-    it.executor.use(ROBOT.with_payload("link7", 20.0), LIMITS)
+    it.executor.set_robot(ROBOT.with_payload("link7", 20.0), LIMITS)
     it.settle()
     it.play()
     assert any("cannot go on with the new limits or payload: gravity alone takes" in text for text in it.events)
@@ -291,7 +291,7 @@ def test_another_robot_on_the_way():
     it.take(trajectory())
     it.play(0.5)
     other = dynamics("stanford").robot
-    it.executor.use(other, other.limits)
+    it.executor.set_robot(other, other.limits)
     it.settle()
     it.play()
     assert it.used() <= 1.0 and not np.abs(it.motion()[1][-1]).any()
@@ -345,7 +345,7 @@ def test_each_goal_is_told_once_what_became_of_it():
     it.take(goal("third", START[None], first=1.0))
     check(("second", "replaced"))
     it.play(0.1)
-    it.executor.stop("not that one", only=it.executor._machine.waiting.on_end)
+    it.executor.stop("not that one", only=it.executor.waiting.on_end)
     check(("third", "stopped"))
     it.play()
     assert outcomes[0][2].startswith("another trajectory came: ended stopped at")
@@ -382,8 +382,8 @@ def test_what_is_asked_of_it_is_said():
     it.play(0.3)
     it.executor.stop()
     it.executor.stop()
-    assert it.events[2:] == ["resumed", "override: 0.5 of the speed", "motion 1 comes to rest: it was asked to stop"]
+    assert it.events[2:] == ["resumed", "override: 0.5 of the speed", "motion 1 comes to rest: a stop was requested"]
     it.play()
     it.take(trajectory(START[None], first=1.0, start=it.now + 5_000_000_000))
     it.executor.stop("changed my mind")
-    assert "the trajectory that waited is dropped: changed my mind" in it.events
+    assert "the waiting trajectory is dropped: changed my mind" in it.events

@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from rnea_ros.errors import Rejected
-from rnea_ros.execution.joint_state_buffer import Measurement, unseen
-from rnea_ros.execution.saturation import Saturation
+from rnea_ros.execution.goal import read_tolerances, resolve_tolerances
+from rnea_ros.execution.joint_states import Measurement, no_measurement
 from rnea_ros.execution.states import Phase
-from rnea_ros.execution.tolerances import read, tolerances
-from rnea_ros.execution.tracking import SentReferences
-from rnea_ros.execution.watch import UNWATCHED
+from rnea_ros.execution.tracking_monitor import MONITOR_OFF, SaturationDetector, SentReferences
 from rnea_ros.scaling.points import plan_from_waypoints
 from support.reach import EFFORT, LIMITS, POINTS, ROBOT, START
 from support.stage import Stage, trajectory
@@ -62,7 +60,8 @@ def test_a_motor_too_weak_loses_a_path_unless_it_is_watched():
     it = swept(kept, **{"watch.tolerance": 0.02})
     assert off_the_path(lost) > 0.5 and off_the_path(kept) < 0.05
     assert np.abs(kept.q - SWEEP[-1]).max() < 1e-3 < 0.5 < np.abs(lost.q - SWEEP[-1]).max()
-    assert any("is slowed: joint" in text and "0.02 are allowed (watch.tolerance)" in text for text in it.events)
+    slowed = [text for text in it.events if "is slowed: the tracking error of joint" in text]
+    assert any("0.02 are allowed (watch.tolerance)" in text for text in slowed)
 
 
 def test_a_robot_that_is_late_is_not_slowed():
@@ -73,7 +72,7 @@ def test_a_robot_that_is_late_is_not_slowed():
     motion = it.executor
     it.play(1.0)
     behind = np.abs(it.samples[-1].reference.q - robot.q).max()
-    seen = motion.motion.watch.seen
+    seen = motion.motion.monitor.status
     assert behind > 0.1 and seen.error < 0.003 and seen.lag == pytest.approx(0.05, abs=0.005)
     it.play()
     assert not any("is slowed" in text for text in it.events) and "ended at its goal" in it.events[-1]
@@ -87,8 +86,8 @@ def test_a_blocked_joint_stops_the_motion_and_the_next_one_begins_where_the_robo
     it.take(replace(trajectory(), on_end=told.append))
     it.play()
     (outcome,) = told
-    assert outcome.reason == "path_tolerance" and "the position of joint5 is 0.1" in outcome.sentence
-    assert "0.1 rad allowed (path_tolerance)" in outcome.sentence and "stopped at" in outcome.sentence
+    assert outcome.reason == "path_tolerance" and "the position of joint5 is 0.1" in outcome.message
+    assert "0.1 rad allowed (path_tolerance)" in outcome.message and "stopped at" in outcome.message
     assert 0.1 < np.abs(robot.q - it.samples[-1].reference.q).max() < 0.2  # not much further
     assert not it.motion()[1][-1].any() and it.used() <= 1.0 and it.executor.phase is Phase.IDLE
     robot.blocked[4] = False
@@ -105,13 +104,13 @@ def test_a_robot_is_waited_for_at_its_goal(time, there):
     told = []
     it.take(replace(trajectory(), on_end=told.append))
     it.play(0.1)
-    while it.executor.motion.rests is None:
+    while it.executor.motion.final_sample is None:
         it.play(0.01)
     assert it.executor.phase is Phase.SETTLING and not it.samples[-1].reference.done and not told
     it.play()
     waited = (it.now - robot.now) * 1e-9
     assert waited < 0.01 and it.samples[-1].reference.done and told[0].reason == ("" if there else "goal_tolerance")
-    assert ("rad off, 0.005 rad allowed (goal_tolerance)" in told[0].sentence) is not there
+    assert ("rad off, 0.005 rad allowed (goal_tolerance)" in told[0].message) is not there
     assert (np.abs(robot.q - POINTS[-1]).max() < 0.01) == there
 
 
@@ -134,8 +133,8 @@ def test_a_saturated_motor_that_falls_back_slows_before_the_tolerance_does():
         it = Stage(limits, Telling(unit), **{"watch.tolerance": 0.5})
         it.take(trajectory(SWEEP, 1.0))
         it.play(0.8)
-        shares.append(it.executor.motion.watch.share)
-    assert shares[1] < shares[0] and any("a motor is saturated, and its joint falls back" in text for text in it.events)
+        shares.append(it.executor.motion.monitor.speed_share)
+    assert shares[1] < shares[0] and any("a motor is saturated, and its joint loses tracking" in text for text in it.events)
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
@@ -155,31 +154,31 @@ def circle(t):
 def test_error_across_the_path_and_lag_along_it_are_told_apart():
     sent, off = SentReferences(2), np.zeros(2, dtype=bool)
     for k in range(5000):  # more than are kept
-        sent.send(k * 1_000_000, *circle(k * 1e-3))
+        sent.add(k * 1_000_000, *circle(k * 1e-3))
     stamps = np.full(2, 4_500_000_000)
     here = circle(4.5)[0]
     for lag, across in ((0.0, 0.0), (0.0334, 0.0), (0.05, 0.03), (0.02, -0.01)):
         q = circle(4.5 - lag)[0] * (1.0 + across)
-        found = sent.tracking(stamps, q, circle(4.5)[1], 0.1, off)
-        np.testing.assert_allclose(np.linalg.norm(found.error), abs(across), atol=2e-5)
+        found = sent.tracking_error(stamps, q, circle(4.5)[1], 0.1, off)
+        np.testing.assert_allclose(np.linalg.norm(found.position), abs(across), atol=2e-5)
         assert found.lag == pytest.approx(lag, abs=1e-3)
-    ahead = sent.tracking(stamps, circle(4.55)[0], circle(4.5)[1], 0.1, off)
-    far = sent.tracking(stamps, circle(4.3)[0], circle(4.5)[1], 0.1, off)
-    assert np.linalg.norm(ahead.error) == pytest.approx(0.05, rel=1e-2) and ahead.lag == 0.0
-    assert np.linalg.norm(far.error) == pytest.approx(0.1, rel=1e-2) and far.lag == pytest.approx(0.1)
-    turned = sent.tracking(stamps, here + [2.0 * math.pi, 0.0], circle(4.5)[1], 0.1, np.array([True, False]))
-    assert np.abs(turned.error).max() < 1e-9
-    unknown = sent.tracking(stamps, np.array([math.nan, here[1]]), circle(4.5)[1], 0.1, off)
-    assert math.isnan(unknown.error[0]) and abs(unknown.error[1]) < 1e-6
+    ahead = sent.tracking_error(stamps, circle(4.55)[0], circle(4.5)[1], 0.1, off)
+    far = sent.tracking_error(stamps, circle(4.3)[0], circle(4.5)[1], 0.1, off)
+    assert np.linalg.norm(ahead.position) == pytest.approx(0.05, rel=1e-2) and ahead.lag == 0.0
+    assert np.linalg.norm(far.position) == pytest.approx(0.1, rel=1e-2) and far.lag == pytest.approx(0.1)
+    turned = sent.tracking_error(stamps, here + [2.0 * math.pi, 0.0], circle(4.5)[1], 0.1, np.array([True, False]))
+    assert np.abs(turned.position).max() < 1e-9
+    unknown = sent.tracking_error(stamps, np.array([math.nan, here[1]]), circle(4.5)[1], 0.1, off)
+    assert math.isnan(unknown.position[0]) and abs(unknown.position[1]) < 1e-6
 
 
 def test_references_with_gaps_say_nothing():
     sent, off = SentReferences(1), np.zeros(1, dtype=bool)
-    assert sent.tracking(np.array([5]), np.zeros(1), np.zeros(1), 0.1, off) is None
+    assert sent.tracking_error(np.array([5]), np.zeros(1), np.zeros(1), 0.1, off) is None
     for t in (1.0, 1.1, 1.2, 2.0, 2.1):
-        sent.send(round(t * 1e9), np.array([t * t]), np.array([2.0 * t]))
+        sent.add(round(t * 1e9), np.array([t * t]), np.array([2.0 * t]))
     for stamp, known in ((0.9, False), (1.15, True), (1.5, False), (2.05, False), (2.3, True)):
-        found = sent.tracking(np.array([round(stamp * 1e9)]), np.array([1.0]), np.array([0.0]), 0.1, off)
+        found = sent.tracking_error(np.array([round(stamp * 1e9)]), np.array([1.0]), np.array([0.0]), 0.1, off)
         assert (found is not None) is known, stamp
     assert sent.at(np.array([[1_150_000_000]]))[0] == pytest.approx(1.15**2)  # a parabola, exactly
 
@@ -189,28 +188,28 @@ def entry(name="joint1", position=0.0, velocity=0.0, acceleration=0.0):
 
 
 def test_tolerances_as_control_msgs_has_them():
-    asked = read(NAMES, [entry(position=0.1), entry("joint2", -1.0, 0.5)], [entry("joint3", 0.0, -1.0)], -1.0)
-    values = UNWATCHED | {"watch.path_tolerance": 0.2, "watch.goal_tolerance": 0.01, "watch.goal_time": 3.0}
-    found = tolerances(asked, 7, values)
+    asked = read_tolerances(NAMES, [entry(position=0.1), entry("joint2", -1.0, 0.5)], [entry("joint3", 0.0, -1.0)], -1.0)
+    values = MONITOR_OFF | {"watch.path_tolerance": 0.2, "watch.goal_tolerance": 0.01, "watch.goal_time": 3.0}
+    found = resolve_tolerances(asked, 7, values)
     assert found.path[0].tolist() == [0.1, math.inf, *[0.2] * 5] and found.path[1, :2].tolist() == [math.inf, 0.5]
     assert found.goal[0].tolist() == [0.01] * 7 and np.isinf(found.goal[1:]).all() and found.time == math.inf
-    assert tolerances(None, 7, values).time == 3.0 and np.isinf(tolerances(None, 7, UNWATCHED).path).all()
+    assert resolve_tolerances(None, 7, values).time == 3.0 and np.isinf(resolve_tolerances(None, 7, MONITOR_OFF).path).all()
     known = measured(START, 1, np.zeros(7))
     asked.check(NAMES, known)
-    with pytest.raises(Rejected, match="path_tolerance of the velocity of joint2 cannot be kept"):
+    with pytest.raises(Rejected, match="path_tolerance of the velocity of joint2 cannot be checked"):
         asked.check(NAMES, known._replace(qd=np.full(7, math.nan)))
     with pytest.raises(Rejected, match="goal_tolerance of the acceleration of joint1"):
-        read(NAMES, [], [entry(acceleration=1.0)]).check(NAMES, known)
+        read_tolerances(NAMES, [], [entry(acceleration=1.0)]).check(NAMES, known)
     for wrong, reason in ((entry("joint8"), "unknown_joint"),
                           (entry(position=-0.5), "tolerance"), (entry(velocity=math.nan), "tolerance")):
         with pytest.raises(Rejected) as refused:
-            read(NAMES, [wrong], [])
+            read_tolerances(NAMES, [wrong], [])
         assert refused.value.reason == reason
 
 
 def test_saturation_by_efforts_and_by_what_they_mean():
     limits = replace(LIMITS, effort=0.5 * EFFORT)
-    full = Saturation(ROBOT, limits, 0.5)  # half of the efforts is a reserve
+    full = SaturationDetector(ROBOT, limits, 0.5)  # half of the efforts is a reserve
     assert full(measured(START, 1, None, 0.99 * EFFORT)).all() and not full(measured(START, 1, None, 0.9 * EFFORT)).any()
     assert full(measured(START, 1, None, np.where(np.arange(7) == 4, -EFFORT, 0.0))).tolist() == [k == 4 for k in range(7)]
-    assert not full(unseen(NAMES)).any()
+    assert not full(no_measurement(NAMES)).any()

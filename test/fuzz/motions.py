@@ -20,7 +20,7 @@ from fuzz.target import Target, Try, WrongNumber
 from rnea_msgs.srv import RetimeTrajectory
 from rnea_ros import Limits, Robot, retime_motion
 from rnea_ros.errors import RneaError
-from rnea_ros.execution.goal import TrajectoryPoint, read
+from rnea_ros.execution.goal import TrajectoryPoint, read_goal
 from rnea_ros.execution.states import Phase
 from rnea_ros.nodes.query.messages import SERVICES, fill, plain
 from support.node_bench import ARM, NAMES
@@ -184,7 +184,7 @@ def _goal(choose: Choices, stage: Stage) -> Any:
             points[k] = TrajectoryPoint(*points[k][:2], *[[0.0] * n] * moving)
     if choose.byte() % 2 and stage.samples and names is NAMES:  # from where the robot is
         points[0] = points[0]._replace(positions=stage.samples[-1].reference.q.tolist())
-    return read(tuple(NAMES), names, points)
+    return read_goal(tuple(NAMES), names, points)
 
 
 def _kept(stage: Stage, judge: Judge, limits: Limits) -> str:

@@ -22,8 +22,7 @@ from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE
 from rnea_ros.nodes.dynamics.kinds.kinds import served
 from rnea_ros.nodes.dynamics.kinds.served_robot import untouched
-from rnea_ros.nodes.scaling.base_tilt import base_tilt
-from rnea_ros.nodes.scaling.scaled_robot import ScaledRobot
+from rnea_ros.nodes.scaling.robot import ScaledRobot, base_orientation
 from rnea_ros.robots.sensed_base import apart
 from support.oracles import worst
 from support.ros_helpers import stamp
@@ -210,5 +209,5 @@ def test_what_means_nothing_to_a_robot_is_told():
     told = served(arm, defaults | {"platform.source": "pose", "base.source": "imu"}).warnings
     assert [text.split(" is ")[0] for text in told] == ["base.source", "platform.source"]
     assert "a parallel robot; this robot is a Robot" in told[1]
-    bolted = ScaledRobot(arm, base_tilt({"base.source": "imu", "base.timeout": 0.1}))
-    assert any("base.source means nothing here" in text for text in bolted.warnings)
+    bolted = ScaledRobot(arm, base_orientation({"base.source": "imu", "base.timeout": 0.1}))
+    assert any("base.source is ignored" in text for text in bolted.warnings)

@@ -20,10 +20,10 @@ from rnea_ros.errors import Rejected
 from rnea_ros.execution.states import Phase
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.stamps import nanoseconds
-from rnea_ros.nodes.scaling import controller_action, controller_goals
-from rnea_ros.nodes.scaling.controller_action import ActionController
-from rnea_ros.nodes.scaling.controller_manager import TYPE, ManagerView
-from rnea_ros.nodes.scaling.messages import ScalingMessages
+from rnea_ros.nodes.scaling import controller, controller_clients
+from rnea_ros.nodes.scaling.controller import ActionController
+from rnea_ros.nodes.scaling.controller_clients import CONTROLLER_TYPE, ControllerManagerClient
+from rnea_ros.nodes.scaling.publishers import SamplePublishers
 from rnea_ros.sim.trajectory_controller import TrajectoryPoints
 from support.followed_stage import FollowedStage, done, failed
 from support.reach import POINTS, ROBOT, START
@@ -91,7 +91,7 @@ class Followed(FollowedStage):
             node, SimpleNamespace(values=VALUES), self.executor, self.health, lambda: ROBOT.joint_names,
             lambda names: self.measured, client=lambda *_: self.client, post=lambda act: act())
         self.executor.follower = self.link
-        self.messages = ScalingMessages(node, self.link)
+        self.messages = SamplePublishers(node, self.link)
 
     def begin(self, points=POINTS, seconds=0.5, **fields):
         self.take(replace(trajectory(points), on_end=self.told.append, **fields))
@@ -104,7 +104,7 @@ class Followed(FollowedStage):
         self.controller.finished_goals.clear()
 
     def hand_out(self, motion, sample):
-        self.link.sent(motion, sample, self.now)
+        self.link.on_sample(motion, sample, self.now)
         self.messages.publish(motion, sample, self.executor.phase, self.executor.override, Time(), VALUES)
 
     def end(self, handle, how, code=0, text=""):
@@ -114,8 +114,8 @@ class Followed(FollowedStage):
 
 @pytest.fixture
 def it(monkeypatch):
-    monkeypatch.setattr(controller_action, "FollowJointTrajectory", SimpleNamespace(Goal=SimpleNamespace))
-    monkeypatch.setattr(controller_action, "JointTolerance", SimpleNamespace)
+    monkeypatch.setattr(controller, "FollowJointTrajectory", SimpleNamespace(Goal=SimpleNamespace))
+    monkeypatch.setattr(controller, "JointTolerance", SimpleNamespace)
     return Followed()
 
 
@@ -135,7 +135,7 @@ def test_every_change_is_a_goal_and_the_last_one_decides(it):
     it.play()
     it.check()
     (outcome,) = it.told
-    assert not outcome.reason and outcome.sentence.startswith("goal succeeded: ended at its goal") and not it.reports
+    assert not outcome.reason and outcome.message.startswith("goal succeeded: ended at its goal") and not it.reports
     assert len(it.client.handles) >= 4 and {handle.result.result().status for handle in it.client.handles[1:-1]} <= {4, 6}
 
 
@@ -182,13 +182,13 @@ def test_a_change_that_comes_late_is_told_and_the_next_ones_have_longer(it):
     lead, it.way = it.executor.motion.committed.lead, 200_000_000
     it.executor.pause()
     it.play(0.3)
-    assert it.executor.motion.committed.lead >= 2.0 * lead and "had a change of the motion 0." in it.reports[0]
+    assert it.executor.motion.committed.lead >= 2.0 * lead and "received a change of the motion 0." in it.reports[0]
 
 
 def test_an_answer_that_is_heard_late_is_no_late_change_where_its_reference_tells(it):
     """This process was stopped meanwhile, which says nothing of the controller."""
     it.begin()
-    lead, it.way, it.link._heard = it.executor.motion.committed.lead, 200_000_000, math.inf
+    lead, it.way, it.link._state_at = it.executor.motion.committed.lead, 200_000_000, math.inf
     it.executor.pause()
     it.play(1.0)
     assert it.executor.phase is Phase.PAUSED and it.executor.motion.committed.lead == lead and not it.reports
@@ -196,14 +196,14 @@ def test_an_answer_that_is_heard_late_is_no_late_change_where_its_reference_tell
 
 @pytest.mark.parametrize(("answer", "told"), [
     (done(SimpleNamespace(return_code=1)), "it does not cancel its goal, and may go on to the end of it: return code 1"),
-    (failed(OSError("lost")), "OSError('lost')"), (Future(), "it does not answer what its action was asked")])
+    (failed(OSError("lost")), "OSError('lost')"), (Future(), "its action server does not answer a request")])
 def test_a_goal_that_is_not_cancelled_is_told(it, monkeypatch, answer, told):
     monkeypatch.setitem(VALUES, "controller.timeout", 0.0)
     it.client.cancelled = lambda handle: answer
     it.begin()
     it.executor.abort("the clock was set back")
-    it.link.look()
-    it.link.look()
+    it.link.update()
+    it.link.update()
     (report,) = (report for report in it.reports if "get_parameters" not in report)
     assert report.startswith("/jtc: ") and report.endswith(told)
 
@@ -212,22 +212,22 @@ def test_a_goal_whose_answer_fails_or_never_comes_gives_the_motion_up(it, monkey
     monkeypatch.setitem(VALUES, "controller.timeout", 0.0)
     it.client.answer = lambda handle: failed(OSError("lost"))
     it.begin(seconds=0.1)
-    assert it.told[0].reason == "internal_error" and "lost" in it.told[0].sentence
+    assert it.told[0].reason == "internal_error" and "lost" in it.told[0].message
     it.client.answer = lambda handle: Future()
     it.begin(seconds=0.1)
-    it.link.look()
-    assert it.told[1] == ("controller_silent", "/jtc: it does not answer what its action was asked")
+    it.link.update()
+    assert it.told[1] == ("controller_silent", "/jtc: its action server does not answer a request")
 
 
 def test_an_answer_that_could_not_be_taken_in_time_is_waited_for(it, monkeypatch):
     """This process was stopped for ten seconds after it had sent a goal."""
     clock = SimpleNamespace(monotonic=lambda: it.seconds)
-    monkeypatch.setattr(controller_goals, "time", clock)
+    monkeypatch.setattr(controller_clients, "time", clock)
     it.client.answer, it.seconds = lambda handle: Future(), 0.0
     it.begin(seconds=0.1)
     overdue = []
     for it.seconds in (0.1, 10.0, 10.9, 11.8, 12.7, 13.6, 14.5, 15.4, 16.3):
-        overdue.append(it.link._goals.overdue(VALUES["controller.timeout"]))
+        overdue.append(it.link._goals.is_overdue(VALUES["controller.timeout"]))
     assert overdue == [False] * 7 + [True, False]
 
 
@@ -236,7 +236,7 @@ def test_its_word_on_a_goal_that_has_ended_here_concerns_no_other_motion(it):
     it.executor.stop()
     it.play()
     result = SimpleNamespace(error_code=-5, error_string="late")
-    it.link._goals._ended(it.link._goals._newest, SimpleNamespace(status=6, result=result))
+    it.link._goals._on_result(it.link._goals._newest, SimpleNamespace(status=6, result=result))
     assert it.reports == ["/jtc: late"]
 
 
@@ -246,9 +246,9 @@ def test_tolerances_of_the_planner_are_the_controllers(it):
     path[0, 2], goal[0, 1], goal[1, 1] = 0.1, np.inf, 0.02
     tolerances = SimpleNamespace(path=path, goal=goal, time=1.5)
     committed = SimpleNamespace(parts=100.0, points=(np.arange(2.0), *np.zeros((3, 2, 7))))
-    motion = SimpleNamespace(zero=0, committed=committed, goal=SimpleNamespace(tolerances=tolerances),
+    motion = SimpleNamespace(start_ns=0, committed=committed, goal=SimpleNamespace(tolerances=tolerances),
                              joint_names=ROBOT.joint_names)
-    it.link.send(motion, trajectory_message())
+    it.link.send_trajectory(motion, trajectory_message())
     sent = it.client.handles[-1].goal
     assert [(p.name, p.position, p.velocity, p.acceleration) for p in sent.path_tolerance] == [("joint3", 0.1, 0.0, 0.0)]
     assert [(p.name, p.position, p.velocity) for p in sent.goal_tolerance] == [("joint2", -1.0, 0.02)]
@@ -256,14 +256,14 @@ def test_tolerances_of_the_planner_are_the_controllers(it):
 
 
 def test_a_controller_that_is_not_there_is_waited_for_then_told_once_and_refused_if_it_is_required(it, monkeypatch):
-    assert not it.link.settled
-    it.link._began -= VALUES["controller.timeout"]
-    it.link.look()
-    it.link.look()
-    assert it.link.settled and it.reports == ["controller /jtc: nobody answers on /jtc/get_parameters"]
+    assert not it.link.is_settled
+    it.link._created_at -= VALUES["controller.timeout"]
+    it.link.update()
+    it.link.update()
+    assert it.link.is_settled and it.reports == ["controller /jtc: no node answers on /jtc/get_parameters"]
     it.link.check()
     monkeypatch.setitem(VALUES, "controller.required", True)
-    with pytest.raises(Rejected, match="/jtc: nobody answers"):
+    with pytest.raises(Rejected, match="/jtc: no node answers"):
         it.link.check()
 
 
@@ -272,22 +272,23 @@ def test_a_manager_tells_whether_it_is_active():
     client = SimpleNamespace(service_is_ready=lambda: True, call_async=lambda request: answers.pop(0),
                              remove_pending_request=lambda future: None)
     node = SimpleNamespace(create_client=lambda kind, name: names.append(name) or client)
-    view = ManagerView(node, "/left/jtc", SimpleNamespace(Request=SimpleNamespace))
+    view = ControllerManagerClient(node, "/left/jtc", SimpleNamespace(Request=SimpleNamespace))
     others = SimpleNamespace(name="other", state="inactive", type="x")
-    for state, kind, expected in (("inactive", TYPE, ["it is inactive: ros2 control set_controller_state jtc active"]),
-                                  ("active", TYPE, []), ("active", "ours/Scaled", ["it is a ours/Scaled, and may"])):
+    inactive = "it is inactive: ros2 control set_controller_state jtc active"
+    for state, kind, expected in (("inactive", CONTROLLER_TYPE, [inactive]), ("active", CONTROLLER_TYPE, []),
+                                  ("active", "ours/Scaled", ["its type is ours/Scaled, and may"])):
         answers.append(done(SimpleNamespace(controller=[others, SimpleNamespace(name="jtc", state=state, type=kind)])))
-        view._asked = -np.inf
-        view.look()
+        view._requested_at = -np.inf
+        view.update()
         assert [finding.text[:len(text)] for finding, text in zip(view.findings(), expected)] == expected
         assert len(view.findings()) == len(expected)
     for looks, answer, why in ((1, failed(OSError("lost")), "OSError('lost')"), (2, Future(), "no answer")):
         answers[:] = [answer, Future()]
         for _ in range(looks):
-            view._asked = -np.inf
-            view.look()
+            view._requested_at = -np.inf
+            view.update()
         (finding,) = view.findings()
-        assert not finding.refuses and finding.text.startswith("whether it is active is not known") and why in finding.text
+        assert not finding.refuses and finding.text.startswith("whether it is active is unknown") and why in finding.text
     assert names == ["/left/controller_manager/list_controllers"]
 
 

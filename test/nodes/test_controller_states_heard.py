@@ -16,14 +16,18 @@ from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_ros import InputError
-from rnea_ros.execution.joint_state_buffer import Measurement
+from rnea_ros.execution.joint_states import Measurement
 from rnea_ros.execution.states import Phase
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.stamps import nanoseconds
 from rnea_ros.nodes.scaling import controller
-from rnea_ros.nodes.scaling.controller import TopicController, check_watchable
-from rnea_ros.nodes.scaling.controller_state import ControllerState, told
-from rnea_ros.nodes.scaling.messages import ScalingMessages
+from rnea_ros.nodes.scaling.controller import (
+    ControllerState,
+    TopicController,
+    check_monitor_source,
+    controller_state_from_message,
+)
+from rnea_ros.nodes.scaling.publishers import SamplePublishers
 from rnea_ros.sim.trajectory_controller import TrajectoryPoints
 from support.followed_stage import FollowedStage
 from support.reach import POINTS, ROBOT, START
@@ -45,7 +49,7 @@ class Followed(FollowedStage):
         super().__init__(**{"output": "trajectory", **values})
         self.off, self.late, self.sent, self.inbox, self.reports = np.zeros(7), 0, 0, deque(), []
         monkeypatch.setattr(controller, "JointTrajectoryControllerState", object())
-        monkeypatch.setattr(controller.controller_state, "reader", lambda: lambda state: state)
+        monkeypatch.setattr(controller, "controller_state_reader", lambda: lambda state: state)
         monkeypatch.setattr(controller, "time", SimpleNamespace(monotonic=lambda: 1e-9 * self.now))
         clock = SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=self.now))
         node = SimpleNamespace(create_client=lambda *_: SimpleNamespace(service_is_ready=lambda: False),
@@ -56,15 +60,15 @@ class Followed(FollowedStage):
         settings = SimpleNamespace(values={**VALUES, "watch.source": source})
         self.link = TopicController(node, settings, self.executor, self.health, lambda: (), lambda names: self.place)
         self.executor.follower = self.link
-        self.messages = ScalingMessages(node, self.link)
+        self.messages = SamplePublishers(node, self.link)
 
     @property
     def place(self):
         return self.controller.state[0] + self.off
 
-    def _seen(self, names):
+    def _measurement(self, names):
         if self.link.states is not None:
-            return self.link.states.measured(names, 1e-9 * self.now - 0.5)
+            return self.link.states.measurement(names, 1e-9 * self.now - 0.5)
         return Measurement(np.full(7, self.now), self.place, self.controller.state[1], np.full(7, np.nan))
 
     def publisher(self, topic):
@@ -90,10 +94,10 @@ class Followed(FollowedStage):
             ahead = self.controller.update(1e-9 * self.now + 1e-3 * AHEAD)[0]
             self.link._on_state(ControllerState(self.now, ROBOT.joint_names, ahead, self.place, (), (), 1.0))
         if self.now // 1_000_000 % LOOKS == 0:
-            self.link.look()
+            self.link.update()
 
     def hand_out(self, motion, sample):
-        self.link.sent(motion, sample, self.now)
+        self.link.on_sample(motion, sample, self.now)
         self.messages.publish(motion, sample, self.executor.phase, self.executor.override, Time(), VALUES)
 
     def begun(self, seconds):
@@ -116,13 +120,13 @@ def test_a_change_that_comes_too_late_is_told_once_and_the_next_ones_have_longer
     it.play(0.5)
     it.executor.set_override(1.0)
     it.play(0.3)
-    assert not it.told and it.executor.motion.committed.lead == lead and it.link.values()["controller.late_changes"] == 0
+    assert not it.told and it.executor.motion.committed.lead == lead and it.link.diagnostics()["controller.late_changes"] == 0
     it.late = 300_000_000  # of which `lead` is not enough
     it.executor.set_override(0.2)
     it.play(0.6)
     (text,) = it.told
-    assert "/jtc had a change of the motion 0." in text and "lead is 0.2 s now" in text
-    assert it.executor.motion.committed.lead == 2.0 * lead and it.link.values()["controller.late_changes"] == 1
+    assert "/jtc received a change of the motion 0." in text and "lead is 0.2 s now" in text
+    assert it.executor.motion.committed.lead == 2.0 * lead and it.link.diagnostics()["controller.late_changes"] == 1
     it.late = 0
     it.executor.set_override(1.0)
     it.play()
@@ -146,25 +150,26 @@ def test_a_controller_that_somebody_else_commands_gets_no_change_though_its_robo
 def test_a_robot_is_watched_by_the_controllers_state(monkeypatch):
     it = Followed(monkeypatch, "controller_state", **WATCHED).begun(0.5)
     motion = it.executor.motion
-    assert motion.watch.share == 1.0 and motion.watch.seen.error < 0.01
+    assert motion.monitor.speed_share == 1.0 and motion.monitor.status.error < 0.01
     it.off[2] = 0.15
     it.play(0.3)
-    assert motion.watch.share < 1.0 and motion.watch.seen.joint == ROBOT.joint_names[2] and "is slowed" in it.events[-1]
+    assert motion.monitor.speed_share < 1.0 and motion.monitor.status.joint == ROBOT.joint_names[2]
+    assert "is slowed" in it.events[-1]
     it.off[2] = 0.4
     it.play()
-    assert motion.reason == "path_tolerance" and "stopped at" in it.events[-1]
-    it.link.forget()
-    assert np.isnan(it._seen(ROBOT.joint_names).q).all()
+    assert motion.stop_reason == "path_tolerance" and "stopped at" in it.events[-1]
+    it.link.clear()
+    assert np.isnan(it._measurement(ROBOT.joint_names).q).all()
 
 
 def test_trajectories_wait_until_the_controller_listens_on_its_topic(monkeypatch):
     it = Followed(monkeypatch)
-    it.link._parameters.told, it.link._heard = {}, 1e-9 * it.now
-    assert it.link.settled and it.link.values()["controller.state"] == "ok"
+    it.link._parameters.values, it.link._state_at = {}, 1e-9 * it.now
+    assert it.link.is_settled and it.link.diagnostics()["controller.state"] == "ok"
     it.listeners = 0
-    assert not it.link.settled and it.link.values()["controller.state"] == "nobody listens on /jtc/joint_trajectory"
+    assert not it.link.is_settled and it.link.diagnostics()["controller.state"] == "no subscriber on /jtc/joint_trajectory"
     it.now += 6_000_000_000
-    assert it.link.settled  # it was given its time
+    assert it.link.is_settled  # it was given its time
 
 
 def test_fields_of_a_controllers_state():
@@ -174,16 +179,19 @@ def test_fields_of_a_controllers_state():
     header, nothing = JointTrajectory().header, point()
     new = SimpleNamespace(header=header, joint_names=["a"], reference=point(1.0), feedback=point(0.9, effort=[3.0]),
                           error=point(0.1), output=point(effort=[4.0]), speed_scaling_factor=0.5)
-    assert told(new).position[0] == 0.9 and told(new).effort[0] == 3.0 and told(new).factor == 0.5
+    state = controller_state_from_message(new)
+    assert state.position[0] == 0.9 and state.effort[0] == 3.0 and state.factor == 0.5
     new.feedback = nothing
-    assert told(new).position[0] == pytest.approx(0.9) and told(new).effort[0] == 4.0
+    state = controller_state_from_message(new)
+    assert state.position[0] == pytest.approx(0.9) and state.effort[0] == 4.0
     old = SimpleNamespace(header=header, joint_names=["a"], desired=point(1.0), actual=point(0.8), error=nothing)
-    assert told(old).reference[0] == 1.0 and told(old).position[0] == 0.8 and told(old).factor == 1.0
+    state = controller_state_from_message(old)
+    assert state.reference[0] == 1.0 and state.position[0] == 0.8 and state.factor == 1.0
 
 
 def test_who_is_to_tell_of_the_robot_must_be_known(monkeypatch):
-    with pytest.raises(InputError, match=r"controller\.name must say"):
-        check_watchable({"controller.name": ""})
+    with pytest.raises(InputError, match=r"set controller\.name"):
+        check_monitor_source({"controller.name": ""})
     monkeypatch.setattr(controller, "JointTrajectoryControllerState", None)
     with pytest.raises(InputError, match="needs control_msgs"):
-        check_watchable({"controller.name": "/jtc"})
+        check_monitor_source({"controller.name": "/jtc"})

@@ -86,23 +86,23 @@ def test_a_moving_robot_comes_to_rest(stand, monkeypatch, where, error):
     it = stand(scaling_node.ScalingNode, robot_description=TEXT, **limits(), **{"diagnostics.period": 0.1})
     executor, ended = it.node._trajectory_executor, []
     it.until(lambda: executor.phase is Phase.IDLE)
-    monkeypatch.setattr(executor._machine, "_tell", lambda goal, outcome: ended.append(outcome))
-    it.node._take(message(duration=6.0))
+    monkeypatch.setattr(executor._machine, "_report_outcome", lambda goal, outcome: ended.append(outcome))
+    it.node._accept(message(duration=6.0))
     it.until(lambda: executor.phase is Phase.MOVING and executor.motion.scaler.t > 0.5)
     if where == "limits":
         with monkeypatch.context() as patch:
             patch.setattr(path_dynamics, "Constraints", failing(error))
             assert it.node.set_parameters([rclpy.Parameter("joint_limits.joint2.max_effort", value=60.0)])[0].successful
-            it.until(lambda: executor.motion is None or executor.motion.stopped)
+            it.until(lambda: executor.motion is None or executor.motion.stop_message)
     else:
-        monkeypatch.setattr(it.node._out, "publish", failing(error))
+        monkeypatch.setattr(it.node._sample_publishers, "publish", failing(error))
     it.until(lambda: executor.phase is Phase.IDLE and ended)
     ((reason, sentence),) = ended
     assert reason == "stopped" and repr(error) in sentence and "ended stopped at" in sentence
     it.until(lambda: any("comes to rest" in said and repr(error) in said for said in it.said))
     assert "ticks" in {thread.name for thread in threading.enumerate()}  # that thread lives
     monkeypatch.undo()
-    it.node._take(message(POINTS[-1:], first=3.0))
+    it.node._accept(message(POINTS[-1:], first=3.0))
     it.until(lambda: executor.phase is Phase.MOVING)
 
 

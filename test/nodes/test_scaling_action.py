@@ -28,9 +28,9 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rnea_msgs.msg import ScaledMotion
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.diagnostics import Stream
+from rnea_ros.nodes.common.trajectories import goal_from_message
 from rnea_ros.nodes.fastpath.executor import LeanExecutor
-from rnea_ros.nodes.scaling.action import FollowAction
-from rnea_ros.nodes.trajectories import goal
+from rnea_ros.nodes.scaling.action import FollowJointTrajectoryServer
 from support.reach import DURATION, LIMITS, POINTS, ROBOT, START
 from support.ros_helpers import free_domain, world
 from support.scaling_bench import NAMES, Bench, message
@@ -93,7 +93,7 @@ class Handle:
 
 
 class Desk:
-    """A FollowAction between an executor on a stage and clients played by the test."""
+    """A FollowJointTrajectoryServer between an executor on a stage and clients played by the test."""
 
     def __init__(self, it: Stage):
         self.it, self.results, self.rejected, self.timer = it, {}, [], []
@@ -103,8 +103,9 @@ class Desk:
                                                                   reset=lambda: self.timer.append("on")),
             get_clock=lambda: SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=it.now, to_msg=lambda: Time(sec=7))))
         kind = SimpleNamespace(Result=Result, Feedback=Feedback)
-        self.action = FollowAction(node, it.executor, self.health, lambda m: goal(m, ROBOT.joint_names), self._attempt,
-                                   lambda names: it.measured, kind, self._serve)
+        self.action = FollowJointTrajectoryServer(
+            node, it.executor, self.health, lambda m: goal_from_message(m, ROBOT.joint_names), self._attempt,
+            lambda names: it.measured, kind, self._serve)
 
     def _serve(self, node, kind, name, **callbacks):
         assert name == "~/follow_joint_trajectory"
@@ -217,7 +218,7 @@ def test_cancelled_is_at_rest_on_the_path(desk):
 
 def test_cancelled_just_before_its_end_it_may_still_succeed(desk):
     handle = desk.send(request(message(POINTS, DURATION)))
-    desk.it.executor.use(ROBOT, LIMITS)
+    desk.it.executor.set_robot(ROBOT, LIMITS)
     while desk.it.executor.active and (not desk.it.samples or desk.it.samples[-1].reference.s < 0.9999999 * (
             desk.it.executor.motion.scaler.plan.path.length)):
         desk.it.play(0.001)
@@ -243,7 +244,7 @@ def test_another_goal_or_a_stop_aborts(desk):
     assert third.feedback and not first.feedback[1:]  # each hears of its own motion
     desk.it.executor.stop()
     desk.it.play()
-    assert third.status == "aborted" and desk.result(third).error_string.startswith("it was asked to stop: ")
+    assert third.status == "aborted" and desk.result(third).error_string.startswith("a stop was requested: ")
 
 
 def tolerance(joint, position=0.0, velocity=0.0, acceleration=0.0):
@@ -390,7 +391,7 @@ def test_goals_over_dds(client):
     """Rejected, reached with feedback, aborted while prepared, cancelled, preempted by a goal and by a message."""
     bench, ros = client.bench, client.ros
     assert not client.send(message(names=[*NAMES[:6], "joint8"])).accepted
-    assert "trajectory refused, unknown_joint: joint8" in bench.process.log
+    assert "trajectory rejected, unknown_joint: joint8" in bench.process.log
     handle = client.send(message(POINTS, DURATION))
     assert handle.accepted
     ros.until(lambda: handle.status == GoalStatus.STATUS_EXECUTING)
@@ -433,6 +434,6 @@ def test_whoever_waits_for_a_goal_hears_that_the_node_ends(client):
     client.bench.process.send(signal.SIGTERM)
     client.ros.until(future.done, of=client.bench.process)
     status, result = future.result().status, future.result().result
-    assert status == GoalStatus.STATUS_ABORTED and result.error_string.startswith("the node was asked to end: ended stopped")
+    assert status == GoalStatus.STATUS_ABORTED and result.error_string.startswith("the node is shutting down: ended stopped")
     client.bench.end().check()
     assert client.bench.process.wait() == 0 and "Traceback" not in client.bench.process.log

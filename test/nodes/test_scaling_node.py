@@ -126,7 +126,7 @@ def test_pause_resume_override_stop(bench):
     motion.check(duration=30.0)
     assert ScaledMotion.STOPPING in {m.phase for m in motion.messages} and paused.progress < motion.messages[-1].progress < 1.0
     assert bench.serve("stop") == "there is no motion to stop"
-    said = ("paused", "resumed", "override: 0.3 of the speed", "comes to rest: it was asked to stop")
+    said = ("paused", "resumed", "override: 0.3 of the speed", "comes to rest: a stop was requested")
     assert all(f"{sentence}\n" in bench.process.log for sentence in said)
 
 
@@ -226,7 +226,7 @@ def test_bad_trajectories_are_refused_and_counted(shared, reason, fields, words)
     said = bench.diagnostics.values["trajectory.last_drop"]
     assert said.startswith(reason) and (not words or words in said), said
     assert bench.diagnostics.state == "IDLE" and not bench.heard
-    assert f"trajectory refused, {reason}" in bench.process.log
+    assert f"trajectory rejected, {reason}" in bench.process.log
 
 
 def test_gravity_alone_above_a_limit_and_after_all_that_it_still_moves(bench):

@@ -18,7 +18,7 @@ import pinocchio as pin
 import yaml
 
 from rnea_ros import InputError, load
-from rnea_ros.nodes.scaling.scaled_robot import ScaledRobot
+from rnea_ros.nodes.scaling.robot import ScaledRobot
 from rnea_ros.scaling.points import plan_from_waypoints
 from support.machines import LoopOracle
 from support.oracles import along, difference, worst

@@ -17,8 +17,7 @@ from rnea_msgs.msg import BaseStateStamped
 from rnea_ros import BaseState, load
 from rnea_ros.algebra.vectors import rpy
 from rnea_ros.nodes.dynamics.bases.base_topics import BaseStates
-from rnea_ros.nodes.scaling.base_tilt import ToldTilt
-from rnea_ros.nodes.scaling.scaled_robot import ScaledRobot
+from rnea_ros.nodes.scaling.robot import BaseStateOrientation, ScaledRobot
 from rnea_ros.robots.inputs.base_state import quaternion
 from support.oracles import worst
 from support.reach import POINTS
@@ -98,24 +97,24 @@ def test_a_unit_with_and_without_orientation(ros, tmp_path):
         else:
             message.orientation_covariance[0] = -1.0
         check(bench.moved(message), np.array(R, dtype=float))
-    ros.until(lambda: "as it is turned when the trajectory comes" in bench.process.log, of=bench.process)
+    ros.until(lambda: "with the orientation that base.source measures" in bench.process.log, of=bench.process)
     bench.refused("base_imu_timeout")
 
 
 def test_another_payload_leaves_the_base_turned_as_it_is():
     """For a motion under way: the next trajectory asks anew."""
-    class Turned(ToldTilt):
-        def now(self, gravity):
+    class Turned(BaseStateOrientation):
+        def measure(self, gravity):
             return BaseState(quaternion=[np.sin(0.2), 0.0, 0.0, np.cos(0.2)])
 
     light = load(TEXT, {"version": 1, "base": "prescribed"})
     before = ScaledRobot(light, Turned(BaseStates(1.0)))
-    assert before.stand() and not before.stand()
+    assert before.update_base_orientation() and not before.update_base_orientation()
     after = ScaledRobot(light.with_payload(light.robot.model.links[-1].name, 2.0))
     after.take_over(before)
     np.testing.assert_allclose(after.planned.gravity_vector, [0.0, -9.81 * np.sin(0.4), -9.81 * np.cos(0.4)], atol=1e-12)
     q = np.full(7, 0.4)
-    assert np.abs(after.planned.gravity(q) - before.planned.gravity(q)).max() > 1.0 and not after.stand()
+    assert np.abs(after.planned.gravity(q) - before.planned.gravity(q)).max() > 1.0 and not after.update_base_orientation()
 
 
 @pytest.mark.parametrize(("source", "kind"), [("state", BaseStateStamped), ("odometry", Odometry)])

@@ -60,7 +60,8 @@ def test_a_robot_is_watched(tmp_path):
         it.off[2] = 0.15  # from 0.05 to 0.2 it is slowed
         it.send(POINTS[::-1])
         heard(lambda m: m.tracking_joint == "joint3" and m.tracking_error > 0.1 and m.tracking_share < 0.6)
-        assert "is slowed: joint3 is" in it.process.log and "0.05 are allowed (watch.tolerance)" in it.process.log
+        assert "is slowed: the tracking error of joint3 is" in it.process.log
+        assert "0.05 are allowed (watch.tolerance)" in it.process.log
         ros.until(lambda: float(it.diagnostics.values["tracking.share"]) < 1.0, what="no share", of=it.process)
         it.off[2] = 0.4
         assert it.end().messages[-1].progress < 1.0
@@ -82,7 +83,7 @@ def test_a_robot_is_watched(tmp_path):
 
         it.ahead = 30.0
         it.send(np.stack((it.place, it.place - 0.1)), 2.0)
-        ros.until(lambda: "ahead of this node's clock: the robot is not watched" in it.diagnostics.status.message,
+        ros.until(lambda: "ahead of this node's clock: the robot is not monitored" in it.diagnostics.status.message,
                   what="no word of it", of=it.process)
         assert it.end().messages[-1].tracking_joint == ""
         assert it.process.alive and "Traceback" not in it.process.log

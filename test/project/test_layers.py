@@ -46,7 +46,7 @@ LAYERS = {
     "execution/*": ("execution/*", "motion/*", "scaling/*", *ROBOTS),
     "sim/*": ("sim/*", *ROBOTS),
     "nodes/fastpath/*": ("nodes/fastpath/*", "errors"),
-    "nodes/common/*": ("nodes/common/*", "nodes/fastpath/*", "__init__", *ROBOTS),
+    "nodes/common/*": ("nodes/common/*", "nodes/fastpath/*", "__init__", "execution/goal", *ROBOTS),
     "nodes/*": ("[!d]*",),
     "demo/nodes/*": ("*",),
     "*": ("[!n]*",),  # anything but nodes

@@ -268,7 +268,7 @@ def test_topics_of_the_pages_are_the_nodes():
            "bases/platform_topics", "external_effort", "markers",
            "references", "messages")
     names = ("dynamics/node", "common/robot_description", "dynamics/speed_scaling", "scaling/node", "scaling/controller",
-             "scaling/messages", "scaling/path_marks", *(f"dynamics/{name}" for name in own))
+             "scaling/publishers", *(f"dynamics/{name}" for name in own))
     source = "".join((nodes / f"{name}.py").read_text() for name in names)
     topics = re.findall(r"^\| `([~/a-z_]+)` \| [a-z_]+/[A-Z]", everything(), flags=re.MULTILINE)
     assert len(topics) == 41

@@ -9,22 +9,23 @@ from concurrent.futures import Executor, Future
 import numpy as np
 
 from rnea_ros.errors import Rejected
-from rnea_ros.execution.goal import TrajectoryPoint, read
-from rnea_ros.execution.joint_state_buffer import unseen
+from rnea_ros.execution.executor import TrajectoryExecutor
+from rnea_ros.execution.goal import TrajectoryPoint, read_goal
+from rnea_ros.execution.joint_states import no_measurement
 from rnea_ros.execution.states import Phase
-from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
-from rnea_ros.execution.watch import UNWATCHED
+from rnea_ros.execution.tracking_monitor import MONITOR_OFF
 from support.reach import DURATION, LIMITS, POINTS, ROBOT
 
 VALUES = {"interpolation": "positions", "catch_up": True, "solve_first": False, "start_tolerance": 0.01,
           "start_mismatch": "refuse", "on_new_trajectory": "replace", "output": "points",
-          "control_rate": 1000.0, "horizon": 0.5, "lead": 0.1, "commanded_effort": "robot_file", **UNWATCHED}
+          "control_rate": 1000.0, "horizon": 0.5, "lead": 0.1, "commanded_effort": "robot_file", **MONITOR_OFF}
 DT = 1e-3
 
 
 def trajectory(points=POINTS, duration=DURATION, first=0.0, start=0):
     times = first + np.linspace(0.0, duration, len(points)) if len(points) > 1 else [first]
-    return read(ROBOT.joint_names, ROBOT.joint_names, [TrajectoryPoint(float(t), q) for t, q in zip(times, points)], start)
+    points = [TrajectoryPoint(float(t), q) for t, q in zip(times, points)]
+    return read_goal(ROBOT.joint_names, ROBOT.joint_names, points, start)
 
 
 class Deferred(Executor):
@@ -60,17 +61,17 @@ class Stage:
         self.executor = TrajectoryExecutor(
             VALUES | values, lambda names: self.measured, lambda well, text: self.events.append(text), self.rejected.append,
             self.wake, worker=self.worker, solver=self.solver, clock=lambda: self.now,
-            seen=self._seen)
-        self.executor.use(arm, limits)
+            measurement=self._measurement)
+        self.executor.set_robot(arm, limits)
 
-    def _seen(self, names):
-        return self.robot.seen(names) if self.robot and self.robot.told else unseen(names)
+    def _measurement(self, names):
+        return self.robot.seen(names) if self.robot and self.robot.told else no_measurement(names)
 
     def wake(self):
         self.wakes += 1
 
     def take(self, goal):
-        self.executor.take(goal, self.now)
+        self.executor.accept(goal, self.now)
         self.settle()
 
     def settle(self):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnea_ros.execution.joint_state_buffer import Measurement
+from rnea_ros.execution.joint_states import Measurement
 from support.reach import LIMITS, ROBOT
 
 BANDWIDTH = 40.0  # rad/s

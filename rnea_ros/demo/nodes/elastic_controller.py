@@ -21,7 +21,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from rnea_ros import ElasticRobot, InputError, RneaError, load
 from rnea_ros.demo.robots.elastic import GAINS
-from rnea_ros.execution.trajectory_spline import TrajectorySpline
+from rnea_ros.execution.controller import TrajectorySpline
 from rnea_ros.nodes.common.parameter_entry import Entry
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.run import run

@@ -32,7 +32,7 @@ from rnea_ros.nodes.common.parameter_entry import Entry
 from rnea_ros.nodes.common.parameters import ParameterSet, Values
 from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.common.stamps import nanoseconds
-from rnea_ros.nodes.scaling.action import FollowJointTrajectory, Server
+from rnea_ros.nodes.scaling.action import DeferredActionServer, FollowJointTrajectory
 from rnea_ros.nodes.scaling.controller import JointTrajectoryControllerState
 from rnea_ros.sim.trajectory_controller import TrajectoryController, TrajectoryPoints
 
@@ -75,8 +75,9 @@ class TrajectoryControllerNode(Node):
         self._goal: Any = None
         self._server: Any = None
         if FollowJointTrajectory is not None:
-            self._server = Server(self, FollowJointTrajectory, "~/follow_joint_trajectory", goal_callback=self._consider,
-                                  handle_accepted_callback=self._accept, cancel_callback=self._cancel)
+            self._server = DeferredActionServer(
+                self, FollowJointTrajectory, "~/follow_joint_trajectory", goal_callback=self._consider,
+                handle_accepted_callback=self._accept, cancel_callback=self._cancel)
         self._prepare()
         self._thread = threading.Thread(target=self._run, name="updates", daemon=True)
         self._thread.start()

@@ -21,15 +21,14 @@ from trajectory_msgs.msg import JointTrajectory
 from rnea_msgs.msg import ScaledMotion
 from rnea_ros.errors import InputError, Rejected, some
 from rnea_ros.estimation.motion_estimator import MotionEstimator
-from rnea_ros.execution.controller_trajectory import ControllerTrajectory
+from rnea_ros.execution.controller import ControllerTrajectory, ReferenceJerk
 from rnea_ros.execution.goal import Goal
-from rnea_ros.execution.reference_jerk import ReferenceJerk
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.stamps import UNKNOWN, nanoseconds
+from rnea_ros.nodes.common.trajectories import goal_from_message
 from rnea_ros.nodes.dynamics.desired_motion import StampedMotions
 from rnea_ros.nodes.dynamics.joint_states import StateReader
 from rnea_ros.nodes.fastpath.raw_messages import Reader
-from rnea_ros.nodes.trajectories import goal
 
 MOTION_FIELDS = ("position", "velocity", "acceleration", "jerk")
 MISSING = "reference_missing"  # reason of rejected joint states
@@ -168,7 +167,7 @@ class ExecutedTrajectory:
 
     def read(self, message: JointTrajectory) -> int:
         """Read a message and return its start [ns]. Raises Rejected; the trajectory before stays then."""
-        given, newest = goal(message, self._joint_names), self._newest()
+        given, newest = goal_from_message(message, self._joint_names), self._newest()
         if given.a is not None and given.v is None:
             raise Rejected("velocity_missing", "the points have accelerations, but no velocities")
         if given.start and given.start + given.duration * 1e9 < newest:

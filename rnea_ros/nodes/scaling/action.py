@@ -1,9 +1,9 @@
-"""~/follow_joint_trajectory of scaling_node, where control_msgs is installed: by this action MoveIt and others command arms.
+"""Action ~/follow_joint_trajectory of scaling_node, where control_msgs is installed: MoveIt and others command arms by it.
 
-A goal is a trajectory like those on ~/joint_trajectory, whose sender wants to know what becomes of it. What is wrong at a
-glance rejects it; what is found when its motion is prepared, or when it has to stop on its way, aborts it when it is at rest.
-A goal that is cancelled comes to rest on its path, and then is. So does one whose robot leaves its path by more than the
-path_tolerance; success is the robot inside the goal_tolerance, or where there is none the last reference at the goal.
+A goal is a trajectory like those on ~/joint_trajectory, whose sender gets a result. An invalid one is rejected; one that
+cannot be prepared, or has to stop, is aborted when the motion is at rest. A goal that is cancelled comes to rest on its path
+and then ends; so does one whose robot leaves its path by more than the path_tolerance. It succeeds when the robot is inside
+the goal_tolerance, or where there is none when the last reference is at the goal.
 """
 
 from __future__ import annotations
@@ -20,28 +20,27 @@ from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_ros.errors import Rejected
-from rnea_ros.execution import tolerances
 from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
-from rnea_ros.execution.goal import Goal, Outcome
-from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
-from rnea_ros.execution.turns import nearest
+from rnea_ros.execution.executor import TrajectoryExecutor
+from rnea_ros.execution.goal import Goal, Outcome, read_tolerances
+from rnea_ros.execution.joint_states import unwrap_to
 from rnea_ros.nodes.common.stamps import duration, nanoseconds
-from rnea_ros.nodes.scaling.health import ScalingHealth
+from rnea_ros.nodes.scaling.diagnostics import ScalingDiagnostics
 
 try:
     from control_msgs.action import FollowJointTrajectory
 except ImportError:
     FollowJointTrajectory = None
 
-PERIOD = 0.05  # s; between two messages of feedback
-WAIT = 0.1  # s; that rclpy's executor is given for what it has to do
-CODES = {"path_tolerance": "PATH_TOLERANCE_VIOLATED", "goal_tolerance": "GOAL_TOLERANCE_VIOLATED",
+FEEDBACK_PERIOD_S = 0.05
+FLUSH_TIMEOUT_S = 0.1  # for one turn of rclpy's executor
+ERROR_CODES = {"path_tolerance": "PATH_TOLERANCE_VIOLATED", "goal_tolerance": "GOAL_TOLERANCE_VIOLATED",
          "unknown_joint": "INVALID_JOINTS", "duplicate_joint": "INVALID_JOINTS", "joint_not_named": "INVALID_JOINTS",
-         "too_late": "OLD_HEADER_TIMESTAMP"}  # the others: INVALID_GOAL
+         "too_late": "OLD_HEADER_TIMESTAMP"}  # all others: INVALID_GOAL
 
 
-def _ordered(point: JointTrajectoryPoint, order: list[int]) -> JointTrajectoryPoint:
-    """With the joints in an order."""
+def _reordered(point: JointTrajectoryPoint, order: list[int]) -> JointTrajectoryPoint:
+    """Return a point with its joints in another order."""
     made = JointTrajectoryPoint(time_from_start=point.time_from_start)
     for name in ("positions", "velocities", "accelerations", "effort"):
         values = getattr(point, name)
@@ -50,8 +49,8 @@ def _ordered(point: JointTrajectoryPoint, order: list[int]) -> JointTrajectoryPo
     return made
 
 
-class Server(ActionServer):
-    """Others execute the goals; what rclpy executes is the end of one, and so it answers who asked for the result."""
+class DeferredActionServer(ActionServer):
+    """Action server whose goals are executed elsewhere: rclpy executes only the end of a goal, which sends its result."""
 
     def __init__(self, node: Node, kind: Any, name: str, **callbacks: Any):
         super().__init__(node, kind, name, execute_callback=lambda handle: kind.Result(), **callbacks)
@@ -63,81 +62,82 @@ class Server(ActionServer):
 
 @dataclass(eq=False)
 class ActiveGoal:
-    """A goal that was accepted, and what became of it."""
+    """Accepted goal and its outcome."""
 
     handle: Any
-    then: Callable[[ActiveGoal], None]
+    on_outcome: Callable[[ActiveGoal], None]
     outcome: Outcome = field(default_factory=Outcome)
 
     def on_end(self, outcome: Outcome) -> None:
-        """Called once, by any thread."""
+        """Store the outcome; called once, by any thread."""
         self.outcome = outcome
-        self.then(self)
+        self.on_outcome(self)
 
 
-class FollowAction:
-    """Serves the action.
+class FollowJointTrajectoryServer:
+    """Server of the action.
 
-    read     : a message as a goal; may raise Rejected
-    attempt  : does what it is given; what is refused on the way is counted and returned
-    measured : joint names -> positions (n,), NaN where nothing tells
+    read     : converts a message to a goal; may raise Rejected
+    attempt  : calls a function; counts and returns what it raises as Rejected
+    measured : joint names -> positions (n,), NaN where not measured
     """
 
-    def __init__(self, node: Node, executor: TrajectoryExecutor, health: ScalingHealth,
+    def __init__(self, node: Node, executor: TrajectoryExecutor, health: ScalingDiagnostics,
                  read: Callable[[JointTrajectory], Goal],
                  attempt: Callable[[Callable[[], object]], Rejected | None], measured: Callable[[tuple[str, ...]], np.ndarray],
-                 kind: Any = FollowJointTrajectory, server: Any = Server):
+                 kind: Any = FollowJointTrajectory, server: Any = DeferredActionServer):
         self._node, self._executor, self._health, self._kind = node, executor, health, kind
         self._read, self._attempt, self._measured = read, attempt, measured
         self._active: list[ActiveGoal] = []
-        self._server = server(node, kind, "~/follow_joint_trajectory", goal_callback=self._consider,
-                              handle_accepted_callback=self._accept, cancel_callback=self._cancel)
-        self._timer = node.create_timer(PERIOD, self._publish_feedback, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self._timer.cancel()  # until there is something to tell
+        self._server = server(node, kind, "~/follow_joint_trajectory", goal_callback=self._on_goal,
+                              handle_accepted_callback=self._on_accepted, cancel_callback=self._on_cancel)
+        self._timer = node.create_timer(FEEDBACK_PERIOD_S, self._publish_feedback,
+                                        clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._timer.cancel()  # until there is a goal
 
     def destroy(self) -> None:
         self._server.destroy()
 
     def flush(self) -> None:
-        """Called by another thread: wait until who asked for a result has it, if the executor takes its turns."""
-        for _ in range(3):  # what ended is concluded, its result is sent; which comes first in a turn differs among rclpys
-            turned = threading.Event()
-            self._node.executor.create_task(turned.set)
-            turned.wait(WAIT)
+        """Wait until results have been sent, if the executor runs. Called by another thread."""
+        for _ in range(3):  # the goal is ended, then its result is sent; the order within a turn differs among rclpy versions
+            has_run = threading.Event()
+            self._node.executor.create_task(has_run.set)
+            has_run.wait(FLUSH_TIMEOUT_S)
 
-    # all that follows is called by the executor
+    # ------------------------------------------------------------------ called by the executor
 
-    def _consider(self, request: Any) -> GoalResponse:
+    def _on_goal(self, request: Any) -> GoalResponse:
         self._health.trajectories.received += 1
         return GoalResponse.REJECT if self._attempt(lambda: self._check(request)) else GoalResponse.ACCEPT
 
     def _check(self, request: Any) -> None:
-        """Raises Rejected."""
+        """Raise Rejected if a goal is invalid."""
         if request.multi_dof_trajectory.points:
             raise Rejected("multi_dof", "multi_dof_trajectory is for planar and floating joints, which have no reference here")
         self._executor.check(self._goal(request), self._node.get_clock().now().nanoseconds)
 
     def _goal(self, request: Any) -> Goal:
-        """With its tolerances; those of joints of several degrees of freedom are nobody's here. Raises Rejected."""
+        """Return the goal of a request with its tolerances; multi_dof tolerances are ignored. Raises Rejected."""
         goal = self._read(request.trajectory)
         given = request.path_tolerance, request.goal_tolerance, 1e-9 * nanoseconds(request.goal_time_tolerance)
-        return replace(goal, tolerances=tolerances.read(goal.joint_names, *given))
+        return replace(goal, tolerances=read_tolerances(goal.joint_names, *given))
 
-    def _accept(self, handle: Any) -> None:
+    def _on_accepted(self, handle: Any) -> None:
         active = ActiveGoal(handle, lambda it: self._server.notify_execute(handle, lambda _: self._conclude(it)))
         self._active.append(active)
         self._timer.reset()
-        handle.execute()  # says that it is being executed
+        handle.execute()
 
-        def take() -> None:
+        def accept() -> None:
             goal = replace(self._goal(handle.request), on_end=active.on_end)
-            self._executor.take(goal, self._node.get_clock().now().nanoseconds)
+            self._executor.accept(goal, self._node.get_clock().now().nanoseconds)
 
-        rejected = self._attempt(take)
+        rejected = self._attempt(accept)
         if rejected is not None:
             active.on_end(Outcome(rejected.reason, rejected.detail))
 
-    def _cancel(self, handle: Any) -> CancelResponse:
+    def _on_cancel(self, handle: Any) -> CancelResponse:
         found = [active for active in self._active if active.handle == handle]
         failed = self._attempt(lambda: [self._executor.stop("the goal was cancelled", it.on_end) for it in found])
         return CancelResponse.REJECT if failed else CancelResponse.ACCEPT
@@ -153,11 +153,11 @@ class FollowAction:
             handle.canceled()
         else:
             handle.abort()
-            code = CODES.get(active.outcome.reason, "INVALID_GOAL")
-        return self._kind.Result(error_code=getattr(self._kind.Result, code), error_string=active.outcome.sentence)
+            code = ERROR_CODES.get(active.outcome.reason, "INVALID_GOAL")
+        return self._kind.Result(error_code=getattr(self._kind.Result, code), error_string=active.outcome.message)
 
     def _publish_feedback(self) -> None:
-        """Of the goal that moves."""
+        """Publish feedback of the goal under way."""
         if self._health.last is None or self._health.last[0] is not self._executor.motion:
             return
         motion, sample = self._health.last
@@ -173,15 +173,15 @@ class FollowAction:
         message.desired = JointTrajectoryPoint(
             positions=reference.q.tolist(), velocities=reference.qd.tolist(), accelerations=reference.qdd.tolist(),
             effort=sample.commanded_effort.tolist(), time_from_start=duration(reference.t))
-        told, measured = self._executor.follower.feedback, self._measured(motion.joint_names)
-        if told is not None and set(told.joint_names) >= set(motion.joint_names):
-            order = [told.joint_names.index(name) for name in motion.joint_names]
-            message.actual, message.error = _ordered(told.actual, order), _ordered(told.error, order)
+        feedback, measured = self._executor.follower.feedback, self._measured(motion.joint_names)
+        if feedback is not None and set(feedback.joint_names) >= set(motion.joint_names):
+            order = [feedback.joint_names.index(name) for name in motion.joint_names]
+            message.actual, message.error = _reordered(feedback.actual, order), _reordered(feedback.error, order)
         elif not np.isnan(measured).any():
             message.actual = JointTrajectoryPoint(positions=measured.tolist())
-            error = reference.q - nearest(measured, reference.q, motion.turns)
+            error = reference.q - unwrap_to(measured, reference.q, motion.continuous)
             message.error = JointTrajectoryPoint(positions=error.tolist())
-        if hasattr(message, "index"):  # of newer versions: the point that comes next, of those that were sent
-            following = int(np.searchsorted(times, sample.planned)) - (len(times) - points)
-            message.index = min(max(following, 0), points - 1)
+        if hasattr(message, "index"):  # in newer versions: the next point of the received ones
+            next_point = int(np.searchsorted(times, sample.planned_time)) - (len(times) - points)
+            message.index = min(max(next_point, 0), points - 1)
         return message

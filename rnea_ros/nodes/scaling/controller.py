@@ -1,8 +1,8 @@
-"""The controller that follows: looked at before the first motion, and listened to while it plays one.
+"""Controller that executes the references: checked before the first motion, and monitored during each.
 
-What it cannot play is refused with what to set. Its reference must be what it was sent: where it is not, it has refused a
-message, or somebody else commands it, and the motion is given up instead of played on by us alone. Meanwhile it gets no change
-of the motion, which would make it leap back.
+A controller that cannot execute what it will be sent is refused, with what to set. Its reported reference must be what it was
+sent: otherwise it has rejected a message, or another sender commands it, and the motion is given up. Meanwhile it gets no
+change of the motion, which would make it jump back.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from builtin_interfaces.msg import Duration
@@ -19,101 +21,160 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_ros.errors import InputError, Rejected
-from rnea_ros.execution.controller_check import PARAMETERS, Finding, findings
+from rnea_ros.execution.controller import PARAMETERS, Finding, check_controller
 from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
-from rnea_ros.execution.follower import Follower
-from rnea_ros.execution.goal import Outcome
-from rnea_ros.execution.handed_out import HandedOut
-from rnea_ros.execution.joint_state_buffer import JointStateBuffer
-from rnea_ros.execution.reference_watch import ReferenceWatch
-from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
+from rnea_ros.execution.executor import TrajectoryExecutor, TrajectoryFollower
+from rnea_ros.execution.goal import NO_TOLERANCE, TOLERANCE_FIELDS, Outcome
+from rnea_ros.execution.joint_states import JointStateBuffer
+from rnea_ros.execution.tracking_monitor import SentReferenceMonitor, SentTrajectoryMonitor
 from rnea_ros.nodes.common.parameters import ParameterSet, Values
-from rnea_ros.nodes.scaling import controller_state
-from rnea_ros.nodes.scaling.controller_manager import ManagerView
-from rnea_ros.nodes.scaling.controller_state import ControllerState, JointTrajectoryControllerState
-from rnea_ros.nodes.scaling.health import ScalingHealth
-from rnea_ros.nodes.scaling.remote_parameters import RemoteParameters
+from rnea_ros.nodes.common.stamps import duration, nanoseconds
+from rnea_ros.nodes.fastpath.raw_messages import Reader
+from rnea_ros.nodes.scaling.controller_clients import ControllerGoals, ControllerManagerClient, RemoteParameters
+from rnea_ros.nodes.scaling.diagnostics import ScalingDiagnostics
 from rnea_ros.scaling.committed import CommittedMotion
 
-NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-APART, APART_AT_REST = 0.004, 0.1  # s; between two of its states that are read, while a motion is under way, and else
-FRESH, PATIENCE = 50_000_000, 1_000_000_000  # ns; that a change waits for its state, or for it to be where it should
+try:
+    from control_msgs.action import FollowJointTrajectory
+    from control_msgs.msg import JointTolerance, JointTrajectoryControllerState
+except ImportError:
+    FollowJointTrajectory = JointTolerance = JointTrajectoryControllerState = None
+
+LATEST_STATE = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
-def _wanted(name: str) -> bool:
-    return name in PARAMETERS or (name.startswith("constraints.") and name.endswith(".goal"))
+@dataclass(frozen=True)
+class ControllerOptions:
+    """Options of the monitoring of a controller.
 
-
-def check_watchable(values: Values) -> None:
-    """InputError where nobody would tell of the robot."""
-    if not values["controller.name"]:
-        raise InputError("watch.source is controller_state: whose, controller.name must say")
-    if JointTrajectoryControllerState is None:
-        raise InputError("watch.source is controller_state, which needs control_msgs: it is not installed")
-
-
-class Controller(Follower):
-    """Nobody in particular: references go to ~/reference, and whoever likes follows them.
-
-    topic    : where references go
-    settled  : whether all is known of it that will be
-    states   : what it tells of the robot, by which this is watched; None: joint states are what counts
+    motion_period_s  : time between two of its states that are read during a motion [s]
+    rest_period_s    : time between two of its states that are read otherwise [s]
+    state_timeout_ns : time for which a change waits for a new state [ns]
+    off_timeout_ns   : time for which a change waits for the controller to be on its trajectory [ns]; if it never is, the
+                       motion is given up by then
     """
 
-    topic, settled = "~/reference", True
+    motion_period_s: float = 0.004
+    rest_period_s: float = 0.1
+    state_timeout_ns: int = 50_000_000
+    off_timeout_ns: int = 1_000_000_000
+
+
+OPTIONS = ControllerOptions()
+
+
+# ------------------------------------------------------------------------------------------------------ controller state
+
+
+class ControllerState(NamedTuple):
+    """State of a joint_trajectory_controller at a stamp [ns], in the order of joint_names.
+
+    Position, velocity and effort are those of the robot, empty where not reported; where it reports no measured effort, effort
+    is what it commands.
+
+    factor : share of the speed at which it plays a trajectory
+    """
+
+    stamp: int
+    joint_names: Sequence[str]
+    reference: Sequence[float]
+    position: Sequence[float]
+    velocity: Sequence[float]
+    effort: Sequence[float]
+    factor: float
+
+
+def controller_state_reader() -> Callable[[bytes], ControllerState]:
+    """Return a function that reads a serialized ~/controller_state; it raises Rejected."""
+    read = Reader(JointTrajectoryControllerState)
+    return lambda data: controller_state_from_message(read(data))
+
+
+def controller_state_from_message(message: Any) -> ControllerState:
+    """Convert a message of any version of control_msgs: `reference` and `feedback` were `desired` and `actual`."""
+    reference = message.reference if hasattr(message, "reference") else message.desired
+    measured = message.feedback if hasattr(message, "feedback") else message.actual
+    position, error = measured.positions, message.error.positions
+    if len(position) == 0 and len(error) == len(reference.positions):
+        position = [wanted - off for wanted, off in zip(reference.positions, error)]
+    effort = measured.effort
+    if len(effort) == 0 and hasattr(message, "output"):
+        effort = message.output.effort
+    return ControllerState(nanoseconds(message.header.stamp), message.joint_names, reference.positions, position,
+                           measured.velocities, effort, getattr(message, "speed_scaling_factor", 1.0))
+
+
+# ------------------------------------------------------------------------------------------------------------ controllers
+
+
+class Controller(TrajectoryFollower):
+    """Interface to the controller, as scaling_node uses it. The default does nothing.
+
+    topic      : topic of references
+    is_settled : whether the controller is found and checked, or its timeout is over
+    states     : reported joint states by which the robot is monitored; None: those of joint_states
+    """
+
+    topic = "~/reference"
+    is_settled = True
     states: JointStateBuffer | None = None
 
     def check(self) -> None:
-        """Raises Rejected where it cannot play a trajectory."""
+        """Raise Rejected where it cannot execute a trajectory."""
 
-    def look(self) -> None:
-        """Called ten times a second, by the executor."""
+    def update(self) -> None:
+        """Check requests and reports; called ten times a second by the executor."""
 
-    def sent(self, motion: ExecutedMotion, sample: Sample, now: int) -> None:
-        """A reference, at time now [ns]; by the thread that ticks."""
+    def on_sample(self, motion: ExecutedMotion, sample: Sample, now: int) -> None:
+        """Record a reference sent at time now [ns]; called by the thread that ticks."""
 
-    def send(self, motion: ExecutedMotion, message: JointTrajectory) -> None:
-        """What is handed out of a motion, beside the topic; by the thread that ticks."""
+    def send_trajectory(self, motion: ExecutedMotion, message: JointTrajectory) -> None:
+        """Send, or record, a trajectory that is also published on the topic; called by the thread that ticks."""
 
-    def forget(self) -> None:
-        """The clock was set back."""
+    def clear(self) -> None:
+        """Forget all states: the clock was set back."""
 
-    def values(self) -> dict[str, object]:
-        """For diagnostics."""
+    def diagnostics(self) -> dict[str, object]:
+        """Return values for /diagnostics."""
         return {}
 
     def destroy(self) -> None:
-        """No more of it."""
+        """Destroy its clients."""
+
+
+class NoController(Controller):
+    """Open loop: references are published on ~/reference for any subscriber."""
 
 
 class NamedController(Controller):
-    """A joint_trajectory_controller, which is looked at and listened to.
+    """Joint trajectory controller whose parameters are checked and whose state is monitored.
 
-    joint_names : of the robot here
-    measured    : joint names -> positions (n,), NaN where nothing tells
+    joint_names : returns the joints of the robot
+    measured    : joint names -> positions (n,), NaN where not measured
     """
 
-    def __init__(self, node: Node, settings: ParameterSet, executor: TrajectoryExecutor, health: ScalingHealth,
+    def __init__(self, node: Node, settings: ParameterSet, executor: TrajectoryExecutor, health: ScalingDiagnostics,
                  joint_names: Callable[[], Sequence[str]], measured: Callable[[tuple[str, ...]], np.ndarray]):
         self._node, self._settings, self._executor, self._health = node, settings, executor, health
         self._joint_names, self._measured = joint_names, measured
         self.name = name = settings.values["controller.name"]
-        self._parameters, self._manager = RemoteParameters(node, name, _wanted), ManagerView(node, name)
-        self._watch, self._motion = ReferenceWatch(), executor.motion
-        self._factor = 1.0  # of the speed, by the last state that was judged
-        self._said: set[str] = set()
-        self._began, self._heard, self._since = time.monotonic(), -math.inf, math.inf  # here; of its state; of the motion [s]
-        self._state: ControllerState | None = None  # the newest that was read,
-        self._read_at, self._judged = -math.inf, 0  # when [s]; the stamp of that which is judged [ns]
-        self._handed_out: tuple[ExecutedMotion, HandedOut] | None = None
-        self._elsewhere, self._late = False, 0  # whether its reference is; changes that it had too late
+        self._parameters, self._manager = RemoteParameters(node, name, _is_checked), ControllerManagerClient(node, name)
+        self._reference_monitor, self._motion = SentReferenceMonitor(), executor.motion
+        self._factor = 1.0  # speed scaling factor of the last state that was judged
+        self._reported: set[str] = set()  # findings that were reported
+        self._created_at = time.monotonic()
+        self._state_at, self._motion_since = -math.inf, math.inf  # arrival of the last state, begin of the motion [s]
+        self._state: ControllerState | None = None  # newest state that was read
+        self._read_at, self._judged = -math.inf, 0  # time at which it was read [s]; stamp of the last one judged [ns]
+        self._trajectory_monitor: tuple[ExecutedMotion, SentTrajectoryMonitor] | None = None
+        self._is_off_trajectory, self._late_changes = False, 0
         if settings.values["watch.source"] == "controller_state":
             self.states = JointStateBuffer()
         if JointTrajectoryControllerState is None:
-            node.get_logger().info(f"whether {name} follows is not known: its controller_state needs control_msgs")
+            node.get_logger().info(f"{name} is not monitored: its controller_state needs control_msgs, which is not installed")
         else:
-            self._read = controller_state.reader()
-            node.create_subscription(JointTrajectoryControllerState, f"{name}/controller_state", self._on_state, NEWEST,
+            self._read = controller_state_reader()
+            node.create_subscription(JointTrajectoryControllerState, f"{name}/controller_state", self._on_state, LATEST_STATE,
                                      raw=True)
 
     def destroy(self) -> None:
@@ -123,19 +184,19 @@ class NamedController(Controller):
     # ------------------------------------------------------------------ before a motion
 
     @property
-    def settled(self) -> bool:  # type: ignore[override]
-        return self._waited or (self._parameters.told is not None and not self._silent)
+    def is_settled(self) -> bool:  # type: ignore[override]
+        """Whether the controller is found and checked, or its timeout is over."""
+        return self._timed_out or (self._parameters.values is not None and not self._is_silent)
 
     @property
-    def _waited(self) -> bool:
-        """Whether it was given its time to be found."""
-        return time.monotonic() - self._began > self._settings.values["controller.timeout"]
+    def _timed_out(self) -> bool:
+        return time.monotonic() - self._created_at > self._settings.values["controller.timeout"]
 
     @property
-    def _silent(self) -> bool:
-        """Whether it tells nothing of its state, where that would be heard."""
+    def _is_silent(self) -> bool:
+        """Whether no state has arrived lately, where it could be received."""
         recent = time.monotonic() - self._settings.values["controller.timeout"]
-        return JointTrajectoryControllerState is not None and self._heard < recent
+        return JointTrajectoryControllerState is not None and self._state_at < recent
 
     def check(self) -> None:
         refused = [finding.text for finding in self._findings() if finding.refuses]
@@ -143,149 +204,261 @@ class NamedController(Controller):
             raise Rejected("controller", f"{self.name}: {'; '.join(refused)}")
 
     def _findings(self) -> list[Finding]:
-        values, told = self._settings.values, self._parameters.told
-        if told is None:
+        parameters, controller = self._settings.values, self._parameters.values
+        if controller is None:
             why = self._parameters.problem
-            text = f"it does not tell its parameters: {why}" if why else f"nobody answers on {self.name}/get_parameters"
-            return [Finding(values["controller.required"], text)]
-        found = [*self._manager.findings(), *findings(told, self._joint_names(), values)]
-        if self._silent and self._node.count_publishers(f"{self.name}/controller_state"):
-            found.append(Finding(True, "it tells nothing of its state: it is not active"))
+            text = f"its parameters are unknown: {why}" if why else f"no node answers on {self.name}/get_parameters"
+            return [Finding(parameters["controller.required"], text)]
+        found = [*self._manager.findings(), *check_controller(controller, self._joint_names(), parameters)]
+        if self._is_silent and self._node.count_publishers(f"{self.name}/controller_state"):
+            found.append(Finding(True, "it publishes no state: it is not active"))
         return found
 
-    def values(self) -> dict[str, object]:
-        told = self._parameters.told
-        state = "not found" if told is None else "; ".join(text for _, text in self._findings()) or "ok"
+    def diagnostics(self) -> dict[str, object]:
+        controller = self._parameters.values
+        state = "not found" if controller is None else "; ".join(text for _, text in self._findings()) or "ok"
         return {"controller": self.name, "controller.state": state,
-                "controller.update_rate": (told or {}).get("update_rate", ""), "controller.late_changes": self._late}
+                "controller.update_rate": (controller or {}).get("update_rate", ""),
+                "controller.late_changes": self._late_changes}
 
-    # ------------------------------------------------------------------ while it plays one
+    # ------------------------------------------------------------------ during a motion
 
-    def look(self) -> None:
-        found = self._findings() if self.settled and self._joint_names() else []
-        self._parameters.look(again=bool(found))
-        self._manager.look()
-        if found or self._said:
-            said = {text for _, text in found}
-            for text in sorted(said - self._said):
+    def update(self) -> None:
+        found = self._findings() if self.is_settled and self._joint_names() else []
+        self._parameters.update(again=bool(found))
+        self._manager.update()
+        if found or self._reported:
+            texts = {text for _, text in found}
+            for text in sorted(texts - self._reported):
                 self._health.report(False, f"controller {self.name}: {text}")
-            self._said = said
-        self._hear()
-        if not self._moves:
+            self._reported = texts
+        self._judge_state()
+        if not self._is_moving:
             return
-        if self._watch.problem:
-            why = "it refused a message, its log says why, or somebody else commands it"
+        if self._reference_monitor.problem:
+            why = "it rejected a message, see its log, or another sender commands it"
             if self._factor != 1.0:
                 why = f"its speed_scaling_factor is {self._factor:g}; slow motions by ~/override instead"
-            self._give_up("controller_strays", f"{self._watch.problem}: {why}")
-        elif self._silent and self._heard > self._since:
-            self._give_up("controller_silent", "it tells nothing of its state any more: it has ended, or is not active")
+            self._give_up("controller_strays", f"{self._reference_monitor.problem}: {why}")
+        elif self._is_silent and self._state_at > self._motion_since:
+            self._give_up("controller_silent", "it publishes no state any more: it has ended, or is not active")
 
     @property
-    def _moves(self) -> bool:
+    def _is_moving(self) -> bool:
         return self._motion is not None and self._executor.motion is self._motion
 
     def _on_state(self, data: bytes) -> None:
-        self._heard = now = time.monotonic()
-        if now - self._read_at < (APART if self._moves else APART_AT_REST):
+        self._state_at = now = time.monotonic()
+        if now - self._read_at < (OPTIONS.motion_period_s if self._is_moving else OPTIONS.rest_period_s):
             return
         self._read_at, self._state = now, (state := self._read(data))
         if self.states is not None and len(state.position):
-            self.states.read(state.joint_names, state.position, now, state.stamp, state.velocity, state.effort)
-        motion, handed = self._handed_out or (None, None)
-        if motion is None or handed is None or motion is not self._motion:
+            self.states.update(state.joint_names, state.position, now, state.stamp, state.velocity, state.effort)
+        motion, monitor = self._trajectory_monitor or (None, None)
+        if motion is None or monitor is None or motion is not self._motion:
             return
-        places = dict(zip(state.joint_names, state.reference))
-        q = np.array([places.get(name, np.nan) for name in motion.joint_names])
-        played = handed.hear(1e-9 * (state.stamp - motion.zero), q)
-        self._elsewhere = played.elsewhere
-        if played.late > 0.0 and motion.committed is not None:  # by its state it has not got a change for so long
-            self._tell_late(motion.committed, played.late)
+        reference = dict(zip(state.joint_names, state.reference))
+        q = np.array([reference.get(name, np.nan) for name in motion.joint_names])
+        playback = monitor.on_controller_state(1e-9 * (state.stamp - motion.start_ns), q)
+        self._is_off_trajectory = playback.off_trajectory
+        if playback.late > 0.0 and motion.committed is not None:  # it has lacked a change for so long
+            self._report_late_change(motion.committed, playback.late)
 
-    def _tell_late(self, committed: CommittedMotion, late: float) -> None:
+    def _report_late_change(self, committed: CommittedMotion, late: float) -> None:
         committed.take_longer()
-        self._late += 1
-        self._health.report(False, f"{self.name} had a change of the motion {late:.3f} s late, and may have leapt: lead "
+        self._late_changes += 1
+        self._health.report(False, f"{self.name} received a change of the motion {late:.3f} s late, and may have jumped: lead "
                                    f"is {committed.lead:g} s now, set it higher")
 
-    def ready(self, asked: int, now: int) -> bool:
-        if self._heard < self._since or now - asked > PATIENCE:  # where it is really elsewhere the motion is given up by then
+    def can_splice(self, requested: int, now: int) -> bool:
+        if self._state_at < self._motion_since or now - requested > OPTIONS.off_timeout_ns:
             return True
         state = self._state
-        return not self._elsewhere and ((state is not None and state.stamp >= asked) or now - asked > FRESH)
+        is_current = (state is not None and state.stamp >= requested) or now - requested > OPTIONS.state_timeout_ns
+        return not self._is_off_trajectory and is_current
 
-    def _hear(self) -> None:
+    def _judge_state(self) -> None:
         state = self._state
         if state is None or self._motion is None or state.stamp == self._judged:
             return
         self._judged, self._factor = state.stamp, state.factor
-        self._watch.hear(state.joint_names, state.reference, state.stamp, self._settings.values["start_tolerance"])
+        self._reference_monitor.on_controller_state(state.joint_names, state.reference, state.stamp,
+                                                    self._settings.values["start_tolerance"])
 
     def _give_up(self, reason: str, why: str) -> None:
         why = f"{self.name}: {why}"
         self._health.trajectories.drop(Rejected(reason, why))
-        if self._moves:
+        if self._is_moving:
             self._executor.abort(why, reason)
-        else:  # it has ended here
+        else:  # the motion has ended here
             self._health.report(False, why)
 
-    def sent(self, motion: ExecutedMotion, sample: Sample, now: int) -> None:
+    def on_sample(self, motion: ExecutedMotion, sample: Sample, now: int) -> None:
         if motion is not self._motion:
-            self._watch.restart(motion.joint_names)
-            self._motion, self._since = motion, time.monotonic()
-            self._handed_out, self._elsewhere = None, False
-        self._watch.send(sample.reference.q, now)
+            self._reference_monitor.restart(motion.joint_names)
+            self._motion, self._motion_since = motion, time.monotonic()
+            self._trajectory_monitor, self._is_off_trajectory = None, False
+        self._reference_monitor.add_reference(sample.reference.q, now)
 
-    def send(self, motion: ExecutedMotion, message: JointTrajectory) -> None:
+    def send_trajectory(self, motion: ExecutedMotion, message: JointTrajectory) -> None:
         committed = motion.committed
         assert committed is not None
-        if self._handed_out is None:
-            self._handed_out = motion, HandedOut(committed.points[1][0])
-        self._handed_out[1].send(committed.parts, *committed.points[:4])
+        if self._trajectory_monitor is None:
+            self._trajectory_monitor = motion, SentTrajectoryMonitor(committed.points[1][0])
+        self._trajectory_monitor[1].add_trajectory(committed.parts, *committed.points[:4])
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         if self.states is not None:
-            self.states.forget()
+            self.states.clear()
+
+
+def _is_checked(name: str) -> bool:
+    """Return whether a parameter of the controller is checked."""
+    return name in PARAMETERS or (name.startswith("constraints.") and name.endswith(".goal"))
 
 
 class TopicController(NamedController):
-    """By its topic: it never says whether it has taken a message."""
+    """Controller that is commanded by its topic: it does not report whether it has accepted a message."""
 
-    def __init__(self, *given: Any):
-        super().__init__(*given)
+    def __init__(self, *args: Any):
+        super().__init__(*args)
         self.topic = f"{self.name}/joint_trajectory"
-        self._ending: int | None = None  # since when its reference is waited for at the goal [ns]
-        self._halts = self._node.create_publisher(JointTrajectory, self.topic, 1)
+        self._waiting_since: int | None = None  # since when the reported reference is awaited at the goal [ns]
+        self._publisher = self._node.create_publisher(JointTrajectory, self.topic, 1)
 
     @property
-    def settled(self) -> bool:  # type: ignore[override]
-        return self._waited or (super().settled and self._listens)
+    def is_settled(self) -> bool:  # type: ignore[override]
+        """Whether the controller is found and checked, or its timeout is over."""
+        return self._timed_out or (super().is_settled and self._has_subscriber)
 
     @property
-    def _listens(self) -> bool:
-        """Whether what is sent on the topic has somewhere to go."""
-        return self._halts.get_subscription_count() > 0
+    def _has_subscriber(self) -> bool:
+        return self._publisher.get_subscription_count() > 0
 
     def _findings(self) -> list[Finding]:
-        silent = Finding(self._settings.values["controller.required"], f"nobody listens on {self.topic}")
-        return [*super()._findings(), *([] if self._listens else [silent])]
+        missing = Finding(self._settings.values["controller.required"], f"no subscriber on {self.topic}")
+        return [*super()._findings(), *([] if self._has_subscriber else [missing])]
 
-    def sent(self, motion: ExecutedMotion, sample: Sample, now: int) -> None:
+    def on_sample(self, motion: ExecutedMotion, sample: Sample, now: int) -> None:
         if motion is not self._motion:
-            self._ending = None
-        super().sent(motion, sample, now)
+            self._waiting_since = None
+        super().on_sample(motion, sample, now)
 
-    def verdict(self, motion: ExecutedMotion, now: int) -> Outcome | None:
-        """Where it tells of its reference, that has to come to the goal."""
-        if self._heard < self._since:
+    def goal_outcome(self, motion: ExecutedMotion, now: int) -> Outcome | None:
+        """Return success; where the controller reports its reference, once that has reached the goal."""
+        if self._state_at < self._motion_since:
             return Outcome()
-        self._ending = self._ending or now
-        return Outcome() if self._watch.arrived(self._ending) else None
+        self._waiting_since = self._waiting_since or now
+        return Outcome() if self._reference_monitor.has_reached_last(self._waiting_since) else None
 
-    def halt(self, motion: ExecutedMotion) -> None:
-        """Here and now, as it does itself where a goal is cancelled."""
+    def cancel(self, motion: ExecutedMotion) -> None:
+        """Hold the present position, as the controller itself does where a goal is cancelled."""
         measured = self._measured(motion.joint_names)
-        place = measured if not np.isnan(measured).any() else self._watch.last
-        if motion.committed is not None and place is not None:
-            point = JointTrajectoryPoint(positions=place.tolist(), velocities=[0.0] * len(place), time_from_start=Duration())
-            self._halts.publish(JointTrajectory(joint_names=list(motion.joint_names), points=[point]))
+        position = measured if not np.isnan(measured).any() else self._reference_monitor.last
+        if motion.committed is not None and position is not None:
+            point = JointTrajectoryPoint(positions=position.tolist(), velocities=[0.0] * len(position),
+                                         time_from_start=Duration())
+            self._publisher.publish(JointTrajectory(joint_names=list(motion.joint_names), points=[point]))
+
+
+class ActionController(NamedController):
+    """Controller that is commanded by its action: the result of the newest goal is the outcome of the motion."""
+
+    def __init__(self, *args: Any, **options: Any):
+        """options: of ControllerGoals."""
+        super().__init__(*args)
+        self._goals, self._server_at = None, -math.inf  # last time at which the action server existed [s]
+        if FollowJointTrajectory is not None:
+            self._goals = ControllerGoals(self._node, FollowJointTrajectory, self.name, self._give_up, **options)
+
+    def destroy(self) -> None:
+        super().destroy()
+        if self._goals is not None:
+            self._goals.destroy()
+
+    @property
+    def is_settled(self) -> bool:  # type: ignore[override]
+        """Whether the controller is found and checked, or its timeout is over."""
+        return self._timed_out or (super().is_settled and self._goals is not None and self._goals.is_ready)
+
+    @property
+    def feedback(self) -> Any:
+        """Newest feedback of the goal under way."""
+        return self._goals.feedback if self._goals is not None else None
+
+    def update(self) -> None:
+        super().update()
+        timeout = self._settings.values["controller.timeout"]
+        if self._goals is None or self._goals.is_ready:
+            self._server_at = time.monotonic()
+        elif time.monotonic() - self._server_at > timeout and self._is_moving:
+            self._give_up("controller_silent", "its action server is gone")
+        if self._goals is not None and self._goals.is_overdue(timeout):
+            self._give_up("controller_silent", "its action server does not answer a request")
+
+    def _findings(self) -> list[Finding]:
+        if self._goals is None:
+            return [Finding(True, "controller.interface action needs control_msgs, which is not installed")]
+        missing = [] if self._goals.is_ready else [Finding(True, "it does not serve follow_joint_trajectory")]
+        return [*super()._findings(), *missing]
+
+    def send_trajectory(self, motion: ExecutedMotion, message: JointTrajectory) -> None:
+        super().send_trajectory(motion, message)
+        assert self._goals is not None  # or else there would be no motion
+        goal = FollowJointTrajectory.Goal(trajectory=message)
+        given = motion.goal.tolerances
+        if given is not None:
+            goal.path_tolerance, goal.goal_tolerance = (tolerance_messages(motion.joint_names, rows)
+                                                        for rows in (given.path, given.goal))
+            goal.goal_time_tolerance = duration(_tolerance_value(given.time))
+        assert motion.committed is not None
+        self._goals.send(goal, partial(self._on_accepted, motion, motion.committed, motion.committed.parts))
+
+    def _on_accepted(self, motion: ExecutedMotion, committed: CommittedMotion, splice_time: float) -> None:
+        """Report a goal that is accepted after its splice time [s]: the controller has jumped.
+
+        Where the controller reports its reference, that is judged instead: this process may have been suspended, and have
+        received the answer late.
+        """
+        late = 1e-9 * (self._node.get_clock().now().nanoseconds - motion.start_ns) - splice_time
+        if late > 0.0 and self._state_at < self._motion_since:
+            self._report_late_change(committed, late)
+
+    def goal_outcome(self, motion: ExecutedMotion, now: int) -> Outcome | None:
+        """Return the result of the newest goal; None while there is none."""
+        return self._goals.outcome if self._goals is not None else Outcome()
+
+    def cancel(self, motion: ExecutedMotion) -> None:
+        if self._goals is not None:
+            self._goals.cancel()
+
+
+def tolerance_messages(joint_names: Sequence[str], rows: np.ndarray) -> list[Any]:
+    """Convert tolerances (3, n) to messages, of the joints that have any."""
+    return [JointTolerance(name=name, **dict(zip(TOLERANCE_FIELDS, map(_tolerance_value, column))))
+            for name, column in zip(joint_names, rows.T) if not np.isnan(column).all()]
+
+
+def _tolerance_value(value: float) -> float:
+    """Return a tolerance as in control_msgs: 0 is the default, -1 no tolerance."""
+    return 0.0 if math.isnan(value) else NO_TOLERANCE if math.isinf(value) else float(value)
+
+
+def check_monitor_source(parameters: Values) -> None:
+    """Raise InputError where watch.source is controller_state and no controller reports one."""
+    if not parameters["controller.name"]:
+        raise InputError("watch.source is controller_state: set controller.name to the controller that publishes it")
+    if JointTrajectoryControllerState is None:
+        raise InputError("watch.source is controller_state, which needs control_msgs: it is not installed")
+
+
+def make_controller(node: Node, settings: ParameterSet, executor: TrajectoryExecutor, health: ScalingDiagnostics,
+                    joint_names: Callable[[], Sequence[str]],
+                    measured: Callable[[tuple[str, ...]], np.ndarray]) -> Controller:
+    """Return the controller that the parameters select. Raises InputError."""
+    if settings.values["watch.source"] == "controller_state":
+        check_monitor_source(settings.values)
+    if not settings.values["controller.name"]:
+        return NoController()
+    kind = ActionController if settings.values["controller.interface"] == "action" else TopicController
+    return kind(node, settings, executor, health, joint_names, measured)

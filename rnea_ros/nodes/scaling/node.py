@@ -1,4 +1,4 @@
-"""scaling_node: trajectories in, references at a control rate out, never off the path and never beyond a limit.
+"""Node scaling_node: trajectories in, references at a control rate out, on the exact path and inside all limits.
 
 Subscribes ~/joint_trajectory, joint_states, robot_description. Publishes ~/reference, ~/scaled_motion, ~/speed_scaling,
 ~/commands while it moves; /diagnostics. Serves ~/pause, ~/resume, ~/stop, ~/override; action ~/follow_joint_trajectory.
@@ -19,15 +19,17 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from rnea_ros.errors import Rejected, in_words
+from rnea_msgs.srv import SetOverride
+from rnea_ros.errors import InputError, Rejected, in_words
+from rnea_ros.execution.executor import TrajectoryExecutor
 from rnea_ros.execution.goal import Goal
-from rnea_ros.execution.joint_state_buffer import JointStateBuffer, Measurement
-from rnea_ros.execution.rate_loop import Pace, RateLoop
+from rnea_ros.execution.joint_states import JointStateBuffer, Measurement
+from rnea_ros.execution.rate_loop import RateLoop, StepLimiter
 from rnea_ros.execution.solver_process import SolverProcess
-from rnea_ros.execution.state_machine import REPLACED
-from rnea_ros.execution.trajectory_executor import TrajectoryExecutor
+from rnea_ros.execution.states import REPLACED
 from rnea_ros.nodes.common import process
 from rnea_ros.nodes.common.joints import check_positions, joint_limits
 from rnea_ros.nodes.common.parameter_table import SCALING_TABLE
@@ -35,84 +37,83 @@ from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import RobotDescriptionSource
 from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.common.stamps import nanoseconds
+from rnea_ros.nodes.common.trajectories import goal_from_message
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.fastpath.raw_messages import Decoder, Reader
-from rnea_ros.nodes.scaling.action import FollowAction, FollowJointTrajectory
-from rnea_ros.nodes.scaling.controller_action import controller
-from rnea_ros.nodes.scaling.health import ScalingHealth
-from rnea_ros.nodes.scaling.messages import ScalingMessages
-from rnea_ros.nodes.scaling.path_marks import PathMarks
-from rnea_ros.nodes.scaling.scaled_robot import ScaledRobot, served
-from rnea_ros.nodes.scaling.services import ScalingServices
-from rnea_ros.nodes.trajectories import goal
+from rnea_ros.nodes.scaling.action import FollowJointTrajectory, FollowJointTrajectoryServer
+from rnea_ros.nodes.scaling.controller import make_controller
+from rnea_ros.nodes.scaling.diagnostics import ScalingDiagnostics
+from rnea_ros.nodes.scaling.publishers import PathMarkers, SamplePublishers
+from rnea_ros.nodes.scaling.robot import ScaledRobot, load_robot
 
-SEEN = ("position", "velocity", "effort")  # of joint states
+JOINT_STATE_FIELDS = ("position", "velocity", "effort")
 SENSOR = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
-LATELY = 0.5  # s; a joint state that came before tells nothing of a robot that moves
-LOOK = 0.1  # s; between looks at the health
-CLOSING = 0.2  # s; for the tick under way when the node has to end at once
-SWITCH_INTERVAL = 5e-4  # s; so that ticks go on while a thread beside solves for a law
+MAX_STATE_AGE_S = 0.5  # of a joint state that a moving robot is monitored by
+UPDATE_PERIOD_S = 0.1  # of controller checks and diagnostics
+TICK_TIMEOUT_S = 0.2  # for the tick under way when the node has to end at once
+SWITCH_INTERVAL_S = 5e-4  # of the interpreter, so that ticks go on while another thread solves for a time law
 
 
 class ScalingNode(Node):
-    """Thin: trajectories go to a trajectory executor, a rate loop asks it where to be, samples become messages."""
+    """Node that passes trajectories to a TrajectoryExecutor, ticks it at the control rate, and publishes its samples."""
 
     def __init__(self) -> None:
         super().__init__("scaling_node", automatically_declare_parameters_from_overrides=True)
         self._robot: ScaledRobot | None = None
         self._joint_states = JointStateBuffer()
-        self._early: JointTrajectory | None = None  # waits for the model that was asked for before it came
-        self._on_rest: Callable[[], None] | None = None  # to be called at rest, when the node is to end
+        self._early: JointTrajectory | None = None  # trajectory that arrived before the model was built
+        self._on_rest: Callable[[], None] | None = None  # called at rest when the node is to end
         self._settings = ParameterSet(self, SCALING_TABLE, self._on_parameters)
         values = self._settings.values
         check_positions(self._settings.given)
         process.settle(values)
         self.lean = values["process.executor"] == "lean"
-        self._rate_loop = RateLoop(self._step, values["control_rate"], self._begin_ticks)
-        self._pace, solver = Pace(self._on_event), SolverProcess(self._on_event)
+        self._rate_loop = RateLoop(self._tick, values["control_rate"], self._on_ticks_started)
+        self._step_limiter, solver = StepLimiter(self._on_event), SolverProcess(self._on_event)
         self._trajectory_executor = TrajectoryExecutor(
             values, self._measured, self._on_event, lambda rejected: self._health.reject(rejected), self._rate_loop.wake,
             lambda names: self._joint_states.age(names, time.monotonic()), solver=solver,
-            clock=lambda: self.get_clock().now().nanoseconds, seen=self._seen)
-        self._health = ScalingHealth(self, self._trajectory_executor, self._rate_loop, solver, self._pace)
-        self._controller = controller(self, self._settings, self._trajectory_executor, self._health,
-                                      lambda: self._robot.joint_names if self._robot else (), self._measured)
-        self._trajectory_executor.follower, self._health.of_controller = self._controller, self._controller.values
-        self._out = ScalingMessages(self, self._controller)
-        self._path_marks = PathMarks(self)
-        self._read_trajectory, self._decode_state = Reader(JointTrajectory), Decoder(JointState, SEEN)
+            clock=lambda: self.get_clock().now().nanoseconds, measurement=self._measurement)
+        self._health = ScalingDiagnostics(self, self._trajectory_executor, self._rate_loop, solver, self._step_limiter)
+        self._controller = make_controller(self, self._settings, self._trajectory_executor, self._health,
+                                           lambda: self._robot.joint_names if self._robot else (), self._measured)
+        self._trajectory_executor.follower = self._controller
+        self._health.controller_values = self._controller.diagnostics
+        self._sample_publishers = SamplePublishers(self, self._controller)
+        self._path_markers = PathMarkers(self)
+        self._read_trajectory, self._decode_state = Reader(JointTrajectory), Decoder(JointState, JOINT_STATE_FIELDS)
         self._trajectories = self.create_subscription(JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10, raw=True)
         self._states = self.create_subscription(
             JointState, "joint_states", self._on_state, SENSOR, raw=True,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
-        self._motion_services = ScalingServices(self, self._trajectory_executor)
-        self._action: FollowAction | None = None  # offered when there is a model for its goals
+        self._create_services()
+        self._action: FollowJointTrajectoryServer | None = None  # created when there is a model for its goals
         if FollowJointTrajectory is None:
             self.get_logger().info("no action ~/follow_joint_trajectory: it needs control_msgs, which is not installed")
         self._topics = Topics(self, 10, SENSOR, lambda _stream, _arrival, _stamp: None)
-        self._description = RobotDescriptionSource(self, self._settings, self._use, self._refuse, partial(served, values))
+        self._description = RobotDescriptionSource(self, self._settings, self._use, self._refuse, partial(load_robot, values))
         back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
-        self._jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_jump)
-        self.create_timer(LOOK, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._jump_callback = self.get_clock().create_jump_callback(back, post_callback=self._on_clock_jump)
+        self.create_timer(UPDATE_PERIOD_S, self._update, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self.get_logger().info(f"trajectories on {self._trajectories.topic_name}, positions from {self._states.topic_name}")
 
     def finish(self, then: Callable[[], None]) -> float:
         """Bring a motion to rest on its path, take no other one, and call `then`. Returns how long that may take [s]."""
         self._on_rest = then
-        if self._trajectory_executor.stop("the node was asked to end"):
-            self.get_logger().warning("asked to end: the motion comes to rest first")
-        self._rate_loop.wake()  # so that it is the thread that publishes which sees the end
+        if self._trajectory_executor.stop("the node is shutting down"):
+            self.get_logger().warning("shutting down: the motion comes to rest first")
+        self._rate_loop.wake()  # the thread that publishes also ends the node
         return self._settings.values["shutdown_timeout"]
 
     def end_now(self) -> None:
-        """Send the way to rest in one message: no further ones follow."""
-        if not self._rate_loop.close(CLOSING):
-            return  # a tick that hangs has the motion
+        """Publish all samples until rest in one message, for a node that ends at once."""
+        if not self._rate_loop.close(TICK_TIMEOUT_S):
+            return  # a tick that hangs holds the motion
         now = self.get_clock().now()
-        found = self._trajectory_executor.stop_ahead(now.nanoseconds, 1.0 / self._rate_loop.rate)
+        found = self._trajectory_executor.compute_stop(now.nanoseconds, 1.0 / self._rate_loop.rate)
         if found is not None:
-            self._out.send_stop(*found, self._settings.values)
-            self._out.flush()
+            self._sample_publishers.send_stop(*found, self._settings.values)
+            self._sample_publishers.flush()
 
     def destroy_node(self) -> None:
         """Stop the threads of the node's parts; rclpy calls this too for a node whose construction failed."""
@@ -123,13 +124,13 @@ class ScalingNode(Node):
         self._trajectory_executor.close()
         self._description.close()
         self._controller.destroy()
-        self._path_marks.close()
+        self._path_markers.close()
         if self._action is not None:
             self._action.destroy()
         super().destroy_node()
 
-    def _on_event(self, well: bool, sentence: str) -> None:
-        self._health.report(well, sentence)
+    def _on_event(self, is_ok: bool, message: str) -> None:
+        self._health.report(is_ok, message)
 
     # ------------------------------------------------------------------ input
 
@@ -140,31 +141,31 @@ class ScalingNode(Node):
         except Rejected as rejected:
             self._health.reject(rejected)
             return
-        if self._description.settled and self._controller.settled:
-            self._take(message)
+        if self._description.settled and self._controller.is_settled:
+            self._accept(message)
         else:
             if self._early is not None:
                 self._health.reject(Rejected("replaced", REPLACED))
             self._early = message
 
-    def _take(self, message: JointTrajectory) -> None:
-        self._attempt(lambda: self._trajectory_executor.take(self._goal(message), self.get_clock().now().nanoseconds))
+    def _accept(self, message: JointTrajectory) -> None:
+        self._attempt(lambda: self._trajectory_executor.accept(self._goal(message), self.get_clock().now().nanoseconds))
 
     def _goal(self, message: JointTrajectory) -> Goal:
-        """Raises Rejected."""
+        """Return the goal of a message. Raises Rejected."""
         if self._on_rest is not None:
-            raise Rejected("ending", "the node was asked to end")
+            raise Rejected("ending", "the node is shutting down")
         if self._robot is None:
             raise Rejected("no_model", "there is no robot description yet")
         self._controller.check()
-        if self._robot.stand():
+        if self._robot.update_base_orientation():
             self._use_limits()
-        return goal(message, self._robot.joint_names)
+        return goal_from_message(message, self._robot.joint_names)
 
-    def _attempt(self, act: Callable[[], object]) -> Rejected | None:
-        """Do what a message asks for. Whatever it contains, the node stays up, says so, counts it and returns it."""
+    def _attempt(self, request: Callable[[], object]) -> Rejected | None:
+        """Execute the request of a message. Any error is counted, reported and returned, not raised."""
         try:
-            act()
+            request()
         except Rejected as rejected:
             self._health.reject(rejected)
             return rejected
@@ -181,57 +182,86 @@ class ScalingNode(Node):
         try:
             message = self._decode_state(data)
             stamp = nanoseconds(message.header.stamp) or self.get_clock().now().nanoseconds
-            self._joint_states.read(message.name, message.position, time.monotonic(), stamp, message.velocity, message.effort)
+            self._joint_states.update(message.name, message.position, time.monotonic(), stamp, message.velocity,
+                                      message.effort)
         except Rejected as rejected:
             self._health.states.drop(rejected)
 
     def _measured(self, joint_names: tuple[str, ...]) -> np.ndarray:
-        return self._joint_states.at(joint_names, time.monotonic() - self._settings.values["state_timeout"])
+        return self._joint_states.positions(joint_names, time.monotonic() - self._settings.values["state_timeout"])
 
-    def _seen(self, joint_names: tuple[str, ...]) -> Measurement:
-        states = self._controller.states or self._joint_states
-        return states.measured(joint_names, time.monotonic() - LATELY)
+    def _measurement(self, joint_names: tuple[str, ...]) -> Measurement:
+        states = self._joint_states if self._controller.states is None else self._controller.states
+        return states.measurement(joint_names, time.monotonic() - MAX_STATE_AGE_S)
+
+    # ------------------------------------------------------------------ services
+
+    def _create_services(self) -> None:
+        """Serve ~/pause, ~/resume, ~/stop and ~/override."""
+        executor = self._trajectory_executor
+
+        def stop() -> str:
+            return "" if executor.stop() else "there is no motion to stop"
+
+        for name, act in (("pause", executor.pause), ("resume", executor.resume), ("stop", stop)):
+            self.create_service(Trigger, f"~/{name}", partial(self._trigger, act))
+        self.create_service(SetOverride, "~/override", self._set_override)
+
+    @staticmethod
+    def _trigger(act: Callable[[], str | None], _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Call a function that returns an error message, or nothing."""
+        response.message = act() or ""
+        response.success = not response.message
+        return response
+
+    def _set_override(self, request: SetOverride.Request, response: SetOverride.Response) -> SetOverride.Response:
+        try:
+            self._trajectory_executor.set_override(request.share)
+            response.success = True
+        except InputError as error:
+            response.message = str(error)
+        return response
 
     # ------------------------------------------------------------------ output
 
-    def _begin_ticks(self) -> None:
-        """In the rate loop's thread, when it begins."""
+    def _on_ticks_started(self) -> None:
+        """Set the priority of the rate loop's thread; called by it."""
         try:
             process.settle_thread(self._settings.values)
         except Exception as error:
-            self.get_logger().error(f"the thread that sends references has not got process.priority: {error!r}")
+            self.get_logger().error(f"process.priority could not be set for the thread that sends references: {error!r}")
 
-    def _step(self, elapsed: float) -> bool:
-        """In the rate loop's thread, which nothing may end; whether there is more to come."""
+    def _tick(self, elapsed: float) -> bool:
+        """Publish the next sample; return whether there are more. Called by the rate loop's thread, which no error may end."""
         found = None
         try:
             now = self.get_clock().now()
             simulated = now.nanoseconds if self.get_clock().ros_time_is_active else None
-            dt = self._pace.passed(elapsed, 1.0 / self._rate_loop.rate, self._settings.values["longest_step"], simulated)
+            dt = self._step_limiter.step(elapsed, 1.0 / self._rate_loop.rate, self._settings.values["longest_step"], simulated)
             found = self._trajectory_executor.tick(now.nanoseconds, dt) if dt > 0.0 else None
             if found is not None:
-                self._health.sent(*found)
-                self._path_marks.see(*found)
-                self._controller.sent(*found, now.nanoseconds)
+                self._health.on_sample(*found)
+                self._path_markers.on_sample(*found)
+                self._controller.on_sample(*found, now.nanoseconds)
                 executor = self._trajectory_executor
-                self._out.publish(*found, executor.phase, executor.override, now.to_msg(), self._settings.values)
+                self._sample_publishers.publish(*found, executor.phase, executor.override, now.to_msg(), self._settings.values)
         except Rejected as rejected:
             self._health.reject(rejected)
         except BaseException as error:
             if not self.context.ok():  # a signal ends the context at any point
                 return False
             self._report(error)
-            self._trajectory_executor.failed("sending a reference", error, found[0] if found else None)
+            self._trajectory_executor.report_failure("sending a reference", error, found[0] if found else None)
         if self._trajectory_executor.active:
             return True
-        self._pace.rest()
+        self._step_limiter.reset()
         if self._on_rest is not None:
             self._end(self._on_rest)
         return False
 
     def _end(self, then: Callable[[], None]) -> None:
         try:
-            self._out.flush()
+            self._sample_publishers.flush()
             if self._action is not None:
                 self._action.flush()
         except Exception as error:
@@ -242,9 +272,9 @@ class ScalingNode(Node):
     def _report(self, error: BaseException) -> None:
         self.get_logger().error("".join(traceback.format_exception(error)), throttle_duration_sec=10.0)
 
-    def _on_jump(self, _jump: TimeJump) -> None:
-        self._joint_states.forget()
-        self._controller.forget()
+    def _on_clock_jump(self, _jump: TimeJump) -> None:
+        self._joint_states.clear()
+        self._controller.clear()
         if self._robot is not None:
             self._robot.forget()
         self._trajectory_executor.abort("the clock was set back")
@@ -260,57 +290,58 @@ class ScalingNode(Node):
         self._robot = self._health.robot = robot
         robot.connect(self._topics)
         self._health.model_error = ""
-        self._joint_states.attend(robot.joint_names)
+        self._joint_states.set_joints(robot.joint_names)
         self._use_limits()
         process.model_is_ready(self._settings.values)
-        self._begin()
+        self._start_if_ready()
 
     def _refuse(self, reason: str) -> None:
         self._health.model_error = reason
-        self._begin()
+        self._start_if_ready()
 
-    def _begin(self) -> None:
-        """Take goals and what came early, if all is known that has to be."""
-        if not (self._description.settled and self._controller.settled):
+    def _start_if_ready(self) -> None:
+        """Accept goals, and the early trajectory, once model and controller are known."""
+        if not (self._description.settled and self._controller.is_settled):
             return
         if self._action is None and FollowJointTrajectory is not None and self._robot is not None:
-            self._action = FollowAction(self, self._trajectory_executor, self._health, self._goal, self._attempt,
-                                        self._measured)
+            self._action = FollowJointTrajectoryServer(self, self._trajectory_executor, self._health, self._goal,
+                                                       self._attempt, self._measured)
         message, self._early = self._early, None
         if message is not None:
-            self._take(message)
+            self._accept(message)
 
     def _use_limits(self) -> None:
         if self._robot is not None:
             limits = joint_limits(self._settings.values, self._robot)
-            self._health.limits(self._robot.joint_names, limits)
-            self._trajectory_executor.use(self._robot.planned, limits)
-            self._path_marks.robot = self._robot.planned
-            self._hold()
+            self._health.set_limits(self._robot.joint_names, limits)
+            self._trajectory_executor.set_robot(self._robot.planned, limits)
+            self._path_markers.robot = self._robot.planned
+            self._assume_positions()
 
-    def _hold(self) -> None:
+    def _assume_positions(self) -> None:
         names = self._robot.joint_names if self._robot is not None else ()
-        self._joint_states.held = {name: self._settings.values.get(f"hold_joints.{name}", np.nan) for name in names}
+        self._joint_states.assumed_positions = {name: self._settings.values.get(f"hold_joints.{name}", np.nan)
+                                                for name in names}
 
     def _on_parameters(self, changed: set[str]) -> None:
         check_positions({**self._settings.given, **self._settings.values})
         self._description.changed(changed)
-        self._trajectory_executor.values = self._settings.values
+        self._trajectory_executor.parameters = self._settings.values
         self._rate_loop.rate = self._settings.values["control_rate"]
         if any(name.startswith("joint_limits.") for name in changed):
             self._use_limits()
-        self._hold()
+        self._assume_positions()
 
-    def _look(self) -> None:
+    def _update(self) -> None:
         hint = f"set parameter robot_description, or publish it on {self._description.topic_name} (reliable, transient_local)"
-        self._health.preparing = self._description.building
-        self._controller.look()
-        self._begin()
-        self._health.look(self._settings.values["diagnostics.period"], hint)
+        self._health.is_preparing = self._description.building
+        self._controller.update()
+        self._start_if_ready()
+        self._health.update(self._settings.values["diagnostics.period"], hint)
 
 
 def main(args: list[str] | None = None) -> int:
-    sys.setswitchinterval(SWITCH_INTERVAL)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     return run(ScalingNode, args)
 
 

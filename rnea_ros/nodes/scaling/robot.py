@@ -1,0 +1,169 @@
+"""Robot of scaling_node: the part of a robot that trajectories are made for, and the orientation of a carried base."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnea_ros import AnyRobot, BaseState, ElasticRobot, InputError, Robot
+from rnea_ros.errors import some
+from rnea_ros.motion.commanded_effort import DECLARED, CommandedEffort
+from rnea_ros.motion.torque_stream import TorqueStream
+from rnea_ros.nodes.common.model_request import ModelRequest
+from rnea_ros.nodes.common.parameters import Values
+from rnea_ros.nodes.common.robot_description import tried
+from rnea_ros.nodes.dynamics.bases.base_topics import BaseImu, BaseOdometry, BaseStates, BaseTopic
+from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
+from rnea_ros.nodes.dynamics.kinds.topics import Topics
+from rnea_ros.robots import kinds
+from rnea_ros.robots.link_side import level, link_side, unkept
+from rnea_ros.robots.sensed_base import upright
+
+IMU_AVERAGING_NS = 500_000_000  # window in which accelerations are averaged, so that the base may sway
+BASE_ASSUMED_FIXED = "the motion of its base during a trajectory is unknown: the base is assumed to be at rest, "
+BASE_LEVEL = "and level; if it is tilted, set base.source, or gravity in the frame of the root link"
+BASE_MEASURED = "with the orientation that base.source measures when the trajectory comes"
+BASE_SOURCE_UNUSED = "base.source is ignored: it is for a carried base (base: prescribed in the robot file)"
+
+
+# ------------------------------------------------------------------------------------------------------ base orientation
+
+
+class LevelBase:
+    """Base orientation without a source: level.
+
+    topic : topic that measures it; None if there is none
+    """
+
+    topic: BaseTopic | None = None
+
+    def measure(self, gravity: np.ndarray) -> BaseState:
+        """Return the base at rest with its present orientation. Raises Rejected where no recent measurement exists.
+
+        gravity: in the world frame (3,) [m/s^2]
+        """
+        return BaseState()
+
+
+class BaseStateOrientation(LevelBase):
+    """Base orientation from ~/base_state or ~/base_odometry."""
+
+    def __init__(self, topic: BaseTopic):
+        self.topic: BaseTopic = topic
+
+    def measure(self, gravity: np.ndarray) -> BaseState:
+        self.topic.check()
+        return BaseState(quaternion=self.topic.newest()[1].state.quaternion)
+
+
+class ImuOrientation(LevelBase):
+    """Base orientation from ~/base_imu: measured, or from the mean specific force of a base that stays in place."""
+
+    def __init__(self, imu: BaseImu):
+        self.topic: BaseImu = imu
+
+    def measure(self, gravity: np.ndarray) -> BaseState:
+        stamp, newest = self.topic.newest()
+        if newest.quaternion is not None:
+            return BaseState(quaternion=newest.quaternion)
+        specific_force = np.mean([sample.signals[:3] for sample in self.topic.since(stamp - IMU_AVERAGING_NS)], axis=0)
+        return BaseState(quaternion=upright(specific_force, gravity))
+
+
+def base_orientation(parameters: Values) -> LevelBase:
+    """Return the source of the base orientation that the parameter base.source selects."""
+    source, timeout = parameters["base.source"], parameters["base.timeout"]
+    if source == "imu":
+        return ImuOrientation(BaseImu(timeout))
+    if source == "odometry":
+        return BaseStateOrientation(BaseOdometry(timeout, parameters["base.odometry_tolerance"]))
+    return BaseStateOrientation(BaseStates(timeout)) if source == "state" else LevelBase()
+
+
+# ----------------------------------------------------------------------------------------------------------------- robot
+
+
+class ScaledRobot(ServedRobot):
+    """Robot whose trajectories are scaled.
+
+    planned         : robot that motions are made for; a carried base is at rest
+    commanded       : convention of commanded efforts
+    has_carried_base : whether the base has a prescribed motion
+    """
+
+    def __init__(self, robot: AnyRobot, base: LevelBase | None = None, commanded_effort: str = DECLARED):
+        """base: source of the orientation of a carried base; default level.
+
+        Raises InputError for a robot whose motion, or whose commanded efforts, the joints alone do not determine.
+        """
+        super().__init__(robot, kinds.trees(robot))
+        self.has_carried_base = level(robot) is not None
+        self.planned, self._quaternion = link_side(robot, level(robot)), BaseState().quaternion
+        self._set_base(base if base is not None and self.has_carried_base else LevelBase())
+        if base is not None and base.topic and not self.has_carried_base:
+            self.doubts = (BASE_SOURCE_UNUSED,)
+        self.commanded = CommandedEffort(self.planned, commanded_effort).convention
+        if isinstance(robot, ElasticRobot):
+            self._check_springs(robot)
+
+    def _set_base(self, base: LevelBase) -> None:
+        self._base, self.streams = base, [base.topic.stream] if base.topic else []
+
+    def connect(self, topics: Topics) -> None:
+        """Subscribe the topic of the base orientation."""
+        if self._base.topic:
+            self._base.topic.use(self.model)
+            self._base.topic.connect(topics)
+
+    def take_over(self, before: ServedRobot) -> None:
+        """Continue with the base source and orientation of the robot before."""
+        if isinstance(before, ScaledRobot) and before.has_carried_base and self.has_carried_base:
+            base, quaternion = before.base_state()
+            self._set_base(base)
+            self._set_orientation(quaternion)  # a motion under way keeps the gravity that it began with
+
+    def base_state(self) -> tuple[LevelBase, np.ndarray]:
+        """Return source and orientation in use of the base."""
+        return self._base, self._quaternion
+
+    def forget(self) -> None:
+        """Forget all measurements: the clock was set back."""
+        if self._base.topic:
+            self._base.topic.forget()
+
+    def update_base_orientation(self) -> bool:
+        """Measure the base orientation; return whether `planned` is another robot for it. Raises Rejected if not measured."""
+        if not self._base.topic:
+            return False
+        base = self._base.measure(self.gravity_vector)
+        if np.array_equal(base.quaternion, self._quaternion):
+            return False
+        self._set_orientation(base.quaternion)
+        return True
+
+    def _set_orientation(self, quaternion: np.ndarray) -> None:
+        self._quaternion, self.planned = quaternion, link_side(self.robot, BaseState(quaternion=quaternion))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings about the model and its use."""
+        base = BASE_ASSUMED_FIXED + (BASE_MEASURED if self._base.topic else BASE_LEVEL)
+        return (*super().warnings, *((base,) if self.has_carried_base else ()), *unkept(self.robot))
+
+    def _check_springs(self, robot: ElasticRobot) -> None:
+        """Raise InputError where commanded efforts are those of the motor behind a spring."""
+        motors = {name for name, unit in zip(self.joint_names, self.commanded.per_unit) if abs(unit) != 1.0}
+        behind = [name for name in robot.elastic_joints if name in motors]
+        if behind or (robot.elastic_joints and self.commanded.needs_friction):
+            raise InputError(f"commanded efforts of {some(behind or robot.elastic_joints)} are those of springs here: "
+                             "friction, torque and current of the motor behind one need two more derivatives. Set "
+                             "commanded_effort to a joint_torque that is total or without_gravity")
+
+
+def load_robot(parameters: Values, robot: AnyRobot, request: ModelRequest) -> ScaledRobot:
+    """Return the robot with all kernels of ticks compiled; called by the thread that builds models. Raises RneaError."""
+    made = ScaledRobot(robot, base_orientation(parameters), parameters["commanded_effort"])
+    if isinstance(made.planned, Robot):
+        tried(made.planned)
+    else:
+        TorqueStream(made.planned)(*kinds.rest(made.planned))
+    return made
