@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..estimation.contact_thresholds import Learnt, contact_section, contacts, learn_from_motion
+from ..estimation.contact_thresholds import LearnedContact, contact_section, find_contacts, learn_from_motion
 from ..identification.identification import Measurements
 from ..model.robot_file import robot_file
 from ..robots.inputs import validation
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> Outcome:
     for path in args.find:
         other = reading.measurements(path, robot, how, args.no_torque)
         with working(f"finding contacts in {path}"):
-            events = contacts(robot, **_given(robot, other), window=args.window, calibration=learnt.calibration)
+            events = find_contacts(robot, **_given(robot, other), window=args.window, calibration=learnt.calibration)
         found[path] = [event for event in events if event.joint in measured]
     lines = report(learnt)
     for path, events in found.items():
@@ -71,7 +71,7 @@ def _given(robot: Robot, recording: Measurements) -> dict[str, Any]:
     return {"t": recording.t, "q": q, "effort": np.nan_to_num(recording.tau), "qd": recording.qd, "qdd": recording.qdd}
 
 
-def report(learnt: Learnt) -> list[str]:
+def report(learnt: LearnedContact) -> list[str]:
     """Return lines for people."""
     rows = [(name, f"{one.offset:.3g}", f"{one.coulomb:.3g}", f"{one.viscous:.3g}", f"{one.threshold:.2f}")
             for name, one in learnt.calibration.items()]

@@ -1,8 +1,8 @@
-"""Contact thresholds learnt from free motion, with the friction and the offsets that the model does not have.
+"""Contact thresholds, friction and offsets learned from free motion.
 
-In free motion the external effort is the model's error. Per joint this module fits an offset, Coulomb and viscous friction to
-it by least squares. These are taken off from then on; the largest remainder, in standard deviations of the model's error,
-times a margin is the threshold.
+In free motion the external effort is the model's error. Per joint an offset, Coulomb and viscous friction are fitted to it
+by least squares and compensated afterwards. The threshold is the largest remaining effort, in standard deviations of the
+model's error, times a margin.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from ..errors import InputError
 from ..model.robot_file.robot_file import RobotFile
 from ..model.tree import ContactCalibration
 from ..robots.robot import Robot
-from .external_effort import LONGEST, Contact, ExternalEffortObserver
+from .external_effort import MAX_GAP_S, Contact, ExternalEffortObserver
 from .smoothing import prepare
 
-MARGIN = 1.25  # threshold by the largest remainder of the free motion
-MIN_THRESHOLD = 1.5  # standard deviations: the motion to learn from does not reach every pose
-MIN_TIME_S = 10.0  # of free motion
-PERIOD_S = 0.004  # between two samples that are kept: far below the observer's time constant
+MARGIN = 1.25  # threshold over the largest remainder in free motion
+MIN_THRESHOLD = 1.5  # smallest threshold [standard deviations]: the recorded motion does not reach every pose
+MIN_TIME_S = 10.0  # shortest free motion [s]
+PERIOD_S = 0.004  # period of the samples that are kept [s], far below the observer's time constant
 MAX_SAMPLES = 150_000  # ten minutes
-MOVES = 5.0  # times the speed within which Coulomb friction is smooth: from here on a joint moves
-MIN_MOVING = 0.02  # share of the samples in which it has to, in each direction, for its friction to be fitted
-HUBER = 2.0  # standard deviations of the remainder from which a sample counts less in the fit
-SUDDEN = 3.0  # times the 99.5 % quantile of the remainder: larger values look like a contact
+MOVING_SPEED_RATIO = 5.0  # speed from which on a joint counts as moving, over the smoothing velocity of Coulomb friction
+MIN_MOVING = 0.02  # share of moving samples in each direction that a fit of friction needs
+HUBER = 2.0  # threshold of Huber's estimator [standard deviations of the remainder]
+MAX_PEAK_RATIO = 3.0  # largest remainder over its 99.5 % quantile above which a contact is suspected
 
 
-class Learnt(NamedTuple):
-    """Result of learning: calibration by joint, seconds of motion, and warnings, one sentence each."""
+class LearnedContact(NamedTuple):
+    """Learned contact calibration by joint, duration of motion [s], and warnings."""
 
     calibration: dict[str, ContactCalibration]
     seconds: float
@@ -41,7 +41,7 @@ class Learnt(NamedTuple):
 
 
 class ContactLearner:
-    """Learner of contact thresholds: reads an observer after each of its samples, in free motion."""
+    """Learner of contact thresholds from free motion: reads an observer after each of its samples."""
 
     def __init__(self, observer: ExternalEffortObserver):
         self.observer = observer
@@ -51,10 +51,10 @@ class ContactLearner:
         self._samples: list[np.ndarray] = []  # (6, n): external effort, filtered direction and velocity, std, sticking, speed
 
     def push(self, time: float, effort: np.ndarray, qd: np.ndarray) -> None:
-        """Add the observer's external effort (n,) of a time [s], with the velocities (n,) that it was given."""
+        """Add the observer's external effort (n,) at a time [s] and the velocities (n,) that the observer was given."""
         observer, dt = self.observer, time - self._last
         basis = np.array((np.tanh(qd / observer.smoothing), qd))
-        if not 0.0 < dt <= LONGEST:
+        if not 0.0 < dt <= MAX_GAP_S:
             self._filtered, dt = 0.0 * basis, 0.0  # the observer begins anew
         else:  # as the observer filters external efforts
             mean = 0.5 * (basis + self._before)
@@ -67,26 +67,25 @@ class ContactLearner:
             self._samples.append(np.array((effort, *self._filtered, observer.model_std, observer.sticking, np.abs(qd))))
             self._kept = time
 
-    def result(self) -> Learnt:
-        """Return the thresholds. InputError if there is not enough free motion."""
+    def result(self) -> LearnedContact:
+        """Return the learned calibration. Raises InputError if there is not enough free motion."""
         if self.seconds < MIN_TIME_S or not self._samples:
-            raise InputError(f"{self.seconds:.1f} s of free motion with measured efforts; at least {MIN_TIME_S:g} s are "
-                             "needed")
+            raise InputError(f"free motion: {self.seconds:.1f} s with measured efforts; at least {MIN_TIME_S:g} s are needed")
         observer, names = self.observer, self.observer.robot.joint_names
         effort, direction, qd, std, sticking, speed = np.array(self._samples).transpose(1, 2, 0)
         before = [observer.calibration[name] for name in names]
         fits = np.zeros((len(names), 3))
         warnings, still = [], []
         for k, name in enumerate(names):
-            moving = qd[k][speed[k] > MOVES * observer.smoothing[k]]
+            moving = qd[k][speed[k] > MOVING_SPEED_RATIO * observer.smoothing[k]]
             if min((moving > 0.0).sum(), (moving < 0.0).sum()) < MIN_MOVING * len(qd[k]):
                 still.append(name)
             else:
                 fits[k] = _fit(-effort[k], direction[k], qd[k], observer.friction[:, k])
-        learnt = [replace(old, offset=old.offset + o, coulomb=old.coulomb + c, viscous=old.viscous + v)
+        learned = [replace(old, offset=old.offset + o, coulomb=old.coulomb + c, viscous=old.viscous + v)
                   for old, (o, c, v) in zip(before, fits)]
         calibrated = ExternalEffortObserver(observer.robot, uncertainty=observer.uncertainty,
-                                            calibration=dict(zip(names, learnt)))
+                                            calibration=dict(zip(names, learned)))
         found = {}
         for k, name in enumerate(names):
             left = effort[k] + fits[k] @ (np.ones_like(qd[k]), direction[k], qd[k])
@@ -94,17 +93,17 @@ class ContactLearner:
             total = np.hypot(std[k], observer.uncertainty.friction * (coulomb + viscous * speed[k]))
             ratio = np.maximum(np.abs(left) - coulomb * sticking[k], 0.0) / total
             largest, usual = float(ratio.max()), float(np.quantile(ratio, 0.995))
-            if largest > SUDDEN * usual and largest > 3.0:
+            if largest > MAX_PEAK_RATIO * usual and largest > 3.0:
                 warnings.append(f"{name}: the largest external effort is {largest / max(usual, 1e-9):.1f} times what 99.5 % "
-                                "of the samples stay below: was the robot touched? Learn again")
-            found[name] = replace(learnt[k], threshold=max(MARGIN * largest, MIN_THRESHOLD))
+                                "of the samples stay below; if the robot was touched, learn again without contact")
+            found[name] = replace(learned[k], threshold=max(MARGIN * largest, MIN_THRESHOLD))
         if still:
-            warnings.append(f"{', '.join(still)}: moved too little for friction to be learnt")
-        return Learnt(found, self.seconds, warnings)
+            warnings.append(f"{', '.join(still)}: moved too little for its friction to be learned")
+        return LearnedContact(found, self.seconds, warnings)
 
 
 def _fit(effort: np.ndarray, direction: np.ndarray, qd: np.ndarray, friction: np.ndarray) -> np.ndarray:
-    """Return offset, Coulomb and viscous friction (3,) that explain an effort; friction, with what is known, is at least 0."""
+    """Return offset, Coulomb and viscous friction (3,) that explain an effort; total friction is not negative."""
     rows = np.stack((np.ones_like(qd), direction, qd), axis=1)
     use, found = [0, 1, 2], np.zeros(3)
     fixed = np.zeros(3)
@@ -126,11 +125,11 @@ def _fit(effort: np.ndarray, direction: np.ndarray, qd: np.ndarray, friction: np
 
 
 def learn_from_motion(robot: Robot, t: Any, q: Any, effort: Any, qd: Any = None, qdd: Any = None,
-                      window: float | None = None) -> Learnt:
-    """Return the thresholds of a recorded free motion: times (samples,) [s], arrays (samples, n).
+                      window: float | None = None) -> LearnedContact:
+    """Return the contact calibration from a recorded free motion: times (samples,) [s], arrays (samples, n).
 
-    effort: as the robot reports it; derivatives that are None are estimated; window: of polynomials for that, instead of
-    Kalman smoothing [s].
+    effort: as the robot reports it; missing derivatives are estimated, by polynomials over `window` [s] instead of Kalman
+    smoothing if it is given.
     """
     learner = ContactLearner(ExternalEffortObserver(robot))
     data = prepare(t, q, effort, qd, qdd, window, robot.joint_types)
@@ -140,9 +139,9 @@ def learn_from_motion(robot: Robot, t: Any, q: Any, effort: Any, qd: Any = None,
     return learner.result()
 
 
-def contacts(robot: Robot, t: Any, q: Any, effort: Any, qd: Any = None, qdd: Any = None, window: float | None = None,
+def find_contacts(robot: Robot, t: Any, q: Any, effort: Any, qd: Any = None, qdd: Any = None, window: float | None = None,
              calibration: Mapping[str, ContactCalibration] | None = None) -> list[Contact]:
-    """Return the begin and end of every contact in a recording; calibration: thresholds, if not the robot file's."""
+    """Return the begin and end of every contact in a recording. calibration: instead of the robot file's."""
     observer, found = ExternalEffortObserver(robot, calibration=calibration), list[Contact]()
     data = prepare(t, q, effort, qd, qdd, window, robot.joint_types)
     for time, *sample in zip(data.t, data.q, data.qd, data.tau, data.qdd):
@@ -151,7 +150,7 @@ def contacts(robot: Robot, t: Any, q: Any, effort: Any, qd: Any = None, qdd: Any
     return found
 
 
-def contact_section(learnt: Learnt) -> RobotFile:
+def contact_section(learned: LearnedContact) -> RobotFile:
     """Return a robot file with the section `contact`."""
     return RobotFile({"version": 1, "contact": {name: {part: float(f"{value:.4g}") for part, value in asdict(one).items()}
-                                                for name, one in learnt.calibration.items()}}, "contact thresholds")
+                                                for name, one in learned.calibration.items()}}, "contact thresholds")

@@ -1,17 +1,16 @@
-"""External efforts from the generalized momentum: what its rate holds beside the known efforts (De Luca and Mattone 2003).
+"""External effort of the environment on a robot's joints, from motion and measured efforts, and contacts.
 
-With p = M qd, dp/dt = tau + drift + tau_ext. No acceleration is needed: of
+A momentum observer (De Luca and Mattone 2003) estimates the effort that the model does not explain. With p = M qd,
+dp/dt = tau + drift + tau_ext. No acceleration is needed: the rate of
 
     r = gain (p - integral of (tau + drift + r))
 
-the rate is gain (tau_ext - r): r follows the external efforts as a first-order filter does.
+is gain (tau_ext - r), so r follows the external efforts as a first-order low-pass filter.
 
-External effort: what the environment exerts on a robot's joints, from its motion and measured efforts, and contacts.
-
-A momentum observer (estimation/momentum_observer.py) finds the effort that the model does not explain. In free motion this is
-not zero: sensors are noisy, and masses and friction are not known exactly. Each error has a standard deviation. A joint is in
-contact while its external effort exceeds its threshold, a number of these standard deviations plus the Coulomb friction that
-may hold a joint at rest. contact_thresholds.py learns the threshold, and the friction that is not declared, from free motion.
+In free motion r is not zero: sensors are noisy, and masses and friction are not known exactly. Each error has a standard
+deviation. A joint is in contact while its external effort exceeds its threshold, a number of these standard deviations plus
+the Coulomb friction that may hold a joint at rest. contact_thresholds.py learns the thresholds, and undeclared friction,
+from free motion.
 """
 
 from __future__ import annotations
@@ -26,76 +25,80 @@ from ..model.tree import ContactCalibration
 from ..robots.inputs import validation
 from ..robots.robot import Robot
 
-MEMORY = 2.0  # s; over which noise is found out
-FEWEST = 50  # samples, before which it is not known
-SUDDEN = 4.0  # standard deviations; more counts as that much: a contact is no noise
-LONGEST = 0.5  # s; a gap, after which nothing of the past counts
+NOISE_MEMORY_S = 2.0  # memory of the noise estimate [s]
+MIN_NOISE_SAMPLES = 50  # samples before the noise is known
+MAX_NOISE_STDS = 4.0  # standard deviations at which a change saturates in the noise estimate: a contact is not noise
+MAX_GAP_S = 0.5  # gap after which the observer restarts [s]
 
 
 class MomentumObserver:
-    """Momenta and efforts in, sample by sample; external efforts out.
+    """Generalized-momentum observer of external efforts, sample by sample.
 
     r     : (n,) external efforts [N m, N]
-    noise : (n,) standard deviation of r that noise of momenta and efforts makes, found in them; infinite until it is known
+    noise : (n,) standard deviation of r from the noise of momenta and efforts, estimated from them; infinite until known
     """
 
     def __init__(self, n: int, gain: float):
-        """gain: bandwidth [1/s]: r has reached 63 % of a constant effort after 1 / gain."""
+        """gain: bandwidth [1/s]; r has reached 63 % of a constant effort after 1 / gain."""
         self.gain, self._n = gain, n
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was before: the clock was set, or another model serves."""
+        """Discard all samples: the clock was set, or the model has changed."""
         self.r, self.noise = np.zeros(self._n), np.full(self._n, np.inf)
         self._samples, self._variance = 0, np.zeros((2, self._n))  # of momenta and efforts
         self._known = self._integral = np.zeros(self._n)
-        self._lost = np.zeros(self._n)  # the integral of known efforts: what is left of p without it changes slowly
-        self._before: list[np.ndarray] = []  # (2, n) each: momentum less that integral, effort
+        self._known_integral = np.zeros(self._n)  # integral of known efforts: p less this changes slowly
+        self._previous: list[np.ndarray] = []  # (2, n) each: momentum less that integral, effort
 
     def push(self, dt: float, p: np.ndarray, drift: np.ndarray, tau: np.ndarray,
              p_std: np.ndarray | float = 0.0) -> np.ndarray:
-        """r, dt [s] after the sample before. tau: measured; p_std: of p, where it is known better than the samples tell."""
-        if dt > LONGEST:
+        """Return r after a sample, dt [s] after the one before.
+
+        p, drift, tau : (n,) momentum, drift and measured torque
+        p_std         : standard deviation of p, if known better than from the samples
+        """
+        if dt > MAX_GAP_S:
             self.clear()
         known = tau + drift
         if self._samples == 0:
             self._integral = p.copy()
         else:
             mean = 0.5 * (known + self._known)
-            self._lost = self._lost + dt * mean
+            self._known_integral = self._known_integral + dt * mean
             # implicit: stable at any dt
             self._integral = (self._integral + dt * (mean + self.gain * p)) / (1.0 + dt * self.gain)
         self.r, self._known = self.gain * (p - self._integral), known
-        self._learn(dt, np.array((p - self._lost, tau)))
-        if self._samples >= FEWEST:
+        self._update_noise(dt, np.array((p - self._known_integral, tau)))
+        if self._samples >= MIN_NOISE_SAMPLES:
             momenta, efforts = self._variance
             momenta = np.maximum(momenta, np.square(p_std))
             self.noise = np.sqrt(self.gain**2 * momenta + 0.5 * self.gain * dt * efforts)
         return self.r
 
-    def _learn(self, dt: float, values: np.ndarray) -> None:
-        """Noise from second differences, in which motion and constant efforts vanish: 6 times its variance."""
-        if len(self._before) == 2:
-            found = np.square(values - 2.0 * self._before[1] + self._before[0]) / 6.0
-            if self._samples > FEWEST:
-                found = np.minimum(found, SUDDEN**2 * self._variance)
-            self._variance += max(1.0 / (self._samples - 1), min(dt / MEMORY, 1.0)) * (found - self._variance)
-        self._before = [*self._before[-1:], values]
+    def _update_noise(self, dt: float, values: np.ndarray) -> None:
+        """Update the noise from second differences, in which motion and constant efforts vanish: 6 times its variance."""
+        if len(self._previous) == 2:
+            found = np.square(values - 2.0 * self._previous[1] + self._previous[0]) / 6.0
+            if self._samples > MIN_NOISE_SAMPLES:
+                found = np.minimum(found, MAX_NOISE_STDS**2 * self._variance)
+            self._variance += max(1.0 / (self._samples - 1), min(dt / NOISE_MEMORY_S, 1.0)) * (found - self._variance)
+        self._previous = [*self._previous[-1:], values]
         self._samples += 1
 
 
-GAIN, THRESHOLD = 60.0, 3.0
+GAIN, THRESHOLD = 60.0, 3.0  # default bandwidth [1/s]; default threshold [standard deviations]
 RELEASE = 0.85  # share of its threshold below which a joint has to stay
-RELEASE_TIME_S = 0.1  # for this time, until its contact ends
-MIN_SINGULAR_RATIO = 1e-3  # smallest singular value of a Jacobian, by the largest, from which forces are determined
+RELEASE_TIME_S = 0.1  # for this time, until its contact ends [s]
+MIN_SINGULAR_RATIO = 1e-3  # smallest over largest singular value of a Jacobian that determines a wrench
 
 
-class Uncertainty(NamedTuple):
+class EffortUncertainty(NamedTuple):
     """Standard deviations of the model.
 
-    masses   : mass of each link, moments with it, independent of each other, as a share
-    friction : friction, as a share of what is declared and learnt
-    efforts  : measured efforts beside their noise, for example offsets; as a share of the effort limit
+    masses   : mass of each link, and its moments in proportion, independent of each other; relative
+    friction : friction, relative to what is declared and learned
+    efforts  : measured efforts beside their noise, for example offsets; relative to the effort limit
     """
 
     masses: float = 0.05
@@ -103,11 +106,11 @@ class Uncertainty(NamedTuple):
     efforts: float = 0.003
 
 
-UNCERTAINTY = Uncertainty()
+UNCERTAINTY = EffortUncertainty()
 
 
 class ExternalEffort(NamedTuple):
-    """Effort BY the environment ON the joints, (n,) each [N m, N]: its value, its standard deviation, and the threshold."""
+    """Effort of the environment on the joints, (n,) each [N m, N]: value, standard deviation, threshold."""
 
     effort: np.ndarray
     std: np.ndarray
@@ -115,7 +118,7 @@ class ExternalEffort(NamedTuple):
 
 
 class Contact(NamedTuple):
-    """Begin (active) or end of the contact of one joint at a time [s], with its external effort and threshold then."""
+    """Begin (active) or end of the contact of one joint at a time [s], with its external effort and threshold at that time."""
 
     active: bool
     time: float
@@ -132,27 +135,31 @@ class ExternalEffortObserver:
     events    : contacts that began or ended at the last sample
     model_std : (n,) standard deviation of the external effort at the last sample without that of friction [N m, N]
     sticking  : (n,) share of the Coulomb friction that may hold each joint, 1 at rest, 0 at speed
-    friction  : (2, n) Coulomb and viscous friction in use, declared and learnt together
+    friction  : (2, n) Coulomb and viscous friction in use, declared and learned together
     """
 
-    def __init__(self, robot: Robot, gain: float = GAIN, threshold: float = THRESHOLD, uncertainty: Uncertainty = UNCERTAINTY,
-                 measured: EffortConvention | None = None, calibration: Mapping[str, ContactCalibration] | None = None):
-        """gain: bandwidth [1/s]; threshold: default of all joints, in standard deviations; measured: convention of the
-        efforts, if not the robot file's; calibration: by joint, if not the robot file's."""
+    def __init__(self, robot: Robot, gain: float = GAIN, threshold: float = THRESHOLD,
+                 uncertainty: EffortUncertainty = UNCERTAINTY, measured: EffortConvention | None = None,
+                 calibration: Mapping[str, ContactCalibration] | None = None):
+        """gain        : bandwidth [1/s]
+        threshold   : default threshold of all joints [standard deviations]
+        measured    : convention of the measured efforts; None: that of the robot file
+        calibration : contact calibration by joint; None: that of the robot file
+        """
         self.robot, self.uncertainty = robot, uncertainty
         self._measured = measured
         self._observer = MomentumObserver(robot.n, gain)
-        learnt = robot.model.contact if calibration is None else calibration
-        found = [learnt.get(name, ContactCalibration()) for name in robot.joint_names]
+        learned = robot.model.contact if calibration is None else calibration
+        found = [learned.get(name, ContactCalibration()) for name in robot.joint_names]
         self.calibration = dict(zip(robot.joint_names, found))
-        self._learnt = np.array([(one.offset, one.coulomb, one.viscous) for one in found]).reshape(-1, 3).T
+        self._learned = np.array([(one.offset, one.coulomb, one.viscous) for one in found]).reshape(-1, 3).T
         own = np.array([one.threshold for one in found])
         self.threshold = np.where(np.isfinite(own), own, threshold)
         limits, terms = robot.limits.effort, {link.joint: link.term for link in robot.model.links}
         declared = [terms[name] for name in robot.joint_names]
         self._offsets = uncertainty.efforts * np.where(np.isfinite(limits), limits, 0.0)
         self.declared = np.array([(term.breakaway, term.viscous) for term in declared]).reshape(-1, 2).T
-        self.friction = np.maximum(self.declared + self._learnt[1:], 0.0)
+        self.friction = np.maximum(self.declared + self._learned[1:], 0.0)
         self.smoothing = np.array([term.smoothing for term in declared])
         self.clear()
 
@@ -163,7 +170,7 @@ class ExternalEffortObserver:
 
     @property
     def without_friction(self) -> tuple[str, ...]:
-        """Joints of which no friction is known, neither declared nor learnt."""
+        """Joints without declared or learned friction."""
         known = self.friction.any(axis=0) | np.isfinite([one.threshold for one in self.calibration.values()])
         return tuple(name for name, yes in zip(self.robot.joint_names, known) if not yes)
 
@@ -179,9 +186,9 @@ class ExternalEffortObserver:
 
     def push(self, time: float, q: np.ndarray, qd: np.ndarray, effort: np.ndarray, qdd: np.ndarray | None = None,
              qd_std: np.ndarray | None = None) -> ExternalEffort:
-        """Return the external effort after a sample at a time [s]: the motion, and efforts (n,) as the robot reports them.
+        """Return the external effort after a sample at a time [s]: motion and measured efforts (n,) as the robot reports them.
 
-        qdd: used for the standard deviation alone; qd_std: standard deviations of qd, where known.
+        qdd: used for the standard deviation only; qd_std: standard deviations of qd, if known.
         """
         q, qd, effort = (validation.coordinates(name, x, self.robot.joint_names)
                          for name, x in (("q", q), ("qd", qd), ("effort", effort)))
@@ -191,14 +198,14 @@ class ExternalEffortObserver:
         p, drift = self.robot.generalized_momentum(q, qd)
         p_std = 0.0 if qd_std is None else np.sqrt(self.robot.mass_matrix(q) ** 2 @ np.square(qd_std))
         self.torque = self.robot.measured_torque(effort, q, qd, self._measured)
-        offset, coulomb, viscous = self._learnt
+        offset, coulomb, viscous = self._learned
         direction = np.tanh(qd / self.smoothing)
-        learnt = offset + coulomb * direction + viscous * qd
-        r = self._observer.push(dt, p, drift, self.torque - self.robot.load_friction(self.torque, qd) - learnt, p_std)
+        learned = offset + coulomb * direction + viscous * qd
+        r = self._observer.push(dt, p, drift, self.torque - self.robot.load_friction(self.torque, qd) - learned, p_std)
         shares = self.robot.link_torques(q, qd, np.zeros_like(q) if qdd is None else qdd)
         self.model_std = np.sqrt(self._observer.noise**2 + self.uncertainty.masses**2 * np.square(shares).sum(axis=0)
                                  + self._offsets**2)
-        # friction at rest has any value up to Coulomb's; what of it is in r leaves it with the observer's bandwidth
+        # Friction at rest has any value up to Coulomb friction; its part of r decays with the observer's bandwidth
         self.sticking = np.maximum(1.0 - np.abs(direction), self.sticking * np.exp(-self.gain * dt))
         std, bound = self.deviation(self.model_std, self.sticking, np.abs(qd))
         found = ExternalEffort(r, np.hypot(std, bound / np.sqrt(3.0)), self.threshold * std + bound)
@@ -206,12 +213,14 @@ class ExternalEffortObserver:
         return found
 
     def deviation(self, model_std: np.ndarray, sticking: np.ndarray, speed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the standard deviation of the external effort, that of friction included, and the bound of what sticks."""
+        """Return the standard deviation of the external effort including friction, and the bound of sticking friction, (n,)
+        each.
+        """
         coulomb, viscous = self.friction
         return np.hypot(model_std, self.uncertainty.friction * (coulomb + viscous * speed)), sticking * coulomb
 
     def _detect(self, found: ExternalEffort) -> None:
-        """Begin and end the contact of each joint by its own threshold."""
+        """Update the contact state of each joint by its own threshold."""
         share = np.abs(found.effort) / np.maximum(found.threshold, np.finfo(float).tiny)
         self._above[share >= RELEASE] = self._time
         begins = ~self.in_contact & (share > 1.0)
@@ -223,10 +232,10 @@ class ExternalEffortObserver:
 
 
 def external_wrench(robot: Robot, link: str, q: np.ndarray, effort: ExternalEffort, moment: bool = False) -> np.ndarray | None:
-    """Return the wrench (6,) BY the environment ON a link, about its origin and along its axes, that fits the efforts best.
+    """Return the wrench (6,) of the environment on a link, about its origin and along its axes, that fits the efforts best.
 
-    moment: whether it may have a moment beside the force. None where the Jacobian does not determine all of its components,
-    or the standard deviation of the efforts is not known yet.
+    moment: whether it may have a moment beside the force. None if the Jacobian does not determine all components, or while the
+    standard deviation of the efforts is unknown.
     """
     jacobian = robot.jacobian(link, q)
     turned = jacobian.reshape(2, 3, -1) if moment else jacobian[:3].reshape(1, 3, -1)

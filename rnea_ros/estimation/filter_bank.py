@@ -1,18 +1,13 @@
-"""Steady Kalman filters of one joint: chains of derivatives driven by white noise, from slow to fast.
+"""Kalman filters of joint motion: a bank of integrator chains, weighted by likelihood, with smoothing at a fixed lag.
 
-A chain is a position and its derivatives; the last one is the integral of white noise. The two kinds of motion that robots
-make ask for two lengths: jerk that jumps (S-curves) for 4 states, smooth motion for 6. How strong the drive is beside the
-noise of the positions decides how quick a filter is: its bandwidth w [rad/s], from which on it takes motion for noise, is
-w**(2 states) = drive density / noise density. Several filters run side by side; filter_bank.py weighs them.
+A chain is a position and its derivatives; the highest derivative is the integral of white noise. Jerk that jumps (S-curves)
+needs 4 states, smooth motion 6. The bandwidth w [rad/s], above which a filter treats motion as noise, follows from the
+densities of drive and position noise: w^(2 states) = drive density / noise density. All joints share the same steady gains:
+gains depend on the bandwidth alone, and covariances are in units of the variance of one position.
 
-All of it is the same for every joint, whatever its noise: gains depend on the bandwidth alone, and covariances are in units of
-the variance of one position. Simon, Optimal State Estimation, 7.3 (steady filter) and 9.3 (fixed-lag smoothing).
-
-The filters of all joints side by side: a step for each sample, and the motion at an instant out of all of them.
-
-A filter is as good as its drive fits the motion, and its innovations tell how well it does: estimates are weighed by the
-likelihood of the latest innovations (Bar-Shalom, Li, Kirubarajan, Estimation with Applications to Tracking and Navigation,
-11.6). The innovations that came after an instant correct the estimate for it (Simon, Optimal State Estimation, 9.3).
+The filters of a bank differ in order and bandwidth. Their estimates are weighted by the likelihood of their recent innovations
+(Bar-Shalom, Li, Kirubarajan, Estimation with Applications to Tracking and Navigation, 11.6). Innovations after an instant
+correct the estimate at that instant (Simon, Optimal State Estimation, 7.3 for steady gains, 9.3 for fixed-lag smoothing).
 """
 
 from __future__ import annotations
@@ -26,40 +21,42 @@ import numpy as np
 from .position_sensor import PositionNoise, find_resolution
 from .sample_clock import MEMORY_PERIODS, MEMORY_S, SampleClock
 
-STATES = 6  # of the longest chain: position .. fifth derivative
-ORDERS = 4  # of them that are given out: position, velocity, acceleration, jerk
-SHOWN = 5  # of them that are smoothed: snap carries the jerk from a sample to the instant asked for
-REFERENCE = 0.002  # s; noise of variance 1 on positions at this distance has the density 1 * REFERENCE
+STATES = 6  # states of the longest chain: position to fifth derivative
+ORDERS = 4  # states that are returned: position, velocity, acceleration, jerk
+SMOOTHED_STATES = 5  # states that are smoothed; snap carries the jerk from a sample to the instant of the estimate
+REFERENCE_PERIOD_S = 0.002  # sampling period at which position noise of variance 1 has density 1 * REFERENCE [s]
+# Number of states and bandwidth [rad/s] of each filter
 BANK = ((4, 60.0), (4, 100.0), (4, 160.0), (4, 260.0),
-        (6, 16.0), (6, 27.0), (6, 45.0), (6, 75.0), (6, 125.0), (6, 210.0))  # states, bandwidth
-_MAX_BANDWIDTH_PERIOD = 1.5  # bandwidth times period: beyond it a filter sees single samples
-_MIN_VARIANCE_RATIO = 1e-6  # of a variance: what is left of it after smoothing is not less
-_DOUBLINGS = 40
+        (6, 16.0), (6, 27.0), (6, 45.0), (6, 75.0), (6, 125.0), (6, 210.0))
+_MAX_BANDWIDTH_PERIOD = 1.5  # bandwidth times period above which a filter follows single samples
+_MIN_VARIANCE_RATIO = 1e-6  # smallest variance after smoothing, over that before it
+_DOUBLINGS = 40  # largest number of doubling steps of the Riccati equation
 _RICCATI_TOLERANCE = 1e-13
-_MIN_PERIOD_S = 1e-5  # s; gains of shorter distances are those of this one
+_MIN_PERIOD_S = 1e-5  # shorter periods use the gains of this one [s]
 _NUMBER = np.arange(STATES)
 _FIRST = np.eye(STATES)[0]
-_LATER = np.maximum(_NUMBER - _NUMBER[:, None], 0)  # how many derivatives column k is from row i
+_LATER = np.maximum(_NUMBER - _NUMBER[:, None], 0)  # order of the derivative from row i to column k
 _TAYLOR = np.array([[1.0 / math.factorial(k - i) if k >= i else 0.0 for k in _NUMBER] for i in _NUMBER])
-_HAS = np.array([states for states, _ in BANK])[:, None] > _NUMBER  # (m, 6): which states a chain has
+_HAS = np.array([states for states, _ in BANK])[:, None] > _NUMBER  # (m, 6): which states each chain has
 _HAS_BOTH = _HAS[:, :, None] & _HAS[:, None, :]
 
 
 def transition(step: float) -> np.ndarray:
-    """The chain over some time [s]: state(t + step) = transition @ state(t), (6, 6)."""
+    """Return the transition matrix (6, 6) of a chain over a step [s]: state(t + step) = transition @ state(t)."""
     return _TAYLOR * np.power(step, _NUMBER)[_LATER]
 
 
-class Gains(NamedTuple):
-    """Steady gains of the m chains, for samples at one distance.
+class FilterGains(NamedTuple):
+    """Steady gains of the m chains for samples at one period.
 
-    K         : (6, m, 1) correction of the newest state by its innovation
+    K         : (6, m, 1) gain of the newest state
     S         : (m, 1) variance of an innovation
     log_S     : (m, 1) logarithm of S
-    P         : (m, 6, 6) covariance of the state predicted for a sample
-    known     : (m, 6, 6) covariance of the state with the sample, with 1 / bandwidth for the unit of time
-    weights   : (m, 5, lags) correction of the state at a sample, by the innovations of that sample and of each after it
-    variance  : (lags, 4, m) variance of that state when so many innovations have come in
+    P         : (m, 6, 6) covariance of the predicted state
+    known     : (m, 6, 6) covariance of the updated state, with 1 / bandwidth as the unit of time
+    weights   : (m, 5, lags) smoothing gain of the state at a sample for the innovations of that sample and of each
+                later one
+    variance  : (lags, 4, m) variance of that state after so many innovations
     """
 
     K: np.ndarray
@@ -72,37 +69,40 @@ class Gains(NamedTuple):
 
 
 def bandwidths(period: float) -> np.ndarray:
-    """Return the bandwidths (m,) [rad/s] of the chains for samples at this distance [s]."""
+    """Return the bandwidths (m,) [rad/s] of the chains for samples at a period [s]."""
     return np.minimum([width for _, width in BANK], _MAX_BANDWIDTH_PERIOD / period)
 
 
 @functools.lru_cache(maxsize=256)
-def steady_gains(period: float, lags: int) -> Gains:
-    """Return the gains for samples at this distance [s]; a state is corrected by the innovations of up to `lags` samples."""
+def steady_gains(period: float, lags: int) -> FilterGains:
+    """Return the steady gains for samples at a period [s]; states are smoothed by the innovations of up to `lags`
+    samples.
+    """
     width = bandwidths(period)
-    F, Q = _step(width, period)
+    F, Q = _discretize(width, period)
     P = _riccati(F, Q)
     S = P[:, 0, 0] + 1.0
     K = P[:, :, 0] / S[:, None]
-    onward = np.swapaxes(F - (F @ K[:, :, None]) * _FIRST, 1, 2)  # error of one prediction to the next, transposed
+    error_transition = np.swapaxes(F - (F @ K[:, :, None]) * _FIRST, 1, 2)  # from one prediction error to the next, transposed
     back, weights = np.eye(STATES)[:, :1] / S[:, None, None], np.empty((len(P), STATES, lags))
     for k in range(lags):
         weights[:, :, k] = (P @ back)[:, :, 0]
-        back = onward @ back
+        back = error_transition @ back
     gained = np.cumsum(weights[:, :ORDERS] ** 2 * S[:, None, None], axis=2)
     before = np.diagonal(P, axis1=1, axis2=2)[:, :ORDERS, None]
     unit = width[:, None] ** _NUMBER
     variance = np.maximum(before - gained, _MIN_VARIANCE_RATIO * before) * unit[:, :ORDERS, None] ** 2
-    return Gains(np.ascontiguousarray((K * unit).T)[..., None], S[:, None], np.log(S)[:, None],
+    return FilterGains(np.ascontiguousarray((K * unit).T)[..., None], S[:, None], np.log(S)[:, None],
                  P * unit[:, :, None] * unit[:, None, :], P - K[:, :, None] * P[:, None, 0],
-                 weights[:, :SHOWN] * unit[:, :SHOWN, None], np.ascontiguousarray(variance.T))
+                 weights[:, :SMOOTHED_STATES] * unit[:, :SMOOTHED_STATES, None], np.ascontiguousarray(variance.T))
 
 
 def gains_after_step(known: np.ndarray, period: float, step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return K, S, log S and `known`, as Gains has them, of a sample this step after one with the covariance `known`.
+    """Return K, S, log S and `known` of FilterGains for a sample `step` [s] after one with the covariance `known`.
 
-    One step of the Riccati equation: whatever the steps before were, the gain is that of a Kalman filter for them."""
-    F, Q = _drive(period, step)
+    This is one step of the Riccati equation: the gain is that of a Kalman filter for any sequence of steps.
+    """
+    F, Q = _cached_discretization(period, step)
     P = F @ known @ np.swapaxes(F, 1, 2) + Q
     S = P[:, 0, 0] + 1.0
     gain = P[:, :, 0] / S[:, None]
@@ -112,29 +112,32 @@ def gains_after_step(known: np.ndarray, period: float, step: float) -> tuple[np.
 
 
 @functools.lru_cache(maxsize=1024)
-def _drive(period: float, step: float) -> tuple[np.ndarray, np.ndarray]:
-    return _step(bandwidths(period), step)
+def _cached_discretization(period: float, step: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return transition and drive covariance of the chains for samples at a period, over a step [s]."""
+    return _discretize(bandwidths(period), step)
 
 
-def on_grid(seconds: float, ratio: float) -> float:
-    """Return the nearest power of a ratio [s]: gains of distances that differ by less than that are computed once."""
+def round_to_grid(seconds: float, ratio: float) -> float:
+    """Return the nearest power of a ratio [s], so that gains are computed once for nearly equal periods."""
     return float(ratio ** round(math.log(max(seconds, _MIN_PERIOD_S)) / math.log(ratio)))
 
 
-def _step(width: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
-    """Transition and covariance of the drive over some time [s], (m, 6, 6) each, with 1 / width for the unit of time:
-    every number is near one then."""
+def _discretize(width: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return transition and drive covariance over a step [s], (m, 6, 6) each, with 1 / width as the unit of time.
+
+    In this unit all entries are of order one.
+    """
     x = (width * step)[:, None, None]
     F = np.where(_HAS_BOTH, _TAYLOR * x**_LATER, 0.0)
     left = np.where(_HAS, _HAS.sum(axis=1)[:, None] - 1 - _NUMBER, 0)  # derivatives from a state to the last one
     both = left[:, :, None] + left[:, None, :] + 1
     factorial = np.array([math.factorial(k) for k in range(STATES)])[left]
     Q = np.where(_HAS_BOTH, x**both / (both * factorial[:, :, None] * factorial[:, None, :]), 0.0)
-    return F, Q * (width * REFERENCE)[:, None, None]
+    return F, Q * (width * REFERENCE_PERIOD_S)[:, None, None]
 
 
 def _riccati(F: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    """P = F (P - P h h' P / (1 + h' P h)) F' + Q with h = (1, 0, ...), by doubling: each step covers twice the time.
+    """Solve P = F (P - P h h' P / (1 + h' P h)) F' + Q with h = (1, 0, ...) by doubling: each step covers twice the time.
 
     Anderson and Moore, Optimal Filtering, 6.7.
     """
@@ -149,49 +152,50 @@ def _riccati(F: np.ndarray, Q: np.ndarray) -> np.ndarray:
     return 0.5 * (P + np.swapaxes(P, 1, 2))
 
 
-QUICKEST = max(range(len(BANK)), key=lambda m: BANK[m][1])  # follows any motion: its innovations are noise
-MIDDLE = 2  # of the bank: neither lags nor trembles much
-FORGETTING_TIME_S, FORGETTING_PERIODS = 0.06, 10  # s, and at least so many samples: older innovations count less than 1 / e
-LATER_S = 0.04  # s; innovations later than that after an instant say nothing about the motion at it
-PRIOR_LOG_ODDS = 2.0 * np.log([[width] for _, width in BANK])  # of equally likely filters the more sluggish one is right
-_CALIBRATION_S, _CALIBRATION_SAMPLES = 0.032, 4  # s, and at least so many samples, between two corrections that are compared
-_SETTLED_S = 0.15  # s; samples that come later change an estimate little
-_INITIAL_SCALE, _LEAST_SCALE, _LARGEST_SCALE = 1.5, 0.6, 6.0
-_SHARE_OUTSIDE = 0.046  # of the errors are beyond two standard deviations
-_SCALE_STEP = 0.15  # by which the logarithm of the scale grows; it falls by so much less that both are in balance
-_CLIP = 9.0  # of a squared innovation over its variance: what is further off is no more unlikely
-_OUTLIER = 100.0  # of a squared innovation over its variance: a single position so far off is left out,
-_CALM = 10  # if it is the only one in so many samples
-_SURPRISING = 4.0  # of that square: what is further off was no motion of the kind that deviations are claimed for
-_SURPRISED = 0.15  # s; in which the deviations that follow such an innovation fall by e
-_FOUND = 6.0  # over a filter's bandwidth: until the errors of its first state are smaller than those that it claims
-_DISAGREEMENT = 2.0  # of the variance between filters counts: they are all wrong to the same side, at times
-_SETTLING = 12.0  # over the quickest filter's bandwidth: until it has found the motion
-_KEPT, _SPACE = 8, 128  # samples kept beside those that may be asked for, and room to grow before they are moved to the front
-_EVEN = 0.2  # of the period: steps that differ by less have the gains of the period
-_PERIODS, _STEPS, _LONGEST = 1.01, 1.1, 1.4  # ratios of the periods, uneven steps and longest steps with gains of their own
-_CONVERGED = 0.3  # of each covariance: those that differ by less from the steady ones are these
-_MOST_LOST = 64  # samples that are passed over at once
-_UNSURE = 2.0  # standard deviations of a velocity, for which its product with an error of time counts
-_SHIFT = np.eye(ORDERS, SHOWN, 1)  # error of the motion by one of the time: each order by the next
-_AT = 1e-6  # s; nearer to a sample, the motion is linear in time
-_SAME = 1e-8  # s; steps that differ by less are the same
+FASTEST = max(range(len(BANK)), key=lambda m: BANK[m][1])  # follows any motion: its innovations are noise
+REFERENCE_FILTER = 2  # number of a filter with little lag and little noise
+FORGETTING_TIME_S, FORGETTING_PERIODS = 0.06, 10  # memory of the likelihood: this time and at least this many samples
+LATER_S = 0.04  # innovations later than this after an instant do not change the weights at it [s]
+PRIOR_LOG_ODDS = 2.0 * np.log([[width] for _, width in BANK])  # prior in favour of lower bandwidth, (m, 1)
+# Distance between two calibrations: this time and at least so many samples
+_CALIBRATION_S, _CALIBRATION_SAMPLES = 0.032, 4
+_SETTLED_S = 0.15  # later samples change an estimate little [s]
+_INITIAL_SCALE, _LEAST_SCALE, _LARGEST_SCALE = 1.5, 0.6, 6.0  # of the standard deviations
+_SHARE_OUTSIDE = 0.046  # share of normal errors beyond two standard deviations
+_SCALE_STEP = 0.15  # growth of the logarithm of the scale; it shrinks by _SHARE_OUTSIDE times this
+_CLIP = 9.0  # saturation of the squared normalized innovation in the likelihood
+_OUTLIER = 100.0  # squared normalized innovation above which a single position is an outlier,
+_CALM = 10  # if it is the only one in this many samples
+_SURPRISING = 4.0  # squared normalized innovation above which the motion is not of the kind the covariance assumes
+_SURPRISED = 0.15  # time constant of the larger deviations after such an innovation [s]
+_FOUND = 6.0  # over the bandwidth: time until the error of the initial state is within its covariance
+_DISAGREEMENT = 2.0  # weight of the variance between filters: at times all err to the same side
+_SETTLING = 12.0  # over the bandwidth of the fastest filter: time until it follows the motion
+_KEPT, _SPACE = 8, 128  # samples kept beyond the lag, and free space before the history is moved to the front
+_EVEN = 0.2  # relative deviation from the period below which steps use the steady gains
+_PERIODS, _STEPS, _LONGEST = 1.01, 1.1, 1.4  # grid ratios of periods, uneven steps and longest steps that have own gains
+_CONVERGED = 0.3  # relative difference of covariances below which the filter counts as steady
+_MOST_LOST = 64  # largest number of lost samples that are predicted one by one
+_UNSURE = 2.0  # standard deviations added to a derivative that is multiplied with a time error
+_SHIFT = np.eye(ORDERS, SMOOTHED_STATES, 1)  # effect of a time error on each derivative: the next one
+_AT = 1e-6  # time differences below this are linearized [s]
+_SAME = 1e-8  # steps that differ by less are equal [s]
 
 
-_BLOCK, _LATER_BLOCKS = 16, 48  # samples from which noise and clock are learnt, first and later
-_SEARCHED = 4  # blocks in which a resolution is looked for, each time that so many have come,
-_SELDOM = 64  # until so many looks were in vain: then rarely
+_BLOCK, _LATER_BLOCKS = 16, 48  # samples per update of noise and clock, for the first blocks and for later ones
+_SEARCHED = 4  # blocks per search for the encoder resolution,
+_SELDOM = 64  # searches without success after which only every so many-th set of blocks is searched
 
 
-class Estimate(NamedTuple):
-    """motion: q, qd, qdd, qddd of the joints at an instant, (4, n). deviation: their standard deviations, (4, n)."""
+class MotionEstimate(NamedTuple):
+    """Estimated motion at an instant and its standard deviation: q, qd, qdd, qddd, (4, n) each."""
 
     motion: np.ndarray
     deviation: np.ndarray
 
 
-class Sample(NamedTuple):
-    """Position, predicted velocity, and innovation of the quickest filter, (n,) each."""
+class FilterSample(NamedTuple):
+    """Position, predicted velocity and innovation of the fastest filter at a sample, (n,) each."""
 
     position: np.ndarray
     velocity: np.ndarray
@@ -199,24 +203,24 @@ class Sample(NamedTuple):
 
 
 def negative_log_likelihood(square: np.ndarray, log_variance: np.ndarray) -> np.ndarray:
-    """Return the negative log-likelihood of an innovation; square: squared, over its variance. Far off it is clipped."""
+    """Return the negative log-likelihood of an innovation from its squared normalized value; outliers saturate."""
     return 0.5 * (square / (1.0 + square / _CLIP) + log_variance)
 
 
-def _moved_on(motion: np.ndarray, ahead: float) -> np.ndarray:
-    """Return a motion (5, n) a time [s] later, (4, n)."""
+def _extrapolate(motion: np.ndarray, ahead: float) -> np.ndarray:
+    """Extrapolate a motion (5, n) by a time [s]; returns (4, n)."""
     if abs(ahead) < _AT:
         return motion[:ORDERS] + ahead * motion[1:]
-    moved: np.ndarray = transition(ahead)[:ORDERS, :SHOWN] @ motion
+    moved: np.ndarray = transition(ahead)[:ORDERS, :SMOOTHED_STATES] @ motion
     return moved
 
 
 class DeviationCalibration:
-    """Factors of the standard deviations, learnt from how far later samples move what was estimated without them.
+    """Calibration of the standard deviations by the corrections that later samples bring.
 
-    Filters take the derivatives of motion for white noise. Real motion is smoother most of the time, and jumps now and then:
-    filters claim too much or too little. Each joint's standard deviations are multiplied by a scale, which grows when a
-    correction is beyond two of them and falls when it is not, until 95 % are inside. No distribution is assumed (adaptive
+    Filters model the derivatives of motion as white noise. Real motion is smoother most of the time and jumps now and then, so
+    the covariance is too large or too small. The standard deviations of each joint are multiplied by a scale that grows when a
+    correction exceeds two of them and shrinks when it does not, until 95 % are inside. No distribution is assumed (adaptive
     conformal inference under distribution shift, Gibbs and Candes, NeurIPS 2021, with the logarithm of the scale).
 
     scale : (4, n) factors of the standard deviations of position, velocity, acceleration and jerk
@@ -226,7 +230,9 @@ class DeviationCalibration:
         self.scale = np.full((4, joints), _INITIAL_SCALE)
 
     def update(self, corrected: np.ndarray, claimed: np.ndarray, moving: np.ndarray) -> None:
-        """Add how much later samples moved estimates (4, n) with such deviations; joints at rest (n,) are left out."""
+        """Update the scale by corrections (4, n) of estimates with standard deviations `claimed`; joints at rest (n,)
+        are skipped.
+        """
         outside = np.abs(corrected) > 2.0 * self.scale * claimed
         grown = self.scale * np.exp(_SCALE_STEP * (outside - _SHARE_OUTSIDE))
         self.scale = np.where(moving, np.minimum(np.maximum(grown, _LEAST_SCALE), _LARGEST_SCALE), self.scale)
@@ -235,16 +241,17 @@ class DeviationCalibration:
 class FilterBank:
     """Bank of m Kalman filters for each of n joints, weighted by the likelihood of their innovations.
 
-    Gains are those of the steps between the samples: no sequence of steps makes a filter unstable.
+    Gains are those of the actual steps between samples, so that no sequence of steps makes a filter unstable.
 
-    settled  : time since which the quickest filter follows the motion [s], inf: not yet
-    outliers : positions left out
-    expected : variance of the quickest filter's innovations, for positions of variance 1
+    settled  : time since which the fastest filter follows the motion [s]; inf: not yet
+    outliers : number of positions that were ignored as outliers
+    expected : variance of the fastest filter's innovations for positions of variance 1
     """
 
     def __init__(self, time: float, q: np.ndarray, qd: np.ndarray, noise: PositionNoise, calibration: DeviationCalibration,
                  period: float, lag: float):
-        """Start at the first sample and the speed there, with a period, for instants up to `lag` back [s]."""
+        """Start at the first sample: time [s], q, qd (n,); period [s]; estimates are available up to `lag` back [s].
+        """
         m, n = len(BANK), len(q)
         self.settled, self.outliers = math.inf, 0
         self._calibration, self._compared = calibration, q
@@ -253,22 +260,22 @@ class FilterBank:
         self._x[0], self._x[1] = q[None], qd[None]
         self._likelihood, self._calm = np.zeros((m, n)), np.zeros(n)
         self._likelihoods = np.zeros((1, m, n))  # of each sample
-        self._surprise = np.zeros((m, n))  # largest squared innovation lately, over _SURPRISING times its variance
+        self._recent_surprise = np.zeros((m, n))  # largest squared innovation lately, over _SURPRISING times its variance
         self._mean_square = np.ones((m, n))  # of innovations lately, over their variance; smaller ones count as 1
         self._begun = time
         self._longest = 0.0  # longest step lately [s]
         self._count = self._end = self._room = 1
         self._times, self._positions = [time], q[None].copy()
         self._uneven = -1  # number of the last sample after an uneven step
-        self._filtered, self._innovations = np.zeros((1, m, SHOWN, n)), np.zeros((m, 1, n))
-        self._filtered[0] = self._x[:SHOWN].swapaxes(0, 1)
+        self._filtered, self._innovations = np.zeros((1, m, SMOOTHED_STATES, n)), np.zeros((m, 1, n))
+        self._filtered[0] = self._x[:SMOOTHED_STATES].swapaxes(0, 1)
         self.tune(period, lag)
 
     def tune(self, period: float, lag: float) -> None:
-        """Get the gains for samples at this distance, and instants up to `lag` back [s]."""
+        """Set the gains for a period [s] and for instants up to `lag` back [s]."""
         self.period, self._lag, self._settled_samples = period, lag, math.ceil(max(_SETTLED_S / period, 1.0))
         self._calibration_samples = max(round(_CALIBRATION_S / period), _CALIBRATION_SAMPLES)
-        self._grid = on_grid(period, _PERIODS)
+        self._grid = round_to_grid(period, _PERIODS)
         self._lags = self._samples_within(lag, period)
         gains = self._gains = steady_gains(self._grid, self._lags)
         one, self._even = np.ones(self._x.shape[2]), transition(period)
@@ -279,8 +286,8 @@ class FilterBank:
         self._later = max(round(LATER_S / period), 1)
         self._forgetting = max(FORGETTING_TIME_S, FORGETTING_PERIODS * period)
         self._width = bandwidths(period)
-        self._settling = math.ceil(_SETTLING / min(BANK[QUICKEST][1] * period, 1.0))
-        self.expected = float(self._gains.S[QUICKEST, 0])
+        self._settling = math.ceil(_SETTLING / min(BANK[FASTEST][1] * period, 1.0))
+        self.expected = float(self._gains.S[FASTEST, 0])
         self._uneven, self._known = -1, self._gains.known
 
     @staticmethod
@@ -289,12 +296,12 @@ class FilterBank:
 
     @property
     def states(self) -> np.ndarray:
-        """(6, m, n) of all filters at the last sample."""
+        """States (6, m, n) of all filters at the last sample."""
         return self._x
 
-    def begin_with(self, states: np.ndarray) -> None:
+    def set_states(self, states: np.ndarray) -> None:
         """Set the states (6, m, n) at the first sample."""
-        self._x, self._filtered[0] = states.copy(), states[:SHOWN].swapaxes(0, 1)
+        self._x, self._filtered[0] = states.copy(), states[:SMOOTHED_STATES].swapaxes(0, 1)
 
     def shift(self, step: float) -> None:
         """Shift the times of all samples by a step of the clock [s]."""
@@ -303,27 +310,30 @@ class FilterBank:
         self._begun += step
 
     def misfit(self, time: float, q: np.ndarray) -> float:
-        """Return the sum of squared errors over variances of q (n,), if it is of that time; 0.25 periods count as 1."""
-        position, velocity = transition(time - self._times[self._end - 1])[:2] @ self._x[:, MIDDLE]
-        variance = self._variance * self._gains.S[MIDDLE] + (0.25 * self.period * velocity) ** 2
+        """Return the sum of squared normalized errors of positions q (n,) if they were taken at a time [s].
+
+        An error of a quarter period of the time adds to the variance.
+        """
+        position, velocity = transition(time - self._times[self._end - 1])[:2] @ self._x[:, REFERENCE_FILTER]
+        variance = self._variance * self._gains.S[REFERENCE_FILTER] + (0.25 * self.period * velocity) ** 2
         return float(np.minimum((q - position) ** 2 / variance, 25.0).sum())
 
-    def take(self, time: float, steps: int, q: np.ndarray) -> Sample:
-        """Add the positions q (n,) of a sample so many periods after the last one."""
+    def add_sample(self, time: float, steps: int, q: np.ndarray) -> FilterSample:
+        """Add the positions q (n,) of a sample at a time [s], `steps` periods after the last one."""
         steps = min(steps, _MOST_LOST)
         if self._end + steps > self._room:
             self._make_room(steps)
         step = time - self._times[self._end - 1]
         if steps > 1:
-            self._pass_over(step / steps, steps - 1)
+            self._predict_lost(step / steps, steps - 1)
         (K, S, log_S), end = self._gains_after(step), self._end
-        x = self._moved(step)
+        x = self._predict(step)
         innovation = q - x[0]
-        self._variance = variance = self._noise.variance(x[1, MIDDLE])
+        self._variance = variance = self._noise.variance(x[1, REFERENCE_FILTER])
         square = innovation * innovation
         square /= S * variance
-        if self.settled < time and (square[QUICKEST] > _OUTLIER).any():
-            innovation, square = self._without_outliers(innovation, square)
+        if self.settled < time and (square[FASTEST] > _OUTLIER).any():
+            innovation, square = self._remove_outliers(innovation, square)
         kept = math.exp(-step / self._forgetting)
         self._likelihood *= kept
         self._likelihood -= negative_log_likelihood(square, log_S)
@@ -331,52 +341,54 @@ class FilterBank:
         self._likelihoods[end] = self._likelihood
         self._mean_square *= kept
         self._mean_square += (1.0 - kept) * np.maximum(square, 1.0)
-        self._surprise *= math.exp(-2.0 * step / _SURPRISED)
-        np.maximum(self._surprise, square * (1.0 / _SURPRISING), out=self._surprise)
+        self._recent_surprise *= math.exp(-2.0 * step / _SURPRISED)
+        np.maximum(self._recent_surprise, square * (1.0 / _SURPRISING), out=self._recent_surprise)
         self._longest = max(step, self._longest * math.exp(-step / _SURPRISED))
         self._times.append(time)
         self._end, self._count = end + 1, self._count + 1
         if self.settled == math.inf and self._count >= self._settling:
             self.settled = time
-        velocity = x[1, MIDDLE].copy()
+        velocity = x[1, REFERENCE_FILTER].copy()
         x += innovation * K
-        self._x, self._filtered[end] = x, x[:SHOWN].swapaxes(0, 1)
+        self._x, self._filtered[end] = x, x[:SMOOTHED_STATES].swapaxes(0, 1)
         if not self._count % self._calibration_samples:
-            place = end - self._settled_samples
-            if place > 0 and self.settled < self._times[place]:
-                self._calibrate(place)
-        return Sample(self._positions[end], velocity, self._innovations[QUICKEST, end])
+            sample = end - self._settled_samples
+            if sample > 0 and self.settled < self._times[sample]:
+                self._calibrate(sample)
+        return FilterSample(self._positions[end], velocity, self._innovations[FASTEST, end])
 
-    def at(self, time: float, phase_std: float = 0.0, rate_std: float = 0.0) -> Estimate:
-        """Return the motion at an instant that is not before the lag.
+    def estimate_at(self, time: float, phase_std: float = 0.0, rate_std: float = 0.0) -> MotionEstimate:
+        """Return the motion at an instant within the lag.
 
-        phase_std : standard deviation of the error that all times have in common [s]
-        rate_std  : standard deviation of the rate of all times, as a share of it
+        phase_std : standard deviation of the error common to all sample times [s]
+        rate_std  : relative standard deviation of the rate of all sample times
         """
-        place = self._place(time)
-        motion, deviation = self._mixed(place, self._end)
+        sample = self._nearest_sample(time)
+        motion, deviation = self._combine(sample, self._end)
         deviation *= self._calibration.scale
-        ahead = time - self._times[place]
+        ahead = time - self._times[sample]
         if abs(ahead) > _AT:
             deviation[:-1] += abs(ahead) * deviation[1:]
         if phase_std or rate_std:
             size = np.abs(motion)
             size[:ORDERS] += _UNSURE * deviation
             deviation += (phase_std * _SHIFT + rate_std * self._rates) @ size
-        return Estimate(_moved_on(motion, ahead), deviation)
+        return MotionEstimate(_extrapolate(motion, ahead), deviation)
 
-    def _mixed(self, place: int, end: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the motion (5, n) at a sample by the innovations up to another, and its standard deviations (4, n)."""
-        each, weights = self._weighted(place, end)
-        squared = np.maximum(self._surprise, self._mean_square)
+    def _combine(self, sample: int, end: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the motion (5, n) and its standard deviations (4, n) at sample `sample`, from innovations before sample
+        `end`.
+        """
+        each, weights = self._filter_estimates(sample, end)
+        squared = np.maximum(self._recent_surprise, self._mean_square)
         squared *= weights
         squared *= weights
         age = self._times[end - 1] - self._begun
         if age < _FOUND / self._width.min():
             squared *= np.maximum(_FOUND / (self._width * max(age, self.period))[:, None], 1.0) ** 4
-        claimed = self._claimed(end - place) @ squared
+        claimed = self._modelled_variance(end - sample) @ squared
         claimed *= self._variance
-        middle = each[MIDDLE].copy()
+        middle = each[REFERENCE_FILTER].copy()
         each -= middle
         weighted = each * weights[:, None]
         away = np.add.reduce(weighted)
@@ -384,87 +396,90 @@ class FilterBank:
         claimed += _DISAGREEMENT * np.maximum(np.add.reduce(weighted) - away * away, 0.0)[:ORDERS]
         return middle + away, np.sqrt(claimed)
 
-    def _weighted(self, place: int, end: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the motion (m, 5, n) of the filters at a sample by the innovations up to another, and their weights."""
+    def _filter_estimates(self, sample: int, end: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the motion (m, 5, n) of each filter at sample `sample`, from innovations before sample `end`, and the weights
+        (m, n).
+        """
         smoothing = self._gains.weights
-        if self._uneven > place:  # the correction is an integral over time; a lost sample adds nothing to it
-            since = (np.array(self._times[place:end]) - self._times[place]) / self.period
+        if self._uneven > sample:  # smoothing approximates an integral over time: scale gains by the steps, skip lost samples
+            since = (np.array(self._times[sample:end]) - self._times[sample]) / self.period
             places = np.minimum(np.rint(since[1:]).astype(int), self._lags - 1)
             steps = np.diff(since)
             smoothing = smoothing[:, :, places] * np.minimum(steps, 1.0 / steps)
         else:
-            smoothing = smoothing[:, :, 1:end - place]
-        each = smoothing @ self._innovations[:, place + 1:end]
-        each += self._filtered[place]
-        weights = self._likelihoods[min(place + self._later, end - 1)] - PRIOR_LOG_ODDS
+            smoothing = smoothing[:, :, 1:end - sample]
+        each = smoothing @ self._innovations[:, sample + 1:end]
+        each += self._filtered[sample]
+        weights = self._likelihoods[min(sample + self._later, end - 1)] - PRIOR_LOG_ODDS
         weights -= np.maximum.reduce(weights)
         np.exp(weights, out=weights)
         weights /= np.add.reduce(weights)
         return each, weights
 
-    def _claimed(self, later: int) -> np.ndarray:
-        """Return the variance (4, m) of a state by the innovations of so many samples: those of the longest step lately."""
+    def _modelled_variance(self, later: int) -> np.ndarray:
+        """Return the variance (4, m) of a state after innovations of so many samples, for the longest recent step."""
         if self._longest <= (1.0 + _EVEN) * self.period:
             return self._gains.variance[later - 1]
-        step = on_grid(self._longest, _LONGEST)
+        step = round_to_grid(self._longest, _LONGEST)
         variance = steady_gains(step, self._samples_within(self._lag, step)).variance
         return variance[min(max(int(later * self.period / step), 1), len(variance)) - 1]
 
-    def smoothed(self, time: float, phase_std: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the motion at an instant, its noise and the disagreement of the filters, (4, n) each, for later innovations.
+    def smooth_at(self, time: float, phase_std: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return motion, noise and disagreement of the filters at an instant, (4, n) each.
 
-        The noise is the mean of the standard deviations that the filters have if their drives fit the motion; the disagreement
-        is the mean distance of their estimates, which shows where the drives do not fit. Unlike the deviation of `at`, neither
-        multiplies with an innovation. phase_std: standard deviation of the error that all times have in common [s].
+        The noise is the weighted mean of the filters' standard deviations; the disagreement is the weighted mean distance of
+        their estimates, which is large where their drive models do not fit. Unlike the deviation of `estimate_at`, neither is
+        scaled by
+        innovations. phase_std: standard deviation of the error common to all sample times [s].
         """
-        place = self._place(time)
-        each, weights = self._weighted(place, self._end)
+        sample = self._nearest_sample(time)
+        each, weights = self._filter_estimates(sample, self._end)
         weights = weights[:, None]
         motion = (each * weights).sum(axis=0)
-        noise = np.sqrt(self._gains.variance[self._end - place - 1]) @ weights[:, 0] * np.sqrt(self._variance)
+        noise = np.sqrt(self._gains.variance[self._end - sample - 1]) @ weights[:, 0] * np.sqrt(self._variance)
         disagreement = (np.abs(each[:, :ORDERS] - motion[:ORDERS]) * weights).sum(axis=0)
         if phase_std > _AT:
             noise = np.hypot(noise, phase_std * motion[1:])
-        ahead = time - self._times[place]
-        shown = _moved_on(motion, ahead)
-        return shown, noise, disagreement
+        ahead = time - self._times[sample]
+        found = _extrapolate(motion, ahead)
+        return found, noise, disagreement
 
-    def _calibrate(self, place: int) -> None:
-        """Compare the motion at a sample, as estimated when it was the newest one, with the estimate by later samples."""
-        (early, claimed), (late, _) = self._mixed(place, place + 1), self._mixed(place, self._end)
-        position = self._positions[place]
+    def _calibrate(self, sample: int) -> None:
+        """Compare the estimate of a sample when it was the newest with the estimate after later samples."""
+        (early, claimed), (late, _) = self._combine(sample, sample + 1), self._combine(sample, self._end)
+        position = self._positions[sample]
         self._calibration.update(late[:ORDERS] - early[:ORDERS], claimed, position != self._compared)
         self._compared = position.copy()
 
-    def _moved(self, step: float) -> np.ndarray:
-        """Return the states (6, m, n) after a time [s]."""
+    def _predict(self, step: float) -> np.ndarray:
+        """Return the states (6, m, n) predicted over a time [s]."""
         F = self._even if abs(step - self.period) < _SAME else transition(step)
         return (F @ self._x.reshape(STATES, -1)).reshape(self._x.shape)
 
-    def _place(self, time: float) -> int:
-        """Return the number of the sample next to an instant."""
+    def _nearest_sample(self, time: float) -> int:
+        """Return the number of the sample nearest to an instant."""
         last, times = self._end - 1, self._times
         first = max(0, last + 1 - self._lags)
-        place = min(max(last - round((times[last] - time) / self.period), first), last)
-        while place < last and times[place + 1] - time <= time - times[place]:
-            place += 1
-        while place > first and time - times[place - 1] < times[place] - time:
-            place -= 1
-        return place
+        sample = min(max(last - round((times[last] - time) / self.period), first), last)
+        while sample < last and times[sample + 1] - time <= time - times[sample]:
+            sample += 1
+        while sample > first and time - times[sample - 1] < times[sample] - time:
+            sample -= 1
+        return sample
 
-    def _without_outliers(self, innovation: np.ndarray, square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Leave out single positions that no motion explains."""
-        far = (square[QUICKEST] > _OUTLIER) & (self._calm < self._count) & self._noise.known
+    def _remove_outliers(self, innovation: np.ndarray, square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Set innovations of single outlying positions to zero."""
+        far = (square[FASTEST] > _OUTLIER) & (self._calm < self._count) & self._noise.known
         self._calm = np.where(far, self._count + _CALM, self._calm)
         self.outliers += int(far.sum())
         return np.where(far, 0.0, innovation), np.where(far, 0.0, square)
 
     def _gains_after(self, step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return K, S and log S of a sample, this time after the last one [s]: the steady ones only where steps are even."""
+        """Return K, S and log S for a sample after a step [s]; the steady gains where steps are even."""
         steady, even = self._gains, abs(step - self.period) <= _EVEN * self.period
         if even and self._known is steady.known:
             return self._steady
-        K, S, log_S, known = gains_after_step(self._known, self._grid, on_grid(step, _STEPS))
+        K, S, log_S, known = gains_after_step(self._known, self._grid, round_to_grid(step, _STEPS))
         if even and (np.abs(known - steady.known) <= _CONVERGED * np.abs(steady.known)).all():
             known = steady.known
         self._known = known
@@ -472,18 +487,18 @@ class FilterBank:
             self._uneven = self._end
         return K, S, log_S
 
-    def _pass_over(self, step: float, lost: int) -> None:
-        """Predict lost samples."""
+    def _predict_lost(self, step: float, lost: int) -> None:
+        """Add predictions in place of lost samples."""
         last = self._times[self._end - 1]
         for k in range(1, lost + 1):
             end = self._end
-            self._filtered[end], self._innovations[:, end] = self._moved(k * step)[:SHOWN].swapaxes(0, 1), 0.0
+            self._filtered[end], self._innovations[:, end] = self._predict(k * step)[:SMOOTHED_STATES].swapaxes(0, 1), 0.0
             self._positions[end], self._likelihoods[end] = self._positions[end - 1], self._likelihood
             self._times.append(last + k * step)
             self._end = end + 1
 
     def _make_room(self, steps: int) -> None:
-        """Move what is still needed to the front of longer histories."""
+        """Move the samples that are still needed to the front of a longer history."""
         kept = slice(max(0, self._end - self._lags - _KEPT), self._end)
         count = kept.stop - kept.start
         self._room = count + _SPACE + steps
@@ -503,32 +518,35 @@ class FilterBank:
 
 
 class SensorLearning:
-    """Learns noise, clock and encoder steps from the samples that filters took, a few at a time.
+    """Estimator of noise, clock errors and encoder resolution from the innovations of a filter bank, block by block.
 
-    noise   : what is known of the positions
-    learned : whether anything was learnt since it began anew
+    noise   : noise model of the positions
+    learned : whether anything was learned since the last begin
     """
 
     def __init__(self, noise: PositionNoise):
         self.noise = noise
-        self._looks = 0
+        self._searches = 0
         self._positions: list[np.ndarray] = []
-        self.begin()
+        self.restart()
 
-    def begin(self) -> None:
-        """Samples to come do not follow those before. What is known of noise stays."""
+    def restart(self) -> None:
+        """Discard the current block: later samples do not continue earlier ones. The noise model is kept."""
         self.learned = False
         self._blocks = 0
         self._block: list[tuple] = []
 
-    def update(self, filters: FilterBank, sample: Sample, deviation: float = 0.0, taken: float = 0.0,
+    def update(self, filters: FilterBank, sample: FilterSample, deviation: float = 0.0, taken: float = 0.0,
             clock: SampleClock | None = None) -> None:
-        """A sample, one period after the last one. deviation, taken: of its stamp, and what of that the clock took off."""
+        """Add a sample one period after the last one. deviation: its stamp less its even time; taken: part of it removed by
+        the clock.
+        """
         self._block.append((deviation, taken, *sample))
         if len(self._block) == (_LATER_BLOCKS if self._blocks > _SEARCHED else _BLOCK):
             self._learn(filters, clock)
 
     def _learn(self, filters: FilterBank, clock: SampleClock | None) -> None:
+        """Update the clock and the noise model by one block of samples."""
         deviation, taken, position, velocity, innovation = map(np.array, zip(*self._block))
         expected = filters.expected
         moving = np.diff(position, axis=0, prepend=position[:1]) != 0.0
@@ -541,13 +559,13 @@ class SensorLearning:
         self._search(position, moving)
 
     def _search(self, position: np.ndarray, moving: np.ndarray) -> None:
-        """Look for the resolutions that are not known yet, in the latest positions."""
+        """Search for unknown resolutions in the latest positions."""
         unknown = self.noise.resolution == 0.0
         if not moving[:, unknown].any():
             return
         self._positions.append(position)
         if len(self._positions) == _SEARCHED:
-            self._looks += 1
-            if self._looks < _SELDOM or self._looks % _SELDOM == 0:
-                self.noise.resolved(find_resolution(np.concatenate(self._positions)))
+            self._searches += 1
+            if self._searches < _SELDOM or self._searches % _SELDOM == 0:
+                self.noise.set_resolution(find_resolution(np.concatenate(self._positions)))
             self._positions.clear()

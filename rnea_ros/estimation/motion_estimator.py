@@ -1,4 +1,4 @@
-"""The motion of joints from stamped positions: position to jerk at an instant, and how far off each of them may be."""
+"""Online estimation of joint motion from stamped positions: position to jerk at an instant, with standard deviations."""
 
 from __future__ import annotations
 
@@ -9,38 +9,39 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import Rejected
-from .filter_bank import DeviationCalibration, Estimate, FilterBank, SensorLearning
-from .position_sensor import TURN, PositionNoise, Readings, impossible_turns
-from .sample_clock import ALIKE, SampleClock
+from .filter_bank import DeviationCalibration, FilterBank, MotionEstimate, SensorLearning
+from .position_sensor import TURN, PositionNoise, ReadingFilter, implausible_turns
+from .sample_clock import CLOCK_SET_SAMPLES, SampleClock
 
-LAG = 0.03  # s
-_GAP, _GAP_PERIODS = 0.05, 5  # s, and so many periods: without samples for longer, the filters begin anew
-_FIRST = 8  # samples, and as many more again, from which the period is found
-_LEAP, _ENOUGH = 30, 64  # samples lost at once: not likely, the first stamps were of a burst; so many more are waited for then
-_UNSEEN = 0.1 * np.array([[1.5], [9.0], [48.0], [96.0]])  # of an encoder's step: the most that a cubic can move within it
-_COARSE = 1e-3  # rad, m; largest step of an encoder whose resolution is not found
-_RESTARTED = 3  # messages in a row before the newest stamp: the clock of the sender was set back
-_ROUNDING = 1e-9  # rad, m; steps that differ by less are the same
-_STANDING, _STANDING_PERIODS = 0.03, 8.0  # s and periods without a change of position, from which on joints are slow
-_STOOD = 4.0  # times that: for so long after it stood, a joint's position is known no better than to its encoder's step
-_SLOW = 0.01  # s; period from which on that is so
+LAG = 0.03  # default lag of the estimate behind the newest sample [s]
+_GAP, _GAP_PERIODS = 0.05, 5  # the filters restart after a gap of this time and this many periods
+_START_SAMPLES = 8  # samples from which the period is estimated; more are awaited in steps of this size
+# Samples lost at once that suggest a start within a burst; samples awaited in that case
+_MAX_LOST_SAMPLES, _RETRY_SAMPLES = 30, 64
+# Largest derivatives of a cubic that stays within one encoder step: in steps, over powers of time
+_CUBIC_WITHIN_STEP = 0.1 * np.array([[1.5], [9.0], [48.0], [96.0]])
+_MAX_ASSUMED_STEP = 1e-3  # largest assumed step of an encoder with unknown resolution [rad, m]
+_RESTARTED = 3  # consecutive messages before the newest stamp after which the sender's clock was set back
+_ROUNDING = 1e-9  # steps that differ by less are equal [rad, m]
+_STANDING, _STANDING_PERIODS = 0.03, 8.0  # time and periods without a change of position after which a joint counts as slow
+_STANDING_MEMORY = 4.0  # multiple of that time for which the position of a joint that stood is known to one encoder step only
+_SLOW_PERIOD_S = 0.01  # period from which on that holds for encoders of unknown resolution [s]
 _NOTHING, _NONE = np.zeros((4, 1)), np.zeros(1, dtype=bool)
-_RECEIVED = 256  # positions kept at least, and as many more
-_NEARBY = 2.5  # of the longest step between stamps lately: positions of so long before and after an instant are near it
-_STEPS_REMEMBERED = 0.3  # s
-_SPEED, _SPEED_SAMPLES = 3.0, 8  # times the mean speed of so many samples on both sides: no joint is faster
-_FASTEST_REMEMBERED = 5.0  # s; largest speed of revolute joints, which tells wraps from motion
-_SPREAD = 6.0  # standard deviations of a position
-_FASTER = 0.7  # of the period before a gap: messages that come faster may have waited for the end of the gap
-_WAITING, _LONGEST_WAIT = 2.5, 1.0  # gaps, and at most so many seconds, until those that waited have come
-_TRUSTED = 0.5  # s; a stream without a gap for so long has no messages that waited
-_UNEVEN_SHARE = 0.35  # of derivatives, times jitter over period: least deviation where samples have the times of their stamps
-_RETUNE = 0.01  # of the period: gains are computed again for another one
+_RECEIVED = 256  # positions kept; the buffer holds twice as many
+_NEARBY = 2.5  # longest recent steps around an instant within which positions count as near
+_STEPS_REMEMBERED = 0.3  # memory of the longest step [s]
+_SPEED, _SPEED_SAMPLES = 3.0, 8  # multiple of the mean speed over this many samples on both sides that bounds the speed
+_FASTEST_REMEMBERED = 5.0  # memory of the largest speed of revolute joints, which tells wraps from motion [s]
+_POSITION_STDS = 6.0  # standard deviations of a position in the bound of the estimate
+_QUEUED_PERIOD_RATIO = 0.7  # period over that before a gap below which messages may have been queued during the gap
+_WAITING, _LONGEST_WAIT = 2.5, 1.0  # time until queued messages have passed: this many gaps, at most this time [s]
+_TRUSTED_S = 0.5  # time without a gap after which no queued messages are expected [s]
+_UNEVEN_SHARE = 0.35  # smallest relative deviation of derivatives, times jitter over period, with samples at their stamps
+_RETUNE_CHANGE = 0.01  # relative change of the period after which gains are computed again
 
 
 class ReceivedPositions:
-    """The last positions received, and the cone that they allow at an instant: no result of a filter or of a clock is part of
-    it, other than the standard deviation of a position."""
+    """Buffer of recent positions and the bounds they set on the position at an instant; independent of filters and clock."""
 
     def __init__(self, joints: int):
         self._positions = np.zeros((2 * _RECEIVED, joints))
@@ -48,7 +49,7 @@ class ReceivedPositions:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all positions; the steps of the encoders stay."""
+        """Discard all positions; the encoder steps are kept."""
         self._stamps: list[float] = []
         self._longest = 0.0
         self.moved = np.zeros(len(self._least))  # largest distance between two positions in a row, lately
@@ -57,7 +58,7 @@ class ReceivedPositions:
         self._changed = np.zeros(len(self._least))  # s; stamp of the first position, or of the last after another step
 
     def push(self, stamp: float, q: np.ndarray) -> None:
-        """Add positions (n,) at a stamp [s]."""
+        """Add positions q (n,) at a stamp [s]."""
         end = len(self._stamps)
         if end == len(self._positions):
             self._positions[:_RECEIVED], end = self._positions[_RECEIVED:], _RECEIVED
@@ -84,27 +85,31 @@ class ReceivedPositions:
         last = max(len(self._stamps) - samples, 0)
         self._stamps[:last] = [stamp + step for stamp in self._stamps[:last]]
 
-    def unseen(self, time: float, period: float, resolution: np.ndarray) -> np.ndarray:
-        """Return what joints may move, and the derivatives of that (4, n), within one step of their encoders.
+    def within_one_step(self, time: float, period: float, resolution: np.ndarray) -> np.ndarray:
+        """Return how much joints may move, and the derivatives of that, without leaving one encoder step, (4, n).
 
-        It counts for joints that stood lately or moved by the same step from sample to sample, and where the resolution (n,)
-        is not found (0) and samples are so slow that the innovations of the filters contain more motion than noise."""
+        It is nonzero for joints that stood recently or moved by equal steps from sample to sample, and for joints of unknown
+        resolution (0) when samples are so slow that innovations contain more motion than noise.
+        """
         least = max(_STANDING, _STANDING_PERIODS * period)
-        if (period < _SLOW and time - float(self._stood.max(initial=-np.inf)) > _STOOD * least
+        if (period < _SLOW_PERIOD_S and time - float(self._stood.max(initial=-np.inf)) > _STANDING_MEMORY * least
                 and time - float(self._changed.min(initial=time)) <= least):
             return _NOTHING
         standing = time - self._changed
-        counts = (time - self._stood <= _STOOD * least) | (standing > least)
-        if period >= _SLOW:
+        counts = (time - self._stood <= _STANDING_MEMORY * least) | (standing > least)
+        if period >= _SLOW_PERIOD_S:
             counts |= resolution == 0.0
-        step = np.where(counts, np.where(resolution > 0.0, resolution, np.minimum(self._least, _COARSE)), 0.0)
-        found: np.ndarray = _UNSEEN * step / np.maximum(standing, least) ** np.arange(4)[:, None]
+        step = np.where(counts, np.where(resolution > 0.0, resolution, np.minimum(self._least, _MAX_ASSUMED_STEP)), 0.0)
+        found: np.ndarray = _CUBIC_WITHIN_STEP * step / np.maximum(standing, least) ** np.arange(4)[:, None]
         found[1:, standing <= least] = 0.0
         return found
 
-    def outside(self, time: float, q: np.ndarray, spread: np.ndarray) -> np.ndarray:
-        """Return whether each joint (n,), or any (1,), cannot have this position at an instant [s]: it is outside the range
-        received within a few steps, by more than `spread` (n,) and what the joint moves from the nearest one until then."""
+    def is_outside(self, time: float, q: np.ndarray, spread: np.ndarray) -> np.ndarray:
+        """Return whether each joint (n,), or any (1,), cannot have position q (n,) at an instant [s].
+
+        A position is impossible outside the range received within a few steps, extended by `spread` (n,) and by the motion
+        from the nearest sample to the instant.
+        """
         stamps, end = self._stamps, len(self._stamps)
         near = min(max(bisect.bisect_left(stamps, time), 1), end - 1)
         away: np.ndarray = np.abs(q - self._positions[near]) - self.moved - spread
@@ -123,49 +128,50 @@ class ReceivedPositions:
 
 
 class MotionEstimator:
-    """Takes positions with their stamps, and gives the motion `lag` seconds before the newest of them.
+    """Estimator of joint motion from stamped positions, `lag` seconds before the newest sample.
 
-    Lost samples, stamps that jitter, messages that repeat what was read before, single positions that cannot be, and joints
-    that wrap at pi are seen for what they are.
+    It handles lost samples, jittering stamps, repeated readings, outliers, and joints whose driver wraps at pi.
 
-    noise      : what is known of the positions
+    noise       : noise model of the positions
     calibration : factors of the filters' standard deviations
-    clock      : what is known of the stamps
-    readings   : whether messages are repeated
-    diverged   : estimates rejected since they were outside of the cone that received positions allow
-    disordered : messages left out since their stamps were a little before the last one
-    outliers   : positions left out
-    wraps      : (n,) jumps of revolute joints by whole turns that were removed
+    clock       : clock of the samples
+    readings    : filter of repeated readings
+    diverged    : number of estimates rejected because they left the bounds of the received positions
+    disordered  : number of messages dropped because their stamp is slightly before the last one
+    outliers    : number of outlying positions
+    wraps       : (n,) number of whole-turn jumps removed from revolute joints
     """
 
     def __init__(self, joints: int, lag: float = LAG, resolution: np.ndarray | float = 0.0, turning: Sequence[int] = (),
                  revolute: Sequence[int] = ()):
-        """lag [s]: 0 for none. resolution: of the encoders [rad, m], one or (n,); 0 finds it in the data.
-        turning: numbers of the joints whose positions may change by whole turns from one sample to the next.
-        revolute: numbers of others that turn; jumps that no joint can move (repairs.impossible_turns) are removed."""
+        """lag        : lag of the estimates; 0 for none [s]
+        resolution : encoder resolution, one or (n,); 0: estimated from the data [rad, m]
+        turning    : numbers of continuous joints, whose positions may change by whole turns
+        revolute   : numbers of revolute joints, from which implausible whole turns are removed
+        """
         self.lag = lag
         self.noise = PositionNoise(np.broadcast_to(np.asarray(resolution, dtype=float), joints).copy())
-        self.readings, self.clock = Readings(), SampleClock((0.0, 1.0))
+        self.readings, self.clock = ReadingFilter(), SampleClock((0.0, 1.0))
         self.disordered = self.diverged = self._outliers = 0
         self._received = ReceivedPositions(joints)
         self._turning, self._revolute = np.array(turning, dtype=np.intp), np.array(revolute, dtype=np.intp)
         self._fastest, self.wraps = np.zeros(len(self._revolute)), np.zeros(joints, dtype=int)
         self._turned = self._turned_before = np.zeros(joints)  # rad, on top of what is received
         self._learning, self.calibration = SensorLearning(self.noise), DeviationCalibration(joints)
-        self._wanted, self._period = _FIRST, 0.0  # s; of the samples, when the filters last began
+        self._wanted, self._period = _START_SAMPLES, 0.0  # s; of the samples, when the filters last began
         self._origin: int | None = None  # ns; first stamp
         self._trusted = 0.0  # s; period of samples that did not wait for the end of a gap; zero: not known yet
         self._filters: FilterBank | None = None
-        self._heard = False  # of the noise; before, filters cannot tell which of them is good, and begin again with it
+        self._noise_known = False  # until then the weights of the filters are poor; they restart once it is
         self.clear()
 
     def clear(self) -> None:
-        """The stream was interrupted: nothing of the past says anything about the motion. What is known of noise stays."""
+        """Discard all samples after an interruption of the stream. The noise model is kept."""
         self._gap = self._origin is not None  # whether samples may have waited for the end of a gap
         self._origin = None
         self._behind = 0  # messages in a row whose stamps are before the newest one
         self._newest, self._turned_at, self._stamp = 0, 0.0, 0.0
-        self._waited = _TRUSTED  # s; stamp from which on samples did not wait
+        self._waited = _TRUSTED_S  # s; stamp from which on samples did not wait
         self.readings.clear()
         self._restart()
 
@@ -176,15 +182,15 @@ class MotionEstimator:
         self._filters = None
         self._waiting: list[tuple[float, np.ndarray]] = []
         self._last: tuple[float, np.ndarray, np.ndarray | None] | None = None
-        self._learning.begin()
+        self._learning.restart()
 
     # ------------------------------------------------------------------ messages
 
     def push(self, nanoseconds: int, q: np.ndarray, qd: np.ndarray | None = None) -> bool:
-        """Add a message: its stamp, positions (n,), and velocities (n,) where known, which tell how far joints have turned.
+        """Add a message: stamp [ns], positions q (n,), and where known velocities qd (n,), which show how far joints turned.
 
-        Returns whether it counts: a repeated stamp does not, nor one a little before the last. One that goes back further
-        begins anew.
+        Returns whether the message is used: repeated and slightly older stamps are not. An older stamp beyond that restarts
+        the estimator.
         """
         if self._origin is not None and nanoseconds <= self._newest:
             self._behind += nanoseconds < self._newest
@@ -197,44 +203,45 @@ class MotionEstimator:
             self._origin = nanoseconds
         self._newest, self._behind = nanoseconds, 0
         before = self.readings.period
-        stamp = self.readings.time(self._seconds(nanoseconds), q)
+        stamp = self.readings.reading_time(self._seconds(nanoseconds), q)
         if self.readings.period != before:
             self._restart()
         if stamp is not None:
-            self._read(stamp, q, qd)
+            self._add_reading(stamp, q, qd)
         return True
 
-    def estimate(self, nanoseconds: int | None = None) -> Estimate:
-        """The motion `lag` before the newest message, or at a stamp that is not before that.
+    def estimate(self, nanoseconds: int | None = None) -> MotionEstimate:
+        """Return the motion `lag` before the newest message, or at a stamp [ns] within the lag.
 
-        Raises Rejected: `estimate_diverged` where the received positions do not allow the estimated ones; the filters start
-        again then. `history_too_short` for an instant long before the lag."""
+        Raises Rejected: `estimate_diverged` if the received positions contradict the estimate (the filters restart);
+        `history_too_short` for an instant long before the lag.
+        """
         assert self._filters, "not ready"
         time = self._seconds(self._newest) - self.lag if nanoseconds is None else self._seconds(nanoseconds)
         newest = self.clock.time + self.clock.period
         if time < self.clock.time - self.lag - max(_GAP, _GAP_PERIODS * self.clock.period):
             raise Rejected("history_too_short", f"the instant is {self.clock.time - time:.3f} s before the newest sample; "
                                                 f"estimates go back {self.lag:g} s", passing=True)
-        found = self._filters.at(min(time, newest), self.clock.phase_std, self.clock.rate_std)
-        if time > newest:  # no sample tells how the joints went on
+        found = self._filters.estimate_at(min(time, newest), self.clock.phase_std, self.clock.rate_std)
+        if time > newest:  # extrapolation beyond the newest sample
             found.deviation[:-1] += (time - newest) * np.abs(found.motion[1:])
         if not self.clock.even:
             share = _UNEVEN_SHARE * self.clock.jitter / self.clock.period
             np.maximum(found.deviation[1:], share * np.abs(found.motion[1:4]), out=found.deviation[1:])
-        outside = self._received.outside(time, found.motion[0], _SPREAD * self.noise.std_at_rest)
+        outside = self._received.is_outside(time, found.motion[0], _POSITION_STDS * self.noise.std_at_rest)
         if outside is not _NONE and outside.any():
-            self._diverged(found, int(outside.argmax()))
-        unseen = self._received.unseen(time, self.clock.period, self.noise.resolution)
+            self._reject_diverged(found, int(outside.argmax()))
+        unseen = self._received.within_one_step(time, self.clock.period, self.noise.resolution)
         if unseen is not _NOTHING:
             np.maximum(found.deviation, unseen, out=found.deviation)
         if len(self._turning) or self.wraps.any():
             found.motion[0] -= self._turned if time >= self._turned_at else self._turned_before
         return found
 
-    def _diverged(self, found: Estimate, joint: int) -> None:
-        """Begin anew; raises Rejected."""
+    def _reject_diverged(self, found: MotionEstimate, joint: int) -> None:
+        """Restart the filters and raise Rejected."""
         self.diverged += 1
-        self._heard = False
+        self._noise_known = False
         self._restart()
         raise Rejected("estimate_diverged", f"the estimated position of joint {joint + 1} of {found.motion.shape[1]} in the "
                                             f"message is {found.motion[0, joint]:.6g}, out of reach of the positions received "
@@ -243,11 +250,12 @@ class MotionEstimator:
 
     @property
     def ready(self) -> bool:
-        """Whether there is an estimate: the motion had been found by the instant that it is for, and the noise."""
+        """Whether there is an estimate: the filters followed the motion at its instant, and the noise is known."""
         return self._filters is not None and self._learning.learned and self._filters.settled <= self.clock.time - self.lag
 
     @property
     def outliers(self) -> int:
+        """Number of outlying positions that were ignored."""
         return self._outliers + (self._filters.outliers if self._filters else 0)
 
     def _seconds(self, nanoseconds: int) -> float:
@@ -255,37 +263,39 @@ class MotionEstimator:
 
     # ------------------------------------------------------------------ readings
 
-    def _read(self, stamp: float, q: np.ndarray, qd: np.ndarray | None) -> None:
-        """Positions that were read, and are not those of the last reading told again."""
+    def _add_reading(self, stamp: float, q: np.ndarray, qd: np.ndarray | None) -> None:
+        """Add positions of a new reading."""
         gap = stamp - self._stamp
         if self._period and gap > max(_GAP, _GAP_PERIODS * self._period):
             self._restart()
             self._gap, self._waited = True, stamp + min(_WAITING * gap, _LONGEST_WAIT)
         if len(self._turning) or len(self._revolute):
-            q = self._unwrapped(stamp, q, qd)
+            q = self._unwrap(stamp, q, qd)
         self._stamp = stamp
         self._received.push(stamp, q)
         if self._filters:
-            self._take(self._filters, stamp, q)
+            self._add_sample(self._filters, stamp, q)
             if stamp > self._waited:
                 self._trusted = self.clock.period
-            if self._heard:
+            if self._noise_known:
                 return
         self._waiting.append((stamp, q.copy()))
         if self._filters and self._learning.learned:
-            self._heard = True
-            self._begin()
-        elif not self._filters and len(self._waiting) % _FIRST == 0 and len(self._waiting) >= self._wanted:
-            self._begin()
+            self._noise_known = True
+            self._start_filters()
+        elif not self._filters and len(self._waiting) % _START_SAMPLES == 0 and len(self._waiting) >= self._wanted:
+            self._start_filters()
 
-    def _unwrapped(self, stamp: float, q: np.ndarray, qd: np.ndarray | None) -> np.ndarray:
-        """Return positions that count turns: of continuous joints the ones next to where they must be by now, of revolute
-        joints without the jumps that no joint can move."""
+    def _unwrap(self, stamp: float, q: np.ndarray, qd: np.ndarray | None) -> np.ndarray:
+        """Return positions (n,) without wraps: continuous joints near their expected position, revolute joints without
+        implausible turns.
+        """
         if self._last is not None:
             before, expected, speed = self._last
             turned = self._turned.copy()
             if len(self._revolute):
-                turned[self._revolute] -= self._wrapped(stamp - before, (q + self._turned - expected)[self._revolute])
+                step = (q + self._turned - expected)[self._revolute]
+                turned[self._revolute] -= self._implausible_angles(stamp - before, step)
             if qd is not None and speed is not None:
                 mean = 0.5 * (qd + speed)
                 expected = np.where(np.isfinite(mean), expected + (stamp - before) * mean, expected)
@@ -296,23 +306,23 @@ class MotionEstimator:
         self._last = stamp, unwrapped, None if qd is None else qd.copy()
         return unwrapped
 
-    def _wrapped(self, seconds: float, step: np.ndarray) -> np.ndarray:
-        """Return the angles [rad] by which revolute joints jumped and cannot have moved."""
-        # stamps of a burst are closer than samples: only where the period is known they tell how fast a joint is
+    def _implausible_angles(self, seconds: float, step: np.ndarray) -> np.ndarray:
+        """Return the angles [rad] by which revolute joints jumped although they cannot have moved that far."""
+        # stamps within a burst are closer than samples: the speed is known only with the sampling period
         period = max(seconds, self.clock.period if self._filters else 0.0, 1e-9)
-        turns = impossible_turns(step, period, self._fastest)
+        turns = implausible_turns(step, period, self._fastest)
         self.wraps[self._revolute] += turns != 0.0
         speed = np.where(np.abs(step) < math.pi, np.abs(step), 0.0) / period if self._filters else 0.0
         self._fastest = np.maximum(speed, self._fastest * math.exp(-period / _FASTEST_REMEMBERED))
         angles: np.ndarray = TURN * turns
         return angles
 
-    def _begin(self) -> None:
-        """The period is known: the filters start."""
+    def _start_filters(self) -> None:
+        """Start the filters once the period is known."""
         clock = SampleClock([stamp for stamp, _ in self._waiting], self.clock)
         if not clock.known:
             return
-        suspected = clock.period < _FASTER * self._trusted if self._trusted else self._gap
+        suspected = clock.period < _QUEUED_PERIOD_RATIO * self._trusted if self._trusted else self._gap
         if suspected and self._waiting[-1][0] < self._waited:
             self._waiting.clear()
             return
@@ -323,24 +333,24 @@ class MotionEstimator:
         self._filters = filters = FilterBank(start, q, since @ early / (since @ since), self.noise, self.calibration,
                                              clock.period, self.lag)
         for stamp, positions in others:
-            self._take(filters, stamp, positions)
+            self._add_sample(filters, stamp, positions)
 
-    def _take(self, filters: FilterBank, stamp: float, q: np.ndarray) -> None:
-        """A sample for the filters."""
+    def _add_sample(self, filters: FilterBank, stamp: float, q: np.ndarray) -> None:
+        """Add a sample to the filters."""
         clock, settled = self.clock, filters.settled < self.clock.time
         steps = clock.advance(stamp, (lambda time: filters.misfit(time, q)) if settled else None, self._dropped)
         self._dropped = 0
-        if steps > _LEAP or clock.broken:
-            self._wanted = _ENOUGH
+        if steps > _MAX_LOST_SAMPLES or clock.broken:
+            self._wanted = _RETRY_SAMPLES
             self._restart()
             return
         if clock.step:
             filters.shift(clock.step)
-            self._received.shift(clock.step, ALIKE)
-        if abs(clock.period - filters.period) > _RETUNE * filters.period:
+            self._received.shift(clock.step, CLOCK_SET_SAMPLES)
+        if abs(clock.period - filters.period) > _RETUNE_CHANGE * filters.period:
             filters.tune(clock.period, self.lag)
             self._period = clock.period
         self.noise.drift_std = clock.drift_std if clock.even else clock.jitter
-        sample = filters.take(clock.time, steps, q)
+        sample = filters.add_sample(clock.time, steps, q)
         if steps == 1 and settled:
             self._learning.update(filters, sample, clock.deviation, stamp - clock.time, clock)

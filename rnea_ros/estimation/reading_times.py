@@ -1,18 +1,16 @@
-"""Which sample of an evenly read robot each stamp of a recording is of: lost ones are counted, stamps may jitter.
+"""Times at which the positions of a recording were read, from stamps that jitter or are late.
 
-The samples lost before each one make a staircase that only rises. Stamps say how high it is, to within their jitter, and how
-far joints moved from one sample to the next says where it rises. The likeliest staircase is found by Viterbi's algorithm
-(Forney, The Viterbi algorithm, Proc. IEEE 61, 1973). Every decision rests on the samples nearby, and on nothing else.
+Most robots are read at an even rate and stamped by another clock after a varying delay, or by a driver that publishes the
+newest reading at a rate of its own. Samples are numbered first, including lost ones; even times are then those of a local
+line through the stamps on both sides. Positions decide whether even times or stamps are right: the slope of the positions'
+distance from the cubics through their neighbours over (velocity x deviation of the stamp) is 0 if even times are right and
+1 if stamps are.
 
-When the positions of a recording were read: one clock for all of it, which knows what comes later.
+Sample numbers: the count of samples lost before each stamp is a staircase that only rises. Stamps determine its height to
+within their jitter; the distance that joints move per sample shows where it rises. The most likely staircase is found by
+Viterbi's algorithm (Forney, The Viterbi algorithm, Proc. IEEE 61, 1973).
 
-Most robots are read at an even rate, and stamped by another clock, after a wait that varies, or by a driver that publishes the
-newest reading at a rate of its own. Samples are numbered (sample_numbers.py), lost ones included; even times are those of a
-line through the stamps nearby, on both sides. Whether these or the stamps are right, positions say: where they agree with
-even times, deviations of the stamps are errors. The slope of what positions are off the cubics through their neighbours over
-(velocity x deviation of the stamp) is 0 then, else 1.
-
-All of this is found of each sample from NEAR others before and after it. So it is the same wherever a block begins.
+All results for a sample depend on nearby samples only, so they do not depend on where a block of a recording begins.
 """
 
 from __future__ import annotations
@@ -23,83 +21,95 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .position_sensor import new_readings
-from .sample_clock import BURST, LATE, LOST, TINY, line_through
+from .position_sensor import find_new_readings
+from .sample_clock import BURST_SHARE, BURST_STEP, LOST_SAMPLE_COST, MAX_LATE_COST, fit_even_times
 
-FIRST, PLACES = 64, 32  # stamps from which a period is found, and at most so many times
-_CALM, _PHASE_REACH = 3, 100  # samples to either side that are averaged: before the phase is computed; for the phase
-_SEEN = 7  # samples to either side by which a stair is guessed
-_SPEED = 3  # steps to either side from which the speed is told
-_STEP_SPREAD = 0.15  # of a step: so well is it known how far joints move in a period
-_DECISIVE = 25.0  # what positions say of a single step is no more certain
-_SURE, _BACK = 16.0, 0.5  # variances, and of a period: what steps back so far, so surely, so soon, belongs earlier
-_CONTRADICTED = 50.0  # variances by which positions say that no sample was lost where stamps say so
-_ROUNDING = 0.1  # of a period: stamps are no better
-_PLAIN = 0.25  # of a period: stamps that are nowhere further off are of the nearest sample
-_STAIRS_TRIED = (-2, -1, 0, 1, 2, 3)  # stairs that are tried, from that guess
+PERIOD_SAMPLES, MAX_WINDOWS = 64, 32  # stamps from which the period is estimated, and the largest number of such windows
+_CALM_REACH, _PHASE_REACH = 3, 100  # samples to either side that are averaged: before the phase is computed; for the phase
+_QUANTILE_REACH = 7  # samples to either side of the quantile that gives a first guess of a stair
+_SPEED = 3  # samples to either side from which the speed is computed
+_STEP_SPREAD = 0.15  # relative uncertainty of the distance that joints move in a period
+_MAX_STEP_COST = 25.0  # largest cost of a single step by positions
+# Squared normalized motion and share of a period for a backward step to count as a swapped sample
+_MIN_BACK_EVIDENCE, _MIN_BACK_PERIODS = 16.0, 0.5
+_MIN_CONTRADICTION = 50.0  # cost by which positions must contradict the losses that stamps show
+_ROUNDING = 0.1  # smallest standard deviation of stamps [periods]
+_MAX_PLAIN_DEVIATION = 0.25  # largest deviation of stamps with which each is of the nearest sample [periods]
+_STAIRS_TRIED = (-2, -1, 0, 1, 2, 3)  # stairs about the first guess among which Viterbi's algorithm searches
 
 
-class Numbers(NamedTuple):
-    """numbers (samples,) of the samples, lost ones included; period [s]; sent: whether stamps tell when messages were sent,
-    and nothing of single samples."""
+class SampleNumbers(NamedTuple):
+    """Sample numbers of stamps.
+
+    numbers : (samples,) number of each sample, lost ones included
+    period  : sampling period [s]
+    sent    : whether stamps are the times of messages and contain nothing about single samples
+    """
 
     numbers: np.ndarray
     period: float
     sent: bool
 
 
-class Step(NamedTuple):
-    """What positions say of how many periods x went by since the sample before: squares a - 2 b x + c x^2, (samples,) each."""
+class StepCost(NamedTuple):
+    """Cost of x periods since the sample before, from positions: a - 2 b x + c x^2, (samples,) each."""
 
     a: np.ndarray
     b: np.ndarray
     c: np.ndarray
 
-    def unlikely(self, periods: np.ndarray) -> np.ndarray:
-        """(.., samples) these squares, up to what is decisive."""
-        unlikely: np.ndarray = np.minimum(self.a - 2.0 * self.b * periods + self.c * periods**2, _DECISIVE)
+    def cost(self, periods: np.ndarray) -> np.ndarray:
+        """Return the costs (.., samples) of numbers of periods, at most _MAX_STEP_COST."""
+        unlikely: np.ndarray = np.minimum(self.a - 2.0 * self.b * periods + self.c * periods**2, _MAX_STEP_COST)
         return unlikely
 
 
-def sample_numbers(t: np.ndarray, q: np.ndarray, noise: np.ndarray) -> Numbers:
-    """Of FIRST samples or more at stamps t (samples,) that increase; positions q (samples, n), with such noise (n,)."""
-    starts = np.unique(np.linspace(0, len(t) - FIRST, PLACES).astype(int))
-    period = float(np.median([line_through(t[k:k + FIRST])[0] for k in starts]))
+def sample_numbers(t: np.ndarray, q: np.ndarray, noise: np.ndarray) -> SampleNumbers:
+    """Return sample numbers for stamps t (samples,) that increase, PERIOD_SAMPLES or more.
+
+    q (samples, n): positions; noise (n,): their standard deviations.
+    """
+    starts = np.unique(np.linspace(0, len(t) - PERIOD_SAMPLES, MAX_WINDOWS).astype(int))
+    period = float(np.median([fit_even_times(t[k:k + PERIOD_SAMPLES])[0] for k in starts]))
     step = _steps(t, q, noise, period)
-    if np.mean(np.diff(t) < TINY * period) <= BURST:
+    if np.mean(np.diff(t) < BURST_STEP * period) <= BURST_SHARE:
         numbers = np.arange(len(t)) + _stairs(t / period - np.arange(len(t)), step)
         taken = np.diff(numbers, prepend=numbers[0] - 1)
-        contradicted = step.unlikely(taken) - step.unlikely(np.ones(len(t)))
-        if contradicted[taken > 1].sum() < _CONTRADICTED:
-            return Numbers(numbers - numbers[0], period, False)
+        contradicted = step.cost(taken) - step.cost(np.ones(len(t)))
+        if contradicted[taken > 1].sum() < _MIN_CONTRADICTION:
+            return SampleNumbers(numbers - numbers[0], period, False)
     trials = np.arange(1.0, 4.0)[:, None]
-    cost = step.unlikely(trials) + LOST * (trials != 1.0)
+    cost = step.cost(trials) + LOST_SAMPLE_COST * (trials != 1.0)
     cost[:, 0] = 0.0
-    return Numbers(np.cumsum(cost.argmin(axis=0) + 1) - 1, period, True)
+    return SampleNumbers(np.cumsum(cost.argmin(axis=0) + 1) - 1, period, True)
 
 
-def _stairs(late: np.ndarray, step: Step) -> np.ndarray:
-    """(samples,) how many were lost before each, by what stamps are late beside a count of what came [periods]."""
-    calm = mean_nearby(late, _CALM)
+def _stairs(late: np.ndarray, step: StepCost) -> np.ndarray:
+    """Return the number of samples lost before each (samples,), from the delay of stamps against a count of messages
+    [periods].
+    """
+    calm = mean_nearby(late, _CALM_REACH)
     phase = np.unwrap(np.angle(mean_nearby(np.exp(2j * np.pi * calm), _PHASE_REACH))) / (2.0 * np.pi)
     level = late - phase
     near = np.round(level)
-    if np.abs(level - near).max() < _PLAIN and (np.diff(near) >= 0.0).all():
+    if np.abs(level - near).max() < _MAX_PLAIN_DEVIATION and (np.diff(near) >= 0.0).all():
         return near.astype(int)
     jitter = np.median(np.abs(late - calm)) / 0.6
     return _staircase(level, np.round(_low_nearby(level)), jitter**2 + _ROUNDING**2, step)
 
 
-def swapped(t: np.ndarray, q: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """(samples,) whether a sample was told before one that was taken earlier: joints seem to step back."""
+def find_swapped(t: np.ndarray, q: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Return which samples (samples,) were published before one that was taken earlier: joints seem to step back."""
     period = float(np.median(np.diff(t)))
     step = _steps(t, q, noise, period)
-    back = (step.c > _SURE) & (step.b < -_BACK * step.c) & (np.diff(t, prepend=-np.inf) < _BACK * period)
+    is_early = np.diff(t, prepend=-np.inf) < _MIN_BACK_PERIODS * period
+    back = (step.c > _MIN_BACK_EVIDENCE) & (step.b < -_MIN_BACK_PERIODS * step.c) & is_early
     return back | np.append(back[1:], False)
 
 
 def mean_nearby(x: np.ndarray, reach: int) -> np.ndarray:
-    """Of each number and those up to so many places before and after it, by Hann's window; at the ends, of those there are."""
+    """Return the moving average of x with Hann's window over `reach` values to either side; at the ends over those available.
+    """
     reach = min(reach, (len(x) - 1) // 2)
     window = np.hanning(2 * reach + 3)[1:-1]
     mean: np.ndarray = np.convolve(x, window, "same") / np.convolve(np.ones(len(x)), window, "same")
@@ -107,30 +117,30 @@ def mean_nearby(x: np.ndarray, reach: int) -> np.ndarray:
 
 
 def _low_nearby(x: np.ndarray) -> np.ndarray:
-    """The lower quarter of each number and those near it: some stamps may be late, few are early."""
-    nearby = np.lib.stride_tricks.sliding_window_view(np.pad(x, _SEEN, mode="edge"), 2 * _SEEN + 1)
-    low: np.ndarray = np.partition(nearby, _SEEN // 2, axis=1)[:, _SEEN // 2]
+    """Return the lower quartile of values nearby: some stamps may be late, few are early."""
+    nearby = np.lib.stride_tricks.sliding_window_view(np.pad(x, _QUANTILE_REACH, mode="edge"), 2 * _QUANTILE_REACH + 1)
+    low: np.ndarray = np.partition(nearby, _QUANTILE_REACH // 2, axis=1)[:, _QUANTILE_REACH // 2]
     return low
 
 
-def _steps(t: np.ndarray, q: np.ndarray, noise: np.ndarray, period: float) -> Step:
-    """From the way of each step, and the speed nearby."""
+def _steps(t: np.ndarray, q: np.ndarray, noise: np.ndarray, period: float) -> StepCost:
+    """Return the cost of steps from the distance moved in each and the speed nearby."""
     last, here = len(t) - 1, np.arange(len(t))
     before, after = np.maximum(here - 1 - _SPEED, 0), np.minimum(here + _SPEED, last)
-    way = np.diff(q, axis=0, prepend=q[:1])
+    distance = np.diff(q, axis=0, prepend=q[:1])
     each = (q[after] - q[before]) / (t[after] - t[before])[:, None] * period  # in a period
     variance = 2.0 * noise**2 + (_STEP_SPREAD * each) ** 2 + 1e-30
-    return Step(*((product / variance).sum(axis=1) for product in (way * way, way * each, each * each)))
+    return StepCost(*((product / variance).sum(axis=1) for product in (distance * distance, distance * each, each * each)))
 
 
-def _staircase(level: np.ndarray, base: np.ndarray, variance: float, step: Step) -> np.ndarray:
-    """The likeliest: (samples,) of whole numbers that never fall."""
-    stamps = np.minimum((level - base - np.array(_STAIRS_TRIED)[:, None]) ** 2 / variance, LATE).T.tolist()
+def _staircase(level: np.ndarray, base: np.ndarray, variance: float, step: StepCost) -> np.ndarray:
+    """Return the most likely staircase, (samples,) integers that never decrease, by Viterbi's algorithm."""
+    stamps = np.minimum((level - base - np.array(_STAIRS_TRIED)[:, None]) ** 2 / variance, MAX_LATE_COST).T.tolist()
     rises, states = np.diff(base, prepend=base[:1]).astype(int).tolist(), range(len(_STAIRS_TRIED))
     costs, came = list(stamps[0]), []
     for own, rise, a, b, c in zip(stamps[1:], rises[1:], *(block[1:].tolist() for block in step)):
         most = rise + states[-1] + 1
-        steps = [min(a - 2.0 * b * x + c * x * x, _DECISIVE) + LOST * (x > 1) for x in range(1, most + 1)]
+        steps = [min(a - 2.0 * b * x + c * x * x, _MAX_STEP_COST) + LOST_SAMPLE_COST * (x > 1) for x in range(1, most + 1)]
         found, origin = [], []
         for state in states:
             height = rise + state  # over the lowest stair of the sample before
@@ -147,47 +157,47 @@ def _staircase(level: np.ndarray, base: np.ndarray, variance: float, step: Step)
     return stairs
 
 
-_GAP, _GAP_PERIODS = 0.05, 5  # s, and so many periods: a stretch ends where samples are missing for longer
-NEAR = 300  # readings to either side
-_SLIP = 3.0  # standard deviations: a stamp that is further off the line counts as one that is so far off
-_DOUBT = 5.0  # variances: without evidence even times are right
-_HALF = 0.5  # of the deviations: from there on positions say that even times are right
-_VAGUE = 0.1  # of a period: stamps of messages that are so far off even times say nothing of readings
-_UNEVEN = 0.33  # of a period: no stamps that are further off tell samples apart
-_LEAST_STEP = 0.1  # of a period, between two times
-_DIFFERENCE = 7  # order of the differences in which noise is seen: motion has vanished from them
-_NEIGHBOURS = (-2, -1, 1, 2)  # samples through which a cubic tells the one between
+_GAP, _GAP_PERIODS = 0.05, 5  # a stretch ends at a gap of this time and this many periods
+NEARBY_READINGS = 300  # readings to either side that determine even times
+_CLIP_STDS = 3.0  # standard deviations at which the deviation of a stamp is clipped in the line fit
+_PRIOR_EVIDENCE = 5.0  # evidence in favour of even times before there is data [variances]
+_EVEN_SHARE = 0.5  # share of the deviations above which positions decide for even times
+_VAGUE_JITTER = 0.1  # jitter over period above which stamps of messages do not determine reading times
+_MAX_EVEN_JITTER = 0.33  # jitter over period above which samples cannot be told apart by stamps
+_LEAST_STEP = 0.1  # smallest distance between two times [periods]
+_NOISE_ORDER = 7  # order of the differences that measure noise: motion vanishes in them
+_NEIGHBOURS = (-2, -1, 1, 2)  # samples whose cubic predicts the one between them
 
 
 class Stretch(NamedTuple):
-    """Readings without a gap.
+    """Consecutive readings without a gap.
 
-    readings : which of a recording's
-    numbers  : (readings,) of even samples, those lost included
-    period   : of them [s]
+    readings : slice of the recording's readings
+    numbers  : (readings,) sample numbers, lost samples included
+    period   : sampling period [s]
     jitter   : standard deviation of the stamps [s]
-    blur     : standard deviation of what times near each other are off together [s]
+    blur     : standard deviation of the common error of nearby times [s]
     even     : whether samples are even
-    vague    : whether stamps say nothing of when readings were taken: messages come in bursts, or at another rate
+    vague    : whether stamps do not determine reading times: messages come in bursts or at another rate
     """
 
     readings: slice
     numbers: np.ndarray
     period: float
     jitter: float
-    blur: float
+    time_std: float
     even: bool
     vague: bool
 
 
 class ReadingTimes(NamedTuple):
-    """Of a recording.
+    """Reading times of a recording.
 
-    new       : (samples,) whether each brings a reading: it does not repeat the one before, nor belong before it
-    times     : (readings,) when each was taken [s]
-    stretches : of readings, without those that are too short
+    new       : (samples,) whether each sample is a new reading: not a repetition, not swapped
+    times     : (readings,) time of each reading [s]
+    stretches : stretches of readings, without those that are too short
     noise     : (n,) standard deviations of positions
-    words     : where stamps are not of the readings: what was found, for people
+    words     : text on reading times that differ from the stamps; empty otherwise
     """
 
     new: np.ndarray
@@ -198,25 +208,25 @@ class ReadingTimes(NamedTuple):
 
     @property
     def reading(self) -> np.ndarray:
-        """(samples,) number of the reading of each."""
+        """Number of the reading of each sample, (samples,)."""
         return np.cumsum(self.new) - 1
 
     @property
     def even(self) -> bool:
-        """Whether samples are even."""
+        """Whether all samples are even."""
         return bool(self.stretches) and all(stretch.even for stretch in self.stretches)
 
     @property
     def vague(self) -> bool:
-        """Whether stamps do not say when readings were taken."""
+        """Whether stamps do not determine reading times."""
         return any(stretch.vague for stretch in self.stretches)
 
 
 def reading_times(t: np.ndarray, q: np.ndarray) -> ReadingTimes:
-    """Of samples q (samples, n) with turns counted, at stamps t (samples,), increasing."""
-    new = new_readings(t, q)
+    """Return the reading times of positions q (samples, n) without wraps at increasing stamps t (samples,) [s]."""
+    new = find_new_readings(t, q)
     noise = _noise([q[new][part] for part in _long(t[new])], q.shape[1])
-    new[new] = ~swapped(t[new], q[new], noise)
+    new[new] = ~find_swapped(t[new], q[new], noise)
     stamps, readings, long = t[new], q[new], _long(t[new])
     times, stretches, off = stamps.copy(), [], 0.0
     for part in long:
@@ -231,14 +241,14 @@ def reading_times(t: np.ndarray, q: np.ndarray) -> ReadingTimes:
 
 
 def _long(t: np.ndarray) -> list[slice]:
-    """The stretches without a gap that are long enough."""
+    """Return the stretches without a gap that are long enough."""
     longest = max(_GAP, _GAP_PERIODS * float(np.median(np.diff(t))))
     ends = [0, *(np.flatnonzero(np.diff(t) > longest) + 1).tolist(), len(t)]
-    return [slice(a, b) for a, b in itertools.pairwise(ends) if b - a >= FIRST]
+    return [slice(a, b) for a, b in itertools.pairwise(ends) if b - a >= PERIOD_SAMPLES]
 
 
 def _stretch(part: slice, stamps: np.ndarray, q: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, Stretch]:
-    """When each reading was taken, and what was found of them."""
+    """Return the time of each reading of a stretch and its properties."""
     found = sample_numbers(stamps, q, noise)
     even, jitter = _even_times(found, stamps)
     period = float((even[-1] - even[0]) / found.numbers[-1])
@@ -246,25 +256,26 @@ def _stretch(part: slice, stamps: np.ndarray, q: np.ndarray, noise: np.ndarray) 
     least = found.numbers * (_LEAST_STEP * period)
     times = np.maximum.accumulate(stamps + share * (even - stamps) - least) + least
     believed, loose = float(np.median(share)), jitter / period
-    sent = found.sent and believed > _HALF
-    return times, Stretch(part, found.numbers, period, jitter, believed * jitter * (0.75 / NEAR) ** 0.5,
-                          sent or loose < _UNEVEN, sent and loose > _VAGUE and bool(np.ptp(q, axis=0).any()))
+    sent = found.sent and believed > _EVEN_SHARE
+    return times, Stretch(part, found.numbers, period, jitter, believed * jitter * (0.75 / NEARBY_READINGS) ** 0.5,
+                          sent or loose < _MAX_EVEN_JITTER, sent and loose > _VAGUE_JITTER and bool(np.ptp(q, axis=0).any()))
 
 
-def _even_times(found: Numbers, stamps: np.ndarray) -> tuple[np.ndarray, float]:
-    """Those of a line through the stamps near each reading, by least squares, and the standard deviation of stamps."""
+def _even_times(found: SampleNumbers, stamps: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return even times from a local line through the stamps by least squares, and the standard deviation of the stamps."""
     grid = found.numbers * found.period
     late = stamps - stamps[0] - grid
     line = _local_line(found.numbers, late)
     for _ in range(2):
         jitter = float(np.std(late - line))
-        line = _local_line(found.numbers, line + np.clip(late - line, -_SLIP * jitter, _SLIP * jitter))
+        line = _local_line(found.numbers, line + np.clip(late - line, -_CLIP_STDS * jitter, _CLIP_STDS * jitter))
     return stamps[0] + grid + line, float(np.std(late - line))
 
 
 def _local_line(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """At each number, the line by least squares through values (k,) at numbers (k,) nearby, weighed by Hann's window."""
-    reach = min(NEAR, int(numbers[-1]))
+    """Return the local line through values (k,) at numbers (k,) by least squares with Hann's window, evaluated at each number.
+    """
+    reach = min(NEARBY_READINGS, int(numbers[-1]))
     grid = np.zeros((2, int(numbers[-1]) + 1))
     grid[:, numbers] = np.ones(len(numbers)), values
     place = np.arange(reach, -reach - 1, -1.0) / (reach + 1)
@@ -275,18 +286,18 @@ def _local_line(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _share(numbers: np.ndarray, period: float, deviation: np.ndarray, q: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """(readings,) how much of the deviations of the stamps nearby [s] are errors, 0 to 1."""
+    """Return how much of the deviations of nearby stamps [s] are errors, (readings,), 0 to 1."""
     velocity = np.gradient(q, numbers, axis=0) / period
     moved, rest = _off_cubics(numbers, velocity * deviation[:, None]), _off_cubics(numbers, q)
     variance = (2.0 * noise) ** 2 + 1e-30
-    evidence = mean_nearby((moved * moved / variance).sum(axis=1), NEAR) * NEAR
-    agreement = mean_nearby((moved * (moved - rest) / variance).sum(axis=1), NEAR) * NEAR
-    share: np.ndarray = np.clip((agreement + _DOUBT) / (evidence + _DOUBT), 0.0, 1.0)
+    evidence = mean_nearby((moved * moved / variance).sum(axis=1), NEARBY_READINGS) * NEARBY_READINGS
+    agreement = mean_nearby((moved * (moved - rest) / variance).sum(axis=1), NEARBY_READINGS) * NEARBY_READINGS
+    share: np.ndarray = np.clip((agreement + _PRIOR_EVIDENCE) / (evidence + _PRIOR_EVIDENCE), 0.0, 1.0)
     return share
 
 
 def _off_cubics(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """How far values (k, n) at numbers (k,) are from the cubics through their neighbours; 0 at the ends."""
+    """Return the distance of values (k, n) at numbers (k,) from the cubics through their neighbours; 0 at the ends."""
     middle = np.arange(2, len(numbers) - 2)
     places = [(numbers[middle + k] - numbers[middle]).astype(float) for k in _NEIGHBOURS]
     rest = np.zeros(values.shape)
@@ -298,15 +309,15 @@ def _off_cubics(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _noise(stretches: list[np.ndarray], joints: int) -> np.ndarray:
-    """Return the standard deviation of each joint's positions (joints,), from differences in which motion has vanished.
+    """Return the standard deviation of each joint's positions (joints,) from high-order differences, in which motion vanishes.
 
-    An encoder at rest repeats one position, which contains no noise: differences of exactly zero are left out, so that a
-    robot that rests most of the time has the noise that it has in motion.
+    An encoder at rest repeats one position, which contains no noise: differences of exactly zero are skipped, so that rest
+    does not lower the estimate.
     """
     noise = np.zeros(joints)
     if stretches:
-        rests = np.abs(np.concatenate([np.diff(q, _DIFFERENCE, axis=0) for q in stretches]))
+        rests = np.abs(np.concatenate([np.diff(q, _NOISE_ORDER, axis=0) for q in stretches]))
         for k, column in enumerate(rests.T):
             if (column > 0.0).any():
                 noise[k] = np.median(column[column > 0.0])
-    return noise / math.sqrt(math.comb(2 * _DIFFERENCE, _DIFFERENCE))
+    return noise / math.sqrt(math.comb(2 * _NOISE_ORDER, _NOISE_ORDER))

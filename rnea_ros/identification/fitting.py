@@ -30,7 +30,7 @@ import numpy as np
 from ..algorithms.base_parameters import BaseParameters, base_parameters, from_regressor, sampled_regressor
 from ..algorithms.inertial_parameters import INERTIAL, OF_MOTORS, Parameter, inertia, values
 from ..errors import InputError, some
-from ..estimation.smoothing import Prepared, prepare
+from ..estimation.smoothing import PreparedRecording, prepare
 from ..model.effort_convention import EffortConvention, Efforts
 from ..model.tree import CoupledMotor, JointDynamics, Model, frozen
 from ..robots.inputs import validation
@@ -708,7 +708,7 @@ def suspected_couplings(qd: np.ndarray, qdd: np.ndarray, errors: np.ndarray, nam
 
 
 def _residuals(robot: Robot, of: FitRecording) -> np.ndarray:
-    data: Prepared = of.data
+    data: PreparedRecording = of.data
     return data.tau - _carrying(robot, of.payloads).inverse_dynamics(data.q, data.qd, data.qdd)
 
 

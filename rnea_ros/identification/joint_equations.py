@@ -11,7 +11,7 @@ import numpy as np
 
 from ..algorithms.base_parameters import BaseParameters
 from ..errors import InputError, some
-from ..estimation.smoothing import Prepared
+from ..estimation.smoothing import PreparedRecording
 from ..robots.inputs import validation
 from ..robots.robot import Robot
 from .friction import LOAD, FrictionModel, load_smoothing
@@ -30,7 +30,7 @@ class FitRecording:
     payloads : link -> (mass, com, inertia) of these
     """
 
-    data: Prepared
+    data: PreparedRecording
     split: int
     carried: np.ndarray
     payloads: Mapping[str, tuple[Any, ...]]
@@ -60,7 +60,7 @@ class Problem:
         speeds = [np.abs(of.data.qd[:of.split, list(self.joints)]).max(axis=0, initial=0.0) for of in self.recordings]
         return np.maximum(np.max(speeds, axis=0), np.finfo(float).eps).tolist()
 
-    def rows(self, data: Prepared, part: slice) -> np.ndarray:
+    def rows(self, data: PreparedRecording, part: slice) -> np.ndarray:
         """Return the regressor (samples, joints, b) of some samples."""
         return self.regressor(data.q[part], data.qd[part], data.qdd[part])[:, list(self.joints)]
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, MissingPackage, near, some
-from ..estimation.smoothing import turns_removed, what
+from ..estimation.smoothing import combined_method, unwrapped_note
 from ..robots.protocol import AnyRobot
 from . import bags, csv_files
 from .bags import METADATA, BagRecording
@@ -190,9 +190,9 @@ def open_with_efforts(path: str | Path, wanted: Wanted) -> Recording:
 def estimation_notes(blocks: Sequence[RecordedMotion], joint_names: Sequence[str]) -> list[str]:
     """Return what was estimated in the blocks of a recording, and how."""
     hows = [block.how for block in blocks if block.how]
-    lines = [derivative_note(blocks[0].estimated, what(hows))] if hows else []
+    lines = [derivative_note(blocks[0].estimated, combined_method(hows))] if hows else []
     wrapped = sorted({joint for block in blocks for joint in block.wrapped})
-    return lines + ([turns_removed([joint_names[k] for k in wrapped])] if wrapped else [])
+    return lines + ([unwrapped_note([joint_names[k] for k in wrapped])] if wrapped else [])
 
 
 def _check_held(wanted: Wanted) -> None:

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..errors import InputError, some
-from ..estimation.differentiation import ORDERS, Window, checked
-from ..estimation.smoothing import Blocks, Smoothing, estimate_block, what
+from ..estimation.differentiation import ORDERS, Window, check_times
+from ..estimation.smoothing import Blocks, Smoothing, combined_method, estimate_block
 from ..robots import kinds
 from ..robots.elastic import ElasticRobot
 from ..robots.general import GeneralRobot
@@ -216,7 +216,7 @@ def motions(recording: Recording, joint_types: Sequence[str], window: float | No
     window [s], joint_types: as in estimate_recording. Samples so alone that nothing tells their derivatives are left out.
     """
     if set(BLOCKS) - set(recording.blocks):
-        checked(np.arange(recording.span.samples), {}, ORDERS)  # enough of them
+        check_times(np.arange(recording.span.samples), {}, ORDERS)  # enough of them
     blocks, types = blocks_of(recording), [joint_types[k] for k in recording.wanted.there] if joint_types else ()
     numbers = range(blocks.number) if numbers is None else numbers
     edges = [time for k in range(numbers.start, numbers.stop + 1) for time in blocks.around(k)]
@@ -246,7 +246,8 @@ def joined_motion(blocks: Sequence[RecordedMotion]) -> RecordedMotion:
                                     for block in blocks], axis=1)
     efforts = [block.tau for block in blocks if block.tau is not None]
     hows = [block.how for block in blocks if block.how]
-    return RecordedMotion(t, q, qd, qdd, qddd, blocks[0].estimated, what(hows) if hows else None, blocks[0].ignored, deviation,
+    how = combined_method(hows) if hows else None
+    return RecordedMotion(t, q, qd, qdd, qddd, blocks[0].estimated, how, blocks[0].ignored, deviation,
                           tuple(np.concatenate(rows) for rows in zip(*(block.higher for block in blocks))),
                           tuple(sorted({joint for block in blocks for joint in block.wrapped})),
                           np.concatenate(efforts) if efforts else None)

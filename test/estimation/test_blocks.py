@@ -32,8 +32,8 @@ def test_seams_cannot_be_seen(seed):
 
 
 def test_samples_that_stand_alone_are_not_guessed(monkeypatch):
-    monkeypatch.setattr(smoothing, "SECONDS", 4.0)
-    monkeypatch.setattr(smoothing, "SAMPLES", 50)
+    monkeypatch.setattr(smoothing, "BLOCK_S", 4.0)
+    monkeypatch.setattr(smoothing, "MIN_BLOCK_SAMPLES", 50)
     rng, t = np.random.default_rng(5), np.arange(0.0, 6.0, 0.002)
     motion = sines(rng, t, 2)
     t, q = np.append(t, 60.0), np.vstack((encoded(rng, motion[0]), [[0.1, 0.2]]))

@@ -9,12 +9,12 @@ from scipy.linalg import expm, solve_discrete_are
 from rnea_ros.estimation.filter_bank import (
     BANK,
     ORDERS,
-    REFERENCE,
-    SHOWN,
+    REFERENCE_PERIOD_S,
+    SMOOTHED_STATES,
     STATES,
     bandwidths,
     gains_after_step,
-    on_grid,
+    round_to_grid,
     steady_gains,
     transition,
 )
@@ -26,7 +26,7 @@ def model(m, period, step=None):
     states, width = BANK[m][0], bandwidths(period)[m]
     A = np.diag(np.ones(states - 1), 1)
     L = np.zeros((states, states))
-    L[-1, -1] = width * REFERENCE
+    L[-1, -1] = width * REFERENCE_PERIOD_S
     block = expm(np.block([[-A, L], [np.zeros_like(A), A.T]]) * width * (step or period))
     F = block[states:, states:].T
     Q = F @ block[:states, states:]
@@ -74,7 +74,7 @@ def test_weights_smooth_as_rauch_tung_and_striebel_do(m):
     for k in reversed(range(lags - 1)):
         smoothed = filtered[k] + back @ (smoothed - predicted[k + 1])
         covariance = left + back @ (covariance - P) @ back.T
-    shown = min(states, SHOWN)
+    shown = min(states, SMOOTHED_STATES)
     np.testing.assert_allclose(found.weights[m, :shown] @ innovations / unit[:shown], smoothed[:shown] - predicted[0][:shown],
                                rtol=1e-6, atol=1e-8)
     deviation = np.sqrt(found.variance[lags - 1, :, m]) / unit[:ORDERS]
@@ -105,7 +105,7 @@ def test_no_sequence_of_steps_lets_the_error_of_a_filter_grow(steps):
     unit = bandwidths(period)[:, None] ** np.arange(STATES)
     known, error = steady_gains(period, 2).known, np.zeros((len(BANK), STATES))
     for _ in range(400):
-        step = on_grid(float(rng.choice(steps)) * period, 1.1)
+        step = round_to_grid(float(rng.choice(steps)) * period, 1.1)
         K, _, _, known = gains_after_step(known, period, step)
         error = error @ transition(step).T
         error -= K[:, :, 0].T * (error[:, :1] - 1e-3 * rng.normal(size=(len(BANK), 1)))
@@ -126,5 +126,5 @@ def test_the_bandwidth_is_where_motion_becomes_noise():
             x = transition(period) @ (x + found.K[:, m, 0] * innovations[-1])
         smoothed = [predicted[k] + found.weights[m, 0] @ innovations[k:k + lags] for k in range(2 * lags, 3 * lags)]
         share = math.sqrt(np.mean(np.square(smoothed)) / np.mean(q[2 * lags:3 * lags] ** 2))
-        denser = REFERENCE / period  # than that of samples as far apart as the reference, noise is so much less dense
+        denser = REFERENCE_PERIOD_S / period  # than that of samples as far apart as the reference, noise is so much less dense
         assert share == pytest.approx(denser / (1.0 + denser), rel=0.02)

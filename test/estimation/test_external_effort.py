@@ -5,7 +5,7 @@ import pytest
 
 from rnea_ros import InputError, load
 from rnea_ros.estimation.contact_thresholds import ContactLearner, contact_section
-from rnea_ros.estimation.external_effort import ExternalEffortObserver, Uncertainty, external_wrench
+from rnea_ros.estimation.external_effort import EffortUncertainty, ExternalEffortObserver, external_wrench
 from support.plant import COULOMB, VISCOUS, Plant, follow, motion, panda
 
 JOINTS = [f"panda_joint{k}" for k in range(1, 8)]
@@ -87,7 +87,7 @@ def test_friction_at_rest_raises_a_threshold_by_coulomb_friction_alone():
     thresholds = []
     for coulomb in (0.0, 20.0):
         robot = load(panda(), {"version": 1, "friction": {name: {"coulomb": coulomb} for name in JOINTS}})
-        observer = still(robot, lambda k: np.zeros(7), 100, uncertainty=Uncertainty(friction=0.0))[1]
+        observer = still(robot, lambda k: np.zeros(7), 100, uncertainty=EffortUncertainty(friction=0.0))[1]
         thresholds.append(observer.push(0.2, REST, np.zeros(7), robot.gravity(REST)).threshold)
     assert np.allclose(thresholds[1] - thresholds[0], 20.0, atol=0.1)
 

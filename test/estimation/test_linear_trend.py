@@ -55,8 +55,8 @@ def test_between_samples_it_is_what_came_and_no_line_leads_across_a_jump():
     t = np.arange(6) * 0.01
     trend = stream(t, np.where(t < 0.025, 0.0, 10.0)[:, None])  # as a foot touches the ground
     for seconds, value in ((0.02, 0.0), (0.015, 0.0), (0.025, 5.0), (0.03, 10.0), (0.05, 10.0)):
-        assert trend.at(EPOCH + round(seconds * 1e9)) == pytest.approx(value)
+        assert trend.value_at(EPOCH + round(seconds * 1e9)) == pytest.approx(value)
     for seconds in (-0.01, 0.06):  # beyond what is kept
-        assert trend.at(EPOCH + round(seconds * 1e9)) == pytest.approx(10.0 + (seconds - 0.05) * trend.slope())
+        assert trend.value_at(EPOCH + round(seconds * 1e9)) == pytest.approx(10.0 + (seconds - 0.05) * trend.slope())
     alone = stream([0.0], np.array([[3.0]]))
-    assert [alone.at(EPOCH + shift) for shift in (-5, 0, 5)] == [3.0] * 3
+    assert [alone.value_at(EPOCH + shift) for shift in (-5, 0, 5)] == [3.0] * 3

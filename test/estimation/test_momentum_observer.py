@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rnea_ros.estimation.external_effort import FEWEST, MomentumObserver
+from rnea_ros.estimation.external_effort import MIN_NOISE_SAMPLES, MomentumObserver
 
 DT, GAIN = 1e-3, 40.0
 
@@ -53,6 +53,6 @@ def test_a_gap_and_a_start_know_nothing():
     assert observer.push(1.0, np.ones(1), np.zeros(1), np.zeros(1)) == 0.0
     assert np.isinf(observer.noise).all()
     fresh = MomentumObserver(1, GAIN)
-    for _ in range(FEWEST):
+    for _ in range(MIN_NOISE_SAMPLES):
         assert np.isinf(fresh.noise).all()
         fresh.push(DT, np.ones(1), np.zeros(1), np.zeros(1))

@@ -222,14 +222,14 @@ def test_an_estimate_that_no_received_position_allows_is_rejected_and_filters_st
     t = np.arange(0.0, 1.0, DT)
     estimator = MotionEstimator(3)
     stream(estimator, t, cubic(t)[0])
-    at_instant = FilterBank.at
+    at_instant = FilterBank.estimate_at
 
     def diverged(filters, *given):
         found = at_instant(filters, *given)
         found.motion[0, 1] = position
         return found
 
-    monkeypatch.setattr(FilterBank, "at", diverged)
+    monkeypatch.setattr(FilterBank, "estimate_at", diverged)
     with pytest.raises(Rejected, match="joint 2 of 3") as rejected:
         estimator.estimate()
     assert rejected.value.reason == "estimate_diverged"
@@ -243,7 +243,7 @@ def test_the_cone_widens_by_three_times_the_received_speed():
         received.push(0.01 * k, np.array([0.01 * k]))
     for off, outside in ((0.29, False), (0.32, True)):
         for side in (0.39 + off, 0.365 - off):
-            assert received.outside(0.49, np.array([side]), np.zeros(1))[0] == outside
+            assert received.is_outside(0.49, np.array([side]), np.zeros(1))[0] == outside
 
 
 def stalled_under_jitter(seed):
@@ -490,5 +490,5 @@ def test_deviations_of_a_standing_joint_allow_every_cubic_within_a_step_of_its_e
         received.push(0.001 * k, np.array([0.2]))
     cubic = np.polynomial.Chebyshev([0.0, 0.0, 0.0, 0.5 * step], domain=[0.0, least])
     largest = [abs(cubic.deriv(k)(least)) for k in (1, 2, 3)]
-    found = received.unseen(least, 0.001, np.array([step]))[1:, 0]
+    found = received.within_one_step(least, 0.001, np.array([step]))[1:, 0]
     assert (10.0 * found >= 0.999 * np.array(largest)).all() and (found < largest).all()

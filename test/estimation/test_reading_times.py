@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rnea_ros.estimation.position_sensor import new_readings
+from rnea_ros.estimation.position_sensor import find_new_readings
 from rnea_ros.estimation.reading_times import reading_times
 from support.motions import encoded, jumping, s_curves, sines
 
@@ -79,7 +79,7 @@ def test_readings_published_again_and_again_are_one(every):
     rng, t = np.random.default_rng(36), 0.001 * np.arange(4000)
     resting = np.minimum(t, 2.0) + np.maximum(t - 3.0, 0.0)
     fine = encoded(rng, np.column_stack((np.sin(4.0 * resting), np.cos(3.0 * resting))))
-    new = new_readings(t, fine[np.arange(4000) // every * every])
+    new = find_new_readings(t, fine[np.arange(4000) // every * every])
     assert np.diff(t[new]).max() < 0.0011 * every and new.sum() == pytest.approx(4000 / every, abs=4)
     assert np.array_equal(np.flatnonzero(new)[:100], every * np.arange(100))
 
@@ -88,4 +88,4 @@ def test_slow_joints_repeat_no_reading():
     rng, t = np.random.default_rng(37), PERIOD * np.arange(4000)
     slow = encoded(rng, np.column_stack((0.01 * t, 0.0 * t)), 15)
     stopping = encoded(rng, s_curves(rng, t, 2, velocity=0.5)[0])
-    assert new_readings(t, slow).all() and new_readings(t, stopping).all()
+    assert find_new_readings(t, slow).all() and find_new_readings(t, stopping).all()

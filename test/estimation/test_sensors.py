@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rnea_ros.estimation.position_sensor import PositionNoise, Readings, find_resolution
+from rnea_ros.estimation.position_sensor import PositionNoise, ReadingFilter, find_resolution
 from rnea_ros.estimation.sample_clock import SampleClock
 from support.motions import TURN, encoded, s_curves, sines
 
@@ -37,14 +37,14 @@ def test_positions_on_no_grid_have_no_resolution():
 
 
 def taken(readings, t, q):
-    return [when for stamp, positions in zip(t, q) if (when := readings.time(stamp, positions)) is not None]
+    return [when for stamp, positions in zip(t, q) if (when := readings.reading_time(stamp, positions)) is not None]
 
 
 def test_a_robot_read_at_125_hz_and_published_at_1_khz_is_recognised():
     rng = np.random.default_rng(2)
     t = np.arange(3000) * 0.001
     fine = encoded(rng, sines(rng, t, 6)[0])
-    readings = Readings()
+    readings = ReadingFilter()
     whens = taken(readings, t, fine[np.arange(3000) // 8 * 8])
     assert readings.period == pytest.approx(0.008, rel=0.01)
     later = np.array(whens)[np.array(whens) > 0.9999]
@@ -58,7 +58,7 @@ def test_slow_joints_of_a_coarse_encoder_are_read_in_every_message():
     t = np.arange(4000) * 0.002
     for speed in (0.002, 0.01, 0.05):
         q = encoded(rng, np.column_stack((speed * t, 0.0 * t)), 15)
-        readings = Readings()
+        readings = ReadingFilter()
         assert len(taken(readings, t, q)) == len(t) and readings.period == 0.0
 
 
@@ -66,7 +66,7 @@ def test_a_stream_that_is_no_longer_repeated_is_read_in_every_message_again():
     rng = np.random.default_rng(4)
     t = np.arange(2000) * 0.001
     fine = encoded(rng, sines(rng, t + 1.0, 6)[0])
-    readings = Readings()
+    readings = ReadingFilter()
     taken(readings, t[:1000], fine[np.arange(1000) // 4 * 4])
     assert readings.period == pytest.approx(0.004, rel=0.01)
     assert len(taken(readings, t[1000:], fine[1000:])) == 1000 and readings.period == 0.0

@@ -31,8 +31,8 @@ def job(kind="parquet", part=100.0, **options):
 
 @pytest.fixture
 def short_blocks(monkeypatch):
-    monkeypatch.setattr(smoothing, "SECONDS", 5.0)
-    monkeypatch.setattr(smoothing, "SAMPLES", 50)
+    monkeypatch.setattr(smoothing, "BLOCK_S", 5.0)
+    monkeypatch.setattr(smoothing, "MIN_BLOCK_SAMPLES", 50)
 
 
 @pytest.fixture

@@ -41,8 +41,8 @@ def long(request, tmp_path_factory):
 
 @pytest.fixture
 def short_blocks(monkeypatch):
-    monkeypatch.setattr(smoothing, "SECONDS", 6.0)
-    monkeypatch.setattr(smoothing, "SAMPLES", 50)
+    monkeypatch.setattr(smoothing, "BLOCK_S", 6.0)
+    monkeypatch.setattr(smoothing, "MIN_BLOCK_SAMPLES", 50)
     monkeypatch.setattr(csv_files, "ROWS_PER_PIECE", 301)
 
 

@@ -25,8 +25,8 @@ from rnea_msgs.msg import Contact, ExternalEffort
 from rnea_msgs.srv import EstimatePayload
 from rnea_ros import InputError, RneaError, Robot
 from rnea_ros.errors import Rejected, some
-from rnea_ros.estimation.contact_thresholds import ContactLearner, Learnt, contact_section
-from rnea_ros.estimation.external_effort import ExternalEffortObserver, Uncertainty, external_wrench
+from rnea_ros.estimation.contact_thresholds import ContactLearner, LearnedContact, contact_section
+from rnea_ros.estimation.external_effort import EffortUncertainty, ExternalEffortObserver, external_wrench
 from rnea_ros.model.effort_convention import EffortConvention
 from rnea_ros.model.tree import ContactCalibration
 from rnea_ros.nodes.common.diagnostics import Stream
@@ -210,7 +210,7 @@ class ExternalEfforts:
         """Use another model or other parameters; earlier samples are discarded."""
         robot = served.differentiable
         assert isinstance(robot, Robot)
-        uncertainty = Uncertainty(*(values[f"{PREFIX}{name}_uncertainty"] for name in ("mass", "friction", "effort")))
+        uncertainty = EffortUncertainty(*(values[f"{PREFIX}{name}_uncertainty"] for name in ("mass", "friction", "effort")))
         if self._learner is not None:
             self._learner = None
             self._node.get_logger().warning("learning of contact thresholds is cancelled: model or parameters changed; "
@@ -313,7 +313,7 @@ class ExternalEfforts:
             response.success, response.message = False, str(error)
         return response
 
-    def _apply(self, learnt: Learnt) -> str:
+    def _apply(self, learnt: LearnedContact) -> str:
         """Set the node's parameters contact.*; return what was learnt, as a section of the robot file."""
         values = {f"contact.{name}.{part}": getattr(one, part)
                   for name, one in learnt.calibration.items() for part in CALIBRATION_FIELDS}

@@ -146,7 +146,7 @@ class ExternalWrench:
         if not policy and self.setting("rate") == "estimated":
             rate = self._trend.slope()
             if self._stamp_gap <= timeout:  # otherwise the stamps are of different clocks
-                value = self._trend.at(stamp)
+                value = self._trend.value_at(stamp)
         value = value - self._zeros.get(self._frame, 0.0)
         sign = SIGN_OF[self.setting("sign")]
         assert self._robot is not None
