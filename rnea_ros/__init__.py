@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from .motion.margin import limits_share
     from .motion.plan import plan_motion
     from .motion.retime import retime_motion
-    from .robots.elastic import ElasticRobot
     from .robots.floating import FloatingRobot
     from .robots.general import GeneralRobot
     from .robots.inputs.base_state import BaseState
@@ -29,7 +28,6 @@ __all__ = [
     "AnyRobot",
     "BaseState",
     "Dynamics",
-    "ElasticRobot",
     "ExternalEffortObserver",
     "FloatingRobot",
     "GeneralRobot",
@@ -66,7 +64,6 @@ _MODULES = {
     ".motion.retime": ("retime_motion",),
     ".io.files": ("read_recording",),
     ".io.recording": ("RecordedMotion",),
-    ".robots.elastic": ("ElasticRobot",),
     ".robots.floating": ("FloatingRobot",),
     ".robots.general": ("GeneralRobot",),
     ".robots.inputs.base_state": ("BaseState",),

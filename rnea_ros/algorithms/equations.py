@@ -302,7 +302,8 @@ class EquationsOfMotion:
             row = [*((0.0, 0.0, 0.0, *axis) if b else ()), *turns]
             for k, value in enumerate(row):
                 coupling = value * (motor.term.gear_ratio * motor.term.rotor_inertia)
-                M[place, k], M[k, place] = M[place, k] + coupling, M[k, place] + coupling
+                M[place, k] = M[place, k] + coupling
+                M[k, place] = M[k, place] + coupling  # twice where the motor's own joint moves its carrier
         return M
 
     # ------------------------------------------------------------------ constraints

@@ -33,7 +33,7 @@ from ..query.handlers import QUESTIONS
 from ..query.request import BASE, FIELDS, GUESS, HIGHER, OF_MOTORS, WRENCH, Request
 from ..query.tree import tree
 from ..robots import kinds
-from ..robots.elastic import ElasticRobot
+from ..robots.general import GeneralRobot
 from ..robots.protocol import AnyRobot
 from . import output_files, reading, robots
 from .outcome import Outcome, in_json
@@ -108,7 +108,7 @@ def _from_csv(source: str, robot: AnyRobot, question: RequestHandler, window: fl
         if there or question is not QUESTIONS["energy"]:  # whose power is zero without
             columns["effort"] = csv_files.read_columns(source, robot.joint_names, ("tau",), ("tau",))[0]["tau"]
     beside, request = recording.other_motion(robot, motion), {}
-    if isinstance(robot, ElasticRobot) and beside[0].size:
+    if isinstance(robot, GeneralRobot) and not robot.has_moving_base and beside[0].size:
         elastic = [robot.joint_names.index(joint) for joint in robot.elastic_joints]
         for name, block in zip(OF_MOTORS, beside):
             columns[name] = motion.q[:, :robot.n] * 0.0

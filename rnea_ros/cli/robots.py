@@ -11,7 +11,6 @@ from ..model.plausibility import implausible
 from ..model.robot_file import robot_file
 from ..model.tree import Limits
 from ..robots.declared_joints import joint_forces, limited
-from ..robots.elastic import ElasticRobot
 from ..robots.floating import FloatingRobot
 from ..robots.general import GeneralRobot
 from ..robots.kinds import tree, trees
@@ -22,7 +21,6 @@ from ..robots.protocol import AnyRobot
 URDF = "a URDF, or a .xacro file and its arguments NAME:=VALUE (expanding it executes code)"
 WHY = {FloatingRobot: "the base of robot '{name}' is free",
        ParallelRobot: "robot '{name}' is a platform on legs",
-       ElasticRobot: "robot '{name}' has elastic joints or motors on links",
        GeneralRobot: "robot '{name}' combines a base, loops, springs, elastic joints or contacts"}
 Kind = TypeVar("Kind", bound=AnyRobot)
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..robots.elastic import ElasticRobot
+from ..robots.general import GeneralRobot
+from .elastic_control import accelerations
 
 NEAR = 3e-5  # s; over which the jerk is differentiated
 
@@ -25,7 +26,7 @@ class ElasticPlant:
     """The robot under its drives, which go on along the line through the last two commands. Time advances by command alone, so
     what comes out does not depend on how long a command takes."""
 
-    def __init__(self, robot: ElasticRobot, start: Sequence[np.ndarray], step: float):
+    def __init__(self, robot: GeneralRobot, start: Sequence[np.ndarray], step: float):
         """start: q, q_motor, qd, qd_motor. step: from one command to the next [s]."""
         self.robot, self.step = robot, step
         self._x, self._half = np.concatenate(start), robot.n + len(robot.elastic_joints)
@@ -62,6 +63,6 @@ class ElasticPlant:
         """dx/dt so long after the command [s]."""
         assert self._tau is not None
         n, half = self.robot.n, self._half
-        found = self.robot.motor_response(x[:n], x[half:half + n], self._tau + since * self._rate, q_motor=x[n:half],
-                                          qd_motor=x[half + n:])
-        return np.concatenate((x[half:], *found))
+        found = accelerations(self.robot, x[:n], x[half:half + n], self._tau + since * self._rate, q_motor=x[n:half],
+                              qd_motor=x[half + n:])
+        return np.concatenate((x[half:], found))

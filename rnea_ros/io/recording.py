@@ -24,7 +24,6 @@ from ..errors import InputError, some
 from ..estimation.differentiation import ORDERS, Window, check_times
 from ..estimation.smoothing import Blocks, Smoothing, combined_method, estimate_block
 from ..robots import kinds
-from ..robots.elastic import ElasticRobot
 from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import BaseState, from_coordinates
 from ..robots.protocol import AnyRobot
@@ -305,8 +304,6 @@ def recording_schema(robot: AnyRobot) -> RecordingSchema:
     if kinds.has_moving_base(robot):
         return RecordingSchema((*names, *BASE), (*types, *BASE_TYPES))
     if isinstance(robot, GeneralRobot):
-        return RecordingSchema(names, types, tuple(map(block_name, range(robot.order + 1))))
-    if isinstance(robot, ElasticRobot):
         if motors := motor_names(robot):
             elastic = [types[names.index(joint)] for joint in robot.elastic_joints]
             return RecordingSchema((*names, *motors), (*types, *elastic))
@@ -314,7 +311,7 @@ def recording_schema(robot: AnyRobot) -> RecordingSchema:
     return RecordingSchema(names, types)
 
 
-def motor_names(robot: ElasticRobot) -> tuple[str, ...]:
+def motor_names(robot: GeneralRobot) -> tuple[str, ...]:
     """Return the names of the motors of all elastic joints; none where the robot file does not name every one."""
     found = robot.motor_joints
     return tuple(found[joint] for joint in robot.elastic_joints) if len(found) == len(robot.elastic_joints) else ()
@@ -335,7 +332,7 @@ def base_motion(robot: AnyRobot, motion: RecordedMotion) -> tuple[BaseState, np.
     return from_coordinates(np.stack(other_motion(robot, motion)))
 
 
-def flat_motion(robot: ElasticRobot | GeneralRobot, motion: RecordedMotion) -> tuple[np.ndarray, ...]:
+def flat_motion(robot: GeneralRobot, motion: RecordedMotion) -> tuple[np.ndarray, ...]:
     """Return q and as many derivatives as the torque rate takes."""
     given = (*joint_motion(robot, motion), *motion.higher)
     return given[:robot.order + 1]
@@ -344,7 +341,7 @@ def flat_motion(robot: ElasticRobot | GeneralRobot, motion: RecordedMotion) -> t
 def check_blocks(robot: AnyRobot, blocks: Sequence[str]) -> None:
     """Raise InputError where the motion of the motors of elastic joints does not follow from these blocks."""
     missing = [block for block in recording_schema(robot).blocks[len(BLOCKS):] if block not in blocks]
-    if missing and isinstance(robot, ElasticRobot | GeneralRobot):
+    if missing and isinstance(robot, GeneralRobot):
         columns = some(f"{block}_<joint>" for block in missing)
         raise InputError(f"how the motors of robot '{robot.name}' move behind the elastic joints {some(robot.elastic_joints)} "
                          f"is not known. Either the recording needs columns {columns}; or "

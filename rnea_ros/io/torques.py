@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..robots.elastic import ElasticRobot
 from ..robots.floating import FloatingRobot
 from ..robots.general import GeneralRobot
 from ..robots.inputs.platform_motion import PlatformMotion
 from ..robots.parallel import ParallelRobot
+from ..robots.program import MOTORS
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from . import csv_files, recording
 from .recording import RecordedMotion
 
 # whose torques a recording can tell
-SUPPORTED_ROBOTS = (Robot, ElasticRobot, FloatingRobot, GeneralRobot, ParallelRobot)
+SUPPORTED_ROBOTS = (Robot, FloatingRobot, GeneralRobot, ParallelRobot)
 SEQUENTIAL_ROBOTS = (GeneralRobot, ParallelRobot)  # of which each pose is found from the one before
 
 TorqueAndRate = Callable[[RecordedMotion], tuple[np.ndarray, np.ndarray]]
@@ -74,16 +74,7 @@ def torque_function(robot: AnyRobot) -> TorqueAndRate:
         return _sequential(robot)
     if isinstance(robot, FloatingRobot):
         return lambda motion: _prescribed_base(robot, motion)
-    if isinstance(robot, ElasticRobot):
-        return _elastic(robot)
     return lambda motion: robot.torque_and_rate(motion.q, motion.qd, motion.qdd, motion.qddd)
-
-
-def _elastic(robot: ElasticRobot) -> TorqueAndRate:
-    if recording.motor_names(robot):
-        return lambda motion: robot.measured_rates(*recording.joint_motion(robot, motion),
-                                                   *recording.other_motion(robot, motion))[:2]
-    return lambda motion: robot.torque_and_rate(*recording.flat_motion(robot, motion))
 
 
 def _prescribed_base(robot: FloatingRobot, motion: RecordedMotion) -> tuple[np.ndarray, np.ndarray]:
@@ -95,6 +86,9 @@ def _prescribed_base(robot: FloatingRobot, motion: RecordedMotion) -> tuple[np.n
 
 def _general(robot: GeneralRobot, motion: RecordedMotion, guess: Any) -> tuple[np.ndarray, np.ndarray]:
     if not robot.has_moving_base:
+        if recording.motor_names(robot):
+            motors: dict[str, Any] = dict(zip(MOTORS, recording.other_motion(robot, motion), strict=True))
+            return robot.torque_and_rate(*recording.joint_motion(robot, motion), guess=guess, **motors)
         return robot.torque_and_rate(*recording.flat_motion(robot, motion), guess=guess)
     base, acceleration, jerk = recording.base_motion(robot, motion)
     return robot.torque_and_rate(*recording.joint_motion(robot, motion), base=base, base_acceleration=acceleration,

@@ -13,7 +13,6 @@ from ..errors import InputError
 from ..model.drive_limits import DriveLimit, factors
 from ..model.tree import Limits
 from ..model.velocity_limits import LEAST, VelocityLimits
-from ..robots.elastic import ElasticRobot
 from ..robots.followed import FollowedLoops, FollowedPlatform
 from ..robots.general import GeneralRobot
 from ..robots.kinds import tree
@@ -49,8 +48,8 @@ class PathTerms(Protocol):
 
 
 TERMS: dict[type, Callable[[Any], PathTerms]] = {
-    Robot: TreeTerms, ElasticRobot: RiddenTerms,
-    GeneralRobot: lambda robot: FollowedTerms(FollowedLoops(robot)),
+    Robot: TreeTerms,
+    GeneralRobot: lambda robot: FollowedTerms(FollowedLoops(robot)) if robot.loops else RiddenTerms(robot),
     ParallelRobot: lambda robot: FollowedTerms(FollowedPlatform(robot))}
 
 

@@ -8,19 +8,22 @@ import numpy as np
 
 from ..codegen.kernel import MANY
 from ..robots.coulomb import coulomb_with_motors, without_coulomb
-from ..robots.elastic import ElasticRobot
+from ..robots.general import GeneralRobot
 from ..robots.shared import Shared
 from ..scaling.path import Path
 from ..scaling.terms import Terms, terms
 
 
 class RiddenTerms(Shared):
-    """Of an ElasticRobot without springs, Coulomb friction left out: call with q, q', q'', q''' (samples, n) each.
+    """Terms of a tree with motors on links and without springs, Coulomb friction left out.
+
+    Call with q, q', q'', q''' (samples, n) each.
+
 
     friction : (n,) what Coulomb friction can take of each torque
     """
 
-    def __init__(self, robot: ElasticRobot):
+    def __init__(self, robot: GeneralRobot):
         self.robot, self.friction = without_coulomb(robot), coulomb_with_motors(robot)
 
     def along(self, path: Path) -> RiddenTerms:

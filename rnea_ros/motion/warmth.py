@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.drives import Drive
-from ..robots.elastic import ElasticRobot
+from ..robots.general import GeneralRobot
 from ..robots.kinds import tree
 from ..robots.link_side import level, link_side
 from ..robots.protocol import AnyRobot
@@ -43,7 +43,7 @@ class Warmth(NamedTuple):
 
 def thermal_drives(robot: AnyRobot) -> tuple[Drive, ...]:
     """Drives whose warmth the torques of `link_side` decide: continuous torque and time constant known, no spring between."""
-    springs = robot.elastic_joints if isinstance(robot, ElasticRobot) else ()
+    springs = robot.elastic_joints if isinstance(robot, GeneralRobot) else ()
     return tuple(drive for drive in tree(robot).model.drives if drive.joint in robot.joint_names
                  and drive.joint not in springs and np.isfinite(drive.continuous * drive.thermal_time_constant))
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..errors import InputError, some
 from ..robots import kinds
-from ..robots.elastic import ElasticRobot
 from ..robots.floating import BASE_NAMES
 from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import BaseState
@@ -84,7 +83,7 @@ def _places(robot: AnyRobot, size: int, state: RequestedState) -> list[int]:
 
 def coordinates(robot: AnyRobot, s: RequestedState, motors: bool = True) -> tuple[str, ...]:
     """Names of all that moves, in the order of the answer. motors: whether those of elastic joints count."""
-    behind = robot.elastic_joints if motors and isinstance(robot, ElasticRobot | GeneralRobot) else ()
+    behind = robot.elastic_joints if motors and isinstance(robot, GeneralRobot) else ()
     return (*(BASE_NAMES if kinds.has_moving_base(robot) else ()), *s.joint_names, *(f"motor of {name}" for name in behind))
 
 
@@ -123,7 +122,7 @@ def _guess(robot: AnyRobot, given: Any) -> Any:
 
 def of_motors(robot: AnyRobot, s: RequestedState) -> dict[str, Any]:
     """The state of the motors of elastic joints, which springs pull by."""
-    if not isinstance(robot, ElasticRobot | GeneralRobot) or not robot.elastic_joints:
+    if not isinstance(robot, GeneralRobot) or not robot.elastic_joints:
         return {}
     columns = [robot.joint_names.index(name) for name in robot.elastic_joints]
     given = {"q_motor": s.motor_position, "qd_motor": s.motor_velocity}

@@ -9,12 +9,11 @@ import numpy as np
 
 from ..algebra.arrays import Array
 from ..model.tree import JointDynamics, Model
-from .elastic import ElasticRobot
 from .general import GeneralRobot
 from .parallel import ParallelRobot
 from .robot import Robot
 
-Kind = TypeVar("Kind", Robot, GeneralRobot, ParallelRobot, ElasticRobot)
+Kind = TypeVar("Kind", Robot, GeneralRobot, ParallelRobot)
 
 
 def coulomb(model: Model) -> Array:
@@ -42,25 +41,25 @@ def load_factor(model: Model) -> Array:
     return factors
 
 
-def coulomb_with_motors(robot: ElasticRobot) -> Array:
+def coulomb_with_motors(robot: GeneralRobot) -> Array:
     """(n,) the same where motors have friction of their own."""
     friction = coulomb(robot.model)
-    for motor in robot.motors:
+    for motor in robot.roles.motors:
         friction[motor.coordinate] += motor.term.coulomb
     return friction
 
 
 def without_coulomb(robot: Kind) -> Kind:
-    """The same robot without Coulomb friction, as viscous as the worse way of each joint; an ElasticRobot without that of its
-    motors, too."""
+    """The same robot without Coulomb friction, as viscous as the worse way of each joint; also without that of motors behind
+    springs or on links."""
     if isinstance(robot, GeneralRobot):
+        if robot.roles.motors:
+            drives = {joint: {key: value for key, value in drive.items() if key != "coulomb"}
+                      for joint, drive in robot.declaration.get("drives", {}).items()}
+            return GeneralRobot(without_coulomb(robot.tree), {"version": 1, **robot.declaration, "drives": drives})
         return robot.with_tree(without_coulomb(robot.tree))
     if isinstance(robot, ParallelRobot):
         return robot.with_legs(without_coulomb(robot.legs))
-    if isinstance(robot, ElasticRobot):
-        drives = {joint: {key: value for key, value in drive.items() if key != "coulomb"}
-                  for joint, drive in robot._parameters.section("drives").items()}
-        return ElasticRobot(without_coulomb(robot.robot), robot._parameters.over({"drives": drives}))
     rough = {link.joint: link.term for link in robot.model.links if link.term.breakaway or link.term.asymmetry
              or link.term.load_dependent}
     if any(motor.term.breakaway for motor in robot.model.coupled_motors):

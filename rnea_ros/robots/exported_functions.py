@@ -7,6 +7,7 @@ kernels one after the other, the same calls on symbols.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ from ..algorithms.equations import Rates
 from ..errors import InputError, some
 from ..model.tree import Model
 from . import kinds
-from .elastic import STATE, ElasticRobot
 from .floating import FloatingRobot
 from .general import GeneralRobot
 from .inputs.payload import Payload
@@ -27,6 +27,7 @@ from .kernels.functions import KERNEL_FUNCTIONS
 from .kernels.kernel_function import KernelFunction
 from .kernels.store import KernelStore
 from .parallel import ParallelRobot
+from .program import FORWARD
 from .protocol import AnyRobot
 from .robot import Robot
 
@@ -127,8 +128,10 @@ def _of_combination(robot: GeneralRobot) -> list[ExportedFunction]:
     equations, n = robot.structure().equations, robot.n
     if robot.sections == ("loops",) and not robot.has_moving_base:
         return _of_loops(robot)
-    if equations.base or equations.constraints or equations.elastic_joints:
+    if equations.base or equations.constraints or (equations.elastic_joints and robot.state_joints):
         raise _not_exported(robot)
+    if equations.elastic_joints:
+        return _of_elastic(robot)
     free = [robot.joint_names.index(name) for name in robot.state_joints]
     springs = {spring.coordinate: spring for spring in equations.springs}
 
@@ -161,16 +164,37 @@ def _of_combination(robot: GeneralRobot) -> list[ExportedFunction]:
     ]
 
 
-def _of_elastic(robot: ElasticRobot) -> list[ExportedFunction]:
-    store = robot._motors
+def _of_elastic(robot: GeneralRobot) -> list[ExportedFunction]:
+    """Trees on a base that is held with motors behind springs, from the programs that serve them."""
+    motion, response = robot.program(), robot.program(FORWARD)
+    if motion is None or response is None:
+        raise _not_exported(robot)
+    equations, N = motion.equations, len(motion.equations.coordinates)
+    joints, motors = equations.joints, slice(equations.joints.stop, N)
+    columns = [robot.joint_names.index(name) for name in equations.elastic_joints]
+
+    def torque_and_rate(**blocks: Any) -> list[Any]:
+        tau, rate, _, Y = motion.evaluate(**blocks)
+        x = [np.array(part, dtype=object) for part in Y[:4, :N]]
+        shares = equations.motor_shares(Rates(*(jets(*pair) for pair in pairwise(x))))
+        loads = [np.array(part, dtype=object) - derivative(shares, k) for k, part in enumerate((tau, rate))]
+        for k, load in enumerate(loads):
+            load[columns] = (x[k][motors] - x[k][joints][columns]) * robot.stiffness
+        return [tau, loads[0], *(part[motors] for part in x[:3]), loads[1], rate]
+
+    def forward_dynamics(**blocks: Any) -> list[Any]:
+        return [response.evaluate(**blocks)[3][2, :N]]
+
     return [
-        _kernel(store, "torque_and_rate", "tau tau_link q_motor qd_motor qdd_motor tau_link_rate tau_rate", "Torques of the "
-                "motors, seen from the joints' side of the gears, torques on the links, motion of the motors of elastic "
-                "joints, and the torques' exact time derivatives.", robot.motion_function(robot.order)),
-        _kernel(store, "forward_dynamics", "acceleration", "Accelerations of the joints, then of the motors of elastic "
-                "joints.", KernelFunction("motor_response", robot._forward_dynamics, (*STATE, "tau"))),
-        _kernel(store, "mass_matrix", "M", "Mass matrix of joints, then motors of elastic joints, row by row.",
-                KernelFunction("mass_matrix", robot._mass_matrix, ("q",))),
+        ExportedFunction("torque_and_rate", "Torques of the motors, seen from the joints' side of the gears, torques on the "
+                         "links, motion of the motors of elastic joints, and the torques' exact time derivatives.",
+                         torque_and_rate, motion.sizes,
+                         ("tau", "tau_link", "q_motor", "qd_motor", "qdd_motor", "tau_link_rate", "tau_rate")),
+        ExportedFunction("forward_dynamics", "Accelerations of the joints, then of the motors of elastic joints.",
+                         forward_dynamics, response.sizes, ("acceleration",)),
+        ExportedFunction("mass_matrix", "Mass matrix of joints, then motors of elastic joints, row by row.",
+                         lambda q: [equations.mass_matrix(np.concatenate((q, np.zeros(N - robot.n))))], {"q": robot.n},
+                         ("M",)),
     ]
 
 
@@ -234,7 +258,7 @@ def _of_parallel(robot: ParallelRobot) -> list[ExportedFunction]:
 def _of_links(robot: AnyRobot, links: Iterable[str]) -> list[ExportedFunction]:
     if not links:
         return []
-    if not isinstance(robot, Robot | ElasticRobot | GeneralRobot):
+    if not isinstance(robot, Robot | GeneralRobot):
         raise InputError(f"poses and Jacobians of links are exported for trees on a base that is held, not for a "
                          f"{type(robot).__name__}")
     found, origin, store = [], ("point",), kinds.tree(robot)._store
@@ -250,5 +274,4 @@ def _of_links(robot: AnyRobot, links: Iterable[str]) -> list[ExportedFunction]:
 
 
 KINDS: dict[type, Callable[[Any], list[ExportedFunction]]] = {
-    Robot: _of_tree, FloatingRobot: _of_floating, ElasticRobot: _of_elastic,
-    ParallelRobot: _of_parallel, GeneralRobot: _of_combination}
+    Robot: _of_tree, FloatingRobot: _of_floating, ParallelRobot: _of_parallel, GeneralRobot: _of_combination}

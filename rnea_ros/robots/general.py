@@ -609,6 +609,10 @@ class GeneralRobot:
                 return found
         return None
 
+    def program(self, use: str = INVERSE) -> Program | None:
+        """Return the compiled program without loads for a use of `structure`, None where elimination does not fit."""
+        return self._program(use, 1 if use == FORWARD else 2, {})
+
     def _program(self, use: str, stages: int, options: Mapping[str, Any], tangent: int = 0) -> Program | None:
         """The compiled program for these options, None where elimination does not fit or the options do not."""
         structure, rates = self.structure(use), options.get("base_rates")
@@ -621,8 +625,9 @@ class GeneralRobot:
         inputs = Inputs(use, derivatives, 0 if rates is None else structure.order - 1, wrenches, wrench_rates, world_wrenches,
                         tangent)
         program = self._program_of(inputs)
-        motors = tuple(name for name in MOTORS if options.get(name) is not None)
-        return program if program is not None and program.motors == motors else None
+        if program is None or not options:
+            return program
+        return program if program.motors == tuple(name for name in MOTORS if options.get(name) is not None) else None
 
     def _program_of(self, inputs: Inputs) -> Program | None:
         """The compiled program for these inputs, None where elimination does not fit."""
@@ -641,7 +646,8 @@ class GeneralRobot:
         needed = 1 if use == FORWARD else max(self.structure(use).order_for(stages), 1)
         if len(motion) <= needed:
             raise InputError(f"{len(motion) - 1} derivatives of q are given; {needed} decide "
-                             f"{'the torques' if stages == 1 else 'the torque rates'} of robot '{self.name}'")
+                             f"{'the torques' if stages == 1 else 'the torque rates'} of robot '{self.name}'"
+                             + (f" with {some(self.elastic_joints)} elastic" if self.elastic_joints else ""))
         names = ["q" + "d" * k for k in range(len(motion))]
         arrays = [validation.coordinates(name, value, self.joint_names) for name, value in zip(names, motion, strict=True)]
         near, read = validation.guess(guess, self.tree.n), arrays

@@ -11,7 +11,6 @@ import numpy as np
 from ..algebra.arrays import Array
 from ..errors import some
 from ..model.tree import Frame
-from .elastic import ElasticRobot
 from .floating import FloatingRobot
 from .general import GeneralRobot
 from .parallel import ParallelRobot
@@ -30,7 +29,7 @@ def tree(robot: AnyRobot) -> Robot:
         return robot.tree
     if isinstance(robot, ParallelRobot):
         return robot.legs
-    return robot.robot if isinstance(robot, FloatingRobot | ElasticRobot) else cast(Robot, robot)
+    return robot.robot if isinstance(robot, FloatingRobot) else cast(Robot, robot)
 
 
 def trees(robot: AnyRobot) -> tuple[Robot, ...]:
@@ -65,8 +64,6 @@ def _declared(robot: AnyRobot) -> tuple[Any, ...]:
         return (robot.declaration,)
     if isinstance(robot, ParallelRobot):
         return *robot.loops[:3], *robot.home
-    if isinstance(robot, ElasticRobot):
-        return (*robot.motors, robot.model.model_id)
     return ()
 
 
@@ -93,15 +90,13 @@ def described(robot: AnyRobot) -> list[str]:
     if isinstance(robot, ParallelRobot):
         lines.append(("active joints", robot.joint_names))
         lines.append(("platform", [f"{robot.platform.name}, {robot.platform.total_mass:.6g} kg"]))
-    if isinstance(robot, ElasticRobot):
-        lines += [("elastic joints", robot.elastic_joints),
-                  ("motors", [f"{robot.joint_names[motor.coordinate]} on "
-                              f"{robot.model.links[motor.link].name}" for motor in robot.motors])]
     lines.append(("coupled motors", couplings(tree(robot))))
     if isinstance(robot, GeneralRobot):
         roles = robot.roles
         lines += [("motion given", roles.given), ("state", roles.state), ("follows", roles.follows),
-                  ("elastic joints", robot.elastic_joints), ("contacts", [cut.name for cut in roles.contacts]),
+                  ("elastic joints", robot.elastic_joints),
+                  ("motors", [f"{robot.tree.joint_names[motor.coordinate]} on {robot.model.links[motor.link].name}"
+                              for motor in roles.motors]), ("contacts", [cut.name for cut in roles.contacts]),
                   ("wheels", [wheel.name for wheel in roles.wheels])]
     payloads = tree(robot).payloads
     lines.append(("payloads", [f"{payload.mass:g} kg on {link}" for link, payload in payloads.items()]))

@@ -1,4 +1,4 @@
-"""Forward kinematics of every link: what Robot and ElasticRobot inherit, and the other robots ask.
+"""Forward kinematics of every link: what Robot inherits, and the other robots ask.
 
 The convention, for all robots of the package:
 

@@ -7,12 +7,12 @@ of the spring then. The motor's own torque takes two derivatives more; its speed
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from ..errors import InputError, some
 from ..model.drive_limits import DriveLimit
 from ..model.tree import JointDynamics
-from .elastic import ElasticRobot
 from .floating import FloatingRobot
 from .general import GeneralRobot
 from .inputs.base_state import BaseState
@@ -20,8 +20,9 @@ from .parallel import ParallelRobot
 from .protocol import AnyRobot
 from .robot import Robot
 
-# GeneralRobot with loops and no other section; ElasticRobot with rigid joints alone
-LinkSideRobot = Robot | GeneralRobot | ParallelRobot | ElasticRobot
+# GeneralRobot with loops and no other section, or with motors on links and no elastic joint
+LinkSideRobot = Robot | GeneralRobot | ParallelRobot
+ELASTIC = {"elastic_joints", "motors"}  # sections of a tree whose link side is served
 OF_LINKS = ("effort", "velocity", "motor_velocity")  # limits of drives that a spring's torque and its rate decide
 
 
@@ -31,8 +32,8 @@ def link_side(robot: AnyRobot, base: BaseState | None = None) -> LinkSideRobot:
     base : of a robot whose base moves: how it stands, at rest, for nobody knows how it will move
     InputError where such a motion does not decide the torques.
     """
-    loops = isinstance(robot, GeneralRobot) and robot.sections == ("loops",)
-    if isinstance(robot, GeneralRobot) and not loops:
+    elastic = isinstance(robot, GeneralRobot) and ELASTIC.issuperset(robot.sections) and not robot.has_moving_base
+    if isinstance(robot, GeneralRobot) and not elastic and robot.sections != ("loops",):
         if robot.state_joints:
             raise InputError(f"{some(robot.state_joints)} of robot '{robot.name}' has no motor: nothing drives it along a "
                              "path. Its motion follows from that of the others, as `solve` finds it")
@@ -48,7 +49,7 @@ def link_side(robot: AnyRobot, base: BaseState | None = None) -> LinkSideRobot:
         return robot.held(gravity) if isinstance(robot, GeneralRobot) else tree.held(gravity)
     if base is not None:
         raise InputError(f"robot '{robot.name}' stands on a fixed base: base has no meaning for it")
-    if isinstance(robot, ElasticRobot):
+    if isinstance(robot, GeneralRobot) and elastic:
         return _behind_springs(robot)
     assert isinstance(robot, Robot | GeneralRobot | ParallelRobot)
     return robot
@@ -61,35 +62,36 @@ def level(robot: AnyRobot) -> BaseState | None:
 
 def unkept(robot: AnyRobot) -> tuple[str, ...]:
     """Limits of drives that no motion of `link_side` can keep, one sentence each."""
-    if not isinstance(robot, ElasticRobot):
+    if not isinstance(robot, GeneralRobot) or not robot.elastic_joints:
         return ()
     return tuple(f"{limit.description} is not enforced: behind a spring it is a limit of the motor's own torque, which the "
                  "fourth derivative of the position decides" for limit in robot.drive_limits if not _of_links(robot, limit))
 
 
-def _of_links(robot: ElasticRobot, limit: DriveLimit) -> bool:
-    springs = {motor.coordinate for motor in robot.elastic_motors}
+def _of_links(robot: GeneralRobot, limit: DriveLimit) -> bool:
+    springs = {robot.joint_names.index(name) for name in robot.elastic_joints}
     return limit.quantity in OF_LINKS or not springs.intersection(limit.joints)
 
 
-def _behind_springs(robot: ElasticRobot) -> Robot | ElasticRobot:
+def _behind_springs(robot: GeneralRobot) -> Robot | GeneralRobot:
     """The links and the motors of rigid joints: a tree, unless one of these rides on a link."""
-    for joint, motor in zip(robot.elastic_joints, robot.elastic_motors, strict=True):
-        if motor.link:
-            link = robot.model.links[motor.link].name
+    names, motors = robot.tree.joint_names, robot.roles.motors
+    rigid = [motor for motor in motors if motor.stiffness == math.inf]
+    for motor in motors:
+        if motor.link and motor not in rigid:
+            joint, link = names[motor.coordinate], robot.model.links[motor.link].name
             raise InputError(f"the motor of elastic joint '{joint}' rides on {link}, which feels how it spins behind its "
                              "spring: the fourth derivative of the position decides that, and no time law bounds it. To leave "
                              f"this out, name no link: remove motors.{joint} from the robot file")
     kept = tuple(limit for limit in robot.drive_limits if _of_links(robot, limit))
-    tree = Robot(replace(robot.robot.model, drive_limits=kept), robot.robot.backend, robot.robot.gravity_vector)
-    tree = tree._twin(robot.robot.payloads)
-    rigid = [motor for motor in robot.motors if motor not in robot.elastic_motors]
+    tree = Robot(replace(robot.tree.model, drive_limits=kept), robot.tree.backend, robot.tree.gravity_vector)
+    tree = tree._twin(robot.tree.payloads)
     if any(motor.link for motor in rigid):
-        left = {name: {joint: entry for joint, entry in robot._parameters.section(name).items()
-                       if joint not in robot.elastic_joints} for name in ("motors", "drives")}
-        return ElasticRobot(tree, robot._parameters.only(left).over(left))
+        left = {section: {joint: entry for joint, entry in robot.declaration.get(section, {}).items()
+                          if joint not in robot.elastic_joints} for section in ("motors", "drives")}
+        return GeneralRobot(tree, {"version": 1, **left})
     terms = {link.joint: link.term for link in tree.model.links}
-    named = {robot.joint_names[motor.coordinate]: motor.term for motor in rigid}
+    named = {names[motor.coordinate]: motor.term for motor in rigid}
     return tree.with_joint_dynamics({joint: _together(terms[joint], term) for joint, term in named.items()}) if named else tree
 
 

@@ -18,8 +18,6 @@ from ..model.tree import Model
 from ..model.urdf_parts import on_six_joints
 from ..model.urdf_reader import Description
 from . import declared_drives, declared_efforts, declared_joints
-from .elastic import ElasticRobot
-from .elastic_parameters import MOTORS
 from .floating import FloatingRobot
 from .general import GeneralRobot
 from .parallel import ParallelRobot, taken_apart
@@ -32,12 +30,11 @@ COUPLINGS = "couplings"
 GENERAL = ("passive", "actuation_weights", "ground_contacts", "wheels", "platforms")  # sections that GeneralRobot alone reads
 # What a robot file declares -> the class that serves it; GeneralRobot serves all other combinations.
 SERVED = {frozenset(declared): kind for kind, declared in {
-    "Robot": (), "FloatingRobot": (MOVING,), "ElasticRobot": (ELASTIC,), "ParallelRobot": (LOOPS, PLATFORM)}.items()}
+    "Robot": (), "FloatingRobot": (MOVING,), "ParallelRobot": (LOOPS, PLATFORM)}.items()}
 SERVED[frozenset({COUPLINGS})] = "Robot"
 MADE: dict[str, Callable[[Robot, RobotFile], AnyRobot]] = {  # of the tree; a ParallelRobot is made of two, see _parallel
     "Robot": lambda robot, file: robot,
     "FloatingRobot": lambda robot, file: FloatingRobot(robot, _carried(file)),
-    "ElasticRobot": lambda robot, file: ElasticRobot(robot, _motors(robot, file)),
     "GeneralRobot": lambda robot, file: GeneralRobot(robot, file)}
 
 
@@ -104,9 +101,7 @@ def _as_tree(description: Description, file: RobotFile) -> tuple[Description, Ro
 def _tree(model: Model, file: RobotFile, backend: str) -> Robot:
     """Limits, drives, friction, gravity and payloads of the file, on a tree."""
     motors: Collection[str] = ()
-    if kind(file) == "ElasticRobot":
-        motors = model.joint_names
-    elif kind(file) == "GeneralRobot":  # other joints keep their drives as rotor inertia and friction of the joint
+    if kind(file) == "GeneralRobot":  # other joints keep their drives as rotor inertia and friction of the joint
         motors = {*file.section("elastic_joints"), *file.section("motors")}
     limits = declared_drives.drive_limits(model, file)
     model = declared_joints.limited(model.with_joint_dynamics(declared_joints.joint_dynamics(model, file, motors)), file)
@@ -133,12 +128,6 @@ def with_accepted(model: Model, names: Sequence[str]) -> Model:
 
 def _carried(file: RobotFile) -> bool:
     return file.content.get("base") == "prescribed"
-
-
-def _motors(robot: Robot, file: RobotFile) -> RobotFile:
-    """What ElasticRobot reads. Drives of mimic joints are no motors of their own: the tree has them."""
-    drives = {joint: drive for joint, drive in file.section("drives").items() if joint in robot.joint_names}
-    return file.only(MOTORS).over({"drives": drives})
 
 
 def _parallel(description: Description, file: RobotFile, backend: str, options: Mapping[str, Any]) -> ParallelRobot:

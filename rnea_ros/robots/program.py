@@ -115,11 +115,11 @@ class Program:
         for k in range(structure.first_stage, last) if inputs.use not in (GRAVITY, CLOSING) else ():
             same = k > structure.first_stage and all(map(np.array_equal, structure.stage(k), structure.stage(k - 1)))
             self._stages[k] = self._stages[k - 1] if same else self._levels(k)
-        sizes = self._sizes()
+        self.sizes = self._sizes()
         if closure is not None:
             self._check_closure(closure)
         step = None if closure is None or inputs.tangent else (self._step, ALMOST, STEPS)
-        self.kernel = kernel.build(self._evaluate, sizes, backend, step, self._recipe())
+        self.kernel = kernel.build(self.evaluate, self.sizes, backend, step, self._recipe())
         self.call = self.kernel.call
 
     def _sizes(self) -> dict[str, int]:
@@ -358,7 +358,7 @@ class Program:
 
     # ------------------------------------------------------------------ stages, for any scalar
 
-    def _evaluate(self, **blocks: Any) -> list[Any]:
+    def evaluate(self, **blocks: Any) -> list[Any]:
         """Torques, rates, doubt, all derivatives, and the state to begin the next sample from."""
         structure, equations, inputs = self.structure, self.equations, self.inputs
         if inputs.use == GRAVITY:

@@ -19,11 +19,11 @@ Kind = TypeVar("Kind", bound="AnyRobot")
 
 @runtime_checkable
 class AnyRobot(Protocol):
-    """The face of Robot, FloatingRobot, ElasticRobot, ParallelRobot and GeneralRobot.
+    """The face of Robot, FloatingRobot, ParallelRobot and GeneralRobot.
 
     q and its derivatives are those of `joint_names`, the joints with motors: n columns, one sample (n,) or many (samples, n).
     With closed loops and with a platform the other joints follow. `order` derivatives of q decide the torque rate, one less
-    the torque: elastic robots take those above qddd and qdd as further arguments. So for every robot
+    the torque: robots with elastic joints take those above qddd and qdd as further arguments. So for every robot
 
         tau = robot.inverse_dynamics(*motion[:robot.order])               # motion: q, qd, qdd, qddd ...
         tau, tau_rate = robot.torque_and_rate(*motion[:robot.order + 1])

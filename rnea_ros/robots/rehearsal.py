@@ -9,7 +9,6 @@ import numpy as np
 
 from ..errors import InputError
 from . import kinds
-from .elastic import ElasticRobot
 from .general import GeneralRobot
 from .inputs.base_state import BaseState
 from .parallel import ParallelRobot
@@ -53,7 +52,7 @@ def _calls(robot: Any, motion: list[Any], state: dict[str, Any]) -> dict[str, Ca
     q, qd, still = motion[0], motion[1], np.zeros(robot.n)
     to_torque = motion[:robot.order]
     moved = dict(state)
-    if isinstance(robot, ElasticRobot | GeneralRobot) and robot.elastic_joints:
+    if isinstance(robot, GeneralRobot) and robot.elastic_joints:
         rest = np.zeros(len(robot.elastic_joints))
         moved |= {"q_motor": rest, "qd_motor": rest}
     calls: dict[str, Callable[[], Any]] = {
@@ -67,6 +66,8 @@ def _calls(robot: Any, motion: list[Any], state: dict[str, Any]) -> dict[str, Ca
         "rate_sensitivities": lambda: robot.rate_sensitivities(*motion, **state),
         "joint_wrenches": lambda: robot.joint_wrenches(*motion[:3], **state),
         "joint_wrench_rates": lambda: robot.joint_wrenches(*motion[:4], **state)}
+    if moved != state:
+        calls["motor_motion"] = lambda: robot.motor_motion(*motion, **state)
     if isinstance(robot, Robot):
         calls |= {"torque_deviations": lambda: robot.torque_deviations(q, qd, still, still, np.zeros((4, robot.n))),
                   "energy": lambda: robot.energy(q, qd)}

@@ -26,7 +26,7 @@ from ..algorithms.kinematics import base_poses, within
 from ..errors import ModelError, some
 from ..model.robot_file.robot_file import RobotFile
 from ..model.tree import Frame, Model
-from . import elastic_parameters
+from . import declared_motors
 from .closure import loops as declared_loops
 from .closure.loop_equations import LoopEquations
 from .closure.loops import Cut, Loops
@@ -147,8 +147,7 @@ def _motors(model: Model, file: RobotFile) -> tuple[tuple[Motor, ...], tuple[Pay
     named = [name for name in model.joint_names if name in elastic or name in carriers]
     if not named:
         return (), (), {}
-    drives = {name: entry for name, entry in file.section("drives").items() if name in named}
-    found, _ = elastic_parameters.motors(model, file.only(elastic_parameters.MOTORS).over({"drives": drives}))
+    found = declared_motors.motors(model, file)
     free = model.base == "floating"
     motors = tuple(motor._replace(axis=np.zeros(3)) if free and model.joint_names[motor.coordinate] not in carriers else motor
                    for motor in found.motors)

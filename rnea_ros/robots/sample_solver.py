@@ -146,8 +146,8 @@ class SampleSolver:
         for k, value in enumerate(motors if qdd_motor is not None else motors[:2]):
             if value is None and undecided:
                 raise InputError(f"the position of {some(sorted(undecided))} does not follow from the motion of the joints: "
-                                 "its rotor pushes on links of a free base: give q_motor and qd_motor, a column for each of "
-                                 f"{some(equations.elastic_joints)}")
+                                 "its rotor pushes on a free base or on what its own spring moves: give q_motor and "
+                                 f"qd_motor, a column for each of {some(equations.elastic_joints)}")
             if value is not None and qdd_motor is None and not undecided:
                 raise InputError("q_motor and qd_motor are given, but the motion of motors follows from that of the joints: "
                                  "leave them out, or give qdd_motor and qddd_motor too where the motors are measured")

@@ -47,7 +47,7 @@ def files(moving, folder, orders):
 
 MOVING = {"base": lambda: (MovingBase(URDF / "branched.urdf"), 4),
           "motors told by higher derivatives": lambda: (MovingElastic(*hua_arm(), size=0.4), 6),
-          "motors that ride on springs": lambda: (MovingElastic(*four_joints(depth=4), size=0.4), 12),
+          "motors that ride on springs": lambda: (MovingElastic(*four_joints(depth=4), size=0.4), 10),
           "motors measured": lambda: (MovingElastic(*four_joints(depth=4), size=0.4, measured=True), 4)}
 
 

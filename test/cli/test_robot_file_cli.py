@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import ElasticRobot, GeneralRobot, Robot, load
+from rnea_ros import GeneralRobot, Robot, load
 from rnea_ros.cli import main
 from rnea_ros.io import csv_files
 from rnea_ros.model.robot_file import robot_file
@@ -125,7 +125,7 @@ def test_torques_of_loops_and_platforms_follow_them_through_the_motion(capsys, t
 
 @pytest.mark.parametrize(("content", "kind"), [
     ({"springs": {"j2": {"stiffness": 40.0}}}, GeneralRobot),
-    ({"motors": {"j2": {"link": "l1", "axis": [0, 0, 1]}}, "drives": {"j2": {"rotor_inertia": 0.1}}}, ElasticRobot)])
+    ({"motors": {"j2": {"link": "l1", "axis": [0, 0, 1]}}, "drives": {"j2": {"rotor_inertia": 0.1}}}, GeneralRobot)])
 def test_torques_of_springs_and_motors_on_links(capsys, tmp_path, content, kind):
     (tmp_path / "two.urdf").write_text(TWO)
     (tmp_path / "two.robot.yaml").write_text(json.dumps({"version": 1, **content}))

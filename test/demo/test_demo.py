@@ -23,6 +23,7 @@ from rnea_ros.demo import checks as demo_checks
 from rnea_ros.demo import machine_picture, plot, scaling_checks, scaling_plot
 from rnea_ros.demo import motion as demo_motion
 from rnea_ros.demo import run as demo
+from rnea_ros.demo.elastic_control import InverseDynamicsController
 from rnea_ros.demo.elastic_plant import ElasticPlant
 from rnea_ros.demo.processes import MODULES
 from rnea_ros.demo.recording import DemoRecording, Series, paired, played
@@ -32,7 +33,6 @@ from rnea_ros.demo.table import LiveTable
 from rnea_ros.demo.task import motion, parameters, too_fast
 from rnea_ros.execution.controller import TrajectorySpline
 from rnea_ros.motion.path_dynamics import PathDynamics
-from rnea_ros.robots.elastic_control import InverseDynamicsController
 from rnea_ros.scaling.plan import follow
 from rnea_ros.scaling.terms import Constraints
 
@@ -278,7 +278,7 @@ def test_the_elastic_arm_under_its_controller_tracks_as_the_paper_prints(capsys)
     for k in range(round(elastic.DURATION / step) + 1):
         state, stamp = plant.command(law(elastic.desired(k * step, 5), *plant.sensors).tau), round(k * step * 1e9)
         joints, motors = np.split(state.motion, [robot.n], axis=1)
-        found = robot.measured_rates(*joints, *motors)
+        found = robot.motor_motion(*joints, **dict(zip(("q_motor", "qd_motor", "qdd_motor", "qddd_motor"), motors)))
         received.append((stamp, *joints, found.tau, found.tau_rate))
         states.append((stamp, [*state.motion[0], *state.motion[1], *state.tau, np.nan]))
         plant.advance()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnea_ros import ElasticRobot, FloatingRobot, GeneralRobot, InputError, ParallelRobot, Robot, load
+from rnea_ros import FloatingRobot, GeneralRobot, InputError, ParallelRobot, Robot, load
 from rnea_ros.cli.main import main
 from rnea_ros.export import c_library, package
 from rnea_ros.robots import kinds
@@ -47,7 +47,7 @@ def machine(name: str) -> Any:
         return (planar_3rrr, delta, gough_stewart)[k]().robot()
     if kind == "elastic":
         return [lambda: load(urdf / "hua_arm.urdf", urdf / "hua_arm.robot.yaml"),
-                lambda: robot_kinds.MAKERS["ElasticRobot"]("llvm").robot, _all_elastic][k]()
+                lambda: robot_kinds.MAKERS["elastic joints"]("llvm").robot, _all_elastic][k]()
     if kind == "springs":
         held = ("j1", "j2", "j3")[k]
         return load(arm(*JOINTS), {"version": 1, "springs": {held: {"stiffness": 30.0 + k, "rest": 0.1, "damping": 0.5 * k}}})
@@ -59,10 +59,10 @@ def _four_bar() -> Any:
     return GeneralRobot.from_urdf(*polygon(((0.0, 0.0), (0.1, 0.5), (0.6, 0.6), (0.7, 0.0))).cut_at("j4", active=["j1"]))
 
 
-def _all_elastic() -> ElasticRobot:
+def _all_elastic() -> Any:
     springs = {f"j{k}": {"stiffness": 100.0 * k} for k in (1, 2, 3)}
     drives = {f"j{k}": {"gear_ratio": 50.0, "rotor_inertia": 1e-5 * k} for k in (1, 2, 3)}
-    return ElasticRobot.from_urdf(arm(*JOINTS), {"version": 1, "elastic_joints": springs, "drives": drives})
+    return load(arm(*JOINTS), {"version": 1, "elastic_joints": springs, "drives": drives})
 
 
 ALL = [f"{kind} {k}" for kind in ("tree", "floating", "springs", "elastic", "loops", "parallel") for k in range(3)]

@@ -15,7 +15,7 @@ import yaml
 
 pytest.importorskip("pinocchio")
 
-from rnea_ros import BaseState, ElasticRobot, GeneralRobot, InputError, Robot, load, plan_motion
+from rnea_ros import BaseState, GeneralRobot, InputError, Robot, load, plan_motion
 from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.motion.retime import retime_motion
 from rnea_ros.motion.torque_stream import TorqueStream
@@ -177,9 +177,9 @@ def test_motors_that_ride_on_links():
               "drives": {joint: {"gear_ratio": 20.0, "rotor_inertia": 1e-4, "coulomb": 0.5} for joint in ("j1", "j3")}}
     robot = load(ARM, ridden)
     side = link_side(robot)
-    assert type(side) is ElasticRobot and side.order == 3 and not side.elastic_joints
+    assert type(side) is GeneralRobot and side.order == 3 and not side.elastic_joints
     motion = np.random.default_rng(3).normal(size=(6, 3))
-    found = robot.elastic_rates(*motion)  # of all five derivatives; the springs' torques need three
+    found = robot.motor_motion(*motion)  # of all five derivatives; the springs' torques need three
     torques = (np.array([pair[0][0], *pair[1][1:]]) for pair in ((found.load, found.tau), (found.load_rate, found.tau_rate)))
     for ours, wanted in zip(side.torque_and_rate(*motion[:4]), torques):
         np.testing.assert_allclose(ours, wanted, rtol=1e-12, atol=1e-12)

@@ -14,7 +14,7 @@ RIGHT = '''
 import numpy as np
 from numpy.typing import NDArray
 from rnea_ros import (
-    AnyRobot, BaseState, Dynamics, ElasticRobot, FloatingRobot, GeneralRobot,
+    AnyRobot, BaseState, Dynamics, FloatingRobot, GeneralRobot,
     ParallelRobot, PlatformMotion, Pose, Robot, load, plan_motion,
 )
 
@@ -27,9 +27,9 @@ def reached(robot: AnyRobot, link: str, q: NDArray[np.float64]) -> NDArray[np.fl
     return np.concatenate((pose.p, tau, tau_rate, both.gravity, robot.forward_dynamics(q, [0.0] * robot.n, tau)))
 
 
-def all_kinds(fixed: Robot, floating: FloatingRobot, elastic: ElasticRobot,
+def all_kinds(fixed: Robot, floating: FloatingRobot,
               parallel: ParallelRobot, general: GeneralRobot) -> list[AnyRobot]:
-    return [fixed, floating, elastic, parallel, general, load("robot.urdf", "robot.robot.yaml")]
+    return [fixed, floating, parallel, general, load("robot.urdf", "robot.robot.yaml")]
 
 
 robot = Robot.from_urdf("robot.urdf", gravity=(0.0, 0.0, -1.6))

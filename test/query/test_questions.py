@@ -284,8 +284,8 @@ def kind(name):
     ("five_bar", "floating", "a base that moves: robot 'five_bar' stands on a fixed base"),
     ("branched", "coriolis", "coriolis of robot 'branched': no algorithm here gives it for a FloatingRobot"),
     ("branched", "regressor", "the regressor: robot 'branched' is a FloatingRobot"),
-    ("hua_arm", "torque", "3 derivatives of q are given, 5 are needed with joint3 elastic"),
-    ("hua_arm", "energy", "q_motor, qd_motor is missing: springs pull by where their motors are"),
+    ("hua_arm", "torque", "3 derivatives of q are given; 5 decide the torque rates of robot 'hua_arm' with joint3 elastic"),
+    ("hua_arm", "forward", "q_motor, qd_motor is missing: springs pull by where their motors are"),
     ("five_bar", "platform", "a platform: robot 'five_bar' is a GeneralRobot; this is for ParallelRobot")])
 def test_what_has_no_answer_is_said(name, asked, words):
     robot = kind(name)

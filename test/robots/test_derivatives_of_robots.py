@@ -216,7 +216,7 @@ def test_the_axis_component_is_the_torque():
         found = one.robot.joint_wrenches(*motion[:3], **one.state, **steady_loads(one))
         tau = one.robot.inverse_dynamics(*motion[:3], **one.state, **steady_loads(one))
         assert deviation([found.wrench[0, 5], found.wrench[1, 4], found.wrench[2, 0]], tau) < 1e-10  # axes z, y, x
-    one = case("ElasticRobot")
+    one = case("elastic joints")
     motion = motion_of(one, 9)
     found = one.robot.joint_wrenches(*motion[:5], **steady_loads(one))
     load = one.robot.motor_motion(*motion[:5], **steady_loads(one)).load

@@ -134,18 +134,6 @@ def test_external_wrenches_and_their_rates_enter_as_differences_of_efforts():
     assert np.abs(ours[:, 1] - rate).max() < 1e-9 * np.abs(rate).max()
 
 
-def test_an_elastic_arm_alone_is_what_its_own_class_gives():
-    old = rnea_ros.load(URDF / "hua_arm.urdf", URDF / "hua_arm.robot.yaml")
-    general = GeneralRobot(Robot.from_urdf(URDF / "hua_arm.urdf"), URDF / "hua_arm.robot.yaml")
-    motion = 0.2 * np.random.default_rng(0).normal(size=(old.order + 1, old.n))
-    found, theirs = general.dynamics(*motion), old.dynamics(*motion)
-    assert general.joint_names == old.joint_names
-    assert off(found.tau, theirs.tau) < 1e-12
-    assert off(found.tau_rate, theirs.tau_rate) < 1e-11
-    assert off(found.gravity, theirs.gravity) < 1e-12
-    assert off(found.gravity_rate, theirs.gravity_rate) < 1e-11
-
-
 def test_motor_behind_a_spring_turns_by_the_deflection_that_an_over_constrained_loop_asks_for():
     """theta = q + load / K, with the load and its exact rate from the class for loops; motor torque = load + Ia theta''."""
     rigid = rnea_ros.load(URDF / "five_bar.urdf", URDF / "five_bar.robot.yaml")

@@ -13,7 +13,6 @@ pytest.importorskip("pinocchio")
 
 from rnea_ros import (
     BaseState,
-    ElasticRobot,
     FloatingRobot,
     GeneralRobot,
     InputError,
@@ -83,7 +82,7 @@ def test_robots_that_share_links_answer_alike():
     q, qd = np.random.default_rng(1).normal(size=(2, 3))
     link = list(robot.model.frames)[-1]
     springs = GeneralRobot(robot, {"springs": {"j2": {"stiffness": 90.0}}})
-    elastic = ElasticRobot(robot, motor_file({"j2": {"stiffness": 900.0, "gear_ratio": 20.0, "rotor_inertia": 1e-4}}))
+    elastic = GeneralRobot(robot, motor_file({"j2": {"stiffness": 900.0, "gear_ratio": 20.0, "rotor_inertia": 1e-4}}))
     loaded = robot.with_payload(link, 2.0)
     for other in (springs, elastic, loaded, springs.with_payload(link, 1.0), copy.deepcopy(robot),
                   pickle.loads(pickle.dumps(elastic))):

@@ -10,7 +10,6 @@ import pytest
 import rnea_ros
 from rnea_ros import (
     BaseState,
-    ElasticRobot,
     FloatingRobot,
     GeneralRobot,
     JointDynamics,
@@ -115,11 +114,10 @@ def test_elastic_joints_and_motors():
     found = load(ARM, file(**TREE, elastic_joints={"j2": {"stiffness": 50.0}},
                            motors={"j2": {"link": "l1", "axis": [0, 2, 0], "mass": 0.5, "transverse_inertia": 1e-3}}
                            ) | {"drives": {**DRIVES, "j2": {"gear_ratio": 9.0, "rotor_inertia": 1e-3}}}, backend="python")
-    assert type(found) is ElasticRobot and found.elastic_joints == ("j2",)
-    terms = {"j1": JointDynamics(coulomb=1.0, offset=-0.5), "j2": TERMS["j2"], "j3": TERMS["j3"]}
+    assert type(found) is GeneralRobot and found.elastic_joints == ("j2",)
+    terms = {"j1": JointDynamics(1e-4, -50.0, coulomb=1.25, viscous=0.5, offset=-0.5), "j2": TERMS["j2"], "j3": TERMS["j3"]}
     robot = Robot.from_urdf(ARM, "fixed", "python", (0.5, 0.0, -9.0), joint_dynamics=terms)
-    expected = ElasticRobot(robot.with_payload("l2", 1.5, (0.01, 0.02, 0.03), BOX), motor_file({
-        "j1": {"gear_ratio": -50.0, "rotor_inertia": 1e-4, "viscous": 0.5, "coulomb": 0.25},
+    expected = GeneralRobot(robot.with_payload("l2", 1.5, (0.01, 0.02, 0.03), BOX), motor_file({
         "j2": {"gear_ratio": 9.0, "rotor_inertia": 1e-3, "stiffness": 50.0, "link": "l1", "axis": [0, 1, 0],
                "mass": 0.5, "transverse_inertia": 1e-3}}))
     same(found.torque_and_rate(*motion), expected.torque_and_rate(*motion))
@@ -131,7 +129,7 @@ def test_motors_on_links_of_a_rigid_robot_are_counted_once():
     drives = {"j1": {"gear_ratio": 9.0, "rotor_inertia": 1e-2}, "j2": {"gear_ratio": 5.0, "rotor_inertia": 1e-2}}
     plain = load(ARM, file(drives=drives), backend="python")
     turning = load(ARM, file(drives=drives, motors={"j2": {"link": "base", "axis": [0, 0, 1]}}), backend="python")
-    assert type(turning) is ElasticRobot
+    assert type(turning) is GeneralRobot
     for ours, theirs in zip(turning.torque_and_rate(*motion), plain.torque_and_rate(*motion), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
 
@@ -222,7 +220,7 @@ def test_arguments_go_over_the_file():
 
 
 def test_every_kind_is_served_by_its_class():
-    assert set(SERVED.values()) == {"Robot", "FloatingRobot", "ElasticRobot", "ParallelRobot"}
+    assert set(SERVED.values()) == {"Robot", "FloatingRobot", "ParallelRobot"}
     assert all(hasattr(rnea_ros, name) for name in SERVED.values())
 
 
@@ -272,7 +270,7 @@ def test_a_class_never_passes_over_a_section():
 
 # --- the files of the package --------------------------------------------------------------------------------------------
 
-KINDS = {"branched": FloatingRobot, "five_bar": GeneralRobot, "hua_arm": ElasticRobot, "palletiser": GeneralRobot,
+KINDS = {"branched": FloatingRobot, "five_bar": GeneralRobot, "hua_arm": GeneralRobot, "palletiser": GeneralRobot,
          "panda": Robot, "seven_r": Robot, "stanford": Robot, "stewart": ParallelRobot,
          **dict.fromkeys(("ankles", "biped", "quadruped", "ship_arm", "wheeled_arm"), GeneralRobot)}
 

@@ -159,17 +159,6 @@ def test_rates_of_joint_wrenches_are_differences_along_the_motion(name):
     assert deviation(found.rate, difference(at, 1e-3)) < 1e-8
 
 
-@pytest.mark.parametrize(("robot_file", "urdf"), [("hua_arm.robot.yaml", "hua_arm.urdf")])
-def test_joint_wrenches_with_rotors_on_links_are_those_of_the_elastic_class(robot_file, urdf):
-    old = rnea_ros.load(URDF / urdf, URDF / robot_file)
-    robot = GeneralRobot(Robot.from_urdf(URDF / urdf), URDF / robot_file)
-    motion = 0.3 * np.random.default_rng(0).normal(size=(old.order + 1, old.n))
-    ours, theirs = robot.joint_wrenches(*motion), old.joint_wrenches(*motion)
-    assert ours.joints == theirs.joints
-    assert deviation(ours.wrench, theirs.wrench) < 1e-11
-    assert deviation(ours.rate, theirs.rate) < 1e-10
-
-
 def test_wheels_transmit_their_drive_torque_and_the_ground_carries_the_weight():
     urdf, file = vehicle()
     robot = rnea_ros.load(urdf, file)

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import yaml
 
-from rnea_ros import BaseState, FloatingRobot, PlatformMotion, Robot
+from rnea_ros import BaseState, FloatingRobot, GeneralRobot, PlatformMotion, Robot
 from rnea_ros.algebra.vectors import rpy
 from rnea_ros.model.robot_file import robot_file
-from rnea_ros.robots.elastic import ElasticRobot
 from rnea_ros.robots.inputs.base_state import along
 from rnea_ros.robots.parallel_machines import delta, gough_stewart
 from support.free_flyer import FreeFlyer
@@ -184,7 +183,7 @@ class MovingElastic(MovingRobot):
     """Rotors are bodies in Pinocchio. Where the motors are measured they move as they like, next to their joints; else as our
     library has it, and the oracle says how far the springs are then from carrying their loads."""
 
-    def __init__(self, robot: ElasticRobot, oracle: RotorTree, size: Any, seed: int = 0, measured: bool = False):
+    def __init__(self, robot: GeneralRobot, oracle: RotorTree, size: Any, seed: int = 0, measured: bool = False):
         self.robot, self.oracle, self.measured = robot, oracle, measured
         self.urdf, self.joints = oracle.urdf, robot.joint_names
         self.elastic = [robot.joint_names.index(joint) for joint in robot.elastic_joints]

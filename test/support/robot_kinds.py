@@ -13,7 +13,6 @@ import pytest
 
 from rnea_ros import (
     BaseState,
-    ElasticRobot,
     FloatingRobot,
     GeneralRobot,
     Robot,
@@ -57,7 +56,7 @@ def _floating(backend: str) -> Case:
 def _elastic(backend: str) -> Case:
     motors = {"elastic_joints": {"j2": {"stiffness": 90.0}}, "motors": {"j2": {"link": "l1", "axis": [0, 0, 1]}},
               "drives": {"j2": {"gear_ratio": 20.0, "rotor_inertia": 1e-4}}}
-    robot = ElasticRobot.from_urdf(ARM, {"version": 1, **motors}, backend, GRAVITY)
+    robot = load(ARM, {"version": 1, **motors}, backend=backend, gravity=GRAVITY)
 
     def state(*motion: Any) -> dict[str, Any]:
         found = robot.motor_motion(*motion[:robot.order])
@@ -89,7 +88,7 @@ def _parallel(backend: str) -> Case:
 
 
 MAKERS = {"Robot": lambda backend: Case(Robot.from_urdf(ARM, backend=backend, gravity=GRAVITY), "l3", np.zeros(3)),
-          "FloatingRobot": _floating, "ElasticRobot": _elastic, "springs": _springs, "loops": _loops,
+          "FloatingRobot": _floating, "elastic joints": _elastic, "springs": _springs, "loops": _loops,
           "moving loops": _floating_loops, "ParallelRobot": _parallel}
 each_kind = pytest.mark.parametrize("kind", MAKERS)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pinocchio as pin
 import yaml
 
-from rnea_ros.robots.elastic import ElasticRobot
+from rnea_ros import GeneralRobot, load
 from support.robots import INERTIAL, JointSpec, LinkSpec, Tree, motor_file
 
 URDF = Path(__file__).resolve().parents[2] / "urdf"
@@ -38,12 +38,12 @@ def rotor(entry) -> str:
 
 
 class RotorTree:
-    """Torques of an ElasticRobot's joints and motors, from Pinocchio's rnea of links and rotors; v = fold @ (qd, thetad).
+    """Torques of joints and motors of a tree, from Pinocchio's rnea of links and rotors; v = fold @ (qd, thetad).
 
     tree  : the robot without its rotors; joints: its declaration, in which every motor has a mass and a place of its own
     """
 
-    def __init__(self, tree: Tree, joints: dict, robot: ElasticRobot):
+    def __init__(self, tree: Tree, joints: dict, robot: GeneralRobot):
         self.urdf, self.declared = tree.text(), motor_file(joints)
         whole = Tree(tree.name, list(tree.links), list(tree.joints))
         for name, entry in joints.items():
@@ -51,11 +51,11 @@ class RotorTree:
             whole.joints.append(JointSpec(f"motor of {name}", "revolute", entry["link"], f"rotor of {name}",
                                           xyz=entry["position"], axis=entry["axis"]))
         self.model = pin.buildModelFromXML(whole.plain())
-        self.model.gravity.linear = np.array(robot.robot.gravity_vector)
+        self.model.gravity.linear = np.array(robot.gravity_vector)
         self.data = self.model.createData()
         self.n, elastic = robot.n, list(robot.elastic_joints)
         self.fold, self.offset = np.zeros((self.model.nv, self.n + len(elastic))), np.zeros(self.model.nv)
-        for link in robot.robot.model.links:
+        for link in robot.tree.model.links:
             if link.joint:
                 self.fold[self._row(link.joint), link.coordinate] = link.multiplier
                 self.offset[self._row(link.joint)] = link.offset
@@ -124,7 +124,7 @@ def four_joints(elastic=True, stiffness=300.0, depth=1, springs=("joint1", "join
     joints = declare(np.random.default_rng(7), tree, list(links), elastic=0.0, links=links)
     for name, entry in joints.items():
         entry |= {"gear_ratio": 20.0} | ({"stiffness": stiffness} if elastic and name in springs else {})
-    robot = ElasticRobot.from_urdf(tree.text(), motor_file(joints))
+    robot = load(tree.text(), motor_file(joints))
     return robot, RotorTree(tree, joints, robot)
 
 
@@ -147,7 +147,7 @@ def hua_arm():
                      **({"stiffness": file["elastic_joints"][name]["stiffness"]} if name in file["elastic_joints"] else {})}
               for name, drive in file["drives"].items()}
     tree = Tree("hua_arm", [Written(text[text.index('<robot name="hua_arm">') + 22:text.rindex("</robot>")])])
-    robot = ElasticRobot.from_urdf(tree.text(), motor_file(joints))
+    robot = load(tree.text(), motor_file(joints))
     return robot, RotorTree(tree, joints, robot)
 
 

@@ -19,14 +19,14 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
-from rnea_ros import ElasticRobot, InputError, RneaError, load
+from rnea_ros import GeneralRobot, InputError, RneaError, load
+from rnea_ros.demo.elastic_control import DESIRED, InverseDynamicsController
 from rnea_ros.demo.robots.elastic import GAINS
 from rnea_ros.execution.controller import TrajectorySpline
 from rnea_ros.nodes.common.parameter_entry import Entry
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.common.stamps import nanoseconds
-from rnea_ros.robots.elastic_control import DESIRED, InverseDynamicsController
 
 PARAMETERS = (
     Entry("robot_description", "", "URDF as XML text", read_only=True),
@@ -47,7 +47,7 @@ class ElasticController(Node):
         super().__init__("elastic_controller", automatically_declare_parameters_from_overrides=True)
         values = ParameterSet(self, PARAMETERS).values
         robot = load(values["robot_description"].encode(), values["robot_file"])
-        if not isinstance(robot, ElasticRobot) or len(robot.motor_joints) != len(robot.elastic_joints):
+        if not isinstance(robot, GeneralRobot) or len(robot.motor_joints) != len(robot.elastic_joints):
             raise InputError(f"'{robot.name}' needs elastic joints in its robot file, each with a motor_joint")
         self._joints, self._motors = list(robot.joint_names), [robot.motor_joints[name] for name in robot.elastic_joints]
         self._law = InverseDynamicsController(robot, **{name: values[name] for name in GAINS})

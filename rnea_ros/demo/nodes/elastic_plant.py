@@ -29,7 +29,7 @@ from std_msgs.msg import Empty, Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import JointDynamics, JointMotion
-from rnea_ros import ElasticRobot, InputError, load
+from rnea_ros import GeneralRobot, InputError, load
 from rnea_ros.demo.elastic_plant import ElasticPlant, PlantState
 from rnea_ros.demo.robots.elastic import ROUND, START, desired
 from rnea_ros.nodes.common.parameter_entry import Entry
@@ -60,12 +60,12 @@ class ElasticPlantNode(Node):
         super().__init__("elastic_plant", automatically_declare_parameters_from_overrides=True)
         values = ParameterSet(self, PARAMETERS).values
         robot = load(values["robot_description"].encode(), values["robot_file"])
-        if not isinstance(robot, ElasticRobot) or robot.n != len(START):
+        if not isinstance(robot, GeneralRobot) or robot.n != len(START):
             raise InputError(f"this plant simulates urdf/hua_arm.urdf; '{robot.name}' is another robot")
         elastic = [robot.joint_names.index(name) for name in robot.elastic_joints]
         start = START, START[elastic], 0.0 * START, 0.0 * START[elastic]
         self._plant, self._step = ElasticPlant(robot, start, 1.0 / values["rate"]), round(SECOND / values["rate"])
-        self._names, self._frame = [*robot.joint_names, *robot.motor_joints.values()], robot.robot.root_link
+        self._names, self._frame = [*robot.joint_names, *robot.motor_joints.values()], robot.root_link
         self._rest = PlantState(np.array([np.concatenate(pair) for pair in (start[:2], *(3 * (start[2:],)))]),
                                 np.full(robot.n, np.nan), np.zeros(robot.n))
         self._awaited = {"elastic_controller", "dynamics_node", *(["rnea demo"] if values["held"] else [])}

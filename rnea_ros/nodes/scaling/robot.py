@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnea_ros import AnyRobot, BaseState, ElasticRobot, InputError, Robot
+from rnea_ros import AnyRobot, BaseState, GeneralRobot, InputError, Robot
 from rnea_ros.errors import some
 from rnea_ros.motion.commanded_effort import DECLARED, CommandedEffort
 from rnea_ros.motion.torque_stream import TorqueStream
@@ -102,7 +102,7 @@ class ScaledRobot(ServedRobot):
         if base is not None and base.topic and not self.has_carried_base:
             self.doubts = (BASE_SOURCE_UNUSED,)
         self.commanded = CommandedEffort(self.planned, commanded_effort).convention
-        if isinstance(robot, ElasticRobot):
+        if isinstance(robot, GeneralRobot):
             self._check_springs(robot)
 
     def _set_base(self, base: LevelBase) -> None:
@@ -149,7 +149,7 @@ class ScaledRobot(ServedRobot):
         base = BASE_ASSUMED_FIXED + (BASE_MEASURED if self._base.topic else BASE_LEVEL)
         return (*super().warnings, *((base,) if self.has_carried_base else ()), *unkept(self.robot))
 
-    def _check_springs(self, robot: ElasticRobot) -> None:
+    def _check_springs(self, robot: GeneralRobot) -> None:
         """Raise InputError where commanded efforts are those of the motor behind a spring."""
         motors = {name for name, unit in zip(self.joint_names, self.commanded.per_unit) if abs(unit) != 1.0}
         behind = [name for name in robot.elastic_joints if name in motors]

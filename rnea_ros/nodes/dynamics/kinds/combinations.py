@@ -97,7 +97,7 @@ class ServedCombination(ServedRobot):
         self._reads_motors = any(name.startswith("motor of ") for name in structure.roles.state)
         self._not_desired = ""
         if self._reads_motors:
-            self._not_desired = "on a free base the motion of the joints does not decide it"
+            self._not_desired = "on a free base or on what its own spring moves the motion of the joints does not decide it"
         elif needed > HIGHEST:
             self._not_desired = f"that takes {needed} derivatives of position, JointMotion has {HIGHEST}"
         elif self._base and self._decided and structure.order_for(2) - 1 > BASE_RATES:
@@ -252,11 +252,10 @@ class ServedCombination(ServedRobot):
             self._followed[:, k] = found.positions[name][:2]
         if self.springs:
             self._elastic[:2] = result[:2]
+            self._elastic[2:4] = self._general.joint_loads(found)
             for name in self.springs:
                 column, motor = self.joint_names.index(name), found.positions[f"motor of {name}"]
-                deflection = motor[:2] - [motion[0][column], motion[1][column]]
-                self._elastic[2:4, column] = self._stiffness[name] * deflection
-                self._elastic[4:, column] = deflection
+                self._elastic[4:, column] = motor[:2] - [motion[0][column], motion[1][column]]
 
     def _find_multipliers(self) -> None:
         """Solve the last sample with its multipliers, where that was left out because it takes long."""
@@ -271,11 +270,6 @@ class ServedCombination(ServedRobot):
         self._last = found, *self._last[1:]
         for k, name in enumerate(self._constraints):
             self._multipliers[:, k] = found.multipliers[name][:2]
-
-    @property
-    def _stiffness(self) -> dict[str, float]:
-        """Stiffness [N m/rad, N/m] of the elastic joints."""
-        return {self._general.tree.joint_names[motor.coordinate]: motor.stiffness for motor in self._general.roles.motors}
 
     def _base_wrench(self, found: Solution) -> np.ndarray:
         """(2, 6): wrench that carries the base, and its rate; zero where nothing but contacts and wheels does."""

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import JointDynamics, ModelError
-from rnea_ros.robots.elastic import ElasticRobot
+from rnea_ros import GeneralRobot, JointDynamics, ModelError, Robot, load
 from support.robots import arm, motor_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,8 +17,8 @@ PLACED = GOOD | {"link": "l1", "axis": [0, 1, 0]}
 WHOLE = PLACED | {"mass": 1.0, "transverse_inertia": 0.02}
 
 
-def load(**joints):
-    return ElasticRobot.from_urdf(ARM, motor_file(joints))
+def loaded(**joints):
+    return load(ARM, motor_file(joints))
 
 
 @pytest.mark.parametrize(("entry", "message"), [
@@ -47,34 +46,32 @@ def load(**joints):
 ])
 def test_bad_values_are_refused(entry, message):
     with pytest.raises(ModelError) as error:
-        load(j2=entry)
+        loaded(j2=entry)
     assert message in str(error.value)
 
 
 @pytest.mark.parametrize(("content", "message"), [
     (motor_file({"elbow": GOOD}), "elastic_joints.elbow: joint 'elbow' does not exist; the joints are j1, j2"),
     (motor_file({"j3": GOOD}), "elastic_joints.j3: joint 'j3' only follows 'j1' (mimic); name that one"),
-    (motor_file({}), "ElasticRobot needs elastic_joints or motors or drives"),
     ({"elastic_joints": [1, 2]}, "elastic_joints is [1, 2]; a mapping from names to entries is needed"),
     ({"elastic_joints": {"j2": 17}}, "elastic_joints.j2 is 17; a mapping with stiffness, motor_joint is needed"),
-    ({"springs": {"j2": {"stiffness": 1.0}}}, "it has springs, of which rnea_ros.load makes the right robot"),
     (motor_file({"j2": GOOD}) | {"elastic_joint": 1}, "did you mean 'elastic_joints'?"),
 ])
 def test_bad_sections_are_refused(content, message):
     with pytest.raises(ModelError) as error:
-        ElasticRobot.from_urdf(ARM, content)
+        load(ARM, content)
     assert message in str(error.value)
 
 
 def test_everything_wrong_is_told_at_once():
     with pytest.raises(ModelError) as error:
-        load(elbow=GOOD, j1=GOOD | {"gear_ratio": 0.0}, j2=PLACED | {"stiffness": -1.0, "link": "wrist"})
+        loaded(elbow=GOOD, j1=GOOD | {"gear_ratio": 0.0}, j2=PLACED | {"stiffness": -1.0, "link": "wrist"})
     assert len(error.value.problems) == 5  # joint elbow is named in two sections
 
 
 def test_rotor_inertia_is_not_counted_twice():
     with pytest.raises(ModelError, match="rotor inertia among the joint dynamics already"):
-        ElasticRobot.from_urdf(ARM, motor_file({"j2": GOOD}), joint_dynamics={"j2": JointDynamics(rotor_inertia=0.1)})
+        GeneralRobot(Robot.from_urdf(ARM, joint_dynamics={"j2": JointDynamics(rotor_inertia=0.1)}), motor_file({"j2": GOOD}))
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -92,43 +89,38 @@ def test_bad_files_are_refused(tmp_path, text, message):
     path = tmp_path / "arm.robot.yaml"
     path.write_text(text)
     with pytest.raises(ModelError) as error:
-        ElasticRobot.from_urdf(ARM, path)
+        load(ARM, path)
     assert str(path) in str(error.value) and message in str(error.value)
 
 
 def test_a_missing_file_says_what_to_write(tmp_path):
-    urdf = tmp_path / "arm.urdf"
-    urdf.write_text(ARM)
     with pytest.raises(ModelError, match=r"arm\.robot\.yaml: cannot be read \(No such file.*'version: 1'"):
-        ElasticRobot.from_urdf(urdf)
-    with pytest.raises(ModelError, match="a URDF given as text has no folder to look in"):
-        ElasticRobot.from_urdf(ARM)
+        load(ARM, tmp_path / "arm.robot.yaml")
 
 
-def test_the_file_beside_the_urdf_is_found(tmp_path):
-    urdf = tmp_path / "arm.urdf"
-    urdf.write_text(ARM)
-    (tmp_path / "arm.robot.yaml").write_text(  # YAML 1.1 reads 4e2 as a string
+def test_numbers_with_exponents_are_numbers(tmp_path):
+    path = tmp_path / "arm.robot.yaml"
+    path.write_text(  # YAML 1.1 reads 4e2 as a string
         "version: 1\nelastic_joints: {j2: {stiffness: 4e2}}\ndrives: {j2: {gear_ratio: -9, rotor_inertia: 1e-2}}\n")
-    robot = ElasticRobot.from_urdf(urdf)
+    robot = load(ARM, path)
     assert robot.elastic_joints == ("j2",) and robot.stiffness == [400.0]
-    assert robot.motors[0].term == JointDynamics(rotor_inertia=0.01, gear_ratio=-9.0)
+    assert robot.roles.motors[0].term == JointDynamics(rotor_inertia=0.01, gear_ratio=-9.0)
 
 
 def test_order_in_the_file_does_not_count():
     motors = {"j1": GOOD, "j2": GOOD | {"stiffness": 70.0}}
-    one, two = load(**motors), load(**dict(reversed(motors.items())))
+    one, two = loaded(**motors), loaded(**dict(reversed(motors.items())))
     assert one.elastic_joints == two.elastic_joints == ("j1", "j2")
     np.testing.assert_array_equal(one.stiffness, two.stiffness)
 
 
 def test_the_papers_arm_is_declared():
     """hua-mixed-joints section V: springs, gears, and the rotors' masses and places."""
-    robot = ElasticRobot.from_urdf(ROOT / "urdf" / "hua_arm.urdf", ROOT / "urdf" / "hua_arm.robot.yaml")
+    robot = load(ROOT / "urdf" / "hua_arm.urdf", ROOT / "urdf" / "hua_arm.robot.yaml")
     assert robot.joint_names == ("joint1", "joint2", "joint3") and robot.elastic_joints == ("joint3",)
     assert robot.stiffness == [100.0] and robot.order == 5
-    assert [motor.link for motor in robot.motors] == [0, 1, 1]
-    assert [link.m for link in robot.model.links] == [1.0, 4.5, 1.5, 1.0]
+    assert [motor.link for motor in robot.roles.motors] == [0, 1, 1]
+    assert [link.m for link in robot.structure().equations.model.links] == [1.0, 4.5, 1.5, 1.0]
     q = np.array([0.3, -0.4, 0.9])
     A = robot.mass_matrix(q)
     assert np.linalg.eigvalsh(A).min() > 0.01

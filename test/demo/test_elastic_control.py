@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, JointDynamics
-from rnea_ros.robots.elastic import ElasticRobot
-from rnea_ros.robots.elastic_control import InverseDynamicsController, runge_kutta, simulate
+from rnea_ros import GeneralRobot, InputError, JointDynamics, Robot, load
+from rnea_ros.demo.elastic_control import InverseDynamicsController, accelerations, runge_kutta, simulate
 from support.oracles import difference, worst
 from support.robots import arm, motor_file
 from support.rotor_trees import declare, four_joints, polynomial
@@ -30,7 +29,7 @@ def rubbing_robot():
     for name, K in (("j3", 900.0), ("j4", 300.0)):
         joints[name] |= {"stiffness": K, "gear_ratio": 15.0, "viscous": 0.3, "coulomb": 0.2}
     terms = {"j2": JointDynamics(viscous=0.5, coulomb=0.4, smoothing=0.1), "j4": JointDynamics(viscous=0.2, offset=0.3)}
-    return ElasticRobot.from_urdf(urdf, motor_file(joints), joint_dynamics=terms, gravity=(1.0, -2.0, -9.0))
+    return GeneralRobot(Robot.from_urdf(urdf, joint_dynamics=terms, gravity=(1.0, -2.0, -9.0)), motor_file(joints))
 
 
 ROBOTS = {"friction": rubbing_robot, "all elastic": lambda: four_joints()[0], "rigid": lambda: four_joints(elastic=False)[0]}
@@ -60,7 +59,7 @@ def test_errors_obey_the_papers_equations(name):
     robot, controller, motion, state, elastic = loop(name)
     (q, q_motor, qd, qd_motor), gains, n = state, controller.gains, robot.n
     command = controller(motion(0.0), *state)
-    qdd, qdd_motor = robot.motor_response(state[0], state[2], command.tau, q_motor=state[1], qd_motor=state[3])
+    qdd, qdd_motor = np.split(accelerations(robot, q, qd, command.tau, q_motor=q_motor, qd_motor=qd_motor), [n])
     wanted = motion(0.0)
     e, ed = wanted[0] - q, wanted[1] - qd
     sigma, sigmad = ed + gains.slope * e, wanted[2] - qdd + gains.slope * ed  # (38)
@@ -84,7 +83,8 @@ def closed_loop(robot, controller, motion, state, times, tau=None):
     def slope(t, y):
         q, q_motor, qd, qd_motor = np.split(y, cuts)
         command = controller(motion(t), q, q_motor, qd, qd_motor)
-        return np.concatenate((qd, qd_motor, *robot.motor_response(q, qd, command.tau, q_motor=q_motor, qd_motor=qd_motor)))
+        found = accelerations(robot, q, qd, command.tau, q_motor=q_motor, qd_motor=qd_motor)
+        return np.concatenate((qd, qd_motor, found))
 
     return [np.split(y, cuts) for y in runge_kutta(slope, np.concatenate(state), times)]
 
@@ -139,7 +139,7 @@ def test_lyapunov_function_falls_as_the_paper_says(name):
 
 @cache
 def paper_arm():
-    robot = ElasticRobot.from_urdf(ROOT / "urdf" / "hua_arm.urdf", ROOT / "urdf" / "hua_arm.robot.yaml")
+    robot = load(ROOT / "urdf" / "hua_arm.urdf", ROOT / "urdf" / "hua_arm.robot.yaml")
     return robot, InverseDynamicsController(robot, 10.0, 30.0)
 
 
@@ -163,7 +163,7 @@ def test_a_load_that_is_known_is_no_disturbance(known):
 def test_backends_agree():
     _, controller = paper_arm()
     motion, state = polynomial(2, 3, 4)(0.0), ([0.1, 0.2, 0.3], [0.4], [0.5, 0.6, 0.7], [0.8])
-    slow = ElasticRobot.from_urdf(ROOT / "urdf" / "hua_arm.urdf", ROOT / "urdf" / "hua_arm.robot.yaml", "reference")
+    slow = load(ROOT / "urdf" / "hua_arm.urdf", ROOT / "urdf" / "hua_arm.robot.yaml", backend="reference")
     for one, two in zip(controller(motion, *state), InverseDynamicsController(slow, 10.0, 30.0)(motion, *state), strict=True):
         assert worst(one, two) < 1e-11
 

@@ -10,9 +10,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from rnea_ros import InputError, JointDynamics, Robot
-from rnea_ros.algorithms import mixed_joints
-from rnea_ros.robots.elastic import ElasticRobot
+from rnea_ros import GeneralRobot, InputError, JointDynamics, Robot, load
+from rnea_ros.demo.elastic_control import accelerations
 from support.oracles import GOLDEN, difference, worst
 from support.robots import INERTIAL, JointSpec, LinkSpec, Tree, arm, motor_file, random_tree
 from support.rotor_trees import RotorTree, declare, four_joints, inertial, polynomial
@@ -51,17 +50,28 @@ def golden_robot(backend="llvm"):
             "axis": CASE["z_m_in_frame_lm_plus_1"][i], "mass": motor["m"],
             "transverse_inertia": motor["I_xx_yy"], "position": motor["position_in_frame_lm_plus_1_from_O_lm"]}
     joints[f"joint{CASE['elastic_joint']}"]["stiffness"] = CASE["K"]
-    return ElasticRobot.from_urdf(tree.text(), motor_file(joints), backend, CASE["gravity"])
+    return load(tree.text(), motor_file(joints), backend=backend, gravity=CASE["gravity"])
 
 
-def golden_torques(**options):
+def golden_torques(**loads):
+    """Torques of the motors and loads of the joints for a motion of both; the springs do not carry their loads."""
     robot = golden_robot()
-    q, theta = ([np.array(CASE[name + d]) for d in ("", "d", "dd")] for name in ("q", "theta"))
-    return mixed_joints.inverse_dynamics(robot.model, robot.motors, q, theta, np.array(CASE["gravity"]), **options)
+    motion = [np.array(CASE["q" + d]) for d in ("", "d", "dd")]
+    motors = {f"q{d}_motor": np.array(CASE["theta" + d]) for d in ("", "d", "dd")}
+    found = robot.solve(*motion, np.zeros(3), **motors, qddd_motor=np.zeros(1), **loads)
+    load = robot.joint_loads(found)[0]
+    for name in robot.elastic_joints:
+        load[robot.joint_names.index(name)] += found.efforts[name][0]  # what the spring does not explain
+    return robot.torques(found)[0], load
+
+
+def bodies(robot):
+    """Model of the links with the rotors that they carry."""
+    return robot.structure().equations.model
 
 
 def test_golden_unified_bodies():
-    model = golden_robot().model
+    model = bodies(golden_robot())
     for body in CASE["unified"]:
         link, k = model.links[body["link"]], body["link"]
         turn = model.frame(f"frame{k + 1}").R
@@ -72,26 +82,28 @@ def test_golden_unified_bodies():
 
 
 def test_golden_inverse_dynamics():
-    torques = golden_torques()
-    assert worst(torques.motor, CASE["tau_motor"]) < 1e-11
-    assert worst(torques.load, CASE["joint_axis_moment"]) < 1e-11
+    torques, loads = golden_torques()
+    assert worst(torques, CASE["tau_motor"]) < 1e-11
+    assert worst(loads, CASE["joint_axis_moment"]) < 1e-11
 
 
 def test_golden_external_force():
     """There: by the robot on the environment, at O_4 in frame 4. Here: on the link, about its frame's origin."""
-    frame, f = golden_robot().model.frame("tip"), -np.array(CASE["external"]["f_by_robot_on_environment_at_O4_frame4"])
-    f = frame.R @ f
-    torques = golden_torques(wrenches={frame.link: np.concatenate((f, np.cross(frame.P, f)))})
-    assert worst(torques.motor, CASE["external"]["tau_motor"]) < 1e-11
-    assert worst(torques.load, CASE["external"]["joint_axis_moment"]) < 1e-11
+    f = -np.array(CASE["external"]["f_by_robot_on_environment_at_O4_frame4"])
+    torques, loads = golden_torques(wrenches={"tip": np.concatenate((f, np.zeros(3)))})
+    assert worst(torques, CASE["external"]["tau_motor"]) < 1e-11
+    assert worst(loads, CASE["external"]["joint_axis_moment"]) < 1e-11
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
 def test_golden_equations_of_motion(backend):
     robot, now = golden_robot(backend), state(*(CASE[name] for name in ("q", "theta", "qd", "thetad")))
     assert worst(robot.mass_matrix(CASE["q"]), CASE["A"]) < 1e-11
-    assert worst(robot.bias(**now), CASE["zeta"]) < 1e-11
-    acceleration = np.concatenate(robot.motor_response(**now, tau=CASE["FD"]["tau_m"]))
+    k = CASE["elastic_joint"] - 1
+    zeta = robot.bias(**now)
+    zeta[k] += CASE["K"] * (CASE["theta"][0] - CASE["q"][k])  # (31) has the spring's torque on joints on its right side
+    assert worst(zeta, CASE["zeta"]) < 1e-11
+    acceleration = accelerations(robot, **now, tau=CASE["FD"]["tau_m"])
     assert worst(acceleration, CASE["FD"]["qdd_thetadd"]) < 1e-11
 
 
@@ -110,7 +122,7 @@ def grown(seed):
                 if link.joint and link.joint not in rigid.joint_names}
     driven = [joint.name for joint in tree.joints if joint.name in rigid.joint_names]
     joints = declare(rng, tree, driven, followed if seed % 2 else ())
-    robot = ElasticRobot(rigid, motor_file(joints))
+    robot = GeneralRobot(rigid, motor_file(joints))
     return tree, joints, robot, RotorTree(tree, joints, robot)
 
 
@@ -121,6 +133,11 @@ def state(q, q_motor, qd, qd_motor):
 def random_numbers(seed, robot, count):
     """count rows of (joints, motors of elastic joints)."""
     return np.random.default_rng(seed + 50).normal(size=(count, robot.n + len(robot.elastic_joints)))
+
+
+def known(motion):
+    """Entries of a MotorMotion that are not None."""
+    return [part for part in motion if part is not None]
 
 
 def parts(robot, x):
@@ -135,10 +152,7 @@ def test_equations_of_motion_are_pinocchios(seed):
     A, zeta = robot.mass_matrix(q), robot.bias(**state(q, theta, qd, thetad))
     scale = 1e-13 * max(1.0, np.abs(oracle.mass_matrix(x)).max(), np.abs(oracle.torques(x, v, 0 * a)).max())
     assert np.abs(A - oracle.mass_matrix(x)).max() < scale
-    # zeta holds no springs on the load's side: (31) has them on the right, as tau_q.
-    springs = np.concatenate((np.zeros(robot.n), oracle.stiffness[robot.n:] @ x))
-    expected = oracle.torques(x, v, 0 * a) - oracle.stiffness @ x + springs
-    assert np.abs(zeta - expected).max() < scale
+    assert np.abs(zeta - oracle.torques(x, v, 0 * a)).max() < scale
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -147,7 +161,7 @@ def test_mass_matrix_is_symmetric_and_positive(seed):
     A = robot.mass_matrix(random_numbers(seed, robot, 1)[0][:robot.n])
     assert worst(A, A.T) < 1e-13 * max(1.0, np.abs(A).max())
     assert np.linalg.eigvalsh((A + A.T) / 2.0).min() > 1e-6
-    m = robot.elastic_motors
+    m = [motor for motor in robot.roles.motors if motor.stiffness < math.inf]
     B = np.diag([motor.term.gear_ratio**2 * motor.term.rotor_inertia for motor in m])
     np.testing.assert_allclose(A[robot.n:, robot.n:], B, rtol=1e-14, atol=1e-16)
 
@@ -159,7 +173,7 @@ def test_accelerations_need_the_torques_that_caused_them(seed):
     x, v = random_numbers(seed, robot, 2)
     tau = np.random.default_rng(seed).normal(size=robot.n)
     (q, theta), (qd, thetad) = parts(robot, x), parts(robot, v)
-    a = np.concatenate(robot.motor_response(**state(q, theta, qd, thetad), tau=tau))
+    a = accelerations(robot, **state(q, theta, qd, thetad), tau=tau)
     given = oracle.torques(x, v, a)
     elastic = [robot.joint_names.index(name) for name in robot.elastic_joints]
     expected = np.concatenate((tau, tau[elastic]))
@@ -173,18 +187,22 @@ def test_energy_is_kept_without_motors_torque(seed):
     *_, robot, oracle = grown(seed)
     x, v = random_numbers(seed, robot, 2)
     (q, theta), (qd, thetad) = parts(robot, x), parts(robot, v)
-    a = np.concatenate(robot.motor_response(**state(q, theta, qd, thetad), tau=np.zeros(robot.n)))
+    a = accelerations(robot, **state(q, theta, qd, thetad), tau=np.zeros(robot.n))
     power = difference(lambda t: oracle.energy(x + t * v, v + t * a), 1e-3 / max(1.0, np.abs(a).max() ** 0.5))
     assert abs(power) < 1e-8 * max(1.0, abs(oracle.energy(x, v)), np.abs(v * (oracle.mass_matrix(x) @ a)).sum())
+
+
+ORDERS = {1: 5, 4: 9}  # a prismatic joint does not feel a rotor's moment: the third adds no derivatives
 
 
 @pytest.mark.parametrize("depth", [1, 4])
 def test_inverse_dynamics_gives_a_motion_that_forward_dynamics_confirms(depth):
     robot, oracle = four_joints(depth=depth)
-    assert robot.order == 3 + 2 * depth
+    assert robot.order == ORDERS[depth]
     motion = polynomial(1, 4, robot.order - 1)(0.0)
     found = robot.motor_motion(*motion)
-    qdd, thetadd = robot.motor_response(**state(motion[0], found.q_motor, motion[1], found.qd_motor), tau=found.tau)
+    now = state(motion[0], found.q_motor, motion[1], found.qd_motor)
+    qdd, thetadd = parts(robot, accelerations(robot, **now, tau=found.tau))
     scale = 1e-12 * np.linalg.cond(robot.mass_matrix(motion[0]))
     assert worst(qdd, motion[2]) < scale and worst(thetadd, found.qdd_motor) < scale * max(1.0, np.abs(found.qdd_motor).max())
     assert worst(found.load, robot.stiffness * (found.q_motor - motion[0])) < 1e-9
@@ -216,7 +234,7 @@ def test_link_sides_rate_is_robots_torque_rate():
     """No motor is carried beyond the elastic joint: d theta / dt = tau_rate / K + qd with the Robot's own recursion."""
     robot = golden_robot()
     motion = polynomial(3, 3, 4)(0.0)
-    tau, rate = Robot(robot.model).torque_and_rate(*motion[:4])
+    tau, rate = Robot(bodies(robot)).torque_and_rate(*motion[:4])
     found = robot.motor_motion(*motion)
     assert worst(found.q_motor, tau[2:] / CASE["K"] + motion[0][2:]) < 1e-14
     assert worst(found.qd_motor, rate[2:] / CASE["K"] + motion[1][2:]) < 1e-14
@@ -236,27 +254,20 @@ def test_stiffer_springs_approach_the_rigid_robot():
     assert errors[0] > 1e-3 and all(0.008 < b / a < 0.012 for a, b in pairwise(errors))
 
 
-def test_joints_without_a_motor_are_driven_directly():
-    urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}, {"kind": "prismatic", "axis": (1, 0, 0)})
-    robot = ElasticRobot.from_urdf(urdf, motor_file({"j2": {"gear_ratio": 2.0}}))
-    q, qd, qdd = np.random.default_rng(0).normal(size=(3, 3))
-    assert worst(robot.inverse_dynamics(q, qd, qdd), robot.robot.inverse_dynamics(q, qd, qdd)) < 1e-14
-
-
 def test_a_motor_without_a_place_is_a_rotor_inertia():
     """motor_link left out: on a rigid joint as JointDynamics has it, on an elastic one as a motor in the base has it."""
     urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 0.6, 0.8), "xyz": (0.3, 0, 0), "rpy": (0.3, -0.2, 0.5)})
     short, motion = {"gear_ratio": 9.0, "rotor_inertia": 0.01}, polynomial(5, 2, 4)(0.0)
-    rigid = ElasticRobot.from_urdf(urdf, motor_file({"j1": short, "j2": short}))
+    rigid = load(urdf, motor_file({"j1": short, "j2": short}))
     term = JointDynamics(rotor_inertia=0.01, gear_ratio=9.0)
     robot = Robot.from_urdf(urdf, joint_dynamics={"j1": term, "j2": term})
     assert worst(rigid.inverse_dynamics(*motion[:3]), robot.inverse_dynamics(*motion[:3])) < 1e-13
     assert worst(rigid.torque_and_rate(*motion[:4]), robot.torque_and_rate(*motion[:4])) < 1e-13
     springs = [motor_file({"j1": short | place | {"stiffness": 70.0}, "j2": short | place | {"stiffness": 50.0}})
                for place in ({}, {"link": "base", "axis": [0.3, 0.4, 0.5]})]
-    placed = [ElasticRobot.from_urdf(urdf, declared) for declared in springs]
+    placed = [load(urdf, declared) for declared in springs]
     assert placed[0].order == 5
-    for one, two in zip(*(each.motor_motion(*motion) for each in placed), strict=True):
+    for one, two in zip(*(known(each.motor_motion(*motion)) for each in placed), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-13, atol=1e-14)
 
 
@@ -265,8 +276,8 @@ def test_friction_of_joint_and_motor_stand_on_their_sides():
     joint = {"stiffness": 50.0, "gear_ratio": 9.0, "rotor_inertia": 0.01}
     rubbing = {"viscous": 0.3, "coulomb": 0.5}
     terms = {"j2": JointDynamics(viscous=0.7, coulomb=0.2, offset=0.1)}
-    smooth = ElasticRobot.from_urdf(urdf, motor_file({"j2": joint}))
-    rough = ElasticRobot.from_urdf(urdf, motor_file({"j2": joint | rubbing}), joint_dynamics=terms)
+    smooth = load(urdf, motor_file({"j2": joint}))
+    rough = GeneralRobot(Robot.from_urdf(urdf, joint_dynamics=terms), motor_file({"j2": joint | rubbing}))
     q, qd, theta, thetad = np.array([0.3, -0.4]), np.array([0.5, 0.02]), [0.2], [-0.03]
     extra = rough.bias(**state(q, theta, qd, thetad)) - smooth.bias(**state(q, theta, qd, thetad))
     expected = [0.0, 0.7 * 0.02 + 0.2 * math.tanh(0.02 / 1e-2) + 0.1, 0.3 * -0.03 + 0.5 * math.tanh(-0.03 / 1e-2)]
@@ -288,7 +299,7 @@ def test_wrenches_on_links_and_in_the_world():
     turned = robot.bias(**now, world_wrenches={"link3": held}) - robot.bias(**now)
     assert np.abs(turned - expected).max() < 1e-12
     tau = np.ones(4)
-    assert worst(*(np.concatenate(robot.motor_response(**now, tau=tau, **{kind: {"link3": w}}))
+    assert worst(*(accelerations(robot, **now, tau=tau, **{kind: {"link3": w}})
                    for kind, w in (("wrenches", f), ("world_wrenches", held)))) < 1e-11
 
 
@@ -298,11 +309,11 @@ def test_a_payload_is_part_of_its_link():
     q = np.random.default_rng(2).normal(size=4)
     rest = [np.zeros(4)] * 4
     loads = heavy.motor_motion(q, *rest).load - robot.motor_motion(q, *rest).load
-    alone = robot.robot.with_payload("link4", 2.0, (0.1, 0.0, 0.2)).gravity(q) - robot.robot.gravity(q)
+    alone = robot.tree.with_payload("link4", 2.0, (0.1, 0.0, 0.2)).gravity(q) - robot.tree.gravity(q)
     assert worst(loads, alone) < 1e-12
-    M = robot.robot.with_payload("link4", 2.0, (0.1, 0.0, 0.2), np.diag([0.01, 0.02, 0.015])).mass_matrix(q)
+    M = robot.tree.with_payload("link4", 2.0, (0.1, 0.0, 0.2), np.diag([0.01, 0.02, 0.015])).mass_matrix(q)
     gained = heavy.mass_matrix(q) - robot.mass_matrix(q)
-    assert np.abs(gained[:4, :4] - (M - robot.robot.mass_matrix(q))).max() < 1e-12 and np.abs(gained[4:]).max() < 1e-12
+    assert np.abs(gained[:4, :4] - (M - robot.tree.mass_matrix(q))).max() < 1e-12 and np.abs(gained[4:]).max() < 1e-12
     lighter = heavy.with_payload("link4", 0.0)
     assert worst(lighter.mass_matrix(q), robot.mass_matrix(q)) < 1e-14
 
@@ -312,7 +323,7 @@ def test_a_batch_is_its_samples():
     motion = np.random.default_rng(3).normal(size=(5, 6, 3))
     together = robot.motor_motion(*motion)
     for k in range(6):
-        for whole, one in zip(together, robot.motor_motion(*motion[:, k]), strict=True):
+        for whole, one in zip(known(together), known(robot.motor_motion(*motion[:, k])), strict=True):
             np.testing.assert_array_equal(whole[k], one)
     q, theta = motion[0], together.q_motor
     qdd = robot.forward_dynamics(q, motion[1], together.tau, q_motor=theta, qd_motor=together.qd_motor)
@@ -326,41 +337,36 @@ def test_a_batch_is_its_samples():
 def test_a_motor_on_its_own_load_has_no_inverse_but_moves():
     urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)})
     entry = {"stiffness": 50.0, "rotor_inertia": 0.01, "link": "l2", "axis": [0, 1, 0]}
-    robot = ElasticRobot.from_urdf(urdf, motor_file({"j2": entry}))
-    with pytest.raises(InputError, match=r"the motor of joint 'j2' rides on what its own spring moves.*use forward_dynamics"):
+    robot = load(urdf, motor_file({"j2": entry}))
+    with pytest.raises(InputError, match=r"position of motor of j2 does not follow from the motion of the joints"):
         robot.inverse_dynamics(*np.zeros((5, 2)))
     assert np.isfinite(robot.forward_dynamics([0, 0], [0, 0], [0, 0], q_motor=[0], qd_motor=[0])).all()
 
 
 def test_missing_derivatives_are_named():
-    with pytest.raises(InputError, match="2 derivatives of q are given, 4 are needed with joint3 elastic: q, qd, qdd, qddd"):
+    with pytest.raises(InputError, match="2 derivatives of q are given; 4 decide the torques"):
         golden_robot().inverse_dynamics(*np.zeros((3, 3)))
-    with pytest.raises(InputError, match="5 are needed"):
+    with pytest.raises(InputError, match="4 derivatives of q are given; 5 decide the torque rates"):
         golden_robot().torque_and_rate(*np.zeros((5, 3)))
 
 
 def test_wrong_sizes_are_named():
     robot = golden_robot()
     three, one = np.zeros(3), np.zeros(1)
-    with pytest.raises(InputError, match=r"q_motor has shape \(2,\); \(1,\).*joint3"):
+    with pytest.raises(InputError, match=r"q_motor has shape \(2,\); \(1,\)"):
         robot.forward_dynamics(three, three, three, q_motor=np.zeros(2), qd_motor=one)
     with pytest.raises(InputError, match="tau has shape"):
         robot.forward_dynamics(three, three, np.zeros(4), q_motor=one, qd_motor=one)
     with pytest.raises(InputError, match="link 'hand' is not in robot"):
         robot.bias(three, three, q_motor=one, qd_motor=one, world_wrenches={"hand": np.zeros(6)})
     with pytest.raises(InputError, match=r"qd_motor is missing: .*a column for each of joint3"):
-        robot.bias(three, three, q_motor=one)
+        robot.forward_dynamics(three, three, three, q_motor=one)
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
 def test_a_joint_without_mass_is_named(backend):
     urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0)}).replace(INERTIAL, "").replace('<link name="l1">',
                                                                                       f'<link name="l1">{INERTIAL}')
-    robot = ElasticRobot.from_urdf(urdf, motor_file({"j2": {"stiffness": 1.0, "rotor_inertia": 1.0}}), backend)
+    robot = load(urdf, motor_file({"j2": {"stiffness": 1.0, "rotor_inertia": 1.0}}), backend=backend)
     with pytest.raises(InputError, match="'j2' moves no mass"):
         robot.forward_dynamics([0, 0], [0, 0], [0, 0], q_motor=[0], qd_motor=[0])
-
-
-def test_a_free_base_is_refused():
-    with pytest.raises(InputError, match="base='fixed'"):
-        ElasticRobot(Robot.from_urdf(arm({}), base="floating"), motor_file({"j1": {"gear_ratio": 2.0}}))

@@ -1,7 +1,7 @@
-"""Elastic joints, motors and springs of a robot file, in numbers of the model.
+"""Elastic joints and their motors in a robot file, in numbers of the model.
 
     version: 1
-    elastic_joints:                    # ElasticRobot
+    elastic_joints:
       elbow: {stiffness: 100.0}        # N m/rad (prismatic joint: N/m); joints that are not named are rigid
     drives:
       elbow:
@@ -16,8 +16,6 @@
         mass: 1.0                      # kg; only where the URDF's link does not already hold the rotor
         transverse_inertia: 0.006      # kg m^2, of that rotor about the axes across
         position: [0, 0, 0.3]          # its centre of mass, in the frame of the link [m]
-    springs:                           # held by nothing but a spring: GeneralRobot
-      flap: {stiffness: 40.0, rest: 0.7}  # relaxed at q = rest
 
 A rotor in the base, or on no link that is named, counts by its own turns alone, as JointDynamics.rotor_inertia does.
 This is Spong's model, good where gear ratios are high. With it, the inverse dynamics of any arm needs four derivatives of q.
@@ -26,18 +24,14 @@ This is Spong's model, good where gear ratios are high. With it, the inverse dyn
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..algebra.vectors import Z
 from ..algorithms.equations import Motor
-from ..errors import ModelError
-from ..model.robot_file import robot_file
-from ..model.robot_file.robot_file import RobotFile, Source
+from ..model.robot_file.robot_file import RobotFile
 from ..model.robot_file.validation import Problem
 from ..model.tree import JointDynamics, Model
 from .inputs.payload import Payload
@@ -52,28 +46,24 @@ class Declared(NamedTuple):
     rotors: tuple[Payload, ...]
 
 
-def beside(urdf: Any) -> Path:
-    """Return the path of the robot file beside a URDF: robot.urdf -> robot.robot.yaml."""
-    text = os.fspath(urdf) if isinstance(urdf, str | os.PathLike) else ""
-    if not text or text.lstrip().startswith("<"):
-        raise ModelError("a URDF given as text has no folder to look in: give the parameters too, as a path or a mapping",
-                         "robot file")
-    return Path(text).with_suffix(".robot.yaml")
+def motors(model: Model, whole: RobotFile) -> Declared:
+    """Return the motors of elastic joints and those on links; ModelError lists everything that is wrong.
 
-
-def motors(model: Model, source: Source) -> tuple[Declared, RobotFile]:
-    """The motors of elastic_joints, motors and drives; ModelError lists everything that is wrong."""
-    file = robot_file.draft(source).alone("ElasticRobot", MOTORS, MOTORS).checked(model)
+    Drives of other joints are rotor inertia and friction of the joint, see declared_joints.py.
+    """
+    named = {*whole.section("elastic_joints"), *whole.section("motors")}
+    if not named:
+        return Declared((), ())
+    kept = {joint: entry for joint, entry in whole.section("drives").items() if joint in named}
+    file = whole.only(MOTORS).over({"drives": kept}).checked(model)
     springs, carriers, drives = (file.section(name) for name in MOTORS)
-    names = [name for name in model.joint_names if name in {**springs, **carriers, **drives}]
-    file.refuse([*(Problem(("drives", name), ": this joint only follows another one (mimic): rnea_ros.load takes its drive")
-                   for name in drives if name not in model.joint_names),
-                 *(Problem(("drives", link.joint), ": has a rotor inertia among the joint dynamics already; declare it here "
-                                                   "or there, not twice")
-                   for link in model.links if link.joint in names and link.term.rotor_inertia)])
+    names = [name for name in model.joint_names if name in named]
+    file.refuse([Problem(("drives", link.joint), ": has a rotor inertia among the joint dynamics already; declare it here or "
+                                                 "there, not twice")
+                 for link in model.links if link.joint in names and link.term.rotor_inertia])
     found = [_motor(model, name, springs.get(name, {}), carriers.get(name, {}), drives.get(name, {})) for name in names]
     rotors = [_rotor(model, carriers[name], drives.get(name, {})) for name in names if "mass" in carriers.get(name, {})]
-    return Declared(tuple(found), tuple(rotors)), file
+    return Declared(tuple(found), tuple(rotors))
 
 
 def _motor(model: Model, name: str, spring: Mapping[str, Any], carrier: Mapping[str, Any], drive: Mapping[str, Any]) -> Motor:
