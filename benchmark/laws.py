@@ -155,13 +155,13 @@ def _copp(constraints: Constraints) -> Callable[[], float]:
 
 
 def _toppra(points: int) -> Callable[[], float]:
-    from rnea_ros.demo.timings.toppra_timing import timed, toppra
+    from rnea_ros.demo.timings.trials import toppra, toppra_timing
     from rnea_ros.scaling.retime import route
 
     toppra()
     robot = dynamics(ARM).robot
     way = route(waypoints(robot, SEED, points))
-    return lambda: timed(robot, way).duration
+    return lambda: toppra_timing(robot, way).duration
 
 
 def lines(found: Mapping[str, Any]) -> list[str]:

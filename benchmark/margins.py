@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from rnea_ros import Robot, load
 from rnea_ros.cli.margin import random_motions
-from rnea_ros.demo.processes import shared
-from rnea_ros.demo.timings.arms import SOURCES, SWING
+from rnea_ros.demo.processes import share_file
+from rnea_ros.demo.timings.arms import ARM_SOURCES, EFFORT_SWING_S
 from rnea_ros.motion.margin import Doubts, limits_share
 from rnea_ros.motion.retime import Retimed, retime_motion
 from rnea_ros.sim.scene import UnmodelledDynamics, mujoco, scene
@@ -54,7 +54,7 @@ class Arm(NamedTuple):
     @property
     def slew(self) -> float:
         """Limit of the torque rate of all joints: the strongest goes from end to end in SWING [N m/s]."""
-        return 2.0 * float(load(self.urdf).limits.effort.max()) / SWING
+        return 2.0 * float(load(self.urdf).limits.effort.max()) / EFFORT_SWING_S
 
 
 PANDA = Arm(panda(), HAND, COULOMB, VISCOUS)
@@ -62,10 +62,10 @@ PANDA = Arm(panda(), HAND, COULOMB, VISCOUS)
 
 def arm(name: str) -> Arm:
     """Of SOURCES."""
-    source = SOURCES[name]
+    source = ARM_SOURCES[name]
     if name == "panda":
         return PANDA
-    urdf = shared(source.urdf).read_text()
+    urdf = share_file(source.urdf).read_text()
     effort = load(urdf).limits.effort
     return Arm(urdf, source.tool, RUBS * effort, 0.2 * RUBS * effort)
 
@@ -179,7 +179,7 @@ def main() -> None:
     print(f"# Margins, predicted and needed\n\n{about}\n\nPanda, 87 and 12 N m, 1000 N m/s; 6 paths near its rest; plant by "
           "Pinocchio (test/support/plant.py).\n")
     compared(PANDA, motions(6), Plant)
-    for name in SOURCES:
+    for name in ARM_SOURCES:
         of = arm(name)
         bare = robot(False, of)
         along = random_motions(bare, bare.limits)

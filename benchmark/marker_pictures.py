@@ -19,7 +19,7 @@ from builtin_interfaces.msg import Time
 from visualization_msgs.msg import Marker
 
 from rnea_ros import AnyRobot, BaseState, FloatingRobot, load
-from rnea_ros.demo.processes import shared
+from rnea_ros.demo.processes import share_file
 from rnea_ros.io.figures import picture
 from rnea_ros.model import urdf_reader
 from rnea_ros.nodes.common.joints import described, joint_limits
@@ -51,8 +51,8 @@ class Scene(NamedTuple):
 SCENES = {
     "panda": Scene("example-robot-data:urdf/panda.urdf", pose=tuple(
         (f"panda_joint{k}", q) for k, q in enumerate((0.3, -0.4, 0.2, -2.0, 0.2, 1.8, 0.6), 1)),
-        view=(140.0, -8.0, 2.2), centre=(0.2, 0.0, 0.6),
-        wrenches=(("panda_hand", (0.0, 12.0, -9.0, 0.0, 0.0, 0.0)),)),
+                   view=(140.0, -8.0, 2.2), centre=(0.2, 0.0, 0.6),
+                   wrenches=(("panda_hand", (0.0, 12.0, -9.0, 0.0, 0.0, 0.0)),)),
     "stanford": Scene("urdf/stanford.urdf", pose=(("joint2", -0.9), ("joint3", 0.35), ("joint5", 0.6)),
                       view=(130.0, -12.0, 1.6), centre=(0.2, 0.0, 0.4)),
     "talos": Scene("example-robot-data:robots/talos_reduced.urdf", view=(150.0, -10.0, 2.9), centre=(0.0, 0.0, 0.1),
@@ -118,7 +118,7 @@ def results(robot: AnyRobot, made: ServedRobot, motion: np.ndarray) -> tuple[Any
 
 def shown(name: str, scene: Scene) -> None:
     """Write docs/markers_NAME.png: at a pose, in a motion at random whose torque rates were larger a moment ago."""
-    path = shared(scene.urdf)
+    path = share_file(scene.urdf)
     robot = load(path, ROOT / scene.robot_file if scene.robot_file else None, base=scene.base)
     values = {entry.name: entry.default for entry in DYNAMICS_TABLE}
     made, rng = served(robot, values), np.random.default_rng(2)

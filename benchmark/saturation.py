@@ -17,22 +17,22 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from rnea_ros.demo.timings import picture, report, trials
-from rnea_ros.demo.timings.arms import SOURCES, Arm
+from rnea_ros.demo.timings import pictures, trials
+from rnea_ros.demo.timings.arms import ARM_SOURCES, Arm
 
 
 def campaign(name: str, motions: int, seed: int, timings: Mapping[str, trials.Timing], drawn: str | None) -> None:
-    began, arm, rng, found = time.monotonic(), Arm(SOURCES[name]), np.random.default_rng(seed), []
+    began, arm, rng, found = time.monotonic(), Arm(ARM_SOURCES[name]), np.random.default_rng(seed), []
     for k in range(motions):
-        task = trials.task(arm, rng)
-        found += trials.outcomes(task, rng, timings)
+        task = trials.random_task(arm, rng)
+        found += trials.track_all(task, rng, timings)
         print(f"{name}: {k + 1} of {motions}, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     shown = [outcome for outcome in found if outcome.timing in trials.SIDE_BY_SIDE]
-    for line in (f"\n## {name}, {motions} motions, seed {seed}\n", _line(report.HEAD), _line(["---"] * len(report.HEAD)),
-                 *map(_line, report.rows(found))):
+    for line in (f"\n## {name}, {motions} motions, seed {seed}\n", _line(trials.TABLE_HEAD),
+                 _line(["---"] * len(trials.TABLE_HEAD)), *map(_line, trials.table_rows(found))):
         print(line, flush=True)
     if drawn:
-        picture.draw(task, shown[-3:], shown, drawn)
+        pictures.draw_trials(task, shown[-3:], shown, drawn)
 
 
 def _line(cells) -> str:
@@ -43,12 +43,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--motions", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--arm", choices=tuple(SOURCES), action="append", help="default all")
+    parser.add_argument("--arm", choices=tuple(ARM_SOURCES), action="append", help="default all")
     parser.add_argument("--few", action="store_true", help="only the timings of the demo")
     parser.add_argument("--picture", help="of the last arm")
     args = parser.parse_args()
-    for name in args.arm or SOURCES:
-        campaign(name, args.motions, args.seed, trials.SIDE_BY_SIDE if args.few else trials.MORE, args.picture)
+    for name in args.arm or ARM_SOURCES:
+        campaign(name, args.motions, args.seed, trials.SIDE_BY_SIDE if args.few else trials.ALL_TIMINGS, args.picture)
 
 
 if __name__ == "__main__":

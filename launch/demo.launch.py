@@ -14,8 +14,8 @@ from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.launch_description_sources import load_python_launch_file_as_module
 
-from rnea_ros.demo.processes import shared
-from rnea_ros.demo.robots.catalogue import DEMOS
+from rnea_ros.demo.catalogue import DEMOS
+from rnea_ros.demo.processes import share_file
 
 SHARE = Path(__file__).resolve().parents[1]
 dynamics = load_python_launch_file_as_module(str(SHARE / "launch" / "dynamics.launch.py"))
@@ -68,7 +68,7 @@ OF_THE_ROBOT = ("urdf", "urdf_package", "urdf_package_path", "xacro_args", "robo
 
 
 def robot_demo(name):
-    """The launch description of a demo of rnea_ros/demo/robots."""
+    """Return the launch description of a demo of rnea_ros/demo/catalogue.py."""
     arguments = [argument for argument in dynamics.ARGUMENTS if argument.name not in OF_THE_ROBOT]
     return LaunchDescription([*arguments, OpaqueFunction(function=lambda context: start_robot(context, DEMOS[name]))])
 
@@ -78,10 +78,10 @@ def start_robot(context, demo):
     given = context.launch_configurations
     if any(given.get(name) for name in OF_THE_ROBOT):
         raise RuntimeError(f"the robot of this demo is {demo.name}; demo.launch.py takes any other: give it the urdf")
-    given.update(dict.fromkeys(OF_THE_ROBOT, ""), urdf=str(shared(demo.urdf)), robot_file=str(shared(demo.robot_file)))
+    given.update(dict.fromkeys(OF_THE_ROBOT, ""), urdf=str(share_file(demo.urdf)), robot_file=str(share_file(demo.robot_file)))
     actions = dynamics.start(context, demo.parameters)
     players = [name for name in demo.nodes if name != "dynamics_node"]
-    return [*actions, *(dynamics.node(given, "rnea_ros", name, [{**dynamics.described(given), **demo.own_settings(name)}])
+    return [*actions, *(dynamics.node(given, "rnea_ros", name, [{**dynamics.described(given), **demo.node_parameters(name)}])
                         for name in players)]
 
 

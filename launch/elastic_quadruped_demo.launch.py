@@ -3,8 +3,8 @@
     ros2 launch rnea_ros elastic_quadruped_demo.launch.py
     ros2 launch rnea_ros elastic_quadruped_demo.launch.py rviz:=true
 
-What dynamics.launch.py takes can be given here too, but another robot. rnea_ros/demo/robots/combinations.py says what is
-played; `rnea demo --robot elastic_quadruped` checks it.
+All arguments of dynamics.launch.py but the robot can be given. `rnea demo --robot elastic_quadruped` checks the published
+torques; rnea_ros/demo/catalogue.py describes the demo.
 """
 
 from pathlib import Path

@@ -16,7 +16,7 @@ from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.launch_description_sources import load_python_launch_file_as_module
 
 from rnea_ros import Robot
-from rnea_ros.demo.task import parameters, too_fast
+from rnea_ros.demo.scaling import limit_parameters, overspeed_task
 
 SHARE = Path(__file__).resolve().parents[1]
 scaling = load_python_launch_file_as_module(str(SHARE / "launch" / "scaling.launch.py"))
@@ -48,6 +48,6 @@ def start(context):
     dynamics.default_robot(given, SHARE / "urdf" / "seven_r.urdf")
     dynamics.read_robot(given)
     robot = Robot.from_urdf(given["robot_description"].encode())
-    actions = scaling.start(context, parameters(robot, too_fast(robot).limits))
+    actions = scaling.start(context, limit_parameters(robot, overspeed_task(robot).limits))
     follower = {**dynamics.described(given), "speed": dynamics.number(given, "speed")}
     return [*actions, dynamics.node(given, "rnea_ros", "demo_follower", [follower])]

@@ -4,7 +4,7 @@
     ros2 launch rnea_ros touched_demo.launch.py rviz:=true
 
 It needs MuJoCo and its URDF: pip install '.[sim]' in a clone. What dynamics.launch.py takes can be given here too, but another
-robot. rnea_ros/demo/robots/touched.py says what is played; `rnea demo --robot touched` checks it.
+robot. rnea_ros/demo/catalogue.py describes the demo; `rnea demo --robot touched` checks the published torques.
 """
 
 from pathlib import Path

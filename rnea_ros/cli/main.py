@@ -47,12 +47,10 @@ SUBCOMMANDS = {
     "demo": "a robot, the dynamics node and a live table over ROS 2",
 }
 
-ELSEWHERE = {"demo": "rnea_ros.demo.run", "watch": "rnea_ros.demo.watch"}  # modules that start or read nodes
-
 
 def subcommand(name: str) -> Subcommand:
     """Imported when it is asked for: no command waits for what another one needs."""
-    module = import_module(ELSEWHERE.get(name, f"rnea_ros.cli.{name.replace('-', '_')}"))
+    module = import_module(f"rnea_ros.cli.{name.replace('-', '_')}")
     return cast(Subcommand, module)
 
 

@@ -1,1 +1,1 @@
-"""`rnea demo`: a robot that is not there, the dynamics node in another process, and checks of what it says."""
+"""Demos: simulated robots, the nodes in processes of their own, and checks of what they publish. `rnea demo` runs them."""

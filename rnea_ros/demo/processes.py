@@ -1,4 +1,4 @@
-"""Nodes in processes of their own, in a ROS of our own, of which nothing is left when the demo ends, however it ends."""
+"""Nodes in processes of their own, in a ROS domain of their own, ended with the demo."""
 
 from __future__ import annotations
 
@@ -8,62 +8,134 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple
 
 from ..errors import RneaError
 from ..model.xacro_file import XacroFile
 from ..sim.machines import EXAMPLE_PACKAGE, example_urdf
 
-MODULES = {  # of the nodes by name
+MODULES = {  # by node
     **{f"{kind}_node": f"rnea_ros.nodes.{kind}.node" for kind in ("dynamics", "scaling", "query")},
     **{name: f"rnea_ros.demo.nodes.{name}"
        for name in ("demo_robot", "demo_follower", "demo_plant", "elastic_plant", "elastic_controller",
                     "trajectory_controller", "arm_plant")},
 }
-OTHERS = f"{EXAMPLE_PACKAGE}:"
-GRACE = 5.0  # s, for a process to end by itself
+EXAMPLE_PREFIX = f"{EXAMPLE_PACKAGE}:"
+TERMINATION_TIMEOUT_S = 5.0
 
 
-def own(path: str) -> Path | XacroFile:
-    """A path that the user gave, for `described`."""
+def user_path(path: str) -> Path | XacroFile:
+    """Return a path given by the user in the form that `urdf_source` accepts."""
     return path if isinstance(path, XacroFile) else Path(path)
 
 
-def described(urdf: str | Path) -> Path | XacroFile:
-    """Return what urdf_reader reads of a demo's URDF: a file in the share folder, or a path of the user (`own`)."""
-    return urdf if isinstance(urdf, XacroFile) else shared(urdf)
+def urdf_source(urdf: str | Path) -> Path | XacroFile:
+    """Return the URDF source of a demo: a file of the share folder, or a path given by the user."""
+    return urdf if isinstance(urdf, XacroFile) else share_file(urdf)
 
 
-def shared(name: str | Path) -> Path:
-    """Return a file of the package's share folder, wherever pip or colcon have put it, or of the source tree.
+def share_file(name: str | Path) -> Path:
+    """Return a file of the package's share folder, as installed by pip or colcon, or of the source tree.
 
-    After "example-robot-data:" the name is the end of a path in that package. A Path is returned as it is.
+    A name that begins with "example-robot-data:" is the end of a path in that package. A Path is returned unchanged.
     """
     if isinstance(name, Path):
         return name
-    if name.startswith(OTHERS):
-        return example_urdf(name.removeprefix(OTHERS))
+    if name.startswith(EXAMPLE_PREFIX):
+        return example_urdf(name.removeprefix(EXAMPLE_PREFIX))
     package = Path(__file__).resolve().parents[1]
     for path in (package.parent / name, *(folder / "share" / "rnea_ros" / name for folder in package.parents)):
         if path.is_file():
             return path
-    raise RneaError(f"{name} is not installed beside {package}; give a robot with --urdf")
+    raise RneaError(f"{name} is not installed beside {package}: install the package again, or give the path of a robot")
+
+
+class MissingRos(RneaError):
+    """Error: ROS 2, or a package of it, is not installed; the message is the reason."""
+
+
+class NoMessages(RneaError):
+    """Error inside a node session: expected messages did not arrive."""
+
+
+class NodesFailed(RneaError):
+    """Error: expected messages did not arrive; the message holds the output of the nodes."""
+
+
+class Interrupted(Exception):
+    """SIGINT or SIGTERM arrived during a node session; `number` is the signal."""
+
+    def __init__(self, number: int):
+        super().__init__(f"signal {number}")
+        self.number = number
+
+
+def recorders() -> ModuleType:
+    """Return the module of the recording nodes. Raises MissingRos without ROS 2."""
+    try:
+        from .nodes import recorders as found
+    except ImportError as error:
+        raise MissingRos(str(error)) from None
+    return found
+
+
+class NodeSession(NamedTuple):
+    """Nodes that run in processes: ROS domain, folder for files, processes and received signals."""
+
+    domain: int
+    folder: Path
+    processes: Sequence[subprocess.Popen]
+    signals: Sequence[int]
+
+    def is_running(self) -> bool:
+        """Return whether all processes run and no signal was received."""
+        return not self.signals and all(process.poll() is None for process in self.processes)
+
+
+@contextmanager
+def node_session(nodes: Sequence[str], parameters: Callable[[Path], Mapping[str, Any]], report: Callable[[str], None],
+                 prefix: str = "") -> Iterator[NodeSession]:
+    """Run nodes in processes and a ROS domain of their own; both end with the block, however it ends.
+
+    parameters : function of the session's folder -> content of a ROS parameter file; report : called with lines for the user
+    Raises NodesFailed if the block raises NoMessages, Interrupted if a signal was received.
+    """
+    domain, failure = demo_domain(), None
+    with tempfile.TemporaryDirectory(prefix="rnea_demo_") as name:
+        folder = Path(name)
+        with (recorded_signals() as caught, ros_environment(domain, name),
+              processes(folder, nodes, parameters(folder)) as started):
+            many = len(nodes) > 1
+            report(f"{prefix}{' and '.join(nodes)} {'run as processes' if many else 'runs as process'} "
+                   f"{' and '.join(str(process.pid) for process in started)}")
+            report(f"to inspect from another terminal: export ROS_DOMAIN_ID={domain}\n")
+            try:
+                yield NodeSession(domain, folder, started, caught)
+            except NoMessages as error:
+                failure = error
+        if caught:
+            raise Interrupted(caught[0])
+        if failure:
+            raise NodesFailed(f"{failure}. Output of the nodes:\n{node_logs(started, nodes, folder)}")
 
 
 def demo_domain() -> int:
-    """Return ROS_DOMAIN_ID where it is set, so that other terminals see the demo; else a random ID, away from other robots."""
+    """Return ROS_DOMAIN_ID if it is set, so that other terminals see the demo, else a random ID, separate from other
+    robots."""
     given = os.environ.get("ROS_DOMAIN_ID", "")
     if given and not given.isdecimal():
-        raise RneaError(f"ROS_DOMAIN_ID is '{given}'; a number from 0 to 232 is needed, or no such variable")
+        raise RneaError(f"ROS_DOMAIN_ID is '{given}'; a number from 0 to 232 is needed; set one, or unset the variable")
     return int(given) if given else random.randrange(1, 102)
 
 
 @contextmanager
-def signals() -> Iterator[list[int]]:
-    """SIGINT and SIGTERM as they come in: noted, not raised, since an exception can get lost in the middle of a callback."""
+def recorded_signals() -> Iterator[list[int]]:
+    """Record SIGINT and SIGTERM instead of raising, since an exception can be lost inside a callback."""
     caught: list[int] = []
 
     def note(number: int, _frame: Any) -> None:
@@ -79,7 +151,7 @@ def signals() -> Iterator[list[int]]:
 
 @contextmanager
 def ros_environment(domain: int, folder: str) -> Iterator[None]:
-    """A ROS of our own, for this process and those that it starts; logs go where they are removed with the rest."""
+    """Set the ROS domain and the log folder for this process and its children; restore the environment afterwards."""
     before = dict(os.environ)
     os.environ.update(ROS_DOMAIN_ID=str(domain), ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", ROS_LOG_DIR=folder)
     try:
@@ -91,7 +163,7 @@ def ros_environment(domain: int, folder: str) -> Iterator[None]:
 
 @contextmanager
 def processes(folder: Path, nodes: Sequence[str], parameters: Mapping[str, Any]) -> Iterator[list[subprocess.Popen]]:
-    """The nodes, running; none of them is left when the block ends, however it ends. parameters: as in a YAML file."""
+    """Run nodes in processes, ended when the block ends. parameters : as in a ROS parameter file."""
     file = folder / "parameters.yaml"
     file.write_text(json.dumps(parameters), encoding="utf-8")  # JSON is YAML
     source = str(Path(__file__).resolve().parents[2])
@@ -102,26 +174,27 @@ def processes(folder: Path, nodes: Sequence[str], parameters: Mapping[str, Any])
             command = [sys.executable, "-m", MODULES[node], "--ros-args", "--params-file", str(file)]
             with open(folder / f"{node}.txt", "w") as log:
                 started.append(subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log,
-                                                  stdin=subprocess.DEVNULL))
+                                                stdin=subprocess.DEVNULL))
         yield started
     finally:
-        _end(started)
+        _terminate(started)
 
 
-def _end(processes: Sequence[subprocess.Popen]) -> None:
+def _terminate(processes: Sequence[subprocess.Popen]) -> None:
     for process in processes:
         process.terminate()
     for process in processes:
         try:
-            process.wait(GRACE)
+            process.wait(TERMINATION_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
 
 
-def explain(processes: Sequence[subprocess.Popen], nodes: Sequence[str], folder: Path, patience: float) -> None:
-    """Nothing came, or not all: what the nodes had to say."""
-    print(f"a topic was not heard within {patience:g} s, or a node ended. What they wrote:", file=sys.stderr)
+def node_logs(processes: Sequence[subprocess.Popen], nodes: Sequence[str], folder: Path) -> str:
+    """Return the exit code and the last lines of every node."""
+    found = []
     for node, process in zip(nodes, processes):
         lines = (folder / f"{node}.txt").read_text(errors="replace").splitlines()[-12:]
-        print("\n".join([f"--- {node}, exit code {process.returncode}", *lines]), file=sys.stderr)
+        found += [f"--- {node}, exit code {process.returncode}", *lines]
+    return "\n".join(found)

@@ -1,6 +1,6 @@
-"""RobotDemo: one robot to try the package on. Each is one small file of demo/robots, which demo/robots/catalogue.py names.
+"""RobotDemo: description of one demo (robot, motion, nodes, checks, picture).
 
-`rnea demo --robot NAME` plays it, listens, checks and draws (demo/run.py); launch/NAME_demo.launch.py starts the same nodes.
+catalogue.py lists the demos. `rnea demo --robot NAME` runs one; launch/NAME_demo.launch.py starts the same nodes.
 """
 
 from __future__ import annotations
@@ -18,101 +18,99 @@ from ..model import urdf_reader
 from ..robots.inputs.base_state import BaseState
 from ..robots.load import load
 from ..robots.protocol import AnyRobot
-from .checks import Verdict
+from .checks import CheckResult, DemoRecording, Topics
 from .motion import MotionSample
-from .processes import described, shared
-from .recording import DemoRecording, Heard
+from .processes import share_file, urdf_source
 
 
-def nowhere(t: float) -> dict[str, Pose]:
-    """No free links."""
+def no_free_links(t: float) -> dict[str, Pose]:
+    """Return the poses of no free links."""
     return {}
 
 
-class Player(NamedTuple):
-    """What the node demo_robot plays.
+class DemoMotion(NamedTuple):
+    """Motion that the node demo_robot publishes.
 
-    about       : what it plays, for people
-    joint_names : of all joints that it publishes, more than dynamics_node reads, if what draws the robot needs them
-    root_link   : of the URDF
-    motion      : of these joints at a time [s]
-    free_links  : poses (R, p) in the root link of links that no joint places, by name; for what draws the robot
-    base        : state, acceleration and jerk (6,) of a base that moves, at a time [s]
+    about       : description, for people
+    joint_names : all published joints; may include joints that only visualization needs
+    root_link   : root link of the URDF
+    motion      : function t [s] -> motion of these joints
+    free_links  : function t -> {link: pose (R, p) in the root link} of links without a parent joint, for visualization
+    base        : function t -> state, acceleration and jerk (6,) of a moving base; None for a fixed one
     """
 
     about: str
     joint_names: tuple[str, ...]
     root_link: str
     motion: Callable[[float], MotionSample]
-    free_links: Callable[[float], dict[str, Pose]] = nowhere
+    free_links: Callable[[float], dict[str, Pose]] = no_free_links
     base: Callable[[float], tuple[BaseState, np.ndarray, np.ndarray]] | None = None
 
-    def of(self, joint_names: Sequence[str]) -> Callable[[float], MotionSample]:
-        """The motion of some of the joints."""
+    def for_joints(self, joint_names: Sequence[str]) -> Callable[[float], MotionSample]:
+        """Return the motion of some of the joints."""
         columns = [self.joint_names.index(name) for name in joint_names]
         return lambda t: MotionSample(*(part[columns] for part in self.motion(t)))
 
 
 @dataclass(frozen=True)
 class RobotDemo:
-    """A robot, how it moves, and what must be true of what dynamics_node says of it.
+    """Demo of one robot: motion, nodes, and checks of what dynamics_node publishes.
 
-    name       : as `rnea demo --robot NAME` and launch/NAME_demo.launch.py call it
-    urdf       : in the package's share folder, after "example-robot-data:" in that package, or anywhere as a path
-    robot_file : in the share folder, or anywhere as a path
-    player     : makes what demo_robot plays; None where other nodes move the robot
-    checks     : of a recording and of what was heard beside it, by laws that do not come from the node. heard is None without
-                 ROS, where the library plays
-    heard      : topics beside ~/joint_dynamics that are recorded: key -> (type as "geometry_msgs/PoseStamped", topic)
-    nodes      : what runs; each gets robot_description, and robot_file where it reads one. dynamics_node also gets
+    name       : in `rnea demo --robot NAME` and launch/NAME_demo.launch.py
+    urdf       : name in the package's share folder, after "example-robot-data:" in that package, or any Path
+    robot_file : name in the share folder, or any Path
+    make_motion : returns what demo_robot publishes; None if other nodes move the robot
+    checks     : function (robot, recording, topics) -> results, by laws independent of the node; topics is None without ROS,
+                 where the library computes the recording
+    topics     : topics recorded besides ~/joint_dynamics: key -> (type as "geometry_msgs/PoseStamped", topic)
+    nodes      : nodes that run; each gets robot_description, and robot_file if it reads one. dynamics_node also gets
                  `parameters`, the others `rate` and, as `motion`, the name of the demo
-    held       : the one of them that waits until `rnea demo` listens
+    held       : node that waits until the recorder listens
     rate       : joint states per second [Hz]
-    seconds    : how long `rnea demo` listens, unless it is told otherwise; `least`, what its checks need
-    draw       : its own picture: of the robot, the recording, what was heard, a path, and a line on how it was found
-    play       : records the player without ROS, for so many seconds, with what is heard beside; None: by the library's
-                 torque_and_rate
-    instants   : of the recording, when the picture shows the robot [s]; the last one in full, the others pale
-    settled    : after so long curves are shown in full; what comes before may leave the picture [s]
-    view       : from where, elevation and azimuth [degrees]
+    seconds    : default duration of a recording [s]; `min_seconds` : duration that the checks need
+    draw       : own picture, function (robot, recording, topics, path, source)
+    simulate   : function (robot, motion, seconds, rate) -> recording and topics without ROS; None: by torque_and_rate
+    picture_times : times at which the picture shows the robot [s]; the last pose opaque, the others pale
+    settling_time_s : curves before it may leave the picture
+    view       : elevation and azimuth of the picture [degrees]
     """
 
     name: str
     urdf: str | Path
     robot_file: str | Path | None
-    player: Callable[[], Player] | None
-    checks: Callable[[AnyRobot, DemoRecording, Heard | None], list[Verdict]]
-    heard: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    make_motion: Callable[[], DemoMotion] | None
+    checks: Callable[[AnyRobot, DemoRecording, Topics | None], list[CheckResult]]
+    topics: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     nodes: tuple[str, ...] = ("dynamics_node", "demo_robot")
     held: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     rate: float = 500.0
     seconds: float = 8.0
-    least: float = 0.5
-    draw: Callable[[AnyRobot, DemoRecording, Heard | None, str, str], None] | None = None
-    play: Callable[[AnyRobot, Player, float, float], tuple[DemoRecording, Heard]] | None = None
-    instants: tuple[float, ...] = ()
-    settled: float = 0.0
+    min_seconds: float = 0.5
+    draw: Callable[[AnyRobot, DemoRecording, Topics | None, str, str], None] | None = None
+    simulate: Callable[[AnyRobot, DemoMotion, float, float], tuple[DemoRecording, Topics]] | None = None
+    picture_times: tuple[float, ...] = ()
+    settling_time_s: float = 0.0
     view: tuple[float, float] = (15.0, -60.0)
 
     @cached_property
     def description(self) -> str:
-        """The URDF, expanded, and only what dynamics needs."""
-        return urdf_reader.text(urdf_reader.read(described(self.urdf)).robot)
+        """URDF text, expanded and reduced to what dynamics needs."""
+        return urdf_reader.text(urdf_reader.read(urdf_source(self.urdf)).robot)
 
     def load(self, backend: str = "llvm") -> AnyRobot:
-        """As dynamics_node has it."""
-        return load(self.description.encode(), self.robot_file and shared(self.robot_file), backend=backend)
+        """Return the robot as dynamics_node loads it."""
+        return load(self.description.encode(), self.robot_file and share_file(self.robot_file), backend=backend)
 
-    def settings(self) -> dict[str, dict[str, Any]]:
-        """Parameters by node, for `rnea demo`."""
-        found = {node: {"robot_description": self.description, **self.own_settings(node)} for node in self.nodes}
+    def parameters_by_node(self) -> dict[str, dict[str, Any]]:
+        """Return the parameters of every node for a recorded run."""
+        found = {node: {"robot_description": self.description, **self.node_parameters(node)} for node in self.nodes}
         if self.held:
             found[self.held]["held"] = True
         return found
 
-    def own_settings(self, node: str) -> dict[str, Any]:
-        """Parameters of a node beside the URDF."""
-        file = {"robot_file": str(shared(self.robot_file))} if self.robot_file and node != "demo_robot" else {}
-        given = {"motion_source": "desired", **self.parameters}  # exact derivatives come with each state
+    def node_parameters(self, node: str) -> dict[str, Any]:
+        """Return the parameters of a node besides the URDF."""
+        file = {"robot_file": str(share_file(self.robot_file))} if self.robot_file and node != "demo_robot" else {}
+        given = {"motion_source": "desired", **self.parameters}  # each state comes with exact derivatives
         return {**file, **(given if node == "dynamics_node" else {"motion": self.name, "rate": self.rate})}

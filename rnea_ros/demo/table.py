@@ -1,4 +1,4 @@
-"""Live table of joint torques, torque rates and the utilization of both limits, for `rnea demo` and `rnea watch`."""
+"""Live table of joint torques, torque rates and the utilization of their limits, for `rnea demo` and `rnea watch`."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ from typing import Any, TextIO
 
 
 class LiveTable:
-    """The latest torques, their rates and the use of both limits: redrawn in a terminal, printed now and then elsewhere."""
+    """Table of the latest torques, their rates and the utilization of both limits.
+
+    It is redrawn in place on a terminal, and printed every 1.7 s elsewhere.
+    """
 
     BAR = 10
 
     def __init__(self, joint_names: Sequence[str], joint_types: Sequence[str], out: TextIO):
         self._out, self._live = out, out.isatty()
-        self._interval = 0.1 if self._live else 1.7  # s; no divisor of the motion's period, to show different instants
+        self._interval = 0.1 if self._live else 1.7  # s; not a divisor of the motion's period, to show different states
         self._next = 0.0
         self._drawn = 0
         self._units = ["N" if kind == "prismatic" else "N m" for kind in joint_types]
         self._width = max(map(len, (*joint_names, "joint")))
 
     def show(self, message: Any) -> None:
-        """message: rnea_msgs/JointDynamics."""
+        """Show a rnea_msgs/JointDynamics message."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + self._interval
@@ -33,9 +36,9 @@ class LiveTable:
         self._out.flush()
 
     def lines(self, message: Any) -> list[str]:
-        """The table as text."""
+        """Return the table as text."""
         head = f"{'joint':<{self._width}}  {'torque':>13}  {'of its limit':<18}  {'rate':>16}  of its limit"
-        # A controller that adds gravity limits the rate of what it is sent: shown where the whole rate has no limit.
+        # A controller that adds gravity limits the rate of the commanded effort: shown if the whole rate has no limit.
         commanded = [math.isnan(whole) and not math.isnan(sent) for whole, sent in
                      zip(message.effort_rate_utilization, message.commanded_effort_rate_utilization)]
         rate_shares = [sent if chosen else whole for whole, sent, chosen in

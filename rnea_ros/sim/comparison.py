@@ -100,7 +100,7 @@ class LegPhaseError(NamedTuple):
 
 
 def errors_by_leg_and_phase(found: np.ndarray, truth: np.ndarray, phase: np.ndarray,
-                     legs: Sequence[tuple[str, np.ndarray]]) -> list[LegPhaseError]:
+                            legs: Sequence[tuple[str, np.ndarray]]) -> list[LegPhaseError]:
     """Return the errors of torques (samples, n) by leg and phase.
 
     phase : (samples, legs); legs : name and joint indices of each leg

@@ -109,7 +109,7 @@ QUADRUPEDS = {
                         6e-4,
                         0.01, (0.4, 0.06, 0.04)),
     "a1": Quadruped("urdf/a1.urdf", ("FL_foot", "FR_foot", "RL_foot", "RR_foot"), 0.02, _STANDING_LEGS, 150.0, 4.0, 5e-3, 0.1,
-                     (0.5, 0.1, 0.06)),
+                    (0.5, 0.1, 0.06)),
     "go2": Quadruped("urdf/go2.urdf", ("FL_foot", "FR_foot", "RL_foot", "RR_foot"), 0.022, _STANDING_LEGS, 150.0, 4.0, 5e-3,
                      0.1,
                      (0.5, 0.1, 0.06)),
@@ -272,7 +272,7 @@ def pushed_arm(urdf: Any, robot_file: Any, timestep: float) -> SimulatedMachine:
     plant = Plant(scene(urdf or example_urdf(PUSHED_ARM_URDF), robot_file, tool=PUSHED_TOOL, timestep=timestep))
     middle = np.array([0.0, -1.2, 1.4, -0.6, 0.8, 0.0])
     swing = SwingController(plant.robot, middle, (0.5, 0.2, 0.3, 0.4, 0.4, 0.6), 3.0, (2e3, 2e3, 1e3, 2e2, 2e2, 1e2),
-                  (100.0, 100.0, 50.0, 10.0, 8.0, 4.0))
+                            (100.0, 100.0, 50.0, 10.0, 8.0, 4.0))
     return SimulatedMachine(plant, swing, middle, force=_push_force)
 
 

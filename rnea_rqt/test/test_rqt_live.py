@@ -13,7 +13,7 @@ pytest.importorskip("rnea_ros", reason="the nodes are in another package")
 
 import rqt_stand_in
 from rnea_ros import Robot
-from rnea_ros.demo.task import parameters, too_fast
+from rnea_ros.demo.scaling import limit_parameters, overspeed_task
 from support.ros_helpers import world
 
 pytestmark = pytest.mark.ros
@@ -32,7 +32,7 @@ def ros(tmp_path, monkeypatch):
 def test_a_window_shows_torques_and_interferes_with_a_motion(ros, tmp_path):
     robot = Robot.from_urdf(URDF)
     model = {"robot_description": URDF.read_text()}
-    limits = parameters(robot, too_fast(robot).limits)
+    limits = limit_parameters(robot, overspeed_task(robot).limits)
     ros.start("dynamics_node", {**model, **limits})
     ros.start("scaling_node", {**model, **limits})
     ros.start("demo_follower", model)

@@ -1,4 +1,4 @@
-"""`rnea demo`: its checks catch what is wrong, its processes never outlive it, and it says what is missing."""
+"""`rnea demo`: checks detect wrong data, processes end with the command, and missing packages are reported."""
 
 import json
 import os
@@ -19,18 +19,16 @@ import pytest
 
 from rnea_ros import InputError, Robot
 from rnea_ros.cli import main
+from rnea_ros.demo import catalogue, elastic_arm, plots, scaling
 from rnea_ros.demo import checks as demo_checks
-from rnea_ros.demo import machine_picture, plot, scaling_checks, scaling_plot
 from rnea_ros.demo import motion as demo_motion
-from rnea_ros.demo import run as demo
+from rnea_ros.demo.catalogue import DEMO_MOTIONS, DEMOS
+from rnea_ros.demo.checks import DemoRecording, TopicSeries, compute_recording, pair_by_stamp
+from rnea_ros.demo.elastic_arm import ElasticArm
 from rnea_ros.demo.elastic_control import InverseDynamicsController
-from rnea_ros.demo.elastic_plant import ElasticPlant
 from rnea_ros.demo.processes import MODULES
-from rnea_ros.demo.recording import DemoRecording, Series, paired, played
-from rnea_ros.demo.robots import any_tree, elastic
-from rnea_ros.demo.robots.catalogue import DEMOS, PLAYERS
+from rnea_ros.demo.scaling import limit_parameters, overspeed_task, sample_plan
 from rnea_ros.demo.table import LiveTable
-from rnea_ros.demo.task import motion, parameters, too_fast
 from rnea_ros.execution.controller import TrajectorySpline
 from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.scaling.plan import follow
@@ -46,55 +44,55 @@ FINGER = """<robot name="r"><link name="base"/><link name="upper"><inertial><ori
 
 @pytest.fixture(scope="module")
 def robot():
-    return any_tree.demo(None, name="stanford").load()
+    return catalogue.tree_demo(None, name="stanford").load()
 
 
 @pytest.fixture(scope="module")
 def recording(robot):
-    return played(robot, demo_motion.stanford(), seconds=5.0, rate=500.0)
+    return compute_recording(robot, demo_motion.stanford_motion(), seconds=5.0, rate=500.0)
 
 
 # --- the checks -------------------------------------------------------------------------------------------------------
 
 
-def test_what_the_library_says_passes(robot, recording):
-    assert demo_checks.same_as_library(robot, recording.motion, recording.tau, recording.tau_rate).passed
-    assert demo_checks.rate_is_derivative(recording, robot.joint_names).passed
+def test_checks_accept_torques_of_the_library(robot, recording):
+    assert demo_checks.check_bitwise(robot, recording.motion, recording.tau, recording.tau_rate).passed
+    assert demo_checks.check_rates(recording, robot.joint_names).passed
 
 
-def test_one_wrong_bit_is_found(robot, recording):
+def test_bitwise_check_detects_one_wrong_bit(robot, recording):
     tau = recording.tau.copy()
     tau[1234, 5] = np.nextafter(tau[1234, 5], np.inf)
-    verdict = demo_checks.same_as_library(robot, recording.motion, tau, recording.tau_rate)
+    verdict = demo_checks.check_bitwise(robot, recording.motion, tau, recording.tau_rate)
     assert not verdict.passed and "1 of " in verdict.text
 
 
 @pytest.mark.parametrize("factor", [0.99, 1.01, -1.0])
-def test_a_wrong_rate_of_one_joint_is_found(robot, recording, factor):
+def test_rate_check_detects_a_wrong_rate_of_one_joint(robot, recording, factor):
     rate = recording.tau_rate.copy()
     rate[:, 3] *= factor
-    verdict = demo_checks.rate_is_derivative(replace(recording, tau_rate=rate), robot.joint_names)
+    verdict = demo_checks.check_rates(replace(recording, tau_rate=rate), robot.joint_names)
     assert not verdict.passed and "joint4" in verdict.text
 
 
 @pytest.mark.parametrize("lost", [0.1, 0.5])
-def test_lost_messages_do_not_look_like_wrong_rates(robot, recording, lost):
+def test_rate_check_accepts_lost_messages(robot, recording, lost):
     kept = np.random.default_rng(2).uniform(size=len(recording.t)) > lost
     some = recording.at(np.flatnonzero(kept))
-    assert demo_checks.rate_is_derivative(some, robot.joint_names).passed
+    assert demo_checks.check_rates(some, robot.joint_names).passed
 
 
-def test_a_desired_motion_that_came_late_does_not_look_like_a_wrong_rate(robot, recording):
+def test_rate_check_accepts_late_desired_motions(robot, recording):
     qdd, qddd = recording.qdd.copy(), recording.qddd.copy()
     qdd[700:720], qddd[700:720] = qdd[699:719], qddd[699:719]
     late = DemoRecording(recording.t, recording.q, recording.qd, qdd, qddd,
-                                 *robot.torque_and_rate(recording.q, recording.qd, qdd, qddd))
-    assert demo_checks.rate_is_derivative(late, robot.joint_names).passed
+                         *robot.torque_and_rate(recording.q, recording.qd, qdd, qddd))
+    assert demo_checks.check_rates(late, robot.joint_names).passed
 
 
-def test_too_little_of_a_motion_is_no_proof(robot, recording):
+def test_rate_check_needs_enough_smooth_samples(robot, recording):
     rough = replace(recording, qdd=np.random.default_rng(3).normal(size=recording.qdd.shape))
-    assert not demo_checks.rate_is_derivative(rough, robot.joint_names).passed
+    assert not demo_checks.check_rates(rough, robot.joint_names).passed
 
 
 def test_slopes_are_exact_for_parabolas_at_unequal_distances():
@@ -102,9 +100,9 @@ def test_slopes_are_exact_for_parabolas_at_unequal_distances():
     np.testing.assert_allclose(demo_checks.slopes(t, (3 * t**2 - t + 7)[:, None])[:, 0], (6 * t - 1)[1:-1], rtol=1e-12)
 
 
-def test_the_papers_figure_needs_the_actuators(robot):
-    assert demo_checks.papers_figure(robot).passed
-    without = demo_checks.papers_figure(Robot.from_urdf(STANFORD))
+def test_paper_figure_is_met_only_with_actuators(robot):
+    assert demo_checks.check_paper_figure(robot).passed
+    without = demo_checks.check_paper_figure(Robot.from_urdf(STANFORD))
     assert not without.passed and "2.40222e-02" in without.text
 
 
@@ -132,7 +130,7 @@ def test_table_has_a_line_for_each_joint_with_units_and_limits(robot):
     assert "[##########] 150%" in LiveTable(robot.joint_names, robot.joint_types, StringIO()).lines(message(robot, 1.5))[1]
 
 
-def test_table_shows_the_share_of_a_commanded_rate_where_the_whole_rate_has_no_limit(robot):
+def test_table_shows_utilization_of_the_commanded_rate_without_a_limit_of_the_whole_rate(robot):
     both = message(robot, 0.42)
     both.effort_rate_utilization[1], both.commanded_effort_rate_utilization[:2] = 0.25, 0.31
     _, first, second, third, *_, star, note = LiveTable(robot.joint_names, robot.joint_types, StringIO()).lines(both)
@@ -153,7 +151,7 @@ def test_table_is_redrawn_in_a_terminal_and_printed_elsewhere(robot, monkeypatch
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-def test_without_ros_the_library_plays_and_is_checked(tmp_path, capsys):
+def test_no_ros_computes_and_checks_the_stanford_demo(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "demo.png"
     assert main.main(["demo", "--no-ros", "--robot", "stanford", "--seconds", "3", "--plot", str(picture)]) == 0
@@ -163,15 +161,15 @@ def test_without_ros_the_library_plays_and_is_checked(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", ["panda", "pr", "branched"])
-def test_without_ros_any_robot_plays(name, capsys):
-    """Each tells it to programs: nothing else is on stdout."""
+def test_no_ros_computes_any_urdf(name, capsys):
+    """With --json, stdout holds nothing but the result."""
     assert main.main(["demo", "--no-ros", "--urdf", str(ROOT / "urdf" / f"{name}.urdf"), "--plot", "", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["robot"] == name and told["picture"] is None and len(told["peak_torque_rate"]) == len(told["joints"])
-    assert told["checks"] and all(check["passed"] for check in told["checks"])
+    result = json.loads(capsys.readouterr().out)
+    assert result["robot"] == name and result["picture"] is None and len(result["peak_torque_rate"]) == len(result["joints"])
+    assert result["checks"] and all(check["passed"] for check in result["checks"])
 
 
-def test_the_demo_of_a_urdf_takes_its_robot_file(tmp_path, capsys):
+def test_robot_file_changes_the_torques_of_the_demo(tmp_path, capsys):
     file, peaks = tmp_path / "heavy.robot.yaml", []
     file.write_text("version: 1\npayloads: {link2: {mass: 20.0, com: [0.5, 0.0, 0.0]}}\n")
     words = ["demo", "--no-ros", "--urdf", str(ROOT / "urdf" / "rr.urdf"), "--plot", "", "--json", "--seconds", "2"]
@@ -184,12 +182,12 @@ def test_the_demo_of_a_urdf_takes_its_robot_file(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("words", [["--plot"], ["--scaling", "--plot"], ["--plant", "--plot", "", "--movie"]], ids=len)
-def test_pictures_that_cannot_be_written_are_refused_before_the_work(words, tmp_path, capsys):
+def test_unwritable_pictures_are_rejected_before_the_run(words, tmp_path, capsys):
     assert main.main(["demo", *words, str(tmp_path / "no" / "such.png")]) == 2
     assert "no such folder: mkdir -p" in capsys.readouterr().err
 
 
-def test_missing_ros_is_explained(monkeypatch, capsys):
+def test_missing_ros_is_reported(monkeypatch, capsys):
     ros = ("rclpy", "rnea_ros.nodes", "rnea_ros.demo.nodes")
     for name in [name for name in sys.modules if name.startswith(ros)]:
         monkeypatch.delitem(sys.modules, name)
@@ -199,24 +197,24 @@ def test_missing_ros_is_explained(monkeypatch, capsys):
     assert "needs ROS 2" in error and "rclpy" in error and "make env" in error and "--no-ros" in error
 
 
-def test_a_robot_without_joints_is_refused(tmp_path, capsys):
+def test_robots_without_moving_joints_are_rejected(tmp_path, capsys):
     (tmp_path / "stone.urdf").write_text('<robot name="stone"><link name="stone"/></robot>')
     assert main.main(["demo", "--no-ros", "--urdf", str(tmp_path / "stone.urdf")]) == 2
-    assert "no joints that move" in capsys.readouterr().err
+    assert "no moving joints" in capsys.readouterr().err
 
 
 # --- robots of other kinds -------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=PLAYERS)
+@pytest.fixture(scope="module", params=DEMO_MOTIONS)
 def named(request):
     """A demo with a name, its robot, and the beginning of it by the library."""
     demo, heard = DEMOS[request.param], None
-    robot = demo.load() if demo.play else demo.load(backend="python")
-    if demo.play:
-        recording, heard = demo.play(robot, demo.player(), 40.0 / demo.rate, demo.rate)
+    robot = demo.load() if demo.simulate else demo.load(backend="python")
+    if demo.simulate:
+        recording, heard = demo.simulate(robot, demo.make_motion(), 40.0 / demo.rate, demo.rate)
     else:
-        recording = played(robot, demo.player().of(robot.joint_names), 40.0 / demo.rate, demo.rate)
+        recording = compute_recording(robot, demo.make_motion().for_joints(robot.joint_names), 40.0 / demo.rate, demo.rate)
     return demo, robot, recording, heard
 
 
@@ -224,7 +222,7 @@ def failed(named, recording):
     return [verdict for verdict in named[0].checks(named[1], recording, named[3]) if not verdict.passed]
 
 
-def test_a_named_demo_passes_its_checks_and_they_find_what_is_wrong(named):
+def test_checks_of_named_demos_pass_and_detect_wrong_torques(named):
     recording = named[2]
     assert not failed(named, recording)
     for name, joint in (("tau", 0), ("tau_rate", 2)):
@@ -233,14 +231,14 @@ def test_a_named_demo_passes_its_checks_and_they_find_what_is_wrong(named):
         assert failed(named, replace(recording, **{name: wrong})), name
 
 
-def test_the_picture_of_a_named_demo_shows_its_robot(named, tmp_path, monkeypatch):
+def test_picture_of_named_demos_shows_the_robot(named, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     demo, robot, recording, _ = named
-    shapes = machine_picture.shapes((ROOT / demo.urdf).read_text())
+    shapes = plots.urdf_shapes((ROOT / demo.urdf).read_text())
     assert len({shape.link for shape in shapes}) > robot.n
-    real, drawn = plot._draw_joint, []
-    monkeypatch.setattr(plot, "_draw_joint", lambda *args: (drawn.append(args[-1]), real(*args)))
-    plot.draw(robot, recording, tmp_path / "a.png", "", demo)
+    real, drawn = plots._draw_joint, []
+    monkeypatch.setattr(plots, "_draw_joint", lambda *args: (drawn.append(args[-1]), real(*args)))
+    plots.draw_demo(robot, recording, tmp_path / "a.png", "", demo)
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG") and drawn == list(range(min(robot.n, 12)))
 
 
@@ -250,49 +248,49 @@ def test_shapes_are_closed_and_seen_from_outside(geometry, volume):
     """By Gauss's theorem, where it does not matter how a shape is placed."""
     text = (f'<robot name="r"><link name="l"><visual><origin xyz="3 2 1" rpy="1 2 3"/><geometry>{geometry}</geometry></visual>'
             '</link></robot>')
-    (shape,) = machine_picture.shapes(text)
+    (shape,) = plots.urdf_shapes(text)
     found = sum(face[0] @ np.cross(b, c) / 6.0 for face in shape.faces for b, c in pairwise(face[1:]))
     assert found == pytest.approx(volume, rel=0.05)
 
 
 def test_recordings_are_paired_by_stamp(recording):
-    some = Series(recording.t[[3, 5, 9]], np.array([[3.0], [5.0], [9.0]]))
-    other = Series(np.array([1, *recording.t[[5, 9, 11]]]), np.arange(4.0)[:, None])
-    both, values = paired(recording, some, other)
+    some = TopicSeries(recording.t[[3, 5, 9]], np.array([[3.0], [5.0], [9.0]]))
+    other = TopicSeries(np.array([1, *recording.t[[5, 9, 11]]]), np.arange(4.0)[:, None])
+    both, values = pair_by_stamp(recording, some, other)
     assert (both.tau == recording.tau[[5, 9]]).all()
     assert [x.ravel().tolist() for x in values] == [[5.0, 9.0], [1.0, 2.0]]
 
 
-def test_a_named_demo_has_its_own_robot(capsys):
+def test_named_demos_reject_another_robot(capsys):
     assert main.main(["demo", "--robot", "palletiser", "--urdf", "a.urdf"]) == 2
     assert main.main(["demo", "--robot", "palletiser", "--scaling"]) == 2
     assert capsys.readouterr().err.count("a robot and a motion of its own") == 2
 
 
-def test_the_elastic_arm_under_its_controller_tracks_as_the_paper_prints(capsys):
+def test_elastic_arm_tracks_with_the_errors_of_the_paper(capsys):
     """Plant, the controller's law, and what dynamics_node computes of it, without ROS; and the checks find what is wrong."""
-    robot, step = elastic.DEMO.load(), 1.0 / elastic.DEMO.rate
-    law = InverseDynamicsController(robot, **elastic.GAINS)
-    plant = ElasticPlant(robot, (elastic.START, elastic.START[2:], np.zeros(3), np.zeros(1)), step)
+    robot, step = elastic_arm.ELASTIC_DEMO.load(), 1.0 / elastic_arm.ELASTIC_DEMO.rate
+    law = InverseDynamicsController(robot, **elastic_arm.GAINS)
+    plant = ElasticArm(robot, (elastic_arm.START, elastic_arm.START[2:], np.zeros(3), np.zeros(1)), step)
     received, states = [], []
-    for k in range(round(elastic.DURATION / step) + 1):
-        state, stamp = plant.command(law(elastic.desired(k * step, 5), *plant.sensors).tau), round(k * step * 1e9)
+    for k in range(round(elastic_arm.PAPER_DURATION_S / step) + 1):
+        state, stamp = plant.command(law(elastic_arm.reference(k * step, 5), *plant.sensors).tau), round(k * step * 1e9)
         joints, motors = np.split(state.motion, [robot.n], axis=1)
         found = robot.motor_motion(*joints, **dict(zip(("q_motor", "qd_motor", "qdd_motor", "qddd_motor"), motors)))
         received.append((stamp, *joints, found.tau, found.tau_rate))
         states.append((stamp, [*state.motion[0], *state.motion[1], *state.tau, np.nan]))
         plant.advance()
-    recording, heard = (DemoRecording(*map(np.array, zip(*received))), {"states": Series(*map(np.array, zip(*states)))})
-    assert all(verdict.passed for verdict in elastic.DEMO.checks(robot, recording, heard))
+    recording, heard = (DemoRecording(*map(np.array, zip(*received))), {"states": TopicSeries(*map(np.array, zip(*states)))})
+    assert all(verdict.passed for verdict in elastic_arm.ELASTIC_DEMO.checks(robot, recording, heard))
     wrong = [replace(recording, **{name: getattr(recording, name) * 1.001}) for name in ("tau", "tau_rate")]
     wrong += [replace(recording, q=recording.q + 5e-3), recording.at(np.arange(4000))]
     for spoilt, judge in zip(wrong, (0, 1, 2, 2)):
-        verdicts = elastic.DEMO.checks(robot, spoilt, heard)
+        verdicts = elastic_arm.ELASTIC_DEMO.checks(robot, spoilt, heard)
         assert [verdict.passed for verdict in verdicts] == [k != judge for k in range(3)], verdicts
-    assert main.main(["demo", "--elastic", "--no-ros"]) == 2 and "shows nodes" in capsys.readouterr().err
+    assert main.main(["demo", "--elastic", "--no-ros"]) == 2 and "runs nodes" in capsys.readouterr().err
 
 
-def test_a_trajectory_between_its_points():
+def test_trajectory_spline_reproduces_quintics():
     """Polynomials of fifth degree are met with all derivatives, at the ends and beyond them too."""
     polynomials = [np.polynomial.Polynomial(c) for c in np.random.default_rng(5).normal(size=(3, 6))]
     times = np.array([0.5, 1.0, 1.7, 2.0])
@@ -316,56 +314,56 @@ def test_a_trajectory_between_its_points():
 def slowed():
     """The demo's task, and the samples that the library would make of it."""
     robot = Robot.from_urdf(ROOT / "urdf" / "seven_r.urdf")
-    task = too_fast(robot)
+    task = overspeed_task(robot)
     dynamics = PathDynamics(robot)
     plan = follow(Constraints(task.plan.path, dynamics, dynamics.limits(task.limits), robot.joint_names), task.plan)
     t = np.arange(0.0, plan.law.duration + 0.01, 0.01)
-    state = motion(plan, t)
+    state = sample_plan(plan, t)
     s = plan.law(t)[0]
     phase = np.where(np.arange(len(t)) < 3, 2, 1)
-    return robot, task, scaling_checks.Played(t, s, *state, *robot.dynamics(*state)[:2], phase, np.ones(len(t)))
+    return robot, task, scaling.ScaledSamples(t, s, *state, *robot.dynamics(*state)[:2], phase, np.ones(len(t)))
 
 
-def test_the_scaling_demo_asks_twice_too_much(slowed):
+def test_scaling_task_exceeds_the_limits(slowed):
     robot, task, _ = slowed
     assert task.times[-1] == pytest.approx(task.fastest / 2.0)
     assert (task.points > robot.limits.lower).all() and (task.points < robot.limits.upper).all()
-    tau, rate = robot.torque_and_rate(*motion(task.plan, np.linspace(0.0, task.times[-1], 300)))
+    tau, rate = robot.torque_and_rate(*sample_plan(task.plan, np.linspace(0.0, task.times[-1], 300)))
     assert np.abs(tau / task.limits.effort).max() > 1.5 and np.abs(rate / task.limits.effort_rate).max() > 3.0
 
 
-def test_the_checks_of_the_scaling_demo_find_what_is_wrong(slowed):
-    robot, task, played = slowed
-    checks = (lambda p: scaling_checks.inside(robot, task, p), lambda p: scaling_checks.on_path(task, p),
-              lambda p: demo_checks.same_as_library(robot, p.motion, p.tau, p.tau_rate),
-              lambda p: scaling_checks.arrived(task, p))
-    assert all(check(played).passed for check in checks)
-    faster = [played.qd * 1.2, played.qdd * 1.44, played.qddd * 1.728]
-    beside, wrong, short = played.q.copy(), played.tau.copy(), {name: x[:-20] for name, x in played._asdict().items()}
+def test_scaling_checks_detect_wrong_samples(slowed):
+    robot, task, samples = slowed
+    checks = (lambda p: scaling.check_limits(robot, task, p), lambda p: scaling.check_path(task, p),
+              lambda p: demo_checks.check_bitwise(robot, p.motion, p.tau, p.tau_rate),
+              lambda p: scaling.check_goal(task, p))
+    assert all(check(samples).passed for check in checks)
+    faster = [samples.qd * 1.2, samples.qdd * 1.44, samples.qddd * 1.728]
+    beside, wrong, short = samples.q.copy(), samples.tau.copy(), {name: x[:-20] for name, x in samples._asdict().items()}
     beside[100, 2] += 1e-6
     wrong[7, 1] = np.nextafter(wrong[7, 1], np.inf)
-    spoilt = (played._replace(qd=faster[0], qdd=faster[1], qddd=faster[2]), played._replace(q=beside),
-              played._replace(tau=wrong), scaling_checks.Played(**short))
+    spoilt = (samples._replace(qd=faster[0], qdd=faster[1], qddd=faster[2]), samples._replace(q=beside),
+              samples._replace(tau=wrong), scaling.ScaledSamples(**short))
     for check, sample in zip(checks, spoilt):
         assert not check(sample).passed
 
 
-def test_the_picture_of_the_scaling_demo(slowed, tmp_path):
+def test_scaling_picture_is_written(slowed, tmp_path):
     pytest.importorskip("matplotlib")
-    scaling_plot.draw(*slowed, tmp_path / "a.png")
+    scaling.draw_scaling(*slowed, tmp_path / "a.png")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_massless_joint_has_no_limits_in_the_scaling_demo():
+def test_scaling_task_gives_massless_joints_no_limits():
     robot = Robot.from_urdf(FINGER, backend="python")
-    task = too_fast(robot)
+    task = overspeed_task(robot)
     assert np.isnan(task.limits.effort).tolist() == [False, True]
-    assert {name.split(".")[1] for name in parameters(robot, task.limits)} == {"arm"}
+    assert {name.split(".")[1] for name in limit_parameters(robot, task.limits)} == {"arm"}
 
 
-def test_the_scaling_demo_needs_ros(capsys):
+def test_scaling_demo_rejects_no_ros(capsys):
     assert main.main(["demo", "--scaling", "--no-ros"]) == 2
-    assert "cannot be had with --no-ros" in capsys.readouterr().err
+    assert "not available with --no-ros" in capsys.readouterr().err
 
 
 # --- with processes ---------------------------------------------------------------------------------------------------
@@ -393,7 +391,7 @@ def children(line):
 
 @pytest.mark.ros
 @pytest.mark.slow
-def test_a_demo_says_how_long_it_needs(capsys):
+def test_too_short_recordings_are_rejected(capsys):
     assert main.main(["demo", "--elastic", "--seconds", "5", "--plot", ""]) == 2
     assert "--robot elastic need 10.5 s of its motion; leave it out for 11" in capsys.readouterr().err
 
@@ -401,7 +399,7 @@ def test_a_demo_says_how_long_it_needs(capsys):
 @pytest.mark.parametrize("words, said", [
     (("--seconds", "3"), "identical to the Python library"), (("--robot", "palletiser", "--seconds", "3"), "virtual work"),
     pytest.param(("--elastic",), "the paper's to", marks=pytest.mark.campaign)])
-def test_the_demo_runs_over_ros_and_leaves_nothing_behind(tmp_path, words, said):
+def test_demo_over_ros_passes_and_leaves_no_process_or_file(tmp_path, words, said):
     process = start("--plot", "", *words, cwd=tmp_path)
     output = process.communicate(timeout=280)[0]
     assert process.returncode == 0, output
@@ -413,7 +411,7 @@ def test_the_demo_runs_over_ros_and_leaves_nothing_behind(tmp_path, words, said)
 @pytest.mark.ros
 @pytest.mark.slow
 @pytest.mark.parametrize("names", [None, pytest.param("joint{}", marks=pytest.mark.campaign), "joint_{}.0"])
-def test_the_scaling_demo_ends_by_itself_and_leaves_nothing_behind(tmp_path, tmp_path_factory, names):
+def test_scaling_demo_ends_and_leaves_no_process_or_file(tmp_path, tmp_path_factory, names):
     """Also with joints whose names contain dots, as an Allegro hand's do."""
     words = []
     if names:
@@ -432,7 +430,7 @@ def test_the_scaling_demo_ends_by_itself_and_leaves_nothing_behind(tmp_path, tmp
 @pytest.mark.ros
 @pytest.mark.slow
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_the_demo_and_its_processes(tmp_path, number, code):
+def test_signals_end_the_demo_and_its_processes(tmp_path, number, code):
     process = start("--seconds", "60", "--plot", "", cwd=tmp_path)
     pids = children(process.stdout.readline())
     assert all(alive(pid) for pid in pids)
@@ -444,10 +442,10 @@ def test_a_signal_ends_the_demo_and_its_processes(tmp_path, number, code):
 
 
 @pytest.mark.ros
-def test_a_node_that_ends_is_quoted(monkeypatch, capfd):
+def test_output_of_a_failed_node_is_printed(monkeypatch, capfd):
     pytest.importorskip("rnea_msgs.msg")
-    made = replace(any_tree.demo(None), nodes=("no_such_node", "demo_robot"))
-    monkeypatch.setattr(demo.any_tree, "demo", lambda *arguments: made)
+    made = replace(catalogue.tree_demo(None), nodes=("no_such_node", "demo_robot"))
+    monkeypatch.setattr(catalogue, "tree_demo", lambda *arguments: made)
     monkeypatch.setitem(MODULES, "no_such_node", "rnea_ros.nodes.no_such_node")
     assert main.main(["demo", "--plot", ""]) == 1
     error = capfd.readouterr().err
@@ -455,13 +453,13 @@ def test_a_node_that_ends_is_quoted(monkeypatch, capfd):
 
 
 @pytest.mark.ros
-def test_a_recording_begins_when_all_its_topics_are_heard(monkeypatch):
+def test_recording_begins_when_every_topic_has_a_message(monkeypatch):
     """One of them long after the other, as middleware finds them."""
     pytest.importorskip("rnea_msgs.msg")
     from sensor_msgs.msg import JointState
 
     from rnea_msgs.msg import JointDynamics
-    from rnea_ros.demo.nodes import dynamics_recorder
+    from rnea_ros.demo.nodes import recorders
     from support.ros_helpers import free_domain, stamp
     monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     domain, began, sent = free_domain(), time.monotonic(), {"dynamics": [], "states": []}
@@ -478,14 +476,14 @@ def test_a_recording_begins_when_all_its_topics_are_heard(monkeypatch):
             time.sleep(0.01)
 
     done = []
-    with dynamics_recorder.monitor("teller", domain) as (node, _):
+    with recorders.recording_node("teller", domain) as (node, _):
         publishers = [("dynamics", 0, node.create_publisher(JointDynamics, "dynamics_node/joint_dynamics", 10)),
                       ("states", 150, node.create_publisher(JointState, "joint_states", 10))]
         thread = threading.Thread(target=tell)
         thread.start()
         try:
-            recording, heard = dynamics_recorder.record(domain, 0.5, 60.0, lambda message: None, lambda: True,
-                                                        {"states": ("sensor_msgs/JointState", "joint_states")})
+            recording, heard = recorders.record_dynamics(domain, 0.5, 60.0, lambda message: None, lambda: True,
+                                                         {"states": ("sensor_msgs/JointState", "joint_states")})
         finally:
             done.append(True)
             thread.join()

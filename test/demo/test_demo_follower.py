@@ -14,7 +14,7 @@ from std_srvs.srv import Trigger
 
 from rnea_msgs.msg import ScaledMotion
 from rnea_ros import Robot
-from rnea_ros.demo.task import parameters, too_fast
+from rnea_ros.demo.scaling import limit_parameters, overspeed_task
 from support.ros_helpers import world
 
 pytestmark = pytest.mark.ros
@@ -43,10 +43,10 @@ class Heard:
 
 
 def test_goes_to_and_fro_and_on_after_a_stop(ros):
-    task = too_fast(Robot.from_urdf(URDF))
+    task = overspeed_task(Robot.from_urdf(URDF))
     model = {"robot_description": URDF.read_text()}
     heard = Heard(ros)
-    node = ros.start("scaling_node", {**model, **parameters(Robot.from_urdf(URDF), task.limits)})
+    node = ros.start("scaling_node", {**model, **limit_parameters(Robot.from_urdf(URDF), task.limits)})
     ros.start("demo_follower", model)
     first, last = task.points[0], task.points[-1]
 

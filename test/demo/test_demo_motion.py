@@ -24,13 +24,13 @@ def robot(name="arm", types=("revolute",) * 6):
     return SimpleNamespace(name=name, n=n, joint_types=types, limits=limits([-2.0] * n, [2.0] * n, [1.0] * n))
 
 
-SWEEP = demo_motion.sweep(
+SWEEP = demo_motion.sweep_motion(
     ("revolute", "continuous", "prismatic", "revolute"),
     limits([-2.0, np.nan, 0.0, 0.1], [2.0, np.nan, 0.3, 0.2], [2.0, 3.0, 0.05, np.nan]),
 )
 
 
-@pytest.mark.parametrize("motion", [demo_motion.stanford(), SWEEP], ids=["stanford", "sweep"])
+@pytest.mark.parametrize("motion", [demo_motion.stanford_motion(), SWEEP], ids=["stanford", "sweep"])
 def test_each_derivative_is_the_derivative_of_the_one_before(motion):
     h = 1e-4
     for t in np.linspace(0.01, 3.9 * motion.duration, 53):
@@ -46,12 +46,12 @@ def test_each_derivative_is_the_derivative_of_the_one_before(motion):
 def test_stanford_motion_is_the_papers():
     golden = json.loads(GOLDEN.read_text())["stanford_arm"]["states"]
     for state in golden:
-        motion = demo_motion.stanford()(state["t"])
+        motion = demo_motion.stanford_motion()(state["t"])
         for name in ("q", "qd", "qdd", "qddd"):
             np.testing.assert_allclose(getattr(motion, name), state[name], rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("motion", [demo_motion.stanford(), SWEEP], ids=["stanford", "sweep"])
+@pytest.mark.parametrize("motion", [demo_motion.stanford_motion(), SWEEP], ids=["stanford", "sweep"])
 def test_goes_there_and_back_without_a_jump(motion):
     np.testing.assert_array_equal(motion(0.0).q, motion.start)
     np.testing.assert_allclose(motion(motion.duration).q, motion.end, atol=1e-12)
@@ -79,17 +79,17 @@ def test_sweep_stays_inside_the_limits():
 
 def test_choice_follows_the_robot_and_the_user():
     arm, stanford = robot(), robot("stanford")
-    assert demo_motion.choose(arm).shape is demo_motion.SEPTIC
-    assert demo_motion.choose(stanford).duration == 2.0
-    assert demo_motion.choose(stanford).shape is demo_motion.QUINTIC
-    assert demo_motion.choose(stanford, "sweep").shape is demo_motion.SEPTIC
-    assert demo_motion.choose(arm, duration=5.0).duration == 5.0
+    assert demo_motion.choose_motion(arm).shape is demo_motion.SEPTIC
+    assert demo_motion.choose_motion(stanford).duration == 2.0
+    assert demo_motion.choose_motion(stanford).shape is demo_motion.QUINTIC
+    assert demo_motion.choose_motion(stanford, "sweep").shape is demo_motion.SEPTIC
+    assert demo_motion.choose_motion(arm, duration=5.0).duration == 5.0
 
 
 def test_errors_say_what_there_is():
     with pytest.raises(InputError, match="not for 'arm'"):
-        demo_motion.choose(robot(), "stanford")
+        demo_motion.choose_motion(robot(), "stanford")
     with pytest.raises(InputError, match="auto, stanford and sweep"):
-        demo_motion.choose(robot(), "dance")
+        demo_motion.choose_motion(robot(), "dance")
     with pytest.raises(InputError, match="above zero"):
-        demo_motion.sweep(("revolute",), limits([0.0], [1.0], [1.0]), duration=-1.0)
+        demo_motion.sweep_motion(("revolute",), limits([0.0], [1.0], [1.0]), duration=-1.0)

@@ -73,7 +73,7 @@ def test_rate_and_duration_are_as_asked(ros):
         return np.median(np.diff([nanoseconds(state) for state in states[-100:]]))
 
     ros.until(lambda: len(states) > 100 and period() == pytest.approx(1e7, rel=0.2))
-    slow = demo_motion.stanford(4.0)
+    slow = demo_motion.stanford_motion(4.0)
     played = np.array([np.concatenate(slow(t)[:2]) for t in np.arange(0.0, 8.0, 1e-3)])
     for state in states[::10]:
         assert np.abs(played - np.concatenate([state.position, state.velocity])).max(axis=1).min() < 2e-3
@@ -85,7 +85,7 @@ def test_description_may_come_late_and_broken_ones_are_survived(ros):
     publisher = ros.node.create_publisher(String, "robot/robot_description", LATCHED)
     ros.until(lambda: "waiting for a URDF on /robot/robot_description" in process.log)
     publisher.publish(String(data="<robot"))
-    ros.until(lambda: "waiting for another URDF" in process.log and "not well-formed" in process.log)
+    ros.until(lambda: "waiting for another one" in process.log and "not well-formed" in process.log)
     publisher.publish(String(data=TEXT["rr"]))
     ros.until(lambda: states)
     assert list(states[0].name) == ["joint1", "joint2"] and process.alive

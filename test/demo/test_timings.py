@@ -14,8 +14,8 @@ pytest.importorskip("mujoco")
 
 from rnea_ros import RneaError, load
 from rnea_ros.cli import main
-from rnea_ros.demo.timings import live, picture, recorded, report, toppra_timing, trials
-from rnea_ros.demo.timings.arms import MASSES, SOURCES, Arm, Source
+from rnea_ros.demo.timings import live, pictures, trials
+from rnea_ros.demo.timings.arms import ARM_SOURCES, MAX_MASS_ERROR, Arm, ArmSource
 from rnea_ros.sim.plant import Plant
 from rnea_ros.sim.scene import UnmodelledDynamics, scene
 from rnea_ros.sim.tracking import SaturatingDrives
@@ -27,15 +27,15 @@ DT = 2.5e-4
 
 @pytest.fixture(scope="module")
 def seven():
-    return Arm(SOURCES["seven_r"])
+    return Arm(ARM_SOURCES["seven_r"])
 
 
 @pytest.fixture(scope="module")
 def tried(seven):
     pytest.importorskip("toppra")
     rng = np.random.default_rng(0)
-    task = trials.task(seven, rng)
-    return task, list(trials.outcomes(task, rng, trials.SIDE_BY_SIDE))
+    task = trials.random_task(seven, rng)
+    return task, list(trials.track_all(task, rng, trials.SIDE_BY_SIDE))
 
 
 def test_drives_follow_within_torque_slew_and_voltage(seven):
@@ -86,10 +86,11 @@ def test_one_path_three_timings(tried, seven, tmp_path):
     task, outcomes = tried
     planned, toppra, ours = outcomes
     assert [planned.lost, toppra.lost, ours.lost] == [True, True, False]
-    assert planned.longer == pytest.approx(1.0 / trials.TOO_FAST) and toppra.longer < 1.0 < ours.longer < 1.05
-    assert ours.off < report.NEAR < 2.0 < min(planned.off, toppra.off) and ours.beyond <= report.WHILE < toppra.beyond
-    assert all(verdict.passed for verdict in report.verdicts(outcomes))
-    assert not any(verdict.passed for verdict in report.verdicts([toppra._replace(timing=trials.OURS)]))
+    assert planned.longer == pytest.approx(1.0 / trials.OVERSPEED) and toppra.longer < 1.0 < ours.longer < 1.05
+    assert ours.off < trials.MAX_DEVIATION_MM < 2.0 < min(planned.off, toppra.off)
+    assert ours.beyond <= trials.MAX_OVER_LIMIT_MS < toppra.beyond
+    assert all(verdict.passed for verdict in trials.check_results(outcomes))
+    assert not any(verdict.passed for verdict in trials.check_results([toppra._replace(timing=trials.OURS)]))
     for outcome in outcomes:  # the same path, and what the drives exerted is inside their limits
         end = outcome.motion(np.array([outcome.motion.duration]))[0][0]
         np.testing.assert_allclose(end, task.points[-1], atol=1e-9)
@@ -97,11 +98,11 @@ def test_one_path_three_timings(tried, seven, tmp_path):
     rate = np.diff(ours.tracked.applied, axis=0) / 1e-3  # of the others voltage may take torque away faster
     assert (np.abs(rate) <= seven.robot.limits.effort_rate * (1.0 + 1e-6)).all()
     assert np.abs(ours.tracked.applied - ours.tracked.commanded).max() < 1.0
-    text = report.table(outcomes)
+    text = trials.result_table(outcomes)
     assert [line.split()[-3:] for line in text.splitlines()[1:]] == [list(f"{n} of 1".split()) for n in (1, 1, 0)]
     pytest.importorskip("matplotlib")
-    picture.draw(task, outcomes, outcomes, tmp_path / "plant.png")
-    picture.draw(task, [planned, ours], [planned, ours], tmp_path / "two.png")  # without toppra
+    pictures.draw_trials(task, outcomes, outcomes, tmp_path / "plant.png")
+    pictures.draw_trials(task, [planned, ours], [planned, ours], tmp_path / "two.png")  # without toppra
     assert (tmp_path / "plant.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -110,33 +111,33 @@ def test_toppras_timing_keeps_torques_and_speeds_where_it_looks(tried, seven):
     t = np.linspace(0.0, toppra.motion.duration, 3001)
     q, qd, qdd, _ = toppra.motion(t)
     used = np.abs(seven.robot.inverse_dynamics(q, qd, qdd)) / seven.robot.limits.effort
-    assert used.max() == pytest.approx(trials.SHARE, abs=0.03)
+    assert used.max() == pytest.approx(trials.PLANNING_SHARE, abs=0.03)
     assert (np.abs(qd) / seven.robot.limits.velocity).max() < 1.001
 
 
 def test_distances_from_a_line():
     square = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
     points = np.array([[0.5, 0.25, 0.0], [-3.0, 4.0, 0.0], [1.0, 0.5, 2.0], [2.0, 2.0, 0.0]])
-    np.testing.assert_allclose(trials.distances(points, square), [0.25, 5.0, 2.0, np.sqrt(2.0)])
+    np.testing.assert_allclose(trials.polyline_distances(points, square), [0.25, 5.0, 2.0, np.sqrt(2.0)])
 
 
 def test_plants_are_drawn_by_a_seed(seven):
     first, again, other = (seven.plant(seven.masses(np.random.default_rng(seed)))._model.body_mass
                            for seed in (3, 3, 4))
     np.testing.assert_array_equal(first, again)
-    assert 0.0 < np.abs(first - other).max() < 2.0 * MASSES * first.max()
+    assert 0.0 < np.abs(first - other).max() < 2.0 * MAX_MASS_ERROR * first.max()
 
 
 def test_what_is_missing_is_said(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "toppra", None)
     with pytest.raises(RneaError, match=r"TOPP-RA's timing needs toppra .*\.\[sim\]"):
-        toppra_timing.toppra()
+        trials.toppra()
     monkeypatch.setitem(sys.modules, "mujoco", None)
     assert main.main(["demo", "--plant", "--arm", "seven_r"]) == 2 and "needs MuJoCo" in capsys.readouterr().err
     free = tmp_path / "free.urdf"
     free.write_text(chain({"kind": "continuous", "limit": None}))
-    with pytest.raises(RneaError, match="no arm with a torque limit"):
-        Arm(Source(free))
+    with pytest.raises(RneaError, match="not an arm with a torque limit"):
+        Arm(ArmSource(free))
 
 
 def test_the_command(tmp_path, monkeypatch, capsys):
@@ -145,8 +146,8 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main.main(["demo", "--plant", "--arm", "seven_r", "--motions", "1", "--plot", ""]) == 0
     out, err = capsys.readouterr()
-    assert "It is left out" in err and "0 of 1 motions lost" in out and "TOPP-RA" not in out
-    assert main.main(["demo", "--plant", "--motions", "0"]) == 2 and "one or more" in capsys.readouterr().err
+    assert "Its timing is omitted" in err and "0 of 1 motions lost" in out and "TOPP-RA" not in out
+    assert main.main(["demo", "--plant", "--motions", "0"]) == 2 and "at least 1" in capsys.readouterr().err
     assert main.main(["demo", "--plant", "--robot", "stewart"]) == 2
 
 
@@ -155,15 +156,15 @@ def test_what_an_arm_recorded(tmp_path):
     file, n = tmp_path / "recording", 2
     still, moving = np.zeros((300, n)), np.linspace(0.0, 0.1, 101)[1:, None] * np.ones(n)
     wanted = np.concatenate((still, moving, moving[-1] + still))
-    recording = recorded.Recording(file, n)
+    recording = live.ArmRecording(file, n)
     with open(file, "wb") as growing:
         def write(rows, lost=False):
             for k in rows:
-                recorded.add(growing, 5.0 + 1e-3 * k, lost, wanted[k], wanted[k] + 1.0, wanted[k] + 2.0, wanted[k] + 3.0)
+                live.append_row(growing, 5.0 + 1e-3 * k, lost, wanted[k], wanted[k] + 1.0, wanted[k] + 2.0, wanted[k] + 3.0)
             growing.flush()
 
         write(range(100))
-        recording.forget()
+        recording.discard()
         write(range(100, 350))
         assert recording.motion(0.2) is None
         write([350], lost=True)
@@ -173,11 +174,11 @@ def test_what_an_arm_recorded(tmp_path):
         growing.seek(0, 2)
         write(range(350, 650))
         tracked = recording.motion(0.2)
-        assert tracked is not None and not tracked.lost and recorded.duration(tracked) == pytest.approx(0.1)
+        assert tracked is not None and not tracked.lost and live.motion_duration(tracked) == pytest.approx(0.1)
         assert (tracked.t[0], tracked.t[-1]) == pytest.approx((-0.199, 0.3), abs=1.1e-3)
         for k, part in enumerate((tracked.reference, tracked.q, tracked.commanded, tracked.applied)):
             np.testing.assert_array_equal(part, wanted[100:][:len(part)] + k)
-        recording.forget()
+        recording.discard()
         assert recording.motion(0.2) is None
 
 
@@ -206,15 +207,15 @@ def test_live_is_of_the_plant(capsys):
     assert main.main(["demo", "--live"]) == 2 and "add --plant" in capsys.readouterr().err
     done = subprocess.run([sys.executable, "-c", WITHOUT_ROS], capture_output=True, text=True, timeout=120)
     assert done.returncode == 2 and "needs ROS 2" in done.stderr and not done.stdout  # before any work
-    assert "60% of it" in live.told(0.6) and live.told(0.99) == ", in real time"
+    assert "60% of it" in live.pace_text(0.6) and live.pace_text(0.99) == ", in real time"
 
 
 DRAW = """
 import numpy as np
 from rnea_ros.sim.rendering import Polyline, Renderer, select_offscreen_renderer
 select_offscreen_renderer()
-from rnea_ros.demo.timings.arms import SOURCES, Arm
-arm = Arm(SOURCES["seven_r"])
+from rnea_ros.demo.timings.arms import ARM_SOURCES, Arm
+arm = Arm(ARM_SOURCES["seven_r"])
 q = np.array([0.0, 0.5, 0.0, -1.8, 0.0, 1.8, 0.0])
 draw = Renderer(arm.shapes, arm.robot.joint_names, arm.meshes, (120, 100), (140.0, -20.0, 2.0), (0.2, 0.0, 0.4))
 line = Polyline(np.array([[0.5, 0.0, 0.2], [0.5, 0.3, 0.8]]), (0.0, 0.0, 1.0), 0.02)

@@ -273,7 +273,7 @@ def limited_arm(acceleration, jerk):
 def test_motions_that_are_made_up_keep_them(acceleration, jerk):
     """Those of the demo and of the identification."""
     robot = limited_arm(acceleration, jerk)
-    shown, exciting = demo_motion.choose(robot), excite(robot, guesses=2, iterations=0).motion
+    shown, exciting = demo_motion.choose_motion(robot), excite(robot, guesses=2, iterations=0).motion
     for motion in (demo_motion.MotionSample(*map(np.array, zip(*map(shown, np.linspace(0.0, shown.duration, 999))))),
                    demo_motion.MotionSample(*exciting(np.linspace(0.0, exciting.period, 999)))):
         use = max(np.abs(motion.qdd).max() / acceleration, np.abs(motion.qddd).max() / jerk)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from rnea_ros import Robot
+from rnea_ros.demo import catalogue
 from rnea_ros.demo import motion as demo_motion
-from rnea_ros.demo.recording import played
-from rnea_ros.demo.robots import any_tree
-from rnea_ros.demo.task import too_fast
+from rnea_ros.demo.checks import compute_recording
+from rnea_ros.demo.scaling import overspeed_task
 from rnea_ros.model.robot_file import robot_file
 from rnea_ros.nodes.common.parameter_files import given
 from rnea_ros.nodes.common.parameter_table import (
@@ -139,10 +139,10 @@ def shapes(urdf):
     pin = pytest.importorskip("pinocchio")
     robot = Robot.from_urdf(urdf)
     if urdf.stem == "seven_r":
-        task = too_fast(robot)
+        task = overspeed_task(robot)
         poses = task.plan.path(np.linspace(0.0, task.plan.path.length, 30))[0]
     else:
-        there = demo_motion.choose(robot)
+        there = demo_motion.choose_motion(robot)
         poses = [there(t).q for t in np.linspace(0.0, there.duration, 30)]
     model = pin.buildModelFromUrdf(str(urdf))
     looks = pin.buildGeomFromUrdf(model, str(urdf), pin.GeometryType.VISUAL)
@@ -271,9 +271,9 @@ def test_the_stanford_arms_actuators_are_the_demos():
 
 
 def test_the_papers_motion_keeps_the_stanford_arms_limits_and_uses_them():
-    robot = any_tree.demo(None, name="stanford").load()
-    motion = demo_motion.stanford()
-    recording = played(robot, motion, 2 * motion.duration, 500.0)
+    robot = catalogue.tree_demo(None, name="stanford").load()
+    motion = demo_motion.stanford_motion()
+    recording = compute_recording(robot, motion, 2 * motion.duration, 500.0)
     effort = np.abs(recording.tau).max(axis=0) / robot.limits.effort
     rate = np.abs(recording.tau_rate).max(axis=0) / robot.limits.effort_rate
     for use in (effort, rate):

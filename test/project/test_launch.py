@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from rnea_ros import Robot, load
-from rnea_ros.demo.processes import MODULES, shared
-from rnea_ros.demo.robots.catalogue import DEMOS
-from rnea_ros.demo.task import parameters, too_fast
+from rnea_ros.demo.catalogue import DEMOS
+from rnea_ros.demo.processes import MODULES, share_file
+from rnea_ros.demo.scaling import limit_parameters, overspeed_task
 from support.launching import REAL, RUN, arguments_of, by_launch, by_stand_in, launched, module_of, prefixes, workspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -254,18 +254,18 @@ def test_a_robot_of_ours_comes_with_its_parameters_and_no_other_does(start, tmp_
     theirs = tmp_path / "stanford.urdf"
     theirs.write_text(Path(RR).read_text())
     package = {"urdf_package": "theirs", "urdf_package_path": "stanford.urdf"}
-    shared = {**ALONE, "theirs": ()}
+    share_file = {**ALONE, "theirs": ()}
     for given, file in [({}, "dynamics_node"), ({"urdf": STANFORD}, "stanford"), ({"urdf": RR}, "dynamics_node"),
                         ({"urdf": str(theirs)}, "dynamics_node"),
                         ({"params_file": str(CONFIG / "scaling_node.yaml")}, "scaling_node")]:
         result = start("demo", query_node="true", **given)
         assert result.one("dynamics_node").files == result.one("query_node").files == [str(CONFIG / f"{file}.yaml")]
-    assert "stanford.urdf" in start("demo", shared, **package).error  # not there; but it was not the Stanford arm either
+    assert "stanford.urdf" in start("demo", share_file, **package).error  # not there; but it was not the Stanford arm either
 
 
 def test_the_scaling_demos_limits_are_every_nodes(start):
     robot = Robot.from_urdf(RR)
-    limits = parameters(robot, too_fast(robot).limits)
+    limits = limit_parameters(robot, overspeed_task(robot).limits)
     result = start("scaling_demo", urdf=RR, query_node="true", speed="3")
     for name in ("dynamics_node", "query_node", "scaling_node"):
         given = result.one(name).parameters
@@ -289,7 +289,7 @@ def test_a_robots_own_demo_starts_its_nodes_on_its_files(start, name):
     demo, result = DEMOS[name], start(f"{name}_demo")
     assert not result.error and result.programs == sorted(demo.nodes)
     for one in result.started:
-        assert one.parameters["robot_description"] == shared(demo.urdf).read_text()
+        assert one.parameters["robot_description"] == share_file(demo.urdf).read_text()
         if one.executable == "dynamics_node":
             assert one.parameters["robot_file"] == str(ROOT / demo.robot_file)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import re
 import subprocess
 import sys
 from fnmatch import fnmatch
@@ -48,7 +49,9 @@ LAYERS = {
     "nodes/fastpath/*": ("nodes/fastpath/*", "errors"),
     "nodes/common/*": ("nodes/common/*", "nodes/fastpath/*", "__init__", "execution/goal", *ROBOTS),
     "nodes/*": ("[!d]*",),
-    "demo/nodes/*": ("*",),
+    "demo/nodes/*": ("demo/*", "sim/*", "nodes/*", "__init__", *(LIBRARY := (
+        "execution/*", "io/*", "motion/*", "scaling/*", *ROBOTS))),
+    "demo/*": ("demo/*", "sim/*", *LIBRARY),
     "*": ("[!n]*",),  # anything but nodes
 }
 ROS = ("rclpy", "rcl_interfaces", "builtin_interfaces", "ament_index_python", "launch", "launch_ros", "tf2_ros", "*_msgs",
@@ -58,7 +61,7 @@ IMPORTERS = {
     "numpy": ("*",), "llvmlite": ("codegen/llvm/engine",), "lxml": ("model/urdf_reader", "model/urdf_writer"),
     "yaml": ("model/yaml_file",), "jsonschema": ("model/robot_file/validation",),
     "argcomplete": ("cli/main",), "matplotlib": ("io/figures",), "mpl_toolkits": ("io/figures",),
-    "mujoco": ("sim/scene",), "toppra": ("demo/timings/toppra_timing",), "casadi": ("planning/ipopt",),
+    "mujoco": ("sim/scene",), "toppra": ("demo/timings/trials",), "casadi": ("planning/ipopt",),
     "scipy": ("identification/*", "planning/bspline", "planning/condensed"),
     "rosbags": ("io/bags",), "pyarrow": ("io/files",), "distributed": ("io/batch",),
     **dict.fromkeys(ROS, ("nodes/*", "demo/nodes/*")),
@@ -67,7 +70,10 @@ IMPORTERS = {
 LAZY = ("matplotlib", "mpl_toolkits", "scipy", "casadi", "llvmlite", "mujoco", "toppra", "rosbags", "pyarrow", "distributed",
         "argcomplete")
 LATE = ("jsonschema", "yaml")  # needed, but only where a robot file is given
-WITHIN_FUNCTIONS = {"demo": ("demo/run", "demo/scaling", "demo/timings/live", "demo/watch")}  # where there is ROS
+WITHIN_FUNCTIONS = {"demo": ("demo/processes",)}  # where there is ROS
+# Rooms of this package that a module names in strings: modules that it starts in other processes, or imports on demand.
+IN_STRINGS = {"cli/main": ("cli",), "demo/processes": ("nodes", "demo"), "demo/nodes/commands": ("demo",),
+              "nodes/commands": ("nodes",)}
 
 
 class Import(NamedTuple):
@@ -143,6 +149,17 @@ def test_modules_import_only_what_their_room_may():
                 name = found.name.removesuffix("/__init__")
                 if not (allowed(patterns, name) or allowed(patterns, f"{name}/")):
                     wrong.append(f"{module} imports {found.name}")
+    assert not wrong
+
+
+def test_modules_name_other_rooms_in_strings_only_where_allowed():
+    wrong = []
+    for module, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                for room in re.findall(r"^rnea_ros\.(\w+)\.", node.value):
+                    if room not in IN_STRINGS.get(module, ()):
+                        wrong.append(f"{module} names rnea_ros.{room}")
     assert not wrong
 
 

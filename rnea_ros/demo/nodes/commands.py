@@ -1,4 +1,4 @@
-"""Commands that start the nodes of the demo."""
+"""Console commands that start the nodes of the demos."""
 
 from __future__ import annotations
 

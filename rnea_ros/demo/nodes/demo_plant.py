@@ -1,22 +1,24 @@
-"""A robot that MuJoCo moves: it stands and trots, is pulled or pushed, and all that its sensors know is published.
+"""Robot simulated by MuJoCo (trotting quadruped, five-bar linkage, pushed arm) that publishes all its sensors.
 
-Publishes, all with the stamp of their instant
-    joint_states (sensor_msgs/JointState)                   of the motors; effort is what MuJoCo's actuators exert
-    dynamics_node/desired_motion (rnea_msgs/JointMotion)    acceleration and jerk, as they are
-    dynamics_node/base_state (rnea_msgs/BaseStateStamped)   of a base that moves, as it does
-    dynamics_node/base_imu (sensor_msgs/Imu)                its acceleration less gravity and angular velocity, as measured
-    dynamics_node/wrench/<link> (geometry_msgs/WrenchStamped)   by the environment on each foot, or by the tool on the wrist
+Publishes, with equal stamps per instant
+    joint_states (sensor_msgs/JointState)                   of the motors; effort is the torque of MuJoCo's actuators
+    dynamics_node/desired_motion (rnea_msgs/JointMotion)    exact acceleration and jerk
+    dynamics_node/base_state (rnea_msgs/BaseStateStamped)   exact motion of a moving base
+    dynamics_node/base_imu (sensor_msgs/Imu)                measured acceleration minus gravity, and angular velocity
+    dynamics_node/wrench/<link> (geometry_msgs/WrenchStamped)   of the environment on each foot, or of the tool on the wrist
 Subscribes
-    dynamics_node/model_info (rnea_msgs/ModelInfo)          the first one starts the motion
-    dynamics_node/joint_dynamics (rnea_msgs/JointDynamics)  each lets it go on
+    dynamics_node/model_info (rnea_msgs/ModelInfo)          the first message starts the motion
+    dynamics_node/joint_dynamics (rnea_msgs/JointDynamics)  each message allows the next joint state
 """
 
 from __future__ import annotations
 
+import array
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import WrenchStamped
 from rclpy.clock import Clock, ClockType
@@ -25,32 +27,34 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Header
 
 from rnea_msgs.msg import BaseStateStamped, JointDynamics, JointMotion, ModelInfo
-from rnea_ros.demo.nodes import plant_messages
 from rnea_ros.nodes.common.parameter_entry import Entry
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import LATCHED
 from rnea_ros.nodes.common.run import run
 from rnea_ros.sim.comparison import InstantRates, with_rates
 from rnea_ros.sim.machines import MACHINES, machine
-from rnea_ros.sim.plant import TYPICAL_NOISE, Noise, Sensors
+from rnea_ros.sim.plant import TYPICAL_NOISE, Instant, Noise, Sensors
 
 PARAMETERS = (
-    Entry("robot_description", "", "URDF as XML text, instead of the one that the machine comes with", read_only=True),
-    Entry("robot_file", "", "Its robot file", read_only=True),
-    Entry("motion", "quadruped", "Which machine: a quadruped that trots, the five-bar, an arm that is pushed",
+    Entry("robot_description", "", "URDF as XML text; empty: that of the machine", read_only=True),
+    Entry("robot_file", "", "Path of the robot file; empty: that of the machine", read_only=True),
+    Entry("motion", "quadruped", "Simulated machine: a trotting quadruped, the five-bar linkage, an arm that is pushed",
           choices=tuple(MACHINES), read_only=True),
-    Entry("rate", 250.0, "Joint states for each second", "Hz", 1.0, 1000.0, read_only=True),
-    Entry("timestep", 2e-3, "Of MuJoCo", "s", 1e-5, 5e-3, read_only=True),
-    Entry("noise", False, "Whether sensors are as sensors are: encoders, IMU and force sensors with noise", read_only=True),
-    Entry("seed", 0, "Of the noise", low=0, high=2**31 - 1, read_only=True),
+    Entry("rate", 250.0, "Rate of joint states", "Hz", 1.0, 1000.0, read_only=True),
+    Entry("timestep", 2e-3, "Timestep of MuJoCo", "s", 1e-5, 5e-3, read_only=True),
+    Entry("noise", False, "Enables noise of encoders, IMU and force sensors", read_only=True),
+    Entry("seed", 0, "Seed of the noise", low=0, high=2**31 - 1, read_only=True),
 )
 QUEUE = 100
-PATIENCE = 200_000_000  # ns; a joint state without answer, lost or refused, is not waited for any longer
+ANSWER_TIMEOUT_NS = 200_000_000  # after it the next joint state is sent without an answer to the last one
 
 
 class DemoPlant(Node):
-    """Plays one machine for ever, at the speed of time, or slower: it goes on when dynamics_node has answered, so that numbers
-    do not depend on how fast the computer is. It begins when there is a model: nobody misses how it stands."""
+    """Node that simulates one machine without end, in real time or slower.
+
+    It waits for the answer of dynamics_node to each joint state, so results do not depend on the speed of the computer, and
+    starts when dynamics_node has a model.
+    """
 
     def __init__(self) -> None:
         super().__init__("demo_plant", automatically_declare_parameters_from_overrides=True)
@@ -70,11 +74,11 @@ class DemoPlant(Node):
         self._wrenches = {link: self.create_publisher(WrenchStamped, f"dynamics_node/wrench/{link}", QUEUE) for link in links}
         every = max(1, round(1.0 / (values["rate"] * timestep)))
         self._period, self._began, self._unanswered = every * timestep, 0, 0  # the last two: since when [ns]
-        self._instants = self._told(with_rates(device.instants()), every)
+        self._instants = self._every(with_rates(device.instants()), every)
         self._next = next(self._instants)
         self.create_subscription(ModelInfo, "dynamics_node/model_info", self._begin, LATCHED)
-        self.get_logger().info(f"MuJoCo has '{device.plant.robot.name}', {len(self._names)} motors; it moves when "
-                               "dynamics_node has its model")
+        self.get_logger().info(f"MuJoCo simulates '{device.plant.robot.name}', {len(self._names)} motors; the motion starts "
+                               "when dynamics_node has a model")
 
     def _begin(self, info: ModelInfo) -> None:
         if not self._began:
@@ -86,33 +90,83 @@ class DemoPlant(Node):
         self._unanswered = 0
 
     @staticmethod
-    def _told(rates: Iterator[InstantRates], every: int) -> Iterator[InstantRates]:
-        """One of so many."""
+    def _every(rates: Iterator[InstantRates], every: int) -> Iterator[InstantRates]:
+        """Yield one of `every` instants."""
         for k, found in enumerate(rates):
             if k % every == 0:
                 yield found
 
     def _step(self) -> None:
-        """What the joint state needs goes out first; it follows when the next instant has been found, milliseconds later."""
-        if self._unanswered and time.monotonic_ns() - self._unanswered < PATIENCE:
+        """Publish what dynamics_node needs for the joint state, then the joint state when the next instant is computed."""
+        if self._unanswered and time.monotonic_ns() - self._unanswered < ANSWER_TIMEOUT_NS:
             return
         rates = self._next
         stamp = self._began + round(rates.instant.t * 1e9)
         header = self._header(stamp, self._frame)
         measured = self._sensed(rates.instant)
         for link, six in measured.wrenches.items():
-            self._wrenches[link].publish(plant_messages.wrench(self._header(stamp, link), six))
+            self._wrenches[link].publish(wrench_message(self._header(stamp, link), six))
         if measured.base is not None:
-            self._base.publish(plant_messages.base_state(header, rates))
-            self._imu.publish(plant_messages.imu(header, measured))
-        self._desired.publish(plant_messages.desired_motion(header, self._names, self._motors, rates))
+            self._base.publish(base_state_message(header, rates))
+            self._imu.publish(imu_message(header, measured))
+        self._desired.publish(desired_motion_message(header, self._names, self._motors, rates))
         self._next = next(self._instants)
         self._unanswered = time.monotonic_ns()
-        self._states.publish(plant_messages.joint_state(header, self._names, self._motors, measured))
+        self._states.publish(joint_state_message(header, self._names, self._motors, measured))
 
     @staticmethod
     def _header(stamp: int, frame: str) -> Any:
         return Header(stamp=Time(sec=stamp // 10**9, nanosec=stamp % 10**9), frame_id=frame)
+
+
+UNAVAILABLE = -1.0  # first element of the covariance of a missing measurement
+
+
+def joint_state_message(header: Any, names: list[str], motors: np.ndarray, instant: Instant) -> JointState:
+    """Return measured positions, velocities and torques of the motors."""
+    q, qd, tau = (array.array("d", numbers) for numbers in (instant.q[motors], instant.qd[motors], instant.tau))
+    return JointState(header=header, name=names, position=q, velocity=qd, effort=tau)
+
+
+def desired_motion_message(header: Any, names: list[str], motors: np.ndarray, rates: InstantRates) -> JointMotion:
+    """Return acceleration and jerk of the motors."""
+    qdd, jerk = (array.array("d", numbers) for numbers in (rates.instant.qdd[motors], rates.jerk[motors]))
+    return JointMotion(header=header, joint_names=names, acceleration=qdd, jerk=jerk)
+
+
+def base_state_message(header: Any, rates: InstantRates) -> BaseStateStamped:
+    """Return the complete motion of the base."""
+    base, acceleration, made = rates.instant.base, rates.instant.base_acceleration, BaseStateStamped(header=header)
+    assert base is not None and acceleration is not None and rates.base_jerk is not None
+    _fill(made.state.pose.position, base.position)
+    _fill(made.state.pose.orientation, base.quaternion)
+    for six, numbers in ((made.state.twist, base.velocity), (made.state.acceleration, acceleration),
+                         (made.state.jerk, rates.base_jerk)):
+        _fill(six.linear, numbers[:3])
+        _fill(six.angular, numbers[3:])
+    return made
+
+
+def imu_message(header: Any, instant: Instant) -> Imu:
+    """Return the IMU's measurement; it has no orientation."""
+    made = Imu(header=header)
+    made.orientation_covariance[0] = UNAVAILABLE
+    _fill(made.linear_acceleration, instant.accelerometer)
+    _fill(made.angular_velocity, instant.gyro)
+    return made
+
+
+def wrench_message(header: Any, six: np.ndarray) -> WrenchStamped:
+    """Return the wrench of the environment on the link that the header names."""
+    made = WrenchStamped(header=header)
+    _fill(made.wrench.force, six[:3])
+    _fill(made.wrench.torque, six[3:])
+    return made
+
+
+def _fill(message: Any, numbers: Any) -> None:
+    for axis, number in zip("xyzw", numbers):
+        setattr(message, axis, float(number))
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -1,11 +1,12 @@
-"""A robot that is not there: moves the joints of a URDF smoothly, as joint states and as the desired motion behind them; or
-plays one of the demos of demo/robots, which have robots of their own.
+"""Simulated robot that publishes a smooth motion: joint states, and the acceleration and jerk of the same instants.
+
+It moves the joints of any URDF, or the robot of a named demo (demo/catalogue.py).
 
 Publishes
-    joint_states (sensor_msgs/JointState)                      position and velocity; effort is NaN, nothing measures it
-    dynamics_node/desired_motion (rnea_msgs/JointMotion)       acceleration and jerk at the same instants
-    dynamics_node/base_state (rnea_msgs/BaseStateStamped)      motion of a base that moves, where a demo has one
-    tf (tf2_msgs/TFMessage)                                    poses of links that no joint places, where a demo has any
+    joint_states (sensor_msgs/JointState)                      position and velocity; effort is NaN: not measured
+    dynamics_node/desired_motion (rnea_msgs/JointMotion)       acceleration and jerk
+    dynamics_node/base_state (rnea_msgs/BaseStateStamped)      motion of a moving base, if the demo has one
+    tf (tf2_msgs/TFMessage)                                    poses of links without a parent joint, if the demo has any
 Subscribes
     robot_description (std_msgs/String, latched)               only while the parameter of that name is empty
 """
@@ -13,46 +14,47 @@ Subscribes
 from __future__ import annotations
 
 import array
+import importlib
+import importlib.util
 from collections.abc import Sequence
 
 import numpy as np
+from geometry_msgs.msg import TransformStamped
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
+from std_msgs.msg import Header, String
 
 from rnea_msgs.msg import BaseStateStamped, JointMotion
 from rnea_ros import RneaError, Robot
-from rnea_ros.demo.nodes.free_links import FreeLinks
-from rnea_ros.demo.robot_demo import Player
-from rnea_ros.demo.robots.any_tree import tree_player
-from rnea_ros.demo.robots.catalogue import PLAYERS
+from rnea_ros.demo.catalogue import DEMO_MOTIONS, tree_motion
+from rnea_ros.demo.robot_demo import DemoMotion
 from rnea_ros.nodes.common.parameter_entry import Entry
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.robot_description import LATCHED
 from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
+from rnea_ros.robots.inputs.base_state import quaternion
 
 PARAMETERS = (
-    Entry("robot_description", "", "URDF as XML text. If empty, the latched topic robot_description is used",
-          read_only=True),
-    Entry("motion", "auto", "What to play. auto: the paper's motion on the Stanford arm, a sweep elsewhere",
-          choices=("auto", "stanford", "sweep", *PLAYERS), read_only=True),
-    Entry("rate", 500.0, "Joint states for each second", "Hz", 1.0, 2000.0, read_only=True),
-    Entry("duration", 0.0, "Time for one way; 0: as the motion has it", "s", 0.0, 3600.0, read_only=True),
+    Entry("robot_description", "", "URDF as XML text. Empty: read from the latched topic robot_description", read_only=True),
+    Entry("motion", "auto", "Motion. auto: the paper's motion on the Stanford arm, a sweep on other robots",
+          choices=("auto", "stanford", "sweep", *DEMO_MOTIONS), read_only=True),
+    Entry("rate", 500.0, "Rate of joint states", "Hz", 1.0, 2000.0, read_only=True),
+    Entry("duration", 0.0, "Duration of one way of the motion; 0: default of the motion", "s", 0.0, 3600.0, read_only=True),
 )
 
 
 class DemoRobot(Node):
-    """Plays one motion of one robot for ever, from the first description it gets."""
+    """Node that publishes one motion of one robot without end, of the first valid description."""
 
     def __init__(self) -> None:
         super().__init__("demo_robot", automatically_declare_parameters_from_overrides=True)
         self._values = ParameterSet(self, PARAMETERS, lambda changed: None).values
         self._states = self.create_publisher(JointState, "joint_states", 10)
         self._desired = self.create_publisher(JointMotion, "dynamics_node/desired_motion", 10)
-        if self._values["motion"] in PLAYERS:
-            self._play(PLAYERS[self._values["motion"]]())
+        if self._values["motion"] in DEMO_MOTIONS:
+            self._play(DEMO_MOTIONS[self._values["motion"]]())
         elif self._values["robot_description"]:
             self._start(self._values["robot_description"])
         else:
@@ -63,31 +65,31 @@ class DemoRobot(Node):
         try:
             self._start(message.data)
         except RneaError as error:
-            self.get_logger().error(f"waiting for another URDF on {self._topic.topic_name}: {error}")
+            self.get_logger().error(f"URDF on {self._topic.topic_name} rejected: {error}; waiting for another one")
         else:
             self.destroy_subscription(self._topic)
 
     def _start(self, text: str) -> None:
-        """Raises RneaError."""
+        """Start the motion of a URDF. Raises RneaError."""
         robot = Robot.from_urdf(text.encode(), backend="reference")  # only names and limits are needed
-        self._play(tree_player(robot, self._values["motion"], self._values["duration"] or None))
+        self._play(tree_motion(robot, self._values["motion"], self._values["duration"] or None))
 
-    def _play(self, player: Player) -> None:
+    def _play(self, player: DemoMotion) -> None:
         self._player, names = player, list(player.joint_names)
         self._state = JointState(name=names, effort=array.array("d", [np.nan] * len(names)))
         self._state.header.frame_id = player.root_link
         self._derivatives = JointMotion(joint_names=names)
-        self._derivatives.header = self._state.header  # one object, shared: one stamp to set
-        self._free_links = FreeLinks(self, player)
+        self._derivatives.header = self._state.header  # shared: one stamp to set
+        self._free_links = FreeLinkPublisher(self, player)
         self._bases = self.create_publisher(BaseStateStamped, "dynamics_node/base_state", 10) if player.base else None
         self._first = self._last = -1
-        # Steady: the ROS clock may stand still or be set; what is sent is then simply what its time asks for.
+        # Steady clock: the ROS clock may stop or jump; a message then has the motion of its stamp.
         self.create_timer(1.0 / self._values["rate"], self._step, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self.get_logger().info(player.about)
 
     def _step(self) -> None:
         now = self.get_clock().now()
-        if now.nanoseconds == self._last:  # simulated time has not moved on
+        if now.nanoseconds == self._last:  # simulated time has not advanced
             return
         self._last = now.nanoseconds
         if self._first < 0:
@@ -101,9 +103,33 @@ class DemoRobot(Node):
         if self._player.base and self._bases:
             moving = BaseMotion(*self._player.base(t)).message()
             self._bases.publish(BaseStateStamped(header=self._state.header, state=moving))
-        self._desired.publish(self._derivatives)  # first, so that it is there when the state asks for it
+        self._desired.publish(self._derivatives)  # first, since dynamics_node needs it when the state arrives
         self._states.publish(self._state)
         self._free_links.publish(self._state.header, t)
+
+
+class FreeLinkPublisher:
+    """Publisher of these poses; inactive if tf2_msgs, which comes with RViz, is not installed."""
+
+    def __init__(self, node: Node, player: DemoMotion):
+        self._poses, self._publisher = player.free_links, None
+        if player.free_links(0.0) and importlib.util.find_spec("tf2_msgs"):
+            self._kind = importlib.import_module("tf2_msgs.msg").TFMessage
+            self._publisher = node.create_publisher(self._kind, "/tf", 100)  # launch files remap it into their namespace
+
+    def publish(self, header: Header, t: float) -> None:
+        """Publish the poses at time t, with the stamp and the root link of the header."""
+        if self._publisher is not None and self._publisher.get_subscription_count():
+            self._publisher.publish(self._kind(transforms=[
+                _transform_message(header, link, *pose) for link, pose in self._poses(t).items()]))
+
+
+def _transform_message(header: Header, link: str, R, P) -> TransformStamped:
+    message = TransformStamped(header=header, child_frame_id=link)
+    p, o = message.transform.translation, message.transform.rotation
+    p.x, p.y, p.z = map(float, P)
+    o.x, o.y, o.z, o.w = map(float, quaternion(R))
+    return message
 
 
 def main(args: Sequence[str] | None = None) -> int:

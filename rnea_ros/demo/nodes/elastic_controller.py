@@ -1,12 +1,11 @@
-"""The inverse-dynamics controller of hua-mixed-joints (37)-(49): motor torques of an arm with elastic joints that follows a
-JointTrajectory.
+"""Inverse-dynamics controller of an arm with elastic joints, Hua et al., eqs. (37)-(49): motor torques for a JointTrajectory.
 
 Publishes
-    joint_commands (sensor_msgs/JointState)                 effort of every motor, with the stamp of the encoders it answers
+    joint_commands (sensor_msgs/JointState)                 effort of every motor, with the stamp of the encoder message
 Subscribes
-    encoders (sensor_msgs/JointState)                       joints, and motors, as motor_joint of the robot file calls them
-    ~/joint_trajectory (trajectory_msgs/JointTrajectory)    positions, velocities and accelerations; begins at its stamp, and
-                                                            takes over from the one before
+    encoders (sensor_msgs/JointState)                       joints, and motors, named by motor_joint in the robot file
+    ~/joint_trajectory (trajectory_msgs/JointTrajectory)    positions, velocities and accelerations; starts at its stamp and
+                                                            replaces the previous one
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from rnea_ros import GeneralRobot, InputError, RneaError, load
+from rnea_ros.demo.elastic_arm import GAINS
 from rnea_ros.demo.elastic_control import DESIRED, InverseDynamicsController
-from rnea_ros.demo.robots.elastic import GAINS
 from rnea_ros.execution.controller import TrajectorySpline
 from rnea_ros.nodes.common.parameter_entry import Entry
 from rnea_ros.nodes.common.parameters import ParameterSet
@@ -31,17 +30,17 @@ from rnea_ros.nodes.common.stamps import nanoseconds
 PARAMETERS = (
     Entry("robot_description", "", "URDF as XML text", read_only=True),
     Entry("robot_file", "", "Path of the robot file", read_only=True),
-    Entry("motion", "", "Not read: it follows any trajectory", read_only=True),
-    Entry("rate", 500.0, "Not read: it answers whenever encoders come", "Hz", read_only=True),
-    Entry("slope", GAINS["slope"], "Lambda_q of (37)", "1/s", 1e-3, 1e4, read_only=True),
-    Entry("damping", GAINS["damping"], "K_Dq of (39)", "N m s/rad", 1e-3, 1e6, read_only=True),
-    Entry("motor_slope", GAINS["motor_slope"], "Lambda_theta of (45)", "1/s", 1e-3, 1e4, read_only=True),
-    Entry("motor_damping", GAINS["motor_damping"], "K_Dtheta of (49)", "N m s/rad", 1e-3, 1e6, read_only=True),
+    Entry("motion", "", "Ignored: the controller follows any trajectory", read_only=True),
+    Entry("rate", 500.0, "Ignored: a command is sent for each encoder message", "Hz", read_only=True),
+    Entry("slope", GAINS["slope"], "Gain Lambda_q of eq. (37)", "1/s", 1e-3, 1e4, read_only=True),
+    Entry("damping", GAINS["damping"], "Gain K_Dq of eq. (39)", "N m s/rad", 1e-3, 1e6, read_only=True),
+    Entry("motor_slope", GAINS["motor_slope"], "Gain Lambda_theta of eq. (45)", "1/s", 1e-3, 1e4, read_only=True),
+    Entry("motor_damping", GAINS["motor_damping"], "Gain K_Dtheta of eq. (49)", "N m s/rad", 1e-3, 1e6, read_only=True),
 )
 
 
 class ElasticController(Node):
-    """Without a trajectory it stays silent."""
+    """Node with the controller; without a trajectory it sends no commands."""
 
     def __init__(self) -> None:
         super().__init__("elastic_controller", automatically_declare_parameters_from_overrides=True)
@@ -51,7 +50,7 @@ class ElasticController(Node):
             raise InputError(f"'{robot.name}' needs elastic joints in its robot file, each with a motor_joint")
         self._joints, self._motors = list(robot.joint_names), [robot.motor_joints[name] for name in robot.elastic_joints]
         self._law = InverseDynamicsController(robot, **{name: values[name] for name in GAINS})
-        self._courses: deque[tuple[int, TrajectorySpline]] = deque()  # begin [ns], in this order
+        self._trajectories: deque[tuple[int, TrajectorySpline]] = deque()  # begin [ns], in this order
         self._commands = self.create_publisher(JointState, "joint_commands", 10)
         self.create_subscription(JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10)
         self.create_subscription(JointState, "encoders", self._on_encoders, 10)
@@ -59,19 +58,19 @@ class ElasticController(Node):
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
         try:
-            course = self._course(message)
+            trajectory = self._read_trajectory(message)
         except RneaError as error:
-            self.get_logger().error(f"trajectory refused: {error}", throttle_duration_sec=5.0)
+            self.get_logger().error(f"trajectory rejected: {error}; the previous one stays active", throttle_duration_sec=5.0)
             return
         begin = nanoseconds(message.header.stamp)
-        while self._courses and self._courses[-1][0] >= begin:
-            self._courses.pop()
-        self._courses.append((begin, course))
+        while self._trajectories and self._trajectories[-1][0] >= begin:
+            self._trajectories.pop()
+        self._trajectories.append((begin, trajectory))
 
-    def _course(self, message: JointTrajectory) -> TrajectorySpline:
-        """Raises InputError."""
+    def _read_trajectory(self, message: JointTrajectory) -> TrajectorySpline:
+        """Return the trajectory of a message. Raises InputError."""
         if sorted(message.joint_names) != sorted(self._joints):
-            raise InputError(f"it names {list(message.joint_names)}; {self._joints} are needed, in any order")
+            raise InputError(f"joint_names is {list(message.joint_names)}; {self._joints} are needed, in any order")
         order = [message.joint_names.index(name) for name in self._joints]
         times = [nanoseconds(point.time_from_start) * 1e-9 for point in message.points]
         parts = [[getattr(point, field) for point in message.points] for field in ("positions", "velocities", "accelerations")]
@@ -81,25 +80,25 @@ class ElasticController(Node):
 
     def _on_encoders(self, message: JointState) -> None:
         now = nanoseconds(message.header.stamp)
-        while len(self._courses) > 1 and self._courses[1][0] <= now:
-            self._courses.popleft()
-        if not self._courses:
+        while len(self._trajectories) > 1 and self._trajectories[1][0] <= now:
+            self._trajectories.popleft()
+        if not self._trajectories:
             return
-        begin, course = self._courses[0]
+        begin, trajectory = self._trajectories[0]
         try:
             q, q_motor, qd, qd_motor = self._state(message)
-            tau = self._law(course((now - begin) * 1e-9, len(DESIRED)), q, q_motor, qd, qd_motor).tau
+            tau = self._law(trajectory((now - begin) * 1e-9, len(DESIRED)), q, q_motor, qd, qd_motor).tau
         except RneaError as error:
-            self.get_logger().error(f"no command: {error}", throttle_duration_sec=5.0)
+            self.get_logger().error(f"no command sent: {error}", throttle_duration_sec=5.0)
             return
         self._commands.publish(JointState(header=message.header, name=self._joints, effort=tau.tolist()))
 
     def _state(self, message: JointState) -> list[list[float]]:
-        """q, q_motor, qd, qd_motor. Raises InputError."""
+        """Return q, q_motor, qd, qd_motor of an encoder message. Raises InputError."""
         position, velocity = dict(zip(message.name, message.position)), dict(zip(message.name, message.velocity))
-        lost = [name for name in (*self._joints, *self._motors) if name not in position or name not in velocity]
-        if lost:
-            raise InputError(f"encoders lack position or velocity of {', '.join(lost)}")
+        missing = [name for name in (*self._joints, *self._motors) if name not in position or name not in velocity]
+        if missing:
+            raise InputError(f"encoders lack position or velocity of {', '.join(missing)}")
         return [[part[name] for name in names] for part in (position, velocity) for names in (self._joints, self._motors)]
 
 

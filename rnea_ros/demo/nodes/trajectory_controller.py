@@ -1,14 +1,13 @@
-"""A stand-in for joint_trajectory_controller: follows trajectories as that does, on a robot that is just where it is told.
+"""Stand-in for joint_trajectory_controller: follows trajectories as that controller does, with a robot that tracks exactly.
 
 Subscribes
     ~/joint_trajectory (trajectory_msgs/JointTrajectory)
 Serves, where control_msgs is installed
     ~/follow_joint_trajectory (control_msgs/FollowJointTrajectory)
 Publishes
-    joint_states (sensor_msgs/JointState)   where the robot is, at state_rate
-    ~/controller_state (control_msgs/JointTrajectoryControllerState, where that is installed)   its reference and where the
-                                                                                                robot is, as often
-It writes what it commands to a file, and may be as late as a busy machine makes it, or the messages to it.
+    joint_states (sensor_msgs/JointState)   state of the robot, at state_rate
+    ~/controller_state (control_msgs/JointTrajectoryControllerState, if installed)   reference and feedback, at state_rate
+It can write its commands to a file, and can delay its updates and received trajectories, as a busy machine does.
 """
 
 from __future__ import annotations
@@ -39,19 +38,21 @@ from rnea_ros.sim.trajectory_controller import TrajectoryController, TrajectoryP
 NANO = 1_000_000_000
 PARAMETERS = (
     Entry("joints", [""], "Names of the joints", read_only=True),
-    Entry("start", [0.0], "Where they are at first", read_only=True),
-    Entry("update_rate", 500.0, "Commands for each second", "Hz", 1.0, 2000.0, read_only=True),
-    Entry("state_rate", 100.0, "Joint states for each second", "Hz", 1.0, 2000.0, read_only=True),
-    Entry("late_every", 0, "Every so many updates one comes late; 0: none", low=0, high=1_000_000, read_only=True),
-    Entry("late_by", 0.02, "By so much", "s", 0.0, 1.0, read_only=True),
-    Entry("heard_late", 0.0, "By so much later it takes a trajectory than that comes", "s", 0.0, 10.0),
-    Entry("off", 0.0, "By so much all joints of the robot are off what they are told", "rad, m", -10.0, 10.0),
-    Entry("allow_nonzero_velocity_at_trajectory_end", False, "Whether trajectories may end while they move", read_only=True),
-    Entry("interpolate_from_desired_state", False, "Told to those who ask; this robot is where it is told", read_only=True),
-    Entry("allow_partial_joints_goal", False, "Told to those who ask; names of joints are taken in any order", read_only=True),
-    Entry("allow_trajectory_replacement", False, "Told to those who ask; a new trajectory replaces all of the old one"),
-    Entry("interpolation_method", "splines", "Between points", choices=("splines",), read_only=True),
-    Entry("log", "", "File for what is commanded: lines of time [ns], positions, velocities, accelerations", read_only=True),
+    Entry("start", [0.0], "Positions of the joints at the start", read_only=True),
+    Entry("update_rate", 500.0, "Rate of commands", "Hz", 1.0, 2000.0, read_only=True),
+    Entry("state_rate", 100.0, "Rate of joint states", "Hz", 1.0, 2000.0, read_only=True),
+    Entry("late_every", 0, "Number of updates from one late update to the next; 0: none is late", low=0, high=1_000_000,
+          read_only=True),
+    Entry("late_by", 0.02, "Delay of a late update", "s", 0.0, 1.0, read_only=True),
+    Entry("heard_late", 0.0, "Delay of received trajectories", "s", 0.0, 10.0),
+    Entry("off", 0.0, "Constant tracking error of all joints", "rad, m", -10.0, 10.0),
+    Entry("allow_nonzero_velocity_at_trajectory_end", False, "Accepts trajectories that do not end at rest", read_only=True),
+    Entry("interpolate_from_desired_state", False, "For clients only; this robot tracks exactly", read_only=True),
+    Entry("allow_partial_joints_goal", False, "For clients only; joint names are accepted in any order", read_only=True),
+    Entry("allow_trajectory_replacement", False, "For clients only; a new trajectory replaces the old one completely"),
+    Entry("interpolation_method", "splines", "Interpolation between waypoints", choices=("splines",), read_only=True),
+    Entry("log", "", "File for the commands: lines of time [ns], positions, velocities, accelerations; empty: none",
+          read_only=True),
 )
 
 
@@ -64,8 +65,8 @@ class TrajectoryControllerNode(Node):
         values = self._settings.values
         self._joints, self._closed = list(values["joints"]), False
         self._controller = TrajectoryController(np.array(values["start"]), values["allow_nonzero_velocity_at_trajectory_end"])
-        self._inbox: list[tuple[float, Callable[[float], None]]] = []  # for an update from then on [s], called with its time
-        self._log = open(values["log"], "w", encoding="utf-8") if values["log"] else None  # noqa: SIM115  # until the end
+        self._inbox: list[tuple[float, Callable[[float], None]]] = []  # (time [s], action): run by the first update after it
+        self._log = open(values["log"], "w", encoding="utf-8") if values["log"] else None  # noqa: SIM115  # closed at the end
         self._epoch = self._nanoseconds()
         self._states = self.create_publisher(JointState, "joint_states", 10)
         self._references = None
@@ -76,14 +77,14 @@ class TrajectoryControllerNode(Node):
         self._server: Any = None
         if FollowJointTrajectory is not None:
             self._server = DeferredActionServer(
-                self, FollowJointTrajectory, "~/follow_joint_trajectory", goal_callback=self._consider,
-                handle_accepted_callback=self._accept, cancel_callback=self._cancel)
+                self, FollowJointTrajectory, "~/follow_joint_trajectory", goal_callback=self._on_goal,
+                handle_accepted_callback=self._on_accepted, cancel_callback=self._on_cancel)
         self._prepare()
         self._thread = threading.Thread(target=self._run, name="updates", daemon=True)
         self._thread.start()
 
     def _prepare(self) -> None:
-        """What another robot needs before it runs."""
+        """Prepare what a subclass needs before its thread starts."""
 
     def destroy_node(self) -> None:
         self._closed = True
@@ -98,33 +99,33 @@ class TrajectoryControllerNode(Node):
         return int(self.get_clock().now().nanoseconds)
 
     def _since(self, nanoseconds: int) -> float:
-        """In the controller's own time, small numbers of which leave room behind the point [s]."""
+        """Return the controller's time since its start [s]."""
         return 1e-9 * (nanoseconds - self._epoch)
 
     @property
     def _values(self) -> Values:
         return self._settings.values
 
-    def _put(self, act: Callable[[float], None], later: float = 0.0) -> None:
-        """For the next update, or one that is so much later [s]."""
+    def _schedule(self, act: Callable[[float], None], later: float = 0.0) -> None:
+        """Schedule an action for the next update, or for one that is `later` [s]."""
         self._inbox.append((self._since(self._nanoseconds()) + later, act))
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
         try:
-            self._put(partial(self._take, *self._read(message), None), self._values["heard_late"])
+            self._schedule(partial(self._set_trajectory, *self._read(message), None), self._values["heard_late"])
         except (ValueError, InputError) as error:
-            self.get_logger().error(f"trajectory refused: {error}")
+            self.get_logger().error(f"trajectory rejected: {error}")
 
-    def _take(self, trajectory: TrajectoryPoints, stamped: bool, goal: Any, now: float) -> None:
+    def _set_trajectory(self, trajectory: TrajectoryPoints, stamped: bool, goal: Any, now: float) -> None:
         try:
             anchored = trajectory if stamped else replace(trajectory, times=now + trajectory.times)
             self._controller.set_trajectory(anchored, now, goal)
         except InputError as error:
-            self.get_logger().error(f"trajectory refused: {error}")
+            self.get_logger().error(f"trajectory rejected: {error}")
 
     # ------------------------------------------------------------------ the action
 
-    def _consider(self, request: Any) -> GoalResponse:
+    def _on_goal(self, request: Any) -> GoalResponse:
         try:
             trajectory, stamped = self._read(request.trajectory)
             self._controller.check(trajectory, self._since(self._nanoseconds()) if stamped else 0.0)
@@ -136,16 +137,17 @@ class TrajectoryControllerNode(Node):
                                f"{nanoseconds(request.goal_time_tolerance) / NANO:g} s")
         return GoalResponse.ACCEPT
 
-    def _accept(self, handle: Any) -> None:
+    def _on_accepted(self, handle: Any) -> None:
         handle.execute()
         self._goal = handle
-        self._put(partial(self._take, *self._read(handle.request.trajectory), handle), self._values["heard_late"])
+        self._schedule(partial(self._set_trajectory, *self._read(handle.request.trajectory), handle), self._values[
+                                                                                                                   "heard_late"])
 
-    def _cancel(self, handle: Any) -> CancelResponse:
-        self._put(lambda now: self._controller.cancel(handle))
+    def _on_cancel(self, handle: Any) -> CancelResponse:
+        self._schedule(lambda now: self._controller.cancel(handle))
         return CancelResponse.ACCEPT
 
-    def _conclude(self, handle: Any, how: str) -> Any:
+    def _finish_goal(self, handle: Any, how: str) -> Any:
         {"succeeded": handle.succeed, "preempted": handle.abort, "canceled": handle.canceled}[how]()
         if handle is self._goal:
             self._goal = None
@@ -155,7 +157,7 @@ class TrajectoryControllerNode(Node):
     # ------------------------------------------------------------------ updates
 
     def _read(self, message: JointTrajectory) -> tuple[TrajectoryPoints, bool]:
-        """And whether it has a stamp; else it begins with the update that takes it."""
+        """Return the trajectory of a message, and whether it has a stamp; without one it begins with the next update."""
         columns = [list(message.joint_names).index(name) for name in self._joints]
         fields = [np.array([getattr(point, name) for point in message.points]) for name in
                   ("positions", "velocities", "accelerations")]
@@ -175,24 +177,24 @@ class TrajectoryControllerNode(Node):
             count += 1
             stamp = self._nanoseconds()
             now = self._since(stamp)
-            state = self._updated(now)
+            state = self._update(now)
             if self._log:
                 self._log.write(" ".join(map(repr, (stamp, *np.concatenate(state).tolist()))) + "\n")
             if now - told >= 1.0 / self._values["state_rate"]:
                 told = now
-                self._tell(Time(sec=stamp // NANO, nanosec=stamp % NANO), *(field.tolist() for field in state))
+                self._publish_state(Time(sec=stamp // NANO, nanosec=stamp % NANO), *(field.tolist() for field in state))
 
-    def _updated(self, now: float) -> tuple[np.ndarray, ...]:
-        """Where to be, by all trajectories that have come."""
+    def _update(self, now: float) -> tuple[np.ndarray, ...]:
+        """Return the commanded state after all scheduled actions."""
         while self._inbox and self._inbox[0][0] <= now:
             self._inbox.pop(0)[1](now)
         state = self._controller.update(now)
         while self._controller.finished_goals:
             goal, how = self._controller.finished_goals.pop(0)
-            self._server.notify_execute(goal, partial(self._conclude, how=how))
+            self._server.notify_execute(goal, partial(self._finish_goal, how=how))
         return state
 
-    def _tell(self, stamp: Time, q: list[float], qd: list[float], qdd: list[float]) -> None:
+    def _publish_state(self, stamp: Time, q: list[float], qd: list[float], qdd: list[float]) -> None:
         robot = self._robot_state(stamp, q, qd)
         self._states.publish(robot)
         if self._references is not None:
@@ -200,7 +202,7 @@ class TrajectoryControllerNode(Node):
             told.header.stamp, told.reference = stamp, JointTrajectoryPoint(positions=q, velocities=qd, accelerations=qdd)
             told.feedback = JointTrajectoryPoint(positions=robot.position, velocities=robot.velocity, effort=robot.effort)
             told.error = JointTrajectoryPoint(positions=[wanted - seen for wanted, seen in zip(q, robot.position)])
-            if hasattr(told, "speed_scaling_factor"):  # not in old ones
+            if hasattr(told, "speed_scaling_factor"):  # missing in older control_msgs
                 told.speed_scaling_factor = 1.0
             self._references.publish(told)
         if (goal := self._goal) is not None:
@@ -210,7 +212,7 @@ class TrajectoryControllerNode(Node):
             self._log.flush()
 
     def _robot_state(self, stamp: Time, q: list[float], qd: list[float]) -> JointState:
-        """Of the robot that is told to be there."""
+        """Return the state of a robot that tracks exactly, with the constant error `off`."""
         return self._joint_state(stamp, np.add(q, self._values["off"]).tolist(), qd)
 
     def _joint_state(self, stamp: Time, q: list[float], qd: list[float], effort: Sequence[float] = ()) -> JointState:

@@ -1,1 +1,1 @@
-"""`rnea demo --plant`: one path timed in several ways, each followed by a simulated arm whose drives saturate."""
+"""Timing demo `rnea demo --plant`: one path with several timings, each tracked by a simulated arm with saturating drives."""

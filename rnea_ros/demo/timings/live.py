@@ -1,100 +1,137 @@
-"""`rnea demo --plant --live`: the same over ROS, in real time. The arm with its controller is a process, scaling_node another.
+"""Live timing demo over ROS, in real time: the arm with its controller and scaling_node are processes.
 
-Planned motions and TOPP-RA's go straight to the controller, as a planner would send them; ours is the planned one sent to
-scaling_node, which hands whole trajectories on to the controller.
+The planned motion and TOPP-RA's timing go straight to the controller; ours is the planned trajectory sent to scaling_node,
+which sends whole trajectories to the controller. The arm's process writes a recording, one row of numbers per control period:
+the time [s], 1 if tracking is lost, and for all joints reference, position, commanded and applied torque.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from io import BufferedWriter
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from ...errors import RneaError
 from ...motion.retime import Retimed
 from ...sim.tracking import TrackedMotion
-from ..processes import demo_domain, explain, processes, ros_environment, signals
+from ..processes import NoMessages, node_session, recorders
 from .arms import Arm
-from .recorded import Recording, duration
-from .trials import OURS, SHARE, Outcome, Task, Timing, outcome, planned_times
+from .trials import OURS, PLANNING_SHARE, Timing, TimingResult, TimingTask, planned_times, timing_result
+
+MOVING_TOL = 1e-9  # rad, m
+
+
+def append_row(file: BufferedWriter, t: float, lost: bool, *parts: np.ndarray) -> None:
+    """Append a row. parts : reference, q, commanded, applied (n,)."""
+    file.write(np.concatenate(([t, lost], *parts)).tobytes())
+
+
+class ArmRecording:
+    """Recording of an arm with n joints, which may still grow."""
+
+    def __init__(self, path: Path, n: int):
+        self._path, self._n, self._begin = path, n, 0
+
+    def discard(self) -> None:
+        """Ignore all rows up to now."""
+        self._begin = self._path.stat().st_size // self._row
+
+    @property
+    def _row(self) -> int:
+        return 8 * (2 + 4 * self._n)
+
+    def motion(self, rest: float) -> TrackedMotion | None:
+        """Return the motion from `rest` [s] before its start to `rest` after its end, or until tracking was lost; times count
+        from its start. None while it is incomplete."""
+        whole = self._path.stat().st_size // self._row - self._begin
+        if not whole:
+            return None
+        rows = np.fromfile(self._path, count=whole * self._row // 8, offset=self._begin * self._row).reshape(whole, -1)
+        reference, *others = np.split(rows[:, 2:], 4, axis=1)
+        moving = np.flatnonzero(np.abs(np.diff(reference, axis=0)).max(axis=1) > 0.0)
+        if not len(moving):
+            return None
+        q, commanded, applied = others
+        t, lost = rows[:, 0] - rows[moving[0], 0], bool(rows[-1, 1])
+        if not lost and t[-1] < t[moving[-1] + 1] + rest:
+            return None
+        part = (t >= -rest) & (lost | (t <= t[moving[-1] + 1] + rest))
+        return TrackedMotion(t[part], reference[part], q[part], commanded[part], applied[part], lost)
+
+
+def motion_duration(tracked: TrackedMotion) -> float:
+    """Return the duration of the reference motion [s]."""
+    return float(tracked.t[1:][np.abs(np.diff(tracked.reference, axis=0)).max(axis=1) > MOVING_TOL][-1])
+
 
 NODES = ("arm_plant", "scaling_node")
-SPACING = 0.01  # s; from point to point of what goes straight to the controller
-REST = 0.2  # s; before a motion and after it
-PATIENCE = 60.0  # s, for processes to start, and for any motion
-SLOW = 0.95  # of real time
-NO_ROS = "rnea demo --plant --live needs ROS 2: {reason}. Without --live, `rnea demo --plant` needs none."
+POINT_SPACING_S = 0.01  # of trajectories sent straight to the controller
+REST_S = 0.2  # before and after a motion
+TIMEOUT_S = 60.0  # for the start of the processes, and for one motion
+MIN_REAL_TIME = 0.95  # simulated time counts as real time above this ratio
 
 
-def told(pace: float) -> str:
-    """How fast simulated time went."""
-    if pace >= SLOW:
+def pace_text(pace: float) -> str:
+    """Return a phrase on the speed of simulated time."""
+    if pace >= MIN_REAL_TIME:
         return ", in real time"
-    return f"; this machine cannot hold real time: simulated time went on at {pace:.0%} of it, which changes no result"
+    return f"; this machine is too slow for real time: simulated time ran at {pace:.0%} of it, which changes no result"
 
 
-def settings(args: argparse.Namespace, arm: Arm, masses: np.ndarray, folder: Path) -> dict[str, Any]:
-    """Parameters of both nodes."""
+def node_parameters(arm: Arm, source: str, urdf: str, masses: np.ndarray, folder: Path) -> dict[str, Any]:
+    """Return the parameters of both nodes; the robot file is written into the folder."""
     robot_file = folder / "arm.robot.yaml"
     robot_file.write_text(json.dumps(arm.file), encoding="utf-8")
-    plant = {"arm": args.arm, "urdf": args.urdf or "", "joints": list(arm.robot.joint_names), "masses": masses.tolist(),
+    plant = {"arm": source, "urdf": urdf, "joints": list(arm.robot.joint_names), "masses": masses.tolist(),
              "start": [0.0] * arm.robot.n, "recording": str(folder / "recording")}
     scaling = {"robot_description": arm.urdf.decode(), "robot_file": str(robot_file), "use_sim_time": True,
                "output": "trajectory", "controller.name": "/joint_trajectory_controller", "control_rate": 100.0,
-               "solve_first": True, "limits_share.effort": SHARE, "limits_share.effort_rate": SHARE}
+               "solve_first": True, "limits_share.effort": PLANNING_SHARE, "limits_share.effort_rate": PLANNING_SHARE}
     return {"/**/joint_trajectory_controller": {"ros__parameters": plant}, "/**/scaling_node": {"ros__parameters": scaling}}
 
 
-class Silent(RneaError):
-    """A process does not answer."""
-
-
 class LiveArm:
-    """An arm that follows each timing of a task."""
+    """Arm in another process that tracks each timing of a task."""
 
-    def __init__(self, session: Any, recording: Recording, timings: Mapping[str, Timing]):
+    def __init__(self, session: Any, recording: ArmRecording, timings: Mapping[str, Timing]):
         self._session, self._recording, self._timings = session, recording, timings
         self._began = time.monotonic(), session.now
 
-    def __call__(self, task: Task) -> Iterator[Outcome]:
-        """One after another. Raises Silent where nothing comes of one."""
+    def __call__(self, task: TimingTask) -> Iterator[TimingResult]:
+        """Yield the results of all timings. Raises NoMessages if a motion does not arrive."""
         for name, timing in self._timings.items():
             motion = None if name == OURS else timing(task)
-            tracked = self._followed(task, motion)
-            yield outcome(task, name, tracked, motion.duration if motion else duration(tracked), motion)
+            tracked = self._track(task, motion)
+            yield timing_result(task, name, tracked, motion.duration if motion else motion_duration(tracked), motion)
 
     @property
     def pace(self) -> float:
-        """Simulated by real time."""
+        """Ratio of simulated time to real time."""
         began, now = self._began
         return 1e-9 * (self._session.now - now) / (time.monotonic() - began)
 
-    def _followed(self, task: Task, motion: Retimed | None) -> TrackedMotion:
+    def _track(self, task: TimingTask, motion: Retimed | None) -> TrackedMotion:
         session, q = self._session, task.points[0]
-        session.place(q)
-        self._wait(lambda: session.at(q))
+        session.reset(q)
+        self._wait(lambda: session.is_at(q))
         since = session.now
-        self._wait(lambda: session.now > since + 2e9 * REST)
-        self._recording.forget()
-        self._wait(lambda: session.now > since + 4e9 * REST)
+        self._wait(lambda: session.now > since + 2e9 * REST_S)
+        self._recording.discard()
+        self._wait(lambda: session.now > since + 4e9 * REST_S)
         if motion is None:
             session.send("scaling_node", planned_times(task), task.points)
         else:
-            t = np.linspace(0.0, motion.duration, int(np.ceil(motion.duration / SPACING)) + 1)
+            t = np.linspace(0.0, motion.duration, int(np.ceil(motion.duration / POINT_SPACING_S)) + 1)
             session.send("joint_trajectory_controller", t, *motion(t)[:3])
         found: list[TrackedMotion | None] = [None]
 
         def ended() -> bool:
-            found[0] = self._recording.motion(REST)
+            found[0] = self._recording.motion(REST_S)
             return found[0] is not None
 
         self._wait(ended)
@@ -102,40 +139,25 @@ class LiveArm:
         return found[0]
 
     def _wait(self, until: Callable[[], bool]) -> None:
-        if not self._session.wait(until, PATIENCE):
-            raise Silent(f"nothing more came from the processes {' and '.join(NODES)}")
-
-
-def plant_session() -> ModuleType:
-    """What needs ROS; raises RneaError without it."""
-    try:
-        from ..nodes import plant_session
-    except ImportError as error:
-        raise RneaError(NO_ROS.format(reason=error)) from None
-    return plant_session
+        if not self._session.wait(until, TIMEOUT_S):
+            raise NoMessages(f"no more messages from the processes {' and '.join(NODES)}")
 
 
 @contextmanager
-def live_arm(args: argparse.Namespace, arm: Arm, masses: np.ndarray, timings: Mapping[str, Timing]) -> Iterator[LiveArm]:
-    """Raises RneaError without ROS, and where the processes do not answer; what they wrote is then printed."""
-    node, domain = plant_session(), demo_domain()
-    with tempfile.TemporaryDirectory(prefix="rnea_demo_") as name:
-        folder = Path(name)
-        parameters = settings(args, arm, masses, folder)
-        with signals() as caught, ros_environment(domain, name), processes(folder, NODES, parameters) as started:
-            print(f"{' and '.join(NODES)} run as processes {' and '.join(str(process.pid) for process in started)}")
-            print(f"to inspect from another terminal: export ROS_DOMAIN_ID={domain}\n", flush=True)
+def live_arm(arm: Arm, source: str, urdf: str, masses: np.ndarray, timings: Mapping[str, Timing],
+             report: Callable[[str], None]) -> Iterator[LiveArm]:
+    """Start the arm's process and scaling_node.
 
-            def still_there() -> bool:
-                return not caught and all(process.poll() is None for process in started)
+    source : name of the arm in ARM_SOURCES; urdf : path of another arm's URDF, or ''; masses : factors (n,) of the plant
+    Raises MissingRos without ROS 2, NodesFailed if the processes do not answer, Interrupted after a signal.
+    """
+    nodes = recorders()
 
-            try:
-                with node.session(domain, arm.robot.joint_names, still_there) as session:
-                    if not session.wait(session.ready, PATIENCE):
-                        raise Silent("the processes did not find each other")
-                    yield LiveArm(session, Recording(folder / "recording", arm.robot.n), timings)
-            except Silent:
-                if caught:
-                    sys.exit(128 + caught[0])
-                explain(started, NODES, folder, PATIENCE)
-                raise
+    def parameters(folder: Path) -> dict[str, Any]:
+        return node_parameters(arm, source, urdf, masses, folder)
+
+    with node_session(NODES, parameters, report) as running, \
+            nodes.plant_session(running.domain, arm.robot.joint_names, running.is_running) as session:
+        if not session.wait(session.is_ready, TIMEOUT_S):
+            raise NoMessages(f"the processes did not find each other within {TIMEOUT_S:g} s")
+        yield LiveArm(session, ArmRecording(running.folder / "recording", arm.robot.n), timings)

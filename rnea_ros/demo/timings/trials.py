@@ -1,47 +1,106 @@
-"""One random path of an arm, timed in several ways, each followed by the same plant under the same feedback law."""
+"""Timing trials: one random path of an arm with several timings, each tracked by the same plant under the same controller.
+
+The timings are the planned trajectory, twice too fast; TOPP-RA's, which has no constraint on the torque rate; and this
+package's. `toppra` is imported in this module only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import InputError
+from ...errors import InputError, MissingPackage, RneaError
 from ...motion.retime import Retimed, retime_motion
-from ...scaling.path import through
+from ...robots.robot import Robot
+from ...scaling.law import TimeLaw
+from ...scaling.path import Path, through
 from ...scaling.points import plan_from_waypoints
 from ...scaling.retime import Route
 from ...sim.tracking import CONTROL_PERIOD_S, TrackedMotion, track
-from . import toppra_timing
+from ..checks import CheckResult
 from .arms import Arm
 
-SHARE = 0.9  # of the limits of torque and torque rate to plan with: feedback has the rest
-TOO_FAST = 2.0  # times, of what is planned
-DRAWS = 40  # of a path along which the arm can be held up everywhere
-LOOKS = 4001  # places on the path
+N_GRID_POINTS = 1001
 
 
-class Task(NamedTuple):
-    """An arm and a path; fastest: inside all limits, used whole. What follows is a timing, by its name."""
+def toppra() -> Any:
+    """Return the module toppra. Raises RneaError if it is not installed."""
+    try:
+        import toppra as found
+    except ImportError as error:
+        raise MissingPackage(f"TOPP-RA's timing needs toppra ({error})", "sim") from None
+    logging.getLogger("toppra").setLevel(logging.ERROR)
+    return found
+
+
+def toppra_timing(robot: Robot, route: Route, share: float = 1.0) -> Retimed:
+    """Return TOPP-RA's fastest time law from rest to rest, with a share of the torque limits and the full velocity limits.
+
+    Raises RneaError if there is none, and without toppra.
+    """
+    ta, limits, grid = toppra(), robot.limits, np.linspace(0.0, route.path.length, N_GRID_POINTS)
+    effort = share * np.stack((-limits.effort, limits.effort), axis=1)
+    rules = [ta.constraint.JointTorqueConstraint(robot.inverse_dynamics, effort, np.zeros(robot.n),
+                                                 discretization_scheme=ta.constraint.DiscretizationType.Interpolation)]
+    if np.isfinite(limits.velocity).all():
+        rules.append(ta.constraint.JointVelocityConstraint(np.stack((-limits.velocity, limits.velocity), axis=1)))
+    found = ta.algorithm.TOPPRA(rules, _geometry(ta, route.path), gridpoints=grid, solver_wrapper="seidel")
+    speed = found.compute_parameterization(0.0, 0.0)[1]
+    if speed is None or np.isnan(speed).any():
+        raise RneaError("TOPP-RA finds no timing of this path")
+    return Retimed(route, _constant_acceleration_law(grid, speed))
+
+
+def _constant_acceleration_law(s: np.ndarray, speed: np.ndarray) -> TimeLaw:
+    """Return a time law with constant acceleration between grid points, which is TOPP-RA's parametrization."""
+    spans = 2.0 * np.diff(s) / (speed[1:] + speed[:-1])
+    coefficients = np.zeros((len(spans), 6))
+    coefficients[:, 0], coefficients[:, 1], coefficients[:, 2] = s[:-1], speed[:-1], 0.5 * np.diff(speed) / spans
+    return TimeLaw(np.concatenate(([0.0], np.cumsum(spans))), coefficients)
+
+
+def _geometry(ta: Any, path: Path) -> Any:
+    class Geometry(ta.interpolator.AbstractGeometricPath):
+        dof = path.n
+        path_interval = np.array([0.0, path.length])
+        waypoints = (path.breaks, path(path.breaks)[0])
+
+        def __call__(self, s: Any, order: int = 0) -> np.ndarray:
+            found = path(np.atleast_1d(s))[order]
+            return found[0] if np.ndim(s) == 0 else found
+
+    return Geometry()
+
+
+PLANNING_SHARE = 0.9  # of the limits of torque and torque rate; the rest is for feedback
+OVERSPEED = 2.0  # of the planned trajectory
+MAX_DRAWS = 40  # of a random path along which gravity alone is feasible
+N_PATH_SAMPLES = 4001
+
+
+class TimingTask(NamedTuple):
+    """Arm, waypoints (points, n), and the fastest motion within the full limits."""
 
     arm: Arm
     points: np.ndarray
     fastest: Retimed
 
 
-Timing = Callable[[Task], Retimed]
+Timing = Callable[[TimingTask], Retimed]
 
 
-class Outcome(NamedTuple):
-    """How a timing went.
+class TimingResult(NamedTuple):
+    """Result of tracking one timing.
 
-    timing  : its name; tracked: what the plant did
-    motion  : what it is; None where a node decided that
-    duration: how long it takes [s]; longer: by that of the fastest motion
-    off     : largest distance of the tool from its path, while it was on its way [mm]
-    beyond  : how long a torque was asked for that drives cannot follow, for its rate or its size [ms]
+    timing  : its name; tracked : simulated motion
+    motion  : the timed motion; None if a node determined it
+    duration : [s]; longer : ratio to the fastest duration
+    off     : largest distance of the tool from its path [mm]
+    beyond  : time with a commanded torque rate above the slew limit [ms]
     """
 
     timing: str
@@ -57,83 +116,84 @@ class Outcome(NamedTuple):
         return self.tracked.lost
 
 
-def task(arm: Arm, rng: np.random.Generator) -> Task:
-    """Raises InputError where no path of many can be held."""
-    for _ in range(DRAWS):
+def random_task(arm: Arm, rng: np.random.Generator) -> TimingTask:
+    """Return a random task. Raises InputError if gravity is infeasible on all random paths."""
+    for _ in range(MAX_DRAWS):
         path = through(points := arm.points(rng))
-        gravity = arm.robot.gravity(path(np.linspace(0.0, path.length, LOOKS))[0])
-        if (np.abs(gravity) < SHARE * arm.robot.limits.effort).all():
-            return Task(arm, points, retime_motion(arm.robot, points))
-    raise InputError(f"{arm.robot.name} can be held along none of {DRAWS} random paths: gravity alone takes more than "
-                     f"{SHARE:.0%} of its torque limits")
+        gravity = arm.robot.gravity(path(np.linspace(0.0, path.length, N_PATH_SAMPLES))[0])
+        if (np.abs(gravity) < PLANNING_SHARE * arm.robot.limits.effort).all():
+            return TimingTask(arm, points, retime_motion(arm.robot, points))
+    raise InputError(f"{arm.robot.name} can be held along none of {MAX_DRAWS} random paths: gravity alone takes more than "
+                     f"{PLANNING_SHARE:.0%} of its torque limits")
 
 
 # --- timings --------------------------------------------------------------------------------------------------------
 
 
-def as_planned(task: Task) -> Retimed:
-    """Points with times, twice too fast, and a quintic from each to the next."""
+def as_planned(task: TimingTask) -> Retimed:
+    """Return the motion as planned: times twice too fast, quintics between waypoints."""
     plan = plan_from_waypoints(task.points, planned_times(task))
     return Retimed(Route(plan.path, 0.0, len(task.points)), plan.law)
 
 
-def planned_times(task: Task) -> np.ndarray:
-    """(points,) [s]."""
+def planned_times(task: TimingTask) -> np.ndarray:
+    """Return the planned times of the waypoints (points,) [s]."""
     law, path = task.fastest.law, task.fastest.route.path
-    return np.array([0.0, *law.time_at(path.breaks[1:-1]), law.duration]) / TOO_FAST
+    return np.array([0.0, *law.time_at(path.breaks[1:-1]), law.duration]) / OVERSPEED
 
 
-def by_toppra(task: Task) -> Retimed:
-    return toppra_timing.timed(task.arm.robot, task.fastest.route, SHARE)
+def toppra_motion(task: TimingTask) -> Retimed:
+    return toppra_timing(task.arm.robot, task.fastest.route, PLANNING_SHARE)
 
 
-def half_toppra(task: Task) -> Retimed:
-    """TOPP-RA's, played at half its speed."""
-    return Retimed(task.fastest.route, by_toppra(task).law.slower(0.5))
+def toppra_half_speed(task: TimingTask) -> Retimed:
+    """Return TOPP-RA's timing at half its speed."""
+    return Retimed(task.fastest.route, toppra_motion(task).law.slower(0.5))
 
 
-def ours_without_rate(task: Task) -> Retimed:
+def ours_without_rate(task: TimingTask) -> Retimed:
     robot = task.arm.robot
-    limits = replace(robot.limits.share(SHARE, SHARE), effort_rate=np.full(robot.n, np.nan))
+    limits = replace(robot.limits.share(PLANNING_SHARE, PLANNING_SHARE), effort_rate=np.full(robot.n, np.nan))
     return retime_motion(robot, task.points, limits=limits, drive_limits=())
 
 
-def ours(share: float = SHARE) -> Timing:
+def ours(share: float = PLANNING_SHARE) -> Timing:
     return lambda task: retime_motion(task.arm.robot, task.points, limits=task.arm.robot.limits.share(share, share))
 
 
 PLANNED, TOPPRA, OURS = "as planned", "TOPP-RA, 90 % of torque", "ours, 90 % of torque and rate"
-SIDE_BY_SIDE: dict[str, Timing] = {PLANNED: as_planned, TOPPRA: by_toppra, OURS: ours()}
-MORE: dict[str, Timing] = {
-    PLANNED: as_planned, TOPPRA: by_toppra, "the same at half speed": half_toppra,
+SIDE_BY_SIDE: dict[str, Timing] = {PLANNED: as_planned, TOPPRA: toppra_motion, OURS: ours()}
+ALL_TIMINGS: dict[str, Timing] = {
+    PLANNED: as_planned, TOPPRA: toppra_motion, "the same at half speed": toppra_half_speed,
     "ours, 90 % of torque, rate unlimited": ours_without_rate, "ours, 100 % of torque and rate": ours(1.0),
     "ours, 95 %": ours(0.95), OURS: ours()}
 
 
-# --- what comes of them ---------------------------------------------------------------------------------------------
+# --- results --------------------------------------------------------------------------------------------------------
 
 
-def outcomes(task: Task, rng: np.random.Generator, timings: Mapping[str, Timing]) -> Iterator[Outcome]:
-    """One after another, all on the same plant."""
+def track_all(task: TimingTask, rng: np.random.Generator, timings: Mapping[str, Timing]) -> Iterator[TimingResult]:
+    """Yield the results of all timings on the same plant."""
     plant = task.arm.plant(task.arm.masses(rng))
     for name, timing in timings.items():
         motion = timing(task)
-        yield outcome(task, name, track(plant, motion, motion.duration), motion.duration, motion)
+        yield timing_result(task, name, track(plant, motion, motion.duration), motion.duration, motion)
 
 
-def outcome(task: Task, timing: str, tracked: TrackedMotion, duration: float, motion: Retimed | None) -> Outcome:
-    return Outcome(timing, tracked, motion, duration, duration / task.fastest.duration, _off(task, tracked),
-                   _beyond(task, tracked))
+def timing_result(task: TimingTask, timing: str, tracked: TrackedMotion, duration: float,
+                  motion: Retimed | None) -> TimingResult:
+    return TimingResult(timing, tracked, motion, duration, duration / task.fastest.duration, _path_deviation(task, tracked),
+                        _time_over_limit(task, tracked))
 
 
-def _off(task: Task, tracked: TrackedMotion) -> float:
+def _path_deviation(task: TimingTask, tracked: TrackedMotion) -> float:
     path = task.fastest.route.path
-    on = task.arm.tool_at(path(np.linspace(0.0, path.length, LOOKS))[0])
-    return 1e3 * float(distances(task.arm.tool_at(tracked.q[tracked.t >= 0.0]), on).max())
+    on = task.arm.tool_at(path(np.linspace(0.0, path.length, N_PATH_SAMPLES))[0])
+    return 1e3 * float(polyline_distances(task.arm.tool_at(tracked.q[tracked.t >= 0.0]), on).max())
 
 
-def distances(points: np.ndarray, line: np.ndarray) -> np.ndarray:
-    """Of points (samples, 3) from a polyline (corners, 3)."""
+def polyline_distances(points: np.ndarray, line: np.ndarray) -> np.ndarray:
+    """Return the distances of points (samples, 3) from a polyline (corners, 3)."""
     starts, steps = line[:-1], np.diff(line, axis=0)
     square = np.maximum((steps**2).sum(axis=1), 1e-30)
     found = np.empty(len(points))
@@ -144,7 +204,44 @@ def distances(points: np.ndarray, line: np.ndarray) -> np.ndarray:
     return found
 
 
-def _beyond(task: Task, tracked: TrackedMotion) -> float:
+def _time_over_limit(task: TimingTask, tracked: TrackedMotion) -> float:
     rate = np.abs(np.diff(tracked.commanded, axis=0)) / CONTROL_PERIOD_S
     too_fast = np.any(rate > task.arm.robot.limits.effort_rate, axis=1)
     return 1e3 * CONTROL_PERIOD_S * np.count_nonzero(too_fast[tracked.t[1:] > 0.0])
+
+
+MAX_DEVIATION_MM, MAX_OVER_LIMIT_MS = 0.6, 5.0  # of a motion; of all motions together
+TABLE_HEAD = ("timing", "duration / fastest", "off the path, mm: median (largest)", "ms beyond the slew limit", "lost")
+
+
+def table_rows(outcomes: Sequence[TimingResult]) -> Iterator[tuple[str, ...]]:
+    """Yield a row per timing, in their order."""
+    for name in dict.fromkeys(outcome.timing for outcome in outcomes):
+        of = [outcome for outcome in outcomes if outcome.timing == name]
+        off = [outcome.off for outcome in of]
+        yield (name, f"{np.mean([outcome.longer for outcome in of]):.2f}", f"{np.median(off):.1f} ({max(off):.1f})",
+               f"{sum(outcome.beyond for outcome in of):.0f}", f"{sum(outcome.lost for outcome in of)} of {len(of)}")
+
+
+def result_data(outcomes: Sequence[TimingResult]) -> dict[str, list[dict[str, Any]]]:
+    """Return the numbers for programs, one row per motion and timing; off : [mm], beyond : [ms]."""
+    return {"motions": [{"timing": one.timing, "longer": one.longer, "off": one.off, "beyond": one.beyond, "lost": one.lost}
+                        for one in outcomes]}
+
+
+def result_table(outcomes: Sequence[TimingResult]) -> str:
+    """Return the table as text."""
+    lines = [TABLE_HEAD, *table_rows(outcomes)]
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    return "\n".join("  ".join(cell.ljust(width) if not k else cell.rjust(width) for k, (cell, width) in
+                               enumerate(zip(line, widths))) for line in lines)
+
+
+def check_results(outcomes: Sequence[TimingResult]) -> list[CheckResult]:
+    """Check our timing; the others are for comparison."""
+    of = [outcome for outcome in outcomes if outcome.timing == OURS]
+    lost, off, beyond = sum(outcome.lost for outcome in of), max(one.off for one in of), sum(one.beyond for one in of)
+    return [CheckResult(not lost, f"{OURS}: {lost} of {len(of)} motions lost"),
+            CheckResult(off <= MAX_DEVIATION_MM, f"{OURS}: at most {off:.2f} mm off the path; allowed {MAX_DEVIATION_MM:g}"),
+            CheckResult(beyond <= MAX_OVER_LIMIT_MS,
+                        f"{OURS}: {beyond:.0f} ms beyond the slew limit in all motions; allowed {MAX_OVER_LIMIT_MS:g}")]

@@ -1,9 +1,9 @@
-"""Combinations: robots that no single class but GeneralRobot serves, each on a motion that comes back.
+"""Demos of robots that only GeneralRobot serves: combinations of bases, loops, springs, elastic joints and contacts.
 
-Joints with motors and the base follow harmonics. Springs follow by their equations of motion, loops by closing them, motors
-behind springs by the torques that their joints need: all three are found before, at instants of one round, and played as
-Fourier series. dynamics_node gets joint states, desired motion and base states. What must be true of its torques: their
-rates are their slopes, the same of loop and contact forces, and the power of motors and base is the slope of the energy.
+Actuated joints and the base follow harmonics. Springs follow from their equations of motion, loops from their closure, elastic
+motors from the torques of their joints: all three are solved at instants of one period and published as Fourier series.
+dynamics_node receives joint states, desired motion and base states. Its torques are checked: their rates are their slopes,
+also for loop and contact forces, and the power of motors and base is the rate of the energy.
 """
 
 from __future__ import annotations
@@ -14,34 +14,44 @@ from typing import Any
 
 import numpy as np
 
-from ...algorithms.kinematics import Pose
-from ...robots.general import GeneralRobot
-from ...robots.inputs.base_state import BaseState, from_coordinates
-from ...robots.inputs.combined_motion import base_motion_of
-from ...robots.protocol import AnyRobot
-from ..checks import AGREEMENT, Verdict, near, rate_is_derivative, slopes, smooth
-from ..motion import Harmonics, Round
-from ..recording import DemoRecording, Heard, Series, paired
-from ..robot_demo import Player, RobotDemo
+from ..algorithms.kinematics import Pose
+from ..robots.general import GeneralRobot
+from ..robots.inputs.base_state import BaseState, from_coordinates
+from ..robots.inputs.combined_motion import base_motion_of
+from ..robots.protocol import AnyRobot
+from .checks import (
+    FINITE_DIFFERENCE_TOL,
+    CheckResult,
+    DemoRecording,
+    Topics,
+    TopicSeries,
+    check_close,
+    check_rates,
+    pair_by_stamp,
+    slopes,
+    smooth_samples,
+)
+from .motion import Harmonics, PeriodicMotion
+from .robot_demo import DemoMotion, RobotDemo
 
-SAMPLES = 64  # of a round
-HARMONICS = 14  # of springs: more than those of what moves them, slower than they swing by themselves
-CONVERGED = 1e-11  # rad, of the coefficients of springs
-ITERATIONS = 30
-STEP = 1e-6  # of differences, rad
-TWIST, WRENCH = slice(7, 13), slice(25, 31)  # numbers of BaseDynamics
+SAMPLES_PER_PERIOD = 64
+SPRING_HARMONICS = 14  # more than those of the actuated joints, slower than the springs' natural frequencies
+COEFFICIENT_TOL = 1e-11  # rad, of the Fourier coefficients of springs
+MAX_ITERATIONS = 30
+DIFFERENCE_STEP = 1e-6  # rad
+TWIST, WRENCH = slice(7, 13), slice(25, 31)  # columns of rnea_msgs/BaseDynamics
 BaseMotion = tuple[BaseState, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
-class PlayedCombination:
-    """Motion of one robot.
+class CombinationMotion:
+    """Periodic motion of one robot.
 
-    about  : what it plays, for people
-    period : of one round [s]
-    joints : amplitude [rad, m], harmonic and phase [rad] of the joints that do not rest
-    middle : positions about which joints move; default 0
-    base   : the same of the base's x y z roll pitch yaw [m, rad]
+    about  : description, for people
+    period : [s]
+    joints : amplitude [rad, m], harmonic and phase [rad] of each moving joint
+    middle : mean positions of the joints; default 0
+    base   : amplitude, harmonic and phase of the base's x y z roll pitch yaw [m, rad]
     feet   : contacts whose legs follow from the motion of the base: {link: point in its frame}
     """
 
@@ -52,29 +62,31 @@ class PlayedCombination:
     base: Mapping[int, tuple[float, int, float]]
     feet: Mapping[str, tuple[float, float, float]]
 
-    def player(self, robot: GeneralRobot) -> Player:
-        """Find the motion of all joints, and return what demo_robot plays."""
-        times = np.arange(SAMPLES) * (self.period / SAMPLES)
+    def player(self, robot: GeneralRobot) -> DemoMotion:
+        """Solve the motion of all joints and return what demo_robot publishes."""
+        times = np.arange(SAMPLES_PER_PERIOD) * (self.period / SAMPLES_PER_PERIOD)
         base = self._base_harmonics()
         given = _harmonics(robot.joint_names, self.joints, self.middle, self.period)
         names = [*robot.tree.joint_names, *robot.motor_joints.values()]
         motion = np.array([given.derivatives(t, robot.order + 1) for t in times])  # (N, order + 1, n)
         states = [self._base_at(base, t) for t in times] if robot.has_moving_base else []
         if self.feet:
-            motion[:, 0] = _standing(robot, self.feet, motion[:, 0], [state for state, *_ in states])
-            legs = Round(self.period, motion[:, 0])
+            motion[:, 0] = _leg_positions(robot, self.feet, motion[:, 0], [state for state, *_ in states])
+            legs = PeriodicMotion(self.period, motion[:, 0])
             motion[:, 1:] = [legs.derivatives(t, robot.order + 1)[1:] for t in times]
         higher = None
         if states and robot.elastic_joints:
-            velocity = Round(self.period, np.array([state.velocity for state, *_ in states]))
+            velocity = PeriodicMotion(self.period, np.array([state.velocity for state, *_ in states]))
             higher = [velocity.derivatives(t, robot.order)[1:] for t in times]
-        solved = _settled(robot, motion, [self._options(robot, states, higher, k) for k in range(SAMPLES)], self.period)
+        solved = _solve_period(robot, motion, [self._options(robot, states, higher, k) for k in range(SAMPLES_PER_PERIOD)],
+                               self.period)
         places = np.array([[found.positions[name][0] for name in robot.tree.joint_names]
                            + [found.positions[f"motor of {name}"][0] for name in robot.motor_joints] for found in solved])
-        whole = Round(self.period, places)
+        whole = PeriodicMotion(self.period, places)
         moved: Any = None
         if robot.roles.wheels:
-            moved = _driven(Round(self.period, np.array([found.base[0] for found in solved])), self.period)
+            moved = _wheeled_base_motion(PeriodicMotion(self.period, np.array([found.base[0] for found in solved])),
+                                         self.period)
         elif states:
             def moved(t: float) -> BaseMotion:
                 return self._base_at(base, t)
@@ -84,8 +96,9 @@ class PlayedCombination:
         def free_links(t: float) -> dict[str, Pose]:
             return {root: Pose(moved(t)[0].rotation, moved(t)[0].position)} if moved else {}
 
-        return Player(f"{self.about} that comes back after {self.period:g} s", tuple(names), "world" if moved else root, whole,
-                      free_links, moved)
+        return DemoMotion(f"{self.about} with a period of {self.period:g} s", tuple(names), "world" if moved else root,
+                          whole,
+                          free_links, moved)
 
     def _base_harmonics(self) -> Harmonics:
         return _harmonics(range(6), self.base, {}, self.period)
@@ -107,7 +120,7 @@ class PlayedCombination:
 
 def _harmonics(names: Sequence[Any], waves: Mapping[Any, tuple[float, int, float]], middle: Mapping[Any, float],
                period: float) -> Harmonics:
-    """Return one wave for each name: size cos(k 2 pi t / period + phase)."""
+    """Return harmonics with one wave per name: amplitude cos(k 2 pi t / period + phase)."""
     numbers = {name: k for k, name in enumerate(names)}
     phases, terms = np.zeros(len(numbers)), []
     for name, (size, harmonic, phase) in waves.items():
@@ -117,29 +130,29 @@ def _harmonics(names: Sequence[Any], waves: Mapping[Any, tuple[float, int, float
     return Harmonics(period, np.array([middle.get(name, 0.0) for name in numbers]), tuple(terms), phases)
 
 
-def _settled(robot: GeneralRobot, motion: np.ndarray, options: Sequence[dict[str, Any]], period: float) -> list[Any]:
-    """Return the solutions of one round (N, order + 1, n), with the motion of springs that comes back.
+def _solve_period(robot: GeneralRobot, motion: np.ndarray, options: Sequence[dict[str, Any]], period: float) -> list[Any]:
+    """Return the solutions of one period (N, order + 1, n), with the periodic motion of the springs.
 
-    Collocation on Fourier series of HARMONICS: the acceleration that the springs' equations ask for is that of their motion.
-    Newton's method with the derivatives of these equations at the first guess.
+    Collocation with SPRING_HARMONICS harmonics: the acceleration from the springs' equations is that of their motion. Newton's
+    method with the Jacobian of these equations at the first guess.
     """
     columns = [robot.joint_names.index(name) for name in robot.state_joints]
     guess, N, S = np.array(robot.start), len(motion), len(columns)
     if columns:
-        waves = [_wave(k, N, period) for k in range(2 * HARMONICS + 1)]  # with two derivatives
+        waves = [_wave(k, N, period) for k in range(2 * SPRING_HARMONICS + 1)]  # with two derivatives
         F, Fd, Fdd = (np.transpose([wave[order] for wave in waves]) for order in range(3))
         matrix = np.einsum("ij,ab->iajb", Fdd, np.eye(S))
         for k, (one, given) in enumerate(zip(motion, options, strict=True)):
-            stiffness, damping = _linear(robot, one, given, columns)
+            stiffness, damping = _spring_jacobians(robot, one, given, columns)
             matrix[k] += np.einsum("ab,j->ajb", stiffness, F[k]) + np.einsum("ab,j->ajb", damping, Fd[k])
         inverse = np.linalg.pinv(matrix.reshape(N * S, -1))
-        coefficients = np.zeros((2 * HARMONICS + 1, S))
-        for _ in range(ITERATIONS):
+        coefficients = np.zeros((2 * SPRING_HARMONICS + 1, S))
+        for _ in range(MAX_ITERATIONS):
             wanted = np.array([_accelerations(robot, one, given, guess) for one, given in zip(motion, options, strict=True)])
             step = (inverse @ (wanted - Fdd @ coefficients).ravel()).reshape(-1, S)
             coefficients += step
             motion[:, 0, columns], motion[:, 1, columns] = F @ coefficients, Fd @ coefficients
-            if np.abs(step).max() < CONVERGED:
+            if np.abs(step).max() < COEFFICIENT_TOL:
                 break
     found = []
     for one, given in zip(motion, options, strict=True):
@@ -149,58 +162,60 @@ def _settled(robot: GeneralRobot, motion: np.ndarray, options: Sequence[dict[str
 
 
 def _wave(number: int, samples: int, period: float) -> list[np.ndarray]:
-    """Return a constant (number 0), a cosine (odd) or a sine (even) over one round, with its first two derivatives."""
+    """Return a constant (number 0), a cosine (odd) or a sine (even) over one period, with its first two derivatives."""
     w = 2.0 * np.pi / period * ((number + 1) // 2)
     angle = w * np.arange(samples) * (period / samples) - (0.5 * np.pi if number and number % 2 == 0 else 0.0)
     return [w**order * np.cos(angle + 0.5 * np.pi * order) for order in range(3)]
 
 
 def _accelerations(robot: GeneralRobot, motion: np.ndarray, options: Mapping[str, Any], guess: np.ndarray) -> list[float]:
-    """Accelerations of the joints with springs."""
+    """Return the accelerations of the joints with springs."""
     found = robot.solve(*motion, stages=1, **options, guess=guess).positions
     return [found[name][2] for name in robot.state_joints]
 
 
-def _linear(robot: GeneralRobot, motion: np.ndarray, options: Mapping[str, Any],
-            columns: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of the springs' accelerations by their positions and velocities, signs reversed."""
+def _spring_jacobians(robot: GeneralRobot, motion: np.ndarray, options: Mapping[str, Any],
+                      columns: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the negative derivatives of the springs' accelerations by their positions and velocities."""
     found = np.zeros((2, len(columns), len(columns)))
     for order in range(2):
         for k, column in enumerate(columns):
             ends = []
-            for step in (STEP, -STEP):
+            for step in (DIFFERENCE_STEP, -DIFFERENCE_STEP):
                 moved = motion.copy()
                 moved[order, column] += step
                 ends.append(np.array(_accelerations(robot, moved, options, robot.start)))
-            found[order, :, k] = (ends[1] - ends[0]) / (2.0 * STEP)
+            found[order, :, k] = (ends[1] - ends[0]) / (2.0 * DIFFERENCE_STEP)
     return found[0], found[1]
 
 
-def _standing(robot: GeneralRobot, feet: Mapping[str, tuple[float, float, float]], positions: np.ndarray,
-              states: Sequence[BaseState]) -> np.ndarray:
-    """Return positions (N, n) with which the feet stay where they are at the middle of the motion, by Newton's method."""
+def _leg_positions(robot: GeneralRobot, feet: Mapping[str, tuple[float, float, float]], positions: np.ndarray,
+                   states: Sequence[BaseState]) -> np.ndarray:
+    """Return positions (N, n) with which the feet stay at their position at the mean of the motion, by Newton's method."""
     level = BaseState()
     found, q = positions.copy(), positions.mean(axis=0)
-    there = _places(robot, feet, q, level)
+    there = _foot_positions(robot, feet, q, level)
     for k, state in enumerate(states):
         for _ in range(20):
-            gap = _places(robot, feet, q, state) - there
+            gap = _foot_positions(robot, feet, q, state) - there
             if np.abs(gap).max() < 1e-13:
                 break
-            slope = [(_places(robot, feet, q + step, state) - _places(robot, feet, q - step, state)) / (2.0 * STEP)
-                     for step in STEP * np.eye(robot.n)]
+            slope = [(_foot_positions(robot, feet, q + step, state) - _foot_positions(robot, feet, q - step,
+                                                                                      state)) / (2.0 * DIFFERENCE_STEP)
+                     for step in DIFFERENCE_STEP * np.eye(robot.n)]
             q = q - np.linalg.solve(np.transpose(slope), gap)
         found[k] = q
     return found
 
 
-def _places(robot: GeneralRobot, feet: Mapping[str, tuple[float, float, float]], q: np.ndarray, base: BaseState) -> np.ndarray:
+def _foot_positions(robot: GeneralRobot, feet: Mapping[str, tuple[float, float, float]], q: np.ndarray,
+                    base: BaseState) -> np.ndarray:
     return np.concatenate([robot.link_pose(link, q, point, base=base).p for link, point in feet.items()])
 
 
-def _driven(velocity: Round, period: float) -> Any:
-    """Return the motion of a base on wheels, on a level floor, from its velocity (6,) along its axes."""
-    grid = np.linspace(0.0, period, 16 * SAMPLES + 1)
+def _wheeled_base_motion(velocity: PeriodicMotion, period: float) -> Any:
+    """Return the motion of a wheeled base on a level floor from its velocity (6,) in base axes."""
+    grid = np.linspace(0.0, period, 16 * SAMPLES_PER_PERIOD + 1)
     rates = np.array([velocity.derivatives(t, 1)[0] for t in grid])
     heading = _integral(rates[:, 5], grid)
     c, s = np.cos(heading), np.sin(heading)
@@ -220,11 +235,11 @@ def _integral(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
     return np.concatenate(([0.0], np.cumsum(0.5 * (values[1:] + values[:-1]) * np.diff(grid))))
 
 
-# ---------------------------------------------------------------------- what must be true
+# ---------------------------------------------------------------------- checks
 
 
-def play(robot: AnyRobot, player: Player, seconds: float, rate: float) -> tuple[DemoRecording, Heard]:
-    """Return what dynamics_node would publish, by the library."""
+def simulate(robot: AnyRobot, player: DemoMotion, seconds: float, rate: float) -> tuple[DemoRecording, Topics]:
+    """Return what dynamics_node would publish, computed by the library."""
     assert isinstance(robot, GeneralRobot)
     t = np.arange(int(seconds * rate)) * round(1e9 / rate)
     given: dict[str, Any]
@@ -255,29 +270,29 @@ def play(robot: AnyRobot, player: Player, seconds: float, rate: float) -> tuple[
             velocity = state.velocity if not robot.roles.wheels else found.base[0]
             rows["base"].append([*state.position, *state.quaternion, *velocity, *np.zeros(12), *wrench])
     motions, torques = np.array(rows["motion"]), np.array(rows["torques"])
-    heard = {name: Series(t, np.array(rows[name])) for name in ("states", "base", "forces", "force_rates") if rows[name]}
-    return DemoRecording(t, *motions.swapaxes(0, 1), *torques.swapaxes(0, 1)), heard
+    topics = {name: TopicSeries(t, np.array(rows[name])) for name in ("states", "base", "forces", "force_rates") if rows[name]}
+    return DemoRecording(t, *motions.swapaxes(0, 1), *torques.swapaxes(0, 1)), topics
 
 
-def checks(robot: AnyRobot, recording: DemoRecording, heard: Heard | None) -> list[Verdict]:
-    """Slopes of torques and of loop and contact forces; power."""
-    assert isinstance(robot, GeneralRobot) and heard is not None
-    found = [rate_is_derivative(recording, robot.joint_names)]
+def checks(robot: AnyRobot, recording: DemoRecording, topics: Topics | None) -> list[CheckResult]:
+    """Check the slopes of torques and of loop and contact forces, and the power."""
+    assert isinstance(robot, GeneralRobot) and topics is not None
+    found = [check_rates(recording, robot.joint_names)]
     if robot.constraints:
-        together, (forces, rates) = paired(recording, heard["forces"], heard["force_rates"])
-        m, where = len(robot.constraints), smooth(together)
+        together, (forces, rates) = pair_by_stamp(recording, topics["forces"], topics["force_rates"])
+        m, where = len(robot.constraints), smooth_samples(together)
         forces, rates = forces[:, -m:], rates[:, -m:]
-        if not robot.roles.contacts:  # whose rates are along axes that stay in the world
-            found.append(near(rates[where], slopes(together.seconds, forces)[where - 1], AGREEMENT * 5.0,
-                              "rates of loop and wheel forces are their slopes"))
-    return [*found, _power(robot, recording, heard)]
+        if not robot.roles.contacts:  # their rates are along world axes
+            found.append(check_close(rates[where], slopes(together.seconds, forces)[where - 1], FINITE_DIFFERENCE_TOL * 5.0,
+                                     "rates of loop and wheel forces are their slopes"))
+    return [*found, _check_power(robot, recording, topics)]
 
 
-def _power(robot: GeneralRobot, recording: DemoRecording, heard: Heard) -> Verdict:
-    """Motors and what carries the base give as much as the energy gains and dampers take."""
+def _check_power(robot: GeneralRobot, recording: DemoRecording, topics: Topics) -> CheckResult:
+    """Check that the power of motors and base carrier is the rate of the energy plus the dissipation of the dampers."""
     names = [*robot.tree.joint_names, *robot.motor_joints.values()]
-    series = [heard["states"], *([heard["base"]] if robot.has_moving_base else [])]
-    recording, (states, *bases) = paired(recording, *series)
+    series = [topics["states"], *([topics["base"]] if robot.has_moving_base else [])]
+    recording, (states, *bases) = pair_by_stamp(recording, *series)
     q, qd = states[:, :len(names)], states[:, len(names):2 * len(names)]
     columns = [names.index(name) for name in robot.joint_names]
     turning = [names.index(robot.motor_joints.get(name, name)) for name in robot.joint_names]
@@ -294,17 +309,17 @@ def _power(robot: GeneralRobot, recording: DemoRecording, heard: Heard) -> Verdi
         motors = [names.index(robot.motor_joints[name]) for name in robot.elastic_joints]
         given |= {"q_motor": q[:, motors], "qd_motor": qd[:, motors]}
     energy = robot.energy(q[:, columns], qd[:, columns], **given).total
-    where = smooth(recording)
-    return near(power[where, None], slopes(recording.seconds, energy[:, None])[where - 1], AGREEMENT,
-                "the power of motors and base is the slope of the energy")
+    where = smooth_samples(recording)
+    return check_close(power[where, None], slopes(recording.seconds, energy[:, None])[where - 1], FINITE_DIFFERENCE_TOL,
+                       "the power of motors and base is the slope of the energy")
 
 
 # ---------------------------------------------------------------------- robots
 
 
-def _demo(name: str, motion: PlayedCombination, robot_file: str = "", urdf: str = "", **options: Any) -> RobotDemo:
-    def player() -> Player:
-        robot = made.load()
+def _demo(name: str, motion: CombinationMotion, robot_file: str = "", urdf: str = "", **options: Any) -> RobotDemo:
+    def player() -> DemoMotion:
+        robot = demo.load()
         assert isinstance(robot, GeneralRobot)
         return motion.player(robot)
 
@@ -314,13 +329,13 @@ def _demo(name: str, motion: PlayedCombination, robot_file: str = "", urdf: str 
     if options.pop("constrained", True):
         topics |= {"forces": ("sensor_msgs/JointState", "dynamics_node/constraint_effort"),
                    "force_rates": ("sensor_msgs/JointState", "dynamics_node/constraint_effort_rate")}
-    made = RobotDemo(name, f"urdf/{urdf or name}.urdf", f"urdf/{robot_file or name}.robot.yaml", player, checks, heard=topics,
-                     play=play, **options)
-    return made
+    demo = RobotDemo(name, f"urdf/{urdf or name}.urdf", f"urdf/{robot_file or name}.robot.yaml", player, checks, topics=topics,
+                     simulate=simulate, **options)
+    return demo
 
 
 def _legs(*waves: tuple[str, float, int, float]) -> dict[str, tuple[float, int, float]]:
-    """Waves of the left leg, and of the right one half a round later."""
+    """Return waves of the left leg, and of the right one half a period later."""
     return {f"{side}_{name}": (size, k, phase + (0.0 if side == "left" else k * np.pi))
             for name, size, k, phase in waves for side in ("left", "right")}
 
@@ -333,33 +348,33 @@ STANCE = {f"{leg}_{joint}": value for leg, sign in (("LF", 1.0), ("RF", 1.0), ("
           for joint, value in (("HFE", 0.6 * sign), ("KFE", -1.2 * sign))}
 TROT = {f"{leg}_{joint}": (size, k, phase + (0.0 if leg in ("LF", "RH") else np.pi))
         for leg in ("LF", "RF", "LH", "RH") for joint, size, k, phase in (("HAA", 0.08, 2, 0.3), ("HFE", 0.3, 1, 0.0),
-                                                                           ("KFE", 0.35, 1, 0.9))}
+                                                                          ("KFE", 0.35, 1, 0.9))}
 
 COMBINATIONS = (
-    _demo("biped", PlayedCombination(
+    _demo("biped", CombinationMotion(
         "a biped that hangs on a gantry and walks in the air", 3.0,
         _legs(("hip_roll", 0.08, 1, 0.2), ("hip_yaw", 0.06, 1, 1.2), ("hip_pitch", 0.25, 1, 0.0), ("knee_joint", 0.2, 1, 1.4),
-              ("toe", 0.25, 2, 0.5)), {}, GANTRY, {}), instants=(0.0, 1.5), view=(12.0, -60.0)),
-    _demo("ship_arm", PlayedCombination(
+              ("toe", 0.25, 2, 0.5)), {}, GANTRY, {}), picture_times=(0.0, 1.5), view=(12.0, -60.0)),
+    _demo("ship_arm", CombinationMotion(
         "an arm on a ship in a swell", 6.0,
         {"yaw": (0.5, 1, 0.0), "shoulder": (0.4, 2, 0.6), "elbow": (0.4, 2, 1.9), "wrist_roll": (0.5, 3, 0.2),
          "wrist_pitch": (0.5, 2, 1.0), "tool_roll": (0.6, 3, 0.0)}, {"shoulder": 0.3, "elbow": 0.6}, SWELL, {}),
-        constrained=False, instants=(0.0, 1.2), view=(18.0, -60.0)),
-    _demo("wheeled_arm", PlayedCombination(
+          constrained=False, picture_times=(0.0, 1.2), view=(18.0, -60.0)),
+    _demo("wheeled_arm", CombinationMotion(
         "a vehicle with an arm that winds to and fro", 6.0,
         {"left_wheel_joint": (4.0, 1, 0.0), "right_wheel_joint": (4.0, 1, 0.5), "turret_joint": (0.6, 2, 0.0),
          "shoulder": (0.4, 2, 0.8), "elbow": (0.5, 3, 0.1), "wrist": (0.5, 3, 1.3)}, {"shoulder": 0.3, "elbow": 0.4}, {}, {}),
-        moves=True, parameters={"base.motion_source": "free"}, instants=(0.0, 1.5), view=(18.0, -60.0)),
-    _demo("quadruped_stance", PlayedCombination(
+          moves=True, parameters={"base.motion_source": "free"}, picture_times=(0.0, 1.5), view=(18.0, -60.0)),
+    _demo("quadruped_stance", CombinationMotion(
         "a quadruped that stands on four feet and sways", 4.0, {}, STANCE, SWAY, FEET),
-        robot_file="quadruped", urdf="quadruped", instants=(0.0, 2.0), view=(15.0, -60.0)),
-    _demo("ankles", PlayedCombination(
+          robot_file="quadruped", urdf="quadruped", picture_times=(0.0, 2.0), view=(15.0, -60.0)),
+    _demo("ankles", CombinationMotion(
         "a humanoid's legs that squat and roll on their feet", 3.0,
         _legs(("hip_pitch", 0.25, 1, 0.0), ("knee", 0.3, 1, 2.6), ("inner_motor", 0.25, 2, 0.5),
               ("outer_motor", 0.25, 1, 1.7)),
         {f"{side}_{name}": value for side in ("left", "right") for name, value in (("hip_pitch", -0.3), ("knee", 0.6))},
-        SWAY, {}), instants=(0.0, 1.5), view=(12.0, -120.0)),
-    _demo("elastic_quadruped", PlayedCombination(
+        SWAY, {}), picture_times=(0.0, 1.5), view=(12.0, -120.0)),
+    _demo("elastic_quadruped", CombinationMotion(
         "a quadruped with elastic joints that trots in the air", 3.0, TROT, STANCE, GANTRY, {}),
-        urdf="quadruped", constrained=False, instants=(0.0, 1.5), view=(15.0, -60.0)),
+          urdf="quadruped", constrained=False, picture_times=(0.0, 1.5), view=(15.0, -60.0)),
 )

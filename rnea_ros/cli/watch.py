@@ -1,4 +1,4 @@
-"""`rnea watch`: live joint torques of any running dynamics_node, in the terminal."""
+"""`rnea watch`: live joint torques of a running dynamics_node, in the terminal."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import argparse
 import os
 import sys
 import time
+from typing import Any
 
+from ..demo.processes import MissingRos, recorders
+from ..demo.table import LiveTable
 from ..errors import RneaError
-from .table import LiveTable
 
 TYPE = "rnea_msgs/msg/JointDynamics"
 
@@ -24,14 +26,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Return exit code 0 if a message was received. Raises RneaError if there is no ROS, or no message within --wait."""
     try:
-        from .nodes.monitor import watch
-    except ImportError as error:
+        nodes = recorders()
+    except MissingRos as error:
         raise RneaError(f"rnea watch needs ROS 2: {error}; source a ROS 2 installation, or run `make env`") from None
-    given = os.environ.get("ROS_DOMAIN_ID", "0")
+    domain = os.environ.get("ROS_DOMAIN_ID", "0")
     tables: dict[tuple[str, ...], LiveTable] = {}
     received = 0
 
-    def show(message, joint_types) -> bool:
+    def show(message: Any, joint_types: list[str]) -> bool:
         nonlocal received
         received += 1
         names = tuple(message.joint_names)
@@ -43,11 +45,11 @@ def run(args: argparse.Namespace) -> int:
 
     begin = time.monotonic()
     end = begin + args.seconds
-    topic, candidates = watch(args.topic, args.wait, args.seconds, show)
+    topic, candidates = nodes.watch_dynamics(args.topic, args.wait, args.seconds, show)
     if received:
         return 0
     if topic is None:
-        raise RneaError(f"no topic of type {TYPE} within {args.wait:g} s in ROS domain {given}: start dynamics_node, or set "
+        raise RneaError(f"no topic of type {TYPE} within {args.wait:g} s in ROS domain {domain}: start dynamics_node, or set "
                         "ROS_DOMAIN_ID to the domain that it runs in")
     others = f"; other topics of this type: {', '.join(candidates)}" if candidates else ""
     raise RneaError(f"no message on {topic} within {args.wait:g} s: dynamics_node publishes when it receives joint states; "

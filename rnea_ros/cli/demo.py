@@ -1,0 +1,246 @@
+"""`rnea demo`: a simulated robot, the nodes in processes of their own, a live table, checks, and a picture."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from typing import Any
+
+import numpy as np
+
+from ..demo import catalogue, plots, scaling
+from ..demo import run as runs
+from ..demo.catalogue import DEMOS, TREES
+from ..demo.checks import CheckResult
+from ..demo.processes import Interrupted, MissingRos, NodesFailed, recorders, share_file, user_path
+from ..demo.table import LiveTable
+from ..demo.timings import live, pictures, trials
+from ..demo.timings.arms import ARM_SOURCES, Arm, ArmSource
+from ..errors import RneaError
+from ..model import urdf, urdf_reader
+from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
+from ..sim.rendering import select_offscreen_renderer
+from ..sim.scene import mujoco
+from . import robots
+from .outcome import Outcome
+from .output_files import check_files
+
+N_MOTIONS, N_LIVE_MOTIONS = 8, 4  # of --plant; with --live, in real time
+NEXT_COMMANDS = {"rnea demo --urdf ROBOT.urdf": "your robot on a generated motion",
+                 "dynamics_node --urdf ROBOT.urdf": "your robot's torques from its /joint_states",
+                 "rnea watch": "live torques of a running node, in this terminal"}
+NO_ROS = """rnea demo needs ROS 2: {reason}.
+  With a ROS 2 installation: source its setup file, build this package with colcon, source the workspace.
+  Without one: `make env` in this package's repository sets up everything, ROS 2 wheels from PyPI included.
+  The library needs no ROS: `rnea demo --no-ros` computes the same motion and makes the same checks in this process."""
+NO_ROS_SCALING = "rnea demo --scaling needs ROS 2: {reason}. Without --scaling, `rnea demo --no-ros` needs none."
+NO_ROS_LIVE = "rnea demo --plant --live needs ROS 2: {reason}. Without --live, `rnea demo --plant` needs none."
+ABOUT_PLANT = """{robot} in MuJoCo: masses up to 5 % wrong, friction that its controller does not model, drives with limits of
+torque, torque rate and voltage. {motions} random paths, {timings} timings of each, one controller.
+"""
+Tracking = Callable[[trials.TimingTask], Iterator[trials.TimingResult]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `rnea demo`."""
+    parser.add_argument("--scaling", action="store_true", help="demo of scaling_node: a trajectory twice too fast is slowed "
+                        "to the limits, with a pause and an override")
+    parser.add_argument("--plant", action="store_true", help="comparison of timings: a simulated arm with saturating drives "
+                        "tracks motions as planned, with TOPP-RA's timing and with ours")
+    parser.add_argument("--live", action="store_true", help="with --plant: over ROS and in real time, ours through "
+                        "scaling_node, to a controller that interpolates as joint_trajectory_controller does")
+    parser.add_argument("--arm", choices=tuple(ARM_SOURCES), default="panda", help="with --plant: the arm; default panda")
+    parser.add_argument("--motions", type=int, metavar="COUNT", help="with --plant: number of random paths, default 8, with "
+                        "--live 4")
+    parser.add_argument("--seed", type=int, default=0, help="with --plant: seed of paths, masses and friction; default 0")
+    parser.add_argument("--movie", metavar="PATH.gif", help="with --plant: animation of the first path")
+    parser.add_argument("--robot", choices=sorted({*DEMOS, *TREES}), help="robot of the demo; default panda")
+    parser.add_argument("--elastic", action="store_const", const="elastic", dest="robot", help="the same as --robot elastic")
+    parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot: a URDF, or a .xacro file and its arguments NAME:=VALUE; "
+                                                             "default: the Panda, with --scaling a 7R arm")
+    parser.add_argument("--robot-file", metavar="FILE", help="robot file or profile of that robot: limits, drives, friction")
+    parser.add_argument("--seconds", type=_seconds, help="duration of the recording [s], default 8; not with --scaling")
+    parser.add_argument("--plot", metavar="PATH", help="picture to write, default demo.png, demo_scaling.png, demo_ROBOT.png; "
+                        "'' for none")
+    parser.add_argument("--no-ros", action="store_true", help="library only: no processes, no messages")
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not 0.5 <= value <= 3600.0:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0.5 and 3600 seconds")
+    return value
+
+
+def run(args: argparse.Namespace) -> Outcome | int:
+    """Return exit code 0 if every check passes, 1 otherwise. With --json, progress goes to stderr."""
+    with redirect_stdout(sys.stderr) if args.json else nullcontext():
+        try:
+            return _run(args)
+        except MissingRos as error:
+            print((NO_ROS_SCALING if args.scaling else NO_ROS).format(reason=error), file=sys.stderr)
+        except NodesFailed as error:
+            print(error, file=sys.stderr)
+        except Interrupted as interrupt:
+            sys.exit(128 + interrupt.number)
+        return 1
+
+
+def _run(args: argparse.Namespace) -> Outcome:
+    if args.robot and (args.urdf or args.scaling or args.plant):
+        raise RneaError(f"--robot {args.robot} has a robot and a motion of its own: leave --urdf, --scaling and --plant out")
+    if args.robot_file and (args.robot or args.scaling or args.plant):
+        raise RneaError("--robot-file is for --urdf only: leave it, or --robot, --scaling and --plant out")
+    if args.live and not args.plant:
+        raise RneaError("--live compares timings over ROS: add --plant")
+    if args.plot is None:
+        kind = "scaling" if args.scaling else "plant" if args.plant else args.robot
+        args.plot = f"demo_{kind}.png" if kind else "demo.png"
+    check_files(args.plot, args.movie)
+    return _scaling(args) if args.scaling else _timings(args) if args.plant else _robot(args)
+
+
+def _report(line: str) -> None:
+    print(line, flush=True)
+
+
+def _check_moves(robot: AnyRobot, source: Any) -> None:
+    if robot.n == 0:
+        raise RneaError(f"{source} has no moving joints; a robot with at least one is needed")
+    robots.check_masses(robot)
+
+
+def _outcome(origin: str, checks: Sequence[CheckResult], picture: str, draw: Callable[[str], None], data: Mapping[str, Any],
+             next_commands: Mapping[str, str] = {}) -> Outcome:
+    """Return the result of a demo; draw the picture if a path is given. Exit code 0 if every check passed."""
+    lines = [f"\n{origin}", *(f"  {'ok    ' if check.passed else 'FAILED'}  {check.text}" for check in checks)]
+    drawn = None
+    if picture:
+        try:
+            draw(picture)
+        except (RneaError, OSError, ValueError) as error:  # without matplotlib the checks still count
+            lines.append(f"  no picture: {error}")
+        else:
+            drawn = picture
+            lines.append(f"  picture: {picture}")
+    if next_commands:
+        width = max(map(len, next_commands))
+        lines += ["\nnext:", *(f"  {command:<{width}}  {effect}" for command, effect in next_commands.items())]
+    rows = [{"passed": check.passed, "text": check.text} for check in checks]
+    return Outcome("\n".join(lines), {"how": origin, **data, "checks": rows, "picture": drawn},
+                   0 if all(check.passed for check in checks) else 1)
+
+
+# ---------------------------------------------------------------------- a robot and dynamics_node
+
+
+def _robot(args: argparse.Namespace) -> Outcome:
+    demo = DEMOS[args.robot] if args.robot in DEMOS else catalogue.tree_demo(args.urdf, args.robot_file, args.robot or "panda")
+    robot = demo.load()
+    if args.robot_file and not isinstance(robot, Robot):
+        raise RneaError(f"{args.robot_file} makes a {type(robot).__name__}; rnea demo --urdf shows fixed trees (Robot). `rnea "
+                        "demo --robot NAME` has demos of other kinds")
+    _check_moves(robot, args.urdf)
+    seconds = args.seconds or demo.seconds
+    if seconds < demo.min_seconds:
+        raise RneaError(f"--seconds {seconds:g}: the checks of --robot {demo.name} need {demo.min_seconds:g} s of its motion; "
+                        f"leave it out for {demo.seconds:g}")
+    if args.no_ros:
+        if demo.make_motion is None:
+            raise RneaError(f"--robot {demo.name} runs nodes: it is not available with --no-ros")
+        recording, topics, origin = runs.compute(demo, robot, seconds)
+    else:
+        table = LiveTable(robot.joint_names, robot.joint_types, sys.stdout)
+        recording, topics, origin = runs.record(demo, robot, seconds, table.show, _report)
+
+    def draw(path: str) -> None:
+        if demo.draw:
+            demo.draw(robot, recording, topics, path, origin)
+        else:
+            plots.draw_demo(robot, recording, path, origin, demo)
+
+    return _outcome(origin, demo.checks(robot, recording, topics), args.plot, draw,
+                    {"robot": robot.name, "joints": robot.joint_names, "samples": len(recording.t),
+                     "seconds": recording.seconds[-1], "peak_torque": abs(recording.tau).max(axis=0),
+                     "peak_torque_rate": abs(recording.tau_rate).max(axis=0)}, NEXT_COMMANDS if demo.name == "auto" else {})
+
+
+# ---------------------------------------------------------------------- scaling_node
+
+
+def _scaling(args: argparse.Namespace) -> Outcome:
+    if args.no_ros:
+        raise RneaError("--scaling runs a node: it is not available with --no-ros")
+    source = user_path(args.urdf) if args.urdf else share_file("urdf/seven_r.urdf")
+    description = urdf_reader.read(source)
+    robot = Robot(urdf.load(description))
+    _check_moves(robot, source)
+    task = scaling.overspeed_task(robot)
+    samples = scaling.record(robot, urdf_reader.text(description.robot), task, sys.stdout, _report)
+    origin = (f"{len(samples.t)} samples in {samples.t[-1]:.2f} s, received from scaling_node over ROS 2; planned duration "
+              f"{task.times[-1]:.2f} s, fastest within the limits {task.fastest:.2f} s without pause and override")
+    return _outcome(origin, scaling.check_samples(robot, task, samples), args.plot,
+                    lambda path: scaling.draw_scaling(robot, task, samples, path),
+                    {"robot": robot.name, "samples": len(samples.t), "seconds": samples.t[-1], "planned": task.times[-1],
+                     "fastest": task.fastest})
+
+
+# ---------------------------------------------------------------------- timings of an arm in MuJoCo
+
+
+def _timings(args: argparse.Namespace) -> Outcome:
+    motions = args.motions if args.motions is not None else N_LIVE_MOTIONS if args.live else N_MOTIONS
+    if motions < 1:
+        raise RneaError(f"--motions is {motions}; at least 1 is needed")
+    if args.live:
+        try:
+            recorders()
+        except MissingRos as error:
+            raise RneaError(NO_ROS_LIVE.format(reason=error)) from None
+    if args.movie:
+        select_offscreen_renderer()
+    mujoco()
+    began, rng = time.monotonic(), np.random.default_rng(args.seed)
+    arm = Arm(ArmSource(user_path(args.urdf)) if args.urdf else ARM_SOURCES[args.arm])
+    timings = dict(trials.SIDE_BY_SIDE)
+    try:
+        trials.toppra()
+    except RneaError as error:
+        del timings[trials.TOPPRA]
+        print(f"{error}\nIts timing is omitted.", file=sys.stderr)
+    _report(ABOUT_PLANT.format(robot=arm.robot.name, motions=motions, timings=len(timings)))
+    tracked, pace = [], ""
+    with _tracking(args, arm, rng, timings) as track:
+        for k in range(motions):
+            tracked.append(_track(track, trials.random_task(arm, rng), f"path {k + 1} of {motions}"))
+        if isinstance(track, live.LiveArm):
+            pace = live.pace_text(track.pace)
+    found = [result for _, results in tracked for result in results]
+    _report(f"\n{trials.result_table(found)}")
+    if args.movie:
+        pictures.write_movie(*tracked[0], args.movie)
+    origin = f"{motions} motions, {len(timings)} timings of each, in {time.monotonic() - began:.0f} s{pace}"
+    return _outcome(origin, trials.check_results(found), args.plot,
+                    lambda path: pictures.draw_trials(*tracked[0], found, path), trials.result_data(found))
+
+
+def _tracking(args: argparse.Namespace, arm: Arm, rng: np.random.Generator, timings: dict[str, trials.Timing]
+              ) -> AbstractContextManager[Tracking]:
+    """Return what tracks a task: a new simulated plant per task; with --live one plant in another process for all."""
+    if args.live:
+        return live.live_arm(arm, args.arm, args.urdf or "", arm.masses(rng), timings, _report)
+    return nullcontext(lambda task: trials.track_all(task, rng, timings))
+
+
+def _track(track: Tracking, task: trials.TimingTask, name: str) -> tuple[trials.TimingTask, list[trials.TimingResult]]:
+    results = list(track(task))
+    _report(f"  {name}, {task.fastest.duration:.2f} s at the fastest: " + "; ".join(
+        f"{one.timing.partition(',')[0]} {'lost' if one.lost else f'{one.off:.1f} mm off'}" for one in results))
+    return task, results

@@ -1,0 +1,251 @@
+"""Pictures of the demos: torque and torque rate of each joint, the machine in some poses, contact forces of robots in MuJoCo.
+
+Machines are drawn from the visual boxes, cylinders and spheres of their URDF; meshes are omitted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+import numpy as np
+
+from ..algebra.vectors import rpy
+from ..algorithms.kinematics import Pose
+from ..io.figures import color_scale, draw_polygons, picture
+from ..robots import kinds
+from ..robots.inputs.base_state import BaseState
+from ..robots.protocol import AnyRobot
+from .checks import DemoRecording, Topics, difference_quotients, motor_torques, pair_by_stamp
+from .processes import share_file
+from .robot_demo import RobotDemo
+
+SIDES = 20  # of round shapes
+DEFAULT_COLOUR = (0.55, 0.6, 0.65)
+LIGHT_DIRECTION = np.array([0.35, -0.5, 0.8]) / np.linalg.norm([0.35, -0.5, 0.8])
+
+
+class Shape(NamedTuple):
+    """Faces (corners, 3) in the link's frame [m], counterclockwise from outside; colour red, green, blue."""
+
+    link: str
+    faces: list[np.ndarray]
+    colour: tuple[float, ...]
+
+
+def urdf_shapes(urdf: str) -> list[Shape]:
+    """Return the shapes of all visuals that can be drawn."""
+    robot = ElementTree.fromstring(urdf)
+    colours = {material.get("name"): material.find("color") for material in robot.iter("material")
+               if material.find("color") is not None}
+    return [Shape(link.get("name", ""), faces, _colour(visual, colours))
+            for link in robot.findall("link") for visual in link.findall("visual") if (faces := list(_faces(visual)))]
+
+
+def draw_machine(axis, drawn: list[Shape], poses: Sequence[Callable[[str], Pose]]) -> None:
+    """Draw the robot on 3D axes in all poses, the last one opaque, the others pale."""
+    points = []
+    for number, link_pose in enumerate(poses, start=1):
+        faces, colours = [], []
+        for shape in drawn:
+            R, P = link_pose(shape.link)
+            faces += [P + face @ np.asarray(R).T for face in shape.faces]
+            colours += [_shade_face(shape.colour, face) for face in faces[-len(shape.faces):]]
+        draw_polygons(axis, faces, colours, 1.0 if number == len(poses) else 0.2)  # all at once, for correct occlusion
+        points += faces
+    low, high = (end(np.concatenate(points), axis=0) for end in (np.min, np.max))
+    axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
+    axis.set_box_aspect(high - low, zoom=1.1)
+    axis.set_axis_off()
+
+
+def _colour(visual, colours) -> tuple[float, ...]:
+    material = visual.find("material")
+    found = None if material is None else material.find("color")
+    if found is None and material is not None:
+        found = colours.get(material.get("name"))
+    return DEFAULT_COLOUR if found is None else tuple(map(float, found.get("rgba").split()[:3]))
+
+
+def _shade_face(colour: tuple[float, ...], face: np.ndarray) -> tuple[float, ...]:
+    normal = np.cross(face[1] - face[0], face[2] - face[1])
+    bright = 0.72 + 0.28 * float(normal @ LIGHT_DIRECTION / (np.linalg.norm(normal) or 1.0))
+    return tuple(min(1.0, bright * part) for part in colour)
+
+
+def _faces(visual) -> Iterator[np.ndarray]:
+    geometry, origin = visual.find("geometry")[0], visual.find("origin")
+    P, R = np.zeros(3), np.eye(3)
+    if origin is not None:
+        P, R = _numbers(origin, "xyz"), np.array(rpy(*_numbers(origin, "rpy")), dtype=float)
+    makers = {"box": _box, "cylinder": _cylinder, "sphere": _sphere}
+    for face in makers[geometry.tag](geometry) if geometry.tag in makers else ():
+        yield P + face @ R.T
+
+
+def _numbers(element, name: str) -> np.ndarray:
+    return np.array(element.get(name, "0 0 0").split(), dtype=float)
+
+
+def _box(geometry) -> Iterator[np.ndarray]:
+    half = _numbers(geometry, "size") / 2.0
+    for k in range(3):
+        for side in (-1.0, 1.0):
+            corners = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]], dtype=float)[::int(side)]
+            face = np.empty((4, 3))
+            face[:, k], face[:, (k + 1) % 3], face[:, (k + 2) % 3] = side, corners[:, 0], corners[:, 1]
+            yield face * half
+
+
+def _rings(rings: list[tuple[float, float]]) -> Iterator[np.ndarray]:
+    """Yield the faces of a solid of revolution about z through rings (radius, height), from the bottom up."""
+    turn = 2.0 * np.pi * np.arange(SIDES + 1) / SIDES
+    circles = [np.column_stack((r * np.cos(turn), r * np.sin(turn), np.full(SIDES + 1, z))) for r, z in rings]
+    yield circles[0][:0:-1]
+    for low, high in pairwise(circles):
+        for k in range(SIDES):
+            yield np.array([low[k], low[k + 1], high[k + 1], high[k]])
+    yield circles[-1][:-1]
+
+
+def _cylinder(geometry) -> Iterator[np.ndarray]:
+    radius, half = float(geometry.get("radius")), float(geometry.get("length")) / 2.0
+    return _rings([(radius, -half), (radius, half)])
+
+
+def _sphere(geometry) -> Iterator[np.ndarray]:
+    radius, angles = float(geometry.get("radius")), np.linspace(-1.5, 1.5, 11)
+    return _rings([(radius * np.cos(a), radius * np.sin(a)) for a in angles])
+
+
+MAX_ROWS = 12  # joints per page
+MACHINE_WIDTH_IN = 6.0  # of the picture of the machine
+QUOTIENT_DOTS = 60  # difference quotients per joint
+STYLE = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+TORQUE_COLOUR, RATE_COLOUR, DOT_COLOUR = "#1f4e79", "#c0392b", "#2b2b2b"
+
+
+def draw_demo(robot: AnyRobot, recording: DemoRecording, path: str | os.PathLike, source: str, demo: RobotDemo) -> None:
+    """Write the picture to `path`; its suffix gives the format. Raises RneaError without matplotlib."""
+    joints = range(min(robot.n, MAX_ROWS))
+    size = np.array([11.0, 1.1 + 1.45 * len(joints)])
+    if demo.picture_times:
+        size = np.maximum(size + [MACHINE_WIDTH_IN, 0.0], [0.0, MACHINE_WIDTH_IN])
+    with picture(path, tuple(size), dpi=150, settings=STYLE) as figure:
+        curves = figure
+        if demo.picture_times:
+            left, curves = figure.subfigures(1, 2, width_ratios=(MACHINE_WIDTH_IN, size[0] - MACHINE_WIDTH_IN))
+            _draw_machine(left.add_subplot(projection="3d"), robot, recording, demo)
+        axes = curves.subplots(len(joints), 2, sharex=True, squeeze=False)
+        for row, joint in zip(axes, joints):
+            _draw_joint(row, robot, recording, joint)
+            _set_limits(row, recording, joint, demo.settling_time_s)
+        _label(curves, axes, recording)
+        figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower right", ncol=2, frameon=False,
+                      fontsize=9)
+        more = "" if robot.n <= MAX_ROWS else f", the first {MAX_ROWS} of {robot.n} joints"
+        figure.suptitle(f"{robot.name}{more}: {source}", fontsize=11, x=0.01, ha="left")
+
+
+def _draw_machine(axis, robot: AnyRobot, recording: DemoRecording, demo: RobotDemo) -> None:
+    """Draw the machine at the demo's picture times: the last pose opaque, the others pale."""
+    drawn = urdf_shapes(share_file(demo.urdf).read_text(encoding="utf-8"))
+    samples = np.searchsorted(recording.seconds, demo.picture_times).clip(max=len(recording.q) - 1)
+    base: dict[str, Any] = {"base": BaseState()} if kinds.has_moving_base(robot) else {}
+    draw_machine(axis, drawn, [partial(robot.link_pose, q=q, **base) for q in recording.q[samples]])
+    axis.view_init(*demo.view)
+
+
+def _draw_joint(row, robot: AnyRobot, recording: DemoRecording, joint: int) -> None:
+    t, prismatic = recording.seconds, robot.joint_types[joint] == "prismatic"
+    unit = "N" if prismatic else "N m"
+    inner, quotients = difference_quotients(recording)
+    dots = slice(None, None, max(1, len(inner) // QUOTIENT_DOTS))
+    torque, rate = row
+    torque.plot(t, recording.tau[:, joint], color=TORQUE_COLOUR, linewidth=1.6)
+    rate.plot(t, _rate_with_gaps(recording, joint), color=RATE_COLOUR, linewidth=1.6, label="exact, from the model")
+    rate.plot(t[inner[dots]], quotients[dots, joint], ".", color=DOT_COLOUR, markersize=3.5, zorder=3,
+              label="finite differences of the torque")
+    torque.set_ylabel(f"{robot.joint_names[joint]}\n[{unit}]")
+    rate.set_ylabel(f"[{unit}/s]")
+    for axis in row:
+        axis.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
+        axis.margins(x=0.01, y=0.12)
+        axis.grid(axis="x", color="0.92")
+
+
+def _set_limits(row, recording: DemoRecording, joint: int, settling_time_s: float) -> None:
+    """Scale the axes to the curves after the settling time [s]."""
+    later = recording.seconds >= settling_time_s
+    if settling_time_s and later.any():
+        for axis, values in zip(row, (recording.tau, recording.tau_rate)):
+            low, high = values[later, joint].min(), values[later, joint].max()
+            axis.set_ylim(low - 0.4 * (high - low), high + 0.4 * (high - low))
+
+
+def _rate_with_gaps(recording: DemoRecording, joint: int) -> np.ndarray:
+    """Return the rate with a gap at each jump, where a line would show values that do not occur."""
+    rate = recording.tau_rate[:, joint].copy()
+    rate[1:][_jumps(recording)[:, joint]] = np.nan
+    return rate
+
+
+def _jumps(recording: DemoRecording) -> np.ndarray:
+    return np.asarray(np.abs(np.diff(recording.qddd, axis=0)) > 0.25 * np.ptp(recording.qddd, axis=0))
+
+
+def _label(figure, axes, recording: DemoRecording) -> None:
+    jumps = ", with jumps where the motion's jerk jumps" if _jumps(recording).any() else ""
+    axes[0, 0].set_title("torque (force of prismatic joints)", loc="left", fontsize=10, color=TORQUE_COLOUR)
+    axes[0, 1].set_title(f"torque rate{jumps}", loc="left", fontsize=10, color=RATE_COLOUR)
+    for axis in axes[-1]:
+        axis.set_xlabel("time [s]")
+    figure.align_ylabels(axes)
+
+
+MOTOR_DOTS = 80  # torques of MuJoCo per motor
+CONTACT_COLOUR = "#f0e6d2"
+
+
+class MotorGroup(NamedTuple):
+    """Motors drawn together, by index, and the link whose wrench is drawn beside them."""
+
+    title: str
+    motors: Sequence[int]
+    link: str
+
+
+def draw_plant(groups: Sequence[MotorGroup], robot: AnyRobot, recording: DemoRecording, topics: Topics | None,
+               path: str | os.PathLike[str], source: str) -> None:
+    """Write the picture to `path`; its suffix gives the format. Raises RneaError without matplotlib."""
+    assert topics is not None
+    links = [group.link for group in groups]
+    recording, (states, *wrenches) = pair_by_stamp(recording, topics["states"], *(topics[link] for link in links))
+    true, t = motor_torques(states, robot.n), recording.seconds
+    dots = slice(None, None, max(1, len(t) // MOTOR_DOTS))
+    with picture(path, (12.0, 1.2 + 2.0 * len(groups)), dpi=130, settings=STYLE) as figure:
+        axes = figure.subplots(len(groups), 2, sharex=True, squeeze=False, width_ratios=(1.7, 1.0))
+        for group, wrench, (torque, force) in zip(groups, wrenches, axes):
+            for colour, motor in zip(color_scale(len(group.motors)), group.motors):
+                torque.plot(t, recording.tau[:, motor], color=colour, linewidth=1.3, label=robot.joint_names[motor])
+                torque.plot(t[dots], true[dots, motor], ".", color="black", markersize=3.5)
+            for colour, axis, values in zip(color_scale(3), "xyz", wrench[:, :3].T):
+                force.plot(t, values, color=colour, linewidth=1.1, label=axis)
+            touched = np.abs(wrench[:, :3]).max(axis=1) > 0.0
+            for panel in (torque, force):
+                panel.fill_between(t, 0, 1, where=touched, color=CONTACT_COLOUR, transform=panel.get_xaxis_transform(),
+                                   zorder=0, linewidth=0.0)
+                panel.margins(x=0.01)
+            torque.set_ylabel(f"{group.title}\n[N m]")
+            torque.legend(frameon=False, fontsize=7, loc="upper left", ncol=len(group.motors))
+            force.set_ylabel("[N]")
+            force.legend(frameon=False, fontsize=7, loc="upper left", ncol=3)
+        axes[0, 0].set_title("torques; dots: MuJoCo's motors", loc="left", fontsize=10)
+        axes[0, 1].set_title("force on the link, in its frame; shaded: contact", loc="left", fontsize=10)
+        for panel in axes[-1]:
+            panel.set_xlabel("time [s]")
+        figure.suptitle(f"{robot.name} in MuJoCo: {source}", fontsize=11, x=0.01, ha="left")
