@@ -10,7 +10,8 @@ import pinocchio as pin
 from cases import ROOT
 from timing import Loop, Times, interleaved, python_loop
 
-from rnea_ros import load
+from rnea_ros import GeneralRobot, load
+from rnea_ros.motion.torque_stream import TorqueStream
 
 ROBOTS = ("palletiser", "stewart")
 SAMPLES, PERIOD = 2000, 2.0  # of one swing, which ends where it began; s
@@ -30,36 +31,36 @@ def sides(name: str) -> dict[str, Loop]:
     """Loops by name. One that follows goes on where it was, from sample to sample."""
     file = ROOT / "urdf" / f"{name}.urdf"
     robot = load(file, file.with_suffix(".robot.yaml"))
-    names = robot.legs.joint_names if hasattr(robot, "legs") else robot.tree.joint_names
-    start = robot.start[[*map(names.index, robot.joint_names)]]
+    assert isinstance(robot, GeneralRobot)
+    start = robot.start[[*map(robot.tree.joint_names.index, robot.joint_names)]]
     samples = [list(sample) for sample in swing(start, 0.02 if name == "stewart" else 0.2)]
-    tracker, along = robot.tracker(), robot.along
+    stream, pose, place = TorqueStream(robot), robot.start, 0
 
-    def given(found: tuple) -> tuple:
-        return found if name == "stewart" else (found.motion,)  # type: ignore[attr-defined]
+    def of_stream(count: int) -> float:
+        nonlocal place
+        began = time.perf_counter()
+        for _ in range(count):
+            stream(*samples[place])
+            place = (place + 1) % SAMPLES
+        return time.perf_counter() - began
 
-    place = 0
+    def of_platform(count: int) -> float:
+        nonlocal place
+        began = time.perf_counter()
+        for _ in range(count):
+            robot.torque_and_rate(motion=moving[place], guess=pose)
+            place = (place + 1) % SAMPLES
+        return time.perf_counter() - began
 
-    def walked(answer: bool) -> Loop:
-        def loop(count: int) -> float:
-            nonlocal place
-            began = time.perf_counter()
-            for _ in range(count):
-                found = tracker.follow(*samples[place])
-                if answer:
-                    along(*given(found))
-                place = (place + 1) % SAMPLES
-            return time.perf_counter() - began
-
-        return loop
-
+    loops = {"ours: tau, tau_rate and their gravity shares of the next sample": of_stream,
+             "ours: torque_and_rate, from the start pose": python_loop(robot.torque_and_rate, *samples[0])}
+    if robot.platforms:
+        moving = [robot.platform_of(robot.solve(*sample)) for sample in samples]
+        loops["ours: torque_and_rate by the motion of the platform"] = of_platform
     model = pin.buildModelFromXML(file.read_text())
     data, q = model.createData(), pin.neutral(model)
     v = np.random.default_rng(0).uniform(-1.0, 1.0, model.nv)
-    return {"ours: tau, tau_rate and their gravity shares of the next sample": walked(True),
-            "ours: of that, following the loops": walked(False),
-            "ours: torque_and_rate, loops sought from the start pose": python_loop(robot.torque_and_rate, *samples[0]),
-            UNIT: python_loop(pin.rnea, model, data, q, v, v)}
+    return loops | {UNIT: python_loop(pin.rnea, model, data, q, v, v)}
 
 
 def measure(rounds: int) -> dict[str, dict[str, Times]]:

@@ -3,7 +3,7 @@
     python examples/stewart.py [OUT_DIR]
 
 The platform heaves, rolls, pitches and yaws with a load on its deck that stands off its centre. The legs are trees, the
-platform is a body of its own, khalil-rne (59)-(66): nothing in ParallelRobot knows this machine.
+platform is a body of its own, khalil-rne (59)-(66): nothing in GeneralRobot knows this machine.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros.io.figures import STYLE, picture
+from rnea_ros.robots.general import GeneralRobot
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
-from rnea_ros.robots.parallel import ParallelRobot
 from rnea_ros.robots.parallel_machines import gough_stewart
 
 DURATION = 6.0  # s
@@ -32,11 +32,11 @@ def swell(home: np.ndarray, t: np.ndarray) -> PlatformMotion:
     return PlatformMotion.from_rpy([home * (k == 0) + x[:, :3] for k, x in enumerate(rates)], [x[:, 3:] for x in rates])
 
 
-def draw(path: Path, robot: ParallelRobot, balls: np.ndarray, t, motion: PlatformMotion, q, force, force_rate) -> None:
+def draw(path: Path, robot: GeneralRobot, balls: np.ndarray, t, motion: PlatformMotion, q, force, force_rate) -> None:
     """The machine at its largest roll, beside forces and rates. balls: (6, 3) on the platform."""
     k = int(np.abs(motion.rotation[:, 2, 1]).argmax())
     R, P = motion.rotation[k], motion.position[k]
-    feet = np.array([robot.legs.link_pose(f"cross{leg}", q[k]).p for leg in range(1, 7)])
+    feet = np.array([robot.tree.link_pose(f"cross{leg}", q[k]).p for leg in range(1, 7)])
     tops, load = P + balls @ R.T, P + R @ LOAD_AT
     with picture(path, (13, 6), settings=STYLE) as figure:
         left, right = figure.subfigures(1, 2, width_ratios=(1.0, 1.3))
@@ -61,10 +61,10 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     robot = machine.robot().with_payload("platform", LOAD, LOAD_AT, np.diag([4.0, 4.0, 6.0]))
     t = np.linspace(0.0, DURATION, 61 if small else 601)
     motion = swell(robot.home[0], t)
-    legs, (force, force_rate) = robot.leg_motion(motion), robot.torque_and_rate(motion=motion)
+    legs, (force, force_rate) = robot.tree_motion(motion), robot.torque_and_rate(motion=motion)
     balls = np.array([machine.loops["cut_joints"][f"ball{k}"]["second"]["xyz"] for k in range(1, 7)])
     draw(Path(out_dir) / "stewart.png", robot, balls, t, motion, legs.q, force, force_rate)
-    slides, h = [robot.legs.joint_names.index(joint) for joint in robot.joint_names], t[1] - t[0]
+    slides, h = [robot.tree.joint_names.index(joint) for joint in robot.joint_names], t[1] - t[0]
     quotient = (force[2:] - force[:-2]) / (2.0 * h)
     return {"peak force [N]": float(np.abs(force).max()), "peak rate [N/s]": float(np.abs(force_rate).max()),
             "largest difference of rate and quotient [N/s]": float(np.abs(quotient - force_rate[1:-1]).max()),

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .robots.inputs.base_state import BaseState
     from .robots.inputs.platform_motion import PlatformMotion
     from .robots.load import load
-    from .robots.parallel import ParallelRobot
     from .robots.protocol import AnyRobot
     from .robots.robot import Dynamics, Robot
 
@@ -36,7 +35,6 @@ __all__ = [
     "Limits",
     "Model",
     "ModelError",
-    "ParallelRobot",
     "PlatformMotion",
     "Pose",
     "RecordedMotion",
@@ -69,7 +67,6 @@ _MODULES = {
     ".robots.inputs.base_state": ("BaseState",),
     ".robots.inputs.platform_motion": ("PlatformMotion",),
     ".robots.load": ("load",),
-    ".robots.parallel": ("ParallelRobot",),
     ".robots.protocol": ("AnyRobot",),
     ".robots.robot": ("Dynamics", "Robot"),
     ".estimation.external_effort": ("ExternalEffortObserver",),

@@ -26,18 +26,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Check the trees of a robot of any kind. Loading it has checked that its loops close and its motors move something."""
     robot = robots.loaded(args, print_warnings=False)  # the result holds all warnings
-    parts = kinds.trees(robot)
-    found = list(dict.fromkeys(warning for part in parts for warning in (*part.warnings, *_missing_inertia(part))))
+    tree = kinds.tree(robot)
+    found = list(dict.fromkeys((*tree.warnings, *_missing_inertia(tree))))
     notes = [warning for warning in found if warning.name in plausibility.NOTES and warning.name not in args.accept]
-    notes += [note for part in parts for note in _unknown_efforts(part) if note.name not in args.accept]
-    accepted = [warning for part in parts for warning in part.model.accepted_warnings]
+    notes += [note for note in _unknown_efforts(tree) if note.name not in args.accept]
+    accepted = [*tree.model.accepted_warnings]
     accepted += [warning for warning in found if warning.name in args.accept]
     warnings = [warning for warning in found if warning not in notes and warning not in accepted]
     kind = "" if isinstance(robot, Robot) else f" ({'; '.join(kinds.described(robot))})"
     sorts = (("warning", warnings), ("accepted", accepted), ("note", notes))
     lines = [f"{word}: {text}" for word, texts in sorts for text in texts]
-    lines += [f"coupled motor: {text}" for part in parts for text in kinds.couplings(part)]
-    tree, mass = parts[0], sum(part.total_mass for part in parts)
+    lines += [f"coupled motor: {text}" for text in kinds.couplings(tree)]
+    mass = tree.total_mass
     lines.append(f"{tree.name}: {tree.n} joints{kind}, {mass:.6g} kg, {counted(len(warnings), 'warning')}")
     return Outcome("\n".join(lines), {
         "robot": tree.name, "kind": type(robot).__name__, "joints": tree.n, "total_mass": mass, "warnings": warnings,

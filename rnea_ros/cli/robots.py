@@ -13,15 +13,13 @@ from ..model.tree import Limits
 from ..robots.declared_joints import joint_forces, limited
 from ..robots.floating import FloatingRobot
 from ..robots.general import GeneralRobot
-from ..robots.kinds import tree, trees
+from ..robots.kinds import tree
 from ..robots.load import load
-from ..robots.parallel import ParallelRobot
 from ..robots.protocol import AnyRobot
 
 URDF = "a URDF, or a .xacro file and its arguments NAME:=VALUE (expanding it executes code)"
 WHY = {FloatingRobot: "the base of robot '{name}' is free",
-       ParallelRobot: "robot '{name}' is a platform on legs",
-       GeneralRobot: "robot '{name}' combines a base, loops, springs, elastic joints or contacts"}
+       GeneralRobot: "robot '{name}' combines a base, loops, platforms, springs, elastic joints or contacts"}
 Kind = TypeVar("Kind", bound=AnyRobot)
 
 
@@ -66,7 +64,7 @@ def loaded(args: argparse.Namespace, urdf: str | bytes | None = None, *, print_w
 
 def warn_of_implausible(robot: AnyRobot) -> None:
     """Print the warnings after which torques are most likely wrong to stderr."""
-    for warning in implausible(warning for part in trees(robot) for warning in part.warnings):
+    for warning in implausible(tree(robot).warnings):
         print(f"warning: {warning}", file=sys.stderr)
 
 
@@ -99,6 +97,6 @@ def limits(robot: AnyRobot, args: argparse.Namespace) -> tuple[Limits, dict[str,
         return robot.limits, forces
     model = tree(robot).model
     file = robot_file.draft(args.limits).only(["limits"]).alone("--limits", ["limits"], ["limits"]).checked(
-        *(part.model for part in trees(robot)))
+        tree(robot).model)
     found = limited(model, file).limits.of([model.joint_names.index(name) for name in robot.joint_names])
     return found, forces | joint_forces(file)

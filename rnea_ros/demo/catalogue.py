@@ -26,7 +26,6 @@ from ..model.robot_file import profiles
 from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import BaseState
 from ..robots.inputs.platform_motion import PlatformMotion
-from ..robots.parallel import ParallelRobot
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..sim.machines import PUSHED_ARM_URDF, PUSHED_TOOL, QUADRUPEDS
@@ -129,7 +128,7 @@ SWELL = Harmonics(6.0, np.zeros(6), (
     (3, np.array([0.0, 0.0, 0.1, 0.0, 0.1, 0.0]))), np.array([0.0, 1.0, 0.0, 0.7, 2.0, 0.5]))
 
 
-def _platform_motion(robot: ParallelRobot, t: float) -> PlatformMotion:
+def _platform_motion(robot: GeneralRobot, t: float) -> PlatformMotion:
     """Return the motion of the platform at time t [s]."""
     x = SWELL(t)
     return PlatformMotion.from_rpy([robot.home[0] + x.q[:3], *(part[:3] for part in x[1:])], [part[3:] for part in x])
@@ -137,22 +136,24 @@ def _platform_motion(robot: ParallelRobot, t: float) -> PlatformMotion:
 
 def _stewart_motion() -> DemoMotion:
     robot = STEWART_DEMO.load()
-    assert isinstance(robot, ParallelRobot)
+    assert isinstance(robot, GeneralRobot)
 
     times = np.arange(LEG_SAMPLES) * (SWELL.period / LEG_SAMPLES)
-    joints = np.array([robot.leg_motion(_platform_motion(robot, t), orders=0).q for t in times])
+    names = tuple(name for name in robot.tree.joint_names if name in (*robot.joint_names, *robot.solved_joints))
+    columns = [robot.tree.joint_names.index(name) for name in names]
+    joints = np.array([robot.tree_motion(_platform_motion(robot, t), orders=0).q[columns] for t in times])
 
     def free_links(t: float) -> dict[str, Pose]:
         platform = _platform_motion(robot, t)
-        return {robot.platform.root_link: Pose(platform.rotation, platform.position)}
+        return {robot.platforms[0]: Pose(platform.rotation, platform.position)}
 
     return DemoMotion(f"a swell with a period of {SWELL.period:g} s",
-                      robot.legs.joint_names, robot.legs.root_link, PeriodicMotion(SWELL.period, joints), free_links)
+                      names, robot.tree.root_link, PeriodicMotion(SWELL.period, joints), free_links)
 
 
 def _check_stewart(robot: AnyRobot, recording: DemoRecording, topics: Topics | None) -> list[CheckResult]:
     """Check leg lengths, forces from the platform's motion, power and difference quotients."""
-    assert isinstance(robot, ParallelRobot)
+    assert isinstance(robot, GeneralRobot)
     rates = check_rates(recording, robot.joint_names)
     if topics:
         recording, (poses, twists) = pair_by_stamp(recording, topics["pose"], topics["twist"])
@@ -160,40 +161,31 @@ def _check_stewart(robot: AnyRobot, recording: DemoRecording, topics: Topics | N
     else:
         platform = robot.platform_motion(*recording.motion)
     return [_check_leg_lengths(robot, recording, platform), _check_forces(robot, recording, platform),
-            check_power(recording, partial(_stewart_energy, robot)), rates]
+            check_power(recording, lambda q, qd: robot.energy(q, qd).total), rates]
 
 
-def _check_leg_lengths(robot: ParallelRobot, recording: DemoRecording, platform: PlatformMotion) -> CheckResult:
+def _check_leg_lengths(robot: GeneralRobot, recording: DemoRecording, platform: PlatformMotion) -> CheckResult:
     """Check that each leg differs from its home length by its actuator's position."""
     P, R = robot.home
     lengths, home = [], []
+    assert robot.loops is not None
+    frame = robot.tree.model.frame(robot.platforms[0])
     for leg, joint in enumerate(robot.loops.cuts, start=1):
-        foot = robot.legs.link_pose(f"cross{leg}", robot.start)[1]
-        lengths.append(np.linalg.norm(platform.position + platform.rotation @ joint.second.P - foot, axis=1))
-        home.append(np.linalg.norm(P + R @ joint.second.P - foot))
+        foot, ball = robot.tree.link_pose(f"cross{leg}", robot.start)[1], frame.R.T @ (joint.second.P - frame.P)
+        lengths.append(np.linalg.norm(platform.position + platform.rotation @ ball - foot, axis=1))
+        home.append(np.linalg.norm(P + R @ ball - foot))
     error = np.abs(np.transpose(lengths) - home - recording.q).max()
     return CheckResult(bool(error < LEG_LENGTH_TOL_M),
                        f"at the computed platform pose the legs have their lengths to {error:.1e} m")
 
 
-def _check_forces(robot: ParallelRobot, recording: DemoRecording, platform: PlatformMotion) -> CheckResult:
+def _check_forces(robot: GeneralRobot, recording: DemoRecording, platform: PlatformMotion) -> CheckResult:
     """Check the forces against inverse dynamics from pose and twist of the platform and the slope of the twist."""
     where = smooth_samples(recording)
     moving = PlatformMotion(platform.position[where], platform.rotation[where], platform.velocity[where],
                             slopes(recording.seconds, platform.velocity)[where - 1])
     return check_close(recording.tau[where], robot.inverse_dynamics(motion=moving), FINITE_DIFFERENCE_TOL,
                        "forces are those of the platform's motion by inverse kinematics,")
-
-
-def _stewart_energy(robot: ParallelRobot, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-    """Return the energy of legs and platform (samples,) [J]."""
-    rest = np.zeros(q.shape)
-    platform = robot.platform_motion(q, qd, rest, rest)
-    legs = robot.leg_motion(platform, orders=1)
-    moving = 0.5 * np.einsum("ti,tij,tj->t", platform.velocity, robot.body.mass_matrix(platform), platform.velocity)
-    centre = robot.platform.center_of_mass(np.zeros(0)).position
-    height = -(platform.position + platform.rotation @ centre) @ robot.legs.gravity_vector
-    return np.asarray(robot.legs.energy(legs.q, legs.qd).total + moving + robot.platform.total_mass * height)
 
 
 STEWART_DEMO = RobotDemo(

@@ -155,9 +155,6 @@ def sample(library: CLibrary, traced: CFunction, rng: np.random.Generator) -> di
         found[block.name] = rng.normal(size=block.size)
     if "q" in found and hasattr(robot, "start"):
         found["q"] = np.array(robot.start)
-    if "rotation" in found:
-        position, rotation = robot.home  # type: ignore[attr-defined]  # of a ParallelRobot
-        found |= {"rotation": np.ravel(rotation), "position": np.array(position)}
     if "payloads" in found:
         link = library.payload_link or ""
         carrier = robot.with_payload(link, 1.5, (0.02, -0.01, 0.05), np.eye(3) * 0.01)

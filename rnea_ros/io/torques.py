@@ -10,8 +10,6 @@ import numpy as np
 
 from ..robots.floating import FloatingRobot
 from ..robots.general import GeneralRobot
-from ..robots.inputs.platform_motion import PlatformMotion
-from ..robots.parallel import ParallelRobot
 from ..robots.program import MOTORS
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
@@ -19,8 +17,8 @@ from . import csv_files, recording
 from .recording import RecordedMotion
 
 # whose torques a recording can tell
-SUPPORTED_ROBOTS = (Robot, FloatingRobot, GeneralRobot, ParallelRobot)
-SEQUENTIAL_ROBOTS = (GeneralRobot, ParallelRobot)  # of which each pose is found from the one before
+SUPPORTED_ROBOTS = (Robot, FloatingRobot, GeneralRobot)
+SEQUENTIAL_ROBOTS = (GeneralRobot,)  # of which each pose is found from the one before
 
 TorqueAndRate = Callable[[RecordedMotion], tuple[np.ndarray, np.ndarray]]
 
@@ -95,17 +93,13 @@ def _general(robot: GeneralRobot, motion: RecordedMotion, guess: Any) -> tuple[n
                                  base_jerk=jerk, guess=guess)
 
 
-def _sequential(robot: GeneralRobot | ParallelRobot) -> TorqueAndRate:
-    """Loops and platform are followed from one part of the motion to the next."""
-    pose: Any = None  # of all joints of the tree, or of the platform
+def _sequential(robot: GeneralRobot) -> TorqueAndRate:
+    """Loops are followed from one part of the motion to the next."""
+    pose: Any = None  # of all joints of the tree
 
     def torque_and_rate(motion: RecordedMotion) -> tuple[np.ndarray, np.ndarray]:
         nonlocal pose
         before, moved = pose, recording.joint_motion(robot, motion)
-        if isinstance(robot, ParallelRobot):
-            platform = robot.platform_motion(*moved, guess=before)
-            pose = PlatformMotion(platform.position[-1], platform.rotation[-1])
-            return robot.torque_and_rate(*moved, guess=before)
         pose = robot.close(moved[0], guess=before)[-1]
         return _general(robot, motion, before)
 

@@ -99,15 +99,9 @@ def _radius(ball: Sphere | Obstacle) -> float:
 
 def _apart(robot: LinkSideRobot, spheres: Sequence[Sphere]) -> list[tuple[int, int]]:
     """Pairs on links that are neither one body nor joined by a joint."""
-    body: dict[str, tuple[int, int]] = {}
-    parents: dict[tuple[int, int], tuple[int, int]] = {}
-    for number, part in enumerate(kinds.trees(robot)):
-        body |= {link: (number, frame.link) for link, frame in part.model.frames.items()}
-        parents |= {(number, k): (number, link.parent) for k, link in enumerate(part.model.links) if k}
-    for ball in spheres:
-        if ball.link not in body:
-            kinds.tree(robot).model.frame(ball.link)  # says which links there are
-    on = [body[ball.link] for ball in spheres]
+    model = kinds.tree(robot).model
+    parents = {k: link.parent for k, link in enumerate(model.links) if k}
+    on = [model.frame(ball.link).link for ball in spheres]
     return [(i, j) for i, j in combinations(range(len(spheres)), 2)
             if on[i] != on[j] and parents.get(on[i]) != on[j] and parents.get(on[j]) != on[i]]
 

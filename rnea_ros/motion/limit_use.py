@@ -15,7 +15,7 @@ from ..model.tree import Limits
 from ..model.velocity_limits import LEAST, VelocityLimits
 from ..robots.declared_joints import TWO_SIDED
 from ..robots.inputs import validation
-from ..robots.kinds import tree, trees
+from ..robots.kinds import tree
 from ..robots.link_side import LinkSideRobot
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
@@ -41,7 +41,7 @@ def own_limits(robot: LinkSideRobot, given: Limits | None) -> Limits:
 def velocity_limits(robot: AnyRobot, limits: Limits) -> VelocityLimits | None:
     """Where they depend on the position; None if they do not."""
     names = robot.joint_names
-    known = [one for part in trees(robot) for one in part.model.velocity_by_position if one.joint in names]
+    known = [one for one in tree(robot).model.velocity_by_position if one.joint in names]
     return VelocityLimits(names, limits.velocity, known) if known else None
 
 

@@ -13,11 +13,10 @@ from ..errors import InputError
 from ..model.drive_limits import DriveLimit, factors
 from ..model.tree import Limits
 from ..model.velocity_limits import LEAST, VelocityLimits
-from ..robots.followed import FollowedLoops, FollowedPlatform
+from ..robots.followed import FollowedLoops
 from ..robots.general import GeneralRobot
 from ..robots.kinds import tree
 from ..robots.link_side import LinkSideRobot
-from ..robots.parallel import ParallelRobot
 from ..robots.robot import Robot
 from ..scaling.drive_rows import DriveRows
 from ..scaling.path import Path
@@ -49,8 +48,7 @@ class PathTerms(Protocol):
 
 TERMS: dict[type, Callable[[Any], PathTerms]] = {
     Robot: TreeTerms,
-    GeneralRobot: lambda robot: FollowedTerms(FollowedLoops(robot)) if robot.loops else RiddenTerms(robot),
-    ParallelRobot: lambda robot: FollowedTerms(FollowedPlatform(robot))}
+    GeneralRobot: lambda robot: FollowedTerms(FollowedLoops(robot)) if robot.loops else RiddenTerms(robot)}
 
 
 class PathDynamics:

@@ -10,7 +10,6 @@ import numpy as np
 from ..errors import InputError, Rejected
 from ..robots.general import GeneralRobot
 from ..robots.link_side import LinkSideRobot
-from ..robots.parallel import ParallelRobot
 from ..robots.robot import Dynamics
 
 
@@ -24,18 +23,15 @@ class TorqueStream:
     def __init__(self, robot: LinkSideRobot, before: TorqueStream | None = None):
         self._robot = robot
         self._tracker: Any = None
-        if isinstance(robot, GeneralRobot | ParallelRobot):
+        if isinstance(robot, GeneralRobot):
             last = before._robot if before is not None else None
-            same = isinstance(last, GeneralRobot | ParallelRobot) and last.loops is robot.loops
+            same = isinstance(last, GeneralRobot) and last.loops is robot.loops
             self._tracker = before._tracker if same and before is not None else robot.tracker()
 
     def __call__(self, *motion: np.ndarray) -> Dynamics:
         if self._tracker is None:
             return self._robot.dynamics(*motion)
-        robot = self._robot
         try:
-            if isinstance(robot, ParallelRobot):
-                return robot.along(*self._tracker.follow(*motion))
             found: Dynamics = self._tracker.move(self._at(motion))
             return found
         except Rejected as refused:

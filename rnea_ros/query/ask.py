@@ -12,7 +12,6 @@ from ..robots import kinds
 from ..robots.floating import BASE_NAMES
 from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import BaseState
-from ..robots.parallel import ParallelRobot
 from ..robots.protocol import AnyRobot
 from .request import Base, Request, RequestedState, read
 
@@ -106,7 +105,7 @@ def of_kind(robot: AnyRobot, s: RequestedState) -> dict[str, Any]:
 
 
 def _guess(robot: AnyRobot, given: Any) -> Any:
-    if isinstance(robot, ParallelRobot) and given.platform is not None:
+    if isinstance(robot, GeneralRobot) and robot.platforms and given.platform is not None:
         return given.platform
     if isinstance(robot, GeneralRobot) and robot.loops and given.position:
         names = robot.tree.joint_names
@@ -114,8 +113,8 @@ def _guess(robot: AnyRobot, given: Any) -> Any:
         if missing:
             raise InputError(f"guess lacks {some(missing, quoted=True)}; a pose of all joints is needed: {some(names)}")
         return np.array([given.position[name] for name in names])
-    needed = {ParallelRobot: "guess.platform", GeneralRobot: "guess.joint_names and guess.position"}.get(type(robot))
-    if needed and not (isinstance(robot, GeneralRobot) and not robot.loops):
+    if isinstance(robot, GeneralRobot) and robot.loops:
+        needed = f"{'guess.platform, or ' if robot.platforms else ''}guess.joint_names and guess.position"
         raise InputError(f"guess of robot '{robot.name}' ({type(robot).__name__}): {needed} is needed")
     raise InputError(f"guess is given, but robot '{robot.name}' ({type(robot).__name__}) has no closed loops")
 

@@ -9,7 +9,6 @@ import numpy as np
 from ..robots import kinds
 from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import quaternion
-from ..robots.parallel import ParallelRobot
 from ..robots.protocol import AnyRobot
 from .ask import MOTION, STATE, Answer, RequestHandler, coordinates, of_kind, only
 from .request import RequestedState
@@ -53,19 +52,15 @@ def _motion(s: RequestedState) -> tuple[np.ndarray, ...]:
 
 
 def _loop_closure(robot: AnyRobot, s: RequestedState) -> Answer:
-    machine = only(robot, "passive joints", ParallelRobot, GeneralRobot)
-    guess = of_kind(robot, s).get("guess")
-    if isinstance(machine, ParallelRobot):
-        found = machine.leg_motion(machine.platform_motion(*_motion(s), guess=guess))
-        return {**_all_joints(machine, found), "active_jacobian": found.maps[..., 6:, :]}
-    found = machine.motion(*_motion(s), guess=guess)
+    machine = only(robot, "passive joints", GeneralRobot)
+    found = machine.motion(*_motion(s), guess=of_kind(robot, s).get("guess"))
     return {**_all_joints(machine, found), "active_jacobian": found.G}
 
 
 def _platform_inverse_kinematics(robot: AnyRobot, s: RequestedState) -> Answer:
-    machine = only(robot, "a platform", ParallelRobot)
-    found = machine.leg_motion(s.platform)
-    active = [machine.legs.joint_names.index(name) for name in machine.joint_names]
+    machine = only(robot, "a platform", GeneralRobot)
+    found = machine.tree_motion(s.platform)
+    active = [machine.tree.joint_names.index(name) for name in machine.joint_names]
     return dict(zip(MOTION, (part[..., active] for part in found[:4]), strict=True)) | _all_joints(machine, found)
 
 
@@ -75,7 +70,7 @@ def _all_joints(machine: AnyRobot, found: Sequence[np.ndarray]) -> Answer:
 
 
 def _platform_forward_kinematics(robot: AnyRobot, s: RequestedState) -> Answer:
-    found = only(robot, "a platform", ParallelRobot).platform_motion(*_motion(s), guess=of_kind(robot, s).get("guess"))
+    found = only(robot, "a platform", GeneralRobot).platform_motion(*_motion(s), guess=of_kind(robot, s).get("guess"))
     return {"pose": np.concatenate((found.position, quaternion(found.rotation)), axis=-1), "twist": found.velocity,
             "platform_acceleration": found.acceleration, "platform_jerk": found.jerk}
 

@@ -10,10 +10,9 @@ import numpy as np
 from ..algebra.arrays import Array
 from ..model.tree import JointDynamics, Model
 from .general import GeneralRobot
-from .parallel import ParallelRobot
 from .robot import Robot
 
-Kind = TypeVar("Kind", Robot, GeneralRobot, ParallelRobot)
+Kind = TypeVar("Kind", Robot, GeneralRobot)
 
 
 def coulomb(model: Model) -> Array:
@@ -58,8 +57,6 @@ def without_coulomb(robot: Kind) -> Kind:
                       for joint, drive in robot.declaration.get("drives", {}).items()}
             return GeneralRobot(without_coulomb(robot.tree), {"version": 1, **robot.declaration, "drives": drives})
         return robot.with_tree(without_coulomb(robot.tree))
-    if isinstance(robot, ParallelRobot):
-        return robot.with_legs(without_coulomb(robot.legs))
     rough = {link.joint: link.term for link in robot.model.links if link.term.breakaway or link.term.asymmetry
              or link.term.load_dependent}
     if any(motor.term.breakaway for motor in robot.model.coupled_motors):

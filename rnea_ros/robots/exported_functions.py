@@ -14,7 +14,7 @@ import numpy as np
 
 from ..algebra.linalg import solve_positive
 from ..algebra.taylor import derivative, jets
-from ..algorithms import closed_loops, parallel_robots
+from ..algorithms import closed_loops
 from ..algorithms.equations import Rates
 from ..errors import InputError, some
 from ..model.tree import Model
@@ -26,7 +26,6 @@ from .kernels import link_functions
 from .kernels.functions import KERNEL_FUNCTIONS
 from .kernels.kernel_function import KernelFunction
 from .kernels.store import KernelStore
-from .parallel import ParallelRobot
 from .program import FORWARD
 from .protocol import AnyRobot
 from .robot import Robot
@@ -126,8 +125,8 @@ def _of_floating(robot: FloatingRobot) -> list[ExportedFunction]:
 def _of_combination(robot: GeneralRobot) -> list[ExportedFunction]:
     """Robots on a base that is held: loops alone, or trees with springs, passive joints and motors on links."""
     equations, n = robot.structure().equations, robot.n
-    if robot.sections == ("loops",) and not robot.has_moving_base:
-        return _of_loops(robot)
+    if robot.is_mechanism and not robot.has_moving_base:
+        return [*_of_loops(robot), *(_of_platform(robot) if len(robot.platforms) == 1 else ())]
     if equations.base or equations.constraints or (equations.elastic_joints and robot.state_joints):
         raise _not_exported(robot)
     if equations.elastic_joints:
@@ -225,33 +224,33 @@ def _of_loops(robot: GeneralRobot) -> list[ExportedFunction]:
     ]
 
 
-def _of_parallel(robot: ParallelRobot) -> list[ExportedFunction]:
-    legs, n = robot._closure, robot.legs.n
-    torque, sizes = robot.legs._store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False)
+def _of_platform(robot: GeneralRobot) -> list[ExportedFunction]:
+    """The same functions by the motion of the platform."""
+    closure, legs, n = robot.closure, robot.platform_closure, robot.tree.n
+    torque, sizes = robot.tree._store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False)
     payloads = {name: size for name, size in sizes.items() if name == "payloads"}
-    body, none = robot.body._block, np.zeros(6)
+    active = [robot.tree.joint_names.index(name) for name in robot.joint_names]
 
-    def torque_and_rate(q: Any, rotation: Any, position: Any, velocity: Any, acceleration: Any, jerk: Any,
-                        **carried: Any) -> list[Any]:
-        row = np.concatenate((rotation, position, velocity, acceleration, jerk))
-        qd, qdd, qddd, maps, maps_rate, _left, condition, _sizes = legs.motion_of(q, row)
-        on_legs = [np.array(part, dtype=object) for part in torque(q=q, qd=qd, qdd=qdd, qddd=qddd, **carried)]
-        forces = parallel_robots.actuator_force(maps, maps_rate, *legs.force_of(row, body, none, none), *on_legs)
-        return [*forces, qd, qdd, qddd, condition]
+    def torque_and_rate(q: Any, velocity: Any, acceleration: Any, jerk: Any, **carried: Any) -> list[Any]:
+        motion, condition = legs.motion_of_legs(q, velocity, acceleration, jerk)
+        *_, G, Gd, actuation = closure.motion_of(q, *(part[active] for part in motion))
+        tau, rate = torque(q=q, qd=motion[0], qdd=motion[1], qddd=motion[2], **carried)
+        forces = closed_loops.active_torque(G, Gd, np.array(tau, dtype=object), np.array(rate, dtype=object))
+        return [*forces, *motion, [condition], actuation]
 
-    def close(q: Any, rotation: Any, position: Any) -> list[Any]:
-        correction, _slope, sizes = legs.step_of(q, np.concatenate((rotation, position)), none)
+    def close(q: Any) -> list[Any]:
+        correction, _slope, sizes = legs.step_of(q, np.zeros(6))
         return [q + correction, sizes[:1], sizes[2:3]]
 
-    pose = {"q": n, "rotation": 9, "position": 3}
     return [
-        ExportedFunction("torque_and_rate", "Forces of the active joints and their exact time derivatives, and the motion of "
-                         "all joints of the legs. Platform in the base frame: rotation row by row, position, then velocity, "
-                         "acceleration and jerk, linear before angular. q: all joints of the legs, closed.", torque_and_rate,
-                         {**payloads, **pose, **dict.fromkeys(("velocity", "acceleration", "jerk"), 6)},
-                         ("tau", "tau_rate", "qd_all", "qdd_all", "qddd_all", "condition")),
-        ExportedFunction("close_step", "One step of Newton's method: moves the joints of the legs to where the platform is. "
-                         "gap: how far they were open [m or rad].", close, pose, ("q_closed", "gap", "condition")),
+        ExportedFunction("platform_torque_and_rate", "As torque_and_rate, from the motion of the platform in the root link's "
+                         "frame: velocity, acceleration and jerk, linear before angular. q: all joints of the tree, closed at "
+                         "the pose of the platform. actuation: condition of the loops, leg_condition that of the legs.",
+                         torque_and_rate, {**payloads, "q": n, **dict.fromkeys(("velocity", "acceleration", "jerk"), 6)},
+                         ("tau", "tau_rate", "qd_all", "qdd_all", "qddd_all", "leg_condition", "actuation")),
+        ExportedFunction("platform_close_step", "As close_step, but the joints of the legs move to where the platform is: "
+                         f"{some(robot.tree.joint_names[k] for k in legs.platform.joints)} of q hold its pose, of origin and "
+                         "angles about the moving axes x, y, z.", close, {"q": n}, ("q_closed", "gap", "condition")),
     ]
 
 
@@ -274,4 +273,4 @@ def _of_links(robot: AnyRobot, links: Iterable[str]) -> list[ExportedFunction]:
 
 
 KINDS: dict[type, Callable[[Any], list[ExportedFunction]]] = {
-    Robot: _of_tree, FloatingRobot: _of_floating, ParallelRobot: _of_parallel, GeneralRobot: _of_combination}
+    Robot: _of_tree, FloatingRobot: _of_floating, GeneralRobot: _of_combination}

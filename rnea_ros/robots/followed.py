@@ -9,7 +9,6 @@ import numpy as np
 from ..algorithms import closed_loops
 from .coulomb import coulomb, without_coulomb
 from .general import GeneralRobot
-from .parallel import ParallelRobot
 from .shared import Shared
 
 
@@ -33,7 +32,7 @@ class Followed(Protocol):
 
 
 class FollowedLoops(Shared):
-    """Loops of a GeneralRobot without other sections; a pose has all joints of the tree."""
+    """Loops of a GeneralRobot, with platforms, but without other sections; a pose has all joints of the tree."""
 
     robot: GeneralRobot
 
@@ -53,31 +52,3 @@ class FollowedLoops(Shared):
     def friction(self, pose: np.ndarray) -> np.ndarray:
         still = np.zeros(self.n)
         return np.abs(self.robot.closure.motion(pose, still, still, still).G).T @ self._coulomb
-
-
-class FollowedPlatform(Shared):
-    """Of a ParallelRobot, from its actuators; a pose has the joints of the legs, and the pose of the platform."""
-
-    robot: ParallelRobot
-
-    def __init__(self, robot: ParallelRobot):
-        self.robot, self.n, self._coulomb = without_coulomb(robot), robot.n, coulomb(robot.legs.model)
-
-    def start(self) -> tuple[np.ndarray, np.ndarray]:
-        joints, pose = self.robot._near(None)
-        return joints[self.robot._actuated.active], np.concatenate((joints, pose))
-
-    def pose(self, q: np.ndarray, near: np.ndarray) -> np.ndarray:
-        return np.concatenate(self.robot._actuated.reach(q, *self._parts(near)))
-
-    def torque_and_rate(self, poses: np.ndarray, *rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        platform, legs = self.robot._actuated.motions(*self._parts(poses), *rates)
-        return self.robot.along(platform, legs)[:2]
-
-    def friction(self, pose: np.ndarray) -> np.ndarray:
-        still = np.zeros(self.n)
-        legs = self.robot._actuated.motion(*self._parts(pose), still, still, still)[1]
-        return np.abs(legs.maps[6:]).T @ self._coulomb
-
-    def _parts(self, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return poses[..., :self.robot.legs.n], poses[..., self.robot.legs.n:]

@@ -22,15 +22,18 @@ from ..algorithms.kinematics import Pose, base_poses
 from ..algorithms.torque_rate import LinkForces, LinkMotion
 from ..codegen.kernel import Kernel
 from ..errors import InputError, ModelWarning, some, summary
-from ..model import drive_limits
+from ..model import drive_limits, urdf_reader
 from ..model.drive_limits import DriveLimit
 from ..model.effort_convention import EffortConvention
 from ..model.robot_file import robot_file
 from ..model.robot_file.robot_file import Source
 from ..model.tree import CoupledMotor, JointDynamics, Limits, Model
+from ..model.urdf_parts import with_platforms
 from .closure.loop_closure import LoopClosure
 from .closure.loop_equations import LoopMotion
 from .closure.loops import Loops
+from .closure.platform import Platform
+from .closure.platform_closure import PlatformClosure, TreeMotion
 from .closure.tracking import TOLERANCE, LoopTracker
 from .derivatives import (
     JointWrenches,
@@ -45,8 +48,10 @@ from .inputs import validation
 from .inputs.base_state import BaseState, given, quaternion
 from .inputs.combined_motion import loads, sampled
 from .inputs.payload import Payload, unified
+from .inputs.platform_motion import PlatformMotion
 from .inputs.validation import Wrenches
 from .motors import MotorLoads, MotorMotion
+from .platform_input import MISSING, by_platform
 from .program import CLOSING, FORWARD, GRAVITY, MOTORS, Inputs, Program, UnsuitedError
 from .reduced import ReducedEquations
 from .robot import Dynamics, Robot
@@ -56,12 +61,13 @@ from .sample_solver import CARRIED, INVERSE, MEASURED, Sample, SampleSolver
 from .solution import ConstraintWrench, Situation, Solution, constraint_wrenches
 from .structure import Structure
 
+Guess = Any  # positions (tree.n,) of all joints, or a PlatformMotion, near the first pose; None
 FEW = 16  # samples that the program is given at once while it may be in doubt
 OPTIONS = ("base", "base_acceleration", "base_jerk", "base_rates", "wrenches", "wrench_rates", "world_wrenches", "q_motor",
            "qd_motor", "qdd_motor", "qddd_motor")
-ROLES = ("loops", "springs", "passive", "actuation_weights", "ground_contacts", "wheels")  # sections that from_urdf reads
-DECIDING = ("base", "loops", "springs", "passive", "elastic_joints", "motors", "drives", "ground_contacts", "wheels",
-            "actuation_weights")
+# Sections that from_urdf reads, and those that decide the numbers.
+ROLES = ("loops", "platform", "platforms", "springs", "passive", "actuation_weights", "ground_contacts", "wheels")
+DECIDING = ("base", "drives", "elastic_joints", "motors", *ROLES)
 # Functions that a fixed tree answers by kernels of its own (robot.py), without the general equations.
 OF_TREES = ("torque_and_rate", "dynamics", "inverse_dynamics", "forward_dynamics", "bias", "gravity", "gravity_and_rate",
             "mass_matrix", "energy", "center_of_mass", "link_pose", "link_velocity", "jacobian", "jacobian_rate", "coriolis",
@@ -197,7 +203,7 @@ class GeneralRobot:
     @property
     def passive_joints(self) -> tuple[str, ...]:
         """Joints without a motor."""
-        return tuple(name for name in self.tree.joint_names if name not in self.roles.actuated)
+        return tuple(name for name in self._own_joints if name not in self.roles.actuated)
 
     @property
     def elastic_joints(self) -> tuple[str, ...]:
@@ -250,6 +256,12 @@ class GeneralRobot:
         """Positions of all joints of the tree in a pose in which the loops are closed."""
         return self._closure.start if self._closure else np.zeros(self.tree.n)
 
+    @property
+    def _own_joints(self) -> list[str]:
+        """Joints of the tree without those that hold platforms."""
+        virtual = self.loops.virtual if self.loops else ()
+        return [name for k, name in enumerate(self.tree.joint_names) if k not in virtual]
+
     @cached_property
     def _columns(self) -> list[int]:
         return [self.tree.joint_names.index(name) for name in self.joint_names]
@@ -260,9 +272,14 @@ class GeneralRobot:
         return tuple(name for name in self.declaration if name not in ("base", "drives"))
 
     @property
+    def is_mechanism(self) -> bool:
+        """Whether loops and platforms are all that the robot file adds to the tree and its base."""
+        return "loops" in self.sections and {"loops", "platform", "platforms"}.issuperset(self.sections)
+
+    @property
     def loops(self) -> Loops | None:
         """Cut joints, and the independent joints as the active ones, in numbers of the tree; None without loops."""
-        return self.roles.loops
+        return None if self.is_fixed_tree else self.roles.loops
 
     @property
     def closure(self) -> LoopClosure:
@@ -295,7 +312,9 @@ class GeneralRobot:
 
         rnea_ros.load applies all sections of a robot file. ModelError names those that are not read here.
         """
-        return cls(Robot.from_urdf(source, **options), robot_file.draft(parameters).alone("GeneralRobot", ROLES))
+        file = robot_file.draft(parameters).alone("GeneralRobot", ROLES)
+        description, file = with_platforms(urdf_reader.read(source, options.pop("allow_xacro", False)), file)
+        return cls(Robot.from_urdf(description, **options), file)
 
     def with_payload(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
                      inertia: ArrayLike | None = None) -> GeneralRobot:
@@ -305,7 +324,7 @@ class GeneralRobot:
     @property
     def solved_joints(self) -> tuple[str, ...]:
         """Joints without a motor whose motion follows from constraints, in the order of the tree."""
-        return tuple(name for name in self.tree.joint_names if name not in self.joint_names)
+        return tuple(name for name in self._own_joints if name not in self.joint_names)
 
     @property
     def constraints(self) -> tuple[str, ...]:
@@ -316,6 +335,79 @@ class GeneralRobot:
     def motor_joints(self) -> Mapping[str, str]:
         """Names of the motors in joint states by elastic joint, as the robot file says them."""
         return self.roles.motor_names
+
+    # ------------------------------------------------------------------ platform
+
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        """Links that are platforms of parallel robots."""
+        return tuple(platform.link for platform in self.loops.platforms) if self.loops else ()
+
+    @property
+    def home(self) -> tuple[Array, Array]:
+        """Position (3,) [m] and rotation (3, 3) of the platform in the root link's frame at `start`."""
+        rotation, position = self._platform.pose(self.start)
+        return position, rotation
+
+    def tree_motion(self, motion: PlatformMotion, *, guess: ArrayLike | None = None, orders: int = 3) -> TreeMotion:
+        """Return the motion of all joints of the tree from that of the platform: inverse kinematics of the legs.
+
+        guess  : (tree.n,) near the first pose; else the platform is led there from `start`
+        orders : how many of velocity, acceleration and jerk the legs must allow
+        Raises PoseError at poses out of reach, singular poses of legs, and motions that the legs do not allow.
+        """
+        every = self.platform_closure.motion(motion, validation.guess(guess, self.tree.n), orders)[1]
+        return TreeMotion(*(every[..., k, :] for k in range(4)))
+
+    @by_platform
+    def platform_motion(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
+                        qddd: ArrayLike = MISSING, *, guess: Guess = None,
+                        motion: PlatformMotion | None = None) -> PlatformMotion:
+        """Return the motion of the platform from that of the actuators, (n,) or (samples, n): direct kinematics."""
+        platform = self._platform
+        if self.order > 3:
+            moved = self.motion(q, qd, qdd, qddd, guess=guess)
+            return platform.motion(*moved[:4])
+        base: dict[str, Any] = {"base": BaseState()} if self.has_moving_base else {}
+        found = self._solved(2, (q, qd, qdd, qddd), guess=guess, multipliers=False, **base)
+        if not isinstance(found, list):
+            return self.platform_of(found)
+        every = np.array([[one.positions[name][:4] for name in self.tree.joint_names] for one in found])
+        return platform.motion(*np.moveaxis(every.reshape(len(found), self.tree.n, 4), 2, 0))
+
+    def platform_of(self, found: Solution) -> PlatformMotion:
+        """Return the motion of the platform in a solution; derivatives that it does not have are zero."""
+        columns = [found.positions[name] for name in self.tree.joint_names]
+        return self._platform.motion(*np.array([column[:min(4, *map(len, columns))] for column in columns]).T)
+
+    def actuator_motion(self, motion: PlatformMotion, guess: ArrayLike | None, orders: int) -> tuple[list[Array], Array]:
+        """Return q, qd, qdd, qddd, (n,) or (samples, n), from the motion of the platform, and the first closed pose
+        (tree.n,).
+        """
+        found, every = self.platform_closure.motion(motion, validation.guess(guess, self.tree.n), orders)
+        return found, every[0] if every.ndim == 2 else every[0, 0] if len(every) else self.start
+
+    def pose_of(self, guess: PlatformMotion) -> Array:
+        """Return the closed pose (tree.n,) at a pose of the platform that the legs are led to from `start`."""
+        every = self.tree_motion(guess.at_rest(), orders=0).q
+        if every.ndim != 1:
+            raise InputError(f"guess is one pose, position (3,) and rotation (3, 3); got {len(every)}")
+        return every
+
+    @property
+    def _platform(self) -> Platform:
+        platforms = self.loops.platforms if self.loops else ()
+        if len(platforms) != 1:
+            found = f"has the platforms {some(self.platforms)}; one" if platforms else "has no platform; one"
+            raise InputError(f"robot '{self.name}' {found} is needed for its motion: give that of the actuators, q, qd, ...")
+        return platforms[0]
+
+    @cached_property
+    def platform_closure(self) -> PlatformClosure:
+        """Inverse kinematics of the platform. InputError unless there is one."""
+        self._platform  # noqa: B018  # refuses robots without one
+        assert self.loops is not None
+        return PlatformClosure(self.tree.model, self.loops, self.start, self._columns, self.tree.backend)
 
     def tracker(self, tolerance: float = TOLERANCE) -> LoopTracker | None:
         """Return a tracker that finds each closed pose from the last one; None without loops. tolerance: see LoopTracker."""
@@ -338,23 +430,27 @@ class GeneralRobot:
 
     # ------------------------------------------------------------------ inverse dynamics
 
-    def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *higher: ArrayLike, base: BaseState | None = None,
-                         base_acceleration: ArrayLike | None = None, base_rates: ArrayLike | None = None,
-                         guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
-                         wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
-                         q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None,
-                         qdd_motor: ArrayLike | None = None, qddd_motor: ArrayLike | None = None) -> Array:
+    @by_platform
+    def inverse_dynamics(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, *higher: ArrayLike,
+                         base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
+                         base_rates: ArrayLike | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+                         wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                         world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
+                         qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
+                         qddd_motor: ArrayLike | None = None) -> Array:
         """Return the torques (n,) or (samples, n) of a motion [N m, N]; options as of `solve`."""
         return self._efforts(1, (q, qd, qdd, *higher), guess, base, base_acceleration, None, base_rates, wrenches,
                              wrench_rates, world_wrenches, q_motor, qd_motor, qdd_motor, qddd_motor)[0]
 
-    def torque_and_rate(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
-                        base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
-                        base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None,
-                        guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
-                        wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
-                        q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None,
-                        qdd_motor: ArrayLike | None = None, qddd_motor: ArrayLike | None = None) -> tuple[Array, Array]:
+    @by_platform
+    def torque_and_rate(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
+                        qddd: ArrayLike = MISSING, *higher: ArrayLike, base: BaseState | None = None,
+                        base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
+                        base_rates: ArrayLike | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+                        wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                        world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
+                        qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
+                        qddd_motor: ArrayLike | None = None) -> tuple[Array, Array]:
         """Return torques and their exact time derivatives along the motion, (n,) or (samples, n) [N m, N; N m/s, N/s].
 
         Takes `order` derivatives of q; options as of `solve`.
@@ -362,13 +458,13 @@ class GeneralRobot:
         return self._efforts(2, (q, qd, qdd, qddd, *higher), guess, base, base_acceleration, base_jerk, base_rates, wrenches,
                              wrench_rates, world_wrenches, q_motor, qd_motor, qdd_motor, qddd_motor)
 
-    def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
-                 base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
-                 base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None, guess: ArrayLike | None = None,
-                 wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                 world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
-                 qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
-                 qddd_motor: ArrayLike | None = None) -> Dynamics:
+    @by_platform
+    def dynamics(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, qddd: ArrayLike = MISSING,
+                 *higher: ArrayLike, base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
+                 base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None, guess: Guess = None,
+                 motion: PlatformMotion | None = None, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                 world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None,
+                 qdd_motor: ArrayLike | None = None, qddd_motor: ArrayLike | None = None) -> Dynamics:
         """Return torques, rates, and of both the share that holds the joints still against gravity on a held base."""
         found = self.torque_and_rate(q, qd, qdd, qddd, *higher, base=base, base_acceleration=base_acceleration,
                                      base_jerk=base_jerk, base_rates=base_rates, guess=guess, wrenches=wrenches,
@@ -376,22 +472,24 @@ class GeneralRobot:
                                      qd_motor=qd_motor, qdd_motor=qdd_motor, qddd_motor=qddd_motor)
         return Dynamics(*found, *self.gravity_and_rate(q, qd, base=base, guess=guess))
 
-    def motor_motion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *higher: ArrayLike, base: BaseState | None = None,
-                     base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
-                     base_rates: ArrayLike | None = None, guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
+    @by_platform
+    def motor_motion(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, *higher: ArrayLike,
+                     base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
+                     base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None, guess: Guess = None,
+                     motion: PlatformMotion | None = None, wrenches: Wrenches | None = None,
                      wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
-                     q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None,
-                     qdd_motor: ArrayLike | None = None, qddd_motor: ArrayLike | None = None) -> MotorMotion:
+                     q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
+                     qddd_motor: ArrayLike | None = None) -> MotorMotion:
         """Return torques and motion of the motors for a motion of the joints, and the loads of joints and springs.
 
         With one derivative of q fewer than torque_and_rate takes the rates are None; options as of `solve`.
         """
-        motion = (q, qd, qdd, *higher)
+        derivatives = (q, qd, qdd, *higher)
         options: dict[str, Any] = {"base_acceleration": base_acceleration, "base_jerk": base_jerk, "base_rates": base_rates,
                                    "wrenches": wrenches, "wrench_rates": wrench_rates, "world_wrenches": world_wrenches,
                                    "q_motor": q_motor, "qd_motor": qd_motor, "qdd_motor": qdd_motor, "qddd_motor": qddd_motor}
-        stages = 2 if len(motion) > self.structure(self._use(options)).order_for(2) else 1
-        found = self._solutions(stages, motion, guess, {"base": base, **options}, derivatives=True)
+        stages = 2 if len(derivatives) > self.structure(self._use(options)).order_for(2) else 1
+        found = self._solutions(stages, derivatives, guess, {"base": base, **options}, derivatives=True)
         if stages == 1:
             found[1] = None
         if found[2].ndim == 3:
@@ -399,16 +497,17 @@ class GeneralRobot:
         alone = self._loads.motion(found[2][None], found[0][None], None if found[1] is None else found[1][None])
         return alone.of_sample(0)
 
-    def solve(self, *motion: ArrayLike, stages: int = 2, base: BaseState | None = None,
+    @by_platform
+    def solve(self, *derivatives: ArrayLike, stages: int = 2, base: BaseState | None = None,
               base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
-              base_rates: ArrayLike | None = None, guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
-              wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
-              qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
+              base_rates: ArrayLike | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+              wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
+              q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
               qddd_motor: ArrayLike | None = None, multipliers: bool = True) -> Solution:
         """Return everything that follows from one sample of a motion: positions, base, efforts, multipliers and their
         derivatives.
 
-        motion : q, qd, qdd, ..., (n,) each, up to derivative `order` + stages - 2 [rad, m and seconds]
+        derivatives : q, qd, qdd, ..., (n,) each, up to derivative `order` + stages - 2 [rad, m and seconds]; or motion=
         stages : 1 for efforts, 2 for their rates as well, 3 for second rates
         base, base_acceleration, base_jerk : state of a moving base, and (6,) each where its motion is given, in the
             conventions of BaseState
@@ -422,7 +521,7 @@ class GeneralRobot:
         multipliers : False leaves the multipliers out (an empty mapping) where loops hold more than the motion needs: the
             result then takes a tenth of the time
         """
-        found = self._solved(stages, motion, base=base, base_acceleration=base_acceleration, base_jerk=base_jerk,
+        found = self._solved(stages, derivatives, base=base, base_acceleration=base_acceleration, base_jerk=base_jerk,
                              base_rates=base_rates, guess=guess, wrenches=wrenches, wrench_rates=wrench_rates,
                              world_wrenches=world_wrenches, q_motor=q_motor, qd_motor=qd_motor, qdd_motor=qdd_motor,
                              qddd_motor=qddd_motor, multipliers=multipliers)
@@ -754,16 +853,19 @@ class GeneralRobot:
 
     # ------------------------------------------------------------------ forward dynamics
 
-    def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, base: BaseState | None = None,
-                         guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
-                         world_wrenches: Wrenches | None = None,
+    @by_platform
+    def forward_dynamics(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, tau: ArrayLike = MISSING, *,
+                         base: BaseState | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+                         wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None,
                          q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Array:
         """Return the accelerations (n,) or (samples, n) under motor torques tau (n,); those of other joints are not read."""
         self._check_motors(q_motor, qd_motor)
         inputs = (base, None, None, None, wrenches, None, world_wrenches, q_motor, qd_motor, None, None)
         return self._efforts(1, (q, qd), guess, *inputs, tau=tau)[0]
 
-    def response(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, guess: ArrayLike | None = None, **options: Any) -> Any:
+    @by_platform
+    def response(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, tau: ArrayLike = MISSING, *, guess: Guess = None,
+                 motion: PlatformMotion | None = None, **options: Any) -> Any:
         """Return the Solution of every coordinate under motor torques tau (n,), or a list for many samples.
 
         Holding contacts decide the base's motion: `Solution.base` has its acceleration, `multipliers` the contact forces.
@@ -780,8 +882,8 @@ class GeneralRobot:
         found = []
         for k in range(count):
             with validation.at_sample(k):
-                *motion, torque = (array[k] if array.ndim == 2 else array for array in arrays)
-                sample = self._sample(FORWARD, 1, motion, near, tau=torque, **sampled_at(k))
+                *state, torque = (array[k] if array.ndim == 2 else array for array in arrays)
+                sample = self._sample(FORWARD, 1, state, near, tau=torque, **sampled_at(k))
                 near = sample.pose
                 found.append(sample.named())
         return found
@@ -806,10 +908,13 @@ class GeneralRobot:
     def _reduced(self) -> ReducedEquations:
         if self._reduced_equations is None:
             follows = {*self.roles.follows, *(BASE if self.roles.wheels else ())}
-            self._reduced_equations = ReducedEquations(self._samples.solver(INVERSE), follows)
+            self._reduced_equations = ReducedEquations(self._samples.solver(INVERSE), follows,
+                                                       self.roles.charts(self.tree.model))
         return self._reduced_equations
 
-    def mass_matrix(self, q: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
+    @by_platform
+    def mass_matrix(self, q: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
+                    motion: PlatformMotion | None = None) -> Array:
         """Return M of the `independent` coordinates: M a + bias = efforts. Shape (N, N) or (samples, N, N).
 
         base: needed with wheels alone, which roll on the plane z = 0 of the world
@@ -818,9 +923,10 @@ class GeneralRobot:
             base = BaseState()
         return self._each(lambda x, v, state: self._reduced.mass_matrix(x, state), q, base=base, guess=guess)
 
-    def bias(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None,
-             wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
-             qd_motor: ArrayLike | None = None) -> Array:
+    @by_platform
+    def bias(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
+             motion: PlatformMotion | None = None, wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None,
+             q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Array:
         """Return the efforts (N,) without acceleration of the `independent` coordinates: velocities, gravity, friction,
         springs, loads.
 
@@ -829,12 +935,15 @@ class GeneralRobot:
         return self._each(self._reduced.bias, q, qd, base=base, guess=guess, motors=(q_motor, qd_motor),
                           loads=(wrenches, world_wrenches))
 
-    def gravity(self, q: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
+    @by_platform
+    def gravity(self, q: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
+                motion: PlatformMotion | None = None) -> Array:
         """Return the efforts (N,) of the `independent` coordinates that hold the robot still against gravity alone."""
         return self._each(lambda x, v, state: self._reduced.gravity(x, state), q, base=base, guess=guess)
 
-    def gravity_and_rate(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None,
-                         guess: ArrayLike | None = None) -> tuple[Array, Array]:
+    @by_platform
+    def gravity_and_rate(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None,
+                         guess: Guess = None, motion: PlatformMotion | None = None) -> tuple[Array, Array]:
         """Return the torques (n,) that hold the joints still against gravity, and their rates as base and joints move."""
         program = self._program_of(Inputs(GRAVITY, 1))
         if isinstance(base, BaseState) == self.has_moving_base and program is not None:
@@ -867,8 +976,10 @@ class GeneralRobot:
         both = self._each(of, q, qd, base=base, guess=guess)
         return both[..., 0, :], both[..., 1, :]
 
-    def energy(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None,
-               q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Energy:
+    @by_platform
+    def energy(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
+               motion: PlatformMotion | None = None, q_motor: ArrayLike | None = None,
+               qd_motor: ArrayLike | None = None) -> Energy:
         """Return kinetic energy, rotors included, and potential energy of gravity and springs [J].
 
         Without q_motor and qd_motor the springs of elastic joints are relaxed and their motors turn with the joints.
@@ -876,8 +987,9 @@ class GeneralRobot:
         both = self._each(self._samples.energy, q, qd, base=base, guess=guess, motors=(q_motor, qd_motor))
         return Energy(both[..., 0], both[..., 1])
 
-    def center_of_mass(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None,
-                       guess: ArrayLike | None = None) -> CenterOfMass:
+    @by_platform
+    def center_of_mass(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None,
+                       guess: Guess = None, motion: PlatformMotion | None = None) -> CenterOfMass:
         """Return place and velocity of the mass centre and the momentum about it, as of Robot: (3,), (3,), (6,) or (samples,
         ...).
         """
@@ -894,8 +1006,9 @@ class GeneralRobot:
 
     # ------------------------------------------------------------------ where links are
 
-    def link_pose(self, link: str, q: ArrayLike, point: ArrayLike | None = None, *, base: BaseState | None = None,
-                  guess: ArrayLike | None = None) -> Pose:
+    @by_platform
+    def link_pose(self, link: str, q: ArrayLike = MISSING, point: ArrayLike | None = None, *, base: BaseState | None = None,
+                  guess: Guess = None, motion: PlatformMotion | None = None) -> Pose:
         """Return R (3, 3) and p (3,) [m] of a link's frame, or of a point (3,) in it, in the root link's frame or the
         world.
         """
@@ -903,8 +1016,9 @@ class GeneralRobot:
             return FloatingRobot(self.tree).link_pose(link, self.close(q, guess=guess), point, base=base)
         return self.tree.link_pose(link, self.close(q, guess=guess), point)
 
-    def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, *,
-                      base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
+    @by_platform
+    def link_velocity(self, link: str, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, point: ArrayLike | None = None, *,
+                      base: BaseState | None = None, guess: Guess = None, motion: PlatformMotion | None = None) -> Array:
         """Return (6,) or (samples, 6): velocity of the point [m/s], angular velocity [rad/s], along the axes of
         `link_pose`.
         """
@@ -913,8 +1027,9 @@ class GeneralRobot:
 
         return self._each(of, q, qd, base=base, guess=guess)
 
-    def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None, *, base: BaseState | None = None,
-                 guess: ArrayLike | None = None) -> Array:
+    @by_platform
+    def jacobian(self, link: str, q: ArrayLike = MISSING, point: ArrayLike | None = None, *, base: BaseState | None = None,
+                 guess: Guess = None, motion: PlatformMotion | None = None) -> Array:
         """Return (6, N) or (samples, 6, N): link_velocity by the velocities of the `independent` coordinates, motors left
         out.
         """
@@ -923,8 +1038,9 @@ class GeneralRobot:
 
         return self._each(of, q, base=base, guess=guess)
 
-    def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, *,
-                      base: BaseState | None = None, guess: ArrayLike | None = None) -> Array:
+    @by_platform
+    def jacobian_rate(self, link: str, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, point: ArrayLike | None = None, *,
+                      base: BaseState | None = None, guess: Guess = None, motion: PlatformMotion | None = None) -> Array:
         """Return (6, N) or (samples, 6, N), the time derivative of `jacobian` along the motion."""
         joints = self._equations(INVERSE).joints
 
@@ -942,8 +1058,9 @@ class GeneralRobot:
 
     # ------------------------------------------------------------------ derivatives and internal forces
 
-    def coriolis(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None, guess: ArrayLike | None = None,
-                 qd_motor: ArrayLike | None = None) -> Array:
+    @by_platform
+    def coriolis(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
+                 motion: PlatformMotion | None = None, qd_motor: ArrayLike | None = None) -> Array:
         """Return C of the `independent` coordinates, (N, N) or (samples, N, N): C v are their velocity efforts, M' - 2 C is
         skew. v: velocities of the `independent` coordinates, of a base along its axes.
         """
@@ -954,9 +1071,11 @@ class GeneralRobot:
 
         return self._each(of, q, qd, base=base, guess=guess, motors=(None, qd_motor))
 
-    def sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *higher: ArrayLike, base: BaseState | None = None,
-                      base_acceleration: ArrayLike | None = None, base_rates: ArrayLike | None = None,
-                      guess: ArrayLike | None = None, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+    @by_platform
+    def sensitivities(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, *higher: ArrayLike,
+                      base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
+                      base_rates: ArrayLike | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+                      wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                       world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
                       qd_motor: ArrayLike | None = None) -> tuple[Array, ...]:
         """Return the partial derivatives of inverse_dynamics by q, qd, qdd and as many more as `order` - 1 names.
@@ -968,12 +1087,14 @@ class GeneralRobot:
                             guess=guess, wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches,
                             q_motor=q_motor, qd_motor=qd_motor)
 
-    def rate_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *higher: ArrayLike,
-                           base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
-                           base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None,
-                           guess: ArrayLike | None = None, wrenches: Wrenches | None = None,
-                           wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
-                           q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> tuple[Array, ...]:
+    @by_platform
+    def rate_sensitivities(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
+                           qddd: ArrayLike = MISSING, *higher: ArrayLike, base: BaseState | None = None,
+                           base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
+                           base_rates: ArrayLike | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+                           wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                           world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
+                           qd_motor: ArrayLike | None = None) -> tuple[Array, ...]:
         """Return the partial derivatives of the rates of torque_and_rate by q, ..., and as many derivatives as `order` names,
         as `sensitivities` does.
         """
@@ -1002,10 +1123,12 @@ class GeneralRobot:
         kind: Any = {(3, 1): TorqueSensitivities, (3, 2): RateSensitivities}.get((self.order, stages))
         return tuple(found) if kind is None else kind(*found)
 
-    def joint_wrenches(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike | None = None, *higher: ArrayLike,
-                       base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
-                       base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None,
-                       guess: ArrayLike | None = None, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+    @by_platform
+    def joint_wrenches(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
+                       qddd: ArrayLike | None = None, *higher: ArrayLike, base: BaseState | None = None,
+                       base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
+                       base_rates: ArrayLike | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+                       wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                        world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
                        qd_motor: ArrayLike | None = None) -> JointWrenches:
         """Return the internal force and moment of every joint that moves a link, see JointWrenches, and their rates where
@@ -1013,8 +1136,8 @@ class GeneralRobot:
 
         InputError where loops or contacts hold more than the motion needs: then elasticity decides.
         """
-        motion = (q, qd, qdd) if qddd is None else (q, qd, qdd, qddd, *higher)
-        stages = 2 if len(motion) > self.order else 1
+        derivatives = (q, qd, qdd) if qddd is None else (q, qd, qdd, qddd, *higher)
+        stages = 2 if len(derivatives) > self.order else 1
 
         def of(sample: Sample) -> Array:
             if sample.open_multipliers:
@@ -1024,8 +1147,9 @@ class GeneralRobot:
                                  "point_on_axis instead of revolute")
             return self._derivatives(sample.use).joint_wrenches(sample.Y, sample.situation, stages - 1)
 
-        found = self._solved(stages, motion, result=of, base=base, base_acceleration=base_acceleration, base_jerk=base_jerk,
-                             base_rates=base_rates, guess=guess, wrenches=wrenches, wrench_rates=wrench_rates,
+        found = self._solved(stages, derivatives, result=of, base=base, base_acceleration=base_acceleration,
+                             base_jerk=base_jerk, base_rates=base_rates, guess=guess, wrenches=wrenches,
+                             wrench_rates=wrench_rates,
                              world_wrenches=world_wrenches, q_motor=q_motor, qd_motor=qd_motor)
         joints = self.tree.moving_joints
         if isinstance(found, list):

@@ -13,7 +13,6 @@ from ..errors import some
 from ..model.tree import Frame
 from .floating import FloatingRobot
 from .general import GeneralRobot
-from .parallel import ParallelRobot
 from .protocol import AnyRobot
 from .robot import Robot
 
@@ -24,46 +23,38 @@ def has_moving_base(robot: AnyRobot) -> bool:
 
 
 def tree(robot: AnyRobot) -> Robot:
-    """The tree of links that a robot of any kind has: cut open, without springs and motors; the legs of a parallel robot."""
+    """The tree of links that a robot of any kind has: cut open, without springs and motors."""
     if isinstance(robot, GeneralRobot):
         return robot.tree
-    if isinstance(robot, ParallelRobot):
-        return robot.legs
     return robot.robot if isinstance(robot, FloatingRobot) else cast(Robot, robot)
 
 
-def trees(robot: AnyRobot) -> tuple[Robot, ...]:
-    """All trees that it is made of: the platform of a parallel robot comes last."""
-    return (tree(robot), robot.platform) if isinstance(robot, ParallelRobot) else (tree(robot),)
-
-
 def links(robot: AnyRobot) -> tuple[str, ...]:
-    """Names of all links, the platform's among them."""
-    return tuple(link for part in trees(robot) for link in part.model.frames)
+    """Names of all links."""
+    hidden = robot.loops.hidden(robot.tree.model) if isinstance(robot, GeneralRobot) and robot.loops else ()
+    return tuple(link for link in tree(robot).model.frames if link not in hidden)
 
 
 def rest(robot: AnyRobot) -> Array:
     """(order + 1, n): q, qd ... of a robot that stands still; with all joints at zero, or where its loops are closed."""
     motion = np.zeros((robot.order + 1, robot.n))
-    if isinstance(robot, ParallelRobot | GeneralRobot):
+    if isinstance(robot, GeneralRobot):
         motion[0] = robot.start[[tree(robot).joint_names.index(name) for name in robot.joint_names]]
     return motion
 
 
 def model_id(robot: AnyRobot) -> str:
     """Fingerprint of everything that decides the numbers: 16 hexadecimal digits; of a tree alone, that of the tree."""
-    ids, declared = [part.model_id for part in trees(robot)], _declared(robot)
+    found, declared = tree(robot).model_id, _declared(robot)
     if not declared:
-        return ids[0]
-    return hashlib.sha256(repr((type(robot).__name__, ids, _plain(declared))).encode()).hexdigest()[:16]
+        return found
+    return hashlib.sha256(repr((type(robot).__name__, [found], _plain(declared))).encode()).hexdigest()[:16]
 
 
 def _declared(robot: AnyRobot) -> tuple[Any, ...]:
     """What the kind adds, in numbers."""
     if isinstance(robot, GeneralRobot):
         return (robot.declaration,)
-    if isinstance(robot, ParallelRobot):
-        return *robot.loops[:3], *robot.home
     return ()
 
 
@@ -87,14 +78,11 @@ def couplings(robot: Robot) -> list[str]:
 def described(robot: AnyRobot) -> list[str]:
     """What the kind of robot adds to its tree, a line each."""
     lines: list[tuple[str, Any]] = []
-    if isinstance(robot, ParallelRobot):
-        lines.append(("active joints", robot.joint_names))
-        lines.append(("platform", [f"{robot.platform.name}, {robot.platform.total_mass:.6g} kg"]))
     lines.append(("coupled motors", couplings(tree(robot))))
     if isinstance(robot, GeneralRobot):
         roles = robot.roles
-        lines += [("motion given", roles.given), ("state", roles.state), ("follows", roles.follows),
-                  ("elastic joints", robot.elastic_joints),
+        lines += [("platforms", robot.platforms), ("motion given", roles.given), ("state", roles.state),
+                  ("follows", roles.follows), ("elastic joints", robot.elastic_joints),
                   ("motors", [f"{robot.tree.joint_names[motor.coordinate]} on {robot.model.links[motor.link].name}"
                               for motor in roles.motors]), ("contacts", [cut.name for cut in roles.contacts]),
                   ("wheels", [wheel.name for wheel in roles.wheels])]

@@ -16,12 +16,11 @@ from ..model.tree import JointDynamics
 from .floating import FloatingRobot
 from .general import GeneralRobot
 from .inputs.base_state import BaseState
-from .parallel import ParallelRobot
 from .protocol import AnyRobot
 from .robot import Robot
 
 # GeneralRobot with loops and no other section, or with motors on links and no elastic joint
-LinkSideRobot = Robot | GeneralRobot | ParallelRobot
+LinkSideRobot = Robot | GeneralRobot
 ELASTIC = {"elastic_joints", "motors"}  # sections of a tree whose link side is served
 OF_LINKS = ("effort", "velocity", "motor_velocity")  # limits of drives that a spring's torque and its rate decide
 
@@ -33,7 +32,7 @@ def link_side(robot: AnyRobot, base: BaseState | None = None) -> LinkSideRobot:
     InputError where such a motion does not decide the torques.
     """
     elastic = isinstance(robot, GeneralRobot) and ELASTIC.issuperset(robot.sections) and not robot.has_moving_base
-    if isinstance(robot, GeneralRobot) and not elastic and robot.sections != ("loops",):
+    if isinstance(robot, GeneralRobot) and not elastic and not robot.is_mechanism:
         if robot.state_joints:
             raise InputError(f"{some(robot.state_joints)} of robot '{robot.name}' has no motor: nothing drives it along a "
                              "path. Its motion follows from that of the others, as `solve` finds it")
@@ -51,7 +50,7 @@ def link_side(robot: AnyRobot, base: BaseState | None = None) -> LinkSideRobot:
         raise InputError(f"robot '{robot.name}' stands on a fixed base: base has no meaning for it")
     if isinstance(robot, GeneralRobot) and elastic:
         return _behind_springs(robot)
-    assert isinstance(robot, Robot | GeneralRobot | ParallelRobot)
+    assert isinstance(robot, Robot | GeneralRobot)
     return robot
 
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from ..algebra.vectors import rpy
 from ..errors import ModelError
 from ..model import urdf, urdf_reader
 from ..model.robot_file import robot_file as reader
 from ..model.robot_file.robot_file import RobotFile, Source
 from ..model.tree import Model
-from ..model.urdf_parts import on_six_joints
-from ..model.urdf_reader import Description
+from ..model.urdf_parts import with_platforms
 from . import declared_drives, declared_efforts, declared_joints
 from .floating import FloatingRobot
 from .general import GeneralRobot
-from .parallel import ParallelRobot, taken_apart
 from .protocol import AnyRobot
 from .robot import GRAVITY, Robot
 
@@ -30,9 +25,9 @@ COUPLINGS = "couplings"
 GENERAL = ("passive", "actuation_weights", "ground_contacts", "wheels", "platforms")  # sections that GeneralRobot alone reads
 # What a robot file declares -> the class that serves it; GeneralRobot serves all other combinations.
 SERVED = {frozenset(declared): kind for kind, declared in {
-    "Robot": (), "FloatingRobot": (MOVING,), "ParallelRobot": (LOOPS, PLATFORM)}.items()}
+    "Robot": (), "FloatingRobot": (MOVING,)}.items()}
 SERVED[frozenset({COUPLINGS})] = "Robot"
-MADE: dict[str, Callable[[Robot, RobotFile], AnyRobot]] = {  # of the tree; a ParallelRobot is made of two, see _parallel
+MADE: dict[str, Callable[[Robot, RobotFile], AnyRobot]] = {  # of the tree
     "Robot": lambda robot, file: robot,
     "FloatingRobot": lambda robot, file: FloatingRobot(robot, _carried(file)),
     "GeneralRobot": lambda robot, file: GeneralRobot(robot, file)}
@@ -61,9 +56,8 @@ def load(source: str | bytes | os.PathLike[str], robot_file: Source | None = Non
                                "friction": content.get("urdf_friction") is True}
     if "platform" in content or "platforms" in content:
         file.check_schema()  # so that a mistake in it is not taken for one in the URDF, which only makes sense with a platform
-        if kind(file) == "ParallelRobot":
-            return _parallel(description, file, backend, options)
-        description, file = _as_tree(description, file)
+        kind(file)
+        description, file = with_platforms(description, file)
     model = urdf.load(description, **options)
     file = file.checked(model)
     made = MADE[kind(file)]
@@ -81,21 +75,6 @@ def kind(file: RobotFile) -> str:
     if LOOPS not in found and (PLATFORM in found or "platforms" in others):
         raise ModelError("declares platform without loops: cut joints must join its legs to it", file.where)
     return "GeneralRobot"
-
-
-def _as_tree(description: Description, file: RobotFile) -> tuple[Description, RobotFile]:
-    """Every platform as a link of the tree on six joints, which follow; its home is where they start."""
-    one, several = file.section("platform"), file.section("platforms")
-    start: dict[str, float] = {}
-    for link, platform in [*([(one["link"], one)] if one else []), *several.items()]:
-        description, names, (P, R) = on_six_joints(description, link)
-        if "home" in platform:
-            home = R.T @ rpy(*platform["home"]["rpy"])
-            offset = R.T @ (np.array(platform["home"]["xyz"], dtype=float) - P)
-            angles = np.arctan2(-home[1, 2], home[2, 2]), np.arcsin(home[0, 2]), np.arctan2(-home[0, 1], home[0, 0])
-            start |= dict(zip(names, map(float, (*offset, *angles)), strict=True))
-    loops = dict(file.section("loops"))
-    return description, file.over({"loops": {**loops, "start": {**loops.get("start", {}), **start}}}) if start else file
 
 
 def _tree(model: Model, file: RobotFile, backend: str) -> Robot:
@@ -129,15 +108,3 @@ def with_accepted(model: Model, names: Sequence[str]) -> Model:
 def _carried(file: RobotFile) -> bool:
     return file.content.get("base") == "prescribed"
 
-
-def _parallel(description: Description, file: RobotFile, backend: str, options: Mapping[str, Any]) -> ParallelRobot:
-    """Legs and platform of one URDF."""
-    legs, platform, home = taken_apart(description, file, **options)
-    kind(file)
-    if platform.total_mass > 0.0:  # massless legs are a common idealization
-        legs = replace(legs, warnings=tuple(warning for warning in legs.warnings if warning.name != "massless"))
-    robot = ParallelRobot(_tree(legs, file, backend), Robot(platform, backend), file.only([LOOPS]), home)
-    for payload in declared_joints.payloads(file):
-        if payload.link in platform.frames:
-            robot = robot.with_payload(*payload)
-    return robot

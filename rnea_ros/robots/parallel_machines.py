@@ -1,7 +1,7 @@
 """Parametric parallel machines: the Gough-Stewart platform, the delta robot and the planar 3-RRR.
 
 Each is a `Machine`: a URDF with all legs, a URDF with the platform, the joints between them, and the home pose, where all leg
-joints are at zero; `Machine.robot()` makes the ParallelRobot. Every frame is given by its pose in the base frame at home;
+joints are at zero; `Machine.robot()` makes the robot. Every frame is given by its pose in the base frame at home;
 links are rods of even density, so every inertia is physically possible.
 """
 
@@ -14,41 +14,42 @@ import numpy as np
 
 from ..algebra.vectors import rot_z, rpy_angles
 from ..errors import InputError
-from .parallel import ParallelRobot
-from .robot import Robot
+from .general import GeneralRobot
 
 EFFORT, SPEED = 1e4, 10.0  # limits written into the URDFs
 
 
 class Machine(NamedTuple):
-    """legs, platform: URDF texts; loops: section of a robot file; home: position (3,) and rotation (3, 3) of the platform."""
+    """legs, platform: URDF texts; loops: section of a robot file; home: position (3,) and rotation (3, 3) of the platform,
+    link: its name.
+    """
 
     legs: str
     platform: str
     loops: dict[str, Any]
     home: tuple[Any, Any]
+    link: str = "platform"
 
-    def robot(self, **options: Any) -> ParallelRobot:
-        """The machine's dynamics; options as in Robot.from_urdf: gravity, backend, joint_dynamics, ..."""
-        platform = Robot.from_urdf(self.platform, backend=options.get("backend", "llvm"))
-        return ParallelRobot(Robot.from_urdf(self.legs, **options), platform, {"loops": self.loops}, self.home)
+    def robot(self, **options: Any) -> GeneralRobot:
+        """Return the machine's robot; options as in Robot.from_urdf: gravity, backend, joint_dynamics, ..."""
+        return GeneralRobot.from_urdf(self.urdf, self.robot_file, **options)
 
     @property
     def urdf(self) -> str:
         """Legs and platform in one URDF, as rnea_ros.load takes it: the platform is held by a floating joint, at home."""
-        legs, platform = (text.splitlines()[1:-1] for text in (self.legs, self.platform))
-        root = self.legs.splitlines()[1].split('"')[1]
+        legs, platform = (text[text.index(">") + 1:text.rindex("</robot>")].strip() for text in (self.legs, self.platform))
+        root = legs.split('"')[1]
         position, rotation = self.home
         origin = f'<origin xyz="{_text(position)}" rpy="{_text(rpy_angles(np.asarray(rotation)))}"/>'
-        ends = f'<parent link="{root}"/><child link="platform"/>'
+        ends = f'<parent link="{root}"/><child link="{self.link}"/>'
         name = self.legs.split('"')[1].removesuffix("_legs")
-        return "\n".join([f'<robot name="{name}">', *legs, *platform,
+        return "\n".join([f'<robot name="{name}">', legs, platform,
                           f'  <joint name="platform_pose" type="floating">{ends}{origin}</joint>', "</robot>"])
 
     @property
     def robot_file(self) -> dict[str, Any]:
         """What belongs beside that URDF."""
-        return {"version": 1, "platform": {"link": "platform"}, "loops": self.loops}
+        return {"version": 1, "platform": {"link": self.link}, "loops": self.loops}
 
 
 def gough_stewart(base_radius: float = 1.0, platform_radius: float = 0.6, height: float = 1.2, spread: float = 0.35,

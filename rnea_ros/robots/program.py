@@ -32,16 +32,12 @@ from ..algorithms.structural_analysis import ABSENT
 from ..codegen import kernel
 from ..codegen.ir.expression import larger
 from .closure.loop_closure import LoopClosure
+from .closure.newton import ALMOST, STEPS, doubt_of, largest, maximum
 from .roles import DeclaredRoles
 from .solution import Situation, row_changes, stage_rows
 from .structure import Structure, contact_poses
 
 CLOSED = 1e-12  # of the unit of length, or rad: gap that is left at the closed pose
-ALMOST = 3e-6  # gap before the last step, whose error is of third order
-STEPS = 6  # of Newton's method
-LONGEST = 0.3  # of the unit of length, or rad: first correction; a longer one may leave the branch
-CONTRACTION = 0.2  # second correction by the first: Newton's method converges without leaving the branch
-EXACT = 1e-9  # corrections below are rounding
 MAX_LOOP_PIVOTS = 1e5  # largest pivot of J_f by the smallest one
 MAX_PIVOTS = 1e8  # of other blocks
 MOTORS = ("q_motor", "qd_motor", "qdd_motor", "qddd_motor")
@@ -326,13 +322,12 @@ class Program:
         lengths: list[Any] = []
         for _ in range(2):
             correction = solver.solve(-(np.array(gaps, dtype=object)[held] / units.equations[held]))
-            lengths.append(_largest(correction))
+            lengths.append(largest(correction))
             pose[passive] = pose[passive] + correction * units.unknowns[passive]
             if len(lengths) == 1:
                 gaps = closure.phi(pose)
-        error = _largest(np.array(values, dtype=object)[held] / units.equations[held])
-        contraction = lengths[1] / (lengths[0] + EXACT) * (1.0 / CONTRACTION)
-        return [[*pose, larger(doubt[0], larger(lengths[0] * (1.0 / LONGEST), contraction))], [error]]
+        error = largest(np.array(values, dtype=object)[held] / units.equations[held])
+        return [[*pose, larger(doubt[0], doubt_of(*lengths))], [error]]
 
     def _loop_equations(self, pose: np.ndarray, factors: Factors) -> tuple[Any, Any, Elimination]:
         """Gaps of all loop equations, their Jacobian, and the elimination of the joints that follow, in units."""
@@ -354,7 +349,7 @@ class Program:
         doubts = [blocks[DOUBT][0], self._largest_gap(pose) * (1.0 / CLOSED)]
         if factors.made:
             doubts.append(_spread([factor for _, factor in factors.made]) * (1.0 / MAX_LOOP_PIVOTS))
-        return [[_maximum(doubts)], [*pose, 0.0]]
+        return [[maximum(doubts)], [*pose, 0.0]]
 
     # ------------------------------------------------------------------ stages, for any scalar
 
@@ -385,11 +380,11 @@ class Program:
             Y[k, equations.joints.stop:len(equations.coordinates)] = blocks[name]
         if inputs.use == FORWARD:
             torques = dict(zip(self.names, blocks["tau"], strict=True))
-            Y[0, equations.parts["tau"]] = [torques[name.removeprefix("motor of ")] for name in equations.actuated]
+            Y[0, equations.parts["tau"]] = [torques.get(name.removeprefix("motor of "), 0.0) for name in equations.actuated]
         dY = self._changes(blocks, pose, doubts, Y) if inputs.tangent else None
         self._solve(Y, situation, doubts, dY)
         if dY is not None:
-            return [*self._torques(dY, change=True), [_maximum(doubts)]]
+            return [*self._torques(dY, change=True), [maximum(doubts)]]
         if inputs.use == FORWARD:
             return [Y[2, self._places], np.zeros(len(self.names)), *self._ending(blocks, pose, doubts, Y)]
         return [*self._torques(Y), *self._ending(blocks, pose, doubts, Y)]
@@ -421,9 +416,9 @@ class Program:
     def _ending(self, blocks: Mapping[str, Any], pose: np.ndarray, doubts: list[Any], Y: Any) -> list[Any]:
         """The outputs after torques and rates."""
         if self.closure is None:
-            return [[_maximum(doubts)], Y]
+            return [[maximum(doubts)], Y]
         doubts += [blocks[DOUBT][0], self._largest_gap(pose) * (1.0 / CLOSED)]
-        return [[_maximum(doubts)], Y, [*pose, 0.0]]
+        return [[maximum(doubts)], Y, [*pose, 0.0]]
 
     def _gravity(self, blocks: Mapping[str, Any]) -> list[Any]:
         """Torques that hold the joints of q still against gravity, zero where constraints hold them, and their rates.
@@ -543,7 +538,7 @@ class Program:
     def _largest_gap(self, pose: np.ndarray) -> Any:
         """Gap of all loop equations, in units."""
         assert self.closure is not None
-        return _largest(np.array(self.closure.phi(pose), dtype=object) / self.closure.units.equations)
+        return largest(np.array(self.closure.phi(pose), dtype=object) / self.closure.units.equations)
 
     def _torques(self, Y: np.ndarray, change: bool = False) -> list[list[Any]]:
         """Torques and rates of the joints in the columns of q, of motors and springs, or their changes."""
@@ -675,7 +670,7 @@ def _written(value: Any) -> Any:
 
 def _spread(factors: Sequence[LU]) -> Any:
     """The largest pivot of all factors by the smallest one."""
-    return _maximum([1.0 / factor.smallest for factor in factors]) * _maximum([factor.largest for factor in factors])
+    return maximum([1.0 / factor.smallest for factor in factors]) * maximum([factor.largest for factor in factors])
 
 
 def _products(A: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -683,15 +678,4 @@ def _products(A: np.ndarray, x: np.ndarray) -> np.ndarray:
     found = np.zeros(len(A), dtype=object)
     for k, row in enumerate(A.tolist()):
         found[k] = sum((a * b for a, b in zip(row, x.tolist(), strict=True) if not isinstance(a, float) or a != 0.0), 0.0)
-    return found
-
-
-def _largest(values: Any) -> Any:
-    return _maximum([abs(value) for value in values])
-
-
-def _maximum(values: Sequence[Any]) -> Any:
-    found: Any = 0.0
-    for value in values:
-        found = larger(found, value) if not isinstance(found, float) or found != 0.0 else value
     return found

@@ -21,17 +21,17 @@ class ReducedEquations:
     """Equations of the independent coordinates, at closed poses.
 
     solver      : equations of all coordinates
-    follows     : names of the coordinates whose velocities constraints decide
+    follows     : names of the coordinates whose velocities constraints decide; standing: of those that never move
     independent : names of the others, in the order of all coordinates: the columns of G
 
     x, v (N,) are positions and velocities of all coordinates; those of v that follow are read where a method says so.
     """
 
-    def __init__(self, solver: Solver, follows: Collection[str]):
+    def __init__(self, solver: Solver, follows: Collection[str], standing: Collection[str] = ()):
         self._solver, self._equations = solver, solver.equations
         names = self._equations.coordinates
-        self.independent = tuple(name for name in names if name not in follows)
-        self._free = [k for k, name in enumerate(names) if name not in follows]
+        self.independent = tuple(name for name in names if name not in follows and name not in standing)
+        self._free = [names.index(name) for name in self.independent]
         self._follows = [k for k, name in enumerate(names) if name in follows]
 
     def projection(self, x: Array, situation: Situation) -> Array:

@@ -11,7 +11,7 @@ from ..errors import InputError
 from . import kinds
 from .general import GeneralRobot
 from .inputs.base_state import BaseState
-from .parallel import ParallelRobot
+from .inputs.platform_motion import PlatformMotion
 from .protocol import AnyRobot
 from .robot import Robot
 
@@ -71,8 +71,8 @@ def _calls(robot: Any, motion: list[Any], state: dict[str, Any]) -> dict[str, Ca
     if isinstance(robot, Robot):
         calls |= {"torque_deviations": lambda: robot.torque_deviations(q, qd, still, still, np.zeros((4, robot.n))),
                   "energy": lambda: robot.energy(q, qd)}
-    if isinstance(robot, ParallelRobot):
-        calls["tracker"] = lambda: robot.tracker().follow(q, *motion[1:4])
+    if isinstance(robot, GeneralRobot) and len(robot.platforms) == 1:
+        calls["platform"] = lambda: robot.torque_and_rate(motion=PlatformMotion(*robot.home))
     if isinstance(robot, GeneralRobot) and robot.loops:
         calls |= {"motion": lambda: robot.motion(*motion[:4]), "close": robot.closure.compile}
     if kinds.has_moving_base(robot):

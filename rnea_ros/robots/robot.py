@@ -19,6 +19,7 @@ from ..errors import InputError, ModelWarning, some, summary
 from ..model import urdf
 from ..model.drive_limits import DriveLimit
 from ..model.tree import CoupledMotor, JointDynamics, Limits, Model, frozen
+from ..model.urdf_reader import Description
 from .derivatives import Sensitivities
 from .energy import Energetics
 from .inputs import validation
@@ -64,10 +65,10 @@ class Robot(Energetics, LinkKinematics, Sensitivities):
         self._store, self._quick, self._torque_and_rate = store, store.quick, store.quick["torque_and_rate"]
 
     @classmethod
-    def from_urdf(cls, source: str | bytes | os.PathLike[str], base: str = "fixed", backend: str = "llvm",
+    def from_urdf(cls, source: str | bytes | os.PathLike[str] | Description, base: str = "fixed", backend: str = "llvm",
                   gravity: ArrayLike = GRAVITY, friction: bool = False,
                   joint_dynamics: Mapping[str, JointDynamics] | None = None, allow_xacro: bool = False) -> Robot:
-        """A robot from the path of a URDF, or from its text.
+        """A robot from the path of a URDF, its text, or what urdf_reader.read made of either.
 
         base        : "fixed", or "floating" (the root is free: its inertia counts)
         backend     : "llvm", "python" or "reference"; the same numbers at different speeds

@@ -65,6 +65,10 @@ class DeclaredRoles:
         named = {*self.given, *self.state, *self.actuated}
         return tuple(name for name in (*self.given, *self.state, *self.follows) if name in named)
 
+    def charts(self, model: Model) -> tuple[str, ...]:
+        """Return the names of the joints that stand still, one for each platform."""
+        return tuple(model.joint_names[k] for k in self.loops.charts) if self.loops else ()
+
     def equations(self, model: Model, gravity: Any, carried: bool, measured: bool = False) -> EquationsOfMotion:
         """Return the equations.
 
@@ -80,14 +84,17 @@ class DeclaredRoles:
         weights = None
         if self.weights is not None:
             weights = {f"motor of {name}" if name in elastic else name: w for name, w in self.weights.items()}
-        return EquationsOfMotion(model, gravity, cuts, self.wheels, self.motors, self.springs, (*wrench, *actuated), weights)
+        return EquationsOfMotion(model, gravity, cuts, self.wheels, self.motors, self.springs,
+                                 (*wrench, *actuated, *self.charts(model)), weights)
 
 
 def declared(model: Model, file: RobotFile, backend: str) -> DeclaredRoles:
     """Read the roles from a robot file; ModelError names what contradicts itself."""
     names = model.joint_names
     sprung, passive = file.section("springs"), tuple(file.content.get("passive", ()))
-    loops = declared_loops.read(file.only(["loops"]), "GeneralRobot", model) if "loops" in file.content else None
+    loops = None
+    if "loops" in file.content:
+        loops = declared_loops.read(file.only(["loops"]), "GeneralRobot", model, platforms_of(file))
     motors, rotors, motor_names = _motors(model, file)
     contacts, wheels = _contacts(model, file), _wheels(model, file)
     weights = {name: float(w) for name, w in file.section("actuation_weights").items()} or None
@@ -103,7 +110,9 @@ def declared(model: Model, file: RobotFile, backend: str) -> DeclaredRoles:
         active = {names[k] for k in loops.active}
         actuated = tuple(name for name in names if name in active)
         state = tuple(name for name in names if name not in active and (name in sprung or name in passive))
-        given, follows = actuated, tuple(name for name in names if name not in active and name not in state)
+        charts = {names[k] for k in loops.charts}
+        given, follows = actuated, tuple(name for name in names if name not in active and name not in state
+                                         and name not in charts)
     if weights is not None:
         unknown = [name for name in weights if name not in actuated]
         if unknown:
@@ -121,6 +130,12 @@ def declared(model: Model, file: RobotFile, backend: str) -> DeclaredRoles:
         loops = replace_active(loops, independent)
     return DeclaredRoles(given, state, follows, actuated, loops, contacts, wheels, springs, motors, rotors, weights,
                          motor_names, file.where)
+
+
+def platforms_of(file: RobotFile) -> tuple[str, ...]:
+    """Return the links that are platforms."""
+    one = file.section("platform")
+    return (*([one["link"]] if one else []), *file.section("platforms"))
 
 
 def replace_active(loops: Loops, active: tuple[int, ...]) -> Loops:
@@ -198,11 +213,11 @@ def _rank(J: np.ndarray) -> int:
 def _closed_jacobians(model: Model, loops: Loops, backend: str) -> list[np.ndarray]:
     """J (m, n) at closed poses near the start."""
     equations, rng = LoopEquations(model, loops, backend), np.random.default_rng(0)
-    still, every = np.zeros(len(loops.active)), np.arange(model.n)
+    still = np.zeros(len(loops.active))
     found = []
     for k in range(TRIAL_POSES):
         near = loops.start + (0.05 * equations.units.unknowns * rng.normal(size=model.n) if k else 0.0)
-        at = newton(lambda q: equations.careful_step(q, still, every), near, equations.units)
+        at = newton(lambda q: equations.careful_step(q, still, equations.movable), near, equations.units)
         if at.closed:
             found.append(equations.gaps(at.x)[1] / equations.units.equations[:, None] * equations.units.unknowns)
     return found

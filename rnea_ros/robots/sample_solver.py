@@ -82,7 +82,8 @@ class SampleSolver:
             if use == FORWARD:
                 state += [*given, *(f"motor of {name}" for name in equations.elastic_joints)]
                 given = []
-            roles = Roles.of(given, state, placed, joints.follows, use == FORWARD)
+            roles = Roles.of(given, state, placed, joints.follows, use == FORWARD,
+                             joints.charts(self._model))
             poses = self._closure.trials if self._closure else None
             self._solvers[use] = Solver(equations, decided(equations, roles, self._roles.where, poses), self._tree.backend)
         return self._solvers[use]
@@ -155,7 +156,7 @@ class SampleSolver:
                 Y[k, equations.joints.stop:len(equations.coordinates)] = value
         if tau is not None:
             by_name = dict(zip(self._names, tau, strict=True))
-            Y[0, equations.parts["tau"]] = [by_name[name.removeprefix("motor of ")] for name in equations.actuated]
+            Y[0, equations.parts["tau"]] = [by_name.get(name.removeprefix("motor of "), 0.0) for name in equations.actuated]
         Y, open_ = solver.solve(Y, situation, stages)
         return Sample(use, structure, stages, Y, situation, open_)
 

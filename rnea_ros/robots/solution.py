@@ -74,7 +74,7 @@ def named(structure: Structure, Y: np.ndarray, stages: int, open_: tuple[str, ..
         raise too_large("the solution")
     orders = dict(zip(structure.columns.tolist(), (structure.d + stages).tolist(), strict=True))
     b, m, parts = equations.base, len(equations.constraints), equations.parts
-    names = equations.coordinates[b:]
+    names, standing = equations.coordinates[b:], structure.roles.standing
     positions = {name: Y[:orders.get(b + k, len(Y)), b + k] for k, name in enumerate(names)}
     springs = {}
     for name, motor in zip(equations.elastic_joints, (one for one in equations.motors if one.stiffness < np.inf), strict=True):
@@ -83,7 +83,8 @@ def named(structure: Structure, Y: np.ndarray, stages: int, open_: tuple[str, ..
         springs[name] = motor.stiffness * (turned[:known] - joint[:known])
     return Solution(positions,
                     Y[1:orders.get(0, len(Y)), :6] if b else np.zeros((0, 6)),
-                    {name: Y[:stages, parts["tau"].start + k] for k, name in enumerate(equations.actuated)},
+                    {name: Y[:stages, parts["tau"].start + k] for k, name in enumerate(equations.actuated)
+                     if name not in standing},
                     {name: Y[:orders.get(parts["lambda"].start + k, stages), parts["lambda"].start + k]
                      for k, name in enumerate(equations.constraints[:m])}, springs, open_)
 

@@ -30,20 +30,22 @@ STEP = 1e-30  # of complex differentiation
 class Roles:
     """Roles of the coordinates by name; a coordinate that is not named follows.
 
-    known_efforts: actuated coordinates whose effort is an input, as in forward dynamics; the others are wanted
+    known_efforts: whether efforts of actuated coordinates that are not given are inputs, as in forward dynamics
     """
 
     given: frozenset[str] = frozenset()
     state: frozenset[str] = frozenset()
     placed: frozenset[str] = frozenset()
+    standing: frozenset[str] = frozenset()  # given and at rest: charts of platforms
     closed: frozenset[str] = frozenset()  # follows, but its position is found by closing the loops before
     known_efforts: bool = False
 
     @classmethod
     def of(cls, given: Collection[str] = (), state: Collection[str] = (), placed: Collection[str] = (),
-           closed: Collection[str] = (), known_efforts: bool = False) -> Roles:
+           closed: Collection[str] = (), known_efforts: bool = False, standing: Collection[str] = ()) -> Roles:
         """Return the roles of these names."""
-        return cls(frozenset(given), frozenset(state), frozenset(placed), frozenset(closed), known_efforts)
+        return cls(frozenset({*given, *standing}), frozenset(state), frozenset(placed), frozenset(standing),
+                   frozenset(closed), known_efforts)
 
 
 class Structure:
@@ -67,7 +69,7 @@ class Structure:
         unknown = np.ones(equations.size, dtype=bool)
         unknown[:len(names)] = ~is_given
         if roles.known_efforts:
-            unknown[parts["tau"]] = False
+            unknown[parts["tau"]] = [name in roles.given for name in equations.actuated]
             if equations.weights is not None:
                 unknown[parts["nu"].start:] = False
         self.optimal = equations.weights is not None and not roles.known_efforts

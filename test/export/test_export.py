@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnea_ros import FloatingRobot, GeneralRobot, InputError, ParallelRobot, Robot, load
+from rnea_ros import FloatingRobot, GeneralRobot, InputError, Robot, load
 from rnea_ros.cli.main import main
 from rnea_ros.export import c_library, package
 from rnea_ros.robots import kinds
-from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from rnea_ros.robots.parallel_machines import delta, gough_stewart, planar_3rrr
 from support import robot_kinds
 from support.machines import polygon
@@ -115,7 +114,7 @@ def close(found: np.ndarray, wanted: Any) -> None:
 
 def motion(robot: Any, seed: int) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
-    return [kinds.rest(robot)[0] + (0.03 if isinstance(robot, ParallelRobot) else 0.1) * rng.normal(size=robot.n),
+    return [kinds.rest(robot)[0] + (0.03 if getattr(robot, "platforms", ()) else 0.1) * rng.normal(size=robot.n),
             *(0.3 * rng.normal(size=robot.n) for _ in range(robot.order))]
 
 
@@ -175,16 +174,15 @@ def test_platforms(compiled, name):
     robot, call = machine(name), compiled(name)
     q, qd, qdd, qddd = motion(robot, 3)
     platform = robot.platform_motion(q, qd, qdd, qddd)
-    row = platform.rows()
-    rotation, position, *rates = row[:9], row[9:12], row[12:18], row[18:24], row[24:]
-    legs = np.array(robot.start)
+    pose = robot.loops.platforms[0].coordinates(platform.rotation, platform.position, np.array(robot.start))
     for _ in range(6):
-        legs = call("close_step", q=legs, rotation=rotation, position=position)["q_closed"]
-    found = call("torque_and_rate", q=legs, rotation=rotation, position=position,
-                 **dict(zip(("velocity", "acceleration", "jerk"), rates, strict=True)))
-    tau, rate = robot.torque_and_rate(motion=PlatformMotion(*platform))
-    close(found["tau"], tau)
-    close(found["tau_rate"], rate)
+        pose = call("platform_close_step", q=pose)["q_closed"]
+    tau, rate = robot.torque_and_rate(motion=platform)
+    given = {name: np.asarray(getattr(platform, name)) for name in ("velocity", "acceleration", "jerk")}
+    by_actuators = call("torque_and_rate", q=pose, qd=qd, qdd=qdd, qddd=qddd)
+    for found in (call("platform_torque_and_rate", q=pose, **given), by_actuators):
+        close(found["tau"], tau)
+        close(found["tau_rate"], rate)
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name.startswith("floating")])
@@ -279,7 +277,7 @@ def test_payloads_are_arguments(tmp_path):
     close(call("gravity", payloads=np.zeros(10), q=q)["tau"], robot.gravity(q))
 
 
-@pytest.mark.parametrize(("name", "link"), [("elastic 0", "tool"), ("springs 0", "l3"), ("parallel 0", "platform")])
+@pytest.mark.parametrize(("name", "link"), [("elastic 0", "tool"), ("springs 0", "l3")])
 def test_payloads_that_cannot_be_arguments_are_refused(name, link):
     with pytest.raises(InputError, match="can be no argument: declare it in `payloads`"):
         c_library.library(machine(name), "x", link)

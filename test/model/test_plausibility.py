@@ -97,4 +97,4 @@ def test_a_platform_gives_massless_legs_their_load():
         if link.get("name") != "platform" and link.find("inertial") is not None:
             link.remove(link.find("inertial"))
     robot = load(etree.tostring(root), ROOT / "urdf" / "stewart.robot.yaml", backend="python")
-    assert robot.platform.total_mass > 0.0 and not [one for one in robot.legs.warnings if one.name == "massless"]
+    assert robot.tree.total_mass > 0.0 and not [one for one in robot.tree.warnings if one.name == "massless"]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rnea_ros import (
     AnyRobot, BaseState, Dynamics, FloatingRobot, GeneralRobot,
-    ParallelRobot, PlatformMotion, Pose, Robot, load, plan_motion,
+    PlatformMotion, Pose, Robot, load, plan_motion,
 )
 
 
@@ -27,9 +27,8 @@ def reached(robot: AnyRobot, link: str, q: NDArray[np.float64]) -> NDArray[np.fl
     return np.concatenate((pose.p, tau, tau_rate, both.gravity, robot.forward_dynamics(q, [0.0] * robot.n, tau)))
 
 
-def all_kinds(fixed: Robot, floating: FloatingRobot,
-              parallel: ParallelRobot, general: GeneralRobot) -> list[AnyRobot]:
-    return [fixed, floating, parallel, general, load("robot.urdf", "robot.robot.yaml")]
+def all_kinds(fixed: Robot, floating: FloatingRobot, general: GeneralRobot) -> list[AnyRobot]:
+    return [fixed, floating, general, load("robot.urdf", "robot.robot.yaml")]
 
 
 robot = Robot.from_urdf("robot.urdf", gravity=(0.0, 0.0, -1.6))
@@ -40,7 +39,7 @@ push: NDArray[np.float64] = free.bias([0.0], [0.0], base=BaseState())
 motion = plan_motion(robot, [0.0], [1.0])
 
 
-def lift(machine: ParallelRobot, motion: PlatformMotion) -> NDArray[np.float64]:
+def lift(machine: GeneralRobot, motion: PlatformMotion) -> NDArray[np.float64]:
     return machine.inverse_dynamics(motion=motion)
 '''
 WRONG = {'robot.inverse_dynamics([0.0], [0.0])': "Missing positional argument",

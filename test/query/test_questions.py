@@ -11,7 +11,7 @@ pytest.importorskip("pinocchio")
 
 import pinocchio as pin
 
-from rnea_ros import FloatingRobot, GeneralRobot, InputError, ParallelRobot, Robot, load
+from rnea_ros import FloatingRobot, GeneralRobot, InputError, Robot, load
 from rnea_ros.query.ask import ask
 from rnea_ros.query.handlers import QUESTIONS
 from rnea_ros.robots import kinds
@@ -263,11 +263,13 @@ def test_platforms(name):
         assert worst(back[key], given) < 1e-9
     legs = question(robot, "loops", motion)
     assert worst(legs["all_jerks"], back["all_jerks"]) < 1e-8 and legs["all_joints"] == back["all_joints"]
-    oracle = PlatformOracle(machine, robot.legs.joint_names)
-    tau, gap = oracle.forces([legs[key] for key in ("all_positions", "all_velocities", "all_accelerations")],
+    names = [name for name in robot.tree.joint_names if name in (*robot.joint_names, *robot.passive_joints)]
+    columns = [legs["all_joints"].index(name) for name in names]
+    oracle = PlatformOracle(machine, names)
+    tau, gap = oracle.forces([legs[key][columns] for key in ("all_positions", "all_velocities", "all_accelerations")],
                              robot.platform_motion(*motion))
     assert gap < 1e-9 and worst(question(robot, "torque", motion)["effort"], tau) < 1e-8
-    place = question(robot, "kinematics", motion[:2], links=[robot.platform.root_link])
+    place = question(robot, "kinematics", motion[:2], links=[robot.platforms[0]])
     assert worst(place["pose"][0], found["pose"]) < 1e-12 and worst(place["twist"][0], found["twist"]) < 1e-10
 
 
@@ -279,14 +281,14 @@ def kind(name):
 
 
 @pytest.mark.parametrize(("name", "asked", "words"), [
-    ("stanford", "loops", "robot 'stanford' is a Robot; this is for ParallelRobot or GeneralRobot"),
+    ("stanford", "loops", "robot 'stanford' is a Robot; this is for GeneralRobot"),
     ("five_bar", "motors", "motors of elastic joints: robot 'five_bar' has none"),
     ("five_bar", "floating", "a base that moves: robot 'five_bar' stands on a fixed base"),
     ("branched", "coriolis", "coriolis of robot 'branched': no algorithm here gives it for a FloatingRobot"),
     ("branched", "regressor", "the regressor: robot 'branched' is a FloatingRobot"),
     ("hua_arm", "torque", "3 derivatives of q are given; 5 decide the torque rates of robot 'hua_arm' with joint3 elastic"),
     ("hua_arm", "forward", "q_motor, qd_motor is missing: springs pull by where their motors are"),
-    ("five_bar", "platform", "a platform: robot 'five_bar' is a GeneralRobot; this is for ParallelRobot")])
+    ("five_bar", "platform", "robot 'five_bar' has no platform")])
 def test_what_has_no_answer_is_said(name, asked, words):
     robot = kind(name)
     with pytest.raises(InputError) as error:
@@ -301,7 +303,7 @@ def test_what_has_no_answer_is_said(name, asked, words):
     ("five_bar", {"guess": {"joint_names": ["left_elbow"]}}, "guess.position has shape (0,); (1,) is needed"),
     ("five_bar", {"guess": {"platform": [{}]}}, "guess.joint_names and guess.position is needed"),
     ("stewart", {"guess": {"platform": [{}, {}]}}, "guess.platform has 2 poses; one is needed"),
-    ("stewart", {"guess": {"joint_names": ["slide1"], "position": [0.0]}}, "(ParallelRobot): guess.platform is needed")])
+    ("stewart", {"guess": {"joint_names": ["slide1"], "position": [0.0]}}, "guess lacks")])
 def test_what_does_not_fit_the_kind_is_said(name, more, words):
     robot = kind(name)
     with pytest.raises(InputError) as error:
@@ -345,4 +347,4 @@ def test_fingerprints_tell_robots_apart():
         content["elastic_joints"]["joint3"]["stiffness"] = stiffness
         ids.add(kinds.model_id(load(ROOT / "urdf" / "hua_arm.urdf", content, backend="python")))
     assert len(ids) == 2
-    assert isinstance(kind("stewart"), ParallelRobot) and isinstance(kind("branched"), FloatingRobot)
+    assert isinstance(kind("stewart"), GeneralRobot) and isinstance(kind("branched"), FloatingRobot)

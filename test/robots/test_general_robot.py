@@ -236,7 +236,7 @@ def test_platform_on_an_accelerating_vehicle_has_the_torques_of_a_changed_gravit
     fixed = rnea_ros.load(machine.urdf, {"version": 1, **machine.robot_file}, gravity=np.array([0.0, 0.0, -9.81]) - a)
     robot = rnea_ros.load(machine.urdf, {"version": 1, **machine.robot_file, "base": "prescribed"})
     motion = 0.05 * np.random.default_rng(0).normal(size=(4, 3))
-    motion[0] += [dict(zip(fixed.legs.joint_names, fixed.start, strict=True))[name] for name in fixed.joint_names]
+    motion[0] += [dict(zip(fixed.tree.joint_names, fixed.start, strict=True))[name] for name in fixed.joint_names]
     columns = [fixed.joint_names.index(name) for name in robot.joint_names]
     tau, rate = fixed.torque_and_rate(*motion)
     found, found_rate = robot.torque_and_rate(*motion[:, columns], base=BaseState(), base_acceleration=[*a, 0.0, 0.0, 0.0])

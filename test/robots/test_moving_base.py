@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, ParallelRobot, Robot
+from rnea_ros import InputError, Robot
 from rnea_ros.identification.identification import Measurements, Regressor, identify
 from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.robots.drift import drift
@@ -185,8 +185,7 @@ def test_what_only_holds_for_a_base_that_is_held_is_refused_for_a_free_one():
                 lambda: robot.joint_wrenches(q, q, q), lambda: robot.joint_wrenches(q, q, q, q), robot.kernel, robot.c_source,
                 lambda: robot.joint_wrench_sensitivities(q, q, q), lambda: robot.recursion(q, q, q, q),
                 lambda: robot.kernel("inertia"), lambda: PathDynamics(robot), lambda: Regressor(robot, []),
-                lambda: identify(robot, Measurements(np.arange(50.0), np.zeros((50, robot.n)), np.zeros((50, robot.n)))),
-                lambda: ParallelRobot(robot, robot, {}, (np.zeros(3), np.eye(3)))):
+                lambda: identify(robot, Measurements(np.arange(50.0), np.zeros((50, robot.n)), np.zeros((50, robot.n))))):
         with pytest.raises(InputError, match=r"the base of robot '\w+' is free"):
             ask()
     held, free = Robot.from_urdf(text), FloatingRobot(robot)

@@ -3,6 +3,7 @@
 import re
 import runpy
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,13 +12,14 @@ pytest.importorskip("pinocchio")
 
 import pinocchio as pin
 
-from rnea_ros import InputError, JointDynamics, ModelError, Robot
+import rnea_ros
+from rnea_ros import InputError, JointDynamics, ModelError
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms.kinematics import base_poses, within
-from rnea_ros.robots.closure import leg_closure
+from rnea_ros.robots.closure import platform_closure
+from rnea_ros.robots.closure.platform import Platform
 from rnea_ros.robots.general import GeneralRobot
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
-from rnea_ros.robots.parallel import ParallelRobot
 from rnea_ros.robots.parallel_machines import Machine, delta, gough_stewart, planar_3rrr
 from support.machines import PlatformOracle, as_closed_loop, start_of_pivots
 from support.oracles import deviation
@@ -52,6 +54,42 @@ def difference(function, h=2e-3):
     return sum(k * (function(i * h) - function(-i * h)) for i, k in ((1, 45), (2, -9), (3, 1))) / (60 * h)
 
 
+class Legs(NamedTuple):
+    """Motion of the joints of the legs, and Khalil's maps (60), (61) with their rates."""
+
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+    qddd: np.ndarray
+    Jp: np.ndarray
+    Jpd: np.ndarray
+    Q: np.ndarray
+    Qd: np.ndarray
+
+
+def leg_names(robot):
+    return tuple(name for name in robot.tree.joint_names if not name.startswith("platform_pose."))
+
+
+def leg_motion(robot, motion, **options):
+    """Motion of the legs' joints (4, n) by that of the platform."""
+    columns = [robot.tree.joint_names.index(name) for name in leg_names(robot)]
+    return [part[..., columns] for part in robot.tree_motion(motion, **options)]
+
+
+def legs_of(robot, motion):
+    columns = [robot.tree.joint_names.index(name) for name in leg_names(robot)]
+    q, qd = of_actuators(robot, motion)[:2]
+    found = robot.motion(*of_actuators(robot, motion), guess=robot.tree_motion(motion, orders=0).q)
+    Jp, Jpd = robot.jacobian("platform", q, guess=found.q), robot.jacobian_rate("platform", q, qd, guess=found.q)
+    return Legs(*(part[columns] for part in found[:4]), Jp, Jpd, found.G[columns], found.Gd[columns])
+
+
+def of_actuators(robot, motion):
+    """q, qd, qdd, qddd of the active joints."""
+    return robot.actuator_motion(motion, None, 3)[0]
+
+
 def stacked(motions):
     return PlatformMotion(*(np.array(values) for values in zip(*motions, strict=True)))
 
@@ -64,10 +102,10 @@ def stacked(motions):
 def test_forces_are_pinocchios(machines, name, seed):
     machine, robot = machines[name]
     motion = polynomial(name, robot, seed)(0.0)
-    legs = robot.leg_motion(motion)
-    oracle = PlatformOracle(machine, robot.legs.joint_names)
+    legs = legs_of(robot, motion)
+    oracle = PlatformOracle(machine, leg_names(robot))
     for body in (oracle.legs, oracle.platform):
-        body.model.gravity.linear = robot.legs.gravity_vector
+        body.model.gravity.linear = robot.tree.gravity_vector
     tau, gap = oracle.forces(legs[:3], motion)
     assert gap < 1e-11
     assert deviation(robot.inverse_dynamics(motion=motion), tau) < 1e-10
@@ -76,15 +114,15 @@ def test_forces_are_pinocchios(machines, name, seed):
 @each_machine
 def test_power_in_is_energy_gained(machines, name):
     machine, robot = machines[name]
-    oracle = PlatformOracle(machine, robot.legs.joint_names)
+    oracle = PlatformOracle(machine, leg_names(robot))
     for body in (oracle.legs, oracle.platform):
-        body.model.gravity.linear = robot.legs.gravity_vector
+        body.model.gravity.linear = robot.tree.gravity_vector
     motion = polynomial(name, robot)
 
     def energy(t):
         now = motion(t)
-        legs, R = robot.leg_motion(now), now.rotation
-        q, v = np.zeros((2, robot.legs.n))
+        legs, R = legs_of(robot, now), now.rotation
+        q, v = np.zeros((2, len(leg_names(robot))))
         q[oracle.order], v[oracle.order] = legs.q, legs.qd
         pose = np.concatenate((now.position, pin.Quaternion(R).coeffs()))
         twist = np.concatenate((R.T @ now.velocity[:3], R.T @ now.velocity[3:]))
@@ -94,8 +132,8 @@ def test_power_in_is_energy_gained(machines, name):
             total += pin.computeKineticEnergy(body.model, data, x, xd) + pin.computePotentialEnergy(body.model, data, x)
         return total
 
-    legs = robot.leg_motion(motion(0.0))
-    active = [robot.legs.joint_names.index(joint) for joint in robot.joint_names]
+    legs = legs_of(robot, motion(0.0))
+    active = [leg_names(robot).index(joint) for joint in robot.joint_names]
     assert robot.inverse_dynamics(motion=motion(0.0)) @ legs.qd[active] == pytest.approx(difference(energy, 1e-3), rel=1e-8)
 
 
@@ -108,15 +146,15 @@ def test_it_is_the_closed_loop_robot(machines, name, first, kind):
     machine, robot = machines[name]
     urdf, loops = as_closed_loop(machine, first, kind)
     loops["loops"]["start"] = start_of_pivots(machine, first, kind)
-    closed = GeneralRobot.from_urdf(urdf, loops, gravity=robot.legs.gravity_vector)
+    closed = GeneralRobot.from_urdf(urdf, loops, gravity=robot.tree.gravity_vector)
     motion = polynomial(name, robot)(0.0)
-    legs = robot.leg_motion(motion)
-    active = [robot.legs.joint_names.index(joint) for joint in robot.joint_names]
+    legs = legs_of(robot, motion)
+    active = [leg_names(robot).index(joint) for joint in robot.joint_names]
     qa = [values[active] for values in legs[:4]]
     assert closed.joint_names == robot.joint_names
     state = closed.motion(*qa)
     for ours, theirs in zip(legs[:4], state[:4]):
-        joints = [closed.tree.joint_names.index(joint) for joint in robot.legs.joint_names]
+        joints = [closed.tree.joint_names.index(joint) for joint in leg_names(robot)]
         assert deviation(ours, theirs[joints]) < 1e-9
     for ours, theirs in zip(robot.torque_and_rate(motion=motion), closed.torque_and_rate(*qa)):
         assert deviation(ours, theirs) < 1e-9
@@ -156,9 +194,9 @@ def test_freedoms_that_change_with_the_pose():
     assert np.abs(motion.velocity[[0, 1, 5]]).max() > 1e-2 and np.abs(motion.acceleration[[0, 1, 5]]).max() > 1e-2
     for ours, theirs in zip(robot.torque_and_rate(motion=motion), closed.torque_and_rate(*qa)):
         assert deviation(ours, theirs) < 1e-9
-    tau, gap = PlatformOracle(machine, robot.legs.joint_names).forces(robot.leg_motion(motion)[:3], motion)
+    tau, gap = PlatformOracle(machine, leg_names(robot)).forces(leg_motion(robot, motion)[:3], motion)
     assert gap < 1e-11 and deviation(robot.inverse_dynamics(motion=motion), tau) < 1e-10
-    assert deviation(robot.platform_response(tau=tau, motion=motion), motion.acceleration) < 1e-10
+    assert deviation(robot.platform_of(robot.response(tau=tau, motion=motion)).acceleration, motion.acceleration) < 1e-10
 
 
 def test_far_poses_of_few_freedoms_are_reached():
@@ -169,8 +207,8 @@ def test_far_poses_of_few_freedoms_are_reached():
     state = closed.motion(qa, zero, zero, zero)
     motion = of_platform(closed, state)
     assert np.abs(motion.position[:2]).max() > 5e-3  # dragged along
-    joints = [closed.tree.joint_names.index(joint) for joint in robot.legs.joint_names]
-    assert deviation(robot.leg_motion(motion).q, state.q[joints]) < 1e-10
+    joints = [closed.tree.joint_names.index(joint) for joint in leg_names(robot)]
+    assert deviation(leg_motion(robot, motion)[0], state.q[joints]) < 1e-10
 
 
 def of_platform(closed, state):
@@ -185,6 +223,18 @@ def of_platform(closed, state):
     return PlatformMotion(linear[0], R0, *(np.concatenate(pair) for pair in zip(linear[1:], angular, strict=True)))
 
 
+def force_on(machine, robot, motion):
+    """Force and moment that the legs exert on the platform about its origin, by Pinocchio, in the base frame."""
+    body = pin.buildModelFromXML(machine.platform, pin.JointModelFreeFlyer())
+    body.gravity.linear = robot.tree.gravity_vector
+    R, V, Vd = motion.rotation, np.asarray(motion.velocity), np.asarray(motion.acceleration)
+    pose = np.concatenate((motion.position, pin.Quaternion(R).coeffs()))
+    twist = np.concatenate((R.T @ V[:3], R.T @ V[3:]))
+    spatial = np.concatenate((R.T @ (Vd[:3] - np.cross(V[3:], V[:3])), R.T @ Vd[3:]))
+    six = pin.rnea(body, body.createData(), pose, twist, spatial)
+    return np.concatenate((R @ six[:3], R @ six[3:]))
+
+
 # --- the paper's formulas ---------------------------------------------------------------------------------------------
 
 
@@ -192,19 +242,22 @@ def test_gough_stewart_is_equations_65_and_66(machines):
     """Leg by leg, as printed: Jvi = [1, -P_i^], Gamma = Jp^T (Fp + sum Jvi^T Ji^-T Gamma_i), Jp^-1 from the slides' rows."""
     machine, robot = machines["gough_stewart"]
     motion = polynomial("gough_stewart", robot)(0.0)
-    legs = robot.leg_motion(motion)
+    legs = legs_of(robot, motion)
     model = pin.buildModelFromXML(machine.legs)
     data = model.createData()
     q = np.zeros(18)
-    order = [model.joints[model.getJointId(name)].idx_v for name in robot.legs.joint_names]
+    order = [model.joints[model.getJointId(name)].idx_v for name in leg_names(robot)]
     q[order] = legs.q
     pin.computeJointJacobians(model, data, q)
     pin.updateFramePlacements(model, data)
-    tau = robot.legs.inverse_dynamics(*legs[:3])
-    W, rows = robot.platform_force(motion).force, []
+    pin_v, pin_a = (np.zeros(18) for _ in range(2))
+    pin_v[order], pin_a[order] = legs.qd, legs.qdd
+    model.gravity.linear = robot.tree.gravity_vector
+    tau = pin.rnea(model, model.createData(), q, pin_v, pin_a)[order]
+    W, rows = force_on(machine, robot, motion), []
     for k in range(1, 7):
         Ji = pin.getFrameJacobian(model, data, model.getFrameId(f"rod{k}"), pin.ReferenceFrame.LOCAL_WORLD_ALIGNED)[:3]
-        leg = [robot.legs.joint_names.index(joint) for joint in (f"universal{k}_x", f"universal{k}_y", f"slide{k}")]
+        leg = [leg_names(robot).index(joint) for joint in (f"universal{k}_x", f"universal{k}_y", f"slide{k}")]
         Ji = Ji[:, [order[j] for j in leg]]
         P = motion.rotation @ machine.loops["cut_joints"][f"ball{k}"]["second"]["xyz"]
         Jvi = np.hstack((np.eye(3), -pin.skew(P)))  # (65)
@@ -212,14 +265,14 @@ def test_gough_stewart_is_equations_65_and_66(machines):
         rows.append(np.linalg.solve(Ji, Jvi)[2])
         assert deviation(legs.qd[leg], np.linalg.solve(Ji, Jvi) @ motion.velocity) < 1e-12  # (63), (64)
     Jp = np.linalg.inv(rows)
-    assert deviation(legs.maps[:6], Jp) < 1e-12
+    assert deviation(legs.Jp, Jp) < 1e-12
     assert deviation(robot.inverse_dynamics(motion=motion), Jp.T @ W) < 1e-12
 
 
 def test_inverse_kinematics_is_the_distance_between_the_joints(machines):
     machine, robot = machines["gough_stewart"]
     motion = polynomial("gough_stewart", robot, 5)(0.0)
-    q = dict(zip(robot.legs.joint_names, robot.leg_motion(motion).q, strict=True))
+    q = dict(zip(leg_names(robot), leg_motion(robot, motion)[0], strict=True))
     P0, R0 = robot.home
     model = pin.buildModelFromXML(machine.legs)
     data = model.createData()
@@ -235,7 +288,7 @@ def test_delta_keeps_level_and_its_arms_are_the_formula(machines):
     """Elbow at a distance of one rod from the ball, in the arm's own plane shifted by the platform: one angle per arm."""
     _machine, robot = machines["delta"]
     motion = polynomial("delta", robot, 2)(0.0)
-    q = dict(zip(robot.legs.joint_names, robot.leg_motion(motion).q, strict=True))
+    q = dict(zip(leg_names(robot), leg_motion(robot, motion)[0], strict=True))
     for n in (1, 2, 3):
         c, s = np.cos((n - 1) * 2 * np.pi / 3), np.sin((n - 1) * 2 * np.pi / 3)
         x, y, z = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]]) @ motion.position
@@ -253,14 +306,13 @@ def test_delta_keeps_level_and_its_arms_are_the_formula(machines):
 def test_rates_are_differences_along_the_motion(machines, name):
     _machine, robot = machines[name]
     motion = polynomial(name, robot, 1)
-    legs = robot.leg_motion(motion(0.0))
+    legs = legs_of(robot, motion(0.0))
     for order in range(3):
         def lower(t, order=order):
-            return robot.leg_motion(motion(t))[order]
+            return leg_motion(robot, motion(t))[order]
         assert deviation(difference(lower), legs[order + 1]) < 1e-9
-    assert deviation(difference(lambda t: robot.leg_motion(motion(t)).maps), legs.maps_rate) < 1e-9
-    force, (_tau, tau_rate) = robot.platform_force(motion(0.0)), robot.torque_and_rate(motion=motion(0.0))
-    assert deviation(difference(lambda t: robot.platform_force(motion(t)).force), force.rate) < 1e-9
+    assert deviation(difference(lambda t: legs_of(robot, motion(t)).Jp), legs.Jpd) < 1e-9
+    tau_rate = robot.torque_and_rate(motion=motion(0.0))[1]
     assert deviation(difference(lambda t: robot.inverse_dynamics(motion=motion(t))), tau_rate) < 1e-9
 
 
@@ -294,15 +346,10 @@ def test_forward_dynamics_undoes_inverse_dynamics(machines, name):
     _machine, robot = machines[name]
     motion = polynomial(name, robot, 3)(0.0)
     tau = robot.inverse_dynamics(motion=motion)
-    assert deviation(robot.platform_response(tau=tau, motion=motion), motion.acceleration) < 1e-10
+    assert deviation(robot.platform_of(robot.response(tau=tau, motion=motion)).acceleration, motion.acceleration) < 1e-10
 
 
 # --- from the actuators ----------------------------------------------------------------------------------------------
-
-
-def of_actuators(robot, motion):
-    """q, qd, qdd, qddd of the active joints."""
-    return [x[..., robot._closure.active] for x in robot.leg_motion(motion)[:4]]
 
 
 @each_machine
@@ -314,7 +361,7 @@ def test_the_actuators_tell_where_the_platform_is(machines, name):
     found = robot.platform_motion(*given)
     for ours, theirs in zip(found, motion, strict=True):
         assert deviation(ours, theirs) < 1e-9
-    load = {"wrenches": {"platform": np.arange(6.0)}, "world_wrenches": {robot.legs.model.links[1].name: np.ones(6)}}
+    load = {"wrenches": {"platform": np.arange(6.0)}, "world_wrenches": {robot.tree.model.links[1].name: np.ones(6)}}
     for ask, count in ((robot.torque_and_rate, 4), (robot.dynamics, 4), (robot.inverse_dynamics, 3), (robot.bias, 2),
                        (robot.mass_matrix, 1), (robot.gravity, 1)):
         options = load if ask in (robot.torque_and_rate, robot.inverse_dynamics, robot.bias) else {}
@@ -323,7 +370,7 @@ def test_the_actuators_tell_where_the_platform_is(machines, name):
     tau = robot.inverse_dynamics(q, qd, qdd, **load)
     assert deviation(robot.mass_matrix(q) @ qdd + robot.bias(q, qd, **load), tau) < 1e-10
     assert deviation(robot.forward_dynamics(q, qd, tau, **load), qdd) < 1e-10
-    assert deviation(robot.platform_response(q, qd, tau, **load), motion.acceleration) < 1e-9
+    assert deviation(robot.platform_of(robot.response(q, qd, tau, **load)).acceleration, motion.acceleration) < 1e-9
     assert deviation(robot.dynamics(q, qd, qdd, qddd).gravity, robot.gravity(q)) < 1e-10
     assert deviation(robot.gravity(q), robot.bias(q, np.zeros(robot.n))) < 1e-10
 
@@ -370,12 +417,12 @@ def test_actuators_are_refused(machines):
     here, q = PlatformMotion(*robot.home), np.zeros(3)
     with pytest.raises(InputError, match="given twice"):
         robot.torque_and_rate(q, q, q, q, motion=here)
-    with pytest.raises(InputError, match=r"qdd is missing: give the motion of the active joints .motor1, motor2, motor3"):
+    with pytest.raises(InputError, match=r"qdd is missing: a column for each of motor1, motor2, motor3.*PlatformMotion"):
         robot.inverse_dynamics(q, q)
     with pytest.raises(InputError, match=r"q has shape \(2,\).*motor1"):
         robot.gravity(q[:2])
-    with pytest.raises(InputError, match=r"guess is array.*a PlatformMotion near its first pose"):
-        robot.gravity(q, guess=robot.start)
+    with pytest.raises(InputError, match=r"guess is array.*13 finite numbers are needed"):
+        robot.gravity(q, guess=np.zeros(2))
     with pytest.raises(InputError, match=r"no way to motor1 = 3.*'pin.' is open by|machine is singular"):
         robot.gravity([3.0, 0.0, 0.0])
 
@@ -383,7 +430,7 @@ def test_actuators_are_refused(machines):
 def test_payload_is_a_heavier_platform(machines):
     machine, robot = machines["gough_stewart"]
     motion = polynomial("gough_stewart", robot)(0.0)
-    heavier = gough_stewart(platform_mass=52.0).robot(gravity=robot.legs.gravity_vector)
+    heavier = gough_stewart(platform_mass=52.0).robot(gravity=robot.tree.gravity_vector)
     r, h = 1.1 * 0.6, 0.08
     inertia = 12.0 * np.diag([(3 * r**2 + h**2) / 12, (3 * r**2 + h**2) / 12, r**2 / 2])
     carrying = robot.with_payload("platform", 12.0, inertia=inertia)
@@ -395,7 +442,7 @@ def test_payload_is_a_heavier_platform(machines):
 
     on_a_rod = robot.with_payload("rod3", 1.5, (0.0, 0.02, -0.1))
     machine = machine._replace(legs=with_mass(machine.legs, "rod3", 1.5, (0.0, 0.02, -0.1)))
-    expected = machine.robot(gravity=robot.legs.gravity_vector).torque_and_rate(motion=motion)
+    expected = machine.robot(gravity=robot.tree.gravity_vector).torque_and_rate(motion=motion)
     assert deviation(on_a_rod.torque_and_rate(motion=motion), expected) < 1e-12
 
 
@@ -413,15 +460,16 @@ def test_wrenches_act_by_virtual_work(machines):
     motion = polynomial("delta", robot)(0.0)
     tau, tau_rate = robot.torque_and_rate(motion=motion)
     wrench, rate = np.array([[5.0, -3.0, 7.0, 0.2, 0.1, -0.4], [1.0, 2.0, -1.0, 0.3, 0.0, 0.5]])
-    legs = robot.leg_motion(motion)
+    legs = legs_of(robot, motion)
     pushed, pushed_rate = robot.torque_and_rate(motion=motion, wrenches={"platform": wrench}, wrench_rates={"platform": rate})
-    Jp, Jpd = legs.maps[:6], legs.maps_rate[:6]
+    Jp, Jpd = legs.Jp, legs.Jpd
     assert deviation(pushed - tau, -Jp.T @ wrench) < 1e-12  # the platform's axes are the base's
     assert deviation(pushed_rate - tau_rate, -Jp.T @ rate - Jpd.T @ wrench) < 1e-12
     on_leg, on_leg_rate = robot.torque_and_rate(motion=motion, wrenches={"rod1a": wrench, "platform": wrench})
-    free, free_rate = robot.legs.torque_and_rate(*legs[:4])
-    loaded, loaded_rate = robot.legs.torque_and_rate(*legs[:4], wrenches={"rod1a": wrench})
-    Q, Qd = legs.maps[6:], legs.maps_rate[6:]
+    along = robot.motion(*of_actuators(robot, motion), guess=robot.tree_motion(motion, orders=0).q)
+    free, free_rate = robot.tree.torque_and_rate(*along[:4])
+    loaded, loaded_rate = robot.tree.torque_and_rate(*along[:4], wrenches={"rod1a": wrench})
+    Q, Qd = along.G, along.Gd
     assert deviation(on_leg - tau + Jp.T @ wrench, Q.T @ (loaded - free)) < 1e-12
     change = Qd.T @ (loaded - free) + Q.T @ (loaded_rate - free_rate)
     assert deviation(on_leg_rate - tau_rate + Jpd.T @ wrench, change) < 1e-12
@@ -431,16 +479,16 @@ def test_friction_and_rotors_of_all_leg_joints_count(machines):
     machine, bare = machines["planar_3rrr"]
     terms = {"motor1": JointDynamics(rotor_inertia=0.001, gear_ratio=30.0, viscous=0.2),
              "elbow2": JointDynamics(viscous=0.7, coulomb=0.3)}
-    robot = machine.robot(gravity=bare.legs.gravity_vector, joint_dynamics=terms)
+    robot = machine.robot(gravity=bare.tree.gravity_vector, joint_dynamics=terms)
     motion = polynomial("planar_3rrr", robot, 6)
-    legs = robot.leg_motion(motion(0.0))
-    names = robot.legs.joint_names
+    legs = legs_of(robot, motion(0.0))
+    names = leg_names(robot)
     motor, elbow = names.index("motor1"), names.index("elbow2")
     extra = np.zeros(len(names))
     extra[motor] = 0.9 * legs.qdd[motor] + 0.2 * legs.qd[motor]
     extra[elbow] = 0.7 * legs.qd[elbow] + 0.3 * np.tanh(legs.qd[elbow] / 1e-2)
     change = robot.inverse_dynamics(motion=motion(0.0)) - bare.inverse_dynamics(motion=motion(0.0))
-    assert deviation(change, legs.maps[6:].T @ extra) < 1e-12
+    assert deviation(change, legs.Q.T @ extra) < 1e-12
     tau_rate = robot.torque_and_rate(motion=motion(0.0))[1]
     assert deviation(difference(lambda t: robot.inverse_dynamics(motion=motion(t)), 1e-4), tau_rate) < 1e-8
 
@@ -462,10 +510,10 @@ def test_size_does_not_matter():
     home = np.array([0.0, 0.0, 1.2])
     P, R = home + [0.05, -0.1, 0.1], pin.rpy.rpyToMatrix(0.1, -0.2, 0.3)
     usual = gough_stewart().robot()
-    scales = np.array([1e-6 if joint.startswith("slide") else 1.0 for joint in usual.legs.joint_names])
+    scales = np.array([1e-6 if joint.startswith("slide") else 1.0 for joint in leg_names(usual)])
     tiny = gough_stewart(1e-6, 0.6e-6, 1.2e-6).robot()
-    q = tiny.leg_motion(PlatformMotion(1e-6 * P, R)).q
-    assert deviation(q / scales, usual.leg_motion(PlatformMotion(P, R)).q) < 1e-9
+    q = leg_motion(tiny, PlatformMotion(1e-6 * P, R))[0]
+    assert deviation(q / scales, leg_motion(usual, PlatformMotion(P, R))[0]) < 1e-9
 
 
 def test_the_branch_is_the_guesss(machines):
@@ -474,9 +522,11 @@ def test_the_branch_is_the_guesss(machines):
     P, R = robot.home
     lean = 2.0 * np.arccos(0.38 / 0.64)
     flipped = np.tile([-lean, 2.0 * lean], 3)  # upper links turned to the other side, lower ones back
-    q = robot.leg_motion(PlatformMotion(P, R), guess=flipped + 0.05).q
+    guess = robot.start.copy()
+    guess[[robot.tree.joint_names.index(name) for name in leg_names(robot)]] = flipped + 0.05
+    q = leg_motion(robot, PlatformMotion(P, R), guess=guess)[0]
     assert deviation(q, flipped) < 1e-12
-    assert np.abs(robot.leg_motion(PlatformMotion(P, R)).q).max() < 1e-12
+    assert np.abs(leg_motion(robot, PlatformMotion(P, R))[0]).max() < 1e-12
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -490,16 +540,16 @@ def test_poses_out_of_reach_are_refused(machines):
     with pytest.raises(InputError, match="sample 1: the legs do not bring"):
         robot.inverse_dynamics(motion=PlatformMotion([P, [0.0, 0.0, -1.5]], R))
     with pytest.raises(InputError, match=r"guess: joint 'ball.*' is open by"):
-        robot.leg_motion(PlatformMotion([0.0, 0.0, -1.5], R), guess=robot.start)
+        leg_motion(robot, PlatformMotion([0.0, 0.0, -1.5], R), guess=robot.start + 0.01)
 
 
 def test_a_stretched_leg_is_singular(machines):
     _machine, robot = machines["planar_3rrr"]
     P, R = robot.home
     stretched = PlatformMotion(P - [0.64 - 0.38, 0.0, 0.0], R)
-    for guess in (None, robot.leg_motion(PlatformMotion(P - [0.64 - 0.381, 0.0, 0.0], R)).q):
+    for guess in (None, robot.tree_motion(PlatformMotion(P - [0.64 - 0.381, 0.0, 0.0], R)).q):
         with pytest.raises(InputError, match="a leg is at a singular pose: the platform does not determine motor1, elbow1"):
-            robot.leg_motion(stretched, guess=guess)
+            leg_motion(robot, stretched, guess=guess)
 
 
 def test_a_platform_that_its_actuators_do_not_hold_is_singular(machines):
@@ -511,11 +561,11 @@ def test_a_platform_that_its_actuators_do_not_hold_is_singular(machines):
         return PlatformMotion(P, pin.rpy.rpyToMatrix(0.0, 0.0, yaw))
 
     def sign(yaw):
-        return np.sign(np.linalg.det(robot.leg_motion(at(yaw)).maps[:6]))
+        return np.sign(np.linalg.det(legs_of(robot, at(yaw)).Jp))
 
     low, high = 0.0, 2.0
     assert sign(low) != sign(high)
-    with pytest.raises(InputError, match="with all actuators locked it can still move along the twist"):
+    with pytest.raises(InputError, match=r"singular at slide1 = .*: the active joints do not determine .*platform_pose\.rz"):
         for _ in range(60):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if sign(middle) == sign(low) else (low, middle)
@@ -527,7 +577,7 @@ def test_motions_that_the_legs_do_not_allow_are_refused(machines, name, forbidde
     P, R = robot.home
     wrong = 0.1 * np.eye(6)[forbidden]
     for word in ("velocity", "acceleration", "jerk"):
-        with pytest.raises(InputError, match=f"legs do not allow this {word} of the platform.*3 freedoms"):
+        with pytest.raises(InputError, match=f"legs do not allow this {word} of the platform.*it would tear"):
             robot.torque_and_rate(motion=PlatformMotion(P, R, **{word: wrong}))
     turned = pin.rpy.rpyToMatrix(0.2, 0.0, 0.0)
     with pytest.raises(InputError, match="do not bring the platform"):
@@ -540,12 +590,13 @@ def declared(**changes):
 
 
 @pytest.mark.parametrize("machine, message", [
-    (declared(active=["motor1", "motor2"]), r"2 active joints \(motor1, motor2\), but .* the platform 3 freedoms; name 3 of"),
+    (declared(active=["motor1", "motor2"]),
+     r"2 active joints \(motor1, motor2\), but the loops leave 3 of .*: name 3 of motor1, elbow1"),
     (declared(active=[]), "active is empty"),
     (declared(active=["motor1", "motor2", "motor4"]), r"active\.2: joint 'motor4' does not exist; the joints are motor1"),
     (declared(start={"elbow1": 0.0, "motor9": 0.0}), "joint 'motor9' does not exist"),
     (declared(cut_joints={"pin": {"type": "revolute", "first": "lower1", "second": "plate"}}), "link 'plate' does not exist"),
-    (planar_3rrr()._replace(home=((0.9, 0.0, 0.0), np.eye(3))), "do not reach the platform at the home pose: joint 'pin.' is"),
+    (planar_3rrr()._replace(home=((0.9, 0.0, 0.0), np.eye(3))), "do not reach the platform at the home pose: loop 'pin.' is"),
 ])
 def test_declarations_are_checked(machine, message):
     with pytest.raises(ModelError, match=message):
@@ -558,16 +609,12 @@ def test_a_leg_that_is_not_attached_is_named():
         declared(cut_joints=loops).robot()
 
 
-def test_bodies_are_checked():
+def test_the_platform_hangs_on_the_root_by_a_floating_joint():
     machine = planar_3rrr()
-    legs, platform = Robot.from_urdf(machine.legs), Robot.from_urdf(machine.platform)
-    with pytest.raises(InputError, match=r"platform .* has joints \(motor1.*must be one rigid body"):
-        ParallelRobot(legs, legs, {"loops": machine.loops}, machine.home)
-    same = Robot.from_urdf(machine.platform.replace('name="platform"', 'name="lower1"'))
-    with pytest.raises(InputError, match="both have links lower1; names must differ"):
-        ParallelRobot(legs, same, {"loops": machine.loops}, machine.home)
-    with pytest.raises(InputError, match="home is one pose"):
-        ParallelRobot(legs, platform, {"loops": machine.loops}, (np.zeros((2, 3)), np.eye(3)))
+    for wrong, message in ((machine.urdf.replace('type="floating"', 'type="fixed"'), "must be the child of a floating joint"),
+                           (machine.urdf.replace('"platform"', '"plate"'), "platform link 'platform' does not exist")):
+        with pytest.raises(ModelError, match=message):
+            GeneralRobot.from_urdf(wrong, machine.robot_file)
 
 
 @pytest.mark.parametrize("motion, message", [
@@ -588,20 +635,20 @@ def test_a_weightless_machine_has_no_acceleration():
     texts = (re.sub("<inertial>.*?</inertial>", "", text) for text in machine[:2])
     machine = machine._replace(**dict(zip(("legs", "platform"), texts, strict=True)))
     robot = machine.robot()
-    with pytest.raises(InputError, match="mass matrix is singular"):
+    with pytest.raises(InputError, match="moves no mass"):
         robot.forward_dynamics(tau=np.ones(3), motion=PlatformMotion(*robot.home))
 
 
 def test_other_arguments_are_checked(machines):
     _machine, robot = machines["planar_3rrr"]
     here = PlatformMotion(*robot.home)
-    with pytest.raises(InputError, match="link 'hand' is neither of the platform nor of a leg; the links are platform, base"):
+    with pytest.raises(InputError, match="link 'hand' is not in robot 'planar_3rrr'; its links: base, upper1"):
         robot.torque_and_rate(motion=here, wrenches={"hand": np.zeros(6)})
     with pytest.raises(InputError, match="different numbers of samples"):
         robot.forward_dynamics(tau=np.zeros((3, 3)), motion=PlatformMotion(np.zeros((2, 3)), np.eye(3)))
     with pytest.raises(InputError, match=r"tau has shape \(2,\)"):
         robot.forward_dynamics(tau=np.zeros(2), motion=here)
-    with pytest.raises(InputError, match=r"tau is missing: .*motor1, motor2, motor3"):
+    with pytest.raises(InputError, match=r"tau is missing: a column for each of motor1, motor2, motor3"):
         robot.forward_dynamics(motion=here)
 
 
@@ -621,8 +668,8 @@ def test_rotation_vectors_are_pinocchios():
         axis = rng.normal(size=3)
         v = size * axis / np.linalg.norm(axis)
         R = pin.exp3(v)
-        assert np.abs(leg_closure.turned_by(v) - R).max() < 1e-14
-        assert np.abs(pin.exp3(leg_closure.rotation_vector(R)) - R).max() < (1e-7 if size == np.pi else 1e-14)
+        assert np.abs(platform_closure.turned_by(v) - R).max() < 1e-14
+        assert np.abs(pin.exp3(platform_closure.rotation_vector(R)) - R).max() < (1e-7 if size == np.pi else 1e-14)
 
 
 def test_the_platform_rides_out_the_sea(tmp_path):
@@ -638,18 +685,6 @@ def test_a_delta_robot_picks_at_10_g():
     robot = delta().robot()
     motion = PlatformMotion(*robot.home, acceleration=[98.1, 0.0, 0.0, 0.0, 0.0, 0.0])
     assert 1.0 < np.abs(robot.inverse_dynamics(motion=motion)).max() < 100.0
-
-
-def test_gravity_is_that_of_the_legs():
-    """Another one of the platform was ignored."""
-    machine, moon = planar_3rrr(), (0.0, -1.6, 0.0)
-    legs, other = Robot.from_urdf(machine.legs, gravity=moon), Robot.from_urdf(machine.platform, gravity=(0.0, 0.0, -3.7))
-    with pytest.raises(InputError, match=r"has gravity .*3.7.*the machine's is that of the legs"):
-        ParallelRobot(legs, other, {"loops": machine.loops}, machine.home)
-    motion = PlatformMotion(*machine.home)
-    given = [ParallelRobot(legs, Robot.from_urdf(machine.platform, **options), {"loops": machine.loops}, machine.home)
-             for options in ({}, {"gravity": moon})]
-    np.testing.assert_array_equal(*(robot.inverse_dynamics(motion=motion) for robot in given))
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
@@ -671,13 +706,80 @@ def test_a_table_on_crossed_slides(seed, size):
                       f'<joint name="{child}" type="prismatic"><parent link="{parent}"/><child link="{child}"/>'
                       f'<origin xyz="{" ".join(map(str, origin))}"/><axis xyz="{" ".join(map(str, E[:, k]))}"/>'
                       '<limit lower="-9" upper="9" effort="1" velocity="1"/></joint>']
-    legs = Robot.from_urdf(f'<robot name="legs">{"".join(parts)}</robot>', backend="python")
-    table = Robot.from_urdf(f'<robot name="table">{link("table", masses[4])}</robot>')
+    texts = f'<robot name="legs">{"".join(parts)}</robot>', f'<robot name="table">{link("table", masses[4])}</robot>'
     dust = {"link": "table", "xyz": [2e-17 * size] * 3}  # as CAD systems write zeros
     loops = {f"weld_{leg}": {"type": "fixed", "first": f"{leg}2", "second": dust} for leg in "ab"}
-    machine = ParallelRobot(legs, table, {"loops": {"active": ["a1", "b1"], "cut_joints": loops}}, (at, np.eye(3)))
+    machine = Machine(*texts, {"active": ["a1", "b1"], "cut_joints": loops}, (at, np.eye(3)), "table").robot(backend="python")
     x, xd, xdd = size * rng.normal(size=(3, 2)) @ E[:, :2].T
     motion = PlatformMotion(at + x, np.eye(3), np.concatenate((xd, np.zeros(3))), np.concatenate((xdd, np.zeros(3))))
     a1, a2, b1, b2, m = masses
-    push = np.array([a1 + a2 + b2 + m, b1 + b2 + a2 + m]) * (E[:, :2].T @ (xdd - legs.gravity_vector))
+    push = np.array([a1 + a2 + b2 + m, b1 + b2 + a2 + m]) * (E[:, :2].T @ (xdd - machine.tree.gravity_vector))
     np.testing.assert_allclose(machine.inverse_dynamics(motion=motion), push, rtol=1e-9, atol=1e-9)
+
+
+# --- no orientation is singular ---------------------------------------------------------------------------------------
+
+
+def turned_machine(R):
+    """A Stewart platform turned about its base's origin, by its home pose alone: the URDF has the floating joint level."""
+    machine = gough_stewart()
+    root = machine.legs.replace('<link name="base"></link>', '<link name="world"></link>\n  <link name="base"></link>', 1)
+    roll, pitch, yaw = pin.rpy.matrixToRpy(R)
+    mount = (f'<joint name="mount" type="fixed"><parent link="world"/><child link="base"/>'
+             f'<origin xyz="0 0 0" rpy="{roll} {pitch} {yaw}"/></joint>\n</robot>')
+    P = R @ machine.home[0]
+    file = {"version": 1, "loops": machine.loops,
+            "platform": {"link": "platform", "home": {"xyz": P.tolist(), "rpy": [roll, pitch, yaw]}}}
+    tilted = Machine(root.replace("</robot>", mount), machine.platform, machine.loops, ((0.0, 0.0, 0.0), np.eye(3)))
+    return tilted.urdf, file
+
+
+@pytest.mark.parametrize("angles", [(0.0, np.pi / 2, 0.0), (0.4, -np.pi / 2, 0.3), (0.0, 1.4, 1.0), (np.pi, 0.0, 0.0)])
+def test_a_platform_at_any_orientation(machines, angles):
+    """A machine and its gravity, turned together, need the same forces."""
+    _machine, level = machines["gough_stewart"]
+    Q = pin.rpy.rpyToMatrix(*angles)
+    robot = rnea_ros.load(*turned_machine(Q), gravity=Q @ level.tree.gravity_vector)
+    motion = polynomial("gough_stewart", level, 7)(0.0)
+    turned = PlatformMotion(Q @ motion.position, Q @ motion.rotation,
+                            *(np.concatenate((Q @ x[:3], Q @ x[3:])) for x in motion[2:]))
+    assert deviation(robot.home[1], Q) < 1e-12
+    expected = level.torque_and_rate(motion=motion)
+    assert deviation(robot.torque_and_rate(motion=turned), expected) < 1e-10
+    actuators = of_actuators(level, motion)
+    assert deviation(robot.torque_and_rate(*actuators), expected) < 1e-10
+    for ours, theirs in zip(robot.platform_motion(*actuators), turned, strict=True):
+        assert deviation(ours, theirs) < 1e-9
+    home = robot.close(robot.close(actuators[0])[robot._columns])
+    for ours, theirs in zip(robot.torque_and_rate(*actuators, guess=home), expected, strict=True):
+        assert deviation(ours, theirs) < 1e-10
+
+
+@pytest.mark.parametrize("pitch", [0.3, 0.9, 1.2, np.pi / 2, -np.pi / 2, 3.0])
+def test_joints_of_a_platform_move_as_it_does(pitch):
+    """Pose, twist, acceleration and jerk there and back, at every pitch; and their differences along the motion."""
+    rng = np.random.default_rng(3)
+    origin = pin.rpy.rpyToMatrix(*rng.normal(size=3))
+    platform = Platform("plate", (2, 0, 1, 5, 4, 6), 3, origin, rng.normal(size=3))
+    a = rng.normal(size=(4, 2, 3))
+
+    def motion(t):
+        x = [a[0] + a[1] * t + a[2] * t**2 / 2 + a[3] * t**3 / 6, a[1] + a[2] * t + a[3] * t**2 / 2, a[2] + a[3] * t, a[3]]
+        found = PlatformMotion.from_rpy([y[0] for y in x], [y[1] for y in x])
+        turn = origin @ pin.rpy.rpyToMatrix(0.0, pitch, 0.0) @ motion_at_zero.T
+        return PlatformMotion(turn @ found.position, turn @ found.rotation,
+                              *(np.concatenate((turn @ y[:3], turn @ y[3:])) for y in found[2:]))
+
+    motion_at_zero = pin.rpy.rpyToMatrix(*a[0, 1])
+    now = motion(0.0)
+    q = platform.coordinates(now.rotation, now.position, np.zeros(7))
+    rates = np.zeros((3, 7))
+    rates[:, list(platform.joints)] = platform.rates(q, *now[2:])
+    for ours, theirs in zip(platform.motion(q, *rates), now, strict=True):
+        assert deviation(ours, theirs) < 1e-12
+    assert abs(q[platform.joints[4]]) <= 1.0
+
+    def positions(t):
+        return platform.coordinates(motion(t).rotation, motion(t).position, q)
+
+    assert deviation(difference(positions, 1e-3), rates[0]) < 1e-8

@@ -17,7 +17,6 @@ from rnea_ros import (
     GeneralRobot,
     JointDynamics,
     ModelError,
-    ParallelRobot,
     Robot,
     load,
 )
@@ -82,7 +81,7 @@ def parallel(backend):
 
 KINDS = (rigid, floating, elastic, controller, springs, loops, floating_loops, parallel)
 TYPES = (Robot, FloatingRobot, GeneralRobot, InverseDynamicsController, GeneralRobot, GeneralRobot, GeneralRobot,
-         ParallelRobot)
+         GeneralRobot)
 
 
 def same(found, expected):

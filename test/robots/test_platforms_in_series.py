@@ -1,4 +1,4 @@
-"""Two planar 3-RRR platforms in series by GeneralRobot, beside ParallelRobot for each of them."""
+"""Two planar 3-RRR platforms in series beside each of them alone."""
 
 from __future__ import annotations
 
@@ -49,12 +49,11 @@ def robots():
 def as_payload(robot):
     """Mass, mass centre and inertia about it of legs and platform at home, in the base's frame."""
     bodies = []
-    for part, position in ((robot.legs, np.zeros(3)), (robot.platform, np.array(robot.home[0]))):
-        for link, pose in zip(part.model.links, base_poses(part.model, np.zeros(part.n)), strict=True):
-            if link.m:
-                c = link.ms / link.m
-                inertia = link.J - link.m * (c @ c * np.eye(3) - np.outer(c, c))
-                bodies.append((link.m, position + pose.p + pose.R @ c, pose.R @ inertia @ pose.R.T))
+    for link, pose in zip(robot.tree.model.links, base_poses(robot.tree.model, robot.start), strict=True):
+        if link.m:
+            c = link.ms / link.m
+            inertia = link.J - link.m * (c @ c * np.eye(3) - np.outer(c, c))
+            bodies.append((link.m, pose.p + pose.R @ c, pose.R @ inertia @ pose.R.T))
     mass = sum(m for m, _, _ in bodies)
     centre = sum(m * c for m, c, _ in bodies) / mass
     about = [inertia + m * ((c - centre) @ (c - centre) * np.eye(3) - np.outer(c - centre, c - centre))

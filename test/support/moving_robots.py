@@ -157,9 +157,10 @@ class MovingPlatform(MovingRobot):
         make, freedoms = MACHINES[name]
         machine = make()
         self.urdf, self.content, self.robot = machine.urdf, machine.robot_file, machine.robot()
-        self.joints, legs = self.robot.joint_names, self.robot.legs.joint_names
+        self.joints = self.robot.joint_names
+        legs = [name for name in self.robot.tree.joint_names if name in (*self.joints, *self.robot.passive_joints)]
         self._oracle = PlatformOracle(machine, legs)
-        self._active = [legs.index(joint) for joint in self.joints]
+        self._legs = [self.robot.tree.joint_names.index(joint) for joint in legs]
         self._sway = Sines(np.zeros(6), 0.05 * np.isin(range(6), freedoms), seed)
 
     def platform(self, t: float) -> PlatformMotion:
@@ -167,11 +168,11 @@ class MovingPlatform(MovingRobot):
         return PlatformMotion.from_rpy([self.robot.home[0] + x[0][:3], *(y[:3] for y in x[1:])], [y[3:] for y in x])
 
     def motion(self, t: float) -> list[np.ndarray]:
-        return [part[self._active] for part in self.robot.leg_motion(self.platform(t))[:4]]
+        return self.robot.actuator_motion(self.platform(t), None, 3)[0]
 
     def torque(self, t: float) -> np.ndarray:
         platform = self.platform(t)
-        found, gap = self._oracle.forces(self.robot.leg_motion(platform)[:3], platform)
+        found, gap = self._oracle.forces([part[self._legs] for part in self.robot.tree_motion(platform)[:3]], platform)
         assert gap < 1e-9
         return found
 

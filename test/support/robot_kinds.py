@@ -89,7 +89,7 @@ def _parallel(backend: str) -> Case:
 
 MAKERS = {"Robot": lambda backend: Case(Robot.from_urdf(ARM, backend=backend, gravity=GRAVITY), "l3", np.zeros(3)),
           "FloatingRobot": _floating, "elastic joints": _elastic, "springs": _springs, "loops": _loops,
-          "moving loops": _floating_loops, "ParallelRobot": _parallel}
+          "moving loops": _floating_loops, "platform": _parallel}
 each_kind = pytest.mark.parametrize("kind", MAKERS)
 
 

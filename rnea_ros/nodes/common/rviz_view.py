@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rnea_ros import AnyRobot, ParallelRobot, RneaError, load
+from rnea_ros import AnyRobot, RneaError, load
 from rnea_ros.algorithms.kinematics import base_poses, within
 from rnea_ros.robots import kinds
 from rnea_ros.robots.general import GeneralRobot
@@ -32,7 +32,7 @@ def view(robot: AnyRobot) -> View:
     where they are closed."""
     model = kinds.tree(robot).model
     start, swing, slide = np.zeros(model.n), SWING, SLIDE
-    if isinstance(robot, ParallelRobot) or (isinstance(robot, GeneralRobot) and robot.loops):
+    if isinstance(robot, GeneralRobot) and robot.loops:
         start, swing, slide = robot.start, LITTLE, LITTLE
     far = np.array([slide if joint.type == "prismatic" else swing for joint in model.joints])
     lower, upper = np.fmax(model.limits.lower, start - far), np.fmin(model.limits.upper, start + far)

@@ -122,7 +122,7 @@ class QueryNode(Node):
         else:
             base: dict[str, Any] = {"base": BaseState()} if kinds.has_moving_base(robot) else {}
             robot.torque_and_rate(*kinds.rest(robot), **base)
-        return ServedRobot(robot, kinds.trees(robot))
+        return ServedRobot(robot, [kinds.tree(robot)])
 
     def _use(self, robot: ServedRobot) -> None:
         self._robot, self._model_id, self._refusal = robot, robot.model_id, ""

@@ -20,7 +20,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from visualization_msgs.msg import Marker, MarkerArray
 
 from rnea_msgs.msg import ScaledMotion
-from rnea_ros import ParallelRobot
+from rnea_ros import GeneralRobot
 from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.states import Phase
 from rnea_ros.model.tree import Model
@@ -160,7 +160,7 @@ def compute_tip_path(robot: LinkSideRobot, motion: ExecutedMotion) -> TipPath:
     """Return the path of the tip, or of the platform. Raises RneaError."""
     path = motion.scaler.plan.path
     s = np.linspace(0.0, path.length, PATH_SAMPLES)
-    link = robot.platform.root_link if isinstance(robot, ParallelRobot) else tip(_model(robot))
+    link = robot.platforms[0] if isinstance(robot, GeneralRobot) and robot.platforms else tip(_model(robot))
     return TipPath(motion, s, np.asarray(robot.link_pose(link, path(s)[0]).p))
 
 

@@ -95,7 +95,7 @@ class ScaledRobot(ServedRobot):
 
         Raises InputError for a robot whose motion, or whose commanded efforts, the joints alone do not determine.
         """
-        super().__init__(robot, kinds.trees(robot))
+        super().__init__(robot, [kinds.tree(robot)])
         self.has_carried_base = level(robot) is not None
         self.planned, self._quaternion = link_side(robot, level(robot)), BaseState().quaternion
         self._set_base(base if base is not None and self.has_carried_base else LevelBase())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ class LoopClosure(LoopEquations):
 
     def __init__(self, model: Model, loops: Loops, backend: str, at_once: bool = True):
         super().__init__(model, loops, backend, at_once)
-        self.start = frozen(self._assembled(loops.start))
+        self.start = frozen(self.regular(self._assembled(loops.start)))
         self._check_mobility()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -55,6 +56,7 @@ class LoopClosure(LoopEquations):
 
     def close(self, qa: np.ndarray, guess: np.ndarray) -> np.ndarray:
         """The pose of all joints at active positions qa (N,), on the branch of the closed pose near `guess` (n,)."""
+        guess = self.regular(guess)
         from_qa = guess[self.active]
         direction = qa - from_qa
 
@@ -73,44 +75,67 @@ class LoopClosure(LoopEquations):
                                         "closed one is needed")
         q, reached = walk(solve_at, begin, self.units)
         if reached < 1.0:
+            further = self.regular(q)
+            if further is not q:
+                return self.close(qa, further)
             raise self._no_way(qa, q, reached)
+        return self.regular(q)
+
+    def regular(self, q: np.ndarray) -> np.ndarray:
+        """Return the same pose, the angles of platforms by other charts where they are close to singular."""
+        for platform in self.loops.platforms:
+            q = platform.regular(q)
         return q
 
     # ------------------------------------------------------------------ the mechanism as a whole
 
     def _assembled(self, q: np.ndarray) -> np.ndarray:
-        """The closed pose next to q: all joints give way."""
-        solution = self._free_newton(q)
+        """The closed pose next to q: all joints give way, platforms stay where their homes are."""
+        solution = self._free_newton(q, np.setdiff1d(self.movable, self.loops.virtual))
+        if not solution.closed and self.loops.platforms:
+            raise ModelError("the legs do not reach the platform at the home pose: "
+                             f"{self._worst_gap(solution.x)} at best; give another home pose, or 'start': "
+                             "{joint: position} for the legs", self.loops.where)
         if not solution.closed:
             raise ModelError(f"the loops do not close near the pose to start from: {self._worst_gap(solution.x)} at best; "
                              "give 'start': {joint: position} near a closed pose", self.loops.where)
         return solution.x
 
-    def _free_newton(self, q: np.ndarray) -> NewtonSolution:
-        still, every = np.zeros(len(self.active)), np.arange(self.model.n)
-        return newton(lambda q: self.careful_step(q, still, every), q, self.units)
+    def _free_newton(self, q: np.ndarray, giving: np.ndarray) -> NewtonSolution:
+        still = np.zeros(len(self.active))
+        return newton(lambda q: self.careful_step(q, still, giving), q, self.units)
 
     def _check_mobility(self) -> None:
         """As many active joints as the loops leave free, and such that they determine the others."""
         rng = np.random.default_rng(0)
-        poses = [self._free_newton(self.start + 0.05 * self.units.unknowns * rng.normal(size=self.model.n)) for _ in range(3)]
+        moved = np.isin(np.arange(self.model.n), self.movable)
+        poses = [self._free_newton(self.start + 0.05 * self.units.unknowns * moved * rng.normal(size=self.model.n),
+                                   self.movable) for _ in range(3)]
         self.trials = closed = [self.start, *(pose.x for pose in poses if pose.closed)]
         ranks = [rank(self.gaps(q)[1], self.units) for q in closed]
         equations, smallest = max(ranks)
-        mobility = self.model.n - equations
-        names = self.model.joint_names
+        mobility = len(self.movable) - equations
+        names = [name for k, name in enumerate(self.model.joint_names) if k not in self.loops.virtual]
+        self._check_attached(closed)
         if mobility != len(self.active):
-            given, every = some(names[k] for k in self.active), some(names)
+            given, every = some(self.active_joints), some(names)
             near = "" if smallest > NEARLY_REDUNDANT else (
                 f"; an equation is all but redundant ({smallest:.1e}): are axes that should be parallel written with rounded "
                 "angles?")
             advice = f"name {mobility} of {every}" if mobility else "it is a structure, not a mechanism"
             raise ModelError(f"{len(self.active)} active joints ({given}), but the loops leave {mobility} of the "
-                             f"{self.model.n} joints free: {advice}{near}", self.loops.where)
+                             f"{len(self.movable)} joints free: {advice}{near}", self.loops.where)
         J_inverse = self._passive_inverse(self.start)
         if J_inverse.condition > MAX_CONDITION:
             raise ModelError(f"{self._singular(self.start, J_inverse)}. This is the pose to start from: give another "
                              "'start', or name other active joints", self.loops.where)
+
+    def _check_attached(self, poses: Sequence[np.ndarray]) -> None:
+        """Every joint of a robot with platforms moves a cut joint."""
+        idle = ~np.any([self.gaps(q)[1].any(axis=0) for q in poses], axis=0)
+        if self.loops.platforms and idle[self.passive].any():
+            names = some(self.model.joint_names[k] for k in np.flatnonzero(idle) if k not in self.loops.virtual)
+            raise ModelError(f"joints {names} move no cut joint; every leg must be attached to the platform", self.loops.where)
 
     # ------------------------------------------------------------------ what went wrong
 

@@ -44,7 +44,8 @@ class LoopEquations(FollowingEquations):
         """
         super().__init__(model, loops, backend)
         self._at_once, self._evaluations = at_once, 0
-        self.passive = np.setdiff1d(np.arange(model.n), self.active)
+        self.movable = np.setdiff1d(np.arange(model.n), loops.charts)
+        self.passive = np.setdiff1d(self.movable, self.active)
         self.selection = np.eye(model.n)[:, self.active]
         self.at = {"q": model.n}
         self.units = self._natural_units(loops.start)
@@ -108,9 +109,10 @@ class LoopEquations(FollowingEquations):
         return values, J
 
     def compile(self) -> None:
-        """Compile the gaps now, not after EVALUATIONS of them."""
-        self._evaluations = EVALUATIONS
+        """Compile gaps and steps now, so that far poses are reached, or refused, without delay."""
+        self._at_once = True
         self.gaps(self.loops.start)
+        self.step(self.loops.start, np.zeros(len(self.active)))
 
     def step(self, q: np.ndarray, direction: np.ndarray) -> Step:
         """Of the passive joints, while the active ones go along `direction`."""

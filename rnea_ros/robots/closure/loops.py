@@ -16,33 +16,50 @@ and no motor of its own: cut the loops where there is none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...algebra.vectors import rpy
-from ...algorithms.closed_loops import HELD, PLATFORM, Cut
+from ...algorithms.closed_loops import HELD, Cut
 from ...model.robot_file import robot_file
 from ...model.robot_file.robot_file import Source
 from ...model.robot_file.schema import MJCF
 from ...model.tree import Frame, Model, frozen
+from .platform import Platform
 
 
 class Loops(NamedTuple):
-    """A declaration in numbers of the model: cut joints, active coordinates, joint variables (n,) to start from."""
+    """A declaration in numbers of the model: cut joints, active coordinates, joint variables (n,) to start from, platforms."""
 
     cuts: tuple[Cut, ...]
     active: tuple[int, ...]
     start: np.ndarray
     where: str
+    platforms: tuple[Platform, ...] = ()
+
+    @property
+    def charts(self) -> tuple[int, ...]:
+        """Joints that stand still wherever they are."""
+        return tuple(platform.chart for platform in self.platforms)
+
+    @property
+    def virtual(self) -> tuple[int, ...]:
+        """Joints that hold platforms, which the robot does not have."""
+        return tuple(k for platform in self.platforms for k in (*platform.joints, platform.chart))
 
     def rows(self) -> Iterator[tuple[str, slice]]:
         """Name of every cut joint, and its rows among the loop equations."""
         begin = 0
         for cut in self.cuts:
             yield cut.name, slice(begin, begin := begin + len(HELD[cut.type]))
+
+    def hidden(self, model: Model) -> set[str]:
+        """Links between the joints that hold platforms, which the robot does not have."""
+        numbers = {number for number, link in enumerate(model.links) if link.coordinate in self.virtual}
+        numbers -= {model.frame(platform.link).link for platform in self.platforms}
+        return {name for name, frame in model.frames.items() if frame.link in numbers}
 
     @property
     def lengths(self) -> np.ndarray:
@@ -56,23 +73,21 @@ class Loops(NamedTuple):
         return name, abs(float(values[k])), "m" if self.lengths[k] else "rad"
 
 
-def read(source: Source, reader: str, model: Model, platform: Model | None = None) -> Loops:
+def read(source: Source, reader: str, model: Model, platforms: Iterable[str] = ()) -> Loops:
     """Loops of a model from the path of a robot file or from what is in it; ModelError tells everything that is wrong.
 
-    reader   : the class that asks, for messages
-    platform : of a parallel robot; cut joints may connect its links too
+    reader    : the class that asks, for messages
+    platforms : names of links
     """
     file = robot_file.draft(source).alone(reader, ("loops",), ("loops",))
-    declared = file.checked(*filter(None, (model, platform))).section("loops")
-    frames = dict(model.frames)
-    if platform is not None:
-        frames |= {name: replace(frame, link=PLATFORM) for name, frame in platform.frames.items()}
+    declared, frames = file.checked(model).section("loops"), model.frames
     cuts = tuple(Cut(name, MJCF.get(cut["type"], cut["type"]), *(_frame(cut[end], frames) for end in ("first", "second")))
                  for name, cut in declared["cut_joints"].items())
     start = np.zeros(model.n)
     for name, value in declared.get("start", {}).items():
         start[model.joint_names.index(name)] = value
-    return Loops(cuts, tuple(map(model.joint_names.index, declared["active"])), frozen(start), file.where)
+    return Loops(cuts, tuple(map(model.joint_names.index, declared["active"])), frozen(start), file.where,
+                 tuple(Platform.of(model, link) for link in platforms))
 
 
 def _frame(given: Any, frames: Mapping[str, Frame]) -> Frame:

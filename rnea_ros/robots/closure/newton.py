@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...codegen.ir.expression import larger
 from .inverses import MAX_CONDITION
 from .units import Units
 
@@ -18,6 +19,11 @@ SHORTEST = 1e-6  # of the way: a walk that has to step shorter has run into a wa
 NOT_CLOSED, OUT_OF_REACH, SINGULAR, NOT_FOLLOWED = (  # reasons of a PoseError
     "guess is not closed", "out of reach", "singular", "motion that the legs do not allow")
 ITERATIONS = 60
+ALMOST = 3e-6  # gap before the last compiled step, whose error is of third order
+STEPS = 6  # compiled steps of Newton's method
+LONGEST = 0.3  # of the unit of length, or rad: first correction; a longer one may leave the branch
+CONTRACTION = 0.2  # second correction by the first: Newton's method converges without leaving the branch
+EXACT = 1e-9  # corrections below are rounding
 PATIENCE = 8  # steps without coming closer: where there is no solution, Newton's method wanders about
 
 
@@ -92,3 +98,24 @@ def walk(solve_at: Callable[[float, np.ndarray], NewtonSolution], at: NewtonSolu
             h = 0.5 * h
         s = target
     return at.x, s
+
+
+# ---------------------------------------------------------------------- for kernels, any scalar
+
+
+def doubt_of(first: Any, second: Any) -> Any:
+    """Return the doubt about two corrections with one Jacobian, of these sizes: at most 1 where the method converges."""
+    return larger(first * (1.0 / LONGEST), second / (first + EXACT) * (1.0 / CONTRACTION))
+
+
+def largest(values: Any) -> Any:
+    """Return the largest absolute value."""
+    return maximum([abs(value) for value in values])
+
+
+def maximum(values: Sequence[Any]) -> Any:
+    """Return the largest value, 0 without any; all are at least 0."""
+    found: Any = 0.0
+    for value in values:
+        found = larger(found, value) if not isinstance(found, float) or found != 0.0 else value
+    return found

@@ -1,185 +1,258 @@
-"""Direct kinematics of a parallel robot: where platform and legs are, and how they move, when the actuators are told.
-
-The equations are those of leg_equations.py, with other unknowns: the pose of the platform and the passive joints of the legs.
-They are solved as those of a tree with closed loops, whose first six joints carry the platform.
-"""
+"""Inverse kinematics of a platform: the pose and motion of its legs from the motion of the platform."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
-from typing import Any
+from collections.abc import Sequence
+from functools import cached_property, partial
+from math import atan2, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...algorithms import closed_loops, parallel_robots
-from ...algorithms.kinematics import base_poses
+from ...algorithms import closed_loops
 from ...codegen import kernel
+from ...codegen.ir.expression import larger
 from ...codegen.kernel import Kernel
-from ...errors import PoseError
+from ...errors import PoseError, some
+from ...model.tree import Model
+from ..inputs import validation
 from ..inputs.platform_motion import PlatformMotion
-from ..inputs.validation import too_large
-from .following import RATES, FollowingEquations
-from .inverses import EASY, MAX_CONDITION, TracedInverse, inverse
-from .leg_equations import POSE, LegEquations, LegMotion
-from .newton import CLOSED, NOWHERE, OUT_OF_REACH, SINGULAR, NewtonSolution, Step, newton, walk
+from .inverses import EASY, MAX_CONDITION, TracedInverse, inverse, norm
+from .loop_equations import LoopEquations
+from .loops import Loops
+from .newton import (
+    ALMOST,
+    CLOSED,
+    NOT_CLOSED,
+    NOT_FOLLOWED,
+    OUT_OF_REACH,
+    SINGULAR,
+    STEPS,
+    NewtonSolution,
+    Step,
+    doubt_of,
+    largest,
+    newton,
+    walk,
+)
 from .units import Units
 
-FREEDOMS = 6  # of the platform, before the joints of the legs
+PASSING = 0.05  # rad or shares of the unit of length: how far the straight way between two poses may leave the allowed ones
+ALLOWED = 1e-7  # share of a velocity, acceleration or jerk of the platform that the legs may fail to follow
+EXACT_GAP = 1e-11  # rad or shares of the unit of length: gap that is left by the compiled steps
+NO_DOUBT = np.zeros(1)
+RATES = (slice(12, 18), slice(18, 24), slice(24, 30))  # velocity, acceleration and jerk in PlatformMotion.rows()
 
 
-class PlatformClosure(FollowingEquations):
-    """phi(z) = 0 with the active joints given; z (6 + n,): pose of the platform beside a known one, joints of the legs.
+class TreeMotion(NamedTuple):
+    """Motion of all joints of the tree, (n,) or (samples, n) each."""
 
-    z[:3] is the way from the known position, z[3:6] what parallel_robots.turned makes the rotation from the known one of.
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+    qddd: np.ndarray
+
+
+class PlatformClosure(LoopEquations):
+    """Solves the loop equations for the legs of one platform, whose pose is given; walks begin from `start`, a closed pose.
+
+    columns : numbers of the joints whose motion the caller wants
     """
 
-    def __init__(self, legs: LegEquations):
-        super().__init__(legs.model, legs.loops, legs._backend)
-        self.units = Units(legs.units.equations, np.concatenate((legs.twist_units, legs.units.unknowns)))
-        self.selection = np.eye(FREEDOMS + self.model.n)[:, FREEDOMS + self.active]
-        self.passive = np.setdiff1d(np.arange(FREEDOMS + self.model.n), FREEDOMS + self.active)
-        self.at = {"q": self.model.n, "pose": POSE}
+    def __init__(self, model: Model, loops: Loops, start: np.ndarray, columns: Sequence[int], backend: str):
+        self.platform, = loops.platforms
+        super().__init__(model, loops._replace(active=self.platform.joints), backend)
+        self.start, self._columns = start, list(columns)
+        angles = [1.0] * 3
+        self.twist_units = np.array([float(self.units.equations[self.loops.lengths].max(initial=1e-300))] * 3 + angles)
 
-    # ------------------------------------------------------------------ for any scalar
+    def motion(self, motion: PlatformMotion, guess: np.ndarray | None, orders: int) -> tuple[list[np.ndarray], np.ndarray]:
+        """Return q, qd, qdd, qddd of the columns, (N,) or (samples, N), and of all joints, (4, n) or (samples, 4, n).
 
-    def _at(self, *at: Any) -> tuple[Any, closed_loops.Closure, Callable[[Any], Any]]:
-        q, pose = at
-        z = np.concatenate((np.zeros(FREEDOMS), q))
-        return z, self._phi(pose), lambda z: [*base_poses(self.model, z[FREEDOMS:]), _platform(z, pose)]
+        guess  : (n,) near the pose that is meant, else the pose from which the platform is led to its first pose
+        orders : how many of velocity, acceleration and jerk the legs must allow
+        Raises InputError at poses out of reach, singular poses, and motions that the legs do not allow.
+        """
+        checked = motion.checked()
+        near = self.start if guess is None else guess
+        if checked.position.ndim == 1:
+            return self._sample(checked, near, orders)
+        count = len(checked.position)
+        found, every = np.zeros((4, count, len(self._columns))), np.zeros((count, 4, self.model.n))
+        for k, sample in enumerate(zip(*checked, strict=True)):
+            with validation.at_sample(k):
+                found[:, k], every[k] = self._sample(PlatformMotion(*sample), near, orders)
+            near = every[k, 0]
+        return [*found], every
 
-    def _phi(self, beside: Any) -> closed_loops.Closure:
-        """Return phi(z), with the platform's pose counted from `beside`."""
-        def part(joints, gaps):
-            variables = [*range(FREEDOMS), *(FREEDOMS + k for k in joints)]
-            return variables, lambda z: gaps({k: z[FREEDOMS + k] for k in joints}, _platform(z, beside))
-
-        return closed_loops.Closure(part(*leg) for leg in closed_loops.closure(self.model, self.loops.cuts).parts)
+    def _sample(self, motion: PlatformMotion, near: np.ndarray, orders: int) -> tuple[list[np.ndarray], np.ndarray]:
+        p, R, *rates = motion
+        q = self.platform.coordinates(R, p, near)
+        found = self._follow.call(q, NO_DOUBT, *rates)
+        if found is None or found[5].item(0) > 1.0:
+            row = motion.rows()
+            q = self.platform.coordinates(R, p, self.reach(row, near))
+            found = self._follow.call(q, NO_DOUBT, *map(np.ascontiguousarray, rates))
+            far = found is None or found[5][1] > EASY
+            if far and (condition := self._legs_inverse(q).condition) > MAX_CONDITION:
+                raise self._singular_legs(q, condition)
+            if found is None:
+                raise validation.too_large("motion of the legs")
+        *moved, every, _, sizes, left = found
+        if max(sizes.tolist()[:orders], default=0.0) > ALLOWED:
+            self._check_followed(left[:orders], motion.rows())
+        return moved, every
 
     # ------------------------------------------------------------------ compiled
 
     @cached_property
-    def _gaps(self) -> Kernel:
-        def gaps(z, beside):
-            return closed_loops.jacobian(self._phi(beside), z)
+    def _follow(self) -> Kernel:
+        """Close the legs by Newton's method and find their motion: q, qd, qdd, qddd of the columns; all joints (4, n); doubt
+        and condition; sizes of what the legs do not follow, and that itself (3, m).
+        """
+        sizes = {"q": self.model.n, "doubt": 1, "velocity": 6, "acceleration": 6, "jerk": 6}
+        return kernel.build(self._followed, sizes, self._backend, (self._closing, ALMOST, STEPS), self._recipe())
 
-        return kernel.build(gaps, {"z": len(self.units.unknowns), "beside": POSE}, self._backend)
+    def _recipe(self) -> str:
+        """Everything that decides the kernel, in words and numbers."""
+        frames = [(cut.name, cut.type, frame.link, frame.R.tolist(), frame.P.tolist())
+                  for cut in self.loops.cuts for frame in (cut.first, cut.second)]
+        numbers = [self.platform.rotation, self.units.equations, self.units.unknowns, self.passive]
+        return repr(("platform", self.model.model_id, frames, self.platform.joints, self.platform.chart, self._columns,
+                     [array.tolist() for array in numbers]))
 
-    @cached_property
-    def _step(self) -> Kernel:
-        def step(z, beside, direction):
-            values, J = closed_loops.jacobian(self._phi(beside), z)
-            return self._linearised(TracedInverse, values, J, self.passive, direction)
+    def _closing(self, q: Any, doubt: Any, **unused: Any) -> list[Any]:
+        """A step of Newton's method and a further one with the same Jacobian: the error left is of third order."""
+        values, J = closed_loops.jacobian(self.phi, q)
+        _, solve = self.solver(TracedInverse, J, self.passive)
+        first = solve(np.array(values))
+        second = solve(np.array(self.phi(q + first)))
+        lengths = [largest((part / self.units.unknowns)[self.passive]) for part in (first, second)]
+        return [[*(q + first + second), larger(doubt[0], doubt_of(*lengths))], [largest(values / self.units.equations)]]
 
-        blocks = {"z": len(self.units.unknowns), "beside": POSE, "direction": len(self.active)}
-        return kernel.build(step, blocks, self._backend)
+    def motion_of_legs(self, q: Any, *rates: Any) -> tuple[Any, Any]:
+        """Return first to third derivatives of all joints, and a bound of the condition number, from velocity, acceleration
+        and jerk of the platform, at a closed pose; any scalar.
+        """
+        J_inverse, solve = self.solver(TracedInverse, closed_loops.jacobian(self.phi, q)[1], self.passive)
+        given = self.platform.rates(q, *rates)
 
-    @cached_property
-    def _motion(self) -> Kernel:
-        def motion(q, pose, qad, qadd, qaddd):
-            at = pose[:9].reshape(3, 3), pose[9:]
-            phi = closed_loops.closure(self.model, self.loops.cuts)
+        def closing(*motion: Any) -> Any:
+            return closed_loops.closure_rates(self.phi, q, *motion)
 
-            def rates(first, second, third):
-                (V, qd), (Vd, qdd), (Vdd, qddd) = ((x[:FREEDOMS], x[FREEDOMS:]) for x in (first, second, third))
-                return parallel_robots.closure_rates(phi, q, qd, qdd, qddd, at, V, Vd, Vdd)
+        steps = closed_loops.tree_motion(closing, solve, [self.selection @ rate for rate in given])
+        return steps, J_inverse.condition
 
-            _, J, Jv = parallel_robots.jacobians(phi, q, at)
-            J_inverse, solve = self.solver(TracedInverse, np.concatenate((Jv, -J), axis=1), self.passive)
-            steps = closed_loops.tree_motion(rates, solve, [self.selection @ part for part in (qad, qadd, qaddd)])
-            J, Jv, Jd, Jvd = parallel_robots.jacobians_and_rates(phi, q, steps[0][FREEDOMS:], at, steps[0][:FREEDOMS])
-            both, both_rate = (np.concatenate((a, -b), axis=1) for a, b in ((Jv, J), (Jvd, Jd)))
-            maps = closed_loops.active_map(both, both_rate, solve, self.selection)
-            return np.concatenate([step[:FREEDOMS] for step in steps]), *(step[FREEDOMS:] for step in steps), *maps, [
-                J_inverse.condition]
+    def _followed(self, q: Any, doubt: Any, **rates: Any) -> list[Any]:
+        steps, condition = self.motion_of_legs(q, *rates.values())
+        values, left = np.array(self.phi(q)), closed_loops.closure_rates(self.phi, q, *steps)
+        gap = largest(values / self.units.equations) * (1.0 / EXACT_GAP)
+        every = [q, *steps]
+        doubts = [larger(larger(doubt[0], gap), condition * (1.0 / EASY)), condition]
+        return [*(part[self._columns] for part in every), every, doubts,
+                [norm(part / self.units.equations) for part in left], left]
 
-        rates = dict.fromkeys(RATES, len(self.active))
-        return kernel.build(motion, {"q": self.model.n, "pose": POSE, **rates}, self._backend)
+    # ------------------------------------------------------------------ closing
 
-    @cached_property
-    def _pose(self) -> Kernel:
-        """Pose (12,) of the platform at z, with its rotation orthonormal to the last digit: from sample to sample, what
-        rounding changes would add up."""
-        def pose(z, beside):
-            R, P = _platform(z, beside)
-            return [np.concatenate(((R @ (1.5 * np.eye(3) - 0.5 * (R.T @ R))).ravel(), P))]
+    def reach(self, row: np.ndarray, guess: np.ndarray) -> np.ndarray:
+        """Return the closed pose (n,) at the pose of a row, on the branch of a closed pose, or next to another guess."""
+        begin = NewtonSolution(guess, self.step(guess, np.zeros(6)))
+        if not begin.closed:
+            return self._near(row, guess)
+        R0, P0 = self.platform.pose(guess)
+        turn, slide = rotation_vector(row[:9].reshape(3, 3) @ R0.T), row[9:12] - P0
+        twist, still = np.concatenate((slide, turn)), np.zeros(6)
 
-        return kernel.build(pose, {"z": len(self.units.unknowns), "beside": POSE}, self._backend)
+        def posed(s: float) -> np.ndarray:
+            if s == 1.0:
+                return self.platform.coordinates(row[:9].reshape(3, 3), row[9:12], guess)
+            return self.platform.coordinates(turned_by(turn * s) @ R0, P0 + slide * s, guess)
 
-    # ------------------------------------------------------------------ where the platform is
+        def step_at(q: np.ndarray, x: np.ndarray) -> Step:
+            q[self.passive] = x
+            step = self.step(q, self.platform.rates(q, twist, still, still)[0])
+            return step._replace(correction=step.correction[self.passive], slope=step.slope[self.passive])
 
-    def reach(self, qa: np.ndarray, q: np.ndarray, pose: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Joints (n,) of the legs and pose (12,) of the platform at actuator positions qa (N,), from where they are known."""
-        begin = np.concatenate((np.zeros(FREEDOMS), q))
-        from_qa, own = q[self.active], FREEDOMS + self.active
-        direction = qa - from_qa
+        def solve_at(s: float, x: np.ndarray) -> NewtonSolution:
+            there = newton(partial(step_at, posed(s)), x, units)
+            passing = s < 1.0 and there.step.gap <= PASSING
+            return NewtonSolution(there.x, there.step._replace(gap=0.0)) if passing else there
 
-        def step_at(z: np.ndarray) -> Step:
-            return self._quick_step(z, pose, direction) or self._careful_step(z, pose, direction)
-
-        def solve_at(s: float, z: np.ndarray) -> NewtonSolution:
-            z[own] = qa if s == 1.0 else from_qa + direction * s
-            return newton(step_at, z, self.units)
-
-        z, reached = walk(solve_at, NewtonSolution(begin, step_at(begin)), self.units)
+        units = Units(self.units.equations, self.units.unknowns[self.passive])
+        x = guess[self.passive]
+        x, reached = walk(solve_at, NewtonSolution(x, step_at(posed(0.0), x)), units,
+                          max(map(abs, (twist / self.twist_units).tolist())))
+        q = posed(reached)
+        q[self.passive] = x
         if reached < 1.0:
-            raise self._no_way(qa, z, pose, reached)
-        return z[FREEDOMS:], self._pose(np.concatenate((z, pose)))[0]
+            raise self._no_way(q, row, reached)
+        return q
 
-    def _careful_step(self, z: np.ndarray, beside: np.ndarray, direction: np.ndarray) -> Step:
-        """By singular values, also where they vanish."""
-        values, J = self._gaps(np.concatenate((z, beside)))
-        if not np.isfinite(values).all():
-            return NOWHERE
-        correction, slope, sizes = self._linearised(inverse, values, J, self.passive, direction)
-        return Step(correction, slope, *map(float, sizes))
+    def _near(self, row: np.ndarray, guess: np.ndarray) -> np.ndarray:
+        """Joints of the legs at the pose of row, next to a guess."""
+        solution = self._solve(row, guess)
+        if not solution.closed:
+            raise PoseError(NOT_CLOSED, f"guess: {self._worst_gap(solution.x)} at best; positions of all joints near this "
+                                        "pose are needed")
+        if solution.step.condition > MAX_CONDITION:
+            raise self._singular_legs(solution.x, solution.step.condition)
+        return solution.x
 
-    def motion(self, q: np.ndarray, pose: np.ndarray, *rates: np.ndarray) -> tuple[np.ndarray, LegMotion]:
-        """Row (30,) of the platform, and motion of the legs, at a closed pose under rates of the active joints (N,) each."""
-        found = self._answer(self._motion, q, pose, *rates)
-        if found is None or found[-1].item() > EASY:
-            J = self._gaps(np.concatenate((np.zeros(FREEDOMS), q, pose)))[1]
-            condition = self.solver(inverse, J, self.passive)[0].condition
-            if condition > MAX_CONDITION:
-                raise self._singular(q[self.active], condition)
-        if found is None:
-            raise too_large("motion of platform and legs")
-        twists, *legs, _condition = found
-        return np.concatenate((pose, twists)), LegMotion(q, *legs)
+    def _solve(self, row: np.ndarray, guess: np.ndarray) -> NewtonSolution:
+        """By singular values, to see what is wrong with a pose."""
+        still = np.zeros(6)
+        return newton(lambda q: self.careful_step(q, still, self.passive),
+                      self.platform.coordinates(row[:9].reshape(3, 3), row[9:12], guess), self.units)
 
-    def motions(self, q: np.ndarray, poses: np.ndarray, *rates: np.ndarray) -> tuple[PlatformMotion, LegMotion]:
-        """The same of many: joints of the legs (samples, n), poses (samples, 12), rates (samples, N)."""
-        found = self._motion.samples((q, poses, *rates), len(q))
-        if found is not None and found[-1].max(initial=0.0) <= EASY:
-            twists, *legs, _conditions = found
-            return PlatformMotion.from_rows(np.concatenate((poses, twists), axis=-1)), LegMotion(q, *legs)
-        rows, moving = zip(*map(self.motion, q, poses, *rates), strict=True)
-        return PlatformMotion.from_rows(np.array(rows)), LegMotion(*map(np.array, zip(*moving, strict=True)))
+    def _legs_inverse(self, q: np.ndarray) -> Any:
+        return self.solver(inverse, self.gaps(q)[1], self.passive)[0]
 
     # ------------------------------------------------------------------ what went wrong
 
-    def _no_way(self, qa: np.ndarray, z: np.ndarray, beside: np.ndarray, reached: float) -> PoseError:
-        """Why the walk ended at z, short of qa."""
-        at_goal, still = z.copy(), np.zeros(len(self.active))
-        at_goal[FREEDOMS + self.active] = qa
-        there = newton(lambda z: self._careful_step(z, beside, still), at_goal, self.units)
+    def _check_followed(self, left: Any, row: np.ndarray) -> None:
+        """What remains of the closure's rates is motion of the platform that the legs do not allow."""
+        for order, (word, rate) in enumerate(zip(("velocity", "acceleration", "jerk"), left)):
+            scale = max(1.0, *(float(np.abs(row[part] / self.twist_units).max()) for part in RATES[:order + 1]))
+            if np.abs(rate / self.units.equations).max() > ALLOWED * scale ** (order + 1):
+                name, size, unit = self.loops.worst(rate, self.units.equations)
+                raise PoseError(NOT_FOLLOWED, f"the legs do not allow this {word} of the platform: it would tear joint "
+                                              f"'{name}' apart, by {size:.3g} {unit}/s^{order + 1}. The platform must stay in "
+                                              "the freedoms that the legs leave it")
+
+    def _singular_legs(self, q: np.ndarray, condition: float) -> PoseError:
+        weakest = np.abs(self._legs_inverse(q).weakest)
+        names = some(self.model.joint_names[self.passive[k]] for k in np.flatnonzero(weakest > 0.3 * weakest.max(initial=0.0)))
+        return PoseError(SINGULAR, f"a leg is at a singular pose: the platform does not determine {names} (condition number "
+                                   f"{condition:.2g}, at most {MAX_CONDITION:.0e} is allowed)")
+
+    def _no_way(self, q: np.ndarray, goal: np.ndarray, reached: float) -> PoseError:
+        there = self._solve(goal, q)
         if there.step.gap <= np.sqrt(CLOSED) and there.step.condition > MAX_CONDITION:
-            return self._singular(qa, there.step.condition)
-        name, size, unit = self.loops.worst(self._gaps(np.concatenate((there.x, beside)))[0], self.units.equations)
-        return PoseError(OUT_OF_REACH, f"no way to {self._positions(qa)}: {100 * reached:.0f} % of the way, the machine comes "
-                                       f"to a singular pose; at the goal itself, joint '{name}' is open by {size:.3g} {unit} "
-                                       "at best. The goal is out of reach, or it needs another way: give a guess near it")
+            return self._singular_legs(there.x, there.step.condition)
+        where = ", ".join(f"{x:.6g}" for x in goal[9:12])
+        return PoseError(OUT_OF_REACH, f"the legs do not bring the platform to ({where}): {100 * reached:.0f} % of the way, "
+                                       f"they cannot follow (condition number {self._legs_inverse(q).condition:.2g}); at the "
+                                       f"goal itself, {self._worst_gap(there.x)} at best. If it is in reach, give a guess of "
+                                       "all joints")
 
-    def _singular(self, qa: np.ndarray, condition: float) -> PoseError:
-        return PoseError(SINGULAR, f"the machine is singular at {self._positions(qa)}: the actuators do not determine where "
-                                   f"platform and legs are (condition number {condition:.2g}, at most {MAX_CONDITION:.0e} is "
-                                   "allowed)")
-
-    def _positions(self, qa: np.ndarray) -> str:
-        return ", ".join(f"{name} = {value:.6g}" for name, value in zip(self.active_joints, qa, strict=True))
+    def _worst_gap(self, q: np.ndarray) -> str:
+        name, size, unit = self.loops.worst(self.gaps(q)[0], self.units.equations)
+        return f"joint '{name}' is open by {size:.3g} {unit}"
 
 
-def _platform(z: Any, beside: Any) -> tuple[Any, Any]:
-    """Return the pose (R, P) of the platform at z."""
-    six = np.array([z[k] for k in range(FREEDOMS)])
-    return parallel_robots.turned(six[3:]) @ beside[:9].reshape(3, 3), beside[9:12] + six[:3]
+def rotation_vector(R: np.ndarray) -> np.ndarray:
+    """Return angle times axis of a rotation, at most half a turn."""
+    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = R.tolist()
+    axis = np.array([zy - yz, xz - zx, yx - xy]) / 2.0
+    s, c = sqrt(float(axis @ axis)), (xx + yy + zz - 1.0) / 2.0
+    if s > 1e-9 or c > 0.0:
+        return axis * (atan2(s, c) / s) if s > 0.0 else axis
+    k = int(np.diag(R).argmax())  # half a turn: R + 1 = 2 u u^T
+    return (R[:, k] + np.eye(3)[k]) / np.linalg.norm(R[:, k] + np.eye(3)[k]) * np.pi
+
+
+def turned_by(v: np.ndarray) -> np.ndarray:
+    """Return the rotation by the vector v, Rodrigues."""
+    angle = float(np.linalg.norm(v))
+    K = np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
+    return np.eye(3) + K * np.sinc(angle / np.pi) + K @ K * (0.5 * np.sinc(angle / (2.0 * np.pi)) ** 2)

@@ -1,4 +1,4 @@
-"""Robots with loops, and platforms on legs, along a stream of samples: each pose is found from the last one.
+"""Robots with loops along a stream of samples: each pose is found from the last one.
 
 They are followed from pose to pose and never through a singular one, so they stay on the branch on which they began. Which
 one that is, sensors of passive joints tell, if there are any: the first pose of loops is sought next to what they say. Later
@@ -18,12 +18,8 @@ import numpy as np
 
 from ...errors import InputError, PoseError, Rejected, shown, some
 from ..inputs import validation
-from ..inputs.platform_motion import PlatformMotion
-from .leg_closure import LegClosure
-from .leg_equations import POSE, LegMotion
 from .loop_closure import LoopClosure
 from .loop_equations import LoopMotion
-from .platform_closure import PlatformClosure
 
 Found = TypeVar("Found")
 TOLERANCE = 0.1  # rad, or shares of the machine's unit of length
@@ -52,13 +48,6 @@ class TrackedPose(NamedTuple):
     disagreement: np.ndarray
     agrees: bool
     restarted: bool
-
-
-class TrackedPlatform(NamedTuple):
-    """Motion of the platform, and of all joints of its legs."""
-
-    platform: PlatformMotion
-    legs: LegMotion
 
 
 class Tracker:
@@ -94,9 +83,10 @@ class LoopTracker(Tracker):
         super().__init__()
         self._closure = closure
         names, types = closure.model.joint_names, [joint.type for joint in closure.model.joints]
-        self.passive_joints = tuple(names[k] for k in closure.passive)
-        self._turns = np.array([types[k] != "prismatic" for k in closure.passive], dtype=bool)
-        self._tolerances = tolerance * closure.units.unknowns[closure.passive]
+        self._passive = np.setdiff1d(closure.passive, closure.loops.virtual)
+        self.passive_joints = tuple(names[k] for k in self._passive)
+        self._turns = np.array([types[k] != "prismatic" for k in self._passive], dtype=bool)
+        self._tolerances = tolerance * closure.units.unknowns[self._passive]
         self._nothing = np.full(len(self.passive_joints), np.nan)
         self._last: np.ndarray | None = None
         self._agreed = True
@@ -140,7 +130,8 @@ class LoopTracker(Tracker):
         """
         with self._lock:
             try:
-                result, self._last = function(self._begin)
+                result, pose = function(self._begin)
+                self._last = self._closure.regular(pose)
             except PoseError as error:
                 self.counts[error.reason] += 1
                 raise Rejected(error.reason, str(error)) from None
@@ -192,7 +183,7 @@ class LoopTracker(Tracker):
         """The closed pose next to what was seen, if it agrees with that; joints without a sensor begin where they were."""
         if np.isnan(seen).all():
             return None
-        guess, passive = self._begin.copy(), self._closure.passive
+        guess, passive = self._begin.copy(), self._passive
         guess[self._closure.active], guess[passive] = qa, np.where(np.isnan(seen), guess[passive], seen)
         try:
             pose = self._closure.close(qa, guess)
@@ -201,60 +192,11 @@ class LoopTracker(Tracker):
         return pose if self._within(self._disagreement(pose, seen)) else None
 
     def _disagreement(self, pose: np.ndarray, seen: np.ndarray) -> np.ndarray:
-        difference = pose[self._closure.passive] - seen
+        difference = pose[self._passive] - seen
         return np.where(self._turns, np.remainder(difference + np.pi, 2.0 * np.pi) - np.pi, difference)
 
     def _within(self, disagreement: np.ndarray) -> bool:
         return not (np.abs(disagreement) > self._tolerances).any()
-
-
-class PlatformTracker(Tracker):
-    """Follows platform and legs of a parallel robot, by its actuators or by its platform; it remembers where both are."""
-
-    def __init__(self, legs: LegClosure, actuated: PlatformClosure):
-        super().__init__()
-        self._legs, self._actuated = legs, actuated
-        self._last: tuple[np.ndarray, np.ndarray] | None = None
-
-    @property
-    def last(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Joints of the legs (n,), and pose (12,) of the platform: rotation row by row, position."""
-        return self._last
-
-    def forget(self) -> None:
-        """Begin anew, from the home pose."""
-        with self._lock:
-            self._last = None
-
-    def follow(self, q: Any, qd: Any, qdd: Any, qddd: Any) -> TrackedPlatform:
-        """Direct kinematics of one sample of the active joints, (N,) each. Errors as of LoopTracker.follow."""
-        with self._turn():
-            qa, *rates = _one_sample((q, qd, qdd, qddd), self._actuated.active_joints)
-            joints, pose = self._actuated.reach(qa, *(self._last or self._home()))
-            row, legs = self._actuated.motion(joints, pose, *rates)
-            self._last = joints, pose
-        return TrackedPlatform(PlatformMotion.from_rows(row), legs)
-
-    def carry(self, motion: PlatformMotion) -> TrackedPlatform:
-        """Inverse kinematics of one sample of the platform. Errors as of LoopTracker.follow."""
-        with self._turn():
-            platform = motion.checked()
-            row = platform.rows()
-            if row.ndim != 1:
-                raise InputError("a tracker takes one sample at a time, position (3,) and rotation (3, 3)")
-            legs = self._legs.motion(row, *(self._last or (None, None)))
-            self._last = legs.q, row[:POSE]
-        return TrackedPlatform(platform, legs)
-
-    def reach(self, position: np.ndarray, rotation: np.ndarray) -> None:
-        """Move platform and legs to a pose (3,), (3, 3) that is known to be one. Errors as of LoopTracker.follow."""
-        with self._turn():
-            row = np.concatenate((rotation.ravel(), position))
-            self._last = self._legs.reach(row, *(self._last or (None, None))), row
-
-    def _home(self) -> tuple[np.ndarray, np.ndarray]:
-        R, P = self._legs.home
-        return self._legs.start, np.concatenate((R.ravel(), P))
 
 
 def _one_sample(motion: tuple[Any, ...], names: Sequence[str]) -> list[np.ndarray]:

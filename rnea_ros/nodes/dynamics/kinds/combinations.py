@@ -1,4 +1,4 @@
-"""GeneralRobot in dynamics_node: combinations of base, loops, springs, elastic joints, motors, contacts and wheels."""
+"""GeneralRobot in dynamics_node: combinations of base, loops, platforms, springs, elastic joints, motors, contacts, wheels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
 from rnea_ros.nodes.dynamics.bases.base_sources import base_source
 from rnea_ros.nodes.dynamics.desired_motion import FIELDS
 from rnea_ros.nodes.dynamics.kinds.loops import FollowedLoops
-from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot, untouched
+from rnea_ros.nodes.dynamics.kinds.platforms import MovingPlatform
+from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, Moved, ServedRobot, untouched
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.kinds.trees import MovingBase
 from rnea_ros.nodes.dynamics.messages import Sent
@@ -44,8 +45,9 @@ class ServedCombination(ServedRobot):
     messages : ~/constraint_effort, ~/constraint_effort_rate, ~/followed_joints, ~/elastic_dynamics of the last sample
 
     Input beside joint states: the motion of a base; sensors of joints that follow; motors behind springs, where they are
-    measured. Output beside torques: motion of the joints that follow (~/followed_joints), multipliers and their rates
-    (~/constraint_effort, ~/constraint_effort_rate), both sides of springs (~/elastic_dynamics), what the base needs.
+    measured. In place of joint states: the motion of a platform. Output beside torques: motion of the joints that follow
+    (~/followed_joints), multipliers and their rates (~/constraint_effort, ~/constraint_effort_rate), both sides of springs
+    (~/elastic_dynamics), pose and twist of a platform, what the base needs.
     """
 
     def __init__(self, robot: GeneralRobot, values: Values):
@@ -72,6 +74,11 @@ class ServedCombination(ServedRobot):
             if values["base.motion_source"] == "free" and not self.has_free_base:
                 raise InputError("base.motion_source is 'free', but the robot file says that the base is carried or stands on "
                                  "ground_contacts; allowed are estimated and desired")
+        self._platform: MovingPlatform | None = None
+        if self._loops and len(robot.platforms) == 1:
+            self._platform = MovingPlatform(robot, values, self._loops)
+            self.moved_parts = (*self.moved_parts, "platform")
+            self._use_source()
         self._name_motors()
         self._constraints: tuple[str, ...] = robot.constraints
         self._multipliers = np.zeros((2, len(self._constraints)))
@@ -81,6 +88,12 @@ class ServedCombination(ServedRobot):
         self._make_messages()
         self._last: tuple[Solution, BaseMotion | None, Mapping[str, Any]] | None = None
         self._again: Callable[[], Solution] | None = None  # the last sample with the multipliers of over-constrained loops
+
+    def _use_source(self) -> None:
+        """Set what the node asks of the topics that move the platform."""
+        if self._platform and (source := self._platform.source):
+            self.told_by = source.measured[0].topic
+            self.streams = [*source.streams, *(self._base.source.streams if self._base else [])]
 
     def _name_motors(self) -> None:
         """Set which motors joint states name, and how many derivatives the torques of the others take."""
@@ -119,10 +132,14 @@ class ServedCombination(ServedRobot):
         info.base = "floating" if self._base else "fixed"
 
     def paired(self) -> list[PairedInput]:
-        return self._base.paired() if self._base else []
+        source = self._platform.source if self._platform else None
+        topics = [topic.paired() for topic in source.topics] if source else []
+        return [*(self._base.paired() if self._base else []), *topics]
 
     def prepare(self, loads: Loads) -> None:
         """Evaluate at poses near the start until one is regular: what is compiled serves all poses."""
+        if self._platform:
+            self._platform.prepare()
         rng, rest = np.random.default_rng(0), kinds.rest(self._general)
         rest = np.vstack((rest, np.zeros((max(0, self.order + 1 - len(rest)), self.n))))
         for trial in range(TRIAL_POSES):
@@ -151,10 +168,14 @@ class ServedCombination(ServedRobot):
     def configure(self, values: Values) -> None:
         if self._base:
             self._base.configure(values)
+        if self._platform and self._platform.source:
+            self._platform.source.configure(values["estimator.lag"], values["input_tolerance"])
 
     def connect(self, topics: Topics) -> None:
         if self._base:
             self._base.connect(topics)
+        if self._platform:
+            self._platform.connect(topics)
         wanted = [(JointState, "~/constraint_effort"), (JointState, "~/constraint_effort_rate"),
                   (JointState, "~/followed_joints"), (ElasticDynamics, "~/elastic_dynamics")]
         there = [bool(self._constraints), bool(self._constraints), bool(self.solved), bool(self.springs)]
@@ -167,10 +188,15 @@ class ServedCombination(ServedRobot):
                 self._base.source, self.streams = before._base.source, before.streams
             if before.model is self.model:
                 self._loops = before._loops
+                if self._platform and before._platform:
+                    self._platform.take_over(before._platform)
+                    self._use_source()
 
     def forget(self) -> None:
         if self._base:
             self._base.forget()
+        if self._platform and self._platform.source:
+            self._platform.source.forget()
 
     def tell(self, when: Time) -> None:
         if self._last is None:
@@ -183,6 +209,8 @@ class ServedCombination(ServedRobot):
                 publisher.send(message.packed((when.sec, when.nanosec)))
         if self._base and base is not None:
             self._base.publish(when, base, *self._base_wrench(found))
+        if self._platform:
+            self._platform.publish(when, self.root_link, self._general.platform_of(found))
 
     # ------------------------------------------------------------------ dynamics
 
@@ -192,14 +220,26 @@ class ServedCombination(ServedRobot):
             base = self._base.source.at(stamp) if self._decided else self._base.source.state_at(stamp)
         return self.evaluate(motion, optional, loads, base)
 
-    def evaluate(self, motion: Motion, optional: np.ndarray, loads: Loads, base: BaseMotion | None) -> Dynamics:
-        """Return torques at a motion of the base; other arguments and errors as of `dynamics`."""
+    def moved(self, stamp: int, loads: Loads) -> Moved:
+        assert self._platform is not None
+        base = self._base.source.at(stamp) if self._base else None
+        unknown = np.full((4, len(self.optional)), np.nan)
+        return Moved(*self._platform.move(stamp, lambda motion, pose: self.evaluate(motion, unknown, loads, base, pose)))
+
+    def evaluate(self, motion: Motion, optional: np.ndarray, loads: Loads, base: BaseMotion | None,
+                 pose: np.ndarray | None = None) -> Dynamics:
+        """Return torques at a motion of the base; other arguments and errors as of `dynamics`.
+
+        pose: positions of all joints, where loops are closed already
+        """
         robot, (q, qd) = self._general, motion[:2]
         state: dict[str, Any] = {} if base is None else {"base": base.state}
         sensed = optional[0, :len(self.solved)]
         free = loads is untouched and robot.roles.weights is None and not np.isfinite(sensed).any()
-        follows = self._loops and self._loops.begun and free  # the last pose is a good guess: loops are closed once
-        if self._loops and not follows:
+        follows = self._loops and self._loops.begun and free and pose is None  # the last pose is a good guess: closed once
+        if pose is not None:
+            state["guess"] = pose
+        elif self._loops and not follows:
             state["guess"] = self._loops.locate(q[self._independent], np.concatenate((q, sensed))[self._others])
         load = {} if loads is untouched else loads(*robot.tree_state(q, qd, **state))
         higher, motors = self._known_motors(motion, optional[:, len(self.solved):])

@@ -10,7 +10,6 @@ from rnea_ros import (
     FloatingRobot,
     GeneralRobot,
     InputError,
-    ParallelRobot,
     Robot,
 )
 from rnea_ros.errors import some
@@ -18,14 +17,12 @@ from rnea_ros.nodes.common.parameter_table import DYNAMICS
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.dynamics.bases.base_sources import base_source
 from rnea_ros.nodes.dynamics.kinds.combinations import ServedCombination
-from rnea_ros.nodes.dynamics.kinds.platforms import served_platform
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.nodes.dynamics.kinds.trees import ServedMovingTree, ServedTree
 
 SERVED: dict[type, Callable[[Any, Values], ServedRobot]] = {
     Robot: lambda robot, values: ServedTree(robot),
     FloatingRobot: lambda robot, values: ServedMovingTree(robot, base_source(values)),
-    ParallelRobot: lambda robot, values: served_platform(robot, values),
     GeneralRobot: lambda robot, values: ServedCombination(robot, values),
 }
 
