@@ -34,6 +34,6 @@ class CommandedEffort:
         if convention.plain:
             return found.tau, found.tau_rate
         needed = convention.needs_friction and isinstance(robot, Robot)
-        friction, friction_rate = robot.friction(qd, qdd) if needed else (0.0, 0.0)  # seen above
+        friction, friction_rate = robot.friction(qd, qdd) if needed else (0.0, 0.0)
         return (convention.effort(found.tau, found.gravity, friction),
                 convention.effort(found.tau_rate, found.gravity_rate, friction_rate))
