@@ -28,7 +28,7 @@ from rnea_ros.identification import result_files
 from rnea_ros.identification.excitation import FourierMotion
 from rnea_ros.identification.fitting import Fit, fit
 from rnea_ros.identification.identification import Measurements
-from rnea_ros.io.recording import Reading
+from rnea_ros.io.recording import ReadingOptions
 
 SECONDS, RATE, TURN = 60.0, 500.0, 2.0 * np.pi / 2**17
 TORQUE_NOISE = 0.01  # of each joint's torque
@@ -104,7 +104,7 @@ def simulated(name: str, seed: int) -> tuple[Fit, np.ndarray, np.ndarray]:
 def real(name: str, recordings: Path) -> Fit:
     urdf, rename, held, _ = REAL[name]
     robot = Robot.from_urdf(folder() / urdf)
-    reading = Reading(rename=tuple(rename), held=tuple(held))
+    reading = ReadingOptions(rename=tuple(rename), held=tuple(held))
     return fit(robot, measurements(recordings / f"{name}_exciting_trajectory.csv", robot, reading))
 
 

@@ -19,7 +19,7 @@ from rnea_ros import JointDynamics, Robot
 from rnea_ros.algorithms.inertial_parameters import parameters, values, with_values
 from rnea_ros.identification.excitation import excite
 from rnea_ros.identification.identification import Measurements, identify
-from rnea_ros.identification.physical_consistency import nearest
+from rnea_ros.identification.physical_consistency import nearest_physical
 from rnea_ros.io.figures import STYLE, picture
 
 URDF = Path(__file__).resolve().parents[1] / "urdf" / "seven_r.urdf"
@@ -57,7 +57,7 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     urdf = Robot(urdf.model.with_joint_dynamics({name: JointDynamics(smoothing=SMOOTHING) for name in urdf.joint_names}))
     exciting = excite(urdf, PERIOD, guesses=5 if small else 20, iterations=0 if small else 20)
     found = identify(urdf, record(true, exciting.motion, PERIOD if small else 3 * PERIOD, 0), decimate=4)
-    possible = nearest(urdf.model, found.base, found.beta, found.solution.covariance)
+    possible = nearest_physical(urdf.model, found.base, found.beta, found.solution.covariance)
     wrong = np.abs(found.beta - found.base.grouping @ values(true.model, found.base.parameters)) / found.std
     seen = record(true, other, PERIOD / 2, 9)
     tau, before, after = (robot.inverse_dynamics(*other(seen.t)) for robot in (true, urdf, Robot(possible.model)))

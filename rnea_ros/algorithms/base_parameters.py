@@ -1,24 +1,21 @@
-"""What each joint of a tree feels of its link's parameters; the rest can be grouped into the link before.
+"""Base inertial parameters: the smallest set of parameter combinations that determines every joint torque of a robot.
 
-Gautier and Khalil (1990) group parameters from the leaves to the root; Khalil and Bennis (1994) do so for trees. Their
-tables, for revolute and prismatic joints, for joints near the root whose motion is poor, for axes along gravity, are
-all one statement, which is evaluated here joint by joint:
+Regrouping rule. Gautier and Khalil (1990) group parameters from the leaves to the root; Khalil and Bennis (1994) do so for
+trees. Their tables for revolute and prismatic joints, joints near the root and axes along gravity follow from one statement,
+which is evaluated here joint by joint:
 
-    A change of link j's parameters can be moved to its antecedent if joint j does not feel it:
+    A change of link j's parameters can be moved to its antecedent if joint j does not observe it:
     (1) its momentum along the joint's axis is zero at every velocity that the link can have, and
-    (2) neither its kinetic nor its potential energy changes with the joint's position while the joint stands still.
+    (2) neither its kinetic nor its potential energy changes with the joint's position while the joint is at rest.
 
-Both are linear in the parameters: rows, whose rank is the link's number of base parameters. The velocities that a link can
-have, and its energies as functions of its parameters, are two vector spaces that spread from the root to the leaves.
-Along a joint they are trigonometric polynomials of degree two at most, or polynomials: seven positions tell all. For
-independent joints the statement is exact, not only sufficient: different joints contribute different functions (compare
-Wensing, Niemeyer and Slotine 2024). No random motion, and no formula beside momentum and the shift of an inertia.
+Both conditions are linear in the parameters: rows, whose rank is the link's number of base parameters. The velocities that a
+link can have, and its energies as functions of its parameters, are two vector spaces that are propagated from the root to
+the leaves. Along a joint they are trigonometric polynomials of degree two at most, or polynomials, so seven positions are
+sufficient. For independent joints the statement is exact, since different joints contribute different functions (compare
+Wensing, Niemeyer and Slotine 2024). No random motion is needed.
 
-Base inertial parameters: the fewest combinations of parameters that say the same about every torque of a robot.
-
-By the rule of regrouping.py, which needs the geometry only. Mimic joints, and motors that turn with several joints, may hide
-more than the rule can know: then by QR of regressors at random states among what the rule leaves (Gautier 1991). The numeric
-way also works alone.
+Mimic joints and motors of coupled transmissions may remove further parameters. These follow from the QR decomposition of
+regressors at random states, applied to what the rule leaves (Gautier 1991). The numeric method also works alone.
 """
 
 from __future__ import annotations
@@ -42,39 +39,41 @@ from .inertial_parameters import INERTIAL, Parameter, inertia, parameters, ten, 
 from .regressor import regressor
 from .torque_rate import BaseMotion
 
-LINK_PARAMETERS = (*INERTIAL, "Ia", "offset")  # friction is always felt, and alone
-PREFERENCE = ("Jzz", "Jxx", "Jxy", "Jxz", "Jyz", "msx", "msy", "msz", "m", "Jyy", "offset", "Ia")  # as the books do
-SAMPLED_POSITIONS = np.arange(7.0)  # rad or m
-EQUAL_LENGTH_TOL = 1e-6  # columns whose lengths differ by less than this select_parameters are equally long
-MIN_NEW_SHARE = 1e-3  # kept in the wanted order as long as this much of a column is new; then the newest first
+LINK_PARAMETERS = (*INERTIAL, "Ia", "offset")  # friction always appears in the torque of its own joint, never in groups
+# Kept first, as in textbooks
+PREFERENCE = ("Jzz", "Jxx", "Jxy", "Jxz", "Jyz", "msx", "msy", "msz", "m", "Jyy", "offset", "Ia")
+SAMPLED_POSITIONS = np.arange(7.0)  # [rad] or [m]
+EQUAL_LENGTH_TOL = 1e-6  # relative difference below which columns are equally long
+MIN_NEW_SHARE = 1e-3  # new part of a column above which the preferred order is used; below, the column with the largest one
 
 
 class Tolerances(NamedTuple):
-    """How exactly to group.
+    """Tolerances of grouping.
 
-    tolerance : axes closer to parallel than this [rad] are parallel
-    dust      : entries of a grouping smaller than this are zero
-    clear     : parameters are kept in the wanted order as long as this much of a column is new; small: books' names, more
-                rounding
+    tolerance : axes closer to parallel than this are parallel [rad]
+    zero      : entries of a grouping smaller than this are zero
+    min_new     : new part of a column above which the preferred order is used; small values give textbook names, with more
+                  rounding
     """
 
     tolerance: float
-    dust: float
-    clear: float
+    zero: float
+    min_new: float
 
 
 class JointObservability(NamedTuple):
-    """felt (rows, 12): what the joint feels, as functions of its link's LINK_PARAMETERS.
+    """Linear functionals of a link's parameters that its joint observes, and the transformation to its antecedent.
 
-    into (10, 10): the link's inertial parameters, seen in the antecedent at joint position zero.
+    observed : (rows, 12) functionals of the link's LINK_PARAMETERS
+    into : (10, 10) the link's inertial parameters in the antecedent's frame at joint position zero
     """
 
-    felt: np.ndarray
+    observed: np.ndarray
     into: np.ndarray
 
 
 def joint_observability(model: Model, gravity: np.ndarray, free_root: bool, tolerance: float) -> list[JointObservability]:
-    """A Joint for each link, 0 to N. tolerance: directions that differ by less [rad] are one.
+    """Return the observability of each link, 0 to N. tolerance: directions that differ by less are equal [rad].
 
     velocities: rows (v, w). energies: rows of coefficients of the ten parameters, and a last one that is 1 for potentials.
     """
@@ -86,42 +85,42 @@ def joint_observability(model: Model, gravity: np.ndarray, free_root: bool, tole
         at_zero = mdh.pose(link, 0.0)
         into = coefficients(_in_antecedent(*at_zero), 10)
         V, E = velocities[link.parent] @ _velocity(*at_zero).T, _energies_in_frame(energies[link.parent], into)
-        felt = np.zeros((0, 12))
+        observed = np.zeros((0, 12))
         if link.sigma != mdh.FIXED:
             steps = _steps(link.sigma)
             V = _span(np.concatenate([V @ X.T for X, _ in steps]), tolerance)
             E = _span(np.concatenate([_energies_in_frame(E, into) for _, into in steps]), tolerance)
-            felt, momenta = _observable_at(link.sigma, V, E)
-            felt, E = _span(felt, tolerance), _span(np.concatenate((E, momenta)), tolerance)
+            observed, momenta = _observable_at(link.sigma, V, E)
+            observed, E = _span(observed, tolerance), _span(np.concatenate((E, momenta)), tolerance)
             V = _span(np.concatenate((V, _axis(link.sigma))), tolerance)
         velocities.append(V)
         energies.append(E)
-        found.append(JointObservability(felt, into))
+        found.append(JointObservability(observed, into))
     return found
 
 
 def _observable_at(sigma: int, V: np.ndarray, E: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What a joint feels, and the energies that its speed adds; V and E are what its link can have with the joint at rest.
+    """Return what a joint observes, and the energies that its speed adds.
 
-    (1) momentum along the axis at V, and at the joint's own speed, where Ia adds to it; (2) slopes of E, which an offset
-    may balance.
+    V and E are the link's velocities and energies with the joint at rest. The rows are (1) momentum along the axis at V, and
+    at the joint's own speed, where Ia adds to it; (2) derivatives of E along the joint, which an offset may balance.
     """
     momentum, slope = _along(sigma)
     momenta = np.concatenate((V, _axis(sigma))) @ momentum
     rotor, offset = np.zeros((len(momenta), 2)), np.column_stack((np.zeros(len(E)), E[:, 10]))
     rotor[-1, 0] = 1.0
-    felt = np.block([[momenta, rotor], [E[:, :10] @ slope, offset]])
-    return felt, np.column_stack((momenta, np.zeros(len(momenta))))
+    observed = np.block([[momenta, rotor], [E[:, :10] @ slope, offset]])
+    return observed, np.column_stack((momenta, np.zeros(len(momenta))))
 
 
 def _axis(sigma: int) -> np.ndarray:
-    """Velocity (1, 6) of a link whose joint moves at speed one."""
+    """Return the velocity (1, 6) of a link whose joint moves at unit speed."""
     return np.concatenate((Z, ZERO) if sigma == mdh.PRISMATIC else (ZERO, Z))[None]
 
 
 @cache
 def _along(sigma: int) -> tuple[np.ndarray, np.ndarray]:
-    """Momentum along the axis (6, 10) at each velocity; slope of _in_antecedent along the joint (10, 10)."""
+    """Return the momentum along the axis (6, 10) at each unit velocity, and the derivative of _in_antecedent (10, 10)."""
     m, ms, J = _unknown_body()
     momenta = []
     for v, w in np.eye(6).reshape(6, 2, 3):
@@ -132,23 +131,23 @@ def _along(sigma: int) -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def _steps(sigma: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """_velocity and _in_antecedent of a joint at several positions."""
+    """Return _velocity and _in_antecedent of a joint at several positions."""
     poses = [_step(sigma, x) for x in SAMPLED_POSITIONS]
     return [(_velocity(*pose), coefficients(_in_antecedent(*pose), 10)) for pose in poses]
 
 
 def _step(sigma: int, x):
-    """Pose after moving by x along or about z; any scalar."""
+    """Return the pose after moving by x along or about z; any scalar type."""
     return (np.eye(3), Z * x) if sigma == mdh.PRISMATIC else (rot_z(np.cos(x), np.sin(x)), ZERO)
 
 
 def _velocity(R, P):
-    """(6, 6): velocity (v, w) of a frame at pose (R, P) from that of the frame before."""
+    """Return the matrix (6, 6) from the velocity (v, w) of a frame to that of a frame at pose (R, P) in it."""
     return np.block([[R.T, -R.T @ skew(P)], [np.zeros((3, 3)), R.T]])
 
 
 def _in_antecedent(R, P):
-    """The ten parameters of a body seen from the frame before, as forms of those in its own; any scalar."""
+    """Return the ten parameters of a body in the antecedent's frame as forms of those in its own; any scalar type."""
     m, ms, J = _unknown_body()
     J, ms = rotate_inertia(R, J, ms)
     J, ms = shift(J, ms, m, P)
@@ -160,27 +159,28 @@ def _unknown_body():
 
 
 def _energies_in_frame(energies: np.ndarray, into: np.ndarray) -> np.ndarray:
-    """Energies as functions of the parameters of a body further out."""
+    """Return energies as functions of the parameters of a body further out."""
     return np.column_stack((energies[:, :10] @ into, energies[:, 10]))
 
 
 def _span(rows: np.ndarray, tolerance: float) -> np.ndarray:
-    """Orthonormal rows that span the same space."""
+    """Return orthonormal rows that span the same space."""
     _, sizes, basis = np.linalg.svd(rows, full_matrices=False)
     return basis[sizes > tolerance * sizes.max(initial=1e-300)]
 
 
-def select_parameters(felt: np.ndarray, columns: Sequence[int], care: Tolerances) -> tuple[list[int], np.ndarray]:
-    """(kept, A): numbers of the parameters to keep, and A (12, 12), which gives them so that the joint feels no change.
+def select_parameters(observed: np.ndarray, columns: Sequence[int], tolerances: Tolerances) -> tuple[list[int], np.ndarray]:
+    """Return the numbers of the parameters to keep, and A (12, 12), which moves all others into them without changing what the
+    joint observes.
 
-    columns: which of LINK_PARAMETERS there are. All other parameters are zero after A.
+    columns: which of LINK_PARAMETERS exist. All other parameters are zero after A.
     """
     there = np.zeros(len(LINK_PARAMETERS))
     there[list(columns)] = 1.0
-    rows = _span(felt * there, care.tolerance)
+    rows = _span(observed * there, tolerances.tolerance)
     kept, rest = [], rows.copy()
     for i in sorted(range(len(LINK_PARAMETERS)), key=lambda i: PREFERENCE.index(LINK_PARAMETERS[i])):
-        if np.linalg.norm(rest[:, i]) > care.clear:
+        if np.linalg.norm(rest[:, i]) > tolerances.min_new:
             kept.append(i)
             rest = _without(rest, i)
     while len(kept) < len(rows):
@@ -193,19 +193,19 @@ def select_parameters(felt: np.ndarray, columns: Sequence[int], care: Tolerances
 
 
 def _without(rows: np.ndarray, i: int) -> np.ndarray:
-    """What of every column is not along column i."""
+    """Return the rows with the component along column i removed."""
     direction = rows[:, i] / np.linalg.norm(rows[:, i])
     return rows - np.outer(direction, direction @ rows)
 
 
 GRAVITY = (0.0, 0.0, -9.81)
-PARALLEL_TOL = 1e-9  # axes closer to parallel than this [rad] are parallel
-DEPENDENT_TOL = 1e-7  # a column of the regressor that is nearer to the others, relative to its length, depends on them
-ZERO_COLUMN_TOL = 1e-11  # a column this small against the largest one is zero
-ROUNDING_TOL = 1e-13  # what rounding leaves of zeros in the rule's grouping
-EXACT = Tolerances(tolerance=1e-14, dust=1e-14, clear=0.1)  # where torques must not change; rounding leaves 1e-15
-EQUATIONS_PER_UNKNOWN = 1.5  # equations for every unknown in a sampled regressor
-SMOOTHING_VELOCITY = 1e-9  # rad/s or m/s
+PARALLEL_TOL = 1e-9  # axes closer to parallel than this are parallel [rad]
+DEPENDENT_TOL = 1e-7  # relative distance of a regressor column from the others below which it depends on them
+ZERO_COLUMN_TOL = 1e-11  # length of a column over that of the longest below which it is zero
+ROUNDING_TOL = 1e-13  # entries of the rule's grouping below this are rounding
+EXACT = Tolerances(tolerance=1e-14, zero=1e-14, min_new=0.1)  # where torques must not change; rounding leaves 1e-15
+EQUATIONS_PER_UNKNOWN = 1.5  # in a sampled regressor
+SMOOTHING_VELOCITY = 1e-9  # of Coulomb friction in sampled regressors [rad/s, m/s]
 QR_ORDER = (*PREFERENCE, "coulomb", "viscous")
 
 
@@ -213,9 +213,9 @@ QR_ORDER = (*PREFERENCE, "coulomb", "viscous")
 class BaseParameters:
     """Base parameters beta = grouping @ parameters.
 
-    parameters : the p parameters they are made of
-    kept       : which b of them give their names to the groups; with beta in their place and zero for the others, every
-                 torque is the same
+    parameters : the p parameters of which they consist
+    kept       : numbers of the b parameters that name the groups; with beta in their place and zero for the others, every
+                 torque is unchanged
     grouping   : (b, p)
     """
 
@@ -228,32 +228,35 @@ class BaseParameters:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """As in the books: JzzR(link) is a group, Jzz(link) a parameter alone."""
+        """Names as in textbooks: JzzR(link) is a group, Jzz(link) a single parameter."""
         return tuple((p._replace(kind=p.kind + "R") if np.count_nonzero(row) > 1 else p).name
                      for p, row in zip(self._named(), self.grouping, strict=True))
 
     @property
     def units(self) -> tuple[str, ...]:
+        """Unit of each base parameter."""
         return tuple(parameter.unit for parameter in self._named())
 
     def _named(self) -> list[Parameter]:
         return [self.parameters[k] for k in self.kept]
 
     def relations(self, digits: int = 6) -> tuple[str, ...]:
-        """One equation for each base parameter."""
+        """Return one equation for each base parameter."""
         return tuple(f"{name} = {_sum(row, self.parameters, digits)}"
                      for name, row in zip(self.names, self.grouping, strict=True))
 
-    def unseen(self) -> tuple[str, ...]:
-        """Names of the parameters that no torque depends on."""
+    def unobservable(self) -> tuple[str, ...]:
+        """Return the names of the parameters on which no torque depends."""
         return tuple(p.name for p, column in zip(self.parameters, self.grouping.T, strict=True) if not column.any())
 
-    def of(self, model: Model) -> np.ndarray:
-        """Their values in a model (b,)."""
+    def values_in(self, model: Model) -> np.ndarray:
+        """Return the values (b,) of the base parameters in a model."""
         return self.grouping @ values(model, self.parameters)
 
     def spread(self, beta: ArrayLike) -> np.ndarray:
-        """Values of all parameters (p,) with the same torques: beta for the kept, zero for the others. No bodies have them."""
+        """Return parameters (p,) with the same torques: beta for the kept ones, zero for the others. They are not physical
+        bodies.
+        """
         full = np.zeros(len(self.parameters))
         full[list(self.kept)] = beta
         return full
@@ -269,38 +272,38 @@ def _sum(row: np.ndarray, listed: Sequence[Parameter], digits: int) -> str:
 
 def base_parameters(model: Model, gravity: ArrayLike = GRAVITY, terms: Iterable[str] = (), free_root: bool | None = None,
                     tolerance: float = PARALLEL_TOL) -> BaseParameters:
-    """The base parameters of a robot.
+    """Return the base parameters of a robot.
 
-    gravity   : acceleration (3,) in the root's frame [m/s^2]: an axis along it hides parameters
-    terms     : which of the joint parameters Ia, coulomb, viscous, offset count as well
-    free_root : whether link 0 may move in any way, and the wrench on it counts as well; default: whether the base is floating
-    tolerance : axes closer to parallel than this [rad] are parallel
+    gravity   : acceleration (3,) in the root's frame; parameters may vanish for an axis along it [m/s^2]
+    terms     : joint parameters to include: Ia, coulomb, viscous, offset
+    free_root : whether link 0 moves freely and the wrench on it is included; None: whether the base is floating
+    tolerance : axes closer to parallel than this are parallel [rad]
     """
     free_root = model.base == "floating" if free_root is None else free_root
     listed = parameters(model, tuple(terms), free_root)
     found = _by_rule(model, listed, gravity, free_root, tolerance)
-    if independent(model):
+    if has_independent_joints(model):
         return found
     left = [listed[k] for k in found.kept]
     further = from_regressor(sampled_regressor(model, left, gravity, free_root), left)
     return BaseParameters(listed, tuple(found.kept[k] for k in further.kept), further.grouping @ found.grouping)
 
 
-def independent(model: Model) -> bool:
-    """Whether every moving link has a coordinate of its own, which moves it, and no motor turns with several."""
+def has_independent_joints(model: Model) -> bool:
+    """Return whether every moving link has its own coordinate, which moves it, and no motor is coupled to several."""
     moving = [link for link in model.links if link.joint]
     own = len({link.coordinate for link in moving}) == len(moving) and all(link.multiplier for link in moving)
     return own and not model.coupled_motors
 
 
 def regrouped(model: Model, gravity: ArrayLike = GRAVITY, second_moments: bool = False) -> Model:
-    """A model with few non-zero inertial parameters that needs the same torques and torque rates, under the same gravity.
+    """Return a model with few non-zero inertial parameters and the same torques and torque rates under the same gravity.
 
-    second_moments : of each inertia choose the form with few entries in E = tr(J)/2 1 - J, which component_rate.py multiplies
-                     with, instead of few in J
+    second_moments : choose inertias with few entries in E = tr(J)/2 1 - J, which component_rate.py multiplies with, instead of
+                     J
 
-    Its masses and inertias are no bodies: total mass, energy, wrenches inside the joints and, of a robot whose root is at
-    rest, the wrench at its foot come out wrong. Mass matrix, bias and gravity torques are right. Joint dynamics stay.
+    Its masses and inertias are not physical: total mass, energy, wrenches inside the joints and, for a root at rest, the
+    wrench at its foot are wrong. Mass matrix, bias and gravity torques are right. Joint dynamics are unchanged.
     """
     free_root = model.base == "floating"
     listed, basis = parameters(model, root=free_root), _second_moments() if second_moments else np.eye(len(LINK_PARAMETERS))
@@ -315,20 +318,20 @@ def regrouped(model: Model, gravity: ArrayLike = GRAVITY, second_moments: bool =
 
 
 def _total(row: np.ndarray, given: np.ndarray) -> float:
-    """row @ given; zero where only rounding is left of it, which differs from processor to processor, and kernels with it."""
+    """Return row @ given; zero where only rounding remains, which would differ between processors and change the kernels."""
     total = float(row @ given)
-    return total if abs(total) > EXACT.dust * float(np.abs(row) @ np.abs(given)) else 0.0
+    return total if abs(total) > EXACT.zero * float(np.abs(row) @ np.abs(given)) else 0.0
 
 
 def _inertia_of(E: np.ndarray) -> np.ndarray:
-    """J = tr(E) 1 - E, each diagonal entry from the two that it is the sum of: zeros of E come back as zeros."""
+    """Return J = tr(E) 1 - E; each diagonal entry is the sum of two of E, so that zeros of E are kept."""
     J = -E
     J[np.diag_indices(3)] = E[1, 1] + E[2, 2], E[0, 0] + E[2, 2], E[0, 0] + E[1, 1]
     return J
 
 
 def _second_moments() -> np.ndarray:
-    """(12, 12): LINK_PARAMETERS from the same with E in place of J, J = tr(E) 1 - E."""
+    """Return the matrix (12, 12) from LINK_PARAMETERS with E in place of J to LINK_PARAMETERS, J = tr(E) 1 - E."""
     m, ms, E = inertia(dict(zip(INERTIAL, unknowns(10), strict=True)))
     basis = np.eye(len(LINK_PARAMETERS))
     basis[:10, :10] = coefficients(ten(m, ms, np.eye(3) * np.trace(E) - E), 10)
@@ -340,42 +343,43 @@ def _by_rule(model: Model, listed: tuple[Parameter, ...], gravity: ArrayLike, fr
     slots = {(parameter.link, parameter.kind): slot for slot, parameter in enumerate(listed)}
     rows = {slot: np.eye(len(listed))[slot] for (link, kind), slot in slots.items()
             if kind not in LINK_PARAMETERS or link >= len(model.links)}
-    care = Tolerances(tolerance, ROUNDING_TOL, MIN_NEW_SHARE)
-    groups = _groups(model, listed, gravity, free_root, care, np.eye(len(LINK_PARAMETERS)))
+    tolerances = Tolerances(tolerance, ROUNDING_TOL, MIN_NEW_SHARE)
+    groups = _groups(model, listed, gravity, free_root, tolerances, np.eye(len(LINK_PARAMETERS)))
     rows |= {slots[k, LINK_PARAMETERS[i]]: row for (k, i), row in groups.items()}
     kept = sorted(rows)
     return BaseParameters(listed, tuple(kept), np.array([rows[k] for k in kept]).reshape(len(kept), len(listed)))
 
 
-def _groups(model: Model, listed: Sequence[Parameter], gravity: ArrayLike, free_root: bool, care: Tolerances,
+def _groups(model: Model, listed: Sequence[Parameter], gravity: ArrayLike, free_root: bool, tolerances: Tolerances,
             basis: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
-    """{(link, i): row (p,)}: coordinate i in the basis of what joint `link` feels, as a sum of the listed parameters.
+    """Return {(link, i): row (p,)}: coordinate i in the basis of what joint `link` observes, as a sum of the listed
+    parameters.
 
-    Leaves first: what its joint feels of a link stays, the rest moves to the antecedent.
+    From the leaves to the root: what the joint observes of a link is kept, the rest moves to the antecedent.
     """
     found: dict[tuple[int, int], np.ndarray] = {}
     groups = np.zeros((len(model.links), len(LINK_PARAMETERS), len(listed)))
     for slot, (link, kind, *_) in enumerate(listed):
         if kind in LINK_PARAMETERS and link < len(groups):
             groups[link, LINK_PARAMETERS.index(kind), slot] = 1.0
-    felt = joint_observability(model, np.asarray(gravity, dtype=float), free_root, care.tolerance)
-    for k in range(len(felt) - 1, -1, -1):
+    observed = joint_observability(model, np.asarray(gravity, dtype=float), free_root, tolerances.tolerance)
+    for k in range(len(observed) - 1, -1, -1):
         there = [i for i, kind in enumerate(LINK_PARAMETERS) if kind in INERTIAL or groups[k, i].any()]
-        kept, A = select_parameters(felt[k].felt @ basis, there, care)
+        kept, A = select_parameters(observed[k].observed @ basis, there, tolerances)
         own = A @ np.linalg.solve(basis, groups[k])
-        found |= {(k, i): np.where(np.abs(own[i]) < care.dust, 0.0, own[i]) for i in kept}
+        found |= {(k, i): np.where(np.abs(own[i]) < tolerances.zero, 0.0, own[i]) for i in kept}
         if k > 0:
-            groups[model.links[k].parent, :10] += felt[k].into @ (groups[k] - basis @ own)[:10]
+            groups[model.links[k].parent, :10] += observed[k].into @ (groups[k] - basis @ own)[:10]
     return found
 
 
 # ---------------------------------------------------------------------- the numeric way
 
 def from_regressor(W: np.ndarray, listed: Sequence[Parameter], tolerance: float = DEPENDENT_TOL) -> BaseParameters:
-    """Base parameters from regressors of many states, stacked (rows, p): Gautier 1991.
+    """Return base parameters from stacked regressors (rows, p) at many states (Gautier 1991).
 
-    A column is kept if it is farther from those kept before than tolerance times its length; the others are
-    combinations W = W[:, kept] @ grouping. Links near the root come first, as in the rule, hence the same names.
+    A column is kept if its distance from those kept before exceeds tolerance times its length; the others are combinations
+    W = W[:, kept] @ grouping. Links near the root come first, as in the rule, which gives the same names.
     """
     if W.shape[1] != len(listed) or len(W) < W.shape[1]:
         raise InputError(f"the stacked regressor is {W.shape}; {len(listed)} columns are needed, and at least as many rows")
@@ -400,8 +404,8 @@ def sampled_regressor(model: Model, listed: Sequence[Parameter], gravity: ArrayL
                       seed: int = 0, states: np.ndarray | None = None) -> np.ndarray:
     """Return regressors at random states, stacked, with enough rows for from_regressor.
 
-    states: (samples, 3 n) q, qd, qdd instead of random ones. Coulomb friction jumps with the sign of the speed: what only
-    its smoothing tells apart is not told apart.
+    states: (samples, 3 n) q, qd, qdd instead of random ones. Coulomb friction is a step at zero velocity: parameters that only
+    its smoothing would separate are not separated.
     """
     n, g = model.n, np.asarray(gravity, dtype=float)
     links = tuple(replace(link, term=replace(link.term, smoothing=SMOOTHING_VELOCITY)) for link in model.links)

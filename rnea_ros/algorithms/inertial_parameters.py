@@ -1,8 +1,8 @@
-"""The parameters in which torques are linear, as one numbered list: their names, their values, and models made of them.
+"""Parameters in which joint torques are linear: their numbered list, names, values, and models made of them.
 
-For each link that a joint moves, in its MDH frame: mass, first moments, and the inertia about the frame's origin. For its
-joint, on demand: the rotor's inertia as the joint feels it, Coulomb and viscous friction, constant torque (joint_dynamics.py).
-For each motor of a coupled transmission, on demand: its inertia, Coulomb and viscous friction, at the motor.
+Per moving link, in its MDH frame: mass, first moments, and inertia about the frame's origin. Per joint, on request: rotor
+inertia reflected to the joint, Coulomb and viscous friction, constant torque (joint_dynamics.py). Per motor of a coupled
+transmission, on request: its inertia, Coulomb and viscous friction, at the motor.
 """
 
 from __future__ import annotations
@@ -41,11 +41,12 @@ class Parameter(NamedTuple):
 
     @property
     def name(self) -> str:
+        """Kind and owner, for example Jzz(link3)."""
         return f"{self.kind}({self.owner})"
 
 
 class LinearTerm(NamedTuple):
-    """JointDynamics whose parameters need not be numbers: what joint_dynamics.py reads of them."""
+    """Joint dynamics whose parameters may be symbolic: the attributes of JointDynamics that joint_dynamics.py reads."""
 
     armature: Any = 0.0
     coulomb: Any = 0.0
@@ -58,11 +59,11 @@ class LinearTerm(NamedTuple):
 
 
 def parameters(model: Model, terms: Iterable[str] = (), root: bool = False) -> tuple[Parameter, ...]:
-    """All of them, link by link.
+    """Return all parameters of a model, link by link.
 
-    terms : which of TERMS are wanted for each joint. With Ia those OF_MOTORS are listed for each coupled motor: its inertia
-            and its friction act on several joints alike
-    root  : whether those of the root link are wanted, which only the wrench at a free base feels
+    terms : which of TERMS to list for each joint. With Ia, OF_MOTORS are listed for each coupled motor, whose inertia and
+            friction act on several joints
+    root  : whether to list the parameters of the root link, on which only the wrench at a free base depends
     """
     wanted = set(terms)
     if not wanted <= set(TERMS):
@@ -80,7 +81,7 @@ def parameters(model: Model, terms: Iterable[str] = (), root: bool = False) -> t
 
 
 def values(model: Model, listed: Sequence[Parameter]) -> np.ndarray:
-    """Their values in a model (p,)."""
+    """Return the values (p,) of the listed parameters in a model."""
     links = [*map(_values, model.links), *(_term_values(motor.term) for motor in model.coupled_motors)]
     return np.array([links[parameter.link][parameter.kind] for parameter in listed], dtype=float)
 
@@ -100,9 +101,9 @@ def _with_terms(term: JointDynamics, given: Mapping[str, float]) -> JointDynamic
 
 
 def with_values(model: Model, listed: Sequence[Parameter], new: Sequence[float] | np.ndarray) -> Model:
-    """The model with other values (p,) of the listed parameters; what is not listed stays.
+    """Return the model with new values (p,) of the listed parameters; others are unchanged.
 
-    Raises InputError for a negative Ia or friction, which no JointDynamics takes.
+    Raises InputError for a negative Ia or friction.
     """
     links, motors = list(model.links), list(model.coupled_motors)
     for number, given in _by_link(listed, [float(x) for x in new]).items():
@@ -117,9 +118,9 @@ def with_values(model: Model, listed: Sequence[Parameter], new: Sequence[float] 
 
 
 def with_unknowns(model: Model, listed: Sequence[Parameter]) -> Model:
-    """The model whose listed parameters are linear forms, numbered as in the list, and whose others are zero.
+    """Return the model whose listed parameters are linear forms, numbered as in the list, and whose others are zero.
 
-    For algorithms that are linear in them; its links are not what Link's annotations say.
+    For algorithms that are linear in the parameters. The attributes of its links are symbolic.
     """
     still = frozen(np.zeros(3))
     links = [replace(link, m=0.0, ms=still, J=frozen(np.zeros((3, 3))), term=JointDynamics()) for link in model.links]
@@ -144,11 +145,11 @@ def _by_link(listed: Sequence[Parameter], given: Iterable[Any]) -> dict[int, dic
 
 
 def inertia(given: Mapping[str, Any]) -> tuple[Any, np.ndarray, np.ndarray]:
-    """(m, ms (3,), J (3, 3)) from values by kind, zero where missing; any scalar."""
+    """Return m, ms (3,), J (3, 3) from values by kind, zero where missing; any scalar type."""
     m, x, y, z, xx, xy, xz, yy, yz, zz = (given.get(kind, 0.0) for kind in INERTIAL)
     return m, np.array([x, y, z]), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 def ten(m: Any, ms: Any, J: Any) -> np.ndarray:
-    """(m, ms, J) as the ten numbers of INERTIAL; any scalar."""
+    """Return the ten numbers of INERTIAL from m, ms, J; any scalar type."""
     return np.array([m, *ms, J[0][0], J[0][1], J[0][2], J[1][1], J[1][2], J[2][2]])

@@ -19,8 +19,8 @@ from ..errors import InputError, near, some
 from ..estimation.position_sensor import consistent_stamps
 from ..identification.identification import Measurements
 from ..io import csv_files, files
-from ..io.bags import description, joints_without_effort
-from ..io.recording import TIME_UNITS, Reading, Samples, Wanted
+from ..io.bags import joints_without_effort, recorded_urdf
+from ..io.recording import TIME_UNITS, ReadingOptions, RecordingRequest, Samples
 from ..model.robot_file import robot_file
 from ..robots.robot import Robot
 from . import robots
@@ -76,7 +76,7 @@ def robot_of(args: argparse.Namespace) -> Robot:
     return robot
 
 
-def asked(args: argparse.Namespace) -> Reading:
+def asked(args: argparse.Namespace) -> ReadingOptions:
     """What these options say. InputError for what says nothing."""
     if wrong := [word for word in args.rename if "=" not in word or word.startswith("=")]:
         raise InputError(f"--rename {some(wrong)}: OLD=NEW is needed, for instance effort_=tau_")
@@ -84,7 +84,7 @@ def asked(args: argparse.Namespace) -> Reading:
     rate = args.sample_rate
     if rate is not None and not 0.0 < rate < np.inf:
         raise InputError(f"--sample-rate is {rate:g}; a rate above zero is needed [Hz]")
-    return Reading(args.topic, tuple(renamed), tuple(_held(word) for word in args.hold), tuple(args.columns), rate,
+    return ReadingOptions(args.topic, tuple(renamed), tuple(_held(word) for word in args.hold), tuple(args.columns), rate,
                    args.time_unit, args.unit)
 
 
@@ -96,7 +96,7 @@ def _held(word: str) -> tuple[str, float]:
         raise InputError(f"--hold {word}: a position is needed [rad, m]") from None
 
 
-def measurements(path: str | Path, robot: Robot, reading: Reading, no_torque: Sequence[str] = ()) -> Measurements:
+def measurements(path: str | Path, robot: Robot, reading: ReadingOptions, no_torque: Sequence[str] = ()) -> Measurements:
     """Return torques and motion of a recording, with derivatives where the file has them.
 
     no_torque: names or patterns of joints whose torque is not read. Their column of tau is NaN, as that of joints for which
@@ -110,20 +110,21 @@ def measurements(path: str | Path, robot: Robot, reading: Reading, no_torque: Se
         print(f"{path}: no torque of {some(found)}; treated as not measured", file=sys.stderr)
         missing |= set(found)
     if not missing:
-        samples = read(path, Wanted(names, ("q", "qd", "qdd", "tau"), ("q", "tau"), reading, robot.joint_types))
+        samples = read(path, RecordingRequest(names, ("q", "qd", "qdd", "tau"), ("q", "tau"), reading, robot.joint_types))
         _check_units(path, robot, reading, samples)
         return Measurements(samples["t"], samples["q"], samples["tau"], samples.get("qd"), samples.get("qdd"))
     held = reading.held_joints(names)
     measured = tuple(name for name in names if name not in missing and name not in held)
     if not measured:
         raise InputError(f"{path}: no joint with a torque is left; the joints are {some(names)}")
-    motion, notes = files.read_samples(path, Wanted(names, ("q", "qd", "qdd"), ("q",), reading, robot.joint_types))
+    motion, notes = files.read_samples(path, RecordingRequest(names, ("q", "qd", "qdd"), ("q",), reading, robot.joint_types))
     for line in notes:
         if not line.startswith("columns not used"):  # as the torques, which are read below
             print(line, file=sys.stderr)
     _check_units(path, robot, reading, motion)
     types = tuple(robot.joint_types[names.index(name)] for name in measured)
-    torques, _ = files.read_samples(path, Wanted(measured, ("q", "tau"), ("q", "tau"), reading._replace(held=()), types))
+    request = RecordingRequest(measured, ("q", "tau"), ("q", "tau"), reading._replace(held=()), types)
+    torques, _ = files.read_samples(path, request)
     if not np.array_equal(motion["t"], torques["t"]):
         _, mine, theirs = np.intersect1d(motion["t"], torques["t"], return_indices=True)
         motion = {name: block[mine] for name, block in motion.items()}
@@ -133,7 +134,7 @@ def measurements(path: str | Path, robot: Robot, reading: Reading, no_torque: Se
     return Measurements(motion["t"], motion["q"], tau, motion.get("qd"), motion.get("qdd"))
 
 
-def merged(path: str | Path, reading: Reading) -> str | Path:
+def merged(path: str | Path, reading: ReadingOptions) -> str | Path:
     """Return the path of a recording; of one in several CSV files, a.csv+b.csv, that of a temporary file with all columns."""
     parts = str(path).split("+")
     if len(parts) == 1 or Path(path).exists():
@@ -152,7 +153,7 @@ def merged(path: str | Path, reading: Reading) -> str | Path:
     return target
 
 
-def _check_units(path: str | Path, robot: Robot, reading: Reading, samples: Samples) -> None:
+def _check_units(path: str | Path, robot: Robot, reading: ReadingOptions, samples: Samples) -> None:
     """Raise InputError where times or positions are in other units than the options say."""
     t = samples["t"]
     kept = t[consistent_stamps(t)]  # one wrong stamp does not show the unit
@@ -160,11 +161,11 @@ def _check_units(path: str | Path, robot: Robot, reading: Reading, samples: Samp
     files.check_angle_unit(path, reading, robot, samples["q"])
 
 
-def _without_torque(path: str | Path, names: Sequence[str], reading: Reading, excluded: Collection[str]) -> list[str]:
+def _without_torque(path: str | Path, names: Sequence[str], reading: ReadingOptions, excluded: Collection[str]) -> list[str]:
     """Return the joints for which a recording has no torques, or none that is a number; none where no joint has torques."""
     if files.is_bag(path):
         left = tuple(name for name in names if name not in excluded)
-        return joints_without_effort(Path(path), Wanted(left, reading=reading))
+        return joints_without_effort(Path(path), RecordingRequest(left, reading=reading))
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file)
@@ -207,7 +208,7 @@ def one_recording(args: argparse.Namespace) -> Path:
     return Path(args.recordings[0])
 
 
-def read(path: str | Path, wanted: Wanted) -> Samples:
+def read(path: str | Path, wanted: RecordingRequest) -> Samples:
     """All of a recording; stderr hears of what in it was not used."""
     samples, notes = files.read_samples(path, wanted)
     for line in notes:
@@ -221,4 +222,4 @@ def described(args: argparse.Namespace, path: Path) -> str | bytes:
         return args.urdf
     if not files.is_bag(path):
         raise InputError(f"{path}: says nothing of the robot; its URDF is needed before the recordings")
-    return description(path).encode()  # text, whatever it says, and never a path
+    return recorded_urdf(path).encode()  # text, whatever it says, and never a path

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..io import files
-from ..io.recording import Reading, Wanted
+from ..io.recording import ReadingOptions, RecordingRequest
 from ..motion.retime import retime_motion
 from ..motion.warmth import repeatable
 from ..robots.link_side import level
@@ -53,9 +53,10 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def read(path: str | Path, joint_names: tuple[str, ...],
-         how: Reading = Reading(), joint_types: tuple[str, ...] = ()) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+         how: ReadingOptions = ReadingOptions(),
+         joint_types: tuple[str, ...] = ()) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """t (samples,), increasing, q (samples, n), and qd where the file has it."""
-    known = reading.read(path, Wanted(joint_names, reading=how, joint_types=joint_types))
+    known = reading.read(path, RecordingRequest(joint_names, reading=how, joint_types=joint_types))
     t = known["t"]
     if len(t) < 2:
         raise InputError(f"{path}: one row; a path needs two points at least")

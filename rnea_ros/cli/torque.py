@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import InputError
 from ..io import figures, files, recording
 from ..io import torques as compute
-from ..io.recording import Reading, RecordedMotion, Recording, Wanted, check_blocks, recording_schema
+from ..io.recording import ReadingOptions, RecordedMotion, Recording, RecordingRequest, check_blocks, recording_schema
 from ..io.torques import Torques
 from ..model.drive_limits import DriveLimit, uses_by_owner
 from ..model.effort_convention import UNKNOWN
@@ -85,10 +85,10 @@ def run(args: argparse.Namespace) -> Outcome:
                     "thermal_load": warmth._asdict(), "notes": notes})
 
 
-def _opened(path: Path, robot: AnyRobot, how: Reading) -> tuple[Recording, tuple[str, ...]]:
+def _opened(path: Path, robot: AnyRobot, how: ReadingOptions) -> tuple[Recording, tuple[str, ...]]:
     """Return the recording, with measured efforts where a fixed tree has them, and the types of the joints that are read."""
     read = recording_schema(robot)
-    wanted = Wanted(read.names, read.blocks, reading=how, joint_types=read.types)
+    wanted = RecordingRequest(read.names, read.blocks, reading=how, joint_types=read.types)
     measured = isinstance(robot, Robot) and robot.model.efforts.measured.quantity != UNKNOWN
     source = files.open_with_efforts(path, wanted) if measured else files.open_recording(path, wanted)
     check_blocks(robot, source.blocks)

@@ -34,21 +34,21 @@ from ..robots.inputs import validation
 from ..robots.robot import Robot
 from .identification import Regressor
 
-GRID = 200  # times of a period at which limits are kept and, at every other one, equations are taken
-FINE, EXACT = 1000, 1e-3  # times at which torques are checked; relative accuracy of the slowing
+GRID = 200  # instants of a period at which limits are enforced and, at every other one, equations are formed
+TORQUE_INSTANTS, SLOWING_TOL = 1000, 1e-3  # instants at which torques are checked; relative accuracy of the slowing
 RATE = 25.0  # independent equations per second and joint, as in fitting.py
-REFERENCES = 10  # random motions on which torques are predicted, at least
-MIN_NOISE = 1e-3  # of the largest torque: a joint without torque
-UNSEEN = 1e-16  # of the largest eigenvalue
-HARMONICS = 3  # at least: rest at the start takes one of a and one of b
-REACH = {"prismatic": 0.2}  # m from the middle where position limits are unknown; 1 rad otherwise
-SLOWEST = 1000.0  # times the period, at most
-SPEED, ACCELERATION = 1.0, 5.0  # rad/s or m/s, and their rate, where unknown: no URDF knows the latter
+REFERENCES = 10  # smallest number of random motions on which torques are predicted
+MIN_NOISE = 1e-3  # torque noise over the largest one, for joints without torque
+MIN_EIGENVALUE_RATIO = 1e-16  # smallest eigenvalue over the largest
+MIN_HARMONICS = 3  # fewest harmonics: rest at the start fixes one of a and one of b
+REACH = {"prismatic": 0.2}  # half range where position limits are unknown [m]; 1 rad otherwise
+MAX_SLOWING = 1000.0  # largest factor of slowing
+SPEED, ACCELERATION = 1.0, 5.0  # limits where unknown [rad/s, m/s], [rad/s^2, m/s^2]; URDFs contain no acceleration limits
 
 
 @dataclass(frozen=True, eq=False)
 class FourierMotion:
-    """period [s]; centre (n,); a, b (harmonics, n) [rad/s, m/s]."""
+    """Periodic motion of joints as a finite Fourier series: period [s]; centre (n,); a, b (harmonics, n) [rad/s, m/s]."""
 
     period: float
     centre: np.ndarray
@@ -56,11 +56,11 @@ class FourierMotion:
     b: np.ndarray
 
     def slowed(self, factor: float) -> FourierMotion:
-        """The same path, that many times slower."""
+        """Return the same path, traversed `factor` times slower."""
         return FourierMotion(self.period * factor, self.centre, self.a / factor, self.b / factor)
 
     def __call__(self, t) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """q, qd, qdd, qddd (samples, n) at times t (samples,) [s]."""
+        """Return q, qd, qdd, qddd (samples, n) at times t (samples,) [s]."""
         w = 2.0 * np.pi / self.period * np.arange(1, len(self.a) + 1)
         angle = np.multiply.outer(np.asarray(t, dtype=float), w)
         c, s = np.cos(angle), np.sin(angle)
@@ -69,14 +69,13 @@ class FourierMotion:
 
 
 class Excitation(NamedTuple):
-    """An exciting trajectory.
+    """Exciting trajectory and its quality.
 
     prediction_std   : standard deviation of predicted torques on other motions, relative to the torque noise (RMS over
-    joints),
-                       after one period at RATE equations per second with independent noise
-    first            : that of the best random motion, from which the optimisation starts
-    condition_number : of the equations, columns scaled to length one
-    slower           : how many times slower the motion is than limits of position, velocity, acceleration and jerk alone allow
+                       joints), after one period at RATE equations per second with independent noise
+    first            : the same of the best random motion, from which the optimization starts
+    condition_number : of the equations, columns scaled to unit length
+    slower           : factor by which torque limits slow the motion further than limits of position to jerk
     """
 
     motion: FourierMotion
@@ -86,8 +85,8 @@ class Excitation(NamedTuple):
     slower: float = 1.0
 
 
-class _Bounds(NamedTuple):
-    """(n,) each, about a centre."""
+class _MotionBounds(NamedTuple):
+    """Bounds of each joint about a centre, (n,) each."""
 
     centre: np.ndarray
     reach: np.ndarray
@@ -99,18 +98,19 @@ class _Bounds(NamedTuple):
 def excite(robot: Robot, period: float = 10.0, harmonics: int = 5, terms: Iterable[str] = TERMS, margin: float = 0.9,
            acceleration: float = ACCELERATION, guesses: int = 20, iterations: int = 20, seed: int = 0,
            limits: Limits | None = None, noise: ArrayLike | None = None) -> Excitation:
-    """Return an exciting trajectory for `identify` with the same terms.
+    """Return an exciting trajectory for `identify` with the same terms. Needs scipy.
 
-    limits       : instead of the robot's own; if given, those of torque and torque rate are kept too
-    margin       : share of the limits that is used; unknown ones count as 1 rad or 0.2 m from zero and 1 rad/s or m/s, and
-                   none of jerk, torque or torque rate. InputError if a joint cannot hold itself with that
-    acceleration : largest one of every joint [rad/s^2, m/s^2]
-    guesses      : random motions, of which the best is optimised; 0 iterations leave it as it is. Needs scipy.
+    limits       : instead of the robot's own; if given, torque and torque rate limits are enforced too
+    margin       : share of the limits that is used. Unknown limits: 1 rad or 0.2 m about zero, 1 rad/s or m/s; jerk, torque
+                   and torque rate unlimited. InputError if a joint cannot hold its own weight with that share
+    acceleration : largest acceleration of every joint [rad/s^2, m/s^2]
+    guesses      : random motions, of which the best is optimized
+    iterations   : of the optimizer; 0 returns the best random motion
     noise        : standard deviations of the measured torques (n,) [N m, N]; None: the same share of each joint's RMS torque
     """
-    if harmonics < HARMONICS or period <= 0.0 or guesses < 1 or not 0.0 < margin <= 1.0 or acceleration <= 0.0:
+    if harmonics < MIN_HARMONICS or period <= 0.0 or guesses < 1 or not 0.0 < margin <= 1.0 or acceleration <= 0.0:
         raise InputError(f"harmonics {harmonics}, period {period}, guesses {guesses}, margin {margin}, acceleration "
-                         f"{acceleration}: at least {HARMONICS}, above 0, at least 1, in (0, 1], above 0 are needed")
+                         f"{acceleration}: at least {MIN_HARMONICS}, above 0, at least 1, in (0, 1], above 0 are needed")
     base = base_parameters(robot.model, robot.gravity_vector, tuple(terms), free_root=False)
     regressor = Regressor(robot, [base.parameters[k] for k in base.kept])
     bounds, shape = _bounds(robot, limits or robot.limits, margin, acceleration), (2, harmonics, robot.n)
@@ -171,7 +171,8 @@ class _Objective(NamedTuple):
         """Return the logarithm of the relative standard deviation of predicted torques."""
         equations = self.gram(motion) * (RATE * motion.period / len(_times(motion)))
         sizes, vectors = np.linalg.eigh(equations)
-        variances = np.einsum("ik,ij,jk->k", vectors, self.reference, vectors) / np.maximum(sizes, UNSEEN * sizes[-1])
+        sizes = np.maximum(sizes, MIN_EIGENVALUE_RATIO * sizes[-1])
+        variances = np.einsum("ik,ij,jk->k", vectors, self.reference, vectors) / sizes
         return 0.5 * float(np.log(variances.sum() / len(self.weights)))
 
     def condition_number(self, motion: FourierMotion) -> float:
@@ -179,7 +180,7 @@ class _Objective(NamedTuple):
         gram = self._replace(weights=np.ones_like(self.weights)).gram(motion)
         lengths = np.maximum(np.sqrt(np.diagonal(gram)), 1e-150)
         sizes = np.linalg.eigvalsh(gram / np.multiply.outer(lengths, lengths))
-        return float(np.sqrt(sizes[-1] / max(sizes[0], UNSEEN * sizes[-1])))
+        return float(np.sqrt(sizes[-1] / max(sizes[0], MIN_EIGENVALUE_RATIO * sizes[-1])))
 
 
 def _times(motion: FourierMotion) -> np.ndarray:
@@ -188,12 +189,12 @@ def _times(motion: FourierMotion) -> np.ndarray:
 
 
 def _slowness(robot: Robot, limits: Limits, margin: float, motion: FourierMotion) -> float:
-    """Return the factor, not below one, by which torque and rates come within their limits."""
+    """Return the factor of at least one by which the motion is slowed so that torques and their rates keep their limits."""
     commanded, rate_limit = robot.model.efforts.commanded, limits.commanded_effort_rate
 
     def shares(factor: float) -> np.ndarray:
         slow = motion.slowed(factor)
-        samples = slow(np.arange(FINE) * (slow.period / FINE))
+        samples = slow(np.arange(TORQUE_INSTANTS) * (slow.period / TORQUE_INSTANTS))
         pair = robot.torque_and_rate(*samples)
         used = [np.abs(x).max(axis=0) / limit for x, limit in zip(pair, (limits.effort, limits.effort_rate), strict=True)]
         if np.isfinite(rate_limit).any():
@@ -204,13 +205,13 @@ def _slowness(robot: Robot, limits: Limits, margin: float, motion: FourierMotion
 
     if shares(1.0).max() <= margin:
         return 1.0
-    if (still := shares(SLOWEST)).max() > margin:
+    if (still := shares(MAX_SLOWING)).max() > margin:
         joint = int(np.argmax(still))
         raise InputError(f"joint {robot.joint_names[joint]} needs {100.0 * still[joint]:.3g} % of its effort limit, "
                          f"{limits.effort[joint]:g}, to be held along the motion, more than margin, {margin:g}, allows; "
                          "narrow the position limits, or give other limits")
-    least, enough = 1.0, SLOWEST
-    while enough > (1.0 + EXACT) * least:
+    least, enough = 1.0, MAX_SLOWING
+    while enough > (1.0 + SLOWING_TOL) * least:
         middle = float(np.sqrt(least * enough))
         least, enough = (least, middle) if shares(middle).max() <= margin else (middle, enough)
     return enough
@@ -224,17 +225,19 @@ def _minimised(cost, x: np.ndarray, iterations: int) -> np.ndarray:
     return minimize(cost, x, method="L-BFGS-B", options={"maxiter": iterations, "maxfun": 10**9}).x
 
 
-def _bounds(robot: Robot, limits: Limits, margin: float, acceleration: float) -> _Bounds:
+def _bounds(robot: Robot, limits: Limits, margin: float, acceleration: float) -> _MotionBounds:
     known = np.isfinite(limits.lower) & np.isfinite(limits.upper)
     reach = np.array([REACH.get(kind, 1.0) for kind in robot.joint_types])
-    return _Bounds(np.where(known, (limits.lower + limits.upper) / 2.0, 0.0),
+    return _MotionBounds(np.where(known, (limits.lower + limits.upper) / 2.0, 0.0),
                    margin * np.where(known, (limits.upper - limits.lower) / 2.0, reach),
                    margin * np.where(np.isfinite(limits.velocity), limits.velocity, SPEED),
                    np.fmin(margin * limits.acceleration, acceleration), np.fmin(margin * limits.jerk, np.inf))
 
 
-def _within(bounds: _Bounds, period: float, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> FourierMotion:
-    """At rest at zero, by the smallest change of a and b; then every joint scaled to just keep its bounds at times t."""
+def _within(bounds: _MotionBounds, period: float, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> FourierMotion:
+    """Return the motion with rest at time zero, by the smallest change of a and b, scaled so that every joint just keeps its
+    bounds.
+    """
     order = np.arange(1, len(a) + 1)[:, None]
     a = a - a.mean(axis=0)  # velocity at zero: the sum of a
     b = b - order * (np.sum(order * b, axis=0) / np.sum(order**2))  # acceleration: the sum of l w b

@@ -1,21 +1,21 @@
-"""Identification of bodies, rotors and friction from recordings, without settings: derivatives, weights and models are chosen.
+"""Identification of bodies, rotors and friction from recordings; derivatives, weights and friction models are chosen by the
+data.
 
     tau_k = Y_k beta + F_k c_k + noise of joint k
 
-beta: base parameters with the rotors' inertia, and inertia and friction of motors that turn with several joints; c_k: friction
+beta: base parameters with the rotors' inertia, and inertia and friction of motors that drive several joints; c_k: friction
 of joint k.
 
-1. Each recording is prepared (estimation/preparation.py); equations are low-passed and decimated (joint_equations.py).
-2. A joint whose torques contradict those of the others, as in other units, is excluded (_exclude_contradictory).
-3. Friction models are selected by cross-validation (friction_selection.py).
-4. beta and c follow by weighted least squares (weighted_fit.py). Base parameters that the motion hardly excites stay near the
+1. Each recording is prepared (estimation/smoothing.py); equations are low-passed and decimated (joint_equations.py). 2. A
+joint whose torques contradict those of the others, for example in other units, is excluded (_exclude_contradictory). 3.
+Friction models are selected by cross-validation (weighted_fit.py). 4. beta and c follow by weighted least squares
+(weighted_fit.py). Base parameters that the motion hardly excites stay near the
    URDF's by a prior standard deviation of PRIOR_STD times their size.
-5. Physical parameters follow: among all robots made of bodies, rotors and dissipative friction the one nearest to a
-reference that
-   explains the recordings within MAX_LOSS of the best (physical_consistency.py). The reference has the URDF's bodies, and
-   rotors such that the bodies need not change: the URDF does not know rotors, but it knows bodies (_reference).
+5. Physical parameters follow: among all robots made of bodies, rotors and dissipative friction, the one nearest to a
+   reference that explains the recordings within MAX_LOSS of the best (physical_consistency.py). The reference has the URDF's
+   bodies and those rotors with which the bodies need not change, since URDFs contain bodies but no rotors (_reference).
 
-The end of every recording is not used: it is the validation set.
+The end of every recording is not used in the fit: it is the validation set.
 """
 
 from __future__ import annotations
@@ -38,8 +38,17 @@ from ..robots.inputs.payload import unified
 from ..robots.robot import Robot
 from .friction import BY_SPEED, LOAD, OFFSET, SMOOTHING, FrictionModel, candidates, initial_model, loaded, simple_candidates
 from .identification import Measurements, Regressor
-from .joint_equations import FitRecording, Problem, Rows, checked, equations, filtered_column, validation_residuals, with_loads
-from .physical_consistency import NearestValues, nearer, parameter_scales
+from .joint_equations import (
+    FitRecording,
+    IdentificationProblem,
+    JointEquations,
+    equations,
+    filtered_column,
+    validate_recording,
+    validation_residuals,
+    with_loads,
+)
+from .physical_consistency import NearestValues, parameter_scales, physical_path
 from .weighted_fit import (
     DriveGains,
     WeightedFit,
@@ -50,22 +59,22 @@ from .weighted_fit import (
     solve_weighted,
 )
 
-ROTOR = "Ia"
+ROTOR = "Ia"  # parameter of the rotor's inertia
 RATE = 25.0  # equations per second and joint
-HELD_OUT = 0.3  # of each recording: the validation set
-PRIOR_STD = 3.0  # of the size of a base parameter: its standard deviation about the URDF's before the recording
-BODY_STD = 0.3  # of the size of a body's parameter, where bodies compete with rotors
-MAX_CONSISTENCY_COST = 0.3  # logarithm of the error: more than that, and no physical robot explains the recording
-SMALL_ERROR, LARGE_ERROR = 0.02, 0.5  # of the torque
-CLEAR_FRICTION = 0.8  # ratio of squared errors with the sign that makes friction dissipative, and with the other one
-SIGNIFICANCE = 2.5  # standard deviations of a friction term beyond Coulomb and viscous friction
-LOAD_ROUNDS = 2  # of loads and bodies
-MAX_LOSS = 0.005  # logarithm of the error: what bodies nearer to the URDF's may cost
-BISECTIONS = 6  # of the step of the path at which this is reached
-SUSPICIOUS = 1.5  # factor by which a coupling must reduce the error of a joint
-MAX_SAMPLES = 5_000  # in which couplings are looked for
-MAX_ERROR = 1.0  # of a joint's own torque: a larger error is not explained
-CONTRADICTION = 0.5  # logarithm: by how much another joint's error falls when a contradictory joint is excluded
+HELD_OUT = 0.3  # share of each recording that is the validation set
+PRIOR_STD = 3.0  # prior standard deviation of a base parameter about the URDF's value, over its size
+BODY_STD = 0.3  # prior standard deviation of a body's parameter over its size, where bodies compete with rotors
+MAX_CONSISTENCY_COST = 0.3  # logarithm of the error above which no physical robot explains the recording
+SMALL_ERROR, LARGE_ERROR = 0.02, 0.5  # relative to the torque
+CLEAR_FRICTION = 0.8  # ratio of squared errors with dissipative friction and with the opposite sign
+SIGNIFICANCE = 2.5  # standard deviations that a friction term beyond Coulomb and viscous friction must differ from zero
+LOAD_ROUNDS = 2  # alternations between loads and bodies
+MAX_LOSS = 0.005  # logarithm of the error that bodies nearer to the URDF's may cost
+BISECTIONS = 6  # bisections of the path step at which this is reached
+MIN_COUPLING_FACTOR = 1.5  # factor by which a coupling must reduce the error of a joint
+MAX_SAMPLES = 5_000  # in the search for couplings
+MAX_ERROR = 1.0  # error over a joint's own torque above which it is not explained
+MIN_CONTRADICTION = 0.5  # decrease of the logarithm of another joint's error when a contradictory joint is excluded
 
 
 class Exclusion(NamedTuple):
@@ -99,34 +108,35 @@ class SuspectedCoupling(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A physically consistent robot that explains recordings, and how well.
+    """Physically consistent robot that explains recordings, and the errors of the fit.
 
-    robot           : with the bodies, rotors and friction found
+    robot           : with the identified bodies, rotors and friction
     before          : the robot before the fit
     base            : base parameters and friction terms; estimate, std: their values by least squares, with standard
-                      deviations; prior: those of the URDF, NaN for friction; values: those of `robot`
-    unseen          : names of the parameters that no torque of the measured joints depends on
+                      deviations;
+                      prior: those of the URDF, NaN for friction; values: those of `robot`
+    unobservable    : names of the parameters on which no torque of the measured joints depends
     friction        : selected model of each fitted joint
     joints          : numbers of the fitted joints, to which the columns of the following belong
     rms             : RMS torque [N m, N]
     urdf_error      : RMS error of the robot before the fit, over the validation sets, or over everything without them
-    fit_error, validation_error : RMS errors of `robot` where it was fitted, and over the validation sets (NaN without them)
+    fit_error, validation_error : RMS errors of `robot` over the fitted parts, and over the validation sets (NaN without them)
     least_squares_error : validation error of the least-squares estimate, which need not be physical
-    consistency_cost : by how much physical consistency makes the fit error larger, mean over joints of the logarithm
+    consistency_cost : by how much physical consistency increases the fit error, mean over joints of the logarithm
     at_boundary     : names of bodies and terms at the boundary of what is physical
-    information     : inverse covariance of `estimate` by the recordings alone
+    information     : inverse covariance of `estimate` from the recordings alone
     recordings      : as they were used
     equations       : number of equations
-    gains           : of drives, where they were unknown
-    excluded        : measured joints whose torques were not used, for they contradict those of others
-    reversed        : names of joints whose efforts were taken with the opposite sign
+    gains           : drive gains, where they were unknown
+    excluded        : measured joints whose torques were not used because they contradict those of others
+    reversed        : names of joints whose efforts were used with the opposite sign
     suspected       : couplings that would reduce the errors, the largest reduction first
     """
 
     robot: Robot
     before: Robot
     base: BaseParameters
-    unseen: tuple[str, ...]
+    unobservable: tuple[str, ...]
     prior: np.ndarray
     estimate: np.ndarray
     std: np.ndarray
@@ -163,11 +173,13 @@ class Fit:
 
 @dataclass(frozen=True)
 class FitOptions:
-    """held_out : share of each recording, at its end, that is the validation set
+    """Options of fit.
+
+    held_out : share of each recording, at its end, that is the validation set
     rate     : equations per second and joint
-    window   : of polynomials instead of Kalman smoothing, see estimate_recording [s]
-    currents : tau holds currents, or torques before gears, whose gains are unknown too; robot.model.efforts.measured of the
-               robot found has them
+    window   : fit polynomials over this time instead of Kalman smoothing, see estimate_recording [s]
+    currents : tau contains currents, or torques before gears, whose gains are unknown too; the identified robot has them in
+               robot.model.efforts.measured
     exclude  : exclude joints whose torques contradict those of the others
     """
 
@@ -183,12 +195,11 @@ class FitOptions:
 
 
 def fit(robot: Robot, recordings: Measurements | Sequence[Measurements], **options) -> Fit:
-    """Return the robot that recordings show.
+    """Return the robot identified from recordings.
 
-    robot      : geometry, and the bodies that everything undetermined is taken from
-    recordings : t, q and tau, as robot.model.efforts.measured defines efforts; qd and qdd are used if both are given. A
-    joint whose
-                 column of tau is NaN was not measured. payloads: what the robot carries in this recording only
+    robot      : geometry, and the bodies from which everything undetermined is taken
+    recordings : t, q and tau, as robot.model.efforts.measured defines efforts; qd and qdd are used if both are given. A joint
+                 whose column of tau is NaN was not measured. payloads: carried in this recording only
     options    : of FitOptions
 
     Where no physical robot explains the recordings and efforts of some joints act against the URDF's torques, the fit is
@@ -208,7 +219,7 @@ def fit(robot: Robot, recordings: Measurements | Sequence[Measurements], **optio
 
 def _fit(robot: Robot, given: list[Measurements], options: FitOptions) -> tuple[Fit, np.ndarray]:
     """Return the fit, and the sign (joints,) with which each effort follows the URDF's torque."""
-    problem, prior_values, unseen = _problem(robot, given, options)
+    problem, prior_values, unobservable = _problem(robot, given, options)
     base = problem.base
     rows, prior = equations(problem, options.rate), base.grouping @ prior_values
     prior_std, gains = _prior_std(base, prior_values, float(np.sqrt(np.mean(rows.tau**2, axis=0)).max())), None
@@ -222,7 +233,7 @@ def _fit(robot: Robot, given: list[Measurements], options: FitOptions) -> tuple[
         gains = refined_gains(rows, models, prior, prior_std, initial_gains(rows, models, prior))
     elif options.exclude:
         problem, rows, excluded = _exclude_contradictory(robot, problem, rows, prior, prior_std)
-        models, signs = [initial_model(speed) for speed in problem.max_speeds], _of(problem.joints, signs, robot, given)
+        models, signs = [initial_model(speed) for speed in problem.max_speeds], _signs_of(problem.joints, signs, robot, given)
     models = _with_speed_friction(problem, _in_torques(rows, gains), models, prior, prior_std)
     if gains:
         gains = refined_gains(rows, models, prior, prior_std, gains.values)
@@ -231,17 +242,18 @@ def _fit(robot: Robot, given: list[Measurements], options: FitOptions) -> tuple[
     models, least = _with_load_friction(problem, rows, options.rate, models, prior, prior_std, coupled)
     whole = _with_friction(robot, problem, models)
     reference = np.concatenate((_reference(base, prior_values, least), _dissipative(models, least.x[len(base):])))
-    near = _nearest_to_reference(list(nearer(reference, whole, least.x, least.covariance)), whole, least)
+    near = _nearest_to_reference(list(physical_path(reference, whole, least.x, least.covariance)), whole, least)
     model = replace(_model(robot, problem, models, near.parameters), efforts=_efforts(robot, problem.joints, gains))
-    found = _judged(robot, Robot(model, robot.backend, robot.gravity_vector), problem, models, whole, prior, least, near)
-    return replace(found, gains=gains, excluded=excluded, unseen=unseen), signs
+    found = _assess(robot, Robot(model, robot.backend, robot.gravity_vector), problem, models, whole, prior, least, near)
+    return replace(found, gains=gains, excluded=excluded, unobservable=unobservable), signs
 
 
 # ---------------------------------------------------------------------- the recordings as equations
 
-def _problem(robot: Robot, given: list[Measurements], options: FitOptions) -> tuple[Problem, np.ndarray, tuple[str, ...]]:
+def _problem(robot: Robot, given: list[Measurements],
+             options: FitOptions) -> tuple[IdentificationProblem, np.ndarray, tuple[str, ...]]:
     """Return the problem, the values of its parameters in the URDF, and the names of parameters that no torque depends on."""
-    parts = [checked(robot, recording) for recording in given]
+    parts = [validate_recording(robot, recording) for recording in given]
     joints = parts[0][0]
     for other, *_ in parts[1:]:
         if other != joints:
@@ -259,14 +271,14 @@ def _problem(robot: Robot, given: list[Measurements], options: FitOptions) -> tu
         body = _with_smoothing(body, recordings)
         rigid = Robot(body, robot.backend, robot.gravity_vector)
     base = base_parameters(body, robot.gravity_vector, (ROTOR,), free_root=False)
-    unseen = base.unseen()
+    unobservable = base.unobservable()
     held = {k: float(parts[0][1][0, k]) for k in range(robot.n) if k not in joints
             and all(np.array_equal(q[:, k], np.full(len(q), parts[0][1][0, k])) for _, q, _ in parts)}
     if held:
         base = _of_moving(base, body, robot, joints, held)
     prior_values = values(body, base.parameters)
     regressor = Regressor(rigid, [base.parameters[k] for k in base.kept])
-    return Problem(base, regressor, recordings, joints), prior_values, unseen
+    return IdentificationProblem(base, regressor, recordings, joints), prior_values, unobservable
 
 
 def _read(robot: Robot, rigid: Robot, recording: Measurements, q: np.ndarray, tau: np.ndarray,
@@ -357,8 +369,8 @@ def _with_smoothing(body: Model, recordings: Sequence[FitRecording]) -> Model:
     return replace(body, coupled_motors=tuple(motors))
 
 
-def _with_best_smoothing(problem: Problem, rows: Rows, rate: float, models: list[FrictionModel], prior: np.ndarray,
-                         prior_std: np.ndarray) -> Problem:
+def _with_best_smoothing(problem: IdentificationProblem, rows: JointEquations, rate: float, models: list[FrictionModel],
+                         prior: np.ndarray, prior_std: np.ndarray) -> IdentificationProblem:
     """Return the problem with the smoothing of Coulomb friction that explains most, one coupled motor after another."""
     base, robot, joints = problem.base, problem.regressor.robot, list(problem.joints)
     motors, Y = list(problem.regressor.motors), rows.Y.copy()
@@ -401,8 +413,8 @@ def _prior_std(base: BaseParameters, prior_values: np.ndarray, torque: float) ->
 
 # ---------------------------------------------------------------------- joints in other units
 
-def _exclude_contradictory(robot: Robot, problem: Problem, rows: Rows, prior: np.ndarray,
-                           prior_std: np.ndarray) -> tuple[Problem, Rows, tuple[Exclusion, ...]]:
+def _exclude_contradictory(robot: Robot, problem: IdentificationProblem, rows: JointEquations, prior: np.ndarray,
+                           prior_std: np.ndarray) -> tuple[IdentificationProblem, JointEquations, tuple[Exclusion, ...]]:
     """Exclude one after another the joint that is not explained, or without which the error of another one is far smaller.
 
     A joint alone is explained by some bodies, whatever its unit; these bodies then contradict the other joints. Among several
@@ -419,7 +431,7 @@ def _exclude_contradictory(robot: Robot, problem: Problem, rows: Rows, prior: np
             rest = [j for j in range(len(errors)) if j != k]
             alone = solve_weighted(rows.without(k), [models[j] for j in rest], prior, prior_std)
             gains[k, rest] = np.log(errors[rest] / alone.errors(alone.x))
-        suspects = (relative > MAX_ERROR) | (gains.max(axis=1) > CONTRADICTION)
+        suspects = (relative > MAX_ERROR) | (gains.max(axis=1) > MIN_CONTRADICTION)
         if not suspects.any():
             break
         scale = np.log(np.abs(initial_gains(rows, models, prior)))
@@ -431,9 +443,9 @@ def _exclude_contradictory(robot: Robot, problem: Problem, rows: Rows, prior: np
     return problem, rows, tuple(excluded)
 
 
-def _of(joints: tuple[int, ...], signs: np.ndarray, robot: Robot, given: list[Measurements]) -> np.ndarray:
+def _signs_of(joints: tuple[int, ...], signs: np.ndarray, robot: Robot, given: list[Measurements]) -> np.ndarray:
     """Return the signs of the joints that are left."""
-    before = checked(robot, given[0])[0]
+    before = validate_recording(robot, given[0])[0]
     return signs[[before.index(k) for k in joints]]
 
 
@@ -449,7 +461,7 @@ def _with_signs(robot: Robot, joints: tuple[int, ...], signs: np.ndarray) -> Rob
     return Robot(replace(body, efforts=efforts), robot.backend, robot.gravity_vector)
 
 
-def _effort_signs(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray) -> np.ndarray:
+def _effort_signs(rows: JointEquations, models: Sequence[FrictionModel], prior: np.ndarray) -> np.ndarray:
     """Return -1 for joints whose effort acts against the URDF's torque, and against dissipative friction; 1 for others."""
     from scipy.optimize import lsq_linear
 
@@ -479,11 +491,11 @@ def _efforts(robot: Robot, joints: tuple[int, ...], gains: DriveGains | None) ->
     return robot.model.efforts._replace(measured=EffortConvention("total", "current", tuple(per_unit.tolist())))
 
 
-def _in_torques(rows: Rows, gains: DriveGains | None) -> Rows:
+def _in_torques(rows: JointEquations, gains: DriveGains | None) -> JointEquations:
     return rows._replace(tau=rows.tau * gains.values) if gains else rows
 
 
-def _with_gains(problem: Problem, gains: DriveGains) -> Problem:
+def _with_gains(problem: IdentificationProblem, gains: DriveGains) -> IdentificationProblem:
     """Return the problem with its recordings in torques."""
     factor = np.ones(problem.recordings[0].data.tau.shape[1])
     factor[list(problem.joints)] = gains.values
@@ -493,7 +505,7 @@ def _with_gains(problem: Problem, gains: DriveGains) -> Problem:
 
 # ---------------------------------------------------------------------- friction
 
-def _with_speed_friction(problem: Problem, rows: Rows, models: list[FrictionModel], prior: np.ndarray,
+def _with_speed_friction(problem: IdentificationProblem, rows: JointEquations, models: list[FrictionModel], prior: np.ndarray,
                          prior_std: np.ndarray) -> list[FrictionModel]:
     """Select friction by speed: first without Stribeck terms, then with them where they predict better."""
     simple = select_friction(rows, [simple_candidates(v) for v in problem.max_speeds], models, prior, prior_std)
@@ -503,8 +515,9 @@ def _with_speed_friction(problem: Problem, rows: Rows, models: list[FrictionMode
     return select_friction(rows, [[one, one._replace(asymmetric=False)] for one in simple], models, prior, prior_std)
 
 
-def _with_load_friction(problem: Problem, rows: Rows, rate: float, models: list[FrictionModel], prior: np.ndarray,
-                        prior_std: np.ndarray, coupled: Collection[int]) -> tuple[list[FrictionModel], WeightedFit]:
+def _with_load_friction(problem: IdentificationProblem, rows: JointEquations, rate: float, models: list[FrictionModel],
+                        prior: np.ndarray, prior_std: np.ndarray,
+                        coupled: Collection[int]) -> tuple[list[FrictionModel], WeightedFit]:
     """Select friction by load where it predicts better. Loads are those of the bodies found: both are solved in turn.
 
     coupled: numbers of joints of coupled transmissions, whose loads are not known
@@ -553,7 +566,7 @@ def _dissipative(models: list[FrictionModel], found: np.ndarray) -> np.ndarray:
     return np.where(np.array(kinds) == OFFSET, found, np.maximum(found, 1e-3 * np.abs(found).max(initial=1e-3)))
 
 
-def _with_friction(robot: Robot, problem: Problem, models: list[FrictionModel]) -> BaseParameters:
+def _with_friction(robot: Robot, problem: IdentificationProblem, models: list[FrictionModel]) -> BaseParameters:
     """Return base parameters and friction terms in one list."""
     base = problem.base
     numbers = {link.joint: k for k, link in enumerate(robot.model.links) if link.joint}
@@ -617,7 +630,7 @@ def _nearest_to_reference(path: list[NearestValues], base: BaseParameters, least
     return path[k]._replace(parameters=before + high * (after - before))
 
 
-def _model(robot: Robot, problem: Problem, models: list[FrictionModel], found: np.ndarray) -> Model:
+def _model(robot: Robot, problem: IdentificationProblem, models: list[FrictionModel], found: np.ndarray) -> Model:
     """Return the model with the bodies and rotors (first in `found`) and the friction (the rest) that were found."""
     body, listed = _bodies_and_motors(robot), problem.base.parameters
     by_link: dict[int, dict[str, float]] = {}
@@ -627,15 +640,15 @@ def _model(robot: Robot, problem: Problem, models: list[FrictionModel], found: n
     for joint, choice in zip(problem.joints, models, strict=True):
         own, rest = rest[:len(choice.kinds)], rest[len(choice.kinds):]
         friction[body.joint_names[joint]] = choice.terms(own)
-    links, motors, seen = list(body.links), list(body.coupled_motors), problem.regressor.motors
-    places = [k for k, motor in enumerate(motors) if len(motor.coordinates) > 1]  # of those that are fitted
+    links, motors, fitted_motors = list(body.links), list(body.coupled_motors), problem.regressor.motors
+    fitted_numbers = [k for k, motor in enumerate(motors) if len(motor.coordinates) > 1]  # of those that are fitted
     bare = _without_joint_terms(body).links
     for number, given in by_link.items():
         if number >= len(links):
-            k, most = places[number - len(links)], max(map(abs, motors[places[number - len(links)]].ratios))
+            k, most = fitted_numbers[number - len(links)], max(map(abs, motors[fitted_numbers[number - len(links)]].ratios))
             motors[k] = replace(motors[k], term=JointDynamics(
                 rotor_inertia=given[ROTOR] / most**2, coulomb=given["coulomb"] / most, viscous=given["viscous"] / most**2,
-                smoothing=seen[number - len(links)].term.smoothing * most))
+                smoothing=fitted_motors[number - len(links)].term.smoothing * most))
             continue
         link = links[number]
         if INERTIAL[0] in given:
@@ -649,7 +662,7 @@ def _model(robot: Robot, problem: Problem, models: list[FrictionModel], found: n
 
 # ---------------------------------------------------------------------- verdict
 
-def _judged(before: Robot, found: Robot, problem: Problem, models: list[FrictionModel], whole: BaseParameters,
+def _assess(before: Robot, found: Robot, problem: IdentificationProblem, models: list[FrictionModel], whole: BaseParameters,
             prior: np.ndarray, least: WeightedFit, near: NearestValues) -> Fit:
     """Return the robot found with its errors."""
     joints = list(problem.joints)
@@ -671,7 +684,7 @@ def _judged(before: Robot, found: Robot, problem: Problem, models: list[Friction
     return Fit(found, before, whole, (), np.concatenate((prior, np.full(len(whole) - len(prior), np.nan))), least.x,
                np.sqrt(np.diagonal(least.covariance)), values_, tuple(models), problem.joints, _rms(np.concatenate(tau)),
                _rms(urdf_error), _rms(fitted), _rms(validated), _rms(validation_residuals(problem, models, least.x)), cost,
-               near.thin, least.information, problem.recordings, least.tau.size,
+               near.active_constraints, least.information, problem.recordings, least.tau.size,
                suspected=tuple(suspected))
 
 
@@ -702,7 +715,7 @@ def suspected_couplings(qd: np.ndarray, qdd: np.ndarray, errors: np.ndarray, nam
             x = np.linalg.lstsq(A, y, rcond=None)[0]
             factors = before / np.maximum(_rms((y - A @ x).reshape(2, -1).T), 1e-9)
             dissipates = float(np.mean(coupled[:, 1] * (coupled[:, :2] @ x[:2]))) > 0.0
-            if dissipates and factors.max() > SUSPICIOUS and factors.min() > 1.0:
+            if dissipates and factors.max() > MIN_COUPLING_FACTOR and factors.min() > 1.0:
                 found.append(SuspectedCoupling((names[a], names[b]), sign, (float(factors[0]), float(factors[1]))))
     return sorted(found, key=lambda one: -max(one.factors))
 

@@ -1,21 +1,15 @@
-"""Parallel filtering: regressor and torque pass the same low-pass, so that their equations stay true, and fewer are kept.
+"""Identification of base parameters by weighted least squares on recorded motion and torques.
 
-Noise above the band of the motion goes (Gautier 1997). Every sum of true equations is a true equation, whatever the stamps.
+Every sample and joint gives an equation tau = Y(q, qd, qdd) beta and, where torque rates are measured, another one
+tau_rate = Yd(q, qd, qdd, qddd) beta, linear in the base parameters beta (Khalil and Dombre 2002, chapter 12). Each joint's
+torque, and each rate, is a channel with noise of its own.
 
-The regressor of a robot as a compiled kernel: tau = Y params and tau_rate = Yd params, for one sample or many.
+Equations of a channel are compressed by QR as they are added: R of [W y] has one row and column more than there are
+unknowns, and the same normal equations and residual. Weights follow from residuals and residuals from weights, until both
+agree; a channel's degrees of freedom are its equations less its share of the unknowns.
 
-Weighted linear least squares over channels that have noise of different size, with a verdict on the answer.
-
-The equations of a channel, however many, are compressed as they come: R of the QR of [W y] has one row and column more than
-there are unknowns, and the same normal equations and residual. Weighting, solving and judging need only these triangles.
-Weights follow from residuals, residuals from weights, until both agree; a channel's degrees of freedom are its
-equations less its share of the unknowns.
-
-Base parameters of a real robot from what it did: least squares on recorded motion and torques.
-
-Every sample and joint gives an equation tau = Y(q, qd, qdd) beta and, where that is measured, another one
-tau_rate = Yd(q, qd, qdd, qddd) beta, linear in the base parameters beta (Khalil and Dombre 2002, chapter 12). They are
-solved by least_squares.py; each joint's torque, and each rate, is a channel with noise of its own.
+Parallel filtering: regressor and torque pass the same low-pass filter before decimation, so that their equations stay valid
+and noise above the band of the motion is removed (Gautier 1997).
 """
 
 from __future__ import annotations
@@ -38,12 +32,12 @@ from ..robots.inputs import validation
 from ..robots.inputs.payload import unified
 from ..robots.robot import Robot
 
-TAPS_PER_KEPT_SAMPLE = 4  # of the low-pass on either side, for each sample that is left out
-PASS_BAND = 0.4  # cycles per kept sample that pass; half a cycle is the most that can be told
+TAPS_PER_KEPT_SAMPLE = 4  # taps of the low-pass on either side, per decimation step
+PASS_BAND = 0.4  # cut-off frequency in cycles per kept sample; the Nyquist frequency is 0.5
 
 
 def low_pass(decimate: int) -> np.ndarray:
-    """Symmetric taps of a windowed sinc: no shift in time. One tap, 1, without decimation."""
+    """Return the symmetric taps of a windowed sinc low-pass; a single tap of 1 without decimation."""
     if decimate == 1:
         return np.ones(1)
     k = np.arange(-TAPS_PER_KEPT_SAMPLE * decimate, TAPS_PER_KEPT_SAMPLE * decimate + 1)
@@ -51,16 +45,19 @@ def low_pass(decimate: int) -> np.ndarray:
     return taps / taps.sum()
 
 
-def filtered(x: np.ndarray, taps: np.ndarray, decimate: int) -> np.ndarray:
-    """Along the first axis, every decimate-th sample of what the taps reach."""
+def decimate_filtered(x: np.ndarray, taps: np.ndarray, decimate: int) -> np.ndarray:
+    """Return every decimate-th sample of x, filtered along the first axis; samples that the taps do not fully cover are
+    dropped.
+    """
     span = len(x) - len(taps) + 1
     return np.sum([x[k:k + span:decimate] * tap for k, tap in enumerate(taps)], axis=0) if len(taps) > 1 else x
 
 
 class Regressor:
-    """Columns are the listed parameters, see inertial_parameters.py; kernels are compiled when they are first needed.
+    """Regressor of a robot as a compiled kernel: tau = Y params, tau_rate = Yd params.
 
-    A list may be a part of all parameters, as the ones that BaseParameters keeps: the others then count as zero.
+    Columns are the listed parameters (inertial_parameters.py). The list may be a subset, such as the kept ones of
+    BaseParameters; the others count as zero. Kernels are compiled when they are first needed.
     """
 
     def __init__(self, robot: Robot, listed: Sequence[Parameter]):
@@ -76,11 +73,11 @@ class Regressor:
         return self.robot.model.coupled_motors
 
     def __call__(self, q, qd, qdd) -> np.ndarray:
-        """Y (n, p) or (samples, n, p); tau = Y @ params. q, qd, qdd as in Robot."""
+        """Return Y (n, p) or (samples, n, p), with tau = Y @ params. q, qd, qdd as in Robot."""
         return self._evaluate(q, qd, qdd)[0]
 
     def with_rate(self, q, qd, qdd, qddd) -> tuple[np.ndarray, np.ndarray]:
-        """(Y, Yd), of the shape of Y both; tau_rate = Yd @ params."""
+        """Return Y and Yd, of the shape of Y, with tau_rate = Yd @ params."""
         Y, Yd = self._evaluate(q, qd, qdd, qddd)
         return Y, Yd
 
@@ -100,19 +97,19 @@ class Regressor:
         return regressor(self._unknown, len(self.parameters), q, qd, qdd, qddd, self.robot.gravity_vector)[:outputs]
 
 
-RANK_TOL = 1e-9  # a direction of the unknowns with this little of the largest one's effect is not seen
-MIN_NAMED_SHARE = 0.05  # share of an unseen direction from which on an unknown is named
-MAX_REWEIGHTINGS = 30  # of weighting, at most
-NOISE_TOL = 1e-9  # relative change of the noise
-MIN_RELATIVE_NOISE = 1e-13  # of the noise relative to the signal: perfect data must not divide by zero
+RANK_TOL = 1e-9  # relative singular value below which a direction of the unknowns is not determined
+MIN_NAMED_SHARE = 0.05  # share of an undetermined direction from which on an unknown is named
+MAX_REWEIGHTINGS = 30
+NOISE_TOL = 1e-9  # relative change of the noise at convergence
+MIN_RELATIVE_NOISE = 1e-13  # noise over signal; avoids division by zero for exact data
 
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresSolution:
-    """The unknowns x (b,), their covariance (b, b), and how good the equations are.
+    """Solution x (b,), covariance (b, b), and quality of the equations.
 
-    condition_number : of the weighted equations with columns scaled to length one
-    noise, misfit    : of each channel: standard deviation of the residual; its rms relative to the signal's
+    condition_number : of the weighted equations with columns scaled to unit length
+    noise, misfit    : per channel: standard deviation of the residual; its RMS over that of the signal
     """
 
     x: np.ndarray
@@ -123,8 +120,8 @@ class LeastSquaresSolution:
     equations: int
 
 
-class Equations:
-    """W x = y + noise, in channels by name; add as many as there are, then solve."""
+class LinearEquations:
+    """Linear equations W x = y + noise in named channels, compressed as they are added."""
 
     def __init__(self, names: Sequence[str]):
         self.names = tuple(names)  # of the unknowns
@@ -132,20 +129,21 @@ class Equations:
         self._counts: dict[str, int] = {}
 
     def add(self, channel: str, W: np.ndarray, y: np.ndarray) -> None:
-        """W (rows, b), y (rows,)."""
+        """Add equations W (rows, b), y (rows,) to a channel."""
         above = self._triangles.get(channel, np.zeros((0, len(self.names) + 1)))
         self._triangles[channel] = np.asarray(np.linalg.qr(np.vstack((above, np.column_stack((W, y)))), mode="r"))
         self._counts[channel] = self._counts.get(channel, 0) + len(y)
 
     @property
     def count(self) -> int:
+        """Number of equations."""
         return sum(self._counts.values())
 
     def solve(self, noise: Sequence[float] | None = None) -> LeastSquaresSolution:
-        """noise: standard deviation of every channel, in the order in which they came; None: from the residuals."""
+        """Return the solution. noise: standard deviation of each channel in order of addition; None: from the residuals."""
         if self.count <= len(self.names):
-            raise InputError(f"{self.count} equations for {len(self.names)} unknowns: more are needed, ten times as many to "
-                             "know how good the answer is")
+            raise InputError(f"{self.count} equations for {len(self.names)} unknowns: more equations are needed, ten times "
+                             "the unknowns for a meaningful covariance")
         if noise is not None:
             given = np.array(noise, dtype=float)
             if given.shape != (len(self._triangles),) or not (given > 0.0).all():
@@ -161,7 +159,7 @@ class Equations:
         return solution
 
     def _rms(self, channel: str | None = None) -> float:
-        """Of the signals y."""
+        """Return the RMS of the signals y of one channel or of all."""
         chosen = self._triangles if channel is None else {channel: self._triangles[channel]}
         squares = sum(float(np.sum(R[:, -1] ** 2)) for R in chosen.values())
         return float(np.sqrt(squares / sum(self._counts[name] for name in chosen))) or 1.0
@@ -171,7 +169,7 @@ class Equations:
         W, y = stacked[:, :-1], stacked[:, -1]
         lengths = np.linalg.norm(W, axis=0)
         U, sizes, Vt = np.linalg.svd(W / np.where(lengths > 0.0, lengths, 1.0), full_matrices=False)
-        self._refuse_unseen(sizes, Vt)
+        self._check_rank(sizes, Vt)
         x = Vt.T @ (U.T @ y / sizes) / lengths
         half = Vt.T / sizes / lengths[:, None]
         covariance = half @ half.T
@@ -184,13 +182,13 @@ class Equations:
             noise[name] = max(unbiased, MIN_RELATIVE_NOISE * self._rms(name))
         return LeastSquaresSolution(x, covariance, float(sizes[0] / sizes[-1]), noise, misfit, self.count)
 
-    def _refuse_unseen(self, sizes: np.ndarray, Vt: np.ndarray) -> None:
+    def _check_rank(self, sizes: np.ndarray, Vt: np.ndarray) -> None:
         unseen = Vt[sizes <= RANK_TOL * sizes[0]]
         if len(unseen):
             shares = np.abs(unseen).max(axis=0)
             names = [name for name, share in zip(self.names, shares, strict=True) if share > MIN_NAMED_SHARE]
-            raise InputError(f"the motion does not show {len(unseen)} of {len(self.names)} directions of the parameters: "
-                             f"{some(names)} cannot be told (apart); move more joints, further and faster")
+            raise InputError(f"the motion does not determine {len(unseen)} of {len(self.names)} directions of the parameters: "
+                             f"{some(names)} cannot be separated; move more joints, further and faster")
 
 
 CHUNK_SAMPLES = 2_000  # samples whose equations are in memory at once
@@ -199,11 +197,11 @@ MAX_RELATIVE_JITTER = 0.01  # of the sampling time, for samples that count as ev
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """What was measured, in the robot's coordinates: t (samples,) [s], the others (samples, n).
+    """Measured motion and torques in the robot's coordinates: t (samples,) [s], the others (samples, n).
 
     tau and tau_rate are the torques of the joints [N m, N] and, where there is a sensor for them, their rates. Derivatives
-    that are None are estimated from those that are not; without tau_rate, qddd is not needed. payloads: link -> (mass, com,
-    inertia) that the robot carries in this recording only, as of Robot.with_payload; used by fitting.fit.
+    that are None are estimated from those that are given; qddd is needed for tau_rate only. payloads: link -> (mass, com,
+    inertia) carried in this recording only, as of Robot.with_payload; used by fitting.fit.
     """
 
     t: Any
@@ -217,10 +215,10 @@ class Measurements:
 
 
 @dataclass(frozen=True, eq=False)
-class Identification:
-    """Base parameters as measured, their values before, from the model (b,), and how well they are known.
+class IdentifiedParameters:
+    """Identified base parameters, their values in the model before (b,), and their uncertainty.
 
-    estimated, how: derivatives of the motion that were not given, and how they were estimated.
+    estimated, how: derivatives of the motion that were estimated, and the method.
     """
 
     base: BaseParameters
@@ -231,7 +229,7 @@ class Identification:
 
     @property
     def beta(self) -> np.ndarray:
-        """(b,), in the order of base.names."""
+        """Values (b,), in the order of base.names."""
         return self.solution.x
 
     @property
@@ -241,43 +239,43 @@ class Identification:
 
     @property
     def relative_std(self) -> np.ndarray:
-        """std / |beta| (b,): above 0.3 a value says little."""
+        """std / |beta| (b,); a value above 0.3 is poorly determined."""
         return self.std / np.maximum(np.abs(self.beta), np.finfo(float).tiny)
 
     def torque(self, robot: Robot, q, qd, qdd) -> np.ndarray:
-        """What the identified robot needs for a motion: (n,) or (samples, n)."""
+        """Return the torque of the identified robot along a motion: (n,) or (samples, n)."""
         return Regressor(robot, [self.base.parameters[k] for k in self.base.kept])(q, qd, qdd) @ self.beta
 
 
 def identify(robot: Robot, recording: Measurements, terms: Iterable[str] = TERMS, noise: Sequence[float] | None = None,
-             decimate: int = 1, window: float | None = None, degree: int = 5) -> Identification:
-    """Base parameters from a recording of a robot whose root is at rest.
+             decimate: int = 1, window: float | None = None, degree: int = 5) -> IdentifiedParameters:
+    """Return the base parameters identified from a recording of a robot whose root is at rest.
 
     terms    : joint parameters to identify beside the inertial ones
-    noise    : standard deviations of the torques (n,), or of torques and rates (2 n,); from the residuals if None
-    decimate : keep every k-th equation, after a low-pass that torques and regressor pass alike (parallel filtering): against
-               noise above the band of the motion
-    window, degree : of polynomials that estimate derivatives [s] instead of Kalman smoothing, see estimate_recording
-    Raises InputError for too few samples, and with their names for parameters that the motion does not show.
+    noise    : standard deviations of the torques (n,), or of torques and rates (2 n,); None: from the residuals
+    decimate : keep every k-th equation after a low-pass of torques and regressor (parallel filtering); reduces noise above the
+               band of the motion
+    window, degree : fit polynomials to estimate derivatives [s] instead of Kalman smoothing, see estimate_recording
+    Raises InputError for too few samples, and for parameters that the motion does not determine, with their names.
     """
     validation.held_base(robot.model)
-    data = _checked(robot, recording, window, degree)
+    data = _validated(robot, recording, window, degree)
     if decimate < 1:
         raise InputError(f"decimate is {decimate}; a whole number from 1 is needed")
     if decimate > 1:
-        _refuse_uneven(np.asarray(recording.t, dtype=float))
+        _check_even(np.asarray(recording.t, dtype=float))
     base = base_parameters(robot.model, robot.gravity_vector, tuple(terms), free_root=False)
     regressor = Regressor(robot, [base.parameters[k] for k in base.kept])
-    equations = Equations(base.names)
-    for Y, tau in _parts(regressor, data.motion, data.torques, decimate):
+    equations = LinearEquations(base.names)
+    for Y, tau in _equation_chunks(regressor, data.motion, data.torques, decimate):
         for k, name in enumerate(_channels(robot, data.torques.shape[1])):
             equations.add(name, Y[:, k], tau[:, k])
-    prior = base.of(unified(robot.model, tuple(robot.payloads.values())))
-    return Identification(base, prior, equations.solve(noise), data.estimated, data.how)
+    prior = base.values_in(unified(robot.model, tuple(robot.payloads.values())))
+    return IdentifiedParameters(base, prior, equations.solve(noise), data.estimated, data.how)
 
 
-class _Data(NamedTuple):
-    """Blocks of motion and torques (samples, channels); of what was estimated only what is good: no ends, no gaps."""
+class _IdentificationData(NamedTuple):
+    """Motion and torques (samples, channels); of estimated derivatives only the samples with others on both sides."""
 
     motion: list[np.ndarray]
     torques: np.ndarray
@@ -285,7 +283,7 @@ class _Data(NamedTuple):
     how: Window | Smoothing | None
 
 
-def _checked(robot: Robot, recording: Measurements, window: float | None, degree: int) -> _Data:
+def _validated(robot: Robot, recording: Measurements, window: float | None, degree: int) -> _IdentificationData:
     names = ("q", "qd", "qdd", "qddd", "tau", "tau_rate")
     given = {name: validation.coordinates(name, getattr(recording, name), robot.joint_names) for name in names
              if getattr(recording, name) is not None}
@@ -302,13 +300,13 @@ def _checked(robot: Robot, recording: Measurements, window: float | None, degree
         given |= {name: getattr(guesses, name) for name in estimated}
         good, how = guesses.centred, guesses.how
         if not good.any():
-            raise InputError(f"the recording is too short: derivatives are estimated by {how.method}, and what has samples on "
-                             "one side only is left out")
+            raise InputError(f"the recording is too short: derivatives are estimated by {how.method}, and samples with "
+                             "others on one side only are not used")
     torques = np.hstack([given[name] for name in names[4:] if name in given])
-    return _Data([given[name][good] for name in blocks], torques[good], estimated, how)
+    return _IdentificationData([given[name][good] for name in blocks], torques[good], estimated, how)
 
 
-def _refuse_uneven(t: np.ndarray) -> None:
+def _check_even(t: np.ndarray) -> None:
     steps = np.diff(t)
     if len(steps) and np.ptp(steps) > MAX_RELATIVE_JITTER * steps.mean():
         raise InputError("decimation needs evenly spaced samples; their spacing goes from "
@@ -319,9 +317,9 @@ def _channels(robot: Robot, count: int) -> list[str]:
     return [f"{kind}_{joint}" for kind in ("tau", "tau_rate") for joint in robot.joint_names][:count]
 
 
-def _parts(regressor: Regressor, motion: list[np.ndarray], torques: np.ndarray,
+def _equation_chunks(regressor: Regressor, motion: list[np.ndarray], torques: np.ndarray,
            decimate: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(Y (k, channels, b), tau (k, channels)), filtered and decimated alike; nothing is used beyond the ends."""
+    """Yield Y (k, channels, b), tau (k, channels), filtered and decimated."""
     taps = low_pass(decimate)
     reach, per_part = len(taps) // 2, max(CHUNK_SAMPLES // decimate, 1)
     centres = np.arange(reach, len(torques) - reach, decimate)
@@ -330,4 +328,4 @@ def _parts(regressor: Regressor, motion: list[np.ndarray], torques: np.ndarray,
         part = slice(chosen[0] - reach, chosen[-1] + reach + 1)
         blocks = [block[part] for block in motion]
         Y = regressor(*blocks) if len(blocks) == 3 else np.concatenate(regressor.with_rate(*blocks), axis=1)
-        yield filtered(Y, taps, decimate), filtered(torques[part], taps, decimate)
+        yield decimate_filtered(Y, taps, decimate), decimate_filtered(torques[part], taps, decimate)

@@ -1,4 +1,4 @@
-"""Identification equations, joint by joint: regressor rows, friction columns and torques, low-passed and decimated."""
+"""Identification equations per joint: regressor rows, friction columns and torques, low-passed and decimated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..estimation.smoothing import PreparedRecording
 from ..robots.inputs import validation
 from ..robots.robot import Robot
 from .friction import LOAD, FrictionModel, load_smoothing
-from .identification import CHUNK_SAMPLES, Measurements, Regressor, filtered, low_pass
+from .identification import CHUNK_SAMPLES, Measurements, Regressor, decimate_filtered, low_pass
 
 MAX_EQUATIONS = 20_000  # for each joint and recording
 
@@ -42,8 +42,8 @@ class FitRecording:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """Recordings beside a robot without friction.
+class IdentificationProblem:
+    """Recordings and the regressor of a robot without friction.
 
     base, regressor : base parameters, and the regressor of those that are kept
     joints          : numbers of the measured joints
@@ -64,12 +64,12 @@ class Problem:
         """Return the regressor (samples, joints, b) of some samples."""
         return self.regressor(data.q[part], data.qd[part], data.qdd[part])[:, list(self.joints)]
 
-    def without(self, joint: int) -> Problem:
-        """The same without the torque of a joint, by its place among the measured ones."""
+    def without(self, joint: int) -> IdentificationProblem:
+        """Return the problem without the torque of a joint, given by its index among the measured ones."""
         return replace(self, joints=(*self.joints[:joint], *self.joints[joint + 1:]))
 
 
-class Rows(NamedTuple):
+class JointEquations(NamedTuple):
     """Filtered equations of all recordings.
 
     Y       : (m, joints, b)
@@ -83,24 +83,24 @@ class Rows(NamedTuple):
     columns: list[Callable[[FrictionModel], np.ndarray]]
     loads: list[Callable[[float], np.ndarray]] = []  # noqa: RUF012  # never changed
 
-    def of(self, joint: int, model: FrictionModel) -> np.ndarray:
-        """Return (m, b + terms) of one joint."""
+    def equations_of(self, joint: int, model: FrictionModel) -> np.ndarray:
+        """Return the equations (m, b + terms) of one joint."""
         return np.column_stack((self.Y[:, joint], self.friction(joint, model)))
 
     def friction(self, joint: int, model: FrictionModel) -> np.ndarray:
-        """Return (m, terms) of one joint."""
+        """Return the friction columns (m, terms) of one joint."""
         columns = self.columns[joint](model.unloaded)
         if not model.load_smoothing:
             return columns
         return np.insert(columns, model.kinds.index(LOAD), self.loads[joint](model.smoothing), axis=1)
 
-    def without(self, joint: int) -> Rows:
-        """The same without the equations of a joint."""
-        return Rows(np.delete(self.Y, joint, axis=1), np.delete(self.tau, joint, axis=1),
+    def without(self, joint: int) -> JointEquations:
+        """Return the equations without those of a joint."""
+        return JointEquations(np.delete(self.Y, joint, axis=1), np.delete(self.tau, joint, axis=1),
                     [*self.columns[:joint], *self.columns[joint + 1:]], [*self.loads[:joint], *self.loads[joint + 1:]])
 
 
-def checked(robot: Robot, recording: Measurements) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
+def validate_recording(robot: Robot, recording: Measurements) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
     """Return the numbers of the measured joints, q and tau (samples, n). InputError for wrong shapes or no torques."""
     q = validation.coordinates("q", recording.q, robot.joint_names)
     tau = np.asarray(recording.tau, dtype=float)
@@ -116,7 +116,7 @@ def checked(robot: Robot, recording: Measurements) -> tuple[tuple[int, ...], np.
     return joints, q, tau
 
 
-def equations(problem: Problem, rate: float) -> Rows:
+def equations(problem: IdentificationProblem, rate: float) -> JointEquations:
     """Return `rate` equations per second and joint, of the samples before each split."""
     filters = [_LowPass.of(recording, rate) for recording in problem.recordings]
     count = sum(low.n_equations for low in filters)
@@ -132,10 +132,10 @@ def equations(problem: Problem, rate: float) -> Rows:
             tau.append(low((data.tau[part] - recording.carried[part])[:, list(problem.joints)]))
             for speed, parts in zip(data.qd[part][:, list(problem.joints)].T, speeds, strict=True):
                 parts.append(_Filtered(low, speed))
-    return Rows(np.concatenate(Y), np.concatenate(tau), [cache(partial(_columns, parts)) for parts in speeds])
+    return JointEquations(np.concatenate(Y), np.concatenate(tau), [cache(partial(_columns, parts)) for parts in speeds])
 
 
-def filtered_column(problem: Problem, rate: float, column: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def filtered_column(problem: IdentificationProblem, rate: float, column: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return a column (m,) of all equations from a function of velocities: (samples, n) to (samples,)."""
     filters = [_LowPass.of(recording, rate) for recording in problem.recordings]
     return np.concatenate([low(column(recording.data.qd[part]))
@@ -173,10 +173,10 @@ class _LowPass(NamedTuple):
             yield slice(chosen[0] - reach, chosen[-1] + reach + 1)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        return filtered(x, self.taps, self.decimate)
+        return decimate_filtered(x, self.taps, self.decimate)
 
 
-def with_loads(problem: Problem, rows: Rows, rate: float, beta: np.ndarray) -> Rows:
+def with_loads(problem: IdentificationProblem, rows: JointEquations, rate: float, beta: np.ndarray) -> JointEquations:
     """Return the equations with columns of friction by load, for the torques of links and rotors of base parameters beta."""
     smoothing = [load_smoothing(torque) for torque in np.sqrt(np.mean(rows.tau**2, axis=0)).tolist()]
     loads: list[list[_Filtered]] = [[] for _ in problem.joints]
@@ -207,7 +207,7 @@ def _load_column(parts: Sequence[_Filtered], smoothing: float) -> np.ndarray:
     return np.concatenate([part.low(np.tanh(part.speed / smoothing) * part.load) for part in parts])
 
 
-def validation_residuals(problem: Problem, models: Sequence[FrictionModel], x: np.ndarray) -> np.ndarray:
+def validation_residuals(problem: IdentificationProblem, models: Sequence[FrictionModel], x: np.ndarray) -> np.ndarray:
     """Return measured less predicted torques (samples, joints) of all validation sets.
 
     x: base parameters, then friction coefficients joint after joint

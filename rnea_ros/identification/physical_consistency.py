@@ -1,20 +1,22 @@
-"""Can bodies have these base parameters? And which bodies, closest to the ones of the model?
+"""Physical consistency of base parameters: the nearest robot made of bodies, and whether noise explains its distance.
 
-A set of ten numbers is a body if and only if its pseudo-inertia (Wensing, Kim and Slotine 2018)
+Ten numbers are those of a body if and only if its pseudo-inertia (Wensing, Kim and Slotine 2018)
 
     S = [ E    ms ]    E = tr(J)/2 1 - J, the second moments of mass
         [ ms^T  m ]
 
-is positive: mass above zero, mass centre inside, triangle inequality, all in one. Rotor inertia and friction are not negative
-either. So the question is convex: how near do the base parameters of a possible robot come to the measured ones?
+is positive definite: positive mass, mass centre inside, triangle inequality, all in one. Rotor inertia and friction are not
+negative. The question is convex: how near do the base parameters of a physical robot come to the measured ones?
 
     minimise  1/2 |u|^2 + mu sum_j D(S_j, S0_j),    grouping @ params = beta + L u,    L L^T the covariance of beta,
 
-D(S, S0) = tr(S0^-1 S) - log det(S0^-1 S) - 4 is zero for the model's body and infinite at the edge of what is possible (Lee,
-Wensing and Park 2020): with mu falling it is the barrier of an interior-point method and, to the end, the pull towards the
-model that settles what beta leaves open. Unknowns of the Newton steps are u and the parameters that are not kept, in
-which the measurement is a unit matrix, however precise it is. |u|^2 / 2 comes as near to its minimum as mu times the
-number of inequalities.
+D(S, S0) = tr(S0^-1 S) - log det(S0^-1 S) - 4 is zero for the model's body and infinite at the boundary (Lee, Wensing and
+Park 2020). As mu decreases it is the barrier of an interior-point method, and to the end it draws what beta leaves open to
+the model. The unknowns of the Newton steps are u and the parameters that are not kept; in these, the measurement is a unit
+matrix, however precise it is. |u|^2 / 2 exceeds its minimum by at most mu times the number of inequalities.
+
+A conic programme (cvxpy with Clarabel) gives the end of this path, but not the robots on the way to it, which fit() needs to
+choose the nearest to the URDF's that explains the recordings; it was therefore not used.
 """
 
 from __future__ import annotations
@@ -31,24 +33,24 @@ from ..algorithms.base_parameters import BaseParameters
 from ..algorithms.inertial_parameters import INERTIAL, Parameter, inertia, ten, values, with_values
 from ..model.tree import Model
 
-ROUNDING = 1e-7  # of beta, relative to its parts: a measurement is not taken to be better known than this
-GAP, RELATIVE_GAP = 1e-3, 1e-6  # of |u|^2 / 2 above its minimum, at most the larger
-FALL = 0.2  # of mu from round to round
-NEWTON, SHORT = 50, 1e-10  # steps in a round, at most; share of a step that is not worth taking
-THIN = 1e-2  # a body this thin in some direction, against the model's, has met the edge
-INSIDE = 1e-3  # and no thinner one is drawn to: the model itself may be at the edge
-NORMAL = 2.326  # quantile 0.99 of the normal distribution
+ROUNDING = 1e-7  # smallest standard deviation of beta, relative to the size of its terms
+GAP, RELATIVE_GAP = 1e-3, 1e-6  # |u|^2 / 2 above its minimum: absolute and relative, the larger
+BARRIER_FACTOR = 0.2  # factor of mu from round to round
+MAX_NEWTON_STEPS, MIN_STEP_SHARE = 50, 1e-10  # Newton steps per round; smallest share of a step
+BOUNDARY_RATIO = 1e-2  # eigenvalue over that of the model's body below which a body is at the boundary
+MIN_REFERENCE_RATIO = 1e-3  # smallest relative eigenvalue of a reference body: the model itself may be at the boundary
+NORMAL_QUANTILE = 2.326  # quantile 0.99 of the normal distribution
 
 
 @dataclass(frozen=True, eq=False)
 class Consistency:
-    """The nearest physically possible robot.
+    """Nearest physically consistent robot.
 
-    possible   : whether noise explains its distance from the measurement: it would be larger in less than 1 % of cases
-    distance   : in standard deviations
-    limit      : the largest distance that noise explains
+    possible   : whether noise explains its distance from the measurement: a larger one occurs in less than 1 % of cases
+    distance   : distance in standard deviations
+    limit      : largest distance that noise explains
     parameters : (p,) all parameters of that robot, in the order of the base's
-    thin       : names of its links, or joints, at the edge of what is possible: where the measurement asks for more
+    thin       : names of its links or joints at the boundary of what is physical
     model      : the robot as a model
     """
 
@@ -56,19 +58,19 @@ class Consistency:
     distance: float
     limit: float
     parameters: np.ndarray
-    thin: tuple[str, ...]
+    active_constraints: tuple[str, ...]
     model: Model
 
 
 def pseudo_inertia(ten_numbers) -> np.ndarray:
-    """S (4, 4) of INERTIAL; any scalar."""
+    """Return the pseudo-inertia S (4, 4) of the ten numbers of INERTIAL; any scalar type."""
     m, ms, J = inertia(dict(zip(INERTIAL, ten_numbers, strict=True)))
     E = np.eye(3) * (np.trace(J) * 0.5) - J
     return np.array([[*E[0], ms[0]], [*E[1], ms[1]], [*E[2], ms[2]], [*ms, m]])
 
 
 def impossible_bodies(model: Model) -> tuple[str, ...]:
-    """Names of moving links that have a mass, or an inertia, that no body has."""
+    """Return the names of moving links whose mass or inertia is not physical."""
     found = []
     for link in model.links:
         sizes = np.linalg.eigvalsh(pseudo_inertia(ten(link.m, link.ms, link.J)))
@@ -77,35 +79,36 @@ def impossible_bodies(model: Model) -> tuple[str, ...]:
     return tuple(found)
 
 
-def nearest(model: Model, base: BaseParameters, beta: np.ndarray, covariance: np.ndarray) -> Consistency:
-    """The physically possible robot nearest to base parameters beta (b,) of covariance (b, b); whether that is near enough.
+def nearest_physical(model: Model, base: BaseParameters, beta: np.ndarray, covariance: np.ndarray) -> Consistency:
+    """Return the physical robot nearest to base parameters beta (b,) of covariance (b, b), and whether that is near enough.
 
-    model: what it is drawn to where the measurement leaves it open.
+    model: reference where the measurement leaves parameters open.
     """
-    *_, found = nearer(values(model, base.parameters), base, beta, covariance)
-    limit = plausible(len(beta))
-    return Consistency(found.distance <= limit, found.distance, limit, found.parameters, found.thin,
+    *_, found = physical_path(values(model, base.parameters), base, beta, covariance)
+    limit = distance_limit(len(beta))
+    return Consistency(found.distance <= limit, found.distance, limit, found.parameters, found.active_constraints,
                        with_values(model, base.parameters, found.parameters))
 
 
 class NearestValues(NamedTuple):
-    """parameters (p,) of the nearest possible robot, its distance in standard deviations, names of what is at the edge."""
+    """Parameters (p,) of the nearest physical robot, distance in standard deviations, names of active constraints."""
 
     parameters: np.ndarray
     distance: float
-    thin: tuple[str, ...]
+    active_constraints: tuple[str, ...]
 
 
-def plausible(count: int) -> float:
-    """The length of so many normal variables that is exceeded in 1 % of cases (Wilson and Hilferty)."""
-    return float(np.sqrt(count * (1.0 - 2.0 / (9.0 * count) + NORMAL * np.sqrt(2.0 / (9.0 * count))) ** 3))
+def distance_limit(count: int) -> float:
+    """Return the norm of `count` standard normal variables that is exceeded in 1 % of cases (Wilson and Hilferty)."""
+    return float(np.sqrt(count * (1.0 - 2.0 / (9.0 * count) + NORMAL_QUANTILE * np.sqrt(2.0 / (9.0 * count))) ** 3))
 
 
-def nearer(prior: np.ndarray, base: BaseParameters, beta: np.ndarray, covariance: np.ndarray) -> Iterator[NearestValues]:
-    """Possible robots from near the model to the one nearest to the measurement, the last.
+def physical_path(prior: np.ndarray, base: BaseParameters, beta: np.ndarray,
+                  covariance: np.ndarray) -> Iterator[NearestValues]:
+    """Yield physical robots from near the model to the one nearest to the measurement, the last.
 
-    Of any list of parameters: whole bodies, offsets, which may have any value, and others, which are not negative. prior:
-    (p,) values that they are drawn to, less and less.
+    The list of parameters consists of whole bodies, offsets, which may have any value, and others, which are not negative.
+    prior: (p,) reference values, with decreasing weight.
     """
     b = len(beta)
     size = parameter_scales(base.parameters, prior)
@@ -123,11 +126,11 @@ def nearer(prior: np.ndarray, base: BaseParameters, beta: np.ndarray, covariance
     start = barrier.inside - A @ z
     for step in _path(barrier, start, A, b, z):
         parameters = start + A @ step
-        yield NearestValues(parameters, float(np.linalg.norm(step[:b])), barrier.thin(parameters))
+        yield NearestValues(parameters, float(np.linalg.norm(step[:b])), barrier.active_constraints(parameters))
 
 
 def _path(barrier: _Barrier, start: np.ndarray, A: np.ndarray, b: int, z: np.ndarray) -> Iterator[np.ndarray]:
-    """Each z that minimises |z[:b]|^2 / 2 + mu barrier(start + A z), mu falling until the gap is closed."""
+    """Yield each z that minimizes |z[:b]|^2 / 2 + mu barrier(start + A z), with decreasing mu until the gap is closed."""
     mu = max(float(z[:b] @ z[:b]), GAP) / barrier.inequalities
     measured = np.diag([1.0] * b + [0.0] * (len(z) - b))
 
@@ -135,15 +138,15 @@ def _path(barrier: _Barrier, start: np.ndarray, A: np.ndarray, b: int, z: np.nda
         return 0.5 * float(z[:b] @ z[:b]) + mu * barrier.value(start + A @ z)
 
     while True:
-        for _ in range(NEWTON):
+        for _ in range(MAX_NEWTON_STEPS):
             slope, curvature = barrier.derivatives(start + A @ z)
             g = measured @ z + mu * (A.T @ slope)
             step = -np.linalg.solve(measured + mu * (A.T @ curvature @ A), g)
             decrement = -float(g @ step)
             length, here = 1.0, cost(z)
-            while length > SHORT and not cost(z + length * step) <= here - 0.1 * length * decrement:
+            while length > MIN_STEP_SHARE and not cost(z + length * step) <= here - 0.1 * length * decrement:
                 length *= 0.5
-            if length <= SHORT:  # rounding: there is nothing more to gain
+            if length <= MIN_STEP_SHARE:  # limited by rounding: converged
                 break
             z = z + length * step
             if decrement <= 0.01 * mu:
@@ -151,12 +154,11 @@ def _path(barrier: _Barrier, start: np.ndarray, A: np.ndarray, b: int, z: np.nda
         yield z
         if mu * barrier.inequalities <= max(GAP, RELATIVE_GAP * float(z[:b] @ z[:b])):
             return
-        mu *= FALL
+        mu *= BARRIER_FACTOR
 
 
 def parameter_scales(listed: Sequence[Parameter], prior: np.ndarray) -> np.ndarray:
-    """Return a scale above zero for every parameter: its own value, or one made of the mass and extent of its link or
-    robot."""
+    """Return a positive scale for every parameter: its value, or one from the mass and extent of its link or robot."""
     kinds = np.array([parameter.kind for parameter in listed])
     masses = np.maximum(prior[kinds == "m"], 0.0)
     spread = prior[np.isin(kinds, ("Jxx", "Jyy", "Jzz"))].sum() / 2.0
@@ -171,24 +173,24 @@ def parameter_scales(listed: Sequence[Parameter], prior: np.ndarray) -> np.ndarr
 
 
 def _inside(prior: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Ten numbers of a body: the model's, made thicker where it is thin or none."""
+    """Return the ten numbers of a reference body: the model's, with small or negative eigenvalues increased."""
     scale = np.sqrt([*[size[[4, 7, 9]].sum() / 6.0] * 3, size[0]])
     sizes, axes = np.linalg.eigh(pseudo_inertia(prior) / np.multiply.outer(scale, scale))
-    S = (axes * np.maximum(sizes, INSIDE)) @ axes.T * np.multiply.outer(scale, scale)
-    return prior if sizes[0] >= INSIDE else ten(S[3, 3], S[:3, 3], np.trace(S[:3, :3]) * np.eye(3) - S[:3, :3])
+    S = (axes * np.maximum(sizes, MIN_REFERENCE_RATIO)) @ axes.T * np.multiply.outer(scale, scale)
+    return prior if sizes[0] >= MIN_REFERENCE_RATIO else ten(S[3, 3], S[:3, 3], np.trace(S[:3, :3]) * np.eye(3) - S[:3, :3])
 
 
 @cache
 def _directions() -> np.ndarray:
-    """(10, 4, 4): dS for each of INERTIAL."""
+    """Return dS for each of INERTIAL, (10, 4, 4)."""
     return coefficients(pseudo_inertia(unknowns(10)).ravel(), 10).T.reshape(10, 4, 4)
 
 
 class _Barrier:
-    """sum D(S_j, S0_j), and x / x0 - log(x / x0) - 1 for each Ia, friction, ...; infinite outside.
+    """Barrier: sum of D(S_j, S0_j), and of x / x0 - log(x / x0) - 1 for each Ia, friction, ...; infinite outside.
 
-    An offset can have any value, and is only drawn to the model's.
-    inside : (p,) the model's parameters, moved off the edge where a link has no mass or is no body
+    An offset can have any value and is drawn to the model's quadratically.
+    inside : (p,) the model's parameters, moved off the boundary where a link has no mass or is not physical
     """
 
     def __init__(self, listed: Sequence[Parameter], prior: np.ndarray, size: np.ndarray):
@@ -204,6 +206,7 @@ class _Barrier:
         self.reference = [np.linalg.inv(pseudo_inertia(self.inside[k:k + 10])) for k in self.bodies]
 
     def value(self, x: np.ndarray) -> float:
+        """Return the barrier at parameters x (p,)."""
         total = 0.5 * float(np.sum(((x - self.inside)[self.free] / self.size[self.free]) ** 2))
         ratios = [x[self.positive] / self.inside[self.positive]]
         for k, reference in zip(self.bodies, self.reference, strict=True):
@@ -216,7 +219,7 @@ class _Barrier:
         return np.inf if (r <= 0.0).any() else total + float(np.sum(r - np.log(r) - 1.0))
 
     def derivatives(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Slope (p,) and curvature (p, p)."""
+        """Return gradient (p,) and Hessian (p, p)."""
         slope, curvature = np.zeros(len(x)), np.zeros((len(x), len(x)))
         slope[self.free] = (x - self.inside)[self.free] / self.size[self.free] ** 2
         curvature[self.free, self.free] = 1.0 / self.size[self.free] ** 2
@@ -229,8 +232,8 @@ class _Barrier:
             curvature[k:k + 10, k:k + 10] = np.einsum("iab,kba->ik", moved, moved)
         return slope, curvature
 
-    def thin(self, x: np.ndarray) -> tuple[str, ...]:
-        """Owners of what is at the edge."""
+    def active_constraints(self, x: np.ndarray) -> tuple[str, ...]:
+        """Return the owners of active constraints."""
         bodies = [self.listed[k].owner for k, reference in zip(self.bodies, self.reference, strict=True)
-                  if np.linalg.eigvals(reference @ pseudo_inertia(x[k:k + 10])).real.min() < THIN]
-        return (*bodies, *(self.listed[k].name for k in self.positive if x[k] < THIN * self.inside[k]))
+                  if np.linalg.eigvals(reference @ pseudo_inertia(x[k:k + 10])).real.min() < BOUNDARY_RATIO]
+        return (*bodies, *(self.listed[k].name for k in self.positive if x[k] < BOUNDARY_RATIO * self.inside[k]))

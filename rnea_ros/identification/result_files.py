@@ -201,7 +201,7 @@ def report(found: Fit, summary: str, pictures: bool = True) -> str:
 
 
 def _undetermined(found: Fit) -> str:
-    text = "No torque depends on: " + (", ".join(found.unseen) or "(none)") + ". These parameters are the URDF's.\n"
+    text = "No torque depends on: " + (", ".join(found.unobservable) or "(none)") + ". These parameters are the URDF's.\n"
     if rotors := inseparable_rotors(found):
         text += ("\nNo motion separates the rotor inertia of these joints from the inertia of the links about the same axis: "
                  f"{', '.join(rotors)}. Only the sum is determined; the bodies stay near the URDF's and the rotors take the "
@@ -264,7 +264,7 @@ def as_json(found: Fit) -> dict[str, Any]:
                            for motor in robot.model.coupled_motors},
         "base_parameters": [{**row._asdict(), "urdf": _finite(row.urdf), "relation": relation} for row, relation
                             in zip(base_parameter_rows(found), found.base.relations(17), strict=True)],
-        "no_torque_depends_on": list(found.unseen), "undetermined": undetermined_directions(found),
+        "no_torque_depends_on": list(found.unobservable), "undetermined": undetermined_directions(found),
         "rotors_inseparable_from_links": list(inseparable_rotors(found)),
         "total_mass": robot.total_mass, "total_mass_urdf": found.before.total_mass,
         "links": {name: body._asdict() for name, body in urdf_writer.bodies(robot.model).items()}}

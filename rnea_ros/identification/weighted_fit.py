@@ -1,32 +1,28 @@
-"""Weighted least squares over joints that share base parameters and have friction terms of their own.
+"""Weighted least squares with friction models, selection of these models, and gains of current-controlled drives.
 
-The weight of a joint follows from the size of its residuals and from their correlation time.
+All joints share the robot's base parameters and have friction terms of their own. The weight of a joint follows from the
+size of its residuals and from their correlation time (solve_weighted).
 
-Selection of the friction model of each joint by block cross-validation.
-
-Contiguous blocks of the recording are left out of the fit and predicted by the rest. All joints share the robot's base
-parameters; the friction of one joint is eliminated from its equations (Schur complement), so that a candidate costs one
-small solve. Models are compared by the sum over joints of the logarithm of the RMS error in the predicted blocks. A model
-with more terms is accepted only if
+Friction models are selected by block cross-validation (select_friction): contiguous blocks of the recording are left out of
+the fit and predicted by the rest. The friction of one joint is eliminated from its equations (Schur complement), so that a
+candidate costs one small solve. Models are compared by the sum over joints of the logarithm of the RMS error in the
+predicted blocks. A model with more terms is accepted only if
 
 * its mean gain exceeds MARGIN per additional term, and
 * the gain is significant over the blocks: mean > SIGNIFICANCE standard errors (paired test), or > 1 standard error where it
   exceeds LARGE_GAIN per additional term.
 
-Friction that falls inside a candidate's noise is thus left out. Joints are visited in turn until no model changes.
+Friction within a candidate's noise is thus not modelled. Joints are visited in turn until no model changes. Velocities are
+refined beyond the grid of candidates (refine_friction), that of smoothing before models with a Stribeck term are tried: a
+Stribeck term at a few times the smoothing velocity compensates for an error of it.
 
-Velocities are refined beyond the grid of candidates (`refine`), that of smoothing before models with a Stribeck term are
-tried: a Stribeck term at a few times the smoothing velocity makes up for an error of it.
-
-Gains of drives whose efforts are currents: i_k = tau_k / g_k + noise, with g_k as unknown as the robot.
-
-Joints share the robot's bodies, so how gains compare with each other shows; what they are together does not, for a robot of
-twice the mass with drives of twice the gain has the same currents: the URDF's bodies decide that. Gauss and Newton: at gains
-g and torques T, which least squares give,
+Drive gains (refined_gains): if efforts are currents, i_k = tau_k / g_k + noise, with unknown gains g. Joints share the
+robot's bodies, so the ratios of gains are determined. Their common factor is not, since a robot of twice the mass with
+drives of twice the gain has the same currents: the URDF's bodies determine it. Gauss-Newton at gains g and torques T:
 
     g_k i_k = Y_k beta + F_k c_k - T_k d_k,        g_k <- g_k exp(d_k - mean of d)
 
-The torques of the model stand beside d, not the currents: noise in these does not draw gains to zero.
+d multiplies the torques of the model, not the currents: noise of the currents would bias gains towards zero.
 """
 
 from __future__ import annotations
@@ -39,21 +35,21 @@ from typing import NamedTuple
 import numpy as np
 
 from .friction import OFFSET, FrictionModel, neighbours
-from .joint_equations import Rows
+from .joint_equations import JointEquations
 
-N_ROUNDS = 8  # of weighting by the variance of the residuals alone, and as many by variance and correlation
-MAX_LAG = 0.25  # of the number of equations: largest lag of the correlation
-WEAK_PRIOR = 1e-9  # relative: regularizes friction terms that the data do not determine
-MIN_VARIANCE = 1e-14  # relative to the mean squared torque: perfect data must not divide by zero
+N_ROUNDS = 8  # reweightings by the variance of the residuals, and as many by variance and correlation
+MAX_LAG = 0.25  # largest lag of the correlation, as a share of the equations
+WEAK_PRIOR = 1e-9  # relative regularization of friction terms that the data do not determine
+MIN_VARIANCE = 1e-14  # relative to the mean squared torque; avoids division by zero for exact data
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedFit:
-    """Least-squares estimate.
+    """Weighted least-squares estimate.
 
     x           : base parameters, then friction coefficients joint after joint
     covariance  : of x
-    information : inverse covariance by the recording alone, without the prior
+    information : inverse covariance from the recording alone, without the prior
     blocks, tau : equations of each joint (m, len(x)), and the torques (m, joints)
     """
 
@@ -69,14 +65,14 @@ class WeightedFit:
         return np.column_stack([W @ self.x for W in self.blocks])
 
     def errors(self, x: np.ndarray) -> np.ndarray:
-        """Return the RMS errors (joints,) of other parameters x over the fitted equations."""
+        """Return the RMS errors (joints,) of parameters x over the fitted equations."""
         left = self.tau - np.column_stack([W @ x for W in self.blocks])
         return np.sqrt(np.mean(left**2, axis=0) + MIN_VARIANCE * np.mean(self.tau**2))
 
 
-def solve_weighted(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray, prior_std: np.ndarray,
+def solve_weighted(rows: JointEquations, models: Sequence[FrictionModel], prior: np.ndarray, prior_std: np.ndarray,
           more: tuple[np.ndarray, float, np.ndarray] | None = None) -> WeightedFit:
-    """Solve for base parameters and friction.
+    """Return the least-squares estimate of base parameters and friction.
 
     prior, prior_std : (b,) base parameters before the recording, and their standard deviations
     more             : (m, joints) an additional column for each joint, at the end of x; standard deviation and (joints,) mean
@@ -87,7 +83,7 @@ def solve_weighted(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarra
     blocks = []
     for k, (model, start) in enumerate(zip(models, starts.tolist(), strict=False)):
         W = np.zeros((len(rows.tau), count))
-        W[:, [*range(b), *range(start, start + len(model.kinds))]] = rows.of(k, model)
+        W[:, [*range(b), *range(start, start + len(model.kinds))]] = rows.equations_of(k, model)
         if more:
             W[:, starts[-1] + k] = more[0][:, k]
         blocks.append(W)
@@ -146,13 +142,13 @@ class _FoldEquations(NamedTuple):
 _Folds = list[_FoldEquations]
 
 
-def select_friction(rows: Rows, candidates: Sequence[Sequence[FrictionModel]], models: Sequence[FrictionModel],
+def select_friction(rows: JointEquations, candidates: Sequence[Sequence[FrictionModel]], models: Sequence[FrictionModel],
                     prior: np.ndarray, prior_std: np.ndarray) -> list[FrictionModel]:
-    """Return a friction model for each joint, from its candidates or `models`, which the selection starts from.
+    """Return a friction model for each joint, from its candidates or `models`, the initial ones.
 
     prior, prior_std (b,): base parameters and their standard deviations before the recording
     """
-    reduce = cache(lambda k, model: _reduced(rows.of(k, model), rows.tau[:, k], model))
+    reduce = cache(lambda k, model: _reduced(rows.equations_of(k, model), rows.tau[:, k], model))
     models = list(models)
     reduced = [reduce(k, model) for k, model in enumerate(models)]
     noise = 0.1 * np.std(rows.tau, axis=0) + np.finfo(float).tiny
@@ -171,9 +167,9 @@ def select_friction(rows: Rows, candidates: Sequence[Sequence[FrictionModel]], m
     return models
 
 
-def refine_friction(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray,
+def refine_friction(rows: JointEquations, models: Sequence[FrictionModel], prior: np.ndarray,
                     prior_std: np.ndarray) -> list[FrictionModel]:
-    """Return the models with the smoothing and Stribeck velocities, beside those of `models`, that predict best."""
+    """Return the models with refined smoothing and Stribeck velocities."""
     models = list(models)
     for factor in REFINEMENTS:
         for _ in range(MAX_ROUNDS):
@@ -243,21 +239,25 @@ def _block_errors(reduced: Sequence[_Folds], noise: np.ndarray, prior: np.ndarra
     return errors
 
 
-MAX_GAIN_ITERATIONS, MAX_LOG_GAIN_STEP, LOG_GAIN_TOL = 25, 0.3, 1e-4
-LOG_GAIN_STD = 0.5  # standard deviation of the logarithm of a gain about the first guess
-MAX_GAIN_RATIO = 3.0  # times the middle one: so far a first guess may be off it
+MAX_GAIN_ITERATIONS = 25
+MAX_LOG_GAIN_STEP = 0.3  # largest change of the logarithm of a gain per iteration
+LOG_GAIN_TOL = 1e-4  # change at convergence
+LOG_GAIN_STD = 0.5  # standard deviation of the logarithm of a gain about the initial one
+MAX_GAIN_RATIO = 3.0  # largest ratio of an initial gain to the median one
 
 
 class DriveGains(NamedTuple):
-    """Torque for one unit of effort (joints,) [N m/A, N/A], below zero where it counts the other way; deviations:
-    standard ones relative to each gain, but for what is common to all."""
+    """Torque per unit of effort (joints,) [N m/A, N/A], negative for reversed drives.
+
+    deviations: relative standard deviations of each gain, without that of the common factor
+    """
 
     values: np.ndarray
     deviations: np.ndarray
 
 
-def initial_gains(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray) -> np.ndarray:
-    """DriveGains with which the URDF's bodies, and some friction, explain the currents best; none far from the middle one."""
+def initial_gains(rows: JointEquations, models: Sequence[FrictionModel], prior: np.ndarray) -> np.ndarray:
+    """Return the gains with which the URDF's bodies and friction explain the currents best, limited to MAX_GAIN_RATIO."""
     found = []
     for k, model in enumerate(models):
         W = np.column_stack((rows.Y[:, k] @ prior, rows.friction(k, model)))
@@ -268,9 +268,9 @@ def initial_gains(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray
     return np.sign(shares) / np.clip(np.abs(shares), middle / MAX_GAIN_RATIO, middle * MAX_GAIN_RATIO)
 
 
-def refined_gains(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray, prior_std: np.ndarray,
+def refined_gains(rows: JointEquations, models: Sequence[FrictionModel], prior: np.ndarray, prior_std: np.ndarray,
                   gains: np.ndarray) -> DriveGains:
-    """rows: with currents for torques; prior, prior_std: as in `solve`."""
+    """Return gains by Gauss-Newton. rows: currents in place of torques; prior, prior_std: as in solve_weighted."""
     n, guessed = len(gains), np.log(np.abs(gains))
     for _ in range(MAX_GAIN_ITERATIONS):
         scaled = rows._replace(tau=rows.tau * gains)
@@ -280,12 +280,12 @@ def refined_gains(rows: Rows, models: Sequence[FrictionModel], prior: np.ndarray
         gains = gains * np.exp(change)
         if np.abs(change).max() < LOG_GAIN_TOL:
             break
-    own = np.eye(n) - 1.0 / n  # what is common to all is not shown
+    own = np.eye(n) - 1.0 / n  # projection that removes the common factor
     deviations = np.sqrt(np.diagonal(own @ step.covariance[-n:, -n:] @ own))
     return DriveGains(gains * _urdf_torque_ratio(rows.Y, step.x[:len(prior)], prior), deviations)
 
 
 def _urdf_torque_ratio(Y: np.ndarray, beta: np.ndarray, prior: np.ndarray) -> float:
-    """The factor that makes bodies as heavy as the URDF's, by the share of the URDF's torques in theirs."""
+    """Return the factor that makes bodies as heavy as the URDF's, by projection of their torques on the URDF's."""
     before = Y @ prior
     return float(np.sum(before**2) / np.sum(before * (Y @ beta)))

@@ -1,13 +1,8 @@
-"""What is done to one recording among many: looked through once, then computed part by part, each part a file of its own.
+"""Torques of many recordings: computed part by part, by local processes or a Dask cluster, with checkpoints.
 
-Both functions are called in other processes, on other machines: what they are given and what they return can be pickled.
-
-What is done of one recording, in a file beside the results: whoever starts again goes on where it ended.
-
-The same work for many recordings, by workers of whatever kind: in this process, in others, on a cluster.
-
-Workers of a Dask cluster. They need this package, and see recordings and results under the same paths. The only place that
-knows Dask.
+Each recording is surveyed once (plan_recording) and computed in parts, each a file of its own (compute_part). Both functions
+run in other processes or on other machines, so arguments and results can be pickled. A checkpoint file beside the results
+records which parts are complete, so that an interrupted run continues where it ended.
 """
 
 from __future__ import annotations
@@ -33,59 +28,68 @@ from ..robots.kinds import model_id, tree
 from ..robots.load import load
 from ..robots.protocol import AnyRobot
 from . import bags, files
-from .recording import Reading, Recording, Span, Wanted, blocks_of, check_blocks, motions, recording_schema
+from .recording import (
+    ReadingOptions,
+    Recording,
+    RecordingRequest,
+    RecordingSpan,
+    blocks_of,
+    check_blocks,
+    motions,
+    recording_schema,
+)
 from .torques import SEQUENTIAL_ROBOTS, SUPPORTED_ROBOTS, Torques, compute_torques, motion_parts, torque_function
 
-RESULT_VERSION = 1  # of what is written; another one makes old results void
-_READ_BYTES = 1 << 20  # bytes
-_MAX_PEAKS = 5  # limits of which a part tells the largest use
+RESULT_VERSION = 1  # version of the results; results of other versions are discarded
+_READ_BYTES = 1 << 20
+_MAX_PEAKS = 5  # number of limits whose largest utilization is recorded per part
 
 
 class BatchJob(NamedTuple):
-    """The same for all recordings.
+    """Options common to all recordings.
 
-    robot    : pickled; None: each recording describes its own
-    options  : of rnea_ros.load, for those that do
-    reading  : how recordings tell of the robot
+    robot    : pickled; None: each recording contains its own description
+    options  : of rnea_ros.load, in that case
+    reading  : how recordings describe the robot
     window   : as in estimate_recording [s]
-    kind     : of the results, one of files.TORQUE_FORMATS
-    part     : seconds of a recording that become one file
+    kind     : of the results, one of TORQUE_FORMATS
+    part     : duration of a recording that becomes one file [s]
     """
 
     robot: bytes | None
     options: dict[str, Any]
-    reading: Reading
+    reading: ReadingOptions
     window: float | None
     kind: str
     part: float
 
 
 class BatchPlan(NamedTuple):
-    """What looking through a recording has told.
+    """Survey of a recording.
 
-    identity : of its content, the robot and the options: other results for another one
-    ranges   : numbers of the blocks (Blocks) of each part
+    identity : digest of content, robot and options; results of another identity are discarded
+    ranges   : numbers of the blocks of each part
     """
 
     identity: str
-    span: Span
+    span: RecordingSpan
     ranges: tuple[range, ...]
 
 
 class BatchPart(NamedTuple):
-    """A part that is done: its file, what is in it, and what was found on the way."""
+    """Completed part: its file, content, and findings."""
 
     file: str
     rows: int
     bytes: int
     digest: str
     left_out: dict[str, int]
-    estimated: str  # how, for people
+    estimated: str  # method of estimated derivatives
     peaks: tuple[Peak, ...]
 
 
 def plan_recording(job: BatchJob, path: Path) -> BatchPlan:
-    """InputError where the recording cannot be read, or the robot's torques not be computed from it."""
+    """Return the plan of a recording. Raises InputError if it cannot be read or is insufficient for torques."""
     robot, recording = _opened(job, path, None)
     torque_function(robot)
     blocks = blocks_of(recording)
@@ -97,7 +101,7 @@ def plan_recording(job: BatchJob, path: Path) -> BatchPlan:
 
 
 def compute_part(job: BatchJob, path: Path, plan: BatchPlan, number: int, target: Path) -> BatchPart:
-    """Write the torques of one part."""
+    """Compute and write the torques of one part."""
     robot, recording = _opened(job, path, plan.span)
     torque_and_rate, rows = torque_function(robot), 0
     peaks = Peaks(limit_use(robot))
@@ -120,7 +124,7 @@ def compute_part(job: BatchJob, path: Path, plan: BatchPlan, number: int, target
 
 
 def file_digest(path: Path) -> str:
-    """Of a file's content."""
+    """Return the SHA-256 of a file's content."""
     found = hashlib.sha256()
     with open(path, "rb") as file:
         while piece := file.read(_READ_BYTES):
@@ -129,28 +133,29 @@ def file_digest(path: Path) -> str:
 
 
 def recording_digest(path: Path) -> str:
-    """Digest of a recording: of its file, or of all files of a bag."""
+    """Return the digest of a recording: of its file, or of all files of a bag."""
     if not path.is_dir():
         return file_digest(path)
     return repr([(file.name, file_digest(file)) for file in sorted(path.iterdir()) if file.is_file()])
 
 
-def _opened(job: BatchJob, path: Path, span: Span | None) -> tuple[AnyRobot, Recording]:
+def _opened(job: BatchJob, path: Path, span: RecordingSpan | None) -> tuple[AnyRobot, Recording]:
     robot = _unpickled(job.robot) if job.robot else _described(path, job.options)
     read = recording_schema(robot)
-    recording = files.open_recording(path, Wanted(read.names, read.blocks, reading=job.reading, joint_types=read.types), span)
+    request = RecordingRequest(read.names, read.blocks, reading=job.reading, joint_types=read.types)
+    recording = files.open_recording(path, request, span)
     check_blocks(robot, recording.blocks)
     files.check_time_unit(path, job.reading, *recording.span[:3])
     return robot, recording
 
 
 def _described(path: Path, options: dict[str, Any]) -> AnyRobot:
-    """The robot that a bag describes."""
+    """Return the robot that a bag describes."""
     if not files.is_bag(path):
-        raise InputError("says nothing of the robot; its URDF is needed before the recordings")
-    robot = _loaded(bags.description(path).encode(), pickle.dumps(options))
+        raise InputError("contains no robot description; give a URDF before the recordings")
+    robot = _loaded(bags.recorded_urdf(path).encode(), pickle.dumps(options))
     if not isinstance(robot, SUPPORTED_ROBOTS):
-        raise InputError(f"its robot is a {type(robot).__name__}, whose torques a recording of joint states does not tell")
+        raise InputError(f"its robot is a {type(robot).__name__}, whose torques cannot be computed from joint states alone")
     return robot
 
 
@@ -168,13 +173,13 @@ CHECKPOINT_FILE = "result.json"
 
 
 class Checkpoint:
-    """Of the folder with one recording's results.
+    """Checkpoint of the results of one recording in their folder.
 
-    A part is done if it stands here and its file is, byte for byte, the one that was written; files appear under their names
-    only when they are whole. What was computed from another content, robot or option does not count.
+    A part is complete if it is listed and its file has the recorded size and digest; files appear under their names only once
+    they are complete. Results of another content, robot or option are discarded.
 
-    complete : whether all parts are done
-    missing  : numbers of the parts that are not
+    complete : mark all parts as complete
+    missing  : numbers of the parts that are not complete
     """
 
     def __init__(self, recording: Path, folder: Path, plan: BatchPlan, kind: str):
@@ -200,7 +205,7 @@ class Checkpoint:
         return sum(part["rows"] for part in self._parts())
 
     def target(self, part: int | str) -> Path:
-        """The file of a part, by number or by name."""
+        """Return the file of a part, by number or by name."""
         name = part if isinstance(part, str) else f"{self._folder.name}_{part:04}.{self._kind}"
         return self._folder / Path(name).name
 
@@ -210,7 +215,7 @@ class Checkpoint:
         self._write()
 
     def complete(self) -> None:
-        """All parts are done."""
+        """Record that all parts are complete, with totals."""
         found = self._parts()
         left_out: Counter[str] = sum((Counter(part["left_out"]) for part in found), Counter())
         largest: dict[tuple[str, str], dict[str, Any]] = {}
@@ -242,11 +247,11 @@ class Checkpoint:
         made.replace(self._file)
 
 
-TASKS_PER_WORKER = 2  # tasks for each worker that are handed over: one to work at, one to go on with
+TASKS_PER_WORKER = 2  # submitted tasks per worker: one that runs and one that waits
 
 
 class BatchOutcome(NamedTuple):
-    """What became of a recording: rows of results, whether they were there before, or the reason why there are none."""
+    """Outcome of a recording: rows of results, whether they existed before, or the reason of the failure."""
 
     path: Path
     rows: int = 0
@@ -256,7 +261,7 @@ class BatchOutcome(NamedTuple):
 
 @dataclass
 class _BatchEntry:
-    """A recording that is being worked at."""
+    """State of a recording in progress."""
 
     path: Path
     folder: Path
@@ -268,24 +273,24 @@ class _BatchEntry:
 
 def run_batch(job: BatchJob, targets: Mapping[Path, Path], executor: Executor, workers: int,
         watch: Callable[[Path, float], None] = lambda path, share: None) -> Iterator[BatchOutcome]:
-    """The outcome of each recording, as they come. targets: the folder for the results of each.
+    """Yield the outcome of each recording as they complete. targets: folder for the results of each.
 
-    watch(path, share) hears which share of which recording has been done just now. No more is in hand at any time than
-    workers need, however many recordings there are.
+    watch(path, share) is called with the share of a recording that was just completed. The number of tasks in flight is
+    bounded by the workers, for any number of recordings.
     """
     waiting = deque(_BatchEntry(path, folder) for path, folder in targets.items())
     ready: deque[tuple[_BatchEntry, int]] = deque()
-    flying: dict[Future[Any], tuple[_BatchEntry, int]] = {}
-    while waiting or ready or flying:
-        while (waiting or ready) and len(flying) < TASKS_PER_WORKER * workers:
+    in_flight: dict[Future[Any], tuple[_BatchEntry, int]] = {}
+    while waiting or ready or in_flight:
+        while (waiting or ready) and len(in_flight) < TASKS_PER_WORKER * workers:
             entry, number = ready.popleft() if ready else (waiting.popleft(), -1)
-            flying[_submitted(executor, job, entry, number)] = entry, number
-        for future in wait(flying, return_when=FIRST_COMPLETED).done:
-            entry, number = flying.pop(future)
+            in_flight[_submit(executor, job, entry, number)] = entry, number
+        for future in wait(in_flight, return_when=FIRST_COMPLETED).done:
+            entry, number = in_flight.pop(future)
             try:
-                _taken(job, entry, number, future.result(), ready)
+                _add_result(job, entry, number, future.result(), ready)
                 watch(entry.path, 1.0 / len(entry.plan.ranges) if entry.plan and number >= 0 else 0.0)
-            except Exception as error:  # of a worker, or of the disk: this recording's alone
+            except Exception as error:  # in a worker or on disk: fails this recording only
                 entry.failed = entry.failed or _reason(entry.path, error)
             if entry.failed:
                 entry.open -= sum(other is entry for other, _ in ready)
@@ -295,8 +300,8 @@ def run_batch(job: BatchJob, targets: Mapping[Path, Path], executor: Executor, w
                 yield _ended(entry, before=number < 0)
 
 
-def _submitted(executor: Executor, job: BatchJob, entry: _BatchEntry, number: int) -> Future[Any]:
-    """A part of an entry, or, for -1, the look through it."""
+def _submit(executor: Executor, job: BatchJob, entry: _BatchEntry, number: int) -> Future[Any]:
+    """Submit a part of an entry; for number -1, its survey."""
     try:
         if entry.plan is None or entry.ledger is None:
             return executor.submit(plan_recording, job, entry.path)
@@ -307,8 +312,8 @@ def _submitted(executor: Executor, job: BatchJob, entry: _BatchEntry, number: in
         return failed
 
 
-def _taken(job: BatchJob, entry: _BatchEntry, number: int, found: Any, ready: deque[tuple[_BatchEntry, int]]) -> None:
-    """What a worker has found: a plan, or a part."""
+def _add_result(job: BatchJob, entry: _BatchEntry, number: int, found: Any, ready: deque[tuple[_BatchEntry, int]]) -> None:
+    """Add the result of a worker: a plan, or a part."""
     if number >= 0:
         assert entry.ledger
         entry.ledger.add(number, found)
@@ -331,15 +336,15 @@ def _ended(entry: _BatchEntry, before: bool) -> BatchOutcome:
 
 def _reason(path: Path, error: Exception) -> str:
     if isinstance(error, BrokenProcessPool):
-        return "a worker was ended from outside, as happens where memory runs out; what is done stays done"
-    said = str(error) if isinstance(error, OSError) else in_words(error)
-    return said.removeprefix(f"{path}: ")
+        return "a worker was terminated, possibly for lack of memory; completed parts are kept"
+    message = str(error) if isinstance(error, OSError) else in_words(error)
+    return message.removeprefix(f"{path}: ")
 
 
 # ------------------------------------------------------------------ workers on this machine
 
 class _SerialExecutor(Executor):
-    """A worker in this very process."""
+    """Executor that runs tasks in this process."""
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -351,23 +356,26 @@ class _SerialExecutor(Executor):
 
 
 def local_executor(workers: int) -> Executor:
-    """So many processes; for 1, none beside this."""
+    """Return an executor with so many processes; 1: this process."""
     if workers == 1:
         return _SerialExecutor()
     return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))  # a fork would inherit threads that are not there
 
 
 def available_processors() -> int:
-    """How many this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-SCHEDULER_TIMEOUT_S = 10.0  # s, for the scheduler to answer
+SCHEDULER_TIMEOUT_S = 10.0  # largest wait for the Dask scheduler [s]
 
 
 @contextmanager
 def connect_cluster(address: str) -> Iterator[tuple[Executor, int]]:
-    """What hands work to the cluster of a scheduler, and how many threads work there."""
+    """Connect to the Dask cluster of a scheduler; yields its executor and the number of its threads.
+
+    Workers need this package, and the same paths for recordings and results.
+    """
     try:
         from distributed import Client
     except ImportError:

@@ -1,6 +1,7 @@
-"""Motions as CSV: a header ``t, q_<joint>, qd_<joint>, qdd_<joint>, qddd_<joint>`` in any order, one row for each sample.
+"""Motions in CSV files: a header ``t, q_<joint>, qd_<joint>, qdd_<joint>, qddd_<joint>`` in any order, one row per sample.
 
-CSV files read piece by piece: where each few thousand rows begin is noted once.
+Large files are read piece by piece: the offset of each few thousand rows is indexed once (CsvRecording). numpy.loadtxt
+parses the numbers; files with text in other columns are parsed row by row.
 """
 
 from __future__ import annotations
@@ -24,22 +25,22 @@ from .recording import (
     BLOCKS,
     CsvFormat,
     RecordedMotion,
+    RecordingRequest,
+    RecordingSpan,
     Samples,
-    Span,
-    Wanted,
     higher_derivatives,
 )
 
-MAX_GAP = 3.0  # median periods between two samples of a file, beyond which nothing is interpolated between them
-CHUNK = 20_000  # rows between two reports of progress
+MAX_GAP = 3.0  # largest gap over which samples of merged files are interpolated [median periods]
+CHUNK = 20_000  # rows between two progress reports
 
 
 def read_motion(path: str | Path, joint_names: Sequence[str], window: float | None = None,
          joint_types: Sequence[str] = (), blocks: Sequence[str] = BLOCKS) -> RecordedMotion:
-    """The motion of the named joints. Derivatives that the file does not have for every joint are estimated.
+    """Return the motion of the named joints. Derivatives that the file does not have for every joint are estimated.
 
-    window [s], joint_types: as in estimate_recording; blocks: to be read, with higher derivatives perhaps. Raises InputError
-    for a missing column or value, with row and column.
+    window [s], joint_types: as in estimate_recording; blocks: blocks to read, possibly with higher derivatives. Raises
+    InputError for a missing column or value, with row and column.
     """
     known, ignored = read_columns(path, joint_names, blocks, ("q",))
     t = known.pop("t")
@@ -55,7 +56,7 @@ def read_motion(path: str | Path, joint_names: Sequence[str], window: float | No
 
 
 def known_columns(path: str | Path, joint_names: Sequence[str]) -> tuple[np.ndarray, dict[str, np.ndarray], tuple[str, ...]]:
-    """t (samples,), the blocks q .. qddd (samples, n) that the file has for every joint, and the columns not used."""
+    """Return t (samples,), the blocks q .. qddd (samples, n) that the file has for every joint, and the unused columns."""
     blocks, ignored = read_columns(path, joint_names, BLOCKS, ("q",))
     return blocks.pop("t"), blocks, ignored
 
@@ -64,7 +65,7 @@ class CsvLayout(NamedTuple):
     """Header of a CSV file, and the columns that are read.
 
     names     : of all columns
-    skip      : rows before the first sample: 1, 0 without a header
+    skip      : rows before the first sample: 1, or 0 without a header
     delimiter : between values; with semicolons, decimal commas are allowed
     known     : columns of each block that the file has for every joint
     scale     : factors of time and of the columns that are read, to s, rad and m
@@ -86,12 +87,12 @@ class CsvLayout(NamedTuple):
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """Columns that are not read."""
+        """Names of columns that are not read."""
         used = {"t", *(name for columns in self.known.values() for name in columns)}
         return tuple(name for name in self.names if name and name not in used)
 
-    def numbered(self, lines: Iterable[str]) -> Iterable[str]:
-        """Lines with decimal points."""
+    def with_decimal_points(self, lines: Iterable[str]) -> Iterable[str]:
+        """Return lines with decimal points."""
         return (line.replace(",", ".") for line in lines) if self.delimiter == ";" else lines
 
     def table(self, values: np.ndarray, first: int = 0) -> np.ndarray:
@@ -109,9 +110,9 @@ class CsvLayout(NamedTuple):
 def read_columns(path: str | Path, joint_names: Sequence[str], blocks: Sequence[str], needed: Sequence[str],
                form: CsvFormat = CsvFormat(),
                joint_types: Sequence[str] = ()) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
-    """Return "t" (samples,), those of the blocks (samples, n) that the file has for every joint, and the columns not used.
+    """Return "t" (samples,), the blocks (samples, n) that the file has for every joint, and the unused columns.
 
-    Raises InputError if t or one of the needed blocks is not whole, or a value is no finite number.
+    Raises InputError if t or a needed block is incomplete, or a value is not a finite number.
     """
     layout = read_layout(path, joint_names, blocks, needed, form, joint_types)
     return layout.split(_numbers(path, layout)), layout.ignored
@@ -135,7 +136,7 @@ def merge_csv(paths: Sequence[str | Path], form: CsvFormat, target: Path) -> lis
         elif form.rate is not None:
             raise InputError(f"{path}: {len(part.t)} rows, {paths[0]} has {len(t)}; files without times need equal rows")
         else:
-            values, covered = _interpolated(part, t)
+            values, covered = _interpolate(part, t)
             inside &= covered
             notes.append(f"{path}: interpolated at the times of {paths[0]}")
         names, table = [*names, *part.names], np.column_stack((table, values))
@@ -169,7 +170,7 @@ def _columns(path: str | Path, form: CsvFormat) -> _CsvColumns:
     try:
         with warnings.catch_warnings(), open(path, encoding="utf-8-sig") as file:
             warnings.simplefilter("ignore")  # no rows
-            table = np.genfromtxt(layout.numbered(islice(file, skip, None)), delimiter=delimiter, ndmin=2)
+            table = np.genfromtxt(layout.with_decimal_points(islice(file, skip, None)), delimiter=delimiter, ndmin=2)
     except (ValueError, OSError) as error:
         raise InputError(f"{path}: cannot be read: {str(error).splitlines()[0]}") from None
     if not table.size or table.shape[1] != len(header):
@@ -183,8 +184,8 @@ def _columns(path: str | Path, form: CsvFormat) -> _CsvColumns:
     return _CsvColumns(t, header[time], [header[k] for k in numbers], table[:, numbers])
 
 
-def _interpolated(part: _CsvColumns, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values (samples, columns) of a file at other times, and at which of them the file has samples around."""
+def _interpolate(part: _CsvColumns, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values (samples, columns) of a file at other times, and whether each time lies between two of its samples."""
     kept = consistent_stamps(part.t)
     known, values = part.t[kept], part.values[kept]
     if len(known) < 2:
@@ -215,7 +216,7 @@ def read_layout(path: str | Path, joint_names: Sequence[str], blocks: Sequence[s
 
 
 def write_csv(path: str | Path, names: Sequence[str], chunks: Iterator[np.ndarray], report: Callable[[int], None]) -> None:
-    """Rows of 17 digits, so that reading gives the same doubles back; report(rows so far) after each chunk."""
+    """Write rows with 17 digits, so that reading returns the same doubles; report(rows so far) is called after each chunk."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerow(names)
         rows = 0
@@ -246,7 +247,7 @@ def _header(path: str | Path, columns: Sequence[str]) -> tuple[list[str], int, s
         raise InputError(f"{path}: the first row holds numbers; name the {len(header)} columns: --columns t q_<joint> ...")
     twice = sorted({name for name in header if name and header.count(name) > 1})
     if twice:
-        raise InputError(f"{path}: columns {some(twice, 6, quoted=True)} stand twice in the header")
+        raise InputError(f"{path}: columns {some(twice, 6, quoted=True)} occur twice in the header")
     return header, skip, delimiter
 
 
@@ -263,7 +264,8 @@ def _numbers(path: str | Path, layout: CsvLayout) -> np.ndarray:
     try:
         with warnings.catch_warnings(), open(path, encoding="utf-8-sig") as file:
             warnings.simplefilter("ignore", UserWarning)  # no rows
-            table = np.loadtxt(layout.numbered(islice(file, layout.skip, None)), delimiter=layout.delimiter, ndmin=2)
+            lines = layout.with_decimal_points(islice(file, layout.skip, None))
+            table = np.loadtxt(lines, delimiter=layout.delimiter, ndmin=2)
         if not table.size or table.shape[1] != len(layout.names) or not np.isfinite(table).all():
             raise ValueError
         return layout.table(table[:, layout.numbers])
@@ -272,7 +274,9 @@ def _numbers(path: str | Path, layout: CsvLayout) -> np.ndarray:
 
 
 def read_rows(path: str | Path, layout: CsvLayout) -> np.ndarray:
-    """The same for a file in which something is odd: text in columns that are not used, or else an error that says where."""
+    """Return times and blocks row by row, for files with text in unused columns. InputError names the row and column of an
+    error.
+    """
     found, header = [], layout.names
     for line, row in islice(_rows(path, layout.delimiter), layout.skip, None):
         if not row or row[0].startswith("#"):
@@ -281,7 +285,7 @@ def read_rows(path: str | Path, layout: CsvLayout) -> np.ndarray:
             row.pop()  # a delimiter at the end
         if len(row) != len(header):
             raise InputError(f"{path}: row {line} has {len(row)} values, the header {len(header)} columns")
-        values = list(layout.numbered(row))
+        values = list(layout.with_decimal_points(row))
         for k in layout.numbers:
             if not _is_number(values[k]) or not math.isfinite(float(values[k])):
                 raise InputError(f"{path}: row {line}, column '{header[k]}' is '{row[k].strip():.40}'; a finite "
@@ -293,7 +297,7 @@ def read_rows(path: str | Path, layout: CsvLayout) -> np.ndarray:
 
 
 def _rows(path: str | Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Each row and the number of its last line."""
+    """Yield each row and the number of its last line."""
     with open(path, newline="", encoding="utf-8-sig") as file:
         rows = csv.reader(file, skipinitialspace=True, delimiter=delimiter)
         try:
@@ -303,27 +307,27 @@ def _rows(path: str | Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             raise InputError(f"{path}: cannot be read beyond row {rows.line_num}: {error}") from None
 
 
-ROWS_PER_PIECE = 20_000  # that are parsed at once
-MAX_WRONG_STAMPS = 0.1  # of the samples may have wrong stamps
+ROWS_PER_PIECE = 20_000  # rows that are parsed at once
+MAX_WRONG_STAMPS = 0.1  # share of samples that may have wrong stamps
 
 
 class CsvRecording:
-    """A Recording; columns as py describes them."""
+    """Recording in a CSV file, read piece by piece."""
 
     ignored_are = "columns"
 
-    def __init__(self, path: Path, wanted: Wanted, span: Span | None = None):
+    def __init__(self, path: Path, wanted: RecordingRequest, span: RecordingSpan | None = None):
         self.path, self.wanted, self.left_out = path, wanted, Counter[str]()
         self._layout = read_layout(path, wanted.names, wanted.blocks, wanted.needed, wanted.reading.csv,
                                               wanted.types)
         self.blocks, self.ignored = tuple(self._layout.known), self._layout.ignored
         self._table: np.ndarray | None = None  # of a file in which something is odd: there all of it is read one by one
-        self.span = span or self._passed()
+        self.span = span or self._index()
         if not self.span.marks and self._table is None:
-            self._table = self._one_by_one()
+            self._table = self._read_row_by_row()
 
     def pieces(self, edges: Sequence[float]) -> Iterator[Samples]:
-        """As in Recording."""
+        """Yield samples between edges, see Recording.pieces."""
         rows = self._rows(edges[0], edges[-1])
         table = np.empty((0, len(self._layout.scale)))
         for begin, end in itertools.pairwise(edges):
@@ -336,7 +340,7 @@ class CsvRecording:
             table = table[cut:]
 
     def _rows(self, begin: float, end: float) -> Iterator[np.ndarray]:
-        """The rows of some time, and more, in parts."""
+        """Yield the rows of a time interval, possibly with more rows, in parts."""
         if self._table is not None:
             yield self._table
             return
@@ -348,36 +352,36 @@ class CsvRecording:
             with open(self.path, "rb") as file:
                 file.seek(offset)
                 lines = [line.decode("utf-8") for line in itertools.islice(file, ROWS_PER_PIECE)]
-            table = self._parsed(lines, round(time * (self._layout.rate or 0.0)))
+            table = self._parse(lines, round(time * (self._layout.rate or 0.0)))
             if table is None:
                 raise InputError(f"{self.path}: has changed while it was read")
             yield table
 
-    def _passed(self) -> Span:
-        """One pass: whether every value is a number, and where which time is."""
+    def _index(self) -> RecordingSpan:
+        """Return the span after one pass that checks every value and indexes times."""
         marks, samples, last = [], 0, -np.inf
         with open(self.path, "rb") as file:
             for _ in range(self._layout.skip):
                 file.readline()
             offset = file.tell()
             while lines := list(itertools.islice(file, ROWS_PER_PIECE)):
-                table = self._parsed([line.decode("utf-8", "replace") for line in lines], samples)
+                table = self._parse([line.decode("utf-8", "replace") for line in lines], samples)
                 if table is None:
-                    return self._passed_one_by_one()
+                    return self._index_row_by_row()
                 if len(table):
                     if table[0, 0] <= last or not (np.diff(table[:, 0]) > 0.0).all():
-                        return self._passed_one_by_one()
+                        return self._index_row_by_row()
                     marks.append((float(table[0, 0]), offset))
                     samples, last = samples + len(table), float(table[-1, 0])
                 offset += sum(map(len, lines))
-        return Span(marks[0][0], last, samples, None, marks) if marks else self._passed_one_by_one()
+        return RecordingSpan(marks[0][0], last, samples, None, marks) if marks else self._index_row_by_row()
 
-    def _passed_one_by_one(self) -> Span:
-        self._table = self._one_by_one()
-        return Span(float(self._table[0, 0]), float(self._table[-1, 0]), len(self._table), None, [])
+    def _index_row_by_row(self) -> RecordingSpan:
+        self._table = self._read_row_by_row()
+        return RecordingSpan(float(self._table[0, 0]), float(self._table[-1, 0]), len(self._table), None, [])
 
-    def _one_by_one(self) -> np.ndarray:
-        """Return the whole table without samples with wrong stamps. InputError says where a value or most stamps are wrong."""
+    def _read_row_by_row(self) -> np.ndarray:
+        """Return the whole table without samples with wrong stamps. InputError if a value is wrong, or too many stamps."""
         table = read_rows(self.path, self._layout)
         t, late = table[:, 0], np.flatnonzero(np.diff(table[:, 0]) <= 0.0)
         if not len(late):
@@ -390,12 +394,12 @@ class CsvRecording:
         self.left_out["with stamps that do not increase"] = int(np.count_nonzero(~kept))
         return table[kept]
 
-    def _parsed(self, lines: list[str], first: int) -> np.ndarray | None:
-        """Return (rows, 1 + columns) from this sample on; None where a row is no list of as many finite numbers as columns."""
+    def _parse(self, lines: list[str], first: int) -> np.ndarray | None:
+        """Return (rows, 1 + columns) from sample `first` on; None if a row does not have as many finite numbers as columns."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # no rows
-                table = np.loadtxt(self._layout.numbered(lines), delimiter=self._layout.delimiter, ndmin=2)
+                table = np.loadtxt(self._layout.with_decimal_points(lines), delimiter=self._layout.delimiter, ndmin=2)
         except ValueError:
             return None
         if not table.size:

@@ -1,7 +1,4 @@
-"""Pictures, drawn to files; the only place that knows matplotlib, whose settings stay as they are.
-
-Pictures of motions that were planned or retimed.
-"""
+"""Figures drawn to files by matplotlib, whose global settings are not changed."""
 
 from __future__ import annotations
 
@@ -20,8 +17,8 @@ from ..model.drive_limits import uses_by_owner
 from ..model.tree import Limits
 from ..robots.link_side import LinkSideRobot
 
-MOST_POINTS = 4_000  # of a curve; more cannot be seen
-PLAIN = {"text.parse_math": False}  # names of joints are drawn as they are
+MAX_CURVE_POINTS = 4_000  # points of a curve; more are not visible
+PLAIN = {"text.parse_math": False}  # joint names are drawn literally
 STYLE = {  # of examples: readable at half size; colours that the colour-blind tell apart (Okabe and Ito)
     "font.size": 13, "axes.titlesize": 13, "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "grid.color": "0.9", "lines.linewidth": 2.0, "legend.frameon": False, "legend.fontsize": 12,
@@ -30,7 +27,7 @@ EXPONENT = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2
 
 
 def new_figure(width: float, height: float) -> Any:
-    """A matplotlib Figure [inches], of which no window and no list of figures knows. RneaError without matplotlib."""
+    """Return a matplotlib Figure [inches] outside of pyplot's list. Raises MissingPackage without matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -41,10 +38,10 @@ def new_figure(width: float, height: float) -> Any:
 @contextmanager
 def picture(path: str | os.PathLike, size: tuple[float, float], dpi: int = 120,
             settings: Mapping[str, Any] = PLAIN) -> Iterator[Any]:
-    """A Figure to draw on; when the block ends it is written to a file, whose name gives the format.
+    """Yield a Figure to draw on; it is written to the file at the end of the block, in the format of its suffix.
 
-    settings : of matplotlib (rcParams), for this picture alone
-    Raises RneaError without matplotlib, and for a format that does not exist.
+    settings : rcParams for this figure only
+    Raises MissingPackage without matplotlib, and RneaError for an unknown format.
     """
     figure = new_figure(*size)
     with _drawing(settings):
@@ -57,7 +54,7 @@ def picture(path: str | os.PathLike, size: tuple[float, float], dpi: int = 120,
 
 
 def movie(path: str | Path, size: tuple[float, float], frame: Callable[[Any, int], None], count: int, rate: int) -> None:
-    """A GIF; frame(axes, k) draws picture k; rate: pictures per second."""
+    """Write a GIF; frame(axes, k) draws frame k; rate: frames per second."""
     figure = new_figure(*size)
     from matplotlib.animation import FuncAnimation, PillowWriter
 
@@ -73,7 +70,7 @@ def movie(path: str | Path, size: tuple[float, float], frame: Callable[[Any, int
 
 
 def draw_polygons(axis: Any, faces: Sequence[np.ndarray], colours: Sequence[Any], strength: float = 1.0) -> None:
-    """Polygons (corners, 3) on 3D axes, each in its colour; strength: opacity."""
+    """Draw polygons (corners, 3) on 3D axes, each in its colour; strength: opacity."""
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 
     most = max(map(len, faces), default=0)  # all with as many corners: matplotlib fills up others with arbitrary numbers
@@ -82,20 +79,22 @@ def draw_polygons(axis: Any, faces: Sequence[np.ndarray], colours: Sequence[Any]
 
 
 def draw_stills(axis: Any, chains: np.ndarray, colour: str, least: float = 0.15, **style: Any) -> None:
-    """A chain of links at several moments, from light to dark; chains: (moments, corners, 2), style: of matplotlib's lines."""
+    """Draw a chain of links at several instants, from light to dark; chains: (instants, corners, 2), style: of matplotlib's
+    lines.
+    """
     for strength, chain in zip(np.linspace(least, 1.0, len(chains)), chains, strict=True):
         axis.plot(*chain.T, color=colour, alpha=strength, **{"linewidth": 3.0, "solid_capstyle": "round"} | style)
 
 
 def color_scale(count: int) -> np.ndarray:
-    """Colours from dark to bright (count, 4)."""
+    """Return colours from dark to bright (count, 4)."""
     import matplotlib
 
     return matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, count))
 
 
 def check_format(path: str | Path) -> None:
-    """RneaError for a picture that cannot be drawn, before the work that makes it."""
+    """Raise RneaError for a file format that cannot be written, before the data is computed."""
     ending, formats = Path(path).suffix[1:].lower(), new_figure(1.0, 1.0).canvas.get_supported_filetypes()
     if ending and ending not in formats:
         raise RneaError(f"{path} cannot be drawn: '{ending}' is no format of pictures; there are {', '.join(sorted(formats))}")
@@ -103,7 +102,7 @@ def check_format(path: str | Path) -> None:
 
 @contextmanager
 def _drawing(settings: Mapping[str, Any] = PLAIN) -> Iterator[None]:
-    """Our settings meanwhile. Letters that no font has become boxes, without a word."""
+    """Apply our settings. Glyphs without a font become boxes, without a warning."""
     import matplotlib
 
     with matplotlib.rc_context({**PLAIN, **settings}), warnings.catch_warnings():
@@ -112,7 +111,7 @@ def _drawing(settings: Mapping[str, Any] = PLAIN) -> Iterator[None]:
 
 
 def _plain_powers(figure: Any) -> None:
-    """Logarithmic axes write powers of ten as mathematics, which no text here is read as: they get letters for exponents."""
+    """Replace mathematical text of logarithmic axes by plain characters with superscripts."""
     from matplotlib.ticker import FuncFormatter, LogFormatterMathtext
 
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
@@ -130,17 +129,17 @@ def _plain(text: str) -> str:
 def draw_torques(path: str | Path, t: np.ndarray, tau: np.ndarray, tau_rate: np.ndarray, joint_names: Sequence[str],
             units: Sequence[str], effort_limits: np.ndarray, deviations: np.ndarray | None = None,
             shares: Mapping[str, Mapping[str, np.ndarray]] = {}, measured: np.ndarray | None = None) -> None:
-    """Draw torque and torque rate of every joint over time; dashed lines are the URDF's limits where they come near.
+    """Draw torque and torque rate of every joint over time; dashed lines are the URDF's limits where they are near.
 
-    shares : by joint or supply, and quantity, what is used of the limits of drives (samples,): a third column
-    deviations : standard deviations of both (2, samples, n), two of which to either side are shaded; NaN: not known
-    measured : torques (samples, n), drawn beside the computed ones; NaN: not known
+    shares : utilization of drive limits (samples,) by joint or supply, and quantity: a third column
+    deviations : standard deviations of both (2, samples, n); a band of two to either side is shaded; NaN: unknown
+    measured : torques (samples, n), drawn beside the computed ones; NaN: unknown
     """
     n = len(joint_names)
     off = np.full((2, *tau.shape), np.nan) if deviations is None else 2.0 * deviations
     with picture(path, (11, 1.6 + 1.5 * n)) as figure:
         axes = figure.subplots(n, 3 if shares else 2, sharex=True, squeeze=False)
-        step = max(1, len(t) // MOST_POINTS)
+        step = max(1, len(t) // MAX_CURVE_POINTS)
         for k, (name, unit) in enumerate(zip(joint_names, units, strict=True)):
             curves = ((axes[k, 0], tau, off[0], unit, "tab:blue"), (axes[k, 1], tau_rate, off[1], f"{unit}/s", "tab:red"))
             for axis, values, band, label, colour in curves:
@@ -176,7 +175,7 @@ def limit_legend(figure: Any) -> None:
 
 
 def draw_limit_shares(axis: Any, t: np.ndarray, shares: Mapping[str, np.ndarray]) -> None:
-    """Shares of limits over time, each with its name; the dashed line is the limit."""
+    """Draw shares of limits over time, each with its name; the dashed line is the limit."""
     axis.set_title("share of drive limits", loc="left", fontsize=9)
     for quantity, share in shares.items():
         axis.plot(t, share, linewidth=1.2, label=quantity.replace("_", " "))
@@ -187,7 +186,7 @@ def draw_limit_shares(axis: Any, t: np.ndarray, shares: Mapping[str, np.ndarray]
 
 
 MOTION_SAMPLES = 2001
-SHOWN_RANGE = 0.6  # of the range of a curve: how far off a limit may be to be shown
+SHOWN_RANGE = 0.6  # largest distance at which a limit is shown, over the range of the curve
 COLOURS = ("tab:green", "tab:purple", "tab:blue", "tab:red", "tab:brown")
 AddedRate = Callable[[Any, Any, Any], Any]  # q, qd, qdd -> rates (..., n)
 
@@ -203,8 +202,8 @@ class TimedMotion(Protocol):
 
 def draw_motion(path: str | Path, robot: LinkSideRobot, motion: TimedMotion, limits: Limits,
                 added: AddedRate | None = None) -> None:
-    """Draw position, velocity, torque and torque rate of every joint over time; also commanded torque rates where these are
-    limited, and the used share of limits of drives. Dashed lines are limits that come near.
+    """Draw position, velocity, torque and torque rate of every joint over time; also limited commanded torque rates and
+    utilization of drive limits. Dashed lines are limits that are near.
 
     added : rates of the torques that commanded efforts do not contain, from q, qd, qdd
     """

@@ -1,8 +1,6 @@
-"""Tables of torques as Parquet. The only place that knows pyarrow.
+"""Files of recordings and results: which files are recordings, their readers, and writers of torques (CSV, Parquet, mcap).
 
-Torques written to a file of one of the formats, which is there only when it is whole.
-
-Which files hold recordings, and who reads them.
+A result file appears under its name only once it is complete.
 """
 
 from __future__ import annotations
@@ -28,12 +26,12 @@ from .bags import METADATA, BagRecording
 from .csv_files import CsvRecording
 from .recording import (
     TIME_UNITS,
-    Reading,
+    ReadingOptions,
     RecordedMotion,
     Recording,
+    RecordingRequest,
+    RecordingSpan,
     Samples,
-    Span,
-    Wanted,
     derivative_note,
     joined_motion,
     motions,
@@ -43,7 +41,7 @@ from .torques import Torques, torque_columns
 
 
 def write_parquet(path: Path, names: Sequence[str], origin: int | None, tables: Iterator[np.ndarray]) -> None:
-    """Columns of these names, the first of them t [s]; before it `stamp`, where the stamp of t = 0 [ns] is known."""
+    """Write columns with the given names, the first of them t [s], preceded by `stamp` if the stamp of t = 0 is known [ns]."""
     arrow, parquet = import_pyarrow()
     stamped = [] if origin is None else [("stamp", arrow.timestamp("ns"))]
     schema = arrow.schema([*stamped, *((name, arrow.float64()) for name in names)])
@@ -56,7 +54,7 @@ def write_parquet(path: Path, names: Sequence[str], origin: int | None, tables: 
 
 
 def import_pyarrow() -> tuple[Any, Any]:
-    """pyarrow and its Parquet; RneaError where they are not installed."""
+    """Return pyarrow and its Parquet module. Raises MissingPackage if pyarrow is not installed."""
     try:
         import pyarrow
         from pyarrow import parquet
@@ -70,7 +68,7 @@ TORQUE_FORMATS = (PARQUET, CSV, MCAP)
 
 
 def check_output_format(kind: str) -> None:
-    """RneaError where what writes that format is not installed."""
+    """Raise MissingPackage if the writer of a format is not installed."""
     if kind == PARQUET:
         import_pyarrow()
     elif kind == MCAP:
@@ -79,7 +77,12 @@ def check_output_format(kind: str) -> None:
 
 def write_torques(path: Path, kind: str, joint_names: tuple[str, ...], origin: int | None, parts: Iterator[Torques],
           deviations: bool = False) -> None:
-    """Write torques. kind: one of FORMATS; origin: stamp of t = 0 [ns], where there is one; deviations: of torques, too."""
+    """Write torques to a file.
+
+    kind       : one of TORQUE_FORMATS
+    origin     : stamp of t = 0 [ns], if there is one
+    deviations : write standard deviations of torques too
+    """
     regular = path.is_file() or not path.exists()  # and no pipe or device
     made = path.with_name(f".{path.name}.partial{path.suffix}") if regular else path
     tables = (part.table for part in parts)
@@ -102,18 +105,20 @@ def write_torques(path: Path, kind: str, joint_names: tuple[str, ...], origin: i
 
 BAG_SUFFIXES = (".mcap", ".db3")
 RECORDING_FORMATS = (*BAG_SUFFIXES, ".csv")
-MAX_SAMPLE_DISTANCE_S = 1.0, 60.0  # s; further apart no recording has its samples, and no planned path its points
-MAX_PATH_POINTS = 20  # points that one may have
+MAX_SAMPLE_DISTANCE_S = 1.0, 60.0  # largest plausible period of a recording, and distance of the points of a planned path [s]
+MAX_PATH_POINTS = 20  # largest number of points of a planned path
 
 
 def is_bag(path: str | Path) -> bool:
-    """Whether that is a ROS 2 bag: one file of it, or the folder of all."""
+    """Return whether a path is a ROS 2 bag: a single file, or the folder of all."""
     path = Path(path)
     return path.suffix in BAG_SUFFIXES or (path / METADATA).is_file()
 
 
-def open_recording(path: str | Path, wanted: Wanted, span: Span | None = None) -> Recording:
-    """The recording at a path. span: what an earlier pass through this very file has told. InputError: it cannot be read."""
+def open_recording(path: str | Path, wanted: RecordingRequest, span: RecordingSpan | None = None) -> Recording:
+    """Return the recording at a path. span: result of an earlier pass over the same file. Raises InputError if it cannot be
+    read.
+    """
     _check_held(wanted)
     if is_bag(path):
         if wanted.reading.has_csv_options:
@@ -125,51 +130,51 @@ def open_recording(path: str | Path, wanted: Wanted, span: Span | None = None) -
     return CsvRecording(Path(path), wanted, span)
 
 
-def read_samples(path: str | Path, wanted: Wanted) -> tuple[Samples, list[str]]:
-    """All samples at once, for what needs them all; and for people what was not used. Times of a CSV may be in any order."""
+def read_samples(path: str | Path, wanted: RecordingRequest) -> tuple[Samples, list[str]]:
+    """Return all samples at once and notes on what was not used. Times of a CSV may be in any order."""
     if is_bag(path):
         recording = open_recording(path, wanted)
         (samples,) = recording.pieces((-np.inf, np.inf))
-        told = recording_notes(recording)
+        messages = recording_notes(recording)
     else:
         _check_held(wanted)
         samples, ignored = csv_files.read_columns(path, wanted.names, wanted.blocks, wanted.needed, wanted.reading.csv,
                                                  wanted.types)
         t = samples["t"]
-        told = unused_note("columns", ignored)
+        messages = unused_note("columns", ignored)
         if not wanted.reading.time_unit and (doubt := _time_unit_error(t.min(), t.max(), len(t))):
-            told.append(f"warning: {doubt}")
+            messages.append(f"warning: {doubt}")
     t = samples.pop("t")
-    return {"t": t, **{name: wanted.whole(name, columns) for name, columns in samples.items()}}, told
+    return {"t": t, **{name: wanted.with_held_joints(name, columns) for name, columns in samples.items()}}, messages
 
 
 def read_recording(path: str | Path, robot: AnyRobot, *, topic: str | None = None, rename: Mapping[str, str] = {},
                    hold: Mapping[str, float] = {}, columns: Sequence[str] = (), sample_rate: float | None = None,
                    time_unit: str | None = None, unit: str | None = None, window: float | None = None) -> RecordedMotion:
-    """Read the motion of a robot from a CSV file or a ROS 2 bag, with the derivatives that the file does not have.
+    """Read the motion of a robot from a CSV file or a ROS 2 bag and estimate missing derivatives.
 
     path        : .csv with columns t, q_<joint> and, where known, qd_, qdd_, qddd_, tau_<joint>; .mcap, .db3, folder of a bag
     robot       : its joint names, types and limits; a moving base is read as joints base_x .. base_yaw
     topic       : joint states in a bag; None: /joint_states, or the only one
     rename      : parts of the names of columns or joints, old to new
-    hold        : positions of joints that the recording does not have [rad, m]
+    hold        : positions of joints that are not recorded [rad, m]
     columns     : names of all columns of a CSV without a header
     sample_rate : of a CSV without a column t [Hz]
     time_unit   : of column t: s, ms, us, ns; None: s, and InputError where samples are too far apart for that
-    unit        : of rotary joints in a CSV: rad, deg; None: rad, and InputError where limits say that they are degrees
-    window      : time over which polynomials are fitted [s], instead of Kalman smoothing
+    unit        : of rotary joints in a CSV: rad, deg; None: rad, and InputError where limits show that they are degrees
+    window      : time over which polynomials are fitted instead of Kalman smoothing [s]
 
     The result has t (samples,) [s], q, qd, qdd, qddd (samples, n) [rad, m and their derivatives by s], tau (samples, n) as
     recorded, or None, deviation (4, samples, n), the standard deviations of q .. qddd where positions were smoothed (NaN:
-    unknown), or None, and notes, what was left out or estimated. Raises InputError with the file, the row and the remedy.
+    unknown), or None, and notes on what was dropped or estimated. Raises InputError with the file, the row and the remedy.
     """
     if time_unit not in (None, *TIME_UNITS) or unit not in (None, "rad", "deg"):
         raise InputError(f"time_unit is {time_unit!r}, unit is {unit!r}; allowed are {', '.join(TIME_UNITS)} and rad, deg")
     if sample_rate is not None and not 0.0 < sample_rate < np.inf:
         raise InputError(f"sample_rate is {sample_rate}; a number above zero is needed [Hz]")
-    how = Reading(topic, tuple(rename.items()), tuple(hold.items()), tuple(columns), sample_rate, time_unit, unit)
+    how = ReadingOptions(topic, tuple(rename.items()), tuple(hold.items()), tuple(columns), sample_rate, time_unit, unit)
     read = recording_schema(robot)
-    wanted = Wanted(read.names, read.blocks, reading=how, joint_types=read.types)
+    wanted = RecordingRequest(read.names, read.blocks, reading=how, joint_types=read.types)
     source = open_with_efforts(path, wanted)
     check_time_unit(path, how, *source.span[:3])
     blocks = list(motions(source, read.types, window))
@@ -178,8 +183,8 @@ def read_recording(path: str | Path, robot: AnyRobot, *, topic: str | None = Non
     return replace(motion, notes=(*recording_notes(source), *estimation_notes(blocks, read.names)))
 
 
-def open_with_efforts(path: str | Path, wanted: Wanted) -> Recording:
-    """Return a recording, with block tau where the file has it for every joint and all of it can be read."""
+def open_with_efforts(path: str | Path, wanted: RecordingRequest) -> Recording:
+    """Return a recording, with block tau if the file has valid efforts for every joint."""
     with suppress(InputError):  # efforts that are no numbers: the motion may be whole nevertheless
         found = open_recording(path, wanted._replace(blocks=(*wanted.blocks, "tau")))
         if "tau" in found.blocks:
@@ -188,14 +193,14 @@ def open_with_efforts(path: str | Path, wanted: Wanted) -> Recording:
 
 
 def estimation_notes(blocks: Sequence[RecordedMotion], joint_names: Sequence[str]) -> list[str]:
-    """Return what was estimated in the blocks of a recording, and how."""
+    """Return notes on what was estimated in the blocks of a recording, and how."""
     hows = [block.how for block in blocks if block.how]
     lines = [derivative_note(blocks[0].estimated, combined_method(hows))] if hows else []
     wrapped = sorted({joint for block in blocks for joint in block.wrapped})
     return lines + ([unwrapped_note([joint_names[k] for k in wrapped])] if wrapped else [])
 
 
-def _check_held(wanted: Wanted) -> None:
+def _check_held(wanted: RecordingRequest) -> None:
     for name, _ in wanted.reading.held:
         if not any(fnmatchcase(joint, name) for joint in wanted.joint_names):
             raise InputError(f"--hold {name}: no such joint; the joints are {some(wanted.joint_names)}"
@@ -205,13 +210,13 @@ def _check_held(wanted: Wanted) -> None:
 
 
 def recording_notes(recording: Recording) -> list[str]:
-    """For people: what was not used so far."""
+    """Return notes on what was not used so far."""
     lines = [f"not used: {count} samples {reason}" for reason, count in recording.left_out.items()]
     return unused_note(recording.ignored_are, recording.ignored) + lines
 
 
 def _time_unit_error(first: float, last: float, samples: int) -> str:
-    """Return why t cannot be in seconds; empty where it can."""
+    """Return why t cannot be in seconds; empty if it can."""
     apart = (last - first) / max(samples - 1, 1)
     if apart < MAX_SAMPLE_DISTANCE_S[samples <= MAX_PATH_POINTS]:
         return ""
@@ -219,16 +224,16 @@ def _time_unit_error(first: float, last: float, samples: int) -> str:
     return f"samples are {apart:.3g} s apart if t is in seconds; is it in {unit}? --time-unit {unit}, or --time-unit s"
 
 
-def check_time_unit(path: str | Path, reading: Reading, first: float, last: float, samples: int) -> None:
-    """Raise InputError where times from first to last [s] are hardly in seconds, and no unit was given."""
+def check_time_unit(path: str | Path, reading: ReadingOptions, first: float, last: float, samples: int) -> None:
+    """Raise InputError if times from first to last [s] are implausible in seconds and no unit was given."""
     if not reading.time_unit and (doubt := _time_unit_error(first, last, samples)):
         raise InputError(f"{path}: {doubt}")
 
 
-def check_angle_unit(path: str | Path, reading: Reading, robot: AnyRobot, q: np.ndarray) -> None:
-    """Raise InputError where positions q (samples, n) of rotary joints are hardly in rad, and no unit was given.
+def check_angle_unit(path: str | Path, reading: ReadingOptions, robot: AnyRobot, q: np.ndarray) -> None:
+    """Raise InputError if positions q (samples, n) of rotary joints are implausible in rad and no unit was given.
 
-    They are far beyond limits that all joints keep if the positions are in degrees.
+    They are implausible far beyond limits that all joints keep if the positions are in degrees.
     """
     if reading.unit:
         return
@@ -250,9 +255,9 @@ def unused_note(what: str, names: Sequence[str]) -> list[str]:
 
 
 def find_recordings(given: Iterable[str]) -> dict[Path, Path]:
-    """The recordings that files, folders and patterns name, each once, and what to call the results of each.
+    """Return the recordings that files, folders and patterns name, each once, with the name of their results.
 
-    A folder stands for all recordings below it, but for one that is a bag. InputError names what does not exist.
+    A folder stands for all recordings below it, unless it is a bag. InputError names what does not exist.
     """
     paths: dict[Path, tuple[Path, Path]] = {}
     for word in (given := list(given)):
@@ -267,12 +272,12 @@ def find_recordings(given: Iterable[str]) -> dict[Path, Path]:
         raise InputError(f"no recordings in {some(given)}; looked for bags and files that end in "
                          f"{', '.join(RECORDING_FORMATS)}")
     count = Counter(name for _, name in paths.values())
-    return {path: name if count[name] == 1 else name.with_name(f"{name.name}-{_mark(where)}")
+    return {path: name if count[name] == 1 else name.with_name(f"{name.name}-{_unique_suffix(where)}")
             for where, (path, name) in sorted(paths.items())}
 
 
-def _mark(path: Path) -> str:
-    """What tells results of recordings of the same name apart."""
+def _unique_suffix(path: Path) -> str:
+    """Return a suffix that distinguishes results of recordings with the same name."""
     return hashlib.sha256(os.fsencode(path)).hexdigest()[:6]
 
 

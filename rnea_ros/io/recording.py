@@ -1,11 +1,9 @@
-""".
+"""Recorded robot motion: data types, what a robot needs from a recording, and completion by estimated derivatives.
 
-A motion in a file, whatever the format: read piece by piece, and completed by the derivatives that it lacks.
-
-Columns that a recording of a robot needs: its joints, the motors of its elastic joints, its moving base.
-
-Motors of elastic joints have the names that `motor_joint` of the robot file gives them; their positions are those behind the
-gear. A moving base is recorded as six more joints: its position in the world, and roll, pitch and yaw as in URDFs.
+A recording of any format is read piece by piece and completed block by block (estimation/smoothing.py), so that it may have
+any length. Motors of elastic joints have the names that `motor_joint` of the robot file gives them; their positions are
+those behind the gear. A moving base is recorded as six more joints: its position in the world, and roll, pitch and yaw as in
+URDFs.
 """
 
 from __future__ import annotations
@@ -28,16 +26,21 @@ from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import BaseState, from_coordinates
 from ..robots.protocol import AnyRobot
 
-BLOCKS = ("q", "qd", "qdd", "qddd")
+BLOCKS = ("q", "qd", "qdd", "qddd")  # names of position and derivatives; a block is one quantity of all joints
 
 
 @dataclass
 class RecordedMotion:
-    """t (samples,) [s]; q, qd, qdd, qddd (samples, n). estimated: which of them were not in the file; how they were found;
-    deviation: standard deviations of the motion (4, samples, n) where positions were smoothed, NaN where that is not known;
-    higher: derivatives above the jerk, which only some robots need and nothing estimates: as many as were asked for and are in
-    the file; wrapped: numbers of the revolute joints whose positions were unwrapped; tau: measured efforts (samples, n), where
-    they were asked for and are in the file; notes: what was left out or estimated, of read_recording."""
+    """Motion of a robot from a recording: t (samples,) [s]; q, qd, qdd, qddd (samples, n) [rad, m and their derivatives by s].
+
+    estimated : names of the derivatives that were estimated; how: the method
+    ignored   : columns or joints of the file that were not used
+    deviation : (4, samples, n) standard deviations of the motion where positions were smoothed, NaN where unknown
+    higher    : derivatives above the jerk that were requested and are in the file; they are never estimated
+    wrapped   : numbers of the revolute joints whose positions were unwrapped
+    tau       : measured efforts (samples, n), if requested and in the file
+    notes     : text on what was dropped or estimated, of read_recording
+    """
 
     t: np.ndarray
     q: np.ndarray
@@ -54,7 +57,7 @@ class RecordedMotion:
     notes: tuple[str, ...] = ()
 
     def only(self, samples: np.ndarray | slice) -> RecordedMotion:
-        """Some of the samples."""
+        """Return the motion of some samples."""
         deviation = None if self.deviation is None else self.deviation[:, samples]
         return RecordedMotion(self.t[samples], self.q[samples], self.qd[samples], self.qdd[samples], self.qddd[samples],
                               self.estimated, self.how, self.ignored, deviation,
@@ -80,26 +83,31 @@ class CsvFormat(NamedTuple):
 
 
 def derivative_note(estimated: Sequence[str], how: Window | Smoothing) -> str:
-    """Return what was estimated, and how."""
+    """Return a note on which derivatives were estimated, and how."""
     return f"{some(estimated)} estimated by {how.method}"
 
 
 def higher_derivatives(known: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:
-    """The derivatives above the jerk, up to the first that there is not."""
+    """Return the derivatives above the jerk, up to the first that is missing."""
     return tuple(known[name] for name in takewhile(lambda name: name in known, map(block_name, count(len(BLOCKS)))))
 
 
 def block_name(order: int) -> str:
-    """The block that a derivative of the position is."""
+    """Return the block of a derivative of the position: q, qd, qdd, ..."""
     return "q" + order * "d"
 
 
-Samples = dict[str, np.ndarray]  # "t" (k,) [s], and blocks (k, n) of those that were asked for: q, qd, .., tau, tau_rate
+Samples = dict[str, np.ndarray]  # "t" (k,) [s], and the requested blocks (k, n): q, qd, .., tau, tau_rate
 
 
-class Span(NamedTuple):
-    """What one pass through a file tells: times of the first and the last sample [s] and how many there are; the stamp of
-    t = 0 [ns], None where there are no stamps; and what the reader itself needs in order to find a time again."""
+class RecordingSpan(NamedTuple):
+    """Time span of a recording and an index for reading from it.
+
+    first, last : times of the first and the last sample [s]
+    samples     : number of samples
+    origin      : stamp of t = 0 [ns]; None without stamps
+    marks       : index with which the reader finds a time again
+    """
 
     first: float
     last: float
@@ -109,44 +117,45 @@ class Span(NamedTuple):
 
 
 class Recording(Protocol):
-    """One motion of one robot in a file.
+    """Motion of one robot in a file.
 
-    path     : of the file, or of the folder that is a bag
-    wanted   : what was asked for
-    blocks   : those of the blocks asked for that it has for every joint
-    ignored  : what else is in it, by name; ignored_are says what that is
+    path     : file, or folder of a bag
+    wanted   : the request
+    blocks   : requested blocks that the file has for every joint
+    ignored  : names of further content; ignored_are: what these are, columns or joints
     span     : of the whole file
-    left_out : how many samples could not be used so far, by reason
+    left_out : number of samples that could not be used so far, by reason
     """
 
     path: Path
-    wanted: Wanted
+    wanted: RecordingRequest
     blocks: tuple[str, ...]
     ignored: tuple[str, ...]
     ignored_are: str
-    span: Span
+    span: RecordingSpan
     left_out: Counter[str]
 
     def pieces(self, edges: Sequence[float]) -> Iterator[Samples]:
-        """The samples between each two neighbours of some rising times [s], in one pass; the later edge is the next one's.
+        """Yield the samples between neighbouring edges, increasing times [s], in one pass; samples at an edge belong to the
+        later piece.
 
-        Of the joints that it has: without those that are held.
+        The samples contain the recorded joints, without those that are held.
         """
 
 
 TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
-class Reading(NamedTuple):
-    """How a recording tells of a robot.
+class ReadingOptions(NamedTuple):
+    """Options on how a recording describes a robot.
 
-    topic     : of the joint states in a bag; None: the usual one
+    topic     : joint states in a bag; None: /joint_states, or the only one
     rename    : parts (old, new) of the names of columns, or of joints in a bag
-    held      : (joint, position): joints that it does not have, at rest [rad, m]; names may be patterns: wheel_*
+    held      : (joint, position): joints that are not recorded and at rest [rad, m]; names may be patterns: wheel_*
     columns   : names of the columns of a CSV without a header
     rate      : sampling rate of a CSV without times [Hz]
-    time_unit : of the column t of a CSV: one of TIME_UNITS; None: s, refused where that cannot be
-    unit      : of the positions of rotary joints in a CSV: rad or deg; None: rad, refused where that cannot be
+    time_unit : unit of the column t of a CSV: one of TIME_UNITS; None: s, rejected if implausible
+    unit      : unit of rotary positions in a CSV: rad or deg; None: rad, rejected if implausible
     """
 
     topic: str | None = None
@@ -159,12 +168,12 @@ class Reading(NamedTuple):
 
     @property
     def csv(self) -> CsvFormat:
-        """The options of a CSV file."""
+        """Options of a CSV file."""
         return CsvFormat(self.rename, self.columns, self.rate, TIME_UNITS[self.time_unit or "s"], self.unit == "deg")
 
     @property
     def has_csv_options(self) -> bool:
-        """Whether options are given that a bag does not have."""
+        """Whether options are given that bags do not have."""
         return bool(self.columns or self.rate or self.time_unit or self.unit)
 
     def held_joints(self, joint_names: Sequence[str]) -> dict[str, float]:
@@ -172,37 +181,41 @@ class Reading(NamedTuple):
         return {name: position for pattern, position in self.held for name in joint_names if fnmatchcase(name, pattern)}
 
 
-class Wanted(NamedTuple):
-    """What is to be read, and how: blocks of these joints; of the blocks, what no recording can do without."""
+class RecordingRequest(NamedTuple):
+    """Request to a recording: blocks of the named joints.
+
+    needed      : blocks that every recording must have
+    joint_types : needed for degrees
+    """
 
     joint_names: tuple[str, ...]
     blocks: tuple[str, ...] = BLOCKS
     needed: tuple[str, ...] = ("q",)
-    reading: Reading = Reading()
+    reading: ReadingOptions = ReadingOptions()
     joint_types: tuple[str, ...] = ()  # needed for degrees
 
     @property
     def types(self) -> tuple[str, ...]:
-        """Types of the joints that the recording has to have, where they are known."""
-        return tuple(self.joint_types[k] for k in self.there) if self.joint_types else ()
+        """Types of the recorded joints, where known."""
+        return tuple(self.joint_types[k] for k in self.recorded_joints) if self.joint_types else ()
 
     @property
-    def there(self) -> list[int]:
-        """Numbers of the joints that the recording has to have."""
+    def recorded_joints(self) -> list[int]:
+        """Numbers of the joints that must be recorded: those that are not held."""
         held = self.reading.held_joints(self.joint_names)
         return [k for k, name in enumerate(self.joint_names) if name not in held]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Theirs."""
-        return tuple(self.joint_names[k] for k in self.there)
+        """Names of the joints that must be recorded."""
+        return tuple(self.joint_names[k] for k in self.recorded_joints)
 
-    def whole(self, block: str, columns: np.ndarray) -> np.ndarray:
-        """(..., joints) from (..., joints that are there): what is held stands, and nothing tells its torque."""
+    def with_held_joints(self, block: str, columns: np.ndarray) -> np.ndarray:
+        """Return (..., joints) from (..., recorded joints): held joints are at rest, and their torque is NaN."""
         if not self.reading.held:
             return columns
         found = np.full((*columns.shape[:-1], len(self.joint_names)), np.nan if block == "tau" else 0.0)
-        found[..., self.there] = columns
+        found[..., self.recorded_joints] = columns
         for name, position in self.reading.held_joints(self.joint_names).items() if block == "q" else ():
             found[..., self.joint_names.index(name)] = position
         return found
@@ -210,13 +223,13 @@ class Wanted(NamedTuple):
 
 def motions(recording: Recording, joint_types: Sequence[str], window: float | None = None,
             numbers: range | None = None) -> Iterator[RecordedMotion]:
-    """The motion, block after block (Blocks), with the derivatives that the file does not have. numbers: of these blocks only.
+    """Yield the motion block after block, with missing derivatives estimated. numbers: range of blocks.
 
-    window [s], joint_types: as in estimate_recording. Samples so alone that nothing tells their derivatives are left out.
+    window [s], joint_types: as in estimate_recording. Samples without neighbours near enough are dropped.
     """
     if set(BLOCKS) - set(recording.blocks):
         check_times(np.arange(recording.span.samples), {}, ORDERS)  # enough of them
-    blocks, types = blocks_of(recording), [joint_types[k] for k in recording.wanted.there] if joint_types else ()
+    blocks, types = blocks_of(recording), [joint_types[k] for k in recording.wanted.recorded_joints] if joint_types else ()
     numbers = range(blocks.number) if numbers is None else numbers
     edges = [time for k in range(numbers.start, numbers.stop + 1) for time in blocks.around(k)]
     pieces = recording.pieces(edges)
@@ -227,15 +240,15 @@ def motions(recording: Recording, joint_types: Sequence[str], window: float | No
         inner = slice(*np.searchsorted(near["t"], (blocks.begin(k), blocks.begin(k + 1))))
         begin = end
         if inner.stop > inner.start:
-            motion = _whole(recording.wanted, _completed(near, inner, types, window))
+            motion = _with_held_joints(recording.wanted, _completed(near, inner, types, window))
             known = np.isfinite(motion.qddd).all(axis=1)
             if not known.all():
-                recording.left_out["without others near enough to tell derivatives"] += int((~known).sum())
+                recording.left_out["without neighbours near enough to estimate derivatives"] += int((~known).sum())
             yield motion.only(known)
 
 
 def joined_motion(blocks: Sequence[RecordedMotion]) -> RecordedMotion:
-    """Return the motion of blocks that follow each other. InputError without any sample."""
+    """Return one motion of consecutive blocks. Raises InputError without any sample."""
     if not blocks:
         raise InputError("the recording has no samples whose derivatives can be estimated")
     t, q, qd, qdd, qddd = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("t", *BLOCKS))
@@ -253,12 +266,12 @@ def joined_motion(blocks: Sequence[RecordedMotion]) -> RecordedMotion:
 
 
 def blocks_of(recording: Recording) -> Blocks:
-    """The blocks that a recording is estimated by."""
+    """Return the blocks in which a recording is estimated."""
     return Blocks.of(*recording.span[:3])
 
 
 def _completed(near: Samples, inner: slice, joint_types: Sequence[str], window: float | None) -> RecordedMotion:
-    """A block, from the samples near it."""
+    """Return the motion of a block, with derivatives estimated from the samples near it."""
     own = {name: block[inner] for name, block in near.items()}
     estimated = tuple(name for name in BLOCKS if name not in near)
     if not estimated:
@@ -272,14 +285,14 @@ def _completed(near: Samples, inner: slice, joint_types: Sequence[str], window: 
                           tau=own.get("tau"))
 
 
-def _whole(wanted: Wanted, motion: RecordedMotion) -> RecordedMotion:
-    """With the joints that are held."""
-    deviation = None if motion.deviation is None else wanted.whole("", motion.deviation)
-    q, qd, qdd, qddd = (wanted.whole(name, getattr(motion, name)) for name in BLOCKS)
+def _with_held_joints(wanted: RecordingRequest, motion: RecordedMotion) -> RecordedMotion:
+    """Return the motion with held joints."""
+    deviation = None if motion.deviation is None else wanted.with_held_joints("", motion.deviation)
+    q, qd, qdd, qddd = (wanted.with_held_joints(name, getattr(motion, name)) for name in BLOCKS)
     return replace(motion, q=q, qd=qd, qdd=qdd, qddd=qddd, deviation=deviation,
-                   higher=tuple(wanted.whole("", block) for block in motion.higher),
-                   wrapped=tuple(wanted.there[k] for k in motion.wrapped),
-                   tau=None if motion.tau is None else wanted.whole("tau", motion.tau))
+                   higher=tuple(wanted.with_held_joints("", block) for block in motion.higher),
+                   wrapped=tuple(wanted.recorded_joints[k] for k in motion.wrapped),
+                   tau=None if motion.tau is None else wanted.with_held_joints("tau", motion.tau))
 
 
 BASE = ("base_x", "base_y", "base_z", "base_roll", "base_pitch", "base_yaw")  # [m, rad]
@@ -312,7 +325,7 @@ def recording_schema(robot: AnyRobot) -> RecordingSchema:
 
 
 def motor_names(robot: GeneralRobot) -> tuple[str, ...]:
-    """Return the names of the motors of all elastic joints; none where the robot file does not name every one."""
+    """Return the names of the motors of all elastic joints; none if the robot file does not name every one."""
     found = robot.motor_joints
     return tuple(found[joint] for joint in robot.elastic_joints) if len(found) == len(robot.elastic_joints) else ()
 
@@ -343,7 +356,6 @@ def check_blocks(robot: AnyRobot, blocks: Sequence[str]) -> None:
     missing = [block for block in recording_schema(robot).blocks[len(BLOCKS):] if block not in blocks]
     if missing and isinstance(robot, GeneralRobot):
         columns = some(f"{block}_<joint>" for block in missing)
-        raise InputError(f"how the motors of robot '{robot.name}' move behind the elastic joints {some(robot.elastic_joints)} "
-                         f"is not known. Either the recording needs columns {columns}; or "
-                         "the robot file names the motors as the recording does (elastic_joints.<joint>.motor_joint), and "
-                         "that has their positions")
+        raise InputError(f"robot '{robot.name}': the motion of the motors of the elastic joints {some(robot.elastic_joints)} "
+                         f"is not in the recording. It needs columns {columns}, or positions of the motors under the names "
+                         "in the robot file (elastic_joints.<joint>.motor_joint)")

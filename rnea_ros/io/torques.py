@@ -1,5 +1,4 @@
-"""Torques of a motion that comes in parts.
-"""
+"""Joint torques and their rates along a recorded motion, part after part."""
 
 from __future__ import annotations
 
@@ -16,9 +15,9 @@ from ..robots.robot import Robot
 from . import csv_files, recording
 from .recording import RecordedMotion
 
-# whose torques a recording can tell
+# Classes whose torques can be computed from a recording of joint states
 SUPPORTED_ROBOTS = (Robot, FloatingRobot, GeneralRobot)
-SEQUENTIAL_ROBOTS = (GeneralRobot,)  # of which each pose is found from the one before
+SEQUENTIAL_ROBOTS = (GeneralRobot,)  # each pose is found from the one before
 
 TorqueAndRate = Callable[[RecordedMotion], tuple[np.ndarray, np.ndarray]]
 
@@ -26,7 +25,7 @@ TorqueAndRate = Callable[[RecordedMotion], tuple[np.ndarray, np.ndarray]]
 class Torques(NamedTuple):
     """Times (k,) [s], positions, velocities, torques and their rates, accelerations and jerks (k, n).
 
-    deviation : standard deviations of torques and rates (2, k, n), where they were asked for; NaN where they are unknown
+    deviation : standard deviations of torques and rates (2, k, n), if requested; NaN where unknown
     """
 
     t: np.ndarray
@@ -51,22 +50,22 @@ def torque_columns(joint_names: tuple[str, ...], deviations: bool = False) -> li
 
 
 def motion_parts(motion: RecordedMotion) -> Iterator[RecordedMotion]:
-    """What is computed at once: the whole may be of any length."""
+    """Yield parts of a motion that are computed at once, to bound memory."""
     for k in range(0, len(motion.t), csv_files.CHUNK):
         yield motion.only(slice(k, k + csv_files.CHUNK))
 
 
 def compute_torques(torque_and_rate: TorqueAndRate, motion: RecordedMotion) -> Torques:
-    """Of one part."""
+    """Return the torques of one part of a motion."""
     tau, tau_rate = torque_and_rate(motion)
     q, qd, qdd, qddd = (block[:, :tau.shape[1]] for block in (motion.q, motion.qd, motion.qdd, motion.qddd))
     return Torques(motion.t, q, qd, tau, tau_rate, qdd, qddd)
 
 
 def torque_function(robot: AnyRobot) -> TorqueAndRate:
-    """Torques and their rates (samples, n), of a motion with the columns of the robot's schema, part after part.
+    """Return a function from a motion with the columns of the robot's schema to torques and their rates (samples, n).
 
-    A base that moves goes as the recording says. InputError where a recording does not say enough.
+    It is called part after part. A moving base follows the recording. Raises InputError if the recording is insufficient.
     """
     if isinstance(robot, SEQUENTIAL_ROBOTS):
         return _sequential(robot)
@@ -94,7 +93,7 @@ def _general(robot: GeneralRobot, motion: RecordedMotion, guess: Any) -> tuple[n
 
 
 def _sequential(robot: GeneralRobot) -> TorqueAndRate:
-    """Loops are followed from one part of the motion to the next."""
+    """Return a function that continues the loops from one part of the motion to the next."""
     pose: Any = None  # of all joints of the tree
 
     def torque_and_rate(motion: RecordedMotion) -> tuple[np.ndarray, np.ndarray]:
@@ -107,7 +106,9 @@ def _sequential(robot: GeneralRobot) -> TorqueAndRate:
 
 
 def torque_deviations(robot: AnyRobot, motion: RecordedMotion) -> np.ndarray | None:
-    """Standard deviations of torques and rates (2, samples, n), NaN where the motion's are not known; None without any."""
+    """Return standard deviations of torques and rates (2, samples, n), NaN where those of the motion are unknown; None without
+    any.
+    """
     if motion.deviation is None or not isinstance(robot, Robot):
         return None
     known = np.isfinite(motion.deviation).all(axis=(0, 2))

@@ -25,7 +25,7 @@ def _regressor(robot: Robot) -> tuple[Regressor, list[dict[str, Any]]]:
     """Kept, for a Robot does not change: the kernel, and a row for each column of it."""
     model = unified(robot.model, tuple(robot.payloads.values()))
     found = base_parameters(model, robot.gravity_vector.tolist(), TERMS)
-    columns = zip(found.names, found.units, found.of(model).tolist(), found.relations(), strict=True)
+    columns = zip(found.names, found.units, found.values_in(model).tolist(), found.relations(), strict=True)
     rows = [dict(zip(("name", "unit", "value", "relation"), row, strict=True)) for row in columns]
     return Regressor(robot, [found.parameters[k] for k in found.kept]), rows
 

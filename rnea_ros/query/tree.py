@@ -63,5 +63,5 @@ def _base_parameters(robot: Robot, floating_base: bool) -> Rows:
     """Kept: for a humanoid they take seconds, and a Robot does not change."""
     model = unified(robot.model, tuple(robot.payloads.values()))
     found = base_parameters(model, robot.gravity_vector.tolist(), free_root=floating_base)
-    columns = zip(found.names, found.units, found.of(model).tolist(), found.relations(), strict=True)
+    columns = zip(found.names, found.units, found.values_in(model).tolist(), found.relations(), strict=True)
     return [dict(zip(("name", "unit", "value", "relation"), row, strict=True)) for row in columns]

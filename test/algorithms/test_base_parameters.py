@@ -11,7 +11,13 @@ import pytest
 
 from rnea_ros import InputError, JointDynamics, ModelError, Robot
 from rnea_ros.algorithms import component_rate, torque_rate
-from rnea_ros.algorithms.base_parameters import base_parameters, from_regressor, independent, regrouped, sampled_regressor
+from rnea_ros.algorithms.base_parameters import (
+    base_parameters,
+    from_regressor,
+    has_independent_joints,
+    regrouped,
+    sampled_regressor,
+)
 from rnea_ros.algorithms.inertial_parameters import INERTIAL, TERMS, parameters, ten, values
 from rnea_ros.algorithms.torque_rate import BaseMotion, dynamics, kinematics
 from rnea_ros.codegen.ir.program import trace
@@ -69,7 +75,7 @@ def test_example_robots_agree_with_pinocchio():
             assert len(found) == rank(W), path
             assert found.kept == numeric.kept, path
             assert worst(found.grouping, numeric.grouping) < 1e-7, path  # axes of URDF files are rounded
-            seen, mimics = seen + 1, mimics + (not independent(robot.model))
+            seen, mimics = seen + 1, mimics + (not has_independent_joints(robot.model))
     assert seen > 40 and mimics > 3
 
 
@@ -81,7 +87,7 @@ def test_random_trees_agree_with_qr(terms):
         W = sampled_regressor(model, listed, seed=seed)
         found, numeric = base_parameters(model, terms=terms), from_regressor(W, listed)
         assert len(found) == rank(W), seed
-        if independent(model):
+        if has_independent_joints(model):
             assert found.kept == numeric.kept and worst(found.grouping, numeric.grouping) < 1e-6, seed
         assert worst(W[:, found.kept] @ found.grouping, W) < 1e-9, seed
         assert worst(found.grouping[:, found.kept], np.eye(len(found))) < 1e-12, seed
@@ -91,7 +97,7 @@ def test_random_trees_have_what_the_rule_distinguishes():
     links = [link for seed in trees() for link in tree(seed).model.links if link.joint]
     assert {link.sigma for link in links} == {0, 1} and any(link.gamma for link in links)
     assert any(link.alpha in (0.0, np.pi) for link in links) and any(link.alpha not in (0.0, np.pi) for link in links)
-    assert 5 < sum(not independent(tree(seed).model) for seed in trees()) < len(trees()) - 5
+    assert 5 < sum(not has_independent_joints(tree(seed).model) for seed in trees()) < len(trees()) - 5
 
 
 @pytest.mark.parametrize("direction", [(0.0, 0.0, -9.81), (0.0, 0.0, 0.0), (3.0, -2.0, -8.0)], ids=["down", "none", "tilted"])
@@ -108,7 +114,7 @@ def test_a_free_root_shows_the_most(seed):
     """Ten of the root, seven of a revolute joint, four of a prismatic one, whatever the geometry."""
     model = tree(seed).model
     found = base_parameters(model, free_root=True)
-    if independent(model):
+    if has_independent_joints(model):
         assert len(found) == 10 + sum(7 if link.sigma == 0 else 4 for link in model.links if link.joint)
     listed = parameters(model, root=True)
     assert len(found) == rank(sampled_regressor(model, listed, free_root=True))
@@ -160,7 +166,7 @@ def test_general_formulas_of_the_book(sigmas):
     rng = np.random.default_rng(len(set(sigmas)))
     model = chain([("RP".index(s), *rng.uniform(-1.5, 1.5, 4)) for s in sigmas])
     found = base_parameters(model, free_root=True)
-    assert worst(found.spread(found.of(model)), table_of_the_book(model).ravel()) < 1e-12
+    assert worst(found.spread(found.values_in(model)), table_of_the_book(model).ravel()) < 1e-12
 
 
 def test_staubli_rx90():
@@ -194,7 +200,7 @@ def test_names_relations_and_what_is_never_seen():
     assert found.names[0] == "JzzR(l1)"
     assert found.relations()[0] == "JzzR(l1) = Jzz(l1) + 0.25 m(l2) + Jyy(l2)"
     assert found.units[0] == "kg m^2" and found.units[found.names.index("msx(l2)")] == "kg m"
-    assert set(found.unseen()) == {f"{kind}(l1)" for kind in INERTIAL if kind != "Jzz"} | {"msz(l2)"}
+    assert set(found.unobservable()) == {f"{kind}(l1)" for kind in INERTIAL if kind != "Jzz"} | {"msz(l2)"}
     assert len(base_parameters(Robot.from_urdf('<robot name="stone"><link name="a"/></robot>').model)) == 0
 
 

@@ -16,7 +16,7 @@ from rnea_ros.cli import main, reading, torque
 from rnea_ros.cli.progress import ProgressLine
 from rnea_ros.errors import InputError
 from rnea_ros.io import csv_files
-from rnea_ros.io.recording import Reading
+from rnea_ros.io.recording import ReadingOptions
 from support.motions import encoded, sines
 from support.oracles import GOLDEN, worst
 from support.robots import arm
@@ -291,7 +291,7 @@ def test_torque_of_a_log_as_robots_give_it(tmp_path, capsys, seed):
     (lambda lines: [line[1:] for line in lines], "A file without times: --sample-rate HZ"),
     (lambda lines: [lines[0]] + [[repr(1e3 * float(line[0])), *line[1:]] for line in lines[1::20]], "--time-unit ms"),
     (lambda lines: [lines[0]] + [[repr(1e9 * float(line[0])), *line[1:]] for line in lines[1::5]], "--time-unit ns"),
-    (lambda lines: [["t", *lines[0][1:2], *lines[0][1:-1]], *lines[1:]], "stand twice"),
+    (lambda lines: [["t", *lines[0][1:2], *lines[0][1:-1]], *lines[1:]], "occur twice"),
     (lambda lines: [lines[0][:7], *[line[:7] for line in lines[:0:-1]]], "time must increase"),
     (lambda lines: [line[:7] for line in lines[:4]], "too few"),
 ])
@@ -329,8 +329,8 @@ def test_times_in_ms_are_refused_by_identify_and_doubted_by_retime(tmp_path, cap
     assert main.main(["retime", STANFORD, path, "-o", str(tmp_path / "out.csv"), "--tolerance", "1e-3"]) == 0
     assert (f"is it in {unit}? --time-unit {unit}" in capsys.readouterr().err) == (unit != "s")
     with nullcontext() if unit == "s" else pytest.raises(InputError, match=f"--time-unit {unit}"):
-        reading.measurements(path, robot, Reading())  # of `rnea identify` and `rnea payload`
-    reading.measurements(path, robot, Reading(time_unit=unit))
+        reading.measurements(path, robot, ReadingOptions())  # of `rnea identify` and `rnea payload`
+    reading.measurements(path, robot, ReadingOptions(time_unit=unit))
 
 
 @pytest.mark.parametrize("words, said", [

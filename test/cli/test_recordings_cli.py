@@ -11,7 +11,7 @@ import yaml
 
 from rnea_ros import InputError, Robot
 from rnea_ros.cli import main, reading, retime, robots
-from rnea_ros.io.recording import Reading
+from rnea_ros.io.recording import ReadingOptions
 from support.robots import arm
 
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -21,7 +21,7 @@ URDF = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)})
 ROBOT = Robot.from_urdf(URDF, backend="python")
 NAMES = ROBOT.joint_names
 PYTHON = ("--backend", "python")
-OTHERS = Reading(rename=(("j1", "arm1"),), held=(("j2", 0.5),))
+OTHERS = ReadingOptions(rename=(("j1", "arm1"),), held=(("j2", 0.5),))
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_identify_and_retime_read_bags(files):
     _, bag, csv = files
     answers = []
     for recording in (bag, csv):
-        held = reading.measurements(recording, ROBOT, Reading())
+        held = reading.measurements(recording, ROBOT, ReadingOptions())
         answers.append((held.q, held.tau))
     for ours, theirs in zip(*answers):
         np.testing.assert_array_equal(ours, theirs)
@@ -157,7 +157,7 @@ def test_a_joint_whose_effort_is_nan_in_a_bag_was_not_measured(tmp_path, capsys)
     tau = np.column_stack((ROBOT.gravity(q)[:, 0] + np.sin(q[:, 0]), np.full(len(q), np.nan)))
     entries = [(bags.EPOCH + k, bags.joint_state(bags.EPOCH + k, NAMES, *row)) for k, *row in zip(stamps.tolist(), q, tau)]
     path = bags.bag(tmp_path / "run", {"/joint_states": entries}, URDF)
-    found = reading.measurements(path, ROBOT, Reading())
+    found = reading.measurements(path, ROBOT, ReadingOptions())
     np.testing.assert_array_equal(found.tau, tau)
     assert f"no torque of {NAMES[1]}; treated as not measured" in capsys.readouterr().err
     code, out, _ = run(capsys, "torque", path, "-o", tmp_path / "out.csv", *PYTHON)
@@ -167,14 +167,14 @@ def test_a_joint_whose_effort_is_nan_in_a_bag_was_not_measured(tmp_path, capsys)
 def test_columns_in_several_files_are_merged_by_their_times(files, tmp_path, capsys):
     """Equal times without a change; others by interpolation, exact for what is linear in time; without times by row."""
     _, _, whole = files
-    expected, t, rows = reading.measurements(whole, ROBOT, Reading()), table(whole)[:, 0], table(whole)
+    expected, t, rows = reading.measurements(whole, ROBOT, ReadingOptions()), table(whole)[:, 0], table(whole)
 
     def part(name, columns, header, rows=rows):
         np.savetxt(tmp_path / name, rows[:, columns], fmt="%.17g", delimiter=",", header=header, comments="")
         return str(tmp_path / name)
 
     first, second = part("one.csv", [0, 1, 3], "time,q_j1,tau_j1"), part("two.csv", [0, 2, 4], "time,q_j2,tau_j2")
-    found = reading.measurements(f"{first}+{second}", ROBOT, Reading(rename=(("time", "t"),)))
+    found = reading.measurements(f"{first}+{second}", ROBOT, ReadingOptions(rename=(("time", "t"),)))
     for name in ("t", "q", "tau"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     assert capsys.readouterr().err == ""
@@ -182,7 +182,7 @@ def test_columns_in_several_files_are_merged_by_their_times(files, tmp_path, cap
     later = np.column_stack((t[20:-20] + 0.0011, 3.0 * t[20:-20] + 0.0033, -t[20:-20] - 0.0011))
     later = np.delete(later, np.arange(100, 140), axis=0)  # a gap
     torques = part("tau.csv", [0, 1, 2], "t,tau_j1,tau_j2", later)
-    found = reading.measurements(f"{part('q.csv', [0, 1, 2], 't,q_j1,q_j2')}+{torques}", ROBOT, Reading())
+    found = reading.measurements(f"{part('q.csv', [0, 1, 2], 't,q_j1,q_j2')}+{torques}", ROBOT, ReadingOptions())
     np.testing.assert_allclose(found.tau, np.column_stack((3.0 * found.t, -found.t)), atol=1e-12)
     np.testing.assert_array_equal(found.q, expected.q[np.isin(expected.t, found.t)])
     assert len(found.t) == len(t) - 40 - 1 - 40 - 1
@@ -190,7 +190,7 @@ def test_columns_in_several_files_are_merged_by_their_times(files, tmp_path, cap
     assert "tau.csv: interpolated at the times of" in said and "82 of 500 samples" in said
 
     unstamped = part("a.csv", [1, 2], "q_j1,q_j2") + "+" + part("b.csv", [3, 4], "tau_j1,tau_j2")
-    np.testing.assert_array_equal(reading.measurements(unstamped, ROBOT, Reading(rate=125.0)).tau, expected.tau)
+    np.testing.assert_array_equal(reading.measurements(unstamped, ROBOT, ReadingOptions(rate=125.0)).tau, expected.tau)
     words = (f"{first}+{second}", "--rename", "time=t", "-o", tmp_path / "out.csv")
     assert run(capsys, "torque", files[0], *words, *PYTHON)[0] == 0
 
@@ -205,13 +205,13 @@ def test_files_that_cannot_be_merged_are_named(tmp_path, second, message):
     if second is not None:
         (tmp_path / "b.csv").write_text(second)
     with pytest.raises(InputError, match=message):
-        reading.merged(f"{tmp_path / 'a.csv'}+{tmp_path / 'b.csv'}", Reading())
+        reading.merged(f"{tmp_path / 'a.csv'}+{tmp_path / 'b.csv'}", ReadingOptions())
 
 
 def test_headerless_and_unstamped_files_are_read_by_options(files, tmp_path):
     rows = table(files[2])
     np.savetxt(tmp_path / "bare.csv", rows[:, 1:], fmt="%.17g", delimiter=",")
-    how = Reading(columns=("q_j1", "q_j2", "tau_j1", "tau_j2"), rate=125.0)
+    how = ReadingOptions(columns=("q_j1", "q_j2", "tau_j1", "tau_j2"), rate=125.0)
     np.testing.assert_allclose(reading.measurements(tmp_path / "bare.csv", ROBOT, how).t, rows[:, 0], atol=1e-8)
 
 

@@ -10,7 +10,7 @@ import rnea_ros
 from fuzz.target import Target, Try, WrongNumber
 from rnea_ros import InputError, Robot, load
 from rnea_ros.io import csv_files, files
-from rnea_ros.io.recording import Wanted
+from rnea_ros.io.recording import RecordingRequest
 from rnea_ros.model import yaml_file
 from rnea_ros.model.robot_file import robot_file
 from support import bags
@@ -78,7 +78,7 @@ def _tables() -> list[bytes]:
 
 
 def _csv(folder: Path) -> Try:
-    path, wanted = folder / "fuzzed.csv", Wanted(NAMES, ("q", "qd", "tau"))
+    path, wanted = folder / "fuzzed.csv", RecordingRequest(NAMES, ("q", "qd", "tau"))
 
     def attempt(data: bytes) -> str:
         path.write_bytes(data)
@@ -123,7 +123,7 @@ def _recorded() -> list[bytes]:
 
 
 def _bag(folder: Path) -> Try:
-    wanted = Wanted(NAMES, ("q", "tau"))
+    wanted = RecordingRequest(NAMES, ("q", "tau"))
 
     def attempt(data: bytes) -> str:
         path = folder / ("fuzzed.db3" if data.startswith(b"SQLite") else "fuzzed.mcap")

@@ -25,7 +25,7 @@ from rnea_ros.identification.friction import FrictionModel, candidates
 from rnea_ros.identification.identification import Measurements
 from rnea_ros.identification.physical_consistency import impossible_bodies
 from rnea_ros.identification.weighted_fit import correlation_factor
-from rnea_ros.io.recording import Reading
+from rnea_ros.io.recording import ReadingOptions
 from rnea_ros.model.tree import CoupledMotor
 from support.oracles import difference
 from support.recorded_robot import NOISE, URDF, motion, recorded, robots, write_csv
@@ -356,12 +356,12 @@ def test_torques_that_were_not_measured(tmp_path, capsys):
                comments="")
     np.savetxt(tmp_path / "nan.csv", table * [1, 1, 1, np.nan, 1], delimiter=",", header=",".join(names), comments="")
     for name, options in (("all", ["j1"]), ("all", ["*1"]), ("missing", []), ("nan", [])):
-        found = reading.measurements(tmp_path / f"{name}.csv", robot, Reading(), options)
+        found = reading.measurements(tmp_path / f"{name}.csv", robot, ReadingOptions(), options)
         assert np.isnan(found.tau[:, 0]).all() and found.tau[:, 1] == pytest.approx(table[:, 4])
         assert ("no torque of j1" in capsys.readouterr().err) == (name != "all")
     with pytest.raises(InputError, match="--no-torque j9: no such joint"):
-        reading.measurements(tmp_path / "all.csv", robot, Reading(), ["j9"])
-    assert Reading(held=(("wheel_*", 0.0), ("wheel_2", 0.5))).held_joints(("arm", "wheel_1", "wheel_2")) == {
+        reading.measurements(tmp_path / "all.csv", robot, ReadingOptions(), ["j9"])
+    assert ReadingOptions(held=(("wheel_*", 0.0), ("wheel_2", 0.5))).held_joints(("arm", "wheel_1", "wheel_2")) == {
         "wheel_1": 0.0, "wheel_2": 0.5}
 
 
@@ -497,5 +497,5 @@ def test_command_line_errors(tmp_path, capsys):
                            ("no column 'tau_j1'", ("--rename", "tau_=effort_"))):
         with pytest.raises(InputError, match=message):
             identify_cli.run(arguments(*given, *words))
-    held = reading.measurements(given[1], robots()[0], Reading(held=(("j3", 0.4),)))
+    held = reading.measurements(given[1], robots()[0], ReadingOptions(held=(("j3", 0.4),)))
     assert np.all(held.q[:, 2] == 0.4) and np.isnan(held.tau[:, 2]).all() and np.isfinite(held.tau[:, :2]).all()

@@ -14,8 +14,8 @@ from rnea_ros import InputError, Robot
 from rnea_ros.algorithms.base_parameters import base_parameters
 from rnea_ros.algorithms.inertial_parameters import TERMS, parameters, values, with_values
 from rnea_ros.identification.excitation import FourierMotion, excite
-from rnea_ros.identification.identification import Equations, Measurements, identify
-from rnea_ros.identification.physical_consistency import impossible_bodies, nearest, pseudo_inertia
+from rnea_ros.identification.identification import LinearEquations, Measurements, identify
+from rnea_ros.identification.physical_consistency import impossible_bodies, nearest_physical, pseudo_inertia
 from support.golden_models import from_table, planar_rr
 from support.oracles import difference
 from support.robots import arm
@@ -64,7 +64,7 @@ def from_noise(seed):
 
 
 def truth(found):
-    return found.base.of(robots()[1].model)
+    return found.base.values_in(robots()[1].model)
 
 
 # ---------------------------------------------------------------------- parameters come back
@@ -95,10 +95,10 @@ def test_a_log_as_robots_give_it_is_possible():
     step = 2.0 * np.pi / 2**17
     tau = tau + np.random.default_rng(2).normal(size=tau.shape) * NOISE
     found = identify(robots()[0], Measurements(t, np.round(q / step) * step, tau))
-    assert nearest(robots()[0].model, found.base, found.beta, found.solution.covariance).possible
+    assert nearest_physical(robots()[0].model, found.base, found.beta, found.solution.covariance).possible
     assert np.abs((found.beta - truth(found)) / found.std).max() < 5.0
     worse = identify(robots()[0], Measurements(t, np.round(q / step) * step, tau), window=0.016)
-    assert not nearest(robots()[0].model, worse.base, worse.beta, worse.solution.covariance).possible
+    assert not nearest_physical(robots()[0].model, worse.base, worse.beta, worse.solution.covariance).possible
 
 
 def test_noise_is_measured_and_standard_deviations_are_true():
@@ -169,19 +169,19 @@ def test_payloads_count_as_part_of_the_model():
 
 def test_too_few_samples():
     t, q, qd, qdd, _, tau, _ = recorded()
-    with pytest.raises(InputError, match=r"30 equations for \d+ unknowns: more are needed"):
+    with pytest.raises(InputError, match=r"30 equations for \d+ unknowns: more equations are needed"):
         identify(robots()[0], Measurements(t[:5], q[:5], tau[:5], qd[:5], qdd[:5]))
 
 
 def test_what_the_motion_does_not_show_is_named():
     t, q, qd, qdd, _, tau, _ = recorded()
     still = [np.where(np.arange(6) == 3, value, block) for value, block in ((0.4, q), (0.0, qd), (0.0, qdd))]
-    with pytest.raises(InputError, match=r"Ia\(j4\).* cannot be told \(apart\)") as error:
+    with pytest.raises(InputError, match=r"Ia\(j4\).* cannot be separated") as error:
         identify(robots()[0], Measurements(t, still[0], tau, *still[1:]))
     assert "viscous(j4)" in str(error.value) and "coulomb(j4)" in str(error.value)
     assert "viscous(j2)" not in str(error.value)
     nothing = np.zeros_like(q)
-    with pytest.raises(InputError, match="does not show"):
+    with pytest.raises(InputError, match="does not determine"):
         identify(robots()[0], Measurements(t, q[:1] + nothing, tau, nothing, nothing))
 
 
@@ -208,7 +208,7 @@ def test_compressed_equations_are_the_equations():
     """Against numpy on the whole matrix, for given noise."""
     rng = np.random.default_rng(0)
     W, y, sigma = rng.normal(size=(600, 5)), rng.normal(size=600), (0.3, 2.0)
-    equations = Equations("abcde")
+    equations = LinearEquations("abcde")
     for start in range(0, 600, 100):  # two channels in turn, in pieces
         equations.add(("one", "two")[start // 100 % 2], W[start:start + 100], y[start:start + 100])
     scale = np.repeat(np.tile(sigma, 3), 100)
@@ -234,11 +234,11 @@ def slider():
 def test_distance_in_closed_form(mass, viscous, expected):
     """Mass and friction are not negative: the distance to that corner, in standard deviations of 0.1."""
     model, base = slider()
-    found = nearest(model, base, np.array([mass, 0.3, viscous]), np.eye(3) * 0.01)
+    found = nearest_physical(model, base, np.array([mass, 0.3, viscous]), np.eye(3) * 0.01)
     assert found.distance == pytest.approx(expected, abs=0.03)
     assert found.possible == (expected < found.limit) and found.limit == pytest.approx(3.368, rel=2e-3)  # chi-square, 3, 99 %
-    assert ("l1" in found.thin, "viscous(j1)" in found.thin) == (mass < 0.0, viscous < 0.0)
-    assert base.of(found.model) == pytest.approx(np.maximum([mass, 0.3, viscous], 0.0), abs=5e-3)
+    assert ("l1" in found.active_constraints, "viscous(j1)" in found.active_constraints) == (mass < 0.0, viscous < 0.0)
+    assert base.values_in(found.model) == pytest.approx(np.maximum([mass, 0.3, viscous], 0.0), abs=5e-3)
     assert not impossible_bodies(found.model)
 
 
@@ -246,25 +246,26 @@ def test_correlated_measurements_move_along_their_ellipse():
     """Nearest point of a half-space in the metric of the covariance: the other parameters follow by correlation."""
     model, base = slider()
     covariance = np.array([[0.04, 0.0, 0.03], [0.0, 0.04, 0.0], [0.03, 0.0, 0.04]])
-    found = nearest(model, base, np.array([-0.2, 0.3, 0.2]), covariance)
+    found = nearest_physical(model, base, np.array([-0.2, 0.3, 0.2]), covariance)
     assert found.distance == pytest.approx(1.0, abs=0.02)
-    assert base.of(found.model) == pytest.approx([0.0, 0.3, 0.2 + 0.2 * 0.03 / 0.04], abs=5e-3)
+    assert base.values_in(found.model) == pytest.approx([0.0, 0.3, 0.2 + 0.2 * 0.03 / 0.04], abs=5e-3)
 
 
 def test_true_parameters_are_possible_and_the_model_settles_the_rest():
     t, q, qd, qdd, _, tau, _ = recorded()
     robot, true = robots()
     exact = identify(robot, Measurements(t, q, tau, qd, qdd))
-    found = nearest(robot.model, exact.base, exact.beta, exact.solution.covariance)
-    assert found.possible and found.distance < 1e-3 and not found.thin
+    found = nearest_physical(robot.model, exact.base, exact.beta, exact.solution.covariance)
+    assert found.possible and found.distance < 1e-3 and not found.active_constraints
     assert np.abs(Robot(found.model).inverse_dynamics(q, qd, qdd) - tau).max() < 1e-6
-    same = nearest(true.model, exact.base, exact.beta, exact.solution.covariance)
+    same = nearest_physical(true.model, exact.base, exact.beta, exact.solution.covariance)
     assert same.parameters == pytest.approx(values(true.model, exact.base.parameters), rel=1e-6)
 
 
 def test_noise_pushes_to_the_edge_but_not_beyond_what_it_explains():
     for seed in range(3):
-        found = nearest(robots()[0].model, from_noise(seed).base, from_noise(seed).beta, from_noise(seed).solution.covariance)
+        noisy = from_noise(seed)
+        found = nearest_physical(robots()[0].model, noisy.base, noisy.beta, noisy.solution.covariance)
         assert found.possible and not impossible_bodies(found.model)
         listed = found.parameters.reshape(-1, 14)
         assert np.all([np.linalg.eigvalsh(pseudo_inertia(row[:10]))[0] > 0.0 for row in listed])
@@ -277,9 +278,9 @@ def test_no_robot_at_all():
     for name, value in (("viscous(j2)", -3.0), ("Jzz(l6)", -1.0)):
         wrong = found.beta.copy()
         wrong[found.base.names.index(name)] = value
-        verdict = nearest(robots()[0].model, found.base, wrong, found.solution.covariance)
+        verdict = nearest_physical(robots()[0].model, found.base, wrong, found.solution.covariance)
         assert not verdict.possible and verdict.distance > 2.0 * verdict.limit
-        assert set(verdict.thin) & {name, "l6"}
+        assert set(verdict.active_constraints) & {name, "l6"}
 
 
 def test_nearest_is_a_minimum():
@@ -287,7 +288,7 @@ def test_nearest_is_a_minimum():
     robot, found = robots()[0], from_noise(0)
     wrong = found.beta.copy()
     wrong[found.base.names.index("Jzz(l6)")] = -0.2
-    nearby = nearest(robot.model, found.base, wrong, found.solution.covariance)
+    nearby = nearest_physical(robot.model, found.base, wrong, found.solution.covariance)
     slope = found.base.grouping.T @ np.linalg.solve(found.solution.covariance, found.base.grouping @ nearby.parameters - wrong)
     directions = np.array([pseudo_inertia(unit) for unit in np.eye(10)]).reshape(10, 16)
     for row, body in zip(slope.reshape(-1, 14), nearby.parameters.reshape(-1, 14)):

@@ -82,7 +82,7 @@ def test_what_the_motion_does_not_tell_is_said(robot):
 
 
 def test_what_is_refused(robot):
-    with pytest.raises(InputError, match="no payload on link 'panda_hand' is seen"):
+    with pytest.raises(InputError, match="no payload detected on link 'panda_hand'"):
         estimate_payload(robot, LINK, exact(robot, mass=0.0))
     with pytest.raises(InputError, match="link 'elbow' is not in robot"):
         estimate_payload(robot, "elbow", exact(robot))

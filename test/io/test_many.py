@@ -14,7 +14,7 @@ from rnea_ros.estimation import smoothing
 from rnea_ros.estimation.smoothing import estimate_recording
 from rnea_ros.io import batch, files
 from rnea_ros.io.batch import BatchJob
-from rnea_ros.io.recording import Reading, Wanted
+from rnea_ros.io.recording import ReadingOptions, RecordingRequest
 from support.robots import arm
 
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -26,7 +26,7 @@ NAMES = ROBOT.joint_names
 
 
 def job(kind="parquet", part=100.0, **options):
-    return BatchJob(pickle.dumps(ROBOT), {}, Reading(), None, kind, part)._replace(**options)
+    return BatchJob(pickle.dumps(ROBOT), {}, ReadingOptions(), None, kind, part)._replace(**options)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_results_are_those_of_the_library(recordings, short_blocks):
     outcomes = run(job(part=5.0), recordings)
     assert not any(outcome.failed for outcome in outcomes.values())
     for path, folder in recordings.items():
-        samples, _ = files.read_samples(path, Wanted(NAMES))
+        samples, _ = files.read_samples(path, RecordingRequest(NAMES))
         motion = estimate_recording(samples["t"], samples["q"])
         expected = ROBOT.torque_and_rate(motion.q, motion.qd, motion.qdd, motion.qddd)
         told = json.loads((folder / "result.json").read_text())
@@ -151,7 +151,7 @@ def test_who_is_ended_in_the_middle_goes_on_there(recordings, short_blocks, monk
 def test_bags_describe_their_robots(recordings, tmp_path):
     outcomes = run(job(robot=None, options={"backend": "python"}), recordings)
     table = next(path for path in recordings if path.suffix == ".csv")
-    assert "says nothing of the robot" in outcomes[table].failed
+    assert "contains no robot description" in outcomes[table].failed
     first, second = (content(folder) for path, folder in recordings.items() if path != table)
     run(job(), {path: tmp_path / "given" / path.name for path in recordings if path != table})
     assert {*content(tmp_path / "given").values()} == {*first.values(), *second.values()}
@@ -162,7 +162,7 @@ def test_a_bag_to_play_beside_the_recording(recordings, short_blocks):
     run(job("mcap", 5.0), {path: folder})
     names = ["metadata.yaml", "result.json", *(f"run0_{k:04}.mcap" for k in range(3))]
     assert sorted(file.name for file in folder.iterdir()) == names
-    samples, _ = files.read_samples(path, Wanted(NAMES))
+    samples, _ = files.read_samples(path, RecordingRequest(NAMES))
     motion = estimate_recording(samples["t"], samples["q"])
     expected = dict(zip(("/rnea/joint_effort", "/rnea/joint_effort_rate"),
                         ROBOT.torque_and_rate(motion.q, motion.qd, motion.qdd, motion.qddd)))

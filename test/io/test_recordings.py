@@ -10,13 +10,13 @@ from rnea_ros.errors import InputError
 from rnea_ros.estimation import smoothing
 from rnea_ros.estimation.smoothing import estimate_recording
 from rnea_ros.io import csv_files, files, recording
-from rnea_ros.io.recording import Reading, Wanted
+from rnea_ros.io.recording import ReadingOptions, RecordingRequest
 from support.robots import arm
 
 bags = pytest.importorskip("support.bags", exc_type=ImportError)
 EPOCH, joint_state = bags.EPOCH, bags.joint_state
 NAMES = ("j1", "j2", "j3")
-WANTED = Wanted(NAMES)
+WANTED = RecordingRequest(NAMES)
 
 
 def csv(path, t, q, names=NAMES):
@@ -88,7 +88,7 @@ def test_messages_out_of_order_twice_told_or_without_all_joints(tmp_path):
             entries.append((EPOCH + t + 4000, joint_state(EPOCH + t + 9, NAMES, [np.nan, 0.0, 0.0], np.zeros(3))))
     entries.sort(key=lambda entry: entry[0])
     path = bags.bag(tmp_path / "a", {"/joint_states": entries})
-    samples, notes = files.read_samples(path, Wanted(NAMES, ("q", "qd", "tau"), ("q",)))
+    samples, notes = files.read_samples(path, RecordingRequest(NAMES, ("q", "qd", "tau"), ("q",)))
     np.testing.assert_array_equal(samples["q"], q)
     np.testing.assert_array_equal(samples["tau"], np.ones((len(q), 3)))
     assert "qd" not in samples  # a driver's
@@ -131,20 +131,20 @@ def test_a_clock_that_was_set_back_is_no_disorder(tmp_path, back):
 
 
 @pytest.mark.parametrize(("joints", "topic", "message"), [
-    (("j1", "j9"), None, r"no joint 'j9' on /joint_states; it tells of 'j1', 'j2', 'j3'"),
+    (("j1", "j9"), None, r"no joint 'j9' on /joint_states; its joints are 'j1', 'j2', 'j3'"),
     (NAMES, "/arm/joint_state", r"topic /arm/joint_state is not in it; joint states are on /joint_states"),
     (NAMES, "/robot_description", r"topic /robot_description is of type std_msgs/msg/String"),
 ])
 def test_what_a_bag_lacks_is_said(tmp_path, joints, topic, message):
     path = bags.recorded(tmp_path / "a", NAMES, urdf="<robot/>")
     with pytest.raises(InputError, match=message):
-        files.open_recording(path, Wanted(joints, reading=Reading(topic)))
+        files.open_recording(path, RecordingRequest(joints, reading=ReadingOptions(topic)))
 
 
 def test_bags_that_cannot_be_used_say_why(tmp_path):
     path = bags.recorded(tmp_path / "whole", NAMES)
     with pytest.raises(InputError, match="have no effort"):
-        files.open_recording(path, Wanted(NAMES, ("q", "tau"), ("q", "tau")))
+        files.open_recording(path, RecordingRequest(NAMES, ("q", "tau"), ("q", "tau")))
     broken = tmp_path / "broken.mcap"
     broken.write_bytes(path.read_bytes()[:-4000])
     for file, message in ((broken, "cannot be read: .*ros2 bag reindex"), (tmp_path, "is a folder, and no bag")):
@@ -159,9 +159,9 @@ def test_bags_that_cannot_be_used_say_why(tmp_path):
         with pytest.raises(InputError, match=message):
             files.open_recording(bags.bag(tmp_path / name, {"/states": entries}), WANTED)
     two = bags.bag(tmp_path / "two", {"/a": twice[:3], "/b": twice[:3]})
-    with pytest.raises(InputError, match="several topics of joint states; say which by --topic: /a, /b"):
+    with pytest.raises(InputError, match="several topics of joint states; select one with --topic: /a, /b"):
         files.open_recording(two, WANTED)
-    assert files.open_recording(two, Wanted(NAMES, reading=Reading("/b"))).span.samples == 3
+    assert files.open_recording(two, RecordingRequest(NAMES, reading=ReadingOptions("/b"))).span.samples == 3
 
 
 def test_which_files_are_recordings(tmp_path):
@@ -197,12 +197,12 @@ def test_a_bag_that_asks_for_more_memory_than_there_is(tmp_path):
     data[9:17] = (2**62).to_bytes(8, "little")
     path.write_bytes(data)
     with pytest.raises(InputError, match="cannot be read"):
-        files.open_recording(path, Wanted(("a", "b")))
+        files.open_recording(path, RecordingRequest(("a", "b")))
 
 
 def test_rows_that_are_no_lines(tmp_path):
     """A header may go on in the next line, within quotes; a line may end with a carriage return alone."""
-    path, wanted = tmp_path / "odd.csv", Wanted(("a",))
+    path, wanted = tmp_path / "odd.csv", RecordingRequest(("a",))
     for text in ('t,q_a,"note\n0,1,x\n', "t,q_a", "t,q_a\n# nothing yet\n"):
         path.write_text(text, newline="")
         with pytest.raises(InputError, match="no rows below the header"):
@@ -218,7 +218,7 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path):
     """Far beyond what is read with the header."""
     path = tmp_path / "odd.csv"
     path.write_bytes(b"t,q_a,note\n" + b"".join(b"%d,1,slow\n" % k for k in range(2000)) + b"2000,1,m\xfcde\n")
-    for read in (lambda: files.open_recording(path, Wanted(("a",))), lambda: csv_files.known_columns(path, ("a",))):
+    for read in (lambda: files.open_recording(path, RecordingRequest(("a",))), lambda: csv_files.known_columns(path, ("a",))):
         with pytest.raises(InputError, match=r"cannot be read beyond row .*'utf-8' codec can't decode byte 0xfc"):
             read()
 

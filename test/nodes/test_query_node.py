@@ -314,7 +314,7 @@ def test_tree_has_what_its_links_are_made_of(asker, robot, oracle):
     expected = base_parameters(robot.model)
     assert [p.name for p in response.base_parameters] == list(expected.names)
     assert [p.relation for p in response.base_parameters] == list(expected.relations())
-    assert [p.value for p in response.base_parameters] == expected.of(robot.model).tolist()
+    assert [p.value for p in response.base_parameters] == expected.values_in(robot.model).tolist()
     assert len(asker("get_tree", floating_base=True).base_parameters) > len(expected)
 
 

@@ -158,7 +158,7 @@ def test_regressor_and_base_parameters_reproduce_the_torques():
     assert not any(name.startswith(("Ia(wrist.a", "viscous(wrist.a")) for name in base.names)
     motion = np.random.default_rng(3).normal(size=(4, 7, robot.n))
     Y, _Yd = Regressor(robot, [base.parameters[k] for k in base.kept]).with_rate(*motion)
-    assert worst(Y @ base.of(robot.model), robot.torque_and_rate(*motion)[0]) < 1e-10
+    assert worst(Y @ base.values_in(robot.model), robot.torque_and_rate(*motion)[0]) < 1e-10
     listed = parameters(robot.model, ("Ia", "coulomb", "viscous", "offset"))
     doubled = with_values(robot.model, listed, 2.0 * values(robot.model, listed))
     assert np.allclose(values(doubled, listed), 2.0 * values(robot.model, listed), rtol=1e-12)
