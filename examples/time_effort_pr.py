@@ -30,7 +30,7 @@ WEIGHTS = (0.0, 0.001, 0.002, 0.004, 0.006, 0.008, 0.01, 0.013, 0.016, 0.02)
 
 
 def planned(robot: Robot, u: float) -> PlannedMotion:
-    return plan_motion(robot, START, GOAL, time=1.0 - u, effort=u)
+    return plan_motion(robot, START, GOAL, time=1.0 - u, effort=u, time_tolerance=0.0)
 
 
 def without_ends(robot: Robot, control_points: int, instants: int) -> PlannedMotion:

@@ -39,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="what is minimised: integral of TIME + EFFORT * sum of squared torques; default 1 0, the fastest")
     parser.add_argument("--time-tolerance", type=float, default=TIME_TOLERANCE, metavar="SHARE",
                         help="where time alone is minimised: plan the smoothest motion (least squared jerk of all joints) "
-                             "among those that take at most this share longer than the fastest; 0: the fastest itself; "
+                             "among those that take at most this share longer than the fastest; with a weight of EFFORT: "
+                             "add a penalty on squared jerk, for a part of this share of the cost; 0: the best itself; "
                              f"default {TIME_TOLERANCE:g}")
     parser.add_argument("--duration", nargs="+", type=float, metavar="S", help="given, or shortest and longest [s]")
     parser.add_argument("--degree", type=int, default=DEFAULT.degree, help=f"of the B-splines, default {DEFAULT.degree}")

@@ -66,7 +66,8 @@ def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, ef
     quantities  : further ones with limits, functions of q and its derivatives
     time_tolerance : where time alone is minimised, the plan is the smoothest motion (least integral of squared jerk over all
                   joints, relative to their velocity limits) that takes at most this share longer than the fastest one found.
-                  0: the fastest, in which joints that do not bind may oscillate
+                  Where torques have weights: squared jerk is a penalty, which costs a part of this share of the objective.
+                  0: the best motion, in which joints that do not bind may oscillate
     Raises InputError for what makes no sense and PlanningError where no motion is found; both say why.
     """
     if not robot.n:
@@ -88,7 +89,7 @@ def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, ef
                       Cost(validation.vector("time", [time], 1)[0], weights, tau
                            if weights.any() else None), _durations(duration))
     found = plan(problem, settings, report, way if guess is None else along(moved, ends, guess),
-                 smoothing=None if weights.any() else smoothing)
+                 smoothing=smoothing)
     return replace(found, notes=(*found.notes, *unkept(robot), *rate_notes(moved, limits, trees_only=True)))
 
 

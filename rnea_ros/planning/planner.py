@@ -377,10 +377,18 @@ class _DraftFailure(NamedTuple):
     again: bool = False
 
 
-class _Planner:
-    """iterations: of all its calls of a solver; smoothing: where it has a share in the cost, as a penalty."""
+class _Penalty(NamedTuple):
+    """A cost, and what is added to it for the sake of smoothness: a small share of the tolerance of that cost."""
 
-    smoothing: Smoothing | None = None
+    tolerance: float
+    cost: Cost
+    smooth: Cost
+
+
+class _Planner:
+    """iterations: of all its calls of a solver; penalty: what is to be smooth, where it is a part of the cost."""
+
+    penalty: _Penalty | None = None
 
     def __init__(self, problem: Problem, settings: Settings, report: Report, remedy: str):
         self.problem, self.settings, self.report, self.remedy = problem, settings, report, remedy
@@ -451,19 +459,19 @@ class _Planner:
 
     def _refine(self, draft: _Draft) -> None:
         for number in range(1, self.settings.refinements + 1):
-            if self.smoothing is not None:
-                self._balance(draft, self.smoothing)
+            if self.penalty is not None:
+                self._balance(draft)
             before, finer = draft.objective, split_spans(draft.curve)
             if len(finer) == len(draft.curve.breaks):
                 break
             curve = draft.curve.refined(finer)
-            late = number > COARSE_REFINEMENTS and self.smoothing is not None
+            late = number > COARSE_REFINEMENTS and self.penalty is not None
             if not self._improved(draft, f"refinement {number}", self._program(curve), curve, WARM,
                                   Attempt.FIRST if late else Attempt.BOTH):
                 break
             gain = self.settings.gain
-            if self.smoothing is not None:
-                gain = max(gain, MIN_PENALIZED_GAIN * self.smoothing.tolerance)
+            if self.penalty is not None:
+                gain = max(gain, MIN_PENALIZED_GAIN * self.penalty.tolerance)
             if before - draft.objective < gain * abs(before):
                 break
 
@@ -492,49 +500,63 @@ class _Planner:
     def _smoothest(self, drafts: list[_Draft], smoothing: Smoothing) -> tuple[_Draft, dict[str, float]]:
         """Return the smoothest motion near coarse drafts, of a duration within the tolerance, and its excess over each limit.
 
-        Joints that do not bind are undetermined in the fastest motion: Newton's equations are nearly singular, knots gather
-        where these joints oscillate, and the solver stalls. Drafts are therefore refined with a small penalty on what is to
-        be smooth: it determines all joints, for a small share of the tolerance. Then the duration is fixed, and smoothness
-        alone counts. Where that fails, the refined draft is the plan.
+        Joints that do not bind are undetermined in the fastest motion, and all but undetermined where torques weigh little:
+        Newton's equations are nearly singular, knots gather where these joints oscillate, and the solver stalls. Drafts are
+        therefore refined with a small penalty on what is to be smooth: it determines all joints, for a small share of the
+        tolerance. Then, where time alone counts, the duration is fixed, and smoothness is minimised. Where that fails, the
+        refined draft is the plan.
         """
         found = [penalized for draft in drafts if (penalized := self._penalized(draft, smoothing))]
         best, excess = self._best(found) if found else self._finished(drafts)
-        smooth, reason = self._smoothed(best, smoothing, best.objective if found else best.curve.duration)
-        if smooth:
-            _, least = self._best([smooth])
-            if max(least.values(), default=0.0) <= max(self.settings.tolerance, *excess.values()):
-                best, excess = smooth, least
-            else:
-                smooth, reason = None, "it is beyond limits between the nodes"
-        if not smooth:
-            best.notes.append(f"smoothing ended early, a smoother plan may exist: {reason}" if found else
-                              f"smoothing left out, the plan is the fastest motion: {reason}")
+        if not self.problem.cost.weighted:
+            best, excess = self._smoothed_at_last(best, excess, smoothing, bool(found))
+        elif not found:
+            best.notes.append("smoothing left out, joints that do not bind may oscillate")
         best.objective = self._integral(self.problem.cost, best.curve)
         return best, excess
 
+    def _smoothed_at_last(self, best: _Draft, excess: dict[str, float], smoothing: Smoothing,
+                          penalized: bool) -> tuple[_Draft, dict[str, float]]:
+        """Return the smoothest motion near the best one, or that one with a note; and its excess over each limit."""
+        smooth, reason = self._smoothed(best, smoothing, best.objective if penalized else best.curve.duration)
+        if smooth:
+            _, least = self._best([smooth])
+            if max(least.values(), default=0.0) <= max(self.settings.tolerance, *excess.values()):
+                return smooth, least
+            reason = "it is beyond limits between the nodes"
+        best.notes.append(f"smoothing ended early, a smoother plan may exist: {reason}" if penalized else
+                          f"smoothing left out, the plan is the fastest motion: {reason}")
+        return best, excess
+
     def _penalized(self, draft: _Draft, smoothing: Smoothing) -> _Draft | None:
-        """Return a coarse draft, refined with a penalty; its objective is a careful estimate of the shortest duration."""
-        planner = self._with(replace(smoothing.cost, time=self.problem.cost.time or 1.0))
-        planner.smoothing = smoothing
+        """Return a coarse draft, refined with a penalty. Its objective is a careful estimate of the least one without it."""
+        cost = self.problem.cost
+        planner = self._with(cost if cost.time or cost.weighted else replace(cost, time=1.0))
+        planner.penalty = _Penalty(smoothing.tolerance, planner.problem.cost, smoothing.cost)
         coarse, _ = self._smoothed(draft, smoothing, draft.curve.duration, between=False)
-        planner._balance(coarse or draft, smoothing)
+        planner._balance(coarse or draft)
         found = replace(draft, notes=list(draft.notes))
         solved = planner._improved(found, "penalty", planner._program(draft.curve), draft.curve, SMOOTHING)
         if solved:
             planner._finished([found])
-            cost, T = planner.problem.cost, found.curve.duration
-            estimate = 2.0 * T - planner._integral(cost, found.curve) / cost.time  # T less the penalty
-            found.objective = estimate * (1.0 - DURATION_RESERVE * smoothing.tolerance)
+            penalty = planner.penalty
+            value = self._integral(penalty.cost, found.curve)
+            estimate = value - self._integral(penalty.smooth, found.curve)
+            found.objective = estimate / (penalty.cost.time or 1.0) * (1.0 - DURATION_RESERVE * smoothing.tolerance)
         self.iterations += planner.iterations
         return found if solved else None
 
-    def _balance(self, draft: _Draft, smoothing: Smoothing) -> None:
-        """Lower the penalty to its share of the duration, if it is more in a draft."""
-        cost = self.problem.cost
-        paid = self._integral(replace(cost, time=0.0), draft.curve)
-        allowed = SMOOTHING_PENALTY * smoothing.tolerance * cost.time * draft.curve.duration
+    def _balance(self, draft: _Draft) -> None:
+        """Lower the penalty to its share of the cost, if it is more in a draft."""
+        assert self.penalty is not None
+        tolerance, cost, smooth = self.penalty
+        paid = self._integral(smooth, draft.curve)
+        allowed = SMOOTHING_PENALTY * tolerance * self._integral(cost, draft.curve)
         if paid > allowed:
-            self.problem = replace(self.problem, cost=replace(cost, effort=allowed / paid * cost.effort))
+            smooth = replace(smooth, effort=allowed / paid * smooth.effort)
+            self.penalty = _Penalty(tolerance, cost, smooth)
+        assert smooth.of is not None
+        self.problem = replace(self.problem, cost=replace(cost, more=(*cost.more, (smooth.effort, smooth.of))))
         draft.objective = self._integral(self.problem.cost, draft.curve)
 
     def _smoothed(self, draft: _Draft, smoothing: Smoothing, shortest: float,

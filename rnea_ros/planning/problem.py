@@ -168,6 +168,11 @@ class Cost:
     of: Quantity | None = None
     more: Sequence[tuple[np.ndarray, Quantity]] = ()
 
+    @property
+    def weighted(self) -> bool:
+        """Whether anything but time counts."""
+        return self.of is not None or bool(self.more)
+
     def squares(self, u: np.ndarray) -> Iterator[tuple[np.ndarray, Quantity, np.ndarray]]:
         """(weights, quantity, samples that it counts at), term by term."""
         for weights, quantity in (*([] if self.of is None else [(self.effort, self.of)]), *self.more):

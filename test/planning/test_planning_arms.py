@@ -93,6 +93,29 @@ def test_joints_that_do_not_bind_move_with_nearly_the_least_jerk():
     np.testing.assert_allclose([motion[0][0], motion[0][-1]], [start, start + way], atol=1e-8)
 
 
+def test_joints_whose_torques_weigh_little_do_not_oscillate():
+    """Weights of torque that hardly count leave joints undetermined, as the shortest time alone does.
+
+    Oracles: the least way of a joint is that from start to goal; the cost by Pinocchio's torques.
+    """
+    oracles, arm = pytest.importorskip("support.oracles"), robot("seven_r")
+    start, way = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0]), np.array([1.2, 0.3, -0.3, 0.3, 0.3, -0.3, 0.3])
+    limits = replace(arm.limits, effort_rate=np.where(np.arange(7) < 3, 20.0 * arm.limits.effort, np.nan))
+    oracle = oracles.PinocchioOracle(urdf("seven_r"), arm)
+    costs, ways = [], []
+    for tolerance in ({"time_tolerance": 0.0}, {}):
+        settings = Settings(spans=6, refinements=1)
+        plan = plan_motion(arm, start, start + way, limits=limits, effort=1e-8, settings=settings, **tolerance)
+        t = np.linspace(0.0, plan.duration, 2001)
+        motion = plan(t)
+        tau = np.array([oracle.torque_and_rate(*state)[0] for state in zip(*motion)])
+        costs.append(np.trapezoid(1.0 + 1e-8 * (tau**2).sum(axis=1), t))
+        ways.append(np.abs(np.diff(motion[0], axis=0)).sum(axis=0) / np.abs(way))
+        assert plan.objective == pytest.approx(costs[-1], rel=1e-6) and max(plan.excess.values()) <= 1e-6
+    assert ways[0].max() > 1.5 and ways[1].max() < 1.05
+    assert costs[1] <= 1.005 * costs[0]
+
+
 def test_planning_again_gives_the_same():
     arm, limits, plan, start, goal = planned("stanford", None)
     again = plan_motion(arm, start, goal, limits=limits, settings=COARSE, time_tolerance=0.0)

@@ -58,7 +58,7 @@ def test_the_thesis_even_knots():
 
 
 def test_time_against_effort_on_the_slider():
-    plan = plan_motion(robot("pr"), PR_START, PR_GOAL, time=0.99, effort=0.01)
+    plan = plan_motion(robot("pr"), PR_START, PR_GOAL, time=0.99, effort=0.01, time_tolerance=0.0)
     starts_and_ends(plan, PR_START, PR_GOAL)
     duration, cost = optimum(pr_torque, PR_START, PR_GOAL, u=0.01)
     assert plan.duration == pytest.approx(0.585788, abs=1e-4) and plan.duration == pytest.approx(duration, rel=2e-4)
