@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .io.files import read_recording
     from .io.recording import RecordedMotion
     from .model.tree import JointDynamics, Limits, Model
+    from .motion.chunk_executor import ChunkExecutor, ChunkOptions, ChunkResult
     from .motion.margin import limits_share
     from .motion.plan import plan_motion
     from .motion.retime import retime_motion
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 __all__ = [
     "AnyRobot",
     "BaseState",
+    "ChunkExecutor",
+    "ChunkOptions",
+    "ChunkResult",
     "Dynamics",
     "ExternalEffortObserver",
     "FloatingRobot",
@@ -57,6 +61,7 @@ _MODULES = {
     ".estimation.smoothing": ("RecordingEstimate", "smooth"),
     ".identification.payload": ("estimate_payload",),
     ".model.tree": ("JointDynamics", "Limits", "Model"),
+    ".motion.chunk_executor": ("ChunkExecutor", "ChunkOptions", "ChunkResult"),
     ".motion.margin": ("limits_share",),
     ".motion.plan": ("plan_motion",),
     ".motion.retime": ("retime_motion",),

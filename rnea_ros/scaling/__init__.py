@@ -15,6 +15,7 @@
     forecast      what it will do if nothing new is asked; foreseeable: a scaler that can be ticked ahead of its time
     spacing       points between which a controller's quintics ask for hardly more than is planned
     committed     a motion handed out to its end as such points, and replaced from a place ahead when it changes
+    chunk_spline  a motion in time from a moving state through points to rest
     retime        points in, the fastest motion out
 
 Nothing here knows a robot: dynamics come as functions of arrays, a Robot's from rnea_ros.motion.path_dynamics, any other's by

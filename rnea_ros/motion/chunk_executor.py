@@ -1,0 +1,775 @@
+"""Execution of action chunks of learned policies inside every limit of a robot, with a stop that is always possible.
+
+A policy returns an action chunk: some tens of future joint positions, computed from an observation that is old when the chunk
+arrives. Consecutive chunks overlap and disagree. `ChunkExecutor` keeps a *committed trajectory*: a motion from now to rest,
+which keeps torque, torque rate, velocity (also where it depends on the position), acceleration, jerk, position and drive
+limits at every instant. A chunk replaces it from a splice time on, `lead` ahead. Whenever no chunk arrives, or none can be
+executed, the committed trajectory is played to its end, and the robot rests.
+
+Method: a quintic smoothing spline (scaling/chunk_spline.py) begins with the committed position, velocity, acceleration and
+jerk at the splice, passes through the chunk's points at their times and brakes to rest behind the last one. Every limit is
+evaluated along it, between samples too, in one call of the kernels that time scaling uses (scaling/terms.py): 0.3 ms for 400
+samples of seven joints. A trajectory without an excess is committed unchanged. Otherwise the attempt is changed where the
+largest excess is:
+
+    behind the chunk    a longer brake, then a brake that begins at an earlier point
+    at the splice       the motion stays behind the policy by as much as it is; then the first points are skipped, and a bridge
+                        of least jerk joins the motion to later ones
+    elsewhere           smoothing, while the path stays within `tolerance` of the points; then points further apart in time, by
+                        the largest constant rate that keeps the limits in closed form, reached by a ramp from the present one
+
+After `max_attempts` the chunk is rejected as infeasible. Only complete, checked trajectories are committed. What served for
+the last chunk is the second attempt for the next one, so two attempts are usual.
+
+The time-law solver of scaling/ is not used here: it starts from rest or with a given speed, not with an acceleration, and
+takes 9 to 30 ms for 10 to 20 points. An attempt here takes about 1.5 ms (benchmark/chunks.md).
+
+References: action chunks and temporal ensembling: Zhao et al. 2023 (ACT). Smoothing splines: Reinsch 1967.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import InputError
+from ..model.tree import Limits
+from ..model.velocity_limits import LEAST
+from ..robots.kinds import tree
+from ..robots.link_side import link_side
+from ..robots.protocol import AnyRobot
+from ..scaling import chunk_spline
+from ..scaling.chunk_spline import INTERPOLATION, Targets
+from ..scaling.closed_form import least_met
+from ..scaling.path import Path
+from ..scaling.terms import Constraints, played_at, shares
+from .limit_use import own_limits, velocity_limits
+from .path_dynamics import PathDynamics
+
+REASONS = ("accepted", "no_position", "stopped", "wrong_shape", "unknown_joint", "not_finite", "bad_times",
+           "outside_position_limits", "step_too_large", "not_advancing", "too_old", "in_the_future", "infeasible",
+           "not_in_time")
+SAMPLE_SPACING = 0.006  # s between the samples at which limits are evaluated
+MIN_STEPS, MAX_STEPS = 4, 8  # samples of each polynomial
+BEND = 1.5 / 8.0  # of a second difference: what a parabola exceeds its samples by is an eighth, the rest is margin
+POSITION_TOLERANCE = 1e-9  # of half a joint's range: rounding of a joint that rests at its end
+AGREEMENT = 1e-9  # rad, m; within which the committed trajectory passes through a point of a new chunk
+WAVELENGTHS = (4.0, 6.0, 9.0, 14.0, 22.0)  # periods; shorter waves are smoothed out, one step after the other
+MIN_BRIDGE, MAX_BRIDGE, LONGER = 0.1, 1.6, 1.6  # s, s, and the factor from one to the next
+MEAN_TO_PEAK = 1.5  # about, of the velocity of a bridge
+NEARER = 0.7  # share of the distance from where a chunk is now, within which a point that has passed is near
+SETTLED = 5  # points, after which a mismatch at the splice has decayed (a spline forgets 0.43 from knot to knot)
+MIN_POINTS = 4  # behind a bridge; else the points wait until the bridge ends
+RECOVERY = 0.93  # of the stretch that served last, with which the next chunk is tried
+TAILS = (0.25, 0.4, 0.65, 1.0, 1.6)  # s
+STOP_TAILS = (0.08, 0.13, 0.2, 0.32, 0.5, 0.8, 1.25)  # s
+RAMP = 0.3  # s in which the rate changes from the present one to another
+MIN_GAIN = 1.1  # of the rate by one step of smoothing; else the points are further apart in time
+MIN_STRETCH_STEP, MAX_STRETCH_STEP = 1.06, 3.0
+KEPT = 1.0  # s for which trajectories that were replaced can still be sampled
+MAX_FUTURE = 1.0  # s; a stamp further ahead is that of another clock
+
+
+@dataclass(frozen=True)
+class ChunkOptions:
+    """Options of ChunkExecutor.
+
+    lead            : time between the arrival of a chunk and the splice, from which on it is executed [s]
+    max_age         : largest age of a chunk's observation [s]
+    max_step        : largest step between two points of a chunk, and from the motion to the chunk [rad, m]
+    tolerance       : largest distance of the motion from a chunk's points where limits bind; 0 smooths nothing [rad, m]
+    max_stretch     : largest factor by which times between points grow where limits bind
+    blending        : "newest": the newest chunk alone; "ensemble": weighted mean of overlapping chunks, as in ACT
+    ensemble_decay  : weights are exp(-ensemble_decay * k), k = 0 for the oldest chunk
+    ensemble_size   : largest number of chunks in the mean
+    alignment       : "time": points are where the chunk has them; "offset": the distance between motion and chunk at the
+                      splice is added to the points, and decays
+    alignment_time  : time constant of that decay; an eighth is left after five of them [s]
+    limit_share     : share of every limit that is used
+    max_attempts    : number of trajectories that are tried for a chunk
+    time_limit      : wall time after which no other one is tried [s]; None: half of the lead
+    """
+
+    lead: float = 0.05
+    max_age: float = 1.0
+    max_step: float = 0.5
+    tolerance: float = 0.02
+    max_stretch: float = 6.0
+    blending: str = "newest"
+    ensemble_decay: float = 0.01
+    ensemble_size: int = 8
+    alignment: str = "time"
+    alignment_time: float = 0.1
+    limit_share: float = 0.999
+    max_attempts: int = 8
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("blending", ("newest", "ensemble")), ("alignment", ("time", "offset"))):
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} is {getattr(self, name)!r}; it must be {allowed[0]!r} or {allowed[1]!r}")
+        for name in ("lead", "max_age", "max_step", "alignment_time", "ensemble_size", "max_attempts"):
+            if not 0.0 < getattr(self, name) < math.inf:
+                raise InputError(f"{name} is {getattr(self, name)}; it must be a finite number above zero")
+        if not self.max_stretch >= 1.0 or not 0.0 < self.limit_share <= 1.0 or not self.tolerance >= 0.0:
+            raise InputError(f"max_stretch is {self.max_stretch}, limit_share {self.limit_share}, tolerance {self.tolerance}; "
+                             "at least 1, a number above 0 up to 1, and at least 0 are needed")
+
+
+@dataclass(frozen=True)
+class ChunkResult:
+    """Outcome of a chunk.
+
+    reason      : "accepted", or why it was rejected: one of REASONS
+    message     : the same in a sentence
+    splice_time : time from which on the chunk is executed [s]
+    delay       : time by which the motion is behind the chunk at its last point [s]
+    stretch     : factor between times of the motion and times of the chunk behind the splice
+    deviation   : largest distance of the motion from the points that are executed [rad, m]
+    skipped     : number of points that are not executed: passed, bridged, or left out for the brake
+    binding     : limit that prevented a faster or closer motion; "" if none did
+    attempts    : number of trajectories that were tried
+    """
+
+    reason: str
+    message: str = ""
+    splice_time: float = math.nan
+    delay: float = 0.0
+    stretch: float = 1.0
+    deviation: float = 0.0
+    skipped: int = 0
+    binding: str = ""
+    attempts: int = 0
+
+    @property
+    def accepted(self) -> bool:
+        return self.reason == "accepted"
+
+
+@dataclass(frozen=True)
+class ChunkDiagnostics:
+    """State of a ChunkExecutor at one time.
+
+    counts          : number of chunks by reason
+    slowed_share    : share of the accepted chunks that were stretched
+    binding_limit   : the limit that bound last
+    delay           : time by which the motion is behind the policy [s]
+    observation_age : age of the observation that the motion follows [s]; NaN without any
+    time_to_rest    : time until the committed trajectory ends [s]
+    """
+
+    counts: Mapping[str, int]
+    slowed_share: float
+    binding_limit: str
+    delay: float
+    observation_age: float
+    time_to_rest: float
+
+
+class _Segment(NamedTuple):
+    """Trajectory that is committed from `start` on, until the next one starts.
+
+    times, delays : delay of the motion behind the policy, at times of the motion
+    stretch       : factor between times of the motion and of the policy behind the last ramp
+    """
+
+    start: float
+    path: Path
+    times: np.ndarray
+    delays: np.ndarray
+    stretch: float
+
+    @property
+    def end(self) -> float:
+        return self.start + self.path.length
+
+    def delay(self, t: float) -> float:
+        return float(np.interp(t, self.times, self.delays))
+
+
+class _Chunk(NamedTuple):
+    """Valid chunk: its stamp [s], times (count,) of the policy's clock [s], positions (count, n), and usual period [s]."""
+
+    stamp: float
+    times: np.ndarray
+    positions: np.ndarray
+    period: float
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """What one trajectory is made with.
+
+    delay     : of the motion behind the policy at the splice [s]
+    stretch   : factor of times behind the ramp
+    bridge    : time that is left to a bridge from the motion to the points [s]
+    smoothing : number of the wavelength; 0: none
+    tail      : number of the brake's duration
+    dropped   : number of points at the end that are left out
+    waits     : whether all points wait until the bridge ends, and none is skipped
+    inset     : distance from the ends of joints to which points are moved [rad, m]
+    """
+
+    delay: float = 0.0
+    stretch: float = 1.0
+    bridge: float = 0.0
+    smoothing: int = 0
+    tail: int = 1
+    dropped: int = 0
+    waits: bool = False
+    inset: float = 0.0
+
+
+class _Excess(NamedTuple):
+    """Largest excess along a trajectory.
+
+    t          : time of it [s]
+    limit      : what is exceeded
+    overshoot  : of a position, beyond the end of the joint [rad, m]
+    rate       : largest constant rate at which every limit is kept along the points
+    speed_rate : the same of velocity limits, which smoothing does not help to keep
+    is_speed   : whether the largest excess is of a velocity
+    """
+
+    t: float
+    limit: str
+    overshoot: float = 0.0
+    rate: float = 1.0
+    speed_rate: float = 1.0
+    is_speed: bool = False
+
+
+class ChunkExecutor:
+    """Executor of action chunks inside the limits of a robot.
+
+    All times are in seconds of one clock. Positions are in the order of `joint_names` [rad, m]. Call `reset` first, then
+    `push` with every chunk and `sample` at the rate of the controller. Not safe for calls from several threads at once.
+    """
+
+    def __init__(self, robot: AnyRobot, limits: Limits | None = None, options: ChunkOptions | None = None):
+        """
+        robot  : any robot that time scaling serves; its payloads count
+        limits : limits of the joints; None: those of the robot. Drive limits are those of the robot
+        Raises InputError where the robot cannot be served, or not one limit is known.
+        """
+        self.robot = link_side(robot)
+        self.options = options or ChunkOptions()
+        self.limits = own_limits(self.robot, limits)
+        self.joint_names = self.robot.joint_names
+        self._dynamics = PathDynamics(self.robot)
+        self._reduced = self._dynamics.limits(self.limits)
+        self._drives = self._dynamics.drives()
+        self._velocity = velocity_limits(self.robot, self.limits)
+        self._commanded = tree(self.robot).model.efforts.commanded.contains
+        lower, upper = (np.where(np.isnan(end), sign * np.inf, end) for end, sign in ((self.limits.lower, -1.0),
+                                                                                     (self.limits.upper, 1.0)))
+        self._lower, self._upper = lower, upper
+        self._ranged = np.flatnonzero(np.isfinite(lower) & np.isfinite(upper) & (upper > lower))
+        self._segments: list[_Segment] = []
+        self._last: _Chunk | None
+        self._chunks: deque[_Chunk] = deque(maxlen=self.options.ensemble_size)
+        self._counts: Counter[str] = Counter()
+        self._slowed, self._stamp, self._now, self._binding = 0, math.nan, -math.inf, ""
+        self._stopped = False
+        self._warm, self._last, self._mismatched = _Attempt(), None, 0.0
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Compile all kernels now, not with the first chunk."""
+        self._dynamics.compile()
+        q = np.clip(np.zeros(self.robot.n), self._lower, self._upper)
+        with contextlib.suppress(InputError):  # a linkage that cannot be closed there
+            targets = Targets(0.1 * np.arange(1.0, 9.0), np.broadcast_to(q, (8, len(q))), 0.1)
+            for tail in (TAILS[0], TAILS[-1]):
+                path = chunk_spline.fit(np.stack((q, 0.0 * q, 0.0 * q, 0.0 * q)), targets, tail)
+                self._excess(path)
+                path.at(0.0)
+
+    # ------------------------------------------------------------------ what a controller calls
+
+    def reset(self, q: ArrayLike, t: float) -> None:
+        """Rest at q (n,) from time t on. Chunks so far are forgotten. InputError where the robot cannot rest there."""
+        q = np.array(q, dtype=float)
+        if q.shape != (self.robot.n,) or not np.isfinite(q).all():
+            raise InputError(f"q is {q.tolist()}; {self.robot.n} finite positions are needed")
+        self._require_inside(q)
+        path = _rest(q)
+        excess = self._excess(path)
+        if excess is not None:
+            raise InputError(f"the robot cannot rest at the position given to reset: {excess.limit} is exceeded")
+        self._segments = [_Segment(t, path, np.array([t]), np.zeros(1), 1.0)]
+        self._chunks.clear()
+        self._stamp, self._now, self._stopped, self._warm, self._last = math.nan, t, False, _Attempt(), None
+
+    def sample(self, t: float) -> np.ndarray:
+        """Return position, velocity, acceleration and jerk of the committed trajectory at time t: (4, n)."""
+        if t > self._now:
+            self._now = t
+        segments = self._segments
+        k = len(segments) - 1
+        while k > 0 and segments[k].start > t:
+            k -= 1
+        segment = segments[k]
+        x = t - segment.start
+        found = segment.path.at(x)
+        if x >= segment.path.length or x < 0.0:
+            found[1:] = 0.0
+        return found
+
+    def push(self, stamp: float, positions: ArrayLike, period: float | None = None, times: ArrayLike | None = None,
+             joints: Sequence[str] | None = None, now: float | None = None) -> ChunkResult:
+        """Execute a chunk, as far as the limits allow; return whether it was accepted, or why it was rejected.
+
+        stamp     : time of the observation from which the chunk was computed
+        positions : (count, n), or a column for each of `joints`; other joints continue their committed motion
+        period    : point k is for stamp + k period [s]; or
+        times     : (count,) increasing; point k is for stamp + times[k] [s]
+        joints    : names of the columns, in any order; None: all joints
+        now       : present time; None: the latest time that was sampled
+        """
+        if now is not None:
+            self._now = max(self._now, now)
+        result = self._validated(stamp, positions, period, times, joints)
+        if isinstance(result, _Chunk):
+            result = self._execute(result)
+        self._counts[result.reason] += 1
+        if result.accepted and result.stretch > 1.0 + 1e-9:
+            self._slowed += 1
+        if result.binding:
+            self._binding = result.binding
+        return result
+
+    def stop(self, t: float) -> float:
+        """Brake to rest as soon as the limits allow, not along the chunks; return when the robot rests.
+
+        Chunks are rejected until `resume` or `reset`.
+        """
+        self._require_started()
+        self._now, self._stopped = max(self._now, t), True
+        start = self._now + self.options.lead
+        segment = self._at(start)
+        state = self.sample_ahead(start)
+        if start < segment.end:
+            nothing = Targets(np.zeros(0), np.zeros((0, self.robot.n)), 0.1)
+            for tail in STOP_TAILS:
+                if start + tail >= segment.end:
+                    break
+                path = chunk_spline.fit(state, nothing, tail)
+                if self._excess(path) is None:
+                    self._commit(_Segment(start, path, np.array([start]), np.array([segment.delay(start)]), 1.0))
+                    break
+        return self._segments[-1].end
+
+    def resume(self) -> None:
+        """Accept chunks again after `stop`."""
+        self._stopped = False
+
+    def sample_ahead(self, t: float) -> np.ndarray:
+        """As `sample`, without taking t as the present time."""
+        now = self._now
+        try:
+            return self.sample(t)
+        finally:
+            self._now = now
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether chunks are rejected since `stop`."""
+        return self._stopped
+
+    @property
+    def end_time(self) -> float:
+        """Time at which the committed trajectory is at rest [s]."""
+        self._require_started()
+        return self._segments[-1].end
+
+    def knots(self) -> np.ndarray:
+        """Times at which polynomials of the newest trajectory begin or end [s]: waypoints for a controller."""
+        self._require_started()
+        return self._segments[-1].start + self._segments[-1].path.breaks
+
+    def diagnostics(self) -> ChunkDiagnostics:
+        """Return counts and delays at the latest time that was sampled."""
+        self._require_started()
+        accepted = self._counts["accepted"]
+        return ChunkDiagnostics({reason: self._counts[reason] for reason in REASONS if self._counts[reason]},
+                                self._slowed / accepted if accepted else 0.0, self._binding,
+                                self._at(self._now).delay(self._now), self._now - self._stamp,
+                                max(0.0, self.end_time - self._now))
+
+    # ------------------------------------------------------------------ what is valid
+
+    def _require_started(self) -> None:
+        if not self._segments:
+            raise InputError("the executor has no position: call reset(q, t) first")
+
+    def _require_inside(self, q: np.ndarray) -> None:
+        outside = (q < self._lower) | (q > self._upper)
+        if outside.any():
+            k = int(np.argmax(outside))
+            raise InputError(f"position of {self.joint_names[k]} is {q[k]:.6g}; it must be between {self._lower[k]:.6g} and "
+                             f"{self._upper[k]:.6g}")
+
+    def _validated(self, stamp: float, positions: ArrayLike, period: float | None, times: ArrayLike | None,
+                   joints: Sequence[str] | None) -> _Chunk | ChunkResult:
+        """Return the chunk for all joints, or why it is rejected."""
+        options, n = self.options, self.robot.n
+        if not self._segments:
+            return ChunkResult("no_position", "the position of the robot is unknown: call reset first")
+        if self._stopped:
+            return ChunkResult("stopped", "the executor is stopped: call resume first")
+        columns = list(range(n))
+        if joints is not None:
+            unknown = [name for name in joints if name not in self.joint_names]
+            if unknown or len(set(joints)) < len(joints):
+                return ChunkResult("unknown_joint", f"joints are {list(joints)}; names of {list(self.joint_names)} are "
+                                                    "needed, each once")
+            columns = [self.joint_names.index(name) for name in joints]
+        try:
+            points = np.asarray(positions, dtype=float)
+            offsets = None if times is None else np.asarray(times, dtype=float)
+        except (TypeError, ValueError):
+            return ChunkResult("wrong_shape", "positions or times are not arrays of numbers")
+        if points.ndim != 2 or not len(points) or points.shape[1] != len(columns):
+            return ChunkResult("wrong_shape", f"positions have shape {points.shape}; (points, {len(columns)}) is needed")
+        if not (np.isfinite(points).all() and np.isfinite(stamp)):
+            return ChunkResult("not_finite", "positions or stamp are not finite")
+        if offsets is None:
+            if period is None or not 0.0 < period < math.inf:
+                return ChunkResult("bad_times", f"period is {period}; a finite number above zero is needed, or times")
+            offsets = np.arange(len(points)) * period
+        elif offsets.shape != (len(points),) or not np.isfinite(offsets).all() or (np.diff(offsets) <= 0.0).any():
+            return ChunkResult("bad_times", f"times have shape {offsets.shape}; ({len(points)},) increasing, finite numbers "
+                                            "are needed")
+        outside = (points < self._lower[columns]) | (points > self._upper[columns])
+        if outside.any():
+            row, column = np.argwhere(outside)[0]
+            k = columns[column]
+            return ChunkResult("outside_position_limits", f"point {row}: {self.joint_names[k]} is {points[row, column]:.6g}; "
+                               f"it must be between {self._lower[k]:.6g} and {self._upper[k]:.6g}")
+        steps = np.abs(np.diff(points, axis=0))
+        if steps.size and steps.max() > options.max_step:
+            row, column = np.unravel_index(int(steps.argmax()), steps.shape)
+            return ChunkResult("step_too_large", f"{self.joint_names[columns[column]]} moves by {steps.max():.4g} from point "
+                                                 f"{row} to the next one; max_step is {options.max_step:.4g}")
+        if stamp <= self._stamp:
+            return ChunkResult("not_advancing", f"stamp {stamp:.6f} is not later than that of the chunk before, "
+                                                f"{self._stamp:.6f}")
+        if stamp > self._now + MAX_FUTURE:
+            return ChunkResult("in_the_future", f"stamp is {stamp - self._now:.3g} s ahead of the present time: another clock")
+        times_of_policy = stamp + offsets
+        if self._now - stamp > options.max_age or times_of_policy[-1] <= self._now + options.lead:
+            return ChunkResult("too_old", f"the observation is {self._now - stamp:.3g} s old, and the last point is "
+                               f"{times_of_policy[-1] - self._now:.3g} s ahead; max_age is {options.max_age:.3g}, the lead "
+                               f"{options.lead:.3g}")
+        if len(columns) < n:
+            points = self._completed(times_of_policy, points, columns)
+        elif joints is not None:
+            points = points[:, np.argsort(columns)]
+        return _Chunk(float(stamp), times_of_policy, points,
+                      float(np.median(np.diff(offsets))) if len(offsets) > 1 else 0.1)
+
+    def _completed(self, times: np.ndarray, points: np.ndarray, columns: list[int]) -> np.ndarray:
+        """Add the committed motion of the other joints."""
+        last = self._segments[-1]
+        found = last.path(times - last.start)[0].copy()
+        found[:, columns] = points
+        return found
+
+    # ------------------------------------------------------------------ what is executed
+
+    def _execute(self, chunk: _Chunk) -> ChunkResult:
+        """Commit a trajectory for a valid chunk, or return why there is none."""
+        options, began = self.options, time.perf_counter()
+        splice, agreed = self._splice(chunk)
+        segment, state = self._at(splice), self.sample_ahead(splice)
+        points = self._blended(chunk)
+        if options.alignment == "offset":
+            here = np.array([np.interp(splice, chunk.times, column) for column in points.T])
+            x = np.maximum(chunk.times - splice, 0.0) / options.alignment_time
+            decay = (1.0 + x + 0.5 * x * x) * np.exp(-x)  # begins without a slope or a curvature
+            points = np.clip(points + (state[0] - here) * decay[:, None], self._lower, self._upper)
+        far = self._distance(chunk, state[0], splice)
+        if far > options.max_step:
+            return ChunkResult("step_too_large", f"the chunk is {far:.4g} from the motion and from the chunk before; "
+                                                 f"max_step is {options.max_step:.4g}")
+        self._last = chunk
+        behind = self._behind(chunk, points, state[0], splice)
+        mismatch = self._mismatch(chunk, state, splice)
+        least_bridge = float(np.nan_to_num(MEAN_TO_PEAK * mismatch / self.limits.velocity).max())
+        # with bounded jerk the time grows with the cube root of the distance
+        warm_bridge = self._warm.bridge * min(1.5, float(mismatch.max() / max(self._mismatched, 1e-6)) ** (1.0 / 3.0))
+        search = _Search(behind, self._warm, options, float(chunk.times[-1] - splice), least_bridge, warm_bridge,
+                         not state[1:].any())
+        time_limit = 0.5 * options.lead if options.time_limit is None else options.time_limit
+        binding, count = "", 0
+        while count < options.max_attempts:
+            if time.perf_counter() - began > time_limit:
+                return ChunkResult("not_in_time", f"no trajectory was found in {time_limit:.3g} s", binding=binding,
+                                   attempts=count)
+            attempt = search.attempt
+            delay = attempt.delay + (attempt.bridge / attempt.stretch if attempt.waits else 0.0)
+            times = _stretched(chunk.times - (splice - delay), segment.stretch if state[1:].any() else attempt.stretch,
+                               attempt.stretch)
+            gap = 0.25 * chunk.period if agreed else 0.5 * chunk.period
+            gap = max(gap, attempt.bridge)
+            used = slice(int(np.searchsorted(times, gap)), len(times) - attempt.dropped)
+            if used.stop <= used.start:
+                break
+            count += 1
+            wanted = points[used]
+            aims = np.clip(wanted, self._lower + attempt.inset, self._upper - attempt.inset) if attempt.inset else wanted
+            targets = Targets(times[used], aims, chunk.period * attempt.stretch)
+            smoothing = (WAVELENGTHS[attempt.smoothing - 1] / (2.0 * math.pi)) ** 6 if attempt.smoothing else INTERPOLATION
+            path = chunk_spline.fit(state, targets, TAILS[attempt.tail], smoothing)
+            deviation = float(np.abs(path(targets.times)[0] - wanted).max())
+            if attempt.smoothing and deviation > options.tolerance:
+                search.too_smooth()
+                continue
+            excess = self._excess(path, targets.times)
+            if excess is None:
+                kept = np.concatenate(([splice], splice + targets.times))
+                delays = np.concatenate(([delay], splice + targets.times - chunk.times[used]))
+                self._commit(_Segment(splice, path, kept, delays, attempt.stretch))
+                self._stamp, self._warm, self._mismatched = chunk.stamp, attempt, float(mismatch.max())
+                self._chunks.append(chunk)
+                return ChunkResult("accepted", "", splice, float(delays[-1]), attempt.stretch, deviation,
+                                   len(times) - len(aims), binding, count)
+            binding = excess.limit
+            if not search.improve(excess, targets.times, chunk.period):
+                break
+        return ChunkResult("infeasible", f"no trajectory keeps the limits: {binding or 'no point is left'}", binding=binding,
+                           attempts=count)
+
+    def _splice(self, chunk: _Chunk) -> tuple[float, bool]:
+        """Return the splice time, and whether the committed trajectory passes through the chunk's point there."""
+        splice = self._now + self.options.lead
+        first = int(np.searchsorted(chunk.times, splice))
+        if first + 1 < len(chunk.times) and (later := float(chunk.times[first])) < splice + chunk.period:
+            q = self.sample_ahead(later)[0]
+            if later < self._at(later).end and np.abs(q - chunk.positions[first]).max() <= AGREEMENT:
+                return later, True
+        return splice, False
+
+    def _distance(self, chunk: _Chunk, q: np.ndarray, splice: float) -> float:
+        """Return the distance of a chunk from the motion, or from the last valid chunk where that is less [rad, m].
+
+        Where the motion is behind the policy, any point that has passed counts; a policy that agrees with itself is followed
+        from afar.
+        """
+        passed = int(np.searchsorted(chunk.times, splice, side="right")) + 1
+        found = float(np.abs(chunk.positions[:passed] - q).max(axis=1).min())
+        if self._last is not None and (common := chunk.times <= self._last.times[-1]).any():
+            times = chunk.times[common]
+            found = min(found, float(np.abs(chunk.positions[common] - _interpolated(times, self._last)).max()))
+        return found
+
+    def _behind(self, chunk: _Chunk, points: np.ndarray, q: np.ndarray, splice: float) -> float:
+        """Return by how much the motion is behind the chunk: from its nearest point that has passed, where one is near [s]."""
+        passed = int(np.searchsorted(chunk.times, splice, side="right"))
+        if not passed:
+            return 0.0
+        distance = np.abs(points[:passed + 1] - q).max(axis=1)
+        nearest = int(distance.argmin())
+        if distance[nearest] > NEARER * distance[-1]:
+            return 0.0
+        return max(0.0, splice - float(chunk.times[nearest]))
+
+    def _mismatch(self, chunk: _Chunk, state: np.ndarray, splice: float) -> np.ndarray:
+        """Return the distance (n,) of the motion, at its velocity, from the chunk's first point."""
+        first = min(int(np.searchsorted(chunk.times, splice, side="right")), len(chunk.times) - 1)
+        ahead = max(float(chunk.times[first]) - splice, 0.0)
+        return np.abs(chunk.positions[first] - state[0] - ahead * state[1])
+
+    def _blended(self, chunk: _Chunk) -> np.ndarray:
+        """Return the chunk's positions, or the weighted mean with those of earlier chunks at the same times."""
+        if self.options.blending == "newest" or not self._chunks:
+            return chunk.positions
+        total, weights = np.zeros_like(chunk.positions), np.zeros(len(chunk.times))
+        for age, one in enumerate((*list(self._chunks)[1 - self.options.ensemble_size:], chunk)):
+            inside = (chunk.times >= one.times[0] - 1e-9) & (chunk.times <= one.times[-1] + 1e-9)
+            weight = np.exp(-self.options.ensemble_decay * age) * inside
+            total += weight[:, None] * _interpolated(chunk.times, one)
+            weights += weight
+        return total / weights[:, None]
+
+    def _at(self, t: float) -> _Segment:
+        return next((segment for segment in reversed(self._segments) if segment.start <= t), self._segments[0])
+
+    def _commit(self, new: _Segment) -> None:
+        """Replace the committed trajectory from the start of another one on."""
+        kept = [segment for segment in self._segments if segment.start < new.start]
+        followers = [*(segment.start for segment in kept[1:]), new.start]
+        self._segments = [segment for segment, until in zip(kept, followers, strict=True) if until > self._now - KEPT] + [new]
+
+    # ------------------------------------------------------------------ what the limits allow
+
+    def _excess(self, path: Path, times: np.ndarray | None = None) -> _Excess | None:
+        """Return the largest excess along a trajectory, between samples too; None where every limit is kept.
+
+        times : of the points that it goes through [s]
+        """
+        h = np.diff(path.breaks)
+        steps = min(max(math.ceil(float(np.median(h)) / SAMPLE_SPACING), MIN_STEPS), MAX_STEPS)
+        t = np.append((path.breaks[:-1, None] + h[:, None] * (np.arange(steps) / steps)).ravel(), path.length)
+        one = np.ones_like(t)
+        try:
+            dynamics = self._dynamics.along(path)
+        except InputError as error:
+            return _Excess(0.0, str(error))
+        velocity = self._velocity
+        constraints = Constraints(
+            path, dynamics, self._reduced, self.joint_names, self._drives, self._commanded,
+            None if velocity is None else lambda q, way: np.maximum(velocity(q, way), LEAST))
+        polynomials = constraints.polynomials(np.stack((t, one, 0.0 * one, 0.0 * one)))
+        share = self.options.limit_share
+        used = shares(played_at(np.moveaxis(polynomials, -1, 0), 1.0), constraints.offset)
+        k = self._ranged
+        lower, upper = self._lower[k], self._upper[k]
+        q = path(t)[0][:, k]
+        ranged = np.abs(2.0 * q - (upper + lower)) / (upper - lower)
+        reach = _between(np.concatenate((used / share, ranged - POSITION_TOLERANCE), axis=1))
+        sample, number = np.unravel_index(int(reach.argmax()), reach.shape)
+        if reach[sample, number] <= 1.0:
+            return None
+        count = used.shape[1]
+        if number >= count:
+            joint = int(k[number - count])
+            overshoot = float(0.5 * (reach[:, number].max() - 1.0) * (self._upper[joint] - self._lower[joint]))
+            return _Excess(float(t[sample]), f"position of {self.joint_names[joint]}", overshoot)
+        beyond = reach[:, :count] > 1.0
+        if times is not None:
+            beyond &= ((t >= times[min(SETTLED, len(times) - 1)]) & (t <= times[-1]))[:, None]
+        speeds = np.array(["velocity" in quantity for _, quantity in constraints.labels])
+        rate, speed_rate = (least_met(polynomials[chosen] / share, 1.0) for chosen in (beyond, beyond & speeds))
+        return _Excess(float(t[sample]), constraints.describe(int(number)), 0.0, rate, speed_rate, bool(speeds[number]))
+
+
+class _Search:
+    """Choice of the next attempt from the excess of the last one."""
+
+    def __init__(self, behind: float, warm: _Attempt, options: ChunkOptions, ahead: float, least_bridge: float,
+                 warm_bridge: float, rests: bool):
+        """
+        behind       : delay of the committed motion at the splice [s]
+        warm         : attempt that served last
+        ahead        : time left in the chunk [s]
+        least_bridge : about the least time from the motion to the chunk [s]
+        warm_bridge  : time that the bridge to the last chunk would take for the distance to this one [s]
+        rests        : whether the robot rests at the splice
+        """
+        self._least_bridge, self._warm_bridge, self._rests = least_bridge, warm_bridge, rests
+        self.attempt = _Attempt(tail=warm.tail)
+        self._behind, self._warm, self._options, self._ahead = behind, warm, options, ahead
+        self._max_smoothing = len(WAVELENGTHS) if options.tolerance > 0.0 else 0
+        self._first, self._rate_before = True, 0.0
+
+    def too_smooth(self) -> None:
+        """Smooth less from now on: the path is too far from the points."""
+        self._max_smoothing = self.attempt.smoothing - 1
+        self.attempt = replace(self.attempt, smoothing=self._max_smoothing)
+
+    def improve(self, excess: _Excess, times: np.ndarray, period: float) -> bool:
+        """Change the attempt where the excess is; return whether there is anything left to change."""
+        attempt, period = self.attempt, period * self.attempt.stretch
+        first, self._first = self._first, False
+        if excess.overshoot and excess.t < times[-1] + 1e-9 and attempt.inset < self._options.tolerance:
+            inset = min(self._options.tolerance, max(2.0 * attempt.inset, 2.0 * excess.overshoot))
+            self.attempt = replace(attempt, inset=inset)
+            return True
+        if excess.t > times[-1] - 0.5 * period:
+            return self._brake_otherwise(excess, len(times), period)
+        at_splice = excess.t < times[0] + 2.0 * period
+        if first and (warm := self._as_before(at_splice)) != attempt:
+            self.attempt = warm
+            return True
+        if excess.speed_rate < 1.0 and self._slow_down(excess.speed_rate) and not at_splice:
+            return True
+        if at_splice:
+            if self._behind > 0.5 * period and attempt.delay < self._behind and not attempt.bridge:
+                self.attempt = replace(self.attempt, delay=self._behind)
+                return True
+            if attempt.bridge < MAX_BRIDGE and not (excess.is_speed and attempt.bridge > self._least_bridge):
+                return self._bridge(max(MIN_BRIDGE, LONGER * attempt.bridge, self._least_bridge), period)
+        if attempt.smoothing and excess.rate < MIN_GAIN * self._rate_before:
+            self._max_smoothing = 0  # the path itself is too fast, not its noise
+            self.attempt = replace(self.attempt, smoothing=0)
+        elif attempt.smoothing < self._max_smoothing:
+            self._rate_before = excess.rate
+            self.attempt = replace(self.attempt, smoothing=attempt.smoothing + (1 if excess.rate > 0.7 else 2))
+            self.attempt = replace(self.attempt, smoothing=min(self.attempt.smoothing, self._max_smoothing))
+            return True
+        return self._slow_down(excess.rate)
+
+    def _as_before(self, at_splice: bool) -> _Attempt:
+        """Return what served for the last chunk, a little faster; with the bridge that was long enough then, for as far."""
+        warm = self._warm
+        stretch = max(1.0, RECOVERY * warm.stretch) if warm.stretch > 1.0 else 1.0
+        return replace(self.attempt, delay=self._behind if stretch > 1.0 else 0.0, stretch=stretch,
+                       bridge=self._warm_bridge if at_splice else 0.0,
+                       smoothing=min(warm.smoothing, self._max_smoothing))
+
+    def _bridge(self, bridge: float, period: float) -> bool:
+        """Bridge more time; where too few points are left behind it, or a skipped way would have to be faster, points wait."""
+        bridge = min(bridge, MAX_BRIDGE)
+        left = (self._ahead + self.attempt.delay) * self.attempt.stretch
+        waits = (self._rests and self.attempt.stretch > 1.0) or bridge + MIN_POINTS * period > left
+        self.attempt = replace(self.attempt, bridge=bridge, waits=waits)
+        return True
+
+    def _brake_otherwise(self, excess: _Excess, count: int, period: float) -> bool:
+        attempt = self.attempt
+        if not excess.overshoot and attempt.tail + 1 < len(TAILS):
+            self.attempt = replace(attempt, tail=attempt.tail + 1)
+            return True
+        dropped = max(1, math.ceil(0.5 * TAILS[attempt.tail] / period), count // 6)
+        if count - dropped < 2:
+            return False
+        self.attempt = replace(attempt, dropped=attempt.dropped + dropped)
+        return True
+
+    def _slow_down(self, rate: float) -> bool:
+        attempt = self.attempt
+        factor = min(max(1.03 / max(rate, 1e-3), MIN_STRETCH_STEP), MAX_STRETCH_STEP)
+        stretch = min(attempt.stretch * factor, self._options.max_stretch)
+        if stretch <= attempt.stretch:
+            return False
+        self.attempt = replace(attempt, stretch=stretch, delay=max(self._behind, attempt.delay))
+        return True
+
+
+def _rest(q: np.ndarray) -> Path:
+    coefficients = np.zeros((1, chunk_spline.SIZE, len(q)))
+    coefficients[0, 0] = q
+    return Path(np.array([0.0, 1e-3]), coefficients)
+
+
+def _interpolated(times: np.ndarray, chunk: _Chunk) -> np.ndarray:
+    return np.stack([np.interp(times, chunk.times, column) for column in chunk.positions.T], axis=1)
+
+
+def _stretched(x: np.ndarray, before: float, after: float) -> np.ndarray:
+    """Times of the motion since the splice at times x of the policy since then.
+
+    The factor between both goes from `before` to `after` by a smooth step in RAMP seconds of the policy's time.
+    """
+    if before == after:
+        return after * x
+    u = np.clip(x / RAMP, 0.0, 1.0)
+    return after * x + (before - after) * (RAMP * (u - u**3 + 0.5 * u**4) + np.minimum(x, 0.0))
+
+
+def _between(samples: np.ndarray) -> np.ndarray:
+    """Return what samples (count, limits) may reach between them: more by a share of the second differences."""
+    bend = np.zeros_like(samples)
+    bend[1:-1] = BEND * np.abs(samples[2:] - 2.0 * samples[1:-1] + samples[:-2])
+    bend[:1], bend[-1:] = bend[1:2], bend[-2:-1]
+    return samples + bend

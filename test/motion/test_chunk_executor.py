@@ -1,0 +1,362 @@
+"""Action chunks of learned policies: limits at every instant by Pinocchio, continuity, feasible chunks, rejections."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pinocchio")
+
+from rnea_ros import ChunkExecutor, ChunkOptions, InputError, load
+from rnea_ros.model.drive_limits import uses
+from rnea_ros.motion.chunk_executor import REASONS
+from rnea_ros.scaling import chunk_spline
+from support.chunk_streams import INSTANT, KINDS, Sent, Stream, arm, played, stream, task, utilization
+from support.scaling_cases import urdf
+
+PATIENT = ChunkOptions(time_limit=60.0)  # a machine that is busy finds the same trajectories
+PERIOD = 1.0 / 30.0
+ARMS = ("panda", "ur5_robot", "random")
+
+
+def tightened(one, share):
+    """Return an arm whose limits of motion and torque rate bind at a share of the speed."""
+    limits = replace(one.limits, effort_rate=one.limits.effort_rate * share**2, velocity=one.limits.velocity * share,
+                     acceleration=one.limits.acceleration * share, jerk=one.limits.jerk * share**2)
+    return one._replace(limits=limits)
+
+
+def executor(one, **options):
+    return ChunkExecutor(one.robot, one.limits, replace(PATIENT, **options))
+
+
+def started(one, seed=0, speed=0.7, **options):
+    """Return an executor at rest at the start of a task, and the task's positions by time."""
+    found, intent = executor(one, **options), task(np.random.default_rng(seed), one, speed)
+    found.reset(intent(np.zeros(1))[0], 0.0)
+    return found, intent
+
+
+def chunk(intent, stamp, count=50):
+    return intent(stamp + PERIOD * np.arange(count))
+
+
+def require_continuous(times, motion):
+    """Velocity, acceleration and jerk are the derivatives of the ones before, and jerk does not jump."""
+    q, qd, qdd, qddd = motion
+    for value, rate, scale in ((q, qd, 1.0), (qd, qdd, 10.0), (qdd, qddd, 300.0)):
+        slope = np.diff(value, axis=0) / np.diff(times)[:, None]
+        assert np.abs(slope - 0.5 * (rate[1:] + rate[:-1])).max() < 1e-3 * scale
+    assert np.abs(np.diff(qddd, axis=0)).max() < 0.05 * max(1.0, np.abs(qddd).max())
+
+
+@pytest.mark.parametrize("name", ARMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_limit_is_kept_at_every_instant(name, kind):
+    one = tightened(arm(name), 0.7)
+    sent = stream(kind, ARMS.index(name), one, rate=(30.0, 10.0, 50.0)[ARMS.index(name)], duration=2.4)
+    run = executor(one)
+    times, motion, results = played(run, sent)
+    assert max(utilization(one, motion).values()) <= 1.0
+    require_continuous(times, motion)
+    assert len(results) == len(sent.chunks)
+    assert sum(run.diagnostics().counts.values()) == len(results)
+    assert any(result.accepted for result in results)
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_a_policy_beyond_the_limits_is_followed_more_slowly(name):
+    one = tightened(arm(name), 0.5)
+    sent = stream("smooth", 3, one, duration=2.0, speed=1.0)
+    run = executor(one)
+    times, motion, results = played(run, sent)
+    used = utilization(one, motion)
+    assert 0.6 < max(used.values()) <= 1.0
+    require_continuous(times, motion)
+    assert run.diagnostics().slowed_share > 0.0
+    assert any(result.accepted and result.stretch > 1.0 and result.binding for result in results)
+
+
+def test_a_payload_counts():
+    """The limits hold with the payload, under which the same stream would exceed them if it were left out."""
+    heavy, light = tightened(arm("ur5_robot", 6.0), 0.7), tightened(arm("ur5_robot"), 0.7)
+    heavy = heavy._replace(limits=replace(heavy.limits, effort=0.75 * heavy.limits.effort))
+    sent = stream("disagreeing", 1, heavy, duration=2.0)
+    run = executor(heavy)
+    assert max(utilization(heavy, played(run, sent)[1]).values()) <= 1.0
+    ignorant = executor(heavy._replace(robot=light.robot))
+    assert max(utilization(heavy, played(ignorant, sent)[1]).values()) > 1.0
+
+
+@pytest.mark.parametrize("name", ARMS)
+@pytest.mark.parametrize("rate", [10.0, 30.0, 50.0])
+def test_a_feasible_stream_passes_unchanged(name, rate):
+    one = arm(name)
+    sent = stream("smooth", 2, one, rate=rate, duration=3.0, speed=0.4, count=25)
+    times, motion, results = played(executor(one), sent)
+    assert all(result.accepted and result.stretch == 1.0 and result.delay < 1e-9 for result in results)
+    period = 1.0 / rate
+    points = np.arange(np.ceil(0.5 / period), np.floor(2.9 / period)) * period
+    at = np.rint(points / INSTANT).astype(int)
+    between = motion[0, at] + motion[1, at] * (points - times[at])[:, None]
+    assert np.abs(between - sent.intent(points)).max() < 1e-6
+
+
+def test_a_chunk_is_executed_from_the_splice_on():
+    """Before it, nothing changes; the lead is all the delay."""
+    run, intent = started(arm("panda"), speed=0.3)
+    before = np.array([run.sample_ahead(t) for t in np.arange(0.0, 0.2, 0.01)])
+    result = run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.1)
+    assert result.accepted and 0.1 + run.options.lead <= result.splice_time <= 0.1 + run.options.lead + PERIOD
+    after = np.array([run.sample_ahead(t) for t in np.arange(0.0, 0.2, 0.01)])
+    same = np.arange(0.0, 0.2, 0.01) <= result.splice_time
+    assert np.array_equal(before[same], after[same]) and not np.array_equal(before[~same], after[~same])
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_the_robot_rests_behind_the_last_chunk(name):
+    one = arm(name)
+    run, intent = started(one)
+    assert run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.05).accepted
+    times = np.arange(0.0, run.end_time + 0.2, INSTANT)
+    motion = np.array([run.sample(t) for t in times]).swapaxes(0, 1)
+    assert max(utilization(one, motion).values()) <= 1.0
+    assert np.abs(motion[1:, -1]).max() == 0.0
+    require_continuous(times, motion)
+
+
+@pytest.mark.parametrize("name", ARMS)
+@pytest.mark.parametrize("when", [0.3, 0.75, 1.1, 1.55])
+def test_a_stop_is_possible_at_any_time(name, when):
+    one = arm(name)
+    sent = stream("disagreeing", 1, one, duration=2.0)
+    run, ends = executor(one), []
+    times, motion, results = played(run, sent, actions=[(when, lambda t: ends.append(run.stop(t)))])
+    assert max(utilization(one, motion).values()) <= 1.0
+    require_continuous(times, motion)
+    assert np.abs(motion[1:, times > ends[0]]).max() == 0.0
+    assert ends[0] < when + 1.6
+    assert {result.reason for result in results[-2:]} == {"stopped"}
+    run.resume()
+    assert not run.is_stopped
+
+
+def test_every_reason_of_rejection():
+    one = arm("panda")
+    run = executor(one)
+    points = np.tile(one.middle, (20, 1))
+    assert run.push(0.0, points, period=0.1).reason == "no_position"
+    run.reset(one.middle, 10.0)
+    nan, outside, jump, far = points.copy(), points.copy(), points.copy(), points.copy()
+    nan[3, 2], outside[5, 1] = np.nan, one.limits.upper[1] + 0.1
+    jump[10:, 0] += 0.7
+    far[:, 0] += 1.0
+    cases = {
+        "not_finite": [(10.0, nan, {}), (np.nan, points, {})],
+        "wrong_shape": [(10.0, points[:, :-1], {}), (10.0, points[0], {}), (10.0, points[:0], {}), (10.0, "text", {})],
+        "unknown_joint": [(10.0, points[:, :2], {"joints": ("panda_joint1", "elbow")}),
+                          (10.0, points[:, :2], {"joints": ("panda_joint1", "panda_joint1")})],
+        "bad_times": [(10.0, points, {"period": 0.0}), (10.0, points, {"period": None}),
+                      (10.0, points, {"times": np.zeros(20)}), (10.0, points, {"times": np.arange(3.0)})],
+        "outside_position_limits": [(10.0, outside, {})],
+        "step_too_large": [(10.0, jump, {}), (10.0, far, {})],
+        "too_old": [(8.5, points, {}), (9.5, points[:3], {})],
+        "in_the_future": [(20.0, points, {})],
+    }
+    for reason, pushes in cases.items():
+        for stamp, positions, options in pushes:
+            result = run.push(stamp, positions, **({"period": 0.1} | options))
+            assert (result.reason, bool(result.message)) == (reason, True)
+    assert run.push(10.0, points, period=0.1).accepted
+    assert run.push(10.0, points, period=0.1).reason == "not_advancing"
+    assert run.push(9.9, points, period=0.1).reason == "not_advancing"
+    run.stop(10.1)
+    assert run.push(10.2, points, period=0.1).reason == "stopped"
+    run.resume()
+    assert run.push(10.3, points, period=0.1, now=10.3).accepted
+    hasty = ChunkExecutor(one.robot, one.limits, ChunkOptions(time_limit=0.0))
+    hasty.reset(one.middle, 0.0)
+    assert hasty.push(0.0, points, period=0.1).reason == "not_in_time"
+    zigzag = one.middle + 0.4 * np.where(np.arange(20)[:, None] % 2, 1.0, -1.0) * (np.arange(7) == 3)
+    wide = executor(one, tolerance=0.0, max_stretch=1.0, max_step=1.0)
+    wide.reset(one.middle, 0.0)
+    result = wide.push(0.0, zigzag, period=0.05)
+    assert result.reason == "infeasible" and result.binding
+    seen = {"accepted", "no_position", "stopped", "not_advancing", "not_in_time", "infeasible", *cases}
+    assert seen == set(REASONS)
+
+
+def test_a_rejected_chunk_changes_nothing():
+    run, intent = started(arm("panda"))
+    run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.05)
+    times = np.arange(0.1, 2.0, 0.01)
+    before = np.array([run.sample_ahead(t) for t in times])
+    for bad in (chunk(intent, 0.2) * np.nan, chunk(intent, 0.2)[:, 1:], chunk(intent, 0.2) + 1.0):
+        assert not run.push(0.2, bad, period=PERIOD, now=0.1).accepted
+    assert np.array_equal(before, [run.sample_ahead(t) for t in times])
+
+
+def test_joints_in_any_order_and_some_of_them():
+    one = arm("panda")
+    names = one.robot.joint_names
+    (straight, intent), (shuffled, _), (some, _) = (started(one, speed=0.4) for _ in range(3))
+    order = np.random.default_rng(0).permutation(len(names))
+    points = chunk(intent, 0.0)
+    assert straight.push(0.0, points, period=PERIOD, now=0.1).accepted
+    assert shuffled.push(0.0, points[:, order], period=PERIOD, joints=[names[k] for k in order], now=0.1).accepted
+    assert some.push(0.0, points[:, [4, 1]], period=PERIOD, joints=(names[4], names[1]), now=0.1).accepted
+    t = 0.1 + 30 * PERIOD
+    assert np.array_equal(straight.sample(t), shuffled.sample(t))
+    q = some.sample(t)[0]
+    others = [0, 2, 3, 5, 6]
+    assert np.abs(q[others] - intent(np.zeros(1))[0][others]).max() < 1e-9
+    assert np.abs(q[[4, 1]] - straight.sample(t)[0][[4, 1]]).max() < 1e-6
+
+
+def test_times_instead_of_a_period():
+    (one, intent), (other, _) = (started(arm("panda"), speed=0.4) for _ in range(2))
+    points = chunk(intent, 0.0)
+    one.push(0.0, points, period=PERIOD, now=0.1)
+    other.push(0.0, points, times=PERIOD * np.arange(50), now=0.1)
+    assert np.array_equal(one.sample(0.9), other.sample(0.9))
+
+
+def test_smoothing_stays_in_the_tube():
+    """Noise that no limits allow is smoothed; no point is further off than the tolerance."""
+    one = tightened(arm("panda"), 0.6)
+    run, intent = started(one, speed=0.4, tolerance=0.015)
+    noisy = chunk(intent, 0.0) + 0.003 * np.random.default_rng(4).normal(size=(50, 7))
+    result = run.push(0.0, noisy, period=PERIOD, now=0.1)
+    assert result.accepted and result.stretch == 1.0 and 1e-4 < result.deviation <= 0.015
+    points = PERIOD * np.arange(result.skipped, 50)
+    assert np.abs([run.sample(t)[0] for t in points] - noisy[result.skipped:]).max() <= 0.015 + 1e-9
+    rough, _ = started(one, speed=0.4, tolerance=0.0)
+    exact = rough.push(0.0, noisy, period=PERIOD, now=0.1)
+    assert not exact.accepted or exact.stretch > 1.0
+
+
+def test_ensembles_of_overlapping_chunks():
+    """The mean of overlapping chunks with weights exp(-decay k), oldest first."""
+    one = arm("panda")
+    run, intent = started(one, speed=0.3, blending="ensemble", ensemble_decay=0.5, max_step=0.5)
+    offset = np.zeros(7)
+    offset[2] = 0.01
+    assert run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.1).accepted
+    assert run.push(6 * PERIOD, chunk(intent, 6 * PERIOD) + offset, period=PERIOD, now=0.3).accepted
+    t = 36 * PERIOD
+    weights = np.exp(-0.5 * np.arange(2))
+    assert np.abs(run.sample(t)[0] - intent([t])[0] - offset * weights[1] / weights.sum()).max() < 1e-6
+
+
+def test_alignment_removes_an_offset_at_the_splice():
+    """The motion goes on along the chunk at once, and the offset is gone later; without alignment, points are skipped."""
+    one = arm("panda")
+    found = {}
+    for alignment in ("time", "offset"):
+        run, intent = started(one, speed=0.3, alignment=alignment)
+        run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.1)
+        found[alignment] = run.push(6 * PERIOD, chunk(intent, 6 * PERIOD) + 0.05, period=PERIOD, now=0.3)
+        assert found[alignment].accepted
+        assert np.abs(run.sample(1.5)[0] - intent([1.5])[0] - 0.05).max() < 1e-4
+    assert found["offset"].attempts < found["time"].attempts and found["offset"].skipped < found["time"].skipped
+
+
+def test_motion_rejoins_a_policy_after_a_pause():
+    """Chunks are lost until the robot rests; the next one is accepted, and the delay ends."""
+    one = arm("panda")
+    sent = stream("smooth", 4, one, duration=6.0, speed=0.5)
+    sent.chunks = [part for part in sent.chunks if not 0.5 < part.stamp < 2.5]
+    run = executor(one)
+    times, motion, results = played(run, sent, 1e-3)
+    assert max(utilization(one, motion, 1e-3).values()) <= 1.0
+    assert all(result.accepted for result in results)
+    assert np.abs(motion[0, -1200:-1000] - sent.intent(times[-1200:-1000])).max() < 1e-4
+
+
+def test_diagnostics():
+    run, intent = started(arm("panda"))
+    run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.1)
+    run.push(0.1, chunk(intent, 0.1)[:, 1:], period=PERIOD, now=0.2)
+    run.sample(0.5)
+    found = run.diagnostics()
+    assert found.counts == {"accepted": 1, "wrong_shape": 1}
+    assert found.observation_age == pytest.approx(0.5)
+    assert found.time_to_rest == pytest.approx(run.end_time - 0.5)
+    assert found.slowed_share == 0.0 and found.delay == pytest.approx(0.0)
+
+
+def test_drive_and_position_dependent_limits_are_kept():
+    """Limits that only a robot file has: voltage of motors, and velocity by position."""
+    one = arm("ur5_robot")
+    names = one.robot.joint_names
+    file = {"version": 1, "drives": {name: {"gear_ratio": 100.0, "torque_constant": 0.1, "resistance": 0.3,
+                                            "supply_voltage": 14.0} for name in names}}
+    robot = load(urdf("ur5_robot").read_text(encoding="utf-8"), file)
+    assert robot.drive_limits
+    limited = one._replace(robot=robot)
+    sent = stream("smooth", 5, one, duration=2.0, speed=1.2)
+    run = executor(limited)
+    _, motion, results = played(run, sent, 1e-3)
+    tau, tau_rate = robot.torque_and_rate(*motion)
+    free = played(executor(one), sent, 1e-3)[1]
+    assert uses(robot.drive_limits, tau, tau_rate, motion[1]).max() <= 1.0
+    assert uses(robot.drive_limits, *robot.torque_and_rate(*free), free[1]).max() > 1.0
+    assert any(result.accepted for result in results)
+
+
+def test_reset_refuses_positions_that_cannot_be_held():
+    one = arm("panda")
+    run = executor(one._replace(limits=replace(one.limits, effort=0.1 * one.limits.effort)))
+    stretched = np.clip(np.array([0.0, 1.5, 0.0, -0.1, 0.0, 1.6, 0.0]), one.limits.lower, one.limits.upper)
+    with pytest.raises(InputError, match="cannot rest"):
+        run.reset(stretched, 0.0)
+    with pytest.raises(InputError, match="must be between"):
+        run.reset(one.limits.upper + 1.0, 0.0)
+    with pytest.raises(InputError, match="finite"):
+        run.reset(one.middle * np.nan, 0.0)
+    with pytest.raises(InputError, match="call reset"):
+        run.stop(0.0)
+
+
+@pytest.mark.parametrize("options", [{"lead": 0.0}, {"blending": "mean"}, {"alignment": "space"}, {"max_stretch": 0.5},
+                                     {"limit_share": 1.1}, {"tolerance": -1.0}, {"ensemble_size": 0}])
+def test_options_are_checked(options):
+    with pytest.raises(InputError):
+        ChunkOptions(**options)
+
+
+def test_spline_meets_points_state_and_rest():
+    rng = np.random.default_rng(3)
+    state, times = rng.normal(size=(4, 3)), np.cumsum(rng.uniform(0.05, 0.15, 12))
+    points = rng.normal(size=(12, 3))
+    path = chunk_spline.fit(state, chunk_spline.Targets(times, points, 0.1), 0.5)
+    assert np.abs(path(times)[0] - points).max() < 1e-6  # of steps of a radian
+    assert np.abs(path(np.zeros(1))[:, 0] - state).max() < 1e-12
+    assert np.abs(path(np.array([path.length]))[1:]).max() < 1e-6
+    inner = path.breaks[1:-1]
+    for order, jump in enumerate(np.abs(path(inner + 1e-9) - path(inner - 1e-9)).max(axis=(1, 2))):
+        assert jump < 1e-4 * max(1.0, np.abs(path(np.linspace(0.0, path.length, 999))[order]).max())
+
+
+def test_smoothing_is_that_of_the_sixth_power():
+    """A sine is damped by 1 / (1 + smoothing w^6), far from the ends."""
+    times = np.arange(1.0, 120.0)
+    for wavelength in (8.0, 12.0, 20.0):
+        w = 2.0 * np.pi / wavelength
+        points, smoothing = np.sin(w * times)[:, None], (12.0 / (2.0 * np.pi)) ** 6
+        path = chunk_spline.fit(np.zeros((4, 1)), chunk_spline.Targets(times, points, 1.0), 20.0, smoothing)
+        found = path(times)[0, 40:80, 0]
+        gain = found @ np.sin(w * times[40:80]) / np.sum(np.sin(w * times[40:80]) ** 2)
+        assert gain == pytest.approx(1.0 / (1.0 + smoothing * w**6), rel=0.05)
+
+
+def test_streams_contain_what_they_are_named_for():
+    one = arm("panda")
+    faulty = stream("faulty", 0, one)
+    assert any(np.isnan(part.positions).any() for part in faulty.chunks)
+    assert any(part.positions.shape[1] == 6 for part in faulty.chunks)
+    disordered = [part.stamp for part in stream("disordered", 0, one).chunks]
+    assert disordered != sorted(disordered) and len(set(disordered)) < len(disordered)
+    assert isinstance(faulty, Stream) and isinstance(faulty.chunks[0], Sent)
