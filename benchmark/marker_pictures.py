@@ -18,17 +18,19 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from visualization_msgs.msg import Marker
 
-from rnea_ros import AnyRobot, BaseState, FloatingRobot, load
+from rnea_ros import AnyRobot, load
 from rnea_ros.demo.processes import share_file
 from rnea_ros.io.figures import picture
 from rnea_ros.model import urdf_reader
 from rnea_ros.nodes.common.joints import described, joint_limits
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE
+from rnea_ros.nodes.dynamics.kinds.combinations import STILL, ServedCombination
 from rnea_ros.nodes.dynamics.kinds.kinds import served
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot, untouched
 from rnea_ros.nodes.dynamics.markers import Markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
-from rnea_ros.nodes.dynamics.whole_body import WholeBody, on_moving_base
+from rnea_ros.nodes.dynamics.whole_body import WholeBody
+from rnea_ros.robots.kinds import has_moving_base
 from rnea_ros.sim.rendering import Renderer, select_offscreen_renderer
 
 ROOT = Path(__file__).parents[1]
@@ -109,10 +111,8 @@ class View(Renderer):
 
 def results(robot: AnyRobot, made: ServedRobot, motion: np.ndarray) -> tuple[Any, WholeBody | None]:
     """Torques and the like, and the whole robot; a base that moves is at rest at the origin."""
-    if isinstance(robot, FloatingRobot):
-        found = robot.prescribed_base(*motion, base=BaseState())
-        held_up = robot.gravity_and_rate(*motion[:2], base=BaseState())
-        return (found.tau, found.tau_rate, *held_up), on_moving_base(robot, motion, found.base_wrench, BaseState())
+    if isinstance(made, ServedCombination) and has_moving_base(robot):
+        return made.evaluate(motion, np.full((4, len(made.optional)), np.nan), untouched, STILL), made.body(motion, {})
     return made.dynamics(motion, np.full((4, len(made.optional)), np.nan), untouched, 0), made.body(motion, {})
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from rnea_ros import GeneralRobot, load
 from rnea_ros.algebra.taylor import of_time, smooth_step
 from rnea_ros.io.figures import STYLE, picture
 from rnea_ros.robots.drift import drift
-from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs.base_state import BaseState, along
 
 LEG, FADED, G = 0.5, 0.2, 9.81  # stretched [m]; reaction at take-off, of the weight; [m/s^2]
@@ -37,7 +37,7 @@ def trunk(t):
     return np.array([np.sin(hip + knee * 0.5), t * 0.0, np.cos(hip + knee * 0.5)]) * (np.cos(knee * 0.5) * LEG), np.eye(3)
 
 
-def draw(path: Path, robot: FloatingRobot, t, base, q, reaction, off: int) -> None:
+def draw(path: Path, robot: GeneralRobot, t, base, q, reaction, off: int) -> None:
     with picture(path, (12, 5.8), settings=STYLE) as figure:
         side, force, pitch = figure.subplot_mosaic([["s", "s"], ["f", "p"]], height_ratios=(1.6, 1.0)).values()
         for place, k in enumerate((0, int(np.searchsorted(t, 0.56)), off, (off + len(t)) // 2, len(t) - 1)):
@@ -57,10 +57,11 @@ def draw(path: Path, robot: FloatingRobot, t, base, q, reaction, off: int) -> No
 
 
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
-    robot, plan = FloatingRobot.from_urdf(Path(__file__).with_suffix(".urdf")), partial(of_time, joints, order=2)
-    t, weight = np.arange(0.0, 0.72, 0.004 if small else 0.002), robot.robot.total_mass * G
+    robot, plan = load(Path(__file__).with_suffix(".urdf"), base="floating"), partial(of_time, joints, order=2)
+    t, weight = np.arange(0.0, 0.72, 0.004 if small else 0.002), robot.tree.total_mass * G
     base, acceleration, _jerk = along(trunk, t)
-    wrench = robot.base_wrench(*np.swapaxes([plan(x) for x in t], 0, 1), base=base, base_acceleration=acceleration)
+    motion = np.swapaxes([plan(x) for x in t], 0, 1)
+    wrench = robot.solve(*motion, stages=1, base=base, base_acceleration=acceleration).base_wrench
     off = int(np.argmax(wrench[:, 2] < FADED * weight))
     stood, zmp = base.vector()[:off + 1], robot.zero_moment_point(wrench, base=base)[:off + 1]
     rise = robot.center_of_mass(*plan(t[off])[:2], base=BaseState.from_vector(stood[-1])).velocity[2]

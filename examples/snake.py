@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from rnea_ros import GeneralRobot, load
 from rnea_ros.algebra.taylor import of_time, smooth_step
 from rnea_ros.io.figures import STYLE, color_scale, picture
 from rnea_ros.robots.drift import drift
-from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs.base_state import BaseState
 
 LENGTH, RADIUS, WATER = 1.5, 0.03, 1000.0  # of the body [m]; density of body and water alike [kg/m^3], so gravity is left out
@@ -45,9 +45,9 @@ def undulation(n: int, t: float) -> list[np.ndarray]:
     return of_time(wave, t, 2)
 
 
-def drag(robot: FloatingRobot, base: BaseState, q: np.ndarray, qd: np.ndarray) -> dict[str, np.ndarray]:
+def drag(robot: GeneralRobot, base: BaseState, q: np.ndarray, qd: np.ndarray) -> dict[str, np.ndarray]:
     """Wrench of the water on every link, about the link's frame: quadratic in the velocity of its middle, along and across."""
-    links = list(robot.robot.model.frames)
+    links = list(robot.tree.model.frames)
     length, velocities = LENGTH / len(links), robot.link_velocities(links, q, qd, base=base)
     middle = np.array([-length / 2, 0.0, 0.0])
     v = velocities[:, :3] + np.cross(velocities[:, 3:], middle)
@@ -58,7 +58,7 @@ def drag(robot: FloatingRobot, base: BaseState, q: np.ndarray, qd: np.ndarray) -
 
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     links, duration = (12, 2.0) if small else (60, 8.0)
-    robot = FloatingRobot.from_urdf(urdf(links), gravity=(0.0, 0.0, 0.0))
+    robot = load(urdf(links), base="floating", gravity=(0.0, 0.0, 0.0))
     swum = drift(robot, lambda t: undulation(robot.n, t), np.arange(0.0, duration, 0.02), loads=lambda *x: drag(robot, *x))
     centre = robot.center_of_mass(swum.q, swum.qd, base=BaseState.from_vector(swum.base)).position
     with picture(Path(out_dir) / "snake.png", (12, 3.6), settings=STYLE) as figure:

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import Robot
+from rnea_ros import Robot, load
 from rnea_ros.io.figures import STYLE, picture
-from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs.base_state import along
 
 URDF = Path(__file__).resolve().parents[1] / "urdf" / "seven_r.urdf"
@@ -42,17 +41,18 @@ def pose(t):
 
 
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
-    robot = FloatingRobot.from_urdf(URDF)
+    robot = load(URDF, base="prescribed")
     t = np.linspace(0.0, 2.0, 101 if small else 1001)
     base, acceleration, jerk = along(pose, t)
     q, rest = np.array(POSE), np.zeros(robot.n)
-    driving = robot.prescribed_base(q, rest, rest, rest, base=base, base_acceleration=acceleration, base_jerk=jerk)
+    driving = robot.solve(q, rest, rest, rest, base=base, base_acceleration=acceleration, base_jerk=jerk)
     still = Robot.from_urdf(URDF).torque_and_rate(q, rest, rest, rest)
     draw(Path(out_dir) / "vehicle_arm.png", t, base, driving, still, robot.joint_names)
-    worst = np.abs(driving.tau - still[0]).max(axis=0)
-    differences = np.gradient(driving.tau, t, axis=0, edge_order=2)
-    return {"largest torque added": float(worst.max()), "largest torque rate": float(np.abs(driving.tau_rate).max()),
-            "rate against differences": float(np.abs(driving.tau_rate - differences).max()),
+    tau, tau_rate = driving.torques[:, 0], driving.torques[:, 1]
+    worst = np.abs(tau - still[0]).max(axis=0)
+    differences = np.gradient(tau, t, axis=0, edge_order=2)
+    return {"largest torque added": float(worst.max()), "largest torque rate": float(np.abs(tau_rate).max()),
+            "rate against differences": float(np.abs(tau_rate - differences).max()),
             "largest reaction on the vehicle": float(np.abs(driving.base_wrench[:, 2]).max())}
 
 
@@ -65,9 +65,9 @@ def draw(path: Path, t, base, driving, still, names) -> None:
         ground.set(title=f"height [mm]: a 7R arm holds still on a vehicle at {SPEED:g} m/s", ylim=(-2.0, 100.0))
         ground.legend(ncols=2, loc="upper right")
         for k in (1, 3):
-            (line,) = torque.plot(t, driving.tau[:, k], label=names[k])
+            (line,) = torque.plot(t, driving.torques[:, 0, k], label=names[k])
             torque.axhline(still[0][k], color=line.get_color(), linestyle="--", linewidth=1.2)
-            rate.plot(t, driving.tau_rate[:, k], color=line.get_color())
+            rate.plot(t, driving.torques[:, 1, k], color=line.get_color())
         torque.set(title="torque [N m]; dashed: the vehicle at rest")
         torque.legend(loc="center right")
         rate.set(title="torque rate [N m/s]", xlabel="time [s]")

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .motion.margin import limits_share
     from .motion.plan import plan_motion
     from .motion.retime import retime_motion
-    from .robots.floating import FloatingRobot
     from .robots.general import GeneralRobot
     from .robots.inputs.base_state import BaseState
     from .robots.inputs.platform_motion import PlatformMotion
@@ -32,7 +31,6 @@ __all__ = [
     "ChunkResult",
     "Dynamics",
     "ExternalEffortObserver",
-    "FloatingRobot",
     "GeneralRobot",
     "InputError",
     "JointDynamics",
@@ -67,7 +65,6 @@ _MODULES = {
     ".motion.retime": ("retime_motion",),
     ".io.files": ("read_recording",),
     ".io.recording": ("RecordedMotion",),
-    ".robots.floating": ("FloatingRobot",),
     ".robots.general": ("GeneralRobot",),
     ".robots.inputs.base_state": ("BaseState",),
     ".robots.inputs.platform_motion": ("PlatformMotion",),

@@ -11,15 +11,13 @@ from ..model.plausibility import implausible
 from ..model.robot_file import robot_file
 from ..model.tree import Limits
 from ..robots.declared_joints import joint_forces, limited
-from ..robots.floating import FloatingRobot
 from ..robots.general import GeneralRobot
-from ..robots.kinds import tree
+from ..robots.kinds import has_moving_base, tree
 from ..robots.load import load
 from ..robots.protocol import AnyRobot
 
 URDF = "a URDF, or a .xacro file and its arguments NAME:=VALUE (expanding it executes code)"
-WHY = {FloatingRobot: "the base of robot '{name}' is free",
-       GeneralRobot: "robot '{name}' combines a base, loops, platforms, springs, elastic joints or contacts"}
+WHY: dict[type, str] = {GeneralRobot: "robot '{name}' combines a base, loops, platforms, springs, elastic joints or contacts"}
 Kind = TypeVar("Kind", bound=AnyRobot)
 
 
@@ -85,7 +83,8 @@ def of_kind(args: argparse.Namespace, robot: AnyRobot, *kinds: type[Kind]) -> Ki
     """A robot that is loaded already, if it is of such a kind."""
     if not isinstance(robot, kinds):
         names = [kind.__name__ for kind in kinds]
-        raise InputError(f"{WHY[type(robot)].format(name=tree(robot).name)} ({type(robot).__name__}); rnea {args.command} "
+        why = "the base of robot '{name}' moves" if has_moving_base(robot) else WHY[type(robot)]
+        raise InputError(f"{why.format(name=tree(robot).name)} ({type(robot).__name__}); rnea {args.command} "
                          f"serves {some(names)} so far, Python more: rnea_ros.load")
     return robot
 

@@ -260,7 +260,7 @@ def simulate(robot: AnyRobot, player: DemoMotion, seconds: float, rate: float) -
         found = robot.solve(*(part[columns] for part in motion), **given)
         guess = np.array([found.positions[name][0] for name in robot.tree.joint_names])
         rows["motion"].append([part[columns] for part in motion])
-        rows["torques"].append(robot.torques(found))
+        rows["torques"].append(found.torques)
         rows["states"].append(np.concatenate(motion[:2]))
         for k, name in enumerate(("forces", "force_rates")):
             rows[name].append([found.multipliers[one][k] for one in robot.constraints])

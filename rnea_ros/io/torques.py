@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..robots.floating import FloatingRobot
 from ..robots.general import GeneralRobot
 from ..robots.program import MOTORS
 from ..robots.protocol import AnyRobot
@@ -16,7 +15,7 @@ from . import csv_files, recording
 from .recording import RecordedMotion
 
 # Classes whose torques can be computed from a recording of joint states
-SUPPORTED_ROBOTS = (Robot, FloatingRobot, GeneralRobot)
+SUPPORTED_ROBOTS = (Robot, GeneralRobot)
 SEQUENTIAL_ROBOTS = (GeneralRobot,)  # each pose is found from the one before
 
 TorqueAndRate = Callable[[RecordedMotion], tuple[np.ndarray, np.ndarray]]
@@ -69,16 +68,7 @@ def torque_function(robot: AnyRobot) -> TorqueAndRate:
     """
     if isinstance(robot, SEQUENTIAL_ROBOTS):
         return _sequential(robot)
-    if isinstance(robot, FloatingRobot):
-        return lambda motion: _prescribed_base(robot, motion)
     return lambda motion: robot.torque_and_rate(motion.q, motion.qd, motion.qdd, motion.qddd)
-
-
-def _prescribed_base(robot: FloatingRobot, motion: RecordedMotion) -> tuple[np.ndarray, np.ndarray]:
-    base, acceleration, jerk = recording.base_motion(robot, motion)
-    found = robot.prescribed_base(*recording.joint_motion(robot, motion), base=base, base_acceleration=acceleration,
-                                  base_jerk=jerk)
-    return found.tau, found.tau_rate
 
 
 def _general(robot: GeneralRobot, motion: RecordedMotion, guess: Any) -> tuple[np.ndarray, np.ndarray]:

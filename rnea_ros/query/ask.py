@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..algorithms.equations import BASE
 from ..errors import InputError, some
 from ..robots import kinds
-from ..robots.floating import BASE_NAMES
 from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import BaseState
 from ..robots.protocol import AnyRobot
@@ -73,7 +73,7 @@ def _checked(robot: AnyRobot, name: str, value: Any, state: RequestedState) -> A
 def _places(robot: AnyRobot, size: int, state: RequestedState) -> list[int]:
     """Numbers of all that moves, in the order of the answer: the base's six first, the motors of elastic joints last."""
     n = robot.n
-    before = len(BASE_NAMES) if size > n and kinds.has_moving_base(robot) else 0
+    before = len(BASE) if size > n and kinds.has_moving_base(robot) else 0
     return [*range(before), *(before + state.answer_order), *range(before + n, size)]
 
 
@@ -83,7 +83,7 @@ def _places(robot: AnyRobot, size: int, state: RequestedState) -> list[int]:
 def coordinates(robot: AnyRobot, s: RequestedState, motors: bool = True) -> tuple[str, ...]:
     """Names of all that moves, in the order of the answer. motors: whether those of elastic joints count."""
     behind = robot.elastic_joints if motors and isinstance(robot, GeneralRobot) else ()
-    return (*(BASE_NAMES if kinds.has_moving_base(robot) else ()), *s.joint_names, *(f"motor of {name}" for name in behind))
+    return (*(BASE if kinds.has_moving_base(robot) else ()), *s.joint_names, *(f"motor of {name}" for name in behind))
 
 
 def along(robot: AnyRobot, s: RequestedState, order: int) -> tuple[np.ndarray, ...]:

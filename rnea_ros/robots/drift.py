@@ -1,6 +1,6 @@
 """Where a free base goes while its joints follow a given motion: swimming, falling, jumping, turning in space.
 
-The base's acceleration is that of `FloatingRobot.free_motion` (khalil-rne 7.2); the classical Runge-Kutta rule integrates it.
+The base's acceleration is that of `GeneralRobot.solve` (khalil-rne 7.2); the classical Runge-Kutta rule integrates it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
-from .floating import FloatingRobot
+from .general import GeneralRobot
 from .inputs.base_state import BaseState
 from .inputs.validation import Wrenches
 
@@ -30,7 +30,7 @@ class Drift(NamedTuple):
     tau: Array
 
 
-def drift(robot: FloatingRobot, joints: JointMotion, times: ArrayLike, start: BaseState | None = None,
+def drift(robot: GeneralRobot, joints: JointMotion, times: ArrayLike, start: BaseState | None = None,
           loads: Loads | None = None) -> Drift:
     """The motion of a free base from `start` (default: at rest at the origin), a step for each of the times [s].
 
@@ -40,8 +40,8 @@ def drift(robot: FloatingRobot, joints: JointMotion, times: ArrayLike, start: Ba
 
     def rate(x: Array, motion: Sequence[Array]) -> tuple[Array, Array]:
         base, (q, qd, qdd) = BaseState.from_vector(x), motion[:3]
-        found = robot.free_motion(q, qd, qdd, base=base, wrenches=loads(base, q, qd) if loads else None)
-        return base.vector_rate(found.base_acceleration), found.tau
+        found = robot.solve(q, qd, qdd, stages=1, base=base, wrenches=loads(base, q, qd) if loads else None)
+        return base.vector_rate(found.base_acceleration), found.torques[0]
 
     now = joints(t[0])
     for k, h in enumerate(np.append(np.diff(t), 0.0)):

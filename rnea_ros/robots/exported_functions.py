@@ -19,7 +19,6 @@ from ..algorithms.equations import Rates
 from ..errors import InputError, some
 from ..model.tree import Model
 from . import kinds
-from .floating import FloatingRobot
 from .general import GeneralRobot
 from .inputs.payload import Payload
 from .kernels import link_functions
@@ -106,8 +105,8 @@ def _of_tree(robot: Robot) -> list[ExportedFunction]:
     ]
 
 
-def _of_floating(robot: FloatingRobot) -> list[ExportedFunction]:
-    store = robot.robot._store
+def _of_moving_tree(robot: GeneralRobot) -> list[ExportedFunction]:
+    store = robot.tree._store
     moved = _kernel(store, "torque_and_rate", "tau tau_rate base_wrench base_wrench_rate", "On a base that moves as it must: "
                     "joint torques, the wrench BY the world ON the base, and the rates of both.", "prescribed_base")
     if np.linalg.cond(robot.mass_matrix(np.zeros(robot.n))) > MASSLESS:
@@ -123,7 +122,9 @@ def _of_floating(robot: FloatingRobot) -> list[ExportedFunction]:
 
 
 def _of_combination(robot: GeneralRobot) -> list[ExportedFunction]:
-    """Robots on a base that is held: loops alone, or trees with springs, passive joints and motors on links."""
+    """Trees on a moving base; on one that is held, loops alone, or trees with springs, passive joints and motors on links."""
+    if robot.is_bare:
+        return _of_moving_tree(robot)
     equations, n = robot.structure().equations, robot.n
     if robot.is_mechanism and not robot.has_moving_base:
         return [*_of_loops(robot), *(_of_platform(robot) if len(robot.platforms) == 1 else ())]
@@ -273,4 +274,4 @@ def _of_links(robot: AnyRobot, links: Iterable[str]) -> list[ExportedFunction]:
 
 
 KINDS: dict[type, Callable[[Any], list[ExportedFunction]]] = {
-    Robot: _of_tree, FloatingRobot: _of_floating, GeneralRobot: _of_combination}
+    Robot: _of_tree, GeneralRobot: _of_combination}

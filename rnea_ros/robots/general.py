@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,7 @@ from ..model.robot_file import robot_file
 from ..model.robot_file.robot_file import Source
 from ..model.tree import CoupledMotor, JointDynamics, Limits, Model
 from ..model.urdf_parts import with_platforms
+from . import moving_tree
 from .closure.loop_closure import LoopClosure
 from .closure.loop_equations import LoopMotion
 from .closure.loops import Loops
@@ -43,7 +44,6 @@ from .derivatives import (
     TorqueSensitivities,
 )
 from .energy import CenterOfMass, Energy, GeneralizedMomentum
-from .floating import FloatingRobot
 from .inputs import validation
 from .inputs.base_state import BaseState, given, quaternion
 from .inputs.combined_motion import loads, sampled
@@ -58,8 +58,9 @@ from .robot import Dynamics, Robot
 from .role_derivatives import SolutionDerivatives
 from .roles import DeclaredRoles, declared
 from .sample_solver import CARRIED, INVERSE, MEASURED, Sample, SampleSolver
-from .solution import ConstraintWrench, Situation, Solution, constraint_wrenches
+from .solution import ConstraintWrench, Situation, Solution, constraint_wrenches, named
 from .structure import Structure
+from .zero_moment import zero_moment_point
 
 Guess = Any  # positions (tree.n,) of all joints, or a PlatformMotion, near the first pose; None
 FEW = 16  # samples that the program is given at once while it may be in doubt
@@ -111,6 +112,8 @@ class GeneralRobot:
         self._slopes: dict[str, SolutionDerivatives] = {}
         self._motor_loads: MotorLoads | None = None
         self.is_fixed_tree = self.tree.model.base == "fixed" and not self.sections
+        # Nothing but a moving base is declared: kernels of moving_tree.py serve it.
+        self.is_bare = self.has_moving_base and not self.sections and not self.tree.model.coupled_motors
         if self.is_fixed_tree:
             self.__dict__.update({name: getattr(self.tree, name) for name in OF_TREES})
 
@@ -369,16 +372,13 @@ class GeneralRobot:
             moved = self.motion(q, qd, qdd, qddd, guess=guess)
             return platform.motion(*moved[:4])
         base: dict[str, Any] = {"base": BaseState()} if self.has_moving_base else {}
-        found = self._solved(2, (q, qd, qdd, qddd), guess=guess, multipliers=False, **base)
-        if not isinstance(found, list):
-            return self.platform_of(found)
-        every = np.array([[one.positions[name][:4] for name in self.tree.joint_names] for one in found])
-        return platform.motion(*np.moveaxis(every.reshape(len(found), self.tree.n, 4), 2, 0))
+        return self.platform_of(self.solve(q, qd, qdd, qddd, guess=guess, multipliers=False, **base))
 
     def platform_of(self, found: Solution) -> PlatformMotion:
         """Return the motion of the platform in a solution; derivatives that it does not have are zero."""
         columns = [found.positions[name] for name in self.tree.joint_names]
-        return self._platform.motion(*np.array([column[:min(4, *map(len, columns))] for column in columns]).T)
+        orders = min(4, *(column.shape[-1] for column in columns))
+        return self._platform.motion(*np.moveaxis(np.array([column[..., :orders] for column in columns]), (0, -1), (-1, 0)))
 
     def actuator_motion(self, motion: PlatformMotion, guess: ArrayLike | None, orders: int) -> tuple[list[Array], Array]:
         """Return q, qd, qdd, qddd, (n,) or (samples, n), from the motion of the platform, and the first closed pose
@@ -504,10 +504,10 @@ class GeneralRobot:
               wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
               q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
               qddd_motor: ArrayLike | None = None, multipliers: bool = True) -> Solution:
-        """Return everything that follows from one sample of a motion: positions, base, efforts, multipliers and their
-        derivatives.
+        """Return everything that follows from a motion: positions, base, efforts, multipliers and their derivatives.
 
-        derivatives : q, qd, qdd, ..., (n,) each, up to derivative `order` + stages - 2 [rad, m and seconds]; or motion=
+        derivatives : q, qd, qdd, ..., (n,) or (samples, n) each, up to derivative `order` + stages - 2 [rad, m and
+            seconds]; or motion=
         stages : 1 for efforts, 2 for their rates as well, 3 for second rates
         base, base_acceleration, base_jerk : state of a moving base, and (6,) each where its motion is given, in the
             conventions of BaseState
@@ -521,13 +521,32 @@ class GeneralRobot:
         multipliers : False leaves the multipliers out (an empty mapping) where loops hold more than the motion needs: the
             result then takes a tenth of the time
         """
-        found = self._solved(stages, derivatives, base=base, base_acceleration=base_acceleration, base_jerk=base_jerk,
-                             base_rates=base_rates, guess=guess, wrenches=wrenches, wrench_rates=wrench_rates,
-                             world_wrenches=world_wrenches, q_motor=q_motor, qd_motor=qd_motor, qdd_motor=qdd_motor,
-                             qddd_motor=qddd_motor, multipliers=multipliers)
-        if isinstance(found, list):
-            raise InputError("solve takes one sample, arrays (n,); torque_and_rate takes many")
-        return found
+        inputs = (base, base_acceleration, base_jerk, base_rates, wrenches, wrench_rates, world_wrenches, q_motor, qd_motor,
+                  qdd_motor, qddd_motor)
+        key = self._key(stages, derivatives, inputs)
+
+        def suits(program: Program | None) -> TypeGuard[Program]:
+            return program is not None and len(derivatives) <= program.inputs.derivatives + 1 and not (
+                program.structure.spare and multipliers)
+
+        program = self._programs.get(key)
+        if suits(program) and (guess is not None or self.roles.weights is None):
+            found = program.call(*program.blocks(derivatives, guess, *inputs))
+            if found is not None and found[2].item() <= 1.0:
+                return program.solution(found[0], found[1], found[3], stages)
+        options: dict[str, Any] = dict(zip(OPTIONS, inputs, strict=True))
+        use, arrays, near, count, sampled_at = self._checked(stages, derivatives, guess, dict(options))
+        if key not in self._programs:
+            self._programs[key] = self._program(use, stages, options)
+        program = self._programs[key]
+        if count is None:
+            one = self._sample(use, stages, arrays, near, multipliers=multipliers, **sampled_at(0))
+            return self._samples.named(use, stages, one)
+        if suits(program):
+            torques, rates, Y = self._solutions(stages, derivatives, guess, options, derivatives=True)
+            return program.solution(torques, rates, Y, stages)
+        samples = self._solved(stages, derivatives, guess=guess, multipliers=multipliers, **options)
+        return self._samples.named(use, stages, samples)
 
     def close(self, q: ArrayLike, *, guess: ArrayLike | None = None) -> Array:
         """Return the positions of all joints of the tree, (tree.n,) or (samples, tree.n), on closed loops.
@@ -537,10 +556,14 @@ class GeneralRobot:
         """
         positions = validation.coordinates("q", q, self.joint_names)
         near = validation.guess(guess, self.tree.n)
+        if self._closure is None:
+            pose = np.tile(self.start if near is None else near, (*positions.shape[:-1], 1))
+            pose[..., self._columns] = positions
+            return pose
         if positions.ndim == 1:
             return self._closed(positions, near)
         found, k = np.zeros((len(positions), self.tree.n)), 0
-        program = self._program_of(Inputs(CLOSING, 0)) if self._closure else None
+        program = self._program_of(Inputs(CLOSING, 0))
         while k < len(positions):
             if program is not None and (near is not None or self.roles.weights is None):
                 closed = program.close(positions[k:], self.start if near is None else near)
@@ -601,16 +624,21 @@ class GeneralRobot:
             pose[self._columns] = q
         return self._closure.close(independent, pose)
 
+    @staticmethod
+    def _key(stages: int, motion: Sequence[Any], inputs: Sequence[Any], tau: Any = None) -> tuple[Any, ...]:
+        """What decides which program serves. inputs: of OPTIONS, in their order."""
+        base, acceleration, jerk, rates, wrenches, wrench_rates, world_wrenches, *motors = inputs
+        return (stages, len(motion), None if base is None else isinstance(base, BaseState), acceleration is None, jerk is None,
+                None if rates is None else np.shape(rates)[-2:-1], *(value is None for value in (*motors, tau)),
+                *(None if load is None else _names(load) for load in (wrenches, wrench_rates, world_wrenches)))
+
     def _efforts(self, stages: int, motion: Sequence[Any], guess: Any, *inputs: Any,
                  tau: ArrayLike | None = None) -> tuple[Array, Array]:
         """Torques and rates, (n,) or (samples, n), by the compiled program; the rates have no meaning if stages is 1.
 
         inputs: of OPTIONS, in their order; with torques tau, the accelerations in place of torques
         """
-        base, acceleration, jerk, rates, wrenches, wrench_rates, world_wrenches, *motors = inputs
-        key = (stages, len(motion), None if base is None else isinstance(base, BaseState), acceleration is None, jerk is None,
-               None if rates is None else np.shape(rates)[-2:-1], *(value is None for value in (*motors, tau)),
-               *(None if load is None else _names(load) for load in (wrenches, wrench_rates, world_wrenches)))
+        key = self._key(stages, motion, inputs, tau)
         program = self._programs.get(key)
         if program is not None and (guess is not None or self.roles.weights is None):
             found = program.call(*program.blocks(motion, guess, *inputs), *(() if tau is None else (tau,)))
@@ -691,12 +719,11 @@ class GeneralRobot:
         if found is not None:
             return found[0], found[1], found[3], found[3][0, self._equations(use).joints]
         sample = self._sample(use, stages, motion, guess, **options)
-        solution = sample.named()
+        solution = self._samples.named(use, stages, sample)
         if use == FORWARD:
             accelerations = np.array([solution.positions[name][2] for name in self.joint_names])
             return accelerations, np.zeros(self.n), sample.Y, sample.pose
-        return (self._samples.torques(solution, 0), self._samples.torques(solution, min(1, stages - 1)), sample.Y,
-                sample.pose)
+        return solution.torques[0], solution.torques[-1], sample.Y, sample.pose
 
     def _trusted(self, program: Program, motion: Sequence[Array], guess: Array | None, options: Mapping[str, Any]) -> Any:
         """What the program finds, from a guess that may be far away; None where it is in doubt."""
@@ -767,9 +794,8 @@ class GeneralRobot:
         return MEASURED[use] if options.get("qdd_motor") is not None else use
 
     def _solved(self, stages: int, motion: Sequence[ArrayLike], *, guess: ArrayLike | None = None,
-                result: Callable[[Sample], Any] | None = None, **options: Any) -> Any:
-        """Result (by default the Solution) of one sample, or a list of them."""
-        result = result or Sample.named
+                result: Callable[[Sample], Any] = lambda sample: sample, **options: Any) -> Any:
+        """Result (by default the Sample) of one sample, or a list of them."""
         given = {"multipliers": options.pop("multipliers", True)}
         use, arrays, near, count, sampled_at = self._checked(stages, motion, guess, options)
         if count is None:
@@ -824,17 +850,9 @@ class GeneralRobot:
         return self._samples.solve(use, stages, motion, pose, there, base=options["base"], tau=tau,
                                    motors=[options[name] for name in MOTORS], **given)
 
-    def torques(self, found: Solution, orders: int = 2) -> list[Array]:
-        """Return torques and torque rates (n,) of a solution of `solve`, as torque_and_rate gives them; orders: how many of
-        both.
-        """
-        return [self._samples.torques(found, order) for order in range(orders)]
-
-    def joint_loads(self, found: Solution, orders: int = 2) -> list[Array]:
-        """Return loads (n,) of the joints and their rates in a solution of `solve`, as motor_motion gives them; orders: how
-        many of both.
-        """
-        return self._loads.of_solution(found, self.torques(found, orders))
+    def joint_loads(self, found: Solution) -> list[Array]:
+        """Return loads (n,) of the joints and their rates in a solution of `solve`, as motor_motion gives them."""
+        return self._loads.of_solution(found, found.torques)
 
     @property
     def _loads(self) -> MotorLoads:
@@ -851,6 +869,22 @@ class GeneralRobot:
         rotation = given(base).rotation if self.roles.wheels else np.eye(3)
         return constraint_wrenches(self._equations(INVERSE), found, self.tree.model.frames, rotation, poses)
 
+    def ground_reaction(self, base_wrench: ArrayLike, *, base: BaseState) -> Array:
+        """Return a base wrench (6,) of a Solution along the world's axes, its moment about the world's origin."""
+        f, n = np.split(given(base).into_world(base_wrench), 2, axis=-1)
+        return np.concatenate((f, n + np.cross(given(base).position, f)), axis=-1)
+
+    def zero_moment_point(self, base_wrench: ArrayLike, *, base: BaseState, ground: ArrayLike = (0.0, 0.0, 0.0),
+                          normal: ArrayLike = (0.0, 0.0, 1.0)) -> Array:
+        """Return where the ground reaction acts (3,) in the world: the point of the ground about which it has no tilting
+        moment [m].
+
+        base_wrench: of a Solution; ground: a point of the plane; normal: out of the ground. NaN while nothing presses on it
+        """
+        weight = self.tree.total_mass * float(np.linalg.norm(self.tree.gravity_vector))
+        return zero_moment_point(self.ground_reaction(base_wrench, base=base), weight, validation.vector("ground", ground, 3),
+                                 validation.vector("normal", normal, 3))
+
     # ------------------------------------------------------------------ forward dynamics
 
     @by_platform
@@ -859,14 +893,17 @@ class GeneralRobot:
                          wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None,
                          q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Array:
         """Return the accelerations (n,) or (samples, n) under motor torques tau (n,); those of other joints are not read."""
+        if self.is_bare and q_motor is None and qd_motor is None:
+            return moving_tree.response(self.tree, q, qd, tau, given(base), wrenches=wrenches,
+                                        world_wrenches=world_wrenches)[1]
         self._check_motors(q_motor, qd_motor)
         inputs = (base, None, None, None, wrenches, None, world_wrenches, q_motor, qd_motor, None, None)
         return self._efforts(1, (q, qd), guess, *inputs, tau=tau)[0]
 
     @by_platform
     def response(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, tau: ArrayLike = MISSING, *, guess: Guess = None,
-                 motion: PlatformMotion | None = None, **options: Any) -> Any:
-        """Return the Solution of every coordinate under motor torques tau (n,), or a list for many samples.
+                 motion: PlatformMotion | None = None, **options: Any) -> Solution:
+        """Return the Solution of every coordinate under motor torques tau, (n,) or (samples, n).
 
         Holding contacts decide the base's motion: `Solution.base` has its acceleration, `multipliers` the contact forces.
         Elastic joints need q_motor and qd_motor, a column for each of `elastic_joints`: their springs pull by where the
@@ -875,18 +912,34 @@ class GeneralRobot:
         self._check_motors(options.get("q_motor"), options.get("qd_motor"))
         names = self.joint_names
         arrays = [validation.coordinates(name, value, names) for name, value in (("q", q), ("qd", qd), ("tau", tau))]
+        if self.is_bare and all(options.get(name) is None for name in ("q_motor", "qd_motor")):
+            return self._bare_response(arrays, given(options.get("base")), options.get("wrenches"),
+                                       options.get("world_wrenches"))
         near = validation.guess(guess, self.tree.n)
         count, sampled_at = sampled(arrays, self._with_base(options), len(self.elastic_joints))
         if count is None:
-            return self._sample(FORWARD, 1, arrays[:2], near, tau=arrays[2], **sampled_at(0)).named()
+            one = self._sample(FORWARD, 1, arrays[:2], near, tau=arrays[2], **sampled_at(0))
+            return self._samples.named(FORWARD, 1, one)
         found = []
         for k in range(count):
             with validation.at_sample(k):
                 *state, torque = (array[k] if array.ndim == 2 else array for array in arrays)
                 sample = self._sample(FORWARD, 1, state, near, tau=torque, **sampled_at(k))
                 near = sample.pose
-                found.append(sample.named())
-        return found
+                found.append(sample)
+        return self._samples.named(FORWARD, 1, found)
+
+    def _bare_response(self, motion: Sequence[Array], base: BaseState, wrenches: Wrenches | None,
+                       world_wrenches: Wrenches | None) -> Solution:
+        """`response` of a tree, by articulated bodies."""
+        (q, qd, tau), structure = motion, self.structure(FORWARD)
+        acceleration, qdd = moving_tree.response(self.tree, q, qd, tau, base, wrenches=wrenches, world_wrenches=world_wrenches)
+        Y = np.zeros((*qdd.shape[:-1], int(structure.c.max(initial=0)) + 4, structure.equations.size))
+        joints, efforts = structure.equations.joints, structure.equations.parts["tau"]
+        for order, joint, six in ((1, qd, base.velocity), (2, qdd, base.spatial(acceleration))):
+            Y[..., order, :6], Y[..., order, joints] = six, joint
+        Y[..., 0, joints], Y[..., 0, efforts] = q, tau
+        return named(structure, Y, 1, Y[..., :1, efforts])
 
     def _check_motors(self, q_motor: ArrayLike | None, qd_motor: ArrayLike | None) -> None:
         """Raise InputError where the state of motors behind springs is missing."""
@@ -921,6 +974,8 @@ class GeneralRobot:
         """
         if base is None and self.has_moving_base and not self.roles.wheels:
             base = BaseState()
+        if self.is_bare:
+            return moving_tree.mass_matrix(self.tree, q)
         return self._each(lambda x, v, state: self._reduced.mass_matrix(x, state), q, base=base, guess=guess)
 
     @by_platform
@@ -932,6 +987,8 @@ class GeneralRobot:
 
         Loads are those of one sample, for all samples.
         """
+        if self.is_bare and q_motor is None and qd_motor is None:
+            return moving_tree.bias(self.tree, q, qd, given(base), wrenches=wrenches, world_wrenches=world_wrenches)
         return self._each(self._reduced.bias, q, qd, base=base, guess=guess, motors=(q_motor, qd_motor),
                           loads=(wrenches, world_wrenches))
 
@@ -939,6 +996,8 @@ class GeneralRobot:
     def gravity(self, q: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
                 motion: PlatformMotion | None = None) -> Array:
         """Return the efforts (N,) of the `independent` coordinates that hold the robot still against gravity alone."""
+        if self.is_bare:
+            return moving_tree.gravity(self.tree, q, given(base))
         return self._each(lambda x, v, state: self._reduced.gravity(x, state), q, base=base, guess=guess)
 
     @by_platform
@@ -984,6 +1043,8 @@ class GeneralRobot:
 
         Without q_motor and qd_motor the springs of elastic joints are relaxed and their motors turn with the joints.
         """
+        if self.is_bare and q_motor is None and qd_motor is None:
+            return moving_tree.energy(self.tree, q, qd, given(base))
         both = self._each(self._samples.energy, q, qd, base=base, guess=guess, motors=(q_motor, qd_motor))
         return Energy(both[..., 0], both[..., 1])
 
@@ -993,12 +1054,14 @@ class GeneralRobot:
         """Return place and velocity of the mass centre and the momentum about it, as of Robot: (3,), (3,), (6,) or (samples,
         ...).
         """
+        if self.is_bare:
+            return moving_tree.center_of_mass(self.tree, q, qd, given(base))
         joints = self._equations(INVERSE).joints
 
         def of(x: Array, v: Array, situation: Situation) -> Array:
             if self.has_moving_base:
                 moving = BaseState(situation.p, quaternion(situation.R), v[:6])
-                return np.concatenate(FloatingRobot(self.tree).center_of_mass(x[joints], v[joints], base=moving))
+                return np.concatenate(moving_tree.center_of_mass(self.tree, x[joints], v[joints], moving))
             return np.concatenate(self.tree.center_of_mass(x[joints], v[joints]))
 
         found = self._each(of, q, qd, base=base, guess=guess)
@@ -1013,7 +1076,7 @@ class GeneralRobot:
         world.
         """
         if self.has_moving_base:
-            return FloatingRobot(self.tree).link_pose(link, self.close(q, guess=guess), point, base=base)
+            return moving_tree.link_pose(self.tree, link, self.close(q, guess=guess), point, given(base))
         return self.tree.link_pose(link, self.close(q, guess=guess), point)
 
     @by_platform
@@ -1022,17 +1085,32 @@ class GeneralRobot:
         """Return (6,) or (samples, 6): velocity of the point [m/s], angular velocity [rad/s], along the axes of
         `link_pose`.
         """
+        if self.is_bare:
+            return moving_tree.link_velocity(self.tree, link, q, qd, point, given(base))
+
         def of(x: Array, v: Array, situation: Situation) -> Array:
             return self._tree_jacobian(link, x, point, situation) @ v[:self._equations(INVERSE).joints.stop]
 
         return self._each(of, q, qd, base=base, guess=guess)
 
+    def link_velocities(self, links: Sequence[str], q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None) -> Array:
+        """Return (len(links), 6) or (samples, len(links), 6): velocities of links, each along the axes of its OWN frame.
+        InputError for robots whose joints follow from loops.
+        """
+        if self.solved_joints:
+            raise InputError(f"link_velocities of robot '{self.name}', whose joints follow: ask link_velocity for each link")
+        velocity = given(base).velocity if self.has_moving_base else np.zeros(6)
+        return moving_tree.link_velocities(self.tree, links, q, qd, velocity)
+
     @by_platform
     def jacobian(self, link: str, q: ArrayLike = MISSING, point: ArrayLike | None = None, *, base: BaseState | None = None,
                  guess: Guess = None, motion: PlatformMotion | None = None) -> Array:
         """Return (6, N) or (samples, 6, N): link_velocity by the velocities of the `independent` coordinates, motors left
-        out.
+        out; those of a base are BaseState.velocity.
         """
+        if self.is_bare:
+            return moving_tree.jacobian(self.tree, link, q, point, given(base))
+
         def of(x: Array, v: Array, situation: Situation) -> Array:
             return self._tree_jacobian(link, x, point, situation) @ self._of_links(self._reduced.projection(x, situation))
 
@@ -1042,6 +1120,8 @@ class GeneralRobot:
     def jacobian_rate(self, link: str, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, point: ArrayLike | None = None, *,
                       base: BaseState | None = None, guess: Guess = None, motion: PlatformMotion | None = None) -> Array:
         """Return (6, N) or (samples, 6, N), the time derivative of `jacobian` along the motion."""
+        if self.is_bare:
+            return moving_tree.jacobian_rate(self.tree, link, q, qd, point, given(base))
         joints = self._equations(INVERSE).joints
 
         def of(x: Array, v: Array, situation: Situation) -> Array:
@@ -1049,7 +1129,7 @@ class GeneralRobot:
             Gd = self._reduced.projection_rate(x, v, G, situation)
             if self.has_moving_base:
                 moving = BaseState(situation.p, quaternion(situation.R), v[:6])
-                rate = FloatingRobot(self.tree).jacobian_rate(link, x[joints], v[joints], point, base=moving)
+                rate = moving_tree.jacobian_rate(self.tree, link, x[joints], v[joints], point, moving)
             else:
                 rate = self.tree.jacobian_rate(link, x[joints], v[joints], point)
             return rate @ self._of_links(G) + self._tree_jacobian(link, x, point, situation) @ self._of_links(Gd)
@@ -1138,6 +1218,14 @@ class GeneralRobot:
         """
         derivatives = (q, qd, qdd) if qddd is None else (q, qd, qdd, qddd, *higher)
         stages = 2 if len(derivatives) > self.order else 1
+        if self.is_bare and base_rates is None and q_motor is None and qd_motor is None:
+            moved = self.solve(*derivatives, stages=stages, base=base, base_acceleration=base_acceleration,
+                               base_jerk=base_jerk, wrenches=wrenches, wrench_rates=wrench_rates,
+                               world_wrenches=world_wrenches)
+            return moving_tree.joint_wrenches(
+                self.tree, derivatives[:stages + 2], given(base), moved.base_acceleration,
+                moved.base_jerk if stages == 2 else None, wrenches=wrenches, wrench_rates=wrench_rates,
+                world_wrenches=world_wrenches)
 
         def of(sample: Sample) -> Array:
             if sample.open_multipliers:
@@ -1170,7 +1258,7 @@ class GeneralRobot:
     def _tree_jacobian(self, link: str, x: Array, point: ArrayLike | None, situation: Situation) -> Array:
         q = x[self._equations(INVERSE).joints]
         if self.has_moving_base:
-            return FloatingRobot(self.tree).jacobian(link, q, point, base=BaseState(situation.p, quaternion(situation.R)))
+            return moving_tree.jacobian(self.tree, link, q, point, BaseState(situation.p, quaternion(situation.R)))
         return self.tree.jacobian(link, q, point)
 
     # ------------------------------------------------------------------ other parameters, and what fixed trees alone have

@@ -11,7 +11,6 @@ import numpy as np
 from ..algebra.arrays import Array
 from ..errors import some
 from ..model.tree import Frame
-from .floating import FloatingRobot
 from .general import GeneralRobot
 from .protocol import AnyRobot
 from .robot import Robot
@@ -19,14 +18,14 @@ from .robot import Robot
 
 def has_moving_base(robot: AnyRobot) -> bool:
     """Return whether calls of the robot take base=BaseState(...)."""
-    return isinstance(robot, FloatingRobot) or (isinstance(robot, GeneralRobot) and robot.has_moving_base)
+    return isinstance(robot, GeneralRobot) and robot.has_moving_base
 
 
 def tree(robot: AnyRobot) -> Robot:
     """The tree of links that a robot of any kind has: cut open, without springs and motors."""
     if isinstance(robot, GeneralRobot):
         return robot.tree
-    return robot.robot if isinstance(robot, FloatingRobot) else cast(Robot, robot)
+    return cast(Robot, robot)
 
 
 def links(robot: AnyRobot) -> tuple[str, ...]:

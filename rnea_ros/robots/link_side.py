@@ -13,13 +13,12 @@ from dataclasses import replace
 from ..errors import InputError, some
 from ..model.drive_limits import DriveLimit
 from ..model.tree import JointDynamics
-from .floating import FloatingRobot
 from .general import GeneralRobot
 from .inputs.base_state import BaseState
 from .protocol import AnyRobot
 from .robot import Robot
 
-# GeneralRobot with loops and no other section, or with motors on links and no elastic joint
+# GeneralRobot with loops or a moving base and no other section, or with motors on links and no elastic joint
 LinkSideRobot = Robot | GeneralRobot
 ELASTIC = {"elastic_joints", "motors"}  # sections of a tree whose link side is served
 OF_LINKS = ("effort", "velocity", "motor_velocity")  # limits of drives that a spring's torque and its rate decide
@@ -32,20 +31,19 @@ def link_side(robot: AnyRobot, base: BaseState | None = None) -> LinkSideRobot:
     InputError where such a motion does not decide the torques.
     """
     elastic = isinstance(robot, GeneralRobot) and ELASTIC.issuperset(robot.sections) and not robot.has_moving_base
-    if isinstance(robot, GeneralRobot) and not elastic and not robot.is_mechanism:
+    if isinstance(robot, GeneralRobot) and not elastic and robot.sections and not robot.is_mechanism:
         if robot.state_joints:
             raise InputError(f"{some(robot.state_joints)} of robot '{robot.name}' has no motor: nothing drives it along a "
                              "path. Its motion follows from that of the others, as `solve` finds it")
         raise InputError(f"robot '{robot.name}' is a GeneralRobot: planning and scaling of motions are not served for this "
                          "combination of base, loops, springs and motors yet")
-    if isinstance(robot, FloatingRobot) or (isinstance(robot, GeneralRobot) and robot.has_moving_base):
+    if isinstance(robot, GeneralRobot) and robot.has_moving_base:
         if base is None:
             raise InputError(f"the base of robot '{robot.name}' is free: a motion of the joints alone does not say how it "
                              "moves. Declare base: prescribed where something carries it, base: fixed where it is held; in "
                              "Python, base=BaseState(position, quaternion) holds it so")
-        tree = robot.tree if isinstance(robot, GeneralRobot) else robot.robot
-        gravity = base.into_base(tree.gravity_vector)
-        return robot.held(gravity) if isinstance(robot, GeneralRobot) else tree.held(gravity)
+        gravity = base.into_base(robot.tree.gravity_vector)
+        return robot.held(gravity) if robot.sections else robot.tree.held(gravity)
     if base is not None:
         raise InputError(f"robot '{robot.name}' stands on a fixed base: base has no meaning for it")
     if isinstance(robot, GeneralRobot) and elastic:
@@ -56,7 +54,7 @@ def link_side(robot: AnyRobot, base: BaseState | None = None) -> LinkSideRobot:
 
 def level(robot: AnyRobot) -> BaseState | None:
     """How the base stands where nobody tells: a base that something carries, level and at rest."""
-    return BaseState() if isinstance(robot, FloatingRobot | GeneralRobot) and robot.carried else None
+    return BaseState() if isinstance(robot, GeneralRobot) and robot.carried else None
 
 
 def unkept(robot: AnyRobot) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,23 +14,14 @@ from ..model.robot_file.robot_file import RobotFile, Source
 from ..model.tree import Model
 from ..model.urdf_parts import with_platforms
 from . import declared_drives, declared_efforts, declared_joints
-from .floating import FloatingRobot
 from .general import GeneralRobot
 from .protocol import AnyRobot
 from .robot import GRAVITY, Robot
 
 MOVING_BASES = ("floating", "prescribed")
-LOOPS, PLATFORM, ELASTIC, SPRINGS, MOVING = "loops", "platform", "elastic joints or motors", "springs", "a moving base"
-COUPLINGS = "couplings"
-GENERAL = ("passive", "actuation_weights", "ground_contacts", "wheels", "platforms")  # sections that GeneralRobot alone reads
-# What a robot file declares -> the class that serves it; GeneralRobot serves all other combinations.
-SERVED = {frozenset(declared): kind for kind, declared in {
-    "Robot": (), "FloatingRobot": (MOVING,)}.items()}
-SERVED[frozenset({COUPLINGS})] = "Robot"
-MADE: dict[str, Callable[[Robot, RobotFile], AnyRobot]] = {  # of the tree
-    "Robot": lambda robot, file: robot,
-    "FloatingRobot": lambda robot, file: FloatingRobot(robot, _carried(file)),
-    "GeneralRobot": lambda robot, file: GeneralRobot(robot, file)}
+# Sections that make more of a robot than a tree on a fixed base
+GENERAL = ("loops", "platform", "platforms", "springs", "elastic_joints", "motors", "passive", "actuation_weights",
+           "ground_contacts", "wheels")
 
 
 def load(source: str | bytes | os.PathLike[str], robot_file: Source | None = None, *, base: str | None = None,
@@ -39,7 +30,8 @@ def load(source: str | bytes | os.PathLike[str], robot_file: Source | None = Non
     """A robot from a URDF and the robot file that says what the URDF cannot: of which class it is follows from the file.
 
     source      : path of the URDF, or its text
-    robot_file  : path of a YAML file as docs/robot_file.md describes it, or what is in it; without, Robot or FloatingRobot
+    robot_file  : path of a YAML file as docs/robot_file.md describes it, or what is in it; without, Robot, or
+                  GeneralRobot where `base` is "floating" or "prescribed"
     base        : "fixed", "floating" or "prescribed", instead of the file's
     gravity     : acceleration of gravity [m/s^2], instead of the file's
     friction    : whether the URDF's <dynamics damping= friction=> counts, instead of the file's `urdf_friction`
@@ -49,7 +41,7 @@ def load(source: str | bytes | os.PathLike[str], robot_file: Source | None = Non
     if robot_file is None:
         robot = Robot.from_urdf(source, "floating" if base in MOVING_BASES else base or "fixed", backend,
                                 GRAVITY if gravity is None else gravity, bool(friction), allow_xacro=allow_xacro)
-        return FloatingRobot(robot, base == "prescribed") if base in MOVING_BASES else robot
+        return GeneralRobot(robot, {"base": base}) if base in MOVING_BASES else robot
     file = reader.draft(robot_file).over({"base": base, "gravity": gravity, "urdf_friction": friction})
     description, content = urdf_reader.read(source, allow_xacro), file.content
     options: dict[str, Any] = {"base": "floating" if content.get("base") in MOVING_BASES else "fixed",
@@ -60,28 +52,21 @@ def load(source: str | bytes | os.PathLike[str], robot_file: Source | None = Non
         description, file = with_platforms(description, file)
     model = urdf.load(description, **options)
     file = file.checked(model)
-    made = MADE[kind(file)]
-    return made(_tree(model, file, backend), file)
+    tree = _tree(model, file, backend)
+    return tree if kind(file) == "Robot" else GeneralRobot(tree, file)
 
 
 def kind(file: RobotFile) -> str:
-    """Return the name of the class that serves what the file declares. ModelError if none does."""
-    found = {word for word in (LOOPS, PLATFORM, SPRINGS, COUPLINGS) if word in file.content}
-    found |= {ELASTIC for section in ("elastic_joints", "motors") if section in file.content}
-    found |= {MOVING for base in MOVING_BASES if file.content.get("base") == base}
-    others = [section for section in GENERAL if section in file.content]
-    if frozenset(found) in SERVED and not others:
-        return SERVED[frozenset(found)]
-    if LOOPS not in found and (PLATFORM in found or "platforms" in others):
+    """Return the name of the class that serves what the file declares. ModelError for a platform without loops."""
+    if "loops" not in file.content and ("platform" in file.content or "platforms" in file.content):
         raise ModelError("declares platform without loops: cut joints must join its legs to it", file.where)
-    return "GeneralRobot"
+    general = file.content.get("base") in MOVING_BASES or any(section in file.content for section in GENERAL)
+    return "GeneralRobot" if general else "Robot"
 
 
 def _tree(model: Model, file: RobotFile, backend: str) -> Robot:
     """Limits, drives, friction, gravity and payloads of the file, on a tree."""
-    motors: Collection[str] = ()
-    if kind(file) == "GeneralRobot":  # other joints keep their drives as rotor inertia and friction of the joint
-        motors = {*file.section("elastic_joints"), *file.section("motors")}
+    motors = {*file.section("elastic_joints"), *file.section("motors")}  # drives of others: inertia and friction of the joint
     limits = declared_drives.drive_limits(model, file)
     model = declared_joints.limited(model.with_joint_dynamics(declared_joints.joint_dynamics(model, file, motors)), file)
     model = replace(model, drive_limits=limits, drives=declared_drives.drives(model, file),
@@ -105,6 +90,4 @@ def with_accepted(model: Model, names: Sequence[str]) -> Model:
     return replace(model, warnings=left, accepted_warnings=(*model.accepted_warnings, *accepted)) if accepted else model
 
 
-def _carried(file: RobotFile) -> bool:
-    return file.content.get("base") == "prescribed"
 

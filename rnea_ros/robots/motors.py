@@ -77,7 +77,7 @@ class MotorLoads:
         return MotorMotion(tau, loads[0], motors[0], motors[1], motors[2], deflections[0], deflections[1], tau_rate,
                            None if tau_rate is None else loads[1])
 
-    def of_solution(self, found: Solution, torques: Sequence[Array]) -> list[Array]:
+    def of_solution(self, found: Solution, torques: Array) -> list[Array]:
         """Return loads (n,) of the joints, and their rates where those of the torques are given."""
         equations = self._equations
         b, x = equations.base, np.zeros((4, len(equations.coordinates)))

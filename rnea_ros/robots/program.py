@@ -34,7 +34,7 @@ from ..codegen.ir.expression import larger
 from .closure.loop_closure import LoopClosure
 from .closure.newton import ALMOST, STEPS, doubt_of, largest, maximum
 from .roles import DeclaredRoles
-from .solution import Situation, row_changes, stage_rows
+from .solution import Situation, Solution, named, row_changes, stage_rows
 from .structure import Structure, contact_poses
 
 CLOSED = 1e-12  # of the unit of length, or rad: gap that is left at the closed pose
@@ -207,6 +207,11 @@ class Program:
             near = good[-1, -1 - size:-1].copy()
         Y = good[:, 2 * n + 1:-1 - size]
         return good[:, :n], good[:, n:2 * n], Y.reshape(len(good), *self.kernel.shapes[3]), near
+
+    def solution(self, torques: Array, rates: Array, Y: Array, stages: int) -> Solution:
+        """Return the solution of one sample, or of many with a first axis for them. Y: all derivatives."""
+        return named(self.structure, Y, stages, np.stack((torques, rates)[:stages], axis=-2),
+                     multipliers=not self.structure.spare)
 
     def tables(self, rows: Array, count: int) -> Array:
         """Return the partial derivatives of torques, or of rates if `tangent` is 2, by q and count - 1 of its derivatives.

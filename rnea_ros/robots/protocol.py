@@ -19,7 +19,7 @@ Kind = TypeVar("Kind", bound="AnyRobot")
 
 @runtime_checkable
 class AnyRobot(Protocol):
-    """The face of Robot, FloatingRobot and GeneralRobot.
+    """The face of Robot and GeneralRobot.
 
     q and its derivatives are those of `joint_names`, the joints with motors: n columns, one sample (n,) or many (samples, n).
     With closed loops and with a platform the other joints follow. `order` derivatives of q decide the torque rate, one less

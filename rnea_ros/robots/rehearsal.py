@@ -77,6 +77,5 @@ def _calls(robot: Any, motion: list[Any], state: dict[str, Any]) -> dict[str, Ca
         calls |= {"motion": lambda: robot.motion(*motion[:4]), "close": robot.closure.compile}
     if kinds.has_moving_base(robot):
         carried: Any = {**state, "base_rates": np.zeros((robot.order, 6))}
-        calls["prescribed_base"] = (lambda: robot.torque_and_rate(*motion, **carried)) if isinstance(
-            robot, GeneralRobot) else lambda: robot.prescribed_base(*motion, **state)
+        calls["prescribed_base"] = lambda: robot.torque_and_rate(*motion, **carried)
     return calls

@@ -47,11 +47,6 @@ class Sample:
         """Positions of all joints of the tree."""
         return self.Y[0, self.structure.equations.joints]
 
-    def named(self) -> Solution:
-        """Return the solution by name; without multipliers if the program left those out that others imply."""
-        found = named(self.structure, self.Y, self.stages, self.open_multipliers or ())
-        return found if self.open_multipliers is not None else replace(found, multipliers={})
-
 
 class SampleSolver:
     """Equations of one robot for each use, and their solution at one sample.
@@ -160,21 +155,35 @@ class SampleSolver:
         Y, open_ = solver.solve(Y, situation, stages)
         return Sample(use, structure, stages, Y, situation, open_)
 
-    def torques(self, found: Solution, order: int) -> Array:
-        """Return the efforts (n,) of motors and springs, or their rates of an order."""
+    def named(self, use: str, stages: int, samples: Sequence[Sample] | Sample) -> Solution:
+        """Return the solution of one sample or of many by name; without multipliers if the program left those out that
+        others imply.
+        """
+        several = [samples] if isinstance(samples, Sample) else samples
+        structure = self.solver(use).structure
+        length = stages + int(structure.c.max(initial=0)) + 3
+        Y = np.array([one.Y[:length] for one in several]).reshape(len(several), length, structure.equations.size)
+        if isinstance(samples, Sample):
+            Y = Y[0]
+        open_ = dict.fromkeys(name for one in several for name in one.open_multipliers or ())
+        found = named(structure, Y, stages, np.zeros((0, 0)), tuple(open_),
+                      all(one.open_multipliers is not None for one in several))
+        torques = [self._torques(found, order, Y.shape[:-2]) for order in range(stages)]
+        return replace(found, torques=np.stack(torques, axis=-2))
+
+    def _torques(self, found: Solution, order: int, shape: tuple[int, ...]) -> Array:
+        """Efforts (n,) or (samples, n) of motors and springs, or their rates of an order; shape: () or (samples,)."""
         springs = {self._tree.joint_names[spring.coordinate]: spring for spring in self._roles.springs}
         elastic = self.solver(INVERSE).equations.elastic_joints
-        values = []
-        for name in self._names:
+        values = np.zeros((*shape, len(self._names)))
+        for k, name in enumerate(self._names):
             if name in self._roles.actuated:
-                values.append(found.efforts[f"motor of {name}" if name in elastic else name][order])
+                values[..., k] = found.efforts[f"motor of {name}" if name in elastic else name][..., order]
             elif name in springs:
                 x, spring = found.positions[name], springs[name]
-                deflection = x[order] - (spring.rest if order == 0 else 0.0)
-                values.append(-spring.stiffness * deflection - spring.damping * x[order + 1])
-            else:
-                values.append(0.0)
-        return np.array(values)
+                deflection = x[..., order] - (spring.rest if order == 0 else 0.0)
+                values[..., k] = -spring.stiffness * deflection - spring.damping * x[..., order + 1]
+        return values
 
     def energy(self, x: Array, v: Array, situation: Situation) -> Array:
         """Return kinetic energy, and potential energy of gravity and springs [J], at positions and velocities of all

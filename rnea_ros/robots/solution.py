@@ -9,7 +9,7 @@ another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -17,12 +17,13 @@ import numpy as np
 
 from ..algebra.taylor import derivative, jets
 from ..algorithms.closed_loops import HELD
-from ..algorithms.equations import DIRECTIONS, EquationsOfMotion, Rates, pose_series
+from ..algorithms.equations import BASE, DIRECTIONS, EquationsOfMotion, Rates, pose_series
 from ..algorithms.kinematics import Pose
 from ..codegen import kernel
 from ..codegen.kernel import Kernel
 from ..errors import InputError, some
 from ..model.tree import Frame
+from .inputs.combined_motion import base_acceleration, base_jerk
 from .inputs.validation import too_large
 from .structure import Structure
 
@@ -31,6 +32,26 @@ NOISE = 1e-11  # rows and columns below this share of the largest are zero
 MAX_CONDITION = 1e9  # of the scaled matrix, by 1-norms, for a plain solve
 OPEN = 1e-6  # component of a null vector above which an unknown is not determined
 RESIDUAL = 1e-6  # relative; a larger one means that the constraints do not allow the motion
+
+
+class Columns(Mapping[str, np.ndarray]):
+    """Derivatives of unknowns by name, from order 0 up, read from the array of all of them when they are asked for.
+
+    derivatives : (..., orders, size); columns: {name: (number of orders, None for all; column)}
+    """
+
+    def __init__(self, derivatives: np.ndarray, columns: Mapping[str, tuple[int | None, int]]):
+        self._derivatives, self._columns = derivatives, columns
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        orders, column = self._columns[name]
+        return self._derivatives[..., :orders, column]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +65,9 @@ class Solution:
     multipliers : {constraint: (lambda, lambda', ...)} [N, N m]
     springs   : {elastic joint: (torque, torque', ...)} of its spring on its links [N m, N]
     open_multipliers : those that the equations leave open, as of over-constrained loops; their values are of least norm
+    torques   : (k, n) torques of `joint_names` and their rates, as torque_and_rate gives them
+
+    With many samples every array has a first axis for them.
     """
 
     positions: Mapping[str, np.ndarray]
@@ -52,6 +76,34 @@ class Solution:
     multipliers: Mapping[str, np.ndarray]
     springs: Mapping[str, np.ndarray] = field(default_factory=dict)
     open_multipliers: tuple[str, ...] = ()
+    torques: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @property
+    def base_acceleration(self) -> np.ndarray:
+        """True acceleration (6,) of a moving base, see base_state.py."""
+        return base_acceleration(self.base)
+
+    @property
+    def base_jerk(self) -> np.ndarray:
+        """True jerk (6,) of a moving base, see base_state.py. Needs two stages."""
+        return base_jerk(self.base)
+
+    @property
+    def base_wrench(self) -> np.ndarray:
+        """Wrench (6,) BY what carries the base ON the base: force, moment about its origin, along its axes. Zero where its
+        motion is not given.
+        """
+        return self._base_efforts(0)
+
+    @property
+    def base_wrench_rate(self) -> np.ndarray:
+        """Rates (6,) of the numbers of `base_wrench`. Needs two stages."""
+        return self._base_efforts(1)
+
+    def _base_efforts(self, order: int) -> np.ndarray:
+        if BASE[0] not in self.efforts:
+            return np.zeros(self.base[..., 0, :].shape)
+        return np.stack([self.efforts[name][..., order] for name in BASE], axis=-1)
 
 
 class ConstraintWrench(NamedTuple):
@@ -67,26 +119,29 @@ class ConstraintWrench(NamedTuple):
     wrench: np.ndarray
 
 
-def named(structure: Structure, Y: np.ndarray, stages: int, open_: tuple[str, ...]) -> Solution:
-    """Return the solution by name from the derivatives Y (orders, size) of all unknowns and given coordinates."""
-    equations = structure.equations
+def named(structure: Structure, Y: np.ndarray, stages: int, torques: np.ndarray, open_: tuple[str, ...] = (),
+          multipliers: bool = True) -> Solution:
+    """Return the solution by name from the derivatives Y (..., orders, size) of all unknowns and given coordinates.
+
+    torques: (..., stages, n); multipliers: whether they were solved for
+    """
     if not np.isfinite(Y).all():
         raise too_large("the solution")
-    orders = dict(zip(structure.columns.tolist(), (structure.d + stages).tolist(), strict=True))
-    b, m, parts = equations.base, len(equations.constraints), equations.parts
-    names, standing = equations.coordinates[b:], structure.roles.standing
-    positions = {name: Y[:orders.get(b + k, len(Y)), b + k] for k, name in enumerate(names)}
+    columns = structure.named_columns(stages)
+    base = Y[..., 1:columns.base, :6] if structure.equations.base else np.zeros((0, 6))
+    positions = Columns(Y, columns.positions)
+    return Solution(positions, base, Columns(Y, columns.efforts), Columns(Y, columns.multipliers) if multipliers else {},
+                    _springs(structure.equations, positions), open_, torques)
+
+
+def _springs(equations: EquationsOfMotion, positions: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Torques of the springs of elastic joints on their links, and their derivatives."""
     springs = {}
     for name, motor in zip(equations.elastic_joints, (one for one in equations.motors if one.stiffness < np.inf), strict=True):
         turned, joint = positions[f"motor of {name}"], positions[name]
-        known = min(len(turned), len(joint))
-        springs[name] = motor.stiffness * (turned[:known] - joint[:known])
-    return Solution(positions,
-                    Y[1:orders.get(0, len(Y)), :6] if b else np.zeros((0, 6)),
-                    {name: Y[:stages, parts["tau"].start + k] for k, name in enumerate(equations.actuated)
-                     if name not in standing},
-                    {name: Y[:orders.get(parts["lambda"].start + k, stages), parts["lambda"].start + k]
-                     for k, name in enumerate(equations.constraints[:m])}, springs, open_)
+        known = min(turned.shape[-1], joint.shape[-1])
+        springs[name] = motor.stiffness * (turned[..., :known] - joint[..., :known])
+    return springs
 
 
 def constraint_wrenches(equations: EquationsOfMotion, found: Solution, frames: Mapping[str, Frame], rotation: np.ndarray,

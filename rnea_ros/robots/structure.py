@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ..algorithms.structural_analysis import ABSENT, assignment, offsets
 from ..errors import ModelError, some
 
 STATE, PLACED, FOLLOWS = 2, 1, 0  # how many derivatives of a coordinate are inputs, from order 0
-TINY = 1e-9  # relative to the largest entry of the row: smaller derivatives at a random state are structural zeros
+TINY = 1e-13  # relative to the largest entry of the row: smaller derivatives at a random state are structural zeros
 DUST = 1e-14  # relative to the largest row: smaller rows are zero
 NULL = 1e-8  # of a unit row that is left beside the rows before it: it depends on them
 STEP = 1e-30  # of complex differentiation
@@ -46,6 +46,15 @@ class Roles:
         """Return the roles of these names."""
         return cls(frozenset({*given, *standing}), frozenset(state), frozenset(placed), frozenset(standing),
                    frozenset(closed), known_efforts)
+
+
+class NamedColumns(NamedTuple):
+    """Columns of a solution by name, each with the number of orders that are known, None for all; base: orders of its pose."""
+
+    positions: dict[str, tuple[int | None, int]]
+    efforts: dict[str, tuple[int | None, int]]
+    multipliers: dict[str, tuple[int | None, int]]
+    base: int | None
 
 
 class Structure:
@@ -111,6 +120,7 @@ class Structure:
 
     def _set_offsets(self) -> None:
         self._stages: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._named: dict[int, NamedColumns] = {}
         n, columns = len(self.equations.coordinates), self.columns
         sigma = self.sigma[:, columns].copy()
         rows, multipliers = [n + k for k in self.spare], np.isin(columns, [n + k for k in self.spare])
@@ -185,6 +195,19 @@ class Structure:
     def order_for(self, stages: int) -> int:
         """Return how many derivatives of given coordinates decide the unknowns of stages 0 .. stages - 1."""
         return stages - 1 + self._needed
+
+    def named_columns(self, stages: int) -> NamedColumns:
+        """Return the columns of a solution of stages 0 .. stages - 1 by name."""
+        if stages not in self._named:
+            equations, (b, parts) = self.equations, (self.equations.base, self.equations.parts)
+            orders: dict[int, int | None] = dict(zip(self.columns.tolist(), (self.d + stages).tolist(), strict=True))
+            tau, held = parts["tau"].start, parts["lambda"].start
+            self._named[stages] = NamedColumns(
+                {name: (orders.get(b + k), b + k) for k, name in enumerate(equations.coordinates[b:])},
+                {name: (stages, tau + k) for k, name in enumerate(equations.actuated) if name not in self.roles.standing},
+                {name: (orders.get(held + k, stages), held + k) for k, name in enumerate(equations.constraints)},
+                orders.get(0))
+        return self._named[stages]
 
     def stage(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows that are solved in stage k, and which of the columns they decide.

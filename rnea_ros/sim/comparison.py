@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..robots.floating import FloatingRobot
 from ..robots.general import GeneralRobot
 from ..robots.protocol import AnyRobot
 from .plant import Instant
@@ -22,10 +21,9 @@ def torques(robot: AnyRobot, instant: Instant, motors: np.ndarray) -> np.ndarray
     motors : indices of the robot's joints among those of the tree
     """
     q, qd, qdd = (part[motors] for part in (instant.q, instant.qd, instant.qdd))
-    if isinstance(robot, FloatingRobot):
-        assert instant.base_acceleration is not None
-        return robot.prescribed_base(q, qd, qdd, np.zeros(robot.n), base=instant.base, wrenches=instant.wrenches,
-                                     base_acceleration=instant.base_acceleration).tau
+    if isinstance(robot, GeneralRobot) and robot.has_moving_base:
+        return robot.inverse_dynamics(q, qd, qdd, base=instant.base, wrenches=instant.wrenches,
+                                      base_acceleration=instant.base_acceleration)
     if isinstance(robot, GeneralRobot):
         return robot.inverse_dynamics(q, qd, qdd, guess=instant.q)
     return robot.inverse_dynamics(q, qd, qdd, wrenches=instant.wrenches)
@@ -69,11 +67,10 @@ def torque_rates(robot: AnyRobot, rates: InstantRates, motors: np.ndarray) -> np
     """Return the torque rates (n,) of an instant by the package [N m/s, N/s]."""
     instant = rates.instant
     q, qd, qdd, jerk = (part[motors] for part in (instant.q, instant.qd, instant.qdd, rates.jerk))
-    touched = {"wrenches": instant.wrenches, "wrench_rates": rates.wrench_rates}
-    if isinstance(robot, FloatingRobot):
-        assert instant.base_acceleration is not None and rates.base_jerk is not None
-        return robot.prescribed_base(q, qd, qdd, jerk, base=instant.base, base_acceleration=instant.base_acceleration,
-                                     base_jerk=rates.base_jerk, **touched).tau_rate
+    touched: dict[str, Any] = {"wrenches": instant.wrenches, "wrench_rates": rates.wrench_rates}
+    if isinstance(robot, GeneralRobot) and robot.has_moving_base:
+        return robot.torque_and_rate(q, qd, qdd, jerk, base=instant.base, base_acceleration=instant.base_acceleration,
+                                     base_jerk=rates.base_jerk, **touched)[1]
     if isinstance(robot, GeneralRobot):
         return robot.torque_and_rate(q, qd, qdd, jerk, guess=instant.q)[1]
     return robot.torque_and_rate(q, qd, qdd, jerk, **touched)[1]

@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError, MissingPackage, some
 from ..model import urdf, urdf_reader
-from ..robots.floating import FloatingRobot
 from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import BaseState
 from ..robots.protocol import AnyRobot
@@ -129,13 +128,13 @@ LEVEL = BaseState()
 class TrotController:
     """Joint controller of a trot: torques (12,) from the joint motion; `height` is that of the standing base [m]."""
 
-    def __init__(self, robot: FloatingRobot, which: Quadruped, start: float = STAND_DURATION_S):
+    def __init__(self, robot: GeneralRobot, which: Quadruped, start: float = STAND_DURATION_S):
         self._robot, self._which, self._start = robot, which, start
         self.stance = self._pose(which.legs)
         feet = np.array([robot.link_pose(foot, self.stance, base=LEVEL).p for foot in which.feet])
         self.height = which.radius - feet[:, 2].mean()
         self._steps = self._legs(feet[:, None] + _foot_curves(which))
-        self._weight = robot.robot.total_mass * np.linalg.norm(robot.robot.gravity_vector)
+        self._weight = robot.total_mass * np.linalg.norm(robot.gravity_vector)
 
     def _pose(self, legs: Sequence[Sequence[float]]) -> np.ndarray:
         """Return the positions (12,) for a row per leg; the joints of a leg are those that move its foot."""
@@ -253,7 +252,7 @@ def machine(name: str, urdf: Any = None, robot_file: Any = None, timestep: float
 def walking_quadruped(which: Quadruped, urdf: Any, robot_file: Any, timestep: float) -> SimulatedMachine:
     """Return a quadruped that stands for a second, then trots."""
     plant = Plant(scene(urdf or which.urdf, robot_file or which.robot_file, feet=which.contacts, timestep=timestep))
-    assert isinstance(plant.robot, FloatingRobot)
+    assert isinstance(plant.robot, GeneralRobot)
     trot = TrotController(plant.robot, which)
     return SimulatedMachine(plant, trot, trot.stance, BaseState((0.0, 0.0, trot.height)))
 

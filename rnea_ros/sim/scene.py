@@ -13,7 +13,6 @@ from ..errors import InputError, MissingPackage, some
 from ..model import urdf_reader
 from ..model.robot_file.robot_file import Source, read
 from ..robots import kinds
-from ..robots.floating import FloatingRobot
 from ..robots.general import GeneralRobot
 from ..robots.load import load
 from ..robots.protocol import AnyRobot
@@ -34,7 +33,6 @@ LOOP_SOLIMP = [0.9999, 0.9999, 0.001, 0.5, 2.0]  # a constraint that yields by a
 AXIS_POINT_DISTANCE_M = 0.1  # between the two points that fix the axis of a revolute cut joint
 FRICTION = [0.8, 0.005, 0.0001]  # of rubber feet: sliding, torsional, rolling
 FOOT_SOLIMP = [0.9, 0.99, 0.001, 0.5, 2.0]
-SIMULATED_KINDS = (Robot, FloatingRobot)
 LOOP_CONSTRAINTS = {"spherical": "connect", "connect": "connect", "fixed": "weld", "weld": "weld", "revolute": "connect"}
 
 
@@ -108,7 +106,7 @@ def scene(urdf: Any, robot_file: Source | None = None, *, feet: Sequence[Foot] =
 
 def _check_simulable(robot: Any) -> Robot:
     """Return the tree of a robot. Raises InputError if MuJoCo cannot simulate it."""
-    if not isinstance(robot, SIMULATED_KINDS) and not (isinstance(robot, GeneralRobot) and robot.sections == ("loops",)):
+    if not isinstance(robot, Robot) and not (isinstance(robot, GeneralRobot) and robot.sections in ((), ("loops",))):
         raise InputError(f"a {type(robot).__name__} has no plant; trees, floating bases and closed loops have one")
     tree = kinds.tree(robot)
     links = [link for link in tree.model.links if link.joint]

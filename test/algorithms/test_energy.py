@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, JointDynamics, Robot
-from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs.base_state import BaseState
 from support.free_flyer import FreeFlyer
 from support.oracles import along, difference, example_urdfs, pin, worst
@@ -71,7 +70,7 @@ def test_mass_centre(seed):
     assert worst(found.momentum[:3], r.total_mass * found.velocity) < 1e-13
     tree = random_tree(seed)
     tree.links = [LinkSpec(link.name, INERTIAL) for link in tree.links]
-    truth = FreeFlyer(tree.plain(), FloatingRobot(r)).center_of_mass(BaseState(), q, qd)
+    truth = FreeFlyer(tree.plain(), r).center_of_mass(BaseState(), q, qd)
     for ours, theirs in zip(found, truth, strict=True):
         assert worst(ours, theirs) < 1e-12
 
@@ -103,7 +102,7 @@ def test_example_robots_on_kernels(name):
     r = Robot.from_urdf(path, "floating", gravity=GRAVITY)
     rng = np.random.default_rng(1)
     q, qd = rng.normal(size=(2, 3, r.n))
-    truth = FreeFlyer(path, FloatingRobot(r))
+    truth = FreeFlyer(path, r)
     found, energy = r.center_of_mass(q, qd), r.energy(q, qd)
     assert found.momentum.shape == (3, 6) and energy.kinetic.shape == (3,)
     for k in range(3):

@@ -83,8 +83,8 @@ def test_questions_about_a_recording(tmp_path, capsys):
     urdf, motion, *file = files(moving, tmp_path, orders)
     assert main(["query", urdf, "floating", "--state", motion, *file]) == 0
     found = json.loads(capsys.readouterr().out)
-    free = moving.robot.free_rates(*moving.motion(T[20]), base=moving.base(T[20])[0])
-    assert worst(found["effort"][20], free.tau) < 1e-9
+    free = moving.robot.solve(*moving.motion(T[20]), base=moving.base(T[20])[0])
+    assert worst(found["effort"][20], free.torques[0]) < 1e-9
     moving, orders = MOVING["motors measured"]()
     urdf, motion, *file = files(moving, tmp_path, orders)
     assert main(["query", urdf, "energy", "--state", motion, *file]) == 0

@@ -149,7 +149,7 @@ ENDS = ["--from", "0", "0", "--to", "1", "1", "-o", "out.csv"]
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (["identify", *beside("branched"), MOTION], "the base of robot 'branched' is free (FloatingRobot); rnea identify serves")])
+    (["identify", *beside("branched"), MOTION], "the base of robot 'branched' moves (GeneralRobot); rnea identify serves")])
 def test_what_a_command_does_not_serve_is_said(capsys, words, said):
     code, out, err = run(capsys, *words)
     assert (code, out) == (2, "") and said in err and "rnea_ros.load" in err

@@ -54,7 +54,7 @@ def compile_ahead(*arguments: Path | str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("kind", ["Robot", "FloatingRobot", "springs", "elastic joints", "loops", "platform"])
+@pytest.mark.parametrize("kind", ["Robot", "moving base", "springs", "elastic joints", "loops", "platform"])
 def test_the_same_numbers_as_by_llvm(kind):
     pytest.importorskip("llvmlite")
     found = []

@@ -8,12 +8,13 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 import pytest
 
-from rnea_ros import FloatingRobot, GeneralRobot, ModelError, Robot, load
+from rnea_ros import GeneralRobot, ModelError, Robot, load
 from rnea_ros.cli import main
 from rnea_ros.model import urdf, urdf_reader
 from rnea_ros.model import xacro_file as xacro_process
@@ -281,7 +282,7 @@ def test_packages_that_a_xacro_file_names_are_found_in_the_repository_around_it(
 
 
 LOADERS = {
-    "Robot": Robot.from_urdf, "FloatingRobot": FloatingRobot.from_urdf, "urdf": urdf.load,
+    "Robot": Robot.from_urdf, "moving base": partial(load, base="floating"), "urdf": urdf.load,
     "GeneralRobot": lambda path, **options: GeneralRobot.from_urdf(path, {}, **options),
     "load": lambda path, **options: load(path, {"version": 1}, **options),
 }

@@ -196,13 +196,13 @@ def test_motors_that_ride_on_links():
 
 
 def test_a_base_that_stands_tilted():
-    robot, points = case("FloatingRobot").robot, np.array([[0.0, 0.2, 0.0], [0.6, -0.4, 0.2], [-0.3, 0.5, 0.1]])
+    robot, points = case("moving base").robot, np.array([[0.0, 0.2, 0.0], [0.6, -0.4, 0.2], [-0.3, 0.5, 0.1]])
     base = BaseState(quaternion=BASE.quaternion)
     limits = limited(robot, points, base)
     side = link_side(robot, base)
     (tau, rate), samples = check(side, retime_motion(robot, points, limits=limits, base=base), limits)
     oracle = PinocchioOracle(ARM, side)
-    assert np.abs(side.gravity_vector - BASE.rotation.T @ robot.robot.gravity_vector).max() < 1e-12
+    assert np.abs(side.gravity_vector - BASE.rotation.T @ robot.gravity_vector).max() < 1e-12
     for k in range(40, LOOKS, LOOKS // 12):
         for ours, wanted in zip((tau[k], rate[k]), oracle.torque_and_rate(*(x[k] for x in samples))):
             assert worst(ours, wanted) < 1e-9
@@ -217,7 +217,7 @@ def test_loops_on_a_base_that_something_carries_stand_level():
 
 
 @pytest.mark.parametrize(("name", "base", "words"), [
-    ("FloatingRobot", None, "the base of robot 'arm' is free: a motion of the joints alone does not say how"),
+    ("moving base", None, "the base of robot 'arm' is free: a motion of the joints alone does not say how"),
     ("moving loops", None, "is free: a motion of the joints alone"),
     ("Robot", BaseState(), "stands on a fixed base: base has no meaning"),
     ("springs", None, "j2 of robot 'arm' has no motor: nothing drives it along a path")])
@@ -249,4 +249,4 @@ def test_a_motion_is_called_with_one_time_or_with_many():
 def test_a_robot_of_any_kind_shows_its_kind_name_and_joints():
     assert repr(load(URDF / "rr.urdf")) == "<Robot 'rr', 2 joints: joint1, joint2>"
     assert repr(both("five_bar")) == "<GeneralRobot 'five_bar', 2 joints: left_motor, right_motor>"
-    assert repr(load(URDF / "rr.urdf", base="floating")).startswith("<FloatingRobot 'rr'")
+    assert repr(load(URDF / "rr.urdf", base="floating")).startswith("<GeneralRobot 'rr'")

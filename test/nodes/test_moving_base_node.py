@@ -39,7 +39,7 @@ def test_torques_and_the_wrench_of_the_base_on_a_moving_ship(ship, tmp_path):
         for t in np.linspace(0.0, 3.0, SAMPLES):
             found, forces, rates = bench.at(t), ship.forces(t), ship.rates(t)
             whole, wrench = (of_stamp(ros, heard, found.header.stamp) for heard in (bench.told, wrenches))
-            assert whole.header.frame_id == wrench.header.frame_id == ship.robot.robot.root_link
+            assert whole.header.frame_id == wrench.header.frame_id == ship.robot.tree.root_link
             assert whole.wrench == wrench.wrench
             errors.append([worst(found.effort, forces[6:]), worst(found.effort_rate, rates[6:]),
                            worst(numbers(whole.wrench), forces[:6]), worst(numbers(whole.wrench_rate), rates[:6])])
@@ -48,7 +48,7 @@ def test_torques_and_the_wrench_of_the_base_on_a_moving_ship(ship, tmp_path):
         print(f"largest errors of torque, rate, base wrench and rate {np.max(errors, axis=0)}")
         assert np.max(errors) < 1e-8
         info, values = bench.info[-1], bench.diagnostics.next()
-        assert (info.kind, info.base) == ("FloatingRobot", "floating") and values["kind"] == "FloatingRobot"
+        assert (info.kind, info.base) == ("GeneralRobot", "floating") and values["kind"] == "GeneralRobot"
         assert int(values["base_state.received"]) >= SAMPLES
 
 

@@ -17,9 +17,8 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile
 
 from rnea_msgs.msg import BaseState, JointSample, LinkWrench
-from rnea_ros import Robot
+from rnea_ros import Robot, load
 from rnea_ros.algorithms.base_parameters import base_parameters
-from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs import base_state
 from support.node_bench import ARM, NAMES
 from support.oracles import difference
@@ -44,7 +43,7 @@ def robot():
 
 @pytest.fixture(scope="module")
 def floating():
-    return FloatingRobot.from_urdf(ARM)
+    return load(ARM, base="floating")
 
 
 @pytest.fixture(scope="module")
@@ -246,9 +245,9 @@ def test_energy_of_a_base_that_moves(asker, floating, free_flyer, batch):
 
 def test_floating_inverse_dynamics(asker, floating, free_flyer, batch):
     answer = asker.ask("compute_floating_inverse_dynamics", batch, base=batch.bases, wrenches=batch.loads)
-    expected = floating.free_rates(*batch.motion, base=batch.base, wrenches=batch.wrenches, wrench_rates=batch.rates)
-    same(answer, base_acceleration=expected.base_acceleration, base_jerk=expected.base_jerk, effort=expected.tau,
-         effort_rate=expected.tau_rate)
+    expected = floating.solve(*batch.motion, base=batch.base, wrenches=batch.wrenches, wrench_rates=batch.rates)
+    same(answer, base_acceleration=expected.base_acceleration, base_jerk=expected.base_jerk, effort=expected.torques[:, 0],
+         effort_rate=expected.torques[:, 1])
     same(answer, base_wrench=np.zeros((3, 6)), base_wrench_rate=np.zeros((3, 6)))
     for k in range(len(batch)):
         state = batch.base_at(k), batch.q[k], batch.qd[k], batch.qdd[k]
@@ -261,10 +260,12 @@ def test_base_whose_motion_is_given(asker, floating, free_flyer, batch):
     answer = asker.ask("compute_floating_inverse_dynamics", batch, base=batch.bases, wrenches=batch.loads,
                        base_motion_given=True)
     given = batch.base_acceleration, batch.base_jerk
-    expected = floating.prescribed_base(*batch.motion, base=batch.base, base_acceleration=given[0], base_jerk=given[1],
-                                        wrenches=batch.wrenches, wrench_rates=batch.rates)
-    same(answer, effort=expected.tau, effort_rate=expected.tau_rate, base_wrench=expected.base_wrench,
-         base_wrench_rate=expected.base_wrench_rate, base_acceleration=given[0], base_jerk=given[1])
+    expected = floating.solve(*batch.motion, base=batch.base, base_acceleration=given[0], base_jerk=given[1],
+                              wrenches=batch.wrenches, wrench_rates=batch.rates)
+    same(answer, effort=expected.torques[:, 0], effort_rate=expected.torques[:, 1], base_wrench=expected.base_wrench,
+         base_wrench_rate=expected.base_wrench_rate)
+    close(answer["base_acceleration"], given[0])
+    close(answer["base_jerk"], given[1])
     for k in range(len(batch)):
         state = batch.base_at(k), batch.base_acceleration[k], batch.q[k], batch.qd[k], batch.qdd[k]
         close(np.concatenate((answer["base_wrench"][k], answer["effort"][k])), free_flyer.forces(*state, batch.wrenches_at(k)))
@@ -272,8 +273,9 @@ def test_base_whose_motion_is_given(asker, floating, free_flyer, batch):
 
 def test_floating_forward_dynamics(asker, floating, free_flyer, batch):
     answer = asker.ask("compute_floating_forward_dynamics", batch, base=batch.bases, wrenches=batch.loads)
-    expected = floating.free_response(batch.q, batch.qd, batch.tau, base=batch.base, wrenches=batch.wrenches)
-    same(answer, base_acceleration=expected.base_acceleration, acceleration=expected.qdd)
+    expected = floating.response(batch.q, batch.qd, batch.tau, base=batch.base, wrenches=batch.wrenches)
+    qdd = floating.forward_dynamics(batch.q, batch.qd, batch.tau, base=batch.base, wrenches=batch.wrenches)
+    same(answer, base_acceleration=expected.base_acceleration, acceleration=qdd)
     for k in range(len(batch)):
         motion = answer["base_acceleration"][k], batch.q[k], batch.qd[k], answer["acceleration"][k]
         close(free_flyer.forces(batch.base_at(k), *motion, batch.wrenches_at(k)), np.concatenate((np.zeros(6), batch.tau[k])))
@@ -348,7 +350,7 @@ def test_without_names_the_models_order_is_meant(asker, robot, batch):
 
 def test_one_base_serves_all_samples_and_none_is_at_rest(asker, floating, batch):
     answer = asker.ask("compute_floating_inverse_dynamics", batch, base=batch.bases[:1])
-    same(answer, effort=floating.free_rates(*batch.motion, base=batch.base_at(0)).tau)
+    same(answer, effort=floating.solve(*batch.motion, base=batch.base_at(0)).torques[:, 0])
     answer = asker.ask("compute_floating_forward_dynamics", batch)
     same(answer, acceleration=floating.forward_dynamics(batch.q, batch.qd, batch.tau, base=type(batch.base)()))
 

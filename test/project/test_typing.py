@@ -14,7 +14,7 @@ RIGHT = '''
 import numpy as np
 from numpy.typing import NDArray
 from rnea_ros import (
-    AnyRobot, BaseState, Dynamics, FloatingRobot, GeneralRobot,
+    AnyRobot, BaseState, Dynamics, GeneralRobot,
     PlatformMotion, Pose, Robot, load, plan_motion,
 )
 
@@ -27,14 +27,14 @@ def reached(robot: AnyRobot, link: str, q: NDArray[np.float64]) -> NDArray[np.fl
     return np.concatenate((pose.p, tau, tau_rate, both.gravity, robot.forward_dynamics(q, [0.0] * robot.n, tau)))
 
 
-def all_kinds(fixed: Robot, floating: FloatingRobot, general: GeneralRobot) -> list[AnyRobot]:
+def all_kinds(fixed: Robot, floating: GeneralRobot, general: GeneralRobot) -> list[AnyRobot]:
     return [fixed, floating, general, load("robot.urdf", "robot.robot.yaml")]
 
 
 robot = Robot.from_urdf("robot.urdf", gravity=(0.0, 0.0, -1.6))
 tau: NDArray[np.float64] = robot.inverse_dynamics([0.0], [0.0], [0.0])
 names: tuple[str, ...] = robot.with_payload("tool", 2.0, (0.0, 0.0, 0.1)).joint_names
-free = FloatingRobot.from_urdf("robot.urdf")
+free = GeneralRobot(Robot.from_urdf("robot.urdf", "floating"), {"base": "floating"})
 push: NDArray[np.float64] = free.bias([0.0], [0.0], base=BaseState())
 motion = plan_motion(robot, [0.0], [1.0])
 

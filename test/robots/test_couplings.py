@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from rnea_ros import BaseState, FloatingRobot, InputError, ModelError, Robot, load
+from rnea_ros import BaseState, InputError, ModelError, Robot, load
 from rnea_ros.algorithms.base_parameters import base_parameters
 from rnea_ros.algorithms.inertial_parameters import parameters, values, with_values
 from rnea_ros.algorithms.torque_rate import torque_and_rate
@@ -183,10 +183,8 @@ def test_a_free_base_with_couplings_needs_the_torques_of_the_motors_too():
     assert worst(coupled - plain, np.array(motor_torque(terms, *(G @ x for x in motion[1:]))) @ G) < 1e-9
 
 
-def test_classes_that_do_not_serve_couplings_refuse_them_by_name():
-    tree, floating = random_tree(3), Robot.from_urdf(random_tree(3).text(), "floating", backend="reference")
-    with pytest.raises(InputError, match=r"a FloatingRobot does not serve the coupled motors wrist.a, wrist.b; fixed trees"):
-        FloatingRobot(floating.with_coupled_motors(wrist().model.coupled_motors))
+def test_friction_by_load_at_a_coupled_joint_is_refused_by_name():
+    tree = random_tree(3)
     loaded = {"friction": {wrist().joint_names[0]: {"load_dependent": 0.1}}}
     with pytest.raises(ModelError, match=r"friction\..*\.load_dependent is given for a joint of couplings.wrist"):
         load(tree.text(), {**FILE, **loaded})

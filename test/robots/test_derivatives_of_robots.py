@@ -71,7 +71,7 @@ def test_free_bases_are_pinocchios(name):
     """d tau = d ID_joints - M_jb M_bb^-1 d ID_base: the base gives way."""
     robot, oracle = free_flyer.robot(name), free_flyer.oracle(name)
     base, q, qd, qdd, _ = free_flyer.state(name)
-    acceleration = robot.free_motion(q, qd, qdd, base=base).base_acceleration
+    acceleration = robot.solve(q, qd, qdd, stages=1, base=base).base_acceleration
     a = oracle.fold @ np.concatenate((base.spatial(acceleration), qdd))
     at, v = oracle.configuration(base, q), oracle.velocity(base, qd)
     by_q, by_v, M = pin.computeRNEADerivatives(oracle.model, oracle.data, at, v, a)
@@ -88,7 +88,7 @@ def test_the_last_table_is_what_acceleration_needs():
     for kind in ("Robot", "loops", "platform"):
         one, motion = case(kind), motion_of(case(kind), 7)
         assert deviation(one.robot.sensitivities(*motion[:3])[-1], one.robot.mass_matrix(motion[0])) < 1e-9
-    one, (q, qd, qdd, _) = case("FloatingRobot"), motion_of(case("FloatingRobot"), 7)
+    one, (q, qd, qdd, _) = case("moving base"), motion_of(case("moving base"), 7)
     A = one.robot.mass_matrix(q)
     left = A[6:, 6:] - A[6:, :6] @ np.linalg.solve(A[:6, :6], A[:6, 6:])
     assert deviation(one.robot.sensitivities(q, qd, qdd, base=BASE)[-1], left) < 1e-10
@@ -211,7 +211,7 @@ def test_rates_of_joint_wrenches_are_differences(kind):
 
 def test_the_axis_component_is_the_torque():
     """Of trees: of an elastic joint, what its spring gives; beyond a motor on a link, the load."""
-    for kind in ("Robot", "FloatingRobot"):
+    for kind in ("Robot", "moving base"):
         one, motion = case(kind), motion_of(case(kind), 9)
         found = one.robot.joint_wrenches(*motion[:3], **one.state, **steady_loads(one))
         tau = one.robot.inverse_dynamics(*motion[:3], **one.state, **steady_loads(one))

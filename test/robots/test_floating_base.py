@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, JointDynamics, Robot
+from rnea_ros import GeneralRobot, InputError, JointDynamics, Robot, load
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms import floating_base
 from rnea_ros.codegen.ir.program import trace
 from rnea_ros.model.tree import Link, frozen
-from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs.base_state import BaseState
 from rnea_ros.robots.kernels.functions import KERNEL_FUNCTIONS
 from support.free_flyer import CASES, GRAVITY, SEEDS, FreeFlyer, example, loads, oracle, random_base, robot, source, state
@@ -21,6 +20,12 @@ from support.robots import INERTIAL, arm, random_state
 each_case = pytest.mark.parametrize("name", CASES)
 each_robot = pytest.mark.parametrize("name", [*CASES, *SEEDS])
 
+
+def accelerations(found, robot):
+    """Of the joints in a Solution."""
+    return np.array([found.positions[name][2] for name in robot.joint_names])
+
+
 # ------------------------------------------------------------------ against Pinocchio
 
 
@@ -28,11 +33,11 @@ each_robot = pytest.mark.parametrize("name", [*CASES, *SEEDS])
 def test_inverse_dynamics(name):
     base, q, qd, qdd, _ = state(name)
     wrenches, _ = loads(name, np.random.default_rng(1))
-    ours = robot(name).free_motion(q, qd, qdd, base=base, wrenches=wrenches)
+    ours = robot(name).solve(q, qd, qdd, stages=1, base=base, wrenches=wrenches)
     truth = oracle(name).base_acceleration(base, q, qd, qdd, wrenches)
     assert worst(ours.base_acceleration, truth) < 1e-9
     forces = oracle(name).forces(base, ours.base_acceleration, q, qd, qdd, wrenches)
-    assert worst(forces, np.concatenate((np.zeros(6), ours.tau))) < 1e-9
+    assert worst(forces, np.concatenate((np.zeros(6), ours.torques[0]))) < 1e-9
 
 
 @each_robot
@@ -48,16 +53,19 @@ def test_mass_matrix_and_bias(name):
 def test_forward_dynamics(name):
     base, q, qd, qdd, _ = state(name)
     wrenches, _ = loads(name, np.random.default_rng(3))
-    given = robot(name).free_motion(q, qd, qdd, base=base, wrenches=wrenches)
-    found = robot(name).free_response(q, qd, given.tau, base=base, wrenches=wrenches)
-    assert worst(found.qdd, qdd) < 1e-7 and worst(found.base_acceleration, given.base_acceleration) < 1e-7
+    given = robot(name).solve(q, qd, qdd, stages=1, base=base, wrenches=wrenches)
+    found = robot(name).response(q, qd, given.torques[0], base=base, wrenches=wrenches)
+    assert worst(accelerations(found, robot(name)), qdd) < 1e-7
+    assert worst(found.base_acceleration, given.base_acceleration) < 1e-7
     tau = np.random.default_rng(4).normal(size=len(q))
-    found = robot(name).free_response(q, qd, tau, base=base, wrenches=wrenches)
-    forces = oracle(name).forces(base, found.base_acceleration, q, qd, found.qdd, wrenches)
+    found = robot(name).response(q, qd, tau, base=base, wrenches=wrenches)
+    ours = accelerations(found, robot(name))
+    assert worst(robot(name).forward_dynamics(q, qd, tau, base=base, wrenches=wrenches), ours) < 1e-12
+    forces = oracle(name).forces(base, found.base_acceleration, q, qd, ours, wrenches)
     assert worst(forces, np.concatenate((np.zeros(6), tau))) < 1e-8
     if np.linalg.matrix_rank(oracle(name).fold) == len(oracle(name).fold):  # no mimic joints
         truth = oracle(name).accelerations(base, q, qd, np.concatenate((np.zeros(6), tau)), wrenches)
-        assert worst(np.concatenate(found), truth) < 1e-7
+        assert worst(np.concatenate((found.base_acceleration, ours)), truth) < 1e-7
 
 
 @each_robot
@@ -67,7 +75,7 @@ def test_mass_centre_energy_and_link_velocities(name):
     for ours, truth in zip(found, oracle(name).center_of_mass(base, q, qd), strict=True):
         assert worst(ours, truth) < 1e-11
     assert worst(robot(name).energy(q, qd, base=base), oracle(name).energy(base, q, qd)) < 1e-11
-    links = list(robot(name).robot.model.frames)[::7]
+    links = list(robot(name).tree.model.frames)[::7]
     truth = [oracle(name).link_velocity(base, q, qd, link) for link in links]
     assert worst(robot(name).link_velocities(links, q, qd, base=base), truth) < 1e-11
 
@@ -80,19 +88,20 @@ def test_free_rates_hold_the_base_wrench_at_zero(name):
     """The recursion of torque rates, given the base acceleration and jerk found, needs no base wrench, and never will."""
     base, *motion = state(name)
     both = dict(zip(("wrenches", "wrench_rates"), loads(name, np.random.default_rng(6)), strict=True))
-    free = robot(name).free_rates(*motion, base=base, **both)
+    free = robot(name).solve(*motion, base=base, **both)
     moved = {"base_acceleration": free.base_acceleration, "base_jerk": free.base_jerk}
-    carried = robot(name).prescribed_base(*motion, base=base, **moved, **both)
-    scale = max(1.0, np.abs(free.tau_rate).max())
+    carried = robot(name).solve(*motion, base=base, **moved, **both)
+    scale = max(1.0, np.abs(free.torques[1]).max())
+    assert not free.base_wrench.any() and not free.base_wrench_rate.any()
     assert np.abs(carried.base_wrench).max() < 1e-9 * scale and np.abs(carried.base_wrench_rate).max() < 1e-9 * scale
-    assert worst(carried.tau, free.tau) < 1e-9 and worst(carried.tau_rate / scale, free.tau_rate / scale) < 1e-9
+    assert worst(carried.torques[0], free.torques[0]) < 1e-9 and worst(*(x.torques[1] / scale for x in (carried, free))) < 1e-9
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_free_rates_are_those_of_the_same_text_on_jets(seed):
+def test_rates_of_the_three_recursions_are_those_of_the_same_text_on_jets(seed):
     """The inverse dynamics differentiates itself, along the motion that it predicts."""
     base, q, qd, qdd, qddd = state(seed)
-    model, w, g = robot(seed).robot.model, base.velocity[3:], base.into_base(GRAVITY)
+    model, w, g = robot(seed).tree.model, base.velocity[3:], base.into_base(GRAVITY)
     Vd0, Vdd0, tau, tau_rate = floating_base.torque_and_rate(model, q, qd, qdd, qddd, w, g)
     jet_Vd0, jet_tau = floating_base.inverse_dynamics(
         model, jets(q, qd), jets(qd, qdd), jets(qdd, qddd), jets(w, Vd0[3:]), jets(g, -np.cross(w, g)))
@@ -108,7 +117,7 @@ def test_base_jerk_is_the_rate_of_the_base_acceleration(name):
     """Pinocchio's base acceleration on both sides of now. The states there leave the jerk out: it cancels in a difference."""
     base, q, qd, qdd, qddd = state(name)
     wrenches, rates = loads(name, np.random.default_rng(7))
-    free = robot(name).free_rates(q, qd, qdd, qddd, base=base, wrenches=wrenches, wrench_rates=rates)
+    free = robot(name).solve(q, qd, qdd, qddd, base=base, wrenches=wrenches, wrench_rates=rates)
 
     def acceleration(t):
         x, v = base.vector(), base.vector_rate(free.base_acceleration)
@@ -136,7 +145,7 @@ def golden_robot():
     object.__setattr__(model, "base", "floating")
     base = BaseState(quaternion=case["base_quaternion_xyzw_world_from_base"], velocity=np.concatenate(
         (case["base_velocity_linear_base_frame"], case["base_angular_velocity_base_frame"])))
-    return FloatingRobot(Robot(model, gravity=case["gravity_world"])), base
+    return GeneralRobot(Robot(model, gravity=case["gravity_world"]), {"base": "floating"}), base
 
 
 def golden_acceleration(case):
@@ -146,23 +155,23 @@ def golden_acceleration(case):
 def test_golden_floating_tree():
     case, (robot, base) = GOLDEN["floating_tree"], golden_robot()
     q, qd, qdd = (np.array(GOLDEN["tree4"][name]) for name in ("q", "qd", "qdd"))
-    ours = robot.free_motion(q, qd, qdd, base=base)
+    ours = robot.solve(q, qd, qdd, stages=1, base=base)
     assert worst(ours.base_acceleration, golden_acceleration(case["ID"])) < 1e-11
-    assert worst(ours.tau, case["ID"]["tau"]) < 1e-11
-    weight = np.concatenate((base.into_base(robot.robot.gravity_vector), np.zeros(3)))
+    assert worst(ours.torques[0], case["ID"]["tau"]) < 1e-11
+    weight = np.concatenate((base.into_base(robot.tree.gravity_vector), np.zeros(3)))
     assert worst(ours.base_acceleration - weight, case["ID"]["solution_of_eq97_before_adding_gravity"]) < 1e-11
-    found = robot.free_response(q, qd, case["FD"]["Gamma"], base=base)
+    found = robot.response(q, qd, case["FD"]["Gamma"], base=base)
     assert worst(found.base_acceleration, golden_acceleration(case["FD"])) < 1e-11
-    assert worst(found.qdd, case["FD"]["qdd"]) < 1e-11
+    assert worst(accelerations(found, robot), case["FD"]["qdd"]) < 1e-11
 
 
 @each_case
 def test_the_six_equations_of_the_base(name):
     """(83), (86): A11 Vd0 + A12 qdd + H1 = 0, and tau from the other rows."""
     base, q, qd, qdd, _ = state(name)
-    ours = robot(name).free_motion(q, qd, qdd, base=base)
+    ours = robot(name).solve(q, qd, qdd, stages=1, base=base)
     rows = robot(name).mass_matrix(q) @ np.concatenate((ours.base_acceleration, qdd)) + robot(name).bias(q, qd, base=base)
-    assert worst(rows, np.concatenate((np.zeros(6), ours.tau))) < 1e-9
+    assert worst(rows, np.concatenate((np.zeros(6), ours.torques[0]))) < 1e-9
 
 
 @each_case
@@ -170,11 +179,12 @@ def test_free_fall(name):
     """Without torques nothing but gravity: the mass centre falls with it, and momentum about it stays."""
     base, q, qd, *_ = state(name)
     still = np.zeros(robot(name).n)
-    found = robot(name).free_response(q, qd, still, base=base)
+    found = robot(name).response(q, qd, still, base=base)
+    qdd = accelerations(found, robot(name))
 
     def after(t):
         x = BaseState.from_vector(base.vector() + base.vector_rate(found.base_acceleration) * t)
-        return robot(name).center_of_mass(q + qd * t, qd + found.qdd * t, base=x)
+        return robot(name).center_of_mass(q + qd * t, qd + qdd * t, base=x)
 
     h = 1e-6
     fall = (after(h).velocity - after(-h).velocity) / (2 * h)
@@ -184,41 +194,49 @@ def test_free_fall(name):
 
 def test_costs_grow_in_proportion_to_the_links():
     """Operations of 15, 30 and 60 joints: equal steps for equal lengths, but for what the two ends of the chain save."""
-    for name in ("free_motion", "free_rates", "free_response", "prescribed_base"):
+    for name in ("free_rates", "free_response", "prescribed_base"):
         counts = {}
         for n in (15, 30, 60):
-            snake = FloatingRobot.from_urdf(example("snake").urdf(n + 1)).robot
+            snake = Robot.from_urdf(example("snake").urdf(n + 1), "floating")
             counts[n] = sum(trace(*snake._store.traced(KERNEL_FUNCTIONS[name], by_paper=False)).operation_counts.values())
         assert counts[60] - counts[30] == pytest.approx(2 * (counts[30] - counts[15]), rel=0.01), (name, counts)
         assert counts[60] < 700 * 60, (name, counts)
 
 
+def parts(robot, motion, **state):
+    """Answers of a robot at a motion, one sample or many."""
+    q, qd, qdd = motion[:3]
+    found, response = robot.solve(*motion, **state), robot.response(q, qd, qdd, **state)
+    return [found.torques, found.base_acceleration, found.base_jerk, robot.inverse_dynamics(q, qd, qdd, **state),
+            response.base_acceleration, robot.forward_dynamics(q, qd, qdd, **state), robot.bias(q, qd, **state),
+            robot.gravity(q, **state), *robot.gravity_and_rate(q, qd, **state), *robot.center_of_mass(q, qd, **state),
+            *robot.energy(q, qd, **state), *robot.joint_wrenches(*motion, **state)[1:]]
+
+
 @pytest.mark.parametrize("name", CASES[1::2])
 def test_large_kernels(name):
-    fast, (base, *motion) = FloatingRobot.from_urdf(source(name), gravity=GRAVITY), state(name)
-    for method, count in (("free_motion", 3), ("free_response", 3), ("free_rates", 4)):
-        if method != "free_rates" or name != "snake":  # seconds to compile
-            answers = (getattr(r, method)(*motion[:count], base=base) for r in (fast, robot(name)))
-            for a, b in zip(*answers, strict=True):
-                assert worst(a / max(1.0, np.abs(b).max()), b / max(1.0, np.abs(b).max())) < 1e-10, method
+    """Machine code of many joints, and the papers' text of the recursions."""
+    base, *motion = state(name)
+    fast = load(source(name), base="floating", gravity=GRAVITY)
+    for method, count in (("torque_and_rate", 4), ("forward_dynamics", 3)):
+        ours, theirs = (getattr(r, method)(*motion[:count], base=base) for r in (fast, robot(name)))
+        for a, b in zip(np.atleast_2d(ours), np.atleast_2d(theirs), strict=True):
+            assert worst(a / max(1.0, np.abs(b).max()), b / max(1.0, np.abs(b).max())) < 1e-10
 
 
 def test_backends_and_batches_agree():
     rng = np.random.default_rng(8)
     text = source(3)
-    one = FloatingRobot.from_urdf(text, gravity=GRAVITY)
+    one = load(text, base="floating", gravity=GRAVITY)
     states = [(random_base(rng), *random_state(rng, one.n)) for _ in range(3)]
     many = BaseState(*(np.array([getattr(s[0], name) for s in states]) for name in ("position", "quaternion", "velocity")))
     motion = [np.array(column) for column in zip(*(s[1:] for s in states))]
+    alone = [parts(one, single, base=base) for base, *single in states]
     for backend in ("llvm", "python", "reference"):
-        other = FloatingRobot.from_urdf(text, backend, GRAVITY)
-        for method, count in (("free_motion", 3), ("free_rates", 4), ("free_response", 3), ("center_of_mass", 2),
-                              ("energy", 2), ("bias", 2)):
-            together = getattr(other, method)(*motion[:count], base=many)
-            for k, (base, *single) in enumerate(states):
-                alone = getattr(one, method)(*single[:count], base=base)
-                for a, b in zip(np.atleast_2d(*together) if method == "bias" else together, alone, strict=method != "bias"):
-                    assert worst(a[k] if method != "bias" else together[k], b if method != "bias" else alone) < 1e-11, method
+        together = parts(load(text, base="floating", backend=backend, gravity=GRAVITY), motion, base=many)
+        for k, expected in enumerate(alone):
+            for a, b in zip(together, expected, strict=True):
+                assert worst(a[k], b) < 1e-10, backend
 
 
 def test_payload_friction_and_rotors():
@@ -227,16 +245,17 @@ def test_payload_friction_and_rotors():
     names = Robot.from_urdf(text).joint_names
     terms = {name: JointDynamics(0.1, 3.0, 0.4, 0.2, 0.1, 0.3) for name in names[:2]}
     fixed = Robot.from_urdf(text, joint_dynamics=terms, gravity=GRAVITY).with_payload(source_tip(text), 2.0, (0.1, 0.0, 0.2))
-    free = FloatingRobot(Robot.from_urdf(text, "floating", joint_dynamics=terms, gravity=GRAVITY)
-                         .with_payload(source_tip(text), 2.0, (0.1, 0.0, 0.2)))
+    tree = Robot.from_urdf(text, "floating", joint_dynamics=terms, gravity=GRAVITY)
+    free = GeneralRobot(tree, {"base": "floating"}).with_payload(source_tip(text), 2.0, (0.1, 0.0, 0.2))
     state_ = random_state(np.random.default_rng(9), fixed.n)
-    carried = free.prescribed_base(*state_, base=BaseState())
-    for ours, truth in zip(carried, fixed.torque_and_rate(*state_)):
+    carried = free.torque_and_rate(*state_, base=BaseState(), base_acceleration=np.zeros(6))
+    for ours, truth in zip(carried, fixed.torque_and_rate(*state_), strict=True):
         assert worst(ours, truth) < 1e-12
     base = random_base(np.random.default_rng(10))
-    given = free.free_motion(*state_[:3], base=base)
-    found = free.free_response(*state_[:2], given.tau, base=base)
-    assert worst(found.qdd, state_[2]) < 1e-8 and worst(found.base_acceleration, given.base_acceleration) < 1e-8
+    given = free.solve(*state_[:3], stages=1, base=base)
+    found = free.response(*state_[:2], given.torques[0], base=base)
+    assert worst(accelerations(found, free), state_[2]) < 1e-8
+    assert worst(found.base_acceleration, given.base_acceleration) < 1e-8
 
 
 def source_tip(text):
@@ -245,10 +264,10 @@ def source_tip(text):
 
 def test_a_single_free_body():
     """No joints: Euler's equations."""
-    brick = FloatingRobot.from_urdf(arm(), gravity=GRAVITY)
+    brick = load(arm(), base="floating", gravity=GRAVITY)
     base, none = random_base(np.random.default_rng(11)), np.zeros(0)
-    for found in (ask(none, none, none, base=base) for ask in (brick.free_motion, brick.free_response)):
-        truth = FreeFlyer(arm(), brick).accelerations(base, none, none, np.zeros(6))
+    for found in (brick.solve(none, none, none, stages=1, base=base), brick.response(none, none, none, base=base)):
+        truth = FreeFlyer(arm(), brick.tree).accelerations(base, none, none, np.zeros(6))
         assert worst(found.base_acceleration, truth) < 1e-12
 
 
@@ -258,8 +277,8 @@ def test_a_single_free_body():
 def test_a_massless_base_on_a_joint():
     """What hangs on the base can be turned without it: the base's own turn about that axis has no answer."""
     text = arm({"axis": (0, 0, 1)}).replace(f'<link name="base">{INERTIAL}</link>', '<link name="base"/>')
-    loose = FloatingRobot.from_urdf(text)
-    with pytest.raises(InputError, match="'base about z'"):
+    loose = load(text, base="floating")
+    with pytest.raises(InputError, match="'base rz'"):
         loose.forward_dynamics([0.3], [0.0], [1.0], base=BaseState())
-    found = loose.free_motion([0.3], [0.0], [1.0], base=BaseState())  # given the joint's motion, it has one
+    found = loose.solve([0.3], [0.0], [1.0], stages=1, base=BaseState())  # given the joint's motion, it has one
     assert np.isfinite(found.base_acceleration).all()

@@ -185,9 +185,9 @@ def test_measured_motors_give_the_torques_of_the_motion_that_they_follow():
     given = dict(zip(("q_motor", "qd_motor", "qdd_motor", "qddd_motor"), motors, strict=True))
     rates = {"base": state["base"], "base_rates": state["base_rates"][:2], "guess": state["guess"]}
     measured = robot.solve(*motion[:4], **rates, **given)
-    assert off(robot.torques(measured), np.array(robot.torques(found))) < 1e-11
+    assert off(measured.torques, np.array(found.torques)) < 1e-11
     missing = [measured.efforts[name] for name in robot.elastic_joints]
-    assert np.abs(missing).max() < 1e-10 * np.abs(robot.torques(found)[1]).max()
+    assert np.abs(missing).max() < 1e-10 * np.abs(found.torques[1]).max()
     with pytest.raises(InputError, match="follows from that of the joints: leave them out"):
         robot.solve(*motion, **state, q_motor=motors[0], qd_motor=motors[1])
 
@@ -348,7 +348,7 @@ def test_a_fixed_tree_answers_by_its_kernels_and_by_the_general_equations_alike(
     assert robot.is_fixed_tree and robot.joint_names == tree.joint_names and robot.order == 3
     expected = np.array(tree.torque_and_rate(*motion))
     np.testing.assert_array_equal(robot.torque_and_rate(*motion), expected)
-    np.testing.assert_allclose(robot.torques(robot.solve(*motion)), expected, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(robot.solve(*motion).torques, expected, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(robot.gravity_and_rate(*motion[:2]), tree.dynamics(*motion)[2:], rtol=1e-11, atol=1e-11)
     carrying = robot.with_payload("panda_link7", 2.0)
     np.testing.assert_array_equal(carrying.torque_and_rate(*motion),

@@ -13,10 +13,10 @@ pytest.importorskip("pinocchio")
 
 from rnea_ros import (
     BaseState,
-    FloatingRobot,
     GeneralRobot,
     InputError,
     Robot,
+    load,
 )
 from rnea_ros.algebra.vectors import rpy
 from rnea_ros.robots.inputs.base_state import along
@@ -114,7 +114,7 @@ def test_what_cannot_be_is_refused():
 def test_floating_robots_are_pinocchios(name):
     floating, oracle = free_flyer.robot(name), free_flyer.oracle(name)
     base, q, qd, _qdd, _qddd = free_flyer.state(name)
-    rng, links = np.random.default_rng(1), list(floating.robot.model.frames)
+    rng, links = np.random.default_rng(1), list(floating.tree.model.frames)
     for link in (links[0], links[-1]):
         point = rng.normal(size=3)
         R, p, J, Jd = oracle.kinematics(base, q, qd, link, point)
@@ -133,9 +133,9 @@ def moving_base(t):
 
 
 def test_accelerations_of_a_floating_robot_are_rates_of_its_velocities():
-    robot, rng = FloatingRobot.from_urdf(ARM), np.random.default_rng(2)
+    robot, rng = load(ARM, base="floating"), np.random.default_rng(2)
     q, qd, qdd = rng.normal(size=(3, 3))
-    link = list(robot.robot.model.frames)[-1]
+    link = list(robot.tree.model.frames)[-1]
 
     def velocity(t):
         return robot.link_velocity(link, q + qd * t + qdd * t**2 / 2, qd + qdd * t, (0.1, -0.2, 0.3), base=moving_base(t)[0])
@@ -147,9 +147,9 @@ def test_accelerations_of_a_floating_robot_are_rates_of_its_velocities():
 
 
 def test_a_floating_robot_asks_for_its_base_and_takes_many():
-    robot, rng = FloatingRobot.from_urdf(ARM), np.random.default_rng(2)
+    robot, rng = load(ARM, base="floating"), np.random.default_rng(2)
     q, qd = rng.normal(size=(2, 4, 3))
-    link = list(robot.robot.model.frames)[-1]
+    link = list(robot.tree.model.frames)[-1]
     with pytest.raises(InputError, match=r"base is None.*BaseState"):
         robot.link_pose(link, q)
     base = moving_base(np.linspace(0.0, 1.0, 4))[0]
@@ -158,7 +158,7 @@ def test_a_floating_robot_asks_for_its_base_and_takes_many():
         one = all_four(robot, link, q[k], qd[k], base=BaseState(base.position[k], base.quaternion[k], base.velocity[k]))
         assert all(worst(a[k], b) < 1e-14 for a, b in zip(many, one, strict=True))
     held = all_four(robot, link, q, qd, base=BaseState())
-    alone = all_four(robot.robot, link, q, qd)
+    alone = all_four(robot.tree, link, q, qd)
     assert all(worst(a, b) < 1e-14 for a, b in zip((*held[:3], held[3][..., 6:], held[4][..., 6:]), alone, strict=True))
 
 

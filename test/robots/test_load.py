@@ -10,7 +10,6 @@ import pytest
 import rnea_ros
 from rnea_ros import (
     BaseState,
-    FloatingRobot,
     GeneralRobot,
     JointDynamics,
     ModelError,
@@ -19,7 +18,6 @@ from rnea_ros import (
     load,
 )
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
-from rnea_ros.robots.load import SERVED
 from rnea_ros.robots.parallel_machines import delta, gough_stewart, planar_3rrr
 from support.robots import arm, motor_file
 
@@ -76,8 +74,8 @@ def test_without_a_file():
 @pytest.mark.parametrize("base", ["floating", "prescribed"])
 def test_a_moving_base(base):
     motion, state = states(2), BaseState((0.1, 0.2, 0.3), velocity=(1, 2, 3, 0.1, 0.2, 0.3))
-    found, expected = load(ARM, file(base=base, **TREE), backend="python"), FloatingRobot(plain("floating"))
-    assert type(found) is FloatingRobot
+    found, expected = load(ARM, file(base=base, **TREE), backend="python"), GeneralRobot(plain("floating"), {"base": base})
+    assert type(found) is GeneralRobot and found.has_moving_base
     same(found.torque_and_rate(*motion, base=state), expected.torque_and_rate(*motion, base=state))
 
 
@@ -212,15 +210,10 @@ def test_arguments_go_over_the_file():
         with pytest.raises(RneaError, match="base is 'sideways'; allowed are fixed, floating"):
             load(ARM, robot_file, base="sideways")
     for base in ("floating", "prescribed"):
-        assert type(load(ARM, base=base, backend="python")) is FloatingRobot
+        assert load(ARM, base=base, backend="python").declaration == {"base": base}
 
 
 # --- what no class serves ------------------------------------------------------------------------------------------------
-
-
-def test_every_kind_is_served_by_its_class():
-    assert set(SERVED.values()) == {"Robot", "FloatingRobot"}
-    assert all(hasattr(rnea_ros, name) for name in SERVED.values())
 
 
 @pytest.mark.parametrize("sections", [
@@ -269,7 +262,7 @@ def test_a_class_never_passes_over_a_section():
 
 # --- the files of the package --------------------------------------------------------------------------------------------
 
-KINDS = {"branched": FloatingRobot, "five_bar": GeneralRobot, "hua_arm": GeneralRobot, "palletiser": GeneralRobot,
+KINDS = {"branched": GeneralRobot, "five_bar": GeneralRobot, "hua_arm": GeneralRobot, "palletiser": GeneralRobot,
          "panda": Robot, "seven_r": Robot, "stanford": Robot, "stewart": GeneralRobot,
          **dict.fromkeys(("ankles", "biped", "quadruped", "ship_arm", "wheeled_arm"), GeneralRobot)}
 

@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, Robot
+from rnea_ros import GeneralRobot, InputError, Robot, load
 from rnea_ros.identification.identification import Measurements, Regressor, identify
 from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.robots.drift import drift
-from rnea_ros.robots.floating import FloatingRobot
 from rnea_ros.robots.inputs.base_state import BaseState, along, quaternion
 from support.free_flyer import CASES, SEEDS, example, loads, oracle, robot, source, state
 from support.oracles import difference, worst
@@ -66,11 +65,12 @@ def test_rates_with_a_given_base_motion(name):
         return oracle(name).forces(base, acceleration, *now, then)
 
     base, acceleration, jerk = along(motion_of_base, 0.0)
-    ours = robot(name).prescribed_base(q, qd, qdd, qddd, base=base, base_acceleration=acceleration, base_jerk=jerk,
-                                       wrenches=wrenches, wrench_rates=wrench_rates)
-    assert worst(np.concatenate((ours.base_wrench, ours.tau)), forces(0.0)) < 1e-10
-    size = max(1.0, np.abs(ours.tau_rate).max())
-    assert worst(np.concatenate((ours.base_wrench_rate, ours.tau_rate)) / size, difference(forces) / size) < 1e-8
+    ours = robot(name).solve(q, qd, qdd, qddd, base=base, base_acceleration=acceleration, base_jerk=jerk, wrenches=wrenches,
+                             wrench_rates=wrench_rates)
+    assert worst(np.concatenate((ours.base_wrench, ours.torques[0])), forces(0.0)) < 1e-10
+    assert worst(ours.base_acceleration, acceleration) < 1e-12 and worst(ours.base_jerk, jerk) < 1e-11
+    size = max(1.0, np.abs(ours.torques[1]).max())
+    assert worst(np.concatenate((ours.base_wrench_rate, ours.torques[1])) / size, difference(forces) / size) < 1e-8
 
 
 # ------------------------------------------------------------------ ground
@@ -79,12 +79,14 @@ def test_rates_with_a_given_base_motion(name):
 def test_zero_moment_point():
     """At rest below the mass centre; and for any motion, where the ground reaction has no moment along the ground."""
     robot_, ground, normal = robot("solo12"), np.array([0.2, 0.1, -0.4]), np.array([0.1, -0.2, 1.0])
-    upright = FloatingRobot.from_urdf(source("solo12"))
+    upright = load(source("solo12"), base="prescribed")
     base, q, qd, qdd, _ = state("solo12")
     still, rest = BaseState(base.position, base.quaternion), np.zeros(robot_.n)
-    point = upright.zero_moment_point(upright.base_wrench(q, rest, rest, base=still), base=still, ground=(0.0, 0.0, -1.0))
+    wrench = upright.solve(q, rest, rest, stages=1, base=still).base_wrench
+    point = upright.zero_moment_point(wrench, base=still, ground=(0.0, 0.0, -1.0))
     assert worst(point, [*upright.center_of_mass(q, rest, base=still).position[:2], -1.0]) < 1e-12
-    wrench = robot_.base_wrench(q, 0.1 * qd, 0.1 * qdd, base=base, base_acceleration=[1.0, 2.0, 0.5, 3.0, -1.0, 0.2])
+    moved = {"base": base, "base_acceleration": [1.0, 2.0, 0.5, 3.0, -1.0, 0.2]}
+    wrench = robot_.solve(q, 0.1 * qd, 0.1 * qdd, stages=1, **moved).base_wrench
     wrench[:3] += base.into_base([0.0, 0.0, 500.0])
     point = robot_.zero_moment_point(wrench, base=base, ground=ground, normal=normal)
     f, n = np.split(robot_.ground_reaction(wrench, base=base), 2)
@@ -98,13 +100,13 @@ def test_contacts_that_make_up_the_base_wrench_free_the_base():
     for name, feet in (("g1_29dof_rev_1_0", ()), ("solo12", ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"))):
         base, q, qd, qdd, _ = state(name)
         given, r = np.random.default_rng(12).normal(size=6), robot(name)
-        wrench = r.base_wrench(q, qd, qdd, base=base, base_acceleration=given)
+        wrench = r.solve(q, qd, qdd, stages=1, base=base, base_acceleration=given).base_wrench
         poses = [r.link_pose(foot, q, base=BaseState()) for foot in feet]  # as the base sees them
         arms = np.hstack([np.vstack((R, np.cross(P, R, axisb=0, axisc=0))) for R, P in poses]) if feet else np.eye(6)
         forces = np.linalg.lstsq(arms, wrench, rcond=None)[0].reshape(-1, 3 if feet else 6)
         loads_ = {link: np.append(force, np.zeros(6 - len(force))) for link, force in
-                  zip(feet or (r.robot.root_link,), forces, strict=True)}
-        assert worst(r.free_motion(q, qd, qdd, base=base, wrenches=loads_).base_acceleration, given) < 1e-9
+                  zip(feet or (r.tree.root_link,), forces, strict=True)}
+        assert worst(r.solve(q, qd, qdd, stages=1, base=base, wrenches=loads_).base_acceleration, given) < 1e-9
 
 
 # ------------------------------------------------------------------ errors
@@ -112,18 +114,16 @@ def test_contacts_that_make_up_the_base_wrench_free_the_base():
 
 def test_refusals():
     text, rest = arm({}, {}), np.zeros(2)
-    with pytest.raises(InputError, match="base='floating'"):
-        FloatingRobot(Robot.from_urdf(text))
     with pytest.raises(InputError, match="length 2; it must be 1"):
         BaseState(quaternion=(0, 0, 0, 2))
     with pytest.raises(InputError, match=r"base velocity .* \(6,\)"):
         BaseState(velocity=(0, 0, 0))
-    two = FloatingRobot.from_urdf(text)
+    two = load(text, base="floating")
     with pytest.raises(InputError, match=r"base_jerk .* \(6,\)"):
-        two.prescribed_base(rest, rest, rest, rest, base=BaseState(), base_jerk=np.zeros(5))
+        two.torque_and_rate(rest, rest, rest, rest, base=BaseState(), base_jerk=np.zeros(5))
     with pytest.raises(InputError, match=r"base_acceleration"):
-        two.base_wrench(rest, rest, rest, base=BaseState(), base_acceleration=np.full(6, np.nan))
-    weightless = FloatingRobot.from_urdf(arm({}, {}, inertial=""))
+        two.inverse_dynamics(rest, rest, rest, base=BaseState(), base_acceleration=np.full(6, np.nan))
+    weightless = load(arm({}, {}, inertial=""), base="floating")
     for call in (weightless.inverse_dynamics, weightless.forward_dynamics):
         with pytest.raises(InputError, match="mass"):
             call(rest, rest, rest, base=BaseState())
@@ -136,7 +136,7 @@ def test_refusals():
 
 def test_a_thrown_arm_falls_as_it_must():
     """Whatever the joints do, the mass centre flies a parabola and angular momentum about it stays."""
-    thrown = FloatingRobot.from_urdf(ROOT / "urdf" / "rr.urdf")
+    thrown = load(ROOT / "urdf" / "rr.urdf", base="floating")
     start = BaseState(velocity=(1.0, 0.0, 2.0, 0.3, -0.2, 0.5))
 
     def joints(t):
@@ -188,7 +188,7 @@ def test_what_only_holds_for_a_base_that_is_held_is_refused_for_a_free_one():
                 lambda: identify(robot, Measurements(np.arange(50.0), np.zeros((50, robot.n)), np.zeros((50, robot.n))))):
         with pytest.raises(InputError, match=r"the base of robot '\w+' is free"):
             ask()
-    held, free = Robot.from_urdf(text), FloatingRobot(robot)
+    held, free = Robot.from_urdf(text), GeneralRobot(robot, {"base": "floating"})
     np.testing.assert_allclose(robot.mass_matrix(q), held.mass_matrix(q), atol=1e-14)
     np.testing.assert_allclose(robot.mass_matrix(q), free.mass_matrix(q)[6:, 6:], atol=1e-14)
     assert robot.energy(q, q) == pytest.approx(free.energy(q, q, base=BaseState()))

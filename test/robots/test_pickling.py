@@ -13,7 +13,6 @@ import pytest
 
 from rnea_ros import (
     BaseState,
-    FloatingRobot,
     GeneralRobot,
     JointDynamics,
     ModelError,
@@ -40,8 +39,13 @@ def rigid(backend):
 
 
 def floating(backend):
-    robot = FloatingRobot.from_urdf(ARM, backend, joint_dynamics=TERMS)
-    return robot, lambda r: list(r.free_rates(*Q[:4], base=BaseState(velocity=np.arange(6.0))))
+    robot = GeneralRobot(Robot.from_urdf(ARM, "floating", backend, joint_dynamics=TERMS), {"base": "floating"})
+
+    def answers(r):
+        found = r.solve(*Q[:4], base=BaseState(velocity=np.arange(6.0)))
+        return [found.torques, found.base_acceleration, found.base_jerk]
+
+    return robot, answers
 
 
 def elastic(backend):
@@ -80,7 +84,7 @@ def parallel(backend):
 
 
 KINDS = (rigid, floating, elastic, controller, springs, loops, floating_loops, parallel)
-TYPES = (Robot, FloatingRobot, GeneralRobot, InverseDynamicsController, GeneralRobot, GeneralRobot, GeneralRobot,
+TYPES = (Robot, GeneralRobot, GeneralRobot, InverseDynamicsController, GeneralRobot, GeneralRobot, GeneralRobot,
          GeneralRobot)
 
 

@@ -58,7 +58,7 @@ def test_program_gives_what_the_stages_give(name, monkeypatch):
     stages_alone(monkeypatch)
     robot = fresh(robot)
     by_stages = robot.solve(*motion, **state)
-    expected, expected_rate = robot.torques(by_stages)
+    expected, expected_rate = by_stages.torques
     assert solved
     assert off(tau, expected) < 1e-12
     assert off(alone, expected) < 1e-12
@@ -124,7 +124,7 @@ def test_program_takes_measured_motors(monkeypatch):
     solved = counted(monkeypatch)
     measured = robot.solve(*motion[:4], **state, **motors)
     assert not solved
-    for ours, theirs in zip(robot.torques(measured), robot.torques(found), strict=True):
+    for ours, theirs in zip(measured.torques, found.torques, strict=True):
         assert off(ours, theirs) < 1e-9
 
 
@@ -226,7 +226,7 @@ def test_over_constrained_loops_are_served_and_leave_their_multipliers_open(monk
     found = robot.torque_and_rate(*motion)
     solution = robot.solve(*motion)
     assert solution.open_multipliers
-    for ours, theirs in zip(found, robot.torques(solution), strict=True):
+    for ours, theirs in zip(found, solution.torques, strict=True):
         assert off(ours, theirs) < 1e-12
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rnea_ros
-from rnea_ros import BaseState, FloatingRobot, InputError, JointDynamics, Robot, load
+from rnea_ros import BaseState, InputError, JointDynamics, Robot, load
 from rnea_ros.codegen.kernel import available
 from support.robots import INERTIAL, arm, random_state
 
@@ -224,7 +224,7 @@ def test_a_fingerprint_does_not_hang_on_the_order_of_payloads(robot):
 def test_numbers_too_large_come_with_a_word(backend):
     """One sample and many, the plain answers and those that also look for what moves no mass."""
     robot, (q, qd, qdd, qddd) = Robot.from_urdf(arm({}, {"axis": (0, 1, 0)}), backend=backend), motion(n=2)
-    floating = FloatingRobot.from_urdf(arm({}, {"axis": (0, 1, 0)}), backend)
+    floating = load(arm({}, {"axis": (0, 1, 0)}), base="floating", backend=backend)
     spring = load(arm({}, {"axis": (0, 1, 0)}), {"version": 1, "springs": {"j2": {"stiffness": 4.0}}}, backend=backend)
     fast = np.array([1e200, 2e200])
 

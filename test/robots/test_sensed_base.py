@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnea_ros import BaseState, FloatingRobot
+from rnea_ros import BaseState, load
 from rnea_ros.algebra.vectors import rpy
 from rnea_ros.robots.inputs.base_state import along, quaternion
 from rnea_ros.robots.sensed_base import carried_on, from_imu, from_twist, inverse, mounts, of_place, product, upright
@@ -84,9 +84,9 @@ def test_a_point_of_a_rigid_body(seed):
 
 def test_the_frame_of_an_imu_is_that_of_its_link():
     """Against Pinocchio's classical acceleration of the link."""
-    floating = FloatingRobot.from_urdf(URDF, gravity=GRAVITY)
-    assert set(mounts(floating.robot.model)) == {"box", "imu"}
-    mount, oracle = mounts(floating.robot.model)["imu"], FreeFlyer(URDF, floating)
+    floating = load(URDF, base="floating", gravity=GRAVITY)
+    assert set(mounts(floating.tree.model)) == {"box", "imu"}
+    mount, oracle = mounts(floating.tree.model)["imu"], FreeFlyer(URDF, floating)
     base, acceleration, _jerk = along(Tumbling(3).pose, 0.5)
     pin.forwardKinematics(oracle.model, oracle.data, oracle.configuration(base, np.zeros(1)),
                           oracle.velocity(base, np.zeros(1)), oracle.fold @ np.append(base.spatial(acceleration), 0.0))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros.robots.floating import FloatingRobot
+from rnea_ros import load
 from rnea_ros.robots.inputs.base_state import BaseState
 from support.oracles import example_urdfs, frame_kinematics, pin
 from support.robots import INERTIAL, LinkSpec, random_state, random_tree
@@ -24,10 +24,11 @@ def example(name):
 
 
 class FreeFlyer:
-    """Answers for a FloatingRobot, in the order of its joints, mimic joints folded."""
+    """Answers for a tree on a free base, in the order of its joints, mimic joints folded."""
 
-    def __init__(self, urdf, floating):
-        text, robot = str(urdf), floating.robot
+    def __init__(self, urdf, robot):
+        """robot: tree of the URDF."""
+        text = str(urdf)
         build = pin.buildModelFromXML if text.lstrip().startswith("<") else pin.buildModelFromUrdf
         self.model = build(text, pin.JointModelFreeFlyer())
         self.data = self.model.createData()
@@ -133,12 +134,12 @@ def source(name):
 @cache
 def robot(name):
     """On its kernels, except for the large ones, which would be most of the tests' time; see test_large_kernels."""
-    return FloatingRobot.from_urdf(source(name), "reference" if name in CASES[1::2] else "llvm", GRAVITY)
+    return load(source(name), base="floating", backend="reference" if name in CASES[1::2] else "llvm", gravity=GRAVITY)
 
 
 @cache
 def oracle(name):
-    return FreeFlyer(source(name), robot(name))
+    return FreeFlyer(source(name), robot(name).tree)
 
 
 def state(name):
@@ -148,5 +149,5 @@ def state(name):
 
 def loads(name, rng):
     """Wrenches and their rates on two links, one of them the base."""
-    links = list(robot(name).robot.model.frames)
-    return tuple({link: rng.normal(size=6) for link in {robot(name).robot.root_link, links[-1]}} for _ in range(2))
+    links = list(robot(name).tree.model.frames)
+    return tuple({link: rng.normal(size=6) for link in {robot(name).tree.root_link, links[-1]}} for _ in range(2))

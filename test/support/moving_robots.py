@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from rnea_ros import BaseState, FloatingRobot, GeneralRobot, PlatformMotion, Robot
+from rnea_ros import BaseState, GeneralRobot, PlatformMotion, Robot, load
 from rnea_ros.algebra.vectors import rpy
 from rnea_ros.model.robot_file import robot_file
 from rnea_ros.robots.inputs.base_state import along
@@ -231,7 +231,7 @@ class MovingBase(MovingRobot):
     """A tree on a base that rolls, pitches, heaves and drifts; Pinocchio's free-flyer."""
 
     def __init__(self, source: Any, size: float = 0.3, seed: int = 0, gravity: Sequence[float] = (0.0, 0.0, -9.81)):
-        self.robot, self.gravity = FloatingRobot.from_urdf(source, gravity=gravity), gravity
+        self.robot, self.gravity = load(source, base="floating", gravity=gravity), gravity
         self.urdf = source if isinstance(source, str) and source.lstrip().startswith("<") else Path(source).read_text()
         self.content = {"base": "floating", "gravity": list(gravity)}
         self.oracle, self.joints = FreeFlyer(source, self.robot), self.robot.joint_names

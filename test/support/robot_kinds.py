@@ -13,7 +13,6 @@ import pytest
 
 from rnea_ros import (
     BaseState,
-    FloatingRobot,
     GeneralRobot,
     Robot,
     load,
@@ -50,7 +49,8 @@ class Case(NamedTuple):
 
 
 def _floating(backend: str) -> Case:
-    return Case(FloatingRobot.from_urdf(ARM, backend, GRAVITY), "l3", np.zeros(3), {"base": BASE}, first=6)
+    robot = load(ARM, base="floating", backend=backend, gravity=GRAVITY)
+    return Case(robot, "l3", np.zeros(3), {"base": BASE}, first=6)
 
 
 def _elastic(backend: str) -> Case:
@@ -88,7 +88,7 @@ def _parallel(backend: str) -> Case:
 
 
 MAKERS = {"Robot": lambda backend: Case(Robot.from_urdf(ARM, backend=backend, gravity=GRAVITY), "l3", np.zeros(3)),
-          "FloatingRobot": _floating, "elastic joints": _elastic, "springs": _springs, "loops": _loops,
+          "moving base": _floating, "elastic joints": _elastic, "springs": _springs, "loops": _loops,
           "moving loops": _floating_loops, "platform": _parallel}
 each_kind = pytest.mark.parametrize("kind", MAKERS)
 
@@ -112,9 +112,7 @@ def loads_on(case: Case, seed: int = 1) -> dict[str, Any]:
 
 def base_acceleration(case: Case, *motion: Any, **loads: Any) -> np.ndarray:
     """True acceleration (6,) of a free base during a motion of the joints."""
-    if isinstance(case.robot, GeneralRobot):
-        return BASE.classical(case.robot.solve(*motion[:3], stages=1, **case.state, **loads).base[1])
-    return case.robot.free_motion(*motion[:3], **case.state, **loads).base_acceleration
+    return case.robot.solve(*motion[:3], stages=1, **case.state, **loads).base_acceleration
 
 
 def whole_motion(case: Case, *motion: Any, **loads: Any) -> list[np.ndarray]:

@@ -7,7 +7,7 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu
 
 from rnea_msgs.msg import BaseDynamics, BaseStateStamped
-from rnea_ros import FloatingRobot
+from rnea_ros import load
 from rnea_ros.algebra.vectors import rpy
 from rnea_ros.robots.inputs.base_state import along
 from support.free_flyer import FreeFlyer
@@ -39,8 +39,8 @@ class Ship:
 
     def __init__(self, pace=1.0):
         self.pace = pace
-        self.robot = FloatingRobot.from_urdf(BRANCHED, gravity=GRAVITY)
-        self.oracle = FreeFlyer(BRANCHED, self.robot)
+        self.robot = load(BRANCHED, base="prescribed", gravity=GRAVITY)
+        self.oracle = FreeFlyer(BRANCHED, self.robot.tree)
         self.names, self._w = self.robot.joint_names, pace * (1.0 + 0.1 * np.arange(self.robot.n))
 
     def joints(self, t):
@@ -110,8 +110,8 @@ class FiveBarOnShip(Ship):
 
     def __init__(self):
         self.pace, self.bar = 1.0, MovingLoops("five_bar")
-        self.robot = FloatingRobot.from_urdf(self.bar.urdf, gravity=GRAVITY)
-        self.oracle, self.names = FreeFlyer(self.bar.urdf, self.robot), self.bar.joints
+        self.robot = load(self.bar.urdf, base="prescribed", gravity=GRAVITY)
+        self.oracle, self.names = FreeFlyer(self.bar.urdf, self.robot.tree), self.bar.joints
         assert list(self.robot.joint_names) == self.bar.tree
 
     def file_content(self):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...algebra.arrays import Array
+from ...algebra.vectors import cross
 from ...errors import InputError
 from . import validation
 from .base_state import BaseState
@@ -88,8 +89,20 @@ def base_motion_of(state: BaseState, rates: Array) -> tuple[BaseState, Array, Ar
 
     state: its pose; rates: (3, 6) numbers of its velocity, and their first and second rates
     """
-    found = BaseState(state.position, state.quaternion, rates[0])
-    a = found.classical(rates[1])
-    w, wd, v = rates[0, 3:], rates[1, 3:], rates[0, :3]
-    linear = rates[2, :3] + np.cross(wd, v) + np.cross(w, rates[1, :3]) + np.cross(w, a[:3])
-    return found, a, np.concatenate((linear, rates[2, 3:] + np.cross(w, wd)))
+    return BaseState(state.position, state.quaternion, rates[0]), base_acceleration(rates), base_jerk(rates)
+
+
+def base_acceleration(rates: Array) -> Array:
+    """Return the true acceleration (..., 6) of a base, see base_state.py. rates: (..., k, 6) numbers of its velocity and
+    their rates.
+    """
+    x = rates.T  # (6, k, ...): components first
+    return np.concatenate((x[:3, 1] + cross(x[3:, 0], x[:3, 0]), x[3:, 1])).T
+
+
+def base_jerk(rates: Array) -> Array:
+    """Return the true jerk (..., 6) of a base likewise."""
+    x = rates.T
+    v, w, vd, wd = x[:3, 0], x[3:, 0], x[:3, 1], x[3:, 1]
+    linear = x[:3, 2] + cross(wd, v) + cross(w, 2.0 * vd + cross(w, v))
+    return np.concatenate((linear, x[3:, 2] + cross(w, wd))).T

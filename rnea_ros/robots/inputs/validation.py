@@ -108,7 +108,8 @@ def limits(value: Any, joint_names: Sequence[str]) -> Limits:
 def held_base(model: Model) -> None:
     """InputError where the base is free: what is asked for would hold it still without a word."""
     if model.base != "fixed":
-        raise InputError(f"the base of robot '{model.name}' is free: FloatingRobot says how it moves, base='fixed' holds it")
+        raise InputError(f"the base of robot '{model.name}' is free: GeneralRobot, from rnea_ros.load with base='floating', "
+                         "serves it; base='fixed' holds it")
 
 
 def no_others(robot: str, others: Mapping[str, Any]) -> None:

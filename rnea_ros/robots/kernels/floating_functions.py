@@ -16,7 +16,6 @@ from ...algorithms import torque_rate as newton_euler
 from ...algorithms.torque_rate import BaseMotion
 from ...algorithms.world_loads import on_links
 from .kernel_function import KernelFunction
-from .slopes import slope
 
 STATE = ("q", "qd", "base_velocity", "base_gravity")
 
@@ -29,13 +28,6 @@ def values_only(options):
 def _on_links(model, options, q, qd, base_velocity):
     """The loads of the world, which keep their direction while base and links turn, among those of the links."""
     return on_links(model, options, q, qd, base_velocity[3:])
-
-
-def inverse_dynamics(model, gravity, options, q, qd, base_velocity, base_gravity, qdd):
-    """Base acceleration, tau, and the inertia that the base felt and its scale."""
-    options = _on_links(model, options, q, qd, base_velocity)
-    found = floating_base.inverse_dynamics(model, q, qd, qdd, base_velocity[3:], base_gravity, **values_only(options))
-    return *found, *_felt_by_base(model, q, options)
 
 
 def torque_and_rate(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, qddd):
@@ -66,14 +58,11 @@ def prescribed_base(model, gravity, options, q, qd, base_velocity, base_gravity,
 
 
 def gravity_torque(model, gravity, options, q, qd, base_velocity, base_gravity):
-    """Base wrench and torques that hold the robot still against gravity, and the rates of the torques, as in `dynamics`."""
-    def held(qd, w, g):
-        zero = q * 0.0
-        return floating_base.prescribed(model, q, qd, zero, zero, BaseMotion(w), g, offsets=False, **options)
-
-    tau, _rate, f0, _f0_rate = held(q * 0.0, ZERO, base_gravity)
-    heavy, light = (held(qd, base_velocity[3:], g)[1] for g in (base_gravity, base_gravity * 0.0))
-    return f0, tau, [a - b for a, b in zip(heavy, light, strict=True)]
+    """Base wrench and torques that hold the robot still against gravity."""
+    rest = q * 0.0
+    tau, _rate, f0, _rate = floating_base.prescribed(model, q, rest, rest, rest, BaseMotion(ZERO), base_gravity, offsets=False,
+                                                     **options)
+    return f0, tau
 
 
 def free_mass_matrix(model, gravity, options, q):
@@ -100,40 +89,30 @@ def link_velocities(model, gravity, options, q, qd, base_velocity):
     return [[np.concatenate(pair) for pair in zip(motion.a, motion.wd, strict=True)]]
 
 
-def joint_wrenches(model, gravity, options, q, qd, base_velocity, base_gravity, qdd):
-    """Of every joint while nothing holds the base, and the inertia that the base felt and its scale."""
+def joint_wrenches(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, base_acceleration):
+    """Internal force and moment of every joint, whose base moves as given."""
     given = values_only(_on_links(model, options, q, qd, base_velocity))
-    Vd0, _ = floating_base.inverse_dynamics(model, q, qd, qdd, base_velocity[3:], base_gravity, **given)
-    base = BaseMotion(w=base_velocity[3:], wd=Vd0[3:], a=Vd0[:3])
-    wrench, _ = internal.joint_wrenches(model, q, qd, qdd, q * 0.0, base_gravity, base=base, **options)
-    return wrench, *_felt_by_base(model, q, options)
+    base = BaseMotion(w=base_velocity[3:], wd=base_acceleration[3:], a=base_acceleration[:3])
+    return internal.joint_wrenches(model, q, qd, qdd, q * 0.0, base_gravity, base=base, **given)[:1]
 
 
-def joint_wrenches_and_rates(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, qddd):
+def joint_wrenches_and_rates(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, qddd, base_acceleration,
+                             base_jerk):
     """The same with rates."""
     given = _on_links(model, options, q, qd, base_velocity)
-    Vd0, Vdd0, *_ = floating_base.torque_and_rate(model, q, qd, qdd, qddd, base_velocity[3:], base_gravity, **given)
-    base = BaseMotion(base_velocity[3:], Vd0[3:], Vdd0[3:], Vd0[:3], Vdd0[:3])
-    return *internal.joint_wrenches(model, q, qd, qdd, qddd, base_gravity, base=base, **options), *_felt_by_base(
-        model, q, options)
+    base = BaseMotion(base_velocity[3:], base_acceleration[3:], base_jerk[3:], base_acceleration[:3], base_jerk[:3])
+    return internal.joint_wrenches(model, q, qd, qdd, qddd, base_gravity, base=base, **given)
 
 
-FREE_MOTION = KernelFunction("free_motion", inverse_dynamics, (*STATE, "qdd"), any_base=True)
-FREE_RATES = KernelFunction("free_rates", torque_and_rate, (*STATE, "qdd", "qddd"), any_base=True)
-KERNEL_FUNCTIONS = (
-    FREE_MOTION,
-    FREE_RATES,
-    slope("free_sensitivities", FREE_MOTION, 1, ("q", "qd", "qdd"), checks=2),
-    slope("free_rate_sensitivities", FREE_RATES, 3, ("q", "qd", "qdd", "qddd"), checks=2),
-    *(KernelFunction(name, function, blocks, any_base=True) for name, function, blocks in (
-        ("free_response", forward_dynamics, (*STATE, "tau")),
-        ("free_gravity", gravity_torque, STATE),
-        ("prescribed_base", prescribed_base, (*STATE, "qdd", "qddd", "base_acceleration", "base_jerk")),
-        ("free_mass_matrix", free_mass_matrix, ("q",)),
-        ("free_energy", free_energy, STATE),
-        ("free_center_of_mass", free_center_of_mass, STATE[:3]),
-        ("link_velocities", link_velocities, STATE[:3]),
-        ("free_joint_wrenches", joint_wrenches, (*STATE, "qdd")),
-        ("free_joint_wrenches_and_rates", joint_wrenches_and_rates, (*STATE, "qdd", "qddd")),
-    )),
-)
+KERNEL_FUNCTIONS = tuple(KernelFunction(name, function, blocks, any_base=True) for name, function, blocks in (
+    ("free_rates", torque_and_rate, (*STATE, "qdd", "qddd")),
+    ("free_response", forward_dynamics, (*STATE, "tau")),
+    ("free_gravity", gravity_torque, STATE),
+    ("prescribed_base", prescribed_base, (*STATE, "qdd", "qddd", "base_acceleration", "base_jerk")),
+    ("free_mass_matrix", free_mass_matrix, ("q",)),
+    ("free_energy", free_energy, STATE),
+    ("free_center_of_mass", free_center_of_mass, STATE[:3]),
+    ("link_velocities", link_velocities, STATE[:3]),
+    ("carried_joint_wrenches", joint_wrenches, (*STATE, "qdd", "base_acceleration")),
+    ("carried_joint_wrenches_and_rates", joint_wrenches_and_rates, (*STATE, "qdd", "qddd", "base_acceleration", "base_jerk")),
+))

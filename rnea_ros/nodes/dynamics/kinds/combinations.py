@@ -13,7 +13,6 @@ from std_msgs.msg import Header
 
 from rnea_msgs.msg import ElasticDynamics, ModelInfo
 from rnea_ros import BaseState, GeneralRobot, InputError
-from rnea_ros.algorithms.equations import BASE
 from rnea_ros.errors import Rejected, some
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
@@ -208,7 +207,7 @@ class ServedCombination(ServedRobot):
                     self._find_multipliers()
                 publisher.send(message.packed((when.sec, when.nanosec)))
         if self._base and base is not None:
-            self._base.publish(when, base, *self._base_wrench(found))
+            self._base.publish(when, base, found.base_wrench, found.base_wrench_rate)
         if self._platform:
             self._platform.publish(when, self.root_link, self._general.platform_of(found))
 
@@ -262,7 +261,7 @@ class ServedCombination(ServedRobot):
         self._again = None if found.multipliers else partial(robot.solve, *copies, **state, **given)
         oriented = base is None or base.oriented
         gravity = robot.gravity_and_rate(q, qd, **state) if oriented else np.full((2, self.n), np.nan)
-        result = Dynamics(*robot.torques(found), *gravity)
+        result = Dynamics(*found.torques, *gravity)
         self._fill(motion, found, motors, result)
         self._last = found, base, load
         return result
@@ -311,20 +310,16 @@ class ServedCombination(ServedRobot):
         for k, name in enumerate(self._constraints):
             self._multipliers[:, k] = found.multipliers[name][:2]
 
-    def _base_wrench(self, found: Solution) -> np.ndarray:
-        """(2, 6): wrench that carries the base, and its rate; zero where nothing but contacts and wheels does."""
-        if BASE[0] not in found.efforts:
-            return np.zeros((2, 6))
-        return np.array([found.efforts[name][:2] for name in BASE]).T
 
     # ------------------------------------------------------------------ the last sample
 
     @property
     def base_motion(self) -> tuple[BaseMotion, np.ndarray] | None:
         """Motion of the base, and the wrench (2, 6) that it needs with its rate."""
-        if self._last is None or self._last[1] is None:
+        found, base, _ = self._last or (None, None, None)
+        if found is None or base is None:
             return None
-        return self._last[1], self._base_wrench(self._last[0])
+        return base, np.array([found.base_wrench, found.base_wrench_rate])
 
     def motor_speed(self, motion: Motion) -> np.ndarray:
         return motion[1] + self._elastic[DEFLECTION_RATE] if self.springs else motion[1]
@@ -344,7 +339,7 @@ class ServedCombination(ServedRobot):
         positions = [*np.array([found.positions[name][:4] for name in tree.joint_names]).reshape(-1, 4).T]
         if base is not None:
             known = base.state if base.oriented and base.placed else None
-            return on_moving_base(tree, positions, self._base_wrench(found)[0], known)
+            return on_moving_base(tree, positions, found.base_wrench, known)
         if self._general.roles.motors:  # the base also carries the reaction of the rotors
             return WholeBody(tree.center_of_mass(*positions[:2]).position)
         return on_fixed_base(tree, positions, dict(load))

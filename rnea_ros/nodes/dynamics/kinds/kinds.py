@@ -7,7 +7,6 @@ from typing import Any
 
 from rnea_ros import (
     AnyRobot,
-    FloatingRobot,
     GeneralRobot,
     InputError,
     Robot,
@@ -15,14 +14,12 @@ from rnea_ros import (
 from rnea_ros.errors import some
 from rnea_ros.nodes.common.parameter_table import DYNAMICS
 from rnea_ros.nodes.common.parameters import Values
-from rnea_ros.nodes.dynamics.bases.base_sources import base_source
 from rnea_ros.nodes.dynamics.kinds.combinations import ServedCombination
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
-from rnea_ros.nodes.dynamics.kinds.trees import ServedMovingTree, ServedTree
+from rnea_ros.nodes.dynamics.kinds.trees import ServedTree
 
 SERVED: dict[type, Callable[[Any, Values], ServedRobot]] = {
     Robot: lambda robot, values: ServedTree(robot),
-    FloatingRobot: lambda robot, values: ServedMovingTree(robot, base_source(values)),
     GeneralRobot: lambda robot, values: ServedCombination(robot, values),
 }
 

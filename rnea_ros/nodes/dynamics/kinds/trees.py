@@ -1,4 +1,4 @@
-"""Trees whose joints have motors, on a held base or on one that moves."""
+"""Trees on a base that is held; and the input and output of a base that moves."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Wrench, WrenchStamped
 
 from rnea_msgs.msg import BaseDynamics
-from rnea_ros import BaseState, FloatingRobot, Robot
+from rnea_ros import Robot
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.robot_description import tried
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
 from rnea_ros.nodes.dynamics.bases.base_sources import BaseSource
-from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot, untouched
+from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.motion_source import ESTIMATING
 from rnea_ros.nodes.dynamics.pairing import PairedInput
-from rnea_ros.nodes.dynamics.whole_body import WholeBody, on_fixed_base, on_moving_base, zero_moment_point_of
-from rnea_ros.robots.floating import PrescribedBase
+from rnea_ros.nodes.dynamics.whole_body import WholeBody, on_fixed_base, zero_moment_point_of
 from rnea_ros.robots.robot import Dynamics
-
-Evaluated = tuple[PrescribedBase, tuple[np.ndarray, np.ndarray]]  # and gravity's shares of the torques, and their rates
 
 
 class ServedTree(ServedRobot):
@@ -88,77 +85,6 @@ class MovingBase:
             point = found.zero_moment_point
             point.x, point.y, point.z = map(float, pressed)
             self._whole.send(_stamped(found, when, frame))
-
-
-class ServedMovingTree(ServedRobot):
-    """FloatingRobot: torques for the motion of joints and base."""
-
-    moved_parts = ("base",)
-
-    def __init__(self, robot: FloatingRobot, source: BaseSource):
-        """source: of the motion of the base."""
-        super().__init__(robot, [robot.robot])
-        self._floating = robot
-        self._base = MovingBase(source, robot.robot)
-        self.streams = source.streams
-        self._last: tuple[BaseMotion, PrescribedBase] | None = None
-
-    def describe(self, info: Any) -> None:
-        super().describe(info)
-        info.base = "floating"
-
-    def paired(self) -> list[PairedInput]:
-        return self._base.paired()
-
-    def configure(self, values: Values) -> None:
-        self._base.configure(values)
-
-    def connect(self, topics: Topics) -> None:
-        self._base.connect(topics)
-
-    def take_over(self, before: ServedRobot) -> None:
-        if isinstance(before, ServedMovingTree):
-            self._base.source, self.streams = before._base.source, before.streams
-
-    def forget(self) -> None:
-        self._base.forget()
-
-    def prepare(self, loads: Loads) -> None:
-        rest, still = np.zeros((4, self.n)), BaseMotion(BaseState(), *np.zeros((2, 6)))
-        for given in (untouched, loads):
-            self._evaluate(tuple(rest), np.zeros((4, 0)), given, still)
-
-    # ------------------------------------------------------------------ out
-
-    def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
-        base = self._base.source.at(stamp)
-        found, still = self._evaluate(motion, optional, loads, base)
-        self._last = base, found
-        return Dynamics(found.tau, found.tau_rate, *(still if base.oriented else np.full((2, self.n), np.nan)))
-
-    def _evaluate(self, motion: Motion, optional: np.ndarray, loads: Loads, base: BaseMotion) -> Evaluated:
-        """Arguments as of `dynamics`. Raises Rejected, RneaError."""
-        found = self._floating.prescribed_base(*motion, base=base.state, base_acceleration=base.acceleration,
-                                               base_jerk=base.jerk, **loads(motion[0], motion[1]))
-        return found, self._floating.gravity_and_rate(motion[0], motion[1], base=base.state)
-
-    def tell(self, when: Time) -> None:
-        if self._last is not None:
-            base, found = self._last
-            self._base.publish(when, base, found.base_wrench, found.base_wrench_rate)
-
-    def body(self, motion: Motion, loads: dict[str, Any]) -> WholeBody | None:
-        if self._last is None:
-            return None
-        base, found = self._last
-        known = base.state if base.oriented and base.placed else None
-        return on_moving_base(self._floating.robot, motion, found.base_wrench, known)
-
-    def warnings_now(self) -> list[str]:
-        return self._base.source.warnings()
-
-    def findings(self) -> dict[str, object]:
-        return self._base.source.findings()
 
 
 def _wrench(six: np.ndarray) -> Wrench:
