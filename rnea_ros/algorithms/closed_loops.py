@@ -15,7 +15,6 @@ linear equations are solved by the caller, who knows which of them are redundant
 from __future__ import annotations
 
 from functools import partial
-from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +26,7 @@ from ..model import mdh
 from ..model.tree import NO_COORDINATE
 from .kinematics import ORIGIN, within
 
-PLATFORM = -1  # in place of a link's number in the frame of a cut joint: the platform of a parallel robot
+WORLD = -1  # in place of a link's number in the frame of a cut joint: the world, for a contact
 
 # The components of the pose of R_k+B in R_k that a cut joint holds at zero: three translations, then three rotations.
 HELD = {
@@ -89,7 +88,7 @@ class Closure:
 
 
 class TreeClosure(Closure):
-    """Closure phi(q) of a tree; phi(q, pose) of legs and a platform, whose pose is given in frame 0.
+    """Closure phi(q) of a tree; phi(q, pose) with contacts, the pose of the world in frame 0.
 
     The poses of both ends of a cut joint are computed from the lowest common ancestor of its two branches: joints that
     move both ends alike do not appear, so the Jacobian has its structural zeros also where loops stand on one another.
@@ -103,22 +102,22 @@ class TreeClosure(Closure):
                           for one, two in self._branches]
         super().__init__((variables, partial(self._gaps, number)) for number, variables in enumerate(self.variables))
 
-    def __call__(self, q, platform=ORIGIN):
-        ends = self._ends(q, platform)
+    def __call__(self, q, world=ORIGIN):
+        ends = self._ends(q, world)
         return [value for cut, (one, two) in zip(self.cuts, ends, strict=True) for value in gap(cut.type, one[-1], two[-1])]
 
-    def _gaps(self, number, q, platform=ORIGIN):
-        (one, two), = self._ends(q, platform, [number])
+    def _gaps(self, number, q, world=ORIGIN):
+        (one, two), = self._ends(q, world, [number])
         return gap(self.cuts[number].type, one[-1], two[-1])
 
-    def _ends(self, q, platform, numbers=None):
+    def _ends(self, q, world, numbers=None):
         """For each cut joint and each of its ends, the poses along the branch and that of the end."""
         made: dict[tuple[int, ...], Any] = {}
         found = []
         for number in range(len(self.cuts)) if numbers is None else numbers:
             cut, ends = self.cuts[number], []
             for branch, frame in zip(self._branches[number], (cut.first, cut.second), strict=True):
-                poses, pose = [], platform if frame.link == PLATFORM else ORIGIN
+                poses, pose = [], world if frame.link == WORLD else ORIGIN
                 for i, k in enumerate(branch):
                     if branch[:i + 1] not in made:
                         link = self.model.links[k]
@@ -131,25 +130,25 @@ class TreeClosure(Closure):
             found.append(ends)
         return found
 
-    def reactions(self, multipliers, q, platform=ORIGIN):
-        """Return `reactions` of the cut joints at positions q; multipliers that are plain zeros exert nothing."""
+    def reactions(self, multipliers, q, world=ORIGIN):
+        """Return what `exerted` gives, of all cut joints at positions q; multipliers that are plain zeros exert nothing."""
         found, rest = [], list(multipliers)
-        for cut, (one, two) in zip(self.cuts, self._ends(q, platform), strict=True):
+        for cut, (one, two) in zip(self.cuts, self._ends(q, world), strict=True):
             own, rest = rest[:len(HELD[cut.type])], rest[len(HELD[cut.type]):]
             if any(not isinstance(value, float) or value != 0.0 for value in own):
                 found += exerted(cut, one[-1], two[-1], own)
         return found
 
-    def jacobian(self, q, platform=ORIGIN, moved=()):
-        """Return phi (m,), and for each cut joint its rows by `variables`, then by steps of the platform.
+    def jacobian(self, q, world=ORIGIN, moved=()):
+        """Return phi (m,), and for each cut joint its rows by `variables`, then by steps of the world.
 
-        moved: steps of the platform, as axes (sigma, z (3,), o (3,)): along z, or about z through the point o
+        moved: steps of the world, as axes (sigma, z (3,), o (3,)): along z, or about z through the point o
 
         A joint with axis z through o moves the second end, at p2, by z x (p2 - o), and against the first end by as much; the
         components along an axis e of the first end change by z . ((p2 - o) x e), rotations by `_turn` or `_tilt`.
         """
         values, blocks = [], []
-        for cut, branches, variables, ends in zip(self.cuts, self._branches, self.variables, self._ends(q, platform),
+        for cut, branches, variables, ends in zip(self.cuts, self._branches, self.variables, self._ends(q, world),
                                                   strict=True):
             one, two = (poses[-1] for poses in ends)
             values.append(gap(cut.type, one, two))
@@ -161,7 +160,7 @@ class TreeClosure(Closure):
                     if link.coordinate != NO_COORDINATE:
                         step = slopes(link.sigma, R[:, 2], o) * (sign * link.multiplier)
                         columns[link.coordinate] = columns[link.coordinate] + step
-            turned = 1.0 if cut.second.link == PLATFORM else -1.0
+            turned = 1.0 if cut.second.link == WORLD else -1.0
             steps = [slopes(*axis) * turned for axis in moved]
             blocks.append(np.transpose([*columns.values(), *steps]))
         return np.concatenate(values), blocks
@@ -287,25 +286,6 @@ def active_map(J, Jd, solve, selection):
     return G, solve(Jd @ G)
 
 
-def map_rates(phi, motion, solve, direction):
-    """[G, Gd, ...] @ direction, with as many time derivatives as there are in `motion`, q and its derivatives.
-
-    direction : selection @ the direction among the active joints
-    The loops stay closed along it at every time: phi(q + s g), with g = G direction, is zero in its part linear in s. As in
-    tree_motion, what lower orders of g leave open is what the next one has to undo.
-    """
-    g = [direction, *(np.zeros_like(direction) for _ in motion[1:])]
-    for k in range(len(motion)):
-        outcome = phi(jets(*(jets(x, dx) for x, dx in zip(motion, g, strict=True))))
-        g[k] = g[k] + solve(derivative(derivative(outcome, k), 1))
-    return g
-
-
-def active_jacobian_rate(G: Array, Gd: Array, J: Array, Jd: Array) -> Array:
-    """Rate of J G, the Jacobian of a link by the active joints. J, Jd: by all joints of the tree, and its rate."""
-    return Jd @ G + J @ Gd
-
-
 # ---------------------------------------------------------------------- torques
 
 
@@ -317,84 +297,22 @@ def active_torque(G: Array, Gd: Array, tau: Array, tau_rate: Array) -> tuple[Arr
     return _felt(G, tau), _felt(Gd, tau) + _felt(G, tau_rate)  # (55), (57); its rate
 
 
-def active_mass_matrix(G: Array, M: Array) -> Array:
-    """A_c of (58): torques (55) of the tree's motion under unit accelerations of the active joints."""
-    return np.swapaxes(G, -1, -2) @ M @ G
-
-
 def _felt(G: Array, tau: Array) -> Array:
     """G^T tau, of one sample or of many."""
     return tau @ G if tau.ndim == 1 else (tau[..., None, :] @ G)[..., 0, :]
 
 
-# ---------------------------------------------------------------------- how torques change with the motion
-
-
-def along_active(tables, G):
-    """Partial derivatives by q, qd, ... of the active joints, from `tables`, those by q, qd, ... of all; (..., rows, N) each.
-
-    G: the map and as many time derivatives as there are tables, less one. Whatever the active joints do, q^(k) changes with
-    their q^(m) by binomial(k, m) G^(k-m): Lagrange's cancellation of dots, d qd / d qad = d q / d qa, and its derivatives.
-    """
-    orders = range(len(tables))
-    return [sum(comb(k, m) * (tables[k] @ G[k - m]) for k in orders[m:]) for m in orders]
-
-
-def active_sensitivities(G, H, tau, tables):
-    """Of the torques (55) by q, qd, qdd of the active joints, (..., N, N) each.
-
-    H           : (..., N, n, N), rate of G along each active joint: D^2 q
-    tau, tables : torques (..., n) of the tree and their partial derivatives (..., n, n) by its q, qd, qdd
-    """
-    found = [_transposed(G[0]) @ table for table in along_active(tables, G)]
-    found[0] = found[0] + _turned(H, tau)
-    return found
-
-
-def active_rate_sensitivities(maps, torques, tables, rate_tables):
-    """The same of their rates Gd^T tau + G^T tau_rate, by q, qd, qdd, qddd.
-
-    maps: G, H and Hd, the time derivative of H; torques: tau and tau_rate
-    """
-    (G, H, Hd), (tau, tau_rate) = maps, torques
-    found = [_transposed(G[0]) @ table for table in along_active(rate_tables, G)]
-    for m, table in enumerate(along_active(tables, G)):
-        found[m] = found[m] + _transposed(G[1]) @ table
-    found[0] = found[0] + _turned(Hd, tau) + _turned(H, tau_rate)
-    found[1] = found[1] + _turned(H, tau)
-    return found
-
-
-def _transposed(G):
-    return np.swapaxes(G, -1, -2)
-
-
-def _turned(H, tau):
-    """Column k: H_k^T tau."""
-    return np.einsum("...kij,...i->...jk", H, tau)
-
-
 # ---------------------------------------------------------------------- what cut joints transmit
 
 
-def reactions(cuts, poses, multipliers):
-    """What the cut joints exert on the links that they hold: [(link number, (6,)), ...] for both ends of each cut joint, force
-    and moment about the origin of the link's frame, seen in it; any scalar.
+def exerted(cut, one, two, multipliers):
+    """Return what a cut joint exerts on its two links: [(link number, (6,)), ...], force and moment about the origin of the
+    link's frame, seen in it; any scalar.
 
-    poses       : of the links' frames
+    one, two    : poses of its ends, seen from anywhere
     multipliers : one for each loop equation. Their work along changes of the gaps is that of a force at the second frame's
                   origin, on the second link, and of its opposite on the first, and of two moments alike
     """
-    found, rest = [], list(multipliers)
-    for cut in cuts:
-        own, rest = rest[:len(HELD[cut.type])], rest[len(HELD[cut.type]):]
-        one, two = (within(poses[frame.link], (frame.R, frame.P)) for frame in (cut.first, cut.second))
-        found += exerted(cut, one, two, own)
-    return found
-
-
-def exerted(cut, one, two, multipliers):
-    """The two entries of `reactions` of one cut joint. one, two: poses of its ends, seen from anywhere."""
     six: list[Any] = [0.0] * 6
     for component, value in zip(HELD[cut.type], multipliers, strict=True):
         six[component] = value

@@ -30,13 +30,12 @@ from ..algebra.vectors import ZERO, Z, cross, skew
 from ..model import mdh
 from ..model.tree import JointDynamics, Model
 from . import mass_matrix
-from .closed_loops import HELD, PLATFORM, Cut, closure
+from .closed_loops import HELD, WORLD, Cut, closure
 from .coordinates import from_links, to_links
 from .joint_dynamics import joint_dynamics, with_motors
 from .joint_wrenches import in_urdf_frame, moving
 from .kinematics import ORIGIN, base_poses, link_jacobian
 
-WORLD = PLATFORM  # link number of a Cut's frame that is fixed in the world
 BASE = ("base x", "base y", "base z", "base rx", "base ry", "base rz")
 DIRECTIONS = ("along", "across", "normal")
 

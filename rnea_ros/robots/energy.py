@@ -37,19 +37,6 @@ class CenterOfMass(NamedTuple):
     momentum: Array
 
 
-def together(*parts: tuple[float, CenterOfMass]) -> CenterOfMass:
-    """Of several bodies, each with its mass."""
-    masses = np.array([mass for mass, _ in parts])
-    refuse_weightless(masses.sum())
-    share = masses / masses.sum()
-    p, v, momentum = (np.moveaxis(np.stack(each), 0, -1) for each in zip(*(part for _, part in parts), strict=True))
-    position, velocity = p @ share, v @ share
-    turning = np.cross(p - position[..., None], (v - velocity[..., None]) * masses, axis=-2).sum(axis=-1)
-    about = momentum.sum(axis=-1)
-    about[..., 3:] += turning
-    return CenterOfMass(position, velocity, about)
-
-
 class GeneralizedMomentum(NamedTuple):
     """p = M qd, and its rate without torques, dp/dt = tau + drift: (n,) or (samples, n) each [kg m^2/s, kg m/s; N m, N]."""
 

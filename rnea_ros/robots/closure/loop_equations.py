@@ -9,16 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...algorithms import closed_loops
-from ...algorithms.kinematics import base_poses
 from ...codegen import kernel
 from ...codegen.kernel import Kernel
-from ...model.tree import Model
-from .following import RATES, FollowingEquations
-from .inverses import TracedInverse, inverse
+from ...model.tree import Model, frozen
+from .inverses import EASY, TracedInverse, inverse, norm
 from .loops import Loops
 from .newton import NOWHERE, Step
 from .units import Units, length_unit
 
+RATES = ("qad", "qadd", "qaddd")  # of the active joints
 EVALUATIONS = 60  # of the gaps take less time than to compile them
 
 
@@ -33,8 +32,13 @@ class LoopMotion(NamedTuple):
     Gd: np.ndarray
 
 
-class LoopEquations(FollowingEquations):
-    """phi(q) = 0 for the spanning tree `model`."""
+class LoopEquations:
+    """phi(q) = 0 for the spanning tree `model`; a cached_property that holds a kernel is compiled when it is first needed.
+
+    active, passive : numbers of the joints that are given, and of those that follow; movable: both, without charts
+    selection       : unit columns (n, N) of the active joints
+    units           : what counts as one, of equations and joints
+    """
 
     def __init__(self, model: Model, loops: Loops, backend: str, at_once: bool = True):
         """Prepare the equations of a model with loops.
@@ -42,13 +46,22 @@ class LoopEquations(FollowingEquations):
         at_once: whether kernels are compiled when they are first needed; if not, the first EVALUATIONS are computed without,
                  and steps by singular values
         """
-        super().__init__(model, loops, backend)
+        self.model, self.loops, self._backend = model, loops, backend
+        self.active = np.array(loops.active, dtype=int)
+        self.active_joints = tuple(model.joint_names[k] for k in self.active)
         self._at_once, self._evaluations = at_once, 0
         self.movable = np.setdiff1d(np.arange(model.n), loops.charts)
         self.passive = np.setdiff1d(self.movable, self.active)
         self.selection = np.eye(model.n)[:, self.active]
-        self.at = {"q": model.n}
         self.units = self._natural_units(loops.start)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is compiled: machine code holds addresses of this process."""
+        return {name: value for name, value in self.__dict__.items() if not isinstance(value, Kernel)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._backend = kernel.available(self._backend)
 
     def _natural_units(self, q: np.ndarray) -> Units:
         slides = np.array([joint.type == "prismatic" for joint in self.model.joints])
@@ -62,8 +75,18 @@ class LoopEquations(FollowingEquations):
     def phi(self) -> closed_loops.Closure:
         return closed_loops.closure(self.model, self.loops.cuts)
 
-    def _at(self, *at: Any) -> tuple[Any, closed_loops.Closure, Callable[[Any], Any]]:
-        return at[0], self.phi, lambda q: base_poses(self.model, q)
+    def solver(self, inverse_of: Callable[..., Any], J: Any, giving: np.ndarray) -> tuple[Any, Callable[[Any], Any]]:
+        """Return the inverse of J by joints that give way, and r -> the change of all joints by which phi changes by -r."""
+        J_inverse = inverse_of(J[:, giving], Units(self.units.equations, self.units.unknowns[giving]))
+        return J_inverse, lambda r: -(np.eye(len(self.selection))[:, giving] @ (J_inverse @ r))
+
+    def _linearised(self, inverse_of: Callable[..., Any], values: Any, J: Any, giving: np.ndarray,
+                    direction: Any) -> tuple[Any, ...]:
+        """The parts of a Step, with the active joints going along `direction`; any scalar."""
+        J_inverse, solve = self.solver(inverse_of, J, giving)
+        along, correction = self.selection @ direction, solve(values)
+        sizes = norm(values / self.units.equations), norm(correction / self.units.unknowns)
+        return correction, along + solve(J @ along), [*sizes, J_inverse.condition, J_inverse.margin]
 
     def step_of(self, q: Any, direction: Any) -> tuple[Any, ...]:
         """The parts of a Step of the passive joints."""
@@ -118,6 +141,14 @@ class LoopEquations(FollowingEquations):
         """Of the passive joints, while the active ones go along `direction`."""
         return (self._at_once and self._quick_step(q, direction)) or self.careful_step(q, direction, self.passive)
 
+    def _quick_step(self, q: np.ndarray, direction: np.ndarray) -> Step | None:
+        """The same by the kernel, unless bounds of the singular values are not good enough."""
+        if found := self._step.call(q, direction):
+            step = Step(found[0], found[1], *found[2].tolist())
+            if step.condition <= EASY:
+                return step
+        return None
+
     def careful_step(self, q: np.ndarray, direction: np.ndarray, giving: np.ndarray) -> Step:
         """The same by singular values, also where they vanish; giving: the joints that may move to close the loops."""
         values, J = self.gaps(q)
@@ -128,6 +159,6 @@ class LoopEquations(FollowingEquations):
 
     def evaluated(self, q: np.ndarray, *rates: np.ndarray) -> tuple[LoopMotion | None, float]:
         """Motion at a closed pose q under rates of the active joints (N,) each, if it is finite; a bound of the condition."""
-        if found := self._answer(self._motion, q, *rates):
+        if found := self._motion.call(q, *rates) or self._motion.call(*map(frozen, (q, *rates))):
             return LoopMotion(q, *found[:-1]), found[-1].item()
         return None, np.inf

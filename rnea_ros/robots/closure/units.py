@@ -6,8 +6,8 @@ rounding leaves; then it is how far apart the parts of the loops are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,10 +30,9 @@ class Units(NamedTuple):
         return max(map(abs, (change / self.unknowns).tolist()), default=0.0)  # they are few: sooner done than by numpy
 
 
-def length_unit(model: Model, cuts: Iterable[Cut], start: np.ndarray, levers: Callable[[np.ndarray], np.ndarray],
-                further: Sequence[Any] = ()) -> float:
-    """In metres. levers: at a pose (n,) of all joints; further: poses (R, P) after those of the links, as of a platform."""
-    poses = [*base_poses(model, start), *further]
+def length_unit(model: Model, cuts: Iterable[Cut], start: np.ndarray, levers: Callable[[np.ndarray], np.ndarray]) -> float:
+    """Return it in metres. levers: at a pose (n,) of all joints."""
+    poses = base_poses(model, start)
     ends = [frame for cut in cuts for frame in (cut.first, cut.second)]
     between = _between(model, cuts)
     frames = [*ends, *(frame for frame in model.frames.values() if frame.link in between)]

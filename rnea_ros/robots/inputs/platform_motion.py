@@ -58,12 +58,6 @@ class PlatformMotion(NamedTuple):
         rates = (np.concatenate((v, np.stack(w, axis=-1)), axis=-1) for v, w in zip(P[1:], wds, strict=True))
         return cls(P[0], np.moveaxis(np.array(rows), -1, 0), *rates)
 
-    @classmethod
-    def from_rows(cls, rows: np.ndarray) -> PlatformMotion:
-        """From what `rows` gives."""
-        R, P, *rates = np.split(rows, (9, 12, 18, 24), axis=-1)
-        return cls(P, R.reshape(*R.shape[:-1], 3, 3), *rates)
-
     def at_rest(self) -> PlatformMotion:
         """The pose alone."""
         return PlatformMotion(self.position, self.rotation)

@@ -185,12 +185,6 @@ def wrench(name: str, value: Any) -> np.ndarray:
     return six
 
 
-def added_loads(given: Wrenches | None, more: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Of users and ours together."""
-    total = {name: wrench(name, six) for name, six in (given or {}).items()}
-    return total | {name: six + total.get(name, 0.0) for name, six in more.items()}
-
-
 @contextmanager
 def at_sample(k: int) -> Iterator[None]:
     """Inside, an InputError says at which sample of a motion."""

@@ -52,20 +52,11 @@ def free_jacobian_rate(frame, model, gravity, options, q, qd, point, base_rotati
     return [kinematics.free_jacobian_rate(model, frame, q, qd, R, base_velocity, point)]
 
 
-def platform_jacobian(frame, model, gravity, options, q, point, base_rotation):
-    return [kinematics.free_jacobian(model, frame, q, np.reshape(base_rotation, (3, 3)), point, np.eye(3))]
-
-
-def platform_jacobian_rate(frame, model, gravity, options, q, point, base_rotation, twist):
-    return [kinematics.free_jacobian_rate(model, frame, q, q, np.reshape(base_rotation, (3, 3)), twist, point, np.eye(3))]
-
-
-BASE, MOVING, TWIST = ("base_rotation", "base_position"), ("base_rotation", "base_velocity"), ("base_rotation", "twist")
+BASE, MOVING = ("base_rotation", "base_position"), ("base_rotation", "base_velocity")
 BLOCKS = {link_pose: ("q", "point"), link_velocity: ("q", "qd", "point"), jacobian: ("q", "point"),
           jacobian_rate: ("q", "qd", "point"), free_link_pose: ("q", "point", *BASE),
           free_link_velocity: ("q", "qd", "point", *MOVING), free_jacobian: ("q", "point", "base_rotation"),
-          free_jacobian_rate: ("q", "qd", "point", *MOVING), platform_jacobian: ("q", "point", "base_rotation"),
-          platform_jacobian_rate: ("q", "point", *TWIST)}
+          free_jacobian_rate: ("q", "qd", "point", *MOVING)}
 
 
 def of_link(function: Callable[..., Any], model: Model, link: str) -> KernelFunction:
