@@ -132,6 +132,10 @@ class Kernel:
         """The same, whatever the numbers are."""
         return self._shaped(self._many(blocks, count)[0], (count,))
 
+    def first_of_samples(self, blocks: Sequence[np.ndarray], count: int, outputs: int) -> tuple[np.ndarray, ...]:
+        """Return the first outputs alone of many samples, which may take less time."""
+        return self.of_samples(blocks, count)[:outputs]
+
     def sweep(self, x: np.ndarray, state: int) -> np.ndarray:
         """A recurrence over rows x (count, size), at least one: the first `state` inputs of every row but the first become the
         last `state` results of the row before; x is where that happens. Returns the results (count, width)."""
@@ -142,8 +146,9 @@ class Kernel:
             self._run(x[k:k + 1], y[k:k + 1])
         return y
 
-    def _shaped(self, parts: Sequence[np.ndarray], samples: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-        return tuple([part.reshape(samples + shape) for part, shape in zip(parts, self.shapes, strict=True)])
+    def _shaped(self, parts: Sequence[np.ndarray], samples: tuple[int, ...],
+                outputs: int | None = None) -> tuple[np.ndarray, ...]:
+        return tuple([part.reshape(samples + shape) for part, shape in zip(parts, self.shapes[:outputs], strict=True)])
 
     def _many(self, blocks: Sequence[np.ndarray], count: int) -> tuple[Sequence[np.ndarray], bool]:
         """Results (count, size) each, and whether all numbers are finite, as far as that is found out by the way."""
@@ -172,6 +177,7 @@ class _Llvm(Kernel):
         self.address = self._code.kernel
         self.call = self._code.call or self.call
         self._batch: Any = None
+        self._first: dict[int, Any] = {}  # code for many samples of the first outputs alone
         self._seen, self._sweep = 0, self._code.sweep
 
     @cached_property
@@ -187,6 +193,17 @@ class _Llvm(Kernel):
             return super().samples(blocks, count)
         parts, sound = self._many(blocks, count)
         return self._shaped(parts, (count,)) if sound else None
+
+    def first_of_samples(self, blocks, count, outputs):
+        if self._iterated or count < MANY or len(self._program.nodes) > LONG:
+            return super().first_of_samples(blocks, count, outputs)
+        if outputs not in self._first:
+            from .llvm import engine
+
+            self._first[outputs] = engine.batch(self._program.first(outputs))
+        parts = [np.empty((count, size)) for size in self._sizes[:outputs]]
+        self._first[outputs](blocks, parts, count)
+        return self._shaped(parts, (count,), outputs)
 
     def sweep(self, x, state):
         if self._sweep is None:

@@ -685,8 +685,8 @@ class GeneralRobot:
         if self._closure is None:
             first, second, doubtful = *results, np.arange(count)
             if program is not None and blocks is not None:
-                first, second, found, good = program.independent(blocks, count)
-                Y, doubtful = found if derivatives[0] else Y, np.flatnonzero(~good)
+                first, second, Y, good = program.independent(blocks, count, bool(derivatives[0]))
+                doubtful = np.flatnonzero(~good)
             for k in doubtful.tolist():
                 with validation.at_sample(k):
                     first[k], second[k], found, _ = alone(k, near)

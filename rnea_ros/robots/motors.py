@@ -85,7 +85,7 @@ class MotorLoads:
         for k, name in enumerate(equations.coordinates[b:], start=b):
             known = found.positions[name][:4]
             x[:len(known), k] = known
-        shares = self._shares()(x.ravel())
+        shares = self._shares().call(*x) or self._shares()(x.ravel())
         loads = [torque - share[self._joints] for torque, share in zip(torques, shares, strict=False)]
         for order, load in enumerate(loads):
             load[self._columns] = [found.springs[name][order] for name in equations.elastic_joints]

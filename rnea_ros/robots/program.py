@@ -179,13 +179,18 @@ class Program:
         arrays = [np.asarray(block, dtype=float) for block in blocks]
         return np.concatenate([np.broadcast_to(array, (count, array.shape[-1])) for array in arrays], axis=1)
 
-    def independent(self, blocks: Sequence[Any], count: int) -> tuple[Array, Array, Array, np.ndarray]:
+    def independent(self, blocks: Sequence[Any], count: int,
+                    derivatives: bool) -> tuple[Array, Array, Array, np.ndarray]:
         """Return torques, rates, all derivatives (count, orders, unknowns), and which samples are not in doubt.
 
-        For robots without loops; blocks: of many samples
+        For robots without loops; blocks: of many samples; derivatives: whether they are wanted, else they are empty
         """
         arrays = [np.ascontiguousarray(block, dtype=float) for block in blocks]
-        torques, rates, doubt, Y = self.kernel.of_samples(arrays, count)[:4]
+        if derivatives:
+            torques, rates, doubt, Y = self.kernel.of_samples(arrays, count)[:4]
+        else:
+            torques, rates, doubt = self.kernel.first_of_samples(arrays, count, 3)
+            Y = np.zeros((count, 0, 0))
         good = doubt[:, 0] <= 1.0
         if not (np.isfinite(torques).all() and np.isfinite(rates).all()):
             good &= np.isfinite(torques).all(axis=1) & np.isfinite(rates).all(axis=1)

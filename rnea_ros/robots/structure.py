@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -181,7 +182,7 @@ class Structure:
 
         return M, np.nan_to_num(J, nan=1.0), slopes
 
-    @property
+    @cached_property
     def massless(self) -> tuple[str, ...]:
         """Coordinates whose state is an input, but whose acceleration no mass decides."""
         known = zip(self.columns, self.d, self.inputs, strict=True)

@@ -43,6 +43,17 @@ def products(a, b, c):
     return [[x * b[0] + c[-1] for x in a], [[b[0] * a[-1]], [np.tanh(c[0])]], c[0] * 2.0, []]
 
 
+@pytest.mark.parametrize("backend", ["llvm", "python"])
+@pytest.mark.parametrize("outputs", [1, 2, 3])
+def test_the_first_outputs_alone(outputs, backend):
+    compiled = kernel.build(products, {"a": 3, "b": 1, "c": 2}, backend)
+    blocks = [np.random.default_rng(0).normal(size=(31, size)) for size in (3, 1, 2)]
+    alone, whole = compiled.first_of_samples(blocks, 31, outputs), compiled.of_samples(blocks, 31)
+    assert len(alone) == outputs
+    for found, expected in zip(alone, whole, strict=False):
+        np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 8, 9, 15, 17, 24])
 def test_blocks_of_any_size(size):
     compiled = kernel.build(products, {"a": size, "b": 1, "c": 2}, "llvm")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from math import isfinite
+from dataclasses import dataclass, replace
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,19 @@ class Program:
     inputs: Mapping[str, int]
     outputs: tuple[tuple[int, ...], ...]
     iteration: Iteration | None = None
+
+    def first(self, outputs: int) -> Program:
+        """Return the program of the first outputs alone."""
+        shapes = self.outputs[:outputs]
+        results = self.results[:sum(prod(shape) for shape in shapes)]
+        nodes, needed, front = dict(self.nodes), set(results), list(results)
+        while front:
+            op, *operands = nodes[front.pop()]
+            if op not in ("input", "const"):
+                fresh = set(operands) - needed
+                needed |= fresh
+                front += fresh
+        return replace(self, nodes=tuple(node for node in self.nodes if node[0] in needed), results=results, outputs=shapes)
 
     @property
     def input_size(self) -> int:
