@@ -62,7 +62,7 @@ def golden_torques(**loads):
     load = robot.joint_loads(found)[0]
     for name in robot.elastic_joints:
         load[robot.joint_names.index(name)] += found.efforts[name][0]  # what the spring does not explain
-    return robot.torques(found)[0], load
+    return found.torques[0], load
 
 
 def bodies(robot):
