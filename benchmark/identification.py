@@ -23,7 +23,7 @@ import numpy as np
 
 import rnea_ros
 from rnea_ros import Robot
-from rnea_ros.cli.reading import measurements
+from rnea_ros.cli.inputs import read_measurements
 from rnea_ros.identification import result_files
 from rnea_ros.identification.excitation import FourierMotion
 from rnea_ros.identification.fitting import Fit, fit
@@ -105,7 +105,7 @@ def real(name: str, recordings: Path) -> Fit:
     urdf, rename, held, _ = REAL[name]
     robot = Robot.from_urdf(folder() / urdf)
     reading = ReadingOptions(rename=tuple(rename), held=tuple(held))
-    return fit(robot, measurements(recordings / f"{name}_exciting_trajectory.csv", robot, reading))
+    return fit(robot, read_measurements(recordings / f"{name}_exciting_trajectory.csv", robot, reading))
 
 
 def folder() -> Path:

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from rnea_ros import Robot, load
-from rnea_ros.cli.margin import random_motions
+from rnea_ros.cli.motions import random_motions
 from rnea_ros.demo.processes import share_file
 from rnea_ros.demo.timings.arms import ARM_SOURCES, EFFORT_SWING_S
 from rnea_ros.motion.margin import Doubts, limits_share

@@ -1,4 +1,4 @@
-"""The `rnea` command. Who interrupts it while it imports gets no traceback."""
+"""Entry point of the `rnea` command, without imports that take time: Ctrl-C during imports prints no traceback."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import signal
 
 
 def rnea() -> int:
-    """Until main runs, which knows what an interrupt leaves to be done, Ctrl-C ends the process at once."""
-    python_s = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not where who started us has it ignored
-    if python_s:
+    """Run the command; until its main function handles interrupts, Ctrl-C ends the process at once."""
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # false if the parent process ignores it
+    if is_default:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from .main import main
 
-    if python_s:
+    if is_default:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     return main()

@@ -1,56 +1,97 @@
-"""`rnea compile`: a robot's kernels by the C compiler, kept for machines that have no llvmlite, or no compiler either."""
+"""`rnea compile` and `rnea export`: kernels for machines without llvmlite or a compiler; functions as a C library."""
 
 from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 
 from ..codegen import c_compiler
 from ..codegen import cache as disk
-from ..errors import InputError
+from ..errors import InputError, some
+from ..export import c_library, package
 from ..motion.path_dynamics import PathDynamics
 from ..robots import kinds
 from ..robots.rehearsal import rehearse
 from ..robots.robot import Robot
-from . import output_files, robots
-from .outcome import Outcome
-from .progress import working
+from . import inputs
+from .output import Outcome, check_folder, show_working
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    robots.add_arguments(parser)
-    robots.add_friction(parser)
-    robots.add_gravity(parser)
+def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
+    inputs.add_robot_arguments(parser)
+    inputs.add_friction(parser)
+    inputs.add_gravity(parser)
     parser.set_defaults(backend="c")
-    parser.add_argument("-o", "--output", metavar="FOLDER", help=f"where to put them, for {disk.FOLDER} of whoever runs them; "
-                        "default: the folder in which they are looked for without it")
-    parser.add_argument("--payload", metavar="LINK", help="a link that will carry things, by payload.* of the nodes")
-    parser.add_argument("--link", action="append", default=[], metavar="LINK", help="one that external wrenches will push, or "
-                        "whose pose and Jacobian will be asked for; may be repeated")
-    parser.add_argument("--portable", action="store_true", help="for any processor of this kind, not this one alone: slower, "
-                        "and without fused multiply-add other roundings")
+    parser.add_argument("-o", "--output", metavar="FOLDER", help=f"folder of the kernels, for {disk.FOLDER} on the target "
+                        "machine; default: the folder that is searched without it")
+    parser.add_argument("--payload", metavar="LINK", help="link that carries a payload set by payload.* of the nodes")
+    parser.add_argument("--link", action="append", default=[], metavar="LINK", help="link with external wrenches, or with a "
+                        "requested pose or Jacobian; may be repeated")
+    parser.add_argument("--portable", action="store_true", help="kernels for any processor of this architecture: slower, and "
+                        "rounded differently without fused multiply-add")
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run_compile(args: argparse.Namespace) -> Outcome:
     if args.output:
         os.environ[disk.FOLDER] = args.output
     if (folder := disk.folder()) is None:
-        raise InputError(f"there is no folder to keep kernels in: {disk.FOLDER} is empty; name one by --output")
+        raise InputError(f"no folder for kernels: {disk.FOLDER} is empty; name one by --output")
     if not c_compiler.compiler():
-        raise InputError("there is no C compiler: cc, gcc or clang is needed, or the environment variable CC")
-    output_files.check_folder(folder)
-    with c_compiler.only(c_compiler.PORTABLE if args.portable else c_compiler.NATIVE), working("compiling kernels"):
-        robot = robots.loaded(args)
+        raise InputError("no C compiler found: install cc, gcc or clang, or set the environment variable CC")
+    check_folder(folder)
+    with c_compiler.only(c_compiler.PORTABLE if args.portable else c_compiler.NATIVE), show_working("compiling kernels"):
+        robot = inputs.load_robot(args)
         calls: set[str] = set()
         for one in (robot, robot.with_payload(args.payload, 1.0)) if args.payload else (robot,):
             calls |= set(rehearse(one, args.link))
             if isinstance(one, Robot):
                 PathDynamics(one).compile()
     if disk.counts["unusable"]:
-        raise InputError(f"{folder} cannot be used to keep kernels; --output names another folder")
-    what = "any processor of this kind" if args.portable else "this processor"
+        raise InputError(f"{folder} cannot be used for kernels; name another folder by --output")
+    what = "any processor of this architecture" if args.portable else "this processor"
     kind, name, compiled, found = type(robot).__name__, kinds.tree(robot).name, disk.counts["compiled"], disk.counts["found"]
-    return Outcome(f"{compiled} kernels of {kind} '{name}' compiled for {what}, {found} found there already, for {len(calls)} "
+    return Outcome(f"{compiled} kernels of {kind} '{name}' compiled for {what}, {found} found in the cache, for {len(calls)} "
                    f"calls -> {folder}",
                    {"robot": name, "kind": kind, "portable": args.portable, "compiled": compiled, "found": found,
                     "calls": sorted(calls), "folder": folder})
+
+
+def add_export_arguments(parser: argparse.ArgumentParser) -> None:
+    inputs.add_robot_arguments(parser)
+    inputs.add_gravity(parser)
+    inputs.add_friction(parser)
+    parser.add_argument("-o", "--output", metavar="FOLDER", required=True, help="a new folder, or that of an earlier export")
+    parser.add_argument("--name", help="name of the package and prefix of every function; default: the robot's, in lower case")
+    parser.add_argument("--payload", metavar="LINK", help="link with a payload, which is an argument of each function")
+    parser.add_argument("--link", action="append", default=[], metavar="LINK", help="also export pose and Jacobian of this "
+                        "link; may be repeated")
+    parser.add_argument("--only", nargs="+", metavar="FUNCTION", help="export these functions only")
+
+
+def run_export(args: argparse.Namespace) -> Outcome:
+    folder = Path(args.output)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / "test" / "self_test.c").is_file():
+        raise InputError(f"{folder} is neither empty nor an earlier export; name a new folder")
+    check_folder(folder)
+    robot = inputs.load_robot(args)
+    name = args.name or c_library.identifier(robot.name)
+    wanted = set(args.only or ())
+    with show_working("writing the robot's functions as C"):
+        library = c_library.library(robot, name, args.payload, args.link, lambda one: not wanted or one in wanted)
+    names = [traced.function.name for traced in library.functions]
+    if unusable := wanted & set(library.omitted):
+        raise InputError(f"robot '{robot.name}' has no {some(sorted(unusable))}: a joint moves no mass; give the links beyond "
+                         "it mass and inertia, or the joint a rotor inertia")
+    if unknown := wanted - set(names):
+        raise InputError(f"no function {some(sorted(unknown))} for a {type(robot).__name__}; there are "
+                         f"{some(names) or 'others: leave --only out to see them'}")
+    written = package.write(library, folder)
+    operations = {f"{name}_{traced.function.name}": sum(traced.program.operation_counts.values())
+                  for traced in library.functions}
+    lines = [f"  {function}: {count} operations" for function, count in operations.items()]
+    lines += [f"  {library.omission}"] if library.omitted else []
+    lines += [f"{len(names)} functions of {type(robot).__name__} '{robot.name}' -> {folder} ({len(written)} files); next:",
+              f"cd {folder} && cmake -B build -DNATIVE=ON && cmake --build build && ctest --test-dir build"]
+    return Outcome("\n".join(lines), {"robot": robot.name, "kind": type(robot).__name__, "operations": operations,
+                                      "folder": folder, "files": list(written)})

@@ -25,9 +25,8 @@ from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..sim.rendering import select_offscreen_renderer
 from ..sim.scene import mujoco
-from . import robots
-from .outcome import Outcome
-from .output_files import check_files
+from . import inputs
+from .output import Outcome, check_files
 
 N_MOTIONS, N_LIVE_MOTIONS = 8, 4  # of --plant; with --live, in real time
 NEXT_COMMANDS = {"rnea demo --urdf ROBOT.urdf": "your robot on a generated motion",
@@ -45,7 +44,7 @@ torque, torque rate and voltage. {motions} random paths, {timings} timings of ea
 Tracking = Callable[[trials.TimingTask], Iterator[trials.TimingResult]]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `rnea demo`."""
     parser.add_argument("--scaling", action="store_true", help="demo of scaling_node: a trajectory twice too fast is slowed "
                         "to the limits, with a pause and an override")
@@ -61,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--robot", choices=sorted({*DEMOS, *TREES}), help="robot of the demo; default panda")
     parser.add_argument("--elastic", action="store_const", const="elastic", dest="robot", help="the same as --robot elastic")
     parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot: a URDF, or a .xacro file and its arguments NAME:=VALUE; "
-                                                             "default: the Panda, with --scaling a 7R arm")
+                        "default: the Panda, with --scaling a 7R arm")
     parser.add_argument("--robot-file", metavar="FILE", help="robot file or profile of that robot: limits, drives, friction")
     parser.add_argument("--seconds", type=_seconds, help="duration of the recording [s], default 8; not with --scaling")
     parser.add_argument("--plot", metavar="PATH", help="picture to write, default demo.png, demo_scaling.png, demo_ROBOT.png; "
@@ -79,7 +78,7 @@ def _seconds(text: str) -> float:
     return value
 
 
-def run(args: argparse.Namespace) -> Outcome | int:
+def run_demo(args: argparse.Namespace) -> Outcome | int:
     """Return exit code 0 if every check passes, 1 otherwise. With --json, progress goes to stderr."""
     with redirect_stdout(sys.stderr) if args.json else nullcontext():
         try:
@@ -114,7 +113,7 @@ def _report(line: str) -> None:
 def _check_moves(robot: AnyRobot, source: Any) -> None:
     if robot.n == 0:
         raise RneaError(f"{source} has no moving joints; a robot with at least one is needed")
-    robots.check_masses(robot)
+    inputs.check_masses(robot)
 
 
 def _outcome(origin: str, checks: Sequence[CheckResult], picture: str, draw: Callable[[str], None], data: Mapping[str, Any],

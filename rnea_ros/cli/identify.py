@@ -1,4 +1,4 @@
-"""`rnea identify ROBOT.urdf RECORDING... -o FOLDER`: bodies, rotors and friction of a robot from recordings."""
+"""`rnea identify ROBOT.urdf RECORDING... -o FOLDER`: masses, rotors and friction of a robot from recordings."""
 
 from __future__ import annotations
 
@@ -16,58 +16,52 @@ from ..io import figures
 from ..io.recording import derivative_note
 from ..model.robot_file import robot_file
 from ..robots import declared_joints
-from . import output_files, reading, robots
-from .outcome import Outcome
-from .progress import working
-from .tables import table, terminal_width
+from . import inputs
+from .output import Outcome, check_folder, format_table, show_working, terminal_width
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    robots.add_arguments(parser)
+def add_identify_arguments(parser: argparse.ArgumentParser) -> None:
+    inputs.add_robot_arguments(parser)
     parser.add_argument("recordings", nargs="+", metavar="RECORDING",
-                        help="CSV with columns t, q_<joint>, tau_<joint>, and qd_ and qdd_, which are used where both are "
-                             "there; or a "
-                             "ROS 2 bag, whose effort is the torque. Several recordings are fitted together")
-    reading.add_torques(parser)
+                        help="CSV with columns t, q_<joint>, tau_<joint>, and qd_ and qdd_, which are used if both exist; or "
+                        "a ROS 2 bag, whose effort is the torque. Several recordings are fitted together")
+    inputs.add_torque_recording_arguments(parser)
     parser.add_argument("--payload", nargs="+", default=[], metavar="RECORDING=FILE.yaml",
                         help="robot file with the known payload that the robot carries in that recording only, as `rnea "
-                             "payload -o` "
-                             "writes it")
+                        "payload -o` writes it")
     parser.add_argument("--couple", action="append", default=[], metavar="JOINT[=RATIO],JOINT[=RATIO]",
                         help="a motor turns with these joints, at the sum of ratio times joint velocity (1 if not given): its "
-                             "inertia and friction are fitted too. May be repeated; couplings in the robot file does the same")
+                        "inertia and friction are fitted too. May be repeated; couplings in the robot file does the same")
     parser.add_argument("-o", "--output", metavar="FOLDER",
                         help=f"folder for {result_files.URDF}, {result_files.ROBOT_FILE}, {result_files.REPORT} with "
-                             f"pictures, and "
-                             f"{result_files.NUMBERS}")
+                        f"pictures, and {result_files.NUMBERS}")
     parser.add_argument("--held-out", type=float, default=HELD_OUT, metavar="SHARE",
                         help=f"share of each recording, at its end, that is the validation set, default {HELD_OUT}")
     parser.add_argument("--rate", type=float, default=RATE, metavar="HZ",
                         help=f"equations per second and joint, after a low-pass, default {RATE:g}")
     parser.add_argument("--currents", action="store_true",
                         help="efforts are motor currents or motor torques with unknown gains: the gains are identified too; "
-                             "their common "
-                             "scale is determined by the URDF's masses")
+                        "their common scale is determined by the URDF's masses")
     parser.add_argument("--keep-all", action="store_true",
-                        help="do not exclude joints whose torques contradict those of the others, as torques in other units "
-                             "do")
+                        help="do not exclude joints whose torques contradict those of the others, as torques in other "
+                        "units do")
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run_identify(args: argparse.Namespace) -> Outcome:
     """Identify. Exit status 1 if no physical robot explains the recordings, or only with joints excluded or signs reversed."""
-    robot = reading.robot_of(args)
+    robot = inputs.load_measured_robot(args)
     given = dict(robot_file.draft(args.robot_file).content) if args.robot_file else {}
     if args.couple:
         given["couplings"] = {**given.get("couplings", {}), **coupled_joints(args.couple)}
         declared = robot_file.draft({"version": 1, "couplings": given["couplings"]}).checked(robot.model)
         robot = robot.with_coupled_motors(declared_joints.coupled_motors(robot.model, declared))
     if args.output:
-        output_files.check_folder(args.output)
+        check_folder(args.output)
         figures.check_format(result_files.TORQUES)
-    carried, how = _payloads(args), reading.asked(args)
-    recordings = [replace(reading.measurements(path, robot, how, args.no_torque), payloads=carried.get(path))
+    carried, how = _payloads(args), inputs.reading_options(args)
+    recordings = [replace(inputs.read_measurements(path, robot, how, args.no_torque), payloads=carried.get(path))
                   for path in args.recordings]
-    with working("fitting bodies, rotors and friction"):
+    with show_working("fitting bodies, rotors and friction"):
         found = fit(robot, recordings, held_out=args.held_out, rate=args.rate, window=args.window, currents=args.currents,
                     exclude=not args.keep_all)
     text, written = summary(found, terminal_width()), []
@@ -87,8 +81,8 @@ def coupled_joints(words: list[str]) -> dict[str, Any]:
         try:
             ratios = [float(ratio) if equals else 1.0 for _, equals, ratio in pairs]
         except ValueError:
-            raise InputError(f"--couple {word}: names of joints with commas between them are needed, each with its ratio, a "
-                             "number, after '=', or without: --couple joint5=45,joint6=32") from None
+            raise InputError(f"--couple {word}: joint names separated by commas are needed, each with an optional ratio after "
+                             "'=': --couple joint5=45,joint6=32") from None
         found[f"coupled_{number}"] = {"joints": [joint for joint, *_ in pairs], "motors": {"motor": {"ratios": ratios}}}
     return found
 
@@ -108,7 +102,7 @@ def _payloads(args: argparse.Namespace) -> dict[str, dict[str, tuple[Any, ...]]]
 
 
 def summary(found: Fit, width: int | None = None) -> str:
-    """Return the result for people."""
+    """Return the result as text."""
     seconds = sum(of.seconds for of in found.recordings)
     count = f" of {len(found.recordings)} recordings" if len(found.recordings) > 1 else ""
     lines = [f"robot {found.robot.name}: {len(found.base)} parameters from {found.equations} equations, {seconds:.4g} "
@@ -117,7 +111,7 @@ def summary(found: Fit, width: int | None = None) -> str:
         lines += of.data.notes
         if of.data.how:
             lines.append(derivative_note(("qd", "qdd"), of.data.how))
-    lines += [_excluded(one) for one in found.excluded]
+    lines += [_exclusion_text(one) for one in found.excluded]
     limits = found.before.limits.effort[list(found.joints)]
     for name, rms, limit in zip(found.names, found.rms, limits, strict=True):
         if rms > limit:  # never of a limit that is not known
@@ -132,9 +126,9 @@ def summary(found: Fit, width: int | None = None) -> str:
                      "robot file")
     validated = np.isfinite(found.validation_error).all()
     lines += ["", "RMS errors of the torque over the validation set:" if validated else "RMS errors of the torque (no "
-                                                                                        "validation set):"]
+              "validation set):"]
     rows = [(*row, model.description) for row, model in zip(result_files.error_rows(found), found.friction, strict=True)]
-    lines += table((*result_files.ERROR_COLUMNS, "friction"), rows, "<<>>>>><", width)
+    lines += format_table((*result_files.ERROR_COLUMNS, "friction"), rows, "<<>>>>><", width)
     if found.gains:
         gains = zip(found.names, found.gains.values, found.gains.deviations, strict=True)
         lines.append("torque per unit of effort: " + ", ".join(
@@ -163,12 +157,10 @@ def summary(found: Fit, width: int | None = None) -> str:
     return "\n".join(lines)
 
 
-def _excluded(one: Exclusion) -> str:
+def _exclusion_text(one: Exclusion) -> str:
     factor, other = one.others
     return (f"warning: torque of {one.joint} excluded: error {100.0 * one.error:.3g} % of its own signal, and {factor:.2g} "
             f"times the "
             f"error of {other} with it. Is it in other units (a current, a raw value)? Declare drives and measured_effort "
             f"in the "
             f"robot file, or exclude it with --no-torque {one.joint}; --keep-all uses it")
-
-

@@ -1,4 +1,4 @@
-"""The `rnea` command: its subcommands, a file each, and what their results and errors become."""
+"""The `rnea` command: parser, subcommands, and output of their results and errors."""
 
 from __future__ import annotations
 
@@ -6,57 +6,60 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, cast
+from typing import Any, NamedTuple, NoReturn
 
 from ..errors import MissingPackage, ModelError, RneaError, near
 from ..model.xacro_file import split_arguments, with_arguments
-from .outcome import Outcome, show
-
-
-class Subcommand(Protocol):
-    """A module of this room."""
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
-
-    def run(self, args: argparse.Namespace) -> Outcome | int:
-        """What was found; the exit code of what tells while it runs. RneaError and OSError become a message."""
-
+from .output import Outcome, print_outcome
 
 SUBCOMMANDS = {
-    "model": "the modified Denavit-Hartenberg tree as a table",
-    "check": "masses, inertias, lengths and limits of a URDF; exit code 1 if there are warnings",
-    "robot-file": "whether a robot file is right, and what it says",
-    "from-dh": "a URDF from a Denavit-Hartenberg table",
-    "torque": "torque and torque rate of a recorded or planned motion",
-    "retime": "the fastest timing of a given path",
-    "plan": "the fastest or least costly motion between two poses",
-    "compile": "the robot's kernels, ahead of time, for machines without llvmlite",
-    "export": "the robot's functions as a C library without dependencies",
-    "excite": "exciting trajectory for identification, within the limits of the robot",
-    "identify": "masses, rotors and friction from a recording",
-    "payload": "what a robot carries, from a recording",
-    "contact": "contact thresholds, learnt from a recording of free motion",
-    "margin": "share of the limits to plan with, with allowance for model error",
-    "gait": "predicts how a human walks",
-    "query": "any of the robot's dynamics, as JSON",
-    "doctor": "what is installed, what that enables, and what to install for the rest",
-    "watch": "live joint torques of a running node, in the terminal",
-    "demo": "a robot, the dynamics node and a live table over ROS 2",
+    "model": "print the modified Denavit-Hartenberg tree as a table",
+    "check": "check masses, inertias, lengths and limits of a URDF; exit code 1 if there are warnings",
+    "robot-file": "check a robot file and print it",
+    "from-dh": "write a URDF from a Denavit-Hartenberg table",
+    "torque": "compute torque and torque rate of a recorded or planned motion",
+    "retime": "compute the fastest timing of a given path",
+    "plan": "plan the fastest or least costly motion between two poses",
+    "compile": "compile the robot's kernels ahead of time, for machines without llvmlite",
+    "export": "export the robot's functions as a C library without dependencies",
+    "excite": "plan an exciting trajectory for identification, within the limits of the robot",
+    "identify": "identify masses, rotors and friction from a recording",
+    "payload": "identify the payload of a link from a recording",
+    "contact": "learn contact thresholds from a recording of free motion",
+    "margin": "compute the share of the limits to plan with, with allowance for model error",
+    "gait": "predict how a human walks",
+    "query": "compute any of the robot's dynamics, as JSON",
+    "doctor": "show what is installed, what that enables, and how to install the rest",
+    "watch": "show live joint torques of a running node in the terminal",
+    "demo": "run a simulated robot, dynamics_node and a live table over ROS 2",
 }
 
 
+MODULES = {"check": "models", "model": "models", "robot-file": "models", "from-dh": "models", "export": "compile",
+           "retime": "motions", "plan": "motions", "excite": "motions", "margin": "motions", "payload": "loads",
+           "contact": "loads"}  # of subcommands; the others have a module of their own
+
+
+class Subcommand(NamedTuple):
+    """Functions of a subcommand. run returns a result, or the exit code if it prints while it runs; RneaError and OSError
+    become messages."""
+
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], Outcome | int]
+
+
 def subcommand(name: str) -> Subcommand:
-    """Imported when it is asked for: no command waits for what another one needs."""
-    module = import_module(f"rnea_ros.cli.{name.replace('-', '_')}")
-    return cast(Subcommand, module)
+    """Return the functions of a subcommand; only its module is imported."""
+    module, word = import_module(f"rnea_ros.cli.{MODULES.get(name, name)}"), name.replace("-", "_")
+    return Subcommand(getattr(module, f"add_{word}_arguments"), getattr(module, f"run_{word}"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; returns the exit code: 0 all well, 1 a check found something, 2 an error that a message explains."""
-    args = argparse.Namespace(command="")  # to be filled, so that an error on the way knows which command it is
+    """Run the command and return the exit code: 0 success, 1 a check failed, 2 an error that a message explains."""
+    args = argparse.Namespace(command="")  # filled by the parser, so that an error can name the command
     try:
         parser, subparsers = _parsers()
         if "_ARGCOMPLETE" in os.environ:
@@ -65,11 +68,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.parse_args(words, args)
         args.urdf = with_arguments(getattr(args, "urdf", None), arguments)
         outcome = args.run(args)
-        return show(outcome, args.json) if isinstance(outcome, Outcome) else outcome
-    except BrokenPipeError:  # the reader of our output has seen enough
+        return print_outcome(outcome, args.json) if isinstance(outcome, Outcome) else outcome
+    except BrokenPipeError:  # the reader of the output has closed it
         sys.stderr.close()
         return 0
-    except (RneaError, OSError) as error:  # OSError: a result that cannot be written
+    except (RneaError, OSError) as error:  # OSError: an output file cannot be written
         print(f"rnea {args.command}: {error}", *next_steps(args, error), sep="\n", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -77,17 +80,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def next_steps(args: argparse.Namespace, error: Exception) -> list[str]:
-    """Commands that help with an error."""
+    """Return lines with commands that help with an error."""
     file, urdf = getattr(args, "robot_file", None), getattr(args, "urdf", None)
     if isinstance(error, MissingPackage):
-        return ["next: `rnea doctor` shows what is installed, and what that enables"]
+        return ["next: `rnea doctor` shows what is installed and what that enables"]
     if isinstance(error, ModelError) and file and args.command != "robot-file":
         return [f"next: `rnea robot-file {file}{f' --urdf {urdf}' if urdf else ''}` checks the robot file alone"]
     return []
 
 
 def complete(parser: argparse.ArgumentParser, subparsers: Mapping[str, _Subparser]) -> None:
-    """Answers a shell that asks what may stand where the cursor is, and ends; docs/command_line.md."""
+    """Print shell completions and exit; docs/command_line.md."""
     import argcomplete
 
     for word in os.environ.get("COMP_LINE", "").split():
@@ -97,7 +100,8 @@ def complete(parser: argparse.ArgumentParser, subparsers: Mapping[str, _Subparse
 
 
 class _Parser(argparse.ArgumentParser):
-    """Takes -1e-3 for a number; to argparse it is an option, up to Python 3.13. Asks what a wrong word was to be."""
+    """Parser that accepts -1e-3 as a number, which argparse does from Python 3.14 on, and suggests corrections of a wrong
+    word."""
 
     def __init__(self, *args: Any, **options: Any):
         super().__init__(*args, **options)
@@ -109,14 +113,14 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Subparser(_Parser):
-    """Of one subcommand; it has its arguments from the moment that it is to parse any. Recordings may stand anywhere; argparse
-    sees only those beside the URDF."""
+    """Parser of one subcommand; its arguments are added when it first parses. Recordings are accepted anywhere on the line;
+    argparse accepts only those next to the URDF."""
 
     def fill(self) -> None:
         name = self.prog.split()[-1]
-        module = subcommand(name)
-        self.set_defaults(run=module.run)
-        module.add_arguments(self)
+        functions = subcommand(name)
+        self.set_defaults(run=functions.run)
+        functions.add_arguments(self)
         self.add_argument("--json", action="store_true", help="print the results as one JSON object, for programs")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -130,7 +134,7 @@ class _Subparser(_Parser):
 
 
 class _Version(argparse.Action):
-    """Of the installed package, looked up only if somebody asks."""
+    """Version of the installed package, read only on demand."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         try:
@@ -141,7 +145,7 @@ class _Version(argparse.Action):
 
 
 def _parsers() -> tuple[argparse.ArgumentParser, Mapping[str, _Subparser]]:
-    """That of the command, and those of its subcommands by name."""
+    """Return the parser of the command, and those of its subcommands by name."""
     parser = _Parser(prog="rnea", description="Exact joint torques and torque rates of a robot from its URDF.")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Subparser)

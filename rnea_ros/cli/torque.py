@@ -1,92 +1,97 @@
-"""`rnea torque ROBOT.urdf RECORDING...`: torque and torque rate of recorded or planned motions."""
+"""`rnea torque ROBOT.urdf RECORDING...`: torque and torque rate of recorded or planned motions, of one or many files."""
 
 from __future__ import annotations
 
 import argparse
+import glob
+import os
+import pickle
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
-from ..io import figures, files, recording
+from ..errors import InputError, some
+from ..io import batch, figures, files, recording, torques
 from ..io import torques as compute
+from ..io.batch import BatchOutcome as OneOutcome
 from ..io.recording import ReadingOptions, RecordedMotion, Recording, RecordingRequest, check_blocks, recording_schema
 from ..io.torques import Torques
 from ..model.drive_limits import DriveLimit, uses_by_owner
 from ..model.effort_convention import UNKNOWN
+from ..model.robot_file import robot_file
 from ..motion.limit_use import Peaks, limit_use
 from ..motion.warmth import Warming, thermal_drives
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
-from . import many, output_files, reading, robots
-from .outcome import Outcome
-from .progress import ProgressLine
-from .tables import table
+from . import inputs
+from .output import Outcome, ProgressLine, check_files, check_folder, format_table
 
-SHOWN = 3  # limits
+N_LIMITS_SHOWN = 3  # limits
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    robots.add_arguments(parser)
+def add_torque_arguments(parser: argparse.ArgumentParser) -> None:
+    inputs.add_robot_arguments(parser)
     parser.add_argument("recordings", nargs="*", metavar="RECORDING",
-                        help="a CSV with columns t, q_<joint>, and qd_, qdd_, qddd_ where known; a base that moves is read "
-                             "as joints base_x, _y, _z, _roll, _pitch, _yaw; a ROS 2 bag (.mcap, .db3, or its folder); "
-                             "folders and patterns stand for all below them. Bags with /robot_description need no ROBOT.urdf "
-                             "before them")
+                        help="a CSV with columns t, q_<joint>, and optionally qd_, qdd_, qddd_; a moving base is read "
+                        "as joints base_x, _y, _z, _roll, _pitch, _yaw; a ROS 2 bag (.mcap, .db3, or its folder); "
+                        "folders and patterns select all files below them. Bags with /robot_description need no "
+                        "ROBOT.urdf before them")
     parser.add_argument("-o", "--output", metavar="OUT", required=True,
-                        help="of one recording: a .csv with columns t, tau_<joint>, tau_rate_<joint>, a .parquet with them, "
-                             "or a .mcap to play beside the recording; of several: a folder")
-    reading.add_arguments(parser)
-    reading.add_window(parser)
+                        help="output for one recording: a .csv with columns t, tau_<joint>, tau_rate_<joint>, a .parquet with "
+                        "the same, or a .mcap to play beside the recording; for several: a folder")
+    inputs.add_recording_arguments(parser)
+    inputs.add_window(parser)
     parser.add_argument("--plot", metavar="OUT.png",
-                        help="also draw the curves, of one recording; measured torques (columns tau_<joint>) beside them")
+                        help="also draw the curves of one recording, with measured torques (columns tau_<joint>) if any")
     parser.add_argument("--deviations", action="store_true",
-                        help="also write standard deviations: columns std_tau_<joint>, std_tau_rate_<joint>, nan where they "
-                             "are unknown")
-    many.add_arguments(parser)
-    robots.add_dynamics(parser)
+                        help="also write standard deviations: columns std_tau_<joint>, std_tau_rate_<joint>, nan where "
+                        "unknown")
+    add_batch_arguments(parser)
+    inputs.add_dynamics(parser)
 
 
-def run(args: argparse.Namespace) -> Outcome:
-    reading.take_recordings(args)
-    if many.asked(args):
+def run_torque(args: argparse.Namespace) -> Outcome:
+    inputs.resolve_recordings(args)
+    if is_batch(args):
         if args.deviations:
-            raise InputError("--deviations is for one recording and a .csv or .parquet file")
-        return many.run(args)
+            raise InputError("--deviations is for one recording and a .csv or .parquet file; leave it out")
+        return run_batch(args)
     path, output = Path(args.recordings[0]), Path(args.output)
     kind = output.suffix[1:]
-    output_files.check_files(output, args.plot)
+    check_files(output, args.plot)
     if kind not in files.TORQUE_FORMATS:
         raise InputError(f"-o {output}: the name must end in {', '.join(f'.{name}' for name in files.TORQUE_FORMATS)}")
     if args.deviations and kind == files.MCAP:
-        raise InputError(f"-o {output}: joint states in a bag have no deviations; --deviations needs .csv or .parquet")
+        raise InputError(f"-o {output}: joint states in a bag have no deviations; use .csv or .parquet with --deviations")
     files.check_output_format(kind)
     if args.plot:
         figures.check_format(args.plot)
-    robot = robots.served(args, *compute.SUPPORTED_ROBOTS, urdf=reading.described(args, path))
-    source, types = _opened(path, robot, reading.asked(args))
-    work = _Work(robot, bool(args.plot), args.deviations)
+    robot = inputs.load_robot_of_kind(args, *compute.SUPPORTED_ROBOTS, urdf=inputs.robot_description(args, path))
+    source, types = _open_recording(path, robot, inputs.reading_options(args))
+    work = _TorqueComputation(robot, bool(args.plot), args.deviations)
     files.write_torques(output, kind, robot.joint_names, source.span.origin, work.torques(source, types, args.window),
-                  args.deviations)
+                        args.deviations)
     if args.plot:
-        _draw(args.plot, robot, work)
+        _draw_torques(args.plot, robot, work)
     for line in files.recording_notes(source):
         print(line, file=sys.stderr)
     written = [name for name in (args.output, args.plot) if name]
     notes = [*work.summary.notes, *files.estimation_notes(work.blocks, source.wanted.joint_names)]
     warmth = work.warming.warmth()
     return Outcome("\n".join([f"{work.count} samples of {robot.n} joints -> {', '.join(written)}", *work.summary.lines(),
-                              *nearest(work.peaks), *warmth.words, *notes]),
+                              *most_used_limits(work.peaks), *warmth.words, *notes]),
                    {"robot": robot.name, "samples": work.count, "joints": robot.joint_names, "files": written,
                     "torques": work.summary.as_json(), "limits": [peak._asdict() for peak in work.peaks.all()],
                     "thermal_load": warmth._asdict(), "notes": notes})
 
 
-def _opened(path: Path, robot: AnyRobot, how: ReadingOptions) -> tuple[Recording, tuple[str, ...]]:
-    """Return the recording, with measured efforts where a fixed tree has them, and the types of the joints that are read."""
+def _open_recording(path: Path, robot: AnyRobot, how: ReadingOptions) -> tuple[Recording, tuple[str, ...]]:
+    """Return the recording, with measured efforts for a fixed tree, and the types of its joints."""
     read = recording_schema(robot)
     wanted = RecordingRequest(read.names, read.blocks, reading=how, joint_types=read.types)
     measured = isinstance(robot, Robot) and robot.model.efforts.measured.quantity != UNKNOWN
@@ -96,11 +101,11 @@ def _opened(path: Path, robot: AnyRobot, how: ReadingOptions) -> tuple[Recording
     return source, read.types
 
 
-class _Work:
-    """Torques of a recording, part by part, and what is kept of each part."""
+class _TorqueComputation:
+    """Torques of a recording, computed part by part, and the data kept of each part."""
 
     def __init__(self, robot: AnyRobot, keep: bool, deviations: bool):
-        """keep: the torques too, for a picture; deviations: in the results."""
+        """keep: keep the torques for a picture; deviations: add them to the results."""
         self.robot, self.keep, self.deviations, self.torque_and_rate = robot, keep, deviations, compute.torque_function(robot)
         self.peaks, self.warming = Peaks(limit_use(robot)), Warming(thermal_drives(robot), robot.joint_names)
         self.summary = _Summary(robot)
@@ -134,7 +139,7 @@ class _Work:
 
 
 def _measured(robot: AnyRobot, motion: RecordedMotion) -> np.ndarray | None:
-    """Return the measured joint torques (samples, n) as whole torques, NaN where they are unknown."""
+    """Return the measured joint torques (samples, n) including all shares, NaN where unknown."""
     if motion.tau is None or not isinstance(robot, Robot):
         return None
     convention = robot.model.efforts.measured
@@ -143,7 +148,7 @@ def _measured(robot: AnyRobot, motion: RecordedMotion) -> np.ndarray | None:
 
 
 class _Summary:
-    """Largest and RMS torque of every joint, and the RMS difference to measured torques."""
+    """Largest and RMS torque of every joint, and the RMS difference from measured torques."""
 
     def __init__(self, robot: AnyRobot):
         self._names = robot.joint_names
@@ -187,7 +192,7 @@ class _Summary:
                 for k, (name, unit) in enumerate(zip(self._names, self._units))]
 
     def lines(self) -> list[str]:
-        """Return a table for people."""
+        """Return a table as lines."""
         compared = bool(self._has_measured.any())
         rows = []
         for row in self.as_json():
@@ -195,31 +200,142 @@ class _Summary:
             cells = row["joint"], f"{row['peak']:.4g}", f"{row['t']:.13g}", f"{row['rms']:.4g}", off, row["unit"]
             rows.append(cells if compared else (*cells[:4], cells[5]))
         head = ("torque", "peak", "at t [s]", "RMS", *(("measured - computed, RMS",) if compared else ()), "unit")
-        return table(head, rows, "<>>>><" if compared else "<>>><")
+        return format_table(head, rows, "<>>>><" if compared else "<>>><")
 
 
-def _draw(path: str, robot: AnyRobot, work: _Work) -> None:
+def _draw_torques(path: str, robot: AnyRobot, work: _TorqueComputation) -> None:
     t, tau, tau_rate, qd = (np.concatenate(blocks)
                             for blocks in zip(*((part.t, part.tau, part.tau_rate, part.qd) for part in work.kept)))
     bands = np.concatenate([part.deviation for part in work.kept if part.deviation is not None], axis=1)
     measured = np.concatenate(work.measured)
     units = ["N" if kind == "prismatic" else "N m" for kind in robot.joint_types]
     figures.draw_torques(path, t, tau, tau_rate, robot.joint_names, units, robot.limits.effort,
-                    bands if np.isfinite(bands).any() else None, shares=uses_by_owner(_limits(robot), tau, tau_rate, qd),
-                    measured=measured if np.isfinite(measured).any() else None)
+                         bands if np.isfinite(bands).any() else None, shares=uses_by_owner(_limits(robot), tau, tau_rate, qd),
+                         measured=measured if np.isfinite(measured).any() else None)
 
 
 def _limits(robot: AnyRobot) -> tuple[DriveLimit, ...]:
-    """Of drives whose own torques these are."""
+    """Return the limits of drives with known torques."""
     return robot.drive_limits if isinstance(robot, Robot) else ()
 
 
-def nearest(peaks: Peaks) -> list[str]:
-    """The SHOWN limits that are used most, how many are exceeded, and of each joint and supply the one that is nearest."""
+def most_used_limits(peaks: Peaks) -> list[str]:
+    """Return lines on the SHOWN most used limits, the number of exceeded ones, and the most used of each joint and supply."""
     found = [f"{'' if k else 'limits':<7}{100.0 * peak.share:7.1f} % of the {peak.words} at t = {peak.t:.13g} s"
-             for k, peak in enumerate(peaks.all()[:SHOWN])]
+             for k, peak in enumerate(peaks.all()[:N_LIMITS_SHOWN])]
     if beyond := sum(peak.share > 1.0 for peak in peaks.all()):
         found.append(f"{beyond} of {len(peaks.all())} known limits {'is' if beyond == 1 else 'are'} exceeded")
     width = max((len(peak.owner) for peak in peaks.of_owners()), default=0)
     return found + [f"  {peak.owner:<{width}} {100.0 * peak.share:7.1f} % of its {peak.quantity.replace('_', ' ')} at t = "
                     f"{peak.t:.13g} s" for peak in peaks.of_owners()]
+
+
+PART_DURATION_S = 300.0  # s
+N_FAILURES_SHOWN = 20
+
+
+def add_batch_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("many recordings", "OUT is a folder; finished parts are not computed again")
+    group.add_argument("--format", choices=files.TORQUE_FORMATS, help="of the results, default parquet")
+    group.add_argument("--workers", type=int, metavar="N", help="number of processes; default: number of processors")
+    group.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster that computes instead: tcp://host:8786")
+    group.add_argument("--part", type=float, metavar="S", help=
+                       f"seconds of a recording in one file, default {PART_DURATION_S:g}")
+
+
+def is_batch(args: argparse.Namespace) -> bool:
+    """Return whether the output is a folder, for one recording or many."""
+    given, output = args.recordings, args.output
+    options = (args.format, args.workers, args.dask, args.part)
+    several = len(given) > 1 or (glob.has_magic(given[0]) and not Path(given[0]).exists())
+    several = several or (Path(given[0]).is_dir() and not files.is_bag(given[0]))
+    folder = output.endswith(os.sep) or os.path.isdir(output)
+    if not (several or folder or any(option is not None for option in options)):
+        return False
+    if Path(output).suffix[1:] in files.TORQUE_FORMATS and not os.path.isdir(output):
+        raise InputError(f"-o {output}: several recordings, and options for many, need a folder as output")
+    return True
+
+
+def run_batch(args: argparse.Namespace) -> Outcome:
+    """Compute many recordings; exit code 1 if one failed."""
+    if args.plot:
+        raise InputError("--plot is for one recording; leave it out")
+    for option, value in (("--workers", args.workers), ("--part", args.part)):
+        if value is not None and not value > 0:
+            raise InputError(f"{option} is {value:g}; a number above zero is needed")
+    if args.dask and args.workers:
+        raise InputError("--workers is for this machine, --dask for a cluster; give one of them")
+    kind, folder = args.format or files.PARQUET, Path(args.output)
+    files.check_output_format(kind)
+    check_folder(folder)
+    found = {path: folder / name for path, name in files.find_recordings(args.recordings).items()
+             if folder.resolve() not in path.resolve().parents}
+    if not found:
+        raise InputError(f"{some(args.recordings)} contains results only; at least one recording is needed")
+    work = _job(args, kind)
+    progress, bytes_done = ProgressLine(), 0.0
+    outcomes: list[OneOutcome] = []
+    sizes = {path: _size(path) for path in found}
+    total = max(sum(sizes.values()), 1)
+
+    def watch(path: Path, share: float) -> None:
+        nonlocal bytes_done
+        bytes_done += share * sizes[path]
+        failed = sum(bool(outcome.failed) for outcome in outcomes)
+        progress(f"{len(outcomes)} of {len(found)} recordings, {100.0 * bytes_done / total:.0f} % of {total / 1e9:.3g} GB"
+                 + (f", {failed} failed" if failed else ""))
+
+    with _workers(args) as (executor, count):
+        for outcome in batch.run_batch(work, found, executor, count, watch):
+            outcomes.append(outcome)
+            watch(outcome.path, 0.0)
+    progress.close()
+    return _batch_outcome(outcomes, folder)
+
+
+@contextmanager
+def _workers(args: argparse.Namespace) -> Iterator[tuple[Executor, int]]:
+    if args.dask:
+        with batch.connect_cluster(args.dask) as connected:
+            yield connected
+        return
+    count = args.workers or batch.available_processors()
+    executor = batch.local_executor(count)
+    try:
+        yield executor, count
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _job(args: argparse.Namespace, kind: str) -> batch.BatchJob:
+    """Return the job, with the robot of the command line, or the options for robots described in bags."""
+    robot, options = None, {}
+    if args.urdf is None:
+        options = {name: getattr(args, name) for name in ("base", "backend", "gravity", "friction")}
+        options["robot_file"] = robot_file.draft(args.robot_file) if args.robot_file else None
+    else:
+        served = inputs.load_robot_of_kind(args, *torques.SUPPORTED_ROBOTS)
+        torques.torque_function(served)
+        if isinstance(served, Robot):
+            served.torque_and_rate(*[[0.0] * served.n] * 4)  # compile once for all workers of this machine
+        robot = pickle.dumps(served)
+    return batch.BatchJob(robot, options, inputs.reading_options(args), args.window, kind, args.part or PART_DURATION_S)
+
+
+def _size(path: Path) -> int:
+    return sum(file.stat().st_size for file in path.iterdir()) if path.is_dir() else path.stat().st_size
+
+
+def _batch_outcome(outcomes: list[OneOutcome], folder: Path) -> Outcome:
+    failed = [outcome for outcome in outcomes if outcome.failed]
+    before = sum(outcome.before and not outcome.failed for outcome in outcomes)
+    rows = sum(outcome.rows for outcome in outcomes)
+    for outcome in failed[:N_FAILURES_SHOWN]:
+        print(f"failed: {outcome.path}: {outcome.failed}", file=sys.stderr)
+    if len(failed) > N_FAILURES_SHOWN:
+        print(f"failed: {len(failed) - N_FAILURES_SHOWN} more", file=sys.stderr)
+    return Outcome(f"{len(outcomes) - len(failed)} of {len(outcomes)} recordings, {rows} samples -> {folder}"
+                   + (f"; {before} of them were finished before" if before else ""),
+                   {"recordings": len(outcomes), "samples": rows, "folder": folder, "there_already": before,
+                    "failed": {str(outcome.path): outcome.failed for outcome in failed}}, int(bool(failed)))

@@ -15,7 +15,7 @@ from ..errors import RneaError
 TYPE = "rnea_msgs/msg/JointDynamics"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `rnea watch`."""
     parser.add_argument("topic", nargs="?", help=f"topic of type {TYPE}; default: the first one found")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time [s]; default: until Ctrl-C")
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wait", type=float, default=10.0, help="longest time to wait for the first message [s]; default 10")
 
 
-def run(args: argparse.Namespace) -> int:
+def run_watch(args: argparse.Namespace) -> int:
     """Return exit code 0 if a message was received. Raises RneaError if there is no ROS, or no message within --wait."""
     try:
         nodes = recorders()

@@ -1,1 +1,1 @@
-"""Questions to a robot from outside, by name: what query_node serves and `rnea query` prints."""
+"""Requests to a robot by name, answered by query_node and `rnea query`."""

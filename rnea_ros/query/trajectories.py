@@ -1,8 +1,8 @@
-"""Requests for motions: a path retimed, a motion planned; plain names and lists in, samples of the motion out.
+"""Requests for motions: retiming of a path, planning of a motion; plain names and lists in, samples of the motion out.
 
-Of robots of every kind: their joints with motors move, torques are those of robots.link_side; a base that something carries
-counts as level and at rest. A trajectory in an answer is {joint_names, times (points,), positions, velocities,
-accelerations, effort (points, n)}; jerk and effort_rate stand beside it.
+For robots of every kind: the actuated joints move, torques are those of robots.link_side, a carried base is level and at rest.
+A trajectory in an answer is {joint_names, times (points,), positions, velocities, accelerations, effort (points, n)}; jerk and
+effort_rate are separate arrays.
 """
 
 from __future__ import annotations
@@ -20,36 +20,38 @@ from ..planning.bspline import PlannedMotion
 from ..planning.problem import Report, Settings
 from ..robots.link_side import LinkSideRobot, level, link_side
 from ..robots.protocol import AnyRobot
-from .ask import Answer
-from .request import Request, RequestedState, read
+from .request import Answer, Request, RequestedState, read_request
 
-LEVEL = "the base counts as level and at rest; where it is tilted, gravity says so, in the frame of the root link"
-MOST_POINTS = 1_000_000
+LEVEL_BASE_NOTE = "the base is assumed level and at rest; set gravity in the frame of the root link where it is tilted"
+MAX_POINTS = 1_000_000
 TRAJECTORY = ("positions", "velocities", "accelerations")
 
 
 def retime(robot: AnyRobot, request: Request, limits: Limits) -> Answer:
-    """request: trajectory, of joint_names, positions and velocities (empty: none), rows of both; tolerance [rad, m]; rate
+    """Retime a path. request: trajectory with joint_names, positions and velocities (rows, or empty); tolerance [rad, m]; rate
     [Hz]."""
     base, rate = level(robot), _rate(request)
     given = request["trajectory"]
     rows, moving = given["positions"], given.get("velocities") or []
     if moving and len(moving) != len(rows):
-        raise InputError(f"{len(moving)} of {len(rows)} points have velocities; all of them must have some, or none")
+        raise InputError(f"{len(moving)} of {len(rows)} points have velocities; give velocities of all points, or of none")
     samples = [{"position": row} | ({"velocity": moving[k]} if moving else {}) for k, row in enumerate(rows)]
-    state = read({"joint_names": given.get("joint_names"), "samples": samples}, robot.joint_names, ("position", "velocity"))
+    state = read_request({"joint_names": given.get("joint_names"), "samples": samples}, robot.joint_names,
+                         ("position", "velocity"))
     motion = retime_motion(robot, state.q, state.qd if moving else None, limits, float(request["tolerance"]), base=base)
     return {**_sampled(link_side(robot, base), motion, rate, state), "notes": _notes(robot, motion)}
 
 
 def plan(robot: AnyRobot, request: Request, limits: Limits, report: Report) -> Answer:
-    """Plan a motion. request: the fields of rnea_msgs/action/PlanMotion. An exception that report raises ends the planning."""
+    """Plan a motion. request: fields of rnea_msgs/action/PlanMotion. An exception raised by report ends the planning."""
     base, rate = level(robot), _rate(request)
     (start, state), (goal, _) = (_end(robot, request, end) for end in ("start", "goal"))
     loads = state.loads
     if loads.wrench_rates:
-        raise InputError(f"wrenches on {', '.join(loads.wrench_rates)} have rates; a plan is made under constant ones: leave "
-                         "rate empty")
+        raise InputError(
+                         f"wrenches on {', '.join(loads.wrench_rates)} have rates; wrenches of a plan are constant: leave "
+                         f"rate "
+                         "empty")
     duration: Any = list(request.get("duration") or ()) or None
     motion = plan_motion(
         robot, start, goal, time=request["time_weight"], effort=request["effort_weight"], limits=limits,
@@ -60,19 +62,19 @@ def plan(robot: AnyRobot, request: Request, limits: Limits, report: Report) -> A
 
 
 def _end(robot: AnyRobot, request: Request, end: str) -> tuple[np.ndarray, RequestedState]:
-    """q, qd and, where it is given, qdd: (2, n) or (3, n); and all that the request says with it."""
+    """Return q, qd and, if given, qdd: (2, n) or (3, n); and the state of the request."""
     sample = request[end]
     fields = ("position", "velocity", "acceleration") if len(sample.get("acceleration", ())) else ("position", "velocity")
     given = {"joint_names": request.get("joint_names"), "samples": [sample], "wrenches": request.get("wrenches")}
     try:
-        state = read(given, robot.joint_names, fields)
+        state = read_request(given, robot.joint_names, fields)
     except InputError as error:
         raise InputError(f"{end}: {error}") from None
     return np.concatenate((state.q, state.qd, state.qdd))[:len(fields)], state
 
 
 def _notes(robot: AnyRobot, motion: Retimed | PlannedMotion) -> tuple[str, ...]:
-    return (*motion.notes, *(() if level(robot) is None else (LEVEL,)))
+    return (*motion.notes, *(() if level(robot) is None else (LEVEL_BASE_NOTE,)))
 
 
 def _rate(request: Request) -> float:
@@ -83,10 +85,10 @@ def _rate(request: Request) -> float:
 
 
 def _sampled(robot: LinkSideRobot, motion: Retimed | PlannedMotion, rate: float, state: RequestedState) -> Answer:
-    """In the order of the request; the last point is at the end."""
+    """Return the samples in the order of the request; the last point is at the end."""
     count = math.ceil(motion.duration * rate * (1.0 - 1e-9))
-    if count > MOST_POINTS:
-        raise InputError(f"rate {rate:g} makes {count} points of {motion.duration:.6g} s; {MOST_POINTS} are the most")
+    if count > MAX_POINTS:
+        raise InputError(f"rate {rate:g} makes {count} points of {motion.duration:.6g} s; at most {MAX_POINTS} are allowed")
     t = np.append(np.arange(count) / rate, motion.duration)
     q, qd, qdd, qddd = motion(t)
     blocks = (q, qd, qdd, *robot.torque_and_rate(q, qd, qdd, qddd), qddd)

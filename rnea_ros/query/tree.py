@@ -1,4 +1,4 @@
-"""The whole of a robot as plain names and numbers, for messages and files: joints, MDH tree, inertias, base parameters."""
+"""Tree of a robot as plain names and numbers: joints, MDH tree, inertias, base parameters."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Rows = list[dict[str, Any]]
 
 
 def tree(robot: Robot, floating_base: bool = False, limits: Limits | None = None) -> dict[str, Any]:
-    """Payloads are included. Names, units and frames are those of rnea_msgs/srv/GetTree.
+    """Return the tree, payloads included. Names, units and frames are those of rnea_msgs/srv/GetTree.
 
-    floating_base : whether the base parameters are wanted for a base that is free
-    limits        : instead of the URDF's
+    floating_base : base parameters for a free base
+    limits        : instead of the robot's
     """
     links = unified(robot.model, tuple(robot.payloads.values())).links
     return {
@@ -60,7 +60,7 @@ def _frames(robot: Robot) -> Rows:
 
 @lru_cache(maxsize=2)
 def _base_parameters(robot: Robot, floating_base: bool) -> Rows:
-    """Kept: for a humanoid they take seconds, and a Robot does not change."""
+    """Return the base parameters; cached, since they take seconds for a humanoid and a Robot does not change."""
     model = unified(robot.model, tuple(robot.payloads.values()))
     found = base_parameters(model, robot.gravity_vector.tolist(), free_root=floating_base)
     columns = zip(found.names, found.units, found.values_in(model).tolist(), found.relations(), strict=True)

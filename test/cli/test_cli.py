@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from rnea_ros import Robot
-from rnea_ros.cli import main, reading, torque
-from rnea_ros.cli.progress import ProgressLine
+from rnea_ros.cli import inputs, main, torque
+from rnea_ros.cli.output import ProgressLine
 from rnea_ros.errors import InputError
 from rnea_ros.io import csv_files
 from rnea_ros.io.recording import ReadingOptions
@@ -329,8 +329,8 @@ def test_times_in_ms_are_refused_by_identify_and_doubted_by_retime(tmp_path, cap
     assert main.main(["retime", STANFORD, path, "-o", str(tmp_path / "out.csv"), "--tolerance", "1e-3"]) == 0
     assert (f"is it in {unit}? --time-unit {unit}" in capsys.readouterr().err) == (unit != "s")
     with nullcontext() if unit == "s" else pytest.raises(InputError, match=f"--time-unit {unit}"):
-        reading.measurements(path, robot, ReadingOptions())  # of `rnea identify` and `rnea payload`
-    reading.measurements(path, robot, ReadingOptions(time_unit=unit))
+        inputs.read_measurements(path, robot, ReadingOptions())  # of `rnea identify` and `rnea payload`
+    inputs.read_measurements(path, robot, ReadingOptions(time_unit=unit))
 
 
 @pytest.mark.parametrize("words, said", [

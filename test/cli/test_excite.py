@@ -9,14 +9,14 @@ import pytest
 import yaml
 
 from rnea_ros import InputError
-from rnea_ros.cli import excite as excite_cli
-from rnea_ros.cli.outcome import show
+from rnea_ros.cli import motions as excite_cli
+from rnea_ros.cli.output import print_outcome
 from support.recorded_robot import URDF
 
 
 def arguments(*words):
     parser = argparse.ArgumentParser()
-    excite_cli.add_arguments(parser)
+    excite_cli.add_excite_arguments(parser)
     parser.set_defaults(command="excite")
     return parser.parse_args([str(word) for word in words])
 
@@ -29,7 +29,7 @@ def test_motion_and_trajectory(tmp_path, capsys):
     given = (tmp_path / "robot.urdf", "--robot-file", tmp_path / "robot.yaml", "-o", tmp_path / "motion.csv")
     given = (*given, "--iterations", 0, "--rate", 100, "--period", 5)
     limited = (*given, "--limits", tmp_path / "limits.yaml", "--trajectory", tmp_path / "motion.yaml", "--periods", 3)
-    assert show(excite_cli.run(arguments(*limited))) == 0
+    assert print_outcome(excite_cli.run_excite(arguments(*limited))) == 0
     assert "condition number" in (printed := capsys.readouterr().out) and "collisions are not checked" in printed
     with open(tmp_path / "motion.csv") as file:
         names = file.readline().strip().split(",")
@@ -43,4 +43,4 @@ def test_motion_and_trajectory(tmp_path, capsys):
             there = [np.interp(t, table["t"], table[f"{column}_{joint}"]) for joint in message["joint_names"]]
             assert point[kind] == pytest.approx(there, abs=2e-2)
     with pytest.raises(InputError, match="--periods is 0"):
-        excite_cli.run(arguments(*given, "--periods", 0))
+        excite_cli.run_excite(arguments(*given, "--periods", 0))

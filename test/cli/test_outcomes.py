@@ -12,10 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros.cli import doctor, progress, reading, robots
+from rnea_ros.cli import doctor, inputs, output
 from rnea_ros.cli.main import SUBCOMMANDS, main
-from rnea_ros.cli.outcome import Outcome, in_json, show
-from rnea_ros.cli.tables import table
+from rnea_ros.cli.output import Outcome, format_table, print_outcome, to_json
 from rnea_ros.errors import MissingPackage
 from rnea_ros.planning import ipopt
 from support.robots import arm
@@ -51,14 +50,14 @@ def test_every_command_offers_json(capsys):
 
 def test_json_knows_no_infinity(capsys):
     data = {"a": np.array([1.0, np.nan]), "b": (np.float64(np.inf), np.int64(2)), "c": Path("x"), "d": {"e": None}}
-    assert json.loads(in_json(data)) == {"a": [1.0, None], "b": [None, 2], "c": "x", "d": {"e": None}}
-    assert show(Outcome("words", data, 1)) == 1 and capsys.readouterr().out == "words\n"
+    assert json.loads(to_json(data)) == {"a": [1.0, None], "b": [None, 2], "c": "x", "d": {"e": None}}
+    assert print_outcome(Outcome("words", data, 1)) == 1 and capsys.readouterr().out == "words\n"
 
 
 @pytest.mark.parametrize("width", [30, 44, 60, None])
 def test_tables_fit(width):
     row = ("1", "shoulder_lift_joint", "turns about its axis", "-1.5708")
-    lines = table(("j", "joint", "says", "theta"), [row], "><<>", width)
+    lines = format_table(("j", "joint", "says", "theta"), [row], "><<>", width)
     assert width is None or max(map(len, lines)) <= width
     assert all(line.split()[0] in "j1" and line.endswith(("theta", "-1.5708")) for line in lines)
     assert ("…" in lines[1]) == (width in (30, 44))
@@ -72,7 +71,7 @@ def test_tables_fit(width):
 def test_outputs_are_looked_at_before_the_work(command, words, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ipopt, "solve", lambda *args: pytest.fail("it worked first"), raising=False)
-    monkeypatch.setattr(reading, "read", lambda *args: pytest.fail("it worked first"))
+    monkeypatch.setattr(inputs, "read_recording", lambda *args: pytest.fail("it worked first"))
     assert main([command, *words, "no/such/file"]) == 2
     assert "no such folder: mkdir -p no/such" in capsys.readouterr().err
 
@@ -85,10 +84,10 @@ def test_folders_too(command, words, tmp_path, capsys):
 
 
 def test_long_work_says_that_it_goes_on(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "QUIET", -1.0)
-    monkeypatch.setattr(progress, "PAUSE", 0.001)
+    monkeypatch.setattr(output, "QUIET_S", -1.0)
+    monkeypatch.setattr(output, "INTERVAL_S", 0.001)
     said, deadline = "", time.monotonic() + 60.0
-    with progress.working("thinking"):
+    with output.show_working("thinking"):
         while "thinking: 0 s" not in said and time.monotonic() < deadline:
             time.sleep(0.01)
             said += capsys.readouterr().err
@@ -104,7 +103,7 @@ def test_errors_name_the_next_command(tmp_path, monkeypatch, capsys):
     def missing(*_, **__):
         raise MissingPackage("this needs that", "plot", "leave it out")
 
-    monkeypatch.setattr(robots, "loaded", missing)
+    monkeypatch.setattr(inputs, "load_robot", missing)
     assert main(["check", RR]) == 2
     assert "'.[plot]' in a clone of rnea_ros, or leave it out\nnext: `rnea doctor`" in capsys.readouterr().err
     monkeypatch.setattr("rnea_ros.cli.main.subcommand", missing)  # what a command needs is imported before its words are read
@@ -135,7 +134,7 @@ def test_the_doctor_says_what_is_missing(monkeypatch, capsys):
     assert "ROS 2: asked, True" in text
     assert text.endswith("for what is missing:\n  mujoco: pip install '.[sim]' in a clone of rnea_ros\n")
     monkeypatch.setattr(doctor, "self_test", lambda: ("llvm", 1e-3))
-    assert main(["doctor"]) == 1 and "NOT WELL" in capsys.readouterr().out
+    assert main(["doctor"]) == 1 and "FAILED" in capsys.readouterr().out
 
 
 def test_the_doctor_names_the_packages_without_which_qt_aborts(monkeypatch, capsys):

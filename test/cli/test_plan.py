@@ -9,8 +9,8 @@ import time
 import numpy as np
 import pytest
 
-from rnea_ros.cli import main, progress
-from rnea_ros.cli.motion_output import BLOCKS
+from rnea_ros.cli import main, output
+from rnea_ros.cli.motions import BLOCKS
 from support.planning_cases import ROOT, RR_OPTIMUM, robot
 
 RR = str(ROOT / "urdf" / "rr.urdf")
@@ -119,7 +119,7 @@ def test_negative_numbers_with_exponents(tmp_path, capsys):
 def test_long_work_shows_its_progress_in_one_line(tmp_path, capsys, monkeypatch, terminal):
     """Overwritten on a terminal; elsewhere a single line says how long the work took."""
     seconds = iter(np.arange(0.0, 1e6, 0.4))
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(output.time, "monotonic", lambda: next(seconds))
     monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
     assert run(tmp_path, "--refinements", 0)[0] == 0
     line, note = capsys.readouterr().err.split("\n")[:2]
@@ -132,7 +132,7 @@ def test_long_work_shows_its_progress_in_one_line(tmp_path, capsys, monkeypatch,
 
 
 def test_quick_work_is_quiet(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(progress.time, "monotonic", time.monotonic_ns().__float__)  # a clock that stands still
+    monkeypatch.setattr(output.time, "monotonic", time.monotonic_ns().__float__)  # a clock that stands still
     assert run(tmp_path, "--refinements", 0)[0] == 0
     assert all(line.startswith("note:") for line in capsys.readouterr().err.splitlines())
 

@@ -13,7 +13,7 @@ import pytest
 from rnea_ros import InputError, Robot, load
 from rnea_ros.algorithms.base_parameters import base_parameters
 from rnea_ros.cli import query as query_cli
-from rnea_ros.cli.outcome import show
+from rnea_ros.cli.output import print_outcome
 from rnea_ros.robots.inputs.base_state import BaseState
 from support.robots import arm
 
@@ -30,12 +30,12 @@ def query(capsys, monkeypatch):
 
     def ask(urdf, question, state=None, *options):
         parser = argparse.ArgumentParser()
-        query_cli.add_arguments(parser)
+        query_cli.add_query_arguments(parser)
         arguments = [urdf, question, *options]
         if state is not None:
             monkeypatch.setattr("sys.stdin", io.StringIO(state if isinstance(state, str) else json.dumps(state)))
             arguments += ["--state", "-"]
-        assert show(query_cli.run(parser.parse_args(arguments))) == 0
+        assert print_outcome(query_cli.run_query(parser.parse_args(arguments))) == 0
         return json.loads(capsys.readouterr().out or "null")
 
     return ask
@@ -86,7 +86,7 @@ def test_every_question_answers_with_the_librarys_numbers(query, body, motion):
         "kinematics": {"twist": np.stack([robot.link_velocity(link, q, qd) for link in links], axis=1)},
         "jacobians": {"jacobian_rate": np.stack([robot.jacobian_rate(link, q, qd) for link in links], axis=1)}}
     state["links"] = links
-    assert set(expected) | {"regressor"} | OTHER_KINDS == set(query_cli.QUESTIONS)
+    assert set(expected) | {"regressor"} | OTHER_KINDS == set(query_cli.REQUESTS)
     for question, arrays in expected.items():
         answer = query(body, question, state)
         assert answer["model_id"] == robot.model_id and answer["joint_names"] == list(robot.joint_names)
@@ -161,10 +161,10 @@ GOOD = {"position": [0.0, 0.0]}
     ("torque", {}, "samples is empty"),
     ("torque", {"position": [0, 0], "velocty": [1, 2]}, "lock, motor_position, motor_velocity; did you mean 'velocity'?"),
     ("torque", {"samples": [{"q": [0, 0]}]}, "samples[0]: key 'q' is not known"),
-    ("torque", {"samples": [GOOD], "velocity": [1, 1]}, "'velocity' stands beside samples"),
+    ("torque", {"samples": [GOOD], "velocity": [1, 1]}, "'velocity' is given beside samples"),
     ("torque", {"samples": GOOD}, "samples is {'position': [0.0, 0.0]}; a list is needed"),
     ("torque", {**GOOD, "of_rate": 1}, "of_rate is 1; true or false is needed"),
-    ("torque", {**GOOD, "joint_names": [1, 2]}, "something that is no name"),
+    ("torque", {**GOOD, "joint_names": [1, 2]}, "names are needed"),
     ("torque", {**GOOD, "joint_names": ["joint1", "elbow"]}, "lacks 'joint2'; the robot's joints are 'joint1', 'joint2'"),
     ("torque", {**GOOD, "joint_names": ["joint1", "joint2", "joint1"]}, "'joint1' more than once"),
     ("torque", {"position": [0.0]}, "samples[0].position has shape (1,); (2,) is needed"),
@@ -204,8 +204,8 @@ def test_the_example_in_the_message_works(query):
 
 def test_help_lists_every_question(capsys):
     parser = argparse.ArgumentParser()
-    query_cli.add_arguments(parser)
+    query_cli.add_query_arguments(parser)
     with pytest.raises(SystemExit):
         parser.parse_args(["--help"])
     text = capsys.readouterr().out
-    assert all(f"  {question} " in text for question in (*query_cli.QUESTIONS, query_cli.TREE))
+    assert all(f"  {question} " in text for question in (*query_cli.REQUESTS, query_cli.TREE))

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from rnea_ros import InputError, Robot
-from rnea_ros.cli import main, reading, retime, robots
+from rnea_ros.cli import inputs, main, motions
 from rnea_ros.io.recording import ReadingOptions
 from support.robots import arm
 
@@ -73,14 +73,14 @@ def test_identify_and_retime_read_bags(files):
     _, bag, csv = files
     answers = []
     for recording in (bag, csv):
-        held = reading.measurements(recording, ROBOT, ReadingOptions())
+        held = inputs.read_measurements(recording, ROBOT, ReadingOptions())
         answers.append((held.q, held.tau))
     for ours, theirs in zip(*answers):
         np.testing.assert_array_equal(ours, theirs)
-    alone = reading.measurements(bag, Robot.from_urdf(URDF.replace('"j1"', '"arm1"')), OTHERS)
+    alone = inputs.read_measurements(bag, Robot.from_urdf(URDF.replace('"j1"', '"arm1"')), OTHERS)
     np.testing.assert_array_equal(alone.q[:, 0], answers[0][0][:, 0])
     assert (alone.q[:, 1] == 0.5).all()
-    (t, q, qd), (t_csv, q_csv, _) = (retime.read(recording, NAMES) for recording in (bag, csv))
+    (t, q, qd), (t_csv, q_csv, _) = (motions.read_path(recording, NAMES) for recording in (bag, csv))
     np.testing.assert_allclose(t, t_csv, atol=1e-12)
     np.testing.assert_array_equal(q, q_csv)
     assert qd is None  # a driver's velocities stop nobody
@@ -104,8 +104,8 @@ def test_every_command_reads_other_names_and_holds_joints_that_are_missing(files
     for found in (tmp_path / "some.out.csv", next((tmp_path / "folder").rglob("*.csv"))):
         np.testing.assert_array_equal(table(found), table(tmp_path / "all.out.csv"))
     assert run(capsys, "torque", robot, bag, "-o", tmp_path / "bag.csv", *PYTHON, *words)[0] == 0  # j2 is in it, and held
-    q = retime.read(bag, ("arm1", "j2"), OTHERS)[1]
-    np.testing.assert_array_equal(q, reading.measurements(bag, Robot.from_urdf(robot), OTHERS).q)
+    q = motions.read_path(bag, ("arm1", "j2"), OTHERS)[1]
+    np.testing.assert_array_equal(q, inputs.read_measurements(bag, Robot.from_urdf(robot), OTHERS).q)
     assert (q[:, 1] == 0.5).all() and np.ptp(q[:, 0]) > 0.1
     code, _, err = run(capsys, "torque", robot, bag, "-o", tmp_path / "bag.csv", "--hold", "j1", "arm1", *PYTHON)
     assert code == 2 and "--hold j1: no such joint; the joints are arm1, j2" in err
@@ -124,7 +124,7 @@ def test_a_folder_of_recordings(files, tmp_path, capsys):
     folders = sorted(folder.name for folder in (tmp_path / "in" / "results").iterdir())
     assert len(folders) == 2 and all(folder.startswith("run-") for folder in folders)  # two of one name
     code, out, _ = run(capsys, *words)  # results are no recordings
-    assert code == 0 and "2 of them were there already" in out
+    assert code == 0 and "2 of them were finished before" in out
     (tmp_path / "in" / "more.csv").write_text("t,q_j1\n0,1\n")
     code, out, err = run(capsys, *words)
     assert code == 1 and out.startswith("2 of 3 recordings") and "more.csv: no column 'q_j2'" in err
@@ -132,12 +132,12 @@ def test_a_folder_of_recordings(files, tmp_path, capsys):
 
 @pytest.mark.parametrize(("words", "message"), [
     (("{urdf}",), "no recording after .*robot.urdf"),
-    (("{urdf}", "{csv}", "{bag}"), "out.csv: of several recordings, or with options for many, results go into a folder"),
+    (("{urdf}", "{csv}", "{bag}"), "out.csv: several recordings, and options for many, need a folder as output"),
     (("{urdf}", "{csv}", "--workers", "2", "-o", "{urdf}"), "robot.urdf: cannot be written into: "),
     (("{urdf}", "{csv}", "-o", "{urdf}/out.csv"), "cannot be written: no such folder"),
     (("{urdf}", "{csv}", "-o", "folder", "--workers", "0"), "--workers is 0; a number above zero"),
     (("{urdf}", "{csv}", "-o", "folder", "--workers", "2", "--dask", "tcp://a:1"), "one of them"),
-    (("{urdf}", "{csv}", "{bag}", "-o", "folder", "--plot", "a.png"), "--plot draws one recording"),
+    (("{urdf}", "{csv}", "{bag}", "-o", "folder", "--plot", "a.png"), "--plot is for one recording"),
     (("{bag}", "--topic", "/states"), "topic /states is not in it"),
     (("{empty}",), "no recordings in"),
 ])
@@ -157,7 +157,7 @@ def test_a_joint_whose_effort_is_nan_in_a_bag_was_not_measured(tmp_path, capsys)
     tau = np.column_stack((ROBOT.gravity(q)[:, 0] + np.sin(q[:, 0]), np.full(len(q), np.nan)))
     entries = [(bags.EPOCH + k, bags.joint_state(bags.EPOCH + k, NAMES, *row)) for k, *row in zip(stamps.tolist(), q, tau)]
     path = bags.bag(tmp_path / "run", {"/joint_states": entries}, URDF)
-    found = reading.measurements(path, ROBOT, ReadingOptions())
+    found = inputs.read_measurements(path, ROBOT, ReadingOptions())
     np.testing.assert_array_equal(found.tau, tau)
     assert f"no torque of {NAMES[1]}; treated as not measured" in capsys.readouterr().err
     code, out, _ = run(capsys, "torque", path, "-o", tmp_path / "out.csv", *PYTHON)
@@ -167,14 +167,14 @@ def test_a_joint_whose_effort_is_nan_in_a_bag_was_not_measured(tmp_path, capsys)
 def test_columns_in_several_files_are_merged_by_their_times(files, tmp_path, capsys):
     """Equal times without a change; others by interpolation, exact for what is linear in time; without times by row."""
     _, _, whole = files
-    expected, t, rows = reading.measurements(whole, ROBOT, ReadingOptions()), table(whole)[:, 0], table(whole)
+    expected, t, rows = inputs.read_measurements(whole, ROBOT, ReadingOptions()), table(whole)[:, 0], table(whole)
 
     def part(name, columns, header, rows=rows):
         np.savetxt(tmp_path / name, rows[:, columns], fmt="%.17g", delimiter=",", header=header, comments="")
         return str(tmp_path / name)
 
     first, second = part("one.csv", [0, 1, 3], "time,q_j1,tau_j1"), part("two.csv", [0, 2, 4], "time,q_j2,tau_j2")
-    found = reading.measurements(f"{first}+{second}", ROBOT, ReadingOptions(rename=(("time", "t"),)))
+    found = inputs.read_measurements(f"{first}+{second}", ROBOT, ReadingOptions(rename=(("time", "t"),)))
     for name in ("t", "q", "tau"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     assert capsys.readouterr().err == ""
@@ -182,7 +182,7 @@ def test_columns_in_several_files_are_merged_by_their_times(files, tmp_path, cap
     later = np.column_stack((t[20:-20] + 0.0011, 3.0 * t[20:-20] + 0.0033, -t[20:-20] - 0.0011))
     later = np.delete(later, np.arange(100, 140), axis=0)  # a gap
     torques = part("tau.csv", [0, 1, 2], "t,tau_j1,tau_j2", later)
-    found = reading.measurements(f"{part('q.csv', [0, 1, 2], 't,q_j1,q_j2')}+{torques}", ROBOT, ReadingOptions())
+    found = inputs.read_measurements(f"{part('q.csv', [0, 1, 2], 't,q_j1,q_j2')}+{torques}", ROBOT, ReadingOptions())
     np.testing.assert_allclose(found.tau, np.column_stack((3.0 * found.t, -found.t)), atol=1e-12)
     np.testing.assert_array_equal(found.q, expected.q[np.isin(expected.t, found.t)])
     assert len(found.t) == len(t) - 40 - 1 - 40 - 1
@@ -190,7 +190,7 @@ def test_columns_in_several_files_are_merged_by_their_times(files, tmp_path, cap
     assert "tau.csv: interpolated at the times of" in said and "82 of 500 samples" in said
 
     unstamped = part("a.csv", [1, 2], "q_j1,q_j2") + "+" + part("b.csv", [3, 4], "tau_j1,tau_j2")
-    np.testing.assert_array_equal(reading.measurements(unstamped, ROBOT, ReadingOptions(rate=125.0)).tau, expected.tau)
+    np.testing.assert_array_equal(inputs.read_measurements(unstamped, ROBOT, ReadingOptions(rate=125.0)).tau, expected.tau)
     words = (f"{first}+{second}", "--rename", "time=t", "-o", tmp_path / "out.csv")
     assert run(capsys, "torque", files[0], *words, *PYTHON)[0] == 0
 
@@ -205,28 +205,28 @@ def test_files_that_cannot_be_merged_are_named(tmp_path, second, message):
     if second is not None:
         (tmp_path / "b.csv").write_text(second)
     with pytest.raises(InputError, match=message):
-        reading.merged(f"{tmp_path / 'a.csv'}+{tmp_path / 'b.csv'}", ReadingOptions())
+        inputs.merge_csv_parts(f"{tmp_path / 'a.csv'}+{tmp_path / 'b.csv'}", ReadingOptions())
 
 
 def test_headerless_and_unstamped_files_are_read_by_options(files, tmp_path):
     rows = table(files[2])
     np.savetxt(tmp_path / "bare.csv", rows[:, 1:], fmt="%.17g", delimiter=",")
     how = ReadingOptions(columns=("q_j1", "q_j2", "tau_j1", "tau_j2"), rate=125.0)
-    np.testing.assert_allclose(reading.measurements(tmp_path / "bare.csv", ROBOT, how).t, rows[:, 0], atol=1e-8)
+    np.testing.assert_allclose(inputs.read_measurements(tmp_path / "bare.csv", ROBOT, how).t, rows[:, 0], atol=1e-8)
 
 
 def test_efforts_that_count_the_other_way_are_reversed_by_an_option(files):
     """Beside those that the robot file reverses."""
     parser = argparse.ArgumentParser()
-    robots.add_arguments(parser)
-    reading.add_torques(parser)
-    robots.add_friction(parser)
+    inputs.add_robot_arguments(parser)
+    inputs.add_torque_recording_arguments(parser)
+    inputs.add_friction(parser)
     for words, signs in ((["--reverse", "j2"], [1.0, -1.0]), ([], [1.0, 1.0])):
         args = parser.parse_args([str(files[0]), *words])
         tau = np.array([[2.0, 3.0]])
-        np.testing.assert_array_equal(reading.robot_of(args).measured_torque(tau, 0.0 * tau, 0.0 * tau), tau * signs)
+        np.testing.assert_array_equal(inputs.load_measured_robot(args).measured_torque(tau, 0.0 * tau, 0.0 * tau), tau * signs)
     with pytest.raises(InputError, match="--reverse j3: no such joint; the joints are j1, j2"):
-        reading.robot_of(parser.parse_args([str(files[0]), "--reverse", "j3"]))
+        inputs.load_measured_robot(parser.parse_args([str(files[0]), "--reverse", "j3"]))
 
 
 def test_contact_thresholds_leave_out_joints_whose_efforts_were_not_measured(files, tmp_path, capsys):

@@ -12,7 +12,7 @@ import pytest
 
 from rnea_ros import InputError, JointDynamics, Robot, plan_motion, retime_motion
 from rnea_ros.cli import main
-from rnea_ros.cli.motion_output import BLOCKS
+from rnea_ros.cli.motions import BLOCKS
 from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.scaling.path import through
 from rnea_ros.scaling.terms import Constraints
@@ -229,7 +229,7 @@ def test_what_comes_out_can_go_in_again(tmp_path, capsys):
     ([(0, 0, 0), (2, 1, 1), (1, 2, 2)], "times must increase, but row 4 has t = 1 after 2"),
     ([(0, 0, 0), (0, 1, 1), (1, 2, 2)], "times must increase, but row 3 has t = 0 after 0"),
     ([(0, 0, 0), (1, "nan", 1)], "row 3, column 'q_joint1' is 'nan'; a finite number"),
-    ([(0, 0, 0)], "one row; a path needs two points at least"),
+    ([(0, 0, 0)], "one row; a path needs at least two points"),
     ([(0, 1, 1), (1, 1, 1), (2, 1, 1), (3, 1, 1), (4, 1, 1), (5, 1, 1)], "all the same: there is nowhere to go"),
     ([], "no rows below the header"),
 ])
@@ -270,7 +270,7 @@ def test_bad_options_are_explained(tmp_path, capsys, words, message):
 def test_what_cannot_be_written_is_said_before_the_work(words, said, capsys, monkeypatch, tmp_path):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rnea_ros.cli.retime.retime_motion", lambda *args: pytest.fail("it worked first"))
+    monkeypatch.setattr("rnea_ros.cli.motions.retime_motion", lambda *args: pytest.fail("it worked first"))
     assert main.main(["retime", STANFORD, MOTION, *words]) == 2
     assert said in capsys.readouterr().err and not list(tmp_path.iterdir())
 

@@ -127,4 +127,4 @@ def test_nowhere_to_put_them(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(c_compiler, "compiler", lambda: "")
     monkeypatch.setenv("RNEA_ROS_CACHE", str(tmp_path))
     assert main(["compile", str(URDF)]) == 2
-    assert "there is no C compiler" in capsys.readouterr().err
+    assert "no C compiler found" in capsys.readouterr().err

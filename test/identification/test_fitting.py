@@ -15,8 +15,8 @@ import pytest
 import rnea_ros
 from rnea_ros import InputError, JointDynamics, Robot
 from rnea_ros.cli import identify as identify_cli
-from rnea_ros.cli import reading
-from rnea_ros.cli.outcome import show
+from rnea_ros.cli import inputs
+from rnea_ros.cli.output import print_outcome
 from rnea_ros.estimation.smoothing import prepare
 from rnea_ros.identification import result_files
 from rnea_ros.identification.excitation import FourierMotion
@@ -333,7 +333,7 @@ def test_coupled_joints_on_the_command_line():
     section = identify_cli.coupled_joints(["j2=45,j3=-32", "j1, j2"])
     assert [list(one["motors"]["motor"]["ratios"]) for one in section.values()] == [[45.0, -32.0], [1.0, 1.0]]
     assert [one["joints"] for one in section.values()] == [["j2", "j3"], ["j1", "j2"]]
-    with pytest.raises(InputError, match="--couple j2=x,j3: names of joints"):
+    with pytest.raises(InputError, match="--couple j2=x,j3: joint names"):
         identify_cli.coupled_joints(["j2=x,j3"])
 
 
@@ -356,11 +356,11 @@ def test_torques_that_were_not_measured(tmp_path, capsys):
                comments="")
     np.savetxt(tmp_path / "nan.csv", table * [1, 1, 1, np.nan, 1], delimiter=",", header=",".join(names), comments="")
     for name, options in (("all", ["j1"]), ("all", ["*1"]), ("missing", []), ("nan", [])):
-        found = reading.measurements(tmp_path / f"{name}.csv", robot, ReadingOptions(), options)
+        found = inputs.read_measurements(tmp_path / f"{name}.csv", robot, ReadingOptions(), options)
         assert np.isnan(found.tau[:, 0]).all() and found.tau[:, 1] == pytest.approx(table[:, 4])
         assert ("no torque of j1" in capsys.readouterr().err) == (name != "all")
     with pytest.raises(InputError, match="--no-torque j9: no such joint"):
-        reading.measurements(tmp_path / "all.csv", robot, ReadingOptions(), ["j9"])
+        inputs.read_measurements(tmp_path / "all.csv", robot, ReadingOptions(), ["j9"])
     assert ReadingOptions(held=(("wheel_*", 0.0), ("wheel_2", 0.5))).held_joints(("arm", "wheel_1", "wheel_2")) == {
         "wheel_1": 0.0, "wheel_2": 0.5}
 
@@ -452,7 +452,7 @@ def test_words_of_a_model():
 
 def arguments(*words):
     parser = argparse.ArgumentParser()
-    identify_cli.add_arguments(parser)
+    identify_cli.add_identify_arguments(parser)
     parser.set_defaults(command="identify")
     return parser.parse_args([str(word) for word in words])
 
@@ -464,7 +464,8 @@ def test_command_line(tmp_path, capsys):
     (tmp_path / "robot.yaml").write_text(file)
     write_csv(tmp_path / "motion.csv", *recorded(), words=("position_", "effort_"))
     given = (tmp_path / "robot.urdf", tmp_path / "motion.csv", "--rename", "position_=q_", "effort_=tau_")
-    assert show(identify_cli.run(arguments(*given, "--robot-file", tmp_path / "robot.yaml", "-o", tmp_path / "out"))) == 0
+    assert print_outcome(identify_cli.run_identify(arguments(*given, "--robot-file", tmp_path / "robot.yaml", "-o", tmp_path /
+                                                             "out"))) == 0
     printed = capsys.readouterr()
     assert "columns not used: 'temperature'" in printed.err and "a physical robot explains the recording" in printed.out
     assert "estimated by Kalman smoothing" in printed.out and "Coulomb, viscous" in printed.out
@@ -489,13 +490,13 @@ def test_command_line_errors(tmp_path, capsys):
     t, q, qd, qdd, *_ = t_and_motion()
     write_csv(tmp_path / "motion.csv", t, q, robots()[0].inverse_dynamics(q, qd, qdd)[:, ::-1])
     given = (tmp_path / "robot.urdf", tmp_path / "motion.csv")
-    assert show(identify_cli.run(arguments(*given, "--keep-all"))) == 1
+    assert print_outcome(identify_cli.run_identify(arguments(*given, "--keep-all"))) == 1
     assert "NO physical robot explains the recording" in capsys.readouterr().out
     for message, words in ((r"--rename tau: OLD=NEW", ("--rename", "tau")),
                            (r"--hold j9: no such joint; the joints are", ("--hold", "j9")),
                            (r"--hold j1=far: a position", ("--hold", "j1=far")), ("is a file", ("-o", given[1])),
                            ("no column 'tau_j1'", ("--rename", "tau_=effort_"))):
         with pytest.raises(InputError, match=message):
-            identify_cli.run(arguments(*given, *words))
-    held = reading.measurements(given[1], robots()[0], ReadingOptions(held=(("j3", 0.4),)))
+            identify_cli.run_identify(arguments(*given, *words))
+    held = inputs.read_measurements(given[1], robots()[0], ReadingOptions(held=(("j3", 0.4),)))
     assert np.all(held.q[:, 2] == 0.4) and np.isnan(held.tau[:, 2]).all() and np.isfinite(held.tau[:, :2]).all()

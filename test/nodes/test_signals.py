@@ -138,7 +138,7 @@ def test_nor_who_interrupts_the_command(tmp_path):
     done = program(tmp_path, IMPORTING.format(module="numpy", commands="rnea_ros.cli.command", name="rnea"))
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
     late = "import sys; sys.argv[1:] = ['model', '/nowhere']\n"  # a subcommand's own imports, when main runs already
-    late += IMPORTING.format(module="rnea_ros.cli.model", commands="rnea_ros.cli.command", name="rnea")
+    late += IMPORTING.format(module="rnea_ros.cli.models", commands="rnea_ros.cli.command", name="rnea")
     done = program(tmp_path, late)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 

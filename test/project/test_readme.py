@@ -195,10 +195,10 @@ def test_every_example_of_the_pages_exists():
 
 @pytest.mark.parametrize("page", ["query_node", "systems"])
 def test_every_service_of_the_page_is_served(page):
-    from rnea_ros.query.handlers import QUESTIONS
+    from rnea_ros.query.answers import REQUESTS
 
     named = set(re.findall(r"`~/((?:compute|get)_[a-z_]+)`", text(DOCS[page])))
-    assert named == {"get_tree", *(question.service for question in QUESTIONS.values())}
+    assert named == {"get_tree", *(question.service for question in REQUESTS.values())}
     assert set(re.findall(r"`~/((?:compute|get)_[a-z_]+)`", everything())) == named
 
 

@@ -12,8 +12,8 @@ pytest.importorskip("pinocchio")
 import pinocchio as pin
 
 from rnea_ros import GeneralRobot, InputError, Robot, load
-from rnea_ros.query.ask import ask
-from rnea_ros.query.handlers import QUESTIONS
+from rnea_ros.query.answers import REQUESTS
+from rnea_ros.query.request import answer_request
 from rnea_ros.robots import kinds
 from rnea_ros.robots.inputs.base_state import quaternion
 from rnea_ros.robots.parallel_machines import delta, gough_stewart
@@ -34,7 +34,7 @@ def question(robot, name, motion=(), **more):
     sample = dict(zip(FIELDS, (np.asarray(x).tolist() for x in motion)))
     sample |= more.pop("sample", {})
     request = {"samples": [sample]} if sample else {}
-    answer = ask(robot, QUESTIONS[name], {**request, **more})
+    answer = answer_request(robot, REQUESTS[name], {**request, **more})
     return {key: value[0] if isinstance(value, np.ndarray) else value for key, value in answer.items()}
 
 
@@ -283,7 +283,7 @@ def kind(name):
 @pytest.mark.parametrize(("name", "asked", "words"), [
     ("stanford", "loops", "robot 'stanford' is a Robot; this is for GeneralRobot"),
     ("five_bar", "motors", "motors of elastic joints: robot 'five_bar' has none"),
-    ("five_bar", "floating", "a base that moves: robot 'five_bar' stands on a fixed base"),
+    ("five_bar", "floating", "a base that moves: robot 'five_bar' has a fixed base"),
     ("branched", "regressor", "the base of robot 'branched' is free: GeneralRobot"),
     ("hua_arm", "torque", "3 derivatives of q are given; 5 decide the torque rates of robot 'hua_arm' with joint3 elastic"),
     ("hua_arm", "forward", "q_motor, qd_motor is missing: springs pull by where their motors are"),
@@ -296,7 +296,7 @@ def test_what_has_no_answer_is_said(name, asked, words):
 
 
 @pytest.mark.parametrize(("name", "more", "words"), [
-    ("stanford", {"base": [{}]}, "base is given, but that of robot 'stanford' (Robot) stands still here"),
+    ("stanford", {"base": [{}]}, "base is given, but robot 'stanford' (Robot) has a fixed base here"),
     ("stanford", {"guess": {"joint_names": ["joint1"], "position": [0.0]}}, "(Robot) has no closed loops"),
     ("five_bar", {"guess": {"joint_names": ["left_elbow"], "position": [0.0]}}, "guess lacks 'left_motor', 'right_motor'"),
     ("five_bar", {"guess": {"joint_names": ["left_elbow"]}}, "guess.position has shape (0,); (1,) is needed"),

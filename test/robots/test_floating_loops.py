@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("pinocchio")
 
 from rnea_ros import BaseState, GeneralRobot, InputError, JointDynamics, Robot
-from rnea_ros.query.ask import ask
-from rnea_ros.query.handlers import QUESTIONS
+from rnea_ros.query.answers import REQUESTS
+from rnea_ros.query.request import answer_request
 from support.free_flyer import random_base
 from support.machines import FloatingLoopOracle, bennett, polygon
 from support.oracles import deviation
@@ -119,9 +119,9 @@ def test_questions_about_a_free_base_and_about_loops_are_answered():
     samples = [{"position": q[k].tolist(), "velocity": qd[k].tolist(), "acceleration": qdd[k].tolist(),
                 "jerk": qddd[k].tolist(), "effort": qddd[k].tolist()} for k in range(2)]
     state = {"position": base.position.tolist(), "orientation": base.quaternion.tolist(), "velocity": base.velocity.tolist()}
-    found, pushed, loops = (ask(machine, QUESTIONS[name], {"samples": samples, "base": [state, state]})
+    found, pushed, loops = (answer_request(machine, REQUESTS[name], {"samples": samples, "base": [state, state]})
                             for name in ("floating", "floating-forward", "loops"))
-    given = ask(machine, QUESTIONS["floating"], {"samples": samples, "base": [
+    given = answer_request(machine, REQUESTS["floating"], {"samples": samples, "base": [
         {**state, "acceleration": found["base_acceleration"][k].tolist(), "jerk": found["base_jerk"][k].tolist()}
         for k in range(2)]})
     for k in range(2):

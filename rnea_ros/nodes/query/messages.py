@@ -29,9 +29,8 @@ from rnea_msgs.msg import (
 from rnea_ros import AnyRobot
 from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.stamps import duration
-from rnea_ros.query.ask import Answer, RequestHandler, ask
-from rnea_ros.query.handlers import QUESTIONS
-from rnea_ros.query.request import Request
+from rnea_ros.query.answers import REQUESTS
+from rnea_ros.query.request import Answer, Request, RequestHandler, answer_request
 from rnea_ros.query.trajectories import TRAJECTORY, retime
 from rnea_ros.query.tree import tree
 from rnea_ros.robots import kinds
@@ -48,7 +47,7 @@ class Service(NamedTuple):
 def _of(question: RequestHandler) -> Service:
     """compute_mass_matrix is of type ComputeMassMatrix."""
     kind = getattr(srv, "".join(part.capitalize() for part in question.service.split("_")))
-    return Service(kind, lambda robot, request, limits: ask(robot, question, request))
+    return Service(kind, lambda robot, request, limits: answer_request(robot, question, request))
 
 
 def _tree(robot: AnyRobot, request: Request, limits: Limits) -> Answer:
@@ -58,7 +57,7 @@ def _tree(robot: AnyRobot, request: Request, limits: Limits) -> Answer:
 
 
 # By name.
-SERVICES = {question.service: _of(question) for question in QUESTIONS.values()} | {
+SERVICES = {question.service: _of(question) for question in REQUESTS.values()} | {
     "get_tree": Service(srv.GetTree, _tree),
     "retime_trajectory": Service(srv.RetimeTrajectory, retime, slow=True)}
 

@@ -29,7 +29,7 @@ from rnea_ros.nodes.common.worker import Worker
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.nodes.query.messages import SERVICES, fill, plain, samples
 from rnea_ros.nodes.query.planning import PlanAction
-from rnea_ros.query.request import Request, shape
+from rnea_ros.query.request import Request, request_structure
 from rnea_ros.robots import kinds
 
 MANY = 100  # samples; reading and writing the messages of one takes up to 0.2 ms
@@ -37,7 +37,7 @@ QUEUE = QoSProfile(depth=100)  # requests that wait, answers under way; the defa
 
 
 class QueryNode(Node):
-    """Thin: a request becomes plain arrays, a handler of query/handlers.py answers them, the answer becomes a response.
+    """Thin: a request becomes plain arrays, a handler of query/answers.py answers them, the answer becomes a response.
 
     One request is answered at a time, in a millisecond. Others are answered in threads of their own, so that requests that
     follow need not wait: the first of its kind to a model, which compiles, for seconds on a humanoid; and one with more than
@@ -99,7 +99,7 @@ class QueryNode(Node):
         answer = SERVICES[name].answer
         if SERVICES[name].slow:
             return await self._motions.run(answer, robot, request, limits)
-        kind = (robot, name, shape(request))
+        kind = (robot, name, request_structure(request))
         if kind in self._compiled:
             return answer(robot, request, limits)
         found = await self._first.run(answer, robot, request, limits)

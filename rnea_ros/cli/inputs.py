@@ -1,4 +1,4 @@
-"""The recordings that a command reads: options that say how they tell of the robot, and the robot that a bag describes."""
+"""Inputs of the commands: robot descriptions and recordings, with their options."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,21 +22,114 @@ from ..identification.identification import Measurements
 from ..io import csv_files, files
 from ..io.bags import joints_without_effort, recorded_urdf
 from ..io.recording import TIME_UNITS, ReadingOptions, RecordingRequest, Samples
+from ..model.plausibility import implausible
 from ..model.robot_file import robot_file
+from ..model.tree import Limits
+from ..robots.declared_joints import joint_forces, limited
+from ..robots.general import GeneralRobot
+from ..robots.kinds import has_moving_base, tree
+from ..robots.load import load
+from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
-from . import robots
+
+URDF_HELP = "a URDF, or a .xacro file and its arguments NAME:=VALUE (expanding it executes code)"
+KIND_TEXTS: dict[type, str] = {
+    GeneralRobot: "robot '{name}' combines a base, loops, platforms, springs, elastic joints or contacts"}
+Kind = TypeVar("Kind", bound=AnyRobot)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--topic", metavar="NAME", help="of the joint states in a bag; default /joint_states, or the only one")
+def add_robot_arguments(parser: argparse.ArgumentParser, base: bool = True) -> None:
+    """Add the options of URDF, robot file and, with `base`, of its base."""
+    parser.add_argument("urdf", metavar="ROBOT.urdf", help=URDF_HELP)
+    parser.add_argument("--robot-file", metavar="FILE",
+                        help="ROBOT.robot.yaml: loops, elastic joints, payloads, drives, limits, ..., see docs/robot_file.md")
+    if base:
+        parser.add_argument("--base", choices=("fixed", "floating"),
+                            help="whether the root link is free; default: from the robot file, or fixed")
+
+
+def add_gravity(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--gravity", nargs=3, type=float, metavar=("X", "Y", "Z"),
+                        help="acceleration of gravity in the root link's frame, with a moving base in the world [m/s^2]; "
+                        "default: from the robot file, or 0 0 -9.81")
+
+
+def add_friction(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--friction", action="store_const", const=True, help="use the URDF's damping and friction")
+
+
+def add_dynamics(parser: argparse.ArgumentParser) -> None:
+    """Add the options of commands that compute torques."""
+    add_friction(parser)
+    add_gravity(parser)
+    parser.add_argument("--backend", choices=("llvm", "c", "python", "reference"), default="llvm",
+                        help="backend of the kernels; default llvm")
+
+
+def load_robot(args: argparse.Namespace, urdf: str | bytes | None = None, *, print_warnings: bool = True) -> AnyRobot:
+    """Return the robot of any kind that URDF, robot file and options describe.
+
+    urdf : text, or a path, instead of args.urdf; print_warnings : print warnings about implausible numbers to stderr
+    """
+    options = {name: getattr(args, name) for name in ("base", "backend", "gravity", "friction") if hasattr(args, name)}
+    robot = load(urdf or args.urdf, robot_file.draft(args.robot_file) if args.robot_file else None, **options)
+    if print_warnings:
+        warn_of_implausible(robot)
+    return robot
+
+
+def warn_of_implausible(robot: AnyRobot) -> None:
+    """Print warnings that most likely mean wrong torques to stderr."""
+    for warning in implausible(tree(robot).warnings):
+        print(f"warning: {warning}", file=sys.stderr)
+
+
+def check_masses(robot: AnyRobot) -> None:
+    """Print warnings about implausible numbers; raise InputError for a robot without mass, whose torques would all be zero."""
+    for warning in tree(robot).warnings:
+        if warning.name == "massless":
+            raise InputError(f"robot '{tree(robot).name}': {warning}; `rnea check` lists all warnings about a URDF")
+    warn_of_implausible(robot)
+
+
+def load_robot_of_kind(args: argparse.Namespace, *kinds: type[Kind], urdf: str | bytes | None = None) -> Kind:
+    """Return the loaded robot. Raises InputError if it is of another kind than the command supports."""
+    return require_kind(args, load_robot(args, urdf), *kinds)
+
+
+def require_kind(args: argparse.Namespace, robot: AnyRobot, *kinds: type[Kind]) -> Kind:
+    """Return the robot. Raises InputError if it is of another kind than the command supports."""
+    if not isinstance(robot, kinds):
+        names = [kind.__name__ for kind in kinds]
+        kind = "the base of robot '{name}' moves" if has_moving_base(robot) else KIND_TEXTS[type(robot)]
+        raise InputError(f"{kind.format(name=tree(robot).name)} ({type(robot).__name__}); rnea {args.command} "
+                         f"serves {some(names)} so far, Python more: rnea_ros.load")
+    return robot
+
+
+def read_limits(robot: AnyRobot, args: argparse.Namespace) -> tuple[Limits, dict[str, float]]:
+    """Return limits of the joints, and the largest internal joint forces by joint; --limits overrides --robot-file."""
+    forces = joint_forces(robot_file.draft(args.robot_file)) if args.robot_file else {}
+    if not args.limits:
+        return robot.limits, forces
+    model = tree(robot).model
+    file = robot_file.draft(args.limits).only(["limits"]).alone("--limits", ["limits"], ["limits"]).checked(
+        tree(robot).model)
+    found = limited(model, file).limits.of([model.joint_names.index(name) for name in robot.joint_names])
+    return found, forces | joint_forces(file)
+
+
+def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--topic", metavar="NAME", help="topic of the joint states in a bag; default /joint_states, or the "
+                                                        "only one")
     parser.add_argument("--rename", nargs="+", default=[], metavar="OLD=NEW",
-                        help="parts to replace, of the names of columns, or of joints in a bag: effort_=tau_ fer_=panda_")
+                        help="replacements in the names of columns, or of joints in a bag: effort_=tau_ fer_=panda_")
     parser.add_argument("--hold", nargs="+", default=[], metavar="JOINT[=POSITION]",
-                        help="joints that the recording does not have, at rest at a position, default 0 [rad, m]; "
-                             "names may be patterns: 'wheel_*' 'head_?_joint=0.1'")
+                        help="joints that are missing in the recording, at rest at a position, default 0 [rad, m]; "
+                        "names may be patterns: 'wheel_*' 'head_?_joint=0.1'")
     parser.add_argument("--columns", nargs="+", default=[], metavar="NAME",
                         help="names of all columns of a CSV without a header row: t q_joint1 q_joint2 tau_joint1 ... Columns "
-                             "in several CSV files: q.csv+tau.csv as RECORDING merges them by their times")
+                        "in several CSV files: q.csv+tau.csv as RECORDING merges them by their times")
     parser.add_argument("--sample-rate", type=float, metavar="HZ",
                         help="sampling rate of a CSV without a column t")
     parser.add_argument("--time-unit", choices=list(TIME_UNITS), help="unit of the column t of a CSV, default s")
@@ -46,24 +140,24 @@ def add_window(parser: argparse.ArgumentParser) -> None:
     """Add the option of commands that estimate derivatives."""
     parser.add_argument("--window", type=float, metavar="S",
                         help="estimate missing derivatives by fitting polynomials over this time [s] instead of by Kalman "
-                             "smoothing of the positions. A wider window gives less noise and less detail")
+                        "smoothing of the positions. A wider window gives less noise and less detail")
 
 
-def add_torques(parser: argparse.ArgumentParser) -> None:
+def add_torque_recording_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of commands that read torques."""
-    add_arguments(parser)
+    add_recording_arguments(parser)
     parser.add_argument("--no-torque", nargs="+", default=[], metavar="JOINT",
-                        help="joints whose torque was not measured, or is not to be used; names may be patterns")
+                        help="joints without a usable torque measurement; names may be patterns")
     parser.add_argument("--reverse", nargs="+", default=[], metavar="JOINT",
-                        help="joints whose effort counts the other way than the URDF's axis; measured_effort.reversed in the "
-                             "robot file does the same")
+                        help="joints whose effort has the opposite sign of the URDF's axis; measured_effort.reversed in the "
+                        "robot file does the same")
     add_window(parser)
-    robots.add_gravity(parser)
+    add_gravity(parser)
 
 
-def robot_of(args: argparse.Namespace) -> Robot:
+def load_measured_robot(args: argparse.Namespace) -> Robot:
     """Return the fixed tree of a command that reads torques; afterwards args.robot_file contains --reverse."""
-    robot = robots.served(args, Robot)
+    robot = load_robot_of_kind(args, Robot)
     if args.reverse:
         if wrong := [name for name in args.reverse if name not in robot.joint_names]:
             raise InputError(f"--reverse {some(wrong)}: no such joint; the joints are {some(robot.joint_names)}"
@@ -72,37 +166,38 @@ def robot_of(args: argparse.Namespace) -> Robot:
         measured = dict(file.section("measured_effort"))
         turned = sorted(set(measured.get("reversed", ())) ^ set(args.reverse))
         args.robot_file = file.over({"measured_effort": {**measured, "reversed": turned}})
-        robot = robots.served(args, Robot)
+        robot = load_robot_of_kind(args, Robot)
     return robot
 
 
-def asked(args: argparse.Namespace) -> ReadingOptions:
-    """What these options say. InputError for what says nothing."""
+def reading_options(args: argparse.Namespace) -> ReadingOptions:
+    """Return the reading options. Raises InputError for invalid ones."""
     if wrong := [word for word in args.rename if "=" not in word or word.startswith("=")]:
         raise InputError(f"--rename {some(wrong)}: OLD=NEW is needed, for instance effort_=tau_")
     renamed = ((old, new) for old, _, new in (word.partition("=") for word in args.rename))
     rate = args.sample_rate
     if rate is not None and not 0.0 < rate < np.inf:
-        raise InputError(f"--sample-rate is {rate:g}; a rate above zero is needed [Hz]")
-    return ReadingOptions(args.topic, tuple(renamed), tuple(_held(word) for word in args.hold), tuple(args.columns), rate,
+        raise InputError(f"--sample-rate is {rate:g} Hz; a rate above zero is needed")
+    return ReadingOptions(args.topic, tuple(renamed), tuple(_parse_hold(word) for word in args.hold), tuple(args.columns),
+                          rate,
                    args.time_unit, args.unit)
 
 
-def _held(word: str) -> tuple[str, float]:
+def _parse_hold(word: str) -> tuple[str, float]:
     name, _, position = word.partition("=")
     try:
         return name, float(position or 0.0)
     except ValueError:
-        raise InputError(f"--hold {word}: a position is needed [rad, m]") from None
+        raise InputError(f"--hold {word}: a position [rad, m] is needed after '='") from None
 
 
-def measurements(path: str | Path, robot: Robot, reading: ReadingOptions, no_torque: Sequence[str] = ()) -> Measurements:
+def read_measurements(path: str | Path, robot: Robot, reading: ReadingOptions, no_torque: Sequence[str] = ()) -> Measurements:
     """Return torques and motion of a recording, with derivatives where the file has them.
 
     no_torque: names or patterns of joints whose torque is not read. Their column of tau is NaN, as that of joints for which
     a CSV or a bag has no torque at all.
     """
-    path, names = merged(path, reading), robot.joint_names
+    path, names = merge_csv_parts(path, reading), robot.joint_names
     if wrong := [pattern for pattern in no_torque if not any(fnmatchcase(name, pattern) for name in names)]:
         raise InputError(f"--no-torque {some(wrong)}: no such joint; the joints are {some(names)}{near(wrong[0], names)}")
     missing = {name for name in names if any(fnmatchcase(name, pattern) for pattern in no_torque)}
@@ -110,7 +205,8 @@ def measurements(path: str | Path, robot: Robot, reading: ReadingOptions, no_tor
         print(f"{path}: no torque of {some(found)}; treated as not measured", file=sys.stderr)
         missing |= set(found)
     if not missing:
-        samples = read(path, RecordingRequest(names, ("q", "qd", "qdd", "tau"), ("q", "tau"), reading, robot.joint_types))
+        samples = read_recording(path, RecordingRequest(names, ("q", "qd", "qdd", "tau"), ("q", "tau"), reading,
+                                                        robot.joint_types))
         _check_units(path, robot, reading, samples)
         return Measurements(samples["t"], samples["q"], samples["tau"], samples.get("qd"), samples.get("qdd"))
     held = reading.held_joints(names)
@@ -134,8 +230,8 @@ def measurements(path: str | Path, robot: Robot, reading: ReadingOptions, no_tor
     return Measurements(motion["t"], motion["q"], tau, motion.get("qd"), motion.get("qdd"))
 
 
-def merged(path: str | Path, reading: ReadingOptions) -> str | Path:
-    """Return the path of a recording; of one in several CSV files, a.csv+b.csv, that of a temporary file with all columns."""
+def merge_csv_parts(path: str | Path, reading: ReadingOptions) -> str | Path:
+    """Return the path of a recording; for several CSV files, a.csv+b.csv, that of a temporary file with all columns."""
     parts = str(path).split("+")
     if len(parts) == 1 or Path(path).exists():
         return path
@@ -144,7 +240,7 @@ def merged(path: str | Path, reading: ReadingOptions) -> str | Path:
     if bags := [part for part in parts if files.is_bag(part)]:
         raise InputError(f"{path}: {some(bags)} is a bag; CSV files alone can be merged")
     if reading.columns:
-        raise InputError(f"{path}: --columns names the columns of one file; files that are merged need header rows")
+        raise InputError(f"{path}: --columns is for one file; files that are merged need header rows")
     folder = Path(tempfile.mkdtemp(prefix="rnea-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     target = folder / ("+".join(Path(part).stem for part in parts) + ".csv")
@@ -186,10 +282,10 @@ def _without_torque(path: str | Path, names: Sequence[str], reading: ReadingOpti
     return found if len(found) < len(columns) else []
 
 
-def take_recordings(args: argparse.Namespace) -> None:
-    """Where a recording stands in the place of the URDF, it is one of the recordings, and a bag describes its robot itself.
+def resolve_recordings(args: argparse.Namespace) -> None:
+    """Complete args.recordings: a recording in the position of the URDF is one of them, and its bag describes the robot.
 
-    InputError without any recording. args.urdf is None afterwards where each bag describes its robot.
+    Raises InputError without any recording. args.urdf is None afterwards if each bag describes its robot.
     """
     given = args.urdf
     if files.is_bag(given) or (not args.recordings and (Path(given).is_dir() or glob.has_magic(given))):
@@ -197,29 +293,29 @@ def take_recordings(args: argparse.Namespace) -> None:
         args.urdf = None
     if not args.recordings:
         raise InputError(f"no recording after {given}")
-    args.recordings = [str(merged(path, asked(args))) for path in args.recordings]
+    args.recordings = [str(merge_csv_parts(path, reading_options(args))) for path in args.recordings]
 
 
-def one_recording(args: argparse.Namespace) -> Path:
-    """Of a command that reads just one."""
-    take_recordings(args)
+def single_recording(args: argparse.Namespace) -> Path:
+    """Return the path of the single recording of a command."""
+    resolve_recordings(args)
     if len(args.recordings) > 1:
         raise InputError(f"rnea {args.command} takes one recording, got {len(args.recordings)}")
     return Path(args.recordings[0])
 
 
-def read(path: str | Path, wanted: RecordingRequest) -> Samples:
-    """All of a recording; stderr hears of what in it was not used."""
+def read_recording(path: str | Path, wanted: RecordingRequest) -> Samples:
+    """Return all samples of a recording; print notes about unused data to stderr."""
     samples, notes = files.read_samples(path, wanted)
     for line in notes:
         print(line, file=sys.stderr)
     return samples
 
 
-def described(args: argparse.Namespace, path: Path) -> str | bytes:
-    """The URDF: that of the command line, or the one in the recording."""
+def robot_description(args: argparse.Namespace, path: Path) -> str | bytes:
+    """Return the URDF of the command line, or that in the recording."""
     if args.urdf is not None:
         return args.urdf
     if not files.is_bag(path):
-        raise InputError(f"{path}: says nothing of the robot; its URDF is needed before the recordings")
-    return recorded_urdf(path).encode()  # text, whatever it says, and never a path
+        raise InputError(f"{path}: contains no robot description; give a URDF before the recordings")
+    return recorded_urdf(path).encode()  # bytes: text and never a path

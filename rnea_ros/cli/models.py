@@ -1,0 +1,168 @@
+"""Commands about robot descriptions: `rnea check`, `rnea model`, `rnea robot-file` and `rnea from-dh`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, ModelWarning, some
+from ..model import dh_table, modified_dh, plausibility, standard_dh, urdf
+from ..model.robot_file import profiles, robot_file
+from ..model.robot_file.schema import SCHEMA
+from ..robots import kinds
+from ..robots.load import kind, load
+from ..robots.robot import Robot
+from . import inputs
+from .output import Outcome, check_files, format_table, terminal_width
+
+
+def add_check_arguments(parser: argparse.ArgumentParser) -> None:
+    inputs.add_robot_arguments(parser)
+    parser.add_argument("--accept", action="append", default=[], metavar="NAME", choices=plausibility.ACCEPTABLE,
+                        help="name of a warning (in brackets after it) that does not count for the exit code. May be "
+                        "repeated; accepted_warnings in the robot file does the same for all commands and nodes. Names: "
+                        f"{', '.join(plausibility.ACCEPTABLE)}")
+    parser.set_defaults(backend="python")
+
+
+def run_check(args: argparse.Namespace) -> Outcome:
+    """Check the trees of a robot of any kind; loading has checked its loop closure and motors."""
+    robot = inputs.load_robot(args, print_warnings=False)  # the result holds all warnings
+    tree = kinds.tree(robot)
+    found = list(dict.fromkeys((*tree.warnings, *_missing_inertia(tree))))
+    notes = [warning for warning in found if warning.name in plausibility.NOTES and warning.name not in args.accept]
+    notes += [note for note in _unknown_efforts(tree) if note.name not in args.accept]
+    accepted = [*tree.model.accepted_warnings]
+    accepted += [warning for warning in found if warning.name in args.accept]
+    warnings = [warning for warning in found if warning not in notes and warning not in accepted]
+    kind = "" if isinstance(robot, Robot) else f" ({'; '.join(kinds.described(robot))})"
+    sorts = (("warning", warnings), ("accepted", accepted), ("note", notes))
+    lines = [f"{word}: {text}" for word, texts in sorts for text in texts]
+    lines += [f"coupled motor: {text}" for text in kinds.couplings(tree)]
+    mass = tree.total_mass
+    lines.append(f"{tree.name}: {tree.n} joints{kind}, {mass:.6g} kg, {count_noun(len(warnings), 'warning')}")
+    return Outcome("\n".join(lines), {
+        "robot": tree.name, "kind": type(robot).__name__, "joints": tree.n, "total_mass": mass, "warnings": warnings,
+        "accepted": accepted, "notes": notes, "coupled_motors": kinds.couplings(tree)}, int(bool(warnings)))
+
+
+def count_noun(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _missing_inertia(robot: Robot) -> list[ModelWarning]:
+    """Return warnings about joints without an inertia of links or rotors."""
+    if any(warning.name == "massless" for warning in robot.warnings):
+        return []
+    poses = np.random.default_rng(0).uniform(-1.0, 1.0, (3, robot.n))
+    least = np.min([np.diagonal(robot.mass_matrix(q)) for q in poses], axis=0)
+    names = [name for name, inertia in zip(robot.joint_names, least, strict=True) if inertia <= 0.0]
+    return [ModelWarning("no_inertia", f"joint '{name}' has no inertia behind it: all its torques are zero. Add "
+                         "<inertial> to its links, or rotor_inertia in the robot file") for name in names]
+
+
+def _unknown_efforts(robot: Robot) -> list[ModelWarning]:
+    names = [name for name, limit in zip(robot.joint_names, robot.limits.effort, strict=True) if np.isnan(limit)]
+    text = f"effort limit of {some(names)} is unknown (missing, zero or infinite)"
+    return [ModelWarning("unknown_limit", text)] if names else []
+
+
+JOINT_TYPES = ("revolute", "prismatic", "fixed")
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    inputs.add_robot_arguments(parser)
+
+
+def run_model(args: argparse.Namespace) -> Outcome:
+    robot = inputs.load_robot(args, print_warnings=False)  # the result holds all warnings
+    text, what = model_table(kinds.tree(robot), terminal_width()), kinds.described(robot)
+    if len(what) > 1 or not isinstance(robot, Robot):
+        text += "\n\n" + "\n".join(what)
+    return Outcome(text, model_data(kinds.tree(robot)) | {"kind": type(robot).__name__})
+
+
+def model_table(robot: Robot, width: int | None = None) -> str:
+    lines = [f"robot {robot.name}: {robot.n} joints, {robot.total_mass:.6g} kg, root link '{robot.root_link}', "
+             f"largest deviation from the URDF {robot.reconstruction_error:.1e}", ""]
+    lines += format_table(("j", "joint", "a(j)", "type", "gamma", "b", "alpha", "d", "theta", "r"), [
+        (str(j), name, str(parent), JOINT_TYPES[sigma], *(f"{x:.6g}" for x in numbers))
+        for j, (name, parent, sigma, *numbers) in enumerate(robot.mdh_table(), start=1)], "><><>>>>>>", width)
+    followers = [link for link in robot.model.links if link.joint and link.joint not in robot.joint_names]
+    for link in followers:
+        leader = robot.joint_names[link.coordinate]
+        lines.append(f"     {link.joint} follows {leader}: {link.multiplier:g} q + {link.offset:g}")
+    return "\n".join(lines + [""] * bool(robot.warnings) + [f"warning: {text}" for text in robot.warnings])
+
+
+def model_data(robot: Robot) -> dict[str, Any]:
+    links = [{**{key: value for key, value in vars(link).items() if not key.startswith("_")}, "ms": link.ms.tolist(),
+              "J": link.J.tolist(), "term": asdict(link.term)} for link in robot.model.links]
+    frames = {name: {"link": f.link, "R": f.R.tolist(), "P": f.P.tolist()} for name, f in robot.model.frames.items()}
+    joints = [asdict(joint) for joint in robot.model.joints]
+    motors = [{"name": motor.name, "ratios": dict(zip((robot.joint_names[k] for k in motor.coordinates), motor.ratios)),
+               "term": asdict(motor.term)} for motor in robot.model.coupled_motors]
+    return {"name": robot.name, "model_id": robot.model_id, "base": robot.model.base, "root_link": robot.root_link,
+            "total_mass": robot.total_mass, "reconstruction_error": robot.reconstruction_error,
+            "joints": joints, "links": links, "coupled_motors": motors, "frames": frames, "warnings": list(robot.warnings)}
+
+
+def add_robot_file_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", nargs="?", help="robot file, or name of a profile")
+    parser.add_argument("--urdf", metavar="ROBOT.urdf", help="also check it against this robot, and describe the result")
+    parser.add_argument("--list", action="store_true", help="print the names of the profiles")
+    parser.add_argument("--schema", action="store_true", help="print the JSON schema of robot files, for editors")
+
+
+def run_robot_file(args: argparse.Namespace) -> Outcome:
+    """Check the file; the output is a robot file with comments."""
+    if args.schema:
+        return Outcome(json.dumps(SCHEMA, indent=1, ensure_ascii=False), SCHEMA)
+    if args.list:
+        return Outcome("\n".join(profiles.names()), {"profiles": profiles.names()})
+    if not args.file:
+        raise InputError("FILE is missing; the path of a robot file is needed, or --schema")
+    if args.urdf:
+        robot = load(args.urdf, file := robot_file.draft(args.file), backend="python")
+        notes = [f"{args.file} with {args.urdf}:", *kinds.described(robot)]
+    else:
+        notes = [f"{args.file}: {kind(file := robot_file.read(args.file))}"]
+    text = "\n".join([*(f"# {note}" for note in notes), file.text().rstrip("\n")])
+    return Outcome(text, {"notes": notes, "content": file.content})
+
+
+CONVENTIONS = ("standard", "modified")
+
+
+def add_from_dh_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("table", metavar="TABLE.csv", help="columns joint, type (R or P), theta, d, a, alpha (standard) or "
+                        "antecedent, gamma, b, alpha, d, theta, r (modified); optional mass, com_x ..., ixx ..., lower, "
+                        "upper, "
+                        "effort, velocity; angles in rad, pi/2 allowed")
+    parser.add_argument("--convention", choices=CONVENTIONS, help="default: modified if a column antecedent, gamma, b or r "
+                        "exists, else standard")
+    parser.add_argument("--name", help="name of the robot; default: name of the table")
+    parser.add_argument("-o", "--output", metavar="ROBOT.urdf", help="URDF to write; default: standard output")
+
+
+def run_from_dh(args: argparse.Namespace) -> Outcome:
+    check_files(args.output)
+    modified = set(modified_dh.ONLY) & set(dh_table.column_names(args.table))
+    convention = args.convention or CONVENTIONS[bool(modified)]
+    name = args.name or Path(args.table).stem
+    text = modified_dh.to_urdf(modified_dh.read(args.table), name) if convention == "modified" else \
+        standard_dh.to_urdf(standard_dh.read(args.table), name)
+    model = urdf.load(text)  # raises for an invalid robot
+    for warning in model.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    data = {"convention": convention, "joints": model.n, "warnings": list(model.warnings)}
+    if not args.output:
+        return Outcome(text, data | {"urdf": text})
+    Path(args.output).write_text(text + "\n", encoding="utf-8")
+    return Outcome(f"{convention} table of {model.n} joints -> {args.output}", data | {"files": [args.output]})

@@ -1,0 +1,324 @@
+"""Answers of all requests, and the table of the requests by name.
+
+Each answer is one call of the library; its values are plain arrays by name. query_node and `rnea query` serve the same table.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..algorithms.base_parameters import base_parameters
+from ..algorithms.inertial_parameters import TERMS
+from ..errors import InputError
+from ..identification.identification import Regressor
+from ..robots import kinds
+from ..robots.general import GeneralRobot
+from ..robots.inputs.base_state import quaternion
+from ..robots.inputs.payload import unified
+from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
+from .request import (
+    AT_REST,
+    MOTION,
+    STATE,
+    STATE_AND_EFFORT,
+    Answer,
+    RequestedState,
+    RequestHandler,
+    coordinates,
+    derivatives_up_to,
+    kind_arguments,
+    motor_arguments,
+    require_kind,
+    require_method,
+)
+
+MAX_FREE_ROBOTS = 4  # robots whose free bases keep their kernels
+
+
+@lru_cache(maxsize=MAX_FREE_ROBOTS)
+def with_free_base(robot: Robot) -> GeneralRobot:
+    """Return the same robot with a free base. Links and kernels are shared."""
+    tree = copy.copy(robot)
+    tree.model = replace(robot.model, base="floating")
+    return GeneralRobot(tree, {"base": "floating"})
+
+
+def _moving_robot(robot: AnyRobot, s: RequestedState) -> tuple[GeneralRobot, dict[str, Any]]:
+    """Return the robot with a free base, and the keywords of its state."""
+    found = require_kind(robot, "a base that moves", Robot, GeneralRobot)
+    if isinstance(found, Robot):
+        found = with_free_base(found)
+    if not kinds.has_moving_base(found):
+        raise InputError(f"a base that moves: robot '{robot.name}' has a fixed base; set base to floating or prescribed in "
+                         "its robot file")
+    return found, kind_arguments(found, s)
+
+
+def _floating_inverse_dynamics(robot: AnyRobot, s: RequestedState) -> Answer:
+    moving, kind = _moving_robot(robot, s)
+    base = s.base or AT_REST
+    given: dict[str, Any] = {"base_acceleration": base.acceleration, "base_jerk": base.jerk} if s.base_motion_given else {}
+    found = moving.solve(s.q, s.qd, s.qdd, s.qddd, *s.higher, wrenches=s.loads.wrenches, wrench_rates=s.loads.wrench_rates,
+                         **kind, **given)
+    return {"base_acceleration": found.base_acceleration, "base_jerk": found.base_jerk, "effort": found.torques[..., 0, :],
+            "effort_rate": found.torques[..., 1, :], "base_wrench": found.base_wrench,
+            "base_wrench_rate": found.base_wrench_rate}
+
+
+def _floating_forward_dynamics(robot: AnyRobot, s: RequestedState) -> Answer:
+    moving, kind = _moving_robot(robot, s)
+    found = moving.response(s.q, s.qd, s.tau, wrenches=s.loads.wrenches, **kind, **motor_arguments(robot, s))
+    qdd = [found.positions[name][..., 2] for name in moving.joint_names]
+    return {"base_acceleration": found.base_acceleration, "acceleration": np.array(qdd).T.reshape(-1, moving.n)}
+
+
+FLOATING_INVERSE_DYNAMICS = RequestHandler("compute_floating_inverse_dynamics", "torque and rate with a base that is free or "
+                                                                                "moves as "
+                                           "given", _floating_inverse_dynamics, MOTION)
+FLOATING_FORWARD_DYNAMICS = RequestHandler("compute_floating_forward_dynamics", "acceleration of a free base and its joints "
+                                                                                "under "
+                                           "given efforts", _floating_forward_dynamics, STATE_AND_EFFORT)
+
+
+def _inverse_dynamics(robot: AnyRobot, s: RequestedState) -> Answer:
+    motion, kind = derivatives_up_to(robot, s, robot.order), kind_arguments(robot, s)
+    asked: Any = robot  # the keywords depend on its kind
+    tau, tau_rate, gravity, gravity_rate = asked.dynamics(*motion, **kind)
+    if any(s.loads):
+        tau, tau_rate = asked.torque_and_rate(*motion, **s.loads._asdict(), **kind)
+    return {"effort": tau, "effort_rate": tau_rate, "gravity_effort": gravity, "gravity_effort_rate": gravity_rate}
+
+
+def _forward_dynamics(robot: AnyRobot, s: RequestedState) -> Answer:
+    state = {**kind_arguments(robot, s), **motor_arguments(robot, s)}
+    return {"acceleration": robot.forward_dynamics(s.q, s.qd, s.tau, wrenches=s.loads.wrenches, **state)}
+
+
+def _mass_matrix(robot: AnyRobot, s: RequestedState) -> Answer:
+    kind = kind_arguments(robot, s)
+    bias = robot.bias(s.q, s.qd, wrenches=s.loads.wrenches, **kind, **motor_arguments(robot, s))
+    return {"coordinates": coordinates(robot, s), "mass_matrix": robot.mass_matrix(s.q, **kind), "bias": bias,
+            "gravity": robot.gravity(s.q, **kind)}
+
+
+def _coriolis_matrix(robot: AnyRobot, s: RequestedState) -> Answer:
+    return {"coriolis_matrix": require_method(robot, "coriolis")(s.q, s.qd, **kind_arguments(robot, s))}
+
+
+def _sensitivities(robot: AnyRobot, s: RequestedState) -> Answer:
+    kind, motion = kind_arguments(robot, s), derivatives_up_to(robot, s, robot.order - 1)
+    tables = require_method(robot, "sensitivities")(*motion, wrenches=s.loads.wrenches, world_wrenches=s.loads.world_wrenches,
+                                                    **kind)
+    found = {f"deffort_d{x}": table for x, table in zip(MOTION, tables[:3], strict=False)}
+    if tables[3:]:
+        found["deffort_dhigher"] = np.stack(tables[3:], axis=1)
+    if s.of_rate:
+        if robot.order > len(MOTION) - 1:
+            raise InputError(f"of_rate: the rates of robot '{robot.name}' depend on {robot.order} derivatives of q; "
+                             "the answer has room for three, rate_sensitivities of Python for all")
+        of_rate = require_method(robot, "rate_sensitivities")(s.q, s.qd, s.qdd, s.qddd, **s.loads._asdict(), **kind)
+        found |= {f"drate_d{x}": table for x, table in zip(MOTION, of_rate, strict=True)}
+    return found
+
+
+def _joint_wrenches(robot: AnyRobot, s: RequestedState) -> Answer:
+    found = require_method(robot, "joint_wrenches")(*derivatives_up_to(robot, s, robot.order), **s.loads._asdict(),
+                                                    **kind_arguments(robot, s))
+    return {**_joint_rows(robot, found.joints), "wrench": found.wrench, "wrench_rate": found.rate}
+
+
+def _wrench_sensitivities(robot: AnyRobot, s: RequestedState) -> Answer:
+    found = require_method(robot, "joint_wrench_sensitivities")(s.q, s.qd, s.qdd, wrenches=s.loads.wrenches,
+                                                                world_wrenches=s.loads.world_wrenches,
+                                                                **kind_arguments(robot, s))
+    return {**_joint_rows(robot, found.joints), "dwrench_dposition": found.dw_dq, "dwrench_dvelocity": found.dw_dqd,
+            "dwrench_dacceleration": found.dw_dqdd}
+
+
+def _joint_rows(robot: AnyRobot, joints: tuple[str, ...]) -> Answer:
+    children = {link.joint: link.name for link in kinds.tree(robot).model.links}
+    return {"joints": joints, "links": tuple(children[joint] for joint in joints)}
+
+
+def _energy(robot: AnyRobot, s: RequestedState) -> Answer:
+    """Return energies and momentum, for a fixed tree also with the base motion of the request."""
+    asked: Any = with_free_base(robot) if isinstance(robot, Robot) and s.base is not None else robot
+    state = kind_arguments(asked, s)
+    energy, mass_centre = asked.energy(s.q, s.qd, **state, **motor_arguments(robot, s)), asked.center_of_mass(s.q, s.qd,
+                                                                                                              **state)
+    linear, angular = np.split(mass_centre.momentum, 2, axis=-1)
+    return {"center_of_mass": mass_centre.position, "center_of_mass_velocity": mass_centre.velocity, "linear_momentum": linear,
+            "angular_momentum": angular, "kinetic_energy": energy.kinetic, "potential_energy": energy.potential,
+            "power": (s.qd * s.tau).sum(axis=-1)}
+
+
+INVERSE_DYNAMICS = RequestHandler("compute_inverse_dynamics", "torque, torque rate, and the share of gravity in both",
+                                  _inverse_dynamics, roots=True)
+FORWARD_DYNAMICS = RequestHandler("compute_forward_dynamics", "acceleration under given efforts", _forward_dynamics,
+                                  (*STATE_AND_EFFORT, "motor_position", "motor_velocity"))
+MASS_MATRIX = RequestHandler("compute_mass_matrix", "mass matrix, bias and gravity torques", _mass_matrix,
+                             (*STATE, "motor_position", "motor_velocity"))
+CORIOLIS_MATRIX = RequestHandler("compute_coriolis_matrix", "Coriolis matrix: its product with the velocity is a torque",
+                                 _coriolis_matrix, STATE)
+SENSITIVITIES = RequestHandler("compute_sensitivities", "partial derivatives of the torque, and with of_rate of its rate",
+                               _sensitivities, roots=True)
+JOINT_WRENCHES = RequestHandler("compute_joint_wrenches", "force and moment inside every joint, and their rates",
+                                _joint_wrenches, roots=True)
+WRENCH_SENSITIVITIES = RequestHandler("compute_joint_wrench_sensitivities",
+                                      "partial derivatives of the force and moment inside every joint",
+                                      _wrench_sensitivities, MOTION[:3], roots=True)
+ENERGY = RequestHandler("compute_energy", "centre of mass, momentum, energy, power", _energy,
+                        (*STATE_AND_EFFORT, "motor_position", "motor_velocity"))
+
+
+Row = np.ndarray
+
+
+def _points(robot: AnyRobot, s: RequestedState) -> Iterator[tuple[str, Row]]:
+    names = s.links or kinds.links(robot)
+    return zip(names, np.broadcast_to(s.points, (len(names), 3)), strict=True)
+
+
+def _each(robot: AnyRobot, s: RequestedState, of_link: Callable[[str, Row], Row]) -> np.ndarray:
+    """Return an array (samples, links, ...)."""
+    return np.stack([of_link(link, point) for link, point in _points(robot, s)], axis=1)
+
+
+def _forward_kinematics(robot: AnyRobot, s: RequestedState) -> Answer:
+    kind = kind_arguments(robot, s)
+
+    def pose(link: str, point: Row) -> Row:
+        found = robot.link_pose(link, s.q, point, **kind)
+        return np.concatenate((found.p, quaternion(found.R)), axis=-1)
+
+    return {"links": tuple(s.links or kinds.links(robot)), "pose": _each(robot, s, pose),
+            "twist": _each(robot, s, lambda link, point: robot.link_velocity(link, s.q, s.qd, point, **kind))}
+
+
+def _jacobians(robot: AnyRobot, s: RequestedState) -> Answer:
+    kind = kind_arguments(robot, s)
+    return {"links": tuple(s.links or kinds.links(robot)), "coordinates": coordinates(robot, s, motors=False),
+            "jacobian": _each(robot, s, lambda link, point: robot.jacobian(link, s.q, point, **kind)),
+            "jacobian_rate": _each(robot, s, lambda link, point: robot.jacobian_rate(link, s.q, s.qd, point, **kind))}
+
+
+# ---------------------------------------------------------------------- dependent joints
+
+
+def _motion(s: RequestedState) -> tuple[np.ndarray, ...]:
+    return s.q, s.qd, s.qdd, s.qddd
+
+
+def _loop_closure(robot: AnyRobot, s: RequestedState) -> Answer:
+    machine = require_kind(robot, "passive joints", GeneralRobot)
+    found = machine.motion(*_motion(s), guess=kind_arguments(robot, s).get("guess"))
+    return {**_all_joints(machine, found), "active_jacobian": found.G}
+
+
+def _platform_inverse_kinematics(robot: AnyRobot, s: RequestedState) -> Answer:
+    machine = require_kind(robot, "a platform", GeneralRobot)
+    found = machine.tree_motion(s.platform)
+    active = [machine.tree.joint_names.index(name) for name in machine.joint_names]
+    return dict(zip(MOTION, (part[..., active] for part in found[:4]), strict=True)) | _all_joints(machine, found)
+
+
+def _all_joints(machine: AnyRobot, found: Sequence[np.ndarray]) -> Answer:
+    names = ("all_positions", "all_velocities", "all_accelerations", "all_jerks")
+    return {"all_joints": kinds.tree(machine).joint_names, **dict(zip(names, found[:4], strict=True))}
+
+
+def _platform_forward_kinematics(robot: AnyRobot, s: RequestedState) -> Answer:
+    machine = require_kind(robot, "a platform", GeneralRobot)
+    found = machine.platform_motion(*_motion(s), guess=kind_arguments(robot, s).get("guess"))
+    return {"pose": np.concatenate((found.position, quaternion(found.rotation)), axis=-1), "twist": found.velocity,
+            "platform_acceleration": found.acceleration, "platform_jerk": found.jerk}
+
+
+FORWARD_KINEMATICS = RequestHandler("compute_forward_kinematics", "poses and velocities of links, or of points of them",
+                                    _forward_kinematics, STATE)
+JACOBIANS = RequestHandler("compute_jacobians", "Jacobians of links, or of points of them, and their rates", _jacobians, STATE)
+LOOP_CLOSURE = RequestHandler("compute_loop_closure", "motion of all joints of closed loops, or of legs, by the active ones",
+                              _loop_closure)
+PLATFORM_INVERSE_KINEMATICS = RequestHandler("compute_platform_inverse_kinematics", "motion of actuators and legs by that of "
+                                             "the platform", _platform_inverse_kinematics, ())
+PLATFORM_FORWARD_KINEMATICS = RequestHandler("compute_platform_forward_kinematics", "motion of a platform by that of its "
+                                             "actuators", _platform_forward_kinematics)
+
+
+def _motor_motion(robot: AnyRobot, s: RequestedState) -> Answer:
+    arm = require_kind(robot, "motors of elastic joints", GeneralRobot)
+    names = arm.elastic_joints
+    if not names:
+        raise InputError(f"motors of elastic joints: robot '{arm.name}' has none; name joints in the section elastic_joints "
+                         "of its robot file")
+    loads = {"wrenches": s.loads.wrenches, "wrench_rates": s.loads.wrench_rates}
+    found = arm.motor_motion(*derivatives_up_to(arm, s, arm.order), **kind_arguments(arm, s), **loads)
+    elastic = [arm.joint_names.index(name) for name in names]
+    return {"effort": found.tau, "effort_rate": found.tau_rate, "load": found.load, "elastic_joints": names,
+            "motor_position": found.q_motor, "motor_velocity": found.qd_motor, "motor_acceleration": found.qdd_motor,
+            "deflection": np.asarray(found.deflection[..., elastic])}
+
+
+MOTOR_MOTION = RequestHandler("compute_motor_motion", "torques and motions of the motors of elastic joints", _motor_motion)
+
+
+@lru_cache(maxsize=2)
+def _regressor_kernel(robot: Robot) -> tuple[Regressor, list[dict[str, Any]]]:
+    """Return the kernel and a row for each of its columns; cached, since a Robot does not change."""
+    model = unified(robot.model, tuple(robot.payloads.values()))
+    found = base_parameters(model, robot.gravity_vector.tolist(), TERMS)
+    columns = zip(found.names, found.units, found.values_in(model).tolist(), found.relations(), strict=True)
+    rows = [dict(zip(("name", "unit", "value", "relation"), row, strict=True)) for row in columns]
+    return Regressor(robot, [found.parameters[k] for k in found.kept]), rows
+
+
+def _regressor_answer(robot: AnyRobot, s: RequestedState) -> Answer:
+    """Return the regressor and its rate.
+
+    With closed loops, torques (55) of the active joints: G^T Y, with the rate Gd^T Y + G^T Yd. Accelerations and jerks of
+    joints with springs are read as measured; their rows are the efforts of springs.
+    """
+    kernel, rows = _regressor_kernel(kinds.tree(require_kind(robot, "the regressor", Robot, GeneralRobot)))
+    motion = [s.q, s.qd, s.qdd, s.qddd]
+    if isinstance(robot, GeneralRobot) and (robot.has_moving_base or robot.roles.weights is not None or robot.roles.motors):
+        raise InputError(f"the regressor: robot '{robot.name}' has a moving base, redundant motors, or elastic joints or "
+                         "motors on links; this is for trees and loops on a fixed base, with or without springs")
+    if not (isinstance(robot, GeneralRobot) and robot.loops):
+        Y, Yd = kernel.with_rate(*motion)
+        return {"parameters": rows, "regressor": Y, "regressor_rate": Yd}
+    closed = robot.motion(*motion, **kind_arguments(robot, s))
+    Y, Yd = kernel.with_rate(*closed[:4])
+    G, Gd = (np.swapaxes(part, -1, -2) for part in (closed.G, closed.Gd))
+    return {"parameters": rows, "regressor": G @ Y, "regressor_rate": Gd @ Y + G @ Yd}
+
+
+REGRESSOR = RequestHandler("compute_regressor", "torque and its rate as linear functions of base parameters",
+                           _regressor_answer)
+
+
+REQUESTS: dict[str, RequestHandler] = {
+    "torque": INVERSE_DYNAMICS,
+    "forward": FORWARD_DYNAMICS,
+    "matrix": MASS_MATRIX,
+    "coriolis": CORIOLIS_MATRIX,
+    "sensitivities": SENSITIVITIES,
+    "wrenches": JOINT_WRENCHES,
+    "wrench-sensitivities": WRENCH_SENSITIVITIES,
+    "energy": ENERGY,
+    "floating": FLOATING_INVERSE_DYNAMICS,
+    "floating-forward": FLOATING_FORWARD_DYNAMICS,
+    "kinematics": FORWARD_KINEMATICS,
+    "jacobians": JACOBIANS,
+    "loops": LOOP_CLOSURE,
+    "platform": PLATFORM_FORWARD_KINEMATICS,
+    "platform-joints": PLATFORM_INVERSE_KINEMATICS,
+    "motors": MOTOR_MOTION,
+    "regressor": REGRESSOR,
+}
