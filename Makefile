@@ -56,7 +56,7 @@ help:
 	@echo 'make soak     run all nodes for hours with faults injected (HOURS=0.02, SEED=1)'
 	@echo 'make lock     update the versions that `make env` installs (.ci/lock.txt)'
 	@echo 'make audit    check these versions for known vulnerabilities'
-	@echo 'make coverage measure line and branch coverage, nodes included, in build/coverage (COVERAGE=test/scaling: of these tests)'
+	@echo 'make coverage measure line and branch coverage, nodes included, in build/coverage (COVERAGE=test/trajectory: of these tests)'
 	@echo 'make mutate   test whether the tests detect small faults in the core (10 minutes, MUTATE=--count=100: more)'
 	@echo 'make api      list changes of public names since the last tag (API=COMMIT: since that commit)'
 	@echo 'make release  archive the last commit for bloom in build/release'

@@ -30,8 +30,8 @@ from rnea_ros.model.tree import Limits
 from rnea_ros.motion.limit_use import own_limits
 from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.motion.retime import retime_motion
-from rnea_ros.scaling.path import through
-from rnea_ros.scaling.retime import route
+from rnea_ros.trajectory.path import path_through
+from rnea_ros.trajectory.retiming import fit_route
 from support.scaling_cases import ARMS, urdf, waypoints
 from support.scaling_optimum import optimum
 
@@ -75,7 +75,7 @@ def wanted(seed: int) -> Iterator[Wanted]:
 
 
 def by_voltage(arm: str, bare: Any, points: np.ndarray, rng: np.random.Generator) -> Iterator[Wanted]:
-    path = through(points)
+    path = path_through(points)
     gravity = np.abs(bare.gravity(path(np.linspace(0.0, path.length, 1001))[0])).max(axis=0)
     row, torque = voltage(bare.joint_names, gravity, rng)
     robot = load(urdf(arm), {"version": 1, **row.sections})
@@ -110,7 +110,7 @@ def retimed(one: Wanted) -> dict[str, Any]:
 
 def optimal(one: Wanted, duration: float) -> dict[str, Any]:
     """By IPOPT, limits kept at so many nodes: more of them where ours seems slow, since a peak between nodes is not seen."""
-    constraints = PathDynamics(one.robot).constraints(route(one.points).path, own_limits(one.robot, one.limits))
+    constraints = PathDynamics(one.robot).constraints(fit_route(one.points).path, own_limits(one.robot, one.limits))
     began, found = time.perf_counter(), {}
     for nodes in NODES:
         try:

@@ -25,11 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from rnea_ros import InputError
-from rnea_ros.scaling.points import plan_from_waypoints
-from rnea_ros.scaling.profile import PASS
-from rnea_ros.scaling.reference import Reference
-from rnea_ros.scaling.terms import QUANTITIES, Constraints, PathLimits
-from rnea_ros.scaling.trajectory_scaler import TrajectoryScaler
+from rnea_ros.trajectory.constraints import QUANTITIES, Constraints, PathLimits
+from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
+from rnea_ros.trajectory.time_optimal import CHECKED_LEVEL
+from rnea_ros.trajectory.trajectory_scaler import Reference, TrajectoryScaler
 from support.scaling_cases import Later, dynamics, limits_for, ticked, urdf, waypoints
 
 ARMS = ("", "", "rr", "ur5_robot", "stanford")  # "": joints without a robot
@@ -109,7 +108,7 @@ class Case:
             if scaler.constraints is not before:
                 played.allowed = excess(scaler)
             inside = scaler.constraints.limits
-            force = inside if scaler._most >= 1.0 else PathLimits(*(a * b for a, b in zip(inside, played.allowed)))
+            force = inside if scaler.max_rate >= 1.0 else PathLimits(*(a * b for a, b in zip(inside, played.allowed)))
             played.seen += seen
             played.force += [np.array(force)] * len(seen)
         return played
@@ -138,7 +137,7 @@ def excess(scaler: TrajectoryScaler) -> np.ndarray:
     used = np.max([constraints.utilization(np.stack((s, v * k, a * k**2, u * k**3))).max(axis=0) for k in RATES], axis=0)
     found = np.ones((len(QUANTITIES), constraints.path.n))
     for (joint, quantity), most in zip(constraints.labels, used):
-        found[QUANTITIES.index(quantity), joint] = max(1.0, most / PASS)
+        found[QUANTITIES.index(quantity), joint] = max(1.0, most / CHECKED_LEVEL)
     return found
 
 

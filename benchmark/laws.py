@@ -23,12 +23,10 @@ from notes import NOTES
 from scaling_laws import KINDS, Case
 
 from rnea_ros.errors import MissingPackage
-from rnea_ros.scaling.lookahead import next_law
-from rnea_ros.scaling.plan import ScaledPlan, follow
-from rnea_ros.scaling.points import plan_from_waypoints
-from rnea_ros.scaling.profile import fastest
-from rnea_ros.scaling.terms import Constraints
-from rnea_ros.scaling.trajectory_scaler import LEAD, TrajectoryScaler
+from rnea_ros.trajectory.constraints import Constraints
+from rnea_ros.trajectory.scaled_plan import ScaledPlan, follow_plan, plan_from_waypoints
+from rnea_ros.trajectory.time_optimal import fastest_law
+from rnea_ros.trajectory.trajectory_scaler import LEAD_S, TrajectoryScaler, next_law
 from support.scaling_cases import dynamics, waypoints
 
 HERE = Path(__file__).resolve().parent
@@ -67,7 +65,7 @@ def measure() -> dict[str, Any]:
         sides[f"first answer {points}"] = partial(_first_answer, here, plan)
         if points in FOLLOWED:
             sides[f"follow {points}"] = partial(_followed, here, plan)
-            current = follow(here, plan)
+            current = follow_plan(here, plan)
             sides[f"take over {points}"] = partial(_taken_over, here, plan, current)
             sides[f"the rest of it {points}"] = partial(_rest_solved, here, plan, current)
     for points in BESIDE:
@@ -96,18 +94,18 @@ def _timed(sides: Mapping[str, Callable[[], float]]) -> dict[str, Solved]:
 
 
 def _plan(constraints: Constraints, points: int) -> tuple[ScaledPlan, Constraints]:
-    path, law = constraints.path, fastest(constraints)
+    path, law = constraints.path, fastest_law(constraints)
     times = np.array([0.0, *law.time_at(path.breaks[1:-1]), law.duration]) / SPEED
     plan = plan_from_waypoints(waypoints(dynamics(ARM).robot, SEED, points), times)
     return plan, Case(ARM, TORQUE, points, SEED).constraints(plan.path)
 
 
 def _fastest(constraints: Constraints) -> float:
-    return fastest(constraints).duration
+    return fastest_law(constraints).duration
 
 
 def _followed(constraints: Constraints, plan: ScaledPlan) -> float:
-    return follow(constraints, plan).law.duration
+    return follow_plan(constraints, plan).law.duration
 
 
 def _first_answer(constraints: Constraints, plan: ScaledPlan) -> float:
@@ -118,14 +116,14 @@ def _taken_over(constraints: Constraints, plan: ScaledPlan, current: ScaledPlan)
     """The first moments of the rest of a motion, from where it is played at 0.9 of its speed."""
     slow = current.slower(0.9)
     at = 0.3 * slow.law.duration
-    return next_law(constraints, slow, at, plan, True, 0.0, at - LEAD, True).motion.law.duration
+    return next_law(constraints, slow, at, plan, True, 0.0, at - LEAD_S, True).motion.law.duration
 
 
 def _rest_solved(constraints: Constraints, plan: ScaledPlan, current: ScaledPlan) -> float:
     """All of the rest, for which nobody waits."""
     slow = current.slower(0.9)
     at = 0.3 * slow.law.duration
-    return next_law(constraints, slow, at, plan, True, 0.0, at - LEAD).motion.law.duration
+    return next_law(constraints, slow, at, plan, True, 0.0, at - LEAD_S).motion.law.duration
 
 
 def _copp(constraints: Constraints) -> Callable[[], float]:
@@ -156,11 +154,11 @@ def _copp(constraints: Constraints) -> Callable[[], float]:
 
 def _toppra(points: int) -> Callable[[], float]:
     from rnea_ros.demo.timings.trials import toppra, toppra_timing
-    from rnea_ros.scaling.retime import route
+    from rnea_ros.trajectory.retiming import fit_route
 
     toppra()
     robot = dynamics(ARM).robot
-    way = route(waypoints(robot, SEED, points))
+    way = fit_route(waypoints(robot, SEED, points))
     return lambda: toppra_timing(robot, way).duration
 
 

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 from rnea_ros import InputError
 from rnea_ros.io.figures import new_figure
 from rnea_ros.motion.path_dynamics import PathDynamics
-from rnea_ros.scaling import TrajectoryScaler, follow
+from rnea_ros.trajectory import TrajectoryScaler, follow_plan
 from support.scaling_cases import ARMS, DT, Later, Motion, Played, again
 from support.scaling_optimum import optimum
 
@@ -97,7 +97,7 @@ def disturbed(motion: Motion, name: str, scaler: TrajectoryScaler) -> dict:
         constraints = motion.constraints(motion.path, limits)
         constraints.dynamics = PathDynamics(robot)
         try:
-            known = follow(constraints, motion.plan).law.duration
+            known = follow_plan(constraints, motion.plan).law.duration
         except InputError:  # gravity alone is too much
             found[what] = [np.nan] * 5
             continue

@@ -23,12 +23,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from rnea_ros.errors import RneaError
-from rnea_ros.scaling.law import TimeLaw
-from rnea_ros.scaling.path import through
-from rnea_ros.scaling.plan import follow
-from rnea_ros.scaling.points import plan_from_waypoints
-from rnea_ros.scaling.profile import fastest
-from rnea_ros.scaling.terms import Constraints, PathLimits
+from rnea_ros.trajectory.constraints import Constraints, PathLimits
+from rnea_ros.trajectory.path import path_through
+from rnea_ros.trajectory.scaled_plan import follow_plan, plan_from_waypoints
+from rnea_ros.trajectory.time_law import TimeLaw
+from rnea_ros.trajectory.time_optimal import fastest_law
 from support.scaling_cases import ARMS, dynamics, limits_for, waypoints
 
 KINDS = ("torque, rate, velocity", "velocity, acceleration, jerk", "all")
@@ -51,7 +50,7 @@ class Case(NamedTuple):
 
     def constraints(self, path: Any = None) -> Constraints:
         known = dynamics(self.arm)
-        path = path or through(waypoints(known.robot, self.seed, self.points))
+        path = path or path_through(waypoints(known.robot, self.seed, self.points))
         every = limits_for(known.robot, path)._replace(jerk=np.full(path.n, 400.0))
         unknown = np.full(path.n, np.nan)
         left_out = {KINDS[0]: ("acceleration", "jerk"), KINDS[1]: ("effort", "effort_rate"), KINDS[2]: ()}[self.kind]
@@ -83,8 +82,8 @@ def results(case: Case) -> Iterator[tuple[str, dict[str, float]]]:
     constraints = case.constraints()
     law = None
     try:
-        found = solved(constraints, lambda: fastest(constraints))
-        law = fastest(constraints)
+        found = solved(constraints, lambda: fastest_law(constraints))
+        law = fastest_law(constraints)
         yield f"fastest: {case.name}", found
     except RneaError as error:
         yield f"fastest: {case.name}", {"error": type(error).__name__}  # type: ignore[dict-item]
@@ -94,7 +93,7 @@ def results(case: Case) -> Iterator[tuple[str, dict[str, float]]]:
     times = np.array([0.0, *law.time_at(path.breaks[1:-1]), law.duration]) / speed
     plan = plan_from_waypoints(waypoints(dynamics(case.arm).robot, case.seed, case.points), times)
     here = case.constraints(plan.path)
-    yield f"follow x {speed}: {case.name}", solved(here, lambda: follow(here, plan).law)
+    yield f"follow x {speed}: {case.name}", solved(here, lambda: follow_plan(here, plan).law)
 
 
 def main() -> None:

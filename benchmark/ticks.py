@@ -34,10 +34,9 @@ from rnea_ros.execution.goal import TrajectoryPoint, read_goal
 from rnea_ros.execution.rate_loop import RateLoop
 from rnea_ros.execution.solver_process import SolverProcess
 from rnea_ros.execution.tracking_monitor import MONITOR_OFF, TrackingMonitor
-from rnea_ros.scaling.lookahead import next_law
-from rnea_ros.scaling.points import plan_from_waypoints
-from rnea_ros.scaling.terms import Constraints
-from rnea_ros.scaling.trajectory_scaler import TrajectoryScaler
+from rnea_ros.trajectory.constraints import Constraints
+from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
+from rnea_ros.trajectory.trajectory_scaler import TrajectoryScaler, next_law
 from support.reach import DYNAMICS, LIMITS, POINTS, ROBOT
 from support.scaling_cases import waypoints
 

@@ -14,7 +14,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
-from rnea_ros.scaling.points import plan_from_waypoints
+from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
 from support.reach import EFFORT, LIMITS, START
 from support.stage import Stage, trajectory
 from support.weak_robot import WeakRobot

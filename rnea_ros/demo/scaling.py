@@ -14,10 +14,9 @@ from ..io.figures import color_scale, picture
 from ..model.tree import Limits
 from ..motion.path_dynamics import PathDynamics
 from ..robots.robot import Robot
-from ..scaling.plan import ScaledPlan
-from ..scaling.points import plan_from_waypoints
-from ..scaling.retime import time_optimal
-from ..scaling.terms import Constraints
+from ..trajectory.constraints import Constraints
+from ..trajectory.retiming import time_optimal_law
+from ..trajectory.scaled_plan import ScaledPlan, plan_from_waypoints
 from .checks import CheckResult, check_bitwise
 from .motion import MotionSample, sweep_motion
 from .plots import STYLE
@@ -50,7 +49,7 @@ def overspeed_task(robot: Robot, speed: float = 2.0) -> OverspeedTask:
     limits = _effort_limits(robot, plan_from_waypoints(points, np.linspace(0.0, TRIAL_DURATION_S, N_WAYPOINTS)))
     path = plan_from_waypoints(points, np.linspace(0.0, TRIAL_DURATION_S, N_WAYPOINTS)).path
     dynamics = PathDynamics(robot)
-    law = time_optimal(Constraints(path, dynamics, dynamics.limits(limits), robot.joint_names))
+    law = time_optimal_law(Constraints(path, dynamics, dynamics.limits(limits), robot.joint_names))
     times = np.array([0.0, *law.time_at(path.breaks[1:-1]), law.duration]) / speed
     return OverspeedTask(points, times, limits, plan_from_waypoints(points, times), law.duration)
 

@@ -18,15 +18,12 @@ from ..motion.torque_stream import TorqueStream
 from ..robots import kinds
 from ..robots.link_side import LinkSideRobot
 from ..robots.robot import Robot
-from ..scaling.committed import CommittedMotion
-from ..scaling.foreseeable import ForeseeableScaler
-from ..scaling.law import TimeLaw
-from ..scaling.path import Path
-from ..scaling.points import plan_from_waypoints
-from ..scaling.reference import Reference
-from ..scaling.spacing import Quantities
-from ..scaling.terms import Constraints
-from ..scaling.trajectory_scaler import TrajectoryScaler
+from ..trajectory.constraints import Constraints
+from ..trajectory.path import Path
+from ..trajectory.rolling_trajectory import Quantities, RollingTrajectory
+from ..trajectory.scaled_plan import plan_from_waypoints
+from ..trajectory.time_law import TimeLaw
+from ..trajectory.trajectory_scaler import Reference, TrajectoryScaler
 from .goal import Goal, anchor_to_start, check_position_limits, rejecting
 from .joint_states import continuous_joints, unwrap_to
 from .tracking_monitor import TrackingMonitor
@@ -79,7 +76,7 @@ class InverseTimeLaw:
 
     def __init__(self, law: TimeLaw):
         self._law, self._breaks, self._nodes = law, law.breaks.tolist(), law.coefficients[:, 0].tolist()
-        self._min_speed = self.REST_SHARE * float(law.densely()[0][1].max())
+        self._min_speed = self.REST_SHARE * float(law.sample_pieces()[0][1].max())
         self._last = 0.0
 
     def at(self, s: float) -> tuple[float, float]:
@@ -104,8 +101,8 @@ class ExecutedMotion:
     """Goal that a robot executes, or is ready to execute.
 
     number        : counted from 1
-    committed     : what is handed out of it, where it is not streamed
-    start_ns      : time at which it begins [ns]; where it is handed out, after the lead time for its first message
+    rolling       : trajectory that the controller executes, where single points are not streamed
+    start_ns      : time at which it begins [ns]; of a rolling trajectory, after the lead time for its first message
     monitor       : monitor of the robot that follows it
     stop_message, stop_reason : why it must stop; empty while it may go on
     final_sample  : last sample, once its reference rests at the end
@@ -113,8 +110,8 @@ class ExecutedMotion:
     """
 
     def __init__(self, number: int, goal: Goal, scaler: TrajectoryScaler, robot: LinkSideRobot, limits: Limits,
-                 monitor: TrackingMonitor, committed: CommittedMotion | None = None, commanded_effort: str = DECLARED):
-        self.number, self.goal, self.scaler, self.committed = number, goal, scaler, committed
+                 monitor: TrackingMonitor, rolling: RollingTrajectory | None = None, commanded_effort: str = DECLARED):
+        self.number, self.goal, self.scaler, self.rolling = number, goal, scaler, rolling
         self.start_ns = 0
         self._change_requested_at = 0  # time since which a change waits [ns], 0 if none does
         self.joint_names = robot.joint_names
@@ -134,8 +131,8 @@ class ExecutedMotion:
         self._commanded = CommandedEffort(robot, self._commanded_contains)
         self.monitor.set_robot(robot, limits)
         self.root_link = kinds.tree(robot).root_link
-        if self.committed is not None:
-            self.committed.quantities = interpolated_quantities(robot, self.scaler.constraints)
+        if self.rolling is not None:
+            self.rolling.quantities = interpolated_quantities(robot, self.scaler.constraints)
         if (use := LimitUse.of(robot, limits)).labels:
             self._limit_use = use
 
@@ -156,11 +153,11 @@ class ExecutedMotion:
 
     def start(self, now: int) -> None:
         """Begin at time now [ns]."""
-        self.start_ns = now + round(self.committed.lead * 1e9) if self.committed is not None else now
+        self.start_ns = now + round(self.rolling.lead_time * 1e9) if self.rolling is not None else now
 
     def change(self, constraints: Constraints) -> None:
         """Change to other limits, or another payload, on the same path."""
-        (self.committed or self.scaler).change(constraints)
+        (self.rolling or self.scaler).change(constraints)
 
     def tick(self, dt: float, now: int, clock: Callable[[], int],
              can_splice: Callable[[int, int], bool] = lambda requested, now: True, period: float = np.inf) -> Sample:
@@ -175,7 +172,7 @@ class ExecutedMotion:
         """
         if self.final_sample is not None:
             return self.final_sample
-        if self.committed is None:
+        if self.rolling is None:
             count = int(np.clip(np.ceil(dt / period - LATE_TICK_SHARE), 1, MAX_STEPS_PER_TICK))
             for k in range(count):
                 reference = self.scaler.tick(dt / count)
@@ -183,7 +180,7 @@ class ExecutedMotion:
                 if reference.done:
                     break
         else:
-            reference = self._committed_reference(self.committed, now, clock, can_splice)
+            reference = self._rolling_reference(self.rolling, now, clock, can_splice)
         assert self._torques is not None
         found = self._torques(reference.q, reference.qd, reference.qdd, reference.qddd)
         binding = self._limit_use.nearest(found.tau, found.tau_rate, reference.q, reference.qd, reference.qdd, reference.qddd)
@@ -197,16 +194,16 @@ class ExecutedMotion:
         self.final_sample = sample if reference.done else None
         return sample
 
-    def _committed_reference(self, committed: CommittedMotion, now: int, clock: Callable[[], int],
+    def _rolling_reference(self, rolling: RollingTrajectory, now: int, clock: Callable[[], int],
                              can_splice: Callable[[int, int], bool]) -> Reference:
         t = 1e-9 * (now - self.start_ns)
-        if not committed.stale(t):
+        if not rolling.needs_replan(t):
             self._change_requested_at = 0
         else:
             self._change_requested_at = self._change_requested_at or now
-            if can_splice(self._change_requested_at, now) and committed.renew(lambda: 1e-9 * (clock() - self.start_ns)):
+            if can_splice(self._change_requested_at, now) and rolling.replan(lambda: 1e-9 * (clock() - self.start_ns)):
                 self._change_requested_at = 0
-        return committed.at(t)
+        return rolling.at(t)
 
     def can_splice_in_time(self, now: int) -> bool:
         """Return whether a fresh trajectory reaches the controller before its splice time, if it is sent now [ns].
@@ -214,22 +211,22 @@ class ExecutedMotion:
         If not, it is withdrawn with the next tick; where the controller has nothing of the motion yet, the motion begins
         later.
         """
-        assert self.committed is not None
-        if 1e-9 * (now - self.start_ns) <= self.committed.send_by:
+        assert self.rolling is not None
+        if 1e-9 * (now - self.start_ns) <= self.rolling.send_deadline:
             return True
-        if self.committed.heard_of:
-            self.committed.not_sent()
+        if self.rolling.published:
+            self.rolling.withdraw()
         else:
             self.start(now)
         return False
 
     def mark_sent(self, now: int) -> float:
         """Record that the fresh trajectory has been sent by now [ns]. Returns by how much that may be too late [s]."""
-        assert self.committed is not None
-        late = 1e-9 * (now - self.start_ns) - self.committed.parts if self.committed.heard_of else 0.0
-        self.committed.sent()
+        assert self.rolling is not None
+        late = 1e-9 * (now - self.start_ns) - self.rolling.splice_time if self.rolling.published else 0.0
+        self.rolling.mark_published()
         if late > 0.0:
-            self.committed.take_longer()
+            self.rolling.double_lead_time()
         return late
 
     def describe_timing(self) -> str:
@@ -283,14 +280,13 @@ class ExecutionContext(NamedTuple):
         check_position_limits(plan.path, limits, robot.joint_names)
         streamed = parameters["output"] == STREAM
         with rejecting("gravity"):
-            scaler = (TrajectoryScaler if streamed else ForeseeableScaler)(
-                constraints, plan, parameters["catch_up"], not parameters["solve_first"], solver)
-        committed = None
-        if isinstance(scaler, ForeseeableScaler):
+            scaler = TrajectoryScaler(constraints, plan, parameters["catch_up"], not parameters["solve_first"], solver)
+        rolling = None
+        if not streamed:
             horizon = parameters["horizon"] if parameters["output"] == HORIZON else np.inf
-            committed = CommittedMotion(scaler, interpolated_quantities(robot, constraints), horizon, parameters["lead"])
+            rolling = RollingTrajectory(scaler, interpolated_quantities(robot, constraints), horizon, parameters["lead"])
         monitor = TrackingMonitor(robot, limits, goal, parameters, 0.0 if streamed else parameters["lead"])
-        return ExecutedMotion(number, goal, scaler, robot, limits, monitor, committed, parameters["commanded_effort"])
+        return ExecutedMotion(number, goal, scaler, robot, limits, monitor, rolling, parameters["commanded_effort"])
 
     @property
     def continuous(self) -> np.ndarray:

@@ -22,8 +22,8 @@ from ..errors import InputError, Rejected, RneaError, in_words
 from ..model.tree import Limits
 from ..motion.path_dynamics import PathDynamics
 from ..robots.link_side import LinkSideRobot
-from ..scaling.profile import Progress
-from ..scaling.reference import Reference
+from ..trajectory.time_optimal import Progress
+from ..trajectory.trajectory_scaler import Reference
 from .executed_motion import ExecutedMotion, ExecutionContext, Sample
 from .goal import MANY_POINTS, MAX_DELAY_S, Goal, OnEnd, Outcome
 from .joint_states import Measurement, StartState, no_measurement
@@ -228,7 +228,7 @@ class TrajectoryExecutor:
         """
         with self._lock:
             motion = self.motion
-            if motion is None or motion.committed is not None:
+            if motion is None or motion.rolling is not None:
                 return None
             motion.stop("the node ends")
             samples: list[Sample] = []

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import InputError, Rejected, near, shown, some
 from ..model.tree import Limits
-from ..scaling.path import Path
+from ..trajectory.path import Path
 from .joint_states import Measurement, unwrap_to
 
 MAX_DELAY_S = 3600.0  # by which the stamp of a trajectory may be ahead of the clock

@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from ..errors import RneaError
-from ..scaling.profile import NoLaw
+from ..trajectory.time_optimal import NoLaw
 
 MAX_ATTEMPTS = 2  # at an answer
 START_TIMEOUT_S = 60.0  # for a process to start

@@ -29,7 +29,7 @@ from ..model.tree import Limits
 from ..robots import kinds
 from ..robots.link_side import LinkSideRobot
 from ..robots.robot import Robot
-from ..scaling.reference import Reference
+from ..trajectory.trajectory_scaler import Reference
 from .controller import TrajectorySpline
 from .goal import TOLERANCE_FIELDS, Goal, Outcome, resolve_tolerances
 from .joint_states import MAX_LAG_S, Measurement, PositionHistory, continuous_joints, unwrap_to

@@ -6,11 +6,11 @@ which keeps torque, torque rate, velocity (also where it depends on the position
 limits at every instant. A chunk replaces it from a splice time on, `lead` ahead. Whenever no chunk arrives, or none can be
 executed, the committed trajectory is played to its end, and the robot rests.
 
-Method: a quintic smoothing spline (scaling/chunk_spline.py) begins with the committed position, velocity, acceleration and
+Method: a quintic smoothing spline (trajectory/chunk_spline.py) begins with the committed position, velocity, acceleration and
 jerk at the splice, passes through the chunk's points at their times and brakes to rest behind the last one. Every limit is
-evaluated along it, between samples too, in one call of the kernels that time scaling uses (scaling/terms.py): 0.3 ms for 400
-samples of seven joints. A trajectory without an excess is committed unchanged. Otherwise the attempt is changed where the
-largest excess is:
+evaluated along it, between samples too, in one call of the kernels that time scaling uses (trajectory/constraints.py): 0.3 ms
+for 400 samples of seven joints. A trajectory without an excess is committed unchanged. Otherwise the attempt is changed where
+the largest excess is:
 
     behind the chunk    a longer brake, then a brake that begins at an earlier point
     at the splice       the motion stays behind the policy by as much as it is; then the first points are skipped, and a bridge
@@ -21,7 +21,7 @@ largest excess is:
 After `max_attempts` the chunk is rejected as infeasible. Only complete, checked trajectories are committed. What served for
 the last chunk is the second attempt for the next one, so two attempts are usual.
 
-The time-law solver of scaling/ is not used here: it starts from rest or with a given speed, not with an acceleration, and
+The time-law solver of trajectory/ is not used here: it starts from rest or with a given speed, not with an acceleration, and
 takes 9 to 30 ms for 10 to 20 points. An attempt here takes about 1.5 ms (benchmark/chunks.md).
 
 References: action chunks and temporal ensembling: Zhao et al. 2023 (ACT). Smoothing splines: Reinsch 1967.
@@ -46,11 +46,11 @@ from ..model.velocity_limits import LEAST
 from ..robots.kinds import tree
 from ..robots.link_side import link_side
 from ..robots.protocol import AnyRobot
-from ..scaling import chunk_spline
-from ..scaling.chunk_spline import INTERPOLATION, Targets
-from ..scaling.closed_form import least_met
-from ..scaling.path import Path
-from ..scaling.terms import Constraints, played_at, shares
+from ..trajectory import chunk_spline
+from ..trajectory.chunk_spline import INTERPOLATION, Targets
+from ..trajectory.constraints import Constraints, at_rate, limit_shares
+from ..trajectory.path import Path
+from ..trajectory.speed_factor import smallest_factor
 from .limit_use import own_limits, velocity_limits
 from .path_dynamics import PathDynamics
 
@@ -629,9 +629,9 @@ class ChunkExecutor:
         constraints = Constraints(
             path, dynamics, self._reduced, self.joint_names, self._drives, self._commanded,
             None if velocity is None else lambda q, way: np.maximum(velocity(q, way), LEAST))
-        polynomials = constraints.polynomials(np.stack((t, one, 0.0 * one, 0.0 * one)))
+        polynomials = constraints.rate_polynomials(np.stack((t, one, 0.0 * one, 0.0 * one)))
         share = self.options.limit_share
-        used = shares(played_at(np.moveaxis(polynomials, -1, 0), 1.0), constraints.offset)
+        used = limit_shares(at_rate(np.moveaxis(polynomials, -1, 0), 1.0), constraints.offset)
         k = self._ranged
         lower, upper = self._lower[k], self._upper[k]
         q = path(t)[0][:, k]
@@ -649,7 +649,7 @@ class ChunkExecutor:
         if times is not None:
             beyond &= ((t >= times[min(SETTLED, len(times) - 1)]) & (t <= times[-1]))[:, None]
         speeds = np.array(["velocity" in quantity for _, quantity in constraints.labels])
-        rate, speed_rate = (least_met(polynomials[chosen] / share, 1.0) for chosen in (beyond, beyond & speeds))
+        rate, speed_rate = (smallest_factor(polynomials[chosen] / share, 1.0) for chosen in (beyond, beyond & speeds))
         return _Excess(float(t[sample]), constraints.describe(int(number)), 0.0, rate, speed_rate, bool(speeds[number]))
 
 

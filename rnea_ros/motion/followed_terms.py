@@ -15,8 +15,8 @@ import numpy as np
 from ..codegen.kernel import MANY
 from ..errors import InputError
 from ..robots.followed import Followed
-from ..scaling.path import Path
-from ..scaling.terms import Terms, terms
+from ..trajectory.constraints import TorqueTerms, torque_terms
+from ..trajectory.path import Path
 
 LOOKS = 201  # along a path, where it is followed first
 
@@ -47,10 +47,10 @@ class FollowedTerms:
         found.friction = np.max([self._followed.friction(pose) for pose in poses], axis=0)
         return found
 
-    def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> Terms:
+    def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> TorqueTerms:
         nearest = [int(((self._q - one) ** 2).sum(axis=1).argmin()) for one in q]
         poses = np.array([self._followed.pose(one, self._poses[k]) for one, k in zip(q, nearest, strict=True)])
-        return terms(lambda q, *rates: self._followed.torque_and_rate(poses, *rates), q, q1, q2, q3)
+        return torque_terms(lambda q, *rates: self._followed.torque_and_rate(poses, *rates), q, q1, q2, q3)
 
     def compile(self) -> None:
         still = np.zeros((MANY, self._followed.n))

@@ -19,7 +19,7 @@ from ..robots.kinds import tree
 from ..robots.link_side import LinkSideRobot
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
-from ..scaling.terms import QUANTITIES
+from ..trajectory.constraints import QUANTITIES
 
 AddedRate = Callable[[Any, Any, Any], Any]  # q, qd, qdd -> rates (..., n)
 

@@ -18,9 +18,8 @@ from ..robots.general import GeneralRobot
 from ..robots.kinds import tree
 from ..robots.link_side import LinkSideRobot
 from ..robots.robot import Robot
-from ..scaling.drive_rows import DriveRows
-from ..scaling.path import Path
-from ..scaling.terms import Constraints, Terms
+from ..trajectory.constraints import Constraints, DriveConstraints, TorqueTerms
+from ..trajectory.path import Path
 from .followed_terms import FollowedTerms
 from .limit_use import velocity_limits
 from .ridden_terms import RiddenTerms
@@ -41,7 +40,7 @@ class PathTerms(Protocol):
     def along(self, path: Path) -> PathTerms:
         """The same, made ready for a path. Raises InputError where the robot cannot follow it."""
 
-    def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> Terms: ...
+    def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> TorqueTerms: ...
 
     def compile(self) -> None: ...
 
@@ -68,7 +67,7 @@ class PathDynamics:
         found.terms = self.terms.along(path)
         return found
 
-    def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> Terms:
+    def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> TorqueTerms:
         return self.terms(q, q1, q2, q3)
 
     def compile(self) -> None:
@@ -94,15 +93,15 @@ class PathDynamics:
                              f"{limits.effort[joint]:g}")
         return replace(limits, effort=effort)
 
-    def drives(self, limits: Sequence[DriveLimit] | None = None) -> DriveRows | None:
+    def drives(self, limits: Sequence[DriveLimit] | None = None) -> DriveConstraints | None:
         """The robot's limits of drives, or those given, less Coulomb friction; None where there are none. InputError where
         it leaves nothing of one."""
         limits = self.robot.drive_limits if limits is None else limits
         if not limits:
             return None
-        rows = DriveRows(limits, factors(limits, self.robot.n)._asdict(), self.terms.friction)
-        if (rows.left <= 0.0).any():
-            raise InputError(f"Coulomb friction takes all of the {rows.limits[int(np.argmin(rows.left))].description}")
+        rows = DriveConstraints(limits, factors(limits, self.robot.n)._asdict(), self.terms.friction)
+        if (rows.remaining <= 0.0).any():
+            raise InputError(f"Coulomb friction takes all of the {rows.limits[int(np.argmin(rows.remaining))].description}")
         return rows
 
 

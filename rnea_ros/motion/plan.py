@@ -28,7 +28,7 @@ from ..robots.kinds import tree
 from ..robots.link_side import LinkSideRobot, link_side, unkept
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
-from ..scaling.path import FARTHEST
+from ..trajectory.path import MAX_COORDINATE
 from .clearance import Clearance
 from .limit_use import own_limits, rate_notes, velocity_limits
 from .waypoints import along, passing, through
@@ -228,9 +228,9 @@ def _state(robot: LinkSideRobot, name: str, given: Any, smooth: bool) -> EndStat
         raise InputError(f"{name} has shape {rows.shape}; ({robot.n},) is needed, or rows q, qd or q, qd, qdd")
     q, *rest = (validation.coordinates(f"{name} {what}", row, robot.joint_names) for what,
                 row in zip(("q", "qd", "qdd"), rows))
-    if abs(q[k := int(np.abs(q).argmax())]) > FARTHEST:
-        raise InputError(f"{name} q is {q[k]:g} for {robot.joint_names[k]}; motions are planned no further than {FARTHEST:g} "
-                         "rad or m from zero")
+    if abs(q[k := int(np.abs(q).argmax())]) > MAX_COORDINATE:
+        raise InputError(f"{name} q is {q[k]:g} for {robot.joint_names[k]}; motions are planned no further than "
+                         f"{MAX_COORDINATE:g} rad or m from zero")
     qd = rest[0] if rest else np.zeros(robot.n)
     return EndState(q, qd, rest[1] if len(rest) > 1 else np.full(robot.n, 0.0 if smooth else np.nan))
 

@@ -3,7 +3,7 @@
     motion = retime_motion(robot, points)     # of any kind: the joints with motors are moved, the others follow
     q, qd, qdd, qddd = motion(np.arange(0.0, motion.duration, 1e-3))
 
-scaling/retime.py does it; here it gets the robot's dynamics and limits.
+trajectory/retiming.py does it; here it gets the robot's dynamics and limits.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from ..robots.inputs import validation
 from ..robots.inputs.base_state import BaseState
 from ..robots.link_side import link_side, unkept
 from ..robots.protocol import AnyRobot
-from ..scaling.law import TimeLaw
-from ..scaling.profile import Progress, steady_factor
-from ..scaling.retime import Route, route, time_optimal
-from ..scaling.terms import QUANTITIES, Constraints
+from ..trajectory.constraints import QUANTITIES, Constraints
+from ..trajectory.limit_check import steady_rate
+from ..trajectory.retiming import Route, fit_route, time_optimal_law
+from ..trajectory.time_law import TimeLaw
+from ..trajectory.time_optimal import Progress
 from .limit_use import own_limits, rate_notes
 from .path_dynamics import PathDynamics
 
@@ -84,11 +85,11 @@ def retime_motion(robot: AnyRobot, points: Any, velocities: Any = None, limits: 
     if not (np.isfinite(validation.numbers("tolerance", tolerance)) and tolerance >= 0.0):
         raise InputError(f"tolerance is {tolerance:g}; a finite number, zero or more, is needed [rad, m]")
     limits = own_limits(moved, limits)
-    way = route(points, velocities, tolerance)
+    way = fit_route(points, velocities, tolerance)
     constraints = PathDynamics(moved).constraints(way.path, limits, drive_limits)
     notes = (*_unknown(constraints), *rate_notes(moved, limits), *unkept(robot), *_off_the_path(way, tolerance),
              *_outside(robot, limits, way))
-    law = time_optimal(constraints, progress)
+    law = time_optimal_law(constraints, progress)
     return Retimed(way, law, (*notes, *slower(constraints, law)))
 
 
@@ -111,10 +112,10 @@ def _off_the_path(way: Route, tolerance: float) -> list[str]:
 
 def slower(constraints: Constraints, law: TimeLaw) -> list[str]:
     """A motion that falls as gravity lets it, or that brakes by it, takes more when it is played slower."""
-    if (factor := steady_factor(constraints, law, 1.0)) >= 1.0:
+    if (factor := steady_rate(constraints, law, 1.0)) >= 1.0:
         return []
     rate = 0.5 * (1.0 + factor)
-    used = constraints.utilization(law.slower(rate).densely(constraints.path.breaks)[0]).max(axis=0)
+    used = constraints.utilization(law.slower(rate).sample_pieces(constraints.path.breaks)[0]).max(axis=0)
     limit = constraints.describe(int(used.argmax()))
     return [f"limits are kept at this speed, not at every lower one: at {rate:.0%} of it, {limit} would be {used.max():.0%} "
             "of its limit. Retime with other limits rather than slow this motion"]

@@ -10,8 +10,8 @@ from ..codegen.kernel import MANY
 from ..robots.coulomb import coulomb_with_motors, without_coulomb
 from ..robots.general import GeneralRobot
 from ..robots.shared import Shared
-from ..scaling.path import Path
-from ..scaling.terms import Terms, terms
+from ..trajectory.constraints import TorqueTerms, torque_terms
+from ..trajectory.path import Path
 
 
 class RiddenTerms(Shared):
@@ -29,8 +29,8 @@ class RiddenTerms(Shared):
     def along(self, path: Path) -> RiddenTerms:
         return self
 
-    def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> Terms:
-        return terms(self.robot.torque_and_rate, q, q1, q2, q3)
+    def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> TorqueTerms:
+        return torque_terms(self.robot.torque_and_rate, q, q1, q2, q3)
 
     def compile(self) -> None:
         self(*np.zeros((4, MANY, self.robot.n)))

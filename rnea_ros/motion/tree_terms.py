@@ -19,8 +19,8 @@ from ..robots.coulomb import coulomb, load_factor, without_coulomb
 from ..robots.inputs import validation
 from ..robots.inputs.payload import Payload
 from ..robots.robot import Robot
-from ..scaling.path import Path
-from ..scaling.terms import Terms, terms
+from ..trajectory.constraints import TorqueTerms, torque_terms
+from ..trajectory.path import Path
 
 
 class TreeTerms:
@@ -38,8 +38,8 @@ class TreeTerms:
     def along(self, path: Path) -> TreeTerms:
         return self
 
-    def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> Terms:
-        return Terms(*self.kernel.of_samples([q, q1, q2, q3, *([self._payloads] if self._carriers else [])], len(q)))
+    def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> TorqueTerms:
+        return TorqueTerms(*self.kernel.of_samples([q, q1, q2, q3, *([self._payloads] if self._carriers else [])], len(q)))
 
     def compile(self) -> None:
         self(*np.zeros((4, kernel.MANY, self._robot.n)))
@@ -62,17 +62,17 @@ def _kernels(model_id: str, gravity: tuple[float, ...], backend: str) -> dict[tu
     return {}
 
 
-def _traced(robot: Robot, carriers: tuple[int, ...]) -> Callable[..., Terms]:
+def _traced(robot: Robot, carriers: tuple[int, ...]) -> Callable[..., TorqueTerms]:
     """The function that a kernel is made of. payloads: ten numbers for each carrier."""
     model, gravity, factor = without_coulomb(robot).model, robot.gravity_vector, load_factor(robot.model)
 
-    def traced(q: Any, q1: Any, q2: Any, q3: Any, payloads: Any = None) -> Terms:
+    def traced(q: Any, q1: Any, q2: Any, q3: Any, payloads: Any = None) -> TorqueTerms:
         inertias = Payload.added(model, carriers, payloads) if carriers else None
 
         def rate(q, qd, qdd, qddd):
             found = component_rate.torque_and_rate(model, q, qd, qdd, qddd, gravity, inertias=inertias)
             return [np.array(block) * factor for block in found] if (factor > 1.0).any() else found
 
-        return terms(rate, q, q1, q2, q3)
+        return torque_terms(rate, q, q1, q2, q3)
 
     return traced

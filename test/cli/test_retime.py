@@ -14,8 +14,8 @@ from rnea_ros import InputError, JointDynamics, Robot, plan_motion, retime_motio
 from rnea_ros.cli import main
 from rnea_ros.cli.motions import BLOCKS
 from rnea_ros.motion.path_dynamics import PathDynamics
-from rnea_ros.scaling.path import through
-from rnea_ros.scaling.terms import Constraints
+from rnea_ros.trajectory.constraints import Constraints
+from rnea_ros.trajectory.path import path_through
 from support.scaling_cases import ROOT, limits_for, urdf, waypoints
 
 STANFORD = str(ROOT / "urdf" / "stanford.urdf")
@@ -30,7 +30,7 @@ def robot(name: str) -> Robot:
 
 def limited(arm: Robot, points: np.ndarray, swing: float | None = 0.1, **others):
     """The arm's limits, with torques and torque rates that bind on the path through the points."""
-    found = limits_for(arm, through(points), swing)
+    found = limits_for(arm, path_through(points), swing)
     return replace(arm.limits, effort=found.effort, effort_rate=found.effort_rate, acceleration=found.acceleration, **others)
 
 

@@ -31,8 +31,8 @@ from rnea_ros.demo.scaling import limit_parameters, overspeed_task, sample_plan
 from rnea_ros.demo.table import LiveTable
 from rnea_ros.execution.controller import TrajectorySpline
 from rnea_ros.motion.path_dynamics import PathDynamics
-from rnea_ros.scaling.plan import follow
-from rnea_ros.scaling.terms import Constraints
+from rnea_ros.trajectory.constraints import Constraints
+from rnea_ros.trajectory.scaled_plan import follow_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 STANFORD = ROOT / "urdf" / "stanford.urdf"
@@ -316,7 +316,7 @@ def slowed():
     robot = Robot.from_urdf(ROOT / "urdf" / "seven_r.urdf")
     task = overspeed_task(robot)
     dynamics = PathDynamics(robot)
-    plan = follow(Constraints(task.plan.path, dynamics, dynamics.limits(task.limits), robot.joint_names), task.plan)
+    plan = follow_plan(Constraints(task.plan.path, dynamics, dynamics.limits(task.limits), robot.joint_names), task.plan)
     t = np.arange(0.0, plan.law.duration + 0.01, 0.01)
     state = sample_plan(plan, t)
     s = plan.law(t)[0]

@@ -9,7 +9,7 @@ import pytest
 
 from rnea_ros.errors import Rejected
 from rnea_ros.execution.goal import TrajectoryPoint, anchor_to_start, check_position_limits, read_goal
-from rnea_ros.scaling.points import plan_from_waypoints
+from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
 from support.scaling_cases import dynamics
 
 NAN = math.nan

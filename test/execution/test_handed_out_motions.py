@@ -29,12 +29,12 @@ class Followed(FollowedStage):
         self.stopped = 0
 
     def hand_out(self, motion, sample):
-        before, committed = self.now, motion.committed
-        if committed is not None and committed.fresh:
+        before, rolling = self.now, motion.rolling
+        if rolling is not None and rolling.is_fresh:
             self.stop()
-        if committed is not None and committed.fresh and motion.can_splice_in_time(self.now):
+        if rolling is not None and rolling.is_fresh and motion.can_splice_in_time(self.now):
             assert motion.mark_sent(self.now) <= 0.0
-            times, *fields = committed.points[:4]
+            times, *fields = rolling.points[:4]
             self.controller.set_trajectory(TrajectoryPoints(motion.start_ns * 1e-9 + times, *fields), before * 1e-9)
 
 
@@ -124,11 +124,11 @@ def test_a_process_that_is_stopped_before_it_sends_makes_no_jump(output):
 def test_what_was_sent_too_late_is_told():
     it = begun(0.5)
     it.executor.set_override(0.5)
-    motion, committed = it.executor.motion, it.executor.motion.committed
-    assert motion.tick(0.0, it.now, lambda: it.now) and committed.fresh
-    lead, parts = committed.lead, motion.start_ns + round(1e9 * committed.parts)
+    motion, rolling = it.executor.motion, it.executor.motion.rolling
+    assert motion.tick(0.0, it.now, lambda: it.now) and rolling.is_fresh
+    lead, parts = rolling.lead_time, motion.start_ns + round(1e9 * rolling.splice_time)
     assert motion.can_splice_in_time(it.now) and motion.mark_sent(parts + 100_000_000) == pytest.approx(0.1, abs=1e-8)
-    assert not committed.fresh and committed.lead == 2.0 * lead
+    assert not rolling.is_fresh and rolling.lead_time == 2.0 * lead
 
 
 class Slow(TrajectoryFollower):

@@ -18,10 +18,10 @@ from rnea_ros import InputError
 from rnea_ros.execution import solver_process
 from rnea_ros.execution.executor import compile_kernels
 from rnea_ros.execution.solver_process import SolverLost, SolverProcess
-from rnea_ros.scaling.lookahead import assess, next_law
-from rnea_ros.scaling.points import plan_from_waypoints
-from rnea_ros.scaling.profile import NoLaw
-from rnea_ros.scaling.terms import Constraints
+from rnea_ros.trajectory.constraints import Constraints
+from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
+from rnea_ros.trajectory.time_optimal import NoLaw
+from rnea_ros.trajectory.trajectory_scaler import assess, next_law
 from support.reach import DURATION, DYNAMICS, LIMITS, POINTS, ROBOT
 
 WAIT = 60.0  # s; a deadline, of which next to nothing is used

@@ -12,7 +12,7 @@ from rnea_ros import InputError
 from rnea_ros.errors import Rejected
 from rnea_ros.execution.goal import TrajectoryPoint, read_goal
 from rnea_ros.execution.states import Phase
-from rnea_ros.scaling.points import plan_from_waypoints
+from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
 from support.reach import DURATION, EFFORT, LIMITS, POINTS, ROBOT, START
 from support.scaling_cases import dynamics
 from support.stage import DT, Stage, trajectory

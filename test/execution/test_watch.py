@@ -14,7 +14,7 @@ from rnea_ros.execution.goal import read_tolerances, resolve_tolerances
 from rnea_ros.execution.joint_states import Measurement, no_measurement
 from rnea_ros.execution.states import Phase
 from rnea_ros.execution.tracking_monitor import MONITOR_OFF, SaturationDetector, SentReferences
-from rnea_ros.scaling.points import plan_from_waypoints
+from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
 from support.reach import EFFORT, LIMITS, POINTS, ROBOT, START
 from support.stage import Stage, trajectory
 from support.weak_robot import WeakRobot

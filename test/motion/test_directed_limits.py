@@ -16,7 +16,7 @@ from rnea_ros.model.velocity_limits import VelocityLimits
 from rnea_ros.motion.limit_use import LimitUse, added_rate, own_limits
 from rnea_ros.motion.plan import commanded, plan_motion, velocity_by_position
 from rnea_ros.motion.retime import retime_motion
-from rnea_ros.scaling.path import through
+from rnea_ros.trajectory.path import path_through
 from support.oracles import PinocchioOracle
 from support.scaling_cases import ARMS, urdf, waypoints
 
@@ -104,7 +104,7 @@ def allowed(zone, cap, q):
 
 def zones_for(robot, points):
     """Ends a little beyond the path, so that it must be slow near them."""
-    q = through(points)(np.linspace(0.0, through(points).length, 400))[0]
+    q = path_through(points)(np.linspace(0.0, path_through(points).length, 400))[0]
     rng = np.random.default_rng(1)
     return {joint: {"max_velocity": 3.0, "velocity_by_position": {
         "velocity_offset": 0.2, "deceleration_limit": float(rng.uniform(2.0, 8.0)), "lower_position_limit": float(low) - 0.05,

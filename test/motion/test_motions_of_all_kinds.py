@@ -21,8 +21,8 @@ from rnea_ros.motion.retime import retime_motion
 from rnea_ros.motion.torque_stream import TorqueStream
 from rnea_ros.robots.link_side import level, link_side, unkept
 from rnea_ros.robots.parallel_machines import planar_3rrr
-from rnea_ros.scaling.path import through
-from rnea_ros.scaling.terms import Constraints, terms
+from rnea_ros.trajectory.constraints import Constraints, torque_terms
+from rnea_ros.trajectory.path import path_through
 from support.machines import LoopOracle
 from support.oracles import PinocchioOracle, along, difference, worst
 from support.robot_kinds import ARM, BASE, FIVE_BAR, GRAVITY, case
@@ -41,7 +41,7 @@ def both(name, **options):
 
 def limited(robot, points, base=None):
     """Limits of torque, rate and speed that all have their say: gravity uses 60 % of the torque."""
-    path, still = through(np.asarray(points, dtype=float)), np.zeros(robot.n)
+    path, still = path_through(np.asarray(points, dtype=float)), np.zeros(robot.n)
     side = link_side(robot, base)
     gravity = np.max([np.abs(side.gravity(q)[:robot.n]) for q in path(np.linspace(0.0, path.length, 40))[0]], axis=0)
     effort = np.maximum(gravity, 0.1 * gravity.max()) / 0.6
@@ -97,16 +97,16 @@ def test_a_platform_keeps_the_limits_of_its_actuators():
 
 @pytest.mark.parametrize("name", POINTS)
 def test_terms_of_loops_are_those_of_their_exact_rate(name):
-    robot, path = both(name), through(np.array(POINTS[name]))
+    robot, path = both(name), path_through(np.array(POINTS[name]))
     dynamics, s = PathDynamics(robot).along(path), np.array([0.7, 0.1, 0.4]) * path.length
-    for found, wanted in zip(pickle.loads(pickle.dumps(dynamics))(*path(s)), terms(robot.torque_and_rate, *path(s))):
+    for found, wanted in zip(pickle.loads(pickle.dumps(dynamics))(*path(s)), torque_terms(robot.torque_and_rate, *path(s))):
         assert worst(found, wanted) < 1e-10
 
 
 def test_friction_of_passive_joints_is_taken_off_as_the_active_ones_feel_it():
     file = pytest.importorskip("yaml").safe_load((URDF / "palletiser.robot.yaml").read_text())
     rough = load(URDF / "palletiser.urdf", file | {"friction": {"elbow": {"coulomb": 3.0}, "joint1": {"coulomb": 1.0}}})
-    smooth, path = both("palletiser"), through(np.array(POINTS["palletiser"]))
+    smooth, path = both("palletiser"), path_through(np.array(POINTS["palletiser"]))
     one, other = (PathDynamics(robot).along(path) for robot in (rough, smooth))
     np.testing.assert_allclose(smooth.limits.effort - one.limits().effort, [1.0, 3.0, 0.0, 3.0], rtol=1e-9)  # elbow: 3 less 2
     s = np.linspace(0.0, path.length, 5)
@@ -186,9 +186,9 @@ def test_motors_that_ride_on_links():
     points = np.array([[0.0, 0.2, 0.0], [0.6, -0.4, 0.2], [-0.3, 0.5, 0.1]])
     dynamics = pickle.loads(pickle.dumps(PathDynamics(side)))
     np.testing.assert_allclose(dynamics.limits(limited(robot, points)).effort, limited(robot, points).effort - [0, 0, 0.5])
-    path = through(points)
+    path = path_through(points)
     smooth = load(ARM, ridden | {"drives": {joint: {"gear_ratio": 20.0, "rotor_inertia": 1e-4} for joint in ("j1", "j3")}})
-    for ours, wanted in zip(dynamics(*path([0.1, 0.5])), terms(link_side(smooth).torque_and_rate, *path([0.1, 0.5]))):
+    for ours, wanted in zip(dynamics(*path([0.1, 0.5])), torque_terms(link_side(smooth).torque_and_rate, *path([0.1, 0.5]))):
         np.testing.assert_allclose(ours, wanted, rtol=1e-9, atol=1e-9)
 
 

@@ -179,19 +179,19 @@ def test_what_the_controller_says_is_handed_on(it, how, code, reason):
 
 def test_a_change_that_comes_late_is_told_and_the_next_ones_have_longer(it):
     it.begin()
-    lead, it.way = it.executor.motion.committed.lead, 200_000_000
+    lead, it.way = it.executor.motion.rolling.lead_time, 200_000_000
     it.executor.pause()
     it.play(0.3)
-    assert it.executor.motion.committed.lead >= 2.0 * lead and "received a change of the motion 0." in it.reports[0]
+    assert it.executor.motion.rolling.lead_time >= 2.0 * lead and "received a change of the motion 0." in it.reports[0]
 
 
 def test_an_answer_that_is_heard_late_is_no_late_change_where_its_reference_tells(it):
     """This process was stopped meanwhile, which says nothing of the controller."""
     it.begin()
-    lead, it.way, it.link._state_at = it.executor.motion.committed.lead, 200_000_000, math.inf
+    lead, it.way, it.link._state_at = it.executor.motion.rolling.lead_time, 200_000_000, math.inf
     it.executor.pause()
     it.play(1.0)
-    assert it.executor.phase is Phase.PAUSED and it.executor.motion.committed.lead == lead and not it.reports
+    assert it.executor.phase is Phase.PAUSED and it.executor.motion.rolling.lead_time == lead and not it.reports
 
 
 @pytest.mark.parametrize(("answer", "told"), [
@@ -245,8 +245,8 @@ def test_tolerances_of_the_planner_are_the_controllers(it):
     path, goal = nan.copy(), nan.copy()
     path[0, 2], goal[0, 1], goal[1, 1] = 0.1, np.inf, 0.02
     tolerances = SimpleNamespace(path=path, goal=goal, time=1.5)
-    committed = SimpleNamespace(parts=100.0, points=(np.arange(2.0), *np.zeros((3, 2, 7))))
-    motion = SimpleNamespace(start_ns=0, committed=committed, goal=SimpleNamespace(tolerances=tolerances),
+    rolling = SimpleNamespace(splice_time=100.0, points=(np.arange(2.0), *np.zeros((3, 2, 7))))
+    motion = SimpleNamespace(start_ns=0, rolling=rolling, goal=SimpleNamespace(tolerances=tolerances),
                              joint_names=ROBOT.joint_names)
     it.link.send_trajectory(motion, trajectory_message())
     sent = it.client.handles[-1].goal

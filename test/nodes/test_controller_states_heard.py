@@ -111,7 +111,7 @@ class Followed(FollowedStage):
 
 def test_a_change_that_comes_too_late_is_told_once_and_the_next_ones_have_longer(monkeypatch):
     it = Followed(monkeypatch).begun(0.6)
-    lead = it.executor.motion.committed.lead
+    lead = it.executor.motion.rolling.lead_time
     it.executor.set_override(0.4)
     it.play(0.3)
     it.executor.pause()
@@ -120,13 +120,14 @@ def test_a_change_that_comes_too_late_is_told_once_and_the_next_ones_have_longer
     it.play(0.5)
     it.executor.set_override(1.0)
     it.play(0.3)
-    assert not it.told and it.executor.motion.committed.lead == lead and it.link.diagnostics()["controller.late_changes"] == 0
+    assert not it.told and it.executor.motion.rolling.lead_time == lead
+    assert it.link.diagnostics()["controller.late_changes"] == 0
     it.late = 300_000_000  # of which `lead` is not enough
     it.executor.set_override(0.2)
     it.play(0.6)
     (text,) = it.told
     assert "/jtc received a change of the motion 0." in text and "lead is 0.2 s now" in text
-    assert it.executor.motion.committed.lead == 2.0 * lead and it.link.diagnostics()["controller.late_changes"] == 1
+    assert it.executor.motion.rolling.lead_time == 2.0 * lead and it.link.diagnostics()["controller.late_changes"] == 1
     it.late = 0
     it.executor.set_override(1.0)
     it.play()

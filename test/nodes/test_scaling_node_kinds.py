@@ -19,7 +19,7 @@ import yaml
 
 from rnea_ros import InputError, load
 from rnea_ros.nodes.scaling.robot import ScaledRobot
-from rnea_ros.scaling.points import plan_from_waypoints
+from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
 from support.machines import LoopOracle
 from support.oracles import along, difference, worst
 from support.ros_helpers import world

@@ -11,7 +11,7 @@ pytest.importorskip("rnea_msgs")
 from std_msgs.msg import Float64
 
 from rnea_ros import Robot
-from rnea_ros.scaling.closed_form import speed_factor
+from rnea_ros.trajectory.speed_factor import speed_factor
 from support.node_bench import ARM, NODE, Bench
 from support.ros_helpers import Diagnostics, world
 

@@ -9,7 +9,7 @@ import pytest
 from rnea_ros import InputError, ModelError, load
 from rnea_ros.model.drive_limits import DriveLimit, outside_of_convex, uses
 from rnea_ros.motion.retime import retime_motion
-from rnea_ros.scaling.path import through
+from rnea_ros.trajectory.path import path_through
 from support.oracles import PinocchioOracle
 from support.scaling_cases import ARMS, urdf, waypoints
 
@@ -24,7 +24,7 @@ def arm_with(name, sections):
 
 def gravity_of(robot, seed):
     """(n,) the largest torque of gravity on the way through the waypoints, and something for joints without any."""
-    path = through(waypoints(robot, seed))
+    path = path_through(waypoints(robot, seed))
     torque = np.abs(robot.gravity(path(np.linspace(0.0, path.length, 400))[0])).max(axis=0)
     return np.maximum(torque, 0.1 * torque.max())
 

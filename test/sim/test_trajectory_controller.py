@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError
-from rnea_ros.scaling.spacing import quintics
 from rnea_ros.sim.trajectory_controller import TrajectoryController, TrajectoryPoints
+from rnea_ros.trajectory.rolling_trajectory import quintic_motion
 
 TIMES = np.array([1.0, 1.3, 1.7, 2.0])
 Q = np.random.default_rng(1).normal(size=(4, 3))
@@ -19,7 +19,7 @@ def test_quintic_cubic_linear():
     quintic = TrajectoryController(Q[0])
     quintic.set_trajectory(TrajectoryPoints(TIMES, Q, QD, QDD), 0.0)
     t = np.linspace(1.0, 1.999, 50)
-    truth = quintics(TIMES, Q, QD, QDD)(t)
+    truth = quintic_motion(TIMES, Q, QD, QDD)(t)
     for k, now in enumerate(t):
         for found, right in zip(quintic.update(now), truth):
             assert np.abs(found - right[k]).max() < 1e-9

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnea_ros.scaling.points import plan_from_waypoints
+from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
 from support.reach import DURATION, LIMITS, POINTS, ROBOT, START
 from support.ros_helpers import World
 from support.scaling_bench import NAMES, Bench

@@ -12,7 +12,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rnea_msgs.msg import ScaledMotion
 from rnea_msgs.srv import SetOverride
 from rnea_ros.nodes.common.stamps import duration as span
-from rnea_ros.scaling.points import plan_from_waypoints
+from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
 from support.reach import DURATION, LIMITS, POINTS, ROBOT
 from support.ros_helpers import Diagnostics, World, stamp
 from support.scaling_cases import urdf

@@ -1,4 +1,4 @@
-"""Motions for the tests of scaling/: arms, random paths, and limits that bind."""
+"""Motions for the tests of trajectory/: arms, random paths, and limits that bind."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import numpy as np
 
 from rnea_ros import Robot
 from rnea_ros.motion.path_dynamics import PathDynamics
-from rnea_ros.scaling.path import Path, through
-from rnea_ros.scaling.points import plan_from_waypoints
-from rnea_ros.scaling.reference import Reference
-from rnea_ros.scaling.retime import time_optimal
-from rnea_ros.scaling.terms import Constraints, PathLimits
-from rnea_ros.scaling.trajectory_scaler import TrajectoryScaler
+from rnea_ros.trajectory.constraints import Constraints, PathLimits
+from rnea_ros.trajectory.path import Path, path_through
+from rnea_ros.trajectory.retiming import time_optimal_law
+from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
+from rnea_ros.trajectory.trajectory_scaler import Reference, TrajectoryScaler
 
 TOLERANCE = 1e-6  # relative, of every limit
 DT = 1e-3
@@ -67,9 +66,9 @@ class Motion:
         self.dynamics = dynamics(name)
         self.robot = self.dynamics.robot
         self.points = waypoints(self.robot, seed, count)
-        path = through(self.points)
+        path = path_through(self.points)
         self.limits = limits_for(self.robot, path, swing)
-        self.fastest = time_optimal(self.constraints(path))
+        self.fastest = time_optimal_law(self.constraints(path))
         times = np.array([0.0, *self.fastest.time_at(path.breaks[1:-1]), self.fastest.duration]) / speed
         self.plan = plan_from_waypoints(self.points, times)
         self.path = self.plan.path
@@ -159,6 +158,6 @@ def ticked(scaler: TrajectoryScaler, dt: float, between: int = 1) -> list[Refere
 def again(scaler: TrajectoryScaler, worker: Executor | None = None) -> TrajectoryScaler:
     """The same state; laws and tables do not change."""
     other = copy.copy(scaler)
-    other.time_scaling = copy.copy(scaler.time_scaling)
-    other._asked, other._worker = [], worker
+    other.restore(scaler.snapshot())
+    other._requested, other._worker = [], worker
     return other

@@ -1,4 +1,4 @@
-"""The fastest time law by another formulation and another solver: the oracle of scaling/profile.py.
+"""The fastest time law by another formulation and another solver: the oracle of trajectory/time_optimal.py.
 
 On a grid of s the unknowns are sd and sdd at the nodes, sddd and the time between them; the motion is exactly one of piecewise
 constant sddd; limits hold at the nodes, for sddd from both sides. Solved by IPOPT through CasADi.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from rnea_ros.scaling import law as laws
-from rnea_ros.scaling.terms import Constraints
+from rnea_ros.trajectory import time_law as laws
+from rnea_ros.trajectory.constraints import Constraints
 
 END = 0.06  # share of the path at each end with a finer grid
 

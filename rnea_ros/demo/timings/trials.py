@@ -16,11 +16,11 @@ import numpy as np
 from ...errors import InputError, MissingPackage, RneaError
 from ...motion.retime import Retimed, retime_motion
 from ...robots.robot import Robot
-from ...scaling.law import TimeLaw
-from ...scaling.path import Path, through
-from ...scaling.points import plan_from_waypoints
-from ...scaling.retime import Route
 from ...sim.tracking import CONTROL_PERIOD_S, TrackedMotion, track
+from ...trajectory.path import Path, path_through
+from ...trajectory.retiming import Route
+from ...trajectory.scaled_plan import plan_from_waypoints
+from ...trajectory.time_law import TimeLaw
 from ..checks import CheckResult
 from .arms import Arm
 
@@ -119,7 +119,7 @@ class TimingResult(NamedTuple):
 def random_task(arm: Arm, rng: np.random.Generator) -> TimingTask:
     """Return a random task. Raises InputError if gravity is infeasible on all random paths."""
     for _ in range(MAX_DRAWS):
-        path = through(points := arm.points(rng))
+        path = path_through(points := arm.points(rng))
         gravity = arm.robot.gravity(path(np.linspace(0.0, path.length, N_PATH_SAMPLES))[0])
         if (np.abs(gravity) < PLANNING_SHARE * arm.robot.limits.effort).all():
             return TimingTask(arm, points, retime_motion(arm.robot, points))

@@ -16,7 +16,7 @@ from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.robot_description import LATCHED
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.robots.robot import Dynamics
-from rnea_ros.scaling.closed_form import SpeedScaling, speed_factor
+from rnea_ros.trajectory.speed_factor import SpeedScaling, speed_factor
 
 try:
     from control_msgs.msg import SpeedScalingFactor  # since Jazzy

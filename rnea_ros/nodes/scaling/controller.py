@@ -32,7 +32,7 @@ from rnea_ros.nodes.common.stamps import duration, nanoseconds
 from rnea_ros.nodes.fastpath.raw_messages import Reader
 from rnea_ros.nodes.scaling.controller_clients import ControllerGoals, ControllerManagerClient, RemoteParameters
 from rnea_ros.nodes.scaling.diagnostics import ScalingDiagnostics
-from rnea_ros.scaling.committed import CommittedMotion
+from rnea_ros.trajectory.rolling_trajectory import RollingTrajectory
 
 try:
     from control_msgs.action import FollowJointTrajectory
@@ -261,14 +261,14 @@ class NamedController(Controller):
         q = np.array([reference.get(name, np.nan) for name in motion.joint_names])
         playback = monitor.on_controller_state(1e-9 * (state.stamp - motion.start_ns), q)
         self._is_off_trajectory = playback.off_trajectory
-        if playback.late > 0.0 and motion.committed is not None:  # it has lacked a change for so long
-            self._report_late_change(motion.committed, playback.late)
+        if playback.late > 0.0 and motion.rolling is not None:  # it has lacked a change for so long
+            self._report_late_change(motion.rolling, playback.late)
 
-    def _report_late_change(self, committed: CommittedMotion, late: float) -> None:
-        committed.take_longer()
+    def _report_late_change(self, rolling: RollingTrajectory, late: float) -> None:
+        rolling.double_lead_time()
         self._late_changes += 1
         self._health.report(False, f"{self.name} received a change of the motion {late:.3f} s late, and may have jumped: lead "
-                                   f"is {committed.lead:g} s now, set it higher")
+                                   f"is {rolling.lead_time:g} s now, set it higher")
 
     def can_splice(self, requested: int, now: int) -> bool:
         if self._state_at < self._motion_since or now - requested > OPTIONS.off_timeout_ns:
@@ -301,11 +301,11 @@ class NamedController(Controller):
         self._reference_monitor.add_reference(sample.reference.q, now)
 
     def send_trajectory(self, motion: ExecutedMotion, message: JointTrajectory) -> None:
-        committed = motion.committed
-        assert committed is not None
+        rolling = motion.rolling
+        assert rolling is not None
         if self._trajectory_monitor is None:
-            self._trajectory_monitor = motion, SentTrajectoryMonitor(committed.points[1][0])
-        self._trajectory_monitor[1].add_trajectory(committed.parts, *committed.points[:4])
+            self._trajectory_monitor = motion, SentTrajectoryMonitor(rolling.points[1][0])
+        self._trajectory_monitor[1].add_trajectory(rolling.splice_time, *rolling.points[:4])
 
     def clear(self) -> None:
         if self.states is not None:
@@ -355,7 +355,7 @@ class TopicController(NamedController):
         """Hold the present position, as the controller itself does where a goal is cancelled."""
         measured = self._measured(motion.joint_names)
         position = measured if not np.isnan(measured).any() else self._reference_monitor.last
-        if motion.committed is not None and position is not None:
+        if motion.rolling is not None and position is not None:
             point = JointTrajectoryPoint(positions=position.tolist(), velocities=[0.0] * len(position),
                                          time_from_start=Duration())
             self._publisher.publish(JointTrajectory(joint_names=list(motion.joint_names), points=[point]))
@@ -411,10 +411,10 @@ class ActionController(NamedController):
             goal.path_tolerance, goal.goal_tolerance = (tolerance_messages(motion.joint_names, rows)
                                                         for rows in (given.path, given.goal))
             goal.goal_time_tolerance = duration(_tolerance_value(given.time))
-        assert motion.committed is not None
-        self._goals.send(goal, partial(self._on_accepted, motion, motion.committed, motion.committed.parts))
+        assert motion.rolling is not None
+        self._goals.send(goal, partial(self._on_accepted, motion, motion.rolling, motion.rolling.splice_time))
 
-    def _on_accepted(self, motion: ExecutedMotion, committed: CommittedMotion, splice_time: float) -> None:
+    def _on_accepted(self, motion: ExecutedMotion, rolling: RollingTrajectory, splice_time: float) -> None:
         """Report a goal that is accepted after its splice time [s]: the controller has jumped.
 
         Where the controller reports its reference, that is judged instead: this process may have been suspended, and have
@@ -422,7 +422,7 @@ class ActionController(NamedController):
         """
         late = 1e-9 * (self._node.get_clock().now().nanoseconds - motion.start_ns) - splice_time
         if late > 0.0 and self._state_at < self._motion_since:
-            self._report_late_change(committed, late)
+            self._report_late_change(rolling, late)
 
     def goal_outcome(self, motion: ExecutedMotion, now: int) -> Outcome | None:
         """Return the result of the newest goal; None while there is none."""

@@ -31,8 +31,8 @@ from rnea_ros.nodes.common.stamps import duration
 from rnea_ros.nodes.scaling.controller import Controller
 from rnea_ros.robots import kinds
 from rnea_ros.robots.link_side import LinkSideRobot
-from rnea_ros.scaling.committed import CommittedMotion
-from rnea_ros.scaling.reference import Reference
+from rnea_ros.trajectory.rolling_trajectory import RollingTrajectory
+from rnea_ros.trajectory.trajectory_scaler import Reference
 
 QUEUE_DEPTH = 10
 NS_PER_S = 1_000_000_000
@@ -77,8 +77,8 @@ class SamplePublishers:
             message.tracking_error, message.tracking_joint, message.tracking_lag = motion.monitor.status
             message.tracking_share = motion.monitor.speed_share
             self._scaled.publish(message)
-        if motion.committed is not None:
-            self._send_trajectory(motion, motion.committed)
+        if motion.rolling is not None:
+            self._send_trajectory(motion, motion.rolling)
         elif _has_subscribers(self._reference):
             self._send_points([(step, sample) for step in motion.control_steps or [reference]], parameters)
         if parameters["commands"] != "none" and _has_subscribers(self._commands):
@@ -86,11 +86,11 @@ class SamplePublishers:
         if sample.speed == sample.speed and _has_subscribers(self._speed):
             self._speed.publish(Float64(data=sample.speed))
 
-    def _send_trajectory(self, motion: ExecutedMotion, committed: CommittedMotion) -> None:
+    def _send_trajectory(self, motion: ExecutedMotion, rolling: RollingTrajectory) -> None:
         """Send a fresh trajectory of a motion that the controller executes by its own clock."""
-        if not committed.fresh:
+        if not rolling.is_fresh:
             return
-        times, q, qd, qdd = committed.points[:4]
+        times, q, qd, qdd = rolling.points[:4]
         start = motion.start_ns + round(times[0] * 1e9)
         message = JointTrajectory(joint_names=list(motion.joint_names))
         message.header.stamp = Time(sec=start // NS_PER_S, nanosec=start % NS_PER_S)

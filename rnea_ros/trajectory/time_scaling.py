@@ -1,0 +1,338 @@
+"""Time scaling: the rate k at which a law is played, changed only as the limits allow, to pause, resume and slow a motion.
+
+A law S(sigma) that is inside the limits at every constant rate 0 <= k <= 1 is played with sigma' = k. Its constraint
+coefficients (constraints.py) give the used share of each limit for any k, kappa = k', w = k''. The rate is changed by
+transitions: k(t) cubic in time from (k, kappa) to (k_end, 0). A transition is begun only after it has been verified to its
+end, where k is constant again and everything after it is known to be inside. Each tick tries to move k_end towards the target;
+if that is refused, the transition under way continues. So there is always a verified continuation.
+
+Every instant is verified: a transition is cut into equal spans of time, and again at every break of the law, where the torque
+rate has its corners, and wherever else the coefficients are not parabolas. In each span a utilization is nearly a parabola,
+so three values of it determine its peak.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .constraints import BASIS_SIZE, Constraints
+from .time_law import TimeLaw, divide_intervals
+
+VERIFIED_LEVEL = 0.9995  # share of the limits that a transition may use; a law uses less, see time_optimal.CHECKED_LEVEL
+SAME_BREAK_TOL_S = 1e-9  # between breaks of path and law that are one
+TABLE_MARGIN_S = 0.25  # of the law, for which a table is extended beyond what is needed
+MAX_PARABOLA_ERROR = 1e-4  # of a limit, by which coefficients may differ from parabolas
+MAX_SPLITS = 16  # of a part between breaks
+QUARTER_VALUES = np.array([[3.0, 6.0, -1.0], [-1.0, 6.0, 3.0]]) / 8.0  # parabola at 1/4 and 3/4, from values at 0, 1/2 and 1
+PARABOLA = np.array([[1.0, 0.0, 0.0], [-3.0, 4.0, -1.0], [2.0, -4.0, 2.0]])  # its coefficients from the same values
+CONTROL_POINT = np.array([[-0.5, 2.0, -0.5]])  # its middle Bezier point
+N_SPANS = 16  # of time in a transition, at least
+SLOW_RATE = 1e-3  # below which breaks are located less accurately, as they hardly matter
+MAX_PEAK_OVERSHOOT = 0.02  # of its second difference, by which a utilization may exceed the peak of its parabola
+FIRST_STEP, STEP_GROWTH, STEP_CUT, MIN_STEP = 0.01, 1.3, 0.5, 1e-4  # of k_end from tick to tick
+TRANSITION_SHARE = 0.8  # of the time in which the rate limits let a torque swing from one limit to the other
+MIN_TRANSITION_S, MAX_TRANSITION_S = 0.02, 0.5
+# braking transitions, the gentlest first: (end rate over the largest one inside, length over the transition time)
+BRAKES = tuple((share, length) for length in (1.0, 1.5, 2.0, 3.0, 4.0, 6.0) for share in (1.0, 0.95, 0.85, 0.7))
+MAX_BRAKE_S = 1.0
+RETRY_SHARE, N_LATER = 1 / 16, 8  # transition times between two searches for a braking transition; number of later ones
+
+
+def transition_time(constraints: Constraints) -> float:
+    """Return the length of transitions [s]: the time in which the rate limits let a torque, or an acceleration, swing fully.
+
+    Where only the rate is limited the range of the swing is unknown: the longest time, as a short one allows little change.
+    """
+    limits, drives = constraints.limits, constraints.drives
+    effort, rate = limits.effort, np.fmin(limits.effort_rate, limits.commanded_effort_rate)
+    if drives:
+        effort, rate = np.fmin(effort, drives.bound_of("effort")), np.fmin(rate, drives.bound_of("effort_rate"))
+    ends = (np.where(np.isnan(limit), np.inf, limit) for limit in (effort, limits.acceleration))
+    swings = 2.0 * np.concatenate([end / rate for end, rate in zip(ends, (rate, limits.jerk))])
+    return float(np.clip(TRANSITION_SHARE * np.fmax.reduce(swings, initial=0.0), MIN_TRANSITION_S, MAX_TRANSITION_S))
+
+
+class CoefficientTable:
+    """Table of constraint coefficients along a law, as parabolas in sigma on parts that end at each break of sddd.
+
+    Velocity limits are omitted: k <= 1 keeps them. A table begins at the time `since` of the law and covers `ahead` [s]; it is
+    extended when a transition reaches its end, so neither work nor the data that a worker returns grow with the motion.
+
+    constraints : used for extensions; the receiver of a table from another process sets its own, with compiled kernels
+    """
+
+    def __init__(self, constraints: Constraints, law: TimeLaw, since: float = 0.0, ahead: float = np.inf):
+        self.law, H = law, transition_time(constraints)
+        self.included = np.array([quantity != "velocity" for _, quantity in constraints.labels])
+        self.constraints, self._offset = constraints, constraints.offset[self.included]
+        self._largest = np.array([1.0, 1.0, 1.0, 2.0 / H, 1.0, 2.0 / H, 6.0 / H**2])  # bounds on the basis
+        breaks = constraints.path.breaks
+        cuts = law.time_at(breaks[(breaks > law.start) & (breaks < law.end)])
+        after = np.clip(law.breaks.searchsorted(cuts), 1, len(law.breaks) - 1)
+        new = np.minimum(np.abs(law.breaks[after] - cuts), np.abs(cuts - law.breaks[after - 1])) > SAME_BREAK_TOL_S
+        self._breaks = np.union1d(law.breaks, cuts[new])
+        part = np.clip(self._breaks.searchsorted(since, side="right") - 1, 0, len(self._breaks) - 2)  # at the end the last one
+        self.edges = self._breaks[part:part + 1]
+        self.flat = np.empty((0, 3 * BASIS_SIZE, len(self._offset)))
+        self.extend(since + ahead)
+
+    def extend(self, until: float) -> None:
+        """Extend the table up to a time of the law [s]."""
+        if until <= self.edges[-1] or self.edges[-1] >= self._breaks[-1]:
+            return
+        first, last = self._breaks.searchsorted((self.edges[-1], until))
+        ends = self._breaks[first:last + 1]
+        start, end = ends[:-1], ends[1:]
+        rows = self._sampled(start, end)
+        quarters = (QUARTER_VALUES @ rows[:, ::2].reshape(len(rows), 3, -1)).reshape(rows[:, 1::2].shape)
+        error = (self._largest @ np.abs(rows[:, 1::2] - quarters)).max(axis=(1, 2), initial=0.0)
+        splits = np.clip(np.ceil(np.cbrt(error / MAX_PARABOLA_ERROR)), 1.0, MAX_SPLITS).astype(int)
+        start, end, of = divide_intervals(start, end, splits)
+        rows, new = rows[of], splits[of] > 1
+        rows[new] = self._sampled(start[new], end[new])
+        flat = (PARABOLA @ rows[:, ::2].reshape(len(rows), 3, -1)).reshape(len(rows), *self.flat.shape[1:])
+        flat[:, 0] -= self._offset * (1.0 - VERIFIED_LEVEL)  # so that both limits times VERIFIED_LEVEL are as far from zero
+        end[-1] = ends[-1]
+        self.edges, self.flat = np.append(self.edges, end), np.concatenate((self.flat, flat))
+
+    def _sampled(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """Return the coefficients at five points of each part (parts, 5, 7, constraints)."""
+        motion = self.law.sample_intervals(start, end, 4).reshape(4, -1)
+        rows = self.constraints.coefficients_on_law(*motion)[..., self.included]
+        return rows.reshape(len(start), 5, *rows.shape[1:])
+
+    def utilization(self, sigma: np.ndarray, k: np.ndarray, kappa: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """Return utilizations (spans, samples, constraints) at (spans, samples) of each input; each span lies in one part.
+
+        Beyond the end of the law, where the motion rests, those of the end.
+        """
+        part = self.edges[:-1].searchsorted(sigma[:, sigma.shape[1] // 2], side="right") - 1
+        start = self.edges[part]
+        x = np.minimum((sigma - start[:, None]) / (self.edges[part + 1] - start)[:, None], 1.0)
+        weights = np.empty((3, BASIS_SIZE, *sigma.shape))
+        square = k * k
+        for column, value in enumerate((1.0, k, square, kappa, square * k, k * kappa, w)):
+            weights[0, column] = value
+        np.multiply(weights[0], x, out=weights[1])
+        np.multiply(weights[1], x, out=weights[2])
+        weights = weights.reshape(3 * BASIS_SIZE, -1).T.reshape(*sigma.shape, -1)
+        return np.ascontiguousarray(weights) @ self.flat[part]
+
+
+def is_within(values: np.ndarray, most: float) -> bool:
+    """Return whether parabolas stay within +-most, by their values (spans, 3, constraints) at ends and middle of each span."""
+    if not np.abs(values).max(initial=0.0) <= most:
+        return False
+    high = np.abs(CONTROL_POINT @ values)[:, 0] > most  # a parabola lies in the hull of its Bezier points
+    if not high.any():
+        return True
+    first, middle, last = values.swapaxes(0, 1)[:, high]
+    curvature, tilt = first + last - 2.0 * middle, last - first
+    peak = np.abs(middle - tilt * tilt / (8.0 * curvature)) + MAX_PEAK_OVERSHOOT * np.abs(curvature)
+    return not (peak[np.abs(tilt) < 2.0 * np.abs(curvature)] > most).any()
+
+
+def powers(t: np.ndarray) -> np.ndarray:
+    """Return 1, t, .. t^4 (5, samples)."""
+    found = np.empty((5, len(t)))
+    found[0], found[1] = 1.0, t
+    np.multiply(t, t, out=found[2])
+    np.multiply(found[2], t, out=found[3])
+    np.multiply(found[2], found[2], out=found[4])
+    return found
+
+
+class TimeScaling:
+    """Time scaling: sigma, k, kappa, and the transition under way.
+
+    end  : rate at its end
+    left : time until its end [s]
+    """
+
+    def __init__(self, table: CoefficientTable, transition_time: float, sigma: float = 0.0, k: float = 1.0):
+        self.table, self.transition_time = table, transition_time
+        self.sigma, self.k, self.kappa = sigma, k, 0.0
+        self.end = k
+        self.left = 0.0
+        self._cubic = (0.0, 0.0)  # w now and its slope
+        self._target, self._step = k, FIRST_STEP
+        self._searched: tuple[CoefficientTable | None, float] = None, 0.0  # table and sigma of the last search for a brake
+        self._spans = np.linspace(0.0, transition_time, N_SPANS + 1)
+        self._powers = powers(self._spans)
+
+    @property
+    def steady(self) -> bool:
+        """Whether the rate is constant."""
+        return self.left <= 0.0
+
+    @property
+    def w(self) -> float:
+        """Second derivative of the rate."""
+        return self._cubic[0] if self.left > 0.0 else 0.0
+
+    @property
+    def slope(self) -> float:
+        """Third derivative of the rate."""
+        return self._cubic[1] if self.left > 0.0 else 0.0
+
+    @property
+    def reach(self) -> float:
+        """Value of sigma at the end of the transition."""
+        t, (w, j) = self.left, self._cubic
+        return self.sigma + t * (self.k + t * (self.kappa / 2.0 + t * (w / 6.0 + t * (j / 24.0))))
+
+    def set_target_rate(self, target: float) -> None:
+        """Begin a transition that ends nearer to a target rate, if one can be verified."""
+        if target != self._target:
+            self._target, self._step = target, FIRST_STEP
+        if target == self.end:
+            return
+        change = target - self.end
+        end = target if abs(change) <= self._step else self.end + (self._step if change > 0.0 else -self._step)
+        if self._begin_verified(end):
+            self._step = min(STEP_GROWTH * self._step, 1.0)
+        else:
+            self._step = max(STEP_CUT * self._step, MIN_STEP)
+
+    def brake(self, table: CoefficientTable, most: float) -> bool:
+        """Use the coefficients of other constraints, and slow down to `most`, the largest constant rate inside them.
+
+        The transition is inside the limits if one of BRAKES is. Else it is the one that exceeds them least among those that
+        exceed none by more than the motion would without braking. Where there is none, as while the motion decelerates at a
+        limit of its rates, braking begins later if there will soon be one, or else with the transition that exceeds the limits
+        least. All later transitions are verified with the new limits. A transition under way that keeps them continues. Return
+        whether braking has begun; if not, nothing has changed.
+        """
+        if self.k <= most and self.steady:
+            self.table = table
+            return True
+        if table is self._searched[0] and self.sigma - self._searched[1] < RETRY_SHARE * self.transition_time:
+            return False  # the state has hardly changed since the last search
+        before, self.table, self._searched = self.table, table, (table, self.sigma)
+        best: tuple[tuple[bool, float], float, float, tuple[float, float]] | None = None
+        if not self.steady and self.end <= most and is_within(self._utilization(self._cubic, self.left)[1], VERIFIED_LEVEL):
+            return True  # the transition under way is inside them
+        allowed = self._largest_without_braking()
+        for share, length in BRAKES:
+            end, H = share * min(self.k, most), min(length * self.transition_time, MAX_BRAKE_S)
+            cubic = self._cubic_to(end, H)
+            if cubic is None:
+                continue
+            t, values = self._utilization(cubic, H)
+            exceeds_more = bool((np.abs(values).max(axis=(0, 1)) > allowed).any())
+            excess = np.maximum(np.abs(values).max(axis=2) - VERIFIED_LEVEL, 0.0)
+            mean_excess = float(((t[:, 2] - t[:, 0]) * excess.mean(axis=1)).sum()) / self.transition_time
+            cost = exceeds_more, 2.0 * float(excess.max()) + mean_excess
+            if best is None or cost < best[0]:
+                best = cost, end, H, cubic
+            if is_within(values, VERIFIED_LEVEL):
+                best = cost, end, H, cubic
+                break
+        if best is None or (best[0][0] and self._can_brake_soon(most, allowed)):
+            self.table = before
+            return False
+        _, self.end, self.left, self._cubic = best
+        return True
+
+    def _can_brake_soon(self, most: float, allowed: np.ndarray) -> bool:
+        """Return whether a transition from a later time, at the present rate until then, stays within `allowed`."""
+        here, end = self.sigma, min(self.k, most)
+        try:
+            for later in range(1, N_LATER + 1) if self.steady else ():
+                self.sigma = here + later * RETRY_SHARE * self.transition_time * self.k
+                for length in (1.0, 2.0, 4.0):
+                    H = min(length * self.transition_time, MAX_BRAKE_S)
+                    cubic = self._cubic_to(end, H)
+                    if cubic and (np.abs(self._utilization(cubic, H)[1]).max(axis=(0, 1)) <= allowed).all():
+                        return True
+        finally:
+            self.sigma = here
+        return False
+
+    def _largest_without_braking(self) -> np.ndarray:
+        """Return the largest utilization (constraints,) of the transition under way and its end rate, at least VERIFIED_LEVEL.
+
+        It covers the part of the law that the table contains.
+        """
+        table, found = self.table, np.full(self.table.flat.shape[2], VERIFIED_LEVEL)
+        if not self.steady:
+            found = np.maximum(found, np.abs(self._utilization(self._cubic, self.left)[1]).max(axis=(0, 1)))
+        edges = np.append(self.reach, table.edges[table.edges.searchsorted(self.reach, side="right"):])
+        if len(edges) > 1:
+            sigma = np.stack((edges[:-1], 0.5 * (edges[:-1] + edges[1:]), edges[1:]), axis=1)
+            k, zero = np.full(sigma.shape, self.end), np.zeros(sigma.shape)
+            found = np.maximum(found, np.abs(table.utilization(sigma, k, zero, zero)).max(axis=(0, 1)))
+        return found
+
+    def _begin_verified(self, end: float) -> bool:
+        """Begin the transition to a rate if it is inside the limits at every instant; return whether it is."""
+        cubic = self._cubic_to(end, self.transition_time)
+        if cubic is None or not is_within(self._utilization(cubic, self.transition_time)[1], VERIFIED_LEVEL):
+            return False
+        self.end, self.left, self._cubic = end, self.transition_time, cubic
+        return True
+
+    def _cubic_to(self, end: float, H: float) -> tuple[float, float] | None:
+        """Return w and its slope of the transition to a rate within a time H; None where the rate leaves 0 to 1."""
+        k, kappa = self.k, self.kappa
+        change = end - k
+        w, j = (6.0 * change / H - 4.0 * kappa) / H, (6.0 * kappa - 12.0 * change / H) / (H * H)
+        turn = 2.0 * kappa / (j * H) if j else H  # the other zero of kappa, beside the end
+        if 0.0 < turn < H and not 0.0 <= k + turn * (kappa + turn * (w / 2.0 + turn * (j / 6.0))) <= 1.0:
+            return None
+        return w, j
+
+    def _utilization(self, cubic: tuple[float, float], H: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return times (spans, 3) and utilizations (spans, 3, constraints) of a transition of length H."""
+        (w, j), k, kappa = cubic, self.k, self.kappa
+        polynomials = np.array(((self.sigma, k, kappa / 2.0, w / 6.0, j / 24.0), (k, kappa, w / 2.0, j / 6.0, 0.0),
+                                (kappa, w, j / 2.0, 0.0, 0.0), (w, j, 0.0, 0.0, 0.0)))
+        t = self._cut(polynomials, H)
+        t = np.stack((t[:-1], 0.5 * (t[:-1] + t[1:]), t[1:]), axis=1)
+        motion = (polynomials @ powers(t.ravel())).reshape(4, *t.shape)
+        return t, self.table.utilization(*motion)
+
+    def _cut(self, polynomials: np.ndarray, H: float) -> np.ndarray:
+        """Return the times between spans of a transition of length H."""
+        is_usual = self.transition_time == H
+        t = self._spans if is_usual else self._spans * (H / self.transition_time)
+        sigma = polynomials[0] @ (self._powers if is_usual else powers(t))
+        if sigma[-1] > self.table.edges[-1]:
+            self.table.extend(sigma[-1] + TABLE_MARGIN_S)
+        edges = self.table.edges
+        first, last = edges.searchsorted((self.sigma, sigma[-1]))
+        if first == last:
+            return t
+        passed = edges[first:last]
+        near = np.interp(passed, sigma, t)
+        sigma_near, rate = polynomials[:2] @ powers(near)
+        near += (passed - sigma_near) / np.maximum(rate, SLOW_RATE)  # one step of Newton's method
+        return np.sort(np.concatenate((t, np.minimum(np.maximum(near, 0.0), H))))
+
+    def rebase(self, table: CoefficientTable, factor: float) -> bool:
+        """Continue from the same state on the law slowed by a factor, if that can be verified; return whether it was."""
+        if self.k > factor:
+            return False
+        before = self.table, self.sigma, self.k, self.kappa, self.end
+        self.table = table
+        self.sigma, self.k, self.kappa, self.end = (x / factor for x in before[1:])
+        if self.steady:
+            self.end = self.k
+        elif not self._begin_verified(min(self.end, 1.0)):
+            self.table, self.sigma, self.k, self.kappa, self.end = before
+            return False
+        return True
+
+    def advance(self, dt: float) -> None:
+        """Advance the state by dt [s]."""
+        t = min(dt, self.left)
+        if t > 0.0:
+            w, j = self._cubic
+            self.sigma += t * (self.k + t * (self.kappa / 2.0 + t * (w / 6.0 + t * (j / 24.0))))
+            self.k += t * (self.kappa + t * (w / 2.0 + t * (j / 6.0)))
+            self.kappa += t * (w + t * (j / 2.0))
+            self._cubic = (w + t * j, j)
+            self.left -= t
+        if self.left <= 0.0:
+            self.k, self.kappa, self.left = self.end, 0.0, 0.0
+            self.sigma += (dt - t) * self.k

@@ -1,0 +1,214 @@
+"""Motions handed out to their end: what a controller makes of them, whenever it hears of a change, and if it never does."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from rnea_ros.trajectory.rolling_trajectory import (
+    LEAD_S,
+    MAX_EXCESS,
+    WAYPOINT_OPTIONS,
+    RollingTrajectory,
+    Rollout,
+    quintic_motion,
+)
+from rnea_ros.trajectory.trajectory_scaler import TrajectoryScaler
+from support.scaling_cases import Later, Motion
+
+TICK = 5e-3  # s
+
+
+@pytest.fixture(scope="module")
+def motion():
+    return Motion("seven_r", 1)
+
+
+def scaler(motion, delay=10**9, at_once=True):
+    return TrajectoryScaler(motion.here, motion.plan, at_once=at_once, worker=Later(delay))
+
+
+def quantities(motion):
+    return lambda *sample: np.concatenate(motion.robot.torque_and_rate(*sample), axis=1)
+
+
+class Controller:
+    """Follows the points that it has heard of last, which it hears of some time after they were sent."""
+
+    def __init__(self, rolling, late):
+        self.rolling, self.late = rolling, late
+        self.inbox = []
+        self.points = None
+
+    def update(self, t):
+        if self.rolling.is_fresh:
+            self.rolling.mark_published()
+            self.inbox.append((t + self.late, self.rolling.points))
+        while self.inbox and (self.points is None or self.inbox[0][0] <= t):
+            self.points = self.inbox.pop(0)[1]
+            self.motion = quintic_motion(*self.points[:4])
+        first, last = self.points.times[[0, -1]]
+        q, qd, qdd, qddd = (x[0] for x in self.motion(np.array([np.clip(t, first, last)])))
+        rests = t > last
+        return (q, 0 * qd, 0 * qdd, 0 * qddd) if rests else (q, qd, qdd, qddd)
+
+
+def play(rolling, motion, actions=(), late=0.03, until=60.0, hangs=()):
+    """What the controller commands and what is planned, tick by tick: two arrays (4, ticks, n), and times."""
+    controller, t, waiting = Controller(rolling, late), 0.0, sorted(actions, key=lambda action: action[0])
+    commanded, planned, times = [], [], []
+    while t < until:
+        rolling.scaler._worker.step()
+        awake = not any(a <= t < b for a, b in hangs)
+        while awake and waiting and waiting[0][0] <= t:
+            waiting.pop(0)[1](rolling)
+        if awake and rolling.needs_replan(t):
+            rolling.replan(partial(float, t))
+        reference = rolling.at(t)
+        commanded.append(controller.update(t) if awake or controller.points else None)
+        planned.append((reference.q, reference.qd, reference.qdd, reference.qddd))
+        times.append(t)
+        if reference.done and not waiting:
+            break
+        t += TICK
+    return np.swapaxes(commanded, 0, 1), np.swapaxes(planned, 0, 1), np.array(times)
+
+
+def check(motion, commanded, planned, limits=None):
+    """On the path, inside the limits as planned, hardly more as commanded, never a jump."""
+    asked, got = (np.abs(quantities(motion)(*it)) for it in (planned, commanded))
+    limits = limits or motion.limits
+    assert (asked / np.concatenate((limits.effort, limits.effort_rate))).max() <= 1.0 + 1e-6
+    assert (got.max(axis=0) / asked.max(axis=0)).max() <= 1.0 + MAX_EXCESS
+    assert np.abs(commanded[0] - planned[0]).max() < 1.5 * WAYPOINT_OPTIONS.position_tol
+    moved = np.diff(commanded[0], axis=0) - 0.5 * TICK * (commanded[1][1:] + commanded[1][:-1])
+    bends = np.abs(motion.robot.limits.velocity).max() * TICK**2 * 5.0
+    assert np.abs(moved).max() < bends
+
+
+def test_a_rollout_is_what_ticks_make():
+    """A scaler that is ticked through the same steps makes the same motion, to rounding; and one can be put back."""
+    motion = Motion("ur5_robot", 3)
+    ahead, ticked = scaler(motion), scaler(motion)
+    for it in (ahead, ticked):
+        it.override(0.4)
+        it.tick(TICK)
+        it.override(1.0)
+    rollout = Rollout(ahead, TICK)
+    starts = rollout.starts
+    assert len(starts) > 20
+    seen = [ticked.tick(dt) for dt in np.diff(starts)]
+    for k, name in enumerate(("q", "qd", "qdd")):
+        whole = np.array([getattr(reference, name) for reference in seen])
+        assert np.abs(rollout(starts[1:])[k] - whole).max() < 1e-9 * np.abs(whole).max()
+    between, h = 0.5 * (starts[:-1] + starts[1:]), 1e-6
+    jerk = (rollout(between + h)[2] - rollout(between - h)[2]) / (2.0 * h)
+    assert np.abs(rollout(between)[3] - jerk).max() < 1e-4 * np.abs(jerk).max()
+    rollout.set_state(ahead, starts[11])
+    assert np.abs(ahead.reference().q - seen[10].q).max() < 1e-12
+    rollout.set_state(ahead, rollout.end)
+    assert ahead.done and np.abs(ahead.reference().q - motion.points[-1]).max() < 1e-9
+
+
+def test_what_is_foreseen_from_a_moment_before_the_rest_rests(motion):
+    """There is still a jerk, of a transition with 1e-16 s left. It went on in what was handed out: a leap of a milliradian."""
+    it = scaler(motion)
+    for _ in range(100):
+        it.tick(TICK)
+    it.stop()
+    first = Rollout(it, 0.5)
+    first.set_state(it, begin := np.nextafter(first.end, 0.0))
+    here = it.reference().q
+    assert it.time_scaling.left > 0.0
+    q, qd, *_ = Rollout(it, begin)(begin + np.linspace(0.0, 0.02, 5))
+    assert np.abs(q - here).max() < 1e-12 and np.abs(qd).max() < 1e-12
+
+
+@pytest.mark.parametrize("horizon", [np.inf, 0.5])
+def test_all_that_may_happen(motion, horizon):
+    """A better law, pause, override, other limits, and a stop, with a controller that hears of each 30 ms later."""
+    tighter = motion.constraints(motion.path, motion.limits._replace(effort_rate=0.8 * motion.limits.effort_rate))
+    actions = [(0.9, lambda it: it.scaler.pause()), (1.7, lambda it: it.scaler.resume()),
+               (2.2, lambda it: it.scaler.override(0.3)), (2.5, lambda it: it.scaler.override(1.0)),
+               (2.9, lambda it: it.change(tighter))]
+    rolling = RollingTrajectory(scaler(motion, delay=60), quantities(motion), horizon)
+    commanded, planned, times = play(rolling, motion, actions)
+    check(motion, commanded, planned)
+    late = times > 5.0
+    check(motion, commanded[:, late], planned[:, late], tighter.limits)
+    assert rolling.scaler.done and np.abs(commanded[0][-1] - motion.points[-1]).max() < 1e-6
+    paused = (times > 1.4) & (times < 1.7)
+    assert not commanded[1][paused].any()
+
+
+def test_who_never_calls_again_leaves_a_motion_that_ends_at_rest(motion):
+    rolling = RollingTrajectory(scaler(motion), quantities(motion), 0.5)
+    commanded, planned, _ = play(rolling, motion, hangs=[(0.7, 99.0)], until=3.0)
+    check(motion, commanded, planned)
+    points = rolling.points
+    assert not np.abs(points.qd[-1]).max() > 1e-9
+    place = points.q[-1] - motion.path(np.linspace(0.0, motion.path.length, 20001))[0]
+    assert np.linalg.norm(place, axis=1).min() < 1e-3 and np.abs(points.q[-1] - motion.points[-1]).max() > 0.01
+    whole = RollingTrajectory(scaler(motion), quantities(motion)).points
+    assert np.abs(whole.q[-1] - motion.points[-1]).max() < 1e-9 and not np.abs(whole.qd[-1]).max() > 1e-9
+
+
+def test_a_hang_of_a_second(motion):
+    """What was asked for meanwhile begins when it is heard of, not in the past."""
+    rolling = RollingTrajectory(scaler(motion), quantities(motion), 0.5)
+    actions = [(1.0, lambda it: it.scaler.pause()), (2.6, lambda it: it.scaler.resume())]
+    commanded, planned, _ = play(rolling, motion, actions, hangs=[(0.8, 1.8)])
+    check(motion, commanded, planned)
+    assert rolling.scaler.done
+
+
+def test_what_takes_too_long_is_not_published(motion):
+    rolling = RollingTrajectory(scaler(motion), quantities(motion))
+    rolling.is_fresh, before, lead = False, rolling.points, rolling.lead_time
+    rolling.scaler.pause()
+    clock = iter([1.0, 1.0 + 2.0])
+    assert rolling.needs_replan(1.0) and not rolling.replan(lambda: next(clock))
+    assert rolling.points is before and not rolling.is_fresh and rolling.lead_time == 2.0 * lead
+    assert rolling.needs_replan(3.0) and rolling.replan(lambda: 3.0) and rolling.is_fresh
+    still = before.times[(before.times > 2.9) & (before.times < 3.0 + LEAD_S)]
+    assert np.isin(still, rolling.points.times).all()
+
+
+def test_what_could_not_be_sent_is_taken_back(motion):
+    """A maker that is stopped for 0.7 s after it has foreseen a change: it goes on from what the others have."""
+    rolling = RollingTrajectory(scaler(motion, delay=60), quantities(motion))
+    controller, commanded, planned, t, held = Controller(rolling, 0.0), [], [], 0.0, ()
+    tighter = motion.constraints(motion.path, motion.limits._replace(effort_rate=0.8 * motion.limits.effort_rate))
+    while not rolling.scaler.done:
+        rolling.scaler._worker.step()
+        if t == pytest.approx(0.8):
+            rolling.scaler.override(0.5)
+            rolling.change(tighter)
+            assert rolling.replan(partial(float, t))
+            assert rolling.splice_time < 1.2 and rolling.send_deadline < rolling.splice_time
+            rolling.withdraw()
+            held = t, t + 0.7
+        if not held or not held[0] <= t < held[1]:
+            if rolling.needs_replan(t):
+                rolling.replan(partial(float, t))
+            reference = rolling.at(t)
+            planned.append((reference.q, reference.qd, reference.qdd, reference.qddd))
+            commanded.append(controller.update(t))
+        else:
+            commanded.append(controller.update(t))  # and is told nothing
+            planned.append(commanded[-1])
+        t += TICK
+    check(motion, np.swapaxes(commanded, 0, 1), np.swapaxes(planned, 0, 1))
+    assert rolling.scaler.constraints is tighter and rolling.splice_time > held[1] and rolling.scaler.command[2] == 0.5
+
+
+def test_a_pause_that_waits_at_the_start(motion):
+    paused = scaler(motion)
+    paused.pause()
+    rolling = RollingTrajectory(paused, quantities(motion))
+    assert not rolling.points.qd.any()
+    commanded, planned, _ = play(rolling, motion, [(1.0, lambda it: it.scaler.resume())])
+    check(motion, commanded, planned)
+    assert rolling.scaler.done

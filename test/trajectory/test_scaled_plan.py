@@ -1,0 +1,352 @@
+"""From timed points to a plan, and from a plan to the motion nearest to it inside the limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError
+from rnea_ros.trajectory import scaled_plan as plans
+from rnea_ros.trajectory import time_law as laws
+from rnea_ros.trajectory.constraints import Constraints, PathLimits, constraint_values, torque_terms
+from rnea_ros.trajectory.limit_check import check_rest, steady_rate
+from rnea_ros.trajectory.path import path_through
+from rnea_ros.trajectory.scaled_plan import follow_plan, is_feasible, plan_from_waypoints, replan_from, replan_horizon
+from rnea_ros.trajectory.time_optimal import LEVEL
+from support.scaling_cases import Motion, toy
+
+POINTS = np.array([[0.0, 0.0], [0.5, 0.2], [1.0, -0.3], [0.4, -0.6]])
+TIMES = np.array([0.0, 0.8, 1.5, 2.6])
+
+
+def toy_constraints(path, effort=(9.0, 6.0), rate=(80.0, 60.0)):
+    unknown = np.full(2, np.nan)
+    return Constraints(path, lambda *p: torque_terms(toy, *p),
+                       PathLimits(np.array(effort), np.array(rate), unknown, unknown, unknown))
+
+
+def worst(constraints, law) -> float:
+    s, v, a, u = law(np.linspace(0.0, law.duration, 20_011))
+    return float(np.abs(constraint_values(constraints(s), v, a, u)).max())
+
+
+def motion_at(plan, t):
+    s, v, a, _ = plan.law(t)
+    q, q1, q2, _ = plan.path(s)
+    return q, q1 * v[:, None], q2 * v[:, None] ** 2 + q1 * a[:, None]
+
+
+def test_points_are_passed_at_their_times():
+    plan = plan_from_waypoints(POINTS, TIMES + 5.0)  # only differences count
+    np.testing.assert_allclose(motion_at(plan, TIMES)[0], POINTS, atol=1e-12)
+    assert plan.law.duration == pytest.approx(2.6) and not np.abs(plan.law([0.0, 2.6])[1:3]).max() > 1e-9
+    _, v, a, u = plan.law(np.linspace(0.0, 2.6, 2001))
+    assert v.min() > -1e-12 and np.abs(np.diff(a)).max() < 2e-3 * np.abs(u).max()  # never back, and no jump of sdd
+
+
+@pytest.mark.parametrize("interpolation", ["positions", "velocities", "accelerations"])
+def test_velocities_and_accelerations_at_the_points(interpolation):
+    """Those of a motion along a path are met, in full where the interpolation takes them over."""
+    source = plan_from_waypoints(POINTS, TIMES)
+    q, v, a = motion_at(source, TIMES)
+    v[[0, -1]] = 0.0
+    plan = plan_from_waypoints(q, TIMES, v, a, interpolation)
+    found = motion_at(plan, TIMES)
+    np.testing.assert_allclose(found[0], q, atol=1e-12)
+    np.testing.assert_allclose(found[1], v, atol=1e-9)  # along the path already
+    if interpolation != "velocities":  # whose curvature is the spline's own
+        np.testing.assert_allclose(found[2][1:-1], a[1:-1], atol=1e-8)
+    bent = v + np.array([[0.0, 0.0], [0.05, -0.1], [-0.1, 0.1], [0.0, 0.0]])  # across the path
+    found = motion_at(plan_from_waypoints(q, TIMES, bent, a, interpolation), TIMES)
+    if interpolation == "positions":
+        assert np.abs(found[1] - bent).max() > 0.02
+    else:
+        np.testing.assert_allclose(found[1], bent, atol=1e-9)
+    if interpolation == "accelerations":
+        np.testing.assert_allclose(found[2][1:-1], a[1:-1], atol=1e-8)
+
+
+def test_what_is_said_of_the_ends_does_not_count():
+    """The motion rests there: with no acceleration, and with the curvature that the spline has."""
+    source = plan_from_waypoints(POINTS, TIMES)
+    q, v, a = motion_at(source, TIMES)
+    v[[0, -1]] = 0.0
+    plain = plan_from_waypoints(q, TIMES, v, a, "accelerations")
+    v[0, 0], a[[0, -1]] = 9e-7, [[3.0, -1.0], [2.0, 2.0]]
+    odd = plan_from_waypoints(q, TIMES, v, a, "accelerations")
+    assert odd.law.at(0.0)[1:3] == (0.0, 0.0) and np.abs(odd.law([odd.law.duration])[1:3]).max() < 1e-9
+    np.testing.assert_allclose(odd.path.coefficients, plain.path.coefficients, atol=1e-12)
+    _, q1, q2, _ = odd.path(odd.path.breaks[1:-1])
+    assert np.abs((q1 * q2).sum(axis=1)).max() < 1e-12  # curvature is across the path: s goes on evenly
+
+
+def test_a_velocity_against_the_path_does_not_turn_it():
+    velocities = np.array([[0.0, 0.0], [-1.0, -0.4], [0.0, 0.0], [0.0, 0.0]])
+    velocities[2] = 0.1
+    plan = plan_from_waypoints(POINTS, TIMES, velocities)
+    assert plan.law(np.linspace(0.0, 2.6, 5001))[1].min() > -1e-4 and plan.law.at(TIMES[1])[1] == 0.0
+    np.testing.assert_allclose(motion_at(plan, TIMES)[0], POINTS, atol=1e-9)
+
+
+def test_a_law_never_goes_back():
+    """Where a spline through the times would."""
+    times = np.array([0.0, 0.1, 3.0, 3.1])
+    plan = plan_from_waypoints(POINTS, times)
+    assert plan.law(np.linspace(0.0, 3.1, 5001))[1].min() > -1e-9
+    np.testing.assert_allclose(motion_at(plan, times)[0], POINTS, atol=1e-9)
+
+
+def test_repeated_and_standing_points_are_stops():
+    points, times = POINTS[[0, 0, 1, 2, 2, 2, 3, 3]], np.array([0.0, 0.5, 1.0, 2.0, 2.2, 2.7, 4.0, 4.5])
+    plan = plan_from_waypoints(points, times)
+    assert plan.path.stops == (pytest.approx(plan.path.breaks[2]),)
+    assert plan.rests == ((pytest.approx(1.5), pytest.approx(2.2)),)  # from 0.5 on: what comes before is no motion
+    assert plan.law.duration == pytest.approx(3.5)
+    assert not np.abs(plan.law(np.linspace(1.5, 2.2, 50))[1:3]).max() > 1e-9
+    hair = np.arange(8)[:, None] * 1e-11
+    assert plan_from_waypoints(points + hair, times).rests == plan.rests
+    velocities = np.array([[0.0, 0.0], [0.0, 0.0], [0.3, -0.8], [0.0, 0.0]])
+    plan = plan_from_waypoints(POINTS, TIMES, velocities)
+    assert plan.path.stops == (pytest.approx(plan.path.breaks[1]),) and plan.rests == ((0.8, 0.8),)
+    assert len(plan.legs()) == 2
+
+
+@pytest.mark.parametrize("distance", 10.0 ** np.arange(-10, -1.0))
+@pytest.mark.parametrize("interpolation", ["positions", "velocities"])
+def test_points_all_but_equal_neither_bend_the_path_nor_lose_their_times(distance, interpolation):
+    rng, times = np.random.default_rng(6), np.array([0.0, 1.0, 2.0, 2.3, 3.0, 4.0])
+    for _ in range(5):
+        points, direction = rng.uniform(-1.0, 1.0, (6, 3)), rng.normal(size=3)
+        points[3] = points[2] + distance * direction
+        velocities = np.array([0.0, 0.0, 1.0, 1.0, 0.0, 0.0])[:, None] * direction + [[0.0], [0.3], [0.0], [0.0], [0.3], [0.0]]
+        plan = plan_from_waypoints(points, times, None if interpolation == "positions" else velocities, None, interpolation)
+        q, q1, *_ = plan.path(np.linspace(0.0, plan.path.length, 2000))
+        assert np.abs(q).max() < 3.0 and np.linalg.norm(q1, axis=1).max() < 10.0
+        assert np.abs(plan.path(plan.law(times)[0])[0] - points).max() < 1e-5
+
+
+def test_points_that_contradict_each_other_are_refused():
+    """The curvature between two of them sends any smooth path far away."""
+    points = np.array([[0.0, 0.0], [1.0, 0.3], [1.001, 0.3], [2.0, 0.0]])
+    velocities = np.array([[0.0, 0.0], [1.0, 1.0], [-1.0, 1.0], [0.0, 0.0]])
+    with pytest.raises(InputError, match=r"detour between points 2 and 3 .*velocities point elsewhere"):
+        plan_from_waypoints(points, np.arange(4.0), velocities, None, "velocities")
+    assert plan_from_waypoints(points, np.arange(4.0), velocities).path.length < 2.1
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    ((POINTS, TIMES[::-1]), "times must increase: point 1 is at 1.5 s, point 0 before it at 2.6 s"),
+    ((POINTS, TIMES[[0, 1, 1, 3]]), "times must increase"),
+    ((POINTS, TIMES[:3]), "times have shape"),
+    ((POINTS[:1], TIMES[:1]), "two rows or more.*before a single goal"),
+    ((POINTS[[0, 0, 0, 0]], TIMES), "all the same: there is nowhere to go"),
+    ((POINTS, TIMES * np.nan), r"times\[0\] is nan"),
+    ((np.where(POINTS > 0.9, np.nan, POINTS), TIMES), r"points\[2, 0\] is nan"),
+    ((POINTS, TIMES, POINTS), "begin and end at rest, but the last velocity"),
+    ((POINTS, TIMES, POINTS[::-1]), "begin and end at rest, but the first velocity"),
+    ((POINTS, TIMES, POINTS[:, :1]), "velocities have shape"),
+    ((POINTS, TIMES, None, POINTS), "accelerations are given without velocities"),
+    ((POINTS, "soon"), "times are not an array of numbers"),
+    ((POINTS, TIMES, None, None, "lines"), "allowed are positions, velocities, accelerations"),
+])
+def test_bad_points_are_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        plan_from_waypoints(*arguments)
+
+
+# ---------------------------------------------------------------------- following
+
+
+def test_a_plan_inside_the_limits_is_untouched():
+    plan = plan_from_waypoints(POINTS, 2.0 * TIMES)
+    constraints = toy_constraints(plan.path)
+    assert is_feasible(constraints, plan.law)
+    assert np.array_equal(follow_plan(constraints, plan).law.coefficients, plan.law.coefficients)
+
+
+def test_what_fits():
+    plan = plan_from_waypoints(POINTS, TIMES)
+    constraints = toy_constraints(plan.path)
+    factor = steady_rate(constraints, plan.law, 1.0)
+    assert 0.1 < factor < 0.99
+    assert is_feasible(constraints, plan.law.slower(0.996 * factor))
+    assert not is_feasible(constraints, plan.law.slower(1.001 * factor))
+
+
+def test_twice_too_fast():
+    motion = Motion("seven_r", 1, speed=2.0, count=5)
+    for catch_up in (True, False):
+        law = follow_plan(motion.here, motion.plan, catch_up).law
+        assert worst(motion.here, law) < 1.0
+        assert law.duration < 1.03 * motion.fastest.duration
+
+
+def test_catching_up_or_not():
+    """Partly too fast: the delay is made good, or kept; never is the motion ahead of the plan, nor, without, faster."""
+    motion = Motion("seven_r", 1, speed=0.8, count=5)
+    limits, plan = motion.limits._replace(effort=0.85 * motion.limits.effort), motion.plan
+    constraints = motion.constraints(motion.path, limits)
+    assert not is_feasible(constraints, plan.law)
+    found = {}
+    for catch_up in (True, False):
+        law = follow_plan(constraints, plan, catch_up).law
+        assert worst(constraints, law) < 1.0
+        t = np.linspace(0.0, law.duration, 3001)[1:-1]
+        s, v, *_ = law(t)
+        due = plan.law.time_at(s)
+        late = t - due
+        assert late.min() > -2e-3 and late.max() > 0.02
+        found[catch_up] = law.duration - plan.law.duration
+        if not catch_up:
+            assert (v <= plan.law(due)[1] * (1.0 + 2e-3) + 1e-4).all()
+    assert abs(found[True]) < 2e-3 < found[False]
+
+
+def test_making_good_where_the_plan_is_slow():
+    """Late, and the plan nearly stands still on its way: not a reason to stand still as well."""
+    motion = Motion("seven_r", 10, speed=2.0)
+    plan, best = motion.plan.law, motion.fastest
+    t = np.linspace(0.0, best.duration, 4001)[1:-1]
+    s, v, *_ = best(t)
+    due = plan.time_at(s)
+    assert (plan(due)[1] / v).min() < 0.05
+    law = follow_plan(motion.here, motion.plan).law
+    assert worst(motion.here, law) < 1.0
+    assert law.duration < 1.005 * (best.duration + max((due - t).max(), 0.0))
+
+
+def test_rests_are_kept_and_delays_made_good_in_them():
+    points, times = POINTS[[0, 1, 2, 2, 3]], np.array([0.0, 0.25, 0.5, 2.0, 3.5])
+    plan = plan_from_waypoints(points, times)
+    constraints = toy_constraints(plan.path)
+    found = follow_plan(constraints, plan)
+    (start, end), = found.rests
+    assert 0.5 < start < 1.5 and end == pytest.approx(2.0)  # late, then in time again
+    assert found.law.duration == pytest.approx(plan.law.duration)
+    assert worst(constraints, found.law) < 1.0
+    short = plan_from_waypoints(points, np.array([0.0, 0.25, 0.5, 0.6, 2.1]))
+    found = follow_plan(toy_constraints(short.path), short)
+    assert found.rests[0][1] - found.rests[0][0] < 1e-9  # no time to rest
+
+
+@pytest.fixture(scope="module")
+def errand():
+    """Three legs with two rests, of 0.7 and 0.5 s; the first two legs begin too fast, and have time to make it good."""
+    points = np.concatenate((POINTS, [[0.0, 0.0], [0.6, 0.5], [0.2, 0.1]]))
+    return plan_from_waypoints(points[[0, 1, 2, 3, 3, 4, 5, 5, 6]], np.array([0.0, 0.35, 1.3, 2.3, 3.0, 3.35, 4.4, 4.9, 6.5]))
+
+
+@pytest.fixture(scope="module")
+def followed(errand):
+    return follow_plan(toy_constraints(errand.path), errand)
+
+
+def never_ahead(plan, law, offset=0.0) -> None:
+    """Of the plan, where it moves."""
+    t = np.linspace(0.0, law.duration, 8001)[1:-1]
+    s, v, *_ = law(t)
+    t, s = t[v > 1e-3], s[v > 1e-3]
+    assert (t + offset - plan.law.time_at(s)).min() > -2e-3
+
+
+def test_each_leg_makes_its_delay_good(errand, followed):
+    """Before its rest where it can, else in the rest; what fits is played as planned."""
+    constraints, found = toy_constraints(errand.path), followed
+    np.testing.assert_allclose(found.rests, errand.rests, atol=1e-3)
+    assert found.law.duration == pytest.approx(6.5, abs=1e-3) and worst(constraints, found.law) < 1.0
+    never_ahead(errand, found.law)
+    for begin, _ in errand.legs():
+        assert found.law.at(begin + 0.1)[0] > found.law.at(begin)[0] + 1e-3  # in time, not later at full speed
+    late = follow_plan(constraints, errand, catch_up=False)
+    (_, first), (start, second) = late.rests
+    assert first == pytest.approx(3.0) and start == second > 4.95  # there was no time to rest
+    assert late.law.duration == pytest.approx(second + 1.6)
+    last = late.law.segment(second, late.law.duration)
+    np.testing.assert_allclose(last.coefficients, errand.law.segment(4.9, 6.5).coefficients, atol=1e-9)
+
+
+@pytest.mark.parametrize(("at", "offset"), [(0.3, 0.25), (3.6, 0.0), (4.2, 0.25)])
+def test_a_law_is_handed_over_where_it_moves(errand, followed, at, offset):
+    """In any leg: what was is kept, and the delay made good, whatever the clocks show."""
+    constraints, current = toy_constraints(errand.path), followed.slower(0.9)
+    found = replan_from(constraints, current, at, errand, True, offset)
+    t = np.linspace(0.0, at, 50)[:-1]
+    np.testing.assert_allclose(found.law(t), current.law(t), atol=1e-9)
+    assert found.law.duration == pytest.approx(6.5 - offset, abs=1e-3)
+    assert len(found.rests) == 2
+    for known, planned_rest, (start, end) in zip(current.rests, errand.rests, found.rests):
+        assert start <= end == pytest.approx(known[1] if known[1] < at else max(planned_rest[1] - offset, start), abs=1e-3)
+    rest_of_it = found.law.segment(at, found.law.duration)
+    assert worst(constraints, rest_of_it) < 1.0
+    never_ahead(errand, rest_of_it, at + offset)
+
+
+def test_a_law_is_handed_over_at_the_planned_speed(errand):
+    """Not to be faster than that: it goes on."""
+    constraints = toy_constraints(errand.path)
+    current = follow_plan(constraints, errand, catch_up=False)
+    begin, end = current.legs()[2]
+    at = 0.5 * (begin + end)
+    law = replan_from(constraints, current, at, errand, False, 0.0).law
+    t = np.linspace(at, law.duration, 3001)[1:-1]
+    s, v, *_ = law(t)
+    assert (v <= errand.law(errand.law.time_at(s))[1] * 1.012 + 1e-4).all()  # by a hair, so that the start is inside
+    assert law.duration == pytest.approx(current.law.duration, rel=0.01)
+
+
+@pytest.mark.parametrize(("rate", "catch_up"), [(0.4, True), (0.4, False), (0.9, True)])
+def test_a_long_motion_is_hastened(errand, followed, rate, catch_up, monkeypatch):
+    """For a moment; then it goes on as it was, sooner up to its rest: without a step, inside the limits, never ahead."""
+    moment = 0.3 / rate
+    monkeypatch.setattr(plans, "HORIZON_S", moment)
+    constraints, current, at = toy_constraints(errand.path), followed.slower(rate), 0.5
+    found, (rest, *others) = replan_horizon(constraints, current, at, errand, catch_up, 0.0), current.rests
+    gain = rest[0] - found.rests[0][0]
+    assert gain > (0.2 if rate < 0.5 else 1e-4) and found.rests == ((rest[0] - gain, rest[1]), *others)
+    t, joint = np.linspace(0.0, found.law.duration, 1000), at + moment - gain
+    for times, later in ((t[t < at], 0.0), (t[(t > joint) & (t < rest[0] - gain)], gain), (t[t > rest[0]], 0.0)):
+        np.testing.assert_allclose(found.law(times)[:3], current.law(times + later)[:3], atol=1e-7)
+    for place in (at, joint):
+        np.testing.assert_allclose(*found.law(np.array([[place - 1e-9], [place + 1e-9]]))[:3, :, 0].T, atol=1e-6)
+    rest_of_it = found.law.segment(at, found.law.duration)
+    assert worst(constraints, rest_of_it) < 1.0
+    never_ahead(errand, rest_of_it, at)
+    assert replan_horizon(constraints, current, rest[0] - moment, errand, catch_up, 0.0) is None
+
+
+@pytest.mark.parametrize(("into", "offset", "until"), [(0.0, 0.0, 3.0), (0.3, -0.2, 3.2), (0.6, 0.5, None)])
+def test_a_law_is_handed_over_where_it_rests(errand, followed, into, offset, until):
+    """It goes on resting for as long as planned, and no shorter than it has."""
+    constraints, current = toy_constraints(errand.path), followed
+    at = current.rests[0][0] + into
+    found = replan_from(constraints, current, at, errand, True, offset)
+    assert found.rests[0] == (pytest.approx(current.rests[0][0]), pytest.approx(at if until is None else until))
+    assert found.rests[1][1] == pytest.approx(4.9 - offset, abs=1e-3) and len(found.rests) == 2
+    assert worst(constraints, found.law) < 1.0 and found.law.duration == pytest.approx(6.5 - offset, abs=1e-2)
+    np.testing.assert_allclose(found.law([at])[:3], current.law([at])[:3], atol=1e-9)
+
+
+def test_gravity_beyond_a_limit_is_refused():
+    plan = plan_from_waypoints(POINTS, TIMES)
+    with pytest.raises(InputError, match=r"gravity alone takes .* of joint 1") as refused:
+        follow_plan(toy_constraints(plan.path, effort=(4.0, 6.0)), plan)
+    q = plan.path(np.linspace(0.0, plan.path.length, 5001))[0]
+    assert f"takes {np.abs(5.0 * np.sin(q[:, 0])).max():.4g} of the 4 N m" in str(refused.value)
+
+
+def test_rest_is_looked_for_ahead_and_at_every_point():
+    """A needle of a metre in a path of ten kilometres."""
+    path = path_through(np.array([[0.0, 0.0], [0.0, 5003.0], [1.2, 5003.0], [0.0, 5003.0], [0.0, 1e4]]), stops=[1, 2, 3])
+    held = 5.0 * np.sin(1.2)
+    for share, wide in ((1.01, True), (0.999, False)):
+        constraints = toy_constraints(path, effort=(held / share, 6.0))
+        check_rest(constraints, 1.02 if wide else 1.0)
+        check_rest(constraints, LEVEL, start=5100.0)
+        with pytest.raises(InputError, match="gravity alone"):
+            check_rest(constraints, LEVEL)
+
+
+def test_slower_plans():
+    plan = plan_from_waypoints(POINTS[[0, 1, 1, 2]], np.array([0.0, 1.0, 2.0, 3.0])).slower(0.5)
+    assert plan.law.duration == 6.0 and plan.rests == ((2.0, 4.0),)
+    assert isinstance(plan.law, laws.TimeLaw)

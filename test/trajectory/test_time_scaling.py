@@ -1,0 +1,264 @@
+"""The clock of a law that is being played, its table, and what other limits mean for it: each by itself, on the toy."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError
+from rnea_ros.trajectory.constraints import Constraints, PathLimits, constraint_values, torque_terms
+from rnea_ros.trajectory.limit_check import steady_rate
+from rnea_ros.trajectory.scaled_plan import ScaledPlan, plan_from_waypoints
+from rnea_ros.trajectory.time_law import rest_to_rest
+from rnea_ros.trajectory.time_optimal import fastest_law
+from rnea_ros.trajectory.time_scaling import (
+    MAX_TRANSITION_S,
+    MIN_TRANSITION_S,
+    VERIFIED_LEVEL,
+    CoefficientTable,
+    TimeScaling,
+    is_within,
+    transition_time,
+)
+from rnea_ros.trajectory.trajectory_scaler import SLOWED_LEVEL, assess
+from support.scaling_cases import toy
+
+POINTS = np.array([[0.0, 0.0], [0.5, 0.2], [1.0, -0.3], [0.4, -0.6]])
+RATES = np.linspace(0.0, 1.0, 21)
+
+
+def constraints(path, effort=(9.0, 6.0), rate=(80.0, 60.0), velocity=(9.0, 9.0)) -> Constraints:
+    unknown = np.full(2, np.nan)
+    limits = PathLimits(np.array(effort), np.array(rate), np.array(velocity), unknown, unknown)
+    return Constraints(path, lambda *p: torque_terms(toy, *p), limits)
+
+
+@pytest.fixture(scope="module")
+def plan():
+    path = plan_from_waypoints(POINTS, np.arange(4.0)).path
+    return ScaledPlan(path, fastest_law(constraints(path)))
+
+
+def table_use(table: CoefficientTable, sigma: np.ndarray, *motion: float) -> np.ndarray:
+    """(samples, rows) at k, kappa, w."""
+    table.extend(np.inf)
+    return table.utilization(sigma[:, None], *(np.full((len(sigma), 1), x) for x in motion))[:, 0]
+
+
+def test_a_table_is_the_rows_along_the_law(plan):
+    here = constraints(plan.path)
+    table = CoefficientTable(here, plan.law)
+    sigma = np.linspace(0.0, plan.law.duration, 997)
+    s, v, a, u = plan.law(sigma)
+    kept = [k for k, (_, quantity) in enumerate(here.labels) if quantity != "velocity"]
+    assert len(kept) == 4
+    for k, kappa, w in ((0.4, 0.0, 0.0), (1.0, 0.0, 0.0), (0.7, -3.0, 20.0)):
+        wanted = constraint_values(here(s), v * k, a * k**2 + v * kappa, u * k**3 + 3.0 * a * k * kappa + v * w)[:, kept]
+        np.testing.assert_allclose(table_use(table, sigma, k, kappa, w), wanted, atol=3e-4)
+    duration = np.array([plan.law.duration])
+    np.testing.assert_array_equal(table_use(table, duration + 1.0, 1.0, 0.0, 0.0), table_use(table, duration, 1.0, 0.0, 0.0))
+
+
+def test_a_table_is_made_as_far_as_it_is_needed(plan):
+    """It goes on before a transition leaves it, and is the same in the end, whatever it began with."""
+    here = constraints(plan.path)
+    whole, table = CoefficientTable(here, plan.law), CoefficientTable(here, plan.law, 0.3, 0.2)
+    assert 0.2 < table.edges[0] <= 0.3 and 0.5 <= table.edges[-1] < 0.6 < plan.law.duration
+    clocks = [TimeScaling(each, 0.2, 0.3) for each in (whole, table)]
+    for step in range(10_000):
+        for clock in clocks:
+            clock.set_target_rate(1.0 if step // 300 % 2 else 0.3)
+            clock.advance(1e-3)
+            assert clock.steady or clock.reach <= clock.table.edges[-1] or clock.table.edges[-1] == plan.law.duration
+        assert clocks[0].sigma == clocks[1].sigma
+        if clocks[0].sigma > plan.law.duration:
+            break
+    first = int(whole.edges.searchsorted(table.edges[0]))
+    np.testing.assert_array_equal(table.edges, whole.edges[first:])
+    np.testing.assert_array_equal(table.flat, whole.flat[first:])
+
+
+@pytest.mark.parametrize("where", [0.0, 0.4])
+def test_a_table_ends_its_parts_where_the_path_has_breaks(plan, where):
+    """Of a law that has none of its own, from the beginning of the path and from between two of its breaks."""
+    breaks, length = plan.path.breaks, plan.path.length
+    law = rest_to_rest(where * length, length, 3.0)
+    ahead = breaks[(breaks > where * length) & (breaks < length)]
+    assert len(law.breaks) == 2 and 0 < len(ahead) < len(breaks) - (1 if where == 0.0 else 2)
+    edges = CoefficientTable(constraints(plan.path), law).edges
+    np.testing.assert_allclose(np.abs(law(edges)[0] - ahead[:, None]).min(axis=1), 0.0, atol=1e-9)
+    assert edges[0] == 0.0 and (np.diff(edges) > 1e-6).all()
+
+
+def test_how_long_a_transition_takes(plan):
+    """0.8 of the longest swing from end to end, within bounds; unknown limits say nothing."""
+    assert transition_time(constraints(plan.path, (9.0, 6.0), (80.0, 30.0))) == pytest.approx(0.8 * 2.0 * 6.0 / 30.0)
+    assert transition_time(constraints(plan.path, (9.0, 6.0), (80.0, np.nan))) == pytest.approx(0.8 * 2.0 * 9.0 / 80.0)
+    assert transition_time(constraints(plan.path, (9.0, 6.0), (np.nan, np.nan))) == MIN_TRANSITION_S < 0.8 * 0.1
+    assert transition_time(constraints(plan.path, (np.nan, 6.0), (80.0, 60.0))) == MAX_TRANSITION_S
+
+
+def test_a_rate_stays_between_nothing_and_all(plan):
+    """Whatever the limits leave: a transition that swings out of 0 to 1 is none."""
+    wide = CoefficientTable(constraints(plan.path, (1e9, 1e9), (1e9, 1e9)), plan.law)
+    for k, kappa, end, allowed in ((0.9, 5.0, 1.0, False), (0.1, -5.0, 0.0, False),
+                                   (0.5, 0.5, 1.0, True), (0.5, -0.5, 0.0, True)):
+        clock = TimeScaling(wide, 0.2, 0.3, k)
+        clock.kappa = kappa
+        assert clock._begin_verified(end) is allowed is not clock.steady
+    x = np.linspace(0.0, 1.0, 2001)
+    for k, end, kappa in np.random.default_rng(0).uniform((0.0, 0.0, -9.0), (1.0, 1.0, 9.0), (300, 3)):
+        clock = TimeScaling(wide, 0.2, 0.3, k)
+        clock.kappa = kappa
+        rate = k + (end - k) * x * x * (3.0 - 2.0 * x) + 0.2 * kappa * x * (1.0 - x) ** 2  # Hermite's cubic
+        assert clock._begin_verified(end) == (rate.min() >= 0.0 and rate.max() <= 1.0)
+
+
+def test_what_parabolas_reach():
+    """Their ends, and their peak where it lies between them; to a fiftieth of their bend."""
+    rng = np.random.default_rng(0)
+    x = np.linspace(0.0, 1.0, 4001)
+    for first, middle, last in rng.normal(size=(500, 3)):
+        curve = first + x * (-3.0 * first + 4.0 * middle - last) + x * x * 2.0 * (first + last - 2.0 * middle)
+        most, bend = np.abs(curve).max(), abs(first + last - 2.0 * middle)
+        values = np.array([first, middle, last]).reshape(1, 3, 1)
+        assert is_within(values, most + 0.021 * bend) and not is_within(values, most - 1e-6)
+    assert not is_within(np.full((1, 3, 1), np.nan), 1.0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_transition_keeps_to_the_limits_at_every_instant(plan, seed):
+    """Whatever was under way. What is refused was beyond, or all but."""
+    rng = np.random.default_rng(seed)
+    here = constraints(plan.path, (8.0, 5.0), (60.0, 50.0))
+    table, law = CoefficientTable(here, plan.law), plan.law
+    clock = TimeScaling(table, rng.uniform(0.02, 0.5), rng.uniform(0.0, law.duration - 0.5), rng.uniform(0.0, 1.0))
+    clock.kappa = rng.normal() * clock.k * (1.0 - clock.k) / clock.transition_time
+    t = np.linspace(0.0, clock.transition_time, 4001)
+    for end in rng.uniform(0.0, 1.0, 30):
+        H, way = clock.transition_time, end - clock.k
+        w, j = (6.0 * way / H - 4.0 * clock.kappa) / H, (6.0 * clock.kappa - 12.0 * way / H) / (H * H)
+        sigma = clock.sigma + t * (clock.k + t * (clock.kappa / 2.0 + t * (w / 6.0 + t * j / 24.0)))
+        k, kappa = clock.k + t * (clock.kappa + t * (w / 2.0 + t * j / 6.0)), clock.kappa + t * (w + t * j / 2.0)
+        s, v, a, u = law(sigma)
+        sd, sdd, sddd = v * k, a * k**2 + v * kappa, u * k**3 + 3.0 * a * k * kappa + v * (w + j * t)
+        possible = k.min() > -1e-12 and k.max() < 1.0 + 1e-12
+        used = np.abs(constraint_values(here(s), sd, sdd, sddd)[:, table.included]).max() if possible else np.inf
+        accepted = copy.copy(clock)._begin_verified(end)
+        assert used < VERIFIED_LEVEL + 2e-4 if accepted else used > VERIFIED_LEVEL - 5e-3
+
+
+def test_a_transition_ends_where_it_says(plan):
+    """Its rate, and how far it reaches; and the clock's parts agree on what they are the derivatives of."""
+    clock = TimeScaling(CoefficientTable(constraints(plan.path), plan.law), 0.2, 0.2, 0.9)
+    clock.set_target_rate(0.5)
+    assert not clock.steady and clock.end < 0.9
+    end, reach, left = clock.end, clock.reach, clock.left
+    h, seen = 1e-3, []
+    while not clock.steady:
+        seen.append((clock.sigma, clock.k, clock.kappa, clock.w))
+        clock.advance(h)
+    sigma, k, kappa, w = np.array(seen).T
+    for value, rate in ((sigma, k), (k, kappa), (kappa, w)):
+        np.testing.assert_allclose(np.diff(value), h * 0.5 * (rate[1:] + rate[:-1]), atol=3e-5 * max(1.0, np.abs(rate).max()))
+    assert (clock.k, clock.kappa, clock.w) == (pytest.approx(end), 0.0, 0.0)
+    assert clock.sigma == pytest.approx(reach + clock.k * (len(seen) * h - left), abs=1e-12)
+    other = copy.copy(clock)
+    other.advance(0.3)
+    assert other.sigma == pytest.approx(clock.sigma + 0.3 * end, abs=1e-12)
+
+
+def test_another_base_is_the_same_motion(plan):
+    """On the clock of the slowed law: the same place, speed and acceleration."""
+    slow = plan.slower(0.4)
+    for k, later in ((0.3, 0.75), (0.4, 1.0)):
+        clock = TimeScaling(CoefficientTable(constraints(plan.path), plan.law), 0.2, 0.6, k)
+        before = plan.law.at(clock.sigma)
+        assert clock.rebase(CoefficientTable(constraints(plan.path), slow.law), 0.4)
+        after = slow.law.at(clock.sigma)
+        assert clock.k == clock.end == pytest.approx(later) and clock.k <= 1.0
+        for order in range(3):
+            assert after[order] * clock.k**order == pytest.approx(before[order] * k**order, abs=1e-9)
+
+
+def test_another_base_in_the_middle_of_a_transition(plan):
+    """Where that can be verified; else nothing changes, as where the rate is still too large."""
+    slow, here = plan.slower(0.6), constraints(plan.path)
+    for limits, k, taken in ((here, 0.55, True), (here, 0.65, False), (constraints(plan.path, rate=(0.5, 0.5)), 0.55, False)):
+        clock = TimeScaling(CoefficientTable(here, plan.law), 0.2, 0.6, k)
+        clock.set_target_rate(k - 0.01)
+        clock.advance(0.05)
+        s, v, a, _ = plan.law.at(clock.sigma)
+        before, state = vars(copy.copy(clock)), (s, v * clock.k, a * clock.k**2 + v * clock.kappa)
+        assert not clock.steady and clock.rebase(CoefficientTable(limits, slow.law), 0.6) is taken
+        assert taken or vars(clock) == before
+        s, v, a, _ = clock.table.law.at(clock.sigma)
+        assert (s, v * clock.k, a * clock.k**2 + v * clock.kappa) == pytest.approx(state)
+        clock.advance(1.0)
+        assert clock.k == clock.end == pytest.approx(before["end"] / 0.6 if taken else before["end"])
+
+
+# ---------------------------------------------------------------------- other limits
+
+
+def test_what_tighter_limits_mean(plan):
+    """The slowed law is inside them with room; the present one is not."""
+    tight = constraints(plan.path, (7.0, 5.0), (50.0, 90.0))
+    found = assess(tight, plan, 0.0)
+    assert 0.5 < found.factor < 1.0
+    assert steady_rate(tight, plan.law, SLOWED_LEVEL) == pytest.approx(found.factor, rel=1e-9)
+    slower, its_table = found.slower
+    assert slower.law.duration == pytest.approx(plan.law.duration / found.factor) and its_table.law is slower.law
+    sigma = np.linspace(0.0, plan.law.duration, 4001)
+    assert np.abs(table_use(found.table, sigma, 1.0, 0.0, 0.0)).max() > 1.05
+    assert np.abs(table_use(its_table, sigma / found.factor, 1.0, 0.0, 0.0)).max() < 1.0
+
+
+@pytest.mark.parametrize(("since", "effort", "rate"), [
+    (0.25, (20.0, 20.0), (60.0, 45.0)), (0.65, (20.0, 20.0), (60.0, 45.0)), (0.85, (9.0, 6.0), (70.0, 50.0)),
+    (0.25, (7.0, 5.0), (50.0, 90.0)), (0.5, (9.0, 6.5), (90.0, 90.0))])
+def test_braking_exceeds_no_new_limit_by_more_than_going_on_would(plan, since, effort, rate):
+    """Where every braking transition would, as while the motion decelerates at the limit, braking begins a little later."""
+    tight = constraints(plan.path, effort, rate)
+    found = assess(tight, plan, since * plan.law.duration)
+    clock = TimeScaling(found.table, 0.2, since * plan.law.duration)
+    wider = clock.table = CoefficientTable(constraints(plan.path), plan.law)
+    peak, ahead = np.zeros(4), np.linspace(since, 1.0, 2999) * plan.law.duration
+    allowed = np.abs(table_use(found.table, ahead, 1.0, 0.0, 0.0)).reshape(len(ahead), -1).max(axis=0)
+    while clock.k > 0.999 * found.factor and clock.sigma < 0.9 * plan.law.duration:
+        if clock.table is wider and clock.brake(found.table, found.factor):
+            assert clock.table is found.table  # whatever follows is verified with the new limits, not with wider ones
+        assert clock.table in (wider, found.table) and (clock.table is found.table or clock.k == 1.0)
+        used = np.abs(table_use(found.table, np.array([clock.sigma]), clock.k, clock.kappa, clock.w)).ravel()
+        peak = np.maximum(peak, used)
+        clock.advance(1e-3)
+    assert clock.table is found.table and clock.end <= found.factor
+    assert (peak <= np.maximum(allowed, VERIFIED_LEVEL) + 1e-3).all()
+
+
+def test_a_pause_under_way_goes_on_when_limits_change(plan):
+    clock = TimeScaling(CoefficientTable(constraints(plan.path), plan.law), 0.2, 0.2 * plan.law.duration, 0.005)
+    clock.set_target_rate(0.0)
+    clock.advance(0.19)
+    left, tight = clock.left, CoefficientTable(constraints(plan.path, (7.0, 5.0), (50.0, 90.0)), plan.law)
+    assert clock.kappa < 0.0 < clock.k
+    assert clock.brake(tight, 0.7) and clock.table is tight and clock.end == 0.0 and clock.left == left
+
+
+def test_limits_that_leave_room_change_nothing(plan):
+    found = assess(constraints(plan.path, (12.0, 9.0), (110.0, 90.0)), plan, 0.0)
+    assert found.factor == 1.0 and found.slower is None and found.table.law is plan.law
+
+
+def test_what_is_behind_does_not_count(plan):
+    """Neither of limits nor of gravity."""
+    late, qd = 0.97 * plan.law.duration, plan.path(plan.law.coefficients[:, 0])[1] * plan.law.coefficients[:, 1:2]
+    slow = constraints(plan.path, velocity=0.8 * np.abs(qd).max(axis=0))
+    assert assess(slow, plan, late).factor > 0.97 > 0.85 > assess(slow, plan, 0.0).factor
+    swing = plan.path(plan.law(np.linspace(late, plan.law.duration, 50))[0])[0][:, 0]
+    weak = constraints(plan.path, (5.0 * np.sin(np.abs(swing).max()) / 0.9, 6.0))
+    assert assess(weak, plan, late).factor > 0.0
+    with pytest.raises(InputError, match="gravity alone"):
+        assess(weak, plan, 0.0)

@@ -1,0 +1,519 @@
+"""Motions played tick by tick, the model being the plant: exact torque and torque rate, the exact path, rest at the goal."""
+
+from __future__ import annotations
+
+from operator import methodcaller
+
+import numpy as np
+import pytest
+
+from rnea_ros import InputError
+from rnea_ros.motion.path_dynamics import PathDynamics
+from rnea_ros.trajectory.constraints import Constraints, PathLimits
+from rnea_ros.trajectory.scaled_plan import follow_plan, plan_from_waypoints
+from rnea_ros.trajectory.trajectory_scaler import TrajectoryScaler
+from support.scaling_cases import ARMS, DT, TOLERANCE, Later, Motion, Played, again, dynamics, limits_for, urdf
+
+
+def check(motion, played, limits=None) -> None:
+    assert played.used(motion.robot, limits or motion.limits).max() <= 1.0 + TOLERANCE
+    assert np.abs(played.q - motion.path(played.s)[0]).max() < 1e-9
+    assert (np.diff(played.s) > -1e-12).all()
+    continuous(played)
+
+
+def continuous(played) -> None:
+    """No step of speed, whatever law takes over from whichever."""
+    dt = np.diff(played.t)[:, None]
+    gained = played.qd[1:] - played.qd[:-1] - 0.5 * dt * (played.qdd[1:] + played.qdd[:-1])
+    assert np.abs(gained).max() < 5e-3
+
+
+def ended(motion, played) -> None:
+    """At the goal, at rest."""
+    continuous(played)
+    assert played.done and np.abs(played.q[-1] - motion.points[-1]).max() < 1e-9
+    assert not np.abs(played.qd[-1]).max() > 1e-9 and not np.abs(played.qdd[-1]).max() > 1e-9
+
+
+@pytest.fixture(scope="module")
+def motion():
+    return Motion("seven_r", 1)
+
+
+@pytest.fixture(scope="module")
+def solved(motion):
+    """The law, once: what is played many times need not be solved for every time."""
+    return TrajectoryScaler(motion.here, motion.plan)
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_planned_twice_too_fast(name):
+    if urdf(name) is None:
+        pytest.skip(f"no {name}.urdf here")
+    motion = Motion(name, 2)
+    played = Played(TrajectoryScaler(motion.here, motion.plan))
+    check(motion, played)
+    ended(motion, played)
+    assert played.duration < 1.03 * motion.fastest.duration
+    passed = [played.q[np.abs(played.s - s).argmin()] for s in motion.path.breaks]
+    assert np.abs(passed - motion.points).max() < 0.02  # at the nearest tick
+
+
+def test_a_plan_inside_the_limits_is_untouched():
+    motion = Motion("seven_r", 1, speed=0.4)
+    played = Played(TrajectoryScaler(motion.here, motion.plan))
+    check(motion, played)
+    s, v, a, u = motion.plan.law(played.t[:-1])
+    np.testing.assert_allclose(played.s[:-1], s, atol=1e-9)
+    _, q1, q2, q3 = motion.path(s)
+    v, a, u = v[:, None], a[:, None], u[:, None]
+    np.testing.assert_allclose(played.qd[:-1], q1 * v, atol=1e-9)
+    np.testing.assert_allclose(played.qddd[:-1], q3 * v**3 + 3 * q2 * v * a + q1 * u, atol=1e-6)
+    assert played.duration == pytest.approx(motion.plan.law.duration, abs=DT)
+
+
+def test_pause_resume_override_stop_at_random(motion, solved):
+    """Any time, any share, uneven ticks: nothing is ever violated, and the goal is reached in the end."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        times = np.cumsum(rng.uniform(0.05, 0.9, 9))
+        actions = [(t, (lambda share: lambda r: r.override(share))(rng.choice([0.0, 0.2, 0.5, 0.9, 1.0]))) for t in times]
+        actions += [(times[2], TrajectoryScaler.pause), (times[4], TrajectoryScaler.resume),
+                    (times[-1] + 0.1, lambda r: r.override(1.0))]
+        played = Played(again(solved), actions, dt=(float(x) for x in iter(lambda rng=rng: rng.uniform(2e-4, 3e-3), None)))
+        check(motion, played)
+        ended(motion, played)
+
+
+def test_pause_holds_and_resuming_costs_little(motion, solved):
+    played = Played(again(solved), [(1.5, TrajectoryScaler.pause), (3.5, TrajectoryScaler.resume)])
+    check(motion, played)
+    ended(motion, played)
+    held = (played.rate == 0.0) & (played.t > 1.5)
+    first = played.t[np.argmax(held)]
+    assert first - 1.5 < 1.0 and np.ptp(played.s[held]) == 0.0  # at rest, and still
+    assert held[(played.t > first) & (played.t < 3.5)].all()
+    alone = Played(again(solved)).duration
+    assert played.duration - alone - (3.5 - 1.5) < 0.6
+
+
+def test_it_can_come_to_rest_from_anywhere(motion, solved):
+    """Whatever the moment, a pause ends in rest, on the path or at its end, inside the limits all the way."""
+    at_rest = []
+    scaler = again(solved)
+    for _ in range(16):
+        for _ in range(340):
+            scaler.tick(DT)
+        other = again(scaler)
+        other.pause()
+        other.override(0.7)
+        begun = other.t
+        played = Played(other, most=begun + 3.0)
+        check(motion, played)
+        assert np.abs(played.qd[-1]).max() < 1e-9
+        at_rest.append(other.t - begun)
+    assert len(at_rest) == 16
+
+
+def test_stop_ends_the_motion(motion, solved):
+    played = Played(again(solved), [(1.0, TrajectoryScaler.stop), (1.1, TrajectoryScaler.resume)])
+    check(motion, played)
+    assert played.done and played.s[-1] < 0.9 * motion.path.length and not np.abs(played.qd[-1]).any()
+
+
+def test_between_the_ticks(motion, solved):
+    """Ticks four times as dense see the same motion, and no limit violated in between."""
+    actions = [(0.9, TrajectoryScaler.pause), (1.6, TrajectoryScaler.resume), (2.3, lambda r: r.override(0.3)),
+               (2.8, lambda r: r.override(1.0))]
+    played = Played(again(solved), actions, dt=DT / 4.0)
+    check(motion, played)
+    ended(motion, played)
+
+
+# ---------------------------------------------------------------------- starting at once, changes on the way
+
+
+def test_starting_at_once(motion):
+    scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True)
+    played = Played(scaler)
+    check(motion, played)
+    ended(motion, played)
+    assert motion.fastest.duration < played.duration < 1.1 * motion.fastest.duration
+    first = np.flatnonzero(played.t < 0.3)
+    assert (played.used(motion.robot, motion.limits)[first] < 0.99).all()  # the plan, slowed
+
+
+def test_tighter_limits_on_the_way(motion, solved):
+    """Above the new limits no more than the old law was, until the clock has come down; then inside, and hardly slower
+    than if it had been known from the start."""
+    limits = motion.limits._replace(effort=0.9 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
+    tight = motion.constraints(motion.path, limits)
+    known = follow_plan(tight, motion.plan).law.duration
+    played = Played(again(solved), [(1.0, lambda r: r.change(tight))])
+    ended(motion, played)
+    used = played.used(motion.robot, limits)
+    before = Played(again(solved)).used(motion.robot, limits).max(axis=0)
+    assert (used.max(axis=0) <= np.maximum(before, 1.0) + 1e-3).all()
+    outside = np.flatnonzero((used > 1.0 + TOLERANCE).any(axis=1))
+    assert played.t[outside].max() < 1.0 + 0.8
+    assert played.duration < 1.06 * known
+
+
+def test_tighter_limits_while_the_rate_never_rests(motion, solved):
+    """They are in force as soon as it has come down to them, however it changes, and not only when it stands still."""
+    limits = motion.limits._replace(effort=0.9 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
+    scaler = again(solved)
+    for _ in range(1000):
+        scaler.tick(DT)
+    scaler.change(motion.constraints(motion.path, limits))
+    for k in range(20):
+        scaler.override(0.5 + 0.1 * (k % 2))
+        for _ in range(30):
+            assert not scaler.tick(DT).done
+        assert not scaler.time_scaling.steady
+    assert scaler.current is not solved.current and scaler.current.law.duration > solved.current.law.duration
+    scaler.override(1.0)
+    played = Played(scaler)
+    assert played.used(motion.robot, limits).max() <= 1.0 + TOLERANCE
+    ended(motion, played)
+
+
+def test_tighter_limits_before_the_start(motion, solved):
+    """At rest nothing has to come down first."""
+    limits = motion.limits._replace(effort=0.9 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
+    played = Played(again(solved), [(0.0, lambda r: r.change(motion.constraints(motion.path, limits)))])
+    check(motion, played, limits)
+    ended(motion, played)
+
+
+@pytest.mark.parametrize("delay", [5, 150, 700])
+def test_changes_while_a_slow_worker_looks_at_others(motion, solved, delay):
+    """Each is dealt with in the end, whatever was begun when it came; one that is refused undoes none before it."""
+    tight = motion.limits._replace(effort=0.9 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
+    tighter = tight._replace(velocity=0.8 * motion.limits.velocity)
+    heavy = motion.limits._replace(effort=0.5 * motion.limits.effort)
+    for limits, times in (((tight, tighter), (0.6, 0.7)), ((tight, tighter), (0.6, 0.65 + 1e-3 * delay)),
+                          ((tighter, heavy), (0.6, 0.603)), ((tighter, heavy), (0.6, 0.62 + 1e-3 * delay))):
+        actions = [(t, (lambda c: lambda r: r.change(c))(motion.constraints(motion.path, limit)))
+                   for t, limit in zip(times, limits)]
+        played = Played(again(solved, Later(delay)), actions)
+        ended(motion, played)
+        assert np.diff(played.s).max() < 1.01 * DT * max(r.sd for r in played.references)  # no leap to another law
+        settled = played.t > times[1] + 4e-3 * delay + 0.7
+        assert played.used(motion.robot, tighter)[settled].max() <= 1.0 + TOLERANCE
+        assert settled.sum() > 1000
+
+
+def ticked_until(scaler, happened, most: int = 4000) -> None:
+    """The table is always that of the law that is played."""
+    for _ in range(most):
+        if happened():
+            return
+        scaler._worker.step()
+        scaler.tick(DT)
+        assert scaler.time_scaling.table.law is scaler.current.law
+    raise AssertionError("it never happened")
+
+
+def test_a_law_takes_over_while_new_limits_are_looked_at(motion):
+    """What was found for the law before says nothing of this one: they are looked at again."""
+    tight = motion.limits._replace(effort=0.9 * motion.limits.effort, velocity=0.8 * motion.limits.velocity)
+    worker = Later(1900)  # ticks: the law comes when the clock, going faster again, is about to reach where it would begin
+    scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True, worker=worker)
+    first = scaler.current
+    scaler.override(0.2)
+    ticked_until(scaler, lambda: worker.now == 1885)
+    scaler.override(1.0)
+    ticked_until(scaler, lambda: scaler._state.handover is not None)
+    worker.delay = 300
+    scaler.change(motion.constraints(motion.path, tight))
+    scaler.pause()  # the clock will not come by that place, so the law takes over
+    ticked_until(scaler, lambda: scaler.current is not first)
+    assert scaler._requested
+    scaler.resume()
+    ticked_until(scaler, lambda: not scaler._requested and scaler._state.assessed is None)
+    ticked_until(scaler, lambda: scaler._state.max_rate == 1.0)
+    played = Played(scaler)
+    check(motion, played, tight)
+    ended(motion, played)
+
+
+def test_a_law_is_slowed_while_other_new_limits_are_looked_at(motion, solved):
+    """The same where it is the law of the limits before that takes over."""
+    tight, tighter = (motion.limits._replace(effort=share * motion.limits.effort, velocity=share * motion.limits.velocity)
+                      for share in (0.9, 0.85))
+    worker = Later(1)
+    scaler = again(solved, worker)
+    ticked_until(scaler, lambda: worker.now == 600)
+    scaler.change(motion.constraints(motion.path, tight))
+    ticked_until(scaler, lambda: scaler._state.max_rate < 1.0 and scaler.time_scaling.k < 0.97)
+    worker.delay = 600
+    scaler.change(motion.constraints(motion.path, tighter))
+    ticked_until(scaler, lambda: scaler.current is not solved.current)
+    assert scaler._requested
+    ticked_until(scaler, lambda: not scaler._requested and scaler._state.assessed is None)
+    ticked_until(scaler, lambda: scaler._state.max_rate == 1.0)
+    played = Played(scaler)
+    check(motion, played, tighter)
+    ended(motion, played)
+
+
+def test_a_failing_worker_stops_nothing(motion, solved):
+    scaler = again(solved, Later(20))  # not a thread: whether its failure came before the motion's end would be chance
+    broken = motion.constraints(motion.path)
+    broken.dynamics = lambda *motion: 1 // 0
+    played = Played(scaler, [(0.5, lambda r: r.change(broken))])
+    assert "ZeroDivisionError" in scaler.message
+    check(motion, played)
+    ended(motion, played)
+
+
+def test_looser_limits_make_it_faster(motion, solved):
+    limits = motion.limits._replace(effort=1.3 * motion.limits.effort, velocity=1.2 * motion.limits.velocity)
+    played = Played(again(solved), [(0.5, lambda r: r.change(motion.constraints(motion.path, limits)))])
+    check(motion, played, limits)
+    ended(motion, played)
+    assert played.duration < 0.97 * motion.fastest.duration
+
+
+@pytest.mark.parametrize(("mass", "when"), [(0.3, 0.8), (0.8, 0.8), (0.8, 1.05), (0.8, 3.3)])
+def test_a_payload_on_the_way(motion, solved, mass, when):
+    """Braking begins at once: utilization exceeds the limits no more than at the change itself, and not for long."""
+    robot = motion.robot.with_payload("link7", mass, (0.0, 0.0, 0.05))
+    loaded = motion.constraints(motion.path)
+    loaded.dynamics = PathDynamics(robot)
+    played = Played(again(solved), [(when, lambda r: r.change(loaded))])
+    ended(motion, played)
+    used = played.used(robot, motion.limits)[played.changes[0]:].max(axis=1)
+    assert used.max() <= max(used[0], 1.0) + 0.01
+    assert (used > 1.0 + TOLERANCE).sum() < 50  # ms
+    assert played.duration < 1.25 * motion.fastest.duration
+
+
+def test_a_payload_too_heavy_is_refused(motion, solved):
+    robot = motion.robot.with_payload("link7", 30.0)
+    heavy = motion.constraints(motion.path)
+    heavy.dynamics = PathDynamics(robot)
+    scaler = again(solved)
+    scaler.tick(DT)
+    with pytest.raises(InputError, match="gravity alone takes"):
+        scaler.change(heavy)
+    check(motion, Played(scaler))
+    scaler = again(solved, Later(30))
+    scaler.change(heavy)
+    ticked_until(scaler, lambda: scaler.message)
+    assert "gravity alone takes" in scaler.status().message and "gravity alone takes" in scaler.unkept
+    check(motion, Played(scaler))
+
+
+def test_work_is_done_beside_the_ticks(motion):
+    """With a worker: the first answer at once, then the solved law, then other limits."""
+    limits = motion.limits._replace(effort=0.95 * motion.limits.effort)
+    worker = Later(200)
+    scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True, worker=worker)
+    first, changed, references = scaler.current, 0, []
+    while not scaler.done and scaler.t < 30.0:
+        worker.step()
+        references.append(scaler.tick(DT))
+        if not changed and scaler.current is not first:  # the solved law has taken over
+            scaler.change(motion.constraints(motion.path, limits))
+            changed = len(references)
+    assert 200 <= changed < 800
+    played = Played.__new__(Played)
+    played.q, played.qd, played.qdd, played.qddd = (np.array([getattr(r, name) for r in references])
+                                                    for name in ("q", "qd", "qdd", "qddd"))
+    played.s, played.t, played.done = *np.array([(r.s, r.t) for r in references]).T, references[-1].done
+    check(motion, played)
+    ended(motion, played)
+    assert played.used(motion.robot, limits)[changed + 1500:].max() < 1.0
+    assert scaler.t < 1.35 * motion.fastest.duration
+
+
+@pytest.mark.parametrize("answers", [1, 2])
+def test_a_long_motion_is_faster_for_a_moment_before_all_of_it_is(motion, answers, monkeypatch):
+    """The next moment takes over first, then a law for the rest; where that never comes, the motion goes on as it was."""
+    monkeypatch.setattr("rnea_ros.trajectory.scaled_plan.HORIZON_S", 1.5)
+    worker = Later(60)
+    scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True, worker=worker)
+    taken, on_path = [scaler.current], scaler._with_own_path
+
+    def seen(law):
+        taken.append(on_path(law))
+        worker.delay = 60 if len(taken) <= answers else 10**9
+        return taken[-1]
+
+    monkeypatch.setattr(scaler, "_with_own_path", seen)
+    played = Played(scaler)
+    check(motion, played)
+    ended(motion, played)
+    durations = [law.law.duration for law in taken]
+    assert len(taken) == answers + 1 and durations == sorted(durations, reverse=True)
+
+
+def odd_paths():
+    """(name, points, times): what random waypoints never are."""
+    rng = np.random.default_rng(0)
+    here = rng.uniform(-1.0, 1.0, 7)
+    along, joint = np.linspace(0.0, 1.0, 25)[:, None], np.eye(7)
+    yield "one joint", here + along[::8] * joint[2], np.linspace(0.0, 0.3, 4)
+    yield "one joint, forth and back", here + np.array([[0.0], [1.0], [0.0]]) * joint[1], np.array([0.0, 0.2, 0.4])
+    yield "tiny", here + np.array([[0.0], [1e-6]]) * joint[3], np.array([0.0, 1e-4])
+    yield "tiny, then large", here + joint[2] * [[0.0], [1e-5], [1.0]], np.array([0.0, 0.01, 0.3])
+    yield "nearly straight", here + 0.5 * along[::4] + 1e-7 * rng.normal(size=(7, 7)), np.linspace(0.0, 0.5, 7)
+    yield "close and noisy", here + 0.5 * along + 1e-4 * rng.normal(size=(25, 7)), np.linspace(0.0, 0.5, 25)
+
+
+@pytest.mark.parametrize(("points", "times"), [pytest.param(*case[1:], id=case[0]) for case in odd_paths()])
+def test_odd_paths(points, times):
+    """In their planned timing as far as possible, then with half of the speed for a while."""
+    robot = dynamics("seven_r").robot
+    plan = plan_from_waypoints(points, times)
+    limits = limits_for(robot, plan.path)
+    scaler = TrajectoryScaler(Constraints(plan.path, dynamics("seven_r"), limits, robot.joint_names), plan)
+    duration = scaler.current.law.duration
+    slower = [(0.4 * duration, lambda r: r.override(0.5)), (0.7 * duration, lambda r: r.override(1.0))]
+    for actions in ([], slower):
+        played = Played(again(scaler), actions, between=2)
+        assert played.used(robot, limits).max() <= 1.0 + TOLERANCE
+        assert np.abs(played.q - plan.path(played.s)[0]).max() < 1e-9
+        assert played.done and np.abs(played.q[-1] - points[-1]).max() < 1e-9 and not np.abs(played.qd[-1]).any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_anything_at_any_time(motion, solved, seed):
+    """Random pauses, overrides and changes, answered by workers of random speed: always one path, never a leap, and inside
+    the limits asked for last as soon as they can be."""
+    rng = np.random.default_rng(seed)
+    delay, t, actions, last = int(rng.choice([1, 20, 200, 500])), 0.0, [], (0.0, motion.limits)
+    for _ in range(6):
+        t += rng.choice([0.0, 0.003, 0.04, 0.2, 0.7])
+        kind = rng.integers(4)
+        if kind < 2:
+            effort, rate, velocity = rng.uniform([0.85, 0.7, 0.7], [1.2, 1.4, 1.2])
+            last = (t, motion.limits._replace(effort=effort * motion.limits.effort, velocity=velocity * motion.limits.velocity,
+                                              effort_rate=rate * motion.limits.effort_rate))
+            actions.append((t, methodcaller("change", motion.constraints(motion.path, last[1]))))
+        else:
+            actions.append((t, methodcaller("override", rng.choice([0.0, 0.3, 1.0])) if kind == 2 else TrajectoryScaler.pause))
+    actions += [(t + 0.5, TrajectoryScaler.resume), (t + 0.5, methodcaller("override", 1.0))]
+    played = Played(again(solved, Later(delay)), actions)
+    ended(motion, played)
+    assert np.abs(played.q - motion.path(played.s)[0]).max() < 1e-9
+    assert np.diff(played.s).min() > -1e-8 and np.diff(played.s).max() < 1.01 * DT * max(r.sd for r in played.references)
+    settled = played.t > last[0] + 4e-3 * delay + 1.0
+    assert played.used(motion.robot, last[1])[settled].max() <= 1.0 + TOLERANCE
+
+
+def test_rests_of_a_plan_are_played(motion):
+    points, times = motion.points[[0, 1, 2, 2, 3]], np.array([0.0, 1.5, 3.0, 3.8, 6.0])
+    plan = plan_from_waypoints(points, times)
+    constraints = motion.constraints(plan.path)
+    scaler = TrajectoryScaler(constraints, plan, at_once=True)
+    played = Played(scaler, [(1.0, lambda r: r.override(0.5)), (2.0, lambda r: r.override(1.0))])
+    assert played.used(motion.robot, motion.limits).max() <= 1.0 + TOLERANCE
+    assert played.done and np.abs(played.q[-1] - points[-1]).max() < 1e-9
+    standing = np.abs(played.qd).max(axis=1) < 1e-9
+    assert standing[np.abs(played.s - plan.path.stops[0]) < 1e-9].sum() > 100
+
+
+def test_what_status_says(motion, solved):
+    scaler = again(solved)
+    for _ in range(800):
+        scaler.tick(DT)
+    status = scaler.status()
+    assert 0.2 < status.delay < 0.8 and 0.1 < status.speed < 1.0 and 0.9 < status.utilization <= 1.0
+    assert status.limit.split(" of ")[0] in ("effort", "effort rate", "velocity", "acceleration") and not status.message
+    scaler.pause()
+    for _ in range(1500):
+        scaler.tick(DT)
+    assert scaler.status().delay == pytest.approx(status.delay, abs=0.3)  # waiting is no delay
+
+
+def test_bad_wishes_are_refused(motion, solved):
+    scaler = again(solved)
+    for share in (-0.1, 1.2, np.nan):
+        with pytest.raises(InputError, match="override is"):
+            scaler.override(share)
+    for dt in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(InputError, match="dt is"):
+            scaler.tick(dt)
+    other = plan_from_waypoints(motion.points[:3], [0.0, 1.0, 2.0])
+    with pytest.raises(InputError, match="another path"):
+        scaler.change(motion.constraints(other.path))
+    weak = PathLimits(*[0.5 * limit for limit in motion.limits])
+    with pytest.raises(InputError, match="gravity alone"):
+        TrajectoryScaler(motion.constraints(motion.path, weak), motion.plan)
+    with pytest.raises(InputError, match="gravity alone"):
+        TrajectoryScaler(motion.constraints(motion.path, weak), motion.plan, at_once=True)
+
+
+def test_unknown_limits_are_not_enforced_and_said_so(motion):
+    unknown = motion.limits._replace(effort_rate=np.full(motion.robot.n, np.nan))
+    constraints = motion.constraints(motion.path, unknown)
+    assert {name for _, name in constraints.unknown} == {"effort_rate", "jerk"}
+    played = Played(TrajectoryScaler(constraints, motion.plan))
+    used = played.used(motion.robot, motion.limits)
+    assert used[:, [0, 2, 3]].max() <= 1.0 + TOLERANCE < used[:, 1].max()
+
+
+def test_with_velocity_limits_alone_it_can_be_paused_and_slowed():
+    """No effort is known of many a URDF: a plan inside the velocities is played, and its clock may change as it likes."""
+    plan = plan_from_waypoints([[0.0, 0.0], [1.0, 0.5], [0.0, 1.0]], [0.0, 1.0, 2.0])
+    velocity = np.array([3.0, 3.0])
+    scaler = TrajectoryScaler(Constraints(plan.path, None,
+                                          PathLimits(*np.full((2, 2), np.nan), velocity, *np.full((2, 2), np.nan))), plan)
+    speeds = []
+    for k in range(5000):
+        for at, act in ((300, lambda: scaler.override(0.5)), (600, scaler.pause), (900, scaler.resume)):
+            if k == at:
+                act()
+        speeds.append(scaler.tick(DT).qd)
+        if k == 899:
+            assert scaler.time_scaling.k == 0.0
+    assert scaler.done and np.abs(speeds).max() <= 3.0 and scaler.t > 3.5
+
+
+def test_constraints_of_another_path_are_refused(motion):
+    with pytest.raises(InputError, match="constraints on another path than the plan's"):
+        TrajectoryScaler(motion.here, plan_from_waypoints(motion.points + 0.1, np.arange(len(motion.points)) + 1.0))
+
+
+# ---------------------------------------------------------------------- every instant
+
+
+def jerky(plan, acceleration: float, jerk: float) -> Constraints:
+    """The same limits for all joints, and no robot."""
+    n = plan.path.n
+    unknown = np.full((3, n), np.nan)
+    return Constraints(plan.path, None, PathLimits(*unknown, np.full(n, acceleration), np.full(n, jerk)))
+
+
+@pytest.mark.parametrize("catch_up", [True, False])
+def test_between_two_samples_of_a_changing_rate(catch_up):
+    """A law whose jerk swings within milliseconds: short ticks once saw 1.002 of the limit."""
+    plan = plan_from_waypoints([[1.3, 0.0], [1.0, 0.4], [0.0, 0.0], [1.5, -0.5]], [0.0, 0.3, 0.6, 0.9])
+    scaler = TrajectoryScaler(jerky(plan, 11.0, 88.0), plan, catch_up)
+    played = Played(scaler, [(0.15, methodcaller("override", 0.8))], dt=2e-4)
+    assert np.abs(played.qdd).max() <= 11.0 and 0.99 * 88.0 < np.abs(played.qddd).max() <= 88.0
+    assert played.done and played.duration < 2.13
+
+
+def test_limits_of_jerk_alone_let_it_come_to_rest_soon():
+    """A transition too short for them holds next to no change: a pause then took five seconds."""
+    points = np.cumsum(np.random.default_rng(0).uniform(0.3, 1.0, (9, 2)) * [[1.0, -1.0]], axis=0)
+    plan = plan_from_waypoints(points, np.arange(9.0))
+    scaler = TrajectoryScaler(jerky(plan, np.nan, 8.0), plan)
+    played = Played(scaler, [(3.0, TrajectoryScaler.pause)], most=6.0)
+    assert np.abs(played.qddd).max() <= 8.0 and not np.abs(played.qd[-1]).any() and not played.done
+
+
+def test_a_law_never_runs_backwards():
+    """Not even where the planned speed touches zero and the law is not to be faster."""
+    plan = plan_from_waypoints([[0.0], [1.27], [1.56], [2.02], [3.86]], [0.0, 0.18, 0.44, 1.17, 1.82])
+    constraints = jerky(plan, 10.1, 491.0)
+    for catch_up in (True, False):
+        law = follow_plan(constraints, plan, catch_up).law
+        s, sd, *_ = motion = law(np.linspace(0.0, law.duration, 200_001))
+        assert sd.min() > -1e-11 and (np.diff(s) > -1e-14).all() and constraints.utilization(motion).max() < 1.0
+        assert law.duration < 2.9
