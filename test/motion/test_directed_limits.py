@@ -78,9 +78,11 @@ def test_a_plot_draws_the_limited_rate_beside_its_limit(monkeypatch, tmp_path):
     robot = rr({"joint1": {"max_commanded_effort_rate": 60.0}}, commanded_effort={"contains": "without_gravity"})
     motion, drawn = retime_motion(robot, [[-0.5, 0.4], [1.2, -0.6]]), []
 
+    picture = figures.picture
+
     @contextmanager
     def kept(*given, **options):
-        with figures.picture(*given, **options) as figure:
+        with picture(*given, **options) as figure:
             yield figure
             drawn.extend(figure.axes)
 
