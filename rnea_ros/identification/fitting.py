@@ -474,10 +474,9 @@ def _effort_signs(rows: JointEquations, models: Sequence[FrictionModel], prior: 
         W = W / length
         x, *_ = np.linalg.lstsq(W, rows.tau[:, k], rcond=None)
         variance = np.mean((rows.tau[:, k] - W @ x) ** 2) * np.linalg.pinv(W.T @ W)[0, 0]
-        if abs(x[0]) > SIGNIFICANCE * np.sqrt(variance):
-            is_reversed = x[0] < 0.0 and costs[1] < costs[0]
-        else:  # the URDF's torque is too small, as of a last joint: friction alone shows the sign
-            is_reversed = costs[1] < CLEAR_FRICTION * costs[0]
+        # Where the URDF's torque is small, as of a last joint, it may fit a rotor with either sign: friction shows the sign.
+        against = x[0] < -SIGNIFICANCE * np.sqrt(variance)
+        is_reversed = costs[1] < (1.0 if against else CLEAR_FRICTION) * costs[0]
         found.append(-1.0 if is_reversed else 1.0)
     return np.array(found)
 

@@ -264,12 +264,14 @@ def test_reversed_efforts_are_found_and_written():
     assert again.model.efforts.measured.per_unit == (-1.0, -1.0)
 
 
-def test_friction_shows_the_sign_of_a_joint_that_carries_almost_nothing():
-    end = ('<link name="l2"><inertial><mass value="1e-4"/>'
+@pytest.mark.parametrize("rotor, com", [(0.0, 0.01), (0.2, 0.01), (0.2, -0.01)])
+def test_friction_shows_the_sign_of_a_joint_that_carries_almost_nothing(rotor, com):
+    """The torque of a rotor may look like the URDF's torque with either sign."""
+    end = (f'<link name="l2"><inertial><origin xyz="0 0 {com}"/><mass value="1e-4"/>'
            '<inertia ixx="1e-8" ixy="0" ixz="0" iyy="1e-8" iyz="0" izz="1e-8"/></inertial></link>')
     light = Robot.from_urdf(re.sub('<link name="l2">.*?</link>', end, PLANAR, flags=re.DOTALL))
     _, t, q, qd, qdd = planar()
-    true = light.with_joint_dynamics({name: JointDynamics(0.0, 1.0, 1.5, 0.8, smoothing=0.02) for name in light.joint_names})
+    true = light.with_joint_dynamics({name: JointDynamics(rotor, 1.0, 1.5, 0.8, smoothing=0.02) for name in light.joint_names})
     noise = 0.05 * np.random.default_rng(1).normal(size=q.shape)
     found = fit(light, Measurements(t, q, noise - true.inverse_dynamics(q, qd, qdd), qd, qdd))
     assert found.explained and found.reversed == light.joint_names
