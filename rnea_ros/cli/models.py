@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -34,10 +35,10 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
 def run_check(args: argparse.Namespace) -> Outcome:
     """Check the trees of a robot of any kind; loading has checked its loop closure and motors."""
     robot = inputs.load_robot(args, print_warnings=False)  # the result holds all warnings
-    tree = kinds.tree(robot)
+    tree, names = kinds.tree(robot), kinds.joints(robot)
     found = list(dict.fromkeys((*tree.warnings, *_missing_inertia(tree))))
     notes = [warning for warning in found if warning.name in plausibility.NOTES and warning.name not in args.accept]
-    notes += [note for note in _unknown_efforts(tree) if note.name not in args.accept]
+    notes += [note for note in _unknown_efforts(tree, names) if note.name not in args.accept]
     accepted = [*tree.model.accepted_warnings]
     accepted += [warning for warning in found if warning.name in args.accept]
     warnings = [warning for warning in found if warning not in notes and warning not in accepted]
@@ -46,9 +47,9 @@ def run_check(args: argparse.Namespace) -> Outcome:
     lines = [f"{word}: {text}" for word, texts in sorts for text in texts]
     lines += [f"coupled motor: {text}" for text in kinds.couplings(tree)]
     mass = tree.total_mass
-    lines.append(f"{tree.name}: {tree.n} joints{kind}, {mass:.6g} kg, {count_noun(len(warnings), 'warning')}")
+    lines.append(f"{tree.name}: {len(names)} joints{kind}, {mass:.6g} kg, {count_noun(len(warnings), 'warning')}")
     return Outcome("\n".join(lines), {
-        "robot": tree.name, "kind": type(robot).__name__, "joints": tree.n, "total_mass": mass, "warnings": warnings,
+        "robot": tree.name, "kind": type(robot).__name__, "joints": len(names), "total_mass": mass, "warnings": warnings,
         "accepted": accepted, "notes": notes, "coupled_motors": kinds.couplings(tree)}, int(bool(warnings)))
 
 
@@ -67,10 +68,12 @@ def _missing_inertia(robot: Robot) -> list[ModelWarning]:
                          "<inertial> to its links, or rotor_inertia in the robot file") for name in names]
 
 
-def _unknown_efforts(robot: Robot) -> list[ModelWarning]:
-    names = [name for name, limit in zip(robot.joint_names, robot.limits.effort, strict=True) if np.isnan(limit)]
-    text = f"effort limit of {some(names)} is unknown (missing, zero or infinite)"
-    return [ModelWarning("unknown_limit", text)] if names else []
+def _unknown_efforts(tree: Robot, names: Collection[str]) -> list[ModelWarning]:
+    """Return a note about those of the joints whose effort limit is unknown."""
+    limits = zip(tree.joint_names, tree.limits.effort, strict=True)
+    unknown = [name for name, limit in limits if name in names and np.isnan(limit)]
+    text = f"effort limit of {some(unknown)} is unknown (missing, zero or infinite)"
+    return [ModelWarning("unknown_limit", text)] if unknown else []
 
 
 JOINT_TYPES = ("revolute", "prismatic", "fixed")

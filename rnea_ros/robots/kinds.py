@@ -34,6 +34,12 @@ def links(robot: AnyRobot) -> tuple[str, ...]:
     return tuple(link for link in tree(robot).model.frames if link not in hidden)
 
 
+def joints(robot: AnyRobot) -> tuple[str, ...]:
+    """Names of all joints of the tree that the robot has."""
+    hidden = robot.loops.virtual if isinstance(robot, GeneralRobot) and robot.loops else ()
+    return tuple(name for k, name in enumerate(tree(robot).joint_names) if k not in hidden)
+
+
 def rest(robot: AnyRobot) -> Array:
     """(order + 1, n): q, qd ... of a robot that stands still; with all joints at zero, or where its loops are closed."""
     motion = np.zeros((robot.order + 1, robot.n))
@@ -80,7 +86,8 @@ def described(robot: AnyRobot) -> list[str]:
     lines.append(("coupled motors", couplings(tree(robot))))
     if isinstance(robot, GeneralRobot):
         roles = robot.roles
-        lines += [("platforms", robot.platforms), ("motion given", roles.given), ("state", roles.state),
+        platforms = [f"{link}, {robot.model.links[robot.model.frame(link).link].m:.6g} kg" for link in robot.platforms]
+        lines += [("platform", platforms), ("motion given", roles.given), ("state", roles.state),
                   ("follows", roles.follows), ("elastic joints", robot.elastic_joints),
                   ("motors", [f"{robot.tree.joint_names[motor.coordinate]} on {robot.model.links[motor.link].name}"
                               for motor in roles.motors]), ("contacts", [cut.name for cut in roles.contacts]),
