@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from rnea_ros import RneaError, Robot, plan_motion
 from rnea_ros.model.tree import Limits
-from rnea_ros.planning import Settings
+from rnea_ros.planning import PlanSettings
 from support.scaling_cases import urdf
 
 HERE = Path(__file__).resolve().parent
@@ -36,7 +36,7 @@ SWING = 0.1  # s
 SEED = 7000
 KEPT = 1e-4  # of a limit: what passes it by more is no shortest motion
 DRAKE = {16: 1, 32: 10}  # control points: on every so-manieth pair
-IPOPT = Settings(solver={"print_level": 0})
+IPOPT = PlanSettings(solver={"print_level": 0})
 
 
 class Answer(NamedTuple):
@@ -56,7 +56,7 @@ def poses(robot: Robot, seed: int) -> np.ndarray:
             return found
 
 
-def planned(robot: Robot, ends: np.ndarray, limits: Limits, settings: Settings) -> Answer:
+def planned(robot: Robot, ends: np.ndarray, limits: Limits, settings: PlanSettings) -> Answer:
     started = time.process_time()
     try:
         plan = plan_motion(robot, *ends, limits=limits, settings=settings, time_tolerance=0.0)
@@ -118,7 +118,7 @@ def row(arm: str, limits: str, method: str, answers: list[Answer], best: list[fl
 def compared(arm: str, robot: Robot, limits: Limits, rates: bool, pairs: int) -> list[str]:
     """One line for each method; all of them on one pair, then the next."""
     methods: dict[str, tuple[int, Callable[[np.ndarray], Answer]]] = {
-        "interior point": (1, lambda ends: planned(robot, ends, limits, Settings())),
+        "interior point": (1, lambda ends: planned(robot, ends, limits, PlanSettings())),
         "IPOPT": (10, lambda ends: planned(robot, ends, limits, IPOPT))}
     if not rates:
         methods["TOPP-RA, straight"] = 1, lambda ends: on_a_line(robot, ends, limits)
@@ -126,7 +126,7 @@ def compared(arm: str, robot: Robot, limits: Limits, rates: bool, pairs: int) ->
             for points, every in DRAKE.items():
                 methods[f"Drake, {points} points"] = every, partial(by_drake, robot, drake, limits=limits, points=points)
     answers: dict[str, dict[int, Answer]] = {name: {} for name in methods}
-    planned(robot, poses(robot, SEED - 1), limits, Settings(refinements=0))  # kernels are made, packages imported
+    planned(robot, poses(robot, SEED - 1), limits, PlanSettings(refinements=0))  # kernels are made, packages imported
     for pair in range(pairs):
         for name, (every, method) in methods.items():
             if pair % every == 0:

@@ -20,7 +20,7 @@ import numpy as np
 from rnea_ros import Robot, plan_motion
 from rnea_ros.io.figures import STYLE, draw_stills, picture
 from rnea_ros.motion.plan import torque
-from rnea_ros.planning import Cost, EndState, PlannedMotion, Problem, Settings
+from rnea_ros.planning import Cost, EndState, PlannedMotion, PlanningProblem, PlanSettings
 from rnea_ros.planning import plan as best
 
 URDF = Path(__file__).parents[1] / "urdf" / "pr.urdf"
@@ -37,8 +37,8 @@ def without_ends(robot: Robot, control_points: int, instants: int) -> PlannedMot
     """The plan if effort and limits are looked at only at a few even instants inside the motion."""
     tau = replace(torque(robot, robot.limits.effort, {}), windows=[(0.01, 0.99)])
     start, goal = (EndState(q, np.zeros(2), np.full(2, np.nan)) for q in (START, GOAL))
-    problem = Problem(start, goal, [tau], Cost(1.0 - U, np.full(2, U), tau))
-    return best(problem, Settings(spans=control_points - 3, instants=tuple(np.linspace(0.0, 1.0, instants + 2))))
+    problem = PlanningProblem(start, goal, [tau], Cost(1.0 - U, np.full(2, U), tau))
+    return best(problem, PlanSettings(spans=control_points - 3, instants=tuple(np.linspace(0.0, 1.0, instants + 2))))
 
 
 def draw(path: Path, robot: Robot, plan: PlannedMotion, durations: dict[float, float]) -> None:

@@ -170,8 +170,7 @@ def _span(rows: np.ndarray, tolerance: float) -> np.ndarray:
 
 
 def select_parameters(observed: np.ndarray, columns: Sequence[int], tolerances: Tolerances) -> tuple[list[int], np.ndarray]:
-    """Return the numbers of the parameters to keep, and A (12, 12), which moves all others into them without changing what the
-    joint observes.
+    """Return the numbers of the parameters to keep, and A (12, 12), which moves all others into them unobserved by the joint.
 
     columns: which of LINK_PARAMETERS exist. All other parameters are zero after A.
     """
@@ -254,9 +253,7 @@ class BaseParameters:
         return self.grouping @ values(model, self.parameters)
 
     def spread(self, beta: ArrayLike) -> np.ndarray:
-        """Return parameters (p,) with the same torques: beta for the kept ones, zero for the others. They are not physical
-        bodies.
-        """
+        """Return parameters (p,) with the same torques: beta for the kept ones, zero for the others; they are not physical."""
         full = np.zeros(len(self.parameters))
         full[list(self.kept)] = beta
         return full
@@ -352,8 +349,7 @@ def _by_rule(model: Model, listed: tuple[Parameter, ...], gravity: ArrayLike, fr
 
 def _groups(model: Model, listed: Sequence[Parameter], gravity: ArrayLike, free_root: bool, tolerances: Tolerances,
             basis: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
-    """Return {(link, i): row (p,)}: coordinate i in the basis of what joint `link` observes, as a sum of the listed
-    parameters.
+    """Return {(link, i): row (p,)}: coordinate i of what joint `link` observes, as a sum of the listed parameters.
 
     From the leaves to the root: what the joint observes of a link is kept, the rest moves to the antecedent.
     """

@@ -24,7 +24,7 @@ from ..motion.margin import Doubts, limits_share
 from ..motion.plan import TIME_TOLERANCE, plan_motion
 from ..motion.retime import Retimed, retime_motion
 from ..motion.warmth import Warming, repeatable, thermal_drives
-from ..planning import Settings, SolverProgress
+from ..planning import PlanSettings, SolverProgress
 from ..robots.link_side import level, link_side
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
@@ -147,7 +147,7 @@ def read_path(path: str | Path, joint_names: tuple[str, ...],
     return t, known["q"], known.get("qd")
 
 
-DEFAULT_SETTINGS = Settings()
+DEFAULT_SETTINGS = PlanSettings()
 N_CLEARANCE_SAMPLES = 2001  # along the plan
 
 
@@ -188,7 +188,7 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_plan(args: argparse.Namespace) -> Outcome:
     robot, limits, forces = robot_and_limits(args)
-    settings = Settings(degree=args.degree, spans=args.spans, refinements=args.refinements, best_of=args.best_of)
+    settings = PlanSettings(degree=args.degree, spans=args.spans, refinements=args.refinements, best_of=args.best_of)
     clearance = clearance_file.read(args.clearance, robot) if args.clearance else None
     for option, position in (("--from", args.start), ("--to", args.goal)):
         if (count := len(position)) != robot.n:

@@ -55,7 +55,7 @@ class ContactLearner:
         observer, dt = self.observer, time - self._last
         basis = np.array((np.tanh(qd / observer.smoothing), qd))
         if not 0.0 < dt <= MAX_GAP_S:
-            self._filtered, dt = 0.0 * basis, 0.0  # the observer begins anew
+            self._filtered, dt = 0.0 * basis, 0.0  # the observer restarts
         else:  # as the observer filters external efforts
             mean = 0.5 * (basis + self._before)
             self._filtered = (self._filtered + observer.gain * dt * mean) / (1.0 + observer.gain * dt)

@@ -141,7 +141,9 @@ class ExternalEffortObserver:
     def __init__(self, robot: Robot, gain: float = GAIN, threshold: float = THRESHOLD,
                  uncertainty: EffortUncertainty = UNCERTAINTY, measured: EffortConvention | None = None,
                  calibration: Mapping[str, ContactCalibration] | None = None):
-        """gain        : bandwidth [1/s]
+        """Start without samples.
+
+        gain        : bandwidth [1/s]
         threshold   : default threshold of all joints [standard deviations]
         measured    : convention of the measured efforts; None: that of the robot file
         calibration : contact calibration by joint; None: that of the robot file
@@ -213,8 +215,7 @@ class ExternalEffortObserver:
         return found
 
     def deviation(self, model_std: np.ndarray, sticking: np.ndarray, speed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the standard deviation of the external effort including friction, and the bound of sticking friction, (n,)
-        each.
+        """Return the standard deviation of the external effort with friction, and the bound of sticking friction, (n,) each.
         """
         coulomb, viscous = self.friction
         return np.hypot(model_std, self.uncertainty.friction * (coulomb + viscous * speed)), sticking * coulomb

@@ -75,9 +75,7 @@ def bandwidths(period: float) -> np.ndarray:
 
 @functools.lru_cache(maxsize=256)
 def steady_gains(period: float, lags: int) -> FilterGains:
-    """Return the steady gains for samples at a period [s]; states are smoothed by the innovations of up to `lags`
-    samples.
-    """
+    """Return the steady gains for samples at a period [s], with smoothing by the innovations of up to `lags` samples."""
     width = bandwidths(period)
     F, Q = _discretize(width, period)
     P = _riccati(F, Q)
@@ -230,8 +228,9 @@ class DeviationCalibration:
         self.scale = np.full((4, joints), _INITIAL_SCALE)
 
     def update(self, corrected: np.ndarray, claimed: np.ndarray, moving: np.ndarray) -> None:
-        """Update the scale by corrections (4, n) of estimates with standard deviations `claimed`; joints at rest (n,)
-        are skipped.
+        """Update the scale by corrections (4, n) of estimates.
+
+        claimed: their standard deviations; moving (n,): joints at rest are skipped.
         """
         outside = np.abs(corrected) > 2.0 * self.scale * claimed
         grown = self.scale * np.exp(_SCALE_STEP * (outside - _SHARE_OUTSIDE))
@@ -260,10 +259,10 @@ class FilterBank:
         self._x[0], self._x[1] = q[None], qd[None]
         self._likelihood, self._calm = np.zeros((m, n)), np.zeros(n)
         self._likelihoods = np.zeros((1, m, n))  # of each sample
-        self._recent_surprise = np.zeros((m, n))  # largest squared innovation lately, over _SURPRISING times its variance
-        self._mean_square = np.ones((m, n))  # of innovations lately, over their variance; smaller ones count as 1
+        self._recent_surprise = np.zeros((m, n))  # recent largest squared innovation, over _SURPRISING times its variance
+        self._mean_square = np.ones((m, n))  # recent squared innovations over their variance; smaller ones count as 1
         self._begun = time
-        self._longest = 0.0  # longest step lately [s]
+        self._longest = 0.0  # longest recent step [s]
         self._count = self._end = self._room = 1
         self._times, self._positions = [time], q[None].copy()
         self._uneven = -1  # number of the last sample after an uneven step
@@ -376,9 +375,7 @@ class FilterBank:
         return MotionEstimate(_extrapolate(motion, ahead), deviation)
 
     def _combine(self, sample: int, end: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the motion (5, n) and its standard deviations (4, n) at sample `sample`, from innovations before sample
-        `end`.
-        """
+        """Return the motion (5, n) and its standard deviations (4, n) at a sample, from innovations before sample `end`."""
         each, weights = self._filter_estimates(sample, end)
         squared = np.maximum(self._recent_surprise, self._mean_square)
         squared *= weights
@@ -397,9 +394,7 @@ class FilterBank:
         return middle + away, np.sqrt(claimed)
 
     def _filter_estimates(self, sample: int, end: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the motion (m, 5, n) of each filter at sample `sample`, from innovations before sample `end`, and the weights
-        (m, n).
-        """
+        """Return motion (m, 5, n) and weights (m, n) of the filters at a sample, from innovations before sample `end`."""
         smoothing = self._gains.weights
         if self._uneven > sample:  # smoothing approximates an integral over time: scale gains by the steps, skip lost samples
             since = (np.array(self._times[sample:end]) - self._times[sample]) / self.period
@@ -538,8 +533,9 @@ class SensorLearning:
 
     def update(self, filters: FilterBank, sample: FilterSample, deviation: float = 0.0, taken: float = 0.0,
             clock: SampleClock | None = None) -> None:
-        """Add a sample one period after the last one. deviation: its stamp less its even time; taken: part of it removed by
-        the clock.
+        """Add a sample one period after the last one.
+
+        deviation: its stamp less its even time [s]; taken: part of it removed by the clock [s].
         """
         self._block.append((deviation, taken, *sample))
         if len(self._block) == (_LATER_BLOCKS if self._blocks > _SEARCHED else _BLOCK):

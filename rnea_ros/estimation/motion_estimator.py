@@ -31,7 +31,7 @@ _RECEIVED = 256  # positions kept; the buffer holds twice as many
 _NEARBY = 2.5  # longest recent steps around an instant within which positions count as near
 _STEPS_REMEMBERED = 0.3  # memory of the longest step [s]
 _SPEED, _SPEED_SAMPLES = 3.0, 8  # multiple of the mean speed over this many samples on both sides that bounds the speed
-_FASTEST_REMEMBERED = 5.0  # memory of the largest speed of revolute joints, which tells wraps from motion [s]
+_FASTEST_REMEMBERED = 5.0  # memory of the largest speed of revolute joints, which separates wraps from motion [s]
 _POSITION_STDS = 6.0  # standard deviations of a position in the bound of the estimate
 _QUEUED_PERIOD_RATIO = 0.7  # period over that before a gap below which messages may have been queued during the gap
 _WAITING, _LONGEST_WAIT = 2.5, 1.0  # time until queued messages have passed: this many gaps, at most this time [s]
@@ -52,7 +52,7 @@ class ReceivedPositions:
         """Discard all positions; the encoder steps are kept."""
         self._stamps: list[float] = []
         self._longest = 0.0
-        self.moved = np.zeros(len(self._least))  # largest distance between two positions in a row, lately
+        self.moved = np.zeros(len(self._least))  # largest recent distance between consecutive positions
         self._step = np.zeros(len(self._least))  # last distance between two positions in a row
         self._stood = np.full(len(self._least), -np.inf)  # s; stamp of the last position that equals the one before
         self._changed = np.zeros(len(self._least))  # s; stamp of the first position, or of the last after another step
@@ -144,7 +144,9 @@ class MotionEstimator:
 
     def __init__(self, joints: int, lag: float = LAG, resolution: np.ndarray | float = 0.0, turning: Sequence[int] = (),
                  revolute: Sequence[int] = ()):
-        """lag        : lag of the estimates; 0 for none [s]
+        """Start without samples.
+
+        lag        : lag of the estimates; 0 for none [s]
         resolution : encoder resolution, one or (n,); 0: estimated from the data [rad, m]
         turning    : numbers of continuous joints, whose positions may change by whole turns
         revolute   : numbers of revolute joints, from which implausible whole turns are removed
@@ -287,8 +289,9 @@ class MotionEstimator:
             self._start_filters()
 
     def _unwrap(self, stamp: float, q: np.ndarray, qd: np.ndarray | None) -> np.ndarray:
-        """Return positions (n,) without wraps: continuous joints near their expected position, revolute joints without
-        implausible turns.
+        """Return positions (n,) without wraps.
+
+        Continuous joints stay near their expected position; revolute joints lose implausible turns.
         """
         if self._last is not None:
             before, expected, speed = self._last

@@ -117,8 +117,7 @@ class ReadingFilter:
 
 
 def find_new_readings(t: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Return which samples (samples,) of a recording are new readings, from times t (samples,) [s] and positions q (samples,
-    n).
+    """Return which samples of a recording are new readings, (samples,), from times t [s] and positions q (samples, n).
 
     A position that jumps, repeats and jumps again was not read in between. Where readings are further apart than messages,
     other repeated samples count once per reading period: the robot rests.

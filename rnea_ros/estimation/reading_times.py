@@ -85,9 +85,7 @@ def sample_numbers(t: np.ndarray, q: np.ndarray, noise: np.ndarray) -> SampleNum
 
 
 def _stairs(late: np.ndarray, step: StepCost) -> np.ndarray:
-    """Return the number of samples lost before each (samples,), from the delay of stamps against a count of messages
-    [periods].
-    """
+    """Return the number of samples lost before each (samples,), from the delay of stamps [periods] against a message count."""
     calm = mean_nearby(late, _CALM_REACH)
     phase = np.unwrap(np.angle(mean_nearby(np.exp(2j * np.pi * calm), _PHASE_REACH))) / (2.0 * np.pi)
     level = late - phase
@@ -163,7 +161,7 @@ _CLIP_STDS = 3.0  # standard deviations at which the deviation of a stamp is cli
 _PRIOR_EVIDENCE = 5.0  # evidence in favour of even times before there is data [variances]
 _EVEN_SHARE = 0.5  # share of the deviations above which positions decide for even times
 _VAGUE_JITTER = 0.1  # jitter over period above which stamps of messages do not determine reading times
-_MAX_EVEN_JITTER = 0.33  # jitter over period above which samples cannot be told apart by stamps
+_MAX_EVEN_JITTER = 0.33  # jitter over period above which stamps do not separate samples
 _LEAST_STEP = 0.1  # smallest distance between two times [periods]
 _NOISE_ORDER = 7  # order of the differences that measure noise: motion vanishes in them
 _NEIGHBOURS = (-2, -1, 1, 2)  # samples whose cubic predicts the one between them

@@ -26,7 +26,7 @@ _MAX_EVIDENCE = 5000.0  # bound of the evidence sum: older samples fade
 _PRIOR_EVIDENCE = 5.0  # evidence in favour of even times before there is data
 LOST_SAMPLE_COST = 9.0  # cost of a lost sample, as a sum of squared normalized position errors
 _CLEAR_JITTER = 0.15  # jitter over period below which stamps alone show lost samples
-# Jitter over period below which samples are told apart by stamps, and above which they are not
+# Jitter over period below which stamps separate samples, and above which they do not
 _EVEN_JITTER, _UNEVEN_JITTER = 0.31, 0.33
 _MIN_DECREASE = 30.0  # decrease of the squared line deviations, in variances, that a lost sample must bring
 # A step shorter than this share of the period is inside a burst; share of such steps in a burst stream
@@ -60,8 +60,9 @@ class SampleClock:
     """
 
     def __init__(self, stamps: Sequence[float], before: SampleClock | None = None):
-        """Start from the first stamps [s], which increase; the first of them becomes the last sample. before: clock of the
-        same stream.
+        """Start from the first stamps [s], which increase; the first becomes the last sample.
+
+        before: clock of the same stream before a restart.
         """
         self.period, start, self._variance = fit_even_times(np.subtract(stamps, stamps[0]))
         self._even = self.time = self._stamp = stamps[0]
@@ -73,7 +74,7 @@ class SampleClock:
         self._age, self._has_order = len(stamps), True
         self.step, self.broken, self._before = 0.0, False, 0.0
         self._outlying: list[tuple[float, float, float]] = []  # samples in a row: deviation, share, what the stamp fits better
-        self._recent_deviation = self.jitter  # s; difference between stamps and even times, lately
+        self._recent_deviation = self.jitter  # recent difference between stamps and even times [s]
         self._burst_share = float(np.mean(np.diff(stamps) < BURST_STEP * self.period))
 
     @property
@@ -179,9 +180,7 @@ class SampleClock:
         return self.share
 
     def _steps(self, stamp: float, misfit: Misfit | None, dropped: int) -> int:
-        """Return how many periods passed; positions decide where stamps are ambiguous. 0: one period too many was counted
-        before.
-        """
+        """Return how many periods passed; positions decide where stamps are ambiguous. 0: one period too many was counted."""
         periods = (stamp - self._even) / self.period
         nearest = max(0, round(periods))
         variance = self._variance / self.period**2 + 0.01
@@ -238,7 +237,7 @@ def fit_even_times(stamps: np.ndarray) -> tuple[float, float, float]:
     """
     steps = np.diff(stamps)
     numbers = np.cumsum(np.append(0.0, 1.0 + np.maximum(0.0, np.round(steps / np.median(steps) - 1.5))))
-    if np.mean(steps < BURST_STEP * steps.mean()) > BURST_SHARE:  # stamps say nothing of single samples
+    if np.mean(steps < BURST_STEP * steps.mean()) > BURST_SHARE:  # stamps contain no information on single samples
         numbers = np.arange(float(len(stamps)))
     after = np.vstack((np.zeros(len(stamps)), np.tri(len(stamps), k=-1, dtype=float).T[:-1]))  # of a lost sample, or of none
     while True:

@@ -72,8 +72,9 @@ _EDGE_S, _EDGE_PERIODS = 0.05, 7  # time [s] and periods at both ends of a stret
 
 
 class SmoothedMotion(NamedTuple):
-    """Smoothed motion of a recording and its standard deviations, (4, samples, n) each: q, qd, qdd, qddd; NaN outside
-    stretches.
+    """Smoothed motion of a recording and its standard deviations, (4, samples, n) each: q, qd, qdd, qddd.
+
+    NaN outside of stretches.
 
     inside : (samples,) whether there are samples near enough on both sides
     noise  : noise model of the positions

@@ -30,7 +30,7 @@ class Stick:
         crown = np.array([0.0, 0.0, human.crown])
         lines.append((MIDDLE, [*((link, np.zeros(3)) for link in TRUNK), ("head", crown)]))
         for side, colour in (("left", LEFT), ("right", RIGHT)):
-            named = {name: (point.link, point.place) for name, point in human.points.items() if name.startswith(side)}
+            named = {name: (point.link, point.position) for name, point in human.points.items() if name.startswith(side)}
             fingers = (f"{side}_hand", np.array([0.0, 0.0, -human.hand_length]))
             for limb in LIMBS:
                 ends = [(link if link in TRUNK else f"{side}_{link}", np.zeros(3)) for link in limb]
@@ -48,7 +48,7 @@ class Stick:
 
 
 def skeleton(path: str | Path, human: Human) -> None:
-    """From the front and from the right: bodies as ellipsoids of the same inertia, a dot for each joint, hollow if frozen."""
+    """Draw the skeleton from the front and from the right: ellipsoids of equal inertia, dots for joints, hollow if frozen."""
     walker = Walker(human, backend="python")
     q = np.zeros(walker.n)
     q[walker.joint_names.index("up")] = human.standing_height
@@ -78,7 +78,7 @@ def skeleton(path: str | Path, human: Human) -> None:
 
 
 def _ellipse(body: Segment, place: np.ndarray, across: int) -> tuple[np.ndarray, np.ndarray]:
-    """Outline of a solid ellipsoid with the mass and inertia of a body."""
+    """Return the outline of a solid ellipsoid with the mass and inertia of a body."""
     moments = np.diag(body.inertia)
     half = np.sqrt(2.5 / body.mass * (moments.sum() - 2.0 * moments))
     centre, angle = place + body.centre, np.linspace(0.0, 2.0 * np.pi, 60)
@@ -86,7 +86,7 @@ def _ellipse(body: Segment, place: np.ndarray, across: int) -> tuple[np.ndarray,
 
 
 def walk(path: str | Path, walked: Walk) -> None:
-    """Snapshots of the stride; angles, the floor's force, joint forces and torques of the right leg; the zero-moment point."""
+    """Draw snapshots of the stride, angles, ground force, joint forces and torques of the right leg, and zero-moment point."""
     stride = walked.stride()
     with picture(path, (13.0, 14.0), dpi=100) as figure:
         grid = figure.add_gridspec(5, 3, height_ratios=(1.25, 1, 1, 1, 1))
@@ -162,7 +162,7 @@ def _curve(axis: Any, stride: Stride, values: np.ndarray, title: str) -> None:
 
 
 def animation(path: str | Path, walked: Walk) -> None:
-    """A GIF at a quarter of the speed, seen from the right."""
+    """Write a GIF at a quarter of the speed, seen from the right."""
     stride, stick = walked.stride(60), Stick(walked.walker)
 
     def frame(axis: Any, k: int) -> None:

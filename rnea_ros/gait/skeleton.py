@@ -1,27 +1,22 @@
-"""Masses, lengths and inertias of the segments of the human body: P. de Leva, J. Biomechanics 29 (1996) 1223-1230.
+"""Human skeleton of 55 degrees of freedom as a URDF, with segment inertias and passive joint moments.
 
-Segments lie between joint centres, or between cervicale (C7), xiphion, omphalion and the middle of the hips. Mass as a share
-of the body's, length of the mean subject, mass centre from the proximal end and radii of gyration as shares of the length.
-Laid end to end on a foot, the lengths are 2 % longer than the stature of the mean man: kept as published.
+6 global coordinates, 12 of the spine, 5 of the neck, 2 x 9 of the arms, 2 x 7 of the legs. Thesis, section 5.1, after Xiang
+et al. (2009). The tables of that model are not public; this one is built from published ones:
 
-A human skeleton of 55 degrees of freedom as a URDF: 6 global, 12 spine, 5 neck, 2 x 9 arms, 2 x 7 legs.
-
-Thesis, section 5.1, after Xiang et al. (2009). That model's own tables are not public; this one is built from published ones:
-
-    masses, lengths, inertias  de Leva 1996, see segments.py
-    joint places, limits       human-gazebo's 48-dof subject, Rajagopal et al. 2016, clinical ranges of motion
-    strengths                  Anderson et al. 2007 and rbdl's torque muscles, for 73 kg and 1.741 m; they grow with mass times
+    masses, lengths, inertias  P. de Leva, J. Biomechanics 29 (1996) 1223-1230
+    joint centres, limits      human-gazebo's 48-dof subject, Rajagopal et al. 2016, clinical ranges of motion
+    strengths                  Anderson et al. 2007 and rbdl's torque muscles, for 73 kg and 1.741 m, scaled by mass times
                                stature. Trunk bending, hip rotation, subtalar and toe are estimates
+    passive moments            R. Riener, T. Edrich, J. Biomechanics 32 (1999) 539-544, means of ten people
+
+De Leva's segments lie between joint centres, or between cervicale (C7), xiphion, omphalion and the middle of the hips. Mass
+is a share of the body's, length that of the mean subject, mass centre from the proximal end and radii of gyration are shares
+of the length. On a foot, the lengths add up to 2 % more than the stature of the mean man: kept as published.
 
 x forward, y left, z up; the floor is z = 0. With all coordinates zero it stands upright, arms hanging, the middle of the hips
 at the origin: `standing_height` lifts it onto the floor. Positive are flexion of hip, knee, shoulder and elbow, extension of
 trunk, neck and toes, dorsiflexion, adduction, internal rotation; forward, left, up. Coordinates of the left limbs are
 mirrored, so that equal numbers are mirrored postures.
-
-What holds a leg without effort: elastic moments of ligaments and slack muscles at hip, knee and ankle.
-
-R. Riener, T. Edrich, J. Biomechanics 32 (1999) 539-544, means of ten people. Muscles that pass two joints couple them: the
-calf's holds an ankle that is bent upwards the more, the straighter the knee is.
 """
 
 from __future__ import annotations
@@ -39,7 +34,10 @@ from ..errors import InputError, some
 
 
 class SegmentData(NamedTuple):
-    """length [m] of the mean subject; radii about the sagittal (forward), transverse (sideways) and longitudinal axis."""
+    """Table row of a segment: mass share, length of the mean subject [m], centre and radii of gyration as length shares.
+
+    radii: about the sagittal (forward), transverse (sideways) and longitudinal axis.
+    """
 
     mass: float
     length: float
@@ -79,34 +77,35 @@ PAIRED = ("upper arm", "forearm", "hand", "thigh", "shank", "foot")
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """A rigid body: mass [kg], mass centre (3,) [m], inertia (3, 3) about it [kg m^2]; x forward, y left, z up."""
+    """Rigid body: mass [kg], mass centre (3,) [m], inertia (3, 3) about it [kg m^2]; x forward, y left, z up."""
 
     mass: float
     centre: np.ndarray
     inertia: np.ndarray
 
     def moved(self, by: np.ndarray) -> Segment:
-        """Seen from an origin that lies at -by."""
+        """Return the segment seen from an origin at -by."""
         return Segment(self.mass, self.centre + by, self.inertia)
 
     def without(self, part: Segment) -> Segment:
-        """What is left when a part is taken away."""
+        """Return what remains when a part is removed."""
         return _sum_segments(((1.0, self), (-1.0, part)))
 
     def split(self, share: float, centre: np.ndarray) -> tuple[Segment, Segment]:
-        """Two bodies that together are this one; the second has that share of the mass, and its mass centre there.
+        """Return two bodies that together equal this one; the second has `share` of the mass and the given mass centre.
 
-        What inertia the distance of the two does not take is shared like the mass.
+        The inertia that the distance of both does not contribute is divided like the mass.
         """
         other = (self.centre - share * centre) / (1.0 - share)
-        apart = sum(_point_inertia(mass, place - self.centre) for mass, place in ((1.0 - share, other), (share, centre)))
-        own = self.inertia - self.mass * apart
+        points = ((1.0 - share, other), (share, centre))
+        distance_inertia = sum(_point_inertia(mass, point - self.centre) for mass, point in points)
+        own = self.inertia - self.mass * distance_inertia
         return (Segment(self.mass * (1.0 - share), other, own * (1.0 - share)),
                 Segment(self.mass * share, centre, own * share))
 
 
 def combine_segments(*bodies: Segment) -> Segment:
-    """Several bodies as one."""
+    """Return several bodies as one."""
     return _sum_segments([(1.0, body) for body in bodies])
 
 
@@ -132,11 +131,14 @@ class Segments:
         self.mass = mass / sum(row.mass * (1 + (name in PAIRED)) for name, row in self._table.items())  # shares sum to 0.9999
 
     def length(self, name: str) -> float:
+        """Return the length of a segment [m]."""
         return self._table[name].length * self.scale
 
     def body(self, name: str, along: tuple[float, float, float]) -> Segment:
-        """along: direction from the proximal to the distal end, an axis. Forward and sideways stay what they are; of a foot,
-        which points forward, the sagittal radius is that about the vertical."""
+        """Return a segment along a direction from the proximal to the distal end, an axis.
+
+        Forward and sideways axes are kept; for a foot, which points forward, the sagittal radius is that about the vertical.
+        """
         row, direction = self._table[name], np.array(along)
         mass, length = row.mass * self.mass, self.length(name)
         sagittal, transverse, longitudinal = (mass * (radius * length) ** 2 for radius in row.radii)
@@ -151,7 +153,7 @@ SIDES = ("right", "left")
 
 
 class SkeletonAxis(NamedTuple):
-    """One degree of freedom. axis: a name in AXES, of a right limb; limits [deg] ([m] of a slide); strength [N m], 0: none."""
+    """Degree of freedom. axis: a name in AXES, of a right limb; limits [deg] ([m] for slides); strength [N m], 0: none."""
 
     name: str
     axis: str
@@ -161,7 +163,7 @@ class SkeletonAxis(NamedTuple):
 
 
 class SkeletonJoint(NamedTuple):
-    """A joint of one to three axes, one after the other, between two bodies. offset: its place in the parent's frame [m]."""
+    """Joint of one to three axes in series between two bodies. offset: its position in the parent's frame [m]."""
 
     parent: str
     child: str
@@ -218,17 +220,17 @@ LOWER_BODY = (*NEUTRAL, "l5s1_", "l4l3_", "t12l1_", "right_shoulder_", "left_sho
 
 
 class SkeletonPoint(NamedTuple):
-    """A point (3,) [m] in the frame of a URDF link."""
+    """Point (3,) [m] in the frame of a URDF link."""
 
     link: str
-    place: np.ndarray
+    position: np.ndarray
 
 
 @dataclass(frozen=True)
 class Human:
-    """A person: stature [m], mass [kg], sex, and the joints that stay in their neutral position, by name.
+    """Person: stature [m], mass [kg], sex, and the joints that stay in their neutral position, by name.
 
-    frozen: names, or their beginnings; the default is the thesis's set: upper spine, neck, clavicles, wrists
+    frozen: names or prefixes; the default is the thesis's set: upper spine, neck, clavicles, wrists
     """
 
     stature: float = 1.741
@@ -253,16 +255,20 @@ class Human:
 
     @property
     def frozen_axes(self) -> tuple[str, ...]:
+        """Names of the frozen coordinates."""
         return tuple(axis for axis in self.all_axes if axis.startswith(self.frozen))
 
     @property
     def joints(self) -> list[SkeletonJoint]:
-        """All joints but the global ones, offsets scaled to this person; of both sides."""
+        """All joints but the global ones, scaled to this person, of both sides."""
         limbs = [_joint_of_side(side, joint) for side in SIDES for joint in (*ARM, *LEG)]
         return [joint._replace(offset=self._offset(joint)) for joint in (*TRUNK, *limbs)]
 
     def _offset(self, joint: SkeletonJoint) -> tuple[float, float, float]:
-        """Lengths of segments from the table; where a joint lies inside a segment, in proportion; the rest with stature."""
+        """Return the offset of a joint.
+
+        Segment lengths follow the table, joints inside a segment its length in proportion, others the stature.
+        """
         length, part = self._segments.length, link_without_side(joint.child)
         lower, middle = length("lower trunk"), length("middle trunk")
         heights = {"l5": lower * 0.1000 / 0.1457, "l3": lower * 0.0457 / 0.1457, "t12": middle / 2, "thorax": middle / 2,
@@ -274,27 +280,28 @@ class Human:
 
     @property
     def standing_height(self) -> float:
-        """Of the hips above the floor, legs straight [m]."""
+        """Height of the hips above the floor with straight legs [m]."""
         return self._segments.length("thigh") + self._segments.length("shank") + self.ankle_height
 
     @property
     def ankle_height(self) -> float:
+        """Height of the ankle above the floor [m]."""
         return 0.0680 * self._segments.scale
 
     @property
     def sole(self) -> tuple[float, float, float]:
-        """Where heel, joint of the toes and tip lie ahead of the ankle [m]."""
+        """Positions of heel, toe joint and tip ahead of the ankle [m]."""
         heel, ball = HEEL * self._segments.scale, 0.1250 * self._segments.scale
         return heel, ball, heel + self._segments.length("foot")
 
     @property
     def crown(self) -> float:
-        """Of the head above the joint that it nods in [m]."""
+        """Height of the crown above the joint of the head [m]."""
         return self._segments.length("head") * (1.0 - 0.0900 / 0.2429)
 
     @property
     def hand_length(self) -> float:
-        """To the third knuckle [m]."""
+        """Length of the hand to the third knuckle [m]."""
         return self._segments.length("hand")
 
     @cached_property
@@ -334,7 +341,7 @@ class Human:
 
     @cached_property
     def points(self) -> dict[str, SkeletonPoint]:
-        """Points that the constraints name: of the feet, and the ends of the pendulums of arms and legs."""
+        """Points that the constraints use: of the feet, and the ends of the pendulums of arms and legs."""
         (heel, ball, tip), side_step, found = self.sole, HALF_BALL * self._segments.scale, dict[str, SkeletonPoint]()
         for side, sign in (("right", -1.0), ("left", 1.0)):
             foot = {"heel": (heel, 0.0), "inner_ball": (ball, -sign * side_step), "outer_ball": (ball, sign * side_step)}
@@ -347,7 +354,7 @@ class Human:
 
     @property
     def urdf(self) -> str:
-        """The skeleton as URDF text; frozen joints are fixed ones."""
+        """The skeleton as URDF text; frozen joints are fixed."""
         robot = xml.Element("robot", name="human")
         xml.SubElement(robot, "link", name="world")
         parent = self._chain(robot, "world", "pelvis", (0, 0, 0), GLOBAL, [axis.name for axis in GLOBAL])
@@ -355,7 +362,7 @@ class Human:
         for joint in self.joints:
             self._chain(robot, joint.parent, joint.child, joint.offset, joint.axes, coordinate_names(joint))
         for point, (link, place) in self.points.items():
-            if place.any():  # so that viewers and other tools know them too
+            if place.any():  # for viewers and other tools
                 xml.SubElement(robot, "link", name=point)
                 self._joint(robot, f"{point}_mark", "fixed", link, point, place)
         xml.indent(robot)
@@ -363,7 +370,7 @@ class Human:
 
     def _chain(self, robot: Any, parent: str, child: str, offset: Iterable[float], axes: Sequence[SkeletonAxis],
                axis_names: Sequence[str]) -> str:
-        """Joints of one axis each, with massless links between."""
+        """Add joints of one axis each, with massless links between."""
         for k, (axis, name) in enumerate(zip(axes, axis_names)):
             last = k == len(axes) - 1
             link = child if last else f"{child}_{axis.name}"
@@ -399,13 +406,13 @@ class Human:
 
 
 def coordinate_names(joint: SkeletonJoint) -> list[str]:
-    """Of a joint's coordinates: those of limbs begin with their side."""
+    """Return the names of a joint's coordinates; those of limbs begin with their side."""
     side = joint.child.split("_")[0]
     return [f"{side}_{axis.name}" if side in SIDES else axis.name for axis in joint.axes]
 
 
 def link_without_side(link: str) -> str:
-    """A link's name without its side."""
+    """Return a link's name without its side."""
     return link.removeprefix("right_").removeprefix("left_")
 
 
@@ -420,11 +427,15 @@ def _text(values: Iterable[float]) -> str:
 
 
 PASSIVE_JOINTS = ("hip_flexion", "knee_flexion", "ankle_dorsiflexion")
-COMPLEX_STEP = 1e-30  # rad; of a complex step
+COMPLEX_STEP = 1e-30  # [rad]
 
 
 def leg_moments(hip: Any, knee: Any, ankle: Any) -> tuple[Any, Any, Any]:
-    """Angles [rad], flexion and dorsiflexion positive, arrays, complex ones too -> moments in these directions [N m]."""
+    """Return passive moments [N m] of ligaments and relaxed muscles at hip, knee and ankle for angles [rad].
+
+    Flexion and dorsiflexion are positive; arrays, also complex. Biarticular muscles couple the joints: the calf resists
+    dorsiflexion more with a straight knee.
+    """
     h, k, a = (np.degrees(1.0) * angle for angle in (hip, knee, ankle))
     return (np.exp(1.4655 - 0.0034 * k - 0.0750 * h) - np.exp(1.3403 - 0.0226 * k + 0.0305 * h) + 8.072,
             np.exp(1.800 + 0.0460 * a - 0.0352 * k + 0.0217 * h) - np.exp(-3.971 + 0.0004 * a + 0.0495 * k - 0.0128 * h)
@@ -433,7 +444,7 @@ def leg_moments(hip: Any, knee: Any, ankle: Any) -> tuple[Any, Any, Any]:
 
 
 def passive_moments(q: np.ndarray, legs: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Moments (samples, n) and their slopes (samples, n, n) at coordinates q (samples, n); legs: columns of JOINTS."""
+    """Return moments (samples, n) and their derivatives (samples, n, n) at q (samples, n); legs: columns of PASSIVE_JOINTS."""
     tau, slope = np.zeros_like(q), np.zeros((*q.shape, q.shape[1]))
     for leg in legs:
         angles = q[:, leg].T

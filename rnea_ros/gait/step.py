@@ -1,15 +1,15 @@
-"""One step of walking, and everything that the thesis asks of it: (5.2)-(5.10) as quantities with limits.
+"""One step of walking and its conditions in the thesis, (5.2)-(5.10), as limited quantities.
 
 The step begins when the right heel strikes and ends when the left one does; the right leg is the stance leg. Shares u of its
-duration T = length / speed at which something changes:
+duration T = length / speed at which the phase changes:
 
     0         right heel strikes; the left foot stands on its toes
     toe_off   left toes leave the ground; the right foot is flat
     heel_off  right heel leaves the ground; the ball and the toes stay
     1         left heel strikes
 
-Where two phases meet, the conditions of both hold. Contacts are held within a tolerance in place of y = 0 and no velocity
-(5.4): with six control points, equality at many instants leaves nothing to choose.
+Where two phases meet, the conditions of both hold. Contacts are held within a tolerance instead of y = 0 and zero velocity
+(5.4): with six control points, equality at many instants leaves no freedom.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InputError, some
-from ..planning.problem import Quantity, of_motion
+from ..planning.problem import Quantity, motion_quantity
 from .skeleton import PASSIVE_JOINTS, SIDES, passive_moments
 from .walker import (
     BETWEEN_POINTS,
@@ -39,25 +39,26 @@ from .walker import (
 
 XYZ = ("x", "y", "z")
 HALF_FOOT = 0.045  # half the width of a foot [m]
-BEHIND_BALL = 0.03  # that the centre of pressure may lie behind the ball's joint, heel off [m]
-MAX_LATERAL_OFFSET = 0.04  # of the zero-moment point from the line between the feet, in double support [m]
-PENDULUM_TOL = 1e-3  # what (5.6) may be below zero by, since its slope vanishes where both pendulums hang straight [m^2]
+BEHIND_BALL = 0.03  # largest distance of the centre of pressure behind the ball's joint with the heel off [m]
+MAX_LATERAL_OFFSET = 0.04  # of the zero-moment point from the line between the feet in double support [m]
+PENDULUM_TOL = 1e-3  # tolerance of (5.6), whose derivative vanishes where both pendulums hang straight [m^2]
 WRIST_HIP_DISTANCE = 0.17  # radii of the spheres at wrist and hip, (5.7) [m]
 TRANSFER_INSTANTS = 4  # instants after the first at which the transfer of load is limited
 TRANSFER_LAG, TRANSFER_LEAD = 0.25, 0.10  # largest deviation of the front foot's share from a linear transfer, to both sides
-MAX_TILT = np.radians(5.0)  # that the pelvis may tilt by; measured ones stay within about 3 of their mean
-KNEE_ANGLE = (np.radians(60.0), np.radians(5.0))  # (5.9)
+MAX_TILT = np.radians(5.0)  # of the pelvis; measured tilts stay within about 3 degrees of their mean
+KNEE_ANGLE = (np.radians(60.0), np.radians(5.0))  # at mid-swing and its tolerance, (5.9)
 
 
 @dataclass(frozen=True)
 class Step:
-    """speed [m/s], length [m], width between the heels [m]; toe_off, heel_off: see above; tolerance of contacts [m].
+    """Parameters of a step: speed [m/s], length [m], width between the heels [m], phases, and tolerance of contacts [m].
 
-    Beyond the thesis; the first three make the floor's force that of a human, the fourth the angles of hip and ankle:
-    smooth   : accelerations too continue as their mirror image in the next step, so that forces do not jump
-    transfer : in double support the load moves from the rear foot to the front foot steadily, from nothing to all
-    upright  : the pelvis stays almost upright; of all that is asked for, nothing else keeps a trunk from nodding at each step
-    elastic  : ligaments and slack muscles bear what they can (skeleton.py): effort and strength are of what is left to muscles
+    toe_off, heel_off: shares of the duration, see the module. Beyond the thesis; the first three make the floor's force
+    human-like, the fourth the angles of hip and ankle:
+    smooth   : accelerations also continue as their mirror image in the next step, so that forces are continuous
+    transfer : in double support the load moves from the rear to the front foot steadily, from nothing to all
+    upright  : the pelvis stays almost upright; no other condition prevents nodding of the trunk at each step
+    elastic  : ligaments and relaxed muscles bear their passive moments; effort and strength refer to the rest
     """
 
     speed: float = 1.2
@@ -83,23 +84,27 @@ class Step:
 
     @property
     def duration(self) -> float:
+        """Duration [s]."""
         return self.length / self.speed
 
     @property
     def mid_swing(self) -> float:
+        """Middle of the swing, as a share of the step."""
         return (self.toe_off + 1.0) / 2.0
 
     @property
     def double_support(self) -> tuple[float, float]:
+        """Interval of double support."""
         return 0.0, self.toe_off
 
     @property
     def single_support(self) -> tuple[float, float]:
+        """Interval of single support."""
         return self.toe_off, 1.0
 
 
 class StepConditions:
-    """Quantities of a step of one walker, equation by equation. Places on the floor: the right heel strikes at x = 0."""
+    """Limited quantities of a step of one walker, equation by equation. The right heel strikes at x = 0."""
 
     def __init__(self, walker: Walker, step: Step):
         self.walker, self.step = walker, step
@@ -107,25 +112,26 @@ class StepConditions:
         self.ball, self.tip, self.side = ball - heel, tip - heel, step.width / 2.0
 
     def all(self) -> list[Quantity]:
+        """Return all quantities."""
         extra = self.transfer() if self.step.transfer else []
         pendulums = any(joint.startswith("right_shoulder") for joint in self.walker.joint_names)
         return [self.angles(), *self.torques(), *self.contacts(), *self.clearances(), *self.balance(), self.knee(),
-                self.landing(), *extra, *([*self.arms_and_legs(), *self.apart()] if pendulums else [])]
+                self.landing(), *extra, *([*self.arms_and_legs(), *self.wrist_clearance()] if pendulums else [])]
 
     # ------------------------------------------------------------------ throughout
 
     def angles(self) -> Quantity:
-        """(5.2)."""
+        """Return limits of the joint angles, (5.2)."""
         names, limits = self.walker.joint_names, self.walker.robot.limits
         tilt = np.where(np.array(names) == "pelvis_tilt", MAX_TILT, np.inf) if self.step.upright else np.inf
-        return of_motion(0, names, np.maximum(limits.lower, -tilt), np.minimum(limits.upper, tilt))
+        return motion_quantity(0, names, np.maximum(limits.lower, -tilt), np.minimum(limits.upper, tilt))
 
     def torques(self) -> list[Quantity]:
-        """(5.3), as shares of the strength; in double and in single support. The global coordinates have none."""
+        """Return limits of the torques as shares of the strength in double and in single support, (5.3)."""
         return [self._torque(DOUBLE, self.step.double_support), self._torque(SINGLE, self.step.single_support)]
 
     def contacts(self) -> list[Quantity]:
-        """(5.4), first line: points that stand on the floor."""
+        """Return positions of points in contact with the floor, (5.4), first line."""
         s = self.step
         ball, rear_tip = ["right_inner_ball", "right_outer_ball", "right_toe_tip"], (self.tip - s.length, self.side, 0.0)
         return [
@@ -135,7 +141,7 @@ class StepConditions:
             self._at("left toe tip", XYZ, position, ["left_toe_tip"], rear_tip, s.double_support)]
 
     def clearances(self) -> list[Quantity]:
-        """(5.4), second line: points that must not go through it."""
+        """Return heights of points above the floor, (5.4), second line."""
         s, toes = self.step, ["inner_ball", "outer_ball", "toe_tip"]
         windows = [(["left_heel", "left_inner_ball", "left_outer_ball"], (0.0, 1.0)), (["left_toe_tip"], s.single_support),
                    ([f"right_{name}" for name in toes], s.double_support), (["right_heel"], (s.heel_off, 1.0))]
@@ -143,7 +149,7 @@ class StepConditions:
                                 np.full(len(names), np.inf), window) for names, window in windows]
 
     def balance(self) -> list[Quantity]:
-        """(5.5): the zero-moment point in the foot's polygon, or between the feet. Divided by weight, in metres."""
+        """Return the zero-moment point in the foot's polygon, or between the feet, over weight [m], (5.5)."""
         s = self.step
         flat, raised = (0.0, self.tip), (self.ball - BEHIND_BALL, self.tip)
         lower, upper = np.array([0.0, -MAX_LATERAL_OFFSET]), np.array([1.0, MAX_LATERAL_OFFSET])
@@ -153,14 +159,14 @@ class StepConditions:
                            for ends, window in ((flat, (s.toe_off, s.heel_off)), (raised, (s.heel_off, 1.0))))]
 
     def arms_and_legs(self) -> list[Quantity]:
-        """(5.6), with the direction of walking, not the vertical: an arm swings with the other side's leg."""
+        """Return (5.6) with the walking direction, not the vertical: an arm swings with the other side's leg."""
         least = np.array([-PENDULUM_TOL])
         return [self._of_points(f"{arm} arm with {leg} leg", ["product"], pendulum_product,
                                 [f"{arm}_shoulder", f"{arm}_wrist", f"{leg}_hip", f"{leg}_ankle"], least, np.array([np.inf]))
                 for arm, leg in (SIDES, SIDES[::-1])]
 
-    def apart(self) -> list[Quantity]:
-        """(5.7), squared."""
+    def wrist_clearance(self) -> list[Quantity]:
+        """Return the squared distance of wrists from hips, (5.7)."""
         least, most = np.array([WRIST_HIP_DISTANCE**2]), np.array([np.inf])
         return [self._of_points(f"{side} wrist from hip", ["distance squared"], distance_squared,
                                 [f"{side}_wrist", f"{side}_hip"], least, most) for side in SIDES]
@@ -168,7 +174,7 @@ class StepConditions:
     # ------------------------------------------------------------------ at one instant
 
     def knee(self) -> Quantity:
-        """(5.9) in the middle of the swing."""
+        """Return the knee angle in the middle of the swing, (5.9)."""
         middle, within = KNEE_ANGLE
         name = "left_knee_flexion"
         k = self.walker.joint_names.index(name)
@@ -178,14 +184,14 @@ class StepConditions:
                         np.array([middle + within]), linear=True, windows=[(self.step.mid_swing,) * 2])
 
     def landing(self) -> Quantity:
-        """(5.10): the left heel, one step ahead. That of the right heel is its contact."""
+        """Return the position of the left heel one step ahead, (5.10). That of the right heel is its contact."""
         goal = self.step.length, self.side, 0.0
         return self._at("left heel at its strike", XYZ, position, ["left_heel"], goal, (1.0, 1.0))
 
     # ------------------------------------------------------------------ beyond the thesis
 
     def transfer(self) -> list[Quantity]:
-        """The front foot's share grows like time: not far behind it, nor ahead, at some instants."""
+        """Return limits of the front foot's share, which grows linearly within bounds at some instants."""
         passed = np.linspace(0.0, 1.0, TRANSFER_INSTANTS + 1)
         return [self._of_ground("load on the front foot", ["share"], front_share, BETWEEN_POINTS,
                                 np.array([max(share - TRANSFER_LAG, 0.0)]), np.array([min(share + TRANSFER_LEAD, 1.0)]),
@@ -195,41 +201,44 @@ class StepConditions:
 
     def _at(self, name: str, labels: Sequence[str], function: Callable, names: Sequence[str], goal: Sequence[float],
             window: tuple[float, float]) -> Quantity:
-        """Within the tolerance of a goal."""
+        """Return a quantity within the tolerance of a goal."""
         middle, near = np.array(goal), self.step.tolerance
         return self._of_points(name, labels, function, names, middle - near, middle + near, window)
 
     def _of_points(self, name: str, labels: Sequence[str], function: Callable, names: Sequence[str], lower: np.ndarray,
                    upper: np.ndarray, window: tuple[float, float] = (0.0, 1.0)) -> Quantity:
-        return Quantity(name, labels, 0, lambda q: self.walker.of_points(function, names, q).value,
-                        lambda q: self.walker.of_points(function, names, q).slopes, lower, upper, windows=[window])
+        return Quantity(name, labels, 0, lambda q: self.walker.evaluate_points(function, names, q).value,
+                        lambda q: self.walker.evaluate_points(function, names, q).slopes, lower, upper, windows=[window])
 
     def _of_ground(self, name: str, labels: Sequence[str], function: Callable, names: Sequence[str], lower: np.ndarray,
                    upper: np.ndarray, window: tuple[float, float]) -> Quantity:
-        return Quantity(name, labels, 2, lambda *motion: self.walker.of_ground(function, names, motion).value,
-                        lambda *motion: self.walker.of_ground(function, names, motion).slopes, lower, upper, windows=[window])
+        def evaluate(*motion):
+            return self.walker.evaluate_ground(function, names, motion)
+
+        return Quantity(name, labels, 2, lambda *motion: evaluate(*motion).value, lambda *motion: evaluate(*motion).slopes,
+                        lower, upper, windows=[window])
 
     def _torque(self, bearing: FloorSupport, window: tuple[float, float]) -> Quantity:
         strength = np.nan_to_num(self.walker.robot.limits.effort, nan=np.inf)
         limit = np.where(np.isfinite(strength), 1.0, np.inf)
 
         def value(*motion):
-            return (self.walker.torque(bearing, motion) - self._borne(motion[0])[0]) / strength
+            return (self.walker.torque(bearing, motion) - self._passive_torque(motion[0])[0]) / strength
 
         def slope(*motion):
             by_q, *others = self.walker.torque_slopes(bearing, motion)
-            return [table / strength[:, None] for table in (by_q - self._borne(motion[0])[1], *others)]
+            return [table / strength[:, None] for table in (by_q - self._passive_torque(motion[0])[1], *others)]
 
         return Quantity(f"torque in {bearing.name}", self.walker.joint_names, 2, value, slope, -limit, limit, windows=[window])
 
-    def _borne(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Torque (samples, n) that needs no muscle, and its slope by q."""
+    def _passive_torque(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the passive torque (samples, n) and its derivative by q."""
         names, sides = self.walker.joint_names, SIDES if self.step.elastic else ()
         legs = [[names.index(f"{side}_{joint}") for joint in PASSIVE_JOINTS] for side in sides]
         return passive_moments(q, legs)
 
     def _in_foot(self, ends: tuple[float, float], window: tuple[float, float]) -> Quantity:
-        """Distances from the four sides of the right foot, times the vertical force as a share of weight."""
+        """Return the distances from the four sides of the right foot, times the vertical force over weight."""
         left, right, weight = HALF_FOOT - self.side, -HALF_FOOT - self.side, self.walker.weight
 
         def distances(F, M):

@@ -1,16 +1,13 @@
-"""Measured walking to hold a prediction against: M. Schwartz, A. Rozumalski, J. Trost, J. Biomechanics 41 (2008) 1639-1650.
+"""Predicted walking: the step of least effort (5.1) under the conditions of step.py, the stride it makes, and its assessment.
 
-Free speed, typically developing children; angles in degrees at 0, 10, .. 100 % of a stride that begins with the foot's strike.
-The clinical pelvis leans forward by about 12 degrees more than ours, so the hip's level means nothing; its course does.
+    J = integral of sum_j (tau_j / strength_j)^2 dt + ACCELERATION_WEIGHT / T integral of sum_j qdd_j^2 dt
 
-A predicted step, and the stride that it makes with its mirror image: what is drawn, written and checked.
+The first term is (5.1). The second one is ours: light joints would otherwise oscillate at no cost. The step continues as its
+mirror image (5.8).
 
-Walking predicted: the step of least effort (5.1) that keeps everything that step.py asks for.
-
-    J = integral of sum_j (tau_j / strength_j)^2 dt + SMOOTHING / T integral of sum_j qdd_j^2 dt
-
-The first term is (5.1). The second is ours: light joints would otherwise quiver at no cost. The step continues as its mirror
-image (5.8).
+Measured walking for comparison: M. Schwartz, A. Rozumalski, J. Trost, J. Biomechanics 41 (2008) 1639-1650. Free speed,
+typically developing children; angles in degrees at 0, 10, .. 100 % of a stride that begins with the foot's strike. The
+clinical pelvis leans forward by about 12 degrees more than ours, so the mean hip angle is not comparable, only its course.
 """
 
 from __future__ import annotations
@@ -21,9 +18,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import InputError
-from ..planning.bspline import Curve, PlannedMotion, averages
+from ..planning.bspline import Curve, PlannedMotion, greville_abscissae
 from ..planning.planner import plan
-from ..planning.problem import SAME, Cost, EndState, Problem, Report, Settings, both, of_motion, tied
+from ..planning.problem import (
+    SAME_INSTANT,
+    Cost,
+    EndState,
+    PlanningProblem,
+    PlanSettings,
+    Report,
+    coupled_ends,
+    join_conditions,
+    motion_quantity,
+)
 from .skeleton import SIDES
 from .step import TRANSFER_INSTANTS, Step, StepConditions
 from .walker import BETWEEN_POINTS, DOUBLE, SINGLE, Walker, foot_wrenches, zero_moment_point
@@ -35,13 +42,14 @@ MEASURED_ANGLES = {
     "ankle_dorsiflexion": (-2.1, -2.1, 5.2, 8.6, 11.1, 10.4, -13.8, -11.2, 1.1, 1.0, -2.3),
 }
 ANGLE_STD = {"hip_flexion": 6.0, "knee_flexion": 6.0, "ankle_dorsiflexion": 5.0}  # standard deviation, about [deg]
-PELVIS_LEAN = 12.0  # of the clinical pelvis [deg]
+PELVIS_LEAN = 12.0  # forward lean of the clinical pelvis [deg]
 # of body weight, at 1.2 to 1.4 m/s
 VERTICAL_PEAKS, VERTICAL_VALLEY, FORE_AFT_PEAK = (1.0, 1.3), (0.7, 0.95), 0.25
 
 
 def compare_with_measured(joint: str, share: np.ndarray, angle: np.ndarray) -> tuple[float, float]:
-    """Correlation and root mean square difference [deg] of an angle [deg] over the stride; the hip's less its mean."""
+    """Return correlation and root mean square difference [deg] of an angle [deg] over the stride; the hip's without its mean.
+    """
     measured, found = np.array(MEASURED_ANGLES[joint]), np.interp(MEASURED_SHARES, share, angle)
     difference = found - measured
     if joint == "hip_flexion":
@@ -51,7 +59,7 @@ def compare_with_measured(joint: str, share: np.ndarray, angle: np.ndarray) -> t
 
 MIRROR = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])  # of a force and a moment, left and right
 LEG_JOINTS = {"hip": "hip_flexion", "knee": "knee_flexion", "ankle": "ankle_dorsiflexion"}
-CHECKED_SAMPLES = 300  # at the step: more than ten times the instants that it is planned at
+CHECKED_SAMPLES = 300  # samples of the step in checks: more than ten times the instants of the plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +67,9 @@ class Stride:
     """Two steps, from one strike of the right heel to the next; samples first.
 
     share     : of the stride, 0 to 1; t [s]
-    q, qd, qdd, tau : (samples, n); the torques of the global coordinates are what is left over
+    q, qd, qdd, tau : (samples, n); the torques of the global coordinates are residuals
     floor     : F and M (samples, 2, 6) on the right and on the left foot, about the world's origin [N, N m]
-    toes      : (samples, 2) what of it the toes bear, a moment about y [N m]
+    toes      : (samples, 2) part of it that the toes bear, a moment about y [N m]
     pressure  : zero-moment point (samples, 2), x and y [m]
     transmitted : {hip, knee, ankle: (samples,)} norm of the force through the right leg's joint [N]
     """
@@ -80,16 +88,18 @@ class Stride:
 
 @dataclass(frozen=True, eq=False)
 class Walk:
+    """Predicted step of a walker: the step's parameters and the planned motion."""
+
     walker: Walker
     step: Step
     plan: PlannedMotion
 
     def stride(self, samples: int = 201) -> Stride:
-        """At evenly spread instants of each step; where the two meet there are two, for what jumps there."""
+        """Return the stride at evenly spread instants of each step; twice where the steps meet, for discontinuities."""
         walker, u = self.walker, np.linspace(0.0, 1.0, samples // 2 + 1)
         motion = self.plan(u * self.plan.duration)[:3]
         tau, floor, toes, right, left = self._loaded(u, motion)
-        mirror, ahead = mirrored(walker.joint_names), np.zeros(walker.n)
+        mirror, ahead = mirror_matrix(walker.joint_names), np.zeros(walker.n)
         ahead[walker.joint_names.index("forward")] = self.step.length
         total = floor.sum(axis=1)
         pressure = np.array([zero_moment_point(wrench[:3], wrench[3:]) for wrench in total])
@@ -104,7 +114,7 @@ class Walk:
                       {name: np.append(right[name], left[name]) for name in LEG_JOINTS})
 
     def _loaded(self, u, motion):
-        """Torques, loads of both feet and of their toes, joint forces of the right and of the left leg, along the step."""
+        """Return torques, loads of both feet and of their toes, and joint forces of both legs along the step."""
         tau, floor, toes = np.zeros_like(motion[0]), np.zeros((len(u), 2, 6)), np.zeros((len(u), 2))
         norms = [{name: np.zeros(len(u)) for name in LEG_JOINTS} for _ in SIDES]
         double = u <= self.step.toe_off
@@ -119,16 +129,18 @@ class Walk:
                     wrench = found.wrench[:, found.joints.index(f"{side}_{joint}")]
                     table[name][at] = np.linalg.norm(wrench[:, :3], axis=1)
             if bearing is SINGLE:
-                floor[at, 0] = self.walker.needed(part).value
+                floor[at, 0] = self.walker.floor_wrench(part).value
             else:
-                floor[at] = self.walker.of_ground(foot_wrenches, BETWEEN_POINTS, part).value.reshape(-1, 2, 6)
+                floor[at] = self.walker.evaluate_ground(foot_wrenches, BETWEEN_POINTS, part).value.reshape(-1, 2, 6)
         return tau, floor, toes, *norms
 
-    # ------------------------------------------------------------------ what it is worth
+    # ------------------------------------------------------------------ assessment
 
     def excess(self, at: Sequence[float] | None = None) -> dict[str, float]:
-        """Quantity -> by how much it is beyond its limits anywhere, in its own unit: rad, m, m^2, or a share of strength or
-        load. Negative: what is left. at: shares of the step; default many, and where phases meet."""
+        """Return the largest excess of each quantity over its limits in its own unit: rad, m, m^2, share of strength or load.
+
+        Negative: margin. at: shares of the step; None: many, and where phases meet.
+        """
         events = self.step.toe_off, self.step.heel_off, self.step.mid_swing
         u = np.unique(np.append(np.linspace(0.0, 1.0, CHECKED_SAMPLES + 1), events)) if at is None else np.asarray(at)
         motion = np.stack(self.plan(u * self.plan.duration), axis=1)
@@ -139,7 +151,7 @@ class Walk:
         return worst
 
     def report(self) -> dict[str, float]:
-        """The figures by which walking is judged."""
+        """Return the figures for the assessment of the walk."""
         stride, names = self.stride(), self.walker.joint_names
         found: dict[str, float] = {"effort": self.effort()}
         for joint in MEASURED_ANGLES:
@@ -159,7 +171,7 @@ class Walk:
         return found
 
     def effort(self) -> float:
-        """(5.1) alone, by Simpson's rule on many samples."""
+        """Return (5.1) alone, by Simpson's rule."""
         u = np.linspace(0.0, 1.0, 401)
         motion = np.stack(self.plan(u * self.plan.duration), axis=1)
         double, single = (quantity.values(motion) for quantity in StepConditions(self.walker, self.step).torques())
@@ -169,8 +181,8 @@ class Walk:
         return float(weights @ (shares**2).sum(axis=1) * self.plan.duration / 1200.0)
 
 
-def mirrored(joint_names: tuple[str, ...]) -> np.ndarray:
-    """(n, n): coordinates of the mirrored posture. Right and left change places; what leads aside changes its sign."""
+def mirror_matrix(joint_names: tuple[str, ...]) -> np.ndarray:
+    """Return the matrix (n, n) of the mirrored posture: right and left are exchanged, lateral coordinates change sign."""
     matrix = np.zeros((len(joint_names),) * 2)
     for k, name in enumerate(joint_names):
         if name.startswith(("right_", "left_")):
@@ -183,26 +195,26 @@ def mirrored(joint_names: tuple[str, ...]) -> np.ndarray:
 
 
 ACCELERATION_WEIGHT = 1e-6  # [s^3/rad^2]
-LIMIT_TOL = 5e-4  # of limits between the instants, relative
-INSTANTS_PER_CONTROL_POINT = 2.2  # instants for each control point
+LIMIT_TOL = 5e-4  # relative tolerance of limits between the instants
+INSTANTS_PER_CONTROL_POINT = 2.2
 OPTIMALITY_TOL = 1e-3  # as in the thesis
-HESSIAN_DAMPING = 1e-2  # where first derivatives see no curvature
+HESSIAN_DAMPING = 1e-2  # where first derivatives contain no curvature
 REMEDY = "Another speed, a step of another length or more control points"
 
 
 def predict_walk(walker: Walker, step: Step = Step(), control_points: int = 6, report: Report = lambda progress: None,
          guess: Curve | None = None, most: int = 400) -> Walk:
-    """The predicted step. PlanningError, where there is none, says what stands in the way.
+    """Return the predicted step. Raises PlanningError with the reason if there is none.
 
-    By first derivatives alone, whose steps are cheap and robust, until limits are kept between the instants too. What goes
-    beyond the thesis is asked for once there is a step without it.
+    By first derivatives only (Gauss-Newton), whose steps are cheap and robust, until limits hold between the instants too.
+    Conditions beyond the thesis are added once there is a step without them.
 
     control_points : of each coordinate, 6 as in the thesis or more
-    guess          : a curve to start from; default all joints at zero, see `gliding`
-    most           : iterations of each of the solver's calls
+    guess          : initial curve; None: see initial_guess
+    most           : iterations of each solver call
     """
     curve, iterations = guess or initial_guess(walker, step, control_points), 0
-    near = Settings(gauss_newton=True, damping=HESSIAN_DAMPING, optimality=OPTIMALITY_TOL, tolerance=LIMIT_TOL,
+    near = PlanSettings(gauss_newton=True, damping=HESSIAN_DAMPING, optimality=OPTIMALITY_TOL, tolerance=LIMIT_TOL,
                     iterations=most, instants=instants(step, control_points))
     plain = replace(step, smooth=False, transfer=False, upright=False)
     for asked, settings in [(plain, replace(near, tolerance=1.0)), (step, near)][step == plain:]:
@@ -211,37 +223,42 @@ def predict_walk(walker: Walker, step: Step = Step(), control_points: int = 6, r
     return Walk(walker, step, replace(found, iterations=iterations))
 
 
-def walking_problem(walker: Walker, step: Step) -> Problem:
+def walking_problem(walker: Walker, step: Step) -> PlanningProblem:
+    """Return the planning problem of a step."""
     quantities, n = StepConditions(walker, step).all(), walker.n
-    mirror, ahead = mirrored(walker.joint_names), np.zeros(n)
+    mirror, ahead = mirror_matrix(walker.joint_names), np.zeros(n)
     ahead[walker.joint_names.index("forward")] = step.length
-    ties = [tied(order, mirror, ahead * (order == 0)) for order in range(3 if step.smooth else 2)]
+    ties = [coupled_ends(order, mirror, ahead * (order == 0)) for order in range(3 if step.smooth else 2)]
     torques = [quantity for quantity in quantities if quantity.name.startswith("torque")]
     free = np.full(n, np.inf)
     terms = [(np.isfinite(quantity.upper).astype(float), quantity) for quantity in torques]
-    terms.append((np.full(n, ACCELERATION_WEIGHT / step.duration), of_motion(2, walker.joint_names, -free, free)))
-    return Problem(EndState.free(n), EndState.free(n), quantities, Cost(time=0.0, more=terms), (step.duration,) * 2,
-                   both(*ties))
+    terms.append((np.full(n, ACCELERATION_WEIGHT / step.duration), motion_quantity(2, walker.joint_names, -free, free)))
+    return PlanningProblem(EndState.free(n), EndState.free(n), quantities, Cost(time=0.0, more=terms), (step.duration,) * 2,
+                   join_conditions(*ties))
 
 
 def initial_guess(walker: Walker, step: Step, control_points: int) -> Curve:
-    """All joints at zero, where the thesis starts from, upright and carried along at the speed of the step; on even knots."""
+    """Return the initial guess of the thesis on even knots: all joints at zero, upright, translated at the speed of the step.
+    """
     if not 6 <= control_points <= 40:
         raise InputError(f"{control_points} control points; 6 to 40 are allowed")
     points = np.zeros((control_points, walker.n))
     points[:, walker.joint_names.index("up")] = walker.human.standing_height
-    points[:, walker.joint_names.index("forward")] = step.length * averages(breaks(control_points), 3)
+    points[:, walker.joint_names.index("forward")] = step.length * greville_abscissae(breaks(control_points), 3)
     return Curve(3, breaks(control_points), points, step.duration)
 
 
 def breaks(control_points: int) -> np.ndarray:
-    """Even knots of cubic splines."""
+    """Return even breaks of cubic splines."""
     return np.linspace(0.0, 1.0, control_points - 2)
 
 
 def instants(step: Step, control_points: int) -> tuple[float, ...]:
-    """Where limits are kept: about DENSITY for each control point, evenly in every phase; where phases meet, for both; where
-    the curve's pieces meet, since accelerations have a kink there."""
+    """Return the instants at which limits are enforced.
+
+    About INSTANTS_PER_CONTROL_POINT for each control point, evenly in every phase; twice where phases meet; at breaks, where
+    accelerations have a kink.
+    """
     ends = np.array([0.0, step.toe_off, step.heel_off, 1.0])
     steps = np.maximum(np.round(np.diff(ends) * INSTANTS_PER_CONTROL_POINT * control_points), 2).astype(int)
     inside = [np.linspace(a, b, count + 1) for a, b, count in zip(ends, ends[1:], steps)]
@@ -249,5 +266,5 @@ def instants(step: Step, control_points: int) -> tuple[float, ...]:
     asked = [step.mid_swing, *breaks(control_points)]
     if step.transfer:
         asked += [*np.linspace(0.0, step.toe_off, TRANSFER_INSTANTS + 1)]
-    missing = [u for u in asked if np.abs(found - u).min() > SAME]
+    missing = [u for u in asked if np.abs(found - u).min() > SAME_INSTANT]
     return tuple(np.sort(np.append(found, missing)).tolist())

@@ -1,1 +1,2 @@
-"""What a recording says about a robot: regressors, base parameters, least squares, and whether bodies can have the result."""
+"""Identification of robot parameters from recordings: regressors, base parameters, friction, payloads, physical consistency.
+"""

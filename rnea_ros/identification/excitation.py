@@ -14,7 +14,7 @@ The objective is the expected variance of the torques that the identified parame
 
 with the standard deviation S of the torque noise of each joint. It does not depend on the units or on the choice of the base
 parameters. The condition number of equations with columns of length one, the usual objective, ignores how large the columns
-are, and with it how far the motion excites a parameter beyond the noise.
+are, and thus the excitation of a parameter beyond the noise.
 """
 
 from __future__ import annotations
@@ -235,9 +235,7 @@ def _bounds(robot: Robot, limits: Limits, margin: float, acceleration: float) ->
 
 
 def _within(bounds: _MotionBounds, period: float, a: np.ndarray, b: np.ndarray, t: np.ndarray) -> FourierMotion:
-    """Return the motion with rest at time zero, by the smallest change of a and b, scaled so that every joint just keeps its
-    bounds.
-    """
+    """Return the motion with rest at time zero, by the smallest change of a and b, scaled to just keep its bounds."""
     order = np.arange(1, len(a) + 1)[:, None]
     a = a - a.mean(axis=0)  # velocity at zero: the sum of a
     b = b - order * (np.sum(order * b, axis=0) / np.sum(order**2))  # acceleration: the sum of l w b

@@ -1,5 +1,4 @@
-"""Identification of bodies, rotors and friction from recordings; derivatives, weights and friction models are chosen by the
-data.
+"""Identification of bodies, rotors and friction; the data select derivatives, weights and friction models.
 
     tau_k = Y_k beta + F_k c_k + noise of joint k
 
@@ -78,10 +77,10 @@ MIN_CONTRADICTION = 0.5  # decrease of the logarithm of another joint's error wh
 
 
 class Exclusion(NamedTuple):
-    """A measured joint whose torque was not used.
+    """Measured joint that was excluded from the fit.
 
     error  : RMS error relative to its torque, with it in the fit
-    others : largest factor by which it made the error of another joint larger, and that joint
+    others : largest factor by which it increased the error of another joint, and that joint
     """
 
     joint: str
@@ -92,8 +91,8 @@ class Exclusion(NamedTuple):
 class SuspectedCoupling(NamedTuple):
     """Two joints whose errors one motor explains that turns with both.
 
-    sign    : 1 or -1: of the second joint's velocity in the motor's speed
-    factors : by which its inertia and friction would reduce the error of each
+    sign    : 1 or -1: sign of the second joint's velocity in the motor's speed
+    factors : by which its inertia and friction would reduce the error of each joint
     """
 
     joints: tuple[str, str]
@@ -329,8 +328,10 @@ def _of_moving(base: BaseParameters, body: Model, robot: Robot, joints: tuple[in
 
 
 def _without_joint_terms(model: Model) -> Model:
-    """Return the model without friction, and with the motors that turn with several joints at their largest ratio: Ia is then
-    of the size that joints have."""
+    """Return the model without friction, and with motors that drive several joints at their largest ratio.
+
+    Ia is then of the size that joints have.
+    """
     bare = dict.fromkeys(("coulomb", "viscous", "offset", "stribeck", "asymmetry", "load_dependent"), 0.0)
     motors = []
     for motor in model.coupled_motors:
@@ -417,7 +418,7 @@ def _exclude_contradictory(robot: Robot, problem: IdentificationProblem, rows: J
                            prior_std: np.ndarray) -> tuple[IdentificationProblem, JointEquations, tuple[Exclusion, ...]]:
     """Exclude one after another the joint that is not explained, or without which the error of another one is far smaller.
 
-    A joint alone is explained by some bodies, whatever its unit; these bodies then contradict the other joints. Among several
+    A joint alone is explained by some bodies in any unit; these bodies then contradict the other joints. Among several
     suspects it is the one whose torques differ most from the URDF's in scale.
     """
     excluded: list[Exclusion] = []
@@ -584,12 +585,11 @@ def _with_friction(robot: Robot, problem: IdentificationProblem, models: list[Fr
 # ---------------------------------------------------------------------- physical parameters
 
 def _reference(base: BaseParameters, prior_values: np.ndarray, least: WeightedFit) -> np.ndarray:
-    """Return the parameters (p,) that the physical ones are drawn to: the URDF's bodies, and rotors and coupled motors as the
-    recordings show them.
+    """Return the reference (p,) of the physical parameters: the URDF's bodies, with rotors from the recordings.
 
-    Often only the sum of a rotor's inertia and of a link's about the same axis is determined. Rotors are the maximum a
-    posteriori estimate with bodies that deviate from the URDF's by BODY_STD of their size, and rotors of any size that is
-    not negative.
+    Often only the sum of a rotor's inertia and of a link's about the same axis is determined. Rotors and coupled motors are
+    the maximum a posteriori estimate with bodies that deviate from the URDF's by BODY_STD of their size, and rotors of any
+    size that is not negative.
     """
     from scipy.optimize import lsq_linear
 

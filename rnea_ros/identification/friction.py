@@ -1,4 +1,4 @@
-"""Friction models of a joint: which terms, at which speeds, as columns of equations that are linear in the unknowns.
+"""Friction models of a joint as columns of equations that are linear in the unknown coefficients.
 
     s = tanh(qd / v)     e = 1 - tanh^2(qd / vs)     as in algorithms/joint_dynamics.py
 
@@ -10,7 +10,7 @@
     load_dependent  s sqrt(X^2 + l^2)     X: torque of links and rotor
     offset          1                     constant torque; with it Coulomb friction may differ between the directions
 
-Every column but the offset has a coefficient that is not negative, exactly when friction dissipates energy.
+Friction dissipates energy if and only if all coefficients but the offset are not negative.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ MIN_SPEED_RATIO = 1.9  # vs / v: closer speeds cannot be distinguished
 
 
 class FrictionModel(NamedTuple):
-    """Terms of the friction of one joint.
+    """Friction model of one joint.
 
     smoothing         : v [rad/s, m/s]
     stribeck_velocity : vs [rad/s, m/s]; None: no Stribeck term
-    asymmetric        : viscous friction differs between the directions
+    asymmetric        : whether viscous friction differs between the directions
     load_smoothing    : l [N m, N]; 0: friction does not depend on the load
     """
 
@@ -96,8 +96,10 @@ def candidates(speed: float) -> list[FrictionModel]:
 
 
 def neighbours(model: FrictionModel, factor: float) -> list[FrictionModel]:
-    """Return the models with a smoothing velocity so many times smaller, the same and larger, and a Stribeck velocity that
-    differs by the square root of this. An error of one makes up for an error of the other: both are varied together."""
+    """Return models with varied velocities: smoothing by `factor` to both sides, Stribeck by its square root.
+
+    An error of one velocity compensates for an error of the other, so both are varied together.
+    """
     found = []
     for power in (-1, 0, 1):
         smoothing = _three_digits(model.smoothing * factor**power)
@@ -108,7 +110,7 @@ def neighbours(model: FrictionModel, factor: float) -> list[FrictionModel]:
 
 
 def loaded(model: FrictionModel, torque: float) -> FrictionModel:
-    """Return the model with friction by load for a joint of this RMS torque."""
+    """Return the model with load-dependent friction for a joint of this RMS torque."""
     return model._replace(load_smoothing=load_smoothing(torque))
 
 
@@ -118,7 +120,7 @@ def load_smoothing(torque: float) -> float:
 
 
 def initial_model(speed: float) -> FrictionModel:
-    """Return the model that the selection starts from."""
+    """Return the initial model of the selection."""
     return FrictionModel(_three_digits(SMOOTHING[2] * speed))
 
 

@@ -46,8 +46,7 @@ def low_pass(decimate: int) -> np.ndarray:
 
 
 def decimate_filtered(x: np.ndarray, taps: np.ndarray, decimate: int) -> np.ndarray:
-    """Return every decimate-th sample of x, filtered along the first axis; samples that the taps do not fully cover are
-    dropped.
+    """Return every decimate-th sample of x, filtered along the first axis, without samples that the taps do not fully cover.
     """
     span = len(x) - len(taps) + 1
     return np.sum([x[k:k + span:decimate] * tap for k, tap in enumerate(taps)], axis=0) if len(taps) > 1 else x

@@ -22,11 +22,11 @@ MAX_EQUATIONS = 20_000  # for each joint and recording
 
 @dataclass(frozen=True, eq=False)
 class FitRecording:
-    """One recording as the fit uses it.
+    """Recording as it is used in the fit.
 
     data     : samples with velocity and acceleration; tau: joint torques [N m, N]
     split    : first sample of the validation set
-    carried  : (samples, n) torque of the payloads of this recording alone [N m, N]
+    carried  : (samples, n) torque of the payloads of this recording [N m, N]
     payloads : link -> (mass, com, inertia) of these
     """
 
@@ -190,7 +190,7 @@ def with_loads(problem: IdentificationProblem, rows: JointEquations, rate: float
 
 
 class _Filtered(NamedTuple):
-    """Speeds, and loads, of a range of samples of one joint, and the low-pass of what is computed from them."""
+    """Speeds, and loads, of a range of samples of one joint, with the low-pass filter of their columns."""
 
     low: _LowPass
     speed: np.ndarray

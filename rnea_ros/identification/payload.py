@@ -75,7 +75,7 @@ class PayloadEstimator:
     """Estimator of the payload of one link; its kernel is compiled when it is first needed."""
 
     def __init__(self, robot: Robot, link: str):
-        """A payload already on the link is removed from the robot and estimated with the rest."""
+        """Remove a payload from the link of the robot; it is estimated with the rest."""
         self.robot, self.link = robot.with_payload(link, 0.0), link
         frame = robot.model.frame(link)
         owner = robot.model.links[frame.link].name

@@ -1,4 +1,4 @@
-"""Files that an identification writes: a URDF, a robot file, a report with pictures, and all numbers as JSON."""
+"""Output files of an identification: a URDF, a robot file, a report with pictures, and all numbers as JSON."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ INVOLVED, MAX_NAMES = 0.3, 4  # parameters of a direction: smallest share of the
 # ---------------------------------------------------------------------- what the recordings determine
 
 class BaseParameterRow(NamedTuple):
-    """A base parameter or friction term: least-squares estimate, standard deviation, value in the URDF (NaN for friction), and
-    value in the robot found."""
+    """Base parameter or friction term: estimate, standard deviation, value in the URDF (NaN for friction), value in `robot`.
+    """
 
     name: str
     unit: str
@@ -54,7 +54,7 @@ def base_parameter_rows(found: Fit) -> list[BaseParameterRow]:
 
 
 def undetermined_directions(found: Fit) -> list[str]:
-    """Return the sums of parameters that the recordings determine less well than by their size, the least known first.
+    """Return the combinations of parameters that the recordings determine no better than their size, the least known first.
 
     The size of a parameter is the largest of its estimate, the URDF's value, and a tenth of the largest one of its unit.
     """
@@ -108,9 +108,9 @@ def write(folder: str | os.PathLike[str], found: Fit, urdf: str, given: Mapping[
 
 
 def robot_file(found: Fit, given: Mapping[str, Any]) -> RobotFile:
-    """Return the given robot file with drives and friction as found, and the convention by which efforts were read.
+    """Return the given robot file with identified drives and friction, and the convention of the measured efforts.
 
-    Payloads are part of the bodies now.
+    Payloads are part of the bodies.
     """
     robot = found.robot
     content = {"version": 1, "robot": robot.name, **given}
@@ -136,7 +136,7 @@ def robot_file(found: Fit, given: Mapping[str, Any]) -> RobotFile:
 
 
 def _couplings(robot: Robot, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the section couplings with inertia and friction as found; the order of motors is that of the model."""
+    """Return the section couplings with identified inertia and friction; the order of motors is that of the model."""
     motors, section = iter(robot.model.coupled_motors), {}
     for name, coupling in given.items():
         section[name] = {"joints": list(coupling["joints"]), "motors": {
@@ -146,8 +146,10 @@ def _couplings(robot: Robot, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _currents(robot: Robot, drives: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return measured_effort for the gains found, and put torque constants into the drives. Joints without a gain stay
-    torques."""
+    """Return measured_effort for the identified gains, and add torque constants to the drives.
+
+    Joints without a gain stay torques.
+    """
     measured = robot.model.efforts.measured
     for joint, gain in zip(robot.joint_names, measured.per_unit, strict=True):
         drive = drives.setdefault(joint, {"gear_ratio": 1.0})
@@ -217,8 +219,7 @@ ERROR_COLUMNS = ("joint", "unit", "RMS torque", "URDF error", "identified error"
 
 
 def error_rows(found: Fit) -> list[tuple[str, ...]]:
-    """Return one row for each joint: errors of the URDF and of the identified robot over the validation set, and the fit
-    error."""
+    """Return one row for each joint: errors of the URDF and of the robot over the validation set, and the fit error."""
     validated = np.isfinite(found.validation_error).all()
     errors = found.validation_error if validated else found.fit_error
     rows = zip(found.joints, found.names, found.rms, found.urdf_error, errors, found.fit_error, strict=True)

@@ -181,8 +181,10 @@ def refine_friction(rows: JointEquations, models: Sequence[FrictionModel], prior
 
 
 def _is_better(found: np.ndarray, errors: np.ndarray, more_terms: int) -> bool:
-    """Return whether a model is preferred. found, errors: mean squared errors (blocks, joints) of it and of the current
-    one."""
+    """Return whether a model is preferred.
+
+    found, errors: mean squared errors (blocks, joints) of it and of the current one.
+    """
     gain = 0.5 * float(np.sum(np.log(errors.mean(axis=0)) - np.log(found.mean(axis=0))))
     if gain <= MARGIN * more_terms + REGULARIZATION:
         return False

@@ -289,15 +289,16 @@ def _messages_on(bag: Any, topic: str, start: int | None = None, stop: int | Non
         yield from ((recorded, data) for _, recorded, data in bag.messages(connections, start, stop))
 
 
-def _topic(path: Path, bag: Any, asked: str | None) -> str:
+def _topic(path: Path, bag: Any, requested: str | None) -> str:
     """Return the topic of joint states: the requested one, or /joint_states, or the only one."""
     kinds = {connection.topic: connection.msgtype for connection in bag.connections}
     states = [topic for topic, kind in kinds.items() if kind == JOINT_STATE]
-    if asked is not None:
-        if asked in states:
-            return asked
-        other = f"is of type {kinds[asked]}" if asked in kinds else "is not in it"
-        raise InputError(f"{path}: topic {asked} {other}; joint states are on {some(states) or 'none'}{near(asked, states)}")
+    if requested is not None:
+        if requested in states:
+            return requested
+        other = f"is of type {kinds[requested]}" if requested in kinds else "is not in it"
+        raise InputError(f"{path}: topic {requested} {other}; joint states are on {some(states) or 'none'}"
+                         f"{near(requested, states)}")
     if TOPIC in states or len(states) == 1:
         return TOPIC if TOPIC in states else states[0]
     which = f"select one with --topic: {some(states)}" if states else f"its topics are {some(kinds) or 'none'}"

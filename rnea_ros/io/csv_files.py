@@ -274,8 +274,9 @@ def _numbers(path: str | Path, layout: CsvLayout) -> np.ndarray:
 
 
 def read_rows(path: str | Path, layout: CsvLayout) -> np.ndarray:
-    """Return times and blocks row by row, for files with text in unused columns. InputError names the row and column of an
-    error.
+    """Return times and blocks row by row, for files with text in unused columns.
+
+    Raises InputError with the row and column of an error.
     """
     found, header = [], layout.names
     for line, row in islice(_rows(path, layout.delimiter), layout.skip, None):

@@ -19,7 +19,7 @@ from ..robots.link_side import LinkSideRobot
 
 MAX_CURVE_POINTS = 4_000  # points of a curve; more are not visible
 PLAIN = {"text.parse_math": False}  # joint names are drawn literally
-STYLE = {  # of examples: readable at half size; colours that the colour-blind tell apart (Okabe and Ito)
+STYLE = {  # of examples: readable at half size; colours for colour-blind readers (Okabe and Ito)
     "font.size": 13, "axes.titlesize": 13, "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "grid.color": "0.9", "lines.linewidth": 2.0, "legend.frameon": False, "legend.fontsize": 12,
     "axes.prop_cycle": "cycler('color', ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000'])"}
@@ -79,8 +79,9 @@ def draw_polygons(axis: Any, faces: Sequence[np.ndarray], colours: Sequence[Any]
 
 
 def draw_stills(axis: Any, chains: np.ndarray, colour: str, least: float = 0.15, **style: Any) -> None:
-    """Draw a chain of links at several instants, from light to dark; chains: (instants, corners, 2), style: of matplotlib's
-    lines.
+    """Draw a chain of links at several instants, from light to dark.
+
+    chains: (instants, corners, 2); style: of matplotlib's lines.
     """
     for strength, chain in zip(np.linspace(least, 1.0, len(chains)), chains, strict=True):
         axis.plot(*chain.T, color=colour, alpha=strength, **{"linewidth": 3.0, "solid_capstyle": "round"} | style)
@@ -202,8 +203,9 @@ class TimedMotion(Protocol):
 
 def draw_motion(path: str | Path, robot: LinkSideRobot, motion: TimedMotion, limits: Limits,
                 added: AddedRate | None = None) -> None:
-    """Draw position, velocity, torque and torque rate of every joint over time; also limited commanded torque rates and
-    utilization of drive limits. Dashed lines are limits that are near.
+    """Draw position, velocity, torque and torque rate of every joint over time; dashed lines are limits that are near.
+
+    Limited commanded torque rates and the utilization of drive limits are drawn too.
 
     added : rates of the torques that commanded efforts do not contain, from q, qd, qdd
     """

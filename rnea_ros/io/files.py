@@ -116,8 +116,9 @@ def is_bag(path: str | Path) -> bool:
 
 
 def open_recording(path: str | Path, wanted: RecordingRequest, span: RecordingSpan | None = None) -> Recording:
-    """Return the recording at a path. span: result of an earlier pass over the same file. Raises InputError if it cannot be
-    read.
+    """Return the recording at a path. Raises InputError if it cannot be read.
+
+    span: result of an earlier pass over the same file.
     """
     _check_held(wanted)
     if is_bag(path):
@@ -251,6 +252,7 @@ def check_angle_unit(path: str | Path, reading: ReadingOptions, robot: AnyRobot,
 
 
 def unused_note(what: str, names: Sequence[str]) -> list[str]:
+    """Return a note on names that were not used; empty if there are none."""
     return [f"{what} not used: {some(names, 6, quoted=True)}"] if names else []
 
 
@@ -269,7 +271,7 @@ def find_recordings(given: Iterable[str]) -> dict[Path, Path]:
                 name = Path(path.resolve().name) if path == match else path.relative_to(match)
                 paths.setdefault(path.resolve(), (path, name.with_suffix("") if path.suffix in RECORDING_FORMATS else name))
     if not paths:
-        raise InputError(f"no recordings in {some(given)}; looked for bags and files that end in "
+        raise InputError(f"no recordings in {some(given)}; recordings are bags and files that end in "
                          f"{', '.join(RECORDING_FORMATS)}")
     count = Counter(name for _, name in paths.values())
     return {path: name if count[name] == 1 else name.with_name(f"{name.name}-{_unique_suffix(where)}")

@@ -136,10 +136,9 @@ class Recording(Protocol):
     left_out: Counter[str]
 
     def pieces(self, edges: Sequence[float]) -> Iterator[Samples]:
-        """Yield the samples between neighbouring edges, increasing times [s], in one pass; samples at an edge belong to the
-        later piece.
+        """Yield the samples between neighbouring edges, increasing times [s], in one pass.
 
-        The samples contain the recorded joints, without those that are held.
+        Samples at an edge belong to the later piece. They contain the recorded joints, without those that are held.
         """
 
 

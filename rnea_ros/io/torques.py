@@ -96,9 +96,7 @@ def _sequential(robot: GeneralRobot) -> TorqueAndRate:
 
 
 def torque_deviations(robot: AnyRobot, motion: RecordedMotion) -> np.ndarray | None:
-    """Return standard deviations of torques and rates (2, samples, n), NaN where those of the motion are unknown; None without
-    any.
-    """
+    """Return standard deviations of torques and rates (2, samples, n), NaN where unknown; None if all are unknown."""
     if motion.deviation is None or not isinstance(robot, Robot):
         return None
     known = np.isfinite(motion.deviation).all(axis=(0, 2))

@@ -20,7 +20,18 @@ from ..model.effort_convention import TOTAL
 from ..model.tree import JointDynamics, Limits
 from ..model.velocity_limits import VelocityLimits
 from ..planning.planner import PlannedMotion, plan
-from ..planning.problem import LONGEST, SHORTEST, Cost, EndState, Problem, Quantity, Report, Settings, Smoothing, of_motion
+from ..planning.problem import (
+    MAX_DURATION,
+    MIN_DURATION,
+    Cost,
+    EndState,
+    PlanningProblem,
+    PlanSettings,
+    Quantity,
+    Report,
+    SmoothingSettings,
+    motion_quantity,
+)
 from ..robots.inputs import validation
 from ..robots.inputs.base_state import BaseState
 from ..robots.inputs.validation import Wrenches
@@ -39,7 +50,8 @@ TIME_TOLERANCE = 0.005  # share of the fastest motion's duration that the smooth
 
 def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, effort: Any = 0.0, limits: Limits | None = None,
                 joint_force: Mapping[str, float] | None = None, duration: float | tuple[float, float] | None = None,
-                wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None, settings: Settings = Settings(),
+                wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None,
+                settings: PlanSettings = PlanSettings(),
                 report: Report = lambda progress: None, base: BaseState | None = None, waypoints: Any = None,
                 guess: Any = None, clearance: Clearance | None = None, quantities: Sequence[Quantity] = (),
                 time_tolerance: float = TIME_TOLERANCE) -> PlannedMotion:
@@ -85,7 +97,7 @@ def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, ef
     ends = _state(moved, "start", start, smooth), _state(moved, "goal", goal, smooth)
     way = None if waypoints is None else through(moved, ends, limits, waypoints)
     extra = [] if clearance is None else clearance.quantities(moved)
-    problem = Problem(*ends, [*limited, *extra, *quantities, *([] if way is None else passing(moved, way))],
+    problem = PlanningProblem(*ends, [*limited, *extra, *quantities, *([] if way is None else passing(moved, way))],
                       Cost(validation.vector("time", [time], 1)[0], weights, tau
                            if weights.any() else None), _durations(duration))
     found = plan(problem, settings, report, way if guess is None else along(moved, ends, guess),
@@ -117,8 +129,8 @@ def motion_limits(robot: LinkSideRobot, limits: Limits) -> list[Quantity]:
     lower = np.where(turning & np.isnan(limits.lower), -np.inf, limits.lower)
     upper = np.where(turning & np.isnan(limits.upper), np.inf, limits.upper)
     symmetric = (limits.velocity, limits.acceleration, limits.jerk)
-    return [of_motion(0, robot.joint_names, lower, upper),
-            *(of_motion(order, robot.joint_names, -limit, limit) for order, limit in enumerate(symmetric, start=1))]
+    return [motion_quantity(0, robot.joint_names, lower, upper),
+            *(motion_quantity(order, robot.joint_names, -limit, limit) for order, limit in enumerate(symmetric, start=1))]
 
 
 def torque(robot: LinkSideRobot, limit: np.ndarray, loads: Mapping[str, Any]) -> Quantity:
@@ -207,7 +219,7 @@ def joint_force_squared(robot: Robot, limits: Mapping[str, float], loads: Mappin
     return Quantity("squared joint force", robot.moving_joints, 2, value, slope, np.full(len(upper), -np.inf), upper**2)
 
 
-def _smoothing(robot: LinkSideRobot, limits: Limits, tolerance: float) -> Smoothing | None:
+def _smoothing(robot: LinkSideRobot, limits: Limits, tolerance: float) -> SmoothingSettings | None:
     """Return the search for the least squared jerk, each joint's relative to its velocity limit; None if it is turned off.
 
     A joint without a velocity limit counts as one with the mean limit of the others.
@@ -218,8 +230,8 @@ def _smoothing(robot: LinkSideRobot, limits: Limits, tolerance: float) -> Smooth
     known = np.isfinite(limits.velocity) & (limits.velocity > 0.0)
     scale = np.where(known, limits.velocity, limits.velocity[known].mean() if known.any() else 1.0)
     unlimited = np.full(robot.n, np.inf)
-    jerk = of_motion(3, robot.joint_names, -unlimited, unlimited)
-    return Smoothing(share, Cost(0.0, 1.0 / scale**2, jerk)) if share else None
+    jerk = motion_quantity(3, robot.joint_names, -unlimited, unlimited)
+    return SmoothingSettings(share, Cost(0.0, 1.0 / scale**2, jerk)) if share else None
 
 
 def _state(robot: LinkSideRobot, name: str, given: Any, smooth: bool) -> EndState:
@@ -237,7 +249,7 @@ def _state(robot: LinkSideRobot, name: str, given: Any, smooth: bool) -> EndStat
 
 def _durations(given: float | tuple[float, float] | None) -> tuple[float, float]:
     if given is None:
-        return SHORTEST, LONGEST
+        return MIN_DURATION, MAX_DURATION
     values = validation.numbers("duration", given)
     if values.size not in (1, 2):
         raise InputError(f"duration is {given!r:.60}; one number, or shortest and longest [s]")

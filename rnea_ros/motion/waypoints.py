@@ -11,7 +11,7 @@ from ..errors import InputError
 from ..model.tree import Limits
 from ..planning.bspline import PlannedMotion
 from ..planning.planner import InitialPath
-from ..planning.problem import EndState, Quantity, of_motion
+from ..planning.problem import EndState, Quantity, motion_quantity
 from ..robots.inputs import validation
 from ..robots.link_side import LinkSideRobot
 
@@ -33,7 +33,7 @@ def through(robot: LinkSideRobot, ends: Sequence[EndState], limits: Limits, give
 
 def passing(robot: LinkSideRobot, way: InitialPath) -> list[Quantity]:
     """The motion is at each of the waypoints at its share of the duration."""
-    return [of_motion(0, robot.joint_names, pose, pose, f"position at waypoint {k}", [(share, share)])
+    return [motion_quantity(0, robot.joint_names, pose, pose, f"position at waypoint {k}", [(share, share)])
             for k, (share, pose) in enumerate(zip(way.shares[1:-1], way.poses[1:-1], strict=True))]
 
 

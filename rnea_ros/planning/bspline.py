@@ -1,23 +1,17 @@
-"""Motions as clamped B-splines: basis functions, their derivatives, and the same curve on finer knots.
+"""Clamped B-splines: basis functions, refinement of knots, quadrature nodes, and planned motions.
 
-Barman, thesis, (4.13) q(t) = sum_i B_i(t, s) p_i; (4.14) spaces the knots s evenly, here they may lie anywhere. Splines are
-scipy's; which piece is meant where two meet is said here.
+Barman, thesis, (4.13) q(t) = sum_i B_i(t, s) p_i; (4.14) uses evenly spaced knots s, here any spacing is allowed. Splines
+are scipy's; the piece to evaluate at a break is given explicitly.
 
     u        t / T in [0, 1]
     degree   3 or more
-    breaks   (spans + 1,) where polynomial pieces meet, rising from 0 to 1
+    breaks   (spans + 1,) where polynomial pieces meet, increasing from 0 to 1
     s        knots: the breaks, both ends degree + 1 times, so that the curve starts in p_1 and ends in p_m
     m        spans + degree control points
 
-What planning hands back.
-
-Where a plan is looked at, and where it is made finer.
-
-Nodes are the Gauss-Lobatto points of every span, both ends included: a quadrature, and for what jumps at a break, both sides.
-Two things happen after a solution, each from what it showed:
-
-    split  spans are halved where a bound changes hands, or pieces are too long for another reason
-    peaks  between the nodes a quantity may bulge out of its limits: the tops of the bulges become nodes
+Nodes are the Gauss-Lobatto points of every span, both ends included: a quadrature, and both sides of a discontinuity at a
+break. After a solution, spans are halved where active limits change (split_spans), and peaks of limited quantities between
+the nodes become nodes (find_peaks).
 """
 
 from __future__ import annotations
@@ -36,7 +30,7 @@ POWERS = np.arange(ORDERS)
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A motion: breaks (spans + 1,), control points (m, n), duration T [s]."""
+    """Motion as a B-spline: breaks (spans + 1,), control points (m, n), duration T [s]."""
 
     degree: int
     breaks: np.ndarray
@@ -44,25 +38,25 @@ class Curve:
     duration: float
 
     def motion(self, span: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """y (samples, ORDERS, n): q, qd, qdd, qddd at u, seen from the given spans."""
+        """Return y (samples, ORDERS, n): q, qd, qdd, qddd at u, evaluated in the given spans."""
         points = self.points[span[:, None] + np.arange(self.degree + 1)]
         rate = 1.0 / self.duration if self.duration else 0.0
         return basis(self.breaks, self.degree, span, u) @ points * (rate ** POWERS)[:, None]
 
     def refined(self, finer: np.ndarray) -> Curve:
-        """The same curve on breaks that contain its own.
+        """Return the same curve on breaks that contain its own.
 
-        Interpolation at the finer knots' averages has one solution: the curve itself.
+        Interpolation at the Greville abscissae of the finer knots has one solution: the curve itself.
         """
         from scipy.interpolate import make_interp_spline
 
-        u = averages(finer, self.degree)
-        places = self.motion(span_of(self.breaks, u), u)[:, 0]
-        points = make_interp_spline(u, places, self.degree, knots(finer, self.degree)).c
+        u = greville_abscissae(finer, self.degree)
+        positions = self.motion(span_of(self.breaks, u), u)[:, 0]
+        points = make_interp_spline(u, positions, self.degree, knots(finer, self.degree)).c
         return Curve(self.degree, finer, points, self.duration)
 
     def highest(self) -> np.ndarray:
-        """(spans, n): the derivative of order `degree` with respect to u, constant in every span."""
+        """Return the derivative of order `degree` with respect to u, constant in every span, (spans, n)."""
         from scipy.interpolate import BSpline
 
         spline = BSpline(knots(self.breaks, self.degree), self.points, self.degree)
@@ -70,24 +64,25 @@ class Curve:
 
 
 def knots(breaks: np.ndarray, degree: int) -> np.ndarray:
+    """Return the clamped knots of breaks."""
     return np.concatenate((np.repeat(breaks[0], degree), breaks, np.repeat(breaks[-1], degree)))
 
 
-def averages(breaks: np.ndarray, degree: int) -> np.ndarray:
-    """(m,) of the knots that shape each basis function (Greville): control points on a line there draw that line."""
+def greville_abscissae(breaks: np.ndarray, degree: int) -> np.ndarray:
+    """Return the Greville abscissae (m,), averages of the knots of each basis function."""
     return np.convolve(knots(breaks, degree)[1:-1], np.full(degree, 1.0 / degree), mode="valid")
 
 
 def span_of(breaks: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """The span that each u lies in; at a break, the one after it."""
+    """Return the span that contains each u; at a break, the one after it."""
     return np.clip(np.searchsorted(breaks, u, side="right") - 1, 0, len(breaks) - 2)
 
 
 def basis(breaks: np.ndarray, degree: int, span: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """The basis functions that are not zero in the given spans, (samples, ORDERS, degree + 1): B, B', B'', B''' at u.
+    """Return the non-zero basis functions in the given spans, (samples, ORDERS, degree + 1): B, B', B'', B''' at u.
 
-    Those of span k belong to control points k .. k + degree. u is inside its span or at one of its ends: which derivative is
-    meant where the highest ones jump is said by the span.
+    Those of span k belong to control points k .. k + degree. u is inside its span or at one of its ends; the span determines
+    the side where the highest derivatives jump.
     """
     from scipy.interpolate import BSpline
 
@@ -102,13 +97,12 @@ def basis(breaks: np.ndarray, degree: int, span: np.ndarray, u: np.ndarray) -> n
 
 @dataclass(frozen=True, eq=False)
 class PlannedMotion:
-    """A planned motion.
+    """Planned motion.
 
     objective  : integral of the cost; the duration where time alone counts
-    excess     : limited quantity -> by how much it is beyond a limit anywhere, relative, looked at much more densely than
-                 planned; negative: what is left
-    iterations : of the solver, all its calls together
-    notes      : what is worth knowing, one sentence each: limits that are unknown, steps that failed
+    excess     : limited quantity -> largest relative excess on a grid much denser than that of the plan; negative: margin
+    iterations : of all solver calls
+    notes      : unknown limits and steps that failed, one sentence each
     """
 
     curve: Curve
@@ -119,11 +113,12 @@ class PlannedMotion:
 
     @property
     def duration(self) -> float:
-        """[s]."""
+        """Duration [s]."""
         return self.curve.duration
 
     @property
     def control_points(self) -> int:
+        """Number of control points."""
         return len(self.curve.points)
 
     def __call__(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -141,18 +136,18 @@ class PlannedMotion:
         return q, qd, qdd, qddd
 
 
-SPLIT_THRESHOLD = 0.3  # spans are halved whose need is more than this share of the largest
-SAMPLES_PER_SPAN = 40  # in every span, for peaks
-BREAK_OFFSET = 1e-6  # of the duration
+SPLIT_THRESHOLD = 0.3  # error estimate over the largest above which a span is halved
+SAMPLES_PER_SPAN = 40  # samples of every span in the search for peaks
+BREAK_OFFSET = 1e-6  # offset of coinciding nodes into their own span, as a share of the duration
 
 
 class PlanNodes(NamedTuple):
-    """Instants at which a motion is looked at, (K,) each: `regular` ones, then single ones.
+    """Instants at which a motion is evaluated, (K,) each: `regular` ones, then single ones.
 
-    span   : that the instant belongs to; decides the side at a break
+    span   : that the instant belongs to; determines the side at a break
     u      : t / T
     weight : of the quadrature over u
-    single : (number of the limited quantity, component) of the one limit that is enforced at each of the others
+    single : (number of the limited quantity, component) of the one limit that is enforced at each single node
     """
 
     span: np.ndarray
@@ -162,17 +157,18 @@ class PlanNodes(NamedTuple):
 
     @property
     def regular(self) -> int:
+        """Number of regular nodes."""
         return len(self.u) - len(self.single)
 
     @property
     def inner(self) -> np.ndarray:
-        """u; where two nodes meet, each a little to its own side: a cost that begins there counts at the second alone."""
+        """u, with coinciding nodes moved slightly into their own span: a cost that begins there counts at the second only."""
         meet = np.diff(self.u) == 0.0
         return self.u + BREAK_OFFSET * (np.append(False, meet).astype(float) - np.append(meet, False))
 
 
 class LimitPeak(NamedTuple):
-    """A place where component of limited quantity `number` bulges beyond its limit, relative excess `height`."""
+    """Peak of a component of limited quantity `number` beyond its limit, with relative excess `height`."""
 
     u: float
     height: float
@@ -181,7 +177,7 @@ class LimitPeak(NamedTuple):
 
 
 def lobatto_nodes(breaks: np.ndarray, per_span: int, peaks: Sequence[LimitPeak] = ()) -> PlanNodes:
-    """Lobatto nodes of all spans; peaks as single nodes, which weigh nothing."""
+    """Return the Gauss-Lobatto nodes of all spans; peaks become single nodes without weight."""
     polynomial = np.polynomial.legendre.Legendre.basis(per_span - 1)
     x = np.concatenate(([-1.0], np.sort(polynomial.deriv().roots().real), [1.0]))
     weights = np.diff(breaks)[:, None] / (per_span * (per_span - 1) * polynomial(x) ** 2)
@@ -190,7 +186,7 @@ def lobatto_nodes(breaks: np.ndarray, per_span: int, peaks: Sequence[LimitPeak] 
 
 
 def prescribed_nodes(breaks: np.ndarray, u: np.ndarray, peaks: Sequence[LimitPeak] = ()) -> PlanNodes:
-    """Prescribed nodes, both ends among them; the quadrature is the trapezoid rule; peaks as above."""
+    """Return prescribed nodes, including both ends, with the trapezoidal rule; peaks as in lobatto_nodes."""
     steps = np.diff(u) / 2.0
     return _with_peaks(peaks, breaks, span_of(breaks, u), u, np.append(steps, 0.0) + np.append(0.0, steps))
 
@@ -202,22 +198,22 @@ def _with_peaks(peaks, breaks, span, u, weight):
 
 
 def evenly_spread(breaks: np.ndarray, per_span: int) -> PlanNodes:
-    """Evenly spread nodes, ends of every span included."""
+    """Return evenly spread nodes, including the ends of every span."""
     u = _interpolate_spans(breaks, np.linspace(0.0, 1.0, per_span)).ravel()
     return PlanNodes(np.repeat(np.arange(len(breaks) - 1), per_span), u, np.zeros(per_span * (len(breaks) - 1)))
 
 
 def _interpolate_spans(breaks, shares):
-    """(spans, shares) places in every span; its ends exactly."""
+    """Return instants (spans, shares) in every span, exact at its ends."""
     return breaks[:-1, None] * (1.0 - shares) + breaks[1:, None] * shares
 
 
 def split_spans(curve: Curve) -> np.ndarray:
-    """Finer breaks, where the highest derivative (one value in each span) says that pieces are too long.
+    """Return finer breaks where the highest derivative (one value in each span) indicates that spans are too long.
 
-    Where a bound changes hands, what should jump becomes a ramp of a span or two, and the highest derivative a spike there; or
-    it takes a value between two levels. In both cases it differs from both neighbourhoods, two spans wide; times the width
-    to the power of the degree, that is the size of the error.
+    Where the active limit changes, a step becomes a ramp of one or two spans and the highest derivative a spike, or a value
+    between two levels. In both cases it differs from both neighbourhoods, two spans wide; times the width to the power of the
+    degree, this estimates the error.
     """
     highest = curve.highest()
     edge = np.full((2, highest.shape[1]), np.inf)
@@ -231,9 +227,9 @@ def split_spans(curve: Curve) -> np.ndarray:
 
 
 def find_peaks(at: PlanNodes, number: int, excess: np.ndarray, tolerance: float) -> Iterator[LimitPeak]:
-    """Tops of the bulges of a quantity's excess (K, k) seen at evenly spread nodes: parabolas through three neighbours each.
+    """Yield peaks of a quantity's excess (K, k) at evenly spread nodes, by parabolas through three neighbours.
 
-    Each parabola answers for half a step to both sides, the first and last of a span for what is left of it.
+    Each parabola is valid for half a step to both sides, the first and last of a span to its end.
     """
     excess = np.maximum(excess, -1.0)  # -inf where there is no limit
     a, b, c = excess[:-2], excess[1:-1], excess[2:]

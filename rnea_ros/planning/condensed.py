@@ -1,21 +1,18 @@
-"""Symmetric matrices of a spline's control points: small pieces added up in bands; with a border, or in some directions.
+"""Condensed programs for the interior-point method: inequality constraints only, with Newton systems in few unknowns.
 
-The plan as the interior point method sees it: limits alone, and Newton's equations for the control points and T.
-
-Start and goal fix up to three control points at each end, as functions of T: q(0) = p_1, T qd(0) = B_1' p_1 + B_2' p_2 and so
-on. They are no variables any more. What they decide is no limit any more either: at a limit it would leave no inside.
+CondensedProgram: start and goal are known. They determine up to three control points at each end as functions of T:
+q(0) = p_1, T qd(0) = B_1' p_1 + B_2' p_2 and so on. These are not variables, and limits that they alone determine are not
+constraints: at an active limit there would be no interior.
 
 A limit c of a node adds sigma c_y^T c_y to the second derivatives G by its y = (q .. qddd). Chained to the control points of
-its span by B^T G B / T^(r + s) and added up, that is a matrix A of bandwidth (degree + 1) n, with T as a border:
+its span by B^T G B / T^(r + s) and summed, that is a matrix A of bandwidth (degree + 1) n, with T as a border:
 
     [ A   h ] [ dp ]   [ a ]
     [ h^T d ] [ dT ] = [ b ]
 
-The plan as the interior point method sees it where start or goal is free or tied to the other, in a given duration.
-
-Such conditions E p = e are linear in the control points. They leave free p = p_0 + Z w, the columns of Z orthonormal: Newton's
-equations A dp = a become Z^T A Z dw = Z^T a. First and last control points meet in them, so nothing is left of the bands; but
-they are few.
+ReducedProgram: start or goal is free or coupled to the other, and the duration is given. The conditions E p = e are linear
+in the control points and leave p = p_0 + Z w free, with orthonormal columns of Z: Newton's equations A dp = a become
+Z^T A Z dw = Z^T a. First and last control points meet in the conditions, so the system is dense, but small.
 """
 
 from __future__ import annotations
@@ -30,8 +27,11 @@ from .transcription import LimitRows, Transcription, gauss_newton_curvature, nod
 
 
 class BandAssembler:
-    """Where the pieces of K nodes go. Node k sees control points span[k] .. span[k] + width - 1, of n coordinates each, by
-    B (K, orders, width): those of its derivatives."""
+    """Assembly of banded matrices from contributions of nodes.
+
+    Node k depends on control points span[k] .. span[k] + width - 1, of n coordinates each, by B (K, orders, width): the basis
+    functions of its derivatives.
+    """
 
     def __init__(self, span: np.ndarray, spans: int, B: np.ndarray, n: int, free: np.ndarray):
         width = B.shape[2]
@@ -58,13 +58,13 @@ class BandAssembler:
         self._rest_pairs = pairs[self._rest]
 
     def _summed(self, pieces: np.ndarray) -> np.ndarray:
-        """(spans, ...) from (K, ...)."""
+        """Return the sums (spans, ...) of contributions (K, ...) per span."""
         total = np.zeros((self.spans, *pieces.shape[1:]))
         total[self._some] = np.add.reduceat(pieces[self._order], self._starts[self._some], axis=0)
         return total
 
     def vector(self, pieces: np.ndarray) -> np.ndarray:
-        """(points n,): sum of B^T pieces (K, orders, n). Zero where nothing is free."""
+        """Return the sum of B^T pieces (K, orders, n), (points n,); zero for fixed coordinates."""
         local = self._summed(self.B.swapaxes(1, 2) @ pieces)
         total = np.zeros((self.count, self.n))
         for a in range(self.width):
@@ -72,8 +72,10 @@ class BandAssembler:
         return np.where(self.free, total.ravel(), 0.0)
 
     def matrix(self, G: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """Lower bands (width n, points n) of the sum of (scale B)^T G (scale B); G (K, orders n, orders n) symmetric, scale
-        (orders,)."""
+        """Return the lower bands (width n, points n) of the sum of (scale B)^T G (scale B).
+
+        G (K, orders n, orders n) symmetric, scale (orders,).
+        """
         K, orders, width = self.B.shape
         n, spans = self.n, self.spans
         by_orders = G.reshape(K, orders, n, orders, n).swapaxes(2, 3) * np.outer(scale, scale)[:, :, None, None]
@@ -90,21 +92,23 @@ class BandAssembler:
 
 
 class NewtonSystem(Protocol):
+    """Linear system of a Newton step."""
+
     def factorise(self, shift: float) -> bool:
-        """Whether the matrix plus shift on its diagonal is positive definite."""
+        """Factorize the matrix plus a shift of its diagonal; returns whether it is positive definite."""
 
     def solve(self, right: np.ndarray) -> np.ndarray:
-        """With the matrix that was factorised last."""
+        """Solve with the last factorization."""
 
 
 class BorderedSystem:
-    """[[A, h], [h^T, d]]: A in lower bands. `factorise` before `solve`."""
+    """System [[A, h], [h^T, d]] with A in lower bands. `factorise` before `solve`."""
 
     def __init__(self, bands: np.ndarray, border: np.ndarray, corner: float, free: np.ndarray):
         self.bands, self.border, self.corner, self.fixed = bands, border, corner, ~free
 
     def factorise(self, shift: float) -> bool:
-        """Whether the matrix plus shift on its diagonal is positive definite."""
+        """Factorize the matrix plus a shift of its diagonal; returns whether it is positive definite."""
         from scipy.linalg import lapack
 
         bands = self.bands.copy(order="F")
@@ -126,8 +130,10 @@ class BorderedSystem:
 
 
 class ProjectedSystem:
-    """Z^T A Z + damping: A in lower bands, the columns of Z orthonormal. Right side and solution are those of A and a border,
-    which does not move. `factorise` before `solve`."""
+    """System Z^T A Z + damping, with A in lower bands and orthonormal columns of Z. `factorise` before `solve`.
+
+    Right side and solution are those of A with a border, whose unknown is fixed.
+    """
 
     def __init__(self, bands: np.ndarray, Z: np.ndarray, damping: float):
         size = bands.shape[1]
@@ -137,7 +143,7 @@ class ProjectedSystem:
         self.Z, self.matrix = Z, Z.T @ (A + np.tril(A, -1).T) @ Z + damping * np.eye(Z.shape[1])
 
     def factorise(self, shift: float) -> bool:
-        """Whether the matrix plus shift on its diagonal is positive definite."""
+        """Factorize the matrix plus a shift of its diagonal; returns whether it is positive definite."""
         from scipy.linalg import lapack
 
         self._factor, info = lapack.dpotrf(self.matrix + shift * np.eye(len(self.matrix)), lower=1)
@@ -150,12 +156,12 @@ class ProjectedSystem:
         return np.append(self.Z @ inner, 0.0)
 
 
-MIN_MULTIPLIER_SHARE = 1e-3
-MIN_LIMIT_WIDTH = 1e-5  # between limits: an equation rather than limits
+MIN_MULTIPLIER_SHARE = 1e-3  # multiplier over the largest below which a node's curvature is left out
+MIN_LIMIT_WIDTH = 1e-5  # relative distance of limits below which they are an equation
 
 
 class Iterate(NamedTuple):
-    """x = [control points, T], and the motion y (K, orders, n) there, with its slope by T."""
+    """Variables x = [control points, T], and the motion y (K, orders, n) there, with its derivative by T."""
 
     x: np.ndarray
     T: float
@@ -164,7 +170,7 @@ class Iterate(NamedTuple):
 
 
 def is_condensable(program: Transcription) -> bool:
-    """Whether start and goal are known, and nothing is asked for but limits."""
+    """Return whether start and goal are known, and the only constraints are limits."""
     problem = program.problem
     known = all(np.isfinite(state.q).all() and not (np.isnan(state.qd) & np.isfinite(state.qdd)).any()
                 for state in (problem.start, problem.goal))
@@ -173,13 +179,18 @@ def is_condensable(program: Transcription) -> bool:
 
 
 def has_wide_limits(program: Transcription) -> bool:
-    """None of them is an equation."""
+    """Return whether no limit is an equation."""
     rows, ends = program.rows, len(program.problem.ends.value)
     return bool(((rows.upper - rows.lower)[ends:] > MIN_LIMIT_WIDTH).all())
 
 
 class CondensedProgram:
-    """lower, upper (rows,) of the limits' values, T last; kept: which of the program's rows they are; given: whether T is."""
+    """Program with limits as its only constraints.
+
+    lower, upper : (rows,) limits of the values, that of T last
+    kept         : numbers of the rows in the original program
+    given        : whether T is prescribed
+    """
 
     def __init__(self, program: Transcription):
         self.program, self.problem, self.n = program, program.problem, program.problem.n
@@ -208,8 +219,8 @@ class CondensedProgram:
 
     # ------------------------------------------------------------------ where one is
 
-    def at(self, x: np.ndarray) -> Iterate:
-        """Of x only the free control points and T count."""
+    def evaluate_at(self, x: np.ndarray) -> Iterate:
+        """Return the iterate at x, of which only the free control points and T are used."""
         T = self.problem.duration[0] if self.given else float(x[-1])
         fixed, moving = self.ends[0] + T * self.ends[1] + T**2 * self.ends[2], self.ends[1] + 2.0 * T * self.ends[2]
         points = np.where(self.free, x[:-1], fixed.ravel()).reshape(-1, self.n)
@@ -221,17 +232,18 @@ class CondensedProgram:
         return Iterate(np.append(points, T), T, y, y_T)
 
     def objective(self, at: Iterate) -> float:
+        """Return the objective."""
         nodes, cost = self.program.nodes, self.problem.cost
         return float(at.T * (nodes.weight @ cost.rate(_with_all_orders(at.y), nodes.inner)))
 
     def values(self, at: Iterate) -> np.ndarray:
-        """(rows,)."""
+        """Return the values of the constraints (rows,)."""
         return np.concatenate([*(limit.values(at.y) for limit in self.limits), [at.T]])
 
     # ------------------------------------------------------------------ first derivatives
 
-    def linearised(self, at: Iterate) -> None:
-        """Slopes at the point, kept for what follows."""
+    def linearize(self, at: Iterate) -> None:
+        """Compute the first derivatives at an iterate for the following calls."""
         nodes, cost = self.program.nodes, self.problem.cost
         for limit in self.limits:
             limit.linearise(at.y)
@@ -243,7 +255,7 @@ class CondensedProgram:
         self.cost_gradient = self._by_variables(at.T * self.cost_slope, self.cost_rate)
 
     def _weighted(self, multipliers: np.ndarray) -> np.ndarray:
-        """(K, orders, n): slope of multipliers times values by y."""
+        """Return the derivative (K, orders, n) of multipliers times values by y."""
         total, start = np.zeros_like(self.here.y), 0
         for limit in self.limits:
             limit.add_weighted(total, multipliers[start:start + limit.size])
@@ -251,16 +263,16 @@ class CondensedProgram:
         return total
 
     def gradient(self, multipliers: np.ndarray) -> np.ndarray:
-        """(size,): slope of the objective plus multipliers times values."""
+        """Return the gradient (size,) of the objective plus multipliers times values."""
         return self.cost_gradient + self._by_variables(self._weighted(multipliers), multipliers[-1])
 
     def _by_variables(self, slope: np.ndarray, by_T: float) -> np.ndarray:
-        """(size,) from a slope by y (K, orders, n), and by T alone."""
+        """Return the derivative (size,) by the variables from that by y (K, orders, n) and by T alone."""
         by_T = 0.0 if self.given else by_T + (slope * self.here.y_T).sum()
         return np.append(self.bands.vector(slope * self.scale) if slope.any() else 0.0 * self.here.x[:-1], by_T)
 
     def changes(self, step: np.ndarray) -> np.ndarray:
-        """(rows,): slopes of the values times a step."""
+        """Return the directional derivatives (rows,) of the values along a step."""
         points = np.where(self.free, step[:-1], 0.0).reshape(-1, self.n)
         dy = self.B @ points[self.local] * self.scale + self.here.y_T * step[-1]
         return np.concatenate([*(limit.changes(dy) for limit in self.limits), [step[-1]]])
@@ -268,10 +280,10 @@ class CondensedProgram:
     # ------------------------------------------------------------------ second derivatives
 
     def curvature(self, multipliers: np.ndarray, small: float = MIN_MULTIPLIER_SHARE) -> np.ndarray:
-        """(K, orders n, orders n): second derivatives by y of T times the cost plus multipliers times values.
+        """Return the second derivatives (K, orders n, orders n) by y of T times the cost plus multipliers times values.
 
-        small : share of the largest multiplier at a node; nodes with less are left out
-        Where the program asks for first derivatives alone, the squares of them.
+        small : share of the largest multiplier below which nodes are left out
+        If the program uses Gauss-Newton, the squares only.
         """
         if self.program.curvature is gauss_newton_curvature:
             return self.squares()
@@ -282,7 +294,8 @@ class CondensedProgram:
         return total
 
     def squares(self, exact: bool = False) -> np.ndarray:
-        """Those of T times the cost; if not exact, what first derivatives know of them, which is never negative."""
+        """Return the second derivatives of T times the cost; if not exact, their Gauss-Newton part, which is never negative.
+        """
         nodes, total = self.program.nodes, np.zeros((len(self.here.y), self.orders * self.n, self.orders * self.n))
         for weights, quantity, at in self.problem.cost.squares(nodes.inner):
             total[at] += square_curvature(quantity, weights, self.here.T * nodes.weight[at], _with_all_orders(self.here.y)[at],
@@ -290,7 +303,7 @@ class CondensedProgram:
         return total
 
     def newton(self, curvature: np.ndarray, multipliers: np.ndarray, sigma: np.ndarray) -> NewtonSystem:
-        """The matrix of Newton's equations: second derivatives, plus sigma times squares of the rows' slopes."""
+        """Return the Newton system: second derivatives plus sigma times squares of the rows' slopes."""
         G, start, here = curvature.copy(), 0, self.here
         for limit in self.limits:
             limit.add_squares(G, sigma[start:start + limit.size])
@@ -300,7 +313,7 @@ class CondensedProgram:
         flat_T = here.y_T.reshape(count, -1, 1)
         G_T = (G @ flat_T).reshape(here.y.shape)
         border = self.bands.vector((G_T - powers / T * slope + self.cost_slope) * self.scale)
-        y_TT = powers * (powers + 1.0) / T**2 * here.y + self._ends_again(T)
+        y_TT = powers * (powers + 1.0) / T**2 * here.y + self._end_curvature(T)
         corner = (G_T * here.y_T).sum() + (slope * y_TT).sum() + 2.0 * (self.cost_slope * here.y_T).sum() + sigma[-1]
         bands = self.bands.matrix(G, self.scale[:, 0])
         return self._equations(bands, border, corner)
@@ -310,8 +323,8 @@ class CondensedProgram:
             border, corner = 0.0 * border, 1.0
         return BorderedSystem(bands, border, corner, self.free)
 
-    def _ends_again(self, T: float) -> np.ndarray | float:
-        """What the ends add to the second derivative of y by T, beyond that of the powers of T."""
+    def _end_curvature(self, T: float) -> np.ndarray | float:
+        """Return the part of the second derivative of y by T that is due to the ends."""
         moving, twice = self.ends[1] + 2.0 * T * self.ends[2], 2.0 * self.ends[2]
         if not moving.any():
             return 0.0
@@ -320,7 +333,7 @@ class CondensedProgram:
 
 
 class _LimitBlock:
-    """Rows of one quantity that are open, scaled: values, slopes and what they add to nodes."""
+    """Rows of one quantity that are constraints, scaled: values, slopes and contributions to nodes."""
 
     def __init__(self, own: LimitRows, open_: np.ndarray, nodes: int):
         self.quantity, self.at = own.quantity, own.at
@@ -332,7 +345,7 @@ class _LimitBlock:
         self._alone: np.ndarray | None = None  # (k,) numbers of the derivatives, where each component is one of them
 
     def _table(self, numbers: np.ndarray) -> np.ndarray:
-        """(at, k) from numbers of the rows, divided by the scale."""
+        """Return (at, k) from numbers of the rows, divided by the scale."""
         table = np.zeros((len(self.at), len(self.scale)))
         table[self.sample, self.component] = numbers
         return table / self.scale
@@ -341,7 +354,7 @@ class _LimitBlock:
         return (self.quantity.values(y[self._there]) / self.scale)[self.sample, self.component]
 
     def linearise(self, y: np.ndarray) -> None:
-        """slopes (at or 1, k, (order + 1) n)."""
+        """Compute the slopes (at or 1, k, (order + 1) n)."""
         if self.quantity.linear:
             if self._constant is None:
                 motion = y[self.at[:1], :self.width].swapaxes(0, 1)
@@ -380,7 +393,10 @@ class _LimitBlock:
 
 def square_curvature(quantity: Quantity, weights: np.ndarray, times: np.ndarray, y: np.ndarray, orders: int,
                      exact: bool) -> np.ndarray:
-    """Second derivatives of times * sum of weights values^2 by y (K, ORDERS, n): 2 w v' v'^T, and if exact 2 (w v) v''."""
+    """Return the second derivatives of times * sum of weights values^2 by y (K, ORDERS, n).
+
+    They are 2 w v' v'^T, and if exact 2 (w v) v'' as well.
+    """
     slopes = quantity.slopes(y)[:, :, :orders].reshape(len(y), len(weights), -1)
     factors = 2.0 * weights * times[:, None]
     total = (slopes.swapaxes(1, 2) * factors[:, None, :]) @ slopes
@@ -391,12 +407,12 @@ def square_curvature(quantity: Quantity, weights: np.ndarray, times: np.ndarray,
 
 
 def _with_all_orders(y: np.ndarray) -> np.ndarray:
-    """With all ORDERS."""
+    """Return y extended to all ORDERS by zeros."""
     return y if y.shape[1] == ORDERS else np.concatenate((y, np.zeros((len(y), ORDERS - y.shape[1], y.shape[2]))), axis=1)
 
 
 def _rows_fixed_by_ends(own: LimitRows, problem, last: int) -> np.ndarray:
-    """(rows,) whether start or goal decides the row, whatever the motion: it was checked before."""
+    """Return which rows (rows,) start or goal determine for every motion; they are checked before."""
     found = np.zeros(len(own.sample), dtype=bool)
     for node, state in ((0, problem.start), (last, problem.goal)):
         found |= (own.at[own.sample] == node) & fixed_by_end(state, own.quantity)[own.component]
@@ -404,7 +420,7 @@ def _rows_fixed_by_ends(own: LimitRows, problem, last: int) -> np.ndarray:
 
 
 def fixed_by_end(state: EndState, quantity: Quantity) -> np.ndarray:
-    """(k,)."""
+    """Return which components (k,) of a quantity an end state determines."""
     given = np.isfinite([state.q, state.qd, state.qdd, np.full_like(state.q, np.nan)])
     if not quantity.linear:
         return np.full(len(quantity.labels), given[:quantity.order + 1].all())
@@ -412,7 +428,10 @@ def fixed_by_end(state: EndState, quantity: Quantity) -> np.ndarray:
 
 
 def _end_points(program: Transcription) -> tuple[np.ndarray, np.ndarray]:
-    """(3, points, n) coefficients of 1, T, T^2 of the control points that start and goal fix; (points, n) which these are."""
+    """Return the control points that start and goal determine.
+
+    (3, points, n) coefficients of 1, T, T^2; (points, n) which points are fixed.
+    """
     breaks, degree, problem = program.breaks, program.degree, program.problem
     count = len(breaks) - 1 + degree
     table, fixed = np.zeros((3, count, problem.n)), np.zeros((count, problem.n), dtype=bool)
@@ -429,17 +448,17 @@ def _end_points(program: Transcription) -> tuple[np.ndarray, np.ndarray]:
     return table, fixed
 
 
-RANK_TOL = 1e-10  # of the largest singular value; below, a condition repeats others
+RANK_TOL = 1e-10  # singular value over the largest below which a condition repeats others
 
 
 def is_reducible(program: Transcription) -> bool:
-    """Whether the duration is given, and nothing is asked for but limits and such conditions."""
+    """Return whether the duration is given, and the only constraints are limits and linear conditions on the ends."""
     shortest, longest = program.problem.duration
     return longest - shortest < MIN_LIMIT_WIDTH and program.problem.box is None and has_wide_limits(program)
 
 
 class ReducedProgram(CondensedProgram):
-    """The same methods; slopes and steps are those that the conditions leave free."""
+    """Condensed program in the null space of the end conditions."""
 
     def __init__(self, program: Transcription):
         super().__init__(program)
@@ -449,12 +468,12 @@ class ReducedProgram(CondensedProgram):
         self.Z, self._back = V[rank:].T, V[:rank].T @ (U[:, :rank] / sizes[:rank]).T
 
     def _end_points(self) -> tuple[np.ndarray, np.ndarray]:
-        """None: the conditions say all of it."""
+        """Return no fixed points: the conditions contain them."""
         return np.zeros((3, self.count, self.n)), np.zeros((self.count, self.n), dtype=bool)
 
-    def at(self, x: np.ndarray) -> Iterate:
-        """Of x only what keeps the conditions counts."""
-        return super().at(np.append(x[:-1] - self._back @ (self.E @ x[:-1] - self.e), x[-1]))
+    def evaluate_at(self, x: np.ndarray) -> Iterate:
+        """Return the iterate at the projection of x on the conditions."""
+        return super().evaluate_at(np.append(x[:-1] - self._back @ (self.E @ x[:-1] - self.e), x[-1]))
 
     def gradient(self, multipliers: np.ndarray) -> np.ndarray:
         found = super().gradient(multipliers)
@@ -465,7 +484,7 @@ class ReducedProgram(CondensedProgram):
 
 
 def _end_conditions(program: Transcription) -> tuple[np.ndarray, np.ndarray]:
-    """E (rows, points n), e (rows,)."""
+    """Return E (rows, points n), e (rows,)."""
     problem, breaks, degree = program.problem, program.breaks, program.degree
     ends, T = problem.ends, problem.duration[0]
     E = np.zeros((len(ends.value), len(breaks) - 1 + degree, problem.n))

@@ -1,21 +1,22 @@
-"""Minimises under limits by a primal-dual interior point method on condensed equations (Waechter and Biegler 2006, (9)-(29)).
+"""Primal-dual interior-point method on condensed programs (Waechter and Biegler 2006, (9)-(29)).
 
-    minimise f(x)  where  c(x) = s,  lower <= s <= upper
+    minimize f(x)  where  c(x) = s,  lower <= s <= upper
 
 The barrier -mu log of the distances of s from its limits keeps it inside. Newton's step for given mu, with z the multipliers
 of the limits, lambda = z_upper - z_lower, sigma = z_lower / (s - lower) + z_upper / (upper - s), and ds = c_x dx + c - s:
 
     (L_xx + c_x^T sigma c_x) dx = -(f_x + c_x^T (barrier slope + sigma (c - s)))
 
-Rows are many, variables few: no matrix is larger than that. A step is taken where it brings c - s or the barrier function down
-(a filter); one that is refused for its curvature is corrected once. Shifts on the diagonal keep the matrix positive definite.
+Rows are many, variables few: no matrix is larger than that. A step is accepted if it reduces c - s or the barrier function
+(filter); one that is rejected for curvature is corrected once (second-order correction). Shifts of the diagonal keep the
+matrix positive definite.
 
-From far away to near all limits: what is beyond them, squared, is a price (Levenberg and Marquardt's method).
+reduce_violation precedes it where the initial guess is far from the limits: Levenberg-Marquardt steps on
 
-    minimise f(x) + price / 2 |v(x)|^2,   v: values beyond their limits, zero inside
+    f(x) + price / 2 |v(x)|^2,   v: values beyond their limits, zero inside
 
-Slacks that start inside limits while the motion is far outside block one another: an interior point method then creeps. Here
-limits that are kept do not count, and f's second derivatives are those of squares: no step is led astray by curvature.
+Slacks that start inside limits while the motion is far outside block one another, and an interior-point method then makes
+small steps. Here inactive limits have no effect, and second derivatives are those of squares, so no step fails for curvature.
 """
 
 from __future__ import annotations
@@ -29,26 +30,26 @@ from .condensed import CondensedProgram, Iterate, NewtonSystem
 from .problem import ORDERS
 
 CURVATURE_INTERVAL = 4  # iterations between two evaluations of the curvature of torque-rate limits in minimum-time problems
-FRACTION_TO_BOUNDARY = 0.99  # of the way to a limit that a step goes, at most
-BARRIER_FACTOR, POWER = 0.2, 1.5  # of mu
-BARRIER_ERROR_FACTOR = 10.0  # mu falls where the error is less than so many of it
-ARMIJO, FILTER_MARGIN, ROUNDING_SHARE = 1e-4, 1e-5, 1e-13  # what a step has to bring
+FRACTION_TO_BOUNDARY = 0.99  # largest share of the distance to a limit that a step covers
+BARRIER_FACTOR, POWER = 0.2, 1.5  # reduction of mu: linear and superlinear
+BARRIER_ERROR_FACTOR = 10.0  # mu is reduced when the error is below this multiple of it
+ARMIJO, FILTER_MARGIN, ROUNDING_SHARE = 1e-4, 1e-5, 1e-13  # decrease that a step must bring
 MIN_STEP_SHARE = 1e-6
 LEAST_SHIFT, FIRST_SHIFT, LARGEST_SHIFT = 1e-6, 1e-4, 1e8
 SHIFT_INCREASE, DOWN = 8.0, 3.0  # of the shift
-LIMIT_RELAXATION = 1e-9  # limits are wider by this
+LIMIT_RELAXATION = 1e-9  # limits are widened by this
 WORST, NEARLY = 1e4, 1e-4  # of the violation at the beginning: more is refused; with less the barrier function has to fall
 MULTIPLIER_RATIO = 1e10
-MAX_INITIAL_MULTIPLIER = 1e6  # multiplier at first
-MIN_SLACK = 1e-13  # slacks are inside limits by this, rounded or not
+MAX_INITIAL_MULTIPLIER = 1e6
+MIN_SLACK = 1e-13  # smallest distance of slacks from limits, against rounding
 STALLED, NO_CHANGE = 10, 1e-6  # iterations without a change of the objective, relative: rounding keeps slopes from vanishing
-FEASIBILITY_TOL = 1e-6  # such points are solutions, as far as they keep limits,
-ROUNDED_OPTIMALITY = 1e-4  # and those from which no step leads on if this is all that is left of slopes
+FEASIBILITY_TOL = 1e-6  # violation of a final point
+ROUNDED_OPTIMALITY = 1e-4  # optimality of a final point from which rounding prevents further steps
 SOLVED, NO_STEP, TOO_MANY = "solved", "stuck", "too many iterations"
 
 
 class InteriorPointStart(NamedTuple):
-    """mu: of the barrier; inside: how far slacks keep from limits at first; multipliers: of the rows, where they are known."""
+    """Initial barrier mu, smallest initial distance of slacks from limits, and multipliers of the rows, where known."""
 
     mu: float
     inside: float
@@ -56,7 +57,7 @@ class InteriorPointStart(NamedTuple):
 
 
 class InteriorPointResult(NamedTuple):
-    """status: SOLVED, or what went wrong."""
+    """Final point, multipliers, status (SOLVED, or the failure), and iterations."""
 
     x: np.ndarray
     multipliers: np.ndarray
@@ -69,11 +70,12 @@ Watch = Callable[[int, np.ndarray, float], None]
 
 def minimize(program: CondensedProgram, x: np.ndarray, start: InteriorPointStart, tolerance: float, most: int,
              watch: Watch) -> InteriorPointResult:
+    """Return a local minimum near x. most: iterations; watch(iteration, x, violation): called after each iteration."""
     return _Search(program, x, start, tolerance, watch).run(most)
 
 
 class _MeritValues(NamedTuple):
-    """What a step has to bring down; descent: slope of the barrier function along the step."""
+    """Violation, barrier function, and slope of the barrier function along the step."""
 
     violation: float
     barrier: float
@@ -81,13 +83,13 @@ class _MeritValues(NamedTuple):
 
 
 class _Search:
-    """point, c, s, z: see above; shift: the last one."""
+    """State of the search: point, c, s, z as in the module docstring; shift: the last one."""
 
     def __init__(self, program: CondensedProgram, x: np.ndarray, start: InteriorPointStart, tolerance: float, watch: Watch):
         self.program, self.tolerance, self.watch, self.mu = program, tolerance, watch, start.mu
         self.lower, self.upper = program.lower - LIMIT_RELAXATION, program.upper + LIMIT_RELAXATION
         self.below, self.above = np.isfinite(self.lower), np.isfinite(self.upper)
-        self.point = program.at(x)
+        self.point = program.evaluate_at(x)
         self.c = program.values(self.point)
         room = np.minimum(start.inside, 0.25 * (self.upper - self.lower))
         self.s = np.clip(self.c, self.lower + room, self.upper - room)
@@ -106,7 +108,7 @@ class _Search:
         return objective - self.mu * float(np.log(np.concatenate(self._gaps(s))).sum())
 
     def _error(self, dual: np.ndarray, mu: float) -> float:
-        """(5), scaled."""
+        """Return the scaled optimality error (5)."""
         gaps, total = self._gaps(self.s), sum(float(z.sum()) for z in self.z)
         scale = max(100.0, total / max(1, self.below.sum() + self.above.sum())) / 100.0
         complementarity = max(float(np.abs(z * gap - mu)[known].max(initial=0.0))
@@ -118,7 +120,7 @@ class _Search:
     def run(self, most: int) -> InteriorPointResult:
         program, costs = self.program, list[float]()
         for iteration in range(most + 1):
-            program.linearised(self.point)
+            program.linearize(self.point)
             costs.append(program.objective(self.point))
             multipliers = self.z[1] - self.z[0]
             dual = program.gradient(multipliers)
@@ -139,7 +141,7 @@ class _Search:
         return InteriorPointResult(self.point.x, self.z[1] - self.z[0], TOO_MANY, most)
 
     def _step(self, multipliers: np.ndarray, iteration: int) -> bool:
-        """One of Newton's steps, with a larger shift where no share of it is any good; False if that does not help."""
+        """Take a Newton step, with larger shifts while no share of it is accepted; returns whether one was."""
         program, gaps = self.program, self._gaps(self.s)
         sigma = self.z[0] / gaps[0] + self.z[1] / gaps[1]
         self.slope = np.where(self.above, self.mu / gaps[1], 0.0) - np.where(self.below, self.mu / gaps[0], 0.0)
@@ -147,15 +149,15 @@ class _Search:
             self.curvature = program.curvature(multipliers)
         matrix = program.newton(self.curvature, multipliers, sigma)
         least = 0.0
-        while self._factorised(matrix, least):
-            step, ds = self._solved(matrix, sigma, self.c - self.s)
+        while self._factorize(matrix, least):
+            step, ds = self._solve_step(matrix, sigma, self.c - self.s)
             if self._line_search(matrix, sigma, gaps, step, ds):
                 return True
             least = max(SHIFT_INCREASE * self.shift, FIRST_SHIFT)
         return False
 
-    def _factorised(self, matrix: NewtonSystem, least: float) -> bool:
-        """With about the least shift that makes it positive definite; the last one tells where to look."""
+    def _factorize(self, matrix: NewtonSystem, least: float) -> bool:
+        """Factorize with about the smallest shift that makes the matrix positive definite, starting from the last one."""
         if not least and matrix.factorise(0.0):
             return True
         shift = least or max(LEAST_SHIFT, self.shift / DOWN)
@@ -166,35 +168,35 @@ class _Search:
         self.shift = shift
         return shift <= LARGEST_SHIFT
 
-    def _solved(self, matrix: NewtonSystem, sigma: np.ndarray, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """dx, ds where c - s is the distance."""
+    def _solve_step(self, matrix: NewtonSystem, sigma: np.ndarray, distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return dx, ds for a residual c - s."""
         step = matrix.solve(-self.program.gradient(self.slope + sigma * distance))
         return step, self.program.changes(step) + distance
 
     def _line_search(self, matrix: NewtonSystem, sigma: np.ndarray, gaps: list[np.ndarray], step: np.ndarray,
                      ds: np.ndarray) -> bool:
-        """Whether some share of the step is taken."""
+        """Search for an accepted share of the step; returns whether there is one."""
         tau, objective = max(FRACTION_TO_BOUNDARY, 1.0 - self.mu), self.program.objective(self.point)
         now = _MeritValues(np.abs(self.c - self.s).sum(), self._barrier(objective, self.s),
                      float(self.program.cost_gradient @ step + self.slope @ ds))
-        largest = _share(gaps, ds, tau)
+        largest = _step_to_boundary(gaps, ds, tau)
         if step[-1] < 0.0:
             largest = min(largest, -0.5 * self.point.T / step[-1])
         share = largest
         while share > MIN_STEP_SHARE:
             if self._accepts(share, step, ds, now, gaps, tau):
                 return True
-            if share == largest:  # once more with what the curvature of the constraints did to the step
-                again, ds_again = self._solved(matrix, sigma, share * (self.c - self.s) + self.missed)
-                if self._accepts(_share(gaps, ds_again, tau), again, ds_again, now, gaps, tau):
+            if share == largest:  # second-order correction
+                again, ds_again = self._solve_step(matrix, sigma, share * (self.c - self.s) + self.missed)
+                if self._accepts(_step_to_boundary(gaps, ds_again, tau), again, ds_again, now, gaps, tau):
                     return True
             share *= 0.5
         return False
 
     def _accepts(self, share: float, step: np.ndarray, ds: np.ndarray, now: _MeritValues, gaps: list[np.ndarray],
                  tau: float) -> bool:
-        """Takes that share of the step if the filter lets it."""
-        point = self.program.at(self.point.x + share * step)
+        """Take a share of the step if the filter accepts it."""
+        point = self.program.evaluate_at(self.point.x + share * step)
         c, s = self.program.values(point), np.clip(self.s + share * ds, self.lower + MIN_SLACK, self.upper - MIN_SLACK)
         self.missed = c - s
         violation = np.abs(self.missed).sum()
@@ -214,7 +216,7 @@ class _Search:
         return accepted
 
     def _take(self, point: Iterate, c: np.ndarray, s: np.ndarray, gaps: list[np.ndarray], ds: np.ndarray, tau: float) -> None:
-        """Multipliers follow (12), as far as they stay positive (15), not too far from mu / gap (16)."""
+        """Update the multipliers by (12), positive (15), and near mu / gap (16)."""
         self.point, self.c, self.s = point, c, s
         for k, (sign, known, gap, after) in enumerate(zip((1.0, -1.0), (self.below, self.above), gaps, self._gaps(s))):
             z = self.z[k]
@@ -225,8 +227,8 @@ class _Search:
             self.z[k] = np.where(known, np.clip(z, low, high), 0.0)
 
 
-def _share(gaps: list[np.ndarray], ds: np.ndarray, tau: float) -> float:
-    """The largest step with which no slack comes nearer to a limit than 1 - tau of where it was."""
+def _step_to_boundary(gaps: list[np.ndarray], ds: np.ndarray, tau: float) -> float:
+    """Return the largest share of a step with which no slack loses more than tau of its distance from a limit."""
     share = 1.0
     for gap, change in zip(gaps, (ds, -ds)):
         down = change < 0.0
@@ -234,40 +236,45 @@ def _share(gaps: list[np.ndarray], ds: np.ndarray, tau: float) -> float:
     return share
 
 
-VIOLATION_PRICE = 0.1  # of one row beyond its limit by its scale, as a share of the objective at the beginning
-INITIAL_LM_SHIFT, LEAST, LARGEST = 1e-2, 1e-8, 1e8  # on the diagonal: at first, and in between
-POOR_REDUCTION, GOOD = 0.3, 0.7  # shares of what was foreseen
-MIN_RELATIVE_DECREASE = 0.05  # the last step brought less, relative
+VIOLATION_PRICE = 0.1  # price of one row beyond its limit by its scale, over the initial objective
+INITIAL_LM_SHIFT, MIN_LM_SHIFT, MAX_LM_SHIFT = 1e-2, 1e-8, 1e8  # shift of the diagonal: initial value and bounds
+POOR_REDUCTION, GOOD_REDUCTION = 0.3, 0.7  # actual over predicted reduction at which the shift is increased or decreased
+MIN_RELATIVE_DECREASE = 0.05  # relative decrease of a step below which the phase ends
 MAX_APPROACH_STEPS = 40
 
 
 class ApproachResult(NamedTuple):
+    """Point and number of iterations."""
+
     x: np.ndarray
     iterations: int
 
 
 def reduce_violation(program: CondensedProgram, x: np.ndarray, most: int, watch: Watch) -> ApproachResult:
-    """As near as some cheap steps lead; not a solution. watch: as in interior_point."""
-    at, shift = program.at(x), INITIAL_LM_SHIFT
+    """Return a point with small violation after a few cheap steps; it is not a solution. watch: as in minimize."""
+    at, shift = program.evaluate_at(x), INITIAL_LM_SHIFT
     price = VIOLATION_PRICE * (program.objective(at) or 1.0)
     v, merit = _penalized_merit(program, at, price)
     for iteration in range(min(most, MAX_APPROACH_STEPS)):
         watch(iteration, at.x, float(np.abs(v).max(initial=0.0)))
-        program.linearised(at)
+        program.linearize(at)
         slope = program.gradient(price * v)
         matrix = program.newton(program.squares(), price * v, price * (v != 0.0))
         before = merit
         while True:
-            if shift > LARGEST:
+            if shift > MAX_LM_SHIFT:
                 return ApproachResult(at.x, iteration)
             step = matrix.solve(-slope) if matrix.factorise(shift) else None
-            there = at if step is None else program.at(at.x + step)
+            there = at if step is None else program.evaluate_at(at.x + step)
             v_there, merit_there = _penalized_merit(program, there, price)
             if step is not None and merit_there < merit:
                 break
             shift *= 4.0
         gained = (merit - merit_there) / (-0.5 * slope @ step)
-        shift = max(shift / 4.0, LEAST) if gained > GOOD else 2.0 * shift if gained < POOR_REDUCTION else shift
+        if gained > GOOD_REDUCTION:
+            shift = max(shift / 4.0, MIN_LM_SHIFT)
+        elif gained < POOR_REDUCTION:
+            shift *= 2.0
         at, v, merit = there, v_there, merit_there
         if before - merit < MIN_RELATIVE_DECREASE * before:
             return ApproachResult(at.x, iteration + 1)
@@ -275,7 +282,7 @@ def reduce_violation(program: CondensedProgram, x: np.ndarray, most: int, watch:
 
 
 def _penalized_merit(program: CondensedProgram, at: Iterate, price: float) -> tuple[np.ndarray, float]:
-    """v (rows,), and the price of all."""
+    """Return v (rows,) and the merit function."""
     c = program.values(at)
     v = np.maximum(c - program.upper, 0.0) - np.maximum(program.lower - c, 0.0)
     merit = program.objective(at) + price / 2.0 * float(v @ v)

@@ -1,5 +1,4 @@
-"""Calls IPOPT (Waechter and Biegler 2006) through CasADi: pip install '.[planning]' in a clone.
-"""
+"""Solution of a transcription by IPOPT (Waechter and Biegler 2006) through CasADi: pip install '.[planning]' in a clone."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ QUIET: dict[str, Any] = {"print_level": 0, "sb": "yes"}
 
 
 class NlpSolution(NamedTuple):
-    """x: the best point; multipliers: of the constraints; status: IPOPT's word for how it ended."""
+    """Solution of a nonlinear program: x, multipliers of the constraints, and IPOPT's status."""
 
     x: np.ndarray
     multipliers: np.ndarray
@@ -27,13 +26,13 @@ class NlpSolution(NamedTuple):
 
 def minimize_with_ipopt(program: Transcription, x: np.ndarray, options: Mapping[str, Any], watch: Watch,
              multipliers: np.ndarray | None = None) -> NlpSolution:
-    """A local minimum of the program near x, from multipliers where they are known.
+    """Return a local minimum of the program near x, from multipliers where known.
 
-    options: IPOPT's own. watch(iteration, x, largest violation of a constraint) is called after each iteration.
-    What a callable of the problem raises comes out unchanged.
+    options: IPOPT's own. watch(iteration, x, largest violation of a constraint) is called after each iteration. Exceptions of
+    the problem's functions are re-raised.
     """
     ca = casadi()
-    functions = _Functions(ca, program, watch)
+    functions = _CasadiFunctions(ca, program, watch)
     solver = ca.nlpsol("plan", "ipopt", functions.nlp, {
         "grad_f": functions.gradient, "jac_g": functions.jacobian, "hess_lag": functions.hessian,
         "iteration_callback": functions.watch, "no_nlp_grad": True, "print_time": False, "show_eval_warnings": False,
@@ -49,7 +48,7 @@ def minimize_with_ipopt(program: Transcription, x: np.ndarray, options: Mapping[
 
 
 def casadi() -> Any:
-    """The module; MissingPackage says how to get it."""
+    """Return the module casadi. Raises MissingPackage if it is not installed."""
     try:
         import casadi as ca  # type: Any
     except ImportError:
@@ -57,8 +56,8 @@ def casadi() -> Any:
     return ca
 
 
-class _Functions:
-    """The program as CasADi's functions, named and shaped as its solvers ask for; kept alive while the solver runs."""
+class _CasadiFunctions:
+    """Program as CasADi functions with the names and shapes of its solvers; must outlive the solver."""
 
     def __init__(self, ca: Any, program: Transcription, watch: Watch):
         self.errors: list[Exception] = []
@@ -90,7 +89,7 @@ class _Functions:
 
 def _callback_class(ca):
     class Callback(ca.Callback):  # type: ignore[name-defined]
-        """A CasADi function that runs ours: given and results map names to sparsities."""
+        """CasADi function that calls ours: given and results map names to sparsities."""
 
         def __init__(self, name, given, results, evaluate, errors):
             super().__init__()

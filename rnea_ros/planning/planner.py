@@ -1,14 +1,11 @@
-"""Motions to start a solver from: straight to the goal, then with more and more of a detour; as fast as limits allow.
+"""Planner: the best motion between two states that B-splines can represent within the limits.
 
-What can be said of a problem that is not solved: nonsense and the impossible are refused, what is unknown is told.
+A coarse plan is found from an initial guess; then knots are refined where it asks for them, and nodes are added where it
+exceeds limits between them, until it does not. Every solution is the start of the next. Optima are local: `best_of` computes
+several coarse plans, and the best few are refined, since coarse plans differ from fine ones by more than from one another.
 
-Which solver finds a plan: ours where start and goal or the duration are known, IPOPT else, and where that fails.
-
-A motion between two states: the best that B-splines can do inside the limits.
-
-First a coarse plan from a simple guess; then finer knots where it asks for them; then nodes where it leaves its limits between
-them, until it does not. Every solution is the start of the next. Optima are local: `best_of` asks for more than the first, and
-the best few of them are all made finer, for coarse plans differ from fine ones by more than from one another.
+The solver is the interior-point method of this package where start and goal or the duration are known; otherwise, and where
+that fails, IPOPT.
 """
 
 from __future__ import annotations
@@ -28,9 +25,9 @@ from .bspline import (
     Curve,
     LimitPeak,
     PlannedMotion,
-    averages,
     evenly_spread,
     find_peaks,
+    greville_abscissae,
     lobatto_nodes,
     prescribed_nodes,
     split_spans,
@@ -39,36 +36,37 @@ from .condensed import CondensedProgram, ReducedProgram, is_condensable, is_redu
 from .interior_point import InteriorPointStart, Watch, reduce_violation
 from .ipopt import NlpSolution, casadi
 from .problem import (
-    LONGEST,
+    MAX_DURATION,
+    MIN_DURATION,
     MOTION,
     ORDERS,
-    SAME,
-    SHORTEST,
+    SAME_INSTANT,
     Cost,
     EndState,
-    Problem,
+    PlanningProblem,
+    PlanSettings,
     Quantity,
     Report,
-    Settings,
-    Smoothing,
+    SmoothingSettings,
     SolverProgress,
 )
 from .transcription import Transcription, gauss_newton_curvature, lagrangian_curvature
 
-N_TRIED_DURATIONS = 60  # tried on each guess
-FIRST_DETOUR = 0.3  # of the first detour, times the distance to go plus one
+N_TRIED_DURATIONS = 60  # durations tried for each initial guess
+FIRST_DETOUR = 0.3  # size of the first detour, over the distance plus one
 
 
 class InitialPath(NamedTuple):
-    """Straight from pose to pose: poses (k, n) from start to goal, and shares (k,) of the duration when they are passed."""
+    """Piecewise linear path: poses (k, n) from start to goal, and shares (k,) of the duration at which they are passed."""
 
     shares: np.ndarray
     poses: np.ndarray
 
 
-def initial_guesses(problem: Problem, breaks: np.ndarray, degree: int, way: InitialPath | None = None) -> Iterator[Curve]:
-    """Endless; the same for the same problem. way: to begin with instead of the straight one."""
-    u = np.clip((averages(breaks, degree) - breaks[1]) / (breaks[-2] - breaks[1]), 0.0, 1.0)[:, None]
+def initial_guesses(problem: PlanningProblem, breaks: np.ndarray, degree: int,
+                    way: InitialPath | None = None) -> Iterator[Curve]:
+    """Yield initial guesses without end: first direct or along `way`, then with growing detours; always the same."""
+    u = np.clip((greville_abscissae(breaks, degree) - breaks[1]) / (breaks[-2] - breaks[1]), 0.0, 1.0)[:, None]
     start, goal = _end_positions(problem)
     distance = goal - start
     line = start + u**3 * (10.0 - 15.0 * u + 6.0 * u**2) * distance
@@ -83,14 +81,14 @@ def initial_guesses(problem: Problem, breaks: np.ndarray, degree: int, way: Init
 
 
 def _end_positions(problem):
-    """Of start and goal; where one of them is free, that of the other one, or zero, inside the box."""
+    """Return the positions of start and goal; a free one is that of the other, or zero, within the box."""
     start = np.where(np.isnan(problem.start.q), np.nan_to_num(problem.goal.q), problem.start.q)
     goal = np.where(np.isnan(problem.goal.q), start, problem.goal.q)
     return (start, goal) if problem.box is None else (np.clip(start, *problem.box), np.clip(goal, *problem.box))
 
 
-def with_best_duration(problem: Problem, curve: Curve) -> Curve:
-    """The curve at the duration that costs least among those that keep the limits; if none does, that comes nearest."""
+def with_best_duration(problem: PlanningProblem, curve: Curve) -> Curve:
+    """Return the curve with the duration of least cost that keeps the limits; if none does, the one with the least excess."""
     at = lobatto_nodes(curve.breaks, curve.degree + 2)
     y = curve.motion(at.span, at.u)
     durations = np.unique(np.geomspace(*problem.duration, N_TRIED_DURATIONS))
@@ -104,15 +102,15 @@ def with_best_duration(problem: Problem, curve: Curve) -> Curve:
     return Curve(curve.degree, curve.breaks, curve.points, float(durations[best.argmin()]))
 
 
-END_LIMIT_TOL = 1e-9  # relative, of limits at start and goal
+END_LIMIT_TOL = 1e-9  # relative excess over limits allowed at start and goal
 
 
 class PlanningError(RneaError):
-    """No motion was found; the message says what stands in the way."""
+    """No motion was found; the message contains the reason."""
 
 
-def check_problem(problem: Problem) -> None:
-    """InputError for a problem that makes no sense, PlanningError for one whose limits cannot be kept at start or goal."""
+def check_problem(problem: PlanningProblem) -> None:
+    """Raise InputError for an inconsistent problem, PlanningError if limits cannot be kept at start or goal."""
     shortest, longest = problem.duration
     if not 0.0 < shortest <= longest < np.inf:
         raise InputError(f"duration is {shortest:g} to {longest:g}; 0 < shortest <= longest < inf is needed [s]")
@@ -126,7 +124,7 @@ def check_problem(problem: Problem) -> None:
     _check_duration(problem)
 
 
-def _check_cost(problem: Problem) -> None:
+def _check_cost(problem: PlanningProblem) -> None:
     cost, free = problem.cost, problem.duration[0] < problem.duration[1]
     weights = np.concatenate((cost.effort, [cost.time], *(weights for weights, _ in cost.more)))
     if not (np.isfinite(weights).all() and (weights >= 0.0).all() and weights.any()):
@@ -141,11 +139,11 @@ def _check_cost(problem: Problem) -> None:
 
 
 def _check_end_state(name: str, state: EndState, u: float, limited: list[Quantity]) -> None:
-    """A start or goal that is beyond a limit by itself: at rest, under gravity alone."""
+    """Raise PlanningError for a start or goal that exceeds a limit by itself: at rest, under gravity alone."""
     y = np.stack((state.q, state.qd, state.qdd, np.full(len(state.q), np.nan)))[None]
-    if state.rests:
+    if state.is_at_rest:
         y = np.nan_to_num(y)
-    known = int(np.isfinite(y[0]).all(axis=1).argmin()) or ORDERS * state.rests
+    known = int(np.isfinite(y[0]).all(axis=1).argmin()) or ORDERS * state.is_at_rest
     for quantity in limited:
         if quantity.order >= known and not quantity.linear:
             continue
@@ -153,14 +151,14 @@ def _check_end_state(name: str, state: EndState, u: float, limited: list[Quantit
         k = int(excess.argmax())
         if excess[k] <= END_LIMIT_TOL:
             continue
-        how = "held still" if state.rests and quantity.order > 1 else "there"
+        how = "held still" if state.is_at_rest and quantity.order > 1 else "there"
         low, high = quantity.lower[k], quantity.upper[k]
         raise PlanningError(f"{name}: {quantity.name} of {quantity.labels[k]} is {quantity.values(y)[0, k]:.5g} {how}, "
                             f"outside its limits {low:.5g} to {high:.5g}; no motion can change that")
 
 
-def _check_duration(problem: Problem) -> None:
-    """A duration in which limits of velocity alone, whatever the way, let nobody come from start to goal."""
+def _check_duration(problem: PlanningProblem) -> None:
+    """Raise PlanningError for a duration shorter than limits of velocity alone allow."""
     way, longest = problem.goal.q - problem.start.q, problem.duration[1]
     for quantity in problem.limited:
         if not (quantity.linear and quantity.order == 1 and not quantity.windows and np.isfinite(way).all()):
@@ -176,8 +174,8 @@ def _check_duration(problem: Problem) -> None:
                                 f"start to goal at its largest {quantity.name}, {limit[k]:g}; no motion is shorter")
 
 
-def unknown_limits(problem: Problem) -> list[str]:
-    """One sentence on the limits that are not enforced because nobody knows them."""
+def unknown_limits(problem: PlanningProblem) -> list[str]:
+    """Return a sentence on limits that are not enforced because they are unknown."""
     found = []
     for quantity in problem.quantities:
         unknown = [label for label, low, high in zip(quantity.labels, quantity.lower, quantity.upper, strict=True)
@@ -187,8 +185,8 @@ def unknown_limits(problem: Problem) -> list[str]:
     return [f"no limits known, hence not enforced: {'; '.join(found)}"] if found else []
 
 
-def worst_violation(problem: Problem, curve: Curve) -> tuple[float, str]:
-    """(relative size, words) of where a curve that is no solution is farthest from being one."""
+def worst_violation(problem: PlanningProblem, curve: Curve) -> tuple[float, str]:
+    """Return relative size and description of the largest violation of a curve that is not a solution."""
     at = evenly_spread(curve.breaks, SAMPLES_PER_SPAN)
     y = curve.motion(at.span, at.u)
     found = [(0.0, "")]
@@ -202,13 +200,13 @@ def worst_violation(problem: Problem, curve: Curve) -> tuple[float, str]:
             miss = float(np.abs(np.nan_to_num(value - reached)).max())
             found.append((miss, f"misses the {what} of the {name} by {miss:.2g} after {curve.duration:.3g} s"))
     if problem.coupling is not None:
-        miss = float(np.abs(problem.coupling.miss(y[0], y[-1])).max(initial=0.0))
+        miss = float(np.abs(problem.coupling.residual(y[0], y[-1])).max(initial=0.0))
         found.append((miss, f"misses what ties its ends by {miss:.2g}"))
     return max(found)
 
 
-def static_violation(problem: Problem, curve: Curve) -> str:
-    """Words on where a curve passes places at which nobody can stand still: only swing can carry a motion over them."""
+def static_violation(problem: PlanningProblem, curve: Curve) -> str:
+    """Return text on postures of a curve that cannot be held at rest: a motion can pass them only with momentum."""
     at = evenly_spread(curve.breaks, SAMPLES_PER_SPAN)
     y = curve.motion(at.span, at.u)
     y[:, 1:] = 0.0
@@ -222,15 +220,15 @@ def static_violation(problem: Problem, curve: Curve) -> str:
     return max(found)[1]
 
 
-LOOSE_TOL, TIGHT_TOL = 1e-6, 1e-7
-IPOPT_TOL = 1e-6  # its tolerance; a smaller one doubles the work for the fifth digit
-MAX_FIRST_ITERATIONS = 100  # iterations of ours before IPOPT has a try, and of that
+LOOSE_TOL, TIGHT_TOL = 1e-6, 1e-7  # tolerances of the interior-point method
+IPOPT_TOL = 1e-6  # tolerance of IPOPT; a smaller one doubles the work for the fifth digit
+MAX_FIRST_ITERATIONS = 100  # iterations of the interior-point method before IPOPT is tried, and of that
 
 
 class WarmStart(NamedTuple):
-    """How near to the solution a search begins, and how near it ends: start and tolerance of ours, options of IPOPT.
+    """Distance of a starting point from the solution: start and tolerance of the interior-point method, options of IPOPT.
 
-    known : multipliers are, too
+    known : whether multipliers are known too
     """
 
     start: InteriorPointStart
@@ -251,24 +249,28 @@ REDUCED_STARTS = InteriorPointStart(1e-5, 0.3), InteriorPointStart(1e-5, 1e-3)
 
 
 class Attempt(Enum):
-    """Which method looks: FIRST ours, or IPOPT where ours is not for the program; SECOND IPOPT, where ours found nothing; or
-    BOTH, one after the other."""
+    """Solver of an attempt.
+
+    FIRST  : interior-point method, or IPOPT if that does not apply
+    SECOND : IPOPT, after the interior-point method failed
+    BOTH   : one after the other
+    """
 
     FIRST = 1
     SECOND = 2
     BOTH = 3
 
 
-def select_solver(program: Transcription, settings: Settings) -> type[CondensedProgram] | None:
-    """As what our method sees the program, if it is for it."""
+def select_solver(program: Transcription, settings: PlanSettings) -> type[CondensedProgram] | None:
+    """Return the condensed program class for the interior-point method; None if the method does not apply."""
     if settings.solver:
         return None
     return CondensedProgram if is_condensable(program) else ReducedProgram if is_reducible(program) else None
 
 
-def solve_program(program: Transcription, x: np.ndarray, near: WarmStart, settings: Settings, watch: Watch,
+def solve_program(program: Transcription, x: np.ndarray, near: WarmStart, settings: PlanSettings, watch: Watch,
            multipliers: np.ndarray | None = None, turn: Attempt = Attempt.BOTH) -> NlpSolution:
-    """A local minimum near x. watch: as in ipopt.minimize_with_ipopt."""
+    """Return a local minimum near x. watch: as in minimize_with_ipopt."""
     before = 0
     if turn is not Attempt.SECOND:
         kind = select_solver(program, settings)
@@ -283,7 +285,7 @@ def solve_program(program: Transcription, x: np.ndarray, near: WarmStart, settin
     return solution._replace(iterations=solution.iterations + before)
 
 
-def _by_interior_point(small: CondensedProgram, x: np.ndarray, near: WarmStart, settings: Settings, watch: Watch,
+def _by_interior_point(small: CondensedProgram, x: np.ndarray, near: WarmStart, settings: PlanSettings, watch: Watch,
              multipliers: np.ndarray | None) -> NlpSolution:
     start, before, most = near.start, 0, min(MAX_FIRST_ITERATIONS, settings.iterations)
     if isinstance(small, ReducedProgram):
@@ -299,21 +301,21 @@ def _by_interior_point(small: CondensedProgram, x: np.ndarray, near: WarmStart, 
     return NlpSolution(found.x, whole, found.status == interior_point.SOLVED, found.status, found.iterations + before)
 
 
-def _by_ipopt(program: Transcription, x: np.ndarray, near: WarmStart, settings: Settings, most: int, watch: Watch,
+def _by_ipopt(program: Transcription, x: np.ndarray, near: WarmStart, settings: PlanSettings, most: int, watch: Watch,
               multipliers: np.ndarray | None) -> NlpSolution:
     options = {"tol": settings.optimality or IPOPT_TOL, "max_iter": most, **near.options, **settings.solver}
     return ipopt.minimize_with_ipopt(program, x, options, watch, multipliers)
 
 
-MAX_TIGHTENINGS = 10
-MAX_REFINED_DRAFTS = 3  # coarse plans that are made finer, at most
-MAX_EXCESS = 0.02  # beyond a limit, relative: such a plan is none
-COARSE_REFINEMENTS = 4  # first ones, which IPOPT also tries; later ones with a penalty gain little and cost it seconds
-MIN_PENALIZED_GAIN = 0.1  # of a refinement with a penalty, at least, as a share of the time that smoothing may take
-DURATION_RESERVE = 0.3  # for the error of the estimated shortest duration, as a share of the time that smoothing may take
-SMOOTHING_PENALTY = 0.1  # on what is to be smooth while a draft is refined, as a share of the time that smoothing may take
-EQUAL_OBJECTIVE_TOL = 1e-5  # relative; between objectives of coarse plans that are one
-BREAK_DIGITS = 9  # of breaks that windows ask for
+MAX_TIGHTENINGS = 10  # rounds of added nodes
+MAX_REFINED_DRAFTS = 3  # coarse plans that are refined
+MAX_EXCESS = 0.02  # relative excess over a limit above which a plan is rejected
+COARSE_REFINEMENTS = 4  # refinements that IPOPT also tries; later ones with a penalty gain little and cost it seconds
+MIN_PENALIZED_GAIN = 0.1  # smallest gain of a refinement with a penalty, as a share of the additional time of smoothing
+DURATION_RESERVE = 0.3  # reserve for the error of the estimated shortest duration, as a share of that time
+SMOOTHING_PENALTY = 0.1  # penalty on the smoothing cost during refinement, as a share of that time
+EQUAL_OBJECTIVE_TOL = 1e-5  # relative difference of objectives below which coarse plans are equal
+BREAK_DIGITS = 9  # decimal digits of breaks at the edges of windows
 REASONS = {
     interior_point.NO_STEP: "no motion near the starting guess keeps all limits",
     interior_point.TOO_MANY: "the solver used up its iterations",
@@ -323,38 +325,39 @@ REASONS = {
 REMEDY = "Wider limits, a longer duration or more guesses (best_of)"
 
 
-def plan(problem: Problem, settings: Settings = Settings(), report: Report = lambda progress: None,
-         guess: Curve | InitialPath | None = None, remedy: str = REMEDY, smoothing: Smoothing | None = None) -> PlannedMotion:
-    """Return the motion of least cost, or with smoothing the smoothest of those that take little longer than it.
+def plan(problem: PlanningProblem, settings: PlanSettings = PlanSettings(), report: Report = lambda progress: None,
+         guess: Curve | InitialPath | None = None, remedy: str = REMEDY,
+         smoothing: SmoothingSettings | None = None) -> PlannedMotion:
+    """Return the motion of least cost, or with smoothing the smoothest of those that take little longer.
 
-    The search starts from a curve or near a way where one is given. remedy: advice in the message where no motion is found.
+    The search starts from a curve or near a path if one is given. remedy: advice in the message if no motion is found.
 
-    InputError: the problem makes no sense. PlanningError: no motion was found, and why.
+    Raises InputError for an inconsistent problem, PlanningError if no motion was found, with the reason.
     """
     check_problem(problem)
     casadi()
     notes = unknown_limits(problem)
-    if problem.nothing_moves:
+    if problem.is_trivial:
         still = Curve(settings.degree, np.array([0.0, 1.0]), np.tile(problem.start.q, (settings.degree + 1, 1)), 0.0)
         return PlannedMotion(still, 0.0, {}, 0, (*notes, "start and goal are the same state of rest: nothing moves"))
     starts = (iter([guess]) if isinstance(guess, Curve) else
               initial_guesses(problem, _breaks(problem, settings), settings.degree, guess))
-    return _Planner(problem, settings, report, remedy).plan(starts, notes, smoothing)
+    return PlanSearch(problem, settings, report, remedy).plan(starts, notes, smoothing)
 
 
-def _breaks(problem: Problem, settings: Settings) -> np.ndarray:
-    """Even ones, and where windows begin and end: limits are enforced at nodes, and there are nodes at breaks."""
+def _breaks(problem: PlanningProblem, settings: PlanSettings) -> np.ndarray:
+    """Return even breaks, and those at the edges of windows: limits are enforced at nodes, and there are nodes at breaks."""
     even = np.linspace(0.0, 1.0, settings.spans + 1)
     if settings.instants is not None:
         return even
     edges = np.array([edge for quantity in problem.limited for window in quantity.windows for edge in window])
-    far = np.abs(edges[:, None] - even).min(axis=1) > SAME
+    far = np.abs(edges[:, None] - even).min(axis=1) > SAME_INSTANT
     return np.unique(np.append(even, np.round(edges[far], BREAK_DIGITS)))
 
 
 @dataclass
-class _Draft:
-    """A plan that is being worked on; notes: what could not be done."""
+class _PlanDraft:
+    """Plan in progress; notes: steps that failed."""
 
     program: Transcription
     curve: Curve
@@ -368,7 +371,12 @@ class _Draft:
 
 
 class _DraftFailure(NamedTuple):
-    """worst, text: where it is farthest from being a solution; hasty: because of the duration; again: a second look."""
+    """Failed attempt.
+
+    worst, text : its largest violation
+    hasty       : whether the duration is the reason
+    again       : whether it was a second attempt from the same guess
+    """
 
     worst: float
     text: str
@@ -377,26 +385,26 @@ class _DraftFailure(NamedTuple):
     again: bool = False
 
 
-class _Penalty(NamedTuple):
-    """A cost, and what is added to it for the sake of smoothness: a small share of the tolerance of that cost."""
+class SmoothnessPenalty(NamedTuple):
+    """Smoothness cost `smooth` that is added to a cost with a small share of the cost's tolerance."""
 
     tolerance: float
     cost: Cost
     smooth: Cost
 
 
-class _Planner:
-    """iterations: of all its calls of a solver; penalty: what is to be smooth, where it is a part of the cost."""
+class PlanSearch:
+    """Planner of one problem. iterations: of all its solver calls; penalty: smoothness that is part of the cost, if any."""
 
-    penalty: _Penalty | None = None
+    penalty: SmoothnessPenalty | None = None
 
-    def __init__(self, problem: Problem, settings: Settings, report: Report, remedy: str):
+    def __init__(self, problem: PlanningProblem, settings: PlanSettings, report: Report, remedy: str):
         self.problem, self.settings, self.report, self.remedy = problem, settings, report, remedy
         self.iterations = 0
 
-    def plan(self, guesses: Iterator[Curve], notes: list[str], smoothing: Smoothing | None) -> PlannedMotion:
-        drafts = _distinct_drafts(self._coarse(guesses))[:MAX_REFINED_DRAFTS]
-        best, excess = self._finished(drafts) if smoothing is None else self._smoothest(drafts, smoothing)
+    def plan(self, guesses: Iterator[Curve], notes: list[str], smoothing: SmoothingSettings | None) -> PlannedMotion:
+        drafts = _distinct_drafts(self.coarse_drafts(guesses))[:MAX_REFINED_DRAFTS]
+        best, excess = self.finish(drafts) if smoothing is None else self._smoothest(drafts, smoothing)
         beyond = [f"{name} by {100.0 * value:.2g} %" for name, value in excess.items() if value > self.settings.tolerance]
         worst = max(excess.values(), default=0.0)
         if worst > max(self.settings.tolerance, MAX_EXCESS) and select_solver(best.program, self.settings):
@@ -408,10 +416,12 @@ class _Planner:
 
     # ------------------------------------------------------------------ steps
 
-    def _coarse(self, guesses: Iterator[Curve]) -> list[_Draft]:
-        """Of as many guesses as are asked for, or until the first from which there is one; IPOPT looks from the first alone
-        where our method has found none from any."""
-        drafts: list[_Draft] = []
+    def coarse_drafts(self, guesses: Iterator[Curve]) -> list[_PlanDraft]:
+        """Return coarse plans of as many guesses as requested, or until the first that succeeds.
+
+        IPOPT is tried from the first guess only, if the interior-point method fails from all.
+        """
+        drafts: list[_PlanDraft] = []
         failures: list[_DraftFailure] = []
         attempts = range(1, max(self.settings.tries, self.settings.best_of) + 1)
         first = next(guesses)
@@ -420,53 +430,53 @@ class _Planner:
             if len(drafts) == self.settings.best_of:
                 break
         hasty = all(failure.hasty for failure in failures)
-        if not drafts and not hasty and select_solver(self._program(first), self.settings):
+        if not drafts and not hasty and select_solver(self.program_for(first), self.settings):
             self._draft("guess 1 by IPOPT", first, drafts, failures, Attempt.SECOND)
         if not drafts:
-            raise PlanningError(self._why(failures, static_violation(self.problem, first)))
+            raise PlanningError(self._failure_message(failures, static_violation(self.problem, first)))
         return drafts
 
-    def _draft(self, stage: str, guess: Curve, drafts: list[_Draft], failures: list[_DraftFailure],
+    def _draft(self, stage: str, guess: Curve, drafts: list[_PlanDraft], failures: list[_DraftFailure],
                turn: Attempt = Attempt.FIRST) -> None:
-        """One more draft, or one more failure."""
-        program = self._program(guess)
-        if fastest := self._hasty(stage, guess):
+        """Add a draft, or a failure."""
+        program = self.program_for(guess)
+        if fastest := self._fastest_if_too_slow(stage, guess):
             longest = self.problem.duration[1]
             failures.append(_DraftFailure(*worst_violation(self.problem, replace(fastest, duration=longest)),
                                      f"the fastest takes {fastest.duration:.4g} s, {longest:g} s are allowed", True))
             return
-        solution = self._solved(stage, program, guess, COLD, turn=turn)
+        solution = self.solve(stage, program, guess, COLD, turn=turn)
         curve = program.curve(solution.x)
         if solution.converged:
-            drafts.append(_Draft(program, curve, solution.multipliers, program.objective(solution.x)))
+            drafts.append(_PlanDraft(program, curve, solution.multipliers, program.objective(solution.x)))
         else:
             failures.append(_DraftFailure(*worst_violation(self.problem, curve), _reason(solution),
                                           again=turn is Attempt.SECOND))
 
-    def _hasty(self, stage: str, guess: Curve) -> Curve | None:
-        """The fastest motion near the guess, if even that takes longer than is allowed."""
-        if self.problem.duration[1] >= LONGEST or not any(quantity.order for quantity in self.problem.limited):
+    def _fastest_if_too_slow(self, stage: str, guess: Curve) -> Curve | None:
+        """Return the fastest motion near the guess if even that takes longer than allowed."""
+        if self.problem.duration[1] >= MAX_DURATION or not any(quantity.order for quantity in self.problem.limited):
             return None
-        free = replace(self.problem, cost=Cost(), duration=(SHORTEST, LONGEST))
-        freed = self._program(guess, problem=free)
+        free = replace(self.problem, cost=Cost(), duration=(MIN_DURATION, MAX_DURATION))
+        freed = self.program_for(guess, problem=free)
         if not select_solver(freed, self.settings):
             return None
-        solution = self._solved(f"{stage}, its shortest duration", freed, with_best_duration(free, guess), COLD,
+        solution = self.solve(f"{stage}, its shortest duration", freed, with_best_duration(free, guess), COLD,
                                 turn=Attempt.FIRST)
         found = freed.curve(solution.x)
         longest = self.problem.duration[1] * (1.0 + EQUAL_OBJECTIVE_TOL)
         return found if solution.converged and found.duration > longest else None
 
-    def _refine(self, draft: _Draft) -> None:
+    def _refine(self, draft: _PlanDraft) -> None:
         for number in range(1, self.settings.refinements + 1):
             if self.penalty is not None:
-                self._balance(draft)
+                self.balance_penalty(draft)
             before, finer = draft.objective, split_spans(draft.curve)
             if len(finer) == len(draft.curve.breaks):
                 break
             curve = draft.curve.refined(finer)
             late = number > COARSE_REFINEMENTS and self.penalty is not None
-            if not self._improved(draft, f"refinement {number}", self._program(curve), curve, WARM,
+            if not self.solve_again(draft, f"refinement {number}", self.program_for(curve), curve, WARM,
                                   Attempt.FIRST if late else Attempt.BOTH):
                 break
             gain = self.settings.gain
@@ -475,7 +485,8 @@ class _Planner:
             if before - draft.objective < gain * abs(before):
                 break
 
-    def _keep_limits_between_nodes(self, draft: _Draft) -> None:
+    def tighten_limits(self, draft: _PlanDraft) -> None:
+        """Add nodes at peaks of limited quantities between the nodes, and solve again, until no peak exceeds the tolerance."""
         peaks: list[LimitPeak] = []
         tolerance = self.settings.tolerance
         for number in range(1, MAX_TIGHTENINGS + 1):
@@ -485,38 +496,38 @@ class _Planner:
             if number > 1 and all(peak.height <= 0.75 * tolerance for peak in new):
                 break
             peaks += new
-            program = self._program(draft.curve, peaks)
-            if not self._improved(draft, f"limits between nodes {number}", program, draft.curve, HOT):
+            program = self.program_for(draft.curve, peaks)
+            if not self.solve_again(draft, f"limits between nodes {number}", program, draft.curve, HOT):
                 break
 
-    def _finished(self, drafts: list[_Draft]) -> tuple[_Draft, dict[str, float]]:
+    def finish(self, drafts: list[_PlanDraft]) -> tuple[_PlanDraft, dict[str, float]]:
         """Refine drafts, keep limits between their nodes, and return the best one and its excess over each limit."""
         for draft in drafts:
             if self.settings.instants is None:
                 self._refine(draft)
-            self._keep_limits_between_nodes(draft)
+            self.tighten_limits(draft)
         return self._best(drafts)
 
-    def _smoothest(self, drafts: list[_Draft], smoothing: Smoothing) -> tuple[_Draft, dict[str, float]]:
-        """Return the smoothest motion near coarse drafts, of a duration within the tolerance, and its excess over each limit.
+    def _smoothest(self, drafts: list[_PlanDraft], smoothing: SmoothingSettings) -> tuple[_PlanDraft, dict[str, float]]:
+        """Return the smoothest motion near coarse drafts within the tolerance of their cost, and its excess over each limit.
 
-        Joints that do not bind are undetermined in the fastest motion, and all but undetermined where torques weigh little:
+        Joints without active limits are undetermined in the fastest motion, and nearly so where torques have little weight:
         Newton's equations are nearly singular, knots gather where these joints oscillate, and the solver stalls. Drafts are
-        therefore refined with a small penalty on what is to be smooth: it determines all joints, for a small share of the
-        tolerance. Then, where time alone counts, the duration is fixed, and smoothness is minimised. Where that fails, the
+        therefore refined with a small penalty on the smoothness cost: it determines all joints, for a small share of the
+        tolerance. Then, where time alone counts, the duration is fixed and smoothness is minimized. Where that fails, the
         refined draft is the plan.
         """
         found = [penalized for draft in drafts if (penalized := self._penalized(draft, smoothing))]
-        best, excess = self._best(found) if found else self._finished(drafts)
-        if not self.problem.cost.weighted:
+        best, excess = self._best(found) if found else self.finish(drafts)
+        if not self.problem.cost.has_squares:
             best, excess = self._smoothed_at_last(best, excess, smoothing, bool(found))
         elif not found:
             best.notes.append("smoothing left out, joints that do not bind may oscillate")
-        best.objective = self._integral(self.problem.cost, best.curve)
+        best.objective = self.cost_integral(self.problem.cost, best.curve)
         return best, excess
 
-    def _smoothed_at_last(self, best: _Draft, excess: dict[str, float], smoothing: Smoothing,
-                          penalized: bool) -> tuple[_Draft, dict[str, float]]:
+    def _smoothed_at_last(self, best: _PlanDraft, excess: dict[str, float], smoothing: SmoothingSettings,
+                          penalized: bool) -> tuple[_PlanDraft, dict[str, float]]:
         """Return the smoothest motion near the best one, or that one with a note; and its excess over each limit."""
         smooth, reason = self._smoothed(best, smoothing, best.objective if penalized else best.curve.duration)
         if smooth:
@@ -528,65 +539,65 @@ class _Planner:
                           f"smoothing left out, the plan is the fastest motion: {reason}")
         return best, excess
 
-    def _penalized(self, draft: _Draft, smoothing: Smoothing) -> _Draft | None:
-        """Return a coarse draft, refined with a penalty. Its objective is a careful estimate of the least one without it."""
+    def _penalized(self, draft: _PlanDraft, smoothing: SmoothingSettings) -> _PlanDraft | None:
+        """Return a coarse draft refined with a penalty. Its objective is a careful estimate of the least one without it."""
         cost = self.problem.cost
-        planner = self._with(cost if cost.time or cost.weighted else replace(cost, time=1.0))
-        planner.penalty = _Penalty(smoothing.tolerance, planner.problem.cost, smoothing.cost)
+        planner = self._with(cost if cost.time or cost.has_squares else replace(cost, time=1.0))
+        planner.penalty = SmoothnessPenalty(smoothing.tolerance, planner.problem.cost, smoothing.cost)
         coarse, _ = self._smoothed(draft, smoothing, draft.curve.duration, between=False)
-        planner._balance(coarse or draft)
+        planner.balance_penalty(coarse or draft)
         found = replace(draft, notes=list(draft.notes))
-        solved = planner._improved(found, "penalty", planner._program(draft.curve), draft.curve, SMOOTHING)
+        solved = planner.solve_again(found, "penalty", planner.program_for(draft.curve), draft.curve, SMOOTHING)
         if solved:
-            planner._finished([found])
+            planner.finish([found])
             penalty = planner.penalty
-            value = self._integral(penalty.cost, found.curve)
-            estimate = value - self._integral(penalty.smooth, found.curve)
+            value = self.cost_integral(penalty.cost, found.curve)
+            estimate = value - self.cost_integral(penalty.smooth, found.curve)
             found.objective = estimate / (penalty.cost.time or 1.0) * (1.0 - DURATION_RESERVE * smoothing.tolerance)
         self.iterations += planner.iterations
         return found if solved else None
 
-    def _balance(self, draft: _Draft) -> None:
-        """Lower the penalty to its share of the cost, if it is more in a draft."""
+    def balance_penalty(self, draft: _PlanDraft) -> None:
+        """Lower the penalty to its share of the cost, if it is larger in a draft."""
         assert self.penalty is not None
         tolerance, cost, smooth = self.penalty
-        paid = self._integral(smooth, draft.curve)
-        allowed = SMOOTHING_PENALTY * tolerance * self._integral(cost, draft.curve)
+        paid = self.cost_integral(smooth, draft.curve)
+        allowed = SMOOTHING_PENALTY * tolerance * self.cost_integral(cost, draft.curve)
         if paid > allowed:
             smooth = replace(smooth, effort=allowed / paid * smooth.effort)
-            self.penalty = _Penalty(tolerance, cost, smooth)
+            self.penalty = SmoothnessPenalty(tolerance, cost, smooth)
         assert smooth.of is not None
         self.problem = replace(self.problem, cost=replace(cost, more=(*cost.more, (smooth.effort, smooth.of))))
-        draft.objective = self._integral(self.problem.cost, draft.curve)
+        draft.objective = self.cost_integral(self.problem.cost, draft.curve)
 
-    def _smoothed(self, draft: _Draft, smoothing: Smoothing, shortest: float,
-                  between: bool = True) -> tuple[_Draft | None, str]:
+    def _smoothed(self, draft: _PlanDraft, smoothing: SmoothingSettings, shortest: float,
+                  between: bool = True) -> tuple[_PlanDraft | None, str]:
         """Return the smoothest motion near a draft, of a duration within the tolerance; or None, and why there is none."""
         longest = max(draft.curve.duration, self.problem.duration[1])
         T = min(longest, max(draft.curve.duration, shortest * (1.0 + smoothing.tolerance)))
         curve = replace(draft.curve, duration=T)
-        value = self._integral(smoothing.cost, curve) or 1.0  # scaled to 1: the solver's tolerances are absolute
+        value = self.cost_integral(smoothing.cost, curve) or 1.0  # scaled to 1: the solver's tolerances are absolute
         smoother = self._with(replace(smoothing.cost, effort=smoothing.cost.effort / value), (T, T))
-        program = smoother._program(curve)
-        solution = smoother._solved("smoothing", program, curve, SMOOTHING, turn=Attempt.FIRST)
-        found = _Draft(program, program.curve(solution.x), solution.multipliers, 0.0, list(draft.notes))
+        program = smoother.program_for(curve)
+        solution = smoother.solve("smoothing", program, curve, SMOOTHING, turn=Attempt.FIRST)
+        found = _PlanDraft(program, program.curve(solution.x), solution.multipliers, 0.0, list(draft.notes))
         if solution.converged and between:
-            smoother._keep_limits_between_nodes(found)
+            smoother.tighten_limits(found)
         self.iterations += smoother.iterations
         return (found, "") if solution.converged else (None, _reason(solution))
 
-    def _with(self, cost: Cost, duration: tuple[float, float] | None = None) -> _Planner:
+    def _with(self, cost: Cost, duration: tuple[float, float] | None = None) -> PlanSearch:
         """Return a planner of the same problem under another cost."""
         problem = replace(self.problem, cost=cost, duration=duration or self.problem.duration)
-        return _Planner(problem, self.settings, self.report, self.remedy)
+        return PlanSearch(problem, self.settings, self.report, self.remedy)
 
-    def _integral(self, cost: Cost, curve: Curve) -> float:
+    def cost_integral(self, cost: Cost, curve: Curve) -> float:
         """Return a cost along a curve."""
-        program = self._program(curve, problem=replace(self.problem, cost=cost))
+        program = self.program_for(curve, problem=replace(self.problem, cost=cost))
         return float(program.objective(program.variables(curve)))
 
-    def _best(self, drafts: list[_Draft]) -> tuple[_Draft, dict[str, float]]:
-        """The cheapest of those that keep their limits, or else of all; and its excess over each."""
+    def _best(self, drafts: list[_PlanDraft]) -> tuple[_PlanDraft, dict[str, float]]:
+        """Return the cheapest of the drafts that keep their limits, or else of all; and its excess over each limit."""
         found = []
         for draft in drafts:
             excess: dict[str, float] = {}
@@ -598,7 +609,9 @@ class _Planner:
 
     # ------------------------------------------------------------------ tools
 
-    def _program(self, guess: Curve, peaks: Sequence[LimitPeak] = (), problem: Problem | None = None) -> Transcription:
+    def program_for(self, guess: Curve, peaks: Sequence[LimitPeak] = (),
+                    problem: PlanningProblem | None = None) -> Transcription:
+        """Return the program on the breaks of a curve, with peaks as additional nodes."""
         instants, degree = self.settings.instants, guess.degree
         nodes = (lobatto_nodes(guess.breaks, degree + 2, peaks) if instants is None else
                  prescribed_nodes(guess.breaks, np.array(instants), peaks))
@@ -606,18 +619,18 @@ class _Planner:
                              gauss_newton_curvature if self.settings.gauss_newton else lagrangian_curvature,
                              self.settings.damping)
 
-    def _improved(self, draft: _Draft, stage: str, program: Transcription, guess: Curve, near: WarmStart,
+    def solve_again(self, draft: _PlanDraft, stage: str, program: Transcription, guess: Curve, near: WarmStart,
                   turn: Attempt = Attempt.BOTH) -> bool:
-        """Solve again from a curve that is nearly right; what fails is left out, and said."""
-        multipliers = draft.program.rows.carried(draft.multipliers, program.rows) if near.known else None
-        solution = self._solved(stage, program, guess, near, multipliers, turn)
+        """Solve again from a curve that is nearly optimal; a failure is noted."""
+        multipliers = draft.program.rows.transfer_multipliers(draft.multipliers, program.rows) if near.known else None
+        solution = self.solve(stage, program, guess, near, multipliers, turn)
         if solution.converged:
             draft.keep(program, solution)
         else:
             draft.notes.append(f"{stage} left out: {_reason(solution)}")
         return solution.converged
 
-    def _solved(self, stage: str, program: Transcription, guess: Curve, near: WarmStart,
+    def solve(self, stage: str, program: Transcription, guess: Curve, near: WarmStart,
                 multipliers: np.ndarray | None = None, turn: Attempt = Attempt.BOTH) -> NlpSolution:
         def watch(iteration: int, x: np.ndarray, violation: float) -> None:
             self.report(SolverProgress(stage, iteration, float(x[-1]), len(guess.points), violation))
@@ -630,17 +643,17 @@ class _Planner:
         at = evenly_spread(curve.breaks, per_span)
         return self.problem.excess(curve.motion(at.span, at.u), at.u)
 
-    def _why(self, failures: Sequence[_DraftFailure], standstill: str) -> str:
-        """What stands in the way of the attempt that came nearest."""
+    def _failure_message(self, failures: Sequence[_DraftFailure], standstill: str) -> str:
+        """Return why no motion was found, by the attempt with the smallest violation."""
         worst, text, reason, *_ = min(failures, key=lambda failure: failure.worst)
         nearest = f"; the nearest one {text}" if worst > self.settings.tolerance else ""
         guesses = sum(not failure.again for failure in failures)
         return f"no motion found, starting from {guesses} guesses: {reason}{nearest}{standstill}. {self.remedy} may help"
 
 
-def _distinct_drafts(drafts: list[_Draft]) -> list[_Draft]:
-    """By rising cost; of those that cost the same, one."""
-    found: list[_Draft] = []
+def _distinct_drafts(drafts: list[_PlanDraft]) -> list[_PlanDraft]:
+    """Return drafts by increasing cost, without duplicates."""
+    found: list[_PlanDraft] = []
     for draft in sorted(drafts, key=lambda draft: draft.objective):
         if not found or draft.objective - found[-1].objective > EQUAL_OBJECTIVE_TOL * abs(draft.objective):
             found.append(draft)

@@ -17,7 +17,7 @@ from ..model.tree import Limits
 from ..motion.plan import plan_motion
 from ..motion.retime import Retimed, retime_motion
 from ..planning.bspline import PlannedMotion
-from ..planning.problem import Report, Settings
+from ..planning.problem import PlanSettings, Report
 from ..robots.link_side import LinkSideRobot, level, link_side
 from ..robots.protocol import AnyRobot
 from .request import Answer, Request, RequestedState, read_request
@@ -56,7 +56,8 @@ def plan(robot: AnyRobot, request: Request, limits: Limits, report: Report) -> A
     motion = plan_motion(
         robot, start, goal, time=request["time_weight"], effort=request["effort_weight"], limits=limits,
         duration=duration, wrenches=loads.wrenches, world_wrenches=loads.world_wrenches,
-        settings=Settings(best_of=int(request["best_of"])), report=report, base=base, time_tolerance=request["time_tolerance"])
+        settings=PlanSettings(best_of=int(request["best_of"])), report=report, base=base,
+        time_tolerance=request["time_tolerance"])
     sampled = _sampled(link_side(robot, base), motion, rate, state)
     return {**sampled, "objective": motion.objective, "notes": _notes(robot, motion)}
 

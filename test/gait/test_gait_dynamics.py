@@ -56,7 +56,7 @@ def test_base_wrench_of_any_tree(seed):
 def test_what_the_floor_must_supply_is_the_rate_of_momentum():
     w, (q, qd, qdd) = walker(), strides()
     oracle = PinocchioOracle(w.human.urdf, w.robot)
-    found = w.needed((q, qd, qdd)).value
+    found = w.floor_wrench((q, qd, qdd)).value
     for k, wrench in enumerate(found):
         at = [oracle.configuration(q[k]), oracle.fold @ qd[k], oracle.fold @ qdd[k]]
         rate = pin.computeCentroidalMomentumTimeVariation(oracle.model, oracle.data, *at)
@@ -75,7 +75,7 @@ def test_points_and_their_jacobians():
         assert np.allclose(jacobians[k, :, :3].reshape(-1, w.n) @ ways, slopes, rtol=1e-12, atol=1e-12)
         for point, found in zip(w.human.points.values(), positions[k]):
             R, p = PinocchioOracle(w.human.urdf, w.robot).placement(point.link, q[k])
-            assert np.allclose(found, p + R @ point.place, atol=1e-12)
+            assert np.allclose(found, p + R @ point.position, atol=1e-12)
 
 
 def test_shared_loads_add_up():

@@ -112,7 +112,7 @@ def test_equal_coordinates_of_both_sides_are_mirrored_postures():
     pin.framesForwardKinematics(model, data, np.array([q[name] for name in model.names[1:]]))
     for name in (n for n in human.points if n.startswith("right_")):
         pair = [human.points[n] for n in (name, name.replace("right_", "left_"))]
-        right, left = (data.oMf[model.getBodyId(point.link)].act(point.place) for point in pair)
+        right, left = (data.oMf[model.getBodyId(point.link)].act(point.position) for point in pair)
         assert np.allclose(right * (1.0, -1.0, 1.0), left, atol=1e-12), name
 
 

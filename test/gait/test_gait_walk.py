@@ -15,7 +15,7 @@ from rnea_ros.cli.main import main
 from rnea_ros.gait import walk
 from rnea_ros.gait.skeleton import LOWER_BODY, Human
 from rnea_ros.gait.step import Step, StepConditions
-from rnea_ros.gait.walk import LEG_JOINTS, Walk, mirrored
+from rnea_ros.gait.walk import LEG_JOINTS, Walk, mirror_matrix
 from rnea_ros.gait.walker import Walker
 from rnea_ros.planning.planner import PlanningError
 
@@ -136,7 +136,7 @@ def test_it_looks_like_walking(written):
 
 
 def test_mirror_is_an_involution():
-    matrix = mirrored(tuple(name for name in Human(frozen=()).all_axes))
+    matrix = mirror_matrix(tuple(name for name in Human(frozen=()).all_axes))
     assert np.array_equal(matrix @ matrix, np.eye(55))
 
 

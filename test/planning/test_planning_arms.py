@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, Robot, plan_motion
-from rnea_ros.planning import Settings
+from rnea_ros.planning import PlanSettings
 from support.planning_cases import both_sides, robot, urdf
 
-COARSE = Settings(spans=8, refinements=1)  # limits are kept as well as ever
+COARSE = PlanSettings(spans=8, refinements=1)  # limits are kept as well as ever
 
 
 @cache
@@ -77,7 +77,7 @@ def test_joints_that_do_not_bind_move_with_nearly_the_least_jerk():
     limits = replace(arm.limits, effort_rate=np.where(np.arange(7) < 3, 20.0 * arm.limits.effort, np.nan))
     shares, durations = [], []
     for tolerance in ({"time_tolerance": 0.0}, {}):
-        plan = plan_motion(arm, start, start + way, limits=limits, settings=Settings(spans=6, refinements=0), **tolerance)
+        plan = plan_motion(arm, start, start + way, limits=limits, settings=PlanSettings(spans=6, refinements=0), **tolerance)
         t = np.linspace(0.0, plan.duration, 2001)
         shares.append(np.trapezoid(plan(t)[3] ** 2, t, axis=0) / (720.0 * way**2 / plan.duration**5))
         durations.append(plan.duration)
@@ -104,7 +104,7 @@ def test_joints_whose_torques_weigh_little_do_not_oscillate():
     oracle = oracles.PinocchioOracle(urdf("seven_r"), arm)
     costs, ways = [], []
     for tolerance in ({"time_tolerance": 0.0}, {}):
-        settings = Settings(spans=6, refinements=1)
+        settings = PlanSettings(spans=6, refinements=1)
         plan = plan_motion(arm, start, start + way, limits=limits, effort=1e-8, settings=settings, **tolerance)
         t = np.linspace(0.0, plan.duration, 2001)
         motion = plan(t)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import BSpline
 
-from rnea_ros.planning.bspline import Curve, averages, basis, knots, span_of
+from rnea_ros.planning.bspline import Curve, basis, greville_abscissae, knots, span_of
 from rnea_ros.planning.problem import ORDERS
 
 BREAKS = np.array([0.0, 0.1, 0.25, 0.6, 0.61, 1.0])
@@ -93,6 +93,6 @@ def test_highest_derivative_and_averages():
     middle = (BREAKS[1:] + BREAKS[:-1]) / 2.0
     jerk = one.motion(np.arange(len(middle)), middle)[:, 3] * one.duration**3
     np.testing.assert_allclose(one.highest(), jerk, rtol=1e-9)
-    line = Curve(4, BREAKS, averages(BREAKS, 4)[:, None] * [2.0, -3.0], 1.0)
+    line = Curve(4, BREAKS, greville_abscissae(BREAKS, 4)[:, None] * [2.0, -3.0], 1.0)
     u = np.linspace(0.0, 1.0, 50)
     np.testing.assert_allclose(line.motion(span_of(BREAKS, u), u)[:, 0], u[:, None] * [2.0, -3.0], atol=1e-13)

@@ -9,12 +9,22 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, RneaError, Robot, plan_motion
-from rnea_ros.planning import Cost, Ends, EndState, PlanningError, Problem, Settings, interior_point, plan, planner
-from rnea_ros.planning.problem import both, of_motion, tied
+from rnea_ros.planning import (
+    Cost,
+    EndConditions,
+    EndState,
+    PlanningError,
+    PlanningProblem,
+    PlanSettings,
+    interior_point,
+    plan,
+    planner,
+)
+from rnea_ros.planning.problem import coupled_ends, join_conditions, motion_quantity
 from support.planning_cases import RR_GOAL, RR_START, pendulum_and_slide, robot
 
 INF = np.inf
-COARSE = Settings(refinements=0)
+COARSE = PlanSettings(refinements=0)
 
 
 def rr(start=RR_START, goal=RR_GOAL, **given):
@@ -60,7 +70,7 @@ def test_nonsense_is_refused(given, message):
 ])
 def test_settings_are_checked(changed, message):
     with pytest.raises(InputError, match=message):
-        Settings(**changed)
+        PlanSettings(**changed)
 
 
 @pytest.mark.parametrize(("given", "message"), [
@@ -84,7 +94,7 @@ def test_a_motion_that_cannot_be_is_explained():
     """A quarter of the time that the fastest motion takes."""
     with pytest.raises(PlanningError, match=r"no motion found, starting from 2 guesses: .*; the nearest one (misses|has) .* "
                                             r"after 0\.[01]\d* s.*Wider limits, a longer duration or more guesses"):
-        rr(duration=0.1, settings=Settings(refinements=0, tries=2, iterations=100))
+        rr(duration=0.1, settings=PlanSettings(refinements=0, tries=2, iterations=100))
 
 
 def test_errors_are_errors_of_this_package():
@@ -129,10 +139,10 @@ def test_velocity_acceleration_and_jerk_limits_alone():
     """A slide without torque limits: the seven segments of an S-curve, in closed form."""
     free = np.full(1, np.nan)
     rest = [EndState(np.array([x]), np.zeros(1), np.zeros(1)) for x in (0.0, 1.0)]
-    bounds = [of_motion(order, ["slide"], np.array([-limit]), np.array([limit]))
+    bounds = [motion_quantity(order, ["slide"], np.array([-limit]), np.array([limit]))
               for order, limit in ((1, 1.0), (2, 4.0), (3, 40.0))]
     best = 1.0 / 1.0 + 1.0 / 4.0 + 4.0 / 40.0
-    found = plan(Problem(*rest, [of_motion(0, ["slide"], free, free), *bounds]))
+    found = plan(PlanningProblem(*rest, [motion_quantity(0, ["slide"], free, free), *bounds]))
     assert best * (1.0 - 1e-6) < found.duration < 1.005 * best
     assert max(found.excess.values()) <= 1e-6
 
@@ -146,7 +156,7 @@ def test_times_of_a_plan_are_checked():
 
 def test_progress_is_reported():
     said = []
-    found = rr(settings=Settings(refinements=1), report=said.append, time_tolerance=0.0)
+    found = rr(settings=PlanSettings(refinements=1), report=said.append, time_tolerance=0.0)
     stages = list(dict.fromkeys(now.stage for now in said))
     assert stages[:2] == ["guess 1", "refinement 1"] and all(stage.startswith("limits between nodes") for stage in stages[2:])
     for stage in stages:
@@ -182,7 +192,7 @@ def test_a_plan_whose_smoothing_runs_out_of_steps_keeps_limits_and_is_smoother_t
         t = np.linspace(0.0, found.duration, 4001)
         return np.trapezoid(found(t)[3] ** 2, t, axis=0).sum()
 
-    finer = Settings(refinements=2)
+    finer = PlanSettings(refinements=2)
     fastest, smoothest = rr(settings=finer, time_tolerance=0.0), rr(settings=finer)
     coarse = finer.spans + 1
     without(monkeypatch, lambda program: np.ptp(program.problem.duration) == 0.0 and len(program.breaks) > coarse)
@@ -209,7 +219,7 @@ def test_what_a_watcher_raises_comes_out():
 
 
 def test_the_best_of_several_guesses():
-    one, many = rr(settings=Settings(spans=5, refinements=0)), rr(settings=Settings(spans=5, refinements=0, best_of=3))
+    one, many = rr(settings=PlanSettings(spans=5, refinements=0)), rr(settings=PlanSettings(spans=5, refinements=0, best_of=3))
     assert many.duration <= one.duration * (1.0 + 1e-7) and many.iterations > one.iterations
 
 
@@ -218,13 +228,14 @@ def test_a_motion_that_repeats_in_the_mirror():
     rate = pendulum_and_slide(-INF, INF)
     effort = replace(rate, lower=np.full(2, np.nan))
     names = ("swing", "slide")
-    middle = replace(of_motion(0, names, np.array([0.3, -INF]), np.full(2, INF)), windows=[(0.5, 0.5)])
-    early = replace(of_motion(0, names, np.array([-INF, -0.2]), np.array([INF, 0.2])), windows=[(0.0, 0.25)])
-    mirror = both(*(tied(order, -np.eye(2), np.zeros(2)) for order in (0, 1)))
-    problem = Problem(EndState.free(2), EndState.free(2), [effort, middle, early], Cost(0.0, np.ones(2), effort), (1.0, 1.0),
+    middle = replace(motion_quantity(0, names, np.array([0.3, -INF]), np.full(2, INF)), windows=[(0.5, 0.5)])
+    early = replace(motion_quantity(0, names, np.array([-INF, -0.2]), np.array([INF, 0.2])), windows=[(0.0, 0.25)])
+    mirror = join_conditions(*(coupled_ends(order, -np.eye(2), np.zeros(2)) for order in (0, 1)))
+    problem = PlanningProblem(EndState.free(2), EndState.free(2), [effort, middle, early],
+                              Cost(0.0, np.ones(2), effort), (1.0, 1.0),
                       mirror)
-    for settings in (Settings(refinements=1), Settings(refinements=1, gauss_newton=True),
-                     Settings(spans=6, instants=tuple(np.linspace(0.0, 1.0, 13)))):
+    for settings in (PlanSettings(refinements=1), PlanSettings(refinements=1, gauss_newton=True),
+                     PlanSettings(spans=6, instants=tuple(np.linspace(0.0, 1.0, 13)))):
         found = plan(problem, settings)
         q, qd, _, _ = found(np.array([0.0, 0.25, 0.5, 1.0]))
         np.testing.assert_allclose(q[3], -q[0], atol=1e-7)
@@ -232,7 +243,8 @@ def test_a_motion_that_repeats_in_the_mirror():
         assert q[2, 0] >= 0.3 - 1e-6 and np.abs(q[:2, 1]).max() <= 0.2 + 1e-6
     swing = np.zeros((1, 4, 2))
     swing[0, 0, 0] = 1.0
-    frozen = replace(problem, coupling=Ends(swing, swing, np.zeros(1)), box=(np.array([-2.0, 0.1]), np.array([2.0, 0.1])))
+    tie = EndConditions(swing, swing, np.zeros(1))
+    frozen = replace(problem, coupling=tie, box=(np.array([-2.0, 0.1]), np.array([2.0, 0.1])))
     q = plan(frozen, COARSE)(np.linspace(0.0, 1.0, 11))[0]
     np.testing.assert_allclose(q[:, 1], 0.1, atol=1e-8)
     assert np.ptp(q[:, 0]) > 0.1

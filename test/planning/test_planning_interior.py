@@ -9,7 +9,7 @@ import pytest
 
 from rnea_ros import plan_motion
 from rnea_ros.motion.plan import motion_limits, torque, torque_rate
-from rnea_ros.planning import Cost, EndState, Problem, Settings
+from rnea_ros.planning import Cost, EndState, PlanningProblem, PlanSettings
 from rnea_ros.planning import interior_point as interior
 from rnea_ros.planning.bspline import LimitPeak, lobatto_nodes
 from rnea_ros.planning.condensed import (
@@ -23,7 +23,7 @@ from rnea_ros.planning.condensed import (
 from rnea_ros.planning.interior_point import reduce_violation
 from rnea_ros.planning.ipopt import minimize_with_ipopt
 from rnea_ros.planning.planner import initial_guesses
-from rnea_ros.planning.problem import both, tied
+from rnea_ros.planning.problem import coupled_ends, join_conditions
 from rnea_ros.planning.transcription import Transcription, gauss_newton_curvature, lagrangian_curvature
 from support.planning_cases import RR_GOAL, RR_OPTIMUM, RR_START, robot
 
@@ -35,14 +35,14 @@ STARTS = {"rest": EndState(np.array(RR_START), np.zeros(2), np.zeros(2)),
           "free speed": EndState(np.array(RR_START), np.array([0.0, np.nan]), FREE)}
 
 
-def problem(start: EndState, cost: bool = True) -> Problem:
+def problem(start: EndState, cost: bool = True) -> PlanningProblem:
     arm = robot("rr")
     tau = torque(arm, np.array([10.0, 9.0]), {})
     limited = [*motion_limits(arm, replace(arm.limits, jerk=np.full(2, 50.0))), tau, torque_rate(arm, np.full(2, 500.0), {})]
-    return Problem(start, REST, limited, Cost(0.9, np.array([0.1, 0.3]), tau) if cost else Cost())
+    return PlanningProblem(start, REST, limited, Cost(0.9, np.array([0.1, 0.3]), tau) if cost else Cost())
 
 
-def program(given: Problem, degree: int = 3) -> Transcription:
+def program(given: PlanningProblem, degree: int = 3) -> Transcription:
     peaks = [LimitPeak(0.33, 0.0, 4, 0), LimitPeak(0.9, 0.0, 4, 1)]
     return Transcription(given, BREAKS, degree, lobatto_nodes(BREAKS, degree + 2, peaks))
 
@@ -65,7 +65,7 @@ def test_values_and_derivatives(start, degree):
     whole = program(problem(STARTS[start]), degree)
     small, rng = CondensedProgram(whole), np.random.default_rng(0)
     kept = np.flatnonzero(np.append(small.free, True))
-    at = small.at(np.append(rng.normal(size=whole.size - 1) * 0.3, 0.8))
+    at = small.evaluate_at(np.append(rng.normal(size=whole.size - 1) * 0.3, 0.8))
     ends = len(whole.problem.ends.value)
     np.testing.assert_allclose(whole.constraints(at.x)[:ends], whole.problem.ends.value, atol=1e-12)
     np.testing.assert_allclose(small.values(at)[:-1], whole.constraints(at.x)[small.kept], atol=1e-12)
@@ -77,28 +77,29 @@ def test_values_and_derivatives(start, degree):
         return np.stack([(function(at.x + unit) - function(at.x - unit)) / (2.0 * step) for unit in units], axis=-1)
 
     def lagrangian(x):
-        here = small.at(x)
+        here = small.evaluate_at(x)
         return small.objective(here) + multipliers @ small.values(here)
 
     def gradient(x):
-        small.linearised(small.at(x))
+        small.linearize(small.evaluate_at(x))
         return small.gradient(multipliers)[kept]
 
     exact = numeric(lagrangian)
-    small.linearised(at)
+    small.linearize(at)
     np.testing.assert_allclose(small.gradient(multipliers)[kept], exact, atol=1e-7 * np.abs(exact).max())
-    slopes = numeric(lambda x: small.values(small.at(x)))
+    slopes = numeric(lambda x: small.values(small.evaluate_at(x)))
     for column, unit in zip(slopes.T, np.eye(len(at.x))[kept]):
         np.testing.assert_allclose(small.changes(unit), column, atol=1e-7 * np.abs(slopes).max())
     curved = numeric(gradient) + slopes.T @ (sigma[:, None] * slopes)
-    small.linearised(at)
+    small.linearize(at)
     found = dense(small.newton(small.curvature(multipliers, 0.0), multipliers, sigma), small.free)
     np.testing.assert_allclose(found, curved, atol=1e-5 * np.abs(curved).max())
 
 
-def mirrored() -> Problem:
+def mirrored() -> PlanningProblem:
     """Continues as its mirror image, from a free start; the goal's speed of joint 2 is known."""
-    tie = both(*(tied(order, np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0.4, 0.1]) * (order == 0)) for order in (0, 1)))
+    swap = np.array([[0.0, 1.0], [1.0, 0.0]])
+    tie = join_conditions(*(coupled_ends(order, swap, np.array([0.4, 0.1]) * (order == 0)) for order in (0, 1)))
     goal = EndState(FREE, np.array([np.nan, 0.3]), FREE)
     return replace(problem(EndState.free(2)), start=EndState.free(2), goal=goal, duration=(0.7, 0.7), coupling=tie)
 
@@ -107,17 +108,17 @@ def mirrored() -> Problem:
 def test_tied_ends(curvature):
     whole = Transcription(mirrored(), BREAKS, 3, lobatto_nodes(BREAKS, 5), curvature, 0.2)
     small, rng = ReducedProgram(whole), np.random.default_rng(2)
-    at = small.at(np.append(rng.normal(size=whole.size - 1) * 0.3, 0.7))
+    at = small.evaluate_at(np.append(rng.normal(size=whole.size - 1) * 0.3, 0.7))
     ends = len(whole.problem.ends.value)
     np.testing.assert_allclose(whole.constraints(at.x)[:ends], whole.problem.ends.value, atol=1e-12)
-    np.testing.assert_allclose(small.at(at.x).x, at.x, atol=1e-12)
+    np.testing.assert_allclose(small.evaluate_at(at.x).x, at.x, atol=1e-12)
     assert small.Z.shape == (whole.size - 1, whole.size - 1 - ends)
     multipliers, sigma = np.zeros((2, len(small.lower)))
     multipliers[:-1], sigma[:-1] = rng.normal(size=len(small.kept)), rng.uniform(size=len(small.kept))
     rows = np.zeros(len(whole.rows.lower))
     rows[small.kept] = multipliers[:-1]
     J = whole.jacobian_pattern.dense(whole.jacobian(at.x))[:, :-1]
-    small.linearised(at)
+    small.linearize(at)
     exact = small.Z.T @ (whole.gradient(at.x)[:-1] + J.T @ rows)
     np.testing.assert_allclose(small.Z.T @ small.gradient(multipliers)[:-1], exact, rtol=1e-9, atol=1e-9)
     H = whole.hessian_pattern.dense(whole.hessian(at.x, 1.0, rows))[:-1, :-1]
@@ -136,8 +137,8 @@ def test_tied_ends_planned_as_by_ipopt():
     breaks = np.linspace(0.0, 1.0, 9)
     whole = Transcription(given, breaks, 3, lobatto_nodes(breaks, 5))
     small, far = ReducedProgram(whole), np.random.default_rng(3).normal(size=whole.size) * 2.0
-    before, (x, count) = small.values(small.at(far)), reduce_violation(small, far, 40, lambda *now: None)
-    after, seen = small.values(small.at(x)), []
+    before, (x, count) = small.values(small.evaluate_at(far)), reduce_violation(small, far, 40, lambda *now: None)
+    after, seen = small.values(small.evaluate_at(x)), []
     beyond, left = (np.maximum(c - small.upper, small.lower - c).max() for c in (before, after))
     assert left < 1e-2 * beyond and 0 < count <= 40
     ours = interior.minimize(small, x, interior.InteriorPointStart(1e-5, 0.3), 1e-7, 100, lambda *now: seen.append(now[0]))
@@ -196,7 +197,7 @@ def test_it_says_why_it_ended(monkeypatch):
     monkeypatch.setattr(BorderedSystem, "factorise", lambda matrix, shift: bool(shifts.append(shift)))
     stuck = interior.minimize(CondensedProgram(whole), x, start, 1e-7, 5, lambda *now: None)
     assert (stuck.status, stuck.iterations) == (interior.NO_STEP, 0)
-    assert np.array_equal(stuck.x, CondensedProgram(whole).at(x).x)
+    assert np.array_equal(stuck.x, CondensedProgram(whole).evaluate_at(x).x)
     assert shifts[0] == 0.0 and shifts == sorted(set(shifts)) and shifts[-1] <= interior.LARGEST_SHIFT
 
 
@@ -209,7 +210,7 @@ def test_ipopt_goes_on_where_ours_fails_from_every_guess(monkeypatch):
         return interior.InteriorPointResult(x, np.zeros(len(program.lower)), interior.NO_STEP, 0)
 
     monkeypatch.setattr(interior, "minimize", stuck)
-    found = plan_motion(robot("rr"), RR_START, RR_GOAL, settings=Settings(refinements=0, tries=3),
+    found = plan_motion(robot("rr"), RR_START, RR_GOAL, settings=PlanSettings(refinements=0, tries=3),
                         report=lambda now: seen.setdefault(now.stage, len(tries)))
     assert next(iter(seen)) == "guess 1 by IPOPT" and seen["guess 1 by IPOPT"] == 3
     assert found.duration == pytest.approx(RR_OPTIMUM, rel=0.05) and max(found.excess.values()) < 1e-4
@@ -219,7 +220,7 @@ def test_what_it_is_not_for():
     given = problem(STARTS["rest"])
     assert is_condensable(program(given))
     place = EndState(np.array([0.0, np.nan]), np.zeros(2), FREE)
-    tie = tied(1, np.eye(2), np.zeros(2))
+    tie = coupled_ends(1, np.eye(2), np.zeros(2))
     narrow = replace(given.quantities[1], lower=np.zeros(2), upper=np.zeros(2))
     for other in (replace(given, start=place), replace(given, coupling=tie), replace(given, box=(-np.ones(2), np.ones(2))),
                   replace(given, quantities=[*given.quantities, narrow])):
@@ -229,7 +230,7 @@ def test_what_it_is_not_for():
 def test_from_limit_to_limit_is_as_fast_as_beside_them():
     """Where a motion begins and ends at a limit, that limit has no inside there."""
     arm = robot("panda")
-    known, refined = arm.limits, Settings(refinements=3)
+    known, refined = arm.limits, PlanSettings(refinements=3)
     at, beside = (plan_motion(arm, known.lower, known.upper, settings=refined,
                               limits=replace(known, lower=known.lower - inset, upper=known.upper + inset))
                   for inset in (0.0, 1e-6))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError
-from rnea_ros.planning import Cost, EndState, PlanningError, Problem, Settings
+from rnea_ros.planning import Cost, EndState, PlanningError, PlanningProblem, PlanSettings
 from rnea_ros.planning.bspline import Curve, span_of
 from rnea_ros.planning.planner import check_problem, unknown_limits, worst_violation
-from rnea_ros.planning.problem import of_motion
+from rnea_ros.planning.problem import motion_quantity
 from rnea_ros.planning.transcription import gauss_newton_curvature
 from support.planning_cases import pendulum_and_slide
 
@@ -33,36 +33,36 @@ def motion(*values: float) -> np.ndarray:
     ((-5.0, -3.0, -5.0, 0.0, 0.0, -0.75), (1.0, -2.0, 0.0, -INF, 1.0, -0.5)),
 ])
 def test_excess_over_limits(values, excess):
-    place = of_motion(0, NAMES, LOWER, UPPER)
+    place = motion_quantity(0, NAMES, LOWER, UPPER)
     assert place.enforced.tolist() == [0, 1, 2, 4, 5]
     np.testing.assert_allclose(place.excess(motion(*values), np.zeros(1))[0], excess)
 
 
 def test_limits_hold_in_their_windows_alone():
     """Both ends included."""
-    place = replace(of_motion(0, ("a",), np.array([-1.0]), np.array([1.0])), windows=[(0.0, 0.25), (0.5, 0.75)])
+    place = replace(motion_quantity(0, ("a",), np.array([-1.0]), np.array([1.0])), windows=[(0.0, 0.25), (0.5, 0.75)])
     u = np.array([0.0, 0.25, 0.3, 0.5, 0.7, 0.75, 0.76, 1.0])
     inside = [True, True, False, True, True, True, False, False]
-    assert place.holds(u).tolist() == inside
+    assert place.is_active(u).tolist() == inside
     y = np.repeat(motion(3.0), len(u), axis=0)
     np.testing.assert_array_equal(place.excess(y, u)[:, 0], np.where(inside, 2.0, -INF))
 
 
-def problem(start: EndState, goal: EndState, lower=-3.0, upper=3.0, duration=(1e-3, 9.0)) -> Problem:
-    quantities = [of_motion(order, ("a", "b"), np.full(2, low), np.full(2, high))
+def problem(start: EndState, goal: EndState, lower=-3.0, upper=3.0, duration=(1e-3, 9.0)) -> PlanningProblem:
+    quantities = [motion_quantity(order, ("a", "b"), np.full(2, low), np.full(2, high))
                   for order, (low, high) in enumerate(((lower, upper), (-2.0, 2.0)))]
-    return Problem(start, goal, quantities, duration=duration)
+    return PlanningProblem(start, goal, quantities, duration=duration)
 
 
 def test_what_moves_has_to_be_planned():
     zero = np.zeros(2)
     here = EndState(zero, zero, np.full(2, NAN))
-    assert here.rests and problem(here, here).nothing_moves
+    assert here.is_at_rest and problem(here, here).is_trivial
     for other in (replace(here, qd=np.array([0.0, 0.1])), replace(here, qdd=np.array([0.1, 0.0]))):
-        assert not other.rests and not problem(other, other).nothing_moves
-        assert not problem(here, other).nothing_moves and not problem(other, here).nothing_moves
-    assert not problem(here, replace(here, q=np.array([0.0, 1.0]))).nothing_moves
-    assert not problem(here, here, duration=(1.0, 1.0)).nothing_moves
+        assert not other.is_at_rest and not problem(other, other).is_trivial
+        assert not problem(here, other).is_trivial and not problem(other, here).is_trivial
+    assert not problem(here, replace(here, q=np.array([0.0, 1.0]))).is_trivial
+    assert not problem(here, here, duration=(1.0, 1.0)).is_trivial
 
 
 def test_equal_limits_are_limits():
@@ -83,36 +83,36 @@ def test_durations_are_above_zero_and_finite(duration):
 
 def test_a_limit_that_holds_early_is_none_of_the_goal():
     zero, far = np.zeros(2), np.full(2, 2.0)
-    near = replace(of_motion(0, ("a", "b"), np.full(2, -1.0), np.full(2, 1.0)), windows=[(0.0, 0.5)])
-    speed = of_motion(1, ("a", "b"), np.full(2, -1.0), np.full(2, 1.0))
-    check_problem(Problem(EndState(zero, zero, zero), EndState(far, zero, zero), [near, speed]))
+    near = replace(motion_quantity(0, ("a", "b"), np.full(2, -1.0), np.full(2, 1.0)), windows=[(0.0, 0.5)])
+    speed = motion_quantity(1, ("a", "b"), np.full(2, -1.0), np.full(2, 1.0))
+    check_problem(PlanningProblem(EndState(zero, zero, zero), EndState(far, zero, zero), [near, speed]))
     with pytest.raises(PlanningError, match="start: position of a is 2 there, outside its limits -1 to 1"):
-        check_problem(Problem(EndState(far, zero, zero), EndState(zero, zero, zero), [near, speed]))
+        check_problem(PlanningProblem(EndState(far, zero, zero), EndState(zero, zero, zero), [near, speed]))
 
 
 def test_effort_alone_bounds_how_fast_a_motion_is():
     here, there = (EndState(np.full(2, q), np.zeros(2), np.zeros(2)) for q in (0.0, 1.0))
-    force = of_motion(2, ("a", "b"), np.full(2, NAN), np.full(2, NAN))
-    check_problem(Problem(here, there, [force], Cost(1.0, np.ones(2), force)))
+    force = motion_quantity(2, ("a", "b"), np.full(2, NAN), np.full(2, NAN))
+    check_problem(PlanningProblem(here, there, [force], Cost(1.0, np.ones(2), force)))
     with pytest.raises(InputError, match="nothing limits how fast the motion can be"):
-        check_problem(Problem(here, there, [force]))
+        check_problem(PlanningProblem(here, there, [force]))
 
 
 def test_what_is_known_of_an_end_is_checked_to_rounding():
     zero = np.zeros(2)
     here = EndState(zero, zero, zero)
-    place, speed, bend = (of_motion(order, ("a", "b"), np.full(2, -1.0), np.full(2, 1.0)) for order in range(3))
-    check_problem(Problem(here, replace(here, q=np.full(2, 1.0 + 1e-10)), [place, speed]))
+    place, speed, bend = (motion_quantity(order, ("a", "b"), np.full(2, -1.0), np.full(2, 1.0)) for order in range(3))
+    check_problem(PlanningProblem(here, replace(here, q=np.full(2, 1.0 + 1e-10)), [place, speed]))
     for goal, words in ((replace(here, q=np.array([0.0, 1.001])), "goal: position of b is 1.001 there"),
                         (EndState(zero, np.array([-1.2, NAN]), np.full(2, NAN)), "goal: velocity of a is -1.2 there"),
                         (EndState(zero, np.array([0.1, 0.0]), np.array([NAN, 5.0])), "goal: acceleration of b is 5 there")):
         with pytest.raises(PlanningError, match=words):
-            check_problem(Problem(here, goal, [place, speed, bend]))
+            check_problem(PlanningProblem(here, goal, [place, speed, bend]))
 
 
 def test_a_limit_known_on_one_side_is_known():
     here = EndState(*np.zeros((3, 6)))
-    assert unknown_limits(Problem(here, here, [of_motion(0, NAMES, LOWER, UPPER)])) == [
+    assert unknown_limits(PlanningProblem(here, here, [motion_quantity(0, NAMES, LOWER, UPPER)])) == [
         "no limits known, hence not enforced: position of d"]
 
 
@@ -129,9 +129,9 @@ def test_what_a_curve_misses_most():
 
 
 def test_instants_may_come_twice_and_not_at_all():
-    assert Settings(instants=(0.0, 0.5, 0.5, 1.0)).instants == (0.0, 0.5, 0.5, 1.0)
+    assert PlanSettings(instants=(0.0, 0.5, 0.5, 1.0)).instants == (0.0, 0.5, 0.5, 1.0)
     with pytest.raises(InputError, match="rise from 0 to 1"):
-        Settings(instants=())
+        PlanSettings(instants=())
 
 
 @pytest.mark.parametrize("given", [{"degree": 2}, {"degree": 8}, {"spans": 1001}, {"gain": 1.1}, {"damping": -1.0},
@@ -139,7 +139,7 @@ def test_instants_may_come_twice_and_not_at_all():
 def test_settings_have_bounds_on_both_sides(given):
     (name, value), = given.items()
     with pytest.raises(InputError, match=f"{name} is {value}; .* is allowed"):
-        Settings(**given)
+        PlanSettings(**given)
 
 
 def test_a_break_belongs_to_the_span_behind_it():
@@ -151,9 +151,9 @@ def test_terms_of_a_cost_add_up_in_its_curvature():
     rng = np.random.default_rng(0)
     y, u, weight = rng.normal(size=(5, 4, 2)), np.linspace(0.0, 1.0, 5), rng.uniform(0.1, 1.0, 5)
     rate = pendulum_and_slide()
-    speed = replace(of_motion(1, ("a", "b"), np.full(2, NAN), np.full(2, NAN)), windows=[(0.0, 0.5)])
+    speed = replace(motion_quantity(1, ("a", "b"), np.full(2, NAN), np.full(2, NAN)), windows=[(0.0, 0.5)])
     here, one, two = EndState(*np.zeros((3, 2))), (np.array([0.3, 0.7]), rate), (np.array([2.0, 0.5]), speed)
-    problems = [Problem(here, here, [], Cost(1.0, more=terms)) for terms in ([one, two], [one], [two])]
+    problems = [PlanningProblem(here, here, [], Cost(1.0, more=terms)) for terms in ([one, two], [one], [two])]
     both, first, second = (gauss_newton_curvature(given, None, y, u, weight, np.zeros(0)) for given in problems)
     np.testing.assert_allclose(both, first + second, atol=1e-13)
     assert np.abs(second[0]).max() > 0.01 and not second[-1].any()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import Robot, plan_motion
-from rnea_ros.planning import Settings
+from rnea_ros.planning import PlanSettings
 from support.planning_cases import PR_GOAL, PR_START, RR_GOAL, RR_OPTIMUM, RR_START, both_sides, robot, rr_plan, rr_torque
 from support.planning_optimum import optimum, pr_torque
 
@@ -52,7 +52,7 @@ def test_the_thesis_even_knots():
     """What evenly spaced knots reach with limits held everywhere; the thesis's 0.392 s needs more than 30 of them."""
     arm = robot("rr")
     for points, expected in ((6, 0.4212), (10, 0.3992), (20, 0.3930)):
-        plan = plan_motion(arm, RR_START, RR_GOAL, settings=Settings(spans=points - 3, refinements=0), time_tolerance=0.0)
+        plan = plan_motion(arm, RR_START, RR_GOAL, settings=PlanSettings(spans=points - 3, refinements=0), time_tolerance=0.0)
         assert plan.control_points == points
         assert plan.duration == pytest.approx(expected, rel=1e-3)
 
@@ -90,7 +90,7 @@ def test_a_limit_of_the_torque_rate_is_kept_everywhere_and_costs_time():
 def test_degrees_above_three_have_continuous_torque_rates():
     arm = robot("rr")
     plan = plan_motion(arm, RR_START, RR_GOAL, limits=replace(arm.limits, effort_rate=np.full(2, 300.0)),
-                       settings=Settings(degree=4))
+                       settings=PlanSettings(degree=4))
     breaks = plan.curve.breaks[1:-1] * plan.duration
     before, after = (arm.torque_and_rate(*plan(breaks + d))[1] for d in (-1e-7, 1e-7))
     np.testing.assert_allclose(before, after, atol=1.0)
@@ -106,7 +106,7 @@ def test_joint_forces_are_limited():
 
     free = rr_plan()
     limit = 0.7 * largest(free)[0]
-    held = plan_motion(arm, RR_START, RR_GOAL, joint_force={"joint1": limit}, settings=Settings(refinements=2))
+    held = plan_motion(arm, RR_START, RR_GOAL, joint_force={"joint1": limit}, settings=PlanSettings(refinements=2))
     assert largest(held)[0] <= limit * (1.0 + 1e-6) and largest(held)[0] > 0.99 * limit
     assert held.duration > free.duration
     assert held.excess["squared joint force"] <= 1e-6
@@ -119,13 +119,13 @@ def test_a_given_duration_and_a_range_of_them():
     t = np.linspace(0.0, 0.6, 4001)
     assert given.objective == pytest.approx(np.trapezoid((arm.inverse_dynamics(*given(t)[:3]) ** 2).sum(axis=1), t), rel=1e-4)
     assert max(given.excess.values()) < -0.1  # slow enough to need no limit
-    late = plan_motion(arm, RR_START, RR_GOAL, duration=(0.5, 0.7), settings=Settings(refinements=0), time_tolerance=0.0)
+    late = plan_motion(arm, RR_START, RR_GOAL, duration=(0.5, 0.7), settings=PlanSettings(refinements=0), time_tolerance=0.0)
     assert late.duration == pytest.approx(0.5, rel=1e-6)
 
 
 def test_a_given_duration_with_no_other_cost_is_planned_with_least_jerk():
     """Oracle: q(t) of least squared jerk from rest to rest with free accelerations has the integral 120 d^2 / T^5."""
-    plan = plan_motion(robot("rr"), RR_START, RR_GOAL, duration=0.8, settings=Settings(refinements=0))
+    plan = plan_motion(robot("rr"), RR_START, RR_GOAL, duration=0.8, settings=PlanSettings(refinements=0))
     t = np.linspace(0.0, plan.duration, 4001)
     assert plan.duration == pytest.approx(0.8, rel=1e-9) and plan.objective == pytest.approx(0.8, rel=1e-9)
     np.testing.assert_allclose(np.trapezoid(plan(t)[3] ** 2, t, axis=0), 120.0 / 0.8**5, rtol=0.01)
@@ -148,7 +148,7 @@ def test_states_may_move():
 def test_loads_count():
     arm = robot("pr")
     push = {"link2": [3.0, 0.0, 0.0, 0.0, 0.0, 0.0]}
-    plan = plan_motion(arm, PR_START, PR_GOAL, world_wrenches=push, settings=Settings(refinements=2))
+    plan = plan_motion(arm, PR_START, PR_GOAL, world_wrenches=push, settings=PlanSettings(refinements=2))
     t = np.linspace(0.0, plan.duration, 3001)
     loaded = arm.inverse_dynamics(*plan(t)[:3], world_wrenches=push)
     assert 9.9 < np.abs(loaded).max() <= 10.0 * (1.0 + 1e-6)

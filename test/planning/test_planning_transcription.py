@@ -9,9 +9,9 @@ import pytest
 from scipy.interpolate import BSpline
 
 from rnea_ros.motion.plan import joint_force_squared, motion_limits, torque, torque_rate
-from rnea_ros.planning import Cost, Curve, EndState, Problem
+from rnea_ros.planning import Cost, Curve, EndState, PlanningProblem
 from rnea_ros.planning.bspline import LimitPeak, PlanNodes, knots, lobatto_nodes, prescribed_nodes
-from rnea_ros.planning.problem import held
+from rnea_ros.planning.problem import state_conditions
 from rnea_ros.planning.transcription import Transcription, gauss_newton_curvature, lagrangian_curvature
 from support.planning_cases import RR_GOAL, RR_START, pendulum_and_slide, robot, rr_torque, toy
 
@@ -19,7 +19,7 @@ BREAKS = np.array([0.0, 0.2, 0.5, 0.6, 1.0])
 STEP = 1e-30
 
 
-def program(problem: Problem, degree: int = 3, at: PlanNodes | None = None) -> Transcription:
+def program(problem: PlanningProblem, degree: int = 3, at: PlanNodes | None = None) -> Transcription:
     return Transcription(problem, BREAKS, degree, at or lobatto_nodes(BREAKS, degree + 2, [LimitPeak(0.33, 0.0, 0, 0)]))
 
 
@@ -67,7 +67,7 @@ def test_second_derivatives_of_the_toy(degree):
 def test_derivatives_of_a_robot():
     arm = robot("rr")
     tau = torque(arm, np.array([10.0, np.nan]), {})
-    problem = Problem(EndState(np.zeros(2), np.zeros(2), np.zeros(2)), EndState.free(2), [
+    problem = PlanningProblem(EndState(np.zeros(2), np.zeros(2), np.zeros(2)), EndState.free(2), [
         *motion_limits(arm, replace(arm.limits, jerk=np.full(2, 50.0))), tau, torque_rate(arm, np.full(2, 500.0), {}),
         joint_force_squared(arm, {"joint1": 30.0}, {})], Cost(0.9, np.array([0.1, 0.3]), tau))
     one = program(problem)
@@ -88,7 +88,7 @@ def test_everything_against_casadi():
     arm, degree = robot("rr"), 3
     tau = torque(arm, np.full(2, 10.0), {})
     rest = [EndState(np.array(q), np.zeros(2), np.full(2, np.nan)) for q in (RR_START, RR_GOAL)]
-    one = program(Problem(*rest, [tau], Cost(0.99, np.full(2, 0.01), tau)), degree, lobatto_nodes(BREAKS, 5))
+    one = program(PlanningProblem(*rest, [tau], Cost(0.99, np.full(2, 0.01), tau)), degree, lobatto_nodes(BREAKS, 5))
     x = somewhere(one, 3)
     m, s = one.size // 2, knots(BREAKS, degree)
     symbol = ca.SX.sym("x", one.size)
@@ -120,7 +120,8 @@ def test_everything_against_casadi():
 
 def test_gauss_newton_is_what_remains_where_the_residuals_vanish():
     rate = pendulum_and_slide()
-    problem = Problem(EndState.free(2), EndState.free(2), [rate], Cost(0.0, np.array([1.0, 2.0]), rate), duration=(0.8, 0.8))
+    cost = Cost(0.0, np.array([1.0, 2.0]), rate)
+    problem = PlanningProblem(EndState.free(2), EndState.free(2), [rate], cost, duration=(0.8, 0.8))
     still = np.append(np.zeros(14), 0.8)  # the rate is zero there, and so is its curvature's share
     squares = Transcription(problem, BREAKS, 3, lobatto_nodes(BREAKS, 5), gauss_newton_curvature)
     full = Transcription(problem, BREAKS, 3, lobatto_nodes(BREAKS, 5), lagrangian_curvature)
@@ -147,7 +148,7 @@ def test_prescribed_instants_are_a_trapezoid_rule():
 def test_multipliers_find_their_rows_again():
     before, after = (program(toy(), at=lobatto_nodes(BREAKS, 5, peaks)) for peaks in ([], [LimitPeak(0.33, 0.0, 0, 0)]))
     numbers = np.arange(1.0, len(before.rows.lower) + 1.0)
-    carried = before.rows.carried(numbers, after.rows)
+    carried = before.rows.transfer_multipliers(numbers, after.rows)
     assert len(carried) == len(numbers) + 1 and (carried == 0.0).sum() == 1
     np.testing.assert_array_equal(carried[carried > 0.0], numbers)
     assert after.rows.key[int(carried.argmin())].tolist() == [0, after.nodes.regular, 0]
@@ -168,5 +169,5 @@ def test_states_and_curves_go_in_and_out():
     assert isinstance(curve, Curve) and np.array_equal(one.variables(curve), x)
     y = one.motion(x)
     np.testing.assert_allclose(curve.motion(one.nodes.span, one.nodes.u), y, atol=1e-10 * np.abs(y).max())
-    ends = held(EndState(y[0, 0], y[0, 1], np.full(2, np.nan)), last=False)
-    assert np.abs(ends.miss(y[0], y[-1])).max() < 1e-14 and len(ends.value) == 4
+    ends = state_conditions(EndState(y[0, 0], y[0, 1], np.full(2, np.nan)), last=False)
+    assert np.abs(ends.residual(y[0], y[-1])).max() < 1e-14 and len(ends.value) == 4

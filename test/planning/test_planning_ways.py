@@ -9,10 +9,10 @@ import pytest
 
 from rnea_ros import InputError, Robot, plan_motion
 from rnea_ros.motion.clearance import Clearance, Obstacle, Sphere
-from rnea_ros.planning import PlanningError, Quantity, Settings, planner
+from rnea_ros.planning import PlanningError, PlanSettings, Quantity, planner
 from support.planning_cases import RR_GOAL, RR_START, robot, rr_plan
 
-COARSE = Settings(refinements=0)
+COARSE = PlanSettings(refinements=0)
 TIP = (0.4, 0.0, 0.0)
 
 
@@ -60,16 +60,16 @@ def test_a_hump_that_gravity_forbids_is_refused_with_the_reason():
 
 def test_plans_are_ranked_when_they_are_fine(monkeypatch):
     """A coarse plan that looks better than it is does not keep the others from being made finer."""
-    coarse = planner._Planner._coarse
+    coarse = planner.PlanSearch.coarse_drafts
 
     def flattered(self, guesses):
-        few = Settings(spans=3, refinements=0)
+        few = PlanSettings(spans=3, refinements=0)
         drafts = coarse(self, planner.initial_guesses(self.problem, np.linspace(0.0, 1.0, few.spans + 1), few.degree))
         drafts[0].objective *= 0.1
         return drafts + coarse(self, guesses)
 
     best = rr()
-    monkeypatch.setattr(planner._Planner, "_coarse", flattered)
+    monkeypatch.setattr(planner.PlanSearch, "coarse_drafts", flattered)
     assert rr().duration == pytest.approx(best.duration, rel=1e-5)
 
 

@@ -10,18 +10,18 @@ import pytest
 from rnea_ros.planning import bspline
 from rnea_ros.planning.bspline import Curve
 from rnea_ros.planning.planner import plan
-from rnea_ros.planning.problem import Cost, EndState, Problem, Settings, of_motion
+from rnea_ros.planning.problem import Cost, EndState, PlanningProblem, PlanSettings, motion_quantity
 from rnea_ros.planning.transcription import Transcription, gauss_newton_curvature, lagrangian_curvature
 
 FREE = np.full(2, np.inf)
-EARLY, LATE = ((of_motion(2, ("a", "b"), -FREE, FREE), window) for window in ((0.0, 0.4), (0.4, 1.0)))
+EARLY, LATE = ((motion_quantity(2, ("a", "b"), -FREE, FREE), window) for window in ((0.0, 0.4), (0.4, 1.0)))
 EARLY, LATE = (replace(quantity, windows=[window]) for quantity, window in (EARLY, LATE))
 INSTANTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.4, 0.6, 0.8, 1.0)
 
 
 def problem(more):
     start, goal = (EndState(np.full(2, x), np.zeros(2), np.full(2, np.nan)) for x in (0.0, 1.0))
-    return Problem(start, goal, [], Cost(time=0.0, more=more), (2.0, 2.0))
+    return PlanningProblem(start, goal, [], Cost(time=0.0, more=more), (2.0, 2.0))
 
 
 def program(given, nodes, curvature=lagrangian_curvature):
@@ -58,7 +58,7 @@ def test_derivatives(kind):
 
 
 def test_effort_that_counts_late_alone_is_spent_early():
-    settings = Settings(instants=INSTANTS, gauss_newton=True)
+    settings = PlanSettings(instants=INSTANTS, gauss_newton=True)
     guess = Curve(3, np.linspace(0.0, 1.0, 6), np.linspace(np.zeros(2), np.ones(2), 8), 2.0)
     late = plan(problem([(np.ones(2), LATE), (np.full(2, 1e-4), EARLY)]), settings, guess=guess)
     early = plan(problem([(np.full(2, 1e-4), LATE), (np.ones(2), EARLY)]), settings, guess=guess)
@@ -72,9 +72,9 @@ def test_effort_that_counts_late_alone_is_spent_early():
 @pytest.mark.parametrize("tolerance", [1.0, 1e-5])
 def test_limits_are_kept_between_prescribed_instants_too(tolerance):
     """The least acceleration passes (1.5 / 2 s) in the middle, where no instant is; as a share of the limit, 1.07."""
-    fast = of_motion(1, ("a", "b"), np.full(2, -np.inf), np.full(2, 0.7))
+    fast = motion_quantity(1, ("a", "b"), np.full(2, -np.inf), np.full(2, 0.7))
     given = replace(problem([(np.ones(2), replace(EARLY, windows=[]))]), quantities=[fast])
-    settings = Settings(instants=(0.0, 0.15, 0.3, 0.35, 0.65, 0.7, 0.85, 1.0), tolerance=tolerance)
+    settings = PlanSettings(instants=(0.0, 0.15, 0.3, 0.35, 0.65, 0.7, 0.85, 1.0), tolerance=tolerance)
     guess = Curve(3, np.linspace(0.0, 1.0, 6), np.linspace(np.zeros(2), np.ones(2), 8), 2.0)
     excess = plan(given, settings, guess=guess).excess["velocity"]
     assert excess <= tolerance and (tolerance < 1.0 or excess > 1e-3)  # or the case shows nothing
@@ -82,12 +82,12 @@ def test_limits_are_kept_between_prescribed_instants_too(tolerance):
 
 def test_limit_of_one_quantity_beside_a_wider_one():
     """A peak of the wider quantity names a component that the narrower one does not have."""
-    wide = of_motion(1, ("a", "b"), np.full(2, -np.inf), np.array([np.inf, 0.9]))
-    narrow = replace(of_motion(0, ("a", "b"), -FREE, FREE), labels=("a",), value=lambda q: q[:, :1],
+    wide = motion_quantity(1, ("a", "b"), np.full(2, -np.inf), np.array([np.inf, 0.9]))
+    narrow = replace(motion_quantity(0, ("a", "b"), -FREE, FREE), labels=("a",), value=lambda q: q[:, :1],
                      slope=lambda q: [np.broadcast_to(np.eye(2)[:1], (len(q), 1, 2))], lower=np.array([-1.0]),
                      upper=np.array([2.0]))
     given = replace(problem([(np.ones(2), replace(EARLY, windows=[]))]), quantities=[narrow, wide])
-    assert max(plan(given, Settings(spans=3, refinements=0)).excess.values()) < 1e-6
+    assert max(plan(given, PlanSettings(spans=3, refinements=0)).excess.values()) < 1e-6
 
 
 def test_damping_is_added_to_the_diagonal():

@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 
 from rnea_ros import Robot, plan_motion
-from rnea_ros.planning import Cost, EndState, PlannedMotion, Problem, Quantity, Settings
-from rnea_ros.planning.problem import of_motion, tied
+from rnea_ros.planning import Cost, EndState, PlannedMotion, PlanningProblem, PlanSettings, Quantity
+from rnea_ros.planning.problem import coupled_ends, motion_quantity
 from support.scaling_cases import ROOT, urdf  # noqa: F401
 
 RR_START, RR_GOAL, RR_OPTIMUM = (0.0, -2.0), (1.0, -1.0), 0.391854539516
@@ -38,14 +38,14 @@ def pendulum_and_slide(lower: float = -9.0, upper: float = 9.0) -> Quantity:
     return Quantity("rate", ("swing", "slide"), 3, value, slope, np.full(2, lower), np.array([upper, np.nan]))
 
 
-def toy() -> Problem:
+def toy() -> PlanningProblem:
     """Everything at once: a free place, tied speeds, a window, a cost with both weights, a limit of one joint only."""
     rate = pendulum_and_slide()
-    early = replace(of_motion(1, ("swing", "slide"), np.array([-1.0, -np.inf]), np.array([1.0, np.inf])), windows=[(0.0, 0.3)])
+    early = motion_quantity(1, ("swing", "slide"), np.array([-1.0, -np.inf]), np.array([1.0, np.inf]), windows=[(0.0, 0.3)])
     start = EndState(np.array([0.2, np.nan]), np.zeros(2), np.full(2, np.nan))
     cost = Cost(0.5, np.array([0.1, 0.2]), rate)
-    tie = tied(1, np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0.1, 0.2]))
-    return Problem(start, EndState.free(2), [rate, early], cost, coupling=tie)
+    tie = coupled_ends(1, np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0.1, 0.2]))
+    return PlanningProblem(start, EndState.free(2), [rate, early], cost, coupling=tie)
 
 
 def rr_torque(q, qd, qdd, cos=np.cos, sin=np.sin):
@@ -68,7 +68,7 @@ def rr_plan(rate: float | None = None, spans: int = 12) -> PlannedMotion:
     """The fastest motion of the thesis's two-link arm, by default settings."""
     arm = robot("rr")
     limits = arm.limits if rate is None else replace(arm.limits, effort_rate=np.full(2, rate))
-    return plan_motion(arm, RR_START, RR_GOAL, limits=limits, settings=Settings(spans=spans), time_tolerance=0.0)
+    return plan_motion(arm, RR_START, RR_GOAL, limits=limits, settings=PlanSettings(spans=spans), time_tolerance=0.0)
 
 
 def both_sides(plan: PlannedMotion, per_span: int) -> np.ndarray:
