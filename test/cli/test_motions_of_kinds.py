@@ -74,7 +74,7 @@ def test_positions_alone_tell_the_motion_of_base_and_motors_too(tmp_path):
 def test_motors_of_which_nothing_is_known(tmp_path, capsys):
     urdf, motion, *file = files(MOVING["motors told by higher derivatives"]()[0], tmp_path, 4)
     assert main(["torque", urdf, motion, *file, "-o", str(tmp_path / "out.csv")]) == 2
-    assert "the recording needs columns qdddd_<joint>, qddddd_<joint>; or the robot" in capsys.readouterr().err
+    assert "It needs columns qdddd_<joint>, qddddd_<joint>, or positions of the motors" in capsys.readouterr().err
 
 
 def test_questions_about_a_recording(tmp_path, capsys):
