@@ -489,13 +489,8 @@ class GeneralRobot:
                                    "wrenches": wrenches, "wrench_rates": wrench_rates, "world_wrenches": world_wrenches,
                                    "q_motor": q_motor, "qd_motor": qd_motor, "qdd_motor": qdd_motor, "qddd_motor": qddd_motor}
         stages = 2 if len(derivatives) > self.structure(self._use(options)).order_for(2) else 1
-        found = self._solutions(stages, derivatives, guess, {"base": base, **options}, derivatives=True)
-        if stages == 1:
-            found[1] = None
-        if found[2].ndim == 3:
-            return self._loads.motion(found[2], found[0], found[1])
-        alone = self._loads.motion(found[2][None], found[0][None], None if found[1] is None else found[1][None])
-        return alone.of_sample(0)
+        found = self.solve(*derivatives, stages=stages, base=base, guess=guess, multipliers=False, **options)
+        return self._loads.motion(found)
 
     @by_platform
     def solve(self, *derivatives: ArrayLike, stages: int = 2, base: BaseState | None = None,
@@ -850,9 +845,11 @@ class GeneralRobot:
         return self._samples.solve(use, stages, motion, pose, there, base=options["base"], tau=tau,
                                    motors=[options[name] for name in MOTORS], **given)
 
-    def joint_loads(self, found: Solution) -> list[Array]:
-        """Return loads (n,) of the joints and their rates in a solution of `solve`, as motor_motion gives them."""
-        return self._loads.of_solution(found, found.torques)
+    def joint_loads(self, found: Solution) -> Array:
+        """Return loads of the joints and their rates in a solution of `solve`, as motor_motion gives them: (stages, n) or
+        (samples, stages, n).
+        """
+        return self._loads.loads(found)
 
     @property
     def _loads(self) -> MotorLoads:
@@ -910,6 +907,13 @@ class GeneralRobot:
         motors are.
         """
         self._check_motors(options.get("q_motor"), options.get("qd_motor"))
+        inputs = tuple(options.get(name) for name in OPTIONS)
+        key = self._key(1, (q, qd), inputs, tau)
+        program = self._programs.get(key)
+        if program is not None and not program.structure.spare and (guess is not None or self.roles.weights is None):
+            quick = program.call(*program.blocks((q, qd), guess, *inputs), tau)
+            if quick is not None and quick[2].item() <= 1.0:
+                return self._samples.named(FORWARD, 1, Sample(FORWARD, program.structure, 1, quick[3], Situation(), ()))
         names = self.joint_names
         arrays = [validation.coordinates(name, value, names) for name, value in (("q", q), ("qd", qd), ("tau", tau))]
         if self.is_bare and all(options.get(name) is None for name in ("q_motor", "qd_motor")):
@@ -919,6 +923,8 @@ class GeneralRobot:
         count, sampled_at = sampled(arrays, self._with_base(options), len(self.elastic_joints))
         if count is None:
             one = self._sample(FORWARD, 1, arrays[:2], near, tau=arrays[2], **sampled_at(0))
+            if key not in self._programs:
+                self._programs[key] = self._program(FORWARD, 1, {**dict(zip(OPTIONS, inputs, strict=True)), "tau": tau})
             return self._samples.named(FORWARD, 1, one)
         found = []
         for k in range(count):

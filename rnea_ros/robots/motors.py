@@ -6,9 +6,8 @@ formulation", (27)-(29), (43): a spring carries its load if its motor is at q_mo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,11 +41,6 @@ class MotorMotion(NamedTuple):
     tau_rate: Array | None = None
     load_rate: Array | None = None
 
-    def of_sample(self, k: int) -> MotorMotion:
-        """Return one sample of many."""
-        found: list[Any] = [None if part is None else part[k] for part in self]
-        return MotorMotion(*found)
-
 
 class MotorLoads:
     """Motion of the motors of one robot from solutions of its equations."""
@@ -58,37 +52,36 @@ class MotorLoads:
         self._columns = [list(names).index(name) for name in equations.elastic_joints]
         self._kernel: Kernel | None = None
 
-    def motion(self, Y: Array, tau: Array, tau_rate: Array | None) -> MotorMotion:
-        """Return the motion of solved samples; Y (samples, orders, size) as of solution.py, torques (samples, n)."""
-        equations, count = self._equations, len(Y)
-        N, joints = len(equations.coordinates), equations.joints
-        x = [Y[:, k, :N] for k in range(4)] if Y.shape[1] > 3 else [*(Y[:, k, :N] for k in range(3)), np.zeros((count, N))]
-        shares = self._shares().of_samples([np.ascontiguousarray(part) for part in x], count)
-        loads = [torque - share[:, self._joints] for torque, share in zip((tau, tau_rate), shares, strict=True)
-                 if torque is not None]
-        motors = [part[:, joints.stop:] for part in x]
-        elastic = [joints.start + self._joints[k] for k in self._columns]
-        bent = [motor - part[:, elastic] for motor, part in zip(motors, x, strict=True)]
-        stiffness = np.array([motor.stiffness for motor in equations.motors if motor.stiffness < math.inf])
-        for load, deflection in zip(loads, bent, strict=False):
-            load[:, self._columns] = deflection * stiffness
-        deflections = np.zeros((2, *tau.shape))
-        deflections[:, :, self._columns] = bent[:2]
-        return MotorMotion(tau, loads[0], motors[0], motors[1], motors[2], deflections[0], deflections[1], tau_rate,
-                           None if tau_rate is None else loads[1])
+    def motion(self, found: Solution) -> MotorMotion:
+        """Return the motion of the motors in a solution of one sample or of many."""
+        names, shape = self._equations.elastic_joints, found.torques.shape[:-2]
+        motors, deflections = np.zeros((3, *shape, len(names))), np.zeros((2, *shape, len(self._joints)))
+        for k, name in enumerate(names):
+            turned, joint = found.positions[f"motor of {name}"], found.positions[name]
+            motors[..., k] = turned[..., :3].T
+            deflections[..., self._columns[k]] = (turned[..., :2] - joint[..., :2]).T
+        loads = self.loads(found)
+        rates = [part[..., 1, :] if part.shape[-2] > 1 else None for part in (found.torques, loads)]
+        return MotorMotion(found.torques[..., 0, :], loads[..., 0, :], motors[0], motors[1], motors[2], deflections[0],
+                           deflections[1], *rates)
 
-    def of_solution(self, found: Solution, torques: Array) -> list[Array]:
-        """Return loads (n,) of the joints, and their rates where those of the torques are given."""
-        equations = self._equations
-        b, x = equations.base, np.zeros((4, len(equations.coordinates)))
-        x[1:1 + len(found.base[:3]), :b] = found.base[:3, :b]
+    def loads(self, found: Solution) -> Array:
+        """Return loads of the joints, and their rates where those of the torques are known, (stages, n) or (samples, ...)."""
+        equations, loads = self._equations, found.torques.copy()
+        shape, b = loads.shape[:-2], equations.base
+        x = np.zeros((4, *shape, len(equations.coordinates)))
+        if b:
+            known = min(3, found.base.shape[-2])
+            x[1:1 + known, ..., :b] = found.base[..., :known, :b].swapaxes(0, -2)
         for k, name in enumerate(equations.coordinates[b:], start=b):
-            known = found.positions[name][:4]
-            x[:len(known), k] = known
-        shares = self._shares().call(*x) or self._shares()(x.ravel())
-        loads = [torque - share[self._joints] for torque, share in zip(torques, shares, strict=False)]
-        for order, load in enumerate(loads):
-            load[self._columns] = [found.springs[name][order] for name in equations.elastic_joints]
+            position = found.positions[name][..., :4]
+            x[:position.shape[-1], ..., k] = position.T
+        shares = (self._shares().of_samples(list(x), len(loads)) if shape else
+                  self._shares().call(*x) or self._shares()(x.ravel()))
+        for order in range(min(2, loads.shape[-2])):
+            loads[..., order, :] -= shares[order][..., self._joints]
+            for column, name in zip(self._columns, equations.elastic_joints, strict=True):
+                loads[..., order, column] = found.springs[name][..., order]
         return loads
 
     def _shares(self) -> Kernel:
