@@ -10,7 +10,7 @@ from rnea_ros.estimation.smoothing import Blocks, Smoothing, estimate_block, est
 from support.motions import encoded, sines
 
 
-def test_blocks_are_a_minute_or_enough_samples():
+def test_blocks_last_a_minute_or_contain_enough_samples():
     assert Blocks.of(3.0, 62.9, 10_000) == (3.0, 60.0, 1)
     assert Blocks.of(3.0, 63.1, 10_000).number == 2
     assert Blocks.of(0.0, 999.0, 1000).number == 1  # one a second
@@ -20,7 +20,7 @@ def test_blocks_are_a_minute_or_enough_samples():
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_seams_cannot_be_seen(seed):
+def test_estimates_are_equal_across_block_boundaries(seed):
     """To a tenth of the standard deviations, and everywhere: the filters have forgotten where they began."""
     rng, t = np.random.default_rng(seed), np.arange(0.0, 64.0, 0.008)
     q = encoded(rng, sines(rng, t, 2)[0])
@@ -31,7 +31,7 @@ def test_seams_cannot_be_seen(seed):
     assert isinstance(found.how, Smoothing) and found.how.noise == pytest.approx(whole.how.noise, rel=0.1)
 
 
-def test_samples_that_stand_alone_are_not_guessed(monkeypatch):
+def test_isolated_samples_have_no_estimate(monkeypatch):
     monkeypatch.setattr(smoothing, "BLOCK_S", 4.0)
     monkeypatch.setattr(smoothing, "MIN_BLOCK_SAMPLES", 50)
     rng, t = np.random.default_rng(5), np.arange(0.0, 6.0, 0.002)

@@ -37,7 +37,7 @@ def scaled(m, period):
     return bandwidths(period)[m] ** np.arange(BANK[m][0])
 
 
-def test_transition_is_the_exponential():
+def test_transition_matrix_is_the_matrix_exponential():
     np.testing.assert_allclose(transition(0.3), expm(0.3 * np.diag(np.ones(STATES - 1), 1)), rtol=1e-14)
 
 
@@ -55,7 +55,7 @@ def test_gains_solve_the_riccati_equation(m, period):
 
 
 @pytest.mark.parametrize("m", range(len(BANK)))
-def test_weights_smooth_as_rauch_tung_and_striebel_do(m):
+def test_smoothing_weights_match_rauch_tung_striebel(m):
     """A state is corrected by what comes later; its deviation is that of the textbook."""
     period, lags, states = 0.004, 12, BANK[m][0]
     found, unit = steady_gains(period, lags), scaled(m, period)
@@ -82,7 +82,7 @@ def test_weights_smooth_as_rauch_tung_and_striebel_do(m):
 
 
 @pytest.mark.parametrize("steps", [1, 2, 7])
-def test_the_gain_after_a_gap_is_that_of_the_propagated_covariance(steps):
+def test_gain_after_a_gap_matches_the_propagated_covariance(steps):
     period = 0.002
     found = steady_gains(period, 2)
     K, S, _, _ = gains_after_step(found.known, period, steps * period)
@@ -98,7 +98,7 @@ def test_the_gain_after_a_gap_is_that_of_the_propagated_covariance(steps):
 
 
 @pytest.mark.parametrize("steps", [(0.1, 0.1, 1.0, 3.0, 20.0), (0.05, 0.05, 0.05, 12.0), (1.0, 2.0), (0.1, 4.0)])
-def test_no_sequence_of_steps_lets_the_error_of_a_filter_grow(steps):
+def test_filter_errors_stay_bounded_for_any_sequence_of_steps(steps):
     """Steps in periods: errors of the states stay near their standard deviations. Gains of an even period let the quickest
     filters grow by 1e50."""
     rng, period = np.random.default_rng(4), 0.004
@@ -113,7 +113,7 @@ def test_no_sequence_of_steps_lets_the_error_of_a_filter_grow(steps):
         assert (np.abs(error / unit) <= 10.0 * spread + 1.0).all()
 
 
-def test_the_bandwidth_is_where_motion_becomes_noise():
+def test_filters_attenuate_motion_above_their_bandwidth():
     """Of the smoother: a sine of the bandwidth comes out at half its size, for w ** (2 states) = drive / noise."""
     for m, (_, width) in enumerate(BANK):
         period, lags = 0.2 / width, 200

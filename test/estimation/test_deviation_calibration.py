@@ -8,7 +8,7 @@ from rnea_ros.estimation.filter_bank import DeviationCalibration
 
 @pytest.mark.parametrize("draw", ["normal", "laplace", "uniform"])
 @pytest.mark.parametrize("size", [0.8, 3.0])
-def test_as_many_errors_are_inside_as_should_be(draw, size):
+def test_calibration_reaches_the_nominal_coverage(draw, size):
     rng, calibration, inside = np.random.default_rng(41), DeviationCalibration(3), []
     for _ in range(4000):
         error = size * (rng.uniform(-1.7, 1.7, (4, 3)) if draw == "uniform" else getattr(rng, draw)(0.0, 1.0, (4, 3)))
@@ -17,7 +17,7 @@ def test_as_many_errors_are_inside_as_should_be(draw, size):
     assert np.mean(inside[500:]) == pytest.approx(0.954, abs=0.01)
 
 
-def test_joints_at_rest_say_nothing():
+def test_joints_at_rest_do_not_change_the_calibration():
     calibration = DeviationCalibration(2)
     before = calibration.scale
     for _ in range(100):

@@ -41,7 +41,7 @@ def test_recording_of_a_smooth_motion():
     np.testing.assert_allclose(qddd, exact[3], atol=2e-3)
 
 
-def test_recording_keeps_what_is_given():
+def test_given_derivatives_are_returned_unchanged():
     t, q = np.arange(10.0), np.zeros((10, 1))
     given = np.random.default_rng(1).normal(size=(10, 1))
     assert np.array_equal(estimate_derivatives(t, q, given).qd, given)
@@ -71,7 +71,7 @@ def test_documented_noise_and_error_of_a_recording(rate):
     assert abs(qddd[at, 1]) * window**3 / 5040 == pytest.approx(5.6e-5, rel=0.1)
 
 
-def test_a_recordings_window_is_a_time():
+def test_window_is_a_duration_for_any_sampling_rate():
     """Of the stamps, whatever their spacing; widened where nobody asked and it would hold too few."""
     times = {rate: np.arange(5 * rate) / rate for rate in (1000, 500, 20)}
     said = {rate: str(estimate_derivatives(t, t[:, None]).window) for rate, t in times.items()}
@@ -84,7 +84,7 @@ def test_a_recordings_window_is_a_time():
     assert 1.5 < slow / fast < 3.5  # 5 ** 0.5 by the law of the documentation; with windows of so many samples, less than 0.01
 
 
-def test_windows_of_a_recording_do_not_reach_across_gaps():
+def test_windows_do_not_extend_across_gaps():
     rng = np.random.default_rng(4)
     t = np.concatenate([start + uneven(rng, 300, 0.002) for start in (0.0, 10.0)])
     late = t > 9.0
@@ -97,7 +97,7 @@ def test_windows_of_a_recording_do_not_reach_across_gaps():
     assert np.array_equal(estimates.centred, (np.abs(t[:, None] - ends) >= 0.5 * WINDOW).all(axis=1))
 
 
-def test_continuous_joints_of_a_recording_may_wrap():
+def test_continuous_joints_are_unwrapped():
     t = np.arange(0.0, 2.0, 0.01)
     motion = polynomial(t, [[3.0, 4.0, -2.0, 1.0, 0.5], [0.0, -9.0, 2.0]])
     wrapped = (motion[0] + np.pi) % (2.0 * np.pi) - np.pi
@@ -108,7 +108,7 @@ def test_continuous_joints_of_a_recording_may_wrap():
     assert np.abs(estimate_derivatives(t, wrapped, joint_types=("revolute", "revolute")).qd).max() > 50.0
 
 
-def test_where_samples_are_lost_the_nearest_are_taken():
+def test_lost_samples_are_replaced_by_the_nearest_ones():
     t = np.delete(np.arange(0.0, 3.0, 0.02), slice(60, 90, 2))
     t = np.delete(t, slice(65, 68))
     motion = polynomial(t, [[1.0, 2.0, 3.0, -1.0, 0.5, 0.2]])
@@ -141,6 +141,6 @@ def test_recording_of_an_encoder(seed, rate):
     ({"t": np.arange(9.0), "q": np.zeros((9, 1)), "window": np.nan}, "the window is nan"),
     ({"t": [0.0, np.nan, 2.0, 3.0], "q": np.zeros((4, 1))}, "time must increase"),
 ])
-def test_errors_say_what_is_wrong(arguments, complaint):
+def test_invalid_recordings_raise_descriptive_errors(arguments, complaint):
     with pytest.raises(InputError, match=complaint):
         estimate_derivatives(**arguments)

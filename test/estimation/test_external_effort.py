@@ -37,7 +37,7 @@ def watched(robot, seed, seconds, force=None, **options):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_push_is_found_and_free_motion_is_none(robot, seed):
+def test_push_is_detected_and_free_motion_is_no_contact(robot, seed):
     direction = np.random.default_rng(100 + seed).standard_normal(3)
     force, begun = 15.0 * direction / np.linalg.norm(direction), []
     for sample in watched(robot, seed, PUSH + 0.2, force):
@@ -105,14 +105,14 @@ def learnt():
     return robot, model, plant, learner.result()
 
 
-def test_undeclared_friction_is_learnt(learnt):
+def test_undeclared_friction_is_learned(learnt):
     _robot, _model, plant, found = learnt
     for k, name in enumerate(JOINTS):
         assert abs(found.calibration[name].coulomb - plant.coulomb[k]) < 0.1, name
     assert not found.warnings
 
 
-def test_learnt_thresholds_find_a_push_and_no_free_motion(learnt):
+def test_learned_thresholds_detect_a_push_and_no_free_motion(learnt):
     robot, model, plant, found = learnt
     again = load(panda(), contact_section(found))  # as from a robot file
     wanted, force, begun = motion(np.random.default_rng(77)), np.array([0.0, 12.0, 9.0]), {"learnt": [], "none": []}
@@ -130,12 +130,12 @@ def test_learnt_thresholds_find_a_push_and_no_free_motion(learnt):
     assert observers["none"].without_friction == tuple(JOINTS) and observers["learnt"].without_friction == ()
 
 
-def test_too_little_free_motion_is_refused(robot):
+def test_too_little_free_motion_is_rejected(robot):
     with pytest.raises(InputError, match="at least 10 s are needed"):
         ContactLearner(ExternalEffortObserver(robot)).result()
 
 
-def test_efforts_that_lack_gravity_and_friction_say_the_same(robot):
+def test_efforts_without_gravity_and_friction_give_the_same_result(robot):
     per_unit = np.array([8.0, -8.0, 8.0, 8.0, 8.0, 8.0, 8.0])
     drives = {name: {"gear_ratio": 80.0, "torque_constant": 0.1} for name in JOINTS}
     other = load(panda(), {"version": 1, "friction": FRICTION, "drives": drives, "measured_effort": {
@@ -150,7 +150,7 @@ def test_efforts_that_lack_gravity_and_friction_say_the_same(robot):
     assert np.allclose(whole.torque, lacking.torque)
 
 
-def test_a_wrench_only_where_the_jacobian_tells_it(robot):
+def test_external_wrench_needs_a_full_rank_jacobian(robot):
     q = np.array([0.0, -0.6, 0.0, -2.0, 0.0, 1.6, 0.8])
     six = np.array([3.0, -2.0, 15.0, 0.4, -0.5, 0.6])
     effort = -(robot.inverse_dynamics(q, q * 0, q * 0, wrenches={"panda_hand": six}) - robot.gravity(q))

@@ -15,7 +15,7 @@ def stream(t, values, window=0.05):
     return trend
 
 
-def test_exact_on_lines_at_any_spacing_and_however_long_the_stream():
+def test_trend_is_exact_on_lines_at_any_spacing():
     rng = np.random.default_rng(1)
     t = np.cumsum(rng.integers(1, 10, 3000)) * 1e-3
     start, slope = rng.uniform(-50.0, 50.0, (2, 6))
@@ -25,13 +25,13 @@ def test_exact_on_lines_at_any_spacing_and_however_long_the_stream():
     assert trend.stamp == EPOCH + round(t[-1] * 1e9) and 5 < len(trend) < 51
 
 
-def test_forgets_what_is_outside_its_window_and_keeps_no_more_than_it_can():
+def test_trend_discards_samples_outside_its_window_and_capacity():
     t = np.arange(4000) * 1e-4
     trend = stream(t, np.where(t < t[-1] - 0.05, 1e9, t)[:, None])
     assert trend.slope() == pytest.approx(1.0) and len(trend) == 256
 
 
-def test_a_gap_a_repeated_stamp_and_one_that_goes_back():
+def test_trend_handles_gaps_repeated_and_decreasing_stamps():
     trend = stream([0.0, 0.01, 1.0], np.array([[0.0], [1.0], [5.0]]))
     assert len(trend) == 1 and trend.slope() == 0.0
     trend.push(trend.stamp, np.array([6.0]), 0.05)
@@ -44,14 +44,14 @@ def test_a_gap_a_repeated_stamp_and_one_that_goes_back():
     assert len(trend) == 0
 
 
-def test_noise_and_lag_are_those_of_the_documentation():
+def test_trend_noise_and_lag_match_the_documentation():
     rng, t, window = np.random.default_rng(2), np.arange(51) * 1e-3, 0.05
     slopes = [stream(t, rng.normal(size=(51, 6))).slope() for _ in range(300)]
     assert np.std(slopes) == pytest.approx(3.46 / (window * np.sqrt(51)), rel=0.1)
     assert stream(t, t[:, None] ** 2).slope() == pytest.approx(2.0 * (t[-1] - window / 2))
 
 
-def test_between_samples_it_is_what_came_and_no_line_leads_across_a_jump():
+def test_trend_interpolates_between_samples():
     t = np.arange(6) * 0.01
     trend = stream(t, np.where(t < 0.025, 0.0, 10.0)[:, None])  # as a foot touches the ground
     for seconds, value in ((0.02, 0.0), (0.015, 0.0), (0.025, 5.0), (0.03, 10.0), (0.05, 10.0)):

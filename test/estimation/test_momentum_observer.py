@@ -25,29 +25,29 @@ def observed(samples):
     return observer, np.array(found).T
 
 
-def test_a_constant_effort_is_followed_as_by_a_first_order_filter():
+def test_observer_responds_like_a_first_order_filter():
     _, (t, r) = observed(body(lambda t: 5.0, 0.3))
     assert np.abs(r - 5.0 * (1.0 - np.exp(-GAIN * t))).max() < 5.0 * GAIN * DT
 
 
-def test_without_external_effort_nothing_is_left():
+def test_observer_is_zero_without_external_effort():
     _, (_, r) = observed(body(lambda t: 0.0, 2.0))
     assert np.abs(r).max() < 1e-4
 
 
 @pytest.mark.parametrize(("noise_p", "noise_tau"), [(1e-2, 0.0), (0.0, 0.5), (5e-3, 0.3)])
-def test_its_noise_is_found(noise_p, noise_tau):
+def test_observer_estimates_its_noise(noise_p, noise_tau):
     observer, (t, r) = observed(body(lambda t: 0.0, 20.0, noise_p, noise_tau, np.random.default_rng(3)))
     assert observer.noise[0] == pytest.approx(r[t > 1.0].std(), rel=0.15)
 
 
-def test_a_contact_is_no_noise():
+def test_contact_does_not_increase_the_noise_estimate():
     quiet, _ = observed(body(lambda t: 0.0, 3.0, 1e-3, 0.1))
     pushed, _ = observed(body(lambda t: 20.0 * (t > 2.9), 3.0, 1e-3, 0.1))
     assert pushed.noise[0] == pytest.approx(quiet.noise[0], rel=0.1)
 
 
-def test_a_gap_and_a_start_know_nothing():
+def test_noise_is_unknown_after_start_and_gap():
     observer, (_, r) = observed(body(lambda t: 5.0, 0.2))
     assert np.isfinite(observer.noise).all() and r[-1] > 4.0
     assert observer.push(1.0, np.ones(1), np.zeros(1), np.zeros(1)) == 0.0

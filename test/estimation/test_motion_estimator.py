@@ -50,7 +50,7 @@ def errors(rng, kind, lag, bits=17, noise=0.0, jitter=0.0, lost=0.0, joints=12, 
     (smooth, 0.03, {}, 0.10), (jumping, 0.03, {}, 0.30), (smooth, 0.0, {}, 0.17), (smooth, 0.05, {"bits": 15}, 0.15),
     (smooth, 0.05, {"jitter": 5e-4, "lost": 0.01}, 0.12), (smooth, 0.03, {"jitter": 1e-4, "lost": 0.01}, 0.10),
     (smooth, 0.05, {"noise": 1e-4}, 0.15), (smooth, 0.03, {"bits": 20}, 0.05)])
-def test_the_jerk_is_as_near_as_asked(seed, kind, lag, sensor, most):
+def test_jerk_error_is_below_its_bound(seed, kind, lag, sensor, most):
     error, within = errors(np.random.default_rng(seed), kind, lag, **sensor)
     assert error < most
     assert 0.85 < within < (1.001 if "jitter" in sensor else 0.998)  # deviations contain the errors of the stamps
@@ -65,7 +65,7 @@ def test_most_errors_lie_within_two_deviations(lag):
     assert 0.9 < np.mean(within) < 0.98
 
 
-def test_more_lag_brings_more():
+def test_error_decreases_with_lag():
     found = [errors(np.random.default_rng(12), smooth, lag)[0] for lag in (0.0, 0.015, 0.03, 0.06)]
     assert found == sorted(found, reverse=True) and found[-1] < 0.2 * found[0]
 
@@ -80,7 +80,7 @@ def cubic(t):
 
 @pytest.mark.parametrize("lag", [0.0, 0.01, 0.0313])
 @pytest.mark.parametrize("lost", [0.0, 0.05])
-def test_a_cubic_is_followed(lag, lost):
+def test_cubic_motion_is_estimated_exactly(lag, lost):
     """Though it moves from the start."""
     rng = np.random.default_rng(1)
     t = np.arange(0.0, 2.0, DT)
@@ -93,7 +93,7 @@ def test_a_cubic_is_followed(lag, lost):
     assert (deviation > 0.0).all()
 
 
-def test_the_estimate_is_of_the_instant_it_is_said_to_be():
+def test_estimate_belongs_to_the_requested_instant():
     """Also between samples, and of a lag that is no multiple of the period."""
     rng = np.random.default_rng(2)
     t = np.arange(0.0, 3.0, DT)
@@ -109,7 +109,7 @@ def test_the_estimate_is_of_the_instant_it_is_said_to_be():
                 np.testing.assert_allclose(found[1], exact[1], atol=2e-3)
 
 
-def test_repeated_and_disordered_stamps_are_no_samples_and_one_that_goes_back_begins_anew():
+def test_repeated_and_disordered_stamps_are_dropped_and_a_step_back_restarts():
     t = np.arange(0.0, 1.0, DT)
     q = cubic(t)[0]
     estimator = MotionEstimator(3)
@@ -123,7 +123,7 @@ def test_repeated_and_disordered_stamps_are_no_samples_and_one_that_goes_back_be
     np.testing.assert_allclose(again[:3, -50:], found[:3, -50:], atol=1e-3)
 
 
-def test_a_sender_that_starts_again_with_stamps_just_before_the_last_one_begins_anew():
+def test_sender_restart_with_slightly_older_stamps_restarts_the_estimator():
     """It was away for as long as its clock went back: 1 rad/s seemed to leap by 0.4 rad."""
     t, estimator = np.arange(0.0, 1.0, 0.008), MotionEstimator(1)
     stream(estimator, t, t[:, None])
@@ -155,7 +155,7 @@ def delayed(rng, t):
 @pytest.mark.parametrize(("late", "lost"), [
     (partial(in_bursts, size=10), 0.0), (partial(in_bursts, size=10), 0.01), (partial(in_bursts, size=3), 0.0), (stalled, 0.0),
     (delayed, 0.01)], ids=["bursts", "bursts and losses", "short bursts", "stalls", "delays"])
-def test_messages_that_are_stamped_when_they_arrive(late, lost, seed):
+def test_stamps_of_arrival_are_corrected(late, lost, seed):
     """Samples are as even as the robot took them, however their stamps are bunched; the mean delay stays unknown."""
     rng = np.random.default_rng(seed)
     t = np.arange(0.0, 4.0, DT)
@@ -168,7 +168,7 @@ def test_messages_that_are_stamped_when_they_arrive(late, lost, seed):
     assert np.sqrt(np.mean((found[3, counted] - exact[3]) ** 2) / np.mean(exact[3] ** 2)) < 0.12
 
 
-def test_a_clock_that_is_set_a_little_is_followed():
+def test_small_clock_steps_are_compensated():
     """Stamps that are 20 ms ahead from one message to the next, while the robot moves on as before."""
     rng = np.random.default_rng(13)
     t = np.arange(0.0, 4.0, DT)
@@ -181,7 +181,7 @@ def test_a_clock_that_is_set_a_little_is_followed():
 
 
 @pytest.mark.parametrize(("seed", "seconds"), [(6, 1.5), (8, 1.5), (5, 2.3)])
-def test_bursts_with_losses_do_not_make_filters_diverge(seed, seconds):
+def test_filters_stay_stable_in_bursts_with_losses(seed, seconds):
     """Even readings of sines of 0.4 rad, stamped when a sender that stalls for up to 30 ms publishes them, 30 % lost: gains of
     even steps grew positions to 1e100 rad."""
     rng, sent, read, now, number = np.random.default_rng(seed), [], [], 0.0, 0
@@ -205,7 +205,7 @@ def test_bursts_with_losses_do_not_make_filters_diverge(seed, seconds):
 
 
 @pytest.mark.parametrize("step", [0.012, 0.019, 0.03, -0.012])
-def test_after_a_clock_is_set_by_a_few_periods_accelerations_are_right_at_once(step):
+def test_accelerations_are_correct_right_after_a_clock_step(step):
     """At 200 Hz: they were wrong for seconds, by up to 100 of their deviations."""
     t = 0.005 * np.arange(500)
     times, found, deviation = stream(MotionEstimator(1), t + step * (t >= 1.0), np.sin(t)[:, None])
@@ -218,7 +218,7 @@ def test_after_a_clock_is_set_by_a_few_periods_accelerations_are_right_at_once(s
 
 
 @pytest.mark.parametrize("position", [17.3, np.nan, 1e122])
-def test_an_estimate_that_no_received_position_allows_is_rejected_and_filters_start_again(position, monkeypatch):
+def test_estimate_outside_of_the_received_positions_is_rejected_and_filters_restart(position, monkeypatch):
     t = np.arange(0.0, 1.0, DT)
     estimator = MotionEstimator(3)
     stream(estimator, t, cubic(t)[0])
@@ -236,7 +236,7 @@ def test_an_estimate_that_no_received_position_allows_is_rejected_and_filters_st
     assert estimator.diverged == 1 and not estimator.ready
 
 
-def test_the_cone_widens_by_three_times_the_received_speed():
+def test_position_bounds_grow_with_three_times_the_received_speed():
     """1 rad/s in steps of 10 ms; 100 ms after the last one."""
     received = ReceivedPositions(1)
     for k in range(40):
@@ -255,7 +255,7 @@ def stalled_under_jitter(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_filters_find_motion_under_any_jitter(seed):
+def test_motion_is_estimated_under_any_jitter(seed):
     """Filters that were tuned while they settled never counted as settled."""
     estimator = MotionEstimator(1)
     times, found, deviation = stream(estimator, *stalled_under_jitter(seed))
@@ -264,7 +264,7 @@ def test_filters_find_motion_under_any_jitter(seed):
     assert (np.abs(found[1, late, 0] - 2.0) < 10.0 * deviation[1, late, 0]).all()
 
 
-def test_messages_that_waited_for_the_end_of_a_gap_are_no_faster_robot():
+def test_messages_queued_during_a_gap_do_not_change_the_period():
     """A sender that stands for 0.3 s and then publishes 150 readings 0.5 ms apart: 1 rad/s seemed to be 4 rad/s."""
     read = 0.002 * np.arange(900)
     sent = np.where((read > 0.8) & (read < 1.1), 1.1 + 0.0005 * (np.arange(900) - 400), read)
@@ -273,21 +273,21 @@ def test_messages_that_waited_for_the_end_of_a_gap_are_no_faster_robot():
     assert (times > 1.4).any() and np.abs(found[1] - 1.0).max() < 0.1
 
 
-def test_a_joint_that_moves_less_than_a_step_of_its_encoder_may_move_that_much():
+def test_deviation_covers_motion_below_one_encoder_step():
     """0.0008 rad/s, of which an encoder of 13 bits shows nothing for a second."""
     t = np.arange(0.0, 0.9, 0.01)
     _, found, deviation = stream(MotionEstimator(1), t, np.floor((2e-5 + 0.0008 * t) / 7.67e-4)[:, None])
     assert not found[1].any() and (deviation[1] > 0.0001).all()
 
 
-def test_a_joint_that_moves_by_equal_encoder_steps_may_be_faster_by_a_part_of_a_step():
+def test_deviation_covers_speed_errors_of_equal_encoder_steps():
     """104.03 steps in each of 20 ms: 104 are received for half a second."""
     t = np.arange(0.0, 0.6, 0.02)
     _, found, deviation = stream(MotionEstimator(1, 0.0), t, np.round(104.03 * t / 0.02 - 0.45)[:, None] * 7.67e-4)
     assert (np.abs(found[1] - 104.03 * 7.67e-4 / 0.02) < 5.0 * deviation[1]).all()
 
 
-def test_between_samples_a_turning_joint_is_not_where_it_is_at_the_nearest_one():
+def test_estimate_between_samples_is_not_that_of_the_nearest_sample():
     """4 rad/s, estimates a microsecond after samples."""
     t = np.arange(0.0, 1.0, 0.001)
     estimator = MotionEstimator(1, 0.03)
@@ -296,7 +296,7 @@ def test_between_samples_a_turning_joint_is_not_where_it_is_at_the_nearest_one()
     assert found.motion[0, 0] == pytest.approx(4.0 * 0.9700009, abs=2e-7)
 
 
-def test_a_clock_that_wanders_is_in_the_deviations():
+def test_deviations_cover_a_drifting_clock():
     """20 Hz, read up to 60 ms from the even times, which the clock of the samples prefers for a while."""
     t = 0.05 * np.arange(160)
     read = t + 0.06 * np.sin(2.0 * t)
@@ -306,7 +306,7 @@ def test_a_clock_that_wanders_is_in_the_deviations():
     assert (np.abs(found[:2, late, 0] - exact[:, late]) < 10.0 * deviation[:2, late, 0] + 1e-9).all()
 
 
-def test_a_gap_begins_anew_and_lost_samples_do_not():
+def test_gap_restarts_the_filters_and_lost_samples_do_not():
     t = np.arange(0.0, 1.0, DT)
     estimator = MotionEstimator(3)
     stream(estimator, t, cubic(t)[0])
@@ -315,7 +315,7 @@ def test_a_gap_begins_anew_and_lost_samples_do_not():
     assert estimator.push(later + 200_000_000, np.zeros(3)) and not estimator.ready
 
 
-def test_a_joint_that_wraps_is_followed_across_the_turn():
+def test_continuous_joint_is_estimated_across_a_wrap():
     """At constant speed; the position is of the branch that was received."""
     t = np.arange(0.0, 4.0, DT)
     q = encoded(np.random.default_rng(3), np.column_stack((0.1 * t, 4.0 * t, -9.0 * t)))
@@ -329,7 +329,7 @@ def test_a_joint_that_wraps_is_followed_across_the_turn():
 
 
 @pytest.mark.parametrize("stamps", ["even", "bursts", "lost"])
-def test_a_revolute_joint_that_a_driver_wraps_is_estimated_across_the_jump(stamps):
+def test_wrapped_revolute_joint_is_estimated_across_the_jump(stamps):
     rng, t = np.random.default_rng(5), np.arange(0.0, 3.0, 0.004)
     if stamps == "lost":
         t = t[rng.random(len(t)) > 0.2]
@@ -347,7 +347,7 @@ def test_a_revolute_joint_that_a_driver_wraps_is_estimated_across_the_jump(stamp
     np.testing.assert_allclose(np.exp(1j * found[0, late]), np.exp(1j * exact), atol=0.05)
 
 
-def test_fast_motion_of_a_revolute_joint_is_not_taken_for_a_wrap():
+def test_fast_motion_of_a_revolute_joint_is_no_wrap():
     """At 20 Hz steps up to half a turn, as of a joint at 60 rad/s; and points of a plan one second apart."""
     t = np.arange(0.0, 4.0, 0.05)
     estimator = MotionEstimator(1, revolute=[0])
@@ -358,7 +358,7 @@ def test_fast_motion_of_a_revolute_joint_is_not_taken_for_a_wrap():
     assert not estimator.wraps.any()
 
 
-def test_velocities_tell_how_far_a_joint_has_turned_between_slow_samples():
+def test_velocities_resolve_turns_between_slow_samples():
     t = np.arange(60) * 0.1
     q = 40.0 * t - 1.0 * t**2  # two thirds of a turn each time
     estimator = MotionEstimator(1, 0.0, turning=[0])
@@ -367,7 +367,7 @@ def test_velocities_tell_how_far_a_joint_has_turned_between_slow_samples():
     assert estimator.estimate().motion[1, 0] == pytest.approx(40.0 - 2.0 * t[-1], rel=1e-3)
 
 
-def test_readings_that_are_repeated_are_recognised():
+def test_repeated_readings_are_detected():
     """125 Hz published at 1 kHz: equal positions with new stamps."""
     rng = np.random.default_rng(4)
     t = np.arange(0.0, 5.0, 0.001)
@@ -382,7 +382,7 @@ def test_readings_that_are_repeated_are_recognised():
     assert np.sqrt(np.mean((found[3, late] - exact[3]) ** 2) / np.mean(exact[3] ** 2)) < 0.2
 
 
-def test_a_single_position_that_cannot_be_is_left_out():
+def test_single_outlier_is_ignored():
     rng = np.random.default_rng(5)
     t = np.arange(0.0, 3.0, DT)
     motion = sines(rng, t, 4)
@@ -396,7 +396,7 @@ def test_a_single_position_that_cannot_be_is_left_out():
     assert np.abs(found[2, late] - exact[2]).max() < 0.3 * np.abs(exact[2]).max()
 
 
-def test_the_noise_is_found_and_said():
+def test_noise_is_estimated_and_reported():
     rng = np.random.default_rng(6)
     t = np.arange(0.0, 4.0, DT)
     estimator = MotionEstimator(6)
@@ -405,14 +405,14 @@ def test_the_noise_is_found_and_said():
     np.testing.assert_allclose(estimator.noise.deviation, 1e-4, rtol=0.35)
 
 
-def test_at_rest_nothing_moves():
+def test_estimate_is_zero_motion_at_rest():
     q = np.tile(encoded(np.random.default_rng(7), np.ones((1, 5))), (1500, 1))
     _, found, deviation = stream(MotionEstimator(5), np.arange(1500) * DT, q)
     np.testing.assert_allclose(found[1:, -500:], 0.0, atol=1e-9)
     assert np.isfinite(deviation).all()
 
 
-def test_no_joints():
+def test_estimator_without_joints():
     estimator = MotionEstimator(0)
     for k in range(200):
         estimator.push(k * 2_000_000, np.zeros(0))
@@ -437,13 +437,13 @@ def furthest(seed, of, change=lambda t, q: (t, q)):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_first_estimates_are_no_surer_than_they_can_be(seed):
+def test_first_estimates_have_large_deviations(seed):
     """Filters that began before the noise was known do not know which of them is good: their deviations were 200 to 10000
     times too small."""
     assert furthest(seed, (0.0, 0.2)) < 40.0
 
 
-def test_inside_a_gap_deviations_are_those_of_a_guess():
+def test_deviations_grow_inside_a_gap():
     """30 ms without samples are bridged, not measured."""
     def lost(t, q):
         kept = (t < 0.8) | (t > 0.83)
@@ -454,12 +454,12 @@ def test_inside_a_gap_deviations_are_those_of_a_guess():
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("leap", [-0.03, 0.02])
-def test_a_leap_is_seen_in_the_deviations(seed, leap):
+def test_jump_increases_the_deviations(seed, leap):
     """As where a driver's clock is set: what is estimated just before is astray, and says so instead of being sure."""
     assert furthest(seed, (0.7, 0.8), lambda t, q: (t, q + np.where(t < 0.8, 0.0, leap)[:, None])) < 60.0
 
 
-def test_what_is_not_heard_of_any_more_becomes_unsure():
+def test_deviations_grow_without_new_messages():
     t = np.arange(0.0, 1.0, DT)
     estimator = MotionEstimator(3, 0.0)
     stream(estimator, t, cubic(t)[0])
@@ -468,7 +468,7 @@ def test_what_is_not_heard_of_any_more_becomes_unsure():
         assert (np.abs(found.motion - exact)[:3] < 2.0 * found.deviation[:3] + 1e-6).all()
 
 
-def test_a_stream_that_stalls_before_its_period_is_known_is_no_faster_robot():
+def test_stall_before_the_period_is_known_does_not_change_the_period():
     """Readings each 4 ms, of which stalls in the first seconds leave little but bursts: 1 rad/s seemed to be 3.3 rad/s."""
     read, sent = 0.004 * np.arange(200), []
     stalls = ((0.0, 0.035), (0.052, 0.2437), (0.356, 0.4215), (0.4433, 0.4733), (0.492, 0.6872))
@@ -482,7 +482,7 @@ def test_a_stream_that_stalls_before_its_period_is_known_is_no_faster_robot():
             assert abs(found.motion[1, 0] - 5.0 * np.cos(5.0 * time)) < 10.0 * found.deviation[1, 0]
 
 
-def test_deviations_of_a_standing_joint_allow_every_cubic_within_a_step_of_its_encoder():
+def test_deviations_at_rest_cover_every_cubic_within_an_encoder_step():
     """The Chebyshev polynomial of order 3 has the largest derivatives at the end of an interval."""
     step, least = 1e-3, 0.3
     received = ReceivedPositions(1)

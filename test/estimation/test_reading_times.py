@@ -22,7 +22,7 @@ def recorded(rng, kind, seconds, off, lost=0.01):
 @pytest.mark.parametrize("kind", [sines, jumping])
 @pytest.mark.parametrize(("jitter", "bell", "blur"), [
     (0.0, False, 1e-9), (2e-4, False, 3e-5), (1e-3, False, 1.5e-4), (5e-4, True, 1.5e-4)])
-def test_samples_are_counted_whatever_their_stamps(kind, jitter, bell, blur):
+def test_samples_are_numbered_for_any_stamps(kind, jitter, bell, blur):
     """Those whose stamps passed those of others are left out."""
     rng = np.random.default_rng(31)
     draw = rng.standard_normal if bell else lambda count: rng.uniform(-1.0, 1.0, count)
@@ -35,7 +35,7 @@ def test_samples_are_counted_whatever_their_stamps(kind, jitter, bell, blur):
     assert np.abs(off).max() < blur and np.abs(np.diff(off)).max() < 0.1 * blur + 1e-9
 
 
-def test_a_part_says_what_the_whole_says():
+def test_part_of_a_recording_gives_the_same_times():
     rng = np.random.default_rng(32)
     _, stamps, q = recorded(rng, sines, 6.0, lambda k: rng.uniform(-1e-3, 1e-3, k))
     whole, begin = reading_times(stamps, q), 900
@@ -45,7 +45,7 @@ def test_a_part_says_what_the_whole_says():
     np.testing.assert_allclose(ours, whole.times[-len(ours):], rtol=0.0, atol=1e-6)
 
 
-def test_late_messages_are_of_their_samples():
+def test_late_messages_are_assigned_to_their_samples():
     """Two of a hundred come several periods late, and those behind them at once."""
     rng = np.random.default_rng(33)
     t = PERIOD * np.arange(3000)
@@ -56,7 +56,7 @@ def test_late_messages_are_of_their_samples():
     assert np.ptp((found.times - stamps[0] - (1.0 + 1e-6 / PERIOD) * t)[300:-300]) < 5e-4
 
 
-def test_stamps_are_believed_where_positions_agree_with_them():
+def test_stamps_are_used_where_positions_agree_with_them():
     """A loop that is late now and then, and says so."""
     rng = np.random.default_rng(34)
     stamps = PERIOD * np.arange(3000) + rng.uniform(0.0, 3e-4, 3000)
@@ -65,7 +65,7 @@ def test_stamps_are_believed_where_positions_agree_with_them():
     assert not found.vague and not found.words
 
 
-def test_bursts_are_of_even_samples():
+def test_bursts_have_even_reading_times():
     rng, k = np.random.default_rng(35), np.arange(3000)
     q = encoded(rng, sines(rng, PERIOD * k, 3)[0])
     found = reading_times((k // 10 * 10 + 9) * PERIOD + k % 10 * 2e-5, q)
@@ -74,7 +74,7 @@ def test_bursts_are_of_even_samples():
 
 
 @pytest.mark.parametrize("every", [2, 8])
-def test_readings_published_again_and_again_are_one(every):
+def test_repeated_readings_are_one_reading(every):
     """At rest as often as in motion."""
     rng, t = np.random.default_rng(36), 0.001 * np.arange(4000)
     resting = np.minimum(t, 2.0) + np.maximum(t - 3.0, 0.0)
@@ -84,7 +84,7 @@ def test_readings_published_again_and_again_are_one(every):
     assert np.array_equal(np.flatnonzero(new)[:100], every * np.arange(100))
 
 
-def test_slow_joints_repeat_no_reading():
+def test_slow_joints_have_no_repeated_readings():
     rng, t = np.random.default_rng(37), PERIOD * np.arange(4000)
     slow = encoded(rng, np.column_stack((0.01 * t, 0.0 * t)), 15)
     stopping = encoded(rng, s_curves(rng, t, 2, velocity=0.5)[0])

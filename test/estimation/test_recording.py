@@ -55,7 +55,7 @@ def moves_with_stops(rng, rate, noise, moves=4, stop=0.8):
 
 
 @pytest.mark.parametrize("noise", [0.0, 6e-5])
-def test_a_robot_that_stands_most_of_the_time_is_smoothed_too(noise):
+def test_robot_at_rest_most_of_the_time_is_smoothed(noise):
     """Its deviations cover the errors of the moving parts, and stay far below the motion where filters meet a new move."""
     t, exact, shown = moves_with_stops(np.random.default_rng(20), 500, noise)
     found = estimate_recording(t, shown)
@@ -70,7 +70,7 @@ def test_a_robot_that_stands_most_of_the_time_is_smoothed_too(noise):
     assert found.deviation[2].max() < 0.3 * np.abs(exact[2]).max()
 
 
-def test_smoothing_is_nearer_than_polynomials():
+def test_smoothing_is_more_accurate_than_polynomials():
     rng = np.random.default_rng(4)
     t = np.arange(0.0, 4.0, 0.002)
     motion = smooth(rng, t, 6)
@@ -90,7 +90,7 @@ def test_a_recording_that_begins_and_ends_in_motion():
     assert error[:20].max() < 0.3 and error[-20:].max() < 0.3 and error[100:-100].max() < 0.05
 
 
-def test_gaps_are_ends_and_short_stretches_are_fitted():
+def test_gaps_end_stretches_and_short_stretches_use_polynomials():
     rng = np.random.default_rng(6)
     t = np.arange(0.0, 6.0, 0.002)
     motion = sines(rng, t, 3)
@@ -103,7 +103,7 @@ def test_gaps_are_ends_and_short_stretches_are_fitted():
     assert np.isnan(found.deviation[:, short]).all() and np.isfinite(found.deviation[:, ~short]).all()
 
 
-def test_readings_published_again_and_again():
+def test_repeated_readings_are_smoothed():
     rng = np.random.default_rng(7)
     t = np.arange(0.0, 5.0, 0.001)
     motion = sines(rng, t, 6)
@@ -111,7 +111,7 @@ def test_readings_published_again_and_again():
     assert found.how.rate == pytest.approx(125.0, rel=1e-3) and of(motion, found)[2] < 0.15
 
 
-def test_joints_that_wrap():
+def test_wrapping_joints_are_smoothed():
     rng = np.random.default_rng(8)
     t = np.arange(0.0, 3.0, 0.002)
     q = encoded(rng, np.column_stack((5.0 * t + np.sin(t), -4.0 * t)))
@@ -121,7 +121,7 @@ def test_joints_that_wrap():
         np.testing.assert_allclose(a, b, atol=1e-3)
 
 
-def test_what_is_given_is_kept_and_plans_are_reproduced():
+def test_given_derivatives_are_kept_and_plans_are_reproduced():
     t = np.arange(0.0, 2.0, 0.01)
     exact = [np.sin(t + k * np.pi / 2.0)[:, None] for k in range(4)]
     for known in (1, 2, 3):
@@ -138,7 +138,7 @@ def test_what_is_given_is_kept_and_plans_are_reproduced():
 
 
 @pytest.mark.parametrize(("jitter", "most"), [(1e-4, 0.05), (5e-4, 0.05), (1e-3, 0.5)])
-def test_stamps_that_jitter_are_seen_through(jitter, most):
+def test_jittering_stamps_are_replaced_by_even_times(jitter, most):
     rng = np.random.default_rng(12)
     t = np.arange(0.0, 4.0, 0.002)
     stamps = t + rng.uniform(-jitter, jitter, len(t))
@@ -157,7 +157,7 @@ def test_few_and_uneven_samples_are_fitted():
 
 
 @pytest.mark.parametrize("window", [None, 0.4])
-def test_stamps_of_publishing_are_no_times_of_reading(window):
+def test_publishing_stamps_are_replaced_by_reading_times(window):
     """A reading every 34 ms, a message with the newest one every 33.3 ms."""
     rng, read, t = np.random.default_rng(13), np.arange(0.0, 21.0, 0.034), np.arange(0.1, 20.0, 1.0 / 30.0)
     motion, newest = sines(rng, read, 3, fastest=1.5), np.searchsorted(read, t, side="right") - 1
@@ -170,7 +170,7 @@ def test_stamps_of_publishing_are_no_times_of_reading(window):
     assert speed < 0.01 and acceleration < 0.1
 
 
-def test_stamps_of_reading_are_believed():
+def test_reading_stamps_are_used():
     """A plan with uneven points, and a robot that rests between its motions, published twice as often as it is read."""
     rng = np.random.default_rng(14)
     plan, t = np.cumsum(rng.uniform(0.8, 1.2, 300)) * 0.01, np.arange(0.0, 20.0, 0.004)

@@ -20,7 +20,7 @@ def test_wrong_stamps_cost_only_their_own_samples(wrong, shift):
     assert np.flatnonzero(~consistent_stamps(stamps)).tolist() == wrong
 
 
-def test_a_gap_and_what_follows_it_are_kept():
+def test_samples_after_a_gap_are_kept():
     stamps = np.where(T < 1.5, T, T + 500.0)
     assert consistent_stamps(stamps).all()
 
@@ -36,7 +36,7 @@ def test_one_stamp_ahead_leaves_a_recording_that_can_be_fitted():
 
 
 @pytest.mark.parametrize("low", [-np.pi, 0.0])
-def test_a_revolute_joint_that_a_driver_wraps_is_unwrapped(low):
+def test_wrapped_revolute_joint_is_unwrapped(low):
     """The torque of a jump of a whole turn in one sample would be hundreds of times too large."""
     rng = np.random.default_rng(0)
     q = encoded(rng, np.column_stack((2.5 + 2.0 * np.sin(0.9 * T), np.sin(3.0 * T))))
@@ -50,7 +50,7 @@ def test_a_revolute_joint_that_a_driver_wraps_is_unwrapped(low):
     assert len(notes) == 1 and notes[0].startswith(f"positions of {'a' if low else 'b'} jump by whole turns")
 
 
-def test_whole_turns_between_points_of_a_plan_are_motion():
+def test_whole_turns_between_waypoints_are_motion():
     """Points one second apart, between which a revolute joint turns nearly once."""
     t, q = np.arange(8.0), np.array([0.0, 2.0, 8.0, 2.0, 0.0, 6.0, 6.1, 0.0])[:, None]
     assert estimate_recording(t, q, joint_types=("revolute",)).wrapped == ()

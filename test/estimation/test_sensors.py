@@ -12,7 +12,7 @@ from support.motions import TURN, encoded, s_curves, sines
 
 @pytest.mark.parametrize("bits", [12, 15, 17, 20])
 @pytest.mark.parametrize("rate", [125, 500, 1000])
-def test_the_resolution_of_encoders_is_found(bits, rate):
+def test_encoder_resolution_is_estimated(bits, rate):
     rng = np.random.default_rng(bits)
     t = np.arange(64) / rate + 1.0
     found = find_resolution(encoded(rng, sines(rng, t, 8)[0], bits))
@@ -20,7 +20,7 @@ def test_the_resolution_of_encoders_is_found(bits, rate):
     np.testing.assert_allclose(found[found > 0.0], TURN / 2.0**bits, rtol=1e-3)
 
 
-def test_single_precision_hides_no_encoder():
+def test_encoder_resolution_is_estimated_in_single_precision():
     rng = np.random.default_rng(0)
     q = encoded(rng, sines(rng, np.arange(64) / 500 + 1.0, 4)[0]).astype(np.float32).astype(float)
     np.testing.assert_allclose(find_resolution(q), TURN / 2**17, rtol=0.02)
@@ -40,7 +40,7 @@ def taken(readings, t, q):
     return [when for stamp, positions in zip(t, q) if (when := readings.reading_time(stamp, positions)) is not None]
 
 
-def test_a_robot_read_at_125_hz_and_published_at_1_khz_is_recognised():
+def test_robot_read_at_125_hz_and_published_at_1_khz_is_detected():
     rng = np.random.default_rng(2)
     t = np.arange(3000) * 0.001
     fine = encoded(rng, sines(rng, t, 6)[0])
@@ -75,7 +75,7 @@ def test_a_stream_that_is_no_longer_repeated_is_read_in_every_message_again():
 # --- noise -----------------------------------------------------------------------------------------------------------
 
 
-def test_noise_and_jitter_are_told_apart():
+def test_noise_and_jitter_are_separated():
     rng = np.random.default_rng(5)
     noise = PositionNoise(np.array([0.0, 0.0, TURN / 2**17]))
     true = np.array([1e-4, 3e-5, 0.0])
@@ -88,7 +88,7 @@ def test_noise_and_jitter_are_told_apart():
     np.testing.assert_allclose(noise.variance(np.ones(3))[2], 2e-4**2, rtol=0.4)
 
 
-def test_a_joint_at_rest_says_nothing_of_its_noise():
+def test_joint_at_rest_does_not_change_its_noise():
     noise = PositionNoise(np.zeros(2))
     noise.learn(0.002, np.ones((16, 2)), np.full((16, 2), 1e-8), np.full((16, 2), True))
     found = noise.variance(np.ones(2))
@@ -107,7 +107,7 @@ def stamps(rng, count, jitter, lost):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(("jitter", "tolerance"), [(0.0, 1e-9), (1e-4, 1e-4), (5e-4, 5e-4)])
-def test_samples_are_counted_and_their_times_are_even(seed, jitter, tolerance):
+def test_samples_are_numbered_with_even_times(seed, jitter, tolerance):
     numbers, said = stamps(np.random.default_rng(seed), 4000, jitter, 0.01)
     clock = SampleClock(said[:32])
     counted, times = 0, []
@@ -121,7 +121,7 @@ def test_samples_are_counted_and_their_times_are_even(seed, jitter, tolerance):
 
 
 @pytest.mark.parametrize(("true", "share"), [(False, 1.0), (True, 0.0)])
-def test_positions_say_whether_deviations_are_errors(true, share):
+def test_positions_decide_whether_deviations_are_errors(true, share):
     rng = np.random.default_rng(6)
     numbers, said = stamps(rng, 2000, 3e-4, 0.0)
     clock, speed = SampleClock(said[:32]), np.array([1.0, -0.5])
@@ -136,7 +136,7 @@ def test_positions_say_whether_deviations_are_errors(true, share):
     assert clock.share == pytest.approx(share, abs=0.05)
 
 
-def test_stamps_that_tell_no_samples_apart_are_taken_as_they_are():
+def test_stamps_with_large_jitter_are_used_unchanged():
     said = np.sort(np.random.default_rng(7).uniform(0.0, 8.0, 4000))
     clock = SampleClock(said[:64])
     for stamp in said[1:]:
@@ -144,7 +144,7 @@ def test_stamps_that_tell_no_samples_apart_are_taken_as_they_are():
     assert clock.time == pytest.approx(said[-1], abs=0.01) and clock.deviation == 0.0
 
 
-def test_stamps_of_bursts_are_of_even_samples():
+def test_stamps_of_bursts_have_even_times():
     k = np.arange(3000)
     said = (k // 10 * 10 + 9) * 0.002 + k % 10 * 2e-5
     clock = SampleClock(said[:64])
@@ -154,11 +154,11 @@ def test_stamps_of_bursts_are_of_even_samples():
     assert steps.min() > 0.0018 and steps.max() < 0.0022
 
 
-def test_a_burst_is_not_taken_for_the_period():
+def test_burst_is_not_the_period():
     assert not SampleClock(np.arange(8) * 2e-5).known and SampleClock(np.arange(8) * 2e-3).known
 
 
-def test_positions_decide_where_stamps_leave_the_count_open():
+def test_positions_decide_where_stamps_are_ambiguous():
     for answer in (1, 2):
         clock = SampleClock(np.arange(32) * 0.002)
         for k in range(1, 400):

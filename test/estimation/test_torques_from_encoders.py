@@ -36,7 +36,7 @@ def root_mean_square(values):
     (smooth, Sensor(jitter=5e-4, lost=0.01), {0.05: 0.12}),
     (smooth, Sensor(rate=1000.0, repeated=8), {0.05: 0.17}),
 ], ids=["smooth", "jerk that jumps", "coarse", "jitter and losses", "125 Hz at 1 kHz"])
-def test_the_torque_rate_is_as_near_as_asked(arms, kind, sensor, most):
+def test_torque_rate_error_is_below_its_bound(arms, kind, sensor, most):
     """For each time that results are late."""
     found = {lag: [] for lag in most}
     for robot, seed in itertools.product(arms, SEEDS):

@@ -43,21 +43,21 @@ def rms(x):
 
 # ---------------------------------------------------------------------- the robot found
 
-def test_another_motion_is_foretold():
+def test_identified_robot_predicts_another_motion():
     q, qd, qdd, _ = motion(5)(np.linspace(0.0, 8.0, 800))
     tau = robots()[1].inverse_dynamics(q, qd, qdd)
     before, after = (rms(robot.inverse_dynamics(q, qd, qdd) - tau) for robot in (robots()[0], fitted().robot))
     assert np.all(after < 0.1 * before) and np.all(after < 0.03 * rms(tau))
 
 
-def test_errors_are_those_of_the_noise():
+def test_fit_errors_equal_the_noise():
     found = fitted()
     assert np.all(found.fit_error < 1.2 * NOISE) and np.all(found.validation_error < 1.2 * NOISE)
     assert found.explained and found.consistency_cost < 0.05 and not impossible_bodies(found.robot.model)
     assert found.recordings[0].data.t[found.recordings[0].split] == pytest.approx(0.7 * 24.0, abs=0.1)
 
 
-def test_friction_models_are_those_of_the_robot():
+def test_selected_friction_models_match_the_robot():
     first, second, third = fitted().friction
     assert first.stribeck_velocity == pytest.approx(0.15, rel=0.6) and third.stribeck_velocity == pytest.approx(0.2, rel=0.6)
     assert first.asymmetric and not second.asymmetric and not third.asymmetric
@@ -82,7 +82,7 @@ def test_friction_by_load_is_found_and_written():
     assert loads == pytest.approx([0.15, 0.15], rel=0.25)
 
 
-def test_base_parameters_are_as_certain_as_they_say():
+def test_base_parameter_errors_match_their_standard_deviations():
     """Of bodies and rotors: errors in units of the standard deviation that is told."""
     found = fitted()
     count = sum(name.endswith(")") and not np.isnan(b) for name, b in zip(found.base.names, found.prior))
@@ -99,7 +99,7 @@ def true_values(found):
     return np.concatenate((values(robots()[1].model, listed), np.zeros(len(found.base.parameters) - len(listed))))
 
 
-def test_what_is_not_shown_is_named_and_stays_the_urdfs():
+def test_undetermined_parameters_are_named_and_keep_urdf_values():
     """A joint that rests tells nothing of its rotor: no refusal, as least squares alone must refuse it."""
     t, *_ = recorded()
     still = np.array([1.0, 1.0, 0.0])
@@ -112,7 +112,7 @@ def test_what_is_not_shown_is_named_and_stays_the_urdfs():
     assert np.all(found.validation_error < 0.05 * found.rms)
 
 
-def test_friction_that_drives_is_no_robots():
+def test_friction_is_dissipative():
     t, q, qd, qdd, *_ = t_and_motion()
     driven = Robot(robots()[0].model.with_joint_dynamics({"j3": JointDynamics(viscous=4.0)}))
     tau = 2.0 * robots()[0].inverse_dynamics(q, qd, qdd) - driven.inverse_dynamics(q, qd, qdd)
@@ -125,12 +125,12 @@ def t_and_motion():
     return t, *motion(0)(t)
 
 
-def test_joints_in_another_order_are_not_believed():
+def test_permuted_joints_are_not_explained():
     t, q, tau = recorded()
     assert not fit(robots()[0], Measurements(t, q, tau[:, ::-1])).explained
 
 
-def test_unmeasured_joints_are_left_out():
+def test_unmeasured_joints_are_skipped():
     t, q, tau = recorded()
     found = fit(robots()[0], Measurements(t, q, np.where([True, True, False], tau, np.nan)))
     assert found.joints == (0, 1) and len(found.friction) == 2 and np.all(found.validation_error < 1.2 * NOISE[:2])
@@ -159,7 +159,7 @@ def test_gains_of_drives():
     assert "torque per unit of effort: j1" in identify_cli.summary(found) and result_files.as_json(found)["gains"]["j2"] < 0.0
 
 
-def test_efforts_mean_what_the_robot_file_says():
+def test_efforts_follow_the_convention_of_the_robot_file():
     t, q, tau = recorded()
     robot = rnea_ros.load(URDF, {"version": 1, "measured_effort": {"reversed": ["j2"]}})
     found = fit(robot, Measurements(t, q, tau * [1.0, -1.0, 1.0]))
@@ -232,7 +232,7 @@ def planar_with_friction(smoothing, seed):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("smoothing", [0.003, 0.015, 0.03])
-def test_stribeck_friction_is_found_where_it_is_and_not_made_up_from_the_smoothing(smoothing, seed):
+def test_stribeck_friction_is_selected_only_where_present(smoothing, seed):
     first, second = planar_with_friction(smoothing, seed).friction
     assert first.stribeck_velocity == pytest.approx(0.15, rel=0.2)
     assert second.description == "Coulomb, viscous" and second.smoothing == pytest.approx(smoothing, rel=0.3)
@@ -257,7 +257,7 @@ def test_a_joint_in_other_units_is_excluded_and_does_not_spoil_the_others():
     assert "--no-torque j1" in identify_cli.summary(found)
 
 
-def test_reversed_efforts_are_found_and_written():
+def test_reversed_efforts_are_detected_and_written():
     found = fit(planar()[0], planar_recording(scale=(-1.0, -1.0)))
     assert found.explained and found.reversed == ("j1", "j2") and np.all(found.validation_error < 0.06)
     again = rnea_ros.load(PLANAR, result_files.robot_file(found, {}).content)
@@ -265,7 +265,7 @@ def test_reversed_efforts_are_found_and_written():
 
 
 @pytest.mark.parametrize("rotor, com", [(0.0, 0.01), (0.2, 0.01), (0.2, -0.01)])
-def test_friction_shows_the_sign_of_a_joint_that_carries_almost_nothing(rotor, com):
+def test_friction_determines_the_sign_of_a_joint_without_load(rotor, com):
     """The torque of a rotor may look like the URDF's torque with either sign."""
     end = (f'<link name="l2"><inertial><origin xyz="0 0 {com}"/><mass value="1e-4"/>'
            '<inertia ixx="1e-8" ixy="0" ixz="0" iyy="1e-8" iyz="0" izz="1e-8"/></inertial></link>')
@@ -284,7 +284,7 @@ def test_a_torque_beyond_the_effort_limit_of_the_urdf_is_reported(limit, reporte
     assert ("warning: measured torque of j1 has an RMS of" in text and "--no-torque j1" in text) == reported
 
 
-def test_recordings_without_and_with_a_known_payload_are_one_fit():
+def test_recordings_with_and_without_payload_are_fitted_together():
     payload = ("l2", 2.0, (0.3, 0.0, 0.0))
     loaded = replace(planar_recording(payload=payload, seed=1), payloads={"l2": payload[1:]})
     found = fit(planar()[0], [planar_recording(), loaded])
@@ -294,7 +294,7 @@ def test_recordings_without_and_with_a_known_payload_are_one_fit():
         fit(planar()[0], [loaded, replace(loaded, tau=loaded.tau * [1.0, np.nan])])
 
 
-def test_inertia_and_friction_of_a_motor_that_turns_with_two_joints_are_found_and_written():
+def test_coupled_motor_inertia_and_friction_are_identified_and_written():
     t, q, _ = recorded()
     term = JointDynamics(rotor_inertia=2.5e-4, coulomb=0.1, viscous=2.5e-3, smoothing=0.4)
     motor = CoupledMotor("wrist.m3", (1, 2), (20.0, -20.0), term)
@@ -316,7 +316,7 @@ def test_inertia_and_friction_of_a_motor_that_turns_with_two_joints_are_found_an
         fit(robot, Measurements(t, q, tau), currents=True)
 
 
-def test_a_coupling_that_was_not_declared_is_suspected():
+def test_undeclared_coupling_is_suspected():
     """Of joints 2 and 3, in noise, whose own friction terms have absorbed some of it; not of joints without one."""
     rng, t = np.random.default_rng(2), np.arange(0.0, 30.0, 0.005)
     w, phase = rng.uniform(0.5, 3.0, (2, 3))
@@ -349,7 +349,7 @@ def test_held_joints_add_no_parameters():
     assert found.robot.model.links[1].m == robot.model.links[1].m
 
 
-def test_torques_that_were_not_measured(tmp_path, capsys):
+def test_joint_without_measured_torque_is_skipped(tmp_path, capsys):
     """By option or pattern; without asking, a column that is missing or has no numbers."""
     robot, t, q, *_ = planar()
     table, names = np.column_stack((t, q, planar_recording().tau)), ["t", "q_j1", "q_j2", "tau_j1", "tau_j2"]
@@ -367,7 +367,7 @@ def test_torques_that_were_not_measured(tmp_path, capsys):
         "wheel_1": 0.0, "wheel_2": 0.5}
 
 
-def test_bad_questions():
+def test_invalid_recordings_and_options_are_rejected():
     t, q, tau = recorded()
     for message, recording, options in (
             ("held_out is 1.0", (t, q, tau), {"held_out": 1.0}), ("rate 0", (t, q, tau), {"rate": 0.0}),
@@ -380,7 +380,7 @@ def test_bad_questions():
 
 # ---------------------------------------------------------------------- recordings as drivers give them
 
-def test_repeated_readings_are_left_out_and_times_are_even():
+def test_repeated_readings_are_dropped_and_times_are_even():
     """Read every 34 ms, published every 33.3 ms: stamps are up to a period off, and some readings come twice."""
     read = np.arange(0.0, 24.0, 0.034)
     t = np.arange(0.05, 23.9, 1.0 / 30.0)
@@ -393,7 +393,7 @@ def test_repeated_readings_are_left_out_and_times_are_even():
     assert np.abs(found.qd[inner] - true).max() < 0.05 * np.abs(true).max()
 
 
-def test_stamps_that_are_right_stay():
+def test_correct_stamps_are_kept():
     t, q, tau = recorded()
     lost = np.random.default_rng(0).random(len(t)) > 0.02
     found = prepare(t[lost], q[lost], tau[lost])
@@ -446,7 +446,7 @@ def test_friction_that_drives_is_refused():
     assert "-coulomb, -1" in str(error.value)
 
 
-def test_words_of_a_model():
+def test_description_of_a_friction_model():
     assert FrictionModel(0.1, 0.3, True).description == "Coulomb, viscous, Stribeck, asymmetric"
 
 

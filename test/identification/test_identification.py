@@ -69,7 +69,7 @@ def truth(found):
 
 # ---------------------------------------------------------------------- parameters come back
 
-def test_perfect_data_give_the_parameters_back():
+def test_exact_data_give_exact_parameters():
     t, q, qd, qdd, _, tau, _ = recorded()
     found = identify(robots()[0], Measurements(t, q, tau, qd, qdd))
     assert np.abs(found.beta - truth(found)).max() < 1e-11
@@ -89,7 +89,7 @@ def test_derivatives_are_estimated_where_they_are_missing():
         identify(robots()[0], Measurements(t[:30], q[:30], tau[:30]))
 
 
-def test_a_log_as_robots_give_it_is_possible():
+def test_realistic_log_gives_physical_parameters():
     """Positions of 2^-17 turn at 500 Hz, noisy torques: a window of nine samples finds parameters that no robot has."""
     t, q, _, _, _, tau, _ = recorded(rate=500.0)
     step = 2.0 * np.pi / 2**17
@@ -101,7 +101,7 @@ def test_a_log_as_robots_give_it_is_possible():
     assert not nearest_physical(robots()[0].model, worse.base, worse.beta, worse.solution.covariance).possible
 
 
-def test_noise_is_measured_and_standard_deviations_are_true():
+def test_noise_and_standard_deviations_are_estimated_correctly():
     """Over ten recordings: errors are normal in units of the claimed standard deviation, channel noise is found."""
     z, noise = [], []
     for seed in range(10):
@@ -114,7 +114,7 @@ def test_noise_is_measured_and_standard_deviations_are_true():
     assert np.mean(noise, axis=0) == pytest.approx(NOISE, rel=0.02)
 
 
-def test_weights_make_it_better():
+def test_weights_reduce_the_error():
     """Equal weights for joints of different noise cost precision: the reason for weighting."""
     found = from_noise(0)
     equal = identify(robots()[0], noisy(0), noise=np.full(6, 0.5))
@@ -124,7 +124,7 @@ def test_weights_make_it_better():
     assert known.std == pytest.approx(found.std, rel=0.05)
 
 
-def test_torque_rates_are_equations_too():
+def test_torque_rates_add_equations():
     t, q, qd, qdd, qddd, tau, rate = recorded()
     rng = np.random.default_rng(3)
     measured, derived = tau + rng.normal(size=tau.shape) * NOISE, rate + rng.normal(size=tau.shape) * NOISE
@@ -141,7 +141,7 @@ def test_torque_rates_are_equations_too():
     assert np.abs(exact.beta - truth(exact)).max() < 1e-11
 
 
-def test_decimation_removes_noise_above_the_band_and_nothing_else():
+def test_decimation_removes_only_noise_above_the_band():
     t, q, qd, qdd, _, tau, _ = recorded()
     exact = identify(robots()[0], Measurements(t, q, tau, qd, qdd), decimate=5)
     assert np.abs(exact.beta - truth(exact)).max() < 1e-10, "regressor and torque pass the same filter"
@@ -173,7 +173,7 @@ def test_too_few_samples():
         identify(robots()[0], Measurements(t[:5], q[:5], tau[:5], qd[:5], qdd[:5]))
 
 
-def test_what_the_motion_does_not_show_is_named():
+def test_undetermined_parameters_are_named_in_the_error():
     t, q, qd, qdd, _, tau, _ = recorded()
     still = [np.where(np.arange(6) == 3, value, block) for value, block in ((0.4, q), (0.0, qd), (0.0, qdd))]
     with pytest.raises(InputError, match=r"Ia\(j4\).* cannot be separated") as error:
@@ -185,7 +185,7 @@ def test_what_the_motion_does_not_show_is_named():
         identify(robots()[0], Measurements(t, q[:1] + nothing, tau, nothing, nothing))
 
 
-def test_bad_recordings():
+def test_invalid_recordings_are_rejected():
     robot = robots()[0]
     t, q, qd, qdd, _, tau, _ = recorded()
     for message, recording, options in (
@@ -251,7 +251,7 @@ def test_correlated_measurements_move_along_their_ellipse():
     assert base.values_in(found.model) == pytest.approx([0.0, 0.3, 0.2 + 0.2 * 0.03 / 0.04], abs=5e-3)
 
 
-def test_true_parameters_are_possible_and_the_model_settles_the_rest():
+def test_true_parameters_are_physical_and_the_model_determines_the_rest():
     t, q, qd, qdd, _, tau, _ = recorded()
     robot, true = robots()
     exact = identify(robot, Measurements(t, q, tau, qd, qdd))
@@ -262,7 +262,7 @@ def test_true_parameters_are_possible_and_the_model_settles_the_rest():
     assert same.parameters == pytest.approx(values(true.model, exact.base.parameters), rel=1e-6)
 
 
-def test_noise_pushes_to_the_edge_but_not_beyond_what_it_explains():
+def test_noise_activates_constraints_within_the_explained_distance():
     for seed in range(3):
         noisy = from_noise(seed)
         found = nearest_physical(robots()[0].model, noisy.base, noisy.beta, noisy.solution.covariance)
@@ -272,7 +272,7 @@ def test_noise_pushes_to_the_edge_but_not_beyond_what_it_explains():
         assert np.all(listed[:, 10:13] > 0.0)
 
 
-def test_no_robot_at_all():
+def test_impossible_parameters_are_far_from_any_robot():
     """A measurement that only negative friction, or a body turned inside out, explains."""
     found = from_noise(0)
     for name, value in (("viscous(j2)", -3.0), ("Jzz(l6)", -1.0)):
@@ -283,7 +283,7 @@ def test_no_robot_at_all():
         assert set(verdict.active_constraints) & {name, "l6"}
 
 
-def test_nearest_is_a_minimum():
+def test_nearest_physical_robot_is_a_minimum():
     """Certificate: the slope of the squared distance is in the dual cone and square to the robot, so that none is nearer."""
     robot, found = robots()[0], from_noise(0)
     wrong = found.beta.copy()
@@ -321,7 +321,7 @@ def test_exciting_motion_keeps_its_limits_and_starts_at_rest():
     assert found.prediction_std < found.first
 
 
-def test_torques_and_rates_are_within_limits_too():
+def test_exciting_motion_keeps_torque_and_rate_limits():
     """Where they are tight the whole motion is slowed, just as much as is needed; what cannot be held is refused."""
     robot = robots()[1]
     free = excite(Robot(robot.model), guesses=2, iterations=0)
@@ -338,7 +338,7 @@ def test_torques_and_rates_are_within_limits_too():
         excite(robot, guesses=2, iterations=0, limits=replace(robot.limits, effort=0.1 * effort))
 
 
-def test_the_better_the_motion_the_better_the_parameters():
+def test_better_excitation_gives_better_parameters():
     """Its condition number is that of the identification, and the worst of random motions says less."""
     robot = Robot(robots()[0].model, "llvm")
     good = excite(robot, guesses=10, iterations=3)
@@ -353,7 +353,7 @@ def test_the_better_the_motion_the_better_the_parameters():
     assert good.condition_number < 0.6 * poor.condition_number and shares[0] < shares[1]
 
 
-def test_the_exciting_motion_makes_predicted_torques_certain():
+def test_exciting_motion_reduces_the_prediction_variance():
     """With the regressor of all inertial parameters by differences of torques: predictions on other motions are more certain
     than after any random motion. The condition number of columns of one length, as objective, does not reach that."""
     model = Robot.from_urdf(arm(*SIX[1:4])).model

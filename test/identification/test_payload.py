@@ -37,7 +37,7 @@ def recorded(robot):
     return recording(robot, 3, 1.0), recording(robot, 3, 0.0), recording(robot, 3, 0.0, other=17)
 
 
-def test_a_kilogram_with_a_tare(robot, recorded):
+def test_payload_of_one_kilogram_with_a_tare(robot, recorded):
     found = estimate_payload(robot, LINK, *recorded[:2])
     assert abs(found.mass - 1.0) < 0.02 and np.linalg.norm(found.com - COM) < 5e-3
     truth = np.array([1.0, *COM, *INERTIA[UPPER]])
@@ -47,7 +47,7 @@ def test_a_kilogram_with_a_tare(robot, recorded):
     assert robot.with_payload(LINK, found.mass, found.com, found.inertia).total_mass > robot.total_mass
 
 
-def test_its_deviations_know_of_masses_that_are_wrong(robot, recorded):
+def test_payload_deviations_cover_mass_errors_of_the_model(robot, recorded):
     for tare in (None, recorded[2]):
         found = estimate_payload(robot, LINK, recorded[0], tare)
         off = np.abs(found.values - np.array([1.0, *COM, *INERTIA[UPPER]]))
@@ -65,7 +65,7 @@ def exact(robot, seconds=4.0, slow=False, mass=1.5):
     return Measurements(t, q, carrying.inverse_dynamics(q, qd, qdd), qd, qdd)
 
 
-def test_exact_data_give_the_body(robot):
+def test_exact_data_give_the_exact_payload(robot):
     found = estimate_payload(robot, LINK, exact(robot), masses=0.0)
     assert np.allclose(found.values, [1.5, *COM, *INERTIA[UPPER]], rtol=0.0, atol=1e-4) and not found.unknown
     some = exact(robot)
@@ -74,7 +74,7 @@ def test_exact_data_give_the_body(robot):
     assert np.allclose(found.values[:4], [1.5, *COM], rtol=0.0, atol=1e-3)
 
 
-def test_what_the_motion_does_not_tell_is_said(robot):
+def test_undetermined_payload_values_are_reported(robot):
     found = estimate_payload(robot, LINK, exact(robot, slow=True), masses=0.0)
     assert set(found.unknown) == set(NAMES[4:])
     assert abs(found.mass - 1.5) < 0.01 and np.allclose(found.com, COM, atol=2e-3)

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("scale", ["linear", "log", "symlog"])
 @pytest.mark.parametrize("values", [(1e-7, 3e4), (2.0, 3.0), (0.011, 0.012), (5.0, 5.0)])
-def test_numbers_at_the_axes_are_plain(tmp_path, scale, values):
+def test_axis_numbers_are_plain_text(tmp_path, scale, values):
     r"""Powers of ten came out as $\mathdefault{10^{-2}}$."""
     with picture(tmp_path / "picture.png", (6.0, 4.0)) as figure:
         axes = figure.subplots()
@@ -36,7 +36,7 @@ def test_numbers_at_the_axes_are_plain(tmp_path, scale, values):
     assert not axes.title.get_parse_math() and axes.title.get_text() == "a$1$_b"
 
 
-def test_settings_are_of_one_picture(tmp_path):
+def test_settings_apply_to_one_picture_only(tmp_path):
     with picture(tmp_path / "a.png", (3.0, 2.0), settings={"font.size": 31.0}) as figure:
         assert figure.subplots().title.get_fontsize() > 31.0
     with picture(tmp_path / "b.png", (3.0, 2.0)) as figure:
@@ -44,7 +44,7 @@ def test_settings_are_of_one_picture(tmp_path):
 
 
 @pytest.mark.parametrize("limit", [1.0, 100.0])
-def test_limits_that_are_drawn_have_one_entry_in_a_legend(tmp_path, limit):
+def test_drawn_limits_have_one_legend_entry(tmp_path, limit):
     t, path = np.linspace(0.0, 1.0, 5), tmp_path / "torques.svg"
     tau = np.column_stack((np.sin(3.0 * t), np.cos(3.0 * t)))
     figures.draw_torques(path, t, tau, tau, ["a", "b"], ["N m", "N m"], np.full(2, limit))
@@ -70,21 +70,21 @@ assert "matplotlib.pyplot" not in sys.modules
 """
 
 
-def test_the_users_matplotlib_stays_as_it_is(tmp_path):
+def test_global_matplotlib_state_is_unchanged(tmp_path):
     """Backend, settings, scales, filters of warnings; no window is opened, since pyplot is not even imported."""
     done = subprocess.run([sys.executable, "-c", STATE], cwd=tmp_path, capture_output=True, text=True, timeout=240,
                           env={"PYTHONPATH": str(ROOT), "HOME": str(tmp_path), "PATH": ""})
     assert done.returncode == 0, done.stderr
 
 
-def test_letters_that_no_font_has_are_no_warning(tmp_path):
+def test_missing_glyphs_do_not_warn(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with picture(tmp_path / "a.png", (3.0, 2.0)) as figure:
             figure.subplots().set_title("\U0001f9be \u5173\u8282")
 
 
-def test_what_fails_while_it_is_drawn_leaves_no_picture(tmp_path):
+def test_failed_drawing_leaves_no_file(tmp_path):
     with pytest.raises(ZeroDivisionError), picture(tmp_path / "a.png", (3.0, 2.0)):
         raise ZeroDivisionError
     with pytest.raises(RneaError, match=r"a\.txt cannot be drawn"), picture(tmp_path / "a.txt", (3.0, 2.0)):
@@ -101,11 +101,11 @@ def test_a_movie_has_its_frames(tmp_path):
         assert made.n_frames == 3
 
 
-def test_without_matplotlib_it_is_said_how_to_get_it(monkeypatch):
+def test_missing_matplotlib_error_names_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(RneaError, match=r"\.\[plot\]"):
         new_figure(1.0, 1.0)
 
 
-def test_shades_are_colours():
+def test_color_scale_returns_colours():
     assert figures.color_scale(4).shape == (4, 4) and len(np.unique(figures.color_scale(4), axis=0)) == 4

@@ -55,7 +55,7 @@ def content(folder: Path):
     return {file.relative_to(folder).as_posix(): file.read_bytes() for file in sorted(folder.rglob("*.parquet"))}
 
 
-def test_results_are_those_of_the_library(recordings, short_blocks):
+def test_batch_results_equal_those_of_the_library(recordings, short_blocks):
     outcomes = run(job(part=5.0), recordings)
     assert not any(outcome.failed for outcome in outcomes.values())
     for path, folder in recordings.items():
@@ -93,7 +93,7 @@ def test_processes_and_a_cluster_give_the_same_bytes(tmp_path, recordings):
     assert content(tmp_path / "dask") == expected
 
 
-def test_a_recording_that_fails_harms_no_other(tmp_path, recordings):
+def test_failed_recording_does_not_affect_others(tmp_path, recordings):
     broken, strange = tmp_path / "in" / "broken.mcap", tmp_path / "in" / "strange.csv"
     broken.write_bytes(b"\x89MCAP0\r\n and no more")
     strange.write_text("t,q_j1,q_j2\n0,1,2\n1,1,what\n")
@@ -105,7 +105,7 @@ def test_a_recording_that_fails_harms_no_other(tmp_path, recordings):
     assert not (targets[broken] / "result.json").exists()
 
 
-def test_what_is_done_is_not_done_again_and_what_is_spoilt_is(recordings, short_blocks, monkeypatch):
+def test_complete_parts_are_kept_and_damaged_parts_are_recomputed(recordings, short_blocks, monkeypatch):
     path, folder = next(iter(recordings.items()))
     work, targets = job(part=5.0), {path: folder}
     assert not run(work, targets)[path].before
@@ -129,7 +129,7 @@ def test_what_is_done_is_not_done_again_and_what_is_spoilt_is(recordings, short_
     assert sorted(seen) == [0, 1, 2]  # another content
 
 
-def test_who_is_ended_in_the_middle_goes_on_there(recordings, short_blocks, monkeypatch):
+def test_interrupted_batch_continues_where_it_ended(recordings, short_blocks, monkeypatch):
     path, folder = next(iter(recordings.items()))
     compute = batch.compute_part
 
@@ -148,7 +148,7 @@ def test_who_is_ended_in_the_middle_goes_on_there(recordings, short_blocks, monk
     assert json.loads((folder / "result.json").read_text())["complete"] and len(content(folder)) == 3
 
 
-def test_bags_describe_their_robots(recordings, tmp_path):
+def test_batch_reads_the_robot_description_of_bags(recordings, tmp_path):
     outcomes = run(job(robot=None, options={"backend": "python"}), recordings)
     table = next(path for path in recordings if path.suffix == ".csv")
     assert "contains no robot description" in outcomes[table].failed
@@ -157,7 +157,7 @@ def test_bags_describe_their_robots(recordings, tmp_path):
     assert {*content(tmp_path / "given").values()} == {*first.values(), *second.values()}
 
 
-def test_a_bag_to_play_beside_the_recording(recordings, short_blocks):
+def test_torques_are_written_as_a_playable_bag(recordings, short_blocks):
     path, folder = next(iter(recordings.items()))
     run(job("mcap", 5.0), {path: folder})
     names = ["metadata.yaml", "result.json", *(f"run0_{k:04}.mcap" for k in range(3))]
@@ -176,7 +176,7 @@ def test_a_bag_to_play_beside_the_recording(recordings, short_blocks):
         assert all(message.header.stamp.sec * 10**9 + message.header.stamp.nanosec == when for when, message in told)
 
 
-def test_a_cluster_that_does_not_answer_is_said(monkeypatch):
+def test_unreachable_scheduler_is_reported(monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr(batch, "SCHEDULER_TIMEOUT_S", 0.2)
     with pytest.raises(Exception, match=r"--dask tcp://127\.0\.0\.1:9: no scheduler answers"), batch.connect_cluster("tcp://127.0.0.1:9"):

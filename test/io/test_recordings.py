@@ -60,7 +60,7 @@ def test_pieces_are_the_samples_between_edges(long, short_blocks):
             np.testing.assert_array_equal(piece["q"], q[inside])
 
 
-def test_a_part_gives_to_the_last_bit_what_the_whole_gives(long, short_blocks):
+def test_part_of_a_recording_equals_the_whole_bit_for_bit(long, short_blocks):
     *_, path = long
     source = files.open_recording(path, WANTED)
     assert recording.blocks_of(source).number == 5
@@ -74,7 +74,7 @@ def test_a_part_gives_to_the_last_bit_what_the_whole_gives(long, short_blocks):
     assert parts[0].estimated == ("qd", "qdd", "qddd") and "Kalman" in parts[0].how.method
 
 
-def test_messages_out_of_order_twice_told_or_without_all_joints(tmp_path):
+def test_disordered_repeated_and_incomplete_messages_are_dropped(tmp_path):
     """Stamps count, not the order of the recording; joints are found by name; a gripper's own messages are left out."""
     stamps, q = bags.motion(1, 3, 2.0)
     entries = []
@@ -96,7 +96,7 @@ def test_messages_out_of_order_twice_told_or_without_all_joints(tmp_path):
         "without all joints, or values for them", "with values that are no finite numbers", "with the stamp of another"))]
 
 
-def test_messages_without_stamps_count_by_when_they_were_recorded(tmp_path):
+def test_messages_without_stamps_use_recording_times(tmp_path):
     stamps, q = bags.motion(2, 3, 1.0)
     path = bags.bag(tmp_path / "a", {"/joint_states": [(EPOCH + t, joint_state(0, NAMES, place))
                                                       for t, place in zip(stamps.tolist(), q)]})
@@ -107,7 +107,7 @@ def test_messages_without_stamps_count_by_when_they_were_recorded(tmp_path):
 
 
 @pytest.mark.parametrize("ahead", [0, 5])
-def test_a_simulation_begins_at_zero(tmp_path, ahead):
+def test_zero_stamp_is_valid_in_simulated_time(tmp_path, ahead):
     """A stamp of zero is the first of its clock, not one that is missing; some messages may have it again."""
     stamps, q = bags.motion(2, 3, 1.0)
     again = np.maximum(np.arange(len(q)) - ahead, 0)  # before the clock runs
@@ -119,7 +119,7 @@ def test_a_simulation_begins_at_zero(tmp_path, ahead):
 
 
 @pytest.mark.parametrize("back", [0.3, 0.9])
-def test_a_clock_that_was_set_back_is_no_disorder(tmp_path, back):
+def test_clock_that_was_set_back_is_rejected(tmp_path, back):
     """Sorted by stamps, what was before and what was after would alternate: a motion that nobody made."""
     stamps, q = bags.motion(4, 3, 3.0)
     told = stamps - np.where(stamps > 1_500_000_000, round(1e9 * back), 0)
@@ -135,13 +135,13 @@ def test_a_clock_that_was_set_back_is_no_disorder(tmp_path, back):
     (NAMES, "/arm/joint_state", r"topic /arm/joint_state is not in it; joint states are on /joint_states"),
     (NAMES, "/robot_description", r"topic /robot_description is of type std_msgs/msg/String"),
 ])
-def test_what_a_bag_lacks_is_said(tmp_path, joints, topic, message):
+def test_missing_content_of_a_bag_is_reported(tmp_path, joints, topic, message):
     path = bags.recorded(tmp_path / "a", NAMES, urdf="<robot/>")
     with pytest.raises(InputError, match=message):
         files.open_recording(path, RecordingRequest(joints, reading=ReadingOptions(topic)))
 
 
-def test_bags_that_cannot_be_used_say_why(tmp_path):
+def test_unusable_bags_raise_descriptive_errors(tmp_path):
     path = bags.recorded(tmp_path / "whole", NAMES)
     with pytest.raises(InputError, match="have no effort"):
         files.open_recording(path, RecordingRequest(NAMES, ("q", "tau"), ("q", "tau")))
@@ -164,7 +164,7 @@ def test_bags_that_cannot_be_used_say_why(tmp_path):
     assert files.open_recording(two, RecordingRequest(NAMES, reading=ReadingOptions("/b"))).span.samples == 3
 
 
-def test_which_files_are_recordings(tmp_path):
+def test_recordings_are_found_in_folders_and_patterns(tmp_path):
     one = bags.recorded(tmp_path / "day" / "one", NAMES)
     bare = bags.recorded(tmp_path / "bare", NAMES, plugin="sqlite3").rename(tmp_path / "day" / "bare.db3")
     table = csv(tmp_path / "day" / "sub.csv", [0.0, 1.0], np.zeros((2, 3)))
@@ -184,13 +184,13 @@ def test_which_files_are_recordings(tmp_path):
             files.find_recordings([word])
 
 
-def test_csv_that_goes_back_in_time_says_where(tmp_path):
+def test_decreasing_csv_times_are_reported_with_their_row(tmp_path):
     path = csv(tmp_path / "a.csv", [0.0, 1.0, 0.5], np.zeros((3, 3)))
     with pytest.raises(InputError, match=r"time must increase: sample 2 is at 0\.5 s, the one before at 1 s"):
         files.open_recording(path, WANTED)
 
 
-def test_a_bag_that_asks_for_more_memory_than_there_is(tmp_path):
+def test_bag_with_a_corrupt_size_is_rejected(tmp_path):
     """A size in a broken file may be any number: here that of the first record."""
     path = bags.recorded(tmp_path / "bag", ("a", "b"), seconds=0.2)
     data = bytearray(path.read_bytes())
@@ -200,7 +200,7 @@ def test_a_bag_that_asks_for_more_memory_than_there_is(tmp_path):
         files.open_recording(path, RecordingRequest(("a", "b")))
 
 
-def test_rows_that_are_no_lines(tmp_path):
+def test_csv_rows_with_quoted_line_breaks(tmp_path):
     """A header may go on in the next line, within quotes; a line may end with a carriage return alone."""
     path, wanted = tmp_path / "odd.csv", RecordingRequest(("a",))
     for text in ('t,q_a,"note\n0,1,x\n', "t,q_a", "t,q_a\n# nothing yet\n"):
@@ -214,7 +214,7 @@ def test_rows_that_are_no_lines(tmp_path):
         assert source.span.samples == 2 and piece["q"].tolist() == [[1.0], [2.0]]
 
 
-def test_text_that_is_not_utf_8_is_refused(tmp_path):
+def test_text_that_is_not_utf_8_is_rejected(tmp_path):
     """Far beyond what is read with the header."""
     path = tmp_path / "odd.csv"
     path.write_bytes(b"t,q_a,note\n" + b"".join(b"%d,1,slow\n" % k for k in range(2000)) + b"2000,1,m\xfcde\n")
@@ -247,7 +247,7 @@ def test_the_library_reads_recordings_with_measured_efforts(tmp_path):
     (["a"] * 50, np.zeros((50, 1)), "no numbers"),
     (np.arange(3), np.zeros((3, 1)), "too few"),
 ])
-def test_smooth_refuses_what_is_no_recording(t, q, message):
+def test_smooth_rejects_invalid_input(t, q, message):
     with pytest.raises(InputError, match=message):
         smooth(t, q)
 
