@@ -101,7 +101,7 @@ def test_random_trees_have_what_the_rule_distinguishes():
 
 
 @pytest.mark.parametrize("direction", [(0.0, 0.0, -9.81), (0.0, 0.0, 0.0), (3.0, -2.0, -8.0)], ids=["down", "none", "tilted"])
-def test_gravity_along_an_axis_hides_parameters(direction):
+def test_gravity_along_an_axis_reduces_the_base_parameters(direction):
     """A vertical pendulum axis and a horizontal one; then any axis is neither."""
     robot = Robot.from_urdf(arm({"axis": (0, 0, 1)}, {"axis": (1, 0, 0)}, {"axis": (0, 0, 1), "kind": "prismatic"}))
     listed, found = parameters(robot.model), base_parameters(robot.model, direction)
@@ -110,7 +110,7 @@ def test_gravity_along_an_axis_hides_parameters(direction):
 
 
 @pytest.mark.parametrize("seed", trees(range(15)))
-def test_a_free_root_shows_the_most(seed):
+def test_free_root_determines_all_parameters(seed):
     """Ten of the root, seven of a revolute joint, four of a prismatic one, whatever the geometry."""
     model = tree(seed).model
     found = base_parameters(model, free_root=True)
@@ -162,7 +162,7 @@ def table_of_the_book(model):
 
 
 @pytest.mark.parametrize("sigmas", ["RRRRRR", "RPRRPR", "PPPRRR"])
-def test_general_formulas_of_the_book(sigmas):
+def test_grouping_matches_the_formulas_of_khalil_and_dombre(sigmas):
     rng = np.random.default_rng(len(set(sigmas)))
     model = chain([("RP".index(s), *rng.uniform(-1.5, 1.5, 4)) for s in sigmas])
     found = base_parameters(model, free_root=True)
@@ -195,7 +195,7 @@ def test_known_counts(name, count):
     assert len(base_parameters(Robot.from_urdf(next(p for p in example_urdfs() if p.stem == name)).model)) == count
 
 
-def test_names_relations_and_what_is_never_seen():
+def test_names_relations_and_unobservable_parameters():
     found = base_parameters(Robot.from_urdf(arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.5, 0, 0)})).model)
     assert found.names[0] == "JzzR(l1)"
     assert found.relations()[0] == "JzzR(l1) = Jzz(l1) + 0.25 m(l2) + Jyy(l2)"
@@ -227,7 +227,7 @@ def numbers(model, second_moments=False):
 
 
 @pytest.mark.parametrize("second_moments", [False, True])
-def test_regrouped_examples_need_the_same_torques(second_moments):
+def test_regrouped_examples_have_the_same_torques(second_moments):
     for path, robot in examples():
         if 0 < robot.n < 40:
             fewer = regrouped(robot.model, GRAVITY, second_moments)
@@ -236,7 +236,7 @@ def test_regrouped_examples_need_the_same_torques(second_moments):
 
 
 @pytest.mark.parametrize("second_moments", [False, True])
-def test_regrouped_random_trees_need_the_same_torques(second_moments):
+def test_regrouped_random_trees_have_the_same_torques(second_moments):
     """Nearly parallel axes included: the rule is then the general one."""
     for seed in range(100):
         robot = Robot.from_urdf(random_tree(seed).text(), backend="python")
@@ -252,7 +252,7 @@ def test_regrouped_numbers_are_as_few_as_the_base_parameters():
     assert numbers(regrouped(robot.model)) <= len(base_parameters(robot.model)) < 0.65 * numbers(robot.model)
 
 
-def test_regrouped_with_another_gravity_is_another_robot():
+def test_regrouping_depends_on_gravity():
     model = Robot.from_urdf(arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.5, 0, 0)})).model
     sideways = np.array([9.81, 0.0, 0.0])
     assert worst(everything(regrouped(model), 0, sideways), everything(model, 0, sideways)) > 1e-3

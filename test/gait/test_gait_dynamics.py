@@ -41,7 +41,7 @@ def complex_slopes(function, x, directions=None):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_base_wrench_of_any_tree(seed):
+def test_base_wrench_sensitivities_of_random_trees(seed):
     robot = Robot.from_urdf(random_tree(seed).text(), gravity=(1.0, -2.0, -9.0), backend="reference")
     motion, model, gravity = random_state(np.random.default_rng(seed), robot.n)[:3], robot.model, robot.gravity_vector
     tables = base_wrench_sensitivities(model, *motion, gravity)
@@ -53,7 +53,7 @@ def test_base_wrench_of_any_tree(seed):
         assert np.abs(table - expected).max(initial=0.0) <= 1e-11 * max(1.0, np.abs(expected).max(initial=0.0))
 
 
-def test_what_the_floor_must_supply_is_the_rate_of_momentum():
+def test_floor_wrench_is_the_rate_of_momentum():
     w, (q, qd, qdd) = walker(), strides()
     oracle = PinocchioOracle(w.human.urdf, w.robot)
     found = w.floor_wrench((q, qd, qdd)).value
@@ -91,7 +91,7 @@ def test_shared_loads_add_up():
 
 
 @pytest.mark.parametrize("end", [0.0, 1.0])
-def test_who_bears_all(end):
+def test_load_is_on_one_foot_at_the_ends_of_the_share(end):
     A, B, F = np.array([-0.4, 0.1, 0.02]), np.array([0.0, -0.1, 0.0]), np.array([10.0, 5.0, 700.0])
     both = share_between_feet(F, np.cross((A + end * (B - A)) * (1.0, 1.0, 0.0), F), A, B)
     assert np.isclose(both.share, end) and np.isclose(both.aside, 0.0)
@@ -110,7 +110,7 @@ def test_toes_bear_what_lies_ahead_of_their_joint():
 
 
 @pytest.mark.parametrize("support", [SINGLE, DOUBLE], ids=["single", "double"])
-def test_nothing_is_left_at_the_root(support):
+def test_root_torques_are_zero(support):
     tau = walker().torque(support, strides())
     assert np.abs(tau[:, :6]).max() < 1e-10 < 1.0 < np.abs(tau[:, 6:]).max()
 

@@ -85,13 +85,13 @@ def bodies(model):
 
 
 @pytest.mark.parametrize("sex", MEAN_STATURE)
-def test_every_body_could_exist(sex):
+def test_every_body_is_physical(sex):
     for name, body in Human(sex=sex).bodies.items():
         moments = np.linalg.eigvalsh(body.inertia)
         assert moments[0] > 0.0 and moments[0] + moments[1] > moments[2], name
 
 
-def test_it_stands():
+def test_skeleton_stands_on_the_floor():
     human = Human()
     model, data, q = standing(human)
     centre = pin.centerOfMass(model, data, q)
@@ -148,6 +148,6 @@ def test_torques_by_pinocchio():
 
 @pytest.mark.parametrize("given, words", [({"stature": 0.5}, "stature is 0.5"), ({"mass": 1e4}, "mass is 10000"),
                                           ({"sex": "?"}, "there are tables for male and female")])
-def test_nonsense_is_refused(given, words):
+def test_invalid_arguments_are_rejected(given, words):
     with pytest.raises(InputError, match=words):
         Human(**given)

@@ -18,7 +18,7 @@ def at(hip=0.0, knee=0.0, ankle=0.0):
 
 
 @pytest.mark.parametrize("joint, low, high", [(HIP, -30.0, 110.0), (KNEE, -5.0, 130.0), (ANKLE, -50.0, 30.0)])
-def test_they_resist_and_rest_in_between(joint, low, high):
+def test_passive_moments_resist_at_the_range_limits(joint, low, high):
     """Near the ends of its range a joint is pushed back by tens of N m; in the middle of it by little."""
     angles = np.zeros((3, 400))
     angles[joint] = np.linspace(low, high, 400)
@@ -29,7 +29,7 @@ def test_they_resist_and_rest_in_between(joint, low, high):
     assert low + 10.0 < rest < high - 10.0
 
 
-def test_muscles_over_two_joints():
+def test_biarticular_muscles_couple_joints():
     assert at(knee=60.0, ankle=15.0)[ANKLE] > at(ankle=15.0)[ANKLE] + 5.0    # gastrocnemius lets go of the ankle
     assert at(hip=60.0, knee=10.0)[KNEE] > at(knee=10.0)[KNEE] + 5.0         # hamstrings bend the knee
     assert at(hip=20.0, knee=60.0)[HIP] > at(hip=20.0)[HIP] + 3.0            # rectus femoris pulls the thigh up
@@ -53,7 +53,7 @@ def test_slopes():
         np.testing.assert_allclose(slope[:, :, k], numeric, atol=1e-7 * np.abs(slope).max())
 
 
-def test_muscles_bear_what_is_left():
+def test_muscle_torque_excludes_passive_moments():
     walker = Walker(Human(frozen=LOWER_BODY), backend="python")
     motion = np.zeros((3, 1, walker.n))
     motion[0, 0, walker.joint_names.index("up")] = 0.9

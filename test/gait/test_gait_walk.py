@@ -99,7 +99,7 @@ def test_floor_supplies_the_rate_of_momentum(written):
         assert np.allclose(M[k], rate.angular + np.cross(data.com[0], F[k]), atol=1e-8)
 
 
-def test_nothing_is_left_at_the_root(written):
+def test_root_torques_are_zero(written):
     assert np.abs(written.block("tau")[:, :6]).max() < 1e-8
 
 
@@ -127,7 +127,7 @@ def test_conditions_of_the_thesis(written):
     assert max(excess.values()) < 1e-3, excess  # rad, m or a share, at 300 instants, and where phases meet
 
 
-def test_it_looks_like_walking(written):
+def test_predicted_walk_resembles_measured_walking(written):
     found = written.walk.report()
     assert found["knee_flexion correlation"] > 0.85 and found["hip_flexion correlation"] > 0.85
     assert 50.0 < found["knee_flexion most [deg]"] < 70.0
@@ -155,13 +155,13 @@ def test_gradients_of_every_condition(written):
         assert np.abs(found - numeric)[:, known].max() < 1e-7 * scale, quantity.name
 
 
-def test_smooth_steps_tie_accelerations_too():
+def test_smooth_steps_couple_accelerations():
     walker = Walker(Human(frozen=LOWER_BODY), backend="python")
     rows = [len(walk.walking_problem(walker, Step(smooth=smooth)).ends.value) for smooth in (False, True)]
     assert rows == [36, 54]
 
 
-def test_an_upright_pelvis():
+def test_upright_option_limits_the_pelvis_tilt():
     walker = Walker(Human(frozen=LOWER_BODY), backend="python")
     plain, upright = (StepConditions(walker, Step(upright=asked)).angles() for asked in (False, True))
     tilt = walker.joint_names.index("pelvis_tilt")
@@ -178,27 +178,27 @@ def test_elastic_tissue_brings_the_ankle_nearer_to_the_measured_one(written):
     assert found["effort"] < plain["effort"]  # of muscles alone
 
 
-def test_no_solution_is_said(written):
+def test_missing_solution_is_reported(written):
     walker = written.walk.walker
     with pytest.raises(PlanningError, match=r"no motion found.*Another speed, a step of another length or more control"):
         walk.predict_walk(walker, Step(), most=2)
 
 
-def test_what_may_help_are_options_of_the_command(capsys):
+def test_remedies_are_options_of_the_command(capsys):
     with pytest.raises(SystemExit):
         main(["gait", "--help"])
     shown = capsys.readouterr().out
     assert all(option in shown for option in ("--speed", "--step", "--control-points")) and "xacro" not in shown
 
 
-def test_what_the_planner_notes_is_said(written, tmp_path, monkeypatch, capsys):
+def test_planner_notes_are_printed(written, tmp_path, monkeypatch, capsys):
     noted = replace(written.walk, plan=replace(written.walk.plan, notes=("beyond a limit", "left out")))
     monkeypatch.setattr(gait, "predict_walk", lambda *args, **options: noted)
     assert main(["gait", "-o", str(tmp_path), "--legs"]) == 0
     assert capsys.readouterr().err == "note: beyond a limit\nnote: left out\n"
 
 
-def test_limits_that_are_broken_where_they_are_asked_for_are_an_exit_code(written, tmp_path, monkeypatch, capsys):
+def test_violated_limits_set_the_exit_code(written, tmp_path, monkeypatch, capsys):
     plan, count = written.walk.plan, len(walk.instants(written.walk.step, 6))
     found = replace(written.walk, plan=replace(plan, curve=replace(plan.curve, points=1.2 * plan.curve.points)))
     monkeypatch.setattr(gait, "predict_walk", lambda *args, **options: found)
@@ -211,12 +211,12 @@ def test_limits_that_are_broken_where_they_are_asked_for_are_an_exit_code(writte
 
 @pytest.mark.parametrize("given, words", [({"speed": 9.0}, "speed of the step is 9"), ({"length": 3.0}, "length of the step"),
                                           ({"toe_off": 0.7}, "toe_off and heel_off"), ({"tolerance": 1.0}, "tolerance")])
-def test_nonsense_is_refused(given, words):
+def test_invalid_arguments_are_rejected(given, words):
     with pytest.raises(InputError, match=words):
         Step(**given)
 
 
-def test_too_few_control_points():
+def test_too_few_control_points_are_rejected():
     with pytest.raises(InputError, match="5 control points; 6 to 40"):
         walk.predict_walk(Walker(Human(frozen=LOWER_BODY), backend="python"), Step(), 5)
 
@@ -230,7 +230,7 @@ def test_too_few_control_points():
     (["--speed", "-1"], "speed of the step is -1; 0.3 to 2.5 is allowed [m/s]"),
     (["--step", "60"], "length of the step is 60; 0.2 to 1.2 is allowed [m]"),
 ])
-def test_what_makes_no_sense_is_said_by_the_command(tmp_path, capsys, words, said):
+def test_invalid_options_are_reported_by_the_command(tmp_path, capsys, words, said):
     pytest.importorskip("matplotlib")
     assert main(["gait", "-o", str(tmp_path / "walk"), "--legs", *words]) == 2
     assert said in capsys.readouterr().err

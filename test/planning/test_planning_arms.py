@@ -35,7 +35,7 @@ def available(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["seven_r", "ur5_robot", "panda"])
-def test_limits_hold_by_pinocchio(name):
+def test_planned_limits_hold_according_to_pinocchio(name):
     oracles = pytest.importorskip("support.oracles")
     arm, limits, plan, start, goal = planned(available(name))
     oracle = oracles.PinocchioOracle(urdf(name), arm)
@@ -66,7 +66,7 @@ def test_fewer_limits_cost_less_and_effort_is_saved():
     assert saving.objective < 0.9999 * limited.duration + 1e-4 * spent[0]
 
 
-def test_joints_that_do_not_bind_move_with_nearly_the_least_jerk():
+def test_joints_without_active_limits_move_with_nearly_minimal_jerk():
     """Joint 1 has a long way under limits that bind, the others have a short one.
 
     Oracle: the least integral of squared jerk from rest to rest without accelerations at the ends is 720 d^2 / T^5 (Flash and
@@ -93,7 +93,7 @@ def test_joints_that_do_not_bind_move_with_nearly_the_least_jerk():
     np.testing.assert_allclose([motion[0][0], motion[0][-1]], [start, start + way], atol=1e-8)
 
 
-def test_joints_whose_torques_weigh_little_do_not_oscillate():
+def test_joints_with_low_torque_weight_do_not_oscillate():
     """Weights of torque that hardly count leave joints undetermined, as the shortest time alone does.
 
     Oracles: the least way of a joint is that from start to goal; the cost by Pinocchio's torques.
@@ -116,7 +116,7 @@ def test_joints_whose_torques_weigh_little_do_not_oscillate():
     assert costs[1] <= 1.005 * costs[0]
 
 
-def test_planning_again_gives_the_same():
+def test_planning_is_deterministic():
     arm, limits, plan, start, goal = planned("stanford", None)
     again = plan_motion(arm, start, goal, limits=limits, settings=COARSE, time_tolerance=0.0)
     assert np.array_equal(again.curve.points, plan.curve.points) and again.iterations == plan.iterations
@@ -134,7 +134,7 @@ def test_followers_and_branches():
     assert max(plan.excess.values()) <= 1e-6
 
 
-def test_robots_that_cannot_be_planned_for():
+def test_unsupported_robots_are_rejected():
     free = Robot.from_urdf(urdf("branched"), base="floating")
     with pytest.raises(InputError, match=r"the base of robot .* is free: .*base='fixed' holds it"):
         plan_motion(free, np.zeros(free.n), np.ones(free.n))

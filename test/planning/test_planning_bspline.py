@@ -48,7 +48,7 @@ def exact(s, i, degree, interval, u, order=0):
 
 
 @pytest.mark.parametrize("degree", [3, 4, 5])
-def test_every_piece_up_to_both_of_its_ends(degree):
+def test_basis_is_evaluated_at_both_ends_of_each_span(degree):
     """In fractions, without rounding."""
     s = [Fraction(float(knot)) for knot in knots(BREAKS, degree)]
     for span in range(len(BREAKS) - 1):
@@ -60,7 +60,7 @@ def test_every_piece_up_to_both_of_its_ends(degree):
                 np.testing.assert_allclose(found[order], expected, rtol=0.0, atol=1e-14 * np.abs(expected).max())
 
 
-def test_both_sides_of_a_break_are_seen():
+def test_span_selects_the_side_of_a_break():
     one, at = curve(3, n=1), BREAKS[[2, 2]]
     before, after = one.motion(np.array([1, 2]), at)
     np.testing.assert_allclose(before[:3], after[:3], rtol=1e-12)  # C2
@@ -69,7 +69,7 @@ def test_both_sides_of_a_break_are_seen():
     assert abs(before[3] - after[3]) > 1.0
 
 
-def test_derivatives_are_by_time():
+def test_curve_derivatives_are_by_time():
     one, t, h = curve(5), 0.7, 1e-4
     at = np.array([t - h, t, t + h]) / one.duration
     y = one.motion(span_of(BREAKS, at), at)
@@ -78,7 +78,7 @@ def test_derivatives_are_by_time():
 
 
 @pytest.mark.parametrize("degree", [3, 5])
-def test_the_same_curve_on_finer_knots(degree):
+def test_refined_curve_is_unchanged(degree):
     one = curve(degree)
     finer = np.sort(np.concatenate((BREAKS, [0.05, 0.3, 0.4, 0.605])))
     other = one.refined(finer)

@@ -58,7 +58,7 @@ def limits(**changed):
     ({"joint_force": {"elbow": 10.0}}, r"joint_force names 'elbow'; the joints .* joint1, joint2"),
     ({"joint_force": {"joint1": -10.0}}, "joint_force is .* forces above zero are needed"),
 ])
-def test_nonsense_is_refused(given, message):
+def test_invalid_arguments_are_rejected(given, message):
     with pytest.raises(InputError, match=message):
         rr(**given)
 
@@ -78,19 +78,19 @@ def test_settings_are_checked(changed, message):
     ({"goal": ((0.0, 0.0), (0.0, 25.0))}, "goal: velocity of joint2 is 25 there, outside its limits -20 to 20"),
     ({"goal": ((0.0, 0.0), (0.0, 0.0), (0.0, 500.0))}, "goal: torque of joint1 is .* there, outside its limits -10 to 10"),
 ])
-def test_states_outside_the_limits_are_refused(given, message):
+def test_states_outside_the_limits_are_rejected(given, message):
     with pytest.raises(PlanningError, match=message):
         rr(**given)
 
 
-def test_a_pose_that_gravity_forbids_is_refused():
+def test_pose_that_exceeds_torque_limits_at_rest_is_rejected():
     hanging = Robot.from_urdf("urdf/rr.urdf", gravity=(0.0, -9.81, 0.0))
     weak = replace(hanging.limits, effort=np.array([2.0, 10.0]))
     with pytest.raises(PlanningError, match=r"goal: torque of joint1 is 3\.\d+ held still, outside its limits -2 to 2"):
         plan_motion(hanging, (-np.pi / 2, 0.0), (0.0, 0.0), limits=weak)
 
 
-def test_a_motion_that_cannot_be_is_explained():
+def test_infeasible_motion_is_explained():
     """A quarter of the time that the fastest motion takes."""
     with pytest.raises(PlanningError, match=r"no motion found, starting from 2 guesses: .*; the nearest one (misses|has) .* "
                                             r"after 0\.[01]\d* s.*Wider limits, a longer duration or more guesses"):
@@ -101,7 +101,7 @@ def test_errors_are_errors_of_this_package():
     assert issubclass(PlanningError, RneaError) and not issubclass(PlanningError, InputError)
 
 
-def test_without_casadi_it_says_what_to_install(monkeypatch):
+def test_missing_casadi_error_names_the_package(monkeypatch):
     imported = builtins.__import__
 
     def without(name, *others, **named):
@@ -114,7 +114,7 @@ def test_without_casadi_it_says_what_to_install(monkeypatch):
         rr()
 
 
-def test_where_nothing_moves_nothing_is_planned():
+def test_equal_start_and_goal_give_a_trivial_plan():
     plan_ = rr(goal=RR_START)
     assert plan_.duration == 0.0 and plan_.iterations == 0
     assert plan_.notes[-1] == "start and goal are the same state of rest: nothing moves"
@@ -124,7 +124,7 @@ def test_where_nothing_moves_nothing_is_planned():
     assert rr(goal=RR_START, duration=0.5).duration == pytest.approx(0.5)
 
 
-def test_unknown_limits_are_said_and_not_enforced():
+def test_unknown_limits_are_reported_and_not_enforced():
     some = limits(velocity=(np.nan, 8.0), lower=np.nan, upper=np.nan)
     found = rr(limits=some)
     assert found.notes[0] == ("no limits known, hence not enforced: position; velocity of joint1; acceleration; jerk; "
@@ -178,7 +178,7 @@ def without(monkeypatch, which):
     monkeypatch.setattr(planner, "solve_program", exhausted)
 
 
-def test_a_plan_that_cannot_be_smoothed_is_the_fastest_with_a_note(monkeypatch):
+def test_failed_smoothing_returns_the_fastest_plan_with_a_note(monkeypatch):
     fastest = rr(time_tolerance=0.0)
     without(monkeypatch, lambda program: True)
     found = rr()
@@ -187,7 +187,7 @@ def test_a_plan_that_cannot_be_smoothed_is_the_fastest_with_a_note(monkeypatch):
         "smoothing left out, the plan is the fastest motion: the solver used up its iterations")
 
 
-def test_a_plan_whose_smoothing_runs_out_of_steps_keeps_limits_and_is_smoother_than_the_fastest(monkeypatch):
+def test_truncated_smoothing_keeps_limits_and_is_smoother_than_the_fastest(monkeypatch):
     def jerk(found):
         t = np.linspace(0.0, found.duration, 4001)
         return np.trapezoid(found(t)[3] ** 2, t, axis=0).sum()
@@ -205,12 +205,12 @@ def test_a_plan_whose_smoothing_runs_out_of_steps_keeps_limits_and_is_smoother_t
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.5, np.nan])
-def test_a_time_tolerance_that_is_no_share_is_refused(share):
+def test_invalid_time_tolerance_is_rejected(share):
     with pytest.raises(InputError, match="time_tolerance"):
         rr(time_tolerance=share)
 
 
-def test_what_a_watcher_raises_comes_out():
+def test_exceptions_of_the_progress_callback_propagate():
     def stop(progress):
         raise KeyError("enough")
 
@@ -218,12 +218,12 @@ def test_what_a_watcher_raises_comes_out():
         rr(report=stop)
 
 
-def test_the_best_of_several_guesses():
+def test_best_of_several_guesses_is_returned():
     one, many = rr(settings=PlanSettings(spans=5, refinements=0)), rr(settings=PlanSettings(spans=5, refinements=0, best_of=3))
     assert many.duration <= one.duration * (1.0 + 1e-7) and many.iterations > one.iterations
 
 
-def test_a_motion_that_repeats_in_the_mirror():
+def test_mirror_periodic_motion():
     """No start and no goal, only that the end is the beginning with its sign changed; windows; one joint frozen."""
     rate = pendulum_and_slide(-INF, INF)
     effort = replace(rate, lower=np.full(2, np.nan))

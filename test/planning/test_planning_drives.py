@@ -22,7 +22,7 @@ def arm():
                              "supplies": {"rail": {"max_power": 90.0, "max_braking_power": 20.0}}})
 
 
-def test_slopes_are_those_of_the_values(arm):
+def test_slopes_match_the_values(arm):
     quantity, rng = drives(arm, {}), np.random.default_rng(5)
     motion = rng.normal(size=(4, 3, arm.n))
     tables = quantity.slope(*motion)
@@ -34,7 +34,7 @@ def test_slopes_are_those_of_the_values(arm):
             np.testing.assert_allclose(tables[order][..., joint], slope, rtol=1e-6, atol=1e-6)
 
 
-def test_the_fastest_motion_uses_its_drives_and_no_more(arm):
+def test_fastest_motion_saturates_its_drives(arm):
     plan = plan_motion(arm, [-0.5, 0.4], [1.2, -0.6], time_tolerance=0.0)
     q, qd, qdd, qddd = plan(np.linspace(0.0, plan.duration, 4000))
     used = uses(arm.drive_limits, *arm.torque_and_rate(q, qd, qdd, qddd), qd)

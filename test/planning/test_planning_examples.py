@@ -45,7 +45,7 @@ def found_u(example, robot) -> float:
     return b
 
 
-def test_the_price_of_a_torque_rate_limit(tmp_path):
+def test_torque_rate_limit_increases_the_duration(tmp_path):
     found = run(tmp_path, "torque_rate_price")
     assert found["T at 200 N m/s"] > found["T at 500 N m/s"] > RR_OPTIMUM
     assert 0.999 < found["largest rate / limit"] < 1.0 + 1e-6 and found["largest torque / limit"] < 1.0 + 1e-6

@@ -11,7 +11,7 @@ BREAKS = np.linspace(0.0, 1.0, 9)
 
 
 @pytest.mark.parametrize("place", [0.031, 0.4, 0.46875, 0.73, 0.1285, 0.2465])
-def test_the_top_of_a_parabola(place):
+def test_peak_of_a_parabola_is_found(place):
     """Wherever it is, next to the ends of a span as well: one peak, of its height."""
     at = evenly_spread(BREAKS, 12)
     bulge = 0.02 - 40.0 * (at.u - place) ** 2
@@ -22,7 +22,7 @@ def test_the_top_of_a_parabola(place):
     assert not list(find_peaks(at, 3, excess, 0.021))
 
 
-def test_a_jump_at_a_break_is_no_peak():
+def test_jump_at_a_break_is_no_peak():
     """There are nodes on both sides of it; and none is seen where a limit begins to hold."""
     at = evenly_spread(BREAKS, 12)
     rise = np.where(at.span < 4, 0.1 + at.u, 0.2)[:, None]
@@ -44,7 +44,7 @@ def halved(spikes: dict[int, float]) -> list[int]:
     return np.floor(new * 15).astype(int).tolist()
 
 
-def test_spans_are_halved_where_the_highest_derivative_spikes():
+def test_spans_are_split_where_the_highest_derivative_spikes():
     assert halved({4: 5.0}) == [4]
     assert halved({4: 5.0, 10: 3.0}) == [4, 10]
     assert halved({4: 5.0, 10: 1.9}) == [4]  # the other is less than 0.3 of it

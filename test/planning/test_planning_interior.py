@@ -105,7 +105,7 @@ def mirrored() -> PlanningProblem:
 
 
 @pytest.mark.parametrize("curvature", [lagrangian_curvature, gauss_newton_curvature])
-def test_tied_ends(curvature):
+def test_coupled_ends(curvature):
     whole = Transcription(mirrored(), BREAKS, 3, lobatto_nodes(BREAKS, 5), curvature, 0.2)
     small, rng = ReducedProgram(whole), np.random.default_rng(2)
     at = small.evaluate_at(np.append(rng.normal(size=whole.size - 1) * 0.3, 0.7))
@@ -132,7 +132,7 @@ def test_tied_ends(curvature):
     np.testing.assert_allclose(small.Z.T @ right[:-1], (exact + 1e6 * np.eye(len(exact))) @ small.Z.T @ step[:-1], rtol=1e-3)
 
 
-def test_tied_ends_planned_as_by_ipopt():
+def test_coupled_ends_match_ipopt():
     given = mirrored()
     breaks = np.linspace(0.0, 1.0, 9)
     whole = Transcription(given, breaks, 3, lobatto_nodes(breaks, 5))
@@ -151,7 +151,7 @@ def test_tied_ends_planned_as_by_ipopt():
 
 @pytest.mark.parametrize("span", [np.repeat([0, 1, 3, 4], 3), np.append(np.repeat(range(5), 2), [3, 0, 3])],
                          ids=["one span without nodes", "more in some"])
-def test_bordered_bands_are_solved(span):
+def test_bordered_system_is_solved(span):
     rng, spans, width, n = np.random.default_rng(1), 5, 4, 2
     free = rng.uniform(size=(spans - 1 + width) * n) < 0.8
     B, half, scale = rng.normal(size=(len(span), 3, width)), rng.normal(size=(len(span), 6, 6)), np.array([1.0, 2.0, 0.3])
@@ -172,7 +172,7 @@ def test_bordered_bands_are_solved(span):
 
 
 @pytest.mark.parametrize("start", STARTS)
-def test_the_same_plan_as_by_ipopt(start):
+def test_interior_point_matches_ipopt(start):
     breaks = np.linspace(0.0, 1.0, 9)
     given = problem(STARTS[start], cost=False)
     whole = Transcription(given, breaks, 3, lobatto_nodes(breaks, 5))
@@ -187,7 +187,7 @@ def test_the_same_plan_as_by_ipopt(start):
     assert (values <= whole.rows.upper + 1e-6).all() and (values >= whole.rows.lower - 1e-6).all()
 
 
-def test_it_says_why_it_ended(monkeypatch):
+def test_interior_point_reports_its_status(monkeypatch):
     """Used up its iterations; no shift, each larger than the one before, makes the matrix definite: nothing has moved then."""
     whole = program(problem(STARTS["rest"], cost=False))
     x, start = whole.variables(next(initial_guesses(whole.problem, BREAKS, 3))), interior.InteriorPointStart(1e-2, 1e-2)
@@ -201,7 +201,7 @@ def test_it_says_why_it_ended(monkeypatch):
     assert shifts[0] == 0.0 and shifts == sorted(set(shifts)) and shifts[-1] <= interior.LARGEST_SHIFT
 
 
-def test_ipopt_goes_on_where_ours_fails_from_every_guess(monkeypatch):
+def test_ipopt_is_tried_where_the_interior_point_method_fails(monkeypatch):
     """From the first guess, without ours once more."""
     tries, seen = [], {}
 
@@ -216,7 +216,7 @@ def test_ipopt_goes_on_where_ours_fails_from_every_guess(monkeypatch):
     assert found.duration == pytest.approx(RR_OPTIMUM, rel=0.05) and max(found.excess.values()) < 1e-4
 
 
-def test_what_it_is_not_for():
+def test_programs_that_cannot_be_condensed():
     given = problem(STARTS["rest"])
     assert is_condensable(program(given))
     place = EndState(np.array([0.0, np.nan]), np.zeros(2), FREE)
@@ -227,7 +227,7 @@ def test_what_it_is_not_for():
         assert not is_condensable(program(other))
 
 
-def test_from_limit_to_limit_is_as_fast_as_beside_them():
+def test_motion_between_position_limits_is_as_fast_as_inside():
     """Where a motion begins and ends at a limit, that limit has no inside there."""
     arm = robot("panda")
     known, refined = arm.limits, PlanSettings(refinements=3)

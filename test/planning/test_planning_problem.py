@@ -38,7 +38,7 @@ def test_excess_over_limits(values, excess):
     np.testing.assert_allclose(place.excess(motion(*values), np.zeros(1))[0], excess)
 
 
-def test_limits_hold_in_their_windows_alone():
+def test_limits_hold_in_their_windows_only():
     """Both ends included."""
     place = replace(motion_quantity(0, ("a",), np.array([-1.0]), np.array([1.0])), windows=[(0.0, 0.25), (0.5, 0.75)])
     u = np.array([0.0, 0.25, 0.3, 0.5, 0.7, 0.75, 0.76, 1.0])
@@ -54,7 +54,7 @@ def problem(start: EndState, goal: EndState, lower=-3.0, upper=3.0, duration=(1e
     return PlanningProblem(start, goal, quantities, duration=duration)
 
 
-def test_what_moves_has_to_be_planned():
+def test_moving_end_states_are_not_trivial():
     zero = np.zeros(2)
     here = EndState(zero, zero, np.full(2, NAN))
     assert here.is_at_rest and problem(here, here).is_trivial
@@ -65,7 +65,7 @@ def test_what_moves_has_to_be_planned():
     assert not problem(here, here, duration=(1.0, 1.0)).is_trivial
 
 
-def test_equal_limits_are_limits():
+def test_equal_lower_and_upper_limits_are_enforced():
     zero = np.zeros(2)
     here = EndState(zero, zero, zero)
     check_problem(problem(here, here, 0.0, 0.0))
@@ -81,7 +81,7 @@ def test_durations_are_above_zero_and_finite(duration):
         check_problem(problem(here, here, duration=duration))
 
 
-def test_a_limit_that_holds_early_is_none_of_the_goal():
+def test_limit_of_an_early_window_does_not_apply_to_the_goal():
     zero, far = np.zeros(2), np.full(2, 2.0)
     near = replace(motion_quantity(0, ("a", "b"), np.full(2, -1.0), np.full(2, 1.0)), windows=[(0.0, 0.5)])
     speed = motion_quantity(1, ("a", "b"), np.full(2, -1.0), np.full(2, 1.0))
@@ -90,7 +90,7 @@ def test_a_limit_that_holds_early_is_none_of_the_goal():
         check_problem(PlanningProblem(EndState(far, zero, zero), EndState(zero, zero, zero), [near, speed]))
 
 
-def test_effort_alone_bounds_how_fast_a_motion_is():
+def test_effort_cost_bounds_the_speed():
     here, there = (EndState(np.full(2, q), np.zeros(2), np.zeros(2)) for q in (0.0, 1.0))
     force = motion_quantity(2, ("a", "b"), np.full(2, NAN), np.full(2, NAN))
     check_problem(PlanningProblem(here, there, [force], Cost(1.0, np.ones(2), force)))
@@ -98,7 +98,7 @@ def test_effort_alone_bounds_how_fast_a_motion_is():
         check_problem(PlanningProblem(here, there, [force]))
 
 
-def test_what_is_known_of_an_end_is_checked_to_rounding():
+def test_known_end_states_are_checked_with_tolerance():
     zero = np.zeros(2)
     here = EndState(zero, zero, zero)
     place, speed, bend = (motion_quantity(order, ("a", "b"), np.full(2, -1.0), np.full(2, 1.0)) for order in range(3))
@@ -110,13 +110,13 @@ def test_what_is_known_of_an_end_is_checked_to_rounding():
             check_problem(PlanningProblem(here, goal, [place, speed, bend]))
 
 
-def test_a_limit_known_on_one_side_is_known():
+def test_one_sided_limit_is_enforced():
     here = EndState(*np.zeros((3, 6)))
     assert unknown_limits(PlanningProblem(here, here, [motion_quantity(0, NAMES, LOWER, UPPER)])) == [
         "no limits known, hence not enforced: position of d"]
 
 
-def test_what_a_curve_misses_most():
+def test_worst_violation_of_a_curve():
     here, there = EndState(*np.zeros((3, 2))), EndState(np.ones(2), np.zeros(2), np.full(2, NAN))
     points = np.array([[0.0, 0.0], [0.0, 0.0], [0.4, 1.0], [0.4, 1.0]])
     curve = Curve(3, np.array([0.0, 1.0]), points, 50.0)
@@ -142,7 +142,7 @@ def test_settings_have_bounds_on_both_sides(given):
         PlanSettings(**given)
 
 
-def test_a_break_belongs_to_the_span_behind_it():
+def test_break_belongs_to_the_following_span():
     assert span_of(np.array([0.0, 0.25, 1.0]), np.array([0.0, 0.2, 0.25, 0.3, 1.0])).tolist() == [0, 0, 1, 1, 1]
 
 

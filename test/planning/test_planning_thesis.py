@@ -37,7 +37,7 @@ def test_the_fastest_motion_of_the_two_link_arm():
     assert np.abs(tau).max() <= 10.0 * (1.0 + 1e-6)
 
 
-def test_its_torques_switch_as_they_should():
+def test_fastest_motion_has_bang_bang_torques():
     plan = rr_plan()
     t, tau, _ = torques(robot("rr"), plan)
     assert np.sign(tau[0]).tolist() == [1.0, -1.0]
@@ -131,7 +131,7 @@ def test_a_given_duration_with_no_other_cost_is_planned_with_least_jerk():
     np.testing.assert_allclose(np.trapezoid(plan(t)[3] ** 2, t, axis=0), 120.0 / 0.8**5, rtol=0.01)
 
 
-def test_states_may_move():
+def test_moving_start_and_goal_states():
     """From one moment of a plan to another one it can be no slower than the plan itself."""
     arm, whole = robot("rr"), rr_plan(500.0)
     a, b = 0.3 * whole.duration, 0.8 * whole.duration
@@ -145,7 +145,7 @@ def test_states_may_move():
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
 
 
-def test_loads_count():
+def test_loads_change_the_plan():
     arm = robot("pr")
     push = {"link2": [3.0, 0.0, 0.0, 0.0, 0.0, 0.0]}
     plan = plan_motion(arm, PR_START, PR_GOAL, world_wrenches=push, settings=PlanSettings(refinements=2))

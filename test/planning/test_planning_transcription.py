@@ -82,7 +82,7 @@ def test_derivatives_of_a_robot():
     np.testing.assert_allclose(found, np.triu(differences), atol=1e-5 * np.abs(differences).max())
 
 
-def test_everything_against_casadi():
+def test_derivatives_match_casadi():
     """The thesis's arm by CasADi's own differentiation: scipy's splines, torques in closed form."""
     ca = pytest.importorskip("casadi")
     arm, degree = robot("rr"), 3
@@ -145,7 +145,7 @@ def test_prescribed_instants_are_a_trapezoid_rule():
     assert speeds == [[1, 0, 0], [1, 1, 0]]  # the window closes at 0.3
 
 
-def test_multipliers_find_their_rows_again():
+def test_multipliers_are_transferred_between_programs():
     before, after = (program(toy(), at=lobatto_nodes(BREAKS, 5, peaks)) for peaks in ([], [LimitPeak(0.33, 0.0, 0, 0)]))
     numbers = np.arange(1.0, len(before.rows.lower) + 1.0)
     carried = before.rows.transfer_multipliers(numbers, after.rows)
@@ -162,7 +162,7 @@ def test_frozen_coordinates_are_bounds():
     assert upper[:-1].reshape(-1, 2).T.tolist() == [[2.0] * 7, [0.3] * 7]
 
 
-def test_states_and_curves_go_in_and_out():
+def test_variables_and_curves_are_converted():
     one = program(toy())
     x = somewhere(one)
     curve = one.curve(x)

@@ -25,7 +25,7 @@ def tip(plan, samples=2001):
     return robot("rr").link_pose("link2", q, TIP).p
 
 
-def test_a_duration_that_speed_forbids_is_refused_before_anything_is_solved(monkeypatch):
+def test_duration_below_the_velocity_bound_is_rejected_without_a_solver(monkeypatch):
     monkeypatch.setattr(planner, "solve_program", lambda *given, **options: pytest.fail("a solver was asked"))
     with pytest.raises(PlanningError, match=r"duration is 0.04 s at most; joint1 alone takes 0\.05 s from start to goal at "
                                             r"its largest velocity, 20; no motion is shorter"):
@@ -35,18 +35,18 @@ def test_a_duration_that_speed_forbids_is_refused_before_anything_is_solved(monk
         rr(RR_GOAL, RR_START, limits=back, duration=(0.1, 0.19))
 
 
-def test_a_duration_whose_shortest_is_longer_than_its_longest_is_refused():
+def test_reversed_duration_range_is_rejected():
     with pytest.raises(InputError, match=r"duration is \[2, 1\]: the first is the shortest, .* give \[1, 2\]"):
         rr(duration=(2.0, 1.0))
 
 
-def test_a_duration_that_torque_forbids_is_refused_with_the_shortest():
+def test_infeasible_duration_is_rejected_with_the_shortest_one():
     with pytest.raises(PlanningError, match=r"starting from 2 guesses: the fastest takes 0\.39\d* s, 0\.3 s are allowed; the "
                                             r"nearest one has torque of joint\d .* of 0\.3 s"):
         rr(duration=0.3, settings=replace(COARSE, tries=2))
 
 
-def test_a_hump_that_gravity_forbids_is_refused_with_the_reason():
+def test_posture_that_cannot_be_held_is_named_in_the_error():
     """A pendulum, too slow to swing over the horizontal where its motor cannot hold it."""
     body = '<mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/>'
     weak = Robot.from_urdf(f'''<robot name="pendulum"><link name="a"/>
@@ -58,7 +58,7 @@ def test_a_hump_that_gravity_forbids_is_refused_with_the_reason():
         plan_motion(weak, [-1.0], [1.0], settings=replace(COARSE, tries=1))
 
 
-def test_plans_are_ranked_when_they_are_fine(monkeypatch):
+def test_plans_are_ranked_after_refinement(monkeypatch):
     """A coarse plan that looks better than it is does not keep the others from being made finer."""
     coarse = planner.PlanSearch.coarse_drafts
 
@@ -91,12 +91,12 @@ def test_waypoints_are_passed():
     ([(0.3, -1.9, 0.0)], r"waypoints has shape \(1, 3\)"), ({0.5: RR_GOAL, 0.4: RR_START}, "shares that rise from 0 to 1"),
     ({1.0: RR_START}, "shares that rise"), ([RR_START], "the same pose; leave one out"),
 ])
-def test_waypoints_that_make_no_sense(given, message):
+def test_invalid_waypoints_are_rejected(given, message):
     with pytest.raises(InputError, match=message):
         rr(waypoints=given)
 
 
-def test_a_guess_is_where_the_search_begins():
+def test_search_starts_from_the_given_guess():
     known = rr()
     again = rr(guess=known)
     assert again.duration == pytest.approx(known.duration, rel=1e-4)
@@ -104,7 +104,7 @@ def test_a_guess_is_where_the_search_begins():
     assert max(other.excess.values()) <= 1e-6
 
 
-def test_quantities_of_ones_own():
+def test_user_defined_quantities_are_limited():
     """The tip keeps to one side of a line, by a function of the joints and its slope."""
     arm = robot("rr")
     free = tip(rr())[:, 0]
@@ -142,6 +142,6 @@ def test_spheres_keep_apart_from_each_other():
     (Clearance([Sphere("link2", TIP[:2], 0.1)]), "center of a sphere is .* 3 finite numbers"),
     (Clearance([Sphere("link2", TIP, 0.1)], pairs=[(0, 1)]), r"pairs has \(0, 1\); two different numbers from 0 to 0"),
 ])
-def test_clearances_that_make_no_sense(given, message):
+def test_invalid_clearances_are_rejected(given, message):
     with pytest.raises(InputError, match=message):
         rr(clearance=given)

@@ -34,7 +34,7 @@ def nodes(kind):
 
 
 @pytest.mark.parametrize("kind", ["sampled", "lobatto"])
-def test_parts_add_up_to_the_whole(kind):
+def test_windows_add_up_to_the_whole_cost(kind):
     whole = replace(EARLY, windows=[])
     x = np.random.default_rng(0).normal(size=program(problem([]), nodes(kind)).size)
     x[-1] = 2.0
@@ -57,7 +57,7 @@ def test_derivatives(kind):
     assert np.allclose(exact.hessian(x, 1.0, none), squares.hessian(x, 1.0, none), rtol=1e-5, atol=1e-3)  # they are linear
 
 
-def test_effort_that_counts_late_alone_is_spent_early():
+def test_effort_with_a_late_window_is_spent_early():
     settings = PlanSettings(instants=INSTANTS, gauss_newton=True)
     guess = Curve(3, np.linspace(0.0, 1.0, 6), np.linspace(np.zeros(2), np.ones(2), 8), 2.0)
     late = plan(problem([(np.ones(2), LATE), (np.full(2, 1e-4), EARLY)]), settings, guess=guess)
@@ -80,7 +80,7 @@ def test_limits_are_kept_between_prescribed_instants_too(tolerance):
     assert excess <= tolerance and (tolerance < 1.0 or excess > 1e-3)  # or the case shows nothing
 
 
-def test_limit_of_one_quantity_beside_a_wider_one():
+def test_peak_of_a_component_that_another_quantity_does_not_have():
     """A peak of the wider quantity names a component that the narrower one does not have."""
     wide = motion_quantity(1, ("a", "b"), np.full(2, -np.inf), np.array([np.inf, 0.9]))
     narrow = replace(motion_quantity(0, ("a", "b"), -FREE, FREE), labels=("a",), value=lambda q: q[:, :1],
