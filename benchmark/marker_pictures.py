@@ -22,7 +22,7 @@ from rnea_ros import AnyRobot, load
 from rnea_ros.demo.processes import share_file
 from rnea_ros.io.figures import picture
 from rnea_ros.model import urdf_reader
-from rnea_ros.nodes.common.joints import described, joint_limits
+from rnea_ros.nodes.common.model_facts import joint_limits, joint_parameters
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE
 from rnea_ros.nodes.dynamics.kinds.combinations import STILL, ServedCombination
 from rnea_ros.nodes.dynamics.kinds.kinds import served
@@ -122,7 +122,7 @@ def shown(name: str, scene: Scene) -> None:
     robot = load(path, ROOT / scene.robot_file if scene.robot_file else None, base=scene.base)
     values = {entry.name: entry.default for entry in DYNAMICS_TABLE}
     made, rng = served(robot, values), np.random.default_rng(2)
-    out = DynamicsMessages(made, joint_limits(described(made), made), "")
+    out = DynamicsMessages(made, joint_limits(joint_parameters(made), made), "")
     markers = Markers(made, cuts=made.cuts)
     pose = np.array([dict(scene.pose).get(joint, 0.0) for joint in made.joint_names])
     made.prepare(untouched)

@@ -21,9 +21,7 @@ from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, Timer
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from rnea_ros.nodes.common.named_robot import robot_description, root_link, urdf_path
-from rnea_ros.nodes.common.parameter_files import check_same_robot
-from rnea_ros.nodes.common.rviz_view import aimed
+from rnea_ros.nodes.common.launch_support import aimed, check_same_robot, robot_description, root_link, urdf_path
 
 SHARE = Path(__file__).resolve().parents[1]
 
@@ -249,10 +247,10 @@ def unless_there(namespace, publisher):
     """The publisher later, when a look around has seen no other."""
 
     def begin(context):
-        from rnea_ros.nodes.common.graph import PATIENCE, Look
+        from rnea_ros.nodes.common.launch_support import DISCOVERY_TIMEOUT_S, GraphObserver
 
-        look = Look(namespace)
-        return [TimerAction(period=PATIENCE, actions=[OpaqueFunction(function=lambda context: decide(look))])]
+        look = GraphObserver(namespace)
+        return [TimerAction(period=DISCOVERY_TIMEOUT_S, actions=[OpaqueFunction(function=lambda context: decide(look))])]
 
     def decide(look):
         other = look.describer()

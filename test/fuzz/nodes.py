@@ -21,7 +21,7 @@ from rnea_msgs.msg import JointMotion
 from rnea_ros import Robot
 from rnea_ros.nodes.common.parameter_table import QUERY_TABLE
 from rnea_ros.nodes.dynamics.node import DynamicsNode
-from rnea_ros.nodes.fastpath.cdr import SIZES
+from rnea_ros.nodes.fastpath.messages import SIZES
 from rnea_ros.nodes.query.messages import SERVICES, fill, plain
 from support import fuzz_messages
 from support.node_bench import ARM, NAMES

@@ -282,10 +282,10 @@ def test_motions_that_are_made_up_keep_them(acceleration, jerk):
 
 def test_nodes_take_them_as_their_parameters():
     pytest.importorskip("rclpy")
-    from rnea_ros.nodes.common.joints import described, joint_limits
+    from rnea_ros.nodes.common.model_facts import joint_limits, joint_parameters
 
     robot = limited_arm(3.0, 40.0)
-    values = described(robot)
+    values = joint_parameters(robot)
     joint = robot.joint_names[2]
     assert values[f"joint_limits.{joint}.has_acceleration_limits"] and values[f"joint_limits.{joint}.max_acceleration"] == 3.0
     assert values[f"joint_limits.{joint}.has_jerk_limits"] and values[f"joint_limits.{joint}.max_jerk"] == 40.0

@@ -27,8 +27,7 @@ from type_description_interfaces.msg import TypeDescription
 from visualization_msgs.msg import MarkerArray
 
 from rnea_msgs.msg import BaseStateStamped, JointDynamics, JointMotion, ModelInfo, ScaledMotion
-from rnea_ros.nodes.fastpath.cdr import SIZES, Malformed, checker
-from rnea_ros.nodes.fastpath.raw_messages import Decoder, NumbersReader, Reader
+from rnea_ros.nodes.fastpath.messages import SIZES, Decoder, Malformed, NumbersReader, Reader, checker
 from support import fuzz_messages, node_bench, scaling_bench
 from support.node_bench import ARM
 from support.ros_helpers import LATCHED, PATH, world

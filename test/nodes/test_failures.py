@@ -24,10 +24,10 @@ from rclpy.waitable import NumberOfEntities, Waitable
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 
-from rnea_ros.nodes.common.failures import Failures, refusal
-from rnea_ros.nodes.common.parameter_entry import Entry
+from rnea_ros.nodes.common.diagnostics import CallbackFailures, failure_response
+from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.shutdown import graceful_shutdown
+from rnea_ros.nodes.common.run import graceful_shutdown
 from rnea_ros.nodes.fastpath.executor import LeanExecutor, trigger
 from support import scaling_bench
 from support.node_bench import ARM
@@ -207,7 +207,7 @@ def test_failures_are_answered_logged_once_and_counted(ros, lean):
     program.create_service(Trigger, "~/asked", fail)
     program.create_timer(0.1, lambda: 1 / 0)
     spun = spinning(ros, lean, program)
-    spun.on_failure = Failures(program).add
+    spun.on_failure = CallbackFailures(program).add
     thread = threading.Thread(target=spun.spin)
     thread.start()
     try:
@@ -225,12 +225,12 @@ def test_failures_are_answered_logged_once_and_counted(ros, lean):
 
 
 def test_a_refusal_has_the_words_of_its_type():
-    assert refusal(Trigger.Response(), "why") == Trigger.Response(success=False, message="why")
-    (result,) = refusal(SetParameters.Response(), "why").results
+    assert failure_response(Trigger.Response(), "why") == Trigger.Response(success=False, message="why")
+    (result,) = failure_response(SetParameters.Response(), "why").results
     assert (result.successful, result.reason) == (False, "why")
-    result = refusal(SetParametersAtomically.Response(), "why").result
+    result = failure_response(SetParametersAtomically.Response(), "why").result
     assert (result.successful, result.reason) == (False, "why")
-    assert refusal(ListParameters.Response(), "why") == ListParameters.Response()
+    assert failure_response(ListParameters.Response(), "why") == ListParameters.Response()
 
 
 # --- the nodes --------------------------------------------------------------------------------------------------------
@@ -266,9 +266,9 @@ def test_a_parameter_of_no_type_is_refused_and_the_node_goes_on(ros, module, nam
 def test_parameters_of_a_request_are_applied_together_beside_one_of_no_type_alone(ros):
     node = Node("together", context=ros.context, automatically_declare_parameters_from_overrides=True)
     applied = []
-    table = [Entry(name, 0.0, "a number") for name in ("a", "b", "c")]
+    table = [ParameterEntry(name, 0.0, "a number") for name in ("a", "b", "c")]
     ParameterSet(node, table, applied.append)
-    Failures(node)
+    CallbackFailures(node)
     (service,) = (one for one in node.services if one.srv_type is SetParameters)
 
     def successful(*parameters):

@@ -17,7 +17,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 
 from rnea_ros import Robot
 from rnea_ros.errors import Rejected
-from rnea_ros.nodes.common.diagnostics import AGAIN, NodeState
+from rnea_ros.nodes.common.diagnostics import REPEAT_PERIOD_S, NodeState
 from rnea_ros.nodes.dynamics.health import Health, Watchdog
 from support.node_bench import ARM
 
@@ -74,9 +74,9 @@ def test_why_nothing_is_computed_is_said_within_two_seconds(bench, robot):
 def test_a_fault_is_said_at_once_and_then_now_and_then(bench, robot):
     bench.health.set_model(robot)
     bench.run(1.0)
-    log = bench.run(3.5 * AGAIN, lambda: bench.health.states.drop(Rejected("wrong_size", "position has 2 entries")))
+    log = bench.run(3.5 * REPEAT_PERIOD_S, lambda: bench.health.states.drop(Rejected("wrong_size", "position has 2 entries")))
     faults = [when for when, _, text in log if text == "joint_states dropped, wrong_size: position has 2 entries"]
-    assert faults == pytest.approx(AGAIN * np.arange(4), abs=5 * TICK)
+    assert faults == pytest.approx(REPEAT_PERIOD_S * np.arange(4), abs=5 * TICK)
 
 
 def test_preparing_is_no_fault_and_waiting_for_a_description_is(bench):

@@ -11,7 +11,6 @@ pytest.importorskip("rclpy")
 from diagnostic_msgs.msg import DiagnosticArray
 from std_msgs.msg import String
 
-from rnea_ros.nodes.common.lock import LOCKED, covers
 from rnea_ros.nodes.common.parameter_table import (
     DYNAMICS_TABLE,
     JOINT_DYNAMICS,
@@ -20,6 +19,7 @@ from rnea_ros.nodes.common.parameter_table import (
     QUERY_TABLE,
     SCALING_TABLE,
 )
+from rnea_ros.nodes.common.parameters import LOCKED, is_locked
 from support import node_bench
 from support.intake_bench import OTHER, benches
 from support.node_bench import ARM
@@ -34,11 +34,11 @@ def bench():
 
 def test_it_is_about_all_that_makes_the_model_and_all_limits_of_joints():
     tables = {entry.name for entry in (*DYNAMICS_TABLE, *SCALING_TABLE, *QUERY_TABLE)}
-    assert all(covers(entry.name) or entry.read_only for entry in (*MODEL, *JOINT_LIMITS, *JOINT_DYNAMICS))
+    assert all(is_locked(entry.name) or entry.read_only for entry in (*MODEL, *JOINT_LIMITS, *JOINT_DYNAMICS))
     for name in LOCKED:
         assert name == "use_sim_time" or any(other.startswith(name) for other in tables), name
     for free in ("control_rate", "state_timeout", "frame_id", "payload", "joint_limitss.a"):
-        assert not covers(free)
+        assert not is_locked(free)
 
 
 CHANGES = {"gravity": [0.0, 0.0, 9.81], "payload__mass": 3.0, "use_friction": True, "robot_file": "/dev/zero",

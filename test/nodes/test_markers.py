@@ -13,8 +13,8 @@ from builtin_interfaces.msg import Time
 from visualization_msgs.msg import Marker
 
 from rnea_ros import Robot, load
-from rnea_ros.nodes.common.joints import described, joint_limits
 from rnea_ros.nodes.common.marker_shapes import VERMILLION, YELLOW, joint_marker_sizes
+from rnea_ros.nodes.common.model_facts import joint_limits, joint_parameters
 from rnea_ros.nodes.dynamics.markers import Markers, cut_joint_markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 from rnea_ros.nodes.dynamics.whole_body import on_fixed_base
@@ -40,7 +40,7 @@ def urdf(kind, axes):
 def marks(kind, axes, effort, rate=0.0):
     """The marks of each joint at this effort, by their frames."""
     robot = Robot.from_urdf(urdf(kind, axes), backend="reference")
-    out, markers = DynamicsMessages(robot, joint_limits(described(robot), robot), ""), Markers(robot, SIZE)
+    out, markers = DynamicsMessages(robot, joint_limits(joint_parameters(robot), robot), ""), Markers(robot, SIZE)
     zero = np.zeros(robot.n)
     out.fill(Time(sec=1), np.zeros((4, robot.n)), (zero + effort, zero + rate, zero, zero))
     markers.fill(out, {})
@@ -97,7 +97,7 @@ def test_marks_and_their_heads_are_coloured_alike():
 
 
 def filled(robot, result):
-    out, markers = DynamicsMessages(robot, joint_limits(described(robot), robot), ""), Markers(robot)
+    out, markers = DynamicsMessages(robot, joint_limits(joint_parameters(robot), robot), ""), Markers(robot)
     for rows in result:
         out.fill(Time(sec=1), np.zeros((4, robot.n)), np.array([*rows, [0.0] * robot.n, [0.0] * robot.n]))
         markers.fill(out, {})

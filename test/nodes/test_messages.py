@@ -14,9 +14,8 @@ from builtin_interfaces.msg import Time
 from rnea_msgs.msg import JointMotion
 from rnea_ros import Robot, load
 from rnea_ros.errors import Rejected
-from rnea_ros.nodes.common.joints import described, joint_limits
 from rnea_ros.nodes.common.marker_shapes import GREY, heat
-from rnea_ros.nodes.common.model_info import model_info
+from rnea_ros.nodes.common.model_facts import joint_limits, joint_parameters, model_info
 from rnea_ros.nodes.dynamics.desired_motion import MAX_MOTIONS, DesiredReader
 from rnea_ros.nodes.dynamics.markers import Markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
@@ -35,7 +34,7 @@ def test_shares_of_limits_up_and_down_by_place_and_of_what_is_commanded():
         "a": {"max_commanded_effort_rate": 7.0, "max_effort_rate": 11.0, "velocity_by_position": zone},
         "b": {"max_effort": 9.0, "min_effort": -3.0},
         "c": {"max_velocity": 2.0, "min_velocity": -0.5}}})
-    out = DynamicsMessages(robot, joint_limits(described(robot), robot), "", robot.model.efforts.commanded)
+    out = DynamicsMessages(robot, joint_limits(joint_parameters(robot), robot), "", robot.model.efforts.commanded)
     rng = np.random.default_rng(2)
     for _ in range(20):
         motion = rng.uniform(-1.0, 1.0, (4, 3))
@@ -116,7 +115,7 @@ def robot():
 def limits(robot):
     given = {"joint_limits.a.has_effort_rate_limits": True, "joint_limits.a.max_effort_rate": 50.0,
              "joint_limits.b.max_effort": 0.0}
-    return joint_limits(described(robot) | given, robot)
+    return joint_limits(joint_parameters(robot) | given, robot)
 
 
 def test_limits_from_urdf_and_parameters(limits):

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("rclpy")
 
 from rnea_ros import GeneralRobot, InputError, ModelError, Robot, load
-from rnea_ros.nodes.common.model_request import GRAVITY, FileText, ModelRequest
+from rnea_ros.nodes.common.robot_description import GRAVITY, FileText, ModelRequest
 
 URDF = Path(__file__).resolve().parents[2] / "urdf"
 NO_PAYLOAD = ("", 0.0, (0.0,) * 3, (0.0,) * 6)

@@ -10,7 +10,7 @@ pytest.importorskip("rnea_msgs")
 import rclpy
 
 from rnea_ros import RneaError
-from rnea_ros.nodes.common.parameter_files import check_same_robot, given
+from rnea_ros.nodes.common.launch_support import check_same_robot, file_parameters
 from support.ros_helpers import free_domain
 
 FILES = [
@@ -42,7 +42,7 @@ def test_each_node_is_given_what_the_middleware_gives_it(tmp_path, text, namespa
         expected = {name: parameter.value for name, parameter in node.get_parameters_by_prefix("").items()
                     if name not in ("use_sim_time", "start_type_description_service")}
         expected = {name: value if isinstance(value, (int, str)) else pytest.approx(value) for name, value in expected.items()}
-        assert given(file, node.get_fully_qualified_name()) == expected
+        assert file_parameters(file, node.get_fully_qualified_name()) == expected
     finally:
         node.destroy_node()
         context.try_shutdown()
@@ -80,10 +80,10 @@ def test_two_robots_in_one_file_are_refused(tmp_path, text, named):
 def test_a_file_that_is_no_yaml_is_named(tmp_path):
     (tmp_path / "mine.yaml").write_text("/**: {ros__parameters")
     with pytest.raises(RneaError, match=r"mine\.yaml: line 1, column 22: is not YAML"):
-        given(tmp_path / "mine.yaml", NODES[0])
+        file_parameters(tmp_path / "mine.yaml", NODES[0])
 
 
 def test_unknown_stays_unknown(tmp_path):
     (tmp_path / "mine.yaml").write_text("/**: {ros__parameters: {payload.mass: .nan}}")
     check_same_robot(tmp_path / "mine.yaml", NODES)
-    assert math.isnan(given(tmp_path / "mine.yaml", NODES[0])["payload.mass"])
+    assert math.isnan(file_parameters(tmp_path / "mine.yaml", NODES[0])["payload.mass"])

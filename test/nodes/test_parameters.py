@@ -14,14 +14,14 @@ from rclpy.parameter import Parameter
 
 from rnea_ros import JointDynamics, Robot
 from rnea_ros.demo.nodes import demo_follower, demo_robot
-from rnea_ros.nodes.common.joints import described, joint_limits, warnings
-from rnea_ros.nodes.common.parameter_entry import Entry
+from rnea_ros.nodes.common.model_facts import ineffective_parameters, joint_limits, joint_parameters
 from rnea_ros.nodes.common.parameter_table import (
     DYNAMICS_TABLE,
     JOINT,
     JOINT_DYNAMICS,
     SCALING_TABLE,
     WRENCH,
+    ParameterEntry,
     find,
     limit_flags,
     markdown_table,
@@ -44,19 +44,19 @@ def test_every_entry_is_complete_and_accepts_its_default(entry):
 
 
 @pytest.mark.parametrize(("entry", "value", "complaint"), [
-    (Entry("x", 1.0, "", low=0.0, high=2.0), 3.0, "x is 3; it must be a finite number >= 0, <= 2"),
-    (Entry("x", 1.0, "", low=0.0), math.inf, "x is inf"),
-    (Entry("x", 1.0, ""), math.nan, "x is nan"),
-    pytest.param(Entry("x", 1, "", low=0, high=2), 10**400, "x is 1000", id="too large for a float"),
-    (Entry("x", math.nan, "", low=0.0), -1.0, "x is -1"),
-    (Entry("x", 1.0, ""), 1, "x must be a double, got 1 (write 1.0, not 1)"),
-    (Entry("x", True, ""), 1, "x must be a bool, got 1"),
-    (Entry("x", 3, "", low=3, high=6), True, "x must be a int, got True"),
-    (Entry("x", "a", "", choices=("a", "b")), "c", "x is 'c'; allowed are a, b"),
-    (Entry("x", [0.0] * 3, "", size=3), [1.0], "x needs 3 doubles, got [1.0]"),
-    (Entry("x", [0.0] * 3, "", size=3), [1.0, 2.0, math.nan], "x is nan"),
-    (Entry("x", [0.0] * 3, "", size=3), "1 2 3", "x needs 3 doubles"),
-    (Entry("x", [0.0] * 3, "", size=3), 7, "x needs 3 doubles, got 7"),
+    (ParameterEntry("x", 1.0, "", low=0.0, high=2.0), 3.0, "x is 3; it must be a finite number >= 0, <= 2"),
+    (ParameterEntry("x", 1.0, "", low=0.0), math.inf, "x is inf"),
+    (ParameterEntry("x", 1.0, ""), math.nan, "x is nan"),
+    pytest.param(ParameterEntry("x", 1, "", low=0, high=2), 10**400, "x is 1000", id="too large for a float"),
+    (ParameterEntry("x", math.nan, "", low=0.0), -1.0, "x is -1"),
+    (ParameterEntry("x", 1.0, ""), 1, "x must be a double, got 1 (write 1.0, not 1)"),
+    (ParameterEntry("x", True, ""), 1, "x must be a bool, got 1"),
+    (ParameterEntry("x", 3, "", low=3, high=6), True, "x must be a int, got True"),
+    (ParameterEntry("x", "a", "", choices=("a", "b")), "c", "x is 'c'; allowed are a, b"),
+    (ParameterEntry("x", [0.0] * 3, "", size=3), [1.0], "x needs 3 doubles, got [1.0]"),
+    (ParameterEntry("x", [0.0] * 3, "", size=3), [1.0, 2.0, math.nan], "x is nan"),
+    (ParameterEntry("x", [0.0] * 3, "", size=3), "1 2 3", "x needs 3 doubles"),
+    (ParameterEntry("x", [0.0] * 3, "", size=3), 7, "x needs 3 doubles, got 7"),
 ])
 def test_refusals_say_what_is_allowed(entry, value, complaint):
     assert entry.problem(value).startswith(complaint)
@@ -96,7 +96,7 @@ def test_no_joint_parameters_in_their_bounds_overflow():
 
 
 def test_unknown_stays_possible_where_it_is_the_default():
-    assert Entry("x", math.nan, "", low=0.0).problem(math.nan) == ""
+    assert ParameterEntry("x", math.nan, "", low=0.0).problem(math.nan) == ""
 
 
 def test_names_of_no_parameter():
@@ -134,8 +134,9 @@ def test_a_running_node_declares_the_table(tmp_path):
         declared = [name for name in names() if not name.startswith(("use_sim_time", "qos_overrides", "start_type"))]
         unnamed = {entry for entry in DYNAMICS_TABLE if WRENCH in entry.name}
         assert {find(name, DYNAMICS_TABLE) for name in declared} == set(DYNAMICS_TABLE) - unnamed
-        described = ros.call(DescribeParameters, f"{node}/describe_parameters", DescribeParameters.Request(names=declared))
-        for descriptor in described.descriptors:
+        joint_parameters = ros.call(DescribeParameters, f"{node}/describe_parameters",
+                                    DescribeParameters.Request(names=declared))
+        for descriptor in joint_parameters.descriptors:
             entry = find(descriptor.name, DYNAMICS_TABLE)
             assert descriptor.description.startswith(entry.text)
             assert descriptor.type == Parameter("x", value=entry.default).type_.value
@@ -153,8 +154,8 @@ def test_a_limit_that_is_set_counts_unless_it_is_switched_off(given, limit):
     """The URDF has no limit of effort rate."""
     robot = Robot.from_urdf(ARM, backend="python")
     own = {f"joint_limits.spin.{name}": value for name, value in given.items()}
-    values = described(robot) | limit_flags(own) | own
+    values = joint_parameters(robot) | limit_flags(own) | own
     found = joint_limits(values, robot).effort_rate
     np.testing.assert_array_equal(found, [limit if name == "spin" else math.nan for name in robot.joint_names])
     parameters = SimpleNamespace(given=own, values=values)
-    assert len(warnings(parameters, robot)) == (given.get("has_effort_rate_limits") is False)
+    assert len(ineffective_parameters(parameters, robot)) == (given.get("has_effort_rate_limits") is False)

@@ -24,11 +24,11 @@ from std_msgs.msg import Float64MultiArray
 
 from rnea_msgs.msg import JointDynamics
 from rnea_ros import InputError, Robot
-from rnea_ros.nodes.common import process
 from rnea_ros.nodes.common.parameter_table import PROCESS
+from rnea_ros.nodes.common.run import apply_process_settings, freeze_garbage
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 from rnea_ros.nodes.fastpath import executor as lean
-from rnea_ros.nodes.fastpath import raw_messages
+from rnea_ros.nodes.fastpath import messages
 from rnea_ros.robots.drive_use import DRIVE_ROWS, SUPPLY_ROWS
 from support.node_bench import ARM, NAMES, NODE, Bench
 from support.ros_helpers import stamp, world
@@ -68,8 +68,8 @@ def allowed_to_run_in_real_time():
 
 def test_everything_is_off_by_default():
     before = os.sched_getscheduler(0)
-    process.settle(OFF)
-    process.model_is_ready(OFF)
+    apply_process_settings(OFF)
+    freeze_garbage(OFF)
     assert os.sched_getscheduler(0) == before
     assert (OFF["process.priority"], OFF["process.lock_memory"], OFF["process.freeze_gc"]) == (0, False, False)
 
@@ -80,14 +80,14 @@ def test_a_priority_that_is_not_allowed_is_refused_with_the_way_out(monkeypatch)
 
     monkeypatch.setattr(os, "sched_setscheduler", refuse)
     with pytest.raises(InputError, match=r"process\.priority is 40.*Operation not permitted.*rtprio.*CAP_SYS_NICE"):
-        process.settle(OFF | {"process.priority": 40})
+        apply_process_settings(OFF | {"process.priority": 40})
 
 
 def test_memory_that_may_not_be_locked_is_refused_with_the_way_out(monkeypatch):
     monkeypatch.setattr(resource, "getrlimit", lambda _: (8 << 20, 8 << 20))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(InputError, match=r"process\.lock_memory is true.*8388608 bytes.*memlock"):
-        process.settle(OFF | {"process.lock_memory": True})
+        apply_process_settings(OFF | {"process.lock_memory": True})
 
 
 @pytest.mark.ros
@@ -165,13 +165,13 @@ def state(names, position, velocity, sec=1, effort=(), frame=""):
 
 def significant(data, kind):
     """The bytes without those that fill up: the middleware sends whatever was in its memory."""
-    fixed, numbers = raw_messages.spans(data, raw_messages.field_kinds(kind))
+    fixed, numbers = messages.spans(data, messages.field_kinds(kind))
     return len(data), data[4:12], [data[start:end] for start, end in (*fixed, *numbers)]
 
 
 def spoilt(data, kind):
     """The same message with something else where it is filled up."""
-    fixed, numbers = raw_messages.spans(data, raw_messages.field_kinds(kind))
+    fixed, numbers = messages.spans(data, messages.field_kinds(kind))
     places = set(range(len(data))) - {k for start, end in (*fixed, *numbers, (4, 12)) for k in range(start, end)}
     assert places
     return bytes(byte ^ 0x55 if k in places else byte for k, byte in enumerate(data))
@@ -180,7 +180,7 @@ def spoilt(data, kind):
 def test_bytes_are_read_as_the_middleware_reads_them():
     """A walk through messages that differ in names, sizes, order and frame, each shape several times."""
     rng = np.random.default_rng(1)
-    decode = raw_messages.Decoder(JointState, ("position", "velocity", "effort"))
+    decode = messages.Decoder(JointState, ("position", "velocity", "effort"))
     for k in range(300):
         shape = rng.integers(0, 6)
         n = int(rng.integers(0, 4))
@@ -194,7 +194,7 @@ def test_bytes_are_read_as_the_middleware_reads_them():
 
 
 def test_a_known_layout_is_read_into_the_same_message():
-    decode = raw_messages.Decoder(JointState, ("position", "velocity"))
+    decode = messages.Decoder(JointState, ("position", "velocity"))
     first = decode(serialize_message(state("ab", (1.0, 2.0), (3.0, 4.0))))
     assert decode(serialize_message(state("ab", (5.0, 6.0), (7.0, 8.0)))) is first
     assert list(first.position) == [5.0, 6.0] and list(first.velocity) == [7.0, 8.0]
@@ -210,13 +210,13 @@ def learnt(monkeypatch):
         found.append(data)
         return deserialize_message(data, kind)
 
-    monkeypatch.setattr(raw_messages, "deserialize_message", deserialize)
+    monkeypatch.setattr(messages, "deserialize_message", deserialize)
     return found
 
 
 def test_layouts_that_alternate_are_learnt_once_each(learnt):
     """An arm, and two grippers whose messages are equally long."""
-    decode = raw_messages.Decoder(JointState, ("position", "velocity"))
+    decode = messages.Decoder(JointState, ("position", "velocity"))
     for k in range(10):
         for names in ("abcdefg", "lr", "mr"):
             sent = state(names, [k + 0.5] * len(names), [-k] * len(names), k)
@@ -225,7 +225,7 @@ def test_layouts_that_alternate_are_learnt_once_each(learnt):
 
 
 def test_what_fills_up_may_be_anything(learnt):
-    decode = raw_messages.Decoder(JointState, ("position", "velocity"))
+    decode = messages.Decoder(JointState, ("position", "velocity"))
     for k in range(5):
         sent = state(("a", "bb"), (k, 1.0), (2.0, k), k, frame="base")
         data = serialize_message(sent)
@@ -234,24 +234,24 @@ def test_what_fills_up_may_be_anything(learnt):
 
 
 def test_who_sends_ever_other_layouts_is_not_remembered(learnt):
-    decode = raw_messages.Decoder(JointState, ("position",))
-    for k in range(10 * raw_messages.LAYOUTS):
+    decode = messages.Decoder(JointState, ("position",))
+    for k in range(10 * messages.LAYOUTS):
         decode(serialize_message(state(f"{k:04}", [0.0] * 4, ())))
-        assert sum(map(len, decode._known.values())) <= raw_messages.LAYOUTS
-    assert len(learnt) == 10 * raw_messages.LAYOUTS
+        assert sum(map(len, decode._known.values())) <= messages.LAYOUTS
+    assert len(learnt) == 10 * messages.LAYOUTS
 
 
 def test_an_unknown_layout_goes_by_whole_messages(monkeypatch):
-    monkeypatch.setattr(raw_messages, "spans", lambda data, kinds: ([], [(16, 32)] * len(kinds)))
+    monkeypatch.setattr(messages, "spans", lambda data, kinds: ([], [(16, 32)] * len(kinds)))
     sent = state("ab", (1.0, 2.0), (3.0, 4.0))
-    decode = raw_messages.Decoder(JointState, ("position",))
+    decode = messages.Decoder(JointState, ("position",))
     assert decode(serialize_message(sent)) == sent == decode(serialize_message(sent))
-    assert raw_messages.Encoder(sent).blocks is None
+    assert messages.Encoder(sent).blocks is None
 
 
 @pytest.mark.parametrize("n, drives, supplies", [(1, 0, 0), (2, 2, 1), (7, 7, 2), (3, 3, 3), (2, 0, 2)])
 def test_bytes_are_written_as_the_middleware_writes_them(n, drives, supplies):
-    arrays = raw_messages.float_arrays(JointDynamics())
+    arrays = messages.float_arrays(JointDynamics())
     lengths = [1, len(arrays) - 1 - len(DRIVE_ROWS) - len(SUPPLY_ROWS), len(DRIVE_ROWS), len(SUPPLY_ROWS)]
     assert arrays[lengths[1] + 1:] == [*DRIVE_ROWS, *SUPPLY_ROWS]
     inputs = [f"topic{k}" for k in range(supplies)]
@@ -259,7 +259,7 @@ def test_bytes_are_written_as_the_middleware_writes_them(n, drives, supplies):
     message = JointDynamics(joint_names=[f"joint{k}" for k in range(n)], motion_source="estimated", input_names=inputs,
                             **{name: [0.0] * size for name, size in zip(arrays, sizes)})
     message.header.frame_id = "base_link"
-    encoder = raw_messages.Encoder(message, lengths)
+    encoder = messages.Encoder(message, lengths)
     assert encoder.blocks is not None
     assert [block.shape for block in encoder.blocks] == list(zip(lengths, (len(inputs), n, drives, supplies)))
     rng = np.random.default_rng(n)
@@ -273,7 +273,7 @@ def test_bytes_are_written_as_the_middleware_writes_them(n, drives, supplies):
 
 def test_arrays_of_unlike_sizes_make_no_block():
     message = JointDynamics(joint_names=["a", "b"], position=[0.0, 0.0], velocity=[0.0])
-    assert raw_messages.Encoder(message).blocks is None
+    assert messages.Encoder(message).blocks is None
 
 
 def test_messages_go_whole_where_bytes_cannot(monkeypatch):
@@ -287,7 +287,7 @@ def test_messages_go_whole_where_bytes_cannot(monkeypatch):
 
     packed = sent()
     with monkeypatch.context() as patch:
-        patch.setattr(raw_messages, "spans", lambda data, kinds: ([], [(16, 32)] * len(kinds)))
+        patch.setattr(messages, "spans", lambda data, kinds: ([], [(16, 32)] * len(kinds)))
         whole = sent()
     assert [type(message) for message in whole] == [JointState] * 4 + [JointDynamics]
     for message, data in zip(whole, packed):
@@ -295,7 +295,7 @@ def test_messages_go_whole_where_bytes_cannot(monkeypatch):
 
 
 def test_a_robot_without_joints_has_no_rows():
-    assert raw_messages.Encoder(JointDynamics()).blocks is None
+    assert messages.Encoder(JointDynamics()).blocks is None
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------

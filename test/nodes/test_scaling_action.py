@@ -28,7 +28,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rnea_msgs.msg import ScaledMotion
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.diagnostics import Stream
-from rnea_ros.nodes.common.trajectories import goal_from_message
+from rnea_ros.nodes.common.stamps import goal_from_message
 from rnea_ros.nodes.fastpath.executor import LeanExecutor
 from rnea_ros.nodes.scaling.action import FollowJointTrajectoryServer
 from support.reach import DURATION, LIMITS, POINTS, ROBOT, START

@@ -19,7 +19,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from rnea_msgs.msg import ScaledMotion
-from rnea_ros.nodes.common.shutdown import SIGNALS, graceful_shutdown
+from rnea_ros.nodes.common.run import SIGNALS, graceful_shutdown
 from support.reach import LIMITS, POINTS, START
 from support.ros_helpers import LATCHED, stamp, world
 from support.scaling_bench import NAMES, TEXT, Bench

@@ -14,7 +14,7 @@ pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs")
 
 
-from rnea_ros.nodes.common import shutdown
+from rnea_ros.nodes.common import run
 from support.ros_helpers import PATH, free_domain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,12 +144,12 @@ def test_nor_who_interrupts_the_command(tmp_path):
 
 
 def test_nothing_is_raised_where_signals_are_noted():
-    before = {number: signal.getsignal(number) for number in shutdown.SIGNALS}
+    before = {number: signal.getsignal(number) for number in run.SIGNALS}
     try:
-        came = shutdown.noted_signals()
-        for number in shutdown.SIGNALS:
+        came = run.noted_signals()
+        for number in run.SIGNALS:
             os.kill(os.getpid(), number)
-        assert came == list(shutdown.SIGNALS)
+        assert came == list(run.SIGNALS)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

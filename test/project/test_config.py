@@ -15,7 +15,7 @@ from rnea_ros.demo import motion as demo_motion
 from rnea_ros.demo.checks import compute_recording
 from rnea_ros.demo.scaling import overspeed_task
 from rnea_ros.model.robot_file import robot_file
-from rnea_ros.nodes.common.parameter_files import given
+from rnea_ros.nodes.common.launch_support import aimed, file_parameters
 from rnea_ros.nodes.common.parameter_table import (
     DYNAMICS,
     DYNAMICS_TABLE,
@@ -28,7 +28,6 @@ from rnea_ros.nodes.common.parameter_table import (
     SCALING_TABLE,
     find,
 )
-from rnea_ros.nodes.common.rviz_view import aimed
 
 yaml = pytest.importorskip("yaml", reason="PyYAML comes with ROS 2")
 
@@ -227,8 +226,8 @@ def test_the_aggregator_sorts_every_status_into_one_group():
 
 def parameters(name, node):
     """What a file gives to a node, in whichever namespace it is."""
-    found = given(CONFIG / f"{name}.yaml", f"/{node}")
-    assert found and found == given(CONFIG / f"{name}.yaml", f"/left/arm/{node}")
+    found = file_parameters(CONFIG / f"{name}.yaml", f"/{node}")
+    assert found and found == file_parameters(CONFIG / f"{name}.yaml", f"/left/arm/{node}")
     return found
 
 

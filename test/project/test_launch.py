@@ -361,10 +361,10 @@ def test_who_tells_of_a_robot_is_found_by_name_or_topic(world):
     import rclpy
     from std_msgs.msg import String
 
-    from rnea_ros.nodes.common.graph import Look
+    from rnea_ros.nodes.common.launch_support import GraphObserver
 
     def seen(*namespaces, patience=60.0):
-        looks = [Look(namespace) for namespace in namespaces]
+        looks = [GraphObserver(namespace) for namespace in namespaces]
         with suppress(AssertionError):
             world.until(lambda: any(look.describer() for look in looks), timeout=patience)
         try:

@@ -33,11 +33,11 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rnea_msgs.msg import BaseStateStamped, JointMotion
 from rnea_ros import Robot
 from rnea_ros.errors import Rejected
-from rnea_ros.nodes.common.trajectories import goal_from_message
+from rnea_ros.nodes.common.stamps import goal_from_message
 from rnea_ros.nodes.dynamics.desired_motion import DesiredReader
 from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrench
 from rnea_ros.nodes.dynamics.joint_states import StateReader
-from rnea_ros.nodes.fastpath.raw_messages import Decoder, Reader
+from rnea_ros.nodes.fastpath.messages import Decoder, Reader
 
 LARGEST = 1 << 16  # bytes
 HEADERS = [b"\0\1\0\0"] * 6 + [b"\0\0\0\0", b"\0\2\0\0", b"\0\3\0\0", b"\0\7\0\0", b"\0\x08\0\2", b"\0\x09\0\0", b"\1\1\1\1"]

@@ -27,16 +27,16 @@ from rnea_ros import InputError
 from rnea_ros.demo.nodes.trajectory_controller import NANO, PARAMETERS, TrajectoryControllerNode
 from rnea_ros.demo.timings import live
 from rnea_ros.demo.timings.arms import ARM_SOURCES, Arm, ArmSource
-from rnea_ros.nodes.common.parameter_entry import Entry
+from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.run import run
 from rnea_ros.sim.tracking import CONTROL_PERIOD_S, MAX_TRACKING_ERROR, Tracker
 from rnea_ros.sim.trajectory_controller import TrajectoryController
 
 ARM_PARAMETERS = (
-    Entry("arm", "panda", "Which arm", choices=tuple(ARM_SOURCES), read_only=True),
-    Entry("urdf", "", "Path of another arm's URDF, with torque limits; its tool is its last link", read_only=True),
-    Entry("masses", [1.0], "Factors on the masses of its links: by how much they are wrong", read_only=True),
-    Entry("recording", "", "File of what happened in each period, see demo/timings/live.py", read_only=True),
+    ParameterEntry("arm", "panda", "Which arm", choices=tuple(ARM_SOURCES), read_only=True),
+    ParameterEntry("urdf", "", "Path of another arm's URDF, with torque limits; its tool is its last link", read_only=True),
+    ParameterEntry("masses", [1.0], "Factors on the masses of its links: by how much they are wrong", read_only=True),
+    ParameterEntry("recording", "", "File of what happened in each period, see demo/timings/live.py", read_only=True),
 )
 PERIOD_NS = round(CONTROL_PERIOD_S * NANO)
 MAX_CATCH_UP_S = 0.02  # lag behind real time that is made up

@@ -25,14 +25,15 @@ from rnea_msgs.msg import JointMotion, ScaledMotion
 from rnea_ros import Robot
 from rnea_ros.demo.nodes.recorders import trajectory_message
 from rnea_ros.demo.scaling import overspeed_task
-from rnea_ros.nodes.common.parameter_entry import Entry
+from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.run import run
 
 PARAMETERS = (
-    Entry("robot_description", "", "URDF as XML text", read_only=True),
-    Entry("speed", 2.0, "How many times faster than the limits of the demo allow the trajectories are planned", low=0.05,
-          high=20.0, read_only=True),
+    ParameterEntry("robot_description", "", "URDF as XML text", read_only=True),
+    ParameterEntry("speed", 2.0, "How many times faster than the limits of the demo allow the trajectories are planned",
+                   low=0.05,
+                   high=20.0, read_only=True),
 )
 STATE_PERIOD_S = 0.02  # of joint states at rest
 REST_S = 1.0  # between two motions

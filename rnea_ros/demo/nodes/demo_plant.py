@@ -27,23 +27,24 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Header
 
 from rnea_msgs.msg import BaseStateStamped, JointDynamics, JointMotion, ModelInfo
-from rnea_ros.nodes.common.parameter_entry import Entry
+from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.robot_description import LATCHED
+from rnea_ros.nodes.common.qos import LATCHED
 from rnea_ros.nodes.common.run import run
 from rnea_ros.sim.comparison import InstantRates, with_rates
 from rnea_ros.sim.machines import MACHINES, machine
 from rnea_ros.sim.plant import TYPICAL_NOISE, Instant, Noise, Sensors
 
 PARAMETERS = (
-    Entry("robot_description", "", "URDF as XML text; empty: that of the machine", read_only=True),
-    Entry("robot_file", "", "Path of the robot file; empty: that of the machine", read_only=True),
-    Entry("motion", "quadruped", "Simulated machine: a trotting quadruped, the five-bar linkage, an arm that is pushed",
-          choices=tuple(MACHINES), read_only=True),
-    Entry("rate", 250.0, "Rate of joint states", "Hz", 1.0, 1000.0, read_only=True),
-    Entry("timestep", 2e-3, "Timestep of MuJoCo", "s", 1e-5, 5e-3, read_only=True),
-    Entry("noise", False, "Enables noise of encoders, IMU and force sensors", read_only=True),
-    Entry("seed", 0, "Seed of the noise", low=0, high=2**31 - 1, read_only=True),
+    ParameterEntry("robot_description", "", "URDF as XML text; empty: that of the machine", read_only=True),
+    ParameterEntry("robot_file", "", "Path of the robot file; empty: that of the machine", read_only=True),
+    ParameterEntry("motion", "quadruped", "Simulated machine: a trotting quadruped, the five-bar linkage, an arm that is "
+                                          "pushed",
+                   choices=tuple(MACHINES), read_only=True),
+    ParameterEntry("rate", 250.0, "Rate of joint states", "Hz", 1.0, 1000.0, read_only=True),
+    ParameterEntry("timestep", 2e-3, "Timestep of MuJoCo", "s", 1e-5, 5e-3, read_only=True),
+    ParameterEntry("noise", False, "Enables noise of encoders, IMU and force sensors", read_only=True),
+    ParameterEntry("seed", 0, "Seed of the noise", low=0, high=2**31 - 1, read_only=True),
 )
 QUEUE = 100
 ANSWER_TIMEOUT_NS = 200_000_000  # after it the next joint state is sent without an answer to the last one

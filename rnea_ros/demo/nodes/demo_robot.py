@@ -29,19 +29,21 @@ from rnea_msgs.msg import BaseStateStamped, JointMotion
 from rnea_ros import RneaError, Robot
 from rnea_ros.demo.catalogue import DEMO_MOTIONS, tree_motion
 from rnea_ros.demo.robot_demo import DemoMotion
-from rnea_ros.nodes.common.parameter_entry import Entry
+from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.robot_description import LATCHED
+from rnea_ros.nodes.common.qos import LATCHED
 from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
 from rnea_ros.robots.inputs.base_state import quaternion
 
 PARAMETERS = (
-    Entry("robot_description", "", "URDF as XML text. Empty: read from the latched topic robot_description", read_only=True),
-    Entry("motion", "auto", "Motion. auto: the paper's motion on the Stanford arm, a sweep on other robots",
-          choices=("auto", "stanford", "sweep", *DEMO_MOTIONS), read_only=True),
-    Entry("rate", 500.0, "Rate of joint states", "Hz", 1.0, 2000.0, read_only=True),
-    Entry("duration", 0.0, "Duration of one way of the motion; 0: default of the motion", "s", 0.0, 3600.0, read_only=True),
+    ParameterEntry("robot_description", "", "URDF as XML text. Empty: read from the latched topic robot_description",
+                   read_only=True),
+    ParameterEntry("motion", "auto", "Motion. auto: the paper's motion on the Stanford arm, a sweep on other robots",
+                   choices=("auto", "stanford", "sweep", *DEMO_MOTIONS), read_only=True),
+    ParameterEntry("rate", 500.0, "Rate of joint states", "Hz", 1.0, 2000.0, read_only=True),
+    ParameterEntry("duration", 0.0, "Duration of one way of the motion; 0: default of the motion", "s", 0.0, 3600.0,
+                   read_only=True),
 )
 
 

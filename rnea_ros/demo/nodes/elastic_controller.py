@@ -22,20 +22,21 @@ from rnea_ros import GeneralRobot, InputError, RneaError, load
 from rnea_ros.demo.elastic_arm import GAINS
 from rnea_ros.demo.elastic_control import DESIRED, InverseDynamicsController
 from rnea_ros.execution.controller import TrajectorySpline
-from rnea_ros.nodes.common.parameter_entry import Entry
+from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.common.stamps import nanoseconds
 
 PARAMETERS = (
-    Entry("robot_description", "", "URDF as XML text", read_only=True),
-    Entry("robot_file", "", "Path of the robot file", read_only=True),
-    Entry("motion", "", "Ignored: the controller follows any trajectory", read_only=True),
-    Entry("rate", 500.0, "Ignored: a command is sent for each encoder message", "Hz", read_only=True),
-    Entry("slope", GAINS["slope"], "Gain Lambda_q of eq. (37)", "1/s", 1e-3, 1e4, read_only=True),
-    Entry("damping", GAINS["damping"], "Gain K_Dq of eq. (39)", "N m s/rad", 1e-3, 1e6, read_only=True),
-    Entry("motor_slope", GAINS["motor_slope"], "Gain Lambda_theta of eq. (45)", "1/s", 1e-3, 1e4, read_only=True),
-    Entry("motor_damping", GAINS["motor_damping"], "Gain K_Dtheta of eq. (49)", "N m s/rad", 1e-3, 1e6, read_only=True),
+    ParameterEntry("robot_description", "", "URDF as XML text", read_only=True),
+    ParameterEntry("robot_file", "", "Path of the robot file", read_only=True),
+    ParameterEntry("motion", "", "Ignored: the controller follows any trajectory", read_only=True),
+    ParameterEntry("rate", 500.0, "Ignored: a command is sent for each encoder message", "Hz", read_only=True),
+    ParameterEntry("slope", GAINS["slope"], "Gain Lambda_q of eq. (37)", "1/s", 1e-3, 1e4, read_only=True),
+    ParameterEntry("damping", GAINS["damping"], "Gain K_Dq of eq. (39)", "N m s/rad", 1e-3, 1e6, read_only=True),
+    ParameterEntry("motor_slope", GAINS["motor_slope"], "Gain Lambda_theta of eq. (45)", "1/s", 1e-3, 1e4, read_only=True),
+    ParameterEntry("motor_damping", GAINS["motor_damping"], "Gain K_Dtheta of eq. (49)", "N m s/rad", 1e-3, 1e6,
+                   read_only=True),
 )
 
 

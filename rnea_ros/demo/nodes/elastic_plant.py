@@ -31,18 +31,19 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rnea_msgs.msg import JointDynamics, JointMotion
 from rnea_ros import GeneralRobot, InputError, load
 from rnea_ros.demo.elastic_arm import REFERENCE_PERIOD_S, START, ElasticArm, ElasticArmState, reference
-from rnea_ros.nodes.common.parameter_entry import Entry
+from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.robot_description import LATCHED
+from rnea_ros.nodes.common.qos import LATCHED
 from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.common.stamps import duration, nanoseconds
 
 PARAMETERS = (
-    Entry("robot_description", "", "URDF as XML text", read_only=True),
-    Entry("robot_file", "", "Path of the robot file", read_only=True),
-    Entry("motion", "elastic", "Reference motion: the sines of Hua et al., section V", choices=("elastic",), read_only=True),
-    Entry("held", False, "Whether the brakes hold until a message on demo_listens", read_only=True),
-    Entry("rate", 500.0, "Rate of commands", "Hz", 250.0, 2000.0, read_only=True),
+    ParameterEntry("robot_description", "", "URDF as XML text", read_only=True),
+    ParameterEntry("robot_file", "", "Path of the robot file", read_only=True),
+    ParameterEntry("motion", "elastic", "Reference motion: the sines of Hua et al., section V", choices=("elastic",),
+                   read_only=True),
+    ParameterEntry("held", False, "Whether the brakes hold until a message on demo_listens", read_only=True),
+    ParameterEntry("rate", 500.0, "Rate of commands", "Hz", 250.0, 2000.0, read_only=True),
 )
 SECOND = 1_000_000_000  # ns
 POINTS_PER_PERIOD = 81

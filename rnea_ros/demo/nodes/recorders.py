@@ -27,7 +27,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rnea_msgs.msg import JointDynamics, ModelInfo, ScaledMotion
 from rnea_msgs.srv import SetOverride
 from rnea_ros.demo.checks import DemoRecording, Topics, TopicSeries
-from rnea_ros.nodes.common.robot_description import LATCHED
+from rnea_ros.nodes.common.qos import LATCHED
 from rnea_ros.nodes.common.stamps import duration, nanoseconds
 
 POLL_S = 0.05  # of one spin

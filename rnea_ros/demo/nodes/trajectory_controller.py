@@ -27,7 +27,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_ros.errors import InputError
-from rnea_ros.nodes.common.parameter_entry import Entry
+from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet, Values
 from rnea_ros.nodes.common.run import run
 from rnea_ros.nodes.common.stamps import nanoseconds
@@ -37,27 +37,31 @@ from rnea_ros.sim.trajectory_controller import TrajectoryController, TrajectoryP
 
 NANO = 1_000_000_000
 PARAMETERS = (
-    Entry("joints", [""], "Names of the joints", read_only=True),
-    Entry("start", [0.0], "Positions of the joints at the start", read_only=True),
-    Entry("update_rate", 500.0, "Rate of commands", "Hz", 1.0, 2000.0, read_only=True),
-    Entry("state_rate", 100.0, "Rate of joint states", "Hz", 1.0, 2000.0, read_only=True),
-    Entry("late_every", 0, "Number of updates from one late update to the next; 0: none is late", low=0, high=1_000_000,
-          read_only=True),
-    Entry("late_by", 0.02, "Delay of a late update", "s", 0.0, 1.0, read_only=True),
-    Entry("heard_late", 0.0, "Delay of received trajectories", "s", 0.0, 10.0),
-    Entry("off", 0.0, "Constant tracking error of all joints", "rad, m", -10.0, 10.0),
-    Entry("allow_nonzero_velocity_at_trajectory_end", False, "Accepts trajectories that do not end at rest", read_only=True),
-    Entry("interpolate_from_desired_state", False, "For clients only; this robot tracks exactly", read_only=True),
-    Entry("allow_partial_joints_goal", False, "For clients only; joint names are accepted in any order", read_only=True),
-    Entry("allow_trajectory_replacement", False, "For clients only; a new trajectory replaces the old one completely"),
-    Entry("interpolation_method", "splines", "Interpolation between waypoints", choices=("splines",), read_only=True),
-    Entry("log", "", "File for the commands: lines of time [ns], positions, velocities, accelerations; empty: none",
-          read_only=True),
+    ParameterEntry("joints", [""], "Names of the joints", read_only=True),
+    ParameterEntry("start", [0.0], "Positions of the joints at the start", read_only=True),
+    ParameterEntry("update_rate", 500.0, "Rate of commands", "Hz", 1.0, 2000.0, read_only=True),
+    ParameterEntry("state_rate", 100.0, "Rate of joint states", "Hz", 1.0, 2000.0, read_only=True),
+    ParameterEntry("late_every", 0, "Number of updates from one late update to the next; 0: none is late", low=0,
+                   high=1_000_000,
+                   read_only=True),
+    ParameterEntry("late_by", 0.02, "Delay of a late update", "s", 0.0, 1.0, read_only=True),
+    ParameterEntry("heard_late", 0.0, "Delay of received trajectories", "s", 0.0, 10.0),
+    ParameterEntry("off", 0.0, "Constant tracking error of all joints", "rad, m", -10.0, 10.0),
+    ParameterEntry("allow_nonzero_velocity_at_trajectory_end", False, "Accepts trajectories that do not end at rest",
+                   read_only=True),
+    ParameterEntry("interpolate_from_desired_state", False, "For clients only; this robot tracks exactly", read_only=True),
+    ParameterEntry("allow_partial_joints_goal", False, "For clients only; joint names are accepted in any order",
+                   read_only=True),
+    ParameterEntry("allow_trajectory_replacement", False,
+                   "For clients only; a new trajectory replaces the old one completely"),
+    ParameterEntry("interpolation_method", "splines", "Interpolation between waypoints", choices=("splines",), read_only=True),
+    ParameterEntry("log", "", "File for the commands: lines of time [ns], positions, velocities, accelerations; empty: none",
+                   read_only=True),
 )
 
 
 class TrajectoryControllerNode(Node):
-    entries: tuple[Entry, ...] = PARAMETERS
+    entries: tuple[ParameterEntry, ...] = PARAMETERS
 
     def __init__(self) -> None:
         super().__init__("joint_trajectory_controller", automatically_declare_parameters_from_overrides=True)

@@ -1,22 +1,34 @@
-"""What the nodes count for /diagnostics: messages received and refused, by reason; and when the console hears of it."""
+"""Diagnostics of the nodes: received and rejected messages by reason, callback errors, and throttled console output."""
 
 from __future__ import annotations
 
 import time
+import traceback
 from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rcl_interfaces.msg import SetParametersResult
+from rcl_interfaces.srv import SetParameters
+from rclpy.clock import Clock, ClockType
+from rclpy.executors import await_or_execute
+from rclpy.node import Node
+from rclpy.service import Service
+from std_msgs.msg import Header
 
-from rnea_ros.errors import Rejected
+from rnea_ros.errors import Rejected, in_words
+from rnea_ros.nodes.fastpath.executor import described
 
-AGAIN = 10.0  # s; after which the console repeats what is still wrong
-GRACE = 1.0  # s; of waiting that is not worth a warning
+REPEAT_PERIOD_S = 10.0  # s; after which the console repeats what is still wrong
+WAITING_GRACE_S = 1.0  # s; of waiting that is not worth a warning
 
 
-class Watched(NamedTuple):
-    """Shares of limits, kept up to date in place: rows (quantities, owners)."""
+class WatchedLimits(NamedTuple):
+    """Utilization of limits, updated in place: rows (quantities, owners)."""
 
     quantities: tuple[str, ...]
     owners: tuple[str, ...]
@@ -33,7 +45,7 @@ class NodeState(Enum):
 
 
 class Stream:
-    """One input topic: messages received, and dropped by reason."""
+    """Statistics of one input topic: messages received, and rejected by reason."""
 
     def __init__(self, name: str):
         self.name = name
@@ -61,29 +73,29 @@ class Stream:
             self.last_fault = self._fresh[refusal.reason] = self.last_drop
 
     def fresh(self) -> dict[str, str]:
-        """Faults since this was asked last: the last sentence of each reason."""
+        """Return the last fault of each reason since the previous call."""
         found, self._fresh = self._fresh, {}
         return found
 
     def age(self, now: int) -> float:
-        """Seconds since the last usable message."""
+        """Return the time since the last usable message [s]."""
         return float("inf") if self.arrival is None else (now - self.arrival) * 1e-9
 
     def since_last_report(self) -> tuple[int, int]:
-        """Messages received, and dropped by a fault."""
+        """Return the numbers of messages received and of faults since the previous call."""
         now, before = (self.received, self.faults), self._reported
         self._reported = now
         return now[0] - before[0], now[1] - before[1]
 
 
 class Throttle:
-    """What is due on the console, where the same thing is not said again and again."""
+    """Throttle of repeated console lines."""
 
     def __init__(self) -> None:
         self._when: dict[str, float] = {}
 
-    def due(self, about: str, again: float = AGAIN) -> bool:
-        """Whether a sentence about this is due; it counts as logged then."""
+    def due(self, about: str, again: float = REPEAT_PERIOD_S) -> bool:
+        """Return whether a line about this subject may be logged now; it counts as logged."""
         now = time.monotonic()
         due = now - self._when.get(about, -again) >= again
         if due:
@@ -91,5 +103,107 @@ class Throttle:
         return due
 
 
-def counted(number: int, thing: str) -> str:
+def count_noun(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+PERIOD = 1.0  # s; of /diagnostics
+
+
+class EventCounter:
+    """Counter of one node. /diagnostics: "<node>: <what>", with a value "<verb>.<name>" for each counted name.
+
+    message : function total -> sentence
+    """
+
+    def __init__(self, node: Node, what: str, verb: str, message: Callable[[int], str]):
+        self._node, self._what, self._verb, self._message = node, what, verb, message
+        self.counts: Counter[str] = Counter()
+        self._reported = 0
+        self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        node.create_timer(PERIOD, self._report, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    def _report(self) -> None:
+        total, before = self.counts.total(), self._reported
+        self._reported = total
+        status = DiagnosticStatus(
+            level=DiagnosticStatus.WARN if total > before else DiagnosticStatus.OK, message=self._message(total),
+            name=f"{self._node.get_fully_qualified_name()}: {self._what}", hardware_id=self._node.get_name(),
+            values=[KeyValue(key=f"{self._verb}.{name}", value=str(count)) for name, count in sorted(self.counts.items())])
+        header = Header(stamp=self._node.get_clock().now().to_msg())
+        self._publisher.publish(DiagnosticArray(header=header, status=[status]))
+
+
+TRACEBACK_PERIOD_S = 10.0  # s; between two tracebacks of the same callback
+
+
+class CallbackFailures:
+    """Failures of the callbacks of one node, including its services. /diagnostics: "<node>: callbacks"."""
+
+    def __init__(self, node: Node):
+        self._node, self._last = node, ""
+        self._tally = EventCounter(node, "callbacks", "failed",
+                                   lambda total: f"{total} failed, last: {self._last}" if total else "no callback errors")
+        self._logged: dict[str, float] = {}
+        for service in node.services:
+            self._have_answered(service)
+
+    def add(self, what: str, error: Exception) -> None:
+        """Count and log a failure, unless a signal has ended the context in the middle of the callback."""
+        if not self._node.context.ok():
+            return
+        self._tally.counts[what] += 1
+        self._last = f"{what}: {error!r:.300}"
+        if time.monotonic() - self._logged.get(what, -TRACEBACK_PERIOD_S) >= TRACEBACK_PERIOD_S:
+            self._logged[what] = time.monotonic()
+            self._node.get_logger().error(f"{what} failed, the node goes on: "
+                                          + "".join(traceback.format_exception(type(error), error, error.__traceback__)))
+
+    def _have_answered(self, service: Service) -> None:
+        """Make a service answer after a failure of its callback, with a reason if its response has a field for it."""
+        what, serve = described(service), service.callback
+
+        async def answer(request: Any, response: Any) -> Any:
+            try:
+                return await await_or_execute(serve, request, response)
+            except Exception as error:
+                self.add(what, error)
+                return failure_response(service.srv_type.Response(), f"{what.rpartition('/')[2]} failed: {error!r:.300}")
+
+        async def answer_together(request: Any, response: Any) -> Any:
+            """Serve all parameters in one call; if it fails, each separately, so that a wrong one does not affect the
+            others."""
+            if len(request.parameters) > 1:
+                with suppress(Exception):  # answer() counts it
+                    return await await_or_execute(serve, request, SetParameters.Response())
+            for parameter in request.parameters:
+                one = await answer(SetParameters.Request(parameters=[parameter]), SetParameters.Response())
+                response.results += one.results
+            return response
+
+        service.callback = answer_together if service.srv_type is SetParameters else answer
+
+
+def failure_response(response: Any, why: str) -> Any:
+    """Return a response that contains the reason of the failure."""
+    if isinstance(response, SetParameters.Response):
+        response.results = [SetParametersResult(successful=False, reason=why)]
+    for words in (response, getattr(response, "result", None)):
+        for name in ("message", "reason"):
+            if isinstance(getattr(words, name, None), str):
+                setattr(words, name, why)
+    return response
+
+
+def on_result(future: Any, take: Callable[[Any], None], fail: Callable[[str], None]) -> None:
+    """Call take(result) when a future is done, or fail(reason), also if take raises. rclpy's futures do not report errors."""
+
+    def done(answered: Any) -> None:
+        try:
+            if answered.cancelled():
+                raise RuntimeError("the question was cancelled")
+            take(answered.result())
+        except Exception as error:
+            fail(in_words(error))
+
+    future.add_done_callback(done)

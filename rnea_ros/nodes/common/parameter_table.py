@@ -1,4 +1,4 @@
-"""Every parameter of the nodes, in tables. Plain data: no ROS is needed.
+"""Parameter tables of the nodes. Plain data without ROS.
 
 The tables in docs/ are markdown_table(); a test compares both, and the files in config/, with a running node.
 """
@@ -8,229 +8,358 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from rnea_ros.errors import shown
 from rnea_ros.model.effort_convention import CONTENTS
-from rnea_ros.nodes.common.parameter_entry import Entry
+
+TYPES = {"bool": bool, "int": int, "double": float, "string": str}
+INF = math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterEntry:
+    """Description of one parameter. `default` gives the type; bounds apply to every element of an array; size 0: any size."""
+
+    name: str
+    default: Any
+    text: str
+    unit: str = ""
+    low: float = -INF
+    high: float = INF
+    choices: tuple[str, ...] = ()
+    size: int = 0
+    read_only: bool = False
+
+    @property
+    def type(self) -> str:
+        if isinstance(self.default, list):
+            return "string_array" if isinstance(self.default[0], str) else "double_array"
+        return next(name for name, kind in TYPES.items() if type(self.default) is kind)
+
+    @property
+    def bounds(self) -> str:
+        """Allowed values as text."""
+        if self.choices:
+            return ", ".join(self.choices)
+        low = "" if self.low == -INF else f">= {self.low:g}"
+        high = "" if self.high == INF else f"<= {self.high:g}"
+        size = f"{self.size} numbers" if self.size else ""
+        return ", ".join(filter(None, (size, low, high)))
+
+    def problem(self, value: Any) -> str:
+        """Return why a value is rejected; "" if it is valid."""
+        if self.type == "string_array":
+            if isinstance(value, str) or not isinstance(value, Iterable) or not all(type(v) is str for v in value):
+                return f"{self.name} must be a list of strings, got {value!r:.80}"
+            numbers = []
+        elif isinstance(self.default, list):
+            numbers = list(value) if isinstance(value, Iterable) else [value]
+            if not all(type(v) is float for v in numbers) or (self.size and len(numbers) != self.size):
+                return f"{self.name} needs {self.size or 'any number of'} doubles, got {value!r:.80} (write 1.0, not 1)"
+        elif type(value) is not TYPES[self.type]:
+            hint = " (write 1.0, not 1)" if self.type == "double" else ""
+            return f"{self.name} must be a {self.type}, got {value!r:.80}{hint}"
+        else:
+            numbers = [value] if self.type in ("int", "double") else []
+        if self.choices and value not in self.choices:
+            return f"{self.name} is '{value}'; allowed are {', '.join(self.choices)}"
+        for number in numbers:
+            unknown = number != number and self.default != self.default  # NaN may be given where it is the default
+            if not unknown and not (self.low <= number <= self.high and abs(number) < INF):
+                given = f"{number:g}" if isinstance(number, float) else shown(number)
+                return f"{self.name} is {given}; it must be a finite number {self.bounds}".rstrip()
+        return ""
+
 
 LARGEST = 1e9  # of whatever a joint does, in SI units: beyond any machine, yet no sum or square of it overflows
 JOINT, WRENCH = "<joint>", "<wrench>"
 DERIVATIVES = ("velocity", "acceleration", "jerk", "effort", "effort_rate", "commanded_effort_rate")
 
-ROBOT_FILE = Entry("robot_file", "", "Path of the robot file (.yaml, .yml), or the name of a profile; it says what a URDF "
-                   "cannot: loops, a platform, springs, motors, drives, limits, payloads, whether the base moves. Setting it "
-                   "reads it again; one that cannot be used is refused and the old model stays")
+ROBOT_FILE = ParameterEntry("robot_file", "", "Path of the robot file (.yaml, .yml), or the name of a profile; it says what a "
+                                              "URDF "
+                            "cannot: loops, a platform, springs, motors, drives, limits, payloads, whether the base moves. "
+                            "Setting it "
+                            "reads it again; one that cannot be used is refused and the old model stays")
 MODEL = (
-    Entry("robot_description", "", "URDF as XML text. If empty, the latched topic robot_description is used. Setting "
-          "it swaps the model; one that cannot be used is refused and the old model stays"),
+    ParameterEntry("robot_description", "", "URDF as XML text. If empty, the latched topic robot_description is used. Setting "
+                   "it swaps the model; one that cannot be used is refused and the old model stays"),
     ROBOT_FILE,
-    Entry("backend", "llvm", "How the equations run. llvm compiles them; without llvmlite, c or python does",
-          choices=("llvm", "c", "python", "reference"), read_only=True),
-    Entry("gravity", [0.0, 0.0, -9.81], "Acceleration of gravity in the root link's frame", "m/s^2", -1e3, 1e3, size=3),
-    Entry("use_friction", False, "Whether damping and friction in the URDF's dynamics tags count. Off because many files "
-          "carry simulator settings there; joint_dynamics.* counts in any case"),
-    Entry("payload.link", "", "Link that carries the payload; must be set if payload.mass is not zero"),
-    Entry("payload.mass", 0.0, "Mass of the payload", "kg", 0.0, 1e6),
-    Entry("payload.com", [0.0, 0.0, 0.0], "Centre of mass of the payload in the link's frame", "m", -1e3, 1e3, size=3),
-    Entry("payload.inertia", [0.0] * 6, "ixx, ixy, ixz, iyy, iyz, izz of the payload about its centre of mass, axes "
-          "as the link's", "kg m^2", -LARGEST, LARGEST, size=6),
+    ParameterEntry("backend", "llvm", "How the equations run. llvm compiles them; without llvmlite, c or python does",
+                   choices=("llvm", "c", "python", "reference"), read_only=True),
+    ParameterEntry("gravity", [0.0, 0.0, -9.81], "Acceleration of gravity in the root link's frame", "m/s^2", -1e3, 1e3,
+                   size=3),
+    ParameterEntry("use_friction", False, "Whether damping and friction in the URDF's dynamics tags count. Off because many "
+                                          "files "
+                   "carry simulator settings there; joint_dynamics.* counts in any case"),
+    ParameterEntry("payload.link", "", "Link that carries the payload; must be set if payload.mass is not zero"),
+    ParameterEntry("payload.mass", 0.0, "Mass of the payload", "kg", 0.0, 1e6),
+    ParameterEntry("payload.com", [0.0, 0.0, 0.0], "Centre of mass of the payload in the link's frame", "m", -1e3, 1e3,
+                   size=3),
+    ParameterEntry("payload.inertia", [0.0] * 6, "ixx, ixy, ixz, iyy, iyz, izz of the payload about its centre of mass, axes "
+                   "as the link's", "kg m^2", -LARGEST, LARGEST, size=6),
 )
 LOCK = (
-    Entry("locked", False, "Whether the node refuses, while it runs, every change of what its robot is and may do: of the "
-          "description, robot file, gravity, payload.*, hold_joints.*, joint_limits.*, joint_dynamics.*, speed_scaling.*, "
-          "watch.*, wrenches.*, use_sim_time. /diagnostics count what is refused", read_only=True),
+    ParameterEntry("locked", False, "Whether the node refuses, while it runs, every change of what its robot is and may do: "
+                                    "of the "
+                   "description, robot file, gravity, payload.*, hold_joints.*, joint_limits.*, joint_dynamics.*, "
+                   "speed_scaling.*, "
+                   "watch.*, wrenches.*, use_sim_time. /diagnostics count what is refused", read_only=True),
 )
 
 BASE_TOPICS = (
-    Entry("base.odometry_tolerance", 0.1, "By how much poses of the odometry may differ, from message to message, from what "
-          "its twist says; what leaps further is refused", "m, rad", 1e-6, 100.0, read_only=True),
-    Entry("base.timeout", 0.1, "Where the newest message about how the base moves is older than this, by arrival, what needs "
-          "it is refused; the same of the desired motion of a platform", "s", 1e-3, 10.0, read_only=True),
+    ParameterEntry("base.odometry_tolerance", 0.1, "By how much poses of the odometry may differ, from message to message, "
+                                                   "from what "
+                   "its twist says; what leaps further is refused", "m, rad", 1e-6, 100.0, read_only=True),
+    ParameterEntry("base.timeout", 0.1, "Where the newest message about how the base moves is older than this, by arrival, "
+                                        "what needs "
+                   "it is refused; the same of the desired motion of a platform", "s", 1e-3, 10.0, read_only=True),
 )
 
 
 DYNAMICS = (
-    Entry("loops.tolerance", 0.1, "By how much a passive joint of a closed loop may differ from its sensor before that is "
-          "warned of; of prismatic ones, as a share of the machine's size", "rad", 1e-6, 10.0, read_only=True),
-    Entry("base.source", "state", "Of a robot whose base moves: who tells how it does, on topics ~/base_state, ~/base_imu, "
-          "~/base_odometry", choices=("state", "imu", "odometry", "odometry+imu"), read_only=True),
-    Entry("base.motion_source", "estimated", "Of a base that sensors follow: whether its acceleration and jerk, as far as "
-          "they are not measured, are estimated from the sensors or are those that come on ~/base_state; free: they follow "
-          "from the dynamics of a base that nothing carries",
-          choices=("estimated", "desired", "free"), read_only=True),
+    ParameterEntry("loops.tolerance", 0.1, "By how much a passive joint of a closed loop may differ from its sensor before "
+                                           "that is "
+                   "warned of; of prismatic ones, as a share of the machine's size", "rad", 1e-6, 10.0, read_only=True),
+    ParameterEntry("base.source", "state", "Of a robot whose base moves: who tells how it does, on topics ~/base_state, "
+                                           "~/base_imu, "
+                   "~/base_odometry", choices=("state", "imu", "odometry", "odometry+imu"), read_only=True),
+    ParameterEntry("base.motion_source", "estimated", "Of a base that sensors follow: whether its acceleration and jerk, as "
+                                                      "far as "
+                   "they are not measured, are estimated from the sensors or are those that come on ~/base_state; free: they "
+                   "follow "
+                   "from the dynamics of a base that nothing carries",
+                   choices=("estimated", "desired", "free"), read_only=True),
     *BASE_TOPICS,
-    Entry("platform.source", "actuators", "Of a parallel robot: what tells how it moves: the joint states of its actuators; "
-          "~/platform_state, which has the whole motion of its platform; ~/platform_pose_measured, where that is; or this and "
-          "~/platform_twist_measured", choices=("actuators", "state", "pose", "pose+twist"), read_only=True),
-    Entry("platform.motion_source", "estimated", "Of a platform that is measured: whether what is not (acceleration and jerk, "
-          "and without ~/platform_twist_measured its twist) is estimated or comes on ~/platform_state",
-          choices=("estimated", "desired"), read_only=True),
-    Entry("motion_source", "auto", "Source of acceleration and jerk. auto: ~/desired_motion while it arrives "
-          "(desired_timeout) and joint_states have velocities, else as estimated. desired: ~/desired_motion only "
-          "(on_desired_timeout). estimated: the whole motion is estimated from the positions in joint_states, for the instant "
-          "estimator.lag before. reference: the whole motion is the reference that the robot follows",
-          choices=("auto", "desired", "estimated", "reference")),
-    Entry("reference.source", "scaled_motion", "Who knows the reference: scaling_node, on ~/scaled_motion; a "
-          "joint_trajectory_controller, on ~/controller_state (needs control_msgs); or whoever sends it trajectories, on "
-          "~/joint_trajectory", choices=("scaled_motion", "controller_state", "trajectory")),
-    Entry("on_desired_timeout", "zero_jerk", "With motion_source desired, while no desired motion arrives "
-          "(desired_timeout) or it is late (input_tolerance): keep the acceleration with zero jerk, hold both, or stop "
-          "publishing. Before the first one both are zero",
-          choices=("zero_jerk", "hold", "stop")),
-    Entry("desired_timeout", 0.1, "A desired motion older than this, by arrival, is out of date; a scaled motion "
-          "or a controller's reference, by its stamp", "s", 1e-3, 10.0),
-    Entry("state_timeout", 0.5, "Without a usable joint state for this long the node reports STALE and forgets the "
-          "motion so far", "s", 1e-3, 10.0),
-    Entry("input_wait", 0.03, "Longest time that a joint state, or a measured pose of a platform, waits for the other inputs "
-          "(desired motion or reference, base, wrenches) to reach its stamp. 0: never", "s", 0.0, 0.5),
-    Entry("input_tolerance", 0.01, "Longest time over which ~/desired_motion and the motion of a base or platform are "
-          "extrapolated by their own derivatives, to the stamp of a joint state that is not between two messages; beyond it, "
-          "a joint state is rejected, or on_desired_timeout says what to do", "s", 0.0, 1.0),
-    Entry("joint_age", 0.5, "Joint states may come in parts, each naming some of the joints. While the stamp of a joint is "
-          "older than the newest one by more than this, nothing is computed", "s", 1e-3, 10.0),
-    Entry("missing_velocity", "refuse", "With motion_source desired, what to do with a joint state without velocities: drop "
-          "it, or differentiate the positions", choices=("refuse", "differentiate")),
-    Entry("estimator.lag", 0.03, "How long before the joint state the instant is that an estimated motion is for; results are "
-          "stamped with that instant. Longer: nearer, later. 0: at the state itself", "s", 0.0, 0.5),
-    Entry("estimator.resolution", 0.0, "Distance of the positions that the encoders can tell apart. 0: it is found in the "
-          "joint states", "rad, m", 0.0, 1.0),
-    Entry("commanded_effort", "robot_file", "Content of ~/commanded_effort: the whole joint torque, or the joint torque "
-          "without what the robot's own controller adds. robot_file: as the robot file declares, or total. ~/joint_effort is "
-          "always the whole torque", choices=("robot_file", *CONTENTS), read_only=True),
-    Entry("measured_effort", "robot_file", "Content of the efforts in joint_states. robot_file: as the robot file declares, "
-          "or total", choices=("robot_file", *CONTENTS), read_only=True),
-    Entry("publish_external_effort", False, "Read the efforts of the joint states, and publish ~/external_effort, ~/contact "
-          "and ~/external_wrench: what the environment does to the robot. Serves ~/estimate_payload and "
-          "~/learn_contact_thresholds", read_only=True),
-    Entry("external_effort.gain", 60.0, "Bandwidth of the momentum observer. Larger: sooner, with more noise", "1/s", 1.0,
-          1e3),
-    Entry("external_effort.threshold", 3.0, "External effort from which a joint is in contact, where "
-          "contact.<joint>.threshold is not set; in standard deviations of the model's error", low=1.0, high=100.0),
-    Entry("external_effort.mass_uncertainty", 0.05, "Standard deviation of the mass of each link, as a share", low=0.0,
-          high=1.0),
-    Entry("external_effort.friction_uncertainty", 0.3, "Standard deviation of the friction, as a share of what is declared "
-          "and learnt", low=0.0, high=10.0),
-    Entry("external_effort.effort_uncertainty", 0.003, "Standard deviation of the measured efforts beside their noise, which "
-          "is estimated from them, for example of offsets; as a share of the effort limit", low=0.0, high=1.0),
-    Entry("external_effort.link", "", "Link of the URDF on which ~/external_wrench is; without, there is none",
-          read_only=True),
-    Entry("external_effort.wrench", "force", "What may act on that link: a force at its origin, or any wrench, which takes "
-          "six joints that tell it", choices=("force", "force_and_moment")),
-    Entry("frame_id", "", "frame_id of the published messages. If empty, the root link"),
-    Entry("publish_markers", False, "Publish ~/markers for RViz: efforts and their rates, wrenches, mass centre and more"),
-    Entry("markers.size", 0.0, "Length of a joint's mark at the limit. 0: of each, as long as its links are", "m", 0.0, 10.0),
-    Entry("markers.rate", 30.0, "How often they are published", "Hz", 1.0, 100.0),
-    Entry("publish_speed_scaling", False, "Publish ~/speed_scaling: the largest speed factor that keeps effort and effort "
-          "rate of the motion inside their limits"),
-    Entry("speed_scaling.motion", "planned", "At which speed the motion is seen: as planned, or as executed, already slowed "
-          "by the published factor", choices=("planned", "executed")),
-    Entry("speed_scaling.fall", 4.0, "The factor falls at most this fast", "1/s", 1e-3, 100.0),
-    Entry("speed_scaling.rise", 0.5, "The factor rises at most this fast", "1/s", 1e-3, 100.0),
-    Entry("speed_scaling.most", 1.0, "The factor is never larger", low=1e-3, high=10.0),
-    Entry("diagnostics.period", 1.0, "Time between two messages on /diagnostics", "s", 0.1, 60.0, read_only=True),
+    ParameterEntry("platform.source", "actuators", "Of a parallel robot: what tells how it moves: the joint states of its "
+                                                   "actuators; "
+                   "~/platform_state, which has the whole motion of its platform; ~/platform_pose_measured, where that is; or "
+                   "this and "
+                   "~/platform_twist_measured", choices=("actuators", "state", "pose", "pose+twist"), read_only=True),
+    ParameterEntry("platform.motion_source", "estimated", "Of a platform that is measured: whether what is not (acceleration "
+                                                          "and jerk, "
+                   "and without ~/platform_twist_measured its twist) is estimated or comes on ~/platform_state",
+                   choices=("estimated", "desired"), read_only=True),
+    ParameterEntry("motion_source", "auto", "Source of acceleration and jerk. auto: ~/desired_motion while it arrives "
+                   "(desired_timeout) and joint_states have velocities, else as estimated. desired: ~/desired_motion only "
+                   "(on_desired_timeout). estimated: the whole motion is estimated from the positions in joint_states, for "
+                   "the instant "
+                   "estimator.lag before. reference: the whole motion is the reference that the robot follows",
+                   choices=("auto", "desired", "estimated", "reference")),
+    ParameterEntry("reference.source", "scaled_motion", "Who knows the reference: scaling_node, on ~/scaled_motion; a "
+                   "joint_trajectory_controller, on ~/controller_state (needs control_msgs); or whoever sends it "
+                   "trajectories, on "
+                   "~/joint_trajectory", choices=("scaled_motion", "controller_state", "trajectory")),
+    ParameterEntry("on_desired_timeout", "zero_jerk", "With motion_source desired, while no desired motion arrives "
+                   "(desired_timeout) or it is late (input_tolerance): keep the acceleration with zero jerk, hold both, or "
+                   "stop "
+                   "publishing. Before the first one both are zero",
+                   choices=("zero_jerk", "hold", "stop")),
+    ParameterEntry("desired_timeout", 0.1, "A desired motion older than this, by arrival, is out of date; a scaled motion "
+                   "or a controller's reference, by its stamp", "s", 1e-3, 10.0),
+    ParameterEntry("state_timeout", 0.5, "Without a usable joint state for this long the node reports STALE and forgets the "
+                   "motion so far", "s", 1e-3, 10.0),
+    ParameterEntry("input_wait", 0.03, "Longest time that a joint state, or a measured pose of a platform, waits for the "
+                                       "other inputs "
+                   "(desired motion or reference, base, wrenches) to reach its stamp. 0: never", "s", 0.0, 0.5),
+    ParameterEntry("input_tolerance", 0.01, "Longest time over which ~/desired_motion and the motion of a base or platform "
+                                            "are "
+                   "extrapolated by their own derivatives, to the stamp of a joint state that is not between two messages; "
+                   "beyond it, "
+                   "a joint state is rejected, or on_desired_timeout says what to do", "s", 0.0, 1.0),
+    ParameterEntry("joint_age", 0.5, "Joint states may come in parts, each naming some of the joints. While the stamp of a "
+                                     "joint is "
+                   "older than the newest one by more than this, nothing is computed", "s", 1e-3, 10.0),
+    ParameterEntry("missing_velocity", "refuse", "With motion_source desired, what to do with a joint state without "
+                                                 "velocities: drop "
+                   "it, or differentiate the positions", choices=("refuse", "differentiate")),
+    ParameterEntry("estimator.lag", 0.03, "How long before the joint state the instant is that an estimated motion is for; "
+                                          "results are "
+                   "stamped with that instant. Longer: nearer, later. 0: at the state itself", "s", 0.0, 0.5),
+    ParameterEntry("estimator.resolution", 0.0, "Distance of the positions that the encoders can tell apart. 0: it is found "
+                                                "in the "
+                   "joint states", "rad, m", 0.0, 1.0),
+    ParameterEntry("commanded_effort", "robot_file", "Content of ~/commanded_effort: the whole joint torque, or the joint "
+                                                     "torque "
+                   "without what the robot's own controller adds. robot_file: as the robot file declares, or total. "
+                   "~/joint_effort is "
+                   "always the whole torque", choices=("robot_file", *CONTENTS), read_only=True),
+    ParameterEntry("measured_effort", "robot_file", "Content of the efforts in joint_states. robot_file: as the robot file "
+                                                    "declares, "
+                   "or total", choices=("robot_file", *CONTENTS), read_only=True),
+    ParameterEntry("publish_external_effort", False, "Read the efforts of the joint states, and publish ~/external_effort, "
+                                                     "~/contact "
+                   "and ~/external_wrench: what the environment does to the robot. Serves ~/estimate_payload and "
+                   "~/learn_contact_thresholds", read_only=True),
+    ParameterEntry("external_effort.gain", 60.0, "Bandwidth of the momentum observer. Larger: sooner, with more noise", "1/s",
+                   1.0,
+                   1e3),
+    ParameterEntry("external_effort.threshold", 3.0, "External effort from which a joint is in contact, where "
+                   "contact.<joint>.threshold is not set; in standard deviations of the model's error", low=1.0, high=100.0),
+    ParameterEntry("external_effort.mass_uncertainty", 0.05, "Standard deviation of the mass of each link, as a share",
+                   low=0.0,
+                   high=1.0),
+    ParameterEntry("external_effort.friction_uncertainty", 0.3, "Standard deviation of the friction, as a share of what is "
+                                                                "declared "
+                   "and learnt", low=0.0, high=10.0),
+    ParameterEntry("external_effort.effort_uncertainty", 0.003, "Standard deviation of the measured efforts beside their "
+                                                                "noise, which "
+                   "is estimated from them, for example of offsets; as a share of the effort limit", low=0.0, high=1.0),
+    ParameterEntry("external_effort.link", "", "Link of the URDF on which ~/external_wrench is; without, there is none",
+                   read_only=True),
+    ParameterEntry("external_effort.wrench", "force", "What may act on that link: a force at its origin, or any wrench, which "
+                                                      "takes "
+                   "six joints that tell it", choices=("force", "force_and_moment")),
+    ParameterEntry("frame_id", "", "frame_id of the published messages. If empty, the root link"),
+    ParameterEntry("publish_markers", False, "Publish ~/markers for RViz: efforts and their rates, wrenches, mass centre and "
+                                             "more"),
+    ParameterEntry("markers.size", 0.0, "Length of a joint's mark at the limit. 0: of each, as long as its links are", "m",
+                   0.0, 10.0),
+    ParameterEntry("markers.rate", 30.0, "How often they are published", "Hz", 1.0, 100.0),
+    ParameterEntry("publish_speed_scaling", False, "Publish ~/speed_scaling: the largest speed factor that keeps effort and "
+                                                   "effort "
+                   "rate of the motion inside their limits"),
+    ParameterEntry("speed_scaling.motion", "planned", "At which speed the motion is seen: as planned, or as executed, already "
+                                                      "slowed "
+                   "by the published factor", choices=("planned", "executed")),
+    ParameterEntry("speed_scaling.fall", 4.0, "The factor falls at most this fast", "1/s", 1e-3, 100.0),
+    ParameterEntry("speed_scaling.rise", 0.5, "The factor rises at most this fast", "1/s", 1e-3, 100.0),
+    ParameterEntry("speed_scaling.most", 1.0, "The factor is never larger", low=1e-3, high=10.0),
+    ParameterEntry("diagnostics.period", 1.0, "Time between two messages on /diagnostics", "s", 0.1, 60.0, read_only=True),
 )
 
 PROCESS = (
-    Entry("process.executor", "lean", "Who waits for messages: lean keeps a wait set and takes half of the processor time, "
-          "rclpy is its SingleThreadedExecutor", choices=("lean", "rclpy"), read_only=True),
-    Entry("process.priority", 0, "Real-time priority (SCHED_FIFO) of the thread that computes and of the middleware's; 0 "
-          "leaves them as they are. Refused where the system does not allow it", low=0, high=99, read_only=True),
-    Entry("process.lock_memory", False, "Keep all memory of the process from being swapped out (mlockall). Refused where the "
-          "system does not allow it", read_only=True),
-    Entry("process.freeze_gc", False, "Take all that exists when a model is ready out of the garbage collector's sight, so "
-          "that it never stops the node for long", read_only=True),
+    ParameterEntry("process.executor", "lean", "Who waits for messages: lean keeps a wait set and takes half of the processor "
+                                               "time, "
+                   "rclpy is its SingleThreadedExecutor", choices=("lean", "rclpy"), read_only=True),
+    ParameterEntry("process.priority", 0, "Real-time priority (SCHED_FIFO) of the thread that computes and of the "
+                                          "middleware's; 0 "
+                   "leaves them as they are. Refused where the system does not allow it", low=0, high=99, read_only=True),
+    ParameterEntry("process.lock_memory", False, "Keep all memory of the process from being swapped out (mlockall). Refused "
+                                                 "where the "
+                   "system does not allow it", read_only=True),
+    ParameterEntry("process.freeze_gc", False, "Take all that exists when a model is ready out of the garbage collector's "
+                                               "sight, so "
+                   "that it never stops the node for long", read_only=True),
 )
 
 SCALING = (
-    Entry("base.source", "level", "Of a robot whose base something carries (base: prescribed): what tells how it is turned "
-          "when a trajectory comes: nothing, it is level; or the topic ~/base_state, ~/base_imu, ~/base_odometry",
-          choices=("level", "state", "imu", "odometry"), read_only=True),
+    ParameterEntry("base.source", "level", "Of a robot whose base something carries (base: prescribed): what tells how it is "
+                                           "turned "
+                   "when a trajectory comes: nothing, it is level; or the topic ~/base_state, ~/base_imu, ~/base_odometry",
+                   choices=("level", "state", "imu", "odometry"), read_only=True),
     *BASE_TOPICS,
-    Entry("control_rate", 1000.0, "References for each second, while a motion is under way", "Hz", 1.0, 2000.0),
-    Entry("output", "points", "Content of ~/reference. points: the next reference in each control period; if the node "
-          "hangs or is killed the robot stops at once. trajectory: the whole scaled motion as stamped points, sent again when "
-          "something changes. horizon: the motion of the next `horizon` seconds and of coming to rest after it. Takes effect "
-          "with the next motion",
+    ParameterEntry("control_rate", 1000.0, "References for each second, while a motion is under way", "Hz", 1.0, 2000.0),
+    ParameterEntry("output", "points", "Content of ~/reference. points: the next reference in each control period; if the "
+                                       "node "
+                   "hangs or is killed the robot stops at once. trajectory: the whole scaled motion as stamped points, sent "
+                   "again when "
+                   "something changes. horizon: the motion of the next `horizon` seconds and of coming to rest after it. "
+                   "Takes effect "
+                   "with the next motion",
           choices=("points", "trajectory", "horizon")),
-    Entry("horizon", 0.5, "With output horizon: time of motion that is sent before it comes to rest. It is sent again when "
+    ParameterEntry("horizon", 0.5, "With output horizon: time of motion that is sent before it comes to rest. It is sent "
+                                   "again when "
           "half of it is over", "s", 0.2, 30.0),
-    Entry("lead", 0.1, "With output trajectory or horizon: how far ahead of now a change begins. Half of it is for the node, "
+    ParameterEntry("lead", 0.1, "With output trajectory or horizon: how far ahead of now a change begins. Half of it is for "
+                                "the node, "
           "which takes twice as long where that is too short; half for the message's way", "s", 0.02, 2.0),
-    Entry("controller.name", "", "The joint_trajectory_controller that follows, by its name with namespace: references go to "
+    ParameterEntry("controller.name", "", "The joint_trajectory_controller that follows, by its name with namespace: "
+                                          "references go to "
           "its joint_trajectory instead of ~/reference, what its parameters do not allow is refused, and a motion is given up "
           "where its controller_state (needs control_msgs) tells of another reference. If empty, nothing is known of who "
           "follows", read_only=True),
-    Entry("controller.interface", "topic", "How that controller gets whole trajectories (output trajectory or horizon): on "
+    ParameterEntry("controller.interface", "topic", "How that controller gets whole trajectories (output trajectory or "
+                                                    "horizon): on "
           "its topic, or as goals of its action FollowJointTrajectory (needs control_msgs), which says what it refuses and "
           "whether the robot is at the goal", choices=("topic", "action"), read_only=True),
-    Entry("controller.timeout", 5.0, "How long trajectories wait, at the start, for that controller to be found; and how long "
+    ParameterEntry("controller.timeout", 5.0, "How long trajectories wait, at the start, for that controller to be found; and "
+                                              "how long "
           "it may tell nothing of its state during a motion", "s", 0.1, 60.0),
-    Entry("controller.required", False, "Whether trajectories are refused while it is not found. If not, a warning says so"),
-    Entry("longest_step", 5.0, "Largest number of control periods by which a late tick advances the motion, with a point "
+    ParameterEntry("controller.required", False, "Whether trajectories are refused while it is not found. If not, a warning "
+                                                 "says so"),
+    ParameterEntry("longest_step", 5.0, "Largest number of control periods by which a late tick advances the motion, with a "
+                                        "point "
           "for each; a later one delays the motion. With output points alone, and not with use_sim_time", low=1.0, high=100.0),
-    Entry("interpolation", "positions", "What the path takes from the points: positions alone, also the direction of their "
+    ParameterEntry("interpolation", "positions", "What the path takes from the points: positions alone, also the direction of "
+                                                 "their "
           "velocities, or also the curvature that their accelerations mean",
           choices=("positions", "velocities", "accelerations")),
-    Entry("commanded_effort", "robot_file", "Content of the commanded efforts in ~/scaled_motion, ~/reference and "
+    ParameterEntry("commanded_effort", "robot_file", "Content of the commanded efforts in ~/scaled_motion, ~/reference and "
           "~/commands: the whole joint torque, or the joint torque without what the robot's own controller adds. robot_file: "
           "as the robot file declares, or total", choices=("robot_file", *CONTENTS), read_only=True),
-    Entry("limits_share.effort", 1.0, "Share of the effort limits to scale with; rnea margin finds what feedback needs",
+    ParameterEntry("limits_share.effort", 1.0, "Share of the effort limits to scale with; rnea margin finds what feedback "
+                                               "needs",
           low=0.01, high=1.0, read_only=True),
-    Entry("limits_share.effort_rate", 1.0, "The same of the effort rate limits", low=0.01, high=1.0, read_only=True),
-    Entry("catch_up", True, "Whether a delay is made good: the motion may then be faster than planned, never ahead of it"),
-    Entry("solve_first", False, "Begin only when the motion nearest to the plan is known, mostly in a second, instead of at "
+    ParameterEntry("limits_share.effort_rate", 1.0, "The same of the effort rate limits", low=0.01, high=1.0, read_only=True),
+    ParameterEntry("catch_up", True, "Whether a delay is made good: the motion may then be faster than planned, never ahead "
+                                     "of it"),
+    ParameterEntry("solve_first", False, "Begin only when the motion nearest to the plan is known, mostly in a second, "
+                                         "instead of at "
           "once, slowed until then"),
-    Entry("on_new_trajectory", "replace", "What a trajectory does that comes while another is executed: stop that one on its "
+    ParameterEntry("on_new_trajectory", "replace", "What a trajectory does that comes while another is executed: stop that "
+                                                   "one on its "
           "path and begin from there, or be refused", choices=("replace", "refuse")),
-    Entry("start_tolerance", 0.01, "A robot no further from the first point is at it", "rad, m", 1e-6, 1.0),
-    Entry("start_mismatch", "refuse", "What to do with a first point at time 0 that the robot is not at: refuse, or prepend "
+    ParameterEntry("start_tolerance", 0.01, "A robot no further from the first point is at it", "rad, m", 1e-6, 1.0),
+    ParameterEntry("start_mismatch", "refuse", "What to do with a first point at time 0 that the robot is not at: refuse, or "
+                                               "prepend "
           "the robot's position and a way from there at half of the velocity limits", choices=("refuse", "prepend")),
-    Entry("state_timeout", 0.5, "A joint state older than this does not tell where the robot is", "s", 1e-3, 10.0),
-    Entry("watch.source", "joint_states", "What tells of the robot while it moves: joint_states; or controller_state, that of "
+    ParameterEntry("state_timeout", 0.5, "A joint state older than this does not tell where the robot is", "s", 1e-3, 10.0),
+    ParameterEntry("watch.source", "joint_states", "What tells of the robot while it moves: joint_states; or "
+                                                   "controller_state, that of "
           "controller.name (needs control_msgs), with its feedback and, where it tells no measured effort, its output",
           choices=("joint_states", "controller_state"), read_only=True),
-    Entry("watch.tolerance", 0.0, "From how far off all places where its reference was within watch.lag a joint makes the "
+    ParameterEntry("watch.tolerance", 0.0, "From how far off all places where its reference was within watch.lag a joint "
+                                           "makes the "
           "motion slower, as watch.source tells; 0.05 is a beginning. 0: never", "rad, m", 0.0, 10.0),
-    Entry("watch.path_tolerance", 0.0, "How far off it may be before the motion is stopped on its path, where a goal does not "
+    ParameterEntry("watch.path_tolerance", 0.0, "How far off it may be before the motion is stopped on its path, where a goal "
+                                                "does not "
           "say so. 0: as far as it likes", "rad, m", 0.0, 10.0),
-    Entry("watch.lag", 0.1, "How late a robot may be by its controller's and its sensors' nature, without being off", "s",
+    ParameterEntry("watch.lag", 0.1, "How late a robot may be by its controller's and its sensors' nature, without being off",
+                   "s",
           0.0, 0.5),
-    Entry("watch.recovery", 5.0, "Time in which a motion that was slowed for the robot gets all of its speed back, a tenth at "
+    ParameterEntry("watch.recovery", 5.0, "Time in which a motion that was slowed for the robot gets all of its speed back, a "
+                                          "tenth at "
           "a time", "s", 0.0, 3600.0),
-    Entry("watch.goal_tolerance", 0.0, "How near each joint has to be to the goal for a motion to have ended there, where a "
+    ParameterEntry("watch.goal_tolerance", 0.0, "How near each joint has to be to the goal for a motion to have ended there, "
+                                                "where a "
           "goal does not say so. 0: that is not looked at", "rad, m", 0.0, 10.0),
-    Entry("watch.goal_time", 2.0, "How long after the last reference a robot may take until it is there, where a goal does "
+    ParameterEntry("watch.goal_time", 2.0, "How long after the last reference a robot may take until it is there, where a "
+                                           "goal does "
           "not say so. 0: as long as it likes", "s", 0.0, 3600.0),
-    Entry("shutdown_timeout", 4.0, "Time that a motion is given to come to rest when the process is asked to end (SIGINT, "
+    ParameterEntry("shutdown_timeout", 4.0, "Time that a motion is given to come to rest when the process is asked to end "
+                                            "(SIGINT, "
           "SIGTERM), before it ends all the same. ros2 launch asks again, which ends it at once, after 5 s (its argument "
           "sigterm_timeout)", "s", 0.0, 60.0),
-    Entry("reference_effort", False, "Whether the points on ~/reference carry the commanded effort. Off because a "
+    ParameterEntry("reference_effort", False, "Whether the points on ~/reference carry the commanded effort. Off because a "
           "joint_trajectory_controller without effort interface refuses such points"),
-    Entry("commands", "none", "Content of ~/commands, for a forward_command_controller or joint_group controller",
+    ParameterEntry("commands", "none", "Content of ~/commands, for a forward_command_controller or joint_group controller",
           choices=("none", "position", "velocity", "commanded_effort")),
-    Entry("frame_id", "", "frame_id of the published messages. If empty, the root link"),
-    Entry("diagnostics.period", 1.0, "Time between two messages on /diagnostics", "s", 0.1, 60.0, read_only=True),
+    ParameterEntry("frame_id", "", "frame_id of the published messages. If empty, the root link"),
+    ParameterEntry("diagnostics.period", 1.0, "Time between two messages on /diagnostics", "s", 0.1, 60.0, read_only=True),
 )
 
 
-def _limit_entries() -> Iterable[Entry]:
+def _limit_entries() -> Iterable[ParameterEntry]:
     """Yield the limits, named as in ros2_control, which has none of effort rates."""
     prefix = f"joint_limits.{JOINT}"
     source = "Default: the URDF's"
     units = ("rad/s, m/s", "rad/s^2, m/s^2", "rad/s^3, m/s^3", "N m, N", "N m/s, N/s", "N m/s, N/s")
     notes = {"effort_rate": ", of the whole joint torque", "commanded_effort_rate": ", of the joint torque without what the "
              "robot's controller adds"}
-    yield Entry(f"{prefix}.has_position_limits", False, f"Whether min_position and max_position are limits. {source}, or "
+    yield ParameterEntry(f"{prefix}.has_position_limits", False, f"Whether min_position and max_position are limits. "
+                                                                 f"{source}, or "
                 "true where both are set")
-    yield Entry(f"{prefix}.min_position", math.nan, f"Lower position limit. {source}", "rad, m", -LARGEST, LARGEST)
-    yield Entry(f"{prefix}.max_position", math.nan, f"Upper position limit. {source}", "rad, m", -LARGEST, LARGEST)
+    yield ParameterEntry(f"{prefix}.min_position", math.nan, f"Lower position limit. {source}", "rad, m", -LARGEST, LARGEST)
+    yield ParameterEntry(f"{prefix}.max_position", math.nan, f"Upper position limit. {source}", "rad, m", -LARGEST, LARGEST)
     for quantity, unit in zip(DERIVATIVES, units):
         words = quantity.replace("_", " ")
-        yield Entry(f"{prefix}.has_{quantity}_limits", False, f"Whether max_{quantity} is a limit. {source}, or true where "
+        yield ParameterEntry(f"{prefix}.has_{quantity}_limits", False, f"Whether max_{quantity} is a limit. {source}, or true "
+                                                                       f"where "
                     f"max_{quantity} is set")
         text = f"Largest {words}, either way{notes.get(quantity, '')}. {source}"
-        yield Entry(f"{prefix}.max_{quantity}", math.nan, text, unit, 0.0, LARGEST)
+        yield ParameterEntry(f"{prefix}.max_{quantity}", math.nan, text, unit, 0.0, LARGEST)
 
 
 def limit_flags(given: Mapping[str, Any]) -> dict[str, bool]:
@@ -246,55 +375,68 @@ def limit_flags(given: Mapping[str, Any]) -> dict[str, bool]:
 
 JOINT_LIMITS = tuple(_limit_entries())
 JOINT_DYNAMICS = (
-    Entry(f"joint_dynamics.{JOINT}.rotor_inertia", 0.0, "Inertia of the rotor about its own axis, before the gear",
+    ParameterEntry(f"joint_dynamics.{JOINT}.rotor_inertia", 0.0, "Inertia of the rotor about its own axis, before the gear",
           "kg m^2", 0.0, 1e6),
-    Entry(f"joint_dynamics.{JOINT}.gear_ratio", 1.0, "Rotor turns for one turn of the joint (prismatic: rad/m)", "",
+    ParameterEntry(f"joint_dynamics.{JOINT}.gear_ratio", 1.0, "Rotor turns for one turn of the joint (prismatic: rad/m)", "",
           -LARGEST, LARGEST),
-    Entry(f"joint_dynamics.{JOINT}.coulomb", 0.0, "Coulomb friction", "N m, N", 0.0, LARGEST),
-    Entry(f"joint_dynamics.{JOINT}.viscous", 0.0, "Viscous friction", "N m s/rad, N s/m", 0.0, LARGEST),
-    Entry(f"joint_dynamics.{JOINT}.offset", 0.0, "Constant effort", "N m, N", -LARGEST, LARGEST),
-    Entry(f"joint_dynamics.{JOINT}.smoothing", 1e-2, "Speed at which tanh replaces the jump of the Coulomb friction",
+    ParameterEntry(f"joint_dynamics.{JOINT}.coulomb", 0.0, "Coulomb friction", "N m, N", 0.0, LARGEST),
+    ParameterEntry(f"joint_dynamics.{JOINT}.viscous", 0.0, "Viscous friction", "N m s/rad, N s/m", 0.0, LARGEST),
+    ParameterEntry(f"joint_dynamics.{JOINT}.offset", 0.0, "Constant effort", "N m, N", -LARGEST, LARGEST),
+    ParameterEntry(f"joint_dynamics.{JOINT}.smoothing", 1e-2, "Speed at which tanh replaces the jump of the Coulomb friction",
           "rad/s, m/s", 1e-9, 10.0),
-    Entry(f"joint_dynamics.{JOINT}.stribeck", 0.0, "Coulomb friction near rest above that at speed", "N m, N",
+    ParameterEntry(f"joint_dynamics.{JOINT}.stribeck", 0.0, "Coulomb friction near rest above that at speed", "N m, N",
           -LARGEST, LARGEST),
-    Entry(f"joint_dynamics.{JOINT}.stribeck_velocity", 0.1, "Speed within which stribeck counts", "rad/s, m/s", 1e-9, 100.0),
-    Entry(f"joint_dynamics.{JOINT}.asymmetry", 0.0, "Viscous friction forwards above that backwards, half the difference",
+    ParameterEntry(f"joint_dynamics.{JOINT}.stribeck_velocity", 0.1, "Speed within which stribeck counts", "rad/s, m/s", 1e-9,
+                   100.0),
+    ParameterEntry(f"joint_dynamics.{JOINT}.asymmetry", 0.0, "Viscous friction forwards above that backwards, half the "
+                                                             "difference",
           "N m s/rad, N s/m", -LARGEST, LARGEST),
-    Entry(f"joint_dynamics.{JOINT}.load_dependent", 0.0, "Friction as a share of the torque that the joint transmits", "",
+    ParameterEntry(f"joint_dynamics.{JOINT}.load_dependent", 0.0, "Friction as a share of the torque that the joint transmits",
+                   "",
           0.0, 0.999),
-    Entry(f"joint_dynamics.{JOINT}.load_smoothing", 0.1, "Torque below which that share is taken of this torque rather",
+    ParameterEntry(f"joint_dynamics.{JOINT}.load_smoothing", 0.1, "Torque below which that share is taken of this torque "
+                                                                  "rather",
           "N m, N", 1e-9, LARGEST),
 )
 CONTACT = (
-    Entry(f"contact.{JOINT}.offset", 0.0, "Constant external effort in free motion, which is taken off", "N m, N",
+    ParameterEntry(f"contact.{JOINT}.offset", 0.0, "Constant external effort in free motion, which is taken off", "N m, N",
           -LARGEST, LARGEST),
-    Entry(f"contact.{JOINT}.coulomb", 0.0, "Coulomb friction learnt from free motion, beside the declared friction", "N m, N",
+    ParameterEntry(f"contact.{JOINT}.coulomb", 0.0, "Coulomb friction learnt from free motion, beside the declared friction",
+                   "N m, N",
           -LARGEST, LARGEST),
-    Entry(f"contact.{JOINT}.viscous", 0.0, "Viscous friction learnt from free motion, beside the declared friction",
+    ParameterEntry(f"contact.{JOINT}.viscous", 0.0, "Viscous friction learnt from free motion, beside the declared friction",
           "N m s/rad, N s/m", -LARGEST, LARGEST),
-    Entry(f"contact.{JOINT}.threshold", math.nan, "External effort from which this joint is in contact, in standard "
+    ParameterEntry(f"contact.{JOINT}.threshold", math.nan, "External effort from which this joint is in contact, in standard "
           "deviations of the model's error. Default: external_effort.threshold", "", 0.0, LARGEST),
 )
 HOLD = (
-    Entry(f"hold_joints.{JOINT}", math.nan, "Where the joint is while nobody publishes it, at rest. A joint that has once "
+    ParameterEntry(f"hold_joints.{JOINT}", math.nan, "Where the joint is while nobody publishes it, at rest. A joint that has "
+                                                     "once "
           "been published is not held", "rad, m", -LARGEST, LARGEST),
 )
 WRENCHES = (
-    Entry("wrenches.names", [""], "External wrenches that act on the robot: contacts, force-torque sensors. Each has a topic "
+    ParameterEntry("wrenches.names", [""], "External wrenches that act on the robot: contacts, force-torque sensors. Each has "
+                                           "a topic "
           "and the parameters below", read_only=True),
-    Entry(f"wrenches.{WRENCH}.topic", f"~/wrench/{WRENCH}", "geometry_msgs/WrenchStamped, in the frame of any link; an empty "
+    ParameterEntry(f"wrenches.{WRENCH}.topic", f"~/wrench/{WRENCH}", "geometry_msgs/WrenchStamped, in the frame of any link; "
+                                                                     "an empty "
           "frame_id is the link's own", read_only=True),
-    Entry(f"wrenches.{WRENCH}.link", "", "Link of the URDF that it acts on. Must be set", read_only=True),
-    Entry(f"wrenches.{WRENCH}.sign", "on_robot", "on_robot: the environment exerts it on the link; by_robot: the robot exerts "
+    ParameterEntry(f"wrenches.{WRENCH}.link", "", "Link of the URDF that it acts on. Must be set", read_only=True),
+    ParameterEntry(f"wrenches.{WRENCH}.sign", "on_robot", "on_robot: the environment exerts it on the link; by_robot: the "
+                                                          "robot exerts "
           "it on the environment, as many drivers tell it", choices=("on_robot", "by_robot")),
-    Entry(f"wrenches.{WRENCH}.includes_tool", False, "Whether it is what a sensor feels of the link and all that hangs on it, "
+    ParameterEntry(f"wrenches.{WRENCH}.includes_tool", False, "Whether it is what a sensor feels of the link and all that "
+                                                              "hangs on it, "
           "weight and inertia included: these then have no mass in the model", read_only=True),
-    Entry(f"wrenches.{WRENCH}.rate", "estimated", "Its rate: that of a straight line fitted to the latest messages, which "
+    ParameterEntry(f"wrenches.{WRENCH}.rate", "estimated", "Its rate: that of a straight line fitted to the latest messages, "
+                                                           "which "
           "also leads from their stamp to the joint state's; or zero", choices=("estimated", "zero")),
-    Entry(f"wrenches.{WRENCH}.window", 0.05, "Time that the fit of the rate looks back, 256 messages at most; it needs two",
+    ParameterEntry(f"wrenches.{WRENCH}.window", 0.05, "Time that the fit of the rate looks back, 256 messages at most; it "
+                                                      "needs two",
           "s", 1e-3, 2.0),
-    Entry(f"wrenches.{WRENCH}.timeout", 0.1, "A wrench older than this, by arrival, is out of date", "s", 1e-3, 10.0),
-    Entry(f"wrenches.{WRENCH}.on_timeout", "drop", "What happens while none arrives: it counts as zero, keeps its last value "
+    ParameterEntry(f"wrenches.{WRENCH}.timeout", 0.1, "A wrench older than this, by arrival, is out of date", "s", 1e-3, 10.0),
+    ParameterEntry(f"wrenches.{WRENCH}.on_timeout", "drop", "What happens while none arrives: it counts as zero, keeps its "
+                                                            "last value "
           "with rate zero, or joint states are refused", choices=("drop", "hold", "stop")),
 )
 DYNAMICS_TABLE = MODEL + LOCK + DYNAMICS + WRENCHES + HOLD + CONTACT + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS
@@ -302,8 +444,8 @@ QUERY_TABLE = MODEL + LOCK + JOINT_LIMITS + JOINT_DYNAMICS  # of query_node
 SCALING_TABLE = MODEL + LOCK + SCALING + HOLD + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of scaling_node
 
 
-def find(name: str, entries: Iterable[Entry]) -> Entry | None:
-    """The entry of a parameter; joint names, which may contain dots, match <joint>."""
+def find(name: str, entries: Iterable[ParameterEntry]) -> ParameterEntry | None:
+    """Return the entry of a parameter; joint names, which may contain dots, match <joint>."""
     for entry in entries:
         head, joint, tail = entry.name.partition(JOINT)
         inner = len(name) > len(head) + len(tail) and name.startswith(head) and name.endswith(tail)
@@ -312,8 +454,8 @@ def find(name: str, entries: Iterable[Entry]) -> Entry | None:
     return None
 
 
-def with_wrenches(entries: Iterable[Entry], names: Iterable[str]) -> Iterable[Entry]:
-    """A table with the entries of every wrench made those of each name."""
+def with_wrenches(entries: Iterable[ParameterEntry], names: Iterable[str]) -> Iterable[ParameterEntry]:
+    """Return a table with the entries of <wrench> repeated for each name."""
     for entry in entries:
         if WRENCH not in entry.name:
             yield entry
@@ -324,7 +466,7 @@ def with_wrenches(entries: Iterable[Entry], names: Iterable[str]) -> Iterable[En
                 yield replace(entry, name=entry.name.replace(WRENCH, name), default=made)
 
 
-def markdown_table(entries: Iterable[Entry]) -> str:
+def markdown_table(entries: Iterable[ParameterEntry]) -> str:
     """Return the table of parameters for the pages of docs/."""
     lines = ["| parameter | type, default | allowed | unit | at run time | meaning |", "|---|---|---|---|---|---|"]
     for e in entries:

@@ -1,4 +1,8 @@
-"""The parameters of a running node: declared from a table, checked, kept, and refused where they change for the worse."""
+"""Parameters of a running node: declared from a table, validated, and locked on request.
+
+A locked node (parameter `locked`) rejects changes of its robot, its limits or its clock: any process in a ROS domain can set
+parameters and publish a robot description. It counts such changes and reports them on /diagnostics. See docs/security.md.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,65 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from rnea_ros import InputError, RneaError
-from rnea_ros.errors import in_words, near
-from rnea_ros.nodes.common.lock import Lock
-from rnea_ros.nodes.common.parameter_entry import Entry
-from rnea_ros.nodes.common.parameter_table import JOINT, find, limit_flags
+from rnea_ros.errors import Rejected, in_words, near, some
+from rnea_ros.nodes.common.diagnostics import EventCounter, count_noun
+from rnea_ros.nodes.common.parameter_table import JOINT, ParameterEntry, find, limit_flags
+
+LOCKED_ROBOT = ("robot_description", "robot_file", "gravity", "use_friction", "payload.", "joint_dynamics.", "hold_joints.",
+                "wrenches.")
+LOCKED_LIMITS = ("joint_limits.", "speed_scaling.", "watch.")
+LOCKED = (*LOCKED_ROBOT, *LOCKED_LIMITS, "use_sim_time")  # names, and with a dot at the end what they begin with
+
+LOCK_LOG_PERIOD_S = 10.0  # s; between two lines on the console
+
+
+class ParameterLock:
+    """Lock of one node. /diagnostics: "<node>: lock", if enabled."""
+
+    def __init__(self, node: Node, on: bool):
+        self._node, self.on = node, on
+        self._tally = EventCounter(node, "lock", "refused", _lock_text) if on else None  # by the name of a parameter or topic
+
+    @property
+    def refused(self) -> Mapping[str, int]:
+        """Rejected changes, by name."""
+        return self._tally.counts if self._tally else {}
+
+    def allowed(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the changes without locked parameters. An unchanged value of a locked parameter is ignored; another one
+        raises Rejected."""
+        if not self.on:
+            return dict(changes)
+        about = [name for name in changes if is_locked(name)]
+        if others := [name for name in about
+                      if _comparable_value(changes[name]) != _comparable_value(self._node.get_parameter_or(name).value)]:
+            raise self.refusal(others)
+        return {name: value for name, value in changes.items() if name not in about}
+
+    def refusal(self, names: Iterable[str]) -> Rejected:
+        """Count and log rejected names, and return the error."""
+        names = list(names)
+        assert self._tally is not None
+        self._tally.counts.update(names)
+        text = (f"{some(names)} cannot be changed: this node was started with locked: true, so that nobody in the ROS domain "
+                "changes its robot, limits or clock. Who starts it may give it other values, or locked: false")
+        self._node.get_logger().warning(f"refused: {text}", throttle_duration_sec=LOCK_LOG_PERIOD_S)
+        return Rejected("locked", text)
+
+
+def _lock_text(total: int) -> str:
+    return f"{count_noun(total, 'change')} refused" if total else "no change was asked for"
+
+
+def is_locked(name: str) -> bool:
+    """Return whether a parameter of this name is locked."""
+    return any(name.startswith(locked) if locked.endswith(".") else name == locked for locked in LOCKED)
+
+
+def _comparable_value(value: Any) -> str:
+    """Return a comparable text of a value, equal for all array types and for NaN."""
+    return repr(list(value) if isinstance(value, Iterable) and not isinstance(value, str) else value)
+
 
 Values = dict[str, Any]
 READ_AGAIN = ("robot_description", "robot_file")  # applied even if the value is the same: the file may have changed
@@ -25,8 +84,8 @@ FOREIGN = ("use_sim_time", "qos_overrides.", "start_type_description_service")  
 SLIDER = 2000.0  # a wider range is of no use to who drags a slider: its ends are checked, but not offered as a range
 
 
-def descriptor(entry: Entry) -> ParameterDescriptor:
-    """What ROS tools are told of a parameter."""
+def descriptor(entry: ParameterEntry) -> ParameterDescriptor:
+    """Return the descriptor for ROS tools."""
     unit = f" [{entry.unit}]" if entry.unit else ""
     made = ParameterDescriptor(description=entry.text + unit, additional_constraints=entry.bounds, read_only=entry.read_only)
     if entry.type == "int":
@@ -37,19 +96,20 @@ def descriptor(entry: Entry) -> ParameterDescriptor:
 
 
 class ParameterSet:
-    """A table declared on a node.
+    """Parameters of a table, declared on a node.
 
-    values : the accepted values by name, those of the joints included once they are declared
-    given  : the joints' values that were given by the user (file, command line, set), whether or not the joint exists yet
-    lock   : what refuses changes, where the parameter `locked` asks for that
+    values : accepted values by name, including those of the joints once declared
+    given  : joint values given by the user (file, command line, set), whether or not the joint exists
+    lock   : rejects changes if the parameter `locked` is true
 
-    Neither mapping ever changes: who keeps one keeps what was accepted then. The node must be made with
-    automatically_declare_parameters_from_overrides=True: what users say of joints is then known before the model is.
+    Neither mapping is modified in place: a reference to one keeps its values. The node must be created with
+    automatically_declare_parameters_from_overrides=True: the joint values of users are then known before the model.
     """
 
-    def __init__(self, node: Node, entries: Iterable[Entry], apply: Callable[[set[str]], None] = lambda changed: None):
-        """apply(changed names) makes new values effective, or raises RneaError, with the reason to refuse them, before it
-        has changed anything."""
+    def __init__(self, node: Node, entries: Iterable[ParameterEntry],
+                 apply: Callable[[set[str]], None] = lambda changed: None):
+        """apply(changed names) activates new values, or raises RneaError with the reason to reject them, before it changes
+        anything."""
         self._node, self._apply = node, apply
         self._entries = tuple(entries)
         self._described: Values = {}  # what the model says of its joints
@@ -60,14 +120,14 @@ class ParameterSet:
         for entry in self._entries:
             if JOINT not in entry.name:
                 self.values[entry.name] = self._declare(entry, entry.name, entry.default, ignore_override=False)
-        self.lock = Lock(node, self.values.get("locked", False))
+        self.lock = ParameterLock(node, self.values.get("locked", False))
         node.add_on_set_parameters_callback(self._on_set)
         for service in node.services:
             if service.srv_type is SetParameters:  # rclpy's callback applies the parameters of a request one by one
                 service.callback = self._on_set_parameters
 
     def _take_overrides(self) -> None:
-        """Check what the user gave before anything is built on it."""
+        """Validate the given values before the first use."""
         for name, parameter in self._node.get_parameters_by_prefix("").items():
             entry = find(name, self._entries)
             if entry is not None:
@@ -79,7 +139,7 @@ class ParameterSet:
                 self._node.get_logger().warning(f"parameter '{name}' is not known and has no effect{hint}")
                 self._node.undeclare_parameter(name)
 
-    def _declare(self, entry: Entry, name: str, value: Any, ignore_override: bool = True) -> Any:
+    def _declare(self, entry: ParameterEntry, name: str, value: Any, ignore_override: bool = True) -> Any:
         if self._node.has_parameter(name):  # from the overrides, without a description
             self._node.undeclare_parameter(name)
         with self._setting():
@@ -94,9 +154,9 @@ class ParameterSet:
             self._ours = False
 
     def declare_joints(self, described: Mapping[str, Any]) -> None:
-        """Declare the joints' parameters of a new model, with its values by full name, in place of the last model's.
+        """Declare the joint parameters of a new model, with its values by full name, instead of the last model's.
 
-        What the user gave stays declared, and may be set, though its joint is gone: it counts when the joint comes back.
+        Given values stay declared and settable without their joint, and apply again when it returns.
         """
         values = {name: value for name, value in self.values.items() if name not in self._described}
         for name in self._described:
@@ -112,12 +172,12 @@ class ParameterSet:
             self._declare(find(name, self._entries), name, self.values[name])  # type: ignore[arg-type]  # found above
 
     def _of_joints(self, given: Values) -> Values:
-        """Return the values of the joints' parameters: those given, else the model's. A number that is given sets its flag."""
+        """Return the values of the joint parameters: given ones, else the model's. A given number sets its flag."""
         known = {name: given.get(name, value) for name, value in self._described.items()}
         return known | {flag: True for flag in limit_flags(given) if flag in known and flag not in given}
 
     def go_back(self, values: Values, given: Values, concerned: Callable[[str], bool]) -> Values:
-        """Make what is concerned again as it was when `values` and `given` were this object's, for the same joints.
+        """Restore the named parameters to the state of earlier `values` and `given`, for the same joints.
 
         Returns what it changed, by name.
         """
@@ -142,7 +202,7 @@ class ParameterSet:
             raise InputError(problem)
 
     def _on_set_parameters(self, request: SetParameters.Request, response: SetParameters.Response) -> SetParameters.Response:
-        """Apply all parameters of a request together: hundreds of them cost what one costs.
+        """Apply all parameters of a request together, for the cost of one.
 
         Raises ValueError for a value of an unknown type, before any parameter is set.
         """
@@ -154,7 +214,7 @@ class ParameterSet:
         return response
 
     def _set_together(self, parameters: Sequence[Parameter]) -> list[SetParametersResult]:
-        """Set parameters in one call; where they are refused, set each half, so that only the wrong ones are left out."""
+        """Set parameters in one call; if rejected, set each half, so that only wrong ones are omitted."""
         if not parameters:
             return []
         try:
@@ -209,5 +269,5 @@ class ParameterSet:
 
 
 def _plain(value: Any) -> Any:
-    """Comparable, whichever array it is."""
+    """Return a comparable form of a value, equal for all array types."""
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else value

@@ -1,8 +1,8 @@
-"""From a robot description to a model: as parameter or latched topic, late, repeated, swapped or broken.
+"""Robot description of a node: from a parameter or latched topic, possibly late, repeated, replaced or invalid.
 
-A model takes 0.1 to 1 s to build. That happens in a thread of its own; the executor gets the finished model between two
-callbacks, through a guard condition. A description that cannot be used never replaces a model that can, and parameters that
-turn out to make none go back to those of the model in use: what a node reports is what it computes with.
+Building a model takes 0.1 to 1 s and runs in a thread; the executor receives the finished model between two callbacks, by a
+guard condition. An invalid description never replaces a valid model, and parameters that make no model are reset to those of
+the active model: reported and used parameters are always equal. `ModelRequest` is all that a model is made of.
 """
 
 from __future__ import annotations
@@ -10,28 +10,158 @@ from __future__ import annotations
 import sys
 import traceback
 from collections import deque
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import String
 
-from rnea_ros import AnyRobot, InputError, JointDynamics, RneaError
-from rnea_ros.errors import in_words, some
-from rnea_ros.nodes.common.joints import described, warnings
-from rnea_ros.nodes.common.model_request import TERMS, FileText, ModelRequest, Serve
+from rnea_ros import AnyRobot, InputError, JointDynamics, RneaError, Robot, load
+from rnea_ros.errors import in_words, shown, some
+from rnea_ros.model.robot_file import profiles, robot_file
+from rnea_ros.model.robot_file.robot_file import RobotFile
+from rnea_ros.model.urdf_reader import links_beyond, movable_joints, without_mass
+from rnea_ros.nodes.common.model_facts import ineffective_parameters, joint_parameters
 from rnea_ros.nodes.common.parameter_table import MODEL, ROBOT_FILE
 from rnea_ros.nodes.common.parameters import ParameterSet, Values
-from rnea_ros.nodes.fastpath.cdr import Malformed
+from rnea_ros.nodes.common.qos import LATCHED
 from rnea_ros.nodes.fastpath.executor import trigger
-from rnea_ros.nodes.fastpath.raw_messages import Reader
+from rnea_ros.nodes.fastpath.messages import Malformed, Reader
 
-LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+SUFFIXES = (".yaml", ".yml")  # of a robot file
+TERMS = "joint_dynamics."
+DRIVES = ("rotor_inertia", "gear_ratio")  # of these; the others are friction
+GRAVITY = tuple(next(entry.default for entry in MODEL if entry.name == "gravity"))
+
+
+@dataclass(frozen=True)
+class FileText:
+    """Robot file at the time of reading: path and bytes."""
+
+    path: str = ""
+    data: bytes = b""
+
+    @classmethod
+    def read(cls, path: str) -> FileText:
+        """Read a robot file. Raises RneaError. Any process in the ROS domain can set the path and sees the error: only files
+        with the name of a robot file are opened, never a pipe or device."""
+        if not path:
+            return cls()
+        if path not in profiles.names() and Path(path).suffix not in SUFFIXES:
+            raise InputError(f"robot_file is {shown(path)}: a path that ends with {' or '.join(SUFFIXES)} is needed, or the "
+                             "name of a profile, which `rnea robot-file --list` prints")
+        if Path(path).exists() and not Path(path).is_file():
+            raise InputError(f"robot_file is {shown(path)}, which is no regular file")
+        return cls(path, robot_file.contents(path))
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """Complete description of a model; equal requests make equal models."""
+
+    text: str
+    file: FileText
+    backend: str
+    gravity: tuple[float, ...]
+    use_friction: bool
+    terms: tuple[tuple[str, float], ...]  # parameters joint_dynamics.* that the user gave
+    payload: tuple[str, float, tuple[float, ...], tuple[float, ...]]
+    felt: tuple[str, ...] = ()  # links that have no mass here, nor what hangs on them: a sensor's wrench stands for them
+
+    @classmethod
+    def of(cls, parameters: ParameterSet, text: str, file: FileText) -> ModelRequest:
+        """Return the request of a robot description, a robot file and parameters."""
+        values = parameters.values
+        return cls(
+            text=text,
+            file=file,
+            backend=values["backend"],
+            gravity=tuple(values["gravity"]),
+            use_friction=values["use_friction"],
+            terms=tuple(sorted((name, value) for name, value in parameters.given.items() if name.startswith(TERMS))),
+            payload=(values["payload.link"], values["payload.mass"],
+                     tuple(values["payload.com"]), tuple(values["payload.inertia"])),
+            felt=tuple(sorted({values[f"wrenches.{name}.link"] for name in values.get("wrenches.names", ())
+                               if name and values[f"wrenches.{name}.includes_tool"]})),
+        )
+
+    def bare(self) -> ModelRequest:
+        """Return the request without the payload, which can change without compilation."""
+        return replace(self, payload=("", 0.0, (), ()))
+
+    def plain(self) -> ModelRequest:
+        """Return the request of the text alone."""
+        return replace(self.bare(), terms=())
+
+    def draft(self) -> AnyRobot:
+        """Return the robot with its payload and without compiled kernels. Raises RneaError."""
+        return self.load(replace(self, backend="reference").robot())
+
+    def robot(self) -> AnyRobot:
+        """Return the robot without its payload. Raises RneaError."""
+        # as bytes: a text is never mistaken for the path of a file to open
+        text = self.text.encode(errors="replace")
+        terms = _by_joint(self.terms, movable_joints(text)) if self.terms else {}
+        if self.felt:
+            text = without_mass(text, self.felt)
+        if self.file.path:
+            file = robot_file.read(robot_file.parsed(self.file.data, self.file.path))
+            self._refuse_felt(file.section("payloads"))
+            return load(text, file.over(_sections(file, terms)), backend=self.backend, friction=self.use_friction or None,
+                        gravity=None if self.gravity == GRAVITY else self.gravity)
+        draft = Robot.from_urdf(text, backend="reference", friction=self.use_friction)
+        known = {link.joint: replace(link.term, **terms[link.joint]) for link in draft.model.links if link.joint in terms}
+        return Robot(draft.model.with_joint_dynamics(known), self.backend, self.gravity)
+
+    def load(self, robot: AnyRobot) -> AnyRobot:
+        """Return a robot with the payload added. Raises RneaError."""
+        link, mass, com, (xx, xy, xz, yy, yz, zz) = self.payload
+        if not link and mass == 0.0:
+            return robot
+        self._refuse_felt([link] if mass > 0.0 else [])
+        try:
+            return robot.with_payload(link, mass, com, ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))
+        except RneaError as error:
+            hint = "" if link else " (set payload.link first, or payload.link and payload.mass in one atomic call)"
+            raise InputError(f"{error}{hint}") from None
+
+    def _refuse_felt(self, payloads: Iterable[str]) -> None:
+        """Raise InputError for a payload whose wrench a sensor already measures."""
+        beyond = links_beyond(self.text.encode(errors="replace"), self.felt) if self.felt else set()
+        if twice := sorted(beyond.intersection(payloads)):
+            raise InputError(f"the payload on link {some(twice, quoted=True)} hangs on {some(self.felt, quoted=True)}, of "
+                             "which a wrench with includes_tool tells all that the sensor feels: it would count twice. Take "
+                             "the payload away, or set includes_tool to false")
+
+
+Serve = Callable[[AnyRobot, ModelRequest], Any]  # makes of a robot what a node works with
+
+
+def _by_joint(terms: Iterable[tuple[str, float]], joints: Set[str]) -> dict[str, dict[str, float]]:
+    """Return the parameters joint_dynamics.* of these joints, by joint; those of other joints wait until a robot has them."""
+    found: dict[str, dict[str, float]] = {}
+    for name, value in terms:
+        joint, _, quantity = name.removeprefix(TERMS).rpartition(".")
+        if joint in joints:
+            found.setdefault(joint, {})[quantity] = value
+    return found
+
+
+def _sections(file: RobotFile, terms: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    """Return the file's drives and friction, overridden by parameters; a joint's friction is replaced completely."""
+    drives, friction = (dict(file.section(name)) for name in ("drives", "friction"))
+    for joint, given in terms.items():
+        drive = {key: value for key, value in drives.get(joint, {}).items() if key not in given}
+        drives[joint] = drive | {key: value for key, value in given.items() if key in DRIVES}
+        friction[joint] = friction.get(joint, {}) | {key: value for key, value in given.items() if key not in DRIVES}
+    return {"drives": drives, "friction": friction} if terms else {}
+
+
 TOGETHER = frozenset(("robot_description", ROBOT_FILE.name))
 ATOMIC = ("; to change robot and robot file, set robot_description and robot_file in one call of the service "
           "~/set_parameters_atomically")
@@ -40,17 +170,17 @@ SWITCH_INTERVAL = 5e-4  # s; measured: at 1 kHz, 12 instead of 40 joint states a
 
 
 class RobotDescriptionSource:
-    """Builds the model that the parameters and the topic ask for, and hands it to the node.
+    """Builder of the model that parameters and topic describe.
 
-    accept(robot) is called with every new model, when the parameters of its joints are declared.
-    refuse(reason) is called for a model that cannot be built. Both are called by the executor, and logged here.
-    serve(robot, request) is called before, by the thread that builds: it compiles what the node needs, or raises RneaError.
-    What it returns is what accept gets.
+    accept(robot) is called with every new model, after the parameters of its joints are declared.
+    refuse(reason) is called for a model that cannot be built. The executor calls both.
+    serve(robot, request) is called before, in the building thread: it compiles what the node needs, or raises RneaError.
+    accept receives its result.
     """
 
     def __init__(self, node: Node, parameters: ParameterSet, accept: Callable[[Any], None],
                  refuse: Callable[[str], None], serve: Serve = lambda robot, request: tried(robot)):
-        """Raises RneaError if there is a robot file that cannot be read."""
+        """Raises RneaError for an unreadable robot file."""
         self._node, self._parameters, self._accept, self._refuse, self._serve = node, parameters, accept, refuse, serve
         self._file = self._read_file()
         self._received = ""  # on the topic
@@ -74,19 +204,19 @@ class RobotDescriptionSource:
 
     @property
     def building(self) -> bool:
-        """Whether there will be a first model, if what was asked for can be built."""
+        """Return whether a first model is pending."""
         return self._wanted is not None and self._current is None
 
     @property
     def settled(self) -> bool:
-        """Whether what was asked for last has been accepted or refused."""
+        """Return whether the last request was accepted or rejected."""
         return self._wanted is self._answered
 
     def check(self, names: Set[str]) -> None:
-        """Raise RneaError if what the parameters now ask for cannot become a model; `names` have just changed.
+        """Raise RneaError if the current parameters cannot make a model; `names` have just changed.
 
-        Compiles nothing, but reads the whole robot, which takes milliseconds, tenths of a second where loops are closed. Drive
-        and friction values, of which there are hundreds, are checked alone. What fails later takes parameters back.
+        Compiles nothing, but reads the whole robot, which takes milliseconds, and tenths of a second with loops. Drive and
+        friction values, of which there are hundreds, are checked separately. A later failure resets the parameters.
         """
         request = self._model_request()
         if self._current is None and self._wanted is not None and self.settled:
@@ -115,7 +245,7 @@ class RobotDescriptionSource:
                 raise InputError(f"{joint}: {error}") from None
 
     def request(self) -> None:
-        """Build what is asked for now, unless that is what was asked for last."""
+        """Build the requested model, unless it is the last one requested."""
         request = self._model_request()
         if request.text and request != self._wanted:
             before, self._wanted = self._wanted, request
@@ -126,7 +256,7 @@ class RobotDescriptionSource:
                 raise
 
     def changed(self, names: set[str]) -> None:
-        """Parameters changed: build another model if they are the model's. Raises RneaError if they cannot become one."""
+        """Build another model if the changed parameters concern it. Raises RneaError if they cannot make one."""
         if any(map(_of_the_model, names)):
             before = self._file
             try:
@@ -154,12 +284,12 @@ class RobotDescriptionSource:
             request.draft()
 
     def _read_file(self) -> FileText:
-        """The robot file as it is now. Raises RneaError."""
+        """Return the robot file as it is now. Raises RneaError."""
         return FileText.read(self._parameters.values.get(ROBOT_FILE.name, ""))
 
     @property
     def _text(self) -> str:
-        """The parameter's, or else the topic's newest one that is of use."""
+        """Return the description of the parameter, or the newest usable one of the topic."""
         refused = self._current is not None and self._received and self._received == self._refused_text
         received = self._current.text if self._current is not None and refused else self._received
         return self._parameters.values["robot_description"] or received
@@ -185,7 +315,7 @@ class RobotDescriptionSource:
             self._turn_down(f"{self.topic_name} carried an empty text")
 
     def _build(self, request: ModelRequest) -> None:
-        """In the worker. The result is what the executor will see, so nothing may escape as an exception."""
+        """Build in the worker thread; every exception becomes a result for the executor."""
         if request is not self._wanted:  # overtaken while it waited
             return
         interval = sys.getswitchinterval()
@@ -201,7 +331,7 @@ class RobotDescriptionSource:
         trigger(self._ready)
 
     def _deliver(self) -> None:
-        """In the executor, between two callbacks."""
+        """Receive a result in the executor, between two callbacks."""
         while self._finished:
             request, result = self._finished.popleft()
             if request is not self._wanted:
@@ -213,7 +343,7 @@ class RobotDescriptionSource:
                 self._turn_down(reason + self._go_back(), "parameters" if same_text else "robot description")
 
     def _take(self, request: ModelRequest, robot: Any) -> str:
-        """Hand a model on. Returns why that did not work: a defect of ours, after which the node has its old model again."""
+        """Activate a model. Returns the reason of a failure, which is an internal error; the old model then stays active."""
         try:
             self._hand_over(robot, self._current is None or self._current.bare() != request.bare())
         except Exception as error:
@@ -232,14 +362,13 @@ class RobotDescriptionSource:
         return ""
 
     def _hand_over(self, robot: Any, another: bool) -> None:
-        """another: whether more than the payload is new."""
+        """another : whether more than the payload changed."""
         if another:
             self._announce(robot)
         self._accept(robot)
 
     def _go_back(self) -> str:
-        """What was asked for cannot be had. Where there is a model, what is asked for from now on is that one. Returns what
-        that means for the parameters."""
+        """Reject the request. With an active model its request is restored. Returns the effect on the parameters."""
         if self._current is None:
             return ""
         self._wanted = self._answered = self._current
@@ -254,8 +383,8 @@ class RobotDescriptionSource:
         return f"; parameters go back to those of the model in use: {values}" if back else ""
 
     def _announce(self, robot: Any) -> None:
-        self._parameters.declare_joints(described(robot))
-        for warning in (*robot.warnings, *warnings(self._parameters, robot)):
+        self._parameters.declare_joints(joint_parameters(robot))
+        for warning in (*robot.warnings, *ineffective_parameters(self._parameters, robot)):
             self._node.get_logger().warning(warning)
 
     def _turn_down(self, reason: str, what: str = "robot description") -> None:
@@ -265,12 +394,12 @@ class RobotDescriptionSource:
 
 
 def _of_the_model(name: str) -> bool:
-    """Whether a parameter says what the model is."""
+    """Return whether a parameter is part of the model."""
     return name in MODEL_NAMES or name.startswith(TERMS)
 
 
 def tried(robot: Any) -> Any:
-    """The same robot, its torques compiled; refused if it has none to tell at rest, with all joints at zero."""
+    """Return the robot with compiled torques; raises if it has none at rest with all joints at zero."""
     try:
         with np.errstate(all="ignore"):
             robot.dynamics(*np.zeros((4, robot.n)))

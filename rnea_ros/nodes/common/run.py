@@ -1,31 +1,205 @@
-"""Spin a node until a signal ends it, with the exit code that a launch file expects."""
+"""Real-time settings of a process: priority, locked memory, garbage collection.
+
+All are off by default. A setting that the system does not permit is an error at start, with the remedy.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import gc
+import os
+import resource
+import select
 import signal
+import socket
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from typing import cast
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any, Protocol, cast
 
 import rclpy
 from rclpy.exceptions import ParameterException
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions, install_signal_handlers
+from rclpy.task import Future
 
-from rnea_ros import RneaError
-from rnea_ros.nodes.common.failures import Failures
-from rnea_ros.nodes.common.shutdown import SIGNALS, Finishing, graceful_shutdown, noted_signals
-from rnea_ros.nodes.fastpath.executor import LeanExecutor
+from rnea_ros import InputError, RneaError
+from rnea_ros.nodes.common.diagnostics import CallbackFailures
+from rnea_ros.nodes.common.parameters import Values
+from rnea_ros.nodes.fastpath.executor import LeanExecutor, trigger
+
+_CURRENT_AND_FUTURE = 1 | 2  # MCL_CURRENT | MCL_FUTURE of Linux
+
+
+def apply_process_settings(values: Values) -> None:
+    """Apply process.priority and process.lock_memory before the node starts a thread. Raises InputError."""
+    if values["process.lock_memory"]:
+        _lock_memory()
+    if values["process.priority"]:
+        _run_at(values["process.priority"])
+
+
+def apply_thread_priority(values: Values) -> None:
+    """Apply process.priority to the calling thread, started after apply_process_settings()."""
+    if values["process.priority"]:
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(values["process.priority"]))
+
+
+def freeze_garbage(values: Values) -> None:
+    """Exclude all existing objects, including the model, from garbage collection."""
+    if values["process.freeze_gc"]:
+        gc.collect()
+        gc.freeze()
+
+
+def _run_at(priority: int) -> None:
+    """Set the priority of this thread and of the middleware's threads; later threads, as that for compilation, are normal."""
+    try:
+        policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
+        python = {thread.native_id for thread in threading.enumerate()} - {threading.get_native_id()}
+        for task in Path("/proc/self/task").iterdir():
+            if int(task.name) not in python:
+                os.sched_setscheduler(int(task.name), policy, os.sched_param(priority))
+    except (AttributeError, OSError) as error:
+        raise InputError(f"process.priority is {priority}, but this system does not let this process run in real time "
+                         f"({error}): give its user an rtprio limit (/etc/security/limits.d, then log in again) or the "
+                         "process CAP_SYS_NICE, or leave it at 0") from None
+
+
+def _lock_memory() -> None:
+    limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    hint = "give its user an unlimited memlock limit (/etc/security/limits.d, then log in again), or leave it false"
+    if limit != resource.RLIM_INFINITY and os.geteuid() != 0:  # a limit that is met later would end the process
+        raise InputError(f"process.lock_memory is true, but this process may lock {limit} bytes only: {hint}")
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mlockall(_CURRENT_AND_FUTURE):
+        raise InputError("process.lock_memory is true, but this system does not let this process lock its memory "
+                         f"({os.strerror(ctypes.get_errno())}): {hint}")
+
+
+class Worker:
+    """One thread; calls run in their order."""
+
+    def __init__(self, node: Node, name: str):
+        self._node = node
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._wake = node.create_guard_condition(lambda: None)  # executors do not notice what other threads finish
+
+    async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the result of the function, or raise its error."""
+        job, done = self._thread.submit(function, *arguments), Future(executor=self._node.executor)
+
+        def tell(_job: Any) -> None:
+            done.set_result(None)
+            trigger(self._wake)
+
+        job.add_done_callback(tell)
+        await done
+        error = job.exception()
+        if error is not None and not isinstance(error, Exception):  # nobody above would hear of it, but the node would end
+            raise RuntimeError(repr(error)) from error
+        return job.result()
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def noted_signals() -> list[int]:
+    """Handler of signals from its creation on; none is raised as KeyboardInterrupt, which the middleware would misinterpret.
+
+    Create it before rclpy.init, whose handlers call these and then end the context: that ends the spinning between two
+    callbacks.
+    """
+    came: list[int] = []
+    for number in SIGNALS:
+        signal.signal(number, lambda number, _frame: came.append(number))
+    return came
+
+
+class Finishing(Protocol):
+    @property
+    def context(self) -> Any: ...
+
+    def create_guard_condition(self, callback: Callable[[], None]) -> Any: ...
+
+    def get_logger(self) -> Any: ...
+
+    def finish(self, then: Callable[[], None]) -> float:
+        """Finish work in progress, then call `then`; called by another thread. Returns the longest time needed [s]."""
+
+    def end_now(self) -> None:
+        """Send the last messages that the robot needs, at the end of the time to finish; called by another thread."""
+
+
+@contextmanager
+def graceful_shutdown(node: Finishing) -> Iterator[None]:
+    """Context in which a signal makes the node finish; then the spinning ends by an ExternalShutdownException."""
+    guard = node.create_guard_condition(_end)
+
+    def end() -> None:
+        trigger(guard)
+
+    receiving, written = socket.socketpair()
+    written.setblocking(False)
+    watcher = threading.Thread(target=_watch, args=(node, receiving, end), name="signals", daemon=True)
+    for number in SIGNALS:
+        signal.signal(number, lambda number, frame: None)  # instead of rclpy's; what counts is the byte that is written
+    before = signal.set_wakeup_fd(written.fileno())  # for each signal, whatever the main thread does
+    watcher.start()
+    try:
+        yield
+    except ExternalShutdownException:
+        raise
+    except Exception as error:
+        if node.context.ok():
+            node.get_logger().fatal(f"cannot go on, finishes what it does and ends: {error!r:.300}")
+            finished = threading.Event()
+            if not finished.wait(node.finish(finished.set)):
+                with suppress(Exception):  # what is raised below is the cause
+                    node.end_now()
+        raise
+    finally:
+        signal.set_wakeup_fd(before)
+        written.close()  # which ends the watcher
+        watcher.join()
+        receiving.close()
+
+
+def _end() -> None:
+    raise ExternalShutdownException()
+
+
+def _watch(node: Finishing, receiving: socket.socket, end: Callable[[], None]) -> None:
+    if not receiving.recv(1):
+        return
+    patience = 0.0
+    try:
+        patience = node.finish(end)
+    finally:  # a node that fails to finish must not stay for ever
+        more, _, _ = select.select([receiving], [], [], patience)
+        again = receiving.recv(1) if more else b""
+        if again or not more:  # else the spinning has ended
+            why = "a second signal came" if again else f"not finished within {patience:g} s"
+            node.get_logger().error(f"{why}: ends at once, in the middle of what it does")
+            try:
+                node.end_now()
+            finally:
+                end()
 
 
 def run(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> int:
-    """Spin a node until SIGINT or SIGTERM. Returns the exit code: 0, or 1 if the node was given bad parameters. A callback
-    that fails is logged and counted, and does not end it.
+    """Spin a node until SIGINT or SIGTERM. Returns the exit code: 0, or 1 for invalid parameters. A failing callback is logged
+    and counted and does not end the node.
 
-    A node with an attribute `lean` that is true is spun by the LeanExecutor's own way. One with a method `finish` may first
-    bring to an end what is under way.
+    A node with a true attribute `lean` is spun by LeanExecutor's own loop. A node with a method `finish` may first complete
+    work in progress.
     """
     came = noted_signals()
     # rclpy's handlers end the context. While a node is made, that made processes crash in the middleware: they come after it.
@@ -38,7 +212,7 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> int
         if came:
             raise ExternalShutdownException
         executor.lean = getattr(node, "lean", False)
-        executor.on_failure = Failures(node).add
+        executor.on_failure = CallbackFailures(node).add
         executor.add_node(node)
         with graceful_shutdown(cast(Finishing, node)) if hasattr(node, "finish") else nullcontext():
             executor.spin()

@@ -1,4 +1,4 @@
-"""Stamps of messages: as numbers, and whether those of a stream advance as time does."""
+"""Message stamps: conversion, and detection of jumps in a stream; conversion of trajectory messages to goals."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable
 
 from builtin_interfaces.msg import Duration, Time
+from trajectory_msgs.msg import JointTrajectory
 
 from rnea_ros.errors import Rejected
-from rnea_ros.nodes.fastpath.raw_messages import Stamp
+from rnea_ros.execution.goal import Goal, TrajectoryPoint, read_goal
+from rnea_ros.nodes.fastpath.messages import Stamp
 
 SUDDEN = 1_000_000_000  # ns; a step of the stamps from which they are looked at more closely
 DISORDER = 50_000_000  # ns; by less than that, a stamp that goes back is that of a message out of order
@@ -25,26 +27,26 @@ def duration(seconds: float) -> Duration:
 
 
 class Jumped(Rejected):
-    """The message's stamp does not go on from the last one's: nothing of the past says anything about now."""
+    """Error: the stamp is not continuous with the last one; earlier data is invalid."""
 
 
 class Timeline:
-    """Whether the stamps of a stream advance as time does. One step back, or far ahead of it, is refused; what follows it
-    counts as a new start, unless the step back is so short that messages are merely out of order."""
+    """Check that the stamps of a stream advance like time. A single jump backward, or far forward, is rejected; the next
+    message starts anew, unless the step back is short, as for messages out of order."""
 
     def __init__(self, clock: Callable[[], int] = time.time_ns):
-        """clock() is what this node's clock shows [ns]. It is asked only where stamps are in doubt: those of a recording that
-        is played are far from it, and right."""
+        """clock() returns the node's time [ns]; it is called only for doubtful stamps, since those of played recordings are
+        far from it and valid."""
         self._clock = clock
         self.arrival = 0  # of the last message, by the steady clock [ns]
         self.forget()
 
     def forget(self) -> None:
-        """Accept any stamp next: the clock was set."""
+        """Accept any stamp next, after the clock was set."""
         self._last = UNKNOWN
 
     def advance(self, stamp: Time | Stamp) -> int:
-        """The stamp in nanoseconds. Raises Jumped, or Rejected for a message out of order."""
+        """Return the stamp [ns]. Raises Jumped, or Rejected for a message out of order."""
         now, last, before = nanoseconds(stamp), self._last, self.arrival
         self._last, self.arrival = now, time.monotonic_ns()
         step = now - last
@@ -57,5 +59,12 @@ class Timeline:
             elapsed, ahead = self.arrival - before, now - self._clock()
             if step - elapsed > SUDDEN and ahead > SUDDEN:
                 raise Jumped("stamp_ahead", f"the stamp is {step * 1e-9:.3f} s after the one of the last message, which came "
-                                            f"{elapsed * 1e-9:.3f} s ago, and {ahead * 1e-9:.3f} s ahead of this node's clock")
+                             f"{elapsed * 1e-9:.3f} s ago, and {ahead * 1e-9:.3f} s ahead of this node's clock")
         return now
+
+
+def goal_from_message(message: JointTrajectory, joint_names: tuple[str, ...]) -> Goal:
+    """Return the goal of a JointTrajectory for a robot with these joints. Raises Rejected."""
+    points = [TrajectoryPoint(nanoseconds(p.time_from_start) * 1e-9, p.positions, p.velocities, p.accelerations)
+              for p in message.points]
+    return read_goal(joint_names, list(message.joint_names), points, nanoseconds(message.header.stamp))

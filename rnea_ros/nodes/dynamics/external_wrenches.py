@@ -28,7 +28,7 @@ from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.stamps import Jumped, Timeline
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, ServedRobot
 from rnea_ros.nodes.dynamics.pairing import PairedInput
-from rnea_ros.nodes.fastpath.raw_messages import Reader
+from rnea_ros.nodes.fastpath.messages import Reader
 from rnea_ros.robots.wrench_frames import WrenchTransform, moving_transform, rigid_transform
 
 ZERO_WRENCH = np.zeros(6), np.zeros(6)  # and its rate
@@ -111,8 +111,8 @@ class ExternalWrench:
         if frame not in self._transforms:
             if frame not in robot.model.frames:
                 raise Rejected("unknown_frame", f"frame_id '{frame:.80}' is no link of robot '{robot.name}'; its links: "
-                                                f"{some(robot.model.frames)}; an empty one is link '{self.link}'"
-                                                f"{near(frame, robot.model.frames)}")
+                               f"{some(robot.model.frames)}; an empty one is link '{self.link}'"
+                               f"{near(frame, robot.model.frames)}")
             rest = np.zeros((2, robot.n))
             self._transforms[frame] = rigid_transform(robot.model, self.link, frame) or self._workers.submit(
                 moving_transform, robot, self.link, frame, *rest)

@@ -16,8 +16,16 @@ from rclpy.publisher import Publisher
 from std_msgs.msg import Header
 
 from rnea_ros.model.plausibility import implausible
-from rnea_ros.nodes.common.diagnostics import AGAIN, GRACE, NodeState, Stream, Throttle, Watched, counted
-from rnea_ros.nodes.common.robot_facts import RobotFacts
+from rnea_ros.nodes.common.diagnostics import (
+    REPEAT_PERIOD_S,
+    WAITING_GRACE_S,
+    NodeState,
+    Stream,
+    Throttle,
+    WatchedLimits,
+    count_noun,
+)
+from rnea_ros.nodes.common.model_facts import RobotFacts
 
 _LATENCIES = 4096  # the newest of a period that percentiles are taken of
 _LEVEL = {NodeState.PREPARING: DiagnosticStatus.OK, NodeState.ACTIVE: DiagnosticStatus.OK,
@@ -48,7 +56,7 @@ class Health:
         self.model_error = ""
         self.watch([])
 
-    def watch(self, watched: Sequence[Watched]) -> None:
+    def watch(self, watched: Sequence[WatchedLimits]) -> None:
         """The shares of limits whose peaks are told."""
         self._watched = [(one, np.full_like(one.rows, np.nan)) for one in watched if one.rows.size]
 
@@ -97,7 +105,7 @@ class Health:
             received, dropped = stream.since_last_report()
             values |= self._stream_values(stream, received / elapsed, now)
             if dropped:
-                notes.append(f"{counted(dropped, f'{stream.name} message')} dropped, last: {stream.last_fault}")
+                notes.append(f"{count_noun(dropped, f'{stream.name} message')} dropped, last: {stream.last_fault}")
         if self.states.arrival is not None:  # how late the last state was when it came
             lag = (clock - self.states.stamp - (now - self.states.arrival)) * 1e-9
             values["stamp_lag_s"] = f"{lag:.6f}"
@@ -182,8 +190,9 @@ class Watchdog:
             self._publisher.publish(DiagnosticArray(header=Header(stamp=clock.to_msg()), status=[status]))
             if state is NodeState.ACTIVE and status.level != DiagnosticStatus.OK and self._console.due(state.name):
                 log.warning(status.message)
-        if _LEVEL.get(state) != DiagnosticStatus.OK and now - self._since >= GRACE:
+        if _LEVEL.get(state) != DiagnosticStatus.OK and now - self._since >= WAITING_GRACE_S:
             why = self._health.states.last_drop.partition(":")[0]  # another reason is said at once
-            if self._console.due(f"{state.name} {why}", GRACE if state is NodeState.WAITING_MODEL else AGAIN):
+            if self._console.due(f"{state.name} {why}", WAITING_GRACE_S if state is NodeState.WAITING_MODEL
+                                 else REPEAT_PERIOD_S):
                 log.warning("; ".join((sentence, *self._hints(state))))
         return state

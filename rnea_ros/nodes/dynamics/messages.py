@@ -24,14 +24,13 @@ from rnea_ros.model.drive_limits import two_sided
 from rnea_ros.model.effort_convention import TOTAL, EffortConvention, Efforts
 from rnea_ros.model.tree import Limits
 from rnea_ros.model.velocity_limits import LEAST, VelocityLimits
-from rnea_ros.nodes.common.diagnostics import Watched
-from rnea_ros.nodes.common.model_info import commanded_rate_limit
+from rnea_ros.nodes.common.diagnostics import WatchedLimits
+from rnea_ros.nodes.common.model_facts import RobotFacts, commanded_rate_limit
 from rnea_ros.nodes.common.parameters import Values
-from rnea_ros.nodes.common.robot_facts import RobotFacts
 from rnea_ros.nodes.dynamics.joint_states import finite
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.nodes.dynamics.motion_source import SECOND
-from rnea_ros.nodes.fastpath import raw_messages
+from rnea_ros.nodes.fastpath import messages
 from rnea_ros.robots.derivatives import TorqueDeviations
 from rnea_ros.robots.drive_use import DRIVE_ROWS, SHARES, SUPPLY_ROWS, SUPPLY_SHARE, DriveUse
 
@@ -59,11 +58,11 @@ class Sent:
         """parts: (arrays, size) each, the values of the message's arrays in their order."""
         self._message = message
         rows = [row for part in parts for row in part]
-        for name, row in zip(raw_messages.float_arrays(message), rows, strict=True):
+        for name, row in zip(messages.float_arrays(message), rows, strict=True):
             setattr(message, name, array.array("d", bytes(row.nbytes)))
         self._shown = [(np.frombuffer(getattr(message, name)), row)
-                       for name, row in zip(raw_messages.float_arrays(message), rows) if row.size]
-        self._encoder = raw_messages.Encoder(message, [len(part) for part in parts])
+                       for name, row in zip(messages.float_arrays(message), rows) if row.size]
+        self._encoder = messages.Encoder(message, [len(part) for part in parts])
         self._written = [(block, part) for block, part in zip(self._encoder.blocks or (), parts) if part.size]
 
     def message(self) -> Any:
@@ -154,10 +153,10 @@ class DynamicsMessages:
         return self._shown(-1)
 
     @property
-    def watched(self) -> list[Watched]:
+    def watched(self) -> list[WatchedLimits]:
         """Used shares of limits for diagnostics: efforts, drives, supplies."""
         drives, supplies = self.drives.drives[SHARES], self.drives.supplies[SUPPLY_SHARE]
-        return [Watched(tuple(quantities), tuple(owners), rows) for quantities, owners, rows in (
+        return [WatchedLimits(tuple(quantities), tuple(owners), rows) for quantities, owners, rows in (
             (_ROWS[_USE], self._names, self.use), (DRIVE_ROWS[SHARES], self._names[:drives.shape[1]], drives),
             (SUPPLY_ROWS[SUPPLY_SHARE], self.drives.names, supplies))]
 
@@ -217,7 +216,7 @@ class ResultPublishers:
     def __init__(self, node: Node, queue: int):
         publishers = [node.create_publisher(kind, name, queue) for kind, name in TOPICS]
         self.topic_name = publishers[-1].topic_name
-        self._publishers = [raw_messages.RawPublisher(publisher) for publisher in publishers]
+        self._publishers = [messages.RawPublisher(publisher) for publisher in publishers]
 
     def publish(self, filled: DynamicsMessages) -> None:
         for publisher, sent in zip(self._publishers, filled.sent):

@@ -17,22 +17,19 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 
 from rnea_msgs.msg import JointMotion, ModelInfo
 from rnea_ros import AnyRobot, RneaError
 from rnea_ros.errors import Rejected
-from rnea_ros.nodes.common import process
-from rnea_ros.nodes.common.diagnostics import NodeState, Stream, counted
-from rnea_ros.nodes.common.joints import excesses, joint_limits
-from rnea_ros.nodes.common.model_info import model_info
-from rnea_ros.nodes.common.model_request import ModelRequest
+from rnea_ros.nodes.common.diagnostics import NodeState, Stream, count_noun
+from rnea_ros.nodes.common.model_facts import joint_limits, limit_violations, model_info
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE, with_wrenches
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.robot_description import LATCHED, RobotDescriptionSource
-from rnea_ros.nodes.common.run import run
+from rnea_ros.nodes.common.qos import DYNAMICS_QUEUE, DYNAMICS_SENSOR, LATCHED
+from rnea_ros.nodes.common.robot_description import ModelRequest, RobotDescriptionSource
+from rnea_ros.nodes.common.run import apply_process_settings, freeze_garbage, run
 from rnea_ros.nodes.common.stamps import Jumped
 from rnea_ros.nodes.dynamics import references
 from rnea_ros.nodes.dynamics.desired_motion import FIELDS
@@ -48,13 +45,11 @@ from rnea_ros.nodes.dynamics.messages import Deviations, DynamicsMessages, Resul
 from rnea_ros.nodes.dynamics.motion_source import SECOND, MotionSource
 from rnea_ros.nodes.dynamics.pairing import InputPairing, PairedInput
 from rnea_ros.nodes.dynamics.speed_scaling import SpeedScaler
-from rnea_ros.nodes.fastpath.raw_messages import Decoder
+from rnea_ros.nodes.fastpath.messages import Decoder
 from rnea_ros.robots.derivatives import TorqueDeviations
 from rnea_ros.robots.drive_use import DriveUse
 from rnea_ros.robots.robot import Dynamics
 
-QUEUE = 100  # at 1 kHz nothing is lost while this process, or one that listens, is not let run for a tenth of a second
-SENSOR = QoSProfile(depth=QUEUE, reliability=ReliabilityPolicy.BEST_EFFORT)
 TICK = 0.1  # s; of the watchdog
 SHOWN = ("frame_id", "reference.source", "publish_markers", "markers.size", "markers.rate", "publish_speed_scaling",
          "joint_age")
@@ -72,32 +67,33 @@ class DynamicsNode(Node):
         names = wrench_names(self)
         self._settings = ParameterSet(self, with_wrenches(DYNAMICS_TABLE, names), self._on_parameters)
         references.check(self._settings.values)
-        process.settle(self._settings.values)
+        apply_process_settings(self._settings.values)
         self.lean = self._settings.values["process.executor"] == "lean"
         self._motion_source, self._source_changes = "", 0
         self._logged_changes: set[tuple[str, str]] = set()
         self._commanded_described = ""
         self._health = Health(self.get_fully_qualified_name())
-        self._results = ResultPublishers(self, QUEUE)
+        self._results = ResultPublishers(self, DYNAMICS_QUEUE)
         self._decode_state = Decoder(JointState, ("position", "velocity", "effort"))
         self._decode_desired = Decoder(JointMotion, FIELDS)
         self._markers = MarkerPublisher(self, self._shown)
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
         self._scaler = SpeedScaler(self)
         self._pairing, self._answered_stamp = InputPairing(self, self._evaluate, self._lag), 0
-        self._topics = Topics(self, QUEUE, SENSOR, self._on_moved, self._pairing.release)
+        self._topics = Topics(self, DYNAMICS_QUEUE, DYNAMICS_SENSOR, self._on_moved, self._pairing.release)
         diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._watchdog = Watchdog(self, diagnostics, self._health, self._hints)
         # wrenches, desired motion first: of messages that wait together, these are taken before the state that needs them
-        self._wrenches = ExternalWrenches(self, self._settings, names, SENSOR, self._pairing.release) if names else None
+        self._wrenches = ExternalWrenches(self, self._settings, names, DYNAMICS_SENSOR,
+                                          self._pairing.release) if names else None
         self._health.streams += self._wrenches.streams if self._wrenches else []
-        self._external = ExternalEfforts(self, QUEUE) if self._settings.values["publish_external_effort"] else None
+        self._external = ExternalEfforts(self, DYNAMICS_QUEUE) if self._settings.values["publish_external_effort"] else None
         self._health.streams += [self._external.stream] if self._external else []
         self._streams = tuple(self._health.streams)
-        self._desired = self.create_subscription(JointMotion, "~/desired_motion", self._on_desired, SENSOR, raw=True)
+        self._desired = self.create_subscription(JointMotion, "~/desired_motion", self._on_desired, DYNAMICS_SENSOR, raw=True)
         references.subscribe(self, lambda read: self._take(self._health.reference, read))
         self._states = self.create_subscription(
-            JointState, "joint_states", with_info(self._on_state), SENSOR, raw=True,
+            JointState, "joint_states", with_info(self._on_state), DYNAMICS_SENSOR, raw=True,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
         self._states.served_last = True  # after topics that come with a model, too: the motion of a base
         self._deviations = Deviations()
@@ -263,7 +259,7 @@ class DynamicsNode(Node):
             **robot.findings(), **self._motion.findings(), **self._out.deviations(),
             **(self._external.findings() if self._external else {})}
         self._arrange()
-        process.model_is_ready(self._settings.values)
+        freeze_garbage(self._settings.values)
 
     def _configure(self) -> None:
         if self._robot is not None:
@@ -345,7 +341,7 @@ class DynamicsNode(Node):
             return [f"set parameter robot_description, or publish it on {self._intake.topic_name} (reliable, transient_local)"]
         if state is NodeState.WAITING_STATE:
             needed = [(self._robot and self._robot.told_by) or "joint_states", *references.topics(self._settings.values)]
-            return [f"{topic} has {counted(self.count_publishers(topic), 'publisher')}"
+            return [f"{topic} has {count_noun(self.count_publishers(topic), 'publisher')}"
                     for topic in map(self.resolve_topic_name, needed)]
         senders = self._senders.warnings(self._motion.state) if self._robot is not None else []
         if state is NodeState.ACTIVE and self._robot is not None:
@@ -355,7 +351,7 @@ class DynamicsNode(Node):
             late += self._robot.warnings_now()
             late += self._wrenches.warnings() if self._wrenches else []
             late += self._external.warnings() if self._external else []
-            return senders + late + excesses(self._limits, self._robot.joint_names, motion) + self._scaler.warnings()
+            return senders + late + limit_violations(self._limits, self._robot.joint_names, motion) + self._scaler.warnings()
         return senders
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile
 from trajectory_msgs.msg import JointTrajectory
 
 from rnea_msgs.msg import ScaledMotion
@@ -24,11 +24,11 @@ from rnea_ros.estimation.motion_estimator import MotionEstimator
 from rnea_ros.execution.controller import ControllerTrajectory, ReferenceJerk
 from rnea_ros.execution.goal import Goal
 from rnea_ros.nodes.common.parameters import Values
-from rnea_ros.nodes.common.stamps import UNKNOWN, nanoseconds
-from rnea_ros.nodes.common.trajectories import goal_from_message
+from rnea_ros.nodes.common.qos import DYNAMICS_SENSOR, TRAJECTORIES
+from rnea_ros.nodes.common.stamps import UNKNOWN, goal_from_message, nanoseconds
 from rnea_ros.nodes.dynamics.desired_motion import StampedMotions
 from rnea_ros.nodes.dynamics.joint_states import StateReader
-from rnea_ros.nodes.fastpath.raw_messages import Reader
+from rnea_ros.nodes.fastpath.messages import Reader
 
 MOTION_FIELDS = ("position", "velocity", "acceleration", "jerk")
 MISSING = "reference_missing"  # reason of rejected joint states
@@ -135,7 +135,7 @@ class ControllerStates(ReferenceMotions):
         found = super().motion(state, timeout, count)
         if np.isnan(found).any():
             raise Rejected("history_too_short", "more messages are needed to differentiate the reference; this is normal for "
-                                                "an instant after the start or a gap", passing=True)
+                           "an instant after the start or a gap", passing=True)
         found[0][self._rest] = state.q[self._rest]
         return found
 
@@ -231,13 +231,13 @@ class ReferenceTopic(NamedTuple):
     read: Callable[[References, Any], int]
 
 
-SENSOR = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 TOPICS = {  # by reference.source
-    "scaled_motion": ReferenceTopic(ScaledMotion, "~/scaled_motion", SENSOR, lambda of, message: of.scaled.read(message)),
-    "controller_state": ReferenceTopic(JointTrajectoryControllerState, "~/controller_state", SENSOR,
-                              lambda of, message: of.controller.read(message)),
-    "trajectory": ReferenceTopic(JointTrajectory, "~/joint_trajectory", QoSProfile(depth=10),
-                        lambda of, message: of.trajectory.read(message))}
+    "scaled_motion": ReferenceTopic(ScaledMotion, "~/scaled_motion", DYNAMICS_SENSOR, lambda of,
+                                    message: of.scaled.read(message)),
+    "controller_state": ReferenceTopic(JointTrajectoryControllerState, "~/controller_state", DYNAMICS_SENSOR,
+                                       lambda of, message: of.controller.read(message)),
+    "trajectory": ReferenceTopic(JointTrajectory, "~/joint_trajectory", TRAJECTORIES,
+                                 lambda of, message: of.trajectory.read(message))}
 
 
 def subscribe(node: Node, process: Callable[[Callable[[Any], int]], None]) -> None:

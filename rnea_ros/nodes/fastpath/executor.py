@@ -1,16 +1,15 @@
-"""An executor that hands on messages straight from a wait set it keeps, and that no failing callback ends.
+"""LeanExecutor: serves messages from a persistent wait set; failing callbacks do not end it.
 
-rclpy's own gathers every entity of a node, makes a wait set, a task and a coroutine anew for each callback, and wakes itself
-up twice after it: most of what a message costs, and what makes one late that comes meanwhile. Here the executor waits for
-subscriptions and timers alone and calls their callbacks itself. A second thread waits for what is rare (services, actions,
-guard conditions, events) and does nothing else: it wakes the executor, which has rclpy serve them. So every callback still
-runs in one thread, one after another.
+For each callback, rclpy's executor collects all entities of a node, builds a wait set, a task and a coroutine, and wakes
+itself twice: most of the cost of a message, and the delay of the next one. This executor waits for subscriptions and timers
+only and calls their callbacks directly. A second thread waits for rare events (services, actions, guard conditions) and only
+wakes the executor, which lets rclpy serve them: all callbacks still run in one thread, one after another.
 
-A guard condition may lose what it was told: rmw_fastrtps reads it, then resets it, and what comes in between is gone. So
-nothing here waits for one for ever, and what is to be done is written down before it is triggered.
+A guard condition can lose a trigger: rmw_fastrtps reads it, then resets it, and a trigger in between is lost. No wait is
+therefore unlimited, and work is recorded before it is triggered.
 
-This uses what rclpy's executors are made of, the same from Humble to Kilted but no promise of rclpy's: where a part is
-missing, rclpy's own way is taken.
+This uses internals of rclpy's executors, equal from Humble to Kilted but not guaranteed: if one is missing, rclpy's own
+executor is used.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ _OFTEN = ("subscriptions", "timers")
 
 
 def trigger(guard: GuardCondition) -> None:
-    """From any thread, so that its callback is called for certain: rclpy, too, serves those that are marked so."""
+    """Trigger a guard condition from any thread such that its callback is called: rclpy also serves marked ones."""
     guard._executor_triggered = True
     guard.trigger()
 
 
 class LeanExecutor(SingleThreadedExecutor):
-    """For nodes whose subscriptions and timers have plain callbacks. `lean` is to be set before spin()."""
+    """Executor for nodes whose subscriptions and timers have plain callbacks. Set `lean` before spin()."""
 
     def __init__(self, **options: Any):
         super().__init__(**options)
@@ -85,8 +84,7 @@ class LeanExecutor(SingleThreadedExecutor):
             watcher.join()
 
     def _spin_until_something_rare(self) -> None:
-        """Serve subscriptions, in the order of their creation but those that are `served_last`, one message each; then
-        timers."""
+        """Serve one message of each subscription, in the order of creation with `served_last` ones at the end; then timers."""
         with ExitStack() as held:  # what a callback destroys stays until this is left: to destroy is rare, too
             self._known = self._all(*_OFTEN)
             entities = sorted(self._entities("subscriptions", held), key=lambda entity: getattr(entity, "served_last", False))
@@ -127,11 +125,11 @@ class LeanExecutor(SingleThreadedExecutor):
                     return
 
     def can_execute(self, entity: Any) -> bool:
-        """Asked by rclpy, which would answer each message by waking this executor twice."""
+        """Ignore rclpy's request to wake this executor twice per message."""
         return super().can_execute(entity) and not (self.lean and isinstance(entity, (Subscription, Timer)))
 
     def _serve(self, timeout: float) -> None:
-        """One callback, by rclpy. Raises TimeoutException if none is ready in time [s]."""
+        """Serve one callback by rclpy. Raises TimeoutException if none is ready in time [s]."""
         handler, entity, _ = self.wait_for_ready_callbacks(timeout_sec=timeout)
         handler()
         error = handler.exception()
@@ -139,7 +137,7 @@ class LeanExecutor(SingleThreadedExecutor):
             self._failed(entity, error)
 
     def _failed(self, entity: Any, error: BaseException) -> None:
-        """A callback, or what rclpy does around it, has raised this."""
+        """Handle an exception of a callback, or of rclpy's code around it."""
         if not isinstance(error, Exception) or isinstance(error, ExternalShutdownException) or self.on_failure is None:
             raise error
         if not self._context.ok():  # a signal ended it in the middle of something: that is no failure
@@ -153,10 +151,10 @@ class LeanExecutor(SingleThreadedExecutor):
     # ------------------------------------------------------------------ in the watcher
 
     def _watch(self, *scheduling: Any) -> None:
-        """In a thread of its own: wait, wake the executor, sleep until it has served.
+        """Wait in a thread of its own, wake the executor, and sleep until it has served.
 
-        It runs at the executor's priority: whoever holds the interpreter and is not let run keeps the executor waiting.
-        Where it cannot wait it still lets the executor look every PATIENCE.
+        The thread has the executor's priority: a thread of lower priority that holds the interpreter would block the executor.
+        If it cannot wait, the executor still polls every PATIENCE.
         """
         self._try(lambda: os.sched_setscheduler(0, *scheduling) if scheduling else None)
         while not self._done:
@@ -176,15 +174,15 @@ class LeanExecutor(SingleThreadedExecutor):
             time.sleep(PATIENCE)
 
     def _untold(self) -> bool:
-        """Whether there is something to do that no wait has told of; without rclpy's list of tasks, who knows.
+        """Return whether tasks are ready that no wait reports; true without rclpy's list of tasks.
 
-        Lyrical and Jazzy's newest have a list of those that can go on, the others one of all that are not done."""
+        Lyrical and recent Jazzy have a list of ready tasks, the others one of all unfinished tasks."""
         tasks = getattr(self, "_ready_tasks", getattr(self, "_tasks", True))
         return bool(tasks or self._known != self._all(*_OFTEN)
                     or any(guard._executor_triggered for guard in self._all("guards")))
 
     def _wait_for_something_rare(self) -> bool:
-        """For no longer than PATIENCE; whether there is something."""
+        """Wait at most PATIENCE; return whether something is ready."""
         with ExitStack() as held:
             entities = {kind: self._entities(plural, held) for kind, plural in _RARE.items()}
             guards, others = self._entities("guards", held), self._entities("waitables", held)  # events, action servers
@@ -215,7 +213,7 @@ class LeanExecutor(SingleThreadedExecutor):
                     or self._happened(events, held))
 
     def _happened(self, events: list[Any], held: ExitStack) -> bool:
-        """Whether one of these is ready now."""
+        """Return whether one of the entities is ready."""
         if not events:  # rcl refuses to wait for nothing
             return False
         count = NumberOfEntities()
@@ -229,11 +227,11 @@ class LeanExecutor(SingleThreadedExecutor):
         return any(event.is_ready(wait_set) for event in events)
 
     def _all(self, *plurals: str) -> list[Any]:
-        """Of all nodes."""
+        """Return the entities of all nodes."""
         return [entity for node in self.get_nodes() for plural in plurals for entity in getattr(node, plural)]
 
     def _entities(self, plural: str, held: ExitStack) -> list[Any]:
-        """Those of all nodes that still exist, their handles in use until `held` is closed."""
+        """Return the existing entities of all nodes, their handles in use until `held` is closed."""
         found = []
         for entity in self._all(plural):
             try:
@@ -244,7 +242,7 @@ class LeanExecutor(SingleThreadedExecutor):
         return found
 
     def _handles(self, held: ExitStack, *guards: Any) -> list[Any]:
-        """In use until `held` is closed. None: shutdown() was called."""
+        """Keep a handle in use until `held` is closed. None after shutdown()."""
         handles = [guard.handle for guard in guards if guard is not None]
         for handle in handles:
             held.enter_context(handle)
@@ -257,7 +255,7 @@ class LeanExecutor(SingleThreadedExecutor):
 
 
 def _called(timer: Timer) -> bool:
-    """Whether it is due: it is not where a callback before has cancelled or destroyed it. The next time is a period later."""
+    """Return whether a timer is due, and not cancelled or destroyed by an earlier callback; schedules its next time."""
     try:
         with timer.handle:
             ready = timer.handle.is_timer_ready()
@@ -269,12 +267,12 @@ def _called(timer: Timer) -> bool:
 
 
 def _scheduling() -> tuple[Any, ...]:
-    """Of this thread, to be given to another."""
+    """Return the scheduling of this thread, for another one."""
     return (os.sched_getscheduler(0), os.sched_getparam(0)) if hasattr(os, "sched_getscheduler") else ()
 
 
 def described(entity: Any) -> str:
-    """For people: which subscription, service, timer ... this is; None is a task."""
+    """Return a name of a subscription, service, timer ... for messages; None is a task."""
     kind = "task" if entity is None else type(entity).__name__.lower()
     for name in ("service_name", "srv_name", "topic_name"):
         with suppress(AttributeError, rcl.InvalidHandle):

@@ -13,19 +13,16 @@ from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
 
 from rnea_msgs.msg import ModelInfo
 from rnea_ros import AnyRobot, BaseState, InputError, RneaError, Robot
 from rnea_ros.model.tree import Limits
-from rnea_ros.nodes.common.joints import joint_limits
-from rnea_ros.nodes.common.model_info import model_info
-from rnea_ros.nodes.common.model_request import ModelRequest
+from rnea_ros.nodes.common.model_facts import joint_limits, model_info
 from rnea_ros.nodes.common.parameter_table import QUERY_TABLE
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.robot_description import LATCHED, RobotDescriptionSource, tried
-from rnea_ros.nodes.common.run import run
-from rnea_ros.nodes.common.worker import Worker
+from rnea_ros.nodes.common.qos import LATCHED, REQUESTS
+from rnea_ros.nodes.common.robot_description import ModelRequest, RobotDescriptionSource, tried
+from rnea_ros.nodes.common.run import Worker, run
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.nodes.query.messages import SERVICES, fill, plain, samples
 from rnea_ros.nodes.query.planning import PlanAction
@@ -33,7 +30,6 @@ from rnea_ros.query.request import Request, request_structure
 from rnea_ros.robots import kinds
 
 MANY = 100  # samples; reading and writing the messages of one takes up to 0.2 ms
-QUEUE = QoSProfile(depth=100)  # requests that wait, answers under way; the default, 10, loses some of a burst of many clients
 
 
 class QueryNode(Node):
@@ -55,7 +51,7 @@ class QueryNode(Node):
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
         group = ReentrantCallbackGroup()  # a request that waits for the worker does not block the next
         for name, service in SERVICES.items():
-            self.create_service(service.kind, f"~/{name}", self._server(name), qos_profile=QUEUE, callback_group=group)
+            self.create_service(service.kind, f"~/{name}", self._server(name), qos_profile=REQUESTS, callback_group=group)
         self._first, self._large, self._motions = (Worker(self, name) for name in ("first", "large", "motions"))
         self._ending.callback(self._first.close)
         self._ending.callback(self._large.close)

@@ -16,7 +16,7 @@ from rnea_msgs.action import PlanMotion
 from rnea_ros import AnyRobot, RneaError
 from rnea_ros.errors import in_words
 from rnea_ros.model.tree import Limits
-from rnea_ros.nodes.common.worker import Worker
+from rnea_ros.nodes.common.run import Worker
 from rnea_ros.nodes.query.messages import fill, plain
 from rnea_ros.planning.problem import SolverProgress
 from rnea_ros.query.trajectories import plan

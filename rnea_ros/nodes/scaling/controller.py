@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from builtin_interfaces.msg import Duration
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_ros.errors import InputError, Rejected
@@ -28,8 +27,9 @@ from rnea_ros.execution.goal import NO_TOLERANCE, TOLERANCE_FIELDS, Outcome
 from rnea_ros.execution.joint_states import JointStateBuffer
 from rnea_ros.execution.tracking_monitor import SentReferenceMonitor, SentTrajectoryMonitor
 from rnea_ros.nodes.common.parameters import ParameterSet, Values
+from rnea_ros.nodes.common.qos import LATEST_STATE
 from rnea_ros.nodes.common.stamps import duration, nanoseconds
-from rnea_ros.nodes.fastpath.raw_messages import Reader
+from rnea_ros.nodes.fastpath.messages import Reader
 from rnea_ros.nodes.scaling.controller_clients import ControllerGoals, ControllerManagerClient, RemoteParameters
 from rnea_ros.nodes.scaling.diagnostics import ScalingDiagnostics
 from rnea_ros.trajectory.rolling_trajectory import RollingTrajectory
@@ -40,7 +40,6 @@ try:
 except ImportError:
     FollowJointTrajectory = JointTolerance = JointTrajectoryControllerState = None
 
-LATEST_STATE = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 @dataclass(frozen=True)
@@ -268,7 +267,7 @@ class NamedController(Controller):
         rolling.double_lead_time()
         self._late_changes += 1
         self._health.report(False, f"{self.name} received a change of the motion {late:.3f} s late, and may have jumped: lead "
-                                   f"is {rolling.lead_time:g} s now, set it higher")
+                            f"is {rolling.lead_time:g} s now, set it higher")
 
     def can_splice(self, requested: int, now: int) -> bool:
         if self._state_at < self._motion_since or now - requested > OPTIONS.off_timeout_ns:

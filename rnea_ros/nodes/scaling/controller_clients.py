@@ -20,7 +20,7 @@ from rclpy.parameter import parameter_value_to_python
 from rnea_ros.errors import in_words
 from rnea_ros.execution.controller import Finding
 from rnea_ros.execution.goal import Outcome
-from rnea_ros.nodes.common.answers import heard as on_future_done
+from rnea_ros.nodes.common.diagnostics import on_result as on_future_done
 
 try:
     from controller_manager_msgs.srv import ListControllers
@@ -136,7 +136,7 @@ class ControllerGoals:
         self._requested_at = math.inf
         if answer.return_code not in (CANCEL_ACCEPTED, ALREADY_ENDED):
             self._on_failure("controller_refused", "it does not cancel its goal, and may go on to the end of it: return code "
-                                                   f"{answer.return_code}")
+                             f"{answer.return_code}")
 
     def _on_feedback(self, number: int, message: Any) -> None:
         if number == self._newest:
@@ -266,5 +266,5 @@ def _check_state(controller: Any) -> list[Finding]:
         found.append(Finding(True, f"it is {controller.state}: ros2 control set_controller_state {controller.name} active"))
     if controller.type != CONTROLLER_TYPE:
         found.append(Finding(False, f"its type is {controller.type}, and may execute trajectories differently from a "
-                                    f"{CONTROLLER_TYPE}"))
+                             f"{CONTROLLER_TYPE}"))
     return found

@@ -19,7 +19,7 @@ from rnea_ros.execution.solver_process import SolverProcess
 from rnea_ros.execution.states import Phase
 from rnea_ros.model.plausibility import implausible
 from rnea_ros.model.tree import Limits
-from rnea_ros.nodes.common.diagnostics import AGAIN, GRACE, NodeState, Stream, Throttle, counted
+from rnea_ros.nodes.common.diagnostics import REPEAT_PERIOD_S, WAITING_GRACE_S, NodeState, Stream, Throttle, count_noun
 from rnea_ros.nodes.common.parameter_table import DERIVATIVES
 from rnea_ros.nodes.scaling.robot import ScaledRobot
 
@@ -87,9 +87,9 @@ class ScalingDiagnostics:
             header = Header(stamp=self._node.get_clock().now().to_msg())
             self._publisher.publish(DiagnosticArray(header=header, status=[status]))
             self._published_phase, self._published_drops = phase, dropped
-            waited = time.monotonic() - self._created_at > GRACE
+            waited = time.monotonic() - self._created_at > WAITING_GRACE_S
             if phase is Phase.NO_MODEL and waited and status.level != DiagnosticStatus.OK:
-                self._node.get_logger().warning(status.message, throttle_duration_sec=AGAIN)
+                self._node.get_logger().warning(status.message, throttle_duration_sec=REPEAT_PERIOD_S)
         for reason, text in self.states.fresh().items():
             if self._throttle.due(reason):
                 self._node.get_logger().warning(f"{self.states.name} rejected, {text}")
@@ -120,7 +120,7 @@ class ScalingDiagnostics:
                        f"{stream.name}.last_drop": stream.last_drop}
             values |= {f"dropped.{stream.name}.{reason}": count for reason, count in sorted(stream.dropped.items())}
             if dropped:
-                notes.append(f"{counted(dropped, f'{stream.name} message')} rejected, last: {stream.last_drop}")
+                notes.append(f"{count_noun(dropped, f'{stream.name} message')} rejected, last: {stream.last_drop}")
         values |= self.controller_values()
         values |= {f"not_enforced.{quantity}": some(names) for quantity, names in self.not_enforced.items() if names}
         level = DiagnosticStatus.WARN if notes else DiagnosticStatus.OK

@@ -16,7 +16,6 @@ import numpy as np
 from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
@@ -30,16 +29,15 @@ from rnea_ros.execution.joint_states import JointStateBuffer, Measurement
 from rnea_ros.execution.rate_loop import RateLoop, StepLimiter
 from rnea_ros.execution.solver_process import SolverProcess
 from rnea_ros.execution.states import REPLACED
-from rnea_ros.nodes.common import process
-from rnea_ros.nodes.common.joints import check_positions, joint_limits
+from rnea_ros.nodes.common.model_facts import check_positions, joint_limits
 from rnea_ros.nodes.common.parameter_table import SCALING_TABLE
 from rnea_ros.nodes.common.parameters import ParameterSet
+from rnea_ros.nodes.common.qos import SCALING_SENSOR
 from rnea_ros.nodes.common.robot_description import RobotDescriptionSource
-from rnea_ros.nodes.common.run import run
-from rnea_ros.nodes.common.stamps import nanoseconds
-from rnea_ros.nodes.common.trajectories import goal_from_message
+from rnea_ros.nodes.common.run import apply_process_settings, apply_thread_priority, freeze_garbage, run
+from rnea_ros.nodes.common.stamps import goal_from_message, nanoseconds
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
-from rnea_ros.nodes.fastpath.raw_messages import Decoder, Reader
+from rnea_ros.nodes.fastpath.messages import Decoder, Reader
 from rnea_ros.nodes.scaling.action import FollowJointTrajectory, FollowJointTrajectoryServer
 from rnea_ros.nodes.scaling.controller import make_controller
 from rnea_ros.nodes.scaling.diagnostics import ScalingDiagnostics
@@ -47,7 +45,6 @@ from rnea_ros.nodes.scaling.publishers import PathMarkers, SamplePublishers
 from rnea_ros.nodes.scaling.robot import ScaledRobot, load_robot
 
 JOINT_STATE_FIELDS = ("position", "velocity", "effort")
-SENSOR = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
 MAX_STATE_AGE_S = 0.5  # of a joint state that a moving robot is monitored by
 UPDATE_PERIOD_S = 0.1  # of controller checks and diagnostics
 TICK_TIMEOUT_S = 0.2  # for the tick under way when the node has to end at once
@@ -66,7 +63,7 @@ class ScalingNode(Node):
         self._settings = ParameterSet(self, SCALING_TABLE, self._on_parameters)
         values = self._settings.values
         check_positions(self._settings.given)
-        process.settle(values)
+        apply_process_settings(values)
         self.lean = values["process.executor"] == "lean"
         self._rate_loop = RateLoop(self._tick, values["control_rate"], self._on_ticks_started)
         self._step_limiter, solver = StepLimiter(self._on_event), SolverProcess(self._on_event)
@@ -84,13 +81,13 @@ class ScalingNode(Node):
         self._read_trajectory, self._decode_state = Reader(JointTrajectory), Decoder(JointState, JOINT_STATE_FIELDS)
         self._trajectories = self.create_subscription(JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10, raw=True)
         self._states = self.create_subscription(
-            JointState, "joint_states", self._on_state, SENSOR, raw=True,
+            JointState, "joint_states", self._on_state, SCALING_SENSOR, raw=True,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
         self._create_services()
         self._action: FollowJointTrajectoryServer | None = None  # created when there is a model for its goals
         if FollowJointTrajectory is None:
             self.get_logger().info("no action ~/follow_joint_trajectory: it needs control_msgs, which is not installed")
-        self._topics = Topics(self, 10, SENSOR, lambda _stream, _arrival, _stamp: None)
+        self._topics = Topics(self, 10, SCALING_SENSOR, lambda _stream, _arrival, _stamp: None)
         self._description = RobotDescriptionSource(self, self._settings, self._use, self._refuse, partial(load_robot, values))
         back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
         self._jump_callback = self.get_clock().create_jump_callback(back, post_callback=self._on_clock_jump)
@@ -227,7 +224,7 @@ class ScalingNode(Node):
     def _on_ticks_started(self) -> None:
         """Set the priority of the rate loop's thread; called by it."""
         try:
-            process.settle_thread(self._settings.values)
+            apply_thread_priority(self._settings.values)
         except Exception as error:
             self.get_logger().error(f"process.priority could not be set for the thread that sends references: {error!r}")
 
@@ -292,7 +289,7 @@ class ScalingNode(Node):
         self._health.model_error = ""
         self._joint_states.set_joints(robot.joint_names)
         self._use_limits()
-        process.model_is_ready(self._settings.values)
+        freeze_garbage(self._settings.values)
         self._start_if_ready()
 
     def _refuse(self, reason: str) -> None:

@@ -24,7 +24,7 @@ from rnea_ros import GeneralRobot
 from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.states import Phase
 from rnea_ros.model.tree import Model
-from rnea_ros.nodes.common.diagnostics import AGAIN
+from rnea_ros.nodes.common.diagnostics import REPEAT_PERIOD_S
 from rnea_ros.nodes.common.marker_shapes import GREY, SKY, colour, heat, marker, points, reach, tip
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.stamps import duration
@@ -63,8 +63,8 @@ class SamplePublishers:
             self._allocate_messages(motion)
         reference = sample.reference
         fields = {"position": reference.q, "velocity": reference.qd, "acceleration": reference.qdd, "jerk": reference.qddd,
-               "effort": sample.effort, "effort_rate": sample.effort_rate, "commanded_effort": sample.commanded_effort,
-               "commanded_effort_rate": sample.commanded_effort_rate}
+                  "effort": sample.effort, "effort_rate": sample.effort_rate, "commanded_effort": sample.commanded_effort,
+                  "commanded_effort_rate": sample.commanded_effort_rate}
         if _has_subscribers(self._scaled):
             message = self._message
             message.header.stamp, message.header.frame_id = stamp, parameters["frame_id"] or motion.root_link
@@ -199,7 +199,8 @@ class PathMarkers:
         if not found.done():
             return
         if found.exception() is not None:  # the motion goes on without markers
-            self._node.get_logger().warning(f"no path on ~/markers: {found.exception()!r:.300}", throttle_duration_sec=AGAIN)
+            self._node.get_logger().warning(f"no path on ~/markers: {found.exception()!r:.300}",
+                                            throttle_duration_sec=REPEAT_PERIOD_S)
             return
         self._markers = self._markers or self._make_markers(motion)
         self._fill_markers(found.result(), sample)

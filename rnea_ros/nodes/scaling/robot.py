@@ -8,9 +8,8 @@ from rnea_ros import AnyRobot, BaseState, GeneralRobot, InputError, Robot
 from rnea_ros.errors import some
 from rnea_ros.motion.commanded_effort import DECLARED, CommandedEffort
 from rnea_ros.motion.torque_stream import TorqueStream
-from rnea_ros.nodes.common.model_request import ModelRequest
 from rnea_ros.nodes.common.parameters import Values
-from rnea_ros.nodes.common.robot_description import tried
+from rnea_ros.nodes.common.robot_description import ModelRequest, tried
 from rnea_ros.nodes.dynamics.bases.base_topics import BaseImu, BaseOdometry, BaseStates, BaseTopic
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.nodes.dynamics.kinds.topics import Topics

@@ -21,7 +21,7 @@ from rnea_ros.nodes.common.stamps import Jumped, Timeline
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion, between, carried, four, six, three
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.pairing import PairedInput, check_age
-from rnea_ros.nodes.fastpath.raw_messages import NumbersReader, Reader, StampedNumbers
+from rnea_ros.nodes.fastpath.messages import NumbersReader, Reader, StampedNumbers
 from rnea_ros.robots.sensed_base import Mount, apart, carried_on, inverse, mounts, product, velocity_of_origin
 
 MAX_SAMPLES = 1024  # kept by stamp: an estimated motion is for an instant up to half a second ago
@@ -108,11 +108,11 @@ class BaseTopic(Generic[Sample]):
         """Raise Rejected before the first message and where the newest one is older than the timeout."""
         if not self._kept:
             raise Rejected(f"{self.name}_missing", f"the motion of {self.mover} is unknown: no usable message on {self.topic} "
-                                                   "yet", passing=True)
+                           "yet", passing=True)
         age = self.stream.age(time.monotonic_ns())
         if age > self._timeout:
             raise Rejected(f"{self.name}_timeout", f"the newest message on {self.topic} came {age:.3f} s ago, base.timeout "
-                                                   f"is {self._timeout:g} s")
+                           f"is {self._timeout:g} s")
 
     @property
     def last(self) -> int | None:
@@ -169,7 +169,7 @@ class BaseStates(BaseTopic[BaseMotion]):
         acceleration, jerk = np.array(numbers[13:19]), np.array(numbers[19:25])
         if not all(map(math.isfinite, numbers)):
             raise Rejected(f"{self.name}_unusable", f"base acceleration {acceleration.tolist()} or jerk {jerk.tolist()} is "
-                                                    "not finite")
+                           "not finite")
         return BaseMotion(state, acceleration, jerk, numbers=numbers)
 
     def at(self, stamp: int) -> BaseMotion:
@@ -223,8 +223,8 @@ class BaseSensor(BaseTopic[SensedSample]):
         found = self._mounts.get(frame or self._root)
         if found is None:
             raise Rejected("unknown_frame", f"frame '{frame:.80}' is no link of robot '{self._robot}' that is fixed in its "
-                                            f"base; those are {some(self._mounts, quoted=True)}; an empty one is link "
-                                            f"'{self._root}'{near(frame, self._mounts)}")
+                           f"base; those are {some(self._mounts, quoted=True)}; an empty one is link "
+                           f"'{self._root}'{near(frame, self._mounts)}")
         return found
 
     def _keep(self, stamp: int, sample: SensedSample) -> None:
@@ -238,7 +238,7 @@ class BaseSensor(BaseTopic[SensedSample]):
         self.check()
         if not self._estimator.ready:
             raise Rejected(f"{self.name}_history_too_short", f"the estimator needs more messages on {self.topic}; this is "
-                                                             "normal for an instant after the start or a gap", passing=True)
+                           "normal for an instant after the start or a gap", passing=True)
         self.check_clock(stamp)
         return self._estimator.estimate(stamp).motion[:3]
 
@@ -256,7 +256,7 @@ class BaseSensor(BaseTopic[SensedSample]):
         age = (stamp - self._kept[-1][0]) * 1e-9
         if age < -self._lag - MAX_STATE_DELAY_S:
             raise Rejected(f"{self.name}_apart", f"the motion is for an instant {-age:.3f} s before the newest message on "
-                                                 f"{self.topic}: are stamps of both by the same clock?")
+                           f"{self.topic}: are stamps of both by the same clock?")
         check_age(self.name, self.topic, max(age, 0.0), self.tolerance)
 
     def findings(self) -> dict[str, object]:
@@ -321,8 +321,8 @@ class BaseOdometry(BaseSensor[OdometrySample]):
             metres, radians = apart(expected, now)
             if max(metres, radians) > self._tolerance:
                 raise Rejected("base_odometry_jumped", f"{seconds:.3f} s after the last one, the pose is {metres:.3g} m and "
-                                                       f"{radians:.3g} rad off the integrated twist; "
-                                                       f"base.odometry_tolerance is {self._tolerance:g}")
+                               f"{radians:.3g} rad off the integrated twist; "
+                               f"base.odometry_tolerance is {self._tolerance:g}")
         super()._keep(stamp, sample)
 
 
@@ -353,7 +353,7 @@ class BaseImu(BaseSensor[ImuSample]):
         signals = np.array((three(message.linear_acceleration), three(message.angular_velocity)))
         if not np.isfinite(signals).all():
             raise Rejected("base_imu_unusable", f"linear acceleration {signals[0].tolist()} or angular velocity "
-                                                f"{signals[1].tolist()} is not finite")
+                           f"{signals[1].tolist()} is not finite")
         return ImuSample(mount.along_base(*signals), mount, self._orientation(message, mount))
 
     def _orientation(self, message: Imu, mount: Mount) -> np.ndarray | None:
@@ -365,4 +365,4 @@ class BaseImu(BaseSensor[ImuSample]):
             return product(BaseState(quaternion=given).quaternion, inverse(mount.turn))
         except InputError as error:
             raise Rejected("base_imu_unusable", f"{error} (a unit without orientation sets orientation_covariance[0] to "
-                                                "-1)") from None
+                           "-1)") from None

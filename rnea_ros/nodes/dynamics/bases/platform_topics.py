@@ -15,7 +15,7 @@ from rnea_ros.errors import Rejected
 from rnea_ros.estimation.motion_estimator import MotionEstimator
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
 from rnea_ros.nodes.dynamics.bases.base_topics import BaseSensor, BaseStates, BaseTopic, Sensed
-from rnea_ros.nodes.fastpath.raw_messages import NumbersReader, StampedNumbers
+from rnea_ros.nodes.fastpath.messages import NumbersReader, StampedNumbers
 
 UNTIMED = float("inf")  # each message is answered when it comes; none grows old
 TURNS = (3, 5)  # roll and yaw may be told a whole turn away
@@ -79,7 +79,7 @@ class PlatformPoses(BaseTopic[BaseState]):
         """Estimated from the poses alone, at a stamp [ns]. Raises Rejected."""
         if not self._estimator.ready:
             raise Rejected("history_too_short", f"the estimator needs more messages on {self.topic}; this is normal for an "
-                                                "instant after the start or a gap", passing=True)
+                           "instant after the start or a gap", passing=True)
         motion = self._estimator.estimate(stamp).motion[:4]
         found = PlatformMotion.from_rpy([*motion[:, :3]], [*motion[:, 3:]])
         return found._replace(rotation=found.rotation @ self._home)
@@ -106,4 +106,4 @@ def check_frame(frame: str, root: str) -> None:
     """Raise Rejected for a frame_id that is not the root link."""
     if frame not in ("", root):
         raise Rejected("unknown_frame", f"frame '{frame:.80}' is not '{root}', the root link, in whose frame the platform's "
-                                        "motion is told; an empty one is that, too")
+                       "motion is told; an empty one is that, too")

@@ -9,7 +9,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from rnea_ros.nodes.common.diagnostics import Stream
-from rnea_ros.nodes.fastpath.raw_messages import RawPublisher
+from rnea_ros.nodes.fastpath.messages import RawPublisher
 
 
 class Topics:

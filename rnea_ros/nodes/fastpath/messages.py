@@ -1,22 +1,182 @@
-"""Messages as bytes: looked at before they are read; on the hot path read and written where their numbers lie.
+"""Serialized messages: validated before they are read; on the hot path read and written in place.
 
-The hot path makes no message objects, for messages of std_msgs/Header, then string, string[] and float64[] fields, as CDR lays
-them out.
-Nothing relies on that: each layout is proved on a message that the middleware itself serialized or deserialized; where the
-proof fails, whole messages go through.
+The generated deserializers of ROS trust their input: a few wrong bytes from the network end the process by a segmentation
+fault that Python cannot catch. Each message type therefore gets a function, built from its fields, that checks every count and
+length against the size of the message without building anything. A message that passes can be deserialized.
+
+The encoding is OMG CDR as all ROS middlewares send it (XCDR1, final types, either byte order): four bytes of header, then
+numbers aligned to their size, strings and sequences with a count of 32 bits, strings with a zero at their end. Unused bytes
+may follow: rmw_serialize sends as many as it reserved, 8 for an empty float64[] that takes 4.
+
+The hot path creates no message objects, for messages of std_msgs/Header and string, string[] and float64[] fields in CDR
+layout. Each layout is verified with a message that the middleware serialized or deserialized; if the verification fails,
+complete messages are used.
 """
 
 from __future__ import annotations
 
+import importlib
 import operator
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from struct import Struct, error
 from typing import Any, NamedTuple
 
 import numpy as np
 from rclpy.serialization import deserialize_message, serialize_message
 
-from rnea_ros.nodes.fastpath.cdr import Malformed, checker
+from rnea_ros.errors import Rejected
+
+HEADER, PADDING = 4, 3  # bytes: those that name the encoding, those that fill up the last word
+ORDERS = {b"\0\0": ">", b"\0\1": "<"}  # by what a message begins with
+SIZES = {"boolean": 1, "octet": 1, "char": 1, "uint8": 1, "int8": 1, "uint16": 2, "int16": 2, "uint32": 4, "int32": 4,
+         "uint64": 8, "int64": 8, "float": 4, "double": 8}
+UNBOUNDED = 2**32
+
+Walk = Callable[[bytes, int], int]  # (body, where something begins) -> where it ends. Raises Malformed
+
+
+class Malformed(Rejected):
+    """Error: bytes are not a message of the type. `reason` is a fixed word for counters, `detail` names field and cause."""
+
+    def __init__(self, reason: str, detail: str):
+        super().__init__(f"malformed_{reason}", detail)
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.detail}"
+
+    def within(self, name: str) -> Malformed:
+        """Return the error with the name of the enclosing field."""
+        self.detail = f"{name}: {self.detail}"
+        return self
+
+
+@cache
+def checker(kind: Any) -> Callable[[bytes], None]:
+    """Return a function that raises Malformed for an invalid message of this type. Raises TypeError for unknown field
+    types."""
+    walks = {start: _structure(kind, order) for start, order in ORDERS.items()}
+
+    def check(data: bytes) -> None:
+        walk = walks.get(data[:2])
+        if walk is None or len(data) < HEADER:
+            raise Malformed("header", f"begins with '{data[:HEADER].hex(' ')}'; plain CDR begins with 00 00 or 00 01")
+        body = data[HEADER:len(data) - (data[3] & PADDING)]  # XTypes: the header's last two bits count what was filled up
+        end = walk(body, 0)
+        if end > len(body):
+            raise Malformed("truncated", f"{kind.__name__} needs {end} bytes, there are {len(body)}")
+        if len(body) - end > end + PADDING:
+            raise Malformed("left_over", f"{kind.__name__} ends after {end} bytes, there are {len(body)}")
+
+    return check
+
+
+def _structure(kind: Any, order: str) -> Walk:
+    walks = [(name, _value(slot, order)) for name, slot in zip(kind.get_fields_and_field_types(), kind.SLOT_TYPES)]
+    if not walks:  # an empty message is a byte
+        return partial(_numbers, 1, 1)
+
+    def walk(body: bytes, at: int) -> int:
+        for name, field in walks:
+            try:
+                at = field(body, at)
+            except Malformed as problem:
+                raise problem.within(name) from None
+        return at
+
+    return walk
+
+
+def _value(slot: Any, order: str) -> Walk:
+    """Return the kind of a field from SLOT_TYPES by class name, which needs no import of rosidl_parser."""
+    what = type(slot).__name__
+    if what == "BasicType" and slot.typename in SIZES:
+        return _boolean if slot.typename == "boolean" else partial(_numbers, SIZES[slot.typename], 1)
+    if what == "NamespacedType":
+        return _structure(getattr(importlib.import_module(".".join(slot.namespaces)), slot.name), order)
+    if what in ("UnboundedString", "BoundedString"):
+        return _string(slot.maximum_size if what == "BoundedString" else UNBOUNDED, order)
+    if what in ("UnboundedSequence", "BoundedSequence"):
+        return _sequence(slot.value_type, slot.maximum_size if what == "BoundedSequence" else UNBOUNDED, order)
+    if what == "Array":
+        return partial(_several(slot.value_type, order), slot.size)
+    raise TypeError(f"{what} {getattr(slot, 'typename', '')}: its encoding differs among middlewares")
+
+
+def _numbers(size: int, count: int, body: bytes, at: int) -> int:
+    return at + -at % size + size * count if count else at
+
+
+def _boolean(body: bytes, at: int) -> int:
+    if body[at:at + 1] > b"\1":
+        raise Malformed("boolean", f"{body[at]} is neither 0 nor 1")
+    return at + 1
+
+
+def _count(order: str) -> Walk:
+    """Read the length of a string or sequence: (body, at) -> number, aligned to 4."""
+    read = Struct(f"{order}I").unpack_from
+
+    def count(body: bytes, at: int) -> int:
+        try:
+            return read(body, at + -at % 4)[0]
+        except error:
+            raise Malformed("truncated", f"a count at byte {at} of {len(body)}") from None
+
+    return count
+
+
+def _string(most: int, order: str) -> Walk:
+    count = _count(order)
+
+    def walk(body: bytes, at: int) -> int:
+        length = count(body, at)
+        end = at + -at % 4 + 4 + length
+        if end > len(body):
+            raise Malformed("truncated", f"a text of {length} bytes, ending at byte {end} of {len(body)}")
+        if length and body[end - 1]:
+            raise Malformed("string", "a text without zero at its end")
+        if length - 1 > most:
+            raise Malformed("bound", f"a text of {length - 1} bytes; at most {most}")
+        return end
+
+    return walk
+
+
+def _sequence(slot: Any, most: int, order: str) -> Walk:
+    count, several = _count(order), _several(slot, order)
+
+    def walk(body: bytes, at: int) -> int:
+        length = count(body, at)
+        start = at + -at % 4 + 4
+        if length > most:
+            raise Malformed("bound", f"{length} entries; at most {most}")
+        if length > len(body) - start:  # each takes a byte at least
+            raise Malformed("truncated", f"{length} entries from byte {start} of {len(body)}")
+        return several(length, body, start)
+
+    return walk
+
+
+def _several(slot: Any, order: str) -> Callable[[int, bytes, int], int]:
+    """Return a function (count, body, at) -> position behind the elements."""
+    one = _value(slot, order)
+    if type(slot).__name__ == "BasicType" and slot.typename != "boolean":
+        return partial(_numbers, SIZES[slot.typename])
+
+    def walk(length: int, body: bytes, at: int) -> int:
+        for k in range(length):
+            try:
+                at = one(body, at)
+            except Malformed as problem:
+                raise problem.within(f"[{k}]") from None
+            if at > len(body):
+                raise Malformed("truncated", f"entry {k} of {length} needs {at} bytes, there are {len(body)}")
+        return at
+
+    return walk
+
 
 _TEXT, _TEXTS, _NUMBERS = "string", "sequence<string>", "sequence<double>"
 _COUNT = struct.Struct("<I")
@@ -34,12 +194,11 @@ def _aligned(at: int, size: int) -> int:
 
 
 def spans(data: bytes, kinds: Sequence[str]) -> tuple[list[Span], list[Span]]:
-    """Return (start, end) of what determines the layout of a message, texts and counts, and of the numbers of each float64[].
+    """Return (start, end) of the layout bytes, texts and counts, and of the numbers of each float64[].
 
-    kinds: of its fields after the header, see `field_kinds`
+    kinds : field types after the header, see `field_kinds`
 
-    What fills up between them is in neither: the middleware sends whatever was in its memory. Raises struct.error if the bytes
-    end before.
+    Padding is in neither: its content is arbitrary. Raises struct.error if the bytes end early.
     """
     fixed, numbers = [(0, _STAMP_AT)], []
 
@@ -82,7 +241,7 @@ def float_arrays(message: Any) -> list[str]:
 
 
 class Reader:
-    """Bytes of a topic -> message. Raises Malformed."""
+    """Deserializer of a topic. Raises Malformed."""
 
     def __init__(self, kind: Any):
         self._kind, self._check = kind, checker(kind)
@@ -96,7 +255,7 @@ class Reader:
 
 
 class StampedNumbers(NamedTuple):
-    """Message of a header and floats: its stamp and frame, and the floats in the order of the message definition."""
+    """Header and floats of a message: stamp, frame, and the floats in the order of the message definition."""
 
     stamp: Stamp
     frame_id: str
@@ -111,7 +270,7 @@ class Stamp(NamedTuple):
 
 
 class NumbersReader:
-    """Bytes of a topic -> StampedNumbers, for messages of a header and float64 fields, nested or not. Raises Malformed.
+    """Reader of a topic into StampedNumbers, for messages of a header and float64 fields, nested or not. Raises Malformed.
 
     Reading all numbers at once takes 2 us; the middleware builds a message of them in 50 to 160 us.
     """
@@ -127,7 +286,7 @@ class NumbersReader:
         return (self._is_laid_out and self._quick(data)) or self._slow(data)
 
     def _quick(self, data: bytes) -> StampedNumbers | None:
-        """None where anything is unusual."""
+        """Return the numbers, or None for an unusual layout."""
         if len(data) < _TEXT_AT or data[:2] != _LITTLE_ENDIAN:
             return None
         sec, nanosec, length = _HEADER.unpack_from(data, _STAMP_AT)
@@ -151,7 +310,7 @@ class NumbersReader:
                               tuple(leaf(message) for leaf in self._leaves))
 
     def _is_proved(self, message: Any) -> bool:
-        """Return whether the middleware writes numbers where they are read."""
+        """Return whether the middleware writes numbers at the positions that are read."""
         message.header.frame_id, message.header.stamp.sec, message.header.stamp.nanosec = "frame", 17, 23
         for number, name in enumerate(_float_leaves(message), start=1):
             *path, last = name.split(".")
@@ -161,7 +320,7 @@ class NumbersReader:
 
 
 def _float_leaves(message: Any) -> list[str]:
-    """Return the dotted names of the float64 fields behind the header."""
+    """Return the dotted names of the float64 fields after the header."""
     found = []
     for name, kind in message.get_fields_and_field_types().items():
         if name != "header":
@@ -170,8 +329,8 @@ def _float_leaves(message: Any) -> list[str]:
 
 
 class Decoder:
-    """As Reader, but a message that is laid out as one before is read into that one: what was returned then changes. Only
-    `fields` of its arrays are kept up to date, beside the stamp."""
+    """Reader that reuses the message of an equal layout: a returned message changes with the next one. Only `fields` of its
+    arrays are updated, beside the stamp."""
 
     def __init__(self, kind: Any, fields: Sequence[str]):
         self._read, self._fields = Reader(kind), tuple(fields)
@@ -202,10 +361,10 @@ class Decoder:
 
 
 class _Layout:
-    """Where the numbers of a message are, among bytes that do not change. Such a message is read in 1 us, any other in 20."""
+    """Positions of the numbers of a message with constant other bytes. Such a message is read in 1 us, any other in 20."""
 
     def __init__(self, message: Any, data: bytes, fixed: Sequence[Span], kept: Mapping[str, Span]):
-        """kept: the arrays to be read, by name."""
+        """kept: names of the arrays that are read."""
         ends = [0, *(end for _, end in fixed)]
         self._fixed = struct.Struct("<" + "".join(f"{a - end}x{b - a}s" for (a, b), end in zip(fixed, ends)))
         self._same = self._fixed.unpack_from(data)
@@ -214,7 +373,7 @@ class _Layout:
         self._message, self._stamp = message, message.header.stamp
 
     def fits(self, data: bytes) -> bool:
-        """Whether bytes of the same length are laid out like this."""
+        """Return whether bytes of the same length have this layout."""
         return self._fixed.unpack_from(data) == self._same
 
     def read(self, data: bytes) -> Any:
@@ -225,7 +384,7 @@ class _Layout:
 
 
 class RawPublisher:
-    """A publisher of bytes or messages, asked in the fewest steps."""
+    """Publisher of bytes or messages with few Python calls."""
 
     def __init__(self, publisher: Any):
         self._publisher = publisher
@@ -240,9 +399,9 @@ class RawPublisher:
 
 
 class Encoder:
-    """A message of n joints, serialized once: `blocks` are its numbers, in place. None: not laid out as expected.
+    """Message of n joints, serialized once: `blocks` are its numbers, in place. None for another layout than expected.
 
-    lengths : how many arrays, one after the other, make each block (arrays, size); default one block of all
+    lengths : number of consecutive arrays of each block (arrays, size); default one block of all
     """
 
     def __init__(self, message: Any, lengths: Sequence[int] = ()):
@@ -261,7 +420,7 @@ class Encoder:
             self.blocks = blocks
 
     def _block(self, places: Sequence[Span]) -> np.ndarray | None:
-        """The numbers of arrays that are as long as each other, and as far from each other."""
+        """Return the numbers of arrays of equal length and distance."""
         starts = np.array([a for a, _ in places])
         sizes = {(b - a) // 8 for a, b in places}
         strides = set(np.diff(starts).tolist()) or {0}
@@ -270,7 +429,7 @@ class Encoder:
         return np.ndarray((len(places), sizes.pop()), float, self._data, int(starts[0]), (strides.pop(), 8))
 
     def _proved(self, kind: Any, arrays: Sequence[str], blocks: Sequence[np.ndarray]) -> bool:
-        """Whether the middleware reads the numbers that were written."""
+        """Return whether the middleware reads the numbers that were written."""
         before = [block.copy() for block in blocks]
         for number, block in enumerate(blocks, start=1):
             block[:] = number * np.arange(1.0, block.size + 1.0).reshape(block.shape)
@@ -286,6 +445,6 @@ class Encoder:
         return right
 
     def stamped(self, sec: int, nanosec: int) -> bytes:
-        """The message now, with a stamp: what a publisher takes."""
+        """Return the message with a stamp, for a publisher."""
         _STAMP.pack_into(self._data, _STAMP_AT, sec, nanosec)
         return bytes(self._data)

@@ -1,0 +1,188 @@
+"""Facts about a model for the nodes: joint parameters, limits, and ModelInfo."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, Protocol
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from std_msgs.msg import Header
+
+from rnea_msgs.msg import Drive, ModelInfo, Supply
+from rnea_ros import InputError, JointDynamics
+from rnea_ros.errors import some
+from rnea_ros.model import drives
+from rnea_ros.model.drive_limits import speed_torque_region
+from rnea_ros.model.effort_convention import TOTAL, EffortConvention
+from rnea_ros.model.tree import ContactCalibration, Limits, Model
+from rnea_ros.nodes.common.parameter_table import DERIVATIVES, LARGEST
+from rnea_ros.nodes.common.parameters import ParameterSet, Values
+
+
+class RobotFacts(Protocol):
+    """Robot properties that the nodes report, for any kind of robot. Arrays are in the order of joint_names; `model` is the
+    tree with the root link."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def joint_names(self) -> tuple[str, ...]: ...
+    @property
+    def joint_types(self) -> tuple[str, ...]: ...
+    @property
+    def n(self) -> int: ...
+    @property
+    def limits(self) -> Limits: ...
+    @property
+    def model(self) -> Model: ...
+    @property
+    def model_id(self) -> str: ...
+    @property
+    def root_link(self) -> str: ...
+    @property
+    def backend(self) -> str: ...
+    @property
+    def gravity_vector(self) -> np.ndarray: ...
+    @property
+    def total_mass(self) -> float: ...
+    @property
+    def warnings(self) -> tuple[str, ...]: ...
+    @property
+    def reconstruction_error(self) -> float: ...
+    def mdh_table(self) -> list[tuple[Any, ...]]: ...
+
+
+MAX_NAMES_SHOWN = 6  # names in a sentence
+
+
+def joint_parameters(robot: RobotFacts) -> Values:
+    """Return every joint parameter of a model with the value of its URDF. Mimic joints have dynamics but no limits.
+
+    Very large limits, such as 1e16, are reduced to the largest value of the parameter.
+    """
+    found: Values = {}
+    for k, joint in enumerate(robot.joint_names):
+        found[f"hold_joints.{joint}"] = math.nan
+        learnt = robot.model.contact.get(joint, ContactCalibration())
+        found |= {f"contact.{joint}.{f.name}": getattr(learnt, f.name) for f in fields(ContactCalibration)}
+        prefix = f"joint_limits.{joint}"
+        lower, upper = (float(np.clip(limit[k], -LARGEST, LARGEST)) for limit in (robot.limits.lower, robot.limits.upper))
+        found[f"{prefix}.has_position_limits"] = not math.isnan(lower + upper)
+        found[f"{prefix}.min_position"], found[f"{prefix}.max_position"] = lower, upper
+        for quantity in DERIVATIVES:
+            value = float(np.clip(getattr(robot.limits, quantity)[k], None, LARGEST))
+            found[f"{prefix}.has_{quantity}_limits"] = not math.isnan(value)
+            found[f"{prefix}.max_{quantity}"] = value
+    for link in robot.model.links:
+        if link.joint:
+            found |= {f"joint_dynamics.{link.joint}.{f.name}": float(getattr(link.term, f.name))
+                      for f in fields(JointDynamics)}
+    return found
+
+
+def joint_limits(values: Values, robot: RobotFacts) -> Limits:
+    """Return the limits of the declared parameters, those of torques times the planning share.
+
+    A limit of zero counts as unknown.
+    """
+
+    def column(quantity: str, limit: str) -> np.ndarray:
+        heads = [f"joint_limits.{joint}" for joint in robot.joint_names]
+        known = (values[f"{head}.{limit}"] if values[f"{head}.has_{quantity}_limits"] else math.nan for head in heads)
+        return np.fromiter(known, dtype=float, count=len(heads))
+
+    found = {quantity: column(quantity, f"max_{quantity}") for quantity in DERIVATIVES}
+    found = {quantity: np.where(limit > 0.0, limit, math.nan) for quantity, limit in found.items()}
+    limits = Limits(lower=column("position", "min_position"), upper=column("position", "max_position"), **found)
+    return limits.share(*(values.get(f"limits_share.{quantity}", 1.0) for quantity in ("effort", "effort_rate")))
+
+
+def check_positions(values: Values) -> None:
+    """Raise InputError if the position limits of a joint exclude each other."""
+    for name, lower in values.items():
+        head = name.removesuffix(".min_position")
+        upper_name = f"{head}.max_position"
+        if head != name and values.get(f"{head}.has_position_limits", True) and lower > values.get(upper_name, math.inf):
+            raise InputError(f"{name} is {lower:g}, above {upper_name}, {values[upper_name]:g}: no position is inside; "
+                             "to change both, set them in one atomic call")
+
+
+def ineffective_parameters(parameters: ParameterSet, robot: RobotFacts) -> list[str]:
+    """Return warnings about given joint parameters without effect."""
+    found, strangers, values = [], [], parameters.values
+    for name, value in parameters.given.items():
+        head, _, key = name.rpartition(".")
+        quantity = key.removeprefix("max_").removeprefix("min_")
+        has = f"{head}.has_{quantity}_limits"
+        if name not in values:
+            strangers.append(name)
+        elif key.startswith(("max_", "min_")) and value == value and not values.get(has, True):
+            found.append(f"parameter '{name}' has no effect while '{has}' is false: set it to true")
+    if strangers:
+        names = some(strangers, MAX_NAMES_SHOWN, quoted=True)
+        which = f"parameters {names} name" if len(strangers) > 1 else f"parameter {names} names"
+        found.append(f"{which} no joint of robot '{robot.name}' ({some(robot.joint_names)})")
+    return found
+
+
+def limit_violations(limits: Limits, joint_names: Sequence[str], motion: Sequence[np.ndarray]) -> list[str]:
+    """Return a sentence for each limit that a motion (q, qd, qdd, qddd) exceeds; the usual cause is a wrong unit or URDF."""
+    found = []
+    q, *derivatives = motion
+    for k, joint in enumerate(joint_names):
+        if q[k] < limits.lower[k] or q[k] > limits.upper[k]:
+            found.append(f"{joint} is at {q[k]:.4g}, outside its limits {limits.lower[k]:.4g} to {limits.upper[k]:.4g}")
+        for quantity, values in zip(DERIVATIVES, derivatives):
+            limit = getattr(limits, quantity)[k]
+            if abs(values[k]) > limit:
+                found.append(f"{joint} has {quantity} {values[k]:.4g}, beyond its limit {limit:.4g}")
+    return found
+
+
+def commanded_units(robot: RobotFacts, commanded: EffortConvention) -> list[str]:
+    """Return the unit of each joint's commanded effort."""
+    if commanded.quantity == "current":
+        return ["A"] * robot.n
+    motor = commanded.quantity == "motor_torque"
+    return ["N.m" if motor or kind != "prismatic" else "N" for kind in robot.joint_types]
+
+
+def commanded_rate_limit(limits: Limits, commanded: EffortConvention) -> np.ndarray:
+    """Return the limits of the rates of commanded efforts, in the units of these; Limits has them at the joint."""
+    return limits.commanded_effort_rate / np.abs(commanded.per_unit or 1.0)
+
+
+def model_info(robot: RobotFacts, limits: Limits, stamp: Time, commanded: EffortConvention = TOTAL.commanded) -> ModelInfo:
+    """Return all that a subscriber needs to interpret the numbers."""
+    rotary = [kind != "prismatic" for kind in robot.joint_types]
+    info = ModelInfo(header=Header(stamp=stamp, frame_id=robot.root_link))
+    info.model_id, info.robot_name, info.root_link = robot.model_id, robot.name, robot.root_link
+    info.base, info.backend, info.kind = "fixed", robot.backend, "Robot"
+    info.measured_joints = list(robot.joint_names)
+    info.total_mass, info.gravity = float(robot.total_mass), robot.gravity_vector
+    info.joint_names, info.joint_types = list(robot.joint_names), list(robot.joint_types)
+    info.effort_units = ["N.m" if turns else "N" for turns in rotary]
+    info.effort_rate_units = ["N.m/s" if turns else "N/s" for turns in rotary]
+    info.effort_limit, info.effort_rate_limit = limits.effort.tolist(), limits.effort_rate.tolist()
+    info.commanded_effort_contains, info.commanded_effort_quantity = commanded.contains, commanded.quantity
+    info.commanded_effort_units = commanded_units(robot, commanded)
+    info.commanded_effort_rate_limit = commanded_rate_limit(limits, commanded).tolist()
+    info.velocity_limit = limits.velocity.tolist()
+    info.drives = [_drive(drive) for drive in robot.model.drives if drive.joint in robot.joint_names]
+    info.supplies = [Supply(**{**supply._asdict(), "joints": list(supply.joints)}) for supply in robot.model.supplies]
+    columns = [list(column) for column in zip(*robot.mdh_table())] or [[] for _ in range(9)]
+    (info.frame_names, info.parent, info.sigma, info.gamma, info.b, info.alpha, info.d, info.theta, info.r) = columns
+    info.reconstruction_error = float(robot.reconstruction_error)
+    info.warnings = list(robot.warnings)
+    return info
+
+
+def _drive(drive: drives.Drive) -> Drive:
+    numbers = {name: value for name, value in drive._asdict().items() if name in Drive.get_fields_and_field_types()}
+    found = Drive(**numbers, continuous_effort=drive.continuous_torque)
+    if drive.speed_torque_curve:
+        found.speed_torque_velocity, found.speed_torque_effort = speed_torque_region(drive.speed_torque_curve).T.tolist()
+    return found
