@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...algebra.vectors import cross
+from ...algebra.vectors import cross, rot_x, rot_z
 from ...algorithms.kinematics import base_poses, within
 from ...model.tree import Model
 from ..inputs.platform_motion import PlatformMotion
@@ -118,23 +118,28 @@ class Platform:
 
         rates: up to three derivatives (..., n), the others are zero
         """
-        R, p = self.pose(q)
-        known = [np.asarray(rate)[..., list(self.joints)] for rate in rates]
-        steps = [*known, *[np.zeros((*p.shape[:-1], 6))] * (3 - len(known))]
-        b = np.asarray(q)[..., self.joints[4]]
-        s, c, K = np.sin(b), np.cos(b), self._turned(q)
-        (A1, B1, C1), (A2, B2, C2), (A3, B3, C3) = (np.moveaxis(step[..., 3:], -1, 0) for step in steps)
-        u = np.stack((A1 + s * C1, B1, c * C1), axis=-1)
-        ud = np.stack((A2 + c * B1 * C1 + s * C2, B2, c * C2 - s * B1 * C1), axis=-1)
-        udd = np.stack((A3 + c * B2 * C1 - s * B1**2 * C1 + 2.0 * c * B1 * C2 + s * C3, B3,
-                        c * C3 - 2.0 * s * B1 * C2 - s * B2 * C1 - c * B1**2 * C1), axis=-1)
-        zero = np.zeros_like(A1)
-        turn, turning = (np.stack((x, zero, zero), axis=-1) for x in (A1, A2))
-        first = ud + np.cross(turn, u)
-        second = udd + np.cross(turning, u) + np.cross(turn, ud) + np.cross(turn, first)
-        spins = ((K @ part[..., None])[..., 0] for part in (u, first, second))
-        return PlatformMotion(p, R, *(np.concatenate((step[..., :3] @ self.rotation.T, spin), axis=-1)
-                                      for step, spin in zip(steps, spins, strict=True)))
+        q, joints = np.asarray(q), list(self.joints)
+        K = self._turned(q)
+        known = [np.moveaxis(np.asarray(rate)[..., joints], -1, 0) for rate in rates]  # components first
+        steps = [*known, *[np.zeros((6, *q.shape[:-1]))] * (3 - len(known))]
+        b = q[..., joints[4]]
+        s, c, ((A1, B1, C1), (A2, B2, C2), (A3, B3, C3)) = np.sin(b), np.cos(b), (step[3:] for step in steps)
+        u = np.array([A1 + s * C1, B1, c * C1])
+        ud = np.array([A2 + c * B1 * C1 + s * C2, B2, c * C2 - s * B1 * C1])
+        udd = np.array([A3 + c * B2 * C1 - s * B1**2 * C1 + 2.0 * c * B1 * C2 + s * C3, B3,
+                        c * C3 - 2.0 * s * B1 * C2 - s * B2 * C1 - c * B1**2 * C1])
+        first = ud + _across(A1, u)
+        second = udd + _across(A2, u) + _across(A1, ud + first)
+        spins = ((K @ np.moveaxis(part, 0, -1)[..., None])[..., 0] for part in (u, first, second))
+        slides = (np.moveaxis(step[:3], 0, -1) @ self.rotation.T for step in steps)
+        position = self.position + q[..., joints[:3]] @ self.rotation.T
+        return PlatformMotion(position, K @ _about("y", b) @ _about("z", q[..., joints[5]]),
+                              *(np.concatenate(parts, axis=-1) for parts in zip(slides, spins, strict=True)))
+
+
+def _across(speed: Any, v: Any) -> np.ndarray:
+    """Cross product of speed times x and a vector, components first."""
+    return np.array([0.0 * speed, -speed * v[2], speed * v[1]])
 
 
 def _angles(turn: list[list[float]], chart: float) -> tuple[float, float, float]:
@@ -152,6 +157,11 @@ def _near(angle: float, other: float) -> float:
 
 def _about(axis: str, angle: Any) -> np.ndarray:
     """Rotations (..., 3, 3) about an axis of coordinates."""
+    if np.ndim(angle) == 0:
+        s, c = sin(angle), cos(angle)
+        if axis == "y":
+            return np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
+        return np.array(rot_x(c, s) if axis == "x" else rot_z(c, s))
     k = "xyz".index(axis)
     i, j = (k + 1) % 3, (k + 2) % 3
     R = np.zeros((*np.shape(angle), 3, 3))

@@ -209,7 +209,7 @@ class ServedCombination(ServedRobot):
         if self._base and base is not None:
             self._base.publish(when, base, found.base_wrench, found.base_wrench_rate)
         if self._platform:
-            self._platform.publish(when, self.root_link, self._general.platform_of(found))
+            self._platform.publish(when, self.root_link, found)
 
     # ------------------------------------------------------------------ dynamics
 

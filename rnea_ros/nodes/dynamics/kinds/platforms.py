@@ -15,6 +15,7 @@ from rnea_ros.nodes.dynamics.kinds.loops import FollowedLoops
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.robots.closure.tracking import Found
 from rnea_ros.robots.inputs.base_state import quaternion
+from rnea_ros.robots.solution import Solution
 
 
 class MovingPlatform:
@@ -72,8 +73,11 @@ class MovingPlatform:
 
         return self._loops.move(moved)
 
-    def publish(self, when: Time, root: str, platform: PlatformMotion) -> None:
-        """Publish pose and twist, along the axes of the root link."""
+    def publish(self, when: Time, root: str, found: Solution) -> None:
+        """Publish pose and twist in a solution, along the axes of the root link."""
+        if not (self._poses.has_subscribers() or self._twists.has_subscribers()):
+            return
+        platform = self._robot.platform_of(found)
         if self._poses.has_subscribers():
             pose = PoseStamped()
             pose.header.stamp, pose.header.frame_id = when, root
