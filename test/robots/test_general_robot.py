@@ -242,6 +242,10 @@ def test_platform_on_an_accelerating_vehicle_has_the_torques_of_a_changed_gravit
     found, found_rate = robot.torque_and_rate(*motion[:, columns], base=BaseState(), base_acceleration=[*a, 0.0, 0.0, 0.0])
     assert off(found, tau[columns]) < 1e-12
     assert off(found_rate, rate[columns]) < 1e-11
+    moved = fixed.platform_motion(*motion)
+    by_platform = robot.torque_and_rate(motion=moved, base=BaseState(), base_acceleration=[*a, 0.0, 0.0, 0.0])
+    assert off(by_platform[0], tau[columns]) < 1e-11
+    assert off(by_platform[1], rate[columns]) < 1e-10
 
 
 # ---------------------------------------------------------------------- wheels and feet
