@@ -11,7 +11,7 @@ from cases import ROOT
 from timing import Loop, Times, interleaved, python_loop
 
 from rnea_ros import GeneralRobot, load
-from rnea_ros.motion.torque_stream import TorqueStream
+from rnea_ros.trajectory.sample_torques import TorqueStream
 
 ROBOTS = ("palletiser", "stewart")
 SAMPLES, PERIOD = 2000, 2.0  # of one swing, which ends where it began; s

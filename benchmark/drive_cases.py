@@ -15,7 +15,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
-from rnea_ros.motion.retime import Retimed
+from rnea_ros.trajectory.retiming import Retimed
 from support.oracles import PinocchioOracle
 from support.scaling_cases import urdf
 

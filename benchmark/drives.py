@@ -27,11 +27,10 @@ from drive_cases import NO_LOAD, ROWS, Row, seen, voltage
 
 from rnea_ros import load
 from rnea_ros.model.tree import Limits
-from rnea_ros.motion.limit_use import own_limits
-from rnea_ros.motion.path_dynamics import PathDynamics
-from rnea_ros.motion.retime import retime_motion
+from rnea_ros.trajectory.limit_utilization import resolve_limits
 from rnea_ros.trajectory.path import path_through
-from rnea_ros.trajectory.retiming import fit_route
+from rnea_ros.trajectory.path_dynamics import PathDynamics
+from rnea_ros.trajectory.retiming import fit_route, retime_motion
 from support.scaling_cases import ARMS, urdf, waypoints
 from support.scaling_optimum import optimum
 
@@ -101,7 +100,8 @@ def retimed(one: Wanted) -> dict[str, Any]:
     """used: the largest share of the limit that is looked at; others: of torque, velocity and acceleration."""
     began = time.perf_counter()
     motion = retime_motion(one.robot, one.points, limits=one.limits, drive_limits=one.drive_limits)
-    spent, looked, limits = time.perf_counter() - began, seen(one.arm, one.robot, motion), own_limits(one.robot, one.limits)
+    spent = time.perf_counter() - began
+    looked, limits = seen(one.arm, one.robot, motion), resolve_limits(one.robot, one.limits)
     pairs = (looked.tau, limits.effort), (looked.qd, limits.velocity), (looked.qdd, limits.acceleration)
     others = max(float(np.nan_to_num(np.abs(part) / limit, nan=0.0).max()) for part, limit in pairs)
     return {"duration": motion.duration, "used": float(one.row.used(looked).max()), "others": others, "before": one.before,
@@ -110,7 +110,7 @@ def retimed(one: Wanted) -> dict[str, Any]:
 
 def optimal(one: Wanted, duration: float) -> dict[str, Any]:
     """By IPOPT, limits kept at so many nodes: more of them where ours seems slow, since a peak between nodes is not seen."""
-    constraints = PathDynamics(one.robot).constraints(fit_route(one.points).path, own_limits(one.robot, one.limits))
+    constraints = PathDynamics(one.robot).constraints(fit_route(one.points).path, resolve_limits(one.robot, one.limits))
     began, found = time.perf_counter(), {}
     for nodes in NODES:
         try:

@@ -25,16 +25,16 @@ from rnea_ros import Robot, load
 from rnea_ros.cli.motions import random_motions
 from rnea_ros.demo.processes import share_file
 from rnea_ros.demo.timings.arms import ARM_SOURCES, EFFORT_SWING_S
-from rnea_ros.motion.margin import Doubts, limits_share
-from rnea_ros.motion.retime import Retimed, retime_motion
 from rnea_ros.sim.scene import UnmodelledDynamics, mujoco, scene
+from rnea_ros.trajectory.margin import ModelUncertainty, limits_share
+from rnea_ros.trajectory.retiming import Retimed, retime_motion
 from support.plant import COULOMB, RANGE, REST, VISCOUS, Plant, panda
 
 HAND, BANDWIDTH, STEP, INNER = "panda_hand", 50.0, 1e-3, 4
 FINE = 2.0 * np.pi / 2**20
 RUBS = 0.01  # Coulomb friction of an arm of which nothing is published, by its torque limit; viscous a fifth of that
 BALL = 1e-6  # kg m^2, of a payload that would have none
-NONE = Doubts(masses=0.0, period=STEP)
+NONE = ModelUncertainty(masses=0.0, period=STEP)
 DOUBTS = {
     "friction unknown": NONE._replace(friction=1.0), "masses 5 % at random": NONE._replace(masses=0.05),
     "masses 10 % at random": NONE._replace(masses=0.1), "all masses 5 %": NONE._replace(all_masses=0.05),
@@ -100,7 +100,7 @@ class Mujoco:
         return data.qpos.copy(), data.qvel.copy()
 
 
-def plants(doubts: Doubts, draws: int = 4, of: Arm = PANDA, kind: Any = Plant) -> list[Any]:
+def plants(doubts: ModelUncertainty, draws: int = 4, of: Arm = PANDA, kind: Any = Plant) -> list[Any]:
     """Robots as they may be."""
     rng, n = np.random.default_rng(99), len(of.coulomb)
     urdf = loaded(of.urdf, doubts.link, doubts.payload) if doubts.payload else of.urdf
@@ -119,13 +119,13 @@ def loaded(urdf: str, link: str, mass: float) -> str:
     return urdf.replace("</robot>", f"{ball}{fixed}</robot>")
 
 
-def needed(bare: Robot, motion: Retimed, plant: Any, doubts: Doubts) -> np.ndarray:
+def needed(bare: Robot, motion: Retimed, plant: Any, doubts: ModelUncertainty) -> np.ndarray:
     """(2,): shares of torque and rate that keep the whole limits on this plant."""
     ahead = bare.inverse_dynamics(*motion(np.arange(0.0, motion.duration + 0.1, STEP))[:3])
     return np.minimum(use(bare, ahead) / use(bare, commanded(bare, motion, plant, doubts)), 1.0)
 
 
-def commanded(bare: Robot, motion: Retimed, plant: Any, doubts: Doubts) -> np.ndarray:
+def commanded(bare: Robot, motion: Retimed, plant: Any, doubts: ModelUncertainty) -> np.ndarray:
     """Torques (samples, n) that feed-forward and a PD ask of a plant."""
     t = np.arange(0.0, motion.duration + 0.1, STEP)
     r, rd, rdd, _ = motion(t)

@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from rnea_ros import InputError
 from rnea_ros.io.figures import new_figure
-from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.trajectory import TrajectoryScaler, follow_plan
+from rnea_ros.trajectory.path_dynamics import PathDynamics
 from support.scaling_cases import ARMS, DT, Later, Motion, Played, again
 from support.scaling_optimum import optimum
 

@@ -19,9 +19,9 @@ import numpy as np
 
 from rnea_ros import Robot, plan_motion
 from rnea_ros.io.figures import STYLE, draw_stills, picture
-from rnea_ros.motion.plan import torque
 from rnea_ros.planning import Cost, EndState, PlannedMotion, PlanningProblem, PlanSettings
 from rnea_ros.planning import plan as best
+from rnea_ros.trajectory.plan_motion import torque
 
 URDF = Path(__file__).parents[1] / "urdf" / "pr.urdf"
 START, GOAL = np.array([0.1, 0.6]), np.array([np.pi / 4, -np.pi / 4])

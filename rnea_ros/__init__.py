@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from .io.files import read_recording
     from .io.recording import RecordedMotion
     from .model.tree import JointDynamics, Limits, Model
-    from .motion.chunk_executor import ChunkExecutor, ChunkOptions, ChunkResult
-    from .motion.margin import limits_share
-    from .motion.plan import plan_motion
-    from .motion.retime import retime_motion
     from .robots.general import GeneralRobot
     from .robots.inputs.base_state import BaseState
     from .robots.inputs.platform_motion import PlatformMotion
     from .robots.load import load
     from .robots.protocol import AnyRobot
     from .robots.robot import Dynamics, Robot
+    from .trajectory.chunk_executor import ChunkExecutor, ChunkOptions, ChunkResult
+    from .trajectory.margin import limits_share
+    from .trajectory.plan_motion import plan_motion
+    from .trajectory.retiming import retime_motion
 
 __all__ = [
     "AnyRobot",
@@ -59,10 +59,10 @@ _MODULES = {
     ".estimation.smoothing": ("RecordingEstimate", "smooth"),
     ".identification.payload": ("estimate_payload",),
     ".model.tree": ("JointDynamics", "Limits", "Model"),
-    ".motion.chunk_executor": ("ChunkExecutor", "ChunkOptions", "ChunkResult"),
-    ".motion.margin": ("limits_share",),
-    ".motion.plan": ("plan_motion",),
-    ".motion.retime": ("retime_motion",),
+    ".trajectory.chunk_executor": ("ChunkExecutor", "ChunkOptions", "ChunkResult"),
+    ".trajectory.margin": ("limits_share",),
+    ".trajectory.plan_motion": ("plan_motion",),
+    ".trajectory.retiming": ("retime_motion",),
     ".io.files": ("read_recording",),
     ".io.recording": ("RecordedMotion",),
     ".robots.general": ("GeneralRobot",),

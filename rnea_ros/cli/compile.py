@@ -10,10 +10,10 @@ from ..codegen import c_compiler
 from ..codegen import cache as disk
 from ..errors import InputError, some
 from ..export import c_library, package
-from ..motion.path_dynamics import PathDynamics
 from ..robots import kinds
 from ..robots.rehearsal import rehearse
 from ..robots.robot import Robot
+from ..trajectory.path_dynamics import PathDynamics
 from . import inputs
 from .output import Outcome, check_folder, show_working
 

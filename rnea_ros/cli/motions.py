@@ -18,16 +18,16 @@ from ..io.figures import TimedMotion
 from ..io.recording import ReadingOptions, RecordingRequest
 from ..model import yaml_file
 from ..model.tree import Limits
-from ..motion import clearance_file
-from ..motion.limit_use import LimitUse, Peaks, added_rate, own_limits
-from ..motion.margin import Doubts, limits_share
-from ..motion.plan import TIME_TOLERANCE, plan_motion
-from ..motion.retime import Retimed, retime_motion
-from ..motion.warmth import Warming, repeatable, thermal_drives
 from ..planning import PlanSettings, SolverProgress
 from ..robots.link_side import level, link_side
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
+from ..trajectory.clearance import read_clearance
+from ..trajectory.limit_utilization import LimitUtilization, PeakTracker, added_rate, resolve_limits
+from ..trajectory.margin import ModelUncertainty, limits_share
+from ..trajectory.plan_motion import TIME_TOLERANCE, plan_motion
+from ..trajectory.retiming import Retimed, retime_motion
+from ..trajectory.thermal_load import ThermalAccumulator, slow_to_continuous_duty, thermal_drives
 from . import inputs
 from .output import Outcome, ProgressLine, check_files, format_table, show_working
 
@@ -73,30 +73,30 @@ def write_motion(args: argparse.Namespace, moved: AnyRobot, motion: TimedMotion,
         raise InputError(
                          f"--rate {args.rate:g} makes {count} rows of {motion.duration:.6g} s; allowed are {MOST_ROWS}")
     t, robot = np.append(np.arange(count) / args.rate, motion.duration), link_side(moved, level(moved))
-    peaks = Peaks(LimitUse.of(robot, own_limits(robot, limits)))
+    peaks = PeakTracker(LimitUtilization.of(robot, resolve_limits(robot, limits)))
 
     def rows() -> Iterator[np.ndarray]:
         for k in range(0, len(t), csv_files.CHUNK):
             part = t[k:k + csv_files.CHUNK]
             state = motion(part)
             blocks = (*state, *robot.torque_and_rate(*state))
-            warming.see(part, blocks[4])
-            peaks.see(part, *blocks[4:], *blocks[:4])
+            thermal.add(part, blocks[4])
+            peaks.add(part, *blocks[4:], *blocks[:4])
             yield np.column_stack((part, *blocks))
 
-    warming = Warming(thermal_drives(moved), robot.joint_names)
+    thermal = ThermalAccumulator(thermal_drives(moved), robot.joint_names)
     header = ["t", *(f"{block}_{joint}" for block in BLOCKS for joint in robot.joint_names)]
     csv_files.write_csv(args.output, header, rows(), lambda rows: None)
     if args.plot:
         figures.draw_motion(args.plot, robot, motion, limits, added_rate(robot))
     files = [path for path in (args.output, args.plot) if path]
-    wide = max([14, *(len(peak.quantity) for peak in peaks.of_quantities())])
+    wide = max([14, *(len(peak.quantity) for peak in peaks.by_quantity())])
     used = [f"{peak.quantity.replace('_', ' '):<{wide}} at most {100.0 * peak.share:6.2f} % of its limit, {peak.owner}"
-            for peak in peaks.of_quantities()]
-    warmth = warming.warmth()
-    return Outcome("\n".join([f"{len(t)} rows -> {', '.join(files)}", *used, *warmth.words]), {
+            for peak in peaks.by_quantity()]
+    thermal_load = thermal.load()
+    return Outcome("\n".join([f"{len(t)} rows -> {', '.join(files)}", *used, *thermal_load.descriptions]), {
         "duration": motion.duration, "rows": len(t), "files": files,
-        "limits": [peak._asdict() for peak in peaks.of_quantities()], "thermal_load": warmth._asdict()})
+        "limits": [peak._asdict() for peak in peaks.by_quantity()], "thermal_load": thermal_load._asdict()})
 
 
 def add_retime_arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,7 +123,7 @@ def run_retime(args: argparse.Namespace) -> Outcome:
                            lambda what, seconds: watch(f"{what}: {seconds:.6g} s so far"), base=level(robot))
     watch.close()
     if args.repeated is not None:
-        motion = repeatable(robot, motion, args.repeated)
+        motion = slow_to_continuous_duty(robot, motion, args.repeated)
     for note in motion.notes:
         print(f"note: {note}", file=sys.stderr)
     written = write_motion(args, robot, motion, limits)
@@ -189,7 +189,7 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
 def run_plan(args: argparse.Namespace) -> Outcome:
     robot, limits, forces = robot_and_limits(args)
     settings = PlanSettings(degree=args.degree, spans=args.spans, refinements=args.refinements, best_of=args.best_of)
-    clearance = clearance_file.read(args.clearance, robot) if args.clearance else None
+    clearance = read_clearance(args.clearance, robot) if args.clearance else None
     for option, position in (("--from", args.start), ("--to", args.goal)):
         if (count := len(position)) != robot.n:
             raise InputError(f"{option}: {count} value{'s' * (count != 1)}, {robot.n} needed, for {some(robot.joint_names)}")
@@ -314,7 +314,7 @@ def joint_trajectory(joint_names: tuple[str, ...], motion: _Repeated) -> dict:
 
 
 N_RANDOM_PATHS, N_PATH_POINTS, PATH_SEED, RANGE_SHARE = 6, 4, 0, 0.4  # random paths in the middle 80 % of the position range
-NO_DOUBTS = Doubts(masses=0.0)
+NO_UNCERTAINTY = ModelUncertainty(masses=0.0)
 
 
 def add_margin_arguments(parser: argparse.ArgumentParser) -> None:
@@ -332,10 +332,10 @@ def add_margin_arguments(parser: argparse.ArgumentParser) -> None:
             ("cutoff", "HZ", "cutoff frequency of the low-pass on measured velocities [Hz]"),
             ("bandwidth", "RAD/S", "bandwidth of the PD feedback [rad/s]; default 50"),
             ("period", "S", "control period, for which torques are held [s]")):
-        default = getattr(NO_DOUBTS, name.removesuffix("-doubt").replace("-", "_"))
+        default = getattr(NO_UNCERTAINTY, name.removesuffix("-doubt").replace("-", "_"))
         parser.add_argument(f"--{name}", type=float, default=default, metavar=unit, help=text)
     parser.add_argument("--link", default="", metavar="LINK", help="link that may carry the payload")
-    parser.add_argument("--com", nargs=3, type=float, default=NO_DOUBTS.com, metavar=("X", "Y", "Z"),
+    parser.add_argument("--com", nargs=3, type=float, default=NO_UNCERTAINTY.com, metavar=("X", "Y", "Z"),
                         help="position of the payload on the link [m]")
     inputs.add_friction(parser)
     inputs.add_gravity(parser)
@@ -344,13 +344,13 @@ def add_margin_arguments(parser: argparse.ArgumentParser) -> None:
 def run_margin(args: argparse.Namespace) -> Outcome:
     robot = inputs.load_robot_of_kind(args, Robot)
     limits, _forces = inputs.read_limits(robot, args)
-    given = {name: getattr(args, name) for name in Doubts._fields} | {"friction": args.friction_doubt, "com": tuple(args.com)}
-    doubts = Doubts(**given)
+    given = {name: getattr(args, name) for name in ModelUncertainty._fields}
+    uncertainty = ModelUncertainty(**given | {"friction": args.friction_doubt, "com": tuple(args.com)})
     with show_working("retiming paths and tracking them with varied models"):
         motions = [retime_motion(robot, *read_path(path, robot.joint_names)[1:], limits=limits)
                    for path in args.trajectories]
-        found = limits_share(robot, motions or random_motions(robot, limits), doubts, limits)
-    shares = {name: share._asdict() for name, share in {**found.by_doubt, "together": found.shares}.items()}
+        found = limits_share(robot, motions or random_motions(robot, limits), uncertainty, limits)
+    shares = {name: share._asdict() for name, share in {**found.by_source, "together": found.shares}.items()}
     lines = format_table(("doubt", "torque", "rate"), [(name.replace("_", " "), *(f"{share:.3f}" for share in each.values()))
                                                        for name, each in shares.items()], "<>>")
     advised = [np.floor(100.0 * share) / 100.0 for share in found.shares]

@@ -24,10 +24,10 @@ from ..io.torques import Torques
 from ..model.drive_limits import DriveLimit, uses_by_owner
 from ..model.effort_convention import UNKNOWN
 from ..model.robot_file import robot_file
-from ..motion.limit_use import Peaks, limit_use
-from ..motion.warmth import Warming, thermal_drives
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
+from ..trajectory.limit_utilization import PeakTracker, limit_utilization
+from ..trajectory.thermal_load import ThermalAccumulator, thermal_drives
 from . import inputs
 from .output import Outcome, ProgressLine, check_files, check_folder, format_table
 
@@ -82,12 +82,12 @@ def run_torque(args: argparse.Namespace) -> Outcome:
         print(line, file=sys.stderr)
     written = [name for name in (args.output, args.plot) if name]
     notes = [*work.summary.notes, *files.estimation_notes(work.blocks, source.wanted.joint_names)]
-    warmth = work.warming.warmth()
+    thermal_load = work.thermal.load()
     return Outcome("\n".join([f"{work.count} samples of {robot.n} joints -> {', '.join(written)}", *work.summary.lines(),
-                              *most_used_limits(work.peaks), *warmth.words, *notes]),
+                              *most_used_limits(work.peaks), *thermal_load.descriptions, *notes]),
                    {"robot": robot.name, "samples": work.count, "joints": robot.joint_names, "files": written,
-                    "torques": work.summary.as_json(), "limits": [peak._asdict() for peak in work.peaks.all()],
-                    "thermal_load": warmth._asdict(), "notes": notes})
+                    "torques": work.summary.as_json(), "limits": [peak._asdict() for peak in work.peaks.ranked()],
+                    "thermal_load": thermal_load._asdict(), "notes": notes})
 
 
 def _open_recording(path: Path, robot: AnyRobot, how: ReadingOptions) -> tuple[Recording, tuple[str, ...]]:
@@ -107,7 +107,8 @@ class _TorqueComputation:
     def __init__(self, robot: AnyRobot, keep: bool, deviations: bool):
         """keep: keep the torques for a picture; deviations: add them to the results."""
         self.robot, self.keep, self.deviations, self.torque_and_rate = robot, keep, deviations, compute.torque_function(robot)
-        self.peaks, self.warming = Peaks(limit_use(robot)), Warming(thermal_drives(robot), robot.joint_names)
+        self.peaks = PeakTracker(limit_utilization(robot))
+        self.thermal = ThermalAccumulator(thermal_drives(robot), robot.joint_names)
         self.summary = _Summary(robot)
         self.blocks: list[RecordedMotion] = []  # without their samples
         self.kept: list[Torques] = []
@@ -121,8 +122,8 @@ class _TorqueComputation:
             self.blocks.append(block.only(slice(0)))
             for motion in compute.motion_parts(block):
                 found = compute.compute_torques(self.torque_and_rate, motion)
-                self.peaks.see(found.t, found.tau, found.tau_rate, found.q, found.qd, found.qdd, found.qddd)
-                self.warming.see(found.t, found.tau)
+                self.peaks.add(found.t, found.tau, found.tau_rate, found.q, found.qd, found.qdd, found.qddd)
+                self.thermal.add(found.t, found.tau)
                 measured = _measured(self.robot, motion)
                 self.summary.add(found, measured)
                 if self.keep or self.deviations:
@@ -219,15 +220,15 @@ def _limits(robot: AnyRobot) -> tuple[DriveLimit, ...]:
     return robot.drive_limits if isinstance(robot, Robot) else ()
 
 
-def most_used_limits(peaks: Peaks) -> list[str]:
+def most_used_limits(peaks: PeakTracker) -> list[str]:
     """Return lines on the SHOWN most used limits, the number of exceeded ones, and the most used of each joint and supply."""
-    found = [f"{'' if k else 'limits':<7}{100.0 * peak.share:7.1f} % of the {peak.words} at t = {peak.t:.13g} s"
-             for k, peak in enumerate(peaks.all()[:N_LIMITS_SHOWN])]
-    if beyond := sum(peak.share > 1.0 for peak in peaks.all()):
-        found.append(f"{beyond} of {len(peaks.all())} known limits {'is' if beyond == 1 else 'are'} exceeded")
-    width = max((len(peak.owner) for peak in peaks.of_owners()), default=0)
+    found = [f"{'' if k else 'limits':<7}{100.0 * peak.share:7.1f} % of the {peak.description} at t = {peak.t:.13g} s"
+             for k, peak in enumerate(peaks.ranked()[:N_LIMITS_SHOWN])]
+    if beyond := sum(peak.share > 1.0 for peak in peaks.ranked()):
+        found.append(f"{beyond} of {len(peaks.ranked())} known limits {'is' if beyond == 1 else 'are'} exceeded")
+    width = max((len(peak.owner) for peak in peaks.by_owner()), default=0)
     return found + [f"  {peak.owner:<{width}} {100.0 * peak.share:7.1f} % of its {peak.quantity.replace('_', ' ')} at t = "
-                    f"{peak.t:.13g} s" for peak in peaks.of_owners()]
+                    f"{peak.t:.13g} s" for peak in peaks.by_owner()]
 
 
 PART_DURATION_S = 300.0  # s

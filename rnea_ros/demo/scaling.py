@@ -12,9 +12,9 @@ import numpy as np
 
 from ..io.figures import color_scale, picture
 from ..model.tree import Limits
-from ..motion.path_dynamics import PathDynamics
 from ..robots.robot import Robot
 from ..trajectory.constraints import Constraints
+from ..trajectory.path_dynamics import PathDynamics
 from ..trajectory.retiming import time_optimal_law
 from ..trajectory.scaled_plan import ScaledPlan, plan_from_waypoints
 from .checks import CheckResult, check_bitwise

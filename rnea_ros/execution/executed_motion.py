@@ -11,16 +11,15 @@ import numpy as np
 
 from ..errors import InputError, Rejected, in_words, some
 from ..model.tree import Limits
-from ..motion.commanded_effort import DECLARED, CommandedEffort
-from ..motion.limit_use import LimitUse, Nearest, own_limits
-from ..motion.path_dynamics import PathDynamics
-from ..motion.torque_stream import TorqueStream
 from ..robots import kinds
 from ..robots.link_side import LinkSideRobot
 from ..robots.robot import Robot
 from ..trajectory.constraints import Constraints
+from ..trajectory.limit_utilization import BindingLimit, LimitUtilization, resolve_limits
 from ..trajectory.path import Path
+from ..trajectory.path_dynamics import PathDynamics
 from ..trajectory.rolling_trajectory import Quantities, RollingTrajectory
+from ..trajectory.sample_torques import DECLARED, CommandedEffort, TorqueStream
 from ..trajectory.scaled_plan import plan_from_waypoints
 from ..trajectory.time_law import TimeLaw
 from ..trajectory.trajectory_scaler import Reference, TrajectoryScaler
@@ -65,7 +64,7 @@ class Sample(NamedTuple):
     planned_time: float
     delay: float
     speed: float
-    binding: Nearest
+    binding: BindingLimit
 
 
 class InverseTimeLaw:
@@ -133,8 +132,8 @@ class ExecutedMotion:
         self.root_link = kinds.tree(robot).root_link
         if self.rolling is not None:
             self.rolling.quantities = interpolated_quantities(robot, self.scaler.constraints)
-        if (use := LimitUse.of(robot, limits)).labels:
-            self._limit_use = use
+        if (utilization := LimitUtilization.of(robot, limits)).labels:
+            self._limit_utilization = utilization
 
     def check_start(self, position: np.ndarray, tolerance: float) -> None:
         """Raise Rejected if the robot's position (n,), NaN where unknown, is not where the motion begins."""
@@ -183,11 +182,12 @@ class ExecutedMotion:
             reference = self._rolling_reference(self.rolling, now, clock, can_splice)
         assert self._torques is not None
         found = self._torques(reference.q, reference.qd, reference.qdd, reference.qddd)
-        binding = self._limit_use.nearest(found.tau, found.tau_rate, reference.q, reference.qd, reference.qdd, reference.qddd)
+        binding = self._limit_utilization.binding(found.tau, found.tau_rate, reference.q, reference.qd, reference.qdd,
+                                                  reference.qddd)
         planned_time, planned_speed = self._inverse_plan.at(reference.s)
         delay = self.scaler.due - planned_time
         if binding.utilization > self.peak_utilization:
-            self.peak_utilization, self.peak_limit = binding.utilization, binding.words
+            self.peak_utilization, self.peak_limit = binding.utilization, binding.description
         commanded = self._commanded(found, reference.qd, reference.qdd)
         sample = Sample(reference, found.tau, found.tau_rate, *commanded, planned_time, delay, reference.sd / planned_speed,
                         binding)
@@ -259,7 +259,7 @@ class ExecutionContext(NamedTuple):
     def of(cls, robot: LinkSideRobot, limits: Limits) -> ExecutionContext:
         """Make the context of a robot. Errors become its `problem` and are not raised: it still replaces the one before."""
         try:
-            dynamics, limits = PathDynamics(robot), own_limits(robot, limits)
+            dynamics, limits = PathDynamics(robot), resolve_limits(robot, limits)
             dynamics.limits(limits)
             _check_position_ranges(robot, limits)
             dynamics.drives()

@@ -20,8 +20,8 @@ import numpy as np
 
 from ..errors import InputError, Rejected, RneaError, in_words
 from ..model.tree import Limits
-from ..motion.path_dynamics import PathDynamics
 from ..robots.link_side import LinkSideRobot
+from ..trajectory.path_dynamics import PathDynamics
 from ..trajectory.time_optimal import Progress
 from ..trajectory.trajectory_scaler import Reference
 from .executed_motion import ExecutedMotion, ExecutionContext, Sample

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import InputError, MissingPackage, RneaError, in_words
-from ..motion.limit_use import Peak, Peaks, limit_use
 from ..robots.kinds import model_id, tree
 from ..robots.load import load
 from ..robots.protocol import AnyRobot
+from ..trajectory.limit_utilization import PeakTracker, PeakUtilization, limit_utilization
 from . import bags, files
 from .recording import (
     ReadingOptions,
@@ -85,7 +85,7 @@ class BatchPart(NamedTuple):
     digest: str
     left_out: dict[str, int]
     estimated: str  # method of estimated derivatives
-    peaks: tuple[Peak, ...]
+    peaks: tuple[PeakUtilization, ...]
 
 
 def plan_recording(job: BatchJob, path: Path) -> BatchPlan:
@@ -104,7 +104,7 @@ def compute_part(job: BatchJob, path: Path, plan: BatchPlan, number: int, target
     """Compute and write the torques of one part."""
     robot, recording = _opened(job, path, plan.span)
     torque_and_rate, rows = torque_function(robot), 0
-    peaks = Peaks(limit_use(robot))
+    peaks = PeakTracker(limit_utilization(robot))
     how = ""
 
     def computed() -> Iterator[Torques]:
@@ -114,13 +114,13 @@ def compute_part(job: BatchJob, path: Path, plan: BatchPlan, number: int, target
             files.check_angle_unit(path, job.reading, robot, block.q)
             for motion in motion_parts(block):
                 found = compute_torques(torque_and_rate, motion)
-                peaks.see(found.t, found.tau, found.tau_rate, found.q, found.qd, found.qdd, found.qddd)
+                peaks.add(found.t, found.tau, found.tau_rate, found.q, found.qd, found.qdd, found.qddd)
                 rows += len(found.t)
                 yield found
 
     files.write_torques(target, job.kind, robot.joint_names, plan.span.origin, computed())
     return BatchPart(target.name, rows, target.stat().st_size, file_digest(target), dict(recording.left_out), how,
-                tuple(peaks.all()[:_MAX_PEAKS]))
+                tuple(peaks.ranked()[:_MAX_PEAKS]))
 
 
 def file_digest(path: Path) -> str:

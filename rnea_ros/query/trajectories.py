@@ -14,12 +14,12 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.tree import Limits
-from ..motion.plan import plan_motion
-from ..motion.retime import Retimed, retime_motion
 from ..planning.bspline import PlannedMotion
 from ..planning.problem import PlanSettings, Report
 from ..robots.link_side import LinkSideRobot, level, link_side
 from ..robots.protocol import AnyRobot
+from ..trajectory.plan_motion import plan_motion
+from ..trajectory.retiming import Retimed, retime_motion
 from .request import Answer, Request, RequestedState, read_request
 
 LEVEL_BASE_NOTE = "the base is assumed level and at rest; set gravity in the frame of the root link where it is tilted"

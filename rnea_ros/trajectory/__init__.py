@@ -10,11 +10,19 @@
     trajectory_scaler   one step per control period: pause, resume, override, other limits, another payload
     rolling_trajectory  whole trajectories for a controller, replaced from a splice point when they change
     chunk_spline        motion in time from a moving state through points to rest
-    retiming            points in, the fastest motion out
     sample_kernels      functions of one sample, compiled for many
 
-These modules have no robot: dynamics come as functions of arrays, those of a robot from rnea_ros.motion.path_dynamics, of any
-other system by constraints.torque_terms from an exact rate function.
+The modules above have no robot: dynamics come as functions of arrays, those of a robot from path_dynamics, of any other system
+by constraints.torque_terms from an exact rate function. With a robot:
+
+    path_dynamics       torque and torque rate of a robot along a path (tree_terms, ridden_terms, followed_terms), its limits
+    limit_utilization   used share of each limit, and the binding one
+    sample_torques      torques along an executed motion, as commanded, and their parts by speed
+    retiming            points in, the fastest motion out
+    plan_motion         motions from start to goal; clearance: distances that they keep
+    chunk_executor      action chunks of learned policies inside all limits
+    margin              share of the limits to plan with, given the uncertainty of the model
+    thermal_load        thermal load of motor windings by a motion
 """
 
 from .constraints import Constraints, PathLimits

@@ -9,7 +9,7 @@ import pytest
 
 import rnea_ros
 from rnea_ros import InputError, JointDynamics, Robot
-from rnea_ros.motion.retime import retime_motion
+from rnea_ros.trajectory.retiming import retime_motion
 from support.robots import arm
 
 JOINTS = [{"axis": axis, "xyz": xyz} for axis, xyz in

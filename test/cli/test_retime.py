@@ -13,9 +13,9 @@ import pytest
 from rnea_ros import InputError, JointDynamics, Robot, plan_motion, retime_motion
 from rnea_ros.cli import main
 from rnea_ros.cli.motions import BLOCKS
-from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.trajectory.constraints import Constraints
 from rnea_ros.trajectory.path import path_through
+from rnea_ros.trajectory.path_dynamics import PathDynamics
 from support.scaling_cases import ROOT, limits_for, urdf, waypoints
 
 STANFORD = str(ROOT / "urdf" / "stanford.urdf")

@@ -25,7 +25,7 @@ warnings.simplefilter("error")
 import numpy as np
 from rnea_ros import load
 from rnea_ros.codegen import cache
-from rnea_ros.motion.path_dynamics import PathDynamics
+from rnea_ros.trajectory.path_dynamics import PathDynamics
 from rnea_ros.robots import kinds
 robot = load(*sys.argv[1:])
 x = np.array([0.1, 0.2, 0.3, 0.4])[:, None] + np.linspace(0.0, 0.2, robot.n)

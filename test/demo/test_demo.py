@@ -30,8 +30,8 @@ from rnea_ros.demo.processes import MODULES
 from rnea_ros.demo.scaling import limit_parameters, overspeed_task, sample_plan
 from rnea_ros.demo.table import LiveTable
 from rnea_ros.execution.controller import TrajectorySpline
-from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.trajectory.constraints import Constraints
+from rnea_ros.trajectory.path_dynamics import PathDynamics
 from rnea_ros.trajectory.scaled_plan import follow_plan
 
 ROOT = Path(__file__).resolve().parents[2]

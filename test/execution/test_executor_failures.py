@@ -11,9 +11,8 @@ from rnea_ros import InputError
 from rnea_ros.execution import executed_motion, executor
 from rnea_ros.execution.executed_motion import ExecutedMotion
 from rnea_ros.execution.states import Phase
-from rnea_ros.motion import path_dynamics
-from rnea_ros.motion.path_dynamics import PathDynamics
-from rnea_ros.trajectory import trajectory_scaler
+from rnea_ros.trajectory import path_dynamics, trajectory_scaler
+from rnea_ros.trajectory.path_dynamics import PathDynamics
 from rnea_ros.trajectory.trajectory_scaler import TrajectoryScaler
 from support.reach import EFFORT, LIMITS, POINTS, ROBOT, START
 from support.stage import DT, Stage, trajectory

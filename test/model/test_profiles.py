@@ -12,8 +12,8 @@ import pytest
 from rnea_ros import InputError, ModelError, Robot, load
 from rnea_ros.cli.main import main
 from rnea_ros.model.robot_file import profiles, robot_file
-from rnea_ros.motion.limit_use import LimitUse, Peaks, own_limits
-from rnea_ros.motion.retime import retime_motion
+from rnea_ros.trajectory.limit_utilization import LimitUtilization, PeakTracker, resolve_limits
+from rnea_ros.trajectory.retiming import retime_motion
 from support.oracles import example_urdfs
 from support.robots import arm
 
@@ -71,7 +71,7 @@ def test_a_motion_is_retimed_inside_what_it_says(name):
     file = robot_file.read(name)
     told = [*file.section("limits"), *file.section("drives")]
     assert told and set(told) <= set(robot.joint_names)
-    limits = own_limits(robot, None)
+    limits = resolve_limits(robot, None)
     if name in VELOCITY_ALONE:
         limits = replace(limits, acceleration=np.full(robot.n, 8.0))
     rng = np.random.default_rng(3)
@@ -85,9 +85,9 @@ def test_a_motion_is_retimed_inside_what_it_says(name):
     t = np.linspace(0.0, motion.duration, 600)
     state = motion(t)
     pair = robot.torque_and_rate(*state)[0], without_jumps(robot).torque_and_rate(*state)[1]
-    peaks = Peaks(LimitUse.of(without_jumps(robot), limits))
-    peaks.see(t, *pair, *state)
-    most = peaks.all()[0]
+    peaks = PeakTracker(LimitUtilization.of(without_jumps(robot), limits))
+    peaks.add(t, *pair, *state)
+    most = peaks.ranked()[0]
     assert 0.95 <= most.share <= 1.0 + 1e-6, most
 
 

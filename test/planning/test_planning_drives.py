@@ -5,7 +5,7 @@ import pytest
 
 from rnea_ros import load
 from rnea_ros.model.drive_limits import uses
-from rnea_ros.motion.plan import drives, plan_motion
+from rnea_ros.trajectory.plan_motion import drives, plan_motion
 from support.scaling_cases import urdf
 
 SHEET = {"gear_ratio": -90.0, "torque_constant": 0.1, "resistance": 0.8, "inductance": 4e-3, "supply_voltage": 30.0,

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from rnea_ros import plan_motion
-from rnea_ros.motion.plan import motion_limits, torque, torque_rate
 from rnea_ros.planning import Cost, EndState, PlanningProblem, PlanSettings
 from rnea_ros.planning import interior_point as interior
 from rnea_ros.planning.bspline import LimitPeak, lobatto_nodes
@@ -25,6 +24,7 @@ from rnea_ros.planning.ipopt import minimize_with_ipopt
 from rnea_ros.planning.planner import initial_guesses
 from rnea_ros.planning.problem import coupled_ends, join_conditions
 from rnea_ros.planning.transcription import Transcription, gauss_newton_curvature, lagrangian_curvature
+from rnea_ros.trajectory.plan_motion import motion_limits, torque, torque_rate
 from support.planning_cases import RR_GOAL, RR_OPTIMUM, RR_START, robot
 
 BREAKS = np.array([0.0, 0.2, 0.5, 0.6, 1.0])

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy.interpolate import BSpline
 
-from rnea_ros.motion.plan import joint_force_squared, motion_limits, torque, torque_rate
 from rnea_ros.planning import Cost, Curve, EndState, PlanningProblem
 from rnea_ros.planning.bspline import LimitPeak, PlanNodes, knots, lobatto_nodes, prescribed_nodes
 from rnea_ros.planning.problem import state_conditions
 from rnea_ros.planning.transcription import Transcription, gauss_newton_curvature, lagrangian_curvature
+from rnea_ros.trajectory.plan_motion import joint_force_squared, motion_limits, torque, torque_rate
 from support.planning_cases import RR_GOAL, RR_START, pendulum_and_slide, robot, rr_torque, toy
 
 BREAKS = np.array([0.0, 0.2, 0.5, 0.6, 1.0])

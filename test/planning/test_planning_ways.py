@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, Robot, plan_motion
-from rnea_ros.motion.clearance import Clearance, Obstacle, Sphere
 from rnea_ros.planning import PlanningError, PlanSettings, Quantity, planner
+from rnea_ros.trajectory.clearance import Clearance, Obstacle, Sphere
 from support.planning_cases import RR_GOAL, RR_START, robot, rr_plan
 
 COARSE = PlanSettings(refinements=0)

@@ -28,7 +28,6 @@ LAYERS = {
     **dict.fromkeys(("algorithms/inertial_parameters", "algorithms/base_parameters"), GROUND),
     "algorithms/*": ("algorithms/*", "algebra/*", "model/mdh", "model/tree"),
     "codegen/*": ("codegen/*", "algebra/*", "errors"),
-    "trajectory/*": ("trajectory/*", "codegen/*", "errors"),
     "planning/*": ("planning/*", "errors"),
     "estimation/external_effort": ROBOTS,
     "estimation/contact_thresholds": ROBOTS,
@@ -37,20 +36,20 @@ LAYERS = {
     "robots/kernels/*": ("robots/kernels/*", "robots/inputs/*", *GROUND),
     "robots/closure/*": ("robots/closure/*", "robots/kernels/*", "robots/inputs/*", *GROUND),
     "robots/*": ("robots/*", *GROUND),
-    "io/batch": ("io/*", "motion/*", "trajectory/*", *ROBOTS),
+    "io/batch": ("io/*", "trajectory/*", *ROBOTS),
     "io/*": ("io/*", *ROBOTS),
-    "motion/*": ("motion/*", "trajectory/*", "planning/*", *ROBOTS),
+    "trajectory/*": ("trajectory/*", "planning/*", *ROBOTS),
     "identification/*": ("identification/*", "io/figures", *ROBOTS),
-    "query/*": ("query/*", "identification/*", "motion/*", "planning/*", "trajectory/*", *ROBOTS),
+    "query/*": ("query/*", "identification/*", "planning/*", "trajectory/*", *ROBOTS),
     "export/*": ("export/*", *ROBOTS),
     "gait/*": ("gait/*", "planning/*", "io/*", *ROBOTS),
-    "execution/*": ("execution/*", "motion/*", "trajectory/*", *ROBOTS),
+    "execution/*": ("execution/*", "trajectory/*", *ROBOTS),
     "sim/*": ("sim/*", *ROBOTS),
     "nodes/fastpath/*": ("nodes/fastpath/*", "errors"),
     "nodes/common/*": ("nodes/common/*", "nodes/fastpath/*", "__init__", "execution/goal", *ROBOTS),
     "nodes/*": ("[!d]*",),
     "demo/nodes/*": ("demo/*", "sim/*", "nodes/*", "__init__", *(LIBRARY := (
-        "execution/*", "io/*", "motion/*", "trajectory/*", *ROBOTS))),
+        "execution/*", "io/*", "trajectory/*", *ROBOTS))),
     "demo/*": ("demo/*", "sim/*", *LIBRARY),
     "*": ("[!n]*",),  # anything but nodes
 }
@@ -160,6 +159,16 @@ def test_modules_name_other_rooms_in_strings_only_where_allowed():
                 for room in re.findall(r"^rnea_ros\.(\w+)\.", node.value):
                     if room not in IN_STRINGS.get(module, ()):
                         wrong.append(f"{module} names rnea_ros.{room}")
+    assert not wrong
+
+
+def test_time_laws_have_no_robot():
+    """Dynamics are functions of arrays, so any other system can use them."""
+    names = ("chunk_spline", "constraints", "interior_point", "limit_check", "path", "rolling_trajectory", "sample_kernels",
+             "scaled_plan", "speed_factor", "time_law", "time_optimal", "time_scaling", "trajectory_scaler")
+    allowed_modules = (*(f"trajectory/{name}" for name in names), "codegen/*", "errors")
+    wrong = [f"{name} imports {found.name}" for name in names for found in imports(f"trajectory/{name}")
+             if found.own and not allowed(allowed_modules, found.name) and found.name != "codegen/__init__"]
     assert not wrong
 
 

@@ -18,7 +18,7 @@ from rnea_ros.algorithms.torque_rate import torque_and_rate
 from rnea_ros.cli.main import main
 from rnea_ros.identification.identification import Regressor
 from rnea_ros.model.tree import Limits
-from rnea_ros.motion.retime import retime_motion
+from rnea_ros.trajectory.retiming import retime_motion
 from support.oracles import PinocchioOracle, worst
 from support.robots import random_state, random_tree
 

@@ -8,8 +8,8 @@ import pytest
 
 from rnea_ros import InputError, ModelError, load
 from rnea_ros.model.drive_limits import DriveLimit, outside_of_convex, uses
-from rnea_ros.motion.retime import retime_motion
 from rnea_ros.trajectory.path import path_through
+from rnea_ros.trajectory.retiming import retime_motion
 from support.oracles import PinocchioOracle
 from support.scaling_cases import ARMS, urdf, waypoints
 

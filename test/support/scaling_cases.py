@@ -10,9 +10,9 @@ from pathlib import Path as File
 import numpy as np
 
 from rnea_ros import Robot
-from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.trajectory.constraints import Constraints, PathLimits
 from rnea_ros.trajectory.path import Path, path_through
+from rnea_ros.trajectory.path_dynamics import PathDynamics
 from rnea_ros.trajectory.retiming import time_optimal_law
 from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
 from rnea_ros.trajectory.trajectory_scaler import Reference, TrajectoryScaler

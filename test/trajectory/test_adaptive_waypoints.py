@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rnea_ros import Robot
-from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.trajectory.constraints import Constraints, PathLimits
 from rnea_ros.trajectory.path import path_through
+from rnea_ros.trajectory.path_dynamics import PathDynamics
 from rnea_ros.trajectory.retiming import time_optimal_law
 from rnea_ros.trajectory.rolling_trajectory import MAX_EXCESS, WAYPOINT_OPTIONS, adaptive_waypoints, quintic_motion
 from rnea_ros.trajectory.time_law import hermite_law, rest_to_rest

@@ -9,11 +9,11 @@ import pytest
 
 from rnea_ros import InputError, JointDynamics, Robot
 from rnea_ros.codegen import kernel
-from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.trajectory import constraints as constraint_module
 from rnea_ros.trajectory import limit_check
 from rnea_ros.trajectory.constraints import Constraints, PathLimits, basis_values, constraint_values, torque_terms
 from rnea_ros.trajectory.path import path_through
+from rnea_ros.trajectory.path_dynamics import PathDynamics
 from rnea_ros.trajectory.sample_kernels import over_samples
 from support.robots import random_tree
 from support.scaling_cases import ROOT, dynamics, toy, waypoints

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, JointDynamics, Robot
-from rnea_ros.motion.joint_shares import JointShares
+from rnea_ros.trajectory.sample_torques import JointSpeedSplit
 from rnea_ros.trajectory.speed_factor import LIMITS, SpeedScaling, _candidates, first_binding, speed_factor
 from support.robots import random_tree
 
@@ -113,7 +113,7 @@ def test_robots_meet_their_limit_at_the_factor(seed):
     terms = {name: JointDynamics(viscous=rng.uniform(0.0, 2.0), offset=rng.uniform(-0.5, 0.5)) for name in moving}
     robot = Robot(robot.model.with_joint_dynamics(terms), "python")
     q, qd, qdd, qddd = rng.uniform(-1.0, 1.0, (4, robot.n)) * 3.0 ** np.arange(4)[:, None]
-    result, shares = robot.dynamics(q, qd, qdd, qddd), JointShares(robot.model)(qd, qdd)
+    result, shares = robot.dynamics(q, qd, qdd, qddd), JointSpeedSplit(robot.model)(qd, qdd)
     effort = np.abs(result.gravity + shares.still) + rng.uniform(1.0, 30.0, robot.n)
     effort_rate = rng.uniform(10.0, 500.0, robot.n)
     effort[rng.uniform(size=robot.n) < 0.2] = np.nan

@@ -9,15 +9,14 @@ import pytest
 
 from rnea_ros import InputError, JointDynamics, Robot
 from rnea_ros.model.drive_limits import DriveLimit, factors
-from rnea_ros.motion.path_dynamics import PathDynamics
-from rnea_ros.motion.retime import slower
 from rnea_ros.trajectory import time_law as laws
 from rnea_ros.trajectory import time_optimal
 from rnea_ros.trajectory.constraints import Constraints, DriveConstraints, PathLimits, constraint_values, torque_terms
 from rnea_ros.trajectory.interior_point import CubicSpline
 from rnea_ros.trajectory.limit_check import steady_rate
 from rnea_ros.trajectory.path import path_through
-from rnea_ros.trajectory.retiming import fit_route, time_optimal_law
+from rnea_ros.trajectory.path_dynamics import PathDynamics
+from rnea_ros.trajectory.retiming import fit_route, slower_playback_notes, time_optimal_law
 from rnea_ros.trajectory.time_optimal import CHECKED_LEVEL, NoLaw, fastest_law, slow_to_limits
 from support.scaling_cases import ARMS, Motion, dynamics, limits_for, toy, urdf, waypoints
 
@@ -56,10 +55,10 @@ def test_what_falls_freely_may_not_be_slowed():
     law = time_optimal_law(constraints)
     used = constraints.utilization(law(np.linspace(0.0, law.duration, 20_011)))
     assert 0.99 < used.max() < 1.0 and law.duration < 1.03 * optimum(constraints, 300, 4.0)
-    (note,) = slower(constraints, law)
+    (note,) = slower_playback_notes(constraints, law)
     braking = constraints.utilization(law.slower(0.6)(np.linspace(0.0, law.duration / 0.6, 20_011))).max()
     assert 2.1 < braking < 2.25 and f"at 60% of it, power of pendulum would be {braking:.0%} of its limit" in note
-    assert not slower(constraints, fastest_law(constraints))
+    assert not slower_playback_notes(constraints, fastest_law(constraints))
 
 
 @pytest.mark.parametrize(("quantity", "limit"), [("effort", 9.0), ("effort_rate", 40.0), ("velocity", 1.0),

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError
-from rnea_ros.motion.path_dynamics import PathDynamics
 from rnea_ros.trajectory.constraints import Constraints, PathLimits
+from rnea_ros.trajectory.path_dynamics import PathDynamics
 from rnea_ros.trajectory.scaled_plan import follow_plan, plan_from_waypoints
 from rnea_ros.trajectory.trajectory_scaler import TrajectoryScaler
 from support.scaling_cases import ARMS, DT, TOLERANCE, Later, Motion, Played, again, dynamics, limits_for, urdf

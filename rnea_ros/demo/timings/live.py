@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ...motion.retime import Retimed
 from ...sim.tracking import TrackedMotion
+from ...trajectory.retiming import Retimed
 from ..processes import NoMessages, node_session, recorders
 from .arms import Arm
 from .trials import OURS, PLANNING_SHARE, Timing, TimingResult, TimingTask, planned_times, timing_result

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import InputError, MissingPackage, RneaError
-from ...motion.retime import Retimed, retime_motion
 from ...robots.robot import Robot
 from ...sim.tracking import CONTROL_PERIOD_S, TrackedMotion, track
 from ...trajectory.path import Path, path_through
-from ...trajectory.retiming import Route
+from ...trajectory.retiming import Retimed, Route, retime_motion
 from ...trajectory.scaled_plan import plan_from_waypoints
 from ...trajectory.time_law import TimeLaw
 from ..checks import CheckResult

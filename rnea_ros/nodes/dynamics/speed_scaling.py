@@ -11,11 +11,11 @@ from std_msgs.msg import Float64
 from rnea_ros.errors import some
 from rnea_ros.model.effort_convention import EffortConvention
 from rnea_ros.model.tree import Limits
-from rnea_ros.motion.joint_shares import JointShares
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.qos import LATCHED
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.robots.robot import Dynamics
+from rnea_ros.trajectory.sample_torques import JointSpeedSplit
 from rnea_ros.trajectory.speed_factor import SpeedScaling, speed_factor
 
 try:
@@ -56,7 +56,7 @@ class SpeedScaler:
         self._scaling = SpeedScaling(fall, rise, most, self._scaling.value)
         self._executed = values["speed_scaling.motion"] == "executed"
         self._commanded, self._limits_commanded = commanded, bool(np.isfinite(limits.commanded_effort_rate).any())
-        self._names, self._limits, self._shares = robot.joint_names, limits, JointShares(robot.model)
+        self._names, self._limits, self._shares = robot.joint_names, limits, JointSpeedSplit(robot.model)
         self._warn_of_unknown_limits()
         if self._publisher is None:
             self._publisher = self._node.create_publisher(Float64, "~/speed_scaling", LATCHED)

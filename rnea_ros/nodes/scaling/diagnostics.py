@@ -142,7 +142,7 @@ class ScalingDiagnostics:
                 "time_s": f"{reference.t:.3f}", "planned_s": f"{plan.law.duration:.3f}",
                 "expected_s": f"{current.law.duration:.3f}",  # without pauses and overrides to come
                 "delay_s": f"{sample.delay:.3f}", "speed_scaling": f"{sample.speed:.4f}",
-                "binding": sample.binding.words, "utilization": f"{sample.binding.utilization:.4f}",
+                "binding": sample.binding.description, "utilization": f"{sample.binding.utilization:.4f}",
                 "peak_utilization": f"{motion.peak_utilization:.4f}", "peak_of": motion.peak_limit,
                 **motion.monitor.diagnostics()}
 

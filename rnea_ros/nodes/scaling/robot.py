@@ -6,8 +6,6 @@ import numpy as np
 
 from rnea_ros import AnyRobot, BaseState, GeneralRobot, InputError, Robot
 from rnea_ros.errors import some
-from rnea_ros.motion.commanded_effort import DECLARED, CommandedEffort
-from rnea_ros.motion.torque_stream import TorqueStream
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.robot_description import ModelRequest, tried
 from rnea_ros.nodes.dynamics.bases.base_topics import BaseImu, BaseOdometry, BaseStates, BaseTopic
@@ -16,6 +14,7 @@ from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.robots import kinds
 from rnea_ros.robots.link_side import level, link_side, unkept
 from rnea_ros.robots.sensed_base import upright
+from rnea_ros.trajectory.sample_torques import DECLARED, CommandedEffort, TorqueStream
 
 IMU_AVERAGING_NS = 500_000_000  # window in which accelerations are averaged, so that the base may sway
 BASE_ASSUMED_FIXED = "the motion of its base during a trajectory is unknown: the base is assumed to be at rest, "

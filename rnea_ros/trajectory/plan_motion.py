@@ -1,4 +1,4 @@
-"""Planning a robot's motion: its limits, torques and sensitivities as the callables that planning/ takes.
+"""Motion planning for a robot: its limits, torques and sensitivities as the functions that planning/ needs.
 
     plan = plan_motion(robot, start, goal)                            smooth, at most 0.5 % longer than the fastest
     plan = plan_motion(robot, start, goal, time_tolerance=0.0)        fastest, inside the limits of the URDF
@@ -19,7 +19,7 @@ from ..model.drive_limits import factors, values
 from ..model.effort_convention import TOTAL
 from ..model.tree import JointDynamics, Limits
 from ..model.velocity_limits import VelocityLimits
-from ..planning.planner import PlannedMotion, plan
+from ..planning.planner import InitialPath, PlannedMotion, plan
 from ..planning.problem import (
     MAX_DURATION,
     MIN_DURATION,
@@ -39,12 +39,13 @@ from ..robots.kinds import tree
 from ..robots.link_side import LinkSideRobot, link_side, unkept
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
-from ..trajectory.path import MAX_COORDINATE
 from .clearance import Clearance
-from .limit_use import own_limits, rate_notes, velocity_limits
-from .waypoints import along, passing, through
+from .limit_utilization import rate_notes, resolve_limits, velocity_limits
+from .path import MAX_COORDINATE
 
 FORCE = slice(0, 3)  # of a joint wrench
+MIN_WAYPOINT_GAP = 1e-3  # share of the duration between two waypoints
+GUESS_SAMPLES = 100  # of a motion that is the initial guess
 TIME_TOLERANCE = 0.005  # share of the fastest motion's duration that the smoothest one may take longer
 
 
@@ -55,9 +56,9 @@ def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, ef
                 report: Report = lambda progress: None, base: BaseState | None = None, waypoints: Any = None,
                 guess: Any = None, clearance: Clearance | None = None, quantities: Sequence[Quantity] = (),
                 time_tolerance: float = TIME_TOLERANCE) -> PlannedMotion:
-    """Plan the motion from start to goal that minimises the integral of  time + sum effort_j tau_j^2  inside all known limits.
+    """Plan the motion from start to goal that minimizes the integral of  time + sum effort_j tau_j^2  inside all known limits.
 
-    Of robots of all kinds the joints with motors are moved; torques are those of robots.link_side: where a joint is elastic,
+    The joints with motors are moved; torques are those of robots.link_side: where a joint is elastic,
     that of its spring.
     start, goal : (n,) at rest there; or (2, n) with the velocity; or (3, n) with the acceleration too. Where none is given it
                   is the plan's to choose; zero where torque rates are limited, for a torque must not jump at the ends either
@@ -70,22 +71,22 @@ def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, ef
     duration    : [s]; given, or (shortest, longest)
     wrenches, world_wrenches : constant loads, see Robot.torque_and_rate
     report      : called with the progress after each iteration of the solver
-    base        : of a robot whose base moves: how it stands, at rest
+    base        : state of a moving base, at rest
     waypoints   : (k, n) poses that the motion passes in this order; or {share of the duration: pose}, where it is known when.
                   Otherwise they are passed when a motion straight from one to the next would
-    guess       : (k, n) poses or a PlannedMotion, near which to look first
-    clearance   : what stays apart: obstacles, parts of the robot
+    guess       : (k, n) poses or a PlannedMotion from which the search starts
+    clearance   : distances from obstacles and between links
     quantities  : further ones with limits, functions of q and its derivatives
     time_tolerance : where time alone is minimised, the plan is the smoothest motion (least integral of squared jerk over all
                   joints, relative to their velocity limits) that takes at most this share longer than the fastest one found.
                   Where torques have weights: squared jerk is a penalty, which costs a part of this share of the objective.
                   0: the best motion, in which joints that do not bind may oscillate
-    Raises InputError for what makes no sense and PlanningError where no motion is found; both say why.
+    Raises InputError for invalid arguments and PlanningError where no motion is found.
     """
     if not robot.n:
         raise InputError(f"robot '{robot.name}' has no joint that moves: there is nothing to plan")
     moved = link_side(robot, base)
-    limits = own_limits(moved, limits)
+    limits = resolve_limits(moved, limits)
     loads: dict[str, Any] = {"wrenches": wrenches, "world_wrenches": world_wrenches}
     limited, tau = _quantities(moved, limits, loads, joint_force)
     weights = np.broadcast_to(validation.numbers("effort", effort), (moved.n,)) if np.size(effort) in (1, moved.n) else None
@@ -95,12 +96,12 @@ def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, ef
     rates = np.fmin(limits.effort_rate, limits.commanded_effort_rate)
     smooth = np.isfinite(rates).any() or any(limit.effort_rate for limit in moved.drive_limits)
     ends = _state(moved, "start", start, smooth), _state(moved, "goal", goal, smooth)
-    way = None if waypoints is None else through(moved, ends, limits, waypoints)
+    way = None if waypoints is None else waypoint_path(moved, ends, limits, waypoints)
     extra = [] if clearance is None else clearance.quantities(moved)
-    problem = PlanningProblem(*ends, [*limited, *extra, *quantities, *([] if way is None else passing(moved, way))],
-                      Cost(validation.vector("time", [time], 1)[0], weights, tau
-                           if weights.any() else None), _durations(duration))
-    found = plan(problem, settings, report, way if guess is None else along(moved, ends, guess),
+    passed = [] if way is None else waypoint_constraints(moved, way)
+    cost = Cost(validation.vector("time", [time], 1)[0], weights, tau if weights.any() else None)
+    problem = PlanningProblem(*ends, [*limited, *extra, *quantities, *passed], cost, _durations(duration))
+    found = plan(problem, settings, report, way if guess is None else initial_path(moved, ends, guess),
                  smoothing=smoothing)
     return replace(found, notes=(*found.notes, *unkept(robot), *rate_notes(moved, limits, trees_only=True)))
 
@@ -124,7 +125,7 @@ def _quantities(robot: LinkSideRobot, limits: Limits, loads: Mapping[str, Any],
 
 
 def motion_limits(robot: LinkSideRobot, limits: Limits) -> list[Quantity]:
-    """Position, velocity, acceleration and jerk of the joints as quantities. Continuous joints have no position limits."""
+    """Return position, velocity, acceleration and jerk as quantities; continuous joints have no position limits."""
     turning = np.array([kind == "continuous" for kind in robot.joint_types])
     lower = np.where(turning & np.isnan(limits.lower), -np.inf, limits.lower)
     upper = np.where(turning & np.isnan(limits.upper), np.inf, limits.upper)
@@ -160,8 +161,10 @@ def commanded(robot: LinkSideRobot) -> LinkSideRobot:
 
 
 def velocity_by_position(robot: LinkSideRobot, limits: VelocityLimits) -> Quantity:
-    """(qd + o) |qd + o| + 2 a q <= 2 a upper, and the same towards the lower end: the limit squared, which has a slope where
-    its root has none. Keeps out of where the joint may not move on at all."""
+    """Return (qd + o) |qd + o| + 2 a q <= 2 a upper, and the same towards the lower end, as a quantity.
+
+    It is the squared limit, which is differentiable where its root is not, and excludes positions without allowed velocity.
+    """
     k, (o, a2, ends) = limits.joints, limits.zones
     pick = np.eye(robot.n)[k]
 
@@ -180,7 +183,7 @@ def velocity_by_position(robot: LinkSideRobot, limits: VelocityLimits) -> Quanti
 
 
 def drives(robot: LinkSideRobot, loads: Mapping[str, Any]) -> Quantity:
-    """Voltage, current, motor speed and power, as far as the robot file limits them."""
+    """Return voltage, current, motor speed and power as a quantity, as far as the robot file limits them."""
     limits, by = robot.drive_limits, factors(robot.drive_limits, robot.n)
     lower, upper = (np.array([getattr(limit, end) for limit in limits]) for end in ("lower", "upper"))
 
@@ -199,7 +202,7 @@ def drives(robot: LinkSideRobot, loads: Mapping[str, Any]) -> Quantity:
 
 
 def joint_force_squared(robot: Robot, limits: Mapping[str, float], loads: Mapping[str, Any]) -> Quantity:
-    """Squares [N^2], because the norm has no slope where the force vanishes: d F.F = 2 F.dF."""
+    """Return squared joint forces [N^2] as a quantity: the norm has no derivative where the force vanishes; d F.F = 2 F.dF."""
     unknown = sorted(set(limits) - set(robot.moving_joints))
     if unknown:
         raise InputError(f"joint_force names {some(unknown, quoted=True)}; the joints that move a link are "
@@ -258,3 +261,52 @@ def _durations(given: float | tuple[float, float] | None) -> tuple[float, float]
         raise InputError(f"duration is [{shortest:g}, {longest:g}]: the first is the shortest, the second the longest [s]; "
                          f"give [{longest:g}, {shortest:g}]")
     return shortest, longest
+
+
+# --------------------------------------------------------------------------------------------------------------- waypoints
+
+
+def waypoint_path(robot: LinkSideRobot, ends: Sequence[EndState], limits: Limits, given: Any) -> InitialPath:
+    """Return start, waypoints and goal with their shares of the duration.
+
+    given: (k, n) poses, or {share of the duration: pose}
+    """
+    rows = list(given.values()) if isinstance(given, Mapping) else given
+    poses = np.concatenate((ends[0].q[None], _poses("waypoints", robot, rows), ends[1].q[None]))
+    inner = validation.numbers("shares of waypoints", list(given)) if isinstance(given, Mapping) else _times(poses, limits)
+    shares = np.concatenate(([0.0], inner, [1.0]))
+    if not (np.diff(shares) >= MIN_WAYPOINT_GAP).all():
+        raise InputError(f"waypoints are passed at {shares[1:-1].tolist()} of the duration; shares that rise from 0 to 1 are "
+                         f"needed, {MIN_WAYPOINT_GAP:g} apart")
+    return InitialPath(shares, poses)
+
+
+def waypoint_constraints(robot: LinkSideRobot, way: InitialPath) -> list[Quantity]:
+    """Return the constraints that the motion passes each waypoint at its share of the duration."""
+    return [motion_quantity(0, robot.joint_names, pose, pose, f"position at waypoint {k}", [(share, share)])
+            for k, (share, pose) in enumerate(zip(way.shares[1:-1], way.poses[1:-1], strict=True))]
+
+
+def initial_path(robot: LinkSideRobot, ends: Sequence[EndState], given: Any) -> InitialPath:
+    """Return the path that the search starts from: a known motion, or poses, evenly passed, with the ends of the plan."""
+    if isinstance(given, PlannedMotion):
+        poses = given(np.linspace(0.0, given.duration, GUESS_SAMPLES))[0]
+        given = poses[1:-1]
+    poses = np.concatenate((ends[0].q[None], _poses("guess", robot, given), ends[1].q[None]))
+    return InitialPath(np.linspace(0.0, 1.0, len(poses)), poses)
+
+
+def _poses(name: str, robot: LinkSideRobot, given: Any) -> np.ndarray:
+    return np.atleast_2d(validation.coordinates(name, given, robot.joint_names))
+
+
+def _times(poses: np.ndarray, limits: Limits) -> np.ndarray:
+    """Return the shares (k,) of the duration at which poses are passed at the largest speed of each leg's slowest joint.
+
+    Times are square roots of these durations, as motions start and stop: short legs are slower.
+    """
+    speed = np.where(np.isfinite(limits.velocity), limits.velocity, 1.0)
+    legs = np.sqrt((np.abs(np.diff(poses, axis=0)) / speed).max(axis=1))
+    if not legs.all():
+        raise InputError("two waypoints that follow each other, or one and start or goal, are the same pose; leave one out")
+    return np.cumsum(legs)[:-1] / legs.sum()

@@ -46,13 +46,13 @@ from ..model.velocity_limits import LEAST
 from ..robots.kinds import tree
 from ..robots.link_side import link_side
 from ..robots.protocol import AnyRobot
-from ..trajectory import chunk_spline
-from ..trajectory.chunk_spline import INTERPOLATION, Targets
-from ..trajectory.constraints import Constraints, at_rate, limit_shares
-from ..trajectory.path import Path
-from ..trajectory.speed_factor import smallest_factor
-from .limit_use import own_limits, velocity_limits
+from . import chunk_spline
+from .chunk_spline import INTERPOLATION, Targets
+from .constraints import Constraints, at_rate, limit_shares
+from .limit_utilization import resolve_limits, velocity_limits
+from .path import Path
 from .path_dynamics import PathDynamics
+from .speed_factor import smallest_factor
 
 REASONS = ("accepted", "no_position", "stopped", "wrong_shape", "unknown_joint", "not_finite", "bad_times",
            "outside_position_limits", "step_too_large", "not_advancing", "too_old", "in_the_future", "infeasible",
@@ -262,7 +262,7 @@ class ChunkExecutor:
         """
         self.robot = link_side(robot)
         self.options = options or ChunkOptions()
-        self.limits = own_limits(self.robot, limits)
+        self.limits = resolve_limits(self.robot, limits)
         self.joint_names = self.robot.joint_names
         self._dynamics = PathDynamics(self.robot)
         self._reduced = self._dynamics.limits(self.limits)

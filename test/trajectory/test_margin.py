@@ -8,7 +8,7 @@ import pytest
 
 from rnea_ros import InputError, limits_share, retime_motion
 from rnea_ros.cli.main import main
-from rnea_ros.motion.margin import Doubts
+from rnea_ros.trajectory.margin import ModelUncertainty
 from support.plant import Plant, panda
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmark"))
@@ -38,12 +38,12 @@ def test_what_is_predicted_is_what_a_plant_needs(bare, motions, name, kind):
 
 
 def test_the_share_falls_with_the_doubt(bare, motions):
-    shares = [limits_share(bare, motions, Doubts(masses=0.0, all_masses=x)).shares for x in (0.0, 0.05, 0.1)]
+    shares = [limits_share(bare, motions, ModelUncertainty(masses=0.0, all_masses=x)).shares for x in (0.0, 0.05, 0.1)]
     assert shares[0] == (1.0, 1.0)
     assert shares[1].effort > shares[2].effort and shares[1].effort_rate > shares[2].effort_rate
-    both = limits_share(bare, motions, Doubts(masses=0.05, payload=1.0, link=margins.HAND))
-    assert set(both.by_doubt) == {"masses", "payload"}
-    assert both.shares.effort < min(one.effort for one in both.by_doubt.values())
+    both = limits_share(bare, motions, ModelUncertainty(masses=0.05, payload=1.0, link=margins.HAND))
+    assert set(both.by_source) == {"masses", "payload"}
+    assert both.shares.effort < min(one.effort for one in both.by_source.values())
 
 
 def test_motions_as_advised_keep_the_torque_rate_where_friction_sticks():
@@ -51,10 +51,10 @@ def test_motions_as_advised_keep_the_torque_rate_where_friction_sticks():
     arm = margins.PANDA._replace(coulomb=5.0 * margins.PANDA.coulomb)
     points = margins.REST + margins.RANGE * np.random.default_rng(4).uniform(-1.0, 1.0, (2, 7))
     robot = margins.robot(True, arm)
-    advised = limits_share(robot, [retime_motion(robot, points)], Doubts(masses=0.0, friction=0.3)).shares
+    advised = limits_share(robot, [retime_motion(robot, points)], ModelUncertainty(masses=0.0, friction=0.3)).shares
     plant = margins.Mujoco(arm.urdf, 1.0, 1.3 * arm.coulomb, 1.3 * arm.viscous)
     motion = retime_motion(robot, points, limits=robot.limits.share(*advised))
-    used = margins.commanded(robot, motion, plant, Doubts())
+    used = margins.commanded(robot, motion, plant, ModelUncertainty())
     assert margins.use(robot, used)[1] < 1.03  # 1.10 before Coulomb steps counted
 
 
@@ -69,9 +69,9 @@ def test_masses_are_scaled_link_by_link(bare):
 
 def test_what_is_refused(bare, motions):
     with pytest.raises(InputError, match="the link that may carry 1 kg is needed"):
-        limits_share(bare, motions, Doubts(payload=1.0))
+        limits_share(bare, motions, ModelUncertainty(payload=1.0))
     with pytest.raises(InputError, match="motions are needed"):
-        limits_share(bare, [], Doubts())
+        limits_share(bare, [], ModelUncertainty())
     with pytest.raises(InputError, match=r"the share of the effort rate limits is 1\.5"):
         bare.limits.share(0.9, 1.5)
 

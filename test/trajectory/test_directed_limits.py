@@ -13,10 +13,10 @@ from rnea_ros import InputError, ModelError, load
 from rnea_ros.io import figures
 from rnea_ros.model.robot_file import profiles, robot_file
 from rnea_ros.model.velocity_limits import VelocityLimits
-from rnea_ros.motion.limit_use import LimitUse, added_rate, own_limits
-from rnea_ros.motion.plan import commanded, plan_motion, velocity_by_position
-from rnea_ros.motion.retime import retime_motion
+from rnea_ros.trajectory.limit_utilization import LimitUtilization, added_rate, resolve_limits
 from rnea_ros.trajectory.path import path_through
+from rnea_ros.trajectory.plan_motion import commanded, plan_motion, velocity_by_position
+from rnea_ros.trajectory.retiming import retime_motion
 from support.oracles import PinocchioOracle
 from support.scaling_cases import ARMS, urdf, waypoints
 
@@ -50,7 +50,7 @@ def test_rates_of_what_is_commanded(name):
     motion = sampled(found)
     used = np.abs(rates_less_gravity(name, robot, motion)) / robot.limits.commanded_effort_rate
     assert TIGHT < max(used.max(), 0.0) <= 1.0
-    use = LimitUse.of(robot, own_limits(robot, None))
+    use = LimitUtilization.of(robot, resolve_limits(robot, None))
     mine = use(*robot.torque_and_rate(*motion), *motion)[:, [label[1] == "commanded_effort_rate" for label in use.labels]]
     np.testing.assert_allclose(mine, used, rtol=1e-9, atol=1e-9)
     assert [note for note in found.notes if "the rate of the joint torque without gravity" in note]
@@ -129,7 +129,7 @@ def test_velocity_by_position(name):
         bound = np.where(qd[:, k] > 0.0, up, -down)
         used.append(np.abs(qd[:, k]) / np.maximum(bound, 1e-9))
     most = np.max(used, axis=0)
-    assert most.max() <= 1.0 and TIGHT < max(most.max(), LimitUse.of(robot, robot.limits)(
+    assert most.max() <= 1.0 and TIGHT < max(most.max(), LimitUtilization.of(robot, robot.limits)(
         *robot.torque_and_rate(*motion), *motion).max()) <= 1.0
     loose = retime_motion(arm_with(name, {"limits": {joint: {"max_velocity": 3.0} for joint in limits}}), points)
     assert found.duration > loose.duration

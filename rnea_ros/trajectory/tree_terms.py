@@ -19,8 +19,8 @@ from ..robots.coulomb import coulomb, load_factor, without_coulomb
 from ..robots.inputs import validation
 from ..robots.inputs.payload import Payload
 from ..robots.robot import Robot
-from ..trajectory.constraints import TorqueTerms, torque_terms
-from ..trajectory.path import Path
+from .constraints import TorqueTerms, torque_terms
+from .path import Path
 
 
 class TreeTerms:

@@ -1,29 +1,35 @@
-"""Distances that a planned motion keeps: of spheres on the robot's links from obstacles, and from one another.
+"""Clearance of a planned motion: distances of spheres on the robot's links from obstacles, and from one another.
 
     shape = [Sphere("forearm", (0.0, 0.0, 0.1), 0.08), Sphere("hand", (0.0, 0.0, 0.0), 0.06)]
     plan_motion(robot, start, goal, clearance=Clearance(shape, [Obstacle((0.5, 0.0, 0.4), 0.1)]))
 
-A distance is kept as its square, |a - b|^2 >= (r_a + r_b + margin)^2: the norm has no slope where it vanishes.
+The constraint is |a - b|^2 >= (r_a + r_b + margin)^2: squared, as the norm has no derivative where it vanishes.
+`read_clearance` reads a YAML file; docs/planning.md shows one.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import InputError
+from ..model import yaml_file
+from ..model.robot_file import validation as file_validation
+from ..model.robot_file.robot_file import RobotFile
 from ..planning.problem import Quantity
 from ..robots import kinds
 from ..robots.inputs import validation
 from ..robots.link_side import LinkSideRobot
+from ..robots.protocol import AnyRobot
 
 
 class Sphere(NamedTuple):
-    """A part of the robot: on a link, around center (3,) in the link's frame [m], of a radius [m]."""
+    """Sphere of the robot's shape: on a link, center (3,) in the link's frame [m], radius [m]."""
 
     link: str
     center: Sequence[float] | np.ndarray
@@ -31,7 +37,7 @@ class Sphere(NamedTuple):
 
 
 class Obstacle(NamedTuple):
-    """A sphere that stands still: center (3,) in the root link's frame, radius [m]."""
+    """Fixed sphere: center (3,) in the root link's frame [m], radius [m]."""
 
     center: Sequence[float] | np.ndarray
     radius: float
@@ -39,11 +45,11 @@ class Obstacle(NamedTuple):
 
 @dataclass(frozen=True)
 class Clearance:
-    """What stays apart.
+    """Distances that a motion keeps.
 
-    spheres   : the robot's shape
-    obstacles : that no sphere may touch
-    margin    : kept between surfaces [m]
+    spheres   : shape of the robot
+    obstacles : fixed spheres that no sphere may touch
+    margin    : least distance between surfaces [m]
     pairs     : (i, j) numbers of spheres that may not touch each other; default all whose links are neither the same nor
                 neighbours at a joint; (): none
     """
@@ -54,12 +60,12 @@ class Clearance:
     pairs: Sequence[tuple[int, int]] | None = None
 
     def quantities(self, robot: LinkSideRobot) -> list[Quantity]:
-        """InputError: a link that the robot does not have, a radius that is none, a pair of spheres that do not exist."""
+        """Return the squared distances as limited quantities. Raises InputError for an unknown link, radius, or pair."""
         spheres = [Sphere(ball.link, validation.vector("center of a sphere", ball.center, 3), _radius(ball))
                    for ball in self.spheres]
         stones = [Obstacle(validation.vector("center of an obstacle", stone.center, 3), _radius(stone))
                   for stone in self.obstacles]
-        given = _apart(robot, spheres) if self.pairs is None else self.pairs
+        given = _separate_pairs(robot, spheres) if self.pairs is None else self.pairs
         pairs = [(int(i), int(j)) for i, j in given]
         if wrong := [tuple(one) for one, pair in zip(given, pairs)
                      if tuple(one) != pair or not 0 <= min(pair) < max(pair) < len(spheres)]:
@@ -81,8 +87,10 @@ class Clearance:
         return found
 
     def nearest(self, robot: LinkSideRobot, q: np.ndarray) -> tuple[float, str]:
-        """The least distance between surfaces at q (samples, n) [m], below zero inside one another, and whose it is; infinite
-        where nothing is to stay apart."""
+        """Return the least distance between surfaces at q (samples, n) [m], negative for overlap, and its label.
+
+        Infinite without obstacles and pairs.
+        """
         found = [(np.inf, "nothing")]
         for quantity in self.quantities(robot):
             gaps = (np.sqrt(quantity.values(q[:, None])) - np.sqrt(quantity.lower)).min(axis=0)
@@ -97,8 +105,8 @@ def _radius(ball: Sphere | Obstacle) -> float:
     return radius
 
 
-def _apart(robot: LinkSideRobot, spheres: Sequence[Sphere]) -> list[tuple[int, int]]:
-    """Pairs on links that are neither one body nor joined by a joint."""
+def _separate_pairs(robot: LinkSideRobot, spheres: Sequence[Sphere]) -> list[tuple[int, int]]:
+    """Return the pairs of spheres on links that are neither one body nor joined by a joint."""
     model = kinds.tree(robot).model
     parents = {k: link.parent for k, link in enumerate(model.links) if k}
     on = [model.frame(ball.link).link for ball in spheres]
@@ -108,30 +116,73 @@ def _apart(robot: LinkSideRobot, spheres: Sequence[Sphere]) -> list[tuple[int, i
 
 def _distances(name: str, labels: Sequence[str], robot: LinkSideRobot, these: Sequence[Sphere],
                those: np.ndarray | Sequence[Sphere], reach: np.ndarray) -> Quantity:
-    """|a - b|^2 of centers a of these and b of those, or of points (k, 3) that stand still; reach (k,): the least distance."""
+    """Return |a - b|^2 of centers a of these and b of those, or of fixed points (k, 3); reach (k,): least distance."""
 
     def value(q):
         return ((_centers(robot, these, q) - _centers(robot, those, q)) ** 2).sum(axis=-1)
 
     def slope(q):
-        apart = 2.0 * (_centers(robot, these, q) - _centers(robot, those, q))
-        return [np.einsum("skc,skcn->skn", apart, _jacobians(robot, these, q) - _jacobians(robot, those, q))]
+        difference = 2.0 * (_centers(robot, these, q) - _centers(robot, those, q))
+        return [np.einsum("skc,skcn->skn", difference, _jacobians(robot, these, q) - _jacobians(robot, those, q))]
 
     return Quantity(name, labels, 0, value, slope, reach**2, np.full(len(reach), np.inf))
 
 
 def _centers(robot, balls, q):
-    """(samples, k, 3), or (k, 3) of what stands still."""
+    """Return centers (samples, k, 3), or (k, 3) of fixed points."""
     return balls if isinstance(balls, np.ndarray) else _once(balls, lambda ball: robot.link_pose(ball.link, q, ball.center).p)
 
 
 def _jacobians(robot, balls, q):
-    """(samples, k, 3, n)."""
+    """Return the Jacobians of centers (samples, k, 3, n)."""
     return 0.0 if isinstance(balls, np.ndarray) else _once(
         balls, lambda ball: robot.jacobian(ball.link, q, ball.center)[..., :3, :])
 
 
 def _once(balls, evaluate):
-    """Side by side along axis 1; a sphere that stands in many pairs is asked for once."""
+    """Evaluate each sphere once, and stack the results along axis 1."""
     known = {id(ball): evaluate(ball) for ball in balls}
     return np.stack([known[id(ball)] for ball in balls], axis=1)
+
+
+# -------------------------------------------------------------------------------------------------------------------- file
+
+HINT = "a file is needed there that says, for instance, 'spheres: [{link: hand, center: [0.0, 0.0, 0.1], radius: 0.08}]'"
+MAX_LENGTH = 1e6  # m
+
+
+def _vector(count: int, text: str) -> dict[str, Any]:
+    number = {"type": "number", "minimum": -MAX_LENGTH, "maximum": MAX_LENGTH}
+    return {"type": "array", "items": number, "minItems": count, "maxItems": count, "description": text}
+
+
+def _length(text: str) -> dict[str, Any]:
+    return {"type": "number", "minimum": 0, "maximum": MAX_LENGTH, "description": text}
+
+
+def _each(text: str, least: int, **properties: dict[str, Any]) -> dict[str, Any]:
+    entry = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {"type": "array", "items": entry, "minItems": least, "description": text}
+
+
+RADIUS = _length("Its radius [m].")
+SCHEMA: dict[str, Any] = {
+    "type": "object", "additionalProperties": False, "required": ["spheres"], "properties": {
+        "margin": _length("Kept between surfaces; default 0 [m]."),
+        "spheres": _each("The robot's shape.", 1, link={"type": "string", "format": "link", "description": "Link it is on."},
+                         center=_vector(3, "In the frame of the link [m]."), radius=RADIUS),
+        "obstacles": _each("Spheres that stand still.", 0, center=_vector(3, "In the root link's frame [m]."), radius=RADIUS),
+        "pairs": {"type": "array", "items": _vector(2, "Numbers of two spheres, from 0."), "description":
+                  "Spheres that may not touch each other; default all whose links are neither the same nor neighbours at a "
+                  "joint; []: none."}}}
+
+
+def read_clearance(path: str | os.PathLike[str], robot: AnyRobot) -> Clearance:
+    """Read a clearance file. Raises ModelError with all problems, each with line and column, unknown links included."""
+    document = yaml_file.read(path, HINT)
+    content, links = document.content, file_validation.Names((), {}, kinds.links(robot))
+    file = RobotFile(content, document.where, document.places)  # it reports problems in the same form
+    file.refuse(file_validation.schema_problems(content, links, SCHEMA))
+    return Clearance([Sphere(**ball) for ball in content["spheres"]],
+                     [Obstacle(**stone) for stone in content.get("obstacles", ())], float(content.get("margin", 0.0)),
+                     content.get("pairs"))

@@ -11,8 +11,8 @@ pytest.importorskip("pinocchio")
 
 from rnea_ros import ChunkExecutor, ChunkOptions, InputError, load
 from rnea_ros.model.drive_limits import uses
-from rnea_ros.motion.chunk_executor import REASONS
 from rnea_ros.trajectory import chunk_spline
+from rnea_ros.trajectory.chunk_executor import REASONS
 from support.chunk_streams import INSTANT, KINDS, Sent, Stream, arm, played, stream, task, utilization
 from support.scaling_cases import urdf
 

@@ -16,13 +16,13 @@ import yaml
 pytest.importorskip("pinocchio")
 
 from rnea_ros import BaseState, GeneralRobot, InputError, Robot, load, plan_motion
-from rnea_ros.motion.path_dynamics import PathDynamics
-from rnea_ros.motion.retime import retime_motion
-from rnea_ros.motion.torque_stream import TorqueStream
 from rnea_ros.robots.link_side import level, link_side, unkept
 from rnea_ros.robots.parallel_machines import planar_3rrr
 from rnea_ros.trajectory.constraints import Constraints, torque_terms
 from rnea_ros.trajectory.path import path_through
+from rnea_ros.trajectory.path_dynamics import PathDynamics
+from rnea_ros.trajectory.retiming import retime_motion
+from rnea_ros.trajectory.sample_torques import TorqueStream
 from support.machines import LoopOracle
 from support.oracles import PinocchioOracle, along, difference, worst
 from support.robot_kinds import ARM, BASE, FIVE_BAR, GRAVITY, case

@@ -15,8 +15,8 @@ import numpy as np
 from ..codegen.kernel import MANY
 from ..errors import InputError
 from ..robots.followed import Followed
-from ..trajectory.constraints import TorqueTerms, torque_terms
-from ..trajectory.path import Path
+from .constraints import TorqueTerms, torque_terms
+from .path import Path
 
 LOOKS = 201  # along a path, where it is followed first
 

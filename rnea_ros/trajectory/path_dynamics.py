@@ -18,10 +18,10 @@ from ..robots.general import GeneralRobot
 from ..robots.kinds import tree
 from ..robots.link_side import LinkSideRobot
 from ..robots.robot import Robot
-from ..trajectory.constraints import Constraints, DriveConstraints, TorqueTerms
-from ..trajectory.path import Path
+from .constraints import Constraints, DriveConstraints, TorqueTerms
 from .followed_terms import FollowedTerms
-from .limit_use import velocity_limits
+from .limit_utilization import velocity_limits
+from .path import Path
 from .ridden_terms import RiddenTerms
 from .tree_terms import TreeTerms
 

@@ -8,8 +8,8 @@ import pytest
 from rnea_ros import InputError, load
 from rnea_ros.cli import main
 from rnea_ros.model.drives import Drive
-from rnea_ros.motion.retime import retime_motion
-from rnea_ros.motion.warmth import Warming, repeatable, thermal_drives
+from rnea_ros.trajectory.retiming import retime_motion
+from rnea_ros.trajectory.thermal_load import ThermalAccumulator, slow_to_continuous_duty, thermal_drives
 from support.oracles import PinocchioOracle
 from support.scaling_cases import ROOT, urdf, waypoints
 
@@ -35,11 +35,12 @@ def test_part_by_part_and_for_ever(seed):
     t = np.cumsum(rng.uniform(0.001, 0.1, 300)) + 50.0
     t[200:] += 40.0  # a gap of many time constants
     tau = rng.normal(size=(300, 3))
-    warming, cuts = Warming(drives(), ["joint0", "joint1", "joint2"]), [0, *sorted(rng.integers(1, 300, 4).tolist()), 300]
+    accumulator = ThermalAccumulator(drives(), ["joint0", "joint1", "joint2"])
+    cuts = [0, *sorted(rng.integers(1, 300, 4).tolist()), 300]
     for a, b in itertools.pairwise(cuts):
         if b > a:
-            warming.see(t[a:b], tau[a:b])
-    found = warming.warmth(pause=2.0)
+            accumulator.add(t[a:b], tau[a:b])
+    found = accumulator.load(pause=2.0)
     once = stepped(t, tau**2, CONSTANTS, np.zeros(3))
     np.testing.assert_allclose(found.once, once.max(axis=0), rtol=0.1)  # the samples that are kept
     start = np.zeros(3)
@@ -74,7 +75,7 @@ def test_a_repeated_motion_uses_what_the_windings_stand(pause):
     points = closed(waypoints(load(urdf("seven_r")), 4))
     robot = arm(0.7, points)
     fast = retime_motion(robot, points)
-    slow = repeatable(robot, fast, pause)
+    slow = slow_to_continuous_duty(robot, fast, pause)
     assert slow.duration > fast.duration and "slowed to" in slow.notes[-1]
     t = np.linspace(0.0, slow.duration, 2001)
     oracle = PinocchioOracle(urdf("seven_r"), robot)
@@ -91,18 +92,18 @@ def test_what_need_not_be_slower_is_not():
     points = closed(waypoints(load(urdf("seven_r")), 4))
     robot = arm(2.0, points)
     fast = retime_motion(robot, points)
-    assert repeatable(robot, fast) is fast
+    assert slow_to_continuous_duty(robot, fast) is fast
 
 
 def test_what_no_speed_makes_cool_is_refused():
     points = closed(waypoints(load(urdf("seven_r")), 4))
     robot = arm(0.01, points)
     with pytest.raises(InputError, match="even at 2% of its speed"):
-        repeatable(robot, retime_motion(robot, points))
+        slow_to_continuous_duty(robot, retime_motion(robot, points))
     with pytest.raises(InputError, match="no drive has continuous_current"):
-        repeatable(bare := load(urdf("seven_r")), retime_motion(bare, points))
+        slow_to_continuous_duty(bare := load(urdf("seven_r")), retime_motion(bare, points))
     with pytest.raises(InputError, match="the pause is -1"):
-        repeatable(robot, retime_motion(robot, points), -1.0)
+        slow_to_continuous_duty(robot, retime_motion(robot, points), -1.0)
 
 
 def test_the_commands_say_it(tmp_path, capsys):

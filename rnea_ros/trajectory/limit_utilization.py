@@ -1,4 +1,4 @@
-"""What share of its limits a motion uses, and which is nearest: limits of joints, of drives and of supplies."""
+"""Utilization of limits by a motion, and the binding limit: limits of joints, of drives and of supplies."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from ..robots.kinds import tree
 from ..robots.link_side import LinkSideRobot
 from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
-from ..trajectory.constraints import QUANTITIES
+from .constraints import QUANTITIES
 
 AddedRate = Callable[[Any, Any, Any], Any]  # q, qd, qdd -> rates (..., n)
 
 
-def own_limits(robot: LinkSideRobot, given: Limits | None) -> Limits:
-    """The limits given, or the robot's; where those of effort or velocity are its own, with the wider of two that differ up
-    and down, which its drive limits keep apart."""
+def resolve_limits(robot: LinkSideRobot, given: Limits | None) -> Limits:
+    """Return the limits given, or the robot's.
+
+    Of the robot's own limits of effort or velocity that differ by direction the wider one is returned; its drive limits
+    contain both.
+    """
     given = validation.limits(robot.limits if given is None else given, robot.joint_names)
     for quantity in TWO_SIDED:
         wider = getattr(given, quantity).copy()
@@ -39,14 +42,14 @@ def own_limits(robot: LinkSideRobot, given: Limits | None) -> Limits:
 
 
 def velocity_limits(robot: AnyRobot, limits: Limits) -> VelocityLimits | None:
-    """Where they depend on the position; None if they do not."""
+    """Return the velocity limits by position; None if they do not depend on it."""
     names = robot.joint_names
     known = [one for one in tree(robot).model.velocity_by_position if one.joint in names]
     return VelocityLimits(names, limits.velocity, known) if known else None
 
 
 def added_rate(robot: AnyRobot) -> AddedRate | None:
-    """Rates of the torques that the robot's own controller adds to commanded efforts; None if it adds nothing."""
+    """Return the function to the rates of torques that the controller adds to commanded efforts; None if it adds none."""
     convention = tree(robot).model.efforts.commanded
     if convention.contains == TOTAL.commanded.contains or not isinstance(robot, Robot):
         return None
@@ -62,39 +65,48 @@ def added_rate(robot: AnyRobot) -> AddedRate | None:
 def rate_notes(robot: AnyRobot, limits: Limits, trees_only: bool = False) -> tuple[str, ...]:
     """Return sentences that name the torques whose rates are limited, where commanded efforts are not whole torques.
 
-    trees_only: of other kinds commanded_effort_rate is applied to the rate of the whole torque
+    trees_only: for robots that are not trees commanded_effort_rate is applied to the rate of the whole torque
     """
     commanded, found = tree(robot).model.efforts.commanded.contains, []
     for quantity, contains in (("effort_rate", CONTENTS[0]), ("commanded_effort_rate", commanded)):
         names = [name for name, limit in zip(robot.joint_names, getattr(limits, quantity)) if np.isfinite(limit)]
         if names and commanded != CONTENTS[0]:
             words = CONTENT_WORDS[CONTENTS[0] if trees_only and not isinstance(robot, Robot) else contains]
-            found.append(f"{in_words(some(names), quantity)}: the limit is of the rate of {words}")
+            found.append(f"{describe_limit(some(names), quantity)}: the limit is of the rate of {words}")
     return tuple(found)
 
 
-class Nearest(NamedTuple):
-    """The limit that is used most: the share of it, the joint or supply that it is of, and what it limits."""
+class BindingLimit(NamedTuple):
+    """Most used limit: the used share, the joint or supply that it belongs to, and the limited quantity."""
 
     utilization: float
     owner: str
     quantity: str
 
     @property
-    def words(self) -> str:
-        return in_words(self.owner, self.quantity)
+    def description(self) -> str:
+        """Name of the limit for users."""
+        return describe_limit(self.owner, self.quantity)
 
 
-def in_words(owner: str, quantity: str) -> str:
+def describe_limit(owner: str, quantity: str) -> str:
+    """Return the name of a limit for users."""
     return f"{quantity.replace('_', ' ')} of {owner}"
 
 
-class LimitUse:
-    """labels : (owner, quantity) of each known limit, first those of the joints, then those of drives"""
+class LimitUtilization:
+    """Utilization of all known limits.
+
+    labels : (owner, quantity) of each known limit, first those of the joints, then those of drives
+    """
 
     def __init__(self, joint_names: Sequence[str], limits: Limits, drives: Sequence[DriveLimit] = (),
                  velocity: VelocityLimits | None = None, added: AddedRate | None = None):
-        """velocity: limits by position; added: rates of the torques that commanded efforts do not contain."""
+        """Use limits of joints and drives.
+
+        velocity : velocity limits by position
+        added    : rates of the torques that commanded efforts do not contain
+        """
         limit = np.stack([getattr(limits, quantity) for quantity in QUANTITIES])
         self._known = np.flatnonzero(np.isfinite(limit))
         self._limit = limit.flat[self._known]
@@ -104,35 +116,35 @@ class LimitUse:
         self.labels = (*own, *((drive.owner, drive.quantity) for drive in self._drives))
 
     @classmethod
-    def of(cls, robot: AnyRobot, limits: Limits) -> LimitUse:
-        """All that a robot's data limit, beside these."""
+    def of(cls, robot: AnyRobot, limits: Limits) -> LimitUtilization:
+        """Return the utilization of these limits, and of all others in the robot's data."""
         drives = robot.drive_limits if isinstance(robot, LinkSideRobot) else ()
         return cls(robot.joint_names, limits, drives, velocity_limits(robot, limits), added_rate(robot))
 
     def __call__(self, tau: Any, tau_rate: Any, q: Any, qd: Any, qdd: Any, qddd: Any) -> np.ndarray:
-        """(..., limits), zero or more, from arrays (..., n)."""
+        """Return the used shares (..., limits), zero or more, from arrays (..., n)."""
         commanded = tau_rate if self._added is None or not self._commanded else tau_rate - self._added(q, qd, qdd)
         used = qd if self._velocity is None else qd * self._velocity.most / np.maximum(self._velocity(q, qd), LEAST)
         values = np.abs(np.concatenate((tau, tau_rate, used, qdd, qddd, commanded), axis=-1))  # in the order of QUANTITIES
         found = values[..., self._known] / self._limit
         return np.concatenate((found, uses(self._drives, tau, tau_rate, qd)), axis=-1) if self._drives else found
 
-    def nearest(self, tau: Any, tau_rate: Any, q: Any, qd: Any, qdd: Any, qddd: Any) -> Nearest:
-        """Of one sample."""
+    def binding(self, tau: Any, tau_rate: Any, q: Any, qd: Any, qdd: Any, qddd: Any) -> BindingLimit:
+        """Return the most used limit of one sample."""
         found = self(tau, tau_rate, q, qd, qdd, qddd)
         most = int(found.argmax())
-        return Nearest(float(found[most]), *self.labels[most])
+        return BindingLimit(float(found[most]), *self.labels[most])
 
 
-def limit_use(robot: AnyRobot) -> LimitUse:
-    """Of all limits that a robot knows."""
+def limit_utilization(robot: AnyRobot) -> LimitUtilization:
+    """Return the utilization of all limits that a robot knows."""
     if isinstance(robot, Robot):
-        return LimitUse.of(robot, own_limits(robot, None))
-    return LimitUse(robot.joint_names, robot.limits)
+        return LimitUtilization.of(robot, resolve_limits(robot, None))
+    return LimitUtilization(robot.joint_names, robot.limits)
 
 
-class Peak(NamedTuple):
-    """The largest use of a limit: what share of it, of what, at which time [s]."""
+class PeakUtilization(NamedTuple):
+    """Largest utilization of a limit: the used share, owner and quantity of the limit, and the time t [s]."""
 
     share: float
     owner: str
@@ -140,36 +152,37 @@ class Peak(NamedTuple):
     t: float
 
     @property
-    def words(self) -> str:
-        return in_words(self.owner, self.quantity)
+    def description(self) -> str:
+        """Name of the limit for users."""
+        return describe_limit(self.owner, self.quantity)
 
 
-class Peaks:
-    """The largest use of each known limit in a motion that comes part by part."""
+class PeakTracker:
+    """Largest utilization of each known limit in a motion that is added in parts."""
 
-    def __init__(self, use: LimitUse):
-        self._use = use
-        self._share, self._time = np.zeros((2, len(use.labels)))
+    def __init__(self, utilization: LimitUtilization):
+        self._utilization = utilization
+        self._share, self._time = np.zeros((2, len(utilization.labels)))
 
-    def see(self, t: np.ndarray, tau: Any, tau_rate: Any, q: Any, qd: Any, qdd: Any, qddd: Any) -> None:
-        """t (samples,), the rest (samples, n); NaN where a recording does not tell."""
-        found = np.nan_to_num(self._use(tau, tau_rate, q, qd, qdd, qddd), nan=0.0)
+    def add(self, t: np.ndarray, tau: Any, tau_rate: Any, q: Any, qd: Any, qdd: Any, qddd: Any) -> None:
+        """Add samples: t (samples,) [s], the rest (samples, n), NaN where a recording lacks them."""
+        found = np.nan_to_num(self._utilization(tau, tau_rate, q, qd, qdd, qddd), nan=0.0)
         most, when = found.max(axis=0), t[found.argmax(axis=0)] if found.size else self._time
         self._time = np.where(most > self._share, when, self._time)
         self._share = np.maximum(self._share, most)
 
-    def all(self) -> list[Peak]:
-        """The most used limit first."""
+    def ranked(self) -> list[PeakUtilization]:
+        """Return all peaks, the most used limit first."""
         order = np.argsort(-self._share, kind="stable")
-        shares, labels, times = self._share.tolist(), self._use.labels, self._time.tolist()
-        return [Peak(shares[k], labels[k][0], labels[k][1], times[k]) for k in order]
+        shares, labels, times = self._share.tolist(), self._utilization.labels, self._time.tolist()
+        return [PeakUtilization(shares[k], labels[k][0], labels[k][1], times[k]) for k in order]
 
-    def of_owners(self) -> list[Peak]:
-        """Of each joint and supply its most used limit, in the order of the labels."""
-        first = {peak.owner: peak for peak in reversed(self.all())}
-        return [first[owner] for owner in dict.fromkeys(owner for owner, _ in self._use.labels)]
+    def by_owner(self) -> list[PeakUtilization]:
+        """Return the most used limit of each joint and supply, in the order of the labels."""
+        first = {peak.owner: peak for peak in reversed(self.ranked())}
+        return [first[owner] for owner in dict.fromkeys(owner for owner, _ in self._utilization.labels)]
 
-    def of_quantities(self) -> list[Peak]:
-        """Of each quantity its most used limit, in the order of the labels."""
-        first = {peak.quantity: peak for peak in reversed(self.all())}
-        return [first[quantity] for quantity in dict.fromkeys(quantity for _, quantity in self._use.labels)]
+    def by_quantity(self) -> list[PeakUtilization]:
+        """Return the most used limit of each quantity, in the order of the labels."""
+        first = {peak.quantity: peak for peak in reversed(self.ranked())}
+        return [first[quantity] for quantity in dict.fromkeys(quantity for _, quantity in self._utilization.labels)]

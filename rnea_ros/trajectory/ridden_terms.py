@@ -10,8 +10,8 @@ from ..codegen.kernel import MANY
 from ..robots.coulomb import coulomb_with_motors, without_coulomb
 from ..robots.general import GeneralRobot
 from ..robots.shared import Shared
-from ..trajectory.constraints import TorqueTerms, torque_terms
-from ..trajectory.path import Path
+from .constraints import TorqueTerms, torque_terms
+from .path import Path
 
 
 class RiddenTerms(Shared):
