@@ -38,7 +38,7 @@ class Arm(NamedTuple):
         rubs = {name: {"coulomb": float(c), "viscous": float(v)} for name, c, v in zip(names, self.coulomb, self.viscous)}
         drives = {name: {"gear_ratio": GEAR, "rotor_inertia": self.rotor / GEAR**2} for name in names}
         found = load(self.urdf, {"version": 1, "drives": drives, **({"friction": rubs} if friction else {})})
-        assert isinstance(found, Robot)
+        assert found.is_fixed_tree
         return found
 
     def plant(self, rng: np.random.Generator, friction: float = 0.0) -> Plant:

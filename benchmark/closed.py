@@ -10,7 +10,7 @@ import pinocchio as pin
 from cases import ROOT
 from timing import Loop, Times, interleaved, python_loop
 
-from rnea_ros import GeneralRobot, load
+from rnea_ros import load
 from rnea_ros.trajectory.sample_torques import TorqueStream
 
 ROBOTS = ("palletiser", "stewart")
@@ -31,7 +31,7 @@ def sides(name: str) -> dict[str, Loop]:
     """Loops by name. One that follows goes on where it was, from sample to sample."""
     file = ROOT / "urdf" / f"{name}.urdf"
     robot = load(file, file.with_suffix(".robot.yaml"))
-    assert isinstance(robot, GeneralRobot)
+    assert not robot.is_fixed_tree
     start = robot.start[[*map(robot.tree.joint_names.index, robot.joint_names)]]
     samples = [list(sample) for sample in swing(start, 0.02 if name == "stewart" else 0.2)]
     stream, pose, place = TorqueStream(robot), robot.start, 0

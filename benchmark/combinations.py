@@ -1,4 +1,4 @@
-"""GeneralRobot from Python: one streamed sample, loading time, growth with the number of coordinates.
+"""Robot from Python: one streamed sample, loading time, growth with the number of coordinates.
 
     python benchmark/combinations.py [ROUNDS]      measures these alone and writes combinations.md
 
@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the source besid
 from timing import Loop, Times, interleaved
 
 from rnea_ros import BaseState, Robot
-from rnea_ros.robots.general import GeneralRobot
+from rnea_ros.robots.tree import TreeDynamics
 
 LEFT_POSE = {"roll": 0.1, "yaw": -0.05, "pitch": 0.4, "knee": -1.1, "shin": 0.03, "tarsus": 1.6, "heel": 0.02, "rod1": -0.3,
              "rod2": 0.1, "crank": -1.5, "push": 1.4, "toe": -1.5}
@@ -154,17 +154,17 @@ class Machine:
     times: dict[str, Times] = field(default_factory=dict)
 
 
-def machines() -> Iterator[tuple[str, Callable[[], GeneralRobot], float]]:
+def machines() -> Iterator[tuple[str, Callable[[], Robot], float]]:
     """Names, loaders, and the size of the motion [rad, m]."""
     urdf = Path(__file__).resolve().parents[1] / "urdf"
     files = urdf / "palletiser.urdf", urdf / "palletiser.robot.yaml"
-    yield "palletiser", lambda: GeneralRobot(Robot.from_urdf(files[0]), files[1]), 0.2
+    yield "palletiser", lambda: Robot(TreeDynamics.from_urdf(files[0]), files[1]), 0.2
     text, file = biped()
-    yield "biped, 30 coordinates", lambda: GeneralRobot(Robot.from_urdf(text, base="floating"), file), 0.1
+    yield "biped, 30 coordinates", lambda: Robot(TreeDynamics.from_urdf(text, base="floating"), file), 0.1
     for count in MODULES:
         tower, loops = stewart(count)
         name = "Stewart platform" if count == 1 else f"{count} Stewart platforms in series"
-        yield name, lambda tower=tower, loops=loops: GeneralRobot(Robot.from_urdf(tower), loops), 0.01
+        yield name, lambda tower=tower, loops=loops: Robot(TreeDynamics.from_urdf(tower), loops), 0.01
 
 
 def motion_of(robot: Any, size: float) -> tuple[np.ndarray, ...]:
@@ -197,7 +197,7 @@ def streamed(robot: Any, size: float) -> Loop:
     return loop
 
 
-def batch(robot: GeneralRobot, size: float) -> Loop:
+def batch(robot: Robot, size: float) -> Loop:
     """One call of many samples."""
     motion = motion_of(robot, size)
     state = {"base": BaseState()} if robot.has_moving_base else {}
@@ -223,7 +223,7 @@ def _cache(folder: str) -> Iterator[None]:
             os.environ["RNEA_ROS_CACHE"] = before
 
 
-def loading(load: Callable[[], GeneralRobot], size: float) -> tuple[float, float, GeneralRobot]:
+def loading(load: Callable[[], Robot], size: float) -> tuple[float, float, Robot]:
     """Processor time from the URDF to the first torques and rates: with an empty cache, and with a full one; the robot."""
     found = []
     with tempfile.TemporaryDirectory() as folder, _cache(folder):
@@ -236,7 +236,7 @@ def loading(load: Callable[[], GeneralRobot], size: float) -> tuple[float, float
     return found[0], min(found[1:]), robot
 
 
-class _ByStages(GeneralRobot):
+class _ByStages(Robot):
     """The same without the program."""
 
     def _program(self, *_: Any) -> None:
@@ -261,7 +261,7 @@ def measure(rounds: int) -> list[Machine]:
 
 def goals(found: list[Machine]) -> list[tuple[str, float, float, str]]:
     """Text, limit, reached, unit."""
-    made = [(f"8. one streamed sample of a GeneralRobot from Python, processor time: {machine.name}", LIMITS[machine.name],
+    made = [(f"8. one streamed sample of a Robot from Python, processor time: {machine.name}", LIMITS[machine.name],
              machine.times["streamed"].low * 1e6, " us") for machine in found if machine.name in LIMITS]
     by_name = {machine.name: machine for machine in found}
     one, four = by_name["Stewart platform"], by_name["4 Stewart platforms in series"]
@@ -278,7 +278,7 @@ def lines(found: list[Machine]) -> list[str]:
         ratio = machine.times[what].over(machine.times["streamed"])
         return f"{machine.times[what].low * 1e6:.1f}" + (f" ({ratio:.1f} x)" if what != "streamed" else "")
 
-    text = ["## Combinations: GeneralRobot, one sample from Python", "",
+    text = ["## Combinations: Robot, one sample from Python", "",
             "Microseconds of processor time, minima of all rounds, since the machine had other work: torques and rates "
             "with the pose of the sample before, 1 ms earlier, as guess; loops are closed, springs and base accelerate. In "
             "brackets: beside the first column. Stages: solution.py without the compiled program. "

@@ -63,7 +63,7 @@ def plant(urdf: Robot, seed: int) -> Plant:
     links = [replace(link, m=link.m * s, ms=link.ms * s, J=link.J * s,
                      term=replace(link.term, rotor_inertia=rng.uniform(0.05, 0.5) if link.joint else 0.0))
              for link, s in ((link, rng.uniform(0.75, 1.3)) for link in urdf.model.links)]
-    robot, n = Robot(replace(urdf.model, links=tuple(links))), urdf.n
+    robot, n = Robot.from_model(replace(urdf.model, links=tuple(links))), urdf.n
     size = 0.05 * np.minimum(np.nan_to_num(urdf.limits.effort, nan=50.0), 150.0)
     return Plant(robot, size * rng.uniform(0.5, 1.0, n), size * rng.uniform(0.2, 0.8, n), size * rng.uniform(0.1, 0.5, n),
                  rng.uniform(0.03, 0.2, n), rng.uniform(0.02, 0.08, n))

@@ -129,7 +129,7 @@ HEAD = """# Robots of every kind over DDS, beside what is not ours
 
 `python benchmark/live.py`: each robot moves before a dynamics_node in a process of its own. Errors are the largest of every
 joint's torque and torque rate, each relative to its own truth or to one, whichever is larger. The truth of a rate is a
-sixth-order difference of the oracle's torques, in steps of {step:g} s; of combinations (GeneralRobot) one of tenth order along
+sixth-order difference of the oracle's torques, in steps of {step:g} s; of combinations (Robot) one of tenth order along
 a motion that is integrated from the oracle's equations. Sent again: samples whose answer, or part of what it
 needs, was lost; every sample was answered.
 

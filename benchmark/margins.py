@@ -76,7 +76,7 @@ def robot(friction: bool, of: Arm = PANDA) -> Robot:
     sections = {"friction": {name: {"coulomb": float(c), "viscous": float(v)} for name, c, v in rubs}}
     made = load(of.urdf, {"version": 1, "limits": {name: {"max_effort_rate": of.slew} for name in names},
                           **(sections if friction else {})})
-    assert isinstance(made, Robot)
+    assert made.is_fixed_tree
     return made
 
 

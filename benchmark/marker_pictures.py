@@ -18,7 +18,7 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from visualization_msgs.msg import Marker
 
-from rnea_ros import AnyRobot, load
+from rnea_ros import Robot, load
 from rnea_ros.demo.processes import share_file
 from rnea_ros.io.figures import picture
 from rnea_ros.model import urdf_reader
@@ -30,7 +30,6 @@ from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot, untouched
 from rnea_ros.nodes.dynamics.markers import Markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 from rnea_ros.nodes.dynamics.whole_body import WholeBody
-from rnea_ros.robots.kinds import has_moving_base
 from rnea_ros.sim.rendering import Renderer, select_offscreen_renderer
 
 ROOT = Path(__file__).parents[1]
@@ -109,9 +108,9 @@ class View(Renderer):
         return geom
 
 
-def results(robot: AnyRobot, made: ServedRobot, motion: np.ndarray) -> tuple[Any, WholeBody | None]:
+def results(robot: Robot, made: ServedRobot, motion: np.ndarray) -> tuple[Any, WholeBody | None]:
     """Torques and the like, and the whole robot; a base that moves is at rest at the origin."""
-    if isinstance(made, ServedCombination) and has_moving_base(robot):
+    if isinstance(made, ServedCombination) and robot.has_moving_base:
         return made.evaluate(motion, np.full((4, len(made.optional)), np.nan), untouched, STILL), made.body(motion, {})
     return made.dynamics(motion, np.full((4, len(made.optional)), np.nan), untouched, 0), made.body(motion, {})
 
@@ -134,7 +133,7 @@ def shown(name: str, scene: Scene) -> None:
         markers.fill_static(out)
     if body is not None:
         markers.fill_whole(body)
-    tree = made.trees[0]
+    tree = made.tree
     q = made._loops.tree_motion[0] if made.cuts else pose
     whole, _ = urdf_reader.whole(path, allow_xacro=True)
     view = View(urdf_reader.text(whole), tree.joint_names, meshes(path), SIZE, scene.view, scene.centre, DARK)

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from rnea_ros import load
 from rnea_ros.io.figures import STYLE, draw_stills, picture
-from rnea_ros.robots.general import GeneralRobot
+from rnea_ros.robots.robot import Robot
 
 ROOT = Path(__file__).resolve().parents[1]
 CENTRE, SIZE, DURATION = (0.14, 0.62), (0.16, 0.09), 1.2  # of the eight, x and z [m]; [s]
@@ -31,24 +32,24 @@ def eight(t: np.ndarray) -> list[np.ndarray]:
                              for i, n in enumerate((1, 2))]) for k in range(4)]
 
 
-def motors(robot: GeneralRobot, t: np.ndarray) -> list[np.ndarray]:
+def motors(robot: Robot, t: np.ndarray) -> list[np.ndarray]:
     """Position .. jerk of the motors that let the tip draw the eight."""
     urdf = (ROOT / "urdf" / "five_bar.urdf").read_text().replace("</robot>", CARRIER)
     start = dict(zip(robot.tree.joint_names, robot.start.tolist())) | {"tip_x": CENTRE[0], "tip_z": CENTRE[1]}
-    carried = GeneralRobot.from_urdf(urdf, {"loops": {"active": ["tip_x", "tip_z"], "start": start, "cut_joints": {
+    carried = load(urdf, {"loops": {"active": ["tip_x", "tip_z"], "start": start, "cut_joints": {
         side: {"type": "point_on_axis", "first": {"link": "tip", "rpy": [np.pi / 2, 0.0, 0.0]},
                "second": {"link": f"{side}_forearm", "xyz": [length, 0.0, 0.0]}} for side, length in SIDES.items()}}})
     columns = [carried.tree.joint_names.index(joint) for joint in robot.joint_names]
     return [values[:, columns] for values in carried.motion(*eight(t))[:4]]
 
 
-def corners(robot: GeneralRobot, q: np.ndarray, side: str) -> np.ndarray:
+def corners(robot: Robot, q: np.ndarray, side: str) -> np.ndarray:
     """(samples, 3, 2): motor, elbow and tip of a side, in x and z."""
     ends = (("arm", 0.0), ("forearm", 0.0), ("forearm", SIDES[side]))
     return np.stack([robot.tree.link_pose(f"{side}_{link}", q, point=[x, 0.0, 0.0]).p for link, x in ends], axis=1)[..., ::2]
 
 
-def draw(path: Path, robot: GeneralRobot, t, q, tau, tau_rate) -> None:
+def draw(path: Path, robot: Robot, t, q, tau, tau_rate) -> None:
     with picture(path, (12, 5.6), settings=STYLE) as figure:
         machine, torque, rate = figure.subplot_mosaic([["m", "t"], ["m", "r"]], width_ratios=(1.0, 1.2)).values()
         for k, (side, colour) in enumerate(zip(SIDES, ("#0072b2", "#d55e00"))):
@@ -63,7 +64,7 @@ def draw(path: Path, robot: GeneralRobot, t, q, tau, tau_rate) -> None:
 
 
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
-    robot = GeneralRobot.from_urdf(ROOT / "urdf" / "five_bar.urdf", ROOT / "urdf" / "five_bar.robot.yaml")
+    robot = load(ROOT / "urdf" / "five_bar.urdf", ROOT / "urdf" / "five_bar.robot.yaml")
     qa = motors(robot, t := np.linspace(0.0, DURATION, 61 if small else 601))
     q, (tau, tau_rate) = robot.motion(*qa).q, robot.torque_and_rate(*qa)
     draw(Path(out_dir) / "five_bar.png", robot, t, q, tau, tau_rate)

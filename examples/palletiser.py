@@ -14,8 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from rnea_ros import load
 from rnea_ros.io.figures import STYLE, draw_stills, picture
-from rnea_ros.robots.general import GeneralRobot
+from rnea_ros.robots.robot import Robot
 
 ROOT = Path(__file__).resolve().parents[1]
 STATIONS = np.array([[-0.9, 0.75, 0.0, 0.55], [0.1, -0.15, 0.6, 0.05], [1.1, 0.55, 1.1, 0.35]])  # pick, top, place [rad]
@@ -35,14 +36,14 @@ def motion(t: np.ndarray) -> list[np.ndarray]:
     return [sum(np.outer(p.deriv(k)(t / DURATION) / DURATION**k, step) for p, step in steps) for k in range(4)]
 
 
-def side(robot: GeneralRobot, q: np.ndarray, link: str, points) -> np.ndarray:
+def side(robot: Robot, q: np.ndarray, link: str, points) -> np.ndarray:
     """(samples, points, 2): points of a link in the plane of the arm, from the column outwards and up."""
     (R, P), (column, foot) = robot.tree.link_pose(link, q), robot.tree.link_pose("column", q)
     places = (P[:, None] + np.array(points) @ np.swapaxes(R, 1, 2) - foot[:, None]) @ column
     return places[..., [0, 2]] + foot[:, None, [0, 2]] * [0.0, 1.0]
 
 
-def draw(path: Path, robot: GeneralRobot, t, q, results) -> None:
+def draw(path: Path, robot: Robot, t, q, results) -> None:
     corners = [(x * SIZE[0] / 2, 0.0, -0.08 - z * SIZE[2]) for x, z in ((-1, 0), (1, 0), (1, 1), (-1, 1), (-1, 0))]
     with picture(path, (13, 6), settings=STYLE) as figure:
         machine, torque, rate = figure.subplot_mosaic([["m", "t"], ["m", "r"]], width_ratios=(1.0, 1.2)).values()
@@ -61,7 +62,7 @@ def draw(path: Path, robot: GeneralRobot, t, q, results) -> None:
 
 
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
-    empty = GeneralRobot.from_urdf(ROOT / "urdf" / "palletiser.urdf", ROOT / "urdf" / "palletiser.robot.yaml")
+    empty = load(ROOT / "urdf" / "palletiser.urdf", ROOT / "urdf" / "palletiser.robot.yaml")
     inertia = BOX / 12.0 * np.diag(np.sum(SIZE**2) - SIZE**2)
     loaded = empty.with_payload("flange", BOX, (0.0, 0.0, -0.08 - 0.5 * SIZE[2]), inertia)
     qa = motion(t := np.linspace(0.0, DURATION, 49 if small else 481))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import GeneralRobot, load
+from rnea_ros import Robot, load
 from rnea_ros.algebra.taylor import of_time, smooth_step
 from rnea_ros.io.figures import STYLE, picture
 from rnea_ros.robots.drift import drift
@@ -37,7 +37,7 @@ def trunk(t):
     return np.array([np.sin(hip + knee * 0.5), t * 0.0, np.cos(hip + knee * 0.5)]) * (np.cos(knee * 0.5) * LEG), np.eye(3)
 
 
-def draw(path: Path, robot: GeneralRobot, t, base, q, reaction, off: int) -> None:
+def draw(path: Path, robot: Robot, t, base, q, reaction, off: int) -> None:
     with picture(path, (12, 5.8), settings=STYLE) as figure:
         side, force, pitch = figure.subplot_mosaic([["s", "s"], ["f", "p"]], height_ratios=(1.6, 1.0)).values()
         for place, k in enumerate((0, int(np.searchsorted(t, 0.56)), off, (off + len(t)) // 2, len(t) - 1)):

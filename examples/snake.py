@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import GeneralRobot, load
+from rnea_ros import Robot, load
 from rnea_ros.algebra.taylor import of_time, smooth_step
 from rnea_ros.io.figures import STYLE, color_scale, picture
 from rnea_ros.robots.drift import drift
@@ -45,7 +45,7 @@ def undulation(n: int, t: float) -> list[np.ndarray]:
     return of_time(wave, t, 2)
 
 
-def drag(robot: GeneralRobot, base: BaseState, q: np.ndarray, qd: np.ndarray) -> dict[str, np.ndarray]:
+def drag(robot: Robot, base: BaseState, q: np.ndarray, qd: np.ndarray) -> dict[str, np.ndarray]:
     """Wrench of the water on every link, about the link's frame: quadratic in the velocity of its middle, along and across."""
     links = list(robot.tree.model.frames)
     length, velocities = LENGTH / len(links), robot.link_velocities(links, q, qd, base=base)

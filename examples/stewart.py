@@ -3,7 +3,7 @@
     python examples/stewart.py [OUT_DIR]
 
 The platform heaves, rolls, pitches and yaws with a load on its deck that stands off its centre. The legs are trees, the
-platform is a body of its own, khalil-rne (59)-(66): nothing in GeneralRobot knows this machine.
+platform is a body of its own, khalil-rne (59)-(66): nothing in Robot knows this machine.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from rnea_ros.io.figures import STYLE, picture
-from rnea_ros.robots.general import GeneralRobot
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from rnea_ros.robots.parallel_machines import gough_stewart
+from rnea_ros.robots.robot import Robot
 
 DURATION = 6.0  # s
 LOAD, LOAD_AT = 120.0, (0.15, -0.1, 0.4)  # kg, in the platform's frame [m]
@@ -32,7 +32,7 @@ def swell(home: np.ndarray, t: np.ndarray) -> PlatformMotion:
     return PlatformMotion.from_rpy([home * (k == 0) + x[:, :3] for k, x in enumerate(rates)], [x[:, 3:] for x in rates])
 
 
-def draw(path: Path, robot: GeneralRobot, balls: np.ndarray, t, motion: PlatformMotion, q, force, force_rate) -> None:
+def draw(path: Path, robot: Robot, balls: np.ndarray, t, motion: PlatformMotion, q, force, force_rate) -> None:
     """The machine at its largest roll, beside forces and rates. balls: (6, 3) on the platform."""
     k = int(np.abs(motion.rotation[:, 2, 1]).argmax())
     R, P = motion.rotation[k], motion.position[k]

@@ -12,26 +12,23 @@ if TYPE_CHECKING:
     from .io.files import read_recording
     from .io.recording import RecordedMotion
     from .model.tree import JointDynamics, Limits, Model
-    from .robots.general import GeneralRobot
     from .robots.inputs.base_state import BaseState
     from .robots.inputs.platform_motion import PlatformMotion
     from .robots.load import load
-    from .robots.protocol import AnyRobot
-    from .robots.robot import Dynamics, Robot
+    from .robots.robot import Robot
+    from .robots.tree import Dynamics
     from .trajectory.chunk_executor import ChunkExecutor, ChunkOptions, ChunkResult
     from .trajectory.margin import limits_share
     from .trajectory.plan_motion import plan_motion
     from .trajectory.retiming import retime_motion
 
 __all__ = [
-    "AnyRobot",
     "BaseState",
     "ChunkExecutor",
     "ChunkOptions",
     "ChunkResult",
     "Dynamics",
     "ExternalEffortObserver",
-    "GeneralRobot",
     "InputError",
     "JointDynamics",
     "Limits",
@@ -65,12 +62,11 @@ _MODULES = {
     ".trajectory.retiming": ("retime_motion",),
     ".io.files": ("read_recording",),
     ".io.recording": ("RecordedMotion",),
-    ".robots.general": ("GeneralRobot",),
     ".robots.inputs.base_state": ("BaseState",),
     ".robots.inputs.platform_motion": ("PlatformMotion",),
     ".robots.load": ("load",),
-    ".robots.protocol": ("AnyRobot",),
-    ".robots.robot": ("Dynamics", "Robot"),
+    ".robots.robot": ("Robot",),
+    ".robots.tree": ("Dynamics",),
     ".estimation.external_effort": ("ExternalEffortObserver",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

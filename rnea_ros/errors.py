@@ -27,8 +27,8 @@ def some(names: Iterable[object], most: int = 12, quoted: bool = False) -> str:
 
 
 def summary(robot: Any) -> str:
-    """Return the repr of a robot of any kind: class, name and joints."""
-    return f"<{type(robot).__name__} '{robot.name}', {robot.n} joints: {some(robot.joint_names) or 'none'}>"
+    """Return the repr of a robot: name, kind and joints."""
+    return f"<{type(robot).__name__} '{robot.name}' ({robot.kind}), {robot.n} joints: {some(robot.joint_names) or 'none'}>"
 
 
 def near(name: object, names: Iterable[str], similarity: float = 0.6) -> str:

@@ -10,9 +10,7 @@ from ..codegen import c_compiler
 from ..codegen import cache as disk
 from ..errors import InputError, some
 from ..export import c_library, package
-from ..robots import kinds
 from ..robots.rehearsal import rehearse
-from ..robots.robot import Robot
 from ..trajectory.path_dynamics import PathDynamics
 from . import inputs
 from .output import Outcome, check_folder, show_working
@@ -45,12 +43,12 @@ def run_compile(args: argparse.Namespace) -> Outcome:
         calls: set[str] = set()
         for one in (robot, robot.with_payload(args.payload, 1.0)) if args.payload else (robot,):
             calls |= set(rehearse(one, args.link))
-            if isinstance(one, Robot):
+            if one.is_fixed_tree:
                 PathDynamics(one).compile()
     if disk.counts["unusable"]:
         raise InputError(f"{folder} cannot be used for kernels; name another folder by --output")
     what = "any processor of this architecture" if args.portable else "this processor"
-    kind, name, compiled, found = type(robot).__name__, kinds.tree(robot).name, disk.counts["compiled"], disk.counts["found"]
+    kind, name, compiled, found = robot.kind, robot.tree.name, disk.counts["compiled"], disk.counts["found"]
     return Outcome(f"{compiled} kernels of {kind} '{name}' compiled for {what}, {found} found in the cache, for {len(calls)} "
                    f"calls -> {folder}",
                    {"robot": name, "kind": kind, "portable": args.portable, "compiled": compiled, "found": found,
@@ -84,14 +82,14 @@ def run_export(args: argparse.Namespace) -> Outcome:
         raise InputError(f"robot '{robot.name}' has no {some(sorted(unusable))}: a joint moves no mass; give the links beyond "
                          "it mass and inertia, or the joint a rotor inertia")
     if unknown := wanted - set(names):
-        raise InputError(f"no function {some(sorted(unknown))} for a {type(robot).__name__}; there are "
+        raise InputError(f"no function {some(sorted(unknown))} for a {robot.kind}; there are "
                          f"{some(names) or 'others: leave --only out to see them'}")
     written = package.write(library, folder)
     operations = {f"{name}_{traced.function.name}": sum(traced.program.operation_counts.values())
                   for traced in library.functions}
     lines = [f"  {function}: {count} operations" for function, count in operations.items()]
     lines += [f"  {library.omission}"] if library.omitted else []
-    lines += [f"{len(names)} functions of {type(robot).__name__} '{robot.name}' -> {folder} ({len(written)} files); next:",
+    lines += [f"{len(names)} functions of the {robot.kind} '{robot.name}' -> {folder} ({len(written)} files); next:",
               f"cd {folder} && cmake -B build -DNATIVE=ON && cmake --build build && ctest --test-dir build"]
-    return Outcome("\n".join(lines), {"robot": robot.name, "kind": type(robot).__name__, "operations": operations,
+    return Outcome("\n".join(lines), {"robot": robot.name, "kind": robot.kind, "operations": operations,
                                       "folder": folder, "files": list(written)})

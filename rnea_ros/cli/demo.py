@@ -21,7 +21,6 @@ from ..demo.timings import live, pictures, trials
 from ..demo.timings.arms import ARM_SOURCES, Arm, ArmSource
 from ..errors import RneaError
 from ..model import urdf, urdf_reader
-from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..sim.rendering import select_offscreen_renderer
 from ..sim.scene import mujoco
@@ -110,7 +109,7 @@ def _report(line: str) -> None:
     print(line, flush=True)
 
 
-def _check_moves(robot: AnyRobot, source: Any) -> None:
+def _check_moves(robot: Robot, source: Any) -> None:
     if robot.n == 0:
         raise RneaError(f"{source} has no moving joints; a robot with at least one is needed")
     inputs.check_masses(robot)
@@ -143,8 +142,8 @@ def _outcome(origin: str, checks: Sequence[CheckResult], picture: str, draw: Cal
 def _robot(args: argparse.Namespace) -> Outcome:
     demo = DEMOS[args.robot] if args.robot in DEMOS else catalogue.tree_demo(args.urdf, args.robot_file, args.robot or "panda")
     robot = demo.load()
-    if args.robot_file and not isinstance(robot, Robot):
-        raise RneaError(f"{args.robot_file} makes a {type(robot).__name__}; rnea demo --urdf shows fixed trees (Robot). `rnea "
+    if args.robot_file and not robot.is_fixed_tree:
+        raise RneaError(f"{args.robot_file} makes a {robot.kind}; rnea demo --urdf shows trees on a fixed base. `rnea "
                         "demo --robot NAME` has demos of other kinds")
     _check_moves(robot, args.urdf)
     seconds = args.seconds or demo.seconds
@@ -179,7 +178,7 @@ def _scaling(args: argparse.Namespace) -> Outcome:
         raise RneaError("--scaling runs a node: it is not available with --no-ros")
     source = user_path(args.urdf) if args.urdf else share_file("urdf/seven_r.urdf")
     description = urdf_reader.read(source)
-    robot = Robot(urdf.load(description))
+    robot = Robot.from_model(urdf.load(description))
     _check_moves(robot, source)
     task = scaling.overspeed_task(robot)
     samples = scaling.record(robot, urdf_reader.text(description.robot), task, sys.stdout, _report)

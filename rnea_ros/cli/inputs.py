@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
@@ -26,16 +25,10 @@ from ..model.plausibility import implausible
 from ..model.robot_file import robot_file
 from ..model.tree import Limits
 from ..robots.declared_joints import joint_forces, limited
-from ..robots.general import GeneralRobot
-from ..robots.kinds import has_moving_base, tree
 from ..robots.load import load
-from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 
 URDF_HELP = "a URDF, or a .xacro file and its arguments NAME:=VALUE (expanding it executes code)"
-KIND_TEXTS: dict[type, str] = {
-    GeneralRobot: "robot '{name}' combines a base, loops, platforms, springs, elastic joints or contacts"}
-Kind = TypeVar("Kind", bound=AnyRobot)
 
 
 def add_robot_arguments(parser: argparse.ArgumentParser, base: bool = True) -> None:
@@ -66,7 +59,7 @@ def add_dynamics(parser: argparse.ArgumentParser) -> None:
                         help="backend of the kernels; default llvm")
 
 
-def load_robot(args: argparse.Namespace, urdf: str | bytes | None = None, *, print_warnings: bool = True) -> AnyRobot:
+def load_robot(args: argparse.Namespace, urdf: str | bytes | None = None, *, print_warnings: bool = True) -> Robot:
     """Return the robot of any kind that URDF, robot file and options describe.
 
     urdf : text, or a path, instead of args.urdf; print_warnings : print warnings about implausible numbers to stderr
@@ -78,43 +71,41 @@ def load_robot(args: argparse.Namespace, urdf: str | bytes | None = None, *, pri
     return robot
 
 
-def warn_of_implausible(robot: AnyRobot) -> None:
+def warn_of_implausible(robot: Robot) -> None:
     """Print warnings that most likely mean wrong torques to stderr."""
-    for warning in implausible(tree(robot).warnings):
+    for warning in implausible(robot.tree.warnings):
         print(f"warning: {warning}", file=sys.stderr)
 
 
-def check_masses(robot: AnyRobot) -> None:
+def check_masses(robot: Robot) -> None:
     """Print warnings about implausible numbers; raise InputError for a robot without mass, whose torques would all be zero."""
-    for warning in tree(robot).warnings:
+    for warning in robot.tree.warnings:
         if warning.name == "massless":
-            raise InputError(f"robot '{tree(robot).name}': {warning}; `rnea check` lists all warnings about a URDF")
+            raise InputError(f"robot '{robot.tree.name}': {warning}; `rnea check` lists all warnings about a URDF")
     warn_of_implausible(robot)
 
 
-def load_robot_of_kind(args: argparse.Namespace, *kinds: type[Kind], urdf: str | bytes | None = None) -> Kind:
-    """Return the loaded robot. Raises InputError if it is of another kind than the command supports."""
-    return require_kind(args, load_robot(args, urdf), *kinds)
+def load_fixed_tree(args: argparse.Namespace) -> Robot:
+    """Return the robot of a command that is for trees on a fixed base. Raises InputError for others."""
+    return require_fixed_tree(args, load_robot(args))
 
 
-def require_kind(args: argparse.Namespace, robot: AnyRobot, *kinds: type[Kind]) -> Kind:
-    """Return the robot. Raises InputError if it is of another kind than the command supports."""
-    if not isinstance(robot, kinds):
-        names = [kind.__name__ for kind in kinds]
-        kind = "the base of robot '{name}' moves" if has_moving_base(robot) else KIND_TEXTS[type(robot)]
-        raise InputError(f"{kind.format(name=tree(robot).name)} ({type(robot).__name__}); rnea {args.command} "
-                         f"serves {some(names)} so far, Python more: rnea_ros.load")
+def require_fixed_tree(args: argparse.Namespace, robot: Robot) -> Robot:
+    """Return a robot that is a tree on a fixed base. Raises InputError for others."""
+    if not robot.is_fixed_tree:
+        raise InputError(f"robot '{robot.name}' is a {robot.kind}; rnea {args.command} serves trees on a fixed base so far, "
+                         "Python more: rnea_ros.load")
     return robot
 
 
-def read_limits(robot: AnyRobot, args: argparse.Namespace) -> tuple[Limits, dict[str, float]]:
+def read_limits(robot: Robot, args: argparse.Namespace) -> tuple[Limits, dict[str, float]]:
     """Return limits of the joints, and the largest internal joint forces by joint; --limits overrides --robot-file."""
     forces = joint_forces(robot_file.draft(args.robot_file)) if args.robot_file else {}
     if not args.limits:
         return robot.limits, forces
-    model = tree(robot).model
+    model = robot.tree.model
     file = robot_file.draft(args.limits).only(["limits"]).alone("--limits", ["limits"], ["limits"]).checked(
-        tree(robot).model)
+        robot.tree.model)
     found = limited(model, file).limits.of([model.joint_names.index(name) for name in robot.joint_names])
     return found, forces | joint_forces(file)
 
@@ -157,7 +148,7 @@ def add_torque_recording_arguments(parser: argparse.ArgumentParser) -> None:
 
 def load_measured_robot(args: argparse.Namespace) -> Robot:
     """Return the fixed tree of a command that reads torques; afterwards args.robot_file contains --reverse."""
-    robot = load_robot_of_kind(args, Robot)
+    robot = load_fixed_tree(args)
     if args.reverse:
         if wrong := [name for name in args.reverse if name not in robot.joint_names]:
             raise InputError(f"--reverse {some(wrong)}: no such joint; the joints are {some(robot.joint_names)}"
@@ -166,7 +157,7 @@ def load_measured_robot(args: argparse.Namespace) -> Robot:
         measured = dict(file.section("measured_effort"))
         turned = sorted(set(measured.get("reversed", ())) ^ set(args.reverse))
         args.robot_file = file.over({"measured_effort": {**measured, "reversed": turned}})
-        robot = load_robot_of_kind(args, Robot)
+        robot = load_fixed_tree(args)
     return robot
 
 

@@ -16,9 +16,9 @@ from ..errors import InputError, ModelWarning, some
 from ..model import dh_table, modified_dh, plausibility, standard_dh, urdf
 from ..model.robot_file import profiles, robot_file
 from ..model.robot_file.schema import SCHEMA
-from ..robots import kinds
-from ..robots.load import kind, load
+from ..robots.load import load
 from ..robots.robot import Robot
+from ..robots.tree import TreeDynamics
 from . import inputs
 from .output import Outcome, check_files, format_table, terminal_width
 
@@ -35,29 +35,29 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
 def run_check(args: argparse.Namespace) -> Outcome:
     """Check the trees of a robot of any kind; loading has checked its loop closure and motors."""
     robot = inputs.load_robot(args, print_warnings=False)  # the result holds all warnings
-    tree, names = kinds.tree(robot), kinds.joints(robot)
+    tree, names = robot.tree, robot.tree_joints
     found = list(dict.fromkeys((*tree.warnings, *_missing_inertia(tree))))
     notes = [warning for warning in found if warning.name in plausibility.NOTES and warning.name not in args.accept]
     notes += [note for note in _unknown_efforts(tree, names) if note.name not in args.accept]
     accepted = [*tree.model.accepted_warnings]
     accepted += [warning for warning in found if warning.name in args.accept]
     warnings = [warning for warning in found if warning not in notes and warning not in accepted]
-    kind = "" if isinstance(robot, Robot) else f" ({'; '.join(kinds.described(robot))})"
+    kind = "" if robot.is_fixed_tree else f" ({'; '.join(robot.description)})"
     sorts = (("warning", warnings), ("accepted", accepted), ("note", notes))
     lines = [f"{word}: {text}" for word, texts in sorts for text in texts]
-    lines += [f"coupled motor: {text}" for text in kinds.couplings(tree)]
+    lines += [f"coupled motor: {text}" for text in robot.coupled_motor_speeds]
     mass = tree.total_mass
     lines.append(f"{tree.name}: {len(names)} joints{kind}, {mass:.6g} kg, {count_noun(len(warnings), 'warning')}")
     return Outcome("\n".join(lines), {
-        "robot": tree.name, "kind": type(robot).__name__, "joints": len(names), "total_mass": mass, "warnings": warnings,
-        "accepted": accepted, "notes": notes, "coupled_motors": kinds.couplings(tree)}, int(bool(warnings)))
+        "robot": tree.name, "kind": robot.kind, "joints": len(names), "total_mass": mass, "warnings": warnings,
+        "accepted": accepted, "notes": notes, "coupled_motors": robot.coupled_motor_speeds}, int(bool(warnings)))
 
 
 def count_noun(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _missing_inertia(robot: Robot) -> list[ModelWarning]:
+def _missing_inertia(robot: TreeDynamics) -> list[ModelWarning]:
     """Return warnings about joints without an inertia of links or rotors."""
     if any(warning.name == "massless" for warning in robot.warnings):
         return []
@@ -68,7 +68,7 @@ def _missing_inertia(robot: Robot) -> list[ModelWarning]:
                          "<inertial> to its links, or rotor_inertia in the robot file") for name in names]
 
 
-def _unknown_efforts(tree: Robot, names: Collection[str]) -> list[ModelWarning]:
+def _unknown_efforts(tree: TreeDynamics, names: Collection[str]) -> list[ModelWarning]:
     """Return a note about those of the joints whose effort limit is unknown."""
     limits = zip(tree.joint_names, tree.limits.effort, strict=True)
     unknown = [name for name, limit in limits if name in names and np.isnan(limit)]
@@ -85,10 +85,10 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_model(args: argparse.Namespace) -> Outcome:
     robot = inputs.load_robot(args, print_warnings=False)  # the result holds all warnings
-    text, what = model_table(kinds.tree(robot), terminal_width()), kinds.described(robot)
-    if len(what) > 1 or not isinstance(robot, Robot):
+    text, what = model_table(robot, terminal_width()), robot.description
+    if len(what) > 1 or not robot.is_fixed_tree:
         text += "\n\n" + "\n".join(what)
-    return Outcome(text, model_data(kinds.tree(robot)) | {"kind": type(robot).__name__})
+    return Outcome(text, model_data(robot) | {"kind": robot.kind})
 
 
 def model_table(robot: Robot, width: int | None = None) -> str:
@@ -133,9 +133,10 @@ def run_robot_file(args: argparse.Namespace) -> Outcome:
         raise InputError("FILE is missing; the path of a robot file is needed, or --schema")
     if args.urdf:
         robot = load(args.urdf, file := robot_file.draft(args.file), backend="python")
-        notes = [f"{args.file} with {args.urdf}:", *kinds.described(robot)]
+        notes = [f"{args.file} with {args.urdf}:", *robot.description]
     else:
-        notes = [f"{args.file}: {kind(file := robot_file.read(args.file))}"]
+        file = robot_file.read(args.file)
+        notes = [f"{args.file}: {some(file.sections)}"]
     text = "\n".join([*(f"# {note}" for note in notes), file.text().rstrip("\n")])
     return Outcome(text, {"notes": notes, "content": file.content})
 

@@ -20,7 +20,6 @@ from ..model import yaml_file
 from ..model.tree import Limits
 from ..planning import PlanSettings, SolverProgress
 from ..robots.link_side import level, link_side
-from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..trajectory.clearance import read_clearance
 from ..trajectory.limit_utilization import LimitUtilization, PeakTracker, added_rate, resolve_limits
@@ -51,7 +50,7 @@ def add_motion_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def robot_and_limits(args: argparse.Namespace,
-                     recording: Path | None = None) -> tuple[AnyRobot, Limits, dict[str, float]]:
+                     recording: Path | None = None) -> tuple[Robot, Limits, dict[str, float]]:
     """Return the robot, of any kind, its limits, and the largest internal joint forces by joint.
 
     recording : a recording that may describe the robot
@@ -66,7 +65,7 @@ def robot_and_limits(args: argparse.Namespace,
     return robot, *inputs.read_limits(robot, args)
 
 
-def write_motion(args: argparse.Namespace, moved: AnyRobot, motion: TimedMotion, limits: Limits) -> Outcome:
+def write_motion(args: argparse.Namespace, moved: Robot, motion: TimedMotion, limits: Limits) -> Outcome:
     """Write CSV and picture; the result has the files and the largest utilization of each limit."""
     count = math.ceil(motion.duration * args.rate * (1.0 - 1e-9))  # steps; the last one may be shorter
     if count > MOST_ROWS:
@@ -263,7 +262,7 @@ def run_excite(args: argparse.Namespace) -> Outcome:
         raise InputError(f"--periods is {args.periods}; at least 1 is needed")
     check_files(args.trajectory)
     moved, limits, _ = robot_and_limits(args)
-    robot = inputs.require_kind(args, moved, Robot)
+    robot = inputs.require_fixed_tree(args, moved)
     with show_working("optimising the exciting trajectory"):
         found = excite(robot, args.period, args.harmonics, margin=args.share, acceleration=args.acceleration,
                        iterations=args.iterations, seed=args.seed, limits=limits, noise=args.noise)
@@ -342,7 +341,7 @@ def add_margin_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_margin(args: argparse.Namespace) -> Outcome:
-    robot = inputs.load_robot_of_kind(args, Robot)
+    robot = inputs.load_fixed_tree(args)
     limits, _forces = inputs.read_limits(robot, args)
     given = {name: getattr(args, name) for name in ModelUncertainty._fields}
     uncertainty = ModelUncertainty(**given | {"friction": args.friction_doubt, "com": tuple(args.com)})

@@ -31,9 +31,7 @@ from ..io.recording import derivative_note
 from ..query.answers import REQUESTS
 from ..query.request import BASE, FIELDS, GUESS, HIGHER, MOTION, OF_MOTORS, WRENCH, Request, RequestHandler, answer_request
 from ..query.tree import tree
-from ..robots import kinds
-from ..robots.general import GeneralRobot
-from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 from . import inputs
 from .output import Outcome, check_files, show_working, to_json
 
@@ -64,20 +62,20 @@ def run_query(args: argparse.Namespace) -> Outcome:
     check_files(args.output)
     robot = inputs.load_robot(args)
     if args.question == TREE:
-        answer = tree(kinds.tree(robot), args.floating_base)
+        answer = tree(robot.tree, args.floating_base)
     else:
         handler = REQUESTS[args.question]
         request = _read_request(args.state, robot, handler, args.window)
         with show_working("computing the answer"):
             answer = answer_request(robot, handler, request)
-    answer = {"model_id": kinds.model_id(robot), **answer}
+    answer = {"model_id": robot.model_id, **answer}
     if not args.output:
         return Outcome(to_json(answer), answer)
     Path(args.output).write_text(to_json(answer) + "\n", encoding="utf-8")
     return Outcome("", {"files": [args.output]})
 
 
-def _read_request(source: str | None, robot: AnyRobot, handler: RequestHandler, window: float | None) -> Request:
+def _read_request(source: str | None, robot: Robot, handler: RequestHandler, window: float | None) -> Request:
     if source is None:
         raise InputError("--state FILE is missing; a valid example for this robot: "
                          + json.dumps({"joint_names": robot.joint_names, "samples": [{"position": [0.0] * robot.n}]}))
@@ -92,7 +90,7 @@ def _read_request(source: str | None, robot: AnyRobot, handler: RequestHandler, 
     return _check_request(request, source)
 
 
-def _request_from_csv(source: str, robot: AnyRobot, handler: RequestHandler, window: float | None) -> Request:
+def _request_from_csv(source: str, robot: Robot, handler: RequestHandler, window: float | None) -> Request:
     """Return the samples of a motion, with efforts, motors of elastic joints and a moving base if the file has them."""
     read = recording.recording_schema(robot)
     if "q" not in csv_files.read_layout(source, read.names, ("q",), ()).known:
@@ -106,7 +104,7 @@ def _request_from_csv(source: str, robot: AnyRobot, handler: RequestHandler, win
         if there or handler is not REQUESTS["energy"]:  # whose power is zero without
             columns["effort"] = csv_files.read_columns(source, robot.joint_names, ("tau",), ("tau",))[0]["tau"]
     beside, request = recording.other_motion(robot, motion), {}
-    if isinstance(robot, GeneralRobot) and not robot.has_moving_base and beside[0].size:
+    if not robot.is_fixed_tree and not robot.has_moving_base and beside[0].size:
         elastic = [robot.joint_names.index(joint) for joint in robot.elastic_joints]
         for name, block in zip(OF_MOTORS, beside):
             columns[name] = motion.q[:, :robot.n] * 0.0

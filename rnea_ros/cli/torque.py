@@ -24,7 +24,6 @@ from ..io.torques import Torques
 from ..model.drive_limits import DriveLimit, uses_by_owner
 from ..model.effort_convention import UNKNOWN
 from ..model.robot_file import robot_file
-from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..trajectory.limit_utilization import PeakTracker, limit_utilization
 from ..trajectory.thermal_load import ThermalAccumulator, thermal_drives
@@ -71,7 +70,7 @@ def run_torque(args: argparse.Namespace) -> Outcome:
     files.check_output_format(kind)
     if args.plot:
         figures.check_format(args.plot)
-    robot = inputs.load_robot_of_kind(args, *compute.SUPPORTED_ROBOTS, urdf=inputs.robot_description(args, path))
+    robot = inputs.load_robot(args, inputs.robot_description(args, path))
     source, types = _open_recording(path, robot, inputs.reading_options(args))
     work = _TorqueComputation(robot, bool(args.plot), args.deviations)
     files.write_torques(output, kind, robot.joint_names, source.span.origin, work.torques(source, types, args.window),
@@ -90,11 +89,11 @@ def run_torque(args: argparse.Namespace) -> Outcome:
                     "thermal_load": thermal_load._asdict(), "notes": notes})
 
 
-def _open_recording(path: Path, robot: AnyRobot, how: ReadingOptions) -> tuple[Recording, tuple[str, ...]]:
+def _open_recording(path: Path, robot: Robot, how: ReadingOptions) -> tuple[Recording, tuple[str, ...]]:
     """Return the recording, with measured efforts for a fixed tree, and the types of its joints."""
     read = recording_schema(robot)
     wanted = RecordingRequest(read.names, read.blocks, reading=how, joint_types=read.types)
-    measured = isinstance(robot, Robot) and robot.model.efforts.measured.quantity != UNKNOWN
+    measured = robot.is_fixed_tree and robot.model.efforts.measured.quantity != UNKNOWN
     source = files.open_with_efforts(path, wanted) if measured else files.open_recording(path, wanted)
     check_blocks(robot, source.blocks)
     files.check_time_unit(path, how, *source.span[:3])
@@ -104,7 +103,7 @@ def _open_recording(path: Path, robot: AnyRobot, how: ReadingOptions) -> tuple[R
 class _TorqueComputation:
     """Torques of a recording, computed part by part, and the data kept of each part."""
 
-    def __init__(self, robot: AnyRobot, keep: bool, deviations: bool):
+    def __init__(self, robot: Robot, keep: bool, deviations: bool):
         """keep: keep the torques for a picture; deviations: add them to the results."""
         self.robot, self.keep, self.deviations, self.torque_and_rate = robot, keep, deviations, compute.torque_function(robot)
         self.peaks = PeakTracker(limit_utilization(robot))
@@ -139,9 +138,9 @@ class _TorqueComputation:
         progress.close()
 
 
-def _measured(robot: AnyRobot, motion: RecordedMotion) -> np.ndarray | None:
+def _measured(robot: Robot, motion: RecordedMotion) -> np.ndarray | None:
     """Return the measured joint torques (samples, n) including all shares, NaN where unknown."""
-    if motion.tau is None or not isinstance(robot, Robot):
+    if motion.tau is None or not robot.is_fixed_tree:
         return None
     convention = robot.model.efforts.measured
     friction = robot.friction(motion.qd, motion.qdd)[0] if convention.needs_friction else 0.0
@@ -151,7 +150,7 @@ def _measured(robot: AnyRobot, motion: RecordedMotion) -> np.ndarray | None:
 class _Summary:
     """Largest and RMS torque of every joint, and the RMS difference from measured torques."""
 
-    def __init__(self, robot: AnyRobot):
+    def __init__(self, robot: Robot):
         self._names = robot.joint_names
         self._units = ["N" if kind == "prismatic" else "N m" for kind in robot.joint_types]
         self._peak, self._time, self._squares, self._off = np.zeros((4, robot.n))
@@ -204,7 +203,7 @@ class _Summary:
         return format_table(head, rows, "<>>>><" if compared else "<>>><")
 
 
-def _draw_torques(path: str, robot: AnyRobot, work: _TorqueComputation) -> None:
+def _draw_torques(path: str, robot: Robot, work: _TorqueComputation) -> None:
     t, tau, tau_rate, qd = (np.concatenate(blocks)
                             for blocks in zip(*((part.t, part.tau, part.tau_rate, part.qd) for part in work.kept)))
     bands = np.concatenate([part.deviation for part in work.kept if part.deviation is not None], axis=1)
@@ -215,9 +214,9 @@ def _draw_torques(path: str, robot: AnyRobot, work: _TorqueComputation) -> None:
                          measured=measured if np.isfinite(measured).any() else None)
 
 
-def _limits(robot: AnyRobot) -> tuple[DriveLimit, ...]:
+def _limits(robot: Robot) -> tuple[DriveLimit, ...]:
     """Return the limits of drives with known torques."""
-    return robot.drive_limits if isinstance(robot, Robot) else ()
+    return robot.drive_limits if robot.is_fixed_tree else ()
 
 
 def most_used_limits(peaks: PeakTracker) -> list[str]:
@@ -316,9 +315,9 @@ def _job(args: argparse.Namespace, kind: str) -> batch.BatchJob:
         options = {name: getattr(args, name) for name in ("base", "backend", "gravity", "friction")}
         options["robot_file"] = robot_file.draft(args.robot_file) if args.robot_file else None
     else:
-        served = inputs.load_robot_of_kind(args, *torques.SUPPORTED_ROBOTS)
+        served = inputs.load_robot(args)
         torques.torque_function(served)
-        if isinstance(served, Robot):
+        if served.is_fixed_tree:
             served.torque_and_rate(*[[0.0] * served.n] * 4)  # compile once for all workers of this machine
         robot = pickle.dumps(served)
     return batch.BatchJob(robot, options, inputs.reading_options(args), args.window, kind, args.part or PART_DURATION_S)

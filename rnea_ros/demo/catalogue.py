@@ -23,10 +23,8 @@ import numpy as np
 
 from ..algorithms.kinematics import Pose
 from ..model.robot_file import profiles
-from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import BaseState
 from ..robots.inputs.platform_motion import PlatformMotion
-from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..sim.machines import PUSHED_ARM_URDF, PUSHED_TOOL, QUADRUPEDS
 from . import combinations, elastic_arm, motion, plots
@@ -63,9 +61,9 @@ def tree_motion(robot: Robot, name: str = "auto", duration: float | None = None)
     return DemoMotion(about, robot.joint_names, robot.root_link, chosen)
 
 
-def _check_tree(stanford: bool, robot: AnyRobot, recording: DemoRecording, topics: Topics | None) -> list[CheckResult]:
+def _check_tree(stanford: bool, robot: Robot, recording: DemoRecording, topics: Topics | None) -> list[CheckResult]:
     """Check against the library bitwise, by difference quotients, and on the Stanford arm against the paper's figure."""
-    assert isinstance(robot, Robot)
+    assert robot.is_fixed_tree
     over_ros = [] if topics is None else [check_bitwise(robot, recording.motion, recording.tau, recording.tau_rate)]
     printed = [check_paper_figure(robot)] if stanford else []
     return [*over_ros, check_rates(recording, robot.joint_names), *printed]
@@ -76,7 +74,7 @@ def tree_demo(path: str | None, robot_file: str | None = None, name: str = "pand
 
     def make_motion() -> DemoMotion:
         robot = demo.load()
-        assert isinstance(robot, Robot)
+        assert robot.is_fixed_tree
         return tree_motion(robot)
 
     urdf, file = (user_path(path), None) if path else TREES[name]
@@ -103,9 +101,9 @@ def _palletiser_motion() -> DemoMotion:
                       lambda t: MotionSample(*(PALLETISER_MAP @ part for part in PALLETISER_CYCLE(t))))
 
 
-def _check_palletiser(robot: AnyRobot, recording: DemoRecording, topics: Topics | None) -> list[CheckResult]:
+def _check_palletiser(robot: Robot, recording: DemoRecording, topics: Topics | None) -> list[CheckResult]:
     """Check by virtual work, power and difference quotients."""
-    assert isinstance(robot, GeneralRobot)
+    assert not robot.is_fixed_tree
     tree = robot.tree
     order = [PALLETISER_JOINTS.index(name) for name in tree.joint_names]
     all_of = PALLETISER_MAP[order][:, [PALLETISER_MOTORS.index(name) for name in robot.joint_names]]
@@ -128,7 +126,7 @@ SWELL = Harmonics(6.0, np.zeros(6), (
     (3, np.array([0.0, 0.0, 0.1, 0.0, 0.1, 0.0]))), np.array([0.0, 1.0, 0.0, 0.7, 2.0, 0.5]))
 
 
-def _platform_motion(robot: GeneralRobot, t: float) -> PlatformMotion:
+def _platform_motion(robot: Robot, t: float) -> PlatformMotion:
     """Return the motion of the platform at time t [s]."""
     x = SWELL(t)
     return PlatformMotion.from_rpy([robot.home[0] + x.q[:3], *(part[:3] for part in x[1:])], [part[3:] for part in x])
@@ -136,7 +134,7 @@ def _platform_motion(robot: GeneralRobot, t: float) -> PlatformMotion:
 
 def _stewart_motion() -> DemoMotion:
     robot = STEWART_DEMO.load()
-    assert isinstance(robot, GeneralRobot)
+    assert not robot.is_fixed_tree
 
     times = np.arange(LEG_SAMPLES) * (SWELL.period / LEG_SAMPLES)
     names = tuple(name for name in robot.tree.joint_names if name in (*robot.joint_names, *robot.solved_joints))
@@ -151,9 +149,9 @@ def _stewart_motion() -> DemoMotion:
                       names, robot.tree.root_link, PeriodicMotion(SWELL.period, joints), free_links)
 
 
-def _check_stewart(robot: AnyRobot, recording: DemoRecording, topics: Topics | None) -> list[CheckResult]:
+def _check_stewart(robot: Robot, recording: DemoRecording, topics: Topics | None) -> list[CheckResult]:
     """Check leg lengths, forces from the platform's motion, power and difference quotients."""
-    assert isinstance(robot, GeneralRobot)
+    assert not robot.is_fixed_tree
     rates = check_rates(recording, robot.joint_names)
     if topics:
         recording, (poses, twists) = pair_by_stamp(recording, topics["pose"], topics["twist"])
@@ -164,7 +162,7 @@ def _check_stewart(robot: AnyRobot, recording: DemoRecording, topics: Topics | N
             check_power(recording, lambda q, qd: robot.energy(q, qd).total), rates]
 
 
-def _check_leg_lengths(robot: GeneralRobot, recording: DemoRecording, platform: PlatformMotion) -> CheckResult:
+def _check_leg_lengths(robot: Robot, recording: DemoRecording, platform: PlatformMotion) -> CheckResult:
     """Check that each leg differs from its home length by its actuator's position."""
     P, R = robot.home
     lengths, home = [], []
@@ -179,7 +177,7 @@ def _check_leg_lengths(robot: GeneralRobot, recording: DemoRecording, platform: 
                        f"at the computed platform pose the legs have their lengths to {error:.1e} m")
 
 
-def _check_forces(robot: GeneralRobot, recording: DemoRecording, platform: PlatformMotion) -> CheckResult:
+def _check_forces(robot: Robot, recording: DemoRecording, platform: PlatformMotion) -> CheckResult:
     """Check the forces against inverse dynamics from pose and twist of the platform and the slope of the twist."""
     where = smooth_samples(recording)
     moving = PlatformMotion(platform.position[where], platform.rotation[where], platform.velocity[where],
@@ -198,7 +196,7 @@ STEWART_DEMO = RobotDemo(
 QUADRUPED_FEET = QUADRUPEDS["solo12"].feet
 
 
-def _check_quadruped(robot: AnyRobot, recording: DemoRecording, topics: Topics | None) -> list[CheckResult]:
+def _check_quadruped(robot: Robot, recording: DemoRecording, topics: Topics | None) -> list[CheckResult]:
     """Check the torques in stance and swing, and the base wrench."""
     assert topics is not None
     return check_by_phase(recording, topics, QUADRUPED_FEET)
@@ -215,7 +213,7 @@ QUADRUPED_DEMO = RobotDemo(
     parameters=wrench_parameters(QUADRUPED_FEET))
 
 
-def _check_touched(robot: AnyRobot, recording: DemoRecording, topics: Topics | None) -> list[CheckResult]:
+def _check_touched(robot: Robot, recording: DemoRecording, topics: Topics | None) -> list[CheckResult]:
     """Check the torques."""
     assert topics is not None
     return [check_motor_torques(recording, topics["states"])]

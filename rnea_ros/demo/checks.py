@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from ..sim.comparison import CHANGE, STANCE, SWING, phases
 from .motion import MotionSample, stanford_motion
@@ -60,7 +59,7 @@ def pair_by_stamp(recording: DemoRecording, *others: TopicSeries) -> tuple[DemoR
             [series.values[np.searchsorted(series.t, stamps)] for series in others])
 
 
-def compute_recording(robot: AnyRobot, motion: Callable[[float], MotionSample], seconds: float, rate: float) -> DemoRecording:
+def compute_recording(robot: Robot, motion: Callable[[float], MotionSample], seconds: float, rate: float) -> DemoRecording:
     """Return the recording that the library computes for a motion, without ROS. seconds : duration [s]; rate : [Hz]"""
     t = np.arange(int(seconds * rate)) * round(1e9 / rate)
     samples = MotionSample(*map(np.array, zip(*(motion(time) for time in t * 1e-9))))
@@ -85,7 +84,7 @@ class CheckResult(NamedTuple):
     text: str
 
 
-def check_bitwise(robot: AnyRobot, motion: MotionSample, tau: np.ndarray, tau_rate: np.ndarray) -> CheckResult:
+def check_bitwise(robot: Robot, motion: MotionSample, tau: np.ndarray, tau_rate: np.ndarray) -> CheckResult:
     """Check that all torques and rates are bitwise those of the library for the received motion q, qd, qdd, qddd."""
     expected = robot.dynamics(*motion)
     wrong = (expected.tau != tau) | (expected.tau_rate != tau_rate)

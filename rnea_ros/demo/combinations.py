@@ -1,4 +1,4 @@
-"""Demos of robots that only GeneralRobot serves: combinations of bases, loops, springs, elastic joints and contacts.
+"""Demos of robots that only Robot serves: combinations of bases, loops, springs, elastic joints and contacts.
 
 Actuated joints and the base follow harmonics. Springs follow from their equations of motion, loops from their closure, elastic
 motors from the torques of their joints: all three are solved at instants of one period and published as Fourier series.
@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from ..algorithms.kinematics import Pose
-from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import BaseState, from_coordinates
 from ..robots.inputs.combined_motion import base_motion_of
-from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 from .checks import (
     FINITE_DIFFERENCE_TOL,
     CheckResult,
@@ -62,7 +61,7 @@ class CombinationMotion:
     base: Mapping[int, tuple[float, int, float]]
     feet: Mapping[str, tuple[float, float, float]]
 
-    def player(self, robot: GeneralRobot) -> DemoMotion:
+    def player(self, robot: Robot) -> DemoMotion:
         """Solve the motion of all joints and return what demo_robot publishes."""
         times = np.arange(SAMPLES_PER_PERIOD) * (self.period / SAMPLES_PER_PERIOD)
         base = self._base_harmonics()
@@ -108,7 +107,7 @@ class CombinationMotion:
         return from_coordinates(np.array(base.derivatives(t, 4)))
 
     @staticmethod
-    def _options(robot: GeneralRobot, states: Sequence[BaseMotion], higher: Any, k: int) -> dict[str, Any]:
+    def _options(robot: Robot, states: Sequence[BaseMotion], higher: Any, k: int) -> dict[str, Any]:
         if not states:
             return {}
         state, acceleration, jerk = states[k]
@@ -130,7 +129,7 @@ def _harmonics(names: Sequence[Any], waves: Mapping[Any, tuple[float, int, float
     return Harmonics(period, np.array([middle.get(name, 0.0) for name in numbers]), tuple(terms), phases)
 
 
-def _solve_period(robot: GeneralRobot, motion: np.ndarray, options: Sequence[dict[str, Any]], period: float) -> list[Any]:
+def _solve_period(robot: Robot, motion: np.ndarray, options: Sequence[dict[str, Any]], period: float) -> list[Any]:
     """Return the solutions of one period (N, order + 1, n), with the periodic motion of the springs.
 
     Collocation with SPRING_HARMONICS harmonics: the acceleration from the springs' equations is that of their motion. Newton's
@@ -168,13 +167,13 @@ def _wave(number: int, samples: int, period: float) -> list[np.ndarray]:
     return [w**order * np.cos(angle + 0.5 * np.pi * order) for order in range(3)]
 
 
-def _accelerations(robot: GeneralRobot, motion: np.ndarray, options: Mapping[str, Any], guess: np.ndarray) -> list[float]:
+def _accelerations(robot: Robot, motion: np.ndarray, options: Mapping[str, Any], guess: np.ndarray) -> list[float]:
     """Return the accelerations of the joints with springs."""
     found = robot.solve(*motion, stages=1, **options, guess=guess).positions
     return [found[name][2] for name in robot.state_joints]
 
 
-def _spring_jacobians(robot: GeneralRobot, motion: np.ndarray, options: Mapping[str, Any],
+def _spring_jacobians(robot: Robot, motion: np.ndarray, options: Mapping[str, Any],
                       columns: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Return the negative derivatives of the springs' accelerations by their positions and velocities."""
     found = np.zeros((2, len(columns), len(columns)))
@@ -189,7 +188,7 @@ def _spring_jacobians(robot: GeneralRobot, motion: np.ndarray, options: Mapping[
     return found[0], found[1]
 
 
-def _leg_positions(robot: GeneralRobot, feet: Mapping[str, tuple[float, float, float]], positions: np.ndarray,
+def _leg_positions(robot: Robot, feet: Mapping[str, tuple[float, float, float]], positions: np.ndarray,
                    states: Sequence[BaseState]) -> np.ndarray:
     """Return positions (N, n) with which the feet stay at their position at the mean of the motion, by Newton's method."""
     level = BaseState()
@@ -208,7 +207,7 @@ def _leg_positions(robot: GeneralRobot, feet: Mapping[str, tuple[float, float, f
     return found
 
 
-def _foot_positions(robot: GeneralRobot, feet: Mapping[str, tuple[float, float, float]], q: np.ndarray,
+def _foot_positions(robot: Robot, feet: Mapping[str, tuple[float, float, float]], q: np.ndarray,
                     base: BaseState) -> np.ndarray:
     return np.concatenate([robot.link_pose(link, q, point, base=base).p for link, point in feet.items()])
 
@@ -238,9 +237,9 @@ def _integral(values: np.ndarray, grid: np.ndarray) -> np.ndarray:
 # ---------------------------------------------------------------------- checks
 
 
-def simulate(robot: AnyRobot, player: DemoMotion, seconds: float, rate: float) -> tuple[DemoRecording, Topics]:
+def simulate(robot: Robot, player: DemoMotion, seconds: float, rate: float) -> tuple[DemoRecording, Topics]:
     """Return what dynamics_node would publish, computed by the library."""
-    assert isinstance(robot, GeneralRobot)
+    assert not robot.is_fixed_tree
     t = np.arange(int(seconds * rate)) * round(1e9 / rate)
     given: dict[str, Any]
     rows: dict[str, list[Any]] = {name: [] for name in ("motion", "torques", "states", "base", "forces", "force_rates")}
@@ -274,9 +273,9 @@ def simulate(robot: AnyRobot, player: DemoMotion, seconds: float, rate: float) -
     return DemoRecording(t, *motions.swapaxes(0, 1), *torques.swapaxes(0, 1)), topics
 
 
-def checks(robot: AnyRobot, recording: DemoRecording, topics: Topics | None) -> list[CheckResult]:
+def checks(robot: Robot, recording: DemoRecording, topics: Topics | None) -> list[CheckResult]:
     """Check the slopes of torques and of loop and contact forces, and the power."""
-    assert isinstance(robot, GeneralRobot) and topics is not None
+    assert not robot.is_fixed_tree and topics is not None
     found = [check_rates(recording, robot.joint_names)]
     if robot.constraints:
         together, (forces, rates) = pair_by_stamp(recording, topics["forces"], topics["force_rates"])
@@ -288,7 +287,7 @@ def checks(robot: AnyRobot, recording: DemoRecording, topics: Topics | None) -> 
     return [*found, _check_power(robot, recording, topics)]
 
 
-def _check_power(robot: GeneralRobot, recording: DemoRecording, topics: Topics) -> CheckResult:
+def _check_power(robot: Robot, recording: DemoRecording, topics: Topics) -> CheckResult:
     """Check that the power of motors and base carrier is the rate of the energy plus the dissipation of the dampers."""
     names = [*robot.tree.joint_names, *robot.motor_joints.values()]
     series = [topics["states"], *([topics["base"]] if robot.has_moving_base else [])]
@@ -320,7 +319,7 @@ def _check_power(robot: GeneralRobot, recording: DemoRecording, topics: Topics) 
 def _demo(name: str, motion: CombinationMotion, robot_file: str = "", urdf: str = "", **options: Any) -> RobotDemo:
     def player() -> DemoMotion:
         robot = demo.load()
-        assert isinstance(robot, GeneralRobot)
+        assert not robot.is_fixed_tree
         return motion.player(robot)
 
     topics = {"states": ("sensor_msgs/JointState", "joint_states")}

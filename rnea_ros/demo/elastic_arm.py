@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..robots.general import GeneralRobot
-from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 from .checks import EXACT_TOL, CheckResult, DemoRecording, Topics, check_close, pair_by_stamp
 from .elastic_control import accelerations
 from .robot_demo import RobotDemo
@@ -35,7 +34,7 @@ def reference(t: np.ndarray | float, count: int = 3) -> list[np.ndarray]:
     return [0.5 * w**k * np.sin(angle + k * np.pi / 2) for k in range(count)]
 
 
-def checks(robot: AnyRobot, recording: DemoRecording, topics: Topics | None) -> list[CheckResult]:
+def checks(robot: Robot, recording: DemoRecording, topics: Topics | None) -> list[CheckResult]:
     """Check applied torques and their rates, and the tracking errors printed in the paper."""
     assert topics is not None
     recording, (states,) = pair_by_stamp(recording, topics["states"])
@@ -81,7 +80,7 @@ class ElasticArm:
     """Arm with elastic joints under linearly interpolated motor torques. Time advances only with commands, so results do not
     depend on the duration of a computation."""
 
-    def __init__(self, robot: GeneralRobot, start: Sequence[np.ndarray], step: float):
+    def __init__(self, robot: Robot, start: Sequence[np.ndarray], step: float):
         """start: q, q_motor, qd, qd_motor. step: time between commands [s]."""
         self.robot, self.step = robot, step
         self._x, self._half = np.concatenate(start), robot.n + len(robot.elastic_joints)

@@ -29,9 +29,9 @@ from ..algorithms.equations import EquationsOfMotion, Rates
 from ..codegen import kernel
 from ..codegen.kernel import Kernel
 from ..errors import InputError, shown, some
-from ..robots.general import GeneralRobot
 from ..robots.inputs import validation
 from ..robots.inputs.validation import Wrenches
+from ..robots.robot import Robot
 
 DESIRED = tuple(f"desired[{k}]" for k in range(5))  # position to fourth derivative
 SECTIONS = {"elastic_joints", "motors"}  # of the robot files that the law is for
@@ -65,7 +65,7 @@ class InverseDynamicsController:
     filtered and no acceleration is measured: those in (39) and (49) are what the model predicts under this law, (40) and (50).
     """
 
-    def __init__(self, robot: GeneralRobot, slope: Any, damping: Any, motor_slope: Any = None, motor_damping: Any = None):
+    def __init__(self, robot: Robot, slope: Any, damping: Any, motor_slope: Any = None, motor_damping: Any = None):
         """Check robot and gains. Gains: one number for all joints, or one for each.
 
         slope, damping             : Lambda_q [1/s] and K_Dq [N m s/rad] of the n joints, (37), (39)
@@ -243,14 +243,14 @@ class Simulation(NamedTuple):
         return np.sqrt(np.mean((self.q_desired - self.q) ** 2, axis=0))
 
 
-def accelerations(robot: GeneralRobot, q: Any, qd: Any, tau: Any, *, q_motor: Any, qd_motor: Any, **loads: Any) -> np.ndarray:
+def accelerations(robot: Robot, q: Any, qd: Any, tau: Any, *, q_motor: Any, qd_motor: Any, **loads: Any) -> np.ndarray:
     """Return the accelerations of joints, then motors behind springs, under motor torques; loads as of `response`."""
     motors = {"q_motor": q_motor, "qd_motor": qd_motor} if robot.elastic_joints else {}
     found = robot.response(q, qd, tau, **motors, **loads).positions
     return np.array([found[name][2] for name in (*robot.joint_names, *(f"motor of {name}" for name in robot.elastic_joints))])
 
 
-def simulate(robot: GeneralRobot, controller: Callable[..., MotorCommand], desired: Desired, start: Sequence[Any],
+def simulate(robot: Robot, controller: Callable[..., MotorCommand], desired: Desired, start: Sequence[Any],
              duration: float,
              step: float = 1e-3, wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> Simulation:
     """Return the motion under a controller that acts without delay: classical Runge-Kutta rule on forward dynamics.

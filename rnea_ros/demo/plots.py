@@ -17,9 +17,8 @@ import numpy as np
 from ..algebra.vectors import rpy
 from ..algorithms.kinematics import Pose
 from ..io.figures import color_scale, draw_polygons, picture
-from ..robots import kinds
 from ..robots.inputs.base_state import BaseState
-from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 from .checks import DemoRecording, Topics, difference_quotients, motor_torques, pair_by_stamp
 from .processes import share_file
 from .robot_demo import RobotDemo
@@ -129,7 +128,7 @@ STYLE = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
 TORQUE_COLOUR, RATE_COLOUR, DOT_COLOUR = "#1f4e79", "#c0392b", "#2b2b2b"
 
 
-def draw_demo(robot: AnyRobot, recording: DemoRecording, path: str | os.PathLike, source: str, demo: RobotDemo) -> None:
+def draw_demo(robot: Robot, recording: DemoRecording, path: str | os.PathLike, source: str, demo: RobotDemo) -> None:
     """Write the picture to `path`; its suffix gives the format. Raises RneaError without matplotlib."""
     joints = range(min(robot.n, MAX_ROWS))
     size = np.array([11.0, 1.1 + 1.45 * len(joints)])
@@ -151,16 +150,16 @@ def draw_demo(robot: AnyRobot, recording: DemoRecording, path: str | os.PathLike
         figure.suptitle(f"{robot.name}{more}: {source}", fontsize=11, x=0.01, ha="left")
 
 
-def _draw_machine(axis, robot: AnyRobot, recording: DemoRecording, demo: RobotDemo) -> None:
+def _draw_machine(axis, robot: Robot, recording: DemoRecording, demo: RobotDemo) -> None:
     """Draw the machine at the demo's picture times: the last pose opaque, the others pale."""
     drawn = urdf_shapes(share_file(demo.urdf).read_text(encoding="utf-8"))
     samples = np.searchsorted(recording.seconds, demo.picture_times).clip(max=len(recording.q) - 1)
-    base: dict[str, Any] = {"base": BaseState()} if kinds.has_moving_base(robot) else {}
+    base: dict[str, Any] = {"base": BaseState()} if robot.has_moving_base else {}
     draw_machine(axis, drawn, [partial(robot.link_pose, q=q, **base) for q in recording.q[samples]])
     axis.view_init(*demo.view)
 
 
-def _draw_joint(row, robot: AnyRobot, recording: DemoRecording, joint: int) -> None:
+def _draw_joint(row, robot: Robot, recording: DemoRecording, joint: int) -> None:
     t, prismatic = recording.seconds, robot.joint_types[joint] == "prismatic"
     unit = "N" if prismatic else "N m"
     inner, quotients = difference_quotients(recording)
@@ -219,7 +218,7 @@ class MotorGroup(NamedTuple):
     link: str
 
 
-def draw_plant(groups: Sequence[MotorGroup], robot: AnyRobot, recording: DemoRecording, topics: Topics | None,
+def draw_plant(groups: Sequence[MotorGroup], robot: Robot, recording: DemoRecording, topics: Topics | None,
                path: str | os.PathLike[str], source: str) -> None:
     """Write the picture to `path`; its suffix gives the format. Raises RneaError without matplotlib."""
     assert topics is not None

@@ -17,7 +17,7 @@ from ..algorithms.kinematics import Pose
 from ..model import urdf_reader
 from ..robots.inputs.base_state import BaseState
 from ..robots.load import load
-from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 from .checks import CheckResult, DemoRecording, Topics
 from .motion import MotionSample
 from .processes import share_file, urdf_source
@@ -79,7 +79,7 @@ class RobotDemo:
     urdf: str | Path
     robot_file: str | Path | None
     make_motion: Callable[[], DemoMotion] | None
-    checks: Callable[[AnyRobot, DemoRecording, Topics | None], list[CheckResult]]
+    checks: Callable[[Robot, DemoRecording, Topics | None], list[CheckResult]]
     topics: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     nodes: tuple[str, ...] = ("dynamics_node", "demo_robot")
     held: str = ""
@@ -87,8 +87,8 @@ class RobotDemo:
     rate: float = 500.0
     seconds: float = 8.0
     min_seconds: float = 0.5
-    draw: Callable[[AnyRobot, DemoRecording, Topics | None, str, str], None] | None = None
-    simulate: Callable[[AnyRobot, DemoMotion, float, float], tuple[DemoRecording, Topics]] | None = None
+    draw: Callable[[Robot, DemoRecording, Topics | None, str, str], None] | None = None
+    simulate: Callable[[Robot, DemoMotion, float, float], tuple[DemoRecording, Topics]] | None = None
     picture_times: tuple[float, ...] = ()
     settling_time_s: float = 0.0
     view: tuple[float, float] = (15.0, -60.0)
@@ -98,7 +98,7 @@ class RobotDemo:
         """URDF text, expanded and reduced to what dynamics needs."""
         return urdf_reader.text(urdf_reader.read(urdf_source(self.urdf)).robot)
 
-    def load(self, backend: str = "llvm") -> AnyRobot:
+    def load(self, backend: str = "llvm") -> Robot:
         """Return the robot as dynamics_node loads it."""
         return load(self.description.encode(), self.robot_file and share_file(self.robot_file), backend=backend)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 from .checks import DemoRecording, Topics, compute_recording
 from .processes import NoMessages, node_session, recorders
 from .robot_demo import RobotDemo
@@ -21,7 +21,7 @@ class DemoRun(NamedTuple):
     origin: str
 
 
-def compute(demo: RobotDemo, robot: AnyRobot, seconds: float) -> DemoRun:
+def compute(demo: RobotDemo, robot: Robot, seconds: float) -> DemoRun:
     """Return the run of a demo with make_motion, computed by the library."""
     assert demo.make_motion is not None
     motion, topics = demo.make_motion(), None
@@ -33,7 +33,7 @@ def compute(demo: RobotDemo, robot: AnyRobot, seconds: float) -> DemoRun:
     return DemoRun(recording, topics, origin)
 
 
-def record(demo: RobotDemo, robot: AnyRobot, seconds: float, on_message: Callable[[Any], None],
+def record(demo: RobotDemo, robot: Robot, seconds: float, on_message: Callable[[Any], None],
            report: Callable[[str], None]) -> DemoRun:
     """Return the run of a demo, recorded from its nodes in processes.
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from ..errors import InputError, Rejected, in_words, some
 from ..model.tree import Limits
-from ..robots import kinds
-from ..robots.link_side import LinkSideRobot
 from ..robots.robot import Robot
 from ..trajectory.constraints import Constraints
 from ..trajectory.limit_utilization import BindingLimit, LimitUtilization, resolve_limits
@@ -33,14 +31,14 @@ GOAL_TOL = 1e-9  # share of the path within which a motion is at its end
 SAME_POINT_TOL = 1e-9  # rad, m; extent of points that are all the same
 
 
-def interpolated_quantities(robot: LinkSideRobot, constraints: Constraints) -> Quantities:
+def interpolated_quantities(robot: Robot, constraints: Constraints) -> Quantities:
     """Return the function of q, qd, qdd, qddd whose peaks a controller's interpolation must keep.
 
     These are torques, and torque rates where anything bounds them. The dynamics of robots with loops take too long here:
     acceleration and jerk instead.
     """
     orders = 2 if constraints.third_order else 1
-    if isinstance(robot, Robot):
+    if robot.is_fixed_tree:
         return lambda *motion: np.concatenate(robot.torque_and_rate(*motion)[:orders], axis=1)
     return lambda *motion: np.concatenate(motion[2:2 + orders], axis=1)
 
@@ -108,7 +106,7 @@ class ExecutedMotion:
     control_steps : references (q, qd, qdd) of the last tick, one for each control period; the last is that of its sample
     """
 
-    def __init__(self, number: int, goal: Goal, scaler: TrajectoryScaler, robot: LinkSideRobot, limits: Limits,
+    def __init__(self, number: int, goal: Goal, scaler: TrajectoryScaler, robot: Robot, limits: Limits,
                  monitor: TrackingMonitor, rolling: RollingTrajectory | None = None, commanded_effort: str = DECLARED):
         self.number, self.goal, self.scaler, self.rolling = number, goal, scaler, rolling
         self.start_ns = 0
@@ -124,12 +122,12 @@ class ExecutedMotion:
         self._commanded_contains = commanded_effort
         self.set_robot(robot, limits)
 
-    def set_robot(self, robot: LinkSideRobot, limits: Limits) -> None:
+    def set_robot(self, robot: Robot, limits: Limits) -> None:
         """Use another payload or other limits from now on."""
         self._torques, self.continuous = TorqueStream(robot, self._torques), continuous_joints(robot.joint_types, limits)
         self._commanded = CommandedEffort(robot, self._commanded_contains)
         self.monitor.set_robot(robot, limits)
-        self.root_link = kinds.tree(robot).root_link
+        self.root_link = robot.tree.root_link
         if self.rolling is not None:
             self.rolling.quantities = interpolated_quantities(robot, self.scaler.constraints)
         if (utilization := LimitUtilization.of(robot, limits)).labels:
@@ -250,13 +248,13 @@ class ExecutionContext(NamedTuple):
     dynamics : None where there can be none; `problem` says why
     """
 
-    robot: LinkSideRobot
+    robot: Robot
     limits: Limits
     dynamics: PathDynamics | None
     problem: str = ""
 
     @classmethod
-    def of(cls, robot: LinkSideRobot, limits: Limits) -> ExecutionContext:
+    def of(cls, robot: Robot, limits: Limits) -> ExecutionContext:
         """Make the context of a robot. Errors become its `problem` and are not raised: it still replaces the one before."""
         try:
             dynamics, limits = PathDynamics(robot), resolve_limits(robot, limits)
@@ -312,7 +310,7 @@ class ExecutionContext(NamedTuple):
         return found
 
 
-def _check_position_ranges(robot: LinkSideRobot, limits: Limits) -> None:
+def _check_position_ranges(robot: Robot, limits: Limits) -> None:
     """Raise InputError where the position limits of a joint leave no position."""
     for name, lower, upper in zip(robot.joint_names, limits.lower, limits.upper, strict=True):
         if lower > upper:

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import InputError, Rejected, RneaError, in_words
 from ..model.tree import Limits
-from ..robots.link_side import LinkSideRobot
+from ..robots.robot import Robot
 from ..trajectory.path_dynamics import PathDynamics
 from ..trajectory.time_optimal import Progress
 from ..trajectory.trajectory_scaler import Reference
@@ -134,7 +134,7 @@ class TrajectoryExecutor:
 
     # ------------------------------------------------------------------ requests
 
-    def set_robot(self, robot: LinkSideRobot, limits: Limits) -> None:
+    def set_robot(self, robot: Robot, limits: Limits) -> None:
         """Use a robot, a payload, limits: for the motion under way and for all later ones."""
         with self._lock:
             other_joints = self._joint_names not in ((), robot.joint_names)
@@ -417,11 +417,11 @@ class _Preparation:
         self._worker, self._solver, self._start = worker, solver, start
         self._on_context, self._on_motion, self._on_refused = on_context, on_motion, on_refused
         self._on_failure = on_failure
-        self._requested: tuple[LinkSideRobot, Limits] | None = None
+        self._requested: tuple[Robot, Limits] | None = None
         self._context: ExecutionContext | None = None
         self._motions = 0  # number of motions made
 
-    def set_robot(self, robot: LinkSideRobot, limits: Limits) -> None:
+    def set_robot(self, robot: Robot, limits: Limits) -> None:
         """Make the context of a robot, for the motion under way and for later ones."""
         self._requested = requested = robot, limits
         self._worker.submit(self._guarded, self._make_context, requested)
@@ -436,7 +436,7 @@ class _Preparation:
         except BaseException as error:
             self._on_failure(error)
 
-    def _make_context(self, requested: tuple[LinkSideRobot, Limits]) -> None:
+    def _make_context(self, requested: tuple[Robot, Limits]) -> None:
         if requested is not self._requested:  # a newer request replaced it
             return
         self._context = context = ExecutionContext.of(*requested)

@@ -26,8 +26,6 @@ import numpy as np
 
 from ..model.drive_limits import uses
 from ..model.tree import Limits
-from ..robots import kinds
-from ..robots.link_side import LinkSideRobot
 from ..robots.robot import Robot
 from ..trajectory.trajectory_scaler import Reference
 from .controller import TrajectorySpline
@@ -183,12 +181,12 @@ class SaturationDetector:
 
     SATURATED = 0.98  # share of a limit at which a motor counts as saturated
 
-    def __init__(self, robot: LinkSideRobot, limits: Limits, effort_share: float = 1.0):
+    def __init__(self, robot: Robot, limits: Limits, effort_share: float = 1.0):
         """effort_share: share of the motors' efforts that `limits` are."""
         self._robot, self._effort = robot, limits.effort / effort_share
         self._drives = [limit for limit in robot.drive_limits if len(limit.joints) == 1 and limit.effort]
         self._joints = np.array([limit.joints[0] for limit in self._drives], dtype=int)
-        self._convention = kinds.tree(robot).model.efforts.measured
+        self._convention = robot.tree.model.efforts.measured
 
     def __call__(self, measured: Measurement) -> np.ndarray:
         torque = self._motor_torque(measured)
@@ -204,7 +202,7 @@ class SaturationDetector:
         """Return the whole torque of the motors (n,), NaN where unknown."""
         if self._convention.plain:
             return measured.effort
-        if not isinstance(self._robot, Robot) or not np.isfinite(measured[1:]).all():
+        if not self._robot.is_fixed_tree or not np.isfinite(measured[1:]).all():
             return np.full(len(measured.q), np.nan)
         return self._robot.measured_torque(measured.effort, measured.q, measured.qd)
 
@@ -238,7 +236,7 @@ class TrackingMonitor:
     problem   : why the robot cannot be monitored; empty if it can, or is not to be
     """
 
-    def __init__(self, robot: LinkSideRobot, limits: Limits, goal: Goal, parameters: Mapping[str, Any],
+    def __init__(self, robot: Robot, limits: Limits, goal: Goal, parameters: Mapping[str, Any],
                  change_delay: float = 0.0):
         """change_delay: time until a change of the speed is effective [s]."""
         n, self._names = len(robot.joint_names), robot.joint_names
@@ -259,7 +257,7 @@ class TrackingMonitor:
         self.outcome: Outcome | None = None
         self.set_robot(robot, limits)
 
-    def set_robot(self, robot: LinkSideRobot, limits: Limits) -> None:
+    def set_robot(self, robot: Robot, limits: Limits) -> None:
         """Use another payload or other limits from now on."""
         self._continuous = continuous_joints(robot.joint_types, limits)
         self._saturation = SaturationDetector(robot, limits, self.options.effort_share)

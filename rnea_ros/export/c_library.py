@@ -12,9 +12,8 @@ import numpy as np
 from ..codegen import c
 from ..codegen.ir.program import Program, trace
 from ..errors import InputError
-from ..robots import kinds
 from ..robots.exported_functions import ExportedFunction, exported, payload_parameters
-from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 
 UNITS = {"prismatic": "m, N"}
 RULES = (
@@ -47,7 +46,7 @@ class CLibrary(NamedTuple):
     """
 
     name: str
-    robot: AnyRobot
+    robot: Robot
     payload_link: str | None
     functions: list[CFunction]
     omitted: tuple[str, ...] = ()
@@ -61,7 +60,7 @@ class CLibrary(NamedTuple):
         upper = self.name.upper()
         lines = [_comment(self._story()), f"#ifndef {upper}_H", f"#define {upper}_H", "", "#ifdef __cplusplus", 'extern "C" {',
                  "#endif", "", f"#define {upper}_JOINTS {self.joint_count}",
-                 f'#define {upper}_MODEL_ID "{kinds.model_id(self.robot)}"', "",
+                 f'#define {upper}_MODEL_ID "{self.robot.model_id}"', "",
                  f"extern const char *const {self.name}_joint_names[{upper}_JOINTS];", ""]
         for traced in self.functions:
             count = sum(traced.program.operation_counts.values())
@@ -103,11 +102,11 @@ class CLibrary(NamedTuple):
         return c.prototype(traced.program, f"{self.name}_{traced.function.name}", traced.function.results)
 
     def _story(self) -> list[str]:
-        robot, tree = self.robot, kinds.tree(self.robot)
+        robot, tree = self.robot, self.robot.tree
         joints = [f"  {k}  {_plain(name)} ({kind}; {UNITS.get(kind, 'rad, N m')})"
                   for k, (name, kind) in enumerate(zip(robot.joint_names, robot.joint_types, strict=True))]
         gravity = ", ".join(f"{x:g}" for x in tree.gravity_vector)
-        story = [f"Exact dynamics of robot {_plain(robot.name)} ({type(robot).__name__}), model {kinds.model_id(robot)}, "
+        story = [f"Exact dynamics of robot {_plain(robot.name)} ({robot.kind}), model {robot.model_id}, "
                  "written by rnea export of rnea_ros.", "", "Joints, the order of every array of that length:", *joints]
         everyone = tree.joint_names
         if len(everyone) != robot.n:
@@ -121,7 +120,7 @@ class CLibrary(NamedTuple):
         return story
 
 
-def library(robot: AnyRobot, name: str, payload_link: str | None = None, links: Iterable[str] = (),
+def library(robot: Robot, name: str, payload_link: str | None = None, links: Iterable[str] = (),
             wanted: Callable[[str], bool] = lambda name: True) -> CLibrary:
     """A robot's functions, traced.
 
@@ -130,11 +129,11 @@ def library(robot: AnyRobot, name: str, payload_link: str | None = None, links: 
     carrier = robot.with_payload(payload_link, 1.0) if payload_link else robot
     every = exported(carrier, links)
     if payload_link and "payloads" not in every[0].inputs:  # else it is carried for good
-        raise InputError(f"what link '{payload_link}' of a {type(robot).__name__} carries can be no argument: declare it in "
+        raise InputError(f"what link '{payload_link}' of a {robot.kind} carries can be no argument: declare it in "
                          "`payloads` of the robot file")
     functions = [function for function in every if wanted(function.name)]
     if payload_link:
-        functions.insert(0, payload_parameters(kinds.tree(robot).model, payload_link))
+        functions.insert(0, payload_parameters(robot.tree.model, payload_link))
     with np.errstate(all="ignore"):
         traced = [CFunction(one, trace(one.__call__, one.inputs)) for one in functions]
     omitted = tuple(one.function.name for one in traced if not one.program.is_finite)
@@ -158,7 +157,7 @@ def sample(library: CLibrary, traced: CFunction, rng: np.random.Generator) -> di
     if "payloads" in found:
         link = library.payload_link or ""
         carrier = robot.with_payload(link, 1.5, (0.02, -0.01, 0.05), np.eye(3) * 0.01)
-        found["payloads"] = kinds.tree(carrier).payloads[link].parameters
+        found["payloads"] = carrier.tree.payloads[link].parameters
     if "mass" in found:
         found |= {"mass": np.array([1.5]), "inertia": np.array([0.02, 0.001, 0.002, 0.03, 0.0, 0.025])}
     return found

@@ -10,7 +10,6 @@ from string import Template
 import numpy as np
 
 from ..codegen import kernel
-from ..robots import kinds
 from .c_library import CFunction, CLibrary, sample
 
 SAMPLES = 3  # golden ones, of each function
@@ -67,7 +66,7 @@ def _self_test(library: CLibrary, rng: np.random.Generator) -> str:
 
 def _check(library: CLibrary, traced: CFunction, rng: np.random.Generator) -> str:
     """Calls of a function with golden numbers, a block of C for each sample."""
-    compiled = kernel.build(traced.function.__call__, traced.function.inputs, kinds.tree(library.robot).backend)
+    compiled = kernel.build(traced.function.__call__, traced.function.inputs, library.robot.tree.backend)
     inputs, outputs = traced.blocks
     text = []
     for _ in range(SAMPLES):

@@ -243,7 +243,8 @@ def _fit(robot: Robot, given: list[Measurements], options: FitOptions) -> tuple[
     reference = np.concatenate((_reference(base, prior_values, least), _dissipative(models, least.x[len(base):])))
     near = _nearest_to_reference(list(physical_path(reference, whole, least.x, least.covariance)), whole, least)
     model = replace(_model(robot, problem, models, near.parameters), efforts=_efforts(robot, problem.joints, gains))
-    found = _assess(robot, Robot(model, robot.backend, robot.gravity_vector), problem, models, whole, prior, least, near)
+    fitted = Robot.from_model(model, robot.backend, robot.gravity_vector)
+    found = _assess(robot, fitted, problem, models, whole, prior, least, near)
     return replace(found, gains=gains, excluded=excluded, unobservable=unobservable), signs
 
 
@@ -260,7 +261,7 @@ def _problem(robot: Robot, given: list[Measurements],
                              f"first, of "
                              f"{some(robot.joint_names[k] for k in other)} in another one; the same joints are needed in all")
     body = _without_joint_terms(_bodies_and_motors(robot))
-    rigid = Robot(body, robot.backend, robot.gravity_vector)
+    rigid = Robot.from_model(body, robot.backend, robot.gravity_vector)
     recordings = tuple(_read(robot, rigid, recording, q, tau, options)
                        for recording, (_, q, tau) in zip(given, parts, strict=True))
     if body.coupled_motors:
@@ -268,7 +269,7 @@ def _problem(robot: Robot, given: list[Measurements],
             raise InputError("couplings: unknown gains of motors that turn with several joints cannot be identified; convert "
                              "their efforts to joint torques, G^T times those of the motors, and fit without currents")
         body = _with_smoothing(body, recordings)
-        rigid = Robot(body, robot.backend, robot.gravity_vector)
+        rigid = Robot.from_model(body, robot.backend, robot.gravity_vector)
     base = base_parameters(body, robot.gravity_vector, (ROTOR,), free_root=False)
     unobservable = base.unobservable()
     held = {k: float(parts[0][1][0, k]) for k in range(robot.n) if k not in joints
@@ -459,7 +460,7 @@ def _with_signs(robot: Robot, joints: tuple[int, ...], signs: np.ndarray) -> Rob
     per_unit[list(joints)] *= signs
     efforts = robot.model.efforts._replace(measured=measured._replace(per_unit=tuple(per_unit.tolist())))
     body = unified(robot.model, tuple(robot.payloads.values()))
-    return Robot(replace(body, efforts=efforts), robot.backend, robot.gravity_vector)
+    return Robot.from_model(replace(body, efforts=efforts), robot.backend, robot.gravity_vector)
 
 
 def _effort_signs(rows: JointEquations, models: Sequence[FrictionModel], prior: np.ndarray) -> np.ndarray:

@@ -31,6 +31,7 @@ from ..model.tree import CoupledMotor
 from ..robots.inputs import validation
 from ..robots.inputs.payload import unified
 from ..robots.robot import Robot
+from ..robots.tree import TreeDynamics
 
 TAPS_PER_KEPT_SAMPLE = 4  # taps of the low-pass on either side, per decimation step
 PASS_BAND = 0.4  # cut-off frequency in cycles per kept sample; the Nyquist frequency is 0.5
@@ -59,7 +60,7 @@ class Regressor:
     BaseParameters; the others count as zero. Kernels are compiled when they are first needed.
     """
 
-    def __init__(self, robot: Robot, listed: Sequence[Parameter]):
+    def __init__(self, robot: Robot | TreeDynamics, listed: Sequence[Parameter]):
         validation.held_base(robot.model)
         self.parameters = tuple(listed)
         self.robot = robot

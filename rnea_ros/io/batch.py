@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import InputError, MissingPackage, RneaError, in_words
-from ..robots.kinds import model_id, tree
 from ..robots.load import load
-from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 from ..trajectory.limit_utilization import PeakTracker, PeakUtilization, limit_utilization
 from . import bags, files
 from .recording import (
@@ -38,7 +37,7 @@ from .recording import (
     motions,
     recording_schema,
 )
-from .torques import SEQUENTIAL_ROBOTS, SUPPORTED_ROBOTS, Torques, compute_torques, motion_parts, torque_function
+from .torques import Torques, compute_torques, motion_parts, torque_function
 
 RESULT_VERSION = 1  # version of the results; results of other versions are discarded
 _READ_BYTES = 1 << 20
@@ -93,9 +92,9 @@ def plan_recording(job: BatchJob, path: Path) -> BatchPlan:
     robot, recording = _opened(job, path, None)
     torque_function(robot)
     blocks = blocks_of(recording)
-    count = blocks.number if isinstance(robot, SEQUENTIAL_ROBOTS) else max(1, round(job.part / blocks.length))
+    count = blocks.number if not robot.is_fixed_tree else max(1, round(job.part / blocks.length))
     ranges = tuple(range(k, min(k + count, blocks.number)) for k in range(0, blocks.number, count))
-    identity = (RESULT_VERSION, recording_digest(path), model_id(robot), tree(robot).backend,
+    identity = (RESULT_VERSION, recording_digest(path), robot.model_id, robot.tree.backend,
                 tuple(job.reading), job.window, job.kind, job.part)
     return BatchPlan(hashlib.sha256(repr(identity).encode()).hexdigest(), recording.span, ranges)
 
@@ -139,7 +138,7 @@ def recording_digest(path: Path) -> str:
     return repr([(file.name, file_digest(file)) for file in sorted(path.iterdir()) if file.is_file()])
 
 
-def _opened(job: BatchJob, path: Path, span: RecordingSpan | None) -> tuple[AnyRobot, Recording]:
+def _opened(job: BatchJob, path: Path, span: RecordingSpan | None) -> tuple[Robot, Recording]:
     robot = _unpickled(job.robot) if job.robot else _described(path, job.options)
     read = recording_schema(robot)
     request = RecordingRequest(read.names, read.blocks, reading=job.reading, joint_types=read.types)
@@ -149,23 +148,20 @@ def _opened(job: BatchJob, path: Path, span: RecordingSpan | None) -> tuple[AnyR
     return robot, recording
 
 
-def _described(path: Path, options: dict[str, Any]) -> AnyRobot:
+def _described(path: Path, options: dict[str, Any]) -> Robot:
     """Return the robot that a bag describes."""
     if not files.is_bag(path):
         raise InputError("contains no robot description; give a URDF before the recordings")
-    robot = _loaded(bags.recorded_urdf(path).encode(), pickle.dumps(options))
-    if not isinstance(robot, SUPPORTED_ROBOTS):
-        raise InputError(f"its robot is a {type(robot).__name__}, whose torques cannot be computed from joint states alone")
-    return robot
+    return _loaded(bags.recorded_urdf(path).encode(), pickle.dumps(options))
 
 
 @lru_cache(maxsize=1)
-def _unpickled(robot: bytes) -> AnyRobot:
+def _unpickled(robot: bytes) -> Robot:
     return pickle.loads(robot)
 
 
 @lru_cache(maxsize=4)
-def _loaded(urdf: bytes, options: bytes) -> AnyRobot:
+def _loaded(urdf: bytes, options: bytes) -> Robot:
     return load(urdf, **pickle.loads(options))
 
 

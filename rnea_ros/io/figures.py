@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import MissingPackage, RneaError
 from ..model.drive_limits import uses_by_owner
 from ..model.tree import Limits
-from ..robots.link_side import LinkSideRobot
+from ..robots.robot import Robot
 
 MAX_CURVE_POINTS = 4_000  # points of a curve; more are not visible
 PLAIN = {"text.parse_math": False}  # joint names are drawn literally
@@ -201,7 +201,7 @@ class TimedMotion(Protocol):
     def __call__(self, t: np.ndarray, /) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]: ...
 
 
-def draw_motion(path: str | Path, robot: LinkSideRobot, motion: TimedMotion, limits: Limits,
+def draw_motion(path: str | Path, robot: Robot, motion: TimedMotion, limits: Limits,
                 added: AddedRate | None = None) -> None:
     """Draw position, velocity, torque and torque rate of every joint over time; dashed lines are limits that are near.
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import InputError, MissingPackage, near, some
 from ..estimation.smoothing import combined_method, unwrapped_note
-from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 from . import bags, csv_files
 from .bags import METADATA, BagRecording
 from .csv_files import CsvRecording
@@ -149,7 +149,7 @@ def read_samples(path: str | Path, wanted: RecordingRequest) -> tuple[Samples, l
     return {"t": t, **{name: wanted.with_held_joints(name, columns) for name, columns in samples.items()}}, messages
 
 
-def read_recording(path: str | Path, robot: AnyRobot, *, topic: str | None = None, rename: Mapping[str, str] = {},
+def read_recording(path: str | Path, robot: Robot, *, topic: str | None = None, rename: Mapping[str, str] = {},
                    hold: Mapping[str, float] = {}, columns: Sequence[str] = (), sample_rate: float | None = None,
                    time_unit: str | None = None, unit: str | None = None, window: float | None = None) -> RecordedMotion:
     """Read the motion of a robot from a CSV file or a ROS 2 bag and estimate missing derivatives.
@@ -231,7 +231,7 @@ def check_time_unit(path: str | Path, reading: ReadingOptions, first: float, las
         raise InputError(f"{path}: {doubt}")
 
 
-def check_angle_unit(path: str | Path, reading: ReadingOptions, robot: AnyRobot, q: np.ndarray) -> None:
+def check_angle_unit(path: str | Path, reading: ReadingOptions, robot: Robot, q: np.ndarray) -> None:
     """Raise InputError if positions q (samples, n) of rotary joints are implausible in rad and no unit was given.
 
     They are implausible far beyond limits that all joints keep if the positions are in degrees.

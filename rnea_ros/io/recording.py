@@ -21,10 +21,8 @@ import numpy as np
 from ..errors import InputError, some
 from ..estimation.differentiation import ORDERS, Window, check_times
 from ..estimation.smoothing import Blocks, Smoothing, combined_method, estimate_block
-from ..robots import kinds
-from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import BaseState, from_coordinates
-from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 
 BLOCKS = ("q", "qd", "qdd", "qddd")  # names of position and derivatives; a block is one quantity of all joints
 
@@ -310,12 +308,12 @@ class RecordingSchema(NamedTuple):
     blocks: tuple[str, ...] = BLOCKS
 
 
-def recording_schema(robot: AnyRobot) -> RecordingSchema:
+def recording_schema(robot: Robot) -> RecordingSchema:
     """Return what is read from a recording of a robot."""
     names, types = robot.joint_names, robot.joint_types
-    if kinds.has_moving_base(robot):
+    if robot.has_moving_base:
         return RecordingSchema((*names, *BASE), (*types, *BASE_TYPES))
-    if isinstance(robot, GeneralRobot):
+    if not robot.is_fixed_tree:
         if motors := motor_names(robot):
             elastic = [types[names.index(joint)] for joint in robot.elastic_joints]
             return RecordingSchema((*names, *motors), (*types, *elastic))
@@ -323,37 +321,37 @@ def recording_schema(robot: AnyRobot) -> RecordingSchema:
     return RecordingSchema(names, types)
 
 
-def motor_names(robot: GeneralRobot) -> tuple[str, ...]:
+def motor_names(robot: Robot) -> tuple[str, ...]:
     """Return the names of the motors of all elastic joints; none if the robot file does not name every one."""
     found = robot.motor_joints
     return tuple(found[joint] for joint in robot.elastic_joints) if len(found) == len(robot.elastic_joints) else ()
 
 
-def joint_motion(robot: AnyRobot, motion: RecordedMotion) -> tuple[np.ndarray, ...]:
+def joint_motion(robot: Robot, motion: RecordedMotion) -> tuple[np.ndarray, ...]:
     """Return q, qd, qdd, qddd (samples, n) of the robot's own joints."""
     return tuple(block[:, :robot.n] for block in (motion.q, motion.qd, motion.qdd, motion.qddd))
 
 
-def other_motion(robot: AnyRobot, motion: RecordedMotion) -> tuple[np.ndarray, ...]:
+def other_motion(robot: Robot, motion: RecordedMotion) -> tuple[np.ndarray, ...]:
     """Return q, qd, qdd, qddd (samples, k) of the motors or the base."""
     return tuple(block[:, robot.n:] for block in (motion.q, motion.qd, motion.qdd, motion.qddd))
 
 
-def base_motion(robot: AnyRobot, motion: RecordedMotion) -> tuple[BaseState, np.ndarray, np.ndarray]:
+def base_motion(robot: Robot, motion: RecordedMotion) -> tuple[BaseState, np.ndarray, np.ndarray]:
     """Return state, acceleration and jerk of the base, one for each sample."""
     return from_coordinates(np.stack(other_motion(robot, motion)))
 
 
-def flat_motion(robot: GeneralRobot, motion: RecordedMotion) -> tuple[np.ndarray, ...]:
+def flat_motion(robot: Robot, motion: RecordedMotion) -> tuple[np.ndarray, ...]:
     """Return q and as many derivatives as the torque rate takes."""
     given = (*joint_motion(robot, motion), *motion.higher)
     return given[:robot.order + 1]
 
 
-def check_blocks(robot: AnyRobot, blocks: Sequence[str]) -> None:
+def check_blocks(robot: Robot, blocks: Sequence[str]) -> None:
     """Raise InputError where the motion of the motors of elastic joints does not follow from these blocks."""
     missing = [block for block in recording_schema(robot).blocks[len(BLOCKS):] if block not in blocks]
-    if missing and isinstance(robot, GeneralRobot):
+    if missing and not robot.is_fixed_tree:
         columns = some(f"{block}_<joint>" for block in missing)
         raise InputError(f"robot '{robot.name}': the motion of the motors of the elastic joints {some(robot.elastic_joints)} "
                          f"is not in the recording. It needs columns {columns}, or positions of the motors under the names "

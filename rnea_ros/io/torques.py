@@ -7,16 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..robots.general import GeneralRobot
 from ..robots.program import MOTORS
-from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from . import csv_files, recording
 from .recording import RecordedMotion
-
-# Classes whose torques can be computed from a recording of joint states
-SUPPORTED_ROBOTS = (Robot, GeneralRobot)
-SEQUENTIAL_ROBOTS = (GeneralRobot,)  # each pose is found from the one before
 
 TorqueAndRate = Callable[[RecordedMotion], tuple[np.ndarray, np.ndarray]]
 
@@ -61,17 +55,17 @@ def compute_torques(torque_and_rate: TorqueAndRate, motion: RecordedMotion) -> T
     return Torques(motion.t, q, qd, tau, tau_rate, qdd, qddd)
 
 
-def torque_function(robot: AnyRobot) -> TorqueAndRate:
+def torque_function(robot: Robot) -> TorqueAndRate:
     """Return a function from a motion with the columns of the robot's schema to torques and their rates (samples, n).
 
     It is called part after part. A moving base follows the recording. Raises InputError if the recording is insufficient.
     """
-    if isinstance(robot, SEQUENTIAL_ROBOTS):
+    if not robot.is_fixed_tree:
         return _sequential(robot)
     return lambda motion: robot.torque_and_rate(motion.q, motion.qd, motion.qdd, motion.qddd)
 
 
-def _general(robot: GeneralRobot, motion: RecordedMotion, guess: Any) -> tuple[np.ndarray, np.ndarray]:
+def _general(robot: Robot, motion: RecordedMotion, guess: Any) -> tuple[np.ndarray, np.ndarray]:
     if not robot.has_moving_base:
         if recording.motor_names(robot):
             motors: dict[str, Any] = dict(zip(MOTORS, recording.other_motion(robot, motion), strict=True))
@@ -82,7 +76,7 @@ def _general(robot: GeneralRobot, motion: RecordedMotion, guess: Any) -> tuple[n
                                  base_jerk=jerk, guess=guess)
 
 
-def _sequential(robot: GeneralRobot) -> TorqueAndRate:
+def _sequential(robot: Robot) -> TorqueAndRate:
     """Return a function that continues the loops from one part of the motion to the next."""
     pose: Any = None  # of all joints of the tree
 
@@ -95,9 +89,9 @@ def _sequential(robot: GeneralRobot) -> TorqueAndRate:
     return torque_and_rate
 
 
-def torque_deviations(robot: AnyRobot, motion: RecordedMotion) -> np.ndarray | None:
+def torque_deviations(robot: Robot, motion: RecordedMotion) -> np.ndarray | None:
     """Return standard deviations of torques and rates (2, samples, n), NaN where unknown; None if all are unknown."""
-    if motion.deviation is None or not isinstance(robot, Robot):
+    if motion.deviation is None or not robot.is_fixed_tree:
         return None
     known = np.isfinite(motion.deviation).all(axis=(0, 2))
     found = np.full((2, *motion.q.shape), np.nan)

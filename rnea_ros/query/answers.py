@@ -5,9 +5,7 @@ Each answer is one call of the library; its values are plain arrays by name. que
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,12 +15,10 @@ from ..algorithms.base_parameters import base_parameters
 from ..algorithms.inertial_parameters import TERMS
 from ..errors import InputError
 from ..identification.identification import Regressor
-from ..robots import kinds
-from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import quaternion
 from ..robots.inputs.payload import unified
-from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
+from ..robots.tree import TreeDynamics
 from .request import (
     AT_REST,
     MOTION,
@@ -35,33 +31,28 @@ from .request import (
     derivatives_up_to,
     kind_arguments,
     motor_arguments,
-    require_kind,
-    require_method,
+    require,
 )
 
 MAX_FREE_ROBOTS = 4  # robots whose free bases keep their kernels
 
 
 @lru_cache(maxsize=MAX_FREE_ROBOTS)
-def with_free_base(robot: Robot) -> GeneralRobot:
+def with_free_base(robot: Robot) -> Robot:
     """Return the same robot with a free base. Links and kernels are shared."""
-    tree = copy.copy(robot)
-    tree.model = replace(robot.model, base="floating")
-    return GeneralRobot(tree, {"base": "floating"})
+    return Robot(robot.tree.with_free_base(), {"base": "floating"})
 
 
-def _moving_robot(robot: AnyRobot, s: RequestedState) -> tuple[GeneralRobot, dict[str, Any]]:
+def _moving_robot(robot: Robot, s: RequestedState) -> tuple[Robot, dict[str, Any]]:
     """Return the robot with a free base, and the keywords of its state."""
-    found = require_kind(robot, "a base that moves", Robot, GeneralRobot)
-    if isinstance(found, Robot):
-        found = with_free_base(found)
-    if not kinds.has_moving_base(found):
+    found = with_free_base(robot) if robot.is_fixed_tree else robot
+    if not found.has_moving_base:
         raise InputError(f"a base that moves: robot '{robot.name}' has a fixed base; set base to floating or prescribed in "
                          "its robot file")
     return found, kind_arguments(found, s)
 
 
-def _floating_inverse_dynamics(robot: AnyRobot, s: RequestedState) -> Answer:
+def _floating_inverse_dynamics(robot: Robot, s: RequestedState) -> Answer:
     moving, kind = _moving_robot(robot, s)
     base = s.base or AT_REST
     given: dict[str, Any] = {"base_acceleration": base.acceleration, "base_jerk": base.jerk} if s.base_motion_given else {}
@@ -72,7 +63,7 @@ def _floating_inverse_dynamics(robot: AnyRobot, s: RequestedState) -> Answer:
             "base_wrench_rate": found.base_wrench_rate}
 
 
-def _floating_forward_dynamics(robot: AnyRobot, s: RequestedState) -> Answer:
+def _floating_forward_dynamics(robot: Robot, s: RequestedState) -> Answer:
     moving, kind = _moving_robot(robot, s)
     found = moving.response(s.q, s.qd, s.tau, wrenches=s.loads.wrenches, **kind, **motor_arguments(robot, s))
     qdd = [found.positions[name][..., 2] for name in moving.joint_names]
@@ -87,7 +78,7 @@ FLOATING_FORWARD_DYNAMICS = RequestHandler("compute_floating_forward_dynamics", 
                                            "given efforts", _floating_forward_dynamics, STATE_AND_EFFORT)
 
 
-def _inverse_dynamics(robot: AnyRobot, s: RequestedState) -> Answer:
+def _inverse_dynamics(robot: Robot, s: RequestedState) -> Answer:
     motion, kind = derivatives_up_to(robot, s, robot.order), kind_arguments(robot, s)
     asked: Any = robot  # the keywords depend on its kind
     tau, tau_rate, gravity, gravity_rate = asked.dynamics(*motion, **kind)
@@ -96,25 +87,25 @@ def _inverse_dynamics(robot: AnyRobot, s: RequestedState) -> Answer:
     return {"effort": tau, "effort_rate": tau_rate, "gravity_effort": gravity, "gravity_effort_rate": gravity_rate}
 
 
-def _forward_dynamics(robot: AnyRobot, s: RequestedState) -> Answer:
+def _forward_dynamics(robot: Robot, s: RequestedState) -> Answer:
     state = {**kind_arguments(robot, s), **motor_arguments(robot, s)}
     return {"acceleration": robot.forward_dynamics(s.q, s.qd, s.tau, wrenches=s.loads.wrenches, **state)}
 
 
-def _mass_matrix(robot: AnyRobot, s: RequestedState) -> Answer:
+def _mass_matrix(robot: Robot, s: RequestedState) -> Answer:
     kind = kind_arguments(robot, s)
     bias = robot.bias(s.q, s.qd, wrenches=s.loads.wrenches, **kind, **motor_arguments(robot, s))
     return {"coordinates": coordinates(robot, s), "mass_matrix": robot.mass_matrix(s.q, **kind), "bias": bias,
             "gravity": robot.gravity(s.q, **kind)}
 
 
-def _coriolis_matrix(robot: AnyRobot, s: RequestedState) -> Answer:
-    return {"coriolis_matrix": require_method(robot, "coriolis")(s.q, s.qd, **kind_arguments(robot, s))}
+def _coriolis_matrix(robot: Robot, s: RequestedState) -> Answer:
+    return {"coriolis_matrix": robot.coriolis(s.q, s.qd, **kind_arguments(robot, s))}
 
 
-def _sensitivities(robot: AnyRobot, s: RequestedState) -> Answer:
+def _sensitivities(robot: Robot, s: RequestedState) -> Answer:
     kind, motion = kind_arguments(robot, s), derivatives_up_to(robot, s, robot.order - 1)
-    tables = require_method(robot, "sensitivities")(*motion, wrenches=s.loads.wrenches, world_wrenches=s.loads.world_wrenches,
+    tables = robot.sensitivities(*motion, wrenches=s.loads.wrenches, world_wrenches=s.loads.world_wrenches,
                                                     **kind)
     found = {f"deffort_d{x}": table for x, table in zip(MOTION, tables[:3], strict=False)}
     if tables[3:]:
@@ -123,33 +114,33 @@ def _sensitivities(robot: AnyRobot, s: RequestedState) -> Answer:
         if robot.order > len(MOTION) - 1:
             raise InputError(f"of_rate: the rates of robot '{robot.name}' depend on {robot.order} derivatives of q; "
                              "the answer has room for three, rate_sensitivities of Python for all")
-        of_rate = require_method(robot, "rate_sensitivities")(s.q, s.qd, s.qdd, s.qddd, **s.loads._asdict(), **kind)
+        of_rate = robot.rate_sensitivities(s.q, s.qd, s.qdd, s.qddd, **s.loads._asdict(), **kind)
         found |= {f"drate_d{x}": table for x, table in zip(MOTION, of_rate, strict=True)}
     return found
 
 
-def _joint_wrenches(robot: AnyRobot, s: RequestedState) -> Answer:
-    found = require_method(robot, "joint_wrenches")(*derivatives_up_to(robot, s, robot.order), **s.loads._asdict(),
-                                                    **kind_arguments(robot, s))
+def _joint_wrenches(robot: Robot, s: RequestedState) -> Answer:
+    options: dict[str, Any] = {**s.loads._asdict(), **kind_arguments(robot, s)}
+    found = robot.joint_wrenches(*derivatives_up_to(robot, s, robot.order), **options)
     return {**_joint_rows(robot, found.joints), "wrench": found.wrench, "wrench_rate": found.rate}
 
 
-def _wrench_sensitivities(robot: AnyRobot, s: RequestedState) -> Answer:
-    found = require_method(robot, "joint_wrench_sensitivities")(s.q, s.qd, s.qdd, wrenches=s.loads.wrenches,
-                                                                world_wrenches=s.loads.world_wrenches,
-                                                                **kind_arguments(robot, s))
+def _wrench_sensitivities(robot: Robot, s: RequestedState) -> Answer:
+    require(robot, "derivatives of joint wrenches", robot.is_fixed_tree, "no more than a tree on a fixed base")
+    found = robot.joint_wrench_sensitivities(s.q, s.qd, s.qdd, wrenches=s.loads.wrenches,
+                                             world_wrenches=s.loads.world_wrenches)
     return {**_joint_rows(robot, found.joints), "dwrench_dposition": found.dw_dq, "dwrench_dvelocity": found.dw_dqd,
             "dwrench_dacceleration": found.dw_dqdd}
 
 
-def _joint_rows(robot: AnyRobot, joints: tuple[str, ...]) -> Answer:
-    children = {link.joint: link.name for link in kinds.tree(robot).model.links}
+def _joint_rows(robot: Robot, joints: tuple[str, ...]) -> Answer:
+    children = {link.joint: link.name for link in robot.tree.model.links}
     return {"joints": joints, "links": tuple(children[joint] for joint in joints)}
 
 
-def _energy(robot: AnyRobot, s: RequestedState) -> Answer:
+def _energy(robot: Robot, s: RequestedState) -> Answer:
     """Return energies and momentum, for a fixed tree also with the base motion of the request."""
-    asked: Any = with_free_base(robot) if isinstance(robot, Robot) and s.base is not None else robot
+    asked: Any = with_free_base(robot) if robot.is_fixed_tree and s.base is not None else robot
     state = kind_arguments(asked, s)
     energy, mass_centre = asked.energy(s.q, s.qd, **state, **motor_arguments(robot, s)), asked.center_of_mass(s.q, s.qd,
                                                                                                               **state)
@@ -181,30 +172,30 @@ ENERGY = RequestHandler("compute_energy", "centre of mass, momentum, energy, pow
 Row = np.ndarray
 
 
-def _points(robot: AnyRobot, s: RequestedState) -> Iterator[tuple[str, Row]]:
-    names = s.links or kinds.links(robot)
+def _points(robot: Robot, s: RequestedState) -> Iterator[tuple[str, Row]]:
+    names = s.links or robot.links
     return zip(names, np.broadcast_to(s.points, (len(names), 3)), strict=True)
 
 
-def _each(robot: AnyRobot, s: RequestedState, of_link: Callable[[str, Row], Row]) -> np.ndarray:
+def _each(robot: Robot, s: RequestedState, of_link: Callable[[str, Row], Row]) -> np.ndarray:
     """Return an array (samples, links, ...)."""
     return np.stack([of_link(link, point) for link, point in _points(robot, s)], axis=1)
 
 
-def _forward_kinematics(robot: AnyRobot, s: RequestedState) -> Answer:
+def _forward_kinematics(robot: Robot, s: RequestedState) -> Answer:
     kind = kind_arguments(robot, s)
 
     def pose(link: str, point: Row) -> Row:
         found = robot.link_pose(link, s.q, point, **kind)
         return np.concatenate((found.p, quaternion(found.R)), axis=-1)
 
-    return {"links": tuple(s.links or kinds.links(robot)), "pose": _each(robot, s, pose),
+    return {"links": tuple(s.links or robot.links), "pose": _each(robot, s, pose),
             "twist": _each(robot, s, lambda link, point: robot.link_velocity(link, s.q, s.qd, point, **kind))}
 
 
-def _jacobians(robot: AnyRobot, s: RequestedState) -> Answer:
+def _jacobians(robot: Robot, s: RequestedState) -> Answer:
     kind = kind_arguments(robot, s)
-    return {"links": tuple(s.links or kinds.links(robot)), "coordinates": coordinates(robot, s, motors=False),
+    return {"links": tuple(s.links or robot.links), "coordinates": coordinates(robot, s, motors=False),
             "jacobian": _each(robot, s, lambda link, point: robot.jacobian(link, s.q, point, **kind)),
             "jacobian_rate": _each(robot, s, lambda link, point: robot.jacobian_rate(link, s.q, s.qd, point, **kind))}
 
@@ -216,26 +207,28 @@ def _motion(s: RequestedState) -> tuple[np.ndarray, ...]:
     return s.q, s.qd, s.qdd, s.qddd
 
 
-def _loop_closure(robot: AnyRobot, s: RequestedState) -> Answer:
-    machine = require_kind(robot, "passive joints", GeneralRobot)
+def _loop_closure(robot: Robot, s: RequestedState) -> Answer:
+    machine = require(robot, "passive joints", robot.loops is not None, "loops")
     found = machine.motion(*_motion(s), guess=kind_arguments(robot, s).get("guess"))
     return {**_all_joints(machine, found), "active_jacobian": found.G}
 
 
-def _platform_inverse_kinematics(robot: AnyRobot, s: RequestedState) -> Answer:
-    machine = require_kind(robot, "a platform", GeneralRobot)
+def _platform_inverse_kinematics(robot: Robot, s: RequestedState) -> Answer:
+    machine = require(robot, "a platform", bool(robot.platforms), "a platform")
+    if s.platform is None:
+        raise InputError("platform is missing: the motion of the platform is needed")
     found = machine.tree_motion(s.platform)
     active = [machine.tree.joint_names.index(name) for name in machine.joint_names]
     return dict(zip(MOTION, (part[..., active] for part in found[:4]), strict=True)) | _all_joints(machine, found)
 
 
-def _all_joints(machine: AnyRobot, found: Sequence[np.ndarray]) -> Answer:
+def _all_joints(machine: Robot, found: Sequence[np.ndarray]) -> Answer:
     names = ("all_positions", "all_velocities", "all_accelerations", "all_jerks")
-    return {"all_joints": kinds.tree(machine).joint_names, **dict(zip(names, found[:4], strict=True))}
+    return {"all_joints": machine.tree.joint_names, **dict(zip(names, found[:4], strict=True))}
 
 
-def _platform_forward_kinematics(robot: AnyRobot, s: RequestedState) -> Answer:
-    machine = require_kind(robot, "a platform", GeneralRobot)
+def _platform_forward_kinematics(robot: Robot, s: RequestedState) -> Answer:
+    machine = require(robot, "a platform", bool(robot.platforms), "a platform")
     found = machine.platform_motion(*_motion(s), guess=kind_arguments(robot, s).get("guess"))
     return {"pose": np.concatenate((found.position, quaternion(found.rotation)), axis=-1), "twist": found.velocity,
             "platform_acceleration": found.acceleration, "platform_jerk": found.jerk}
@@ -252,14 +245,11 @@ PLATFORM_FORWARD_KINEMATICS = RequestHandler("compute_platform_forward_kinematic
                                              "actuators", _platform_forward_kinematics)
 
 
-def _motor_motion(robot: AnyRobot, s: RequestedState) -> Answer:
-    arm = require_kind(robot, "motors of elastic joints", GeneralRobot)
-    names = arm.elastic_joints
-    if not names:
-        raise InputError(f"motors of elastic joints: robot '{arm.name}' has none; name joints in the section elastic_joints "
-                         "of its robot file")
-    loads = {"wrenches": s.loads.wrenches, "wrench_rates": s.loads.wrench_rates}
-    found = arm.motor_motion(*derivatives_up_to(arm, s, arm.order), **kind_arguments(arm, s), **loads)
+def _motor_motion(robot: Robot, s: RequestedState) -> Answer:
+    names = robot.elastic_joints
+    arm = require(robot, "motors of elastic joints", bool(names), "elastic_joints")
+    options: dict[str, Any] = {**kind_arguments(arm, s), "wrenches": s.loads.wrenches, "wrench_rates": s.loads.wrench_rates}
+    found = arm.motor_motion(*derivatives_up_to(arm, s, arm.order), **options)
     elastic = [arm.joint_names.index(name) for name in names]
     return {"effort": found.tau, "effort_rate": found.tau_rate, "load": found.load, "elastic_joints": names,
             "motor_position": found.q_motor, "motor_velocity": found.qd_motor, "motor_acceleration": found.qdd_motor,
@@ -270,27 +260,27 @@ MOTOR_MOTION = RequestHandler("compute_motor_motion", "torques and motions of th
 
 
 @lru_cache(maxsize=2)
-def _regressor_kernel(robot: Robot) -> tuple[Regressor, list[dict[str, Any]]]:
-    """Return the kernel and a row for each of its columns; cached, since a Robot does not change."""
-    model = unified(robot.model, tuple(robot.payloads.values()))
-    found = base_parameters(model, robot.gravity_vector.tolist(), TERMS)
+def _regressor_kernel(tree: TreeDynamics) -> tuple[Regressor, list[dict[str, Any]]]:
+    """Return the kernel and a row for each of its columns; cached, since a tree does not change."""
+    model = unified(tree.model, tuple(tree.payloads.values()))
+    found = base_parameters(model, tree.gravity_vector.tolist(), TERMS)
     columns = zip(found.names, found.units, found.values_in(model).tolist(), found.relations(), strict=True)
     rows = [dict(zip(("name", "unit", "value", "relation"), row, strict=True)) for row in columns]
-    return Regressor(robot, [found.parameters[k] for k in found.kept]), rows
+    return Regressor(tree, [found.parameters[k] for k in found.kept]), rows
 
 
-def _regressor_answer(robot: AnyRobot, s: RequestedState) -> Answer:
+def _regressor_answer(robot: Robot, s: RequestedState) -> Answer:
     """Return the regressor and its rate.
 
     With closed loops, torques (55) of the active joints: G^T Y, with the rate Gd^T Y + G^T Yd. Accelerations and jerks of
     joints with springs are read as measured; their rows are the efforts of springs.
     """
-    kernel, rows = _regressor_kernel(kinds.tree(require_kind(robot, "the regressor", Robot, GeneralRobot)))
+    kernel, rows = _regressor_kernel(robot.tree)
     motion = [s.q, s.qd, s.qdd, s.qddd]
-    if isinstance(robot, GeneralRobot) and (robot.has_moving_base or robot.roles.weights is not None or robot.roles.motors):
+    if not robot.is_fixed_tree and (robot.has_moving_base or robot.roles.weights is not None or robot.roles.motors):
         raise InputError(f"the regressor: robot '{robot.name}' has a moving base, redundant motors, or elastic joints or "
                          "motors on links; this is for trees and loops on a fixed base, with or without springs")
-    if not (isinstance(robot, GeneralRobot) and robot.loops):
+    if not robot.loops:
         Y, Yd = kernel.with_rate(*motion)
         return {"parameters": rows, "regressor": Y, "regressor_rate": Yd}
     closed = robot.motion(*motion, **kind_arguments(robot, s))

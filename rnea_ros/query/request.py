@@ -29,12 +29,10 @@ import numpy as np
 
 from ..algorithms.equations import BASE as BASE_COORDINATES
 from ..errors import InputError, some
-from ..robots import kinds
-from ..robots.general import GeneralRobot
 from ..robots.inputs import validation
 from ..robots.inputs.base_state import BaseState
 from ..robots.inputs.platform_motion import PlatformMotion
-from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 
 Request = Mapping[str, Any]
 HIGHER = ("snap", "crackle", "pop", "lock")  # derivatives of the position above the jerk
@@ -293,7 +291,7 @@ JOINT_AXES = dict.fromkeys(
     dict.fromkeys(("regressor", "regressor_rate"), (-2,)))
 
 
-def answer_request(robot: AnyRobot, question: RequestHandler, request: Request) -> Answer:
+def answer_request(robot: Robot, question: RequestHandler, request: Request) -> Answer:
     """Return the answer with joint_names. Raises InputError."""
     state = read_request(request, robot.joint_names, question.needed)
     held = list(state.loads.world_wrenches)
@@ -305,7 +303,7 @@ def answer_request(robot: AnyRobot, question: RequestHandler, request: Request) 
                                                  value in answer.items()}
 
 
-def _check_value(robot: AnyRobot, name: str, value: Any, state: RequestedState) -> Any:
+def _check_value(robot: Robot, name: str, value: Any, state: RequestedState) -> Any:
     """Return an array, checked to be finite and in the order of the request; other values unchanged."""
     if not isinstance(value, np.ndarray):
         return value
@@ -316,75 +314,68 @@ def _check_value(robot: AnyRobot, name: str, value: Any, state: RequestedState) 
     return value
 
 
-def _coordinate_order(robot: AnyRobot, size: int, state: RequestedState) -> list[int]:
+def _coordinate_order(robot: Robot, size: int, state: RequestedState) -> list[int]:
     """Return the indices of all coordinates in the order of the answer: base first, motors of elastic joints last."""
     n = robot.n
-    before = len(BASE_COORDINATES) if size > n and kinds.has_moving_base(robot) else 0
+    before = len(BASE_COORDINATES) if size > n and robot.has_moving_base else 0
     return [*range(before), *(before + state.answer_order), *range(before + n, size)]
 
 
 # ---------------------------------------------------------------------- differences between kinds of robots
 
 
-def coordinates(robot: AnyRobot, s: RequestedState, motors: bool = True) -> tuple[str, ...]:
+def coordinates(robot: Robot, s: RequestedState, motors: bool = True) -> tuple[str, ...]:
     """Return the names of all coordinates in the order of the answer. motors: include those of elastic joints."""
-    behind = robot.elastic_joints if motors and isinstance(robot, GeneralRobot) else ()
-    base = BASE_COORDINATES if kinds.has_moving_base(robot) else ()
+    behind = robot.elastic_joints if motors and not robot.is_fixed_tree else ()
+    base = BASE_COORDINATES if robot.has_moving_base else ()
     return (*base, *s.joint_names, *(f"motor of {name}" for name in behind))
 
 
-def derivatives_up_to(robot: AnyRobot, s: RequestedState, order: int) -> tuple[np.ndarray, ...]:
+def derivatives_up_to(robot: Robot, s: RequestedState, order: int) -> tuple[np.ndarray, ...]:
     """Return q and its derivatives up to the order, as far as given."""
     return (s.q, s.qd, s.qdd, s.qddd, *s.higher)[:order + 1]
 
 
-def kind_arguments(robot: AnyRobot, s: RequestedState) -> dict[str, Any]:
+def kind_arguments(robot: Robot, s: RequestedState) -> dict[str, Any]:
     """Return the keywords of every call for this robot: the state of a moving base, the guess of closed loops."""
     found: dict[str, Any] = {}
-    if kinds.has_moving_base(robot):
+    if robot.has_moving_base:
         found["base"] = (s.base or AT_REST).state
     elif s.base is not None:
-        raise InputError(f"base is given, but robot '{robot.name}' ({type(robot).__name__}) has a fixed base here; use "
+        raise InputError(f"base is given, but robot '{robot.name}' ({robot.kind}) has a fixed base here; use "
                          "the services with 'floating' in their name, or set 'base: floating' in the robot file")
     if s.guess is not None:
         found["guess"] = _closure_guess(robot, s.guess)
     return found
 
 
-def _closure_guess(robot: AnyRobot, given: Any) -> Any:
-    if isinstance(robot, GeneralRobot) and robot.platforms and given.platform is not None:
+def _closure_guess(robot: Robot, given: Any) -> Any:
+    if robot.platforms and given.platform is not None:
         return given.platform
-    if isinstance(robot, GeneralRobot) and robot.loops and given.position:
+    if robot.loops and given.position:
         names = robot.tree.joint_names
         missing = [name for name in names if name not in given.position]
         if missing:
             raise InputError(f"guess lacks {some(missing, quoted=True)}; a pose of all joints is needed: {some(names)}")
         return np.array([given.position[name] for name in names])
-    if isinstance(robot, GeneralRobot) and robot.loops:
+    if robot.loops:
         needed = f"{'guess.platform, or ' if robot.platforms else ''}guess.joint_names and guess.position"
-        raise InputError(f"guess of robot '{robot.name}' ({type(robot).__name__}): {needed} is needed")
-    raise InputError(f"guess is given, but robot '{robot.name}' ({type(robot).__name__}) has no closed loops")
+        raise InputError(f"guess of robot '{robot.name}' ({robot.kind}): {needed} is needed")
+    raise InputError(f"guess is given, but robot '{robot.name}' ({robot.kind}) has no closed loops")
 
 
-def motor_arguments(robot: AnyRobot, s: RequestedState) -> dict[str, Any]:
+def motor_arguments(robot: Robot, s: RequestedState) -> dict[str, Any]:
     """The state of the motors of elastic joints, which springs pull by."""
-    if not isinstance(robot, GeneralRobot) or not robot.elastic_joints:
+    if not robot.elastic_joints:
         return {}
     columns = [robot.joint_names.index(name) for name in robot.elastic_joints]
     given = {"q_motor": s.motor_position, "qd_motor": s.motor_velocity}
     return {name: None if value is None else value[:, columns] for name, value in given.items()}
 
 
-def require_method(robot: AnyRobot, name: str) -> Callable[..., Any]:
-    """Return a method that only some kinds of robots have. Raises InputError for the others."""
-    if not hasattr(robot, name):
-        raise InputError(f"{name.replace('_', ' ')} of robot '{robot.name}': not available for a {type(robot).__name__}")
-    return getattr(robot, name)
-
-
-def require_kind(robot: AnyRobot, what: str, *allowed: type) -> Any:
-    """Return the robot. Raises InputError if it is of another kind than allowed."""
-    if not isinstance(robot, allowed):
-        raise InputError(f"{what}: robot '{robot.name}' is a {type(robot).__name__}; this is for "
-                         f"{' or '.join(kind.__name__ for kind in allowed)}, see docs/robot_file.md")
+def require(robot: Robot, what: str, condition: bool, needed: str) -> Robot:
+    """Return the robot. Raises InputError where it lacks what an answer needs: a section of the robot file."""
+    if not condition:
+        raise InputError(f"{what}: robot '{robot.name}' is a {robot.kind}; this is for robots with {needed} in their robot "
+                         "file, see docs/robot_file.md")
     return robot

@@ -16,8 +16,8 @@ from ..errors import InputError
 from ..model.tree import Limits
 from ..planning.bspline import PlannedMotion
 from ..planning.problem import PlanSettings, Report
-from ..robots.link_side import LinkSideRobot, level, link_side
-from ..robots.protocol import AnyRobot
+from ..robots.link_side import level, link_side
+from ..robots.robot import Robot
 from ..trajectory.plan_motion import plan_motion
 from ..trajectory.retiming import Retimed, retime_motion
 from .request import Answer, Request, RequestedState, read_request
@@ -27,7 +27,7 @@ MAX_POINTS = 1_000_000
 TRAJECTORY = ("positions", "velocities", "accelerations")
 
 
-def retime(robot: AnyRobot, request: Request, limits: Limits) -> Answer:
+def retime(robot: Robot, request: Request, limits: Limits) -> Answer:
     """Retime a path. request: trajectory with joint_names, positions and velocities (rows, or empty); tolerance [rad, m]; rate
     [Hz]."""
     base, rate = level(robot), _rate(request)
@@ -42,7 +42,7 @@ def retime(robot: AnyRobot, request: Request, limits: Limits) -> Answer:
     return {**_sampled(link_side(robot, base), motion, rate, state), "notes": _notes(robot, motion)}
 
 
-def plan(robot: AnyRobot, request: Request, limits: Limits, report: Report) -> Answer:
+def plan(robot: Robot, request: Request, limits: Limits, report: Report) -> Answer:
     """Plan a motion. request: fields of rnea_msgs/action/PlanMotion. An exception raised by report ends the planning."""
     base, rate = level(robot), _rate(request)
     (start, state), (goal, _) = (_end(robot, request, end) for end in ("start", "goal"))
@@ -62,7 +62,7 @@ def plan(robot: AnyRobot, request: Request, limits: Limits, report: Report) -> A
     return {**sampled, "objective": motion.objective, "notes": _notes(robot, motion)}
 
 
-def _end(robot: AnyRobot, request: Request, end: str) -> tuple[np.ndarray, RequestedState]:
+def _end(robot: Robot, request: Request, end: str) -> tuple[np.ndarray, RequestedState]:
     """Return q, qd and, if given, qdd: (2, n) or (3, n); and the state of the request."""
     sample = request[end]
     fields = ("position", "velocity", "acceleration") if len(sample.get("acceleration", ())) else ("position", "velocity")
@@ -74,7 +74,7 @@ def _end(robot: AnyRobot, request: Request, end: str) -> tuple[np.ndarray, Reque
     return np.concatenate((state.q, state.qd, state.qdd))[:len(fields)], state
 
 
-def _notes(robot: AnyRobot, motion: Retimed | PlannedMotion) -> tuple[str, ...]:
+def _notes(robot: Robot, motion: Retimed | PlannedMotion) -> tuple[str, ...]:
     return (*motion.notes, *(() if level(robot) is None else (LEVEL_BASE_NOTE,)))
 
 
@@ -85,7 +85,7 @@ def _rate(request: Request) -> float:
     return rate
 
 
-def _sampled(robot: LinkSideRobot, motion: Retimed | PlannedMotion, rate: float, state: RequestedState) -> Answer:
+def _sampled(robot: Robot, motion: Retimed | PlannedMotion, rate: float, state: RequestedState) -> Answer:
     """Return the samples in the order of the request; the last point is at the end."""
     count = math.ceil(motion.duration * rate * (1.0 - 1e-9))
     if count > MAX_POINTS:

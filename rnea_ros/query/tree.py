@@ -11,12 +11,12 @@ from ..algorithms.inertial_parameters import ten
 from ..model.tree import NO_COORDINATE, Limits, Link
 from ..robots.inputs.base_state import quaternion
 from ..robots.inputs.payload import unified
-from ..robots.robot import Robot
+from ..robots.tree import TreeDynamics
 
 Rows = list[dict[str, Any]]
 
 
-def tree(robot: Robot, floating_base: bool = False, limits: Limits | None = None) -> dict[str, Any]:
+def tree(robot: TreeDynamics, floating_base: bool = False, limits: Limits | None = None) -> dict[str, Any]:
     """Return the tree, payloads included. Names, units and frames are those of rnea_msgs/srv/GetTree.
 
     floating_base : base parameters for a free base
@@ -37,7 +37,7 @@ def tree(robot: Robot, floating_base: bool = False, limits: Limits | None = None
     }
 
 
-def _joints(robot: Robot, limits: Limits) -> Rows:
+def _joints(robot: TreeDynamics, limits: Limits) -> Rows:
     columns = {f.name: getattr(limits, f.name).tolist() for f in fields(limits)}
     return [{"name": name, "type": kind} | {quantity: column[k] for quantity, column in columns.items()}
             for k, (name, kind) in enumerate(zip(robot.joint_names, robot.joint_types, strict=True))]
@@ -53,13 +53,13 @@ def _link(link: Link, joint_names: tuple[str, ...]) -> dict[str, Any]:
             "constant_effort": link.term.offset}
 
 
-def _frames(robot: Robot) -> Rows:
+def _frames(robot: TreeDynamics) -> Rows:
     return [{"name": name, "link": frame.link, "position": frame.P.tolist(), "orientation": quaternion(frame.R).tolist()}
             for name, frame in robot.model.frames.items()]
 
 
 @lru_cache(maxsize=2)
-def _base_parameters(robot: Robot, floating_base: bool) -> Rows:
+def _base_parameters(robot: TreeDynamics, floating_base: bool) -> Rows:
     """Return the base parameters; cached, since they take seconds for a humanoid and a Robot does not change."""
     model = unified(robot.model, tuple(robot.payloads.values()))
     found = base_parameters(model, robot.gravity_vector.tolist(), free_root=floating_base)

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..algebra.arrays import Array
 from ..model.tree import JointDynamics, Model
-from .general import GeneralRobot
 from .robot import Robot
+from .tree import TreeDynamics
 
-Kind = TypeVar("Kind", Robot, GeneralRobot)
+Kind = TypeVar("Kind", TreeDynamics, Robot)
 
 
 def coulomb(model: Model) -> Array:
@@ -40,7 +40,7 @@ def load_factor(model: Model) -> Array:
     return factors
 
 
-def coulomb_with_motors(robot: GeneralRobot) -> Array:
+def coulomb_with_motors(robot: Robot) -> Array:
     """(n,) the same where motors have friction of their own."""
     friction = coulomb(robot.model)
     for motor in robot.roles.motors:
@@ -51,11 +51,11 @@ def coulomb_with_motors(robot: GeneralRobot) -> Array:
 def without_coulomb(robot: Kind) -> Kind:
     """The same robot without Coulomb friction, as viscous as the worse way of each joint; also without that of motors behind
     springs or on links."""
-    if isinstance(robot, GeneralRobot):
-        if robot.roles.motors:
+    if isinstance(robot, Robot):
+        if not robot.is_fixed_tree and robot.roles.motors:
             drives = {joint: {key: value for key, value in drive.items() if key != "coulomb"}
                       for joint, drive in robot.declaration.get("drives", {}).items()}
-            return GeneralRobot(without_coulomb(robot.tree), {"version": 1, **robot.declaration, "drives": drives})
+            return Robot(without_coulomb(robot.tree), {"version": 1, **robot.declaration, "drives": drives})
         return robot.with_tree(without_coulomb(robot.tree))
     rough = {link.joint: link.term for link in robot.model.links if link.term.breakaway or link.term.asymmetry
              or link.term.load_dependent}

@@ -1,4 +1,4 @@
-"""The part of Robot that answers how torques, their rates and internal joint wrenches change with the motion."""
+"""The part of TreeDynamics that answers how torques, their rates and internal joint wrenches change with the motion."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ class JointWrenchSensitivities(NamedTuple):
 
 
 class Sensitivities:
-    """Base of Robot. Motions are (n,) or (samples, n).
+    """Base of TreeDynamics. Motions are (n,) or (samples, n).
 
-    wrenches, wrench_rates : external wrenches held by links, see Robot.torque_and_rate
+    wrenches, wrench_rates : external wrenches held by links, see TreeDynamics.torque_and_rate
     world_wrenches         : {URDF link: (6,) or (samples, 6)} force, then moment about the link frame's origin, exerted BY the
                              environment ON the link, seen in the ROOT link's frame, where they stay while the link turns
     """

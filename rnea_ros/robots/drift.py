@@ -1,6 +1,6 @@
 """Where a free base goes while its joints follow a given motion: swimming, falling, jumping, turning in space.
 
-The base's acceleration is that of `GeneralRobot.solve` (khalil-rne 7.2); the classical Runge-Kutta rule integrates it.
+The base's acceleration is that of `Robot.solve` (khalil-rne 7.2); the classical Runge-Kutta rule integrates it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
-from .general import GeneralRobot
 from .inputs.base_state import BaseState
 from .inputs.validation import Wrenches
+from .robot import Robot
 
 JointMotion = Callable[[float], Sequence[Array]]  # t -> q, qd, qdd, (n,) each
 Loads = Callable[[BaseState, Array, Array], Wrenches]  # base, q, qd -> what acts on links, each in its own frame
@@ -30,7 +30,7 @@ class Drift(NamedTuple):
     tau: Array
 
 
-def drift(robot: GeneralRobot, joints: JointMotion, times: ArrayLike, start: BaseState | None = None,
+def drift(robot: Robot, joints: JointMotion, times: ArrayLike, start: BaseState | None = None,
           loads: Loads | None = None) -> Drift:
     """The motion of a free base from `start` (default: at rest at the origin), a step for each of the times [s].
 

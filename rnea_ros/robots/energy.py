@@ -1,4 +1,4 @@
-"""Energy, momentum, mass centre, and the matrices of lie-notes section 11, as methods that Robot inherits."""
+"""Energy, momentum, mass centre, and the matrices of lie-notes section 11, as methods that TreeDynamics inherits."""
 
 from __future__ import annotations
 

@@ -18,15 +18,12 @@ from ..algorithms import closed_loops
 from ..algorithms.equations import Rates
 from ..errors import InputError, some
 from ..model.tree import Model
-from . import kinds
-from .general import GeneralRobot
 from .inputs.payload import Payload
 from .kernels import link_functions
 from .kernels.functions import KERNEL_FUNCTIONS
 from .kernels.kernel_function import KernelFunction
 from .kernels.store import KernelStore
 from .program import FORWARD
-from .protocol import AnyRobot
 from .robot import Robot
 
 MASSLESS = 1e12  # condition number of the mass matrix beyond which something has none: nothing moves freely then
@@ -52,15 +49,13 @@ class ExportedFunction(NamedTuple):
         return list(self.evaluate(**blocks))[:len(self.results)]
 
 
-def exported(robot: AnyRobot, links: Iterable[str] = ()) -> list[ExportedFunction]:
+def exported(robot: Robot, links: Iterable[str] = ()) -> list[ExportedFunction]:
     """All of a robot; links: those whose poses and Jacobians are wanted. InputError where a kind has none."""
-    if type(robot) not in KINDS:
-        raise _not_exported(robot)
-    return [*KINDS[type(robot)](robot), *_of_links(robot, links)]
+    return [*_functions(robot), *_of_links(robot, links)]
 
 
-def _not_exported(robot: AnyRobot) -> InputError:
-    return InputError(f"robot '{robot.name}' is a {type(robot).__name__}, for which nothing is exported. With base: fixed in "
+def _not_exported(robot: Robot) -> InputError:
+    return InputError(f"robot '{robot.name}' is a {robot.kind}, for which nothing is exported. With base: fixed in "
                       "the robot file loops alone are exported, without the other sections its tree")
 
 
@@ -91,7 +86,7 @@ def _kernel(store: KernelStore, name: str, results: str, text: str, of: KernelFu
 
 
 def _of_tree(robot: Robot) -> list[ExportedFunction]:
-    store = robot._store
+    store = robot.tree.store
     return [
         _kernel(store, "torque_and_rate", "tau tau_rate", "Joint torques of a motion and their exact time derivatives."),
         _kernel(store, "inverse_dynamics", "tau", "Joint torques of a motion."),
@@ -105,8 +100,8 @@ def _of_tree(robot: Robot) -> list[ExportedFunction]:
     ]
 
 
-def _of_moving_tree(robot: GeneralRobot) -> list[ExportedFunction]:
-    store = robot.tree._store
+def _of_moving_tree(robot: Robot) -> list[ExportedFunction]:
+    store = robot.tree.store
     moved = _kernel(store, "torque_and_rate", "tau tau_rate base_wrench base_wrench_rate", "On a base that moves as it must: "
                     "joint torques, the wrench BY the world ON the base, and the rates of both.", "prescribed_base")
     if np.linalg.cond(robot.mass_matrix(np.zeros(robot.n))) > MASSLESS:
@@ -121,8 +116,10 @@ def _of_moving_tree(robot: GeneralRobot) -> list[ExportedFunction]:
     ]
 
 
-def _of_combination(robot: GeneralRobot) -> list[ExportedFunction]:
-    """Trees on a moving base; on one that is held, loops alone, or trees with springs, passive joints and motors on links."""
+def _functions(robot: Robot) -> list[ExportedFunction]:
+    """Functions of trees, on a base that is fixed or moves; on a fixed one also of loops, springs and motors on links."""
+    if robot.is_fixed_tree:
+        return _of_tree(robot)
     if robot.is_bare:
         return _of_moving_tree(robot)
     equations, n = robot.structure().equations, robot.n
@@ -164,7 +161,7 @@ def _of_combination(robot: GeneralRobot) -> list[ExportedFunction]:
     ]
 
 
-def _of_elastic(robot: GeneralRobot) -> list[ExportedFunction]:
+def _of_elastic(robot: Robot) -> list[ExportedFunction]:
     """Trees on a base that is held with motors behind springs, from the programs that serve them."""
     motion, response = robot.program(), robot.program(FORWARD)
     if motion is None or response is None:
@@ -198,9 +195,9 @@ def _of_elastic(robot: GeneralRobot) -> list[ExportedFunction]:
     ]
 
 
-def _of_loops(robot: GeneralRobot) -> list[ExportedFunction]:
+def _of_loops(robot: Robot) -> list[ExportedFunction]:
     closure, n, active = robot.closure, robot.tree.n, robot.n
-    torque, sizes = robot.tree._store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False)
+    torque, sizes = robot.tree.store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False)
     payloads = {name: size for name, size in sizes.items() if name == "payloads"}
 
     def torque_and_rate(q: Any, qd: Any, qdd: Any, qddd: Any, **carried: Any) -> list[Any]:
@@ -225,10 +222,10 @@ def _of_loops(robot: GeneralRobot) -> list[ExportedFunction]:
     ]
 
 
-def _of_platform(robot: GeneralRobot) -> list[ExportedFunction]:
+def _of_platform(robot: Robot) -> list[ExportedFunction]:
     """The same functions by the motion of the platform."""
     closure, legs, n = robot.closure, robot.platform_closure, robot.tree.n
-    torque, sizes = robot.tree._store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False)
+    torque, sizes = robot.tree.store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False)
     payloads = {name: size for name, size in sizes.items() if name == "payloads"}
     active = [robot.tree.joint_names.index(name) for name in robot.joint_names]
 
@@ -255,13 +252,10 @@ def _of_platform(robot: GeneralRobot) -> list[ExportedFunction]:
     ]
 
 
-def _of_links(robot: AnyRobot, links: Iterable[str]) -> list[ExportedFunction]:
+def _of_links(robot: Robot, links: Iterable[str]) -> list[ExportedFunction]:
     if not links:
         return []
-    if not isinstance(robot, Robot | GeneralRobot):
-        raise InputError(f"poses and Jacobians of links are exported for trees on a base that is held, not for a "
-                         f"{type(robot).__name__}")
-    found, origin, store = [], ("point",), kinds.tree(robot)._store
+    found, origin, store = [], ("point",), robot.tree.store
     for link in links:
         of = {function: link_functions.of_link(function, store.model, link)
               for function in (link_functions.link_pose, link_functions.jacobian)}
@@ -271,7 +265,3 @@ def _of_links(robot: AnyRobot, links: Iterable[str]) -> list[ExportedFunction]:
                   _kernel(store, f"jacobian_{word}", "J", f"Jacobian of link {link}, 6 rows, linear before angular, "
                           "along the root link's axes; row by row.", of[link_functions.jacobian], origin)]
     return found
-
-
-KINDS: dict[type, Callable[[Any], list[ExportedFunction]]] = {
-    Robot: _of_tree, GeneralRobot: _of_combination}

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..algorithms import closed_loops
 from .coulomb import coulomb, without_coulomb
-from .general import GeneralRobot
+from .robot import Robot
 from .shared import Shared
 
 
@@ -32,11 +32,11 @@ class Followed(Protocol):
 
 
 class FollowedLoops(Shared):
-    """Loops of a GeneralRobot, with platforms, but without other sections; a pose has all joints of the tree."""
+    """Loops of a Robot, with platforms, but without other sections; a pose has all joints of the tree."""
 
-    robot: GeneralRobot
+    robot: Robot
 
-    def __init__(self, robot: GeneralRobot):
+    def __init__(self, robot: Robot):
         self.robot, self.n, self._coulomb = without_coulomb(robot), robot.n, coulomb(robot.tree.model)
 
     def start(self) -> tuple[np.ndarray, np.ndarray]:

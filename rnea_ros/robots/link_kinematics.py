@@ -1,4 +1,4 @@
-"""Forward kinematics of every link: what Robot inherits, and the other robots ask.
+"""Forward kinematics of every link: what TreeDynamics inherits, and the other robots ask.
 
 The convention, for all robots of the package:
 
@@ -39,31 +39,31 @@ class LinkKinematics:
     point : (3,) or (samples, 3) in the link's frame [m]; its origin if left out
     """
 
-    _store: KernelStore
+    store: KernelStore
 
     def link_pose(self, link: str, q: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Pose:
         """R (3, 3) and p (3,), or (samples, ...) each, of the link's frame in the root link's; origin at the point."""
         if others:
-            validation.no_others(self._store.model.name, others)
-        return tuple.__new__(Pose, on_link(self._store, link_functions.link_pose, link, q, point=point))
+            validation.no_others(self.store.model.name, others)
+        return tuple.__new__(Pose, on_link(self.store, link_functions.link_pose, link, q, point=point))
 
     def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
         """(6,) or (samples, 6): velocity of the point, angular velocity, along the root link's axes [m/s, rad/s]."""
         if others:
-            validation.no_others(self._store.model.name, others)
-        return on_link(self._store, link_functions.link_velocity, link, q, qd, point=point)[0]
+            validation.no_others(self.store.model.name, others)
+        return on_link(self.store, link_functions.link_velocity, link, q, qd, point=point)[0]
 
     def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
         """(6, n) or (samples, 6, n) with link_velocity = jacobian @ qd; followers of a mimic joint count with their leader."""
         if others:
-            validation.no_others(self._store.model.name, others)
-        return on_link(self._store, link_functions.jacobian, link, q, point=point)[0]
+            validation.no_others(self.store.model.name, others)
+        return on_link(self.store, link_functions.jacobian, link, q, point=point)[0]
 
     def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
         """(6, n) or (samples, 6, n): time derivative of `jacobian` along the motion."""
         if others:
-            validation.no_others(self._store.model.name, others)
-        return on_link(self._store, link_functions.jacobian_rate, link, q, qd, point=point)[0]
+            validation.no_others(self.store.model.name, others)
+        return on_link(self.store, link_functions.jacobian_rate, link, q, qd, point=point)[0]
 
 
 def on_link(store: KernelStore, function: Callable[..., Any], link: str, *motion: ArrayLike, point: ArrayLike | None,

@@ -13,65 +13,59 @@ from dataclasses import replace
 from ..errors import InputError, some
 from ..model.drive_limits import DriveLimit
 from ..model.tree import JointDynamics
-from .general import GeneralRobot
 from .inputs.base_state import BaseState
-from .protocol import AnyRobot
 from .robot import Robot
 
-# GeneralRobot with loops or a moving base and no other section, or with motors on links and no elastic joint
-LinkSideRobot = Robot | GeneralRobot
 ELASTIC = {"elastic_joints", "motors"}  # sections of a tree whose link side is served
 OF_LINKS = ("effort", "velocity", "motor_velocity")  # limits of drives that a spring's torque and its rate decide
 
 
-def link_side(robot: AnyRobot, base: BaseState | None = None) -> LinkSideRobot:
-    """What a motion of a robot of any kind is made for, with its limits; a tree, loops and platforms are that themselves.
+def link_side(robot: Robot, base: BaseState | None = None) -> Robot:
+    """Return the robot on the links' side of its springs, with its limits; trees, loops and platforms as they are.
 
-    base : of a robot whose base moves: how it stands, at rest, for nobody knows how it will move
+    base : pose of a moving base, which is taken to be at rest: its motion along a path is not known
     InputError where such a motion does not decide the torques.
     """
-    elastic = isinstance(robot, GeneralRobot) and ELASTIC.issuperset(robot.sections) and not robot.has_moving_base
-    if isinstance(robot, GeneralRobot) and not elastic and robot.sections and not robot.is_mechanism:
+    if robot.is_fixed_tree and base is None:
+        return robot
+    elastic = ELASTIC.issuperset(robot.sections) and not robot.has_moving_base
+    if not elastic and robot.sections and not robot.is_mechanism:
         if robot.state_joints:
             raise InputError(f"{some(robot.state_joints)} of robot '{robot.name}' has no motor: nothing drives it along a "
                              "path. Its motion follows from that of the others, as `solve` finds it")
-        raise InputError(f"robot '{robot.name}' is a GeneralRobot: planning and scaling of motions are not served for this "
+        raise InputError(f"robot '{robot.name}' ({robot.kind}): planning and scaling of motions are not served for this "
                          "combination of base, loops, springs and motors yet")
-    if isinstance(robot, GeneralRobot) and robot.has_moving_base:
+    if robot.has_moving_base:
         if base is None:
             raise InputError(f"the base of robot '{robot.name}' is free: a motion of the joints alone does not say how it "
                              "moves. Declare base: prescribed where something carries it, base: fixed where it is held; in "
                              "Python, base=BaseState(position, quaternion) holds it so")
-        gravity = base.into_base(robot.tree.gravity_vector)
-        return robot.held(gravity) if robot.sections else robot.tree.held(gravity)
+        return robot.held(base.into_base(robot.gravity_vector))
     if base is not None:
         raise InputError(f"robot '{robot.name}' stands on a fixed base: base has no meaning for it")
-    if isinstance(robot, GeneralRobot) and elastic:
-        return _behind_springs(robot)
-    assert isinstance(robot, Robot | GeneralRobot)
-    return robot
+    return _behind_springs(robot) if elastic else robot
 
 
-def level(robot: AnyRobot) -> BaseState | None:
-    """How the base stands where nobody tells: a base that something carries, level and at rest."""
-    return BaseState() if isinstance(robot, GeneralRobot) and robot.carried else None
+def level(robot: Robot) -> BaseState | None:
+    """Return the default state of a base that is carried: level and at rest; None for other robots."""
+    return BaseState() if robot.carried else None
 
 
-def unkept(robot: AnyRobot) -> tuple[str, ...]:
+def unkept(robot: Robot) -> tuple[str, ...]:
     """Limits of drives that no motion of `link_side` can keep, one sentence each."""
-    if not isinstance(robot, GeneralRobot) or not robot.elastic_joints:
+    if not robot.elastic_joints:
         return ()
     return tuple(f"{limit.description} is not enforced: behind a spring it is a limit of the motor's own torque, which the "
                  "fourth derivative of the position decides" for limit in robot.drive_limits if not _of_links(robot, limit))
 
 
-def _of_links(robot: GeneralRobot, limit: DriveLimit) -> bool:
+def _of_links(robot: Robot, limit: DriveLimit) -> bool:
     springs = {robot.joint_names.index(name) for name in robot.elastic_joints}
     return limit.quantity in OF_LINKS or not springs.intersection(limit.joints)
 
 
-def _behind_springs(robot: GeneralRobot) -> Robot | GeneralRobot:
-    """The links and the motors of rigid joints: a tree, unless one of these rides on a link."""
+def _behind_springs(robot: Robot) -> Robot:
+    """Links and motors of rigid joints: a tree, unless one of these motors is on a link."""
     names, motors = robot.tree.joint_names, robot.roles.motors
     rigid = [motor for motor in motors if motor.stiffness == math.inf]
     for motor in motors:
@@ -81,15 +75,16 @@ def _behind_springs(robot: GeneralRobot) -> Robot | GeneralRobot:
                              "spring: the fourth derivative of the position decides that, and no time law bounds it. To leave "
                              f"this out, name no link: remove motors.{joint} from the robot file")
     kept = tuple(limit for limit in robot.drive_limits if _of_links(robot, limit))
-    tree = Robot(replace(robot.tree.model, drive_limits=kept), robot.tree.backend, robot.tree.gravity_vector)
-    tree = tree._twin(robot.tree.payloads)
+    tree = robot.tree.with_drive_limits(kept)
     if any(motor.link for motor in rigid):
         left = {section: {joint: entry for joint, entry in robot.declaration.get(section, {}).items()
                           if joint not in robot.elastic_joints} for section in ("motors", "drives")}
-        return GeneralRobot(tree, {"version": 1, **left})
+        return Robot(tree, {"version": 1, **left})
     terms = {link.joint: link.term for link in tree.model.links}
     named = {names[motor.coordinate]: motor.term for motor in rigid}
-    return tree.with_joint_dynamics({joint: _together(terms[joint], term) for joint, term in named.items()}) if named else tree
+    if named:
+        tree = tree.with_joint_dynamics({joint: _together(terms[joint], term) for joint, term in named.items()})
+    return Robot(tree)
 
 
 def _together(joint: JointDynamics, motor: JointDynamics) -> JointDynamics:

@@ -1,8 +1,8 @@
 """Kernels of a tree of links whose base moves, asked with the state of the base.
 
-GeneralRobot takes them for poses and Jacobians of links, and, where nothing but a base is declared, for what costs operations
+Robot takes them for poses and Jacobians of links, and, where nothing but a base is declared, for what costs operations
 in proportion to the joints here: mass matrix, gravity, energy, forward dynamics, joint wrenches. Numbers of the base come
-first, linear before angular, along the axes of the base; loads and conventions are those of GeneralRobot and BaseState.
+first, linear before angular, along the axes of the base; loads and conventions are those of Robot and BaseState.
 """
 
 from __future__ import annotations
@@ -23,28 +23,30 @@ from .inputs.base_state import BaseState
 from .inputs.validation import Wrenches
 from .kernels import link_functions, singularity
 from .link_kinematics import on_link
-from .robot import Robot
+from .tree import TreeDynamics
 
 # ---------------------------------------------------------------------- where links are
 
 
-def link_pose(tree: Robot, link: str, q: ArrayLike, point: ArrayLike | None, base: BaseState) -> Pose:
+def link_pose(tree: TreeDynamics, link: str, q: ArrayLike, point: ArrayLike | None, base: BaseState) -> Pose:
     """Return R (3, 3) and p (3,) of a link's frame, or of a point in it, in the world [m]."""
     return tuple.__new__(Pose, _on_link(tree, link_functions.free_link_pose, link, q, point=point, base=(
         base.turn, base.position)))
 
 
-def link_velocity(tree: Robot, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None, base: BaseState) -> Array:
+def link_velocity(tree: TreeDynamics, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None,
+                  base: BaseState) -> Array:
     """Return (6,): velocity of the point [m/s], angular velocity [rad/s], along the world's axes."""
     return _on_link(tree, link_functions.free_link_velocity, link, q, qd, point=point, base=(base.turn, base.velocity))[0]
 
 
-def jacobian(tree: Robot, link: str, q: ArrayLike, point: ArrayLike | None, base: BaseState) -> Array:
+def jacobian(tree: TreeDynamics, link: str, q: ArrayLike, point: ArrayLike | None, base: BaseState) -> Array:
     """Return (6, 6 + n): link_velocity by [base.velocity; qd]."""
     return _on_link(tree, link_functions.free_jacobian, link, q, point=point, base=(base.turn,))[0]
 
 
-def jacobian_rate(tree: Robot, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None, base: BaseState) -> Array:
+def jacobian_rate(tree: TreeDynamics, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None,
+                  base: BaseState) -> Array:
     """Return (6, 6 + n), the time derivative of `jacobian` along the motion of base and joints.
 
     Acceleration of the point = jacobian @ [base.spatial(base_acceleration); qdd] + jacobian_rate @ [base.velocity; qd].
@@ -52,7 +54,7 @@ def jacobian_rate(tree: Robot, link: str, q: ArrayLike, qd: ArrayLike, point: Ar
     return _on_link(tree, link_functions.free_jacobian_rate, link, q, qd, point=point, base=(base.turn, base.velocity))[0]
 
 
-def link_velocities(tree: Robot, links: Sequence[str], q: ArrayLike, qd: ArrayLike, base_velocity: ArrayLike) -> Array:
+def link_velocities(tree: TreeDynamics, links: Sequence[str], q: ArrayLike, qd: ArrayLike, base_velocity: ArrayLike) -> Array:
     """Return (len(links), 6) or (samples, len(links), 6): velocities of links, each along the axes of its OWN frame."""
     found = tree._evaluate("link_velocities", q, qd, base_velocity)[0]
     columns = []
@@ -63,20 +65,21 @@ def link_velocities(tree: Robot, links: Sequence[str], q: ArrayLike, qd: ArrayLi
     return np.stack(columns, axis=-2)
 
 
-def _on_link(tree: Robot, function: Callable[..., Any], link: str, *motion: ArrayLike, **given: Any) -> tuple[Array, ...]:
-    return on_link(tree._store, function, link, *motion, **given)
+def _on_link(tree: TreeDynamics, function: Callable[..., Any], link: str, *motion: ArrayLike,
+             **given: Any) -> tuple[Array, ...]:
+    return on_link(tree.store, function, link, *motion, **given)
 
 
 # ---------------------------------------------------------------------- energy and momentum
 
 
-def energy(tree: Robot, q: ArrayLike, qd: ArrayLike, base: BaseState) -> Energy:
+def energy(tree: TreeDynamics, q: ArrayLike, qd: ArrayLike, base: BaseState) -> Energy:
     """Return kinetic and potential energy [J]; the latter is zero with all mass at the world's origin."""
     kinetic, potential = np.moveaxis(_evaluate(tree, "free_energy", base, q, qd)[0], -1, 0)
     return Energy(kinetic, potential - tree.total_mass * (base.position @ tree.gravity_vector))
 
 
-def center_of_mass(tree: Robot, q: ArrayLike, qd: ArrayLike, base: BaseState) -> CenterOfMass:
+def center_of_mass(tree: TreeDynamics, q: ArrayLike, qd: ArrayLike, base: BaseState) -> CenterOfMass:
     """Return the mass centre, its velocity, and the momentum about it, in the world."""
     refuse_weightless(tree.total_mass)
     c, *rates = tree._evaluate("free_center_of_mass", q, qd, base.velocity)
@@ -86,28 +89,28 @@ def center_of_mass(tree: Robot, q: ArrayLike, qd: ArrayLike, base: BaseState) ->
 # ---------------------------------------------------------------------- equations of motion
 
 
-def mass_matrix(tree: Robot, q: ArrayLike) -> Array:
+def mass_matrix(tree: TreeDynamics, q: ArrayLike) -> Array:
     """Return A (6 + n, 6 + n) of khalil-rne (84): [base wrench; tau] = A [base acceleration; qdd] + H."""
     return tree._evaluate("free_mass_matrix", q)[0]
 
 
-def bias(tree: Robot, q: ArrayLike, qd: ArrayLike, base: BaseState, **loads: Wrenches | None) -> Array:
+def bias(tree: TreeDynamics, q: ArrayLike, qd: ArrayLike, base: BaseState, **loads: Wrenches | None) -> Array:
     """Return H (6 + n,) of khalil-rne (85): base wrench and torques without any acceleration."""
     rest = np.zeros(tree.n)
     tau, _rate, wrench, _rate = _evaluate(tree, "prescribed_base", base, q, qd, rest, rest, *np.zeros((2, 6)), **loads)
     return np.concatenate((wrench, tau), axis=-1)
 
 
-def gravity(tree: Robot, q: ArrayLike, base: BaseState) -> Array:
+def gravity(tree: TreeDynamics, q: ArrayLike, base: BaseState) -> Array:
     """Return (6 + n,): base wrench and torques that hold the robot still against gravity alone."""
     wrench, tau = _evaluate(tree, "free_gravity", BaseState(base.position, base.quaternion), q, np.zeros(tree.n))
     return np.concatenate((wrench, tau), axis=-1)
 
 
-def response(tree: Robot, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, base: BaseState,
+def response(tree: TreeDynamics, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, base: BaseState,
              **loads: Wrenches | None) -> tuple[Array, Array]:
     """Return the true acceleration (6,) of a free base and accelerations (n,) of its joints under torques, by articulated
-    bodies, khalil-rne (101)-(112); mimic joints as in Robot.forward_dynamics.
+    bodies, khalil-rne (101)-(112); mimic joints as in TreeDynamics.forward_dynamics.
     """
     names = (*BASE, *tree.joint_names)
     with singularity.nonsingular(lambda: mass_matrix(tree, q), names):
@@ -117,8 +120,8 @@ def response(tree: Robot, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, base: Bas
     return acceleration, qdd
 
 
-def joint_wrenches(tree: Robot, motion: Sequence[ArrayLike], base: BaseState, acceleration: ArrayLike, jerk: ArrayLike | None,
-                   **loads: Any) -> JointWrenches:
+def joint_wrenches(tree: TreeDynamics, motion: Sequence[ArrayLike], base: BaseState, acceleration: ArrayLike,
+                   jerk: ArrayLike | None, **loads: Any) -> JointWrenches:
     """Return the internal force and moment of every joint, and their rates where the base's jerk is given.
 
     motion: q, qd, qdd, and qddd beside the jerk; acceleration, jerk: true ones of the base
@@ -130,7 +133,7 @@ def joint_wrenches(tree: Robot, motion: Sequence[ArrayLike], base: BaseState, ac
     return JointWrenches(tree.moving_joints, wrench, rate)
 
 
-def _evaluate(tree: Robot, name: str, base: BaseState, q: ArrayLike, qd: ArrayLike, *motion: ArrayLike,
+def _evaluate(tree: TreeDynamics, name: str, base: BaseState, q: ArrayLike, qd: ArrayLike, *motion: ArrayLike,
               world_wrenches: Wrenches | None = None, **options: Any) -> tuple[Array, ...]:
     """Kernels that take the base's state: gravity and loads turn with the world as the base sees it."""
     given = {option: value for option, value in options.items() if value is not None}

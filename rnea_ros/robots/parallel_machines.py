@@ -7,14 +7,16 @@ links are rods of even density, so every inertia is physically possible.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..algebra.vectors import rot_z, rpy_angles
 from ..errors import InputError
-from .general import GeneralRobot
+from ..model.tree import JointDynamics
+from .load import load
+from .robot import Robot
 
 EFFORT, SPEED = 1e4, 10.0  # limits written into the URDFs
 
@@ -30,9 +32,10 @@ class Machine(NamedTuple):
     home: tuple[Any, Any]
     link: str = "platform"
 
-    def robot(self, **options: Any) -> GeneralRobot:
-        """Return the machine's robot; options as in Robot.from_urdf: gravity, backend, joint_dynamics, ..."""
-        return GeneralRobot.from_urdf(self.urdf, self.robot_file, **options)
+    def robot(self, joint_dynamics: Mapping[str, JointDynamics] | None = None, **options: Any) -> Robot:
+        """Return the machine's robot; options as of rnea_ros.load: gravity, backend, ..."""
+        found = load(self.urdf, self.robot_file, **options)
+        return found.with_joint_dynamics(joint_dynamics) if joint_dynamics else found
 
     @property
     def urdf(self) -> str:

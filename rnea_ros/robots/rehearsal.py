@@ -1,4 +1,4 @@
-"""Every call of a robot once, so that all kernels are compiled that those who use it will need."""
+"""Warm-up: every call of a robot once, so that all kernels are compiled."""
 
 from __future__ import annotations
 
@@ -8,23 +8,20 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from . import kinds
-from .general import GeneralRobot
 from .inputs.base_state import BaseState
 from .inputs.platform_motion import PlatformMotion
-from .protocol import AnyRobot
 from .robot import Robot
 
 SAMPLES = 2  # in a call with many
 
 
-def rehearse(robot: AnyRobot, links: Iterable[str] = ()) -> list[str]:
-    """Names of the calls that were made. A kind of robot that has no answer to one makes none.
+def rehearse(robot: Robot, links: Iterable[str] = ()) -> list[str]:
+    """Call every function of a robot; return the names of those that have an answer.
 
-    links: those that external wrenches will push, each alone, and whose poses and Jacobians will be asked for
+    links: links with external wrenches, each alone, and with poses and Jacobians
     """
-    motion = list(kinds.rest(robot))
-    state: dict[str, Any] = {"base": BaseState()} if kinds.has_moving_base(robot) else {}
+    motion = list(robot.home_motion)
+    state: dict[str, Any] = {"base": BaseState()} if robot.has_moving_base else {}
     calls = _calls(robot, motion, state)
     for link in links:
         calls |= _calls_on(robot, link, motion, state)
@@ -48,11 +45,11 @@ def _calls_on(robot: Any, link: str, motion: list[Any], state: dict[str, Any]) -
             f"dynamics {link}": lambda: robot.dynamics(*motion, **rates, **state)}
 
 
-def _calls(robot: Any, motion: list[Any], state: dict[str, Any]) -> dict[str, Callable[[], Any]]:
+def _calls(robot: Robot, motion: list[Any], state: dict[str, Any]) -> dict[str, Callable[[], Any]]:
     q, qd, still = motion[0], motion[1], np.zeros(robot.n)
     to_torque = motion[:robot.order]
     moved = dict(state)
-    if isinstance(robot, GeneralRobot) and robot.elastic_joints:
+    if robot.elastic_joints:
         rest = np.zeros(len(robot.elastic_joints))
         moved |= {"q_motor": rest, "qd_motor": rest}
     calls: dict[str, Callable[[], Any]] = {
@@ -68,14 +65,14 @@ def _calls(robot: Any, motion: list[Any], state: dict[str, Any]) -> dict[str, Ca
         "joint_wrench_rates": lambda: robot.joint_wrenches(*motion[:4], **state)}
     if moved != state:
         calls["motor_motion"] = lambda: robot.motor_motion(*motion, **state)
-    if isinstance(robot, Robot):
+    if robot.is_fixed_tree:
         calls |= {"torque_deviations": lambda: robot.torque_deviations(q, qd, still, still, np.zeros((4, robot.n))),
                   "energy": lambda: robot.energy(q, qd)}
-    if isinstance(robot, GeneralRobot) and len(robot.platforms) == 1:
+    if len(robot.platforms) == 1:
         calls["platform"] = lambda: robot.torque_and_rate(motion=PlatformMotion(*robot.home))
-    if isinstance(robot, GeneralRobot) and robot.loops:
+    if robot.loops:
         calls |= {"motion": lambda: robot.motion(*motion[:4]), "close": robot.closure.compile}
-    if kinds.has_moving_base(robot):
+    if robot.has_moving_base:
         carried: Any = {**state, "base_rates": np.zeros((robot.order, 6))}
         calls["prescribed_base"] = lambda: robot.torque_and_rate(*motion, **carried)
     return calls

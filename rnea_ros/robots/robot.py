@@ -1,347 +1,1488 @@
-"""Robot: a tree of rigid links on a base that is held, and all of its dynamics."""
+"""Robot: one formulation for any combination of moving base, loops, springs, elastic joints, contacts and wheels.
+
+Every coordinate has a role (roles.py), structural analysis says how often each equation is differentiated (structure.py), and
+one matrix gives accelerations, efforts and multipliers, then their rates (solution.py). docs/one_robot.md derives the
+equations.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from functools import cached_property
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
+from ..algorithms.equations import BASE, EquationsOfMotion
+from ..algorithms.kinematics import Pose, base_poses
 from ..algorithms.torque_rate import LinkForces, LinkMotion
-from ..codegen import kernel
 from ..codegen.kernel import Kernel
 from ..errors import InputError, ModelWarning, some, summary
-from ..model import urdf
+from ..model import drive_limits
 from ..model.drive_limits import DriveLimit
-from ..model.tree import CoupledMotor, JointDynamics, Limits, Model, frozen
-from ..model.urdf_reader import Description
-from .derivatives import Sensitivities
-from .energy import Energetics
+from ..model.effort_convention import EffortConvention
+from ..model.robot_file import robot_file
+from ..model.robot_file.robot_file import Source
+from ..model.tree import CoupledMotor, JointDynamics, Limits, Model
+from . import moving_tree
+from .closure.loop_closure import LoopClosure
+from .closure.loop_equations import LoopMotion
+from .closure.loops import Loops
+from .closure.platform import Platform
+from .closure.platform_closure import PlatformClosure, TreeMotion
+from .closure.tracking import TOLERANCE, LoopTracker
+from .derivatives import (
+    JointWrenches,
+    JointWrenchSensitivities,
+    RateSensitivities,
+    TorqueDeviations,
+    TorqueSensitivities,
+)
+from .energy import CenterOfMass, Energy, GeneralizedMomentum
 from .inputs import validation
-from .inputs.payload import Payload
+from .inputs.base_state import BaseState, given, quaternion
+from .inputs.combined_motion import loads, sampled
+from .inputs.payload import Payload, unified
+from .inputs.platform_motion import PlatformMotion
 from .inputs.validation import Wrenches
-from .kernels import singularity
-from .kernels.functions import KERNEL_FUNCTIONS, RECURSION
-from .kernels.kernel_function import KernelFunction
-from .kernels.store import KernelStore
-from .link_kinematics import LinkKinematics
+from .motors import MotorLoads, MotorMotion
+from .platform_input import MISSING, by_platform
+from .program import CLOSING, FORWARD, GRAVITY, MOTORS, Inputs, Program, UnsuitedError
+from .reduced import ReducedEquations
+from .role_derivatives import SolutionDerivatives
+from .roles import DeclaredRoles, declared
+from .sample_solver import CARRIED, INVERSE, MEASURED, Sample, SampleSolver
+from .solution import ConstraintWrench, Situation, Solution, constraint_wrenches, named
+from .structure import Structure
+from .tree import GRAVITY as STANDARD_GRAVITY
+from .tree import Dynamics, TreeDynamics
+from .zero_moment import zero_moment_point
 
-GRAVITY = (0.0, 0.0, -9.81)
+Guess = Any  # positions (tree.n,) of all joints, or a PlatformMotion, near the first pose; None
+FEW = 16  # samples that the program is given at once while it may be in doubt
+OPTIONS = ("base", "base_acceleration", "base_jerk", "base_rates", "wrenches", "wrench_rates", "world_wrenches", "q_motor",
+           "qd_motor", "qdd_motor", "qddd_motor")
+MOVING_BASES = ("floating", "prescribed")
+# Sections of a robot file that decide the numbers.
+ROLES = ("loops", "platform", "platforms", "springs", "passive", "actuation_weights", "ground_contacts", "wheels")
+DECIDING = ("base", "drives", *ROLES, "elastic_joints", "motors")
+# Functions that a fixed tree answers by kernels of its own (tree.py), without the general equations.
+OF_TREES = ("torque_and_rate", "dynamics", "inverse_dynamics", "forward_dynamics", "bias", "gravity", "gravity_and_rate",
+            "mass_matrix", "energy", "center_of_mass", "link_pose", "link_velocity", "jacobian", "jacobian_rate", "coriolis",
+            "sensitivities", "rate_sensitivities", "joint_wrenches")
 
 
-class Dynamics(NamedTuple):
-    """Joint torques and their rates along the motion, and the share of gravity in both: (n,) or (samples, n) each.
-
-    N m and N m/s for revolute joints, N and N/s for prismatic ones.
-    """
-
-    tau: Array
-    tau_rate: Array
-    gravity: Array
-    gravity_rate: Array
+def _names(load: Any) -> tuple[str, ...]:
+    """Names of the loaded links."""
+    return () if load is None else tuple(loads(load))
 
 
-class Robot(Energetics, LinkKinematics, Sensitivities):
-    """Exact inverse dynamics of a robot, and its time derivative.
+def _plain(value: Any) -> Any:
+    """Lists of numbers and words in a fixed order, to be hashed."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return [(key, _plain(entry)) for key, entry in sorted(value.items())]
+    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
 
-    Arrays are in the order of `joint_names`; (n,) for one sample or (samples, n) for many. Units: rad, m, N m, N, s.
-    A Robot does not change: `with_payload` returns another one.
+
+class Robot:
+    """Exact dynamics of a tree with any combination of base, loops, springs, elastic joints, motors on links, contacts and
+    wheels.
+
+    tree       : spanning tree, loaded with base="floating" where the base moves; of a Robot, its tree
+    parameters : path of a robot file, or its content; ModelError lists everything that is wrong
+
+    q, qd, qdd, ... have a column for each of `joint_names`, (n,) or (samples, n), and as many derivatives as `order` says.
+    Motion of joints with motors is given. Of `state_joints` (springs, passive joints) position and velocity are read, their
+    accelerations follow. Joints of loops without a motor follow. A free base follows from base=BaseState(...); one whose
+    motion is given takes base_acceleration (6,) and base_jerk (6,) too. Torques are (n,): of motors; of spring joints, their
+    springs'; of passive joints, zero. Loads act BY the environment ON a link, as in TreeDynamics.torque_and_rate;
+    world_wrenches along the world's axes.
     """
 
     __repr__ = summary
 
-    def __init__(self, model: Model, backend: str = "llvm", gravity: ArrayLike = GRAVITY):
-        self.model = model
-        self.gravity_vector = validation.vector("gravity", gravity, 3)
-        self._keep(KernelStore(model, self.gravity_vector, backend, KERNEL_FUNCTIONS))
+    def __init__(self, tree: TreeDynamics | Robot, parameters: Source | None = None):
+        self.tree: TreeDynamics = tree.tree if isinstance(tree, Robot) else tree
+        self._file = robot_file.draft({} if parameters is None else parameters)
+        self.carried = self._file.content.get("base") == "prescribed"
+        self._prepare()
+        if not self.is_fixed_tree:
+            self.structure(CARRIED if self._is_carried() else INVERSE)  # refuses what no motion decides
 
-    def _keep(self, store: KernelStore) -> None:
-        """The kernels; their own functions are found faster here, that of `torque_and_rate` faster still."""
-        self._store, self._quick, self._torque_and_rate = store, store.quick, store.quick["torque_and_rate"]
+    def _prepare(self) -> None:
+        """Begin without compiled functions. A fixed tree answers by its own kernels, not by the general equations."""
+        self._reduced_equations: ReducedEquations | None = None
+        self._programs: dict[Any, Program | None] = {}  # by what is given
+        self._compiled: dict[Inputs, Program | None] = {}
+        self._slopes: dict[str, SolutionDerivatives] = {}
+        self._motor_loads: MotorLoads | None = None
+        self.is_fixed_tree: bool = self.tree.model.base == "fixed" and not self.sections
+        # Nothing but a moving base is declared: kernels of moving_tree.py serve it.
+        self.is_bare = self.has_moving_base and not self.sections and not self.tree.model.coupled_motors
+        if self.is_fixed_tree:
+            self.__dict__.update({name: getattr(self.tree, name) for name in OF_TREES})
 
-    @classmethod
-    def from_urdf(cls, source: str | bytes | os.PathLike[str] | Description, base: str = "fixed", backend: str = "llvm",
-                  gravity: ArrayLike = GRAVITY, friction: bool = False,
-                  joint_dynamics: Mapping[str, JointDynamics] | None = None, allow_xacro: bool = False) -> Robot:
-        """A robot from the path of a URDF, its text, or what urdf_reader.read made of either.
+    @cached_property
+    def roles(self) -> DeclaredRoles:
+        """Role of each joint, and what the robot file declares beside the tree."""
+        validation.only_plain_joints(self.tree.model, "Robot", couplings=True)
+        return declared(self.tree.model, self._file, self.tree.backend)
 
-        base        : "fixed", or "floating" (the root is free: its inertia counts)
-        backend     : "llvm", "python" or "reference"; the same numbers at different speeds
-        gravity     : acceleration of gravity in the root link's frame [m/s^2]
-        friction    : use the URDF's <dynamics damping= friction=>
-        joint_dynamics : rotor inertia, friction, offset by joint name
-        allow_xacro : run a .xacro file, which is a program: only if you trust it as one, never for a path from elsewhere
-        Raises ModelError, which lists everything that is wrong with the URDF.
-        """
-        return cls(urdf.load(source, base, friction, joint_dynamics, allow_xacro), backend, gravity)
+    @cached_property
+    def _closure(self) -> LoopClosure | None:
+        if self.is_fixed_tree or self.roles.loops is None:
+            return None
+        return LoopClosure(self.tree.model, self.roles.loops, self.tree.backend, at_once=False)
 
-    @property
-    def backend(self) -> str:
-        """What runs the kernels: "llvm", "c", "python" or "reference"."""
-        return self._store.backend
+    @cached_property
+    def _samples(self) -> SampleSolver:
+        whole = unified(self.tree.model, [*self.tree.payloads.values(), *self.roles.rotors])
+        return SampleSolver(self.name, self.roles, self.tree, whole, self.joint_names, self._closure)
 
-    @property
-    def payloads(self) -> Mapping[str, Payload]:
-        """By URDF link."""
-        return self._store.payloads
+    # ------------------------------------------------------------------ description
 
     @property
     def name(self) -> str:
-        """Of the robot, as the URDF has it."""
-        return self.model.name
+        """Name of the robot in the URDF."""
+        return self.tree.name
 
     @property
-    def joint_names(self) -> tuple[str, ...]:
-        """Names of the n coordinates, depth first from the root: the order of every array."""
-        return self.model.joint_names
-
-    @property
-    def joint_types(self) -> tuple[str, ...]:
-        """"revolute", "continuous" or "prismatic", in the order of `joint_names`."""
-        return tuple(joint.type for joint in self.model.joints)
-
-    @property
-    def n(self) -> int:
-        """How many coordinates q has."""
-        return self.model.n
-
-    @property
-    def order(self) -> int:
-        """How many derivatives of q its torque rate needs."""
-        return 3
+    def model(self) -> Model:
+        """Links and joints of the tree, without payloads."""
+        return self.tree.model
 
     @property
     def root_link(self) -> str:
-        """The link in whose frame gravity and poses are."""
-        return self.model.links[0].name
+        """Link in whose frame gravity and poses are given where the base does not move."""
+        return self.tree.root_link
 
     @property
-    def limits(self) -> Limits:
-        """Of the n coordinates, NaN where unknown."""
-        return self.model.limits
+    def gravity_vector(self) -> Array:
+        """Acceleration of gravity (3,) [m/s^2], along the axes of the root link, or of the world where the base moves."""
+        return self.tree.gravity_vector
 
     @property
-    def drive_limits(self) -> tuple[DriveLimit, ...]:
-        """What motors, gears and supplies leave of torque, torque rate and speed together, as the robot file says."""
-        return self.model.drive_limits
+    def backend(self) -> str:
+        """Name of what runs the kernels: "llvm", "c", "python" or "reference"."""
+        return self.tree.backend
 
     @property
-    def warnings(self) -> tuple[ModelWarning, ...]:
-        """Doubtful properties of the URDF, a sentence each, with the name of the warning in brackets."""
-        return self.model.warnings
+    def payloads(self) -> Mapping[str, Payload]:
+        """Payloads by URDF link."""
+        return self.tree.payloads
 
     @property
     def total_mass(self) -> float:
-        """Links and payloads [kg]."""
-        return self.model.total_mass + sum(payload.mass for payload in self.payloads.values())
+        """Mass of links and payloads [kg]."""
+        return self.tree.total_mass
+
+    @property
+    def warnings(self) -> tuple[ModelWarning, ...]:
+        """Doubtful properties of the URDF and the robot file, a sentence each."""
+        return self.tree.warnings
 
     @property
     def reconstruction_error(self) -> float:
         """Largest deviation of any frame from the URDF [m, rad]."""
-        return self.model.reconstruction_error
+        return self.tree.reconstruction_error
+
+    @property
+    def moving_joints(self) -> tuple[str, ...]:
+        """Every joint that moves a link, mimic joints included: the rows of internal joint wrenches."""
+        return self.tree.moving_joints
+
+    def mdh_table(self) -> list[tuple[Any, ...]]:
+        """Return (name, parent, sigma, gamma, b, alpha, d, theta, r) of every frame; parent 0 is the root, k row k from 1."""
+        return self.tree.mdh_table()
+
+    @cached_property
+    def joint_names(self) -> tuple[str, ...]:
+        """Joints with a motor and joints whose state is an input, in the order of the tree: the columns of every array."""
+        if self.is_fixed_tree:
+            return self.tree.joint_names
+        named = {*self.roles.actuated, *self.roles.state}
+        return tuple(name for name in self.tree.joint_names if name in named)
+
+    @property
+    def state_joints(self) -> tuple[str, ...]:
+        """Joints with springs and passive joints: their accelerations follow from their state."""
+        return self.roles.state
+
+    @property
+    def passive_joints(self) -> tuple[str, ...]:
+        """Joints without a motor."""
+        return tuple(name for name in self.tree_joints if name not in self.roles.actuated)
+
+    @property
+    def elastic_joints(self) -> tuple[str, ...]:
+        """Joints with a spring between motor and link, in the order of q_motor."""
+        return () if self.is_fixed_tree else self._equations(INVERSE).elastic_joints
+
+    @property
+    def stiffness(self) -> Array:
+        """Stiffness of the springs of elastic joints (Ne,) [N m/rad, N/m]."""
+        equations = None if self.is_fixed_tree else self._equations(INVERSE)
+        return np.array([motor.stiffness for motor in equations.motors if motor.stiffness < np.inf] if equations else [])
+
+    @property
+    def joint_types(self) -> tuple[str, ...]:
+        """"revolute", "continuous" or "prismatic", in the order of `joint_names`."""
+        return tuple(self.tree.joint_types[k] for k in self._columns)
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """Names of all URDF links."""
+        hidden = self.loops.hidden(self.model) if self.loops else ()
+        return tuple(link for link in self.model.frames if link not in hidden)
+
+    @property
+    def kind(self) -> str:
+        """Description for messages: "tree on a fixed base", "robot on a floating base with loops, springs", ..."""
+        base = "fixed" if not self.has_moving_base else "prescribed" if self.carried else "floating"
+        declared = ", ".join(name.replace("_", " ") for name in self.sections)
+        return f"robot on a {base} base with {declared}" if declared else f"tree on a {base} base"
 
     @property
     def model_id(self) -> str:
-        """Fingerprint of the model, gravity and payloads: 16 hexadecimal digits."""
-        carried = [(link, payload.parameters.tolist()) for link, payload in sorted(self.payloads.items())]
-        return hashlib.sha256(repr((self.model.model_id, self.gravity_vector.tolist(), carried)).encode()).hexdigest()[:16]
+        """Fingerprint of everything that decides the numbers: 16 hexadecimal digits."""
+        if self.is_fixed_tree:
+            return self.tree.model_id
+        return hashlib.sha256(repr((self.tree.model_id, _plain(self.declaration))).encode()).hexdigest()[:16]
 
-    def mdh_table(self) -> list[tuple[Any, ...]]:
-        """(name, parent, sigma, gamma, b, alpha, d, theta, r) of every frame; parent 0 is the root, k is row k from 1."""
-        return self.model.mdh_table()
+    @property
+    def home_motion(self) -> Array:
+        """q, qd, ... (order + 1, n) of the robot at rest: all joints at zero, or where its loops are closed."""
+        motion = np.zeros((self.order + 1, self.n))
+        motion[0] = self.start[self._columns]
+        return motion
+
+    @property
+    def description(self) -> list[str]:
+        """What the robot file adds to links and joints, one line each, the kind first."""
+        lines: list[tuple[str, Any]] = [("coupled motors", self.coupled_motor_speeds)]
+        if not self.is_fixed_tree:
+            roles = self.roles
+            platforms = [f"{link}, {self.model.links[self.model.frame(link).link].m:.6g} kg" for link in self.platforms]
+            lines += [("platform", platforms), ("motion given", roles.given), ("state", roles.state),
+                      ("follows", roles.follows), ("elastic joints", self.elastic_joints),
+                      ("motors", [f"{self.tree.joint_names[motor.coordinate]} on {self.model.links[motor.link].name}"
+                                  for motor in roles.motors]), ("contacts", [cut.name for cut in roles.contacts]),
+                      ("wheels", [wheel.name for wheel in roles.wheels])]
+        lines.append(("payloads", [f"{payload.mass:g} kg on {link}" for link, payload in self.payloads.items()]))
+        return [self.kind, *(f"{what}: {some(values)}" for what, values in lines if values)]
+
+    @property
+    def coupled_motor_speeds(self) -> list[str]:
+        """Motors of coupled transmissions with their speeds: "wrist.motor_6 = 32 joint_5 + 32 joint_6"."""
+        names = self.tree.joint_names
+        return [f"{motor.name} = " + " + ".join(f"{ratio:g} {names[k]}" for k, ratio in zip(
+            motor.coordinates, motor.ratios, strict=True)) for motor in self.model.coupled_motors]
+
+    @property
+    def n(self) -> int:
+        """Number of joints in `joint_names`."""
+        return len(self.joint_names)
+
+    @property
+    def limits(self) -> Limits:
+        """Limits in the order of `joint_names`; NaN where unknown."""
+        return self.tree.limits.of(self._columns)
+
+    @property
+    def drive_limits(self) -> tuple[DriveLimit, ...]:
+        """Limits of drives and supplies, by numbers in `joint_names`."""
+        return drive_limits.of(self.tree.drive_limits, self._columns)
+
+    @property
+    def order(self) -> int:
+        """Number of derivatives of q that decide the torque rate; one less decides the torque."""
+        return 3 if self.is_fixed_tree else max(3, self.structure(CARRIED if self._is_carried() else INVERSE).order)
+
+    @property
+    def has_moving_base(self) -> bool:
+        """Whether calls take base=BaseState(...)."""
+        return self.model.base == "floating"
+
+    @property
+    def declaration(self) -> dict[str, Any]:
+        """Return the sections of the robot file that decide the numbers."""
+        return {name: self._file.content[name] for name in DECIDING if name in self._file.content}
+
+    @property
+    def start(self) -> Array:
+        """Positions of all joints of the tree in a pose in which the loops are closed."""
+        return self._closure.start if self._closure else np.zeros(self.tree.n)
+
+    @property
+    def tree_joints(self) -> tuple[str, ...]:
+        """Names of all joints of the robot, in the order of the tree."""
+        virtual = self.loops.virtual if self.loops else ()
+        return tuple(name for k, name in enumerate(self.tree.joint_names) if k not in virtual)
+
+    @cached_property
+    def _columns(self) -> list[int]:
+        return [self.tree.joint_names.index(name) for name in self.joint_names]
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """Sections of the robot file that declare more than a base and its drives, as ("loops",)."""
+        return tuple(name for name in self.declaration if name not in ("base", "drives"))
+
+    @property
+    def is_mechanism(self) -> bool:
+        """Whether loops and platforms are all that the robot file adds to the tree and its base."""
+        return "loops" in self.sections and {"loops", "platform", "platforms"}.issuperset(self.sections)
+
+    @property
+    def loops(self) -> Loops | None:
+        """Cut joints, and the independent joints as the active ones, in numbers of the tree; None without loops."""
+        return None if self.is_fixed_tree else self.roles.loops
+
+    @property
+    def closure(self) -> LoopClosure:
+        """Equations of the loops, solved for closed poses. InputError without loops."""
+        if self._closure is None:
+            raise InputError(f"robot '{self.name}' has no closed loops")
+        return self._closure
+
+    def held(self, gravity: ArrayLike) -> Robot:
+        """Return the same robot on a base that does not move. gravity: (3,) [m/s^2] in the frame of the root link."""
+        return self.with_tree(self.tree.held(gravity))
+
+    def with_tree(self, tree: TreeDynamics) -> Robot:
+        """Return the same robot with a tree of the same joints and frames: other payloads, joint dynamics or gravity, or the
+        base held. Its kernels are compiled anew.
+        """
+        state = {**self.__getstate__(), "tree": tree}
+        if tree.model.base == "fixed":
+            state |= {"carried": False, "_file": self._file.over({"base": "fixed"})}
+        robot = object.__new__(Robot)
+        robot.__setstate__(state)
+        return robot
+
+    def __copy__(self) -> Robot:
+        return self.with_tree(copy(self.tree))
+
+    @classmethod
+    def from_urdf(cls, source: str | bytes | os.PathLike[str], base: str = "fixed", backend: str = "llvm",
+                  gravity: ArrayLike = STANDARD_GRAVITY, friction: bool = False,
+                  joint_dynamics: Mapping[str, JointDynamics] | None = None, allow_xacro: bool = False) -> Robot:
+        """Return the robot of a URDF without a robot file; `rnea_ros.load` reads both.
+
+        source         : path of a URDF, or its text
+        base           : "fixed"; "floating", whose acceleration follows; "prescribed", whose motion is given
+        backend        : "llvm", "python" or "reference"; the same numbers at different speeds
+        gravity        : acceleration of gravity [m/s^2] in the root link's frame, in the world where the base moves
+        friction       : use the URDF's <dynamics damping= friction=>
+        joint_dynamics : rotor inertia, friction, offset by joint name
+        allow_xacro    : run a .xacro file, which is a program, without a warning
+        Raises ModelError, which lists everything that is wrong with the URDF.
+        """
+        tree = TreeDynamics.from_urdf(source, "fixed" if base == "fixed" else "floating" if base in MOVING_BASES else base,
+                                      backend, gravity, friction, joint_dynamics, allow_xacro)
+        return cls(tree, {"base": base} if base in MOVING_BASES else None)
+
+    @classmethod
+    def from_model(cls, model: Model, backend: str = "llvm", gravity: ArrayLike = STANDARD_GRAVITY) -> Robot:
+        """Return the robot of a model; arguments as in `from_urdf`."""
+        return cls(TreeDynamics(model, backend, gravity))
 
     def with_payload(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
                      inertia: ArrayLike | None = None) -> Robot:
-        """The same robot carrying a rigid body on a URDF link, instead of what that link carried before.
+        """Return the robot with a rigid body on a link; arguments as in TreeDynamics.with_payload."""
+        return self.with_tree(self.tree.with_payload(link, mass, com, inertia))
 
-        mass [kg], com (3,) in the link's frame [m], inertia (3, 3) about the com in the link's axes [kg m^2], default zero.
-        Kernels are shared: after the first payload on a link, another one costs microseconds. Mass 0 takes it off.
+    @property
+    def solved_joints(self) -> tuple[str, ...]:
+        """Joints without a motor whose motion follows from constraints, in the order of the tree."""
+        return tuple(name for name in self.tree_joints if name not in self.joint_names)
+
+    @property
+    def constraints(self) -> tuple[str, ...]:
+        """Names of the multipliers of cut joints, contacts and wheels."""
+        return self._equations(INVERSE).constraints
+
+    @property
+    def motor_joints(self) -> Mapping[str, str]:
+        """Names of the motors in joint states by elastic joint, as the robot file says them."""
+        return self.roles.motor_names
+
+    # ------------------------------------------------------------------ platform
+
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        """Links that are platforms of parallel robots."""
+        return tuple(platform.link for platform in self.loops.platforms) if self.loops else ()
+
+    @property
+    def home(self) -> tuple[Array, Array]:
+        """Position (3,) [m] and rotation (3, 3) of the platform in the root link's frame at `start`."""
+        rotation, position = self._platform.pose(self.start)
+        return position, rotation
+
+    def tree_motion(self, motion: PlatformMotion, *, guess: ArrayLike | None = None, orders: int = 3) -> TreeMotion:
+        """Return the motion of all joints of the tree from that of the platform: inverse kinematics of the legs.
+
+        guess  : (tree.n,) near the first pose; else the platform is led there from `start`
+        orders : how many of velocity, acceleration and jerk the legs must allow
+        Raises PoseError at poses out of reach, singular poses of legs, and motions that the legs do not allow.
         """
-        payloads = {name: other for name, other in self.payloads.items() if name != link}
-        payload = Payload.on_link(self.model, link, mass, com, inertia)
-        if payload.mass > 0.0:
-            payloads[link] = payload
-        return self._twin(payloads)
+        every = self.platform_closure.motion(motion, validation.guess(guess, self.tree.n), orders)[1]
+        return TreeMotion(*(every[..., k, :] for k in range(4)))
+
+    @by_platform
+    def platform_motion(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
+                        qddd: ArrayLike = MISSING, *, guess: Guess = None,
+                        motion: PlatformMotion | None = None) -> PlatformMotion:
+        """Return the motion of the platform from that of the actuators, (n,) or (samples, n): direct kinematics."""
+        platform = self._platform
+        if self.order > 3:
+            moved = self.motion(q, qd, qdd, qddd, guess=guess)
+            return platform.motion(*moved[:4])
+        base: dict[str, Any] = {"base": BaseState()} if self.has_moving_base else {}
+        return self.platform_of(self.solve(q, qd, qdd, qddd, guess=guess, multipliers=False, **base))
+
+    def platform_of(self, found: Solution) -> PlatformMotion:
+        """Return the motion of the platform in a solution; derivatives that it does not have are zero."""
+        columns = [found.positions[name] for name in self.tree.joint_names]
+        orders = min(4, *(column.shape[-1] for column in columns))
+        return self._platform.motion(*np.moveaxis(np.array([column[..., :orders] for column in columns]), (0, -1), (-1, 0)))
+
+    def actuator_motion(self, motion: PlatformMotion, guess: ArrayLike | None, orders: int) -> tuple[list[Array], Array]:
+        """Return q, qd, qdd, qddd, (n,) or (samples, n), from the motion of the platform, and the first closed pose
+        (tree.n,).
+        """
+        found, every = self.platform_closure.motion(motion, validation.guess(guess, self.tree.n), orders)
+        return found, every[0] if every.ndim == 2 else every[0, 0] if len(every) else self.start
+
+    def pose_of(self, guess: PlatformMotion) -> Array:
+        """Return the closed pose (tree.n,) at a pose of the platform that the legs are led to from `start`."""
+        every = self.tree_motion(guess.at_rest(), orders=0).q
+        if every.ndim != 1:
+            raise InputError(f"guess is one pose, position (3,) and rotation (3, 3); got {len(every)}")
+        return every
+
+    @property
+    def _platform(self) -> Platform:
+        platforms = self.loops.platforms if self.loops else ()
+        if len(platforms) != 1:
+            found = f"has the platforms {some(self.platforms)}; one" if platforms else "has no platform; one"
+            raise InputError(f"robot '{self.name}' {found} is needed for its motion: give that of the actuators, q, qd, ...")
+        return platforms[0]
+
+    @cached_property
+    def platform_closure(self) -> PlatformClosure:
+        """Inverse kinematics of the platform. InputError unless there is one."""
+        self._platform  # noqa: B018  # refuses robots without one
+        assert self.loops is not None
+        return PlatformClosure(self.tree.model, self.loops, self.start, self._columns, self.tree.backend)
+
+    def tracker(self, tolerance: float = TOLERANCE) -> LoopTracker | None:
+        """Return a tracker that finds each closed pose from the last one; None without loops. tolerance: see LoopTracker."""
+        return LoopTracker(self._closure, tolerance) if self._closure else None
+
+    def structure(self, use: str = INVERSE) -> Structure:
+        """Return offsets and unknowns for a use: "inverse", "carried" (the base's motion is given), "forward"; with the
+        motion of motors behind springs given, "measured motors" and "carried, measured motors".
+        """
+        return self._samples.solver(use).structure
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is compiled: machine code holds addresses of this process."""
+        compiled = ("_samples", "_reduced_equations", "_programs", "_compiled", "_slopes", "_motor_loads", *OF_TREES)
+        return {name: value for name, value in self.__dict__.items() if name not in compiled}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._prepare()
+
+    # ------------------------------------------------------------------ inverse dynamics
+
+    @by_platform
+    def inverse_dynamics(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, *higher: ArrayLike,
+                         base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
+                         base_rates: ArrayLike | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+                         wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                         world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
+                         qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
+                         qddd_motor: ArrayLike | None = None) -> Array:
+        """Return the torques (n,) or (samples, n) of a motion [N m, N]; options as of `solve`."""
+        return self._efforts(1, (q, qd, qdd, *higher), guess, base, base_acceleration, None, base_rates, wrenches,
+                             wrench_rates, world_wrenches, q_motor, qd_motor, qdd_motor, qddd_motor)[0]
+
+    @by_platform
+    def torque_and_rate(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
+                        qddd: ArrayLike = MISSING, *higher: ArrayLike, base: BaseState | None = None,
+                        base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
+                        base_rates: ArrayLike | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+                        wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                        world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
+                        qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
+                        qddd_motor: ArrayLike | None = None) -> tuple[Array, Array]:
+        """Return torques and their exact time derivatives along the motion, (n,) or (samples, n) [N m, N; N m/s, N/s].
+
+        Takes `order` derivatives of q; options as of `solve`.
+        """
+        return self._efforts(2, (q, qd, qdd, qddd, *higher), guess, base, base_acceleration, base_jerk, base_rates, wrenches,
+                             wrench_rates, world_wrenches, q_motor, qd_motor, qdd_motor, qddd_motor)
+
+    @by_platform
+    def dynamics(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, qddd: ArrayLike = MISSING,
+                 *higher: ArrayLike, base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
+                 base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None, guess: Guess = None,
+                 motion: PlatformMotion | None = None, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                 world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None,
+                 qdd_motor: ArrayLike | None = None, qddd_motor: ArrayLike | None = None) -> Dynamics:
+        """Return torques, rates, and of both the share that holds the joints still against gravity on a held base."""
+        found = self.torque_and_rate(q, qd, qdd, qddd, *higher, base=base, base_acceleration=base_acceleration,
+                                     base_jerk=base_jerk, base_rates=base_rates, guess=guess, wrenches=wrenches,
+                                     wrench_rates=wrench_rates, world_wrenches=world_wrenches, q_motor=q_motor,
+                                     qd_motor=qd_motor, qdd_motor=qdd_motor, qddd_motor=qddd_motor)
+        return Dynamics(*found, *self.gravity_and_rate(q, qd, base=base, guess=guess))
+
+    @by_platform
+    def motor_motion(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, *higher: ArrayLike,
+                     base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
+                     base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None, guess: Guess = None,
+                     motion: PlatformMotion | None = None, wrenches: Wrenches | None = None,
+                     wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
+                     q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
+                     qddd_motor: ArrayLike | None = None) -> MotorMotion:
+        """Return torques and motion of the motors for a motion of the joints, and the loads of joints and springs.
+
+        With one derivative of q fewer than torque_and_rate takes the rates are None; options as of `solve`.
+        """
+        derivatives = (q, qd, qdd, *higher)
+        options: dict[str, Any] = {"base_acceleration": base_acceleration, "base_jerk": base_jerk, "base_rates": base_rates,
+                                   "wrenches": wrenches, "wrench_rates": wrench_rates, "world_wrenches": world_wrenches,
+                                   "q_motor": q_motor, "qd_motor": qd_motor, "qdd_motor": qdd_motor, "qddd_motor": qddd_motor}
+        stages = 2 if len(derivatives) > self.structure(self._use(options)).order_for(2) else 1
+        found = self.solve(*derivatives, stages=stages, base=base, guess=guess, multipliers=False, **options)
+        return self._loads.motion(found)
+
+    @by_platform
+    def solve(self, *derivatives: ArrayLike, stages: int = 2, base: BaseState | None = None,
+              base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
+              base_rates: ArrayLike | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+              wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
+              q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
+              qddd_motor: ArrayLike | None = None, multipliers: bool = True) -> Solution:
+        """Return everything that follows from a motion: positions, base, efforts, multipliers and their derivatives.
+
+        derivatives : q, qd, qdd, ..., (n,) or (samples, n) each, up to derivative `order` + stages - 2 [rad, m and
+            seconds]; or motion=
+        stages : 1 for efforts, 2 for their rates as well, 3 for second rates
+        base, base_acceleration, base_jerk : state of a moving base, and (6,) each where its motion is given, in the
+            conventions of BaseState
+        base_rates : (k, 6) rates of the six numbers of the base's velocity from the first up, in place of acceleration
+            and jerk; elastic joints on a base whose motion is given need `order` - 1 of them
+        guess  : (tree.n,) positions of all joints of the tree near the closed pose that is meant; default `start`
+        q_motor, qd_motor : state of motors whose motion q does not decide: rotors on links of a free base
+        qdd_motor, qddd_motor : with q_motor and qd_motor, the measured motion of every motor behind a spring. Three
+            derivatives of q and of the base's position are enough then. `efforts` has an entry for each elastic joint too:
+            the effort at its link that model and spring do not explain
+        multipliers : False leaves the multipliers out (an empty mapping) where loops hold more than the motion needs: the
+            result then takes a tenth of the time
+        """
+        inputs = (base, base_acceleration, base_jerk, base_rates, wrenches, wrench_rates, world_wrenches, q_motor, qd_motor,
+                  qdd_motor, qddd_motor)
+        key = self._key(stages, derivatives, inputs)
+
+        def suits(program: Program | None) -> TypeGuard[Program]:
+            return program is not None and len(derivatives) <= program.inputs.derivatives + 1 and not (
+                program.structure.spare and multipliers)
+
+        program = self._programs.get(key)
+        if suits(program) and (guess is not None or self.roles.weights is None):
+            found = program.call(*program.blocks(derivatives, guess, *inputs))
+            if found is not None and found[2].item() <= 1.0:
+                return program.solution(found[0], found[1], found[3], stages)
+        options: dict[str, Any] = dict(zip(OPTIONS, inputs, strict=True))
+        use, arrays, near, count, sampled_at = self._checked(stages, derivatives, guess, dict(options))
+        if key not in self._programs:
+            self._programs[key] = self._program(use, stages, options)
+        program = self._programs[key]
+        if count is None:
+            one = self._sample(use, stages, arrays, near, multipliers=multipliers, **sampled_at(0))
+            return self._samples.named(use, stages, one)
+        if suits(program):
+            torques, rates, Y = self._solutions(stages, derivatives, guess, options, derivatives=True)
+            return program.solution(torques, rates, Y, stages)
+        samples = self._solved(stages, derivatives, guess=guess, multipliers=multipliers, **options)
+        return self._samples.named(use, stages, samples)
+
+    def close(self, q: ArrayLike, *, guess: ArrayLike | None = None) -> Array:
+        """Return the positions of all joints of the tree, (tree.n,) or (samples, tree.n), on closed loops.
+
+        guess: (tree.n,) near the closed pose that is meant; default `start`. Raises PoseError at singular poses and out of
+               reach.
+        """
+        positions = validation.coordinates("q", q, self.joint_names)
+        near = validation.guess(guess, self.tree.n)
+        if self._closure is None:
+            pose = np.tile(self.start if near is None else near, (*positions.shape[:-1], 1))
+            pose[..., self._columns] = positions
+            return pose
+        if positions.ndim == 1:
+            return self._closed(positions, near)
+        found, k = np.zeros((len(positions), self.tree.n)), 0
+        program = self._program_of(Inputs(CLOSING, 0))
+        while k < len(positions):
+            if program is not None and (near is not None or self.roles.weights is None):
+                closed = program.close(positions[k:], self.start if near is None else near)
+                found[k:k + len(closed)] = closed
+                k, near = k + len(closed), closed[-1] if len(closed) else near
+            if k < len(positions):
+                with validation.at_sample(k):
+                    found[k] = near = self._closed(positions[k], near)
+                k += 1
+        return found
+
+    def motion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
+               guess: ArrayLike | None = None) -> LoopMotion:
+        """Return positions, velocities, accelerations and jerks of all joints of the tree on closed loops, and G with its
+        rate: velocities of all joints by those of the independent ones, Khalil (56). InputError without loops.
+
+        Accelerations and jerks of joints with springs and of passive joints are those given, as measured.
+        """
+        closure = self.closure
+        names = ("q", "qd", "qdd", "qddd")
+        arrays = [validation.coordinates(name, value, self.joint_names)
+                  for name, value in zip(names, (q, qd, qdd, qddd), strict=True)]
+        count = validation.samples(arrays)
+        columns = [self.joint_names.index(name) for name in closure.active_joints]
+        poses, rates = self.close(q, guess=guess), [array[..., columns] for array in arrays[1:]]
+        if count is None:
+            return closure.motion(poses, *rates)
+        rows = zip(*(np.broadcast_to(part, (count, part.shape[-1])) for part in (poses, *rates)), strict=True)
+        samples = []
+        for k, row in enumerate(rows):
+            with validation.at_sample(k):
+                samples.append(closure.motion(*row))
+        return validation.stacked(LoopMotion, samples,
+                                  lambda: closure.motion(self.start, *np.zeros((3, len(closure.active)))))
+
+    def tree_state(self, q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None,
+                   guess: ArrayLike | None = None) -> tuple[Array, Array]:
+        """Return positions and velocities (tree.n,) of all joints of the tree, those that follow included, of one sample."""
+        if not self.solved_joints and not self.roles.follows:
+            return np.asarray(q, dtype=float), np.asarray(qd, dtype=float)
+        x, v, _ = self._state_of(q, qd, base, guess)
+        joints = self._equations(INVERSE).joints
+        return x[joints], v[joints]
+
+    def _closed(self, q: Array, guess: Array | None) -> Array:
+        """Positions of all joints of one sample."""
+        pose = np.array(self.start if guess is None else guess)
+        if self._closure is None:
+            pose[self._columns] = q
+            return pose
+        if guess is not None or self.roles.weights is None:
+            program = self._program_of(Inputs(CLOSING, 0))
+            closed = None if program is None else program.close(q[None], pose)
+            if closed is not None and len(closed):
+                return np.array(closed[0])
+        independent = q[[self.joint_names.index(name) for name in self._closure.active_joints]]
+        if guess is None and self.roles.weights is not None:  # redundant motors: their sensors tell the branch
+            pose[self._columns] = q
+        return self._closure.close(independent, pose)
+
+    @staticmethod
+    def _key(stages: int, motion: Sequence[Any], inputs: Sequence[Any], tau: Any = None) -> tuple[Any, ...]:
+        """What decides which program serves. inputs: of OPTIONS, in their order."""
+        base, acceleration, jerk, rates, wrenches, wrench_rates, world_wrenches, *motors = inputs
+        return (stages, len(motion), None if base is None else isinstance(base, BaseState), acceleration is None, jerk is None,
+                None if rates is None else np.shape(rates)[-2:-1], *(value is None for value in (*motors, tau)),
+                *(None if load is None else _names(load) for load in (wrenches, wrench_rates, world_wrenches)))
+
+    def _efforts(self, stages: int, motion: Sequence[Any], guess: Any, *inputs: Any,
+                 tau: ArrayLike | None = None) -> tuple[Array, Array]:
+        """Torques and rates, (n,) or (samples, n), by the compiled program; the rates have no meaning if stages is 1.
+
+        inputs: of OPTIONS, in their order; with torques tau, the accelerations in place of torques
+        """
+        key = self._key(stages, motion, inputs, tau)
+        program = self._programs.get(key)
+        if program is not None and (guess is not None or self.roles.weights is None):
+            found = program.call(*program.blocks(motion, guess, *inputs), *(() if tau is None else (tau,)))
+            if found is not None and found[2].item() <= 1.0:
+                return found[0], found[1]
+        options = dict(zip(OPTIONS, inputs, strict=True)) | ({} if tau is None else {"tau": tau})
+        results = self._solutions(stages, motion, guess, options)
+        if key not in self._programs:
+            self._programs[key] = self._program(self._use(options), stages, options)
+        return results[0], results[1]
+
+    def _solutions(self, stages: int, motion: Sequence[Any], guess: Any, options: dict[str, Any],
+                   derivatives: bool = False) -> list[Any]:
+        """Torques, rates, and all derivatives Y (orders, size) if they are wanted; or (samples, ...) of each.
+
+        With `tau` among the options: the accelerations in place of torques
+        """
+        use, arrays, near, count, sampled_at = self._checked(stages, motion, guess, dict(options))
+        program = self._program(use, stages, options)
+        if count is None:
+            return [*self._effort(program, use, stages, arrays, near, sampled_at(0))[:3]]
+
+        def alone(k: int, near: Array | None) -> tuple[Array, Array, Array, Array]:
+            sample = [array[k] if array.ndim == 2 else array for array in arrays]
+            return self._effort(program, use, stages, sample, near, sampled_at(k))
+
+        blocks = None if program is None else program.blocks(arrays, near, **options)
+        return self._many(program, blocks, count, near, alone, self._derivatives_of(use) if derivatives else (0, 0))
+
+    def _derivatives_of(self, use: str) -> tuple[int, int]:
+        """Shape of all derivatives of one sample."""
+        structure = self.structure(use)
+        return 2 + int(structure.c.max(initial=0)) + 3, structure.equations.size
+
+    def _many(self, program: Program | None, blocks: Sequence[Any] | None, count: int, near: Array | None,
+              alone: Callable[[int, Array | None], tuple[Array, Array, Array, Array]],
+              derivatives: tuple[int, int] = (0, 0)) -> list[Any]:
+        """Two results (count, n) and derivatives of samples, by the program as long as it is not in doubt.
+
+        With loops samples begin from one another. blocks: inputs of the program; alone: sample and guess -> the results and
+        the pose, by other means
+        """
+        results, Y, k, length = np.zeros((2, count, self.n)), np.zeros((count, *derivatives)), 0, FEW
+        if self._closure is None:
+            first, second, doubtful = *results, np.arange(count)
+            if program is not None and blocks is not None:
+                first, second, Y, good = program.independent(blocks, count, bool(derivatives[0]))
+                doubtful = np.flatnonzero(~good)
+            for k in doubtful.tolist():
+                with validation.at_sample(k):
+                    first[k], second[k], found, _ = alone(k, near)
+                    Y[k, :len(found)] = found[:derivatives[0], :derivatives[1]]
+            return [first, second, Y]
+        rows = None if program is None or blocks is None else program.rows(blocks, count)
+        told = near is not None or self.roles.weights is None
+        while k < count:
+            if program is not None and rows is not None and (k or told):
+                one, other, found, near = program.run(rows[k:k + length], near)
+                end = k + len(one)
+                results[:, k:end] = one, other
+                if derivatives[0]:
+                    Y[k:end] = found
+                k, length = end, 2 * length if len(one) == length else FEW
+            if k < count and length == FEW:
+                with validation.at_sample(k):
+                    results[0, k], results[1, k], found, near = alone(k, near)
+                    Y[k, :len(found)] = found[:derivatives[0], :derivatives[1]]
+                k += 1
+        return [results[0], results[1], Y]
+
+    def _effort(self, program: Program | None, use: str, stages: int, motion: Sequence[Array], guess: Array | None,
+                options: dict[str, Any]) -> tuple[Array, Array, Array, Array]:
+        """Torques, rates, all derivatives, and positions of all joints of one sample, from a guess that may be far away.
+
+        Where the program doubts its result, the stages of solution.py decide, and refuse by name.
+        """
+        found = None if program is None else self._trusted(program, motion, guess, options)
+        if found is not None:
+            return found[0], found[1], found[3], found[3][0, self._equations(use).joints]
+        sample = self._sample(use, stages, motion, guess, **options)
+        solution = self._samples.named(use, stages, sample)
+        if use == FORWARD:
+            accelerations = np.array([solution.positions[name][2] for name in self.joint_names])
+            return accelerations, np.zeros(self.n), sample.Y, sample.pose
+        return solution.torques[0], solution.torques[-1], sample.Y, sample.pose
+
+    def _trusted(self, program: Program, motion: Sequence[Array], guess: Array | None, options: Mapping[str, Any]) -> Any:
+        """What the program finds, from a guess that may be far away; None where it is in doubt."""
+        near = guess is not None or self.roles.weights is None
+        for far in (False, True) if near else (True,):
+            pose = self._closed(motion[0], guess) if far else guess
+            found = program.call(*map(np.ascontiguousarray, program.blocks(motion, pose, **options)))
+            if found is not None and found[2].item() <= 1.0:
+                return found
+        return None
+
+    def program(self, use: str = INVERSE) -> Program | None:
+        """Return the compiled program without loads for a use of `structure`, None where elimination does not fit."""
+        return self._program(use, 1 if use == FORWARD else 2, {})
+
+    def _program(self, use: str, stages: int, options: Mapping[str, Any], tangent: int = 0) -> Program | None:
+        """The compiled program for these options, None where elimination does not fit or the options do not."""
+        structure, rates = self.structure(use), options.get("base_rates")
+        few = use in (CARRIED, MEASURED[CARRIED]) and (2 if rates is None else np.shape(rates)[-2])
+        if stages > 2 or structure.massless or (few and few < structure.order_for(stages) - 1):
+            return None
+        wrenches, wrench_rates, world_wrenches = (_names(options.get(name)) for name in
+                                                  ("wrenches", "wrench_rates", "world_wrenches"))
+        derivatives = 1 if use == FORWARD else max(3, structure.order)
+        inputs = Inputs(use, derivatives, 0 if rates is None else structure.order - 1, wrenches, wrench_rates, world_wrenches,
+                        tangent)
+        program = self._program_of(inputs)
+        if program is None or not options:
+            return program
+        return program if program.motors == tuple(name for name in MOTORS if options.get(name) is not None) else None
+
+    def _program_of(self, inputs: Inputs) -> Program | None:
+        """The compiled program for these inputs, None where elimination does not fit."""
+        if inputs not in self._compiled:
+            use = INVERSE if inputs.use in (GRAVITY, CLOSING) else inputs.use
+            try:
+                self._compiled[inputs] = Program(self.structure(use), self.roles, self._closure, inputs, self.joint_names,
+                                                 self._samples.inputs(use)[1].tolist(), self.start, self.tree.backend)
+            except UnsuitedError:
+                self._compiled[inputs] = None
+        return self._compiled[inputs]
+
+    def _checked(self, stages: int, motion: Sequence[ArrayLike], guess: ArrayLike | None, options: dict[str, Any]) -> Any:
+        """Use, arrays of the motion, guess, number of samples (None for one), and the options of each sample."""
+        use = self._use(options)
+        needed = 1 if use == FORWARD else max(self.structure(use).order_for(stages), 1)
+        if len(motion) <= needed:
+            raise InputError(f"{len(motion) - 1} derivatives of q are given; {needed} decide "
+                             f"{'the torques' if stages == 1 else 'the torque rates'} of robot '{self.name}'"
+                             + (f" with {some(self.elastic_joints)} elastic" if self.elastic_joints else ""))
+        names = ["q" + "d" * k for k in range(len(motion))]
+        arrays = [validation.coordinates(name, value, self.joint_names) for name, value in zip(names, motion, strict=True)]
+        near, read = validation.guess(guess, self.tree.n), arrays
+        if use == FORWARD:
+            read = [*arrays, validation.coordinates("tau", options.pop("tau"), self.joint_names)]
+        count, sampled_at = sampled(read, self._with_base(options), len(self.elastic_joints))
+        if use != FORWARD:
+            return use, arrays, near, count, sampled_at
+        tau = read[-1]
+        return use, arrays, near, count, lambda k: {**sampled_at(k), "tau": tau[k] if tau.ndim == 2 else tau}
+
+    def _use(self, options: Mapping[str, Any]) -> str:
+        """The use that the options ask for."""
+        if options.get("tau") is not None:
+            return FORWARD
+        moved = [options.get(name) for name in ("base_acceleration", "base_jerk", "base_rates")]
+        use = CARRIED if self._is_carried(moved) else INVERSE
+        return MEASURED[use] if options.get("qdd_motor") is not None else use
+
+    def _solved(self, stages: int, motion: Sequence[ArrayLike], *, guess: ArrayLike | None = None,
+                result: Callable[[Sample], Any] = lambda sample: sample, **options: Any) -> Any:
+        """Result (by default the Sample) of one sample, or a list of them."""
+        given = {"multipliers": options.pop("multipliers", True)}
+        use, arrays, near, count, sampled_at = self._checked(stages, motion, guess, options)
+        if count is None:
+            return result(self._sample(use, stages, arrays, near, **given, **sampled_at(0)))
+        found = []
+        for k in range(count):
+            with validation.at_sample(k):
+                rows = [array[k] if array.ndim == 2 else array for array in arrays]
+                sample = self._sample(use, stages, rows, near, **given, **sampled_at(k))
+                near = sample.pose
+                found.append(result(sample))
+        return found
+
+    def _with_base(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options, with the state of the base checked."""
+        base = options.pop("base", None)
+        if self.has_moving_base:
+            return {**options, "base": given(base)}
+        if base is not None:
+            raise InputError(f"robot '{self.name}' stands on a fixed base: base has no meaning for it")
+        return options
+
+    def _sample(self, use: str, stages: int, motion: Sequence[Array], guess: Array | None, *, base: BaseState | None = None,
+                base_acceleration: Array | None = None, base_jerk: Array | None = None, base_rates: Array | None = None,
+                wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                world_wrenches: Wrenches | None = None, tau: Array | None = None, q_motor: Array | None = None,
+                qd_motor: Array | None = None, qdd_motor: Array | None = None,
+                qddd_motor: Array | None = None, multipliers: bool = True) -> Sample:
+        structure = self.structure(use)
+        equations = structure.equations
+        if structure.massless:
+            raise InputError(f"{some(structure.massless, quoted=True)} moves no mass: nothing decides its acceleration; give "
+                             "the links that it moves a mass or an inertia")
+        options: dict[str, Any] = {"base": base, "base_acceleration": base_acceleration, "base_jerk": base_jerk,
+                                   "base_rates": base_rates, "wrenches": wrenches, "wrench_rates": wrench_rates,
+                                   "world_wrenches": world_wrenches, "q_motor": q_motor, "qd_motor": qd_motor,
+                                   "qdd_motor": qdd_motor, "qddd_motor": qddd_motor}
+        if tau is not None:
+            options["tau"] = tau
+        if (stages == 2 or tau is not None) and not (structure.spare and multipliers):
+            program = self._program(use, stages, options)
+            if program is not None and len(motion) <= program.inputs.derivatives + 1:
+                found = self._trusted(program, motion, guess, options)
+                if found is not None:
+                    pose = found[3][0, equations.joints]
+                    there = self._samples.situation(base, pose, wrenches, wrench_rates, world_wrenches)
+                    return Sample(use, structure, stages, found[3], there, None if structure.spare else ())
+        given = {name: value for name, value in options.items() if name in ("base_acceleration", "base_jerk", "base_rates")}
+        pose = self._closed(motion[0], guess)
+        there = self._samples.situation(options["base"], pose, options["wrenches"], options["wrench_rates"],
+                                        options["world_wrenches"])
+        return self._samples.solve(use, stages, motion, pose, there, base=options["base"], tau=tau,
+                                   motors=[options[name] for name in MOTORS], **given)
+
+    def joint_loads(self, found: Solution) -> Array:
+        """Return loads of the joints and their rates in a solution of `solve`, as motor_motion gives them: (stages, n) or
+        (samples, stages, n).
+        """
+        return self._loads.loads(found)
+
+    @property
+    def _loads(self) -> MotorLoads:
+        if self._motor_loads is None:
+            self._motor_loads = MotorLoads(self._equations(INVERSE), self.joint_names, self.tree.backend)
+        return self._motor_loads
+
+    def constraint_wrenches(self, found: Solution, base: BaseState | None = None) -> dict[str, ConstraintWrench]:
+        """Return the wrench of each cut joint, contact and wheel of a solution, by its name.
+
+        base: pose of a moving base, which decides where wheels touch the plane z = 0
+        """
+        poses = base_poses(self.model, np.array([found.positions[name][0] for name in self.tree.joint_names]))
+        rotation = given(base).rotation if self.roles.wheels else np.eye(3)
+        return constraint_wrenches(self._equations(INVERSE), found, self.tree.model.frames, rotation, poses)
+
+    def ground_reaction(self, base_wrench: ArrayLike, *, base: BaseState) -> Array:
+        """Return a base wrench (6,) of a Solution along the world's axes, its moment about the world's origin."""
+        f, n = np.split(given(base).into_world(base_wrench), 2, axis=-1)
+        return np.concatenate((f, n + np.cross(given(base).position, f)), axis=-1)
+
+    def zero_moment_point(self, base_wrench: ArrayLike, *, base: BaseState, ground: ArrayLike = (0.0, 0.0, 0.0),
+                          normal: ArrayLike = (0.0, 0.0, 1.0)) -> Array:
+        """Return where the ground reaction acts (3,) in the world: the point of the ground about which it has no tilting
+        moment [m].
+
+        base_wrench: of a Solution; ground: a point of the plane; normal: out of the ground. NaN while nothing presses on it
+        """
+        weight = self.tree.total_mass * float(np.linalg.norm(self.tree.gravity_vector))
+        return zero_moment_point(self.ground_reaction(base_wrench, base=base), weight, validation.vector("ground", ground, 3),
+                                 validation.vector("normal", normal, 3))
+
+    # ------------------------------------------------------------------ forward dynamics
+
+    @by_platform
+    def forward_dynamics(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, tau: ArrayLike = MISSING, *,
+                         base: BaseState | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+                         wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None,
+                         q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Array:
+        """Return the accelerations (n,) or (samples, n) under motor torques tau (n,); those of other joints are not read."""
+        if self.is_bare and q_motor is None and qd_motor is None:
+            return moving_tree.response(self.tree, q, qd, tau, given(base), wrenches=wrenches,
+                                        world_wrenches=world_wrenches)[1]
+        self._check_motors(q_motor, qd_motor)
+        inputs = (base, None, None, None, wrenches, None, world_wrenches, q_motor, qd_motor, None, None)
+        return self._efforts(1, (q, qd), guess, *inputs, tau=tau)[0]
+
+    @by_platform
+    def response(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, tau: ArrayLike = MISSING, *, guess: Guess = None,
+                 motion: PlatformMotion | None = None, **options: Any) -> Solution:
+        """Return the Solution of every coordinate under motor torques tau, (n,) or (samples, n).
+
+        Holding contacts decide the base's motion: `Solution.base` has its acceleration, `multipliers` the contact forces.
+        Elastic joints need q_motor and qd_motor, a column for each of `elastic_joints`: their springs pull by where the
+        motors are.
+        """
+        self._check_motors(options.get("q_motor"), options.get("qd_motor"))
+        inputs = tuple(options.get(name) for name in OPTIONS)
+        key = self._key(1, (q, qd), inputs, tau)
+        program = self._programs.get(key)
+        if program is not None and not program.structure.spare and (guess is not None or self.roles.weights is None):
+            quick = program.call(*program.blocks((q, qd), guess, *inputs), tau)
+            if quick is not None and quick[2].item() <= 1.0:
+                return self._samples.named(FORWARD, 1, Sample(FORWARD, program.structure, 1, quick[3], Situation(), ()))
+        names = self.joint_names
+        arrays = [validation.coordinates(name, value, names) for name, value in (("q", q), ("qd", qd), ("tau", tau))]
+        if self.is_bare and all(options.get(name) is None for name in ("q_motor", "qd_motor")):
+            return self._bare_response(arrays, given(options.get("base")), options.get("wrenches"),
+                                       options.get("world_wrenches"))
+        near = validation.guess(guess, self.tree.n)
+        count, sampled_at = sampled(arrays, self._with_base(options), len(self.elastic_joints))
+        if count is None:
+            one = self._sample(FORWARD, 1, arrays[:2], near, tau=arrays[2], **sampled_at(0))
+            if key not in self._programs:
+                self._programs[key] = self._program(FORWARD, 1, {**dict(zip(OPTIONS, inputs, strict=True)), "tau": tau})
+            return self._samples.named(FORWARD, 1, one)
+        found = []
+        for k in range(count):
+            with validation.at_sample(k):
+                *state, torque = (array[k] if array.ndim == 2 else array for array in arrays)
+                sample = self._sample(FORWARD, 1, state, near, tau=torque, **sampled_at(k))
+                near = sample.pose
+                found.append(sample)
+        return self._samples.named(FORWARD, 1, found)
+
+    def _bare_response(self, motion: Sequence[Array], base: BaseState, wrenches: Wrenches | None,
+                       world_wrenches: Wrenches | None) -> Solution:
+        """`response` of a tree, by articulated bodies."""
+        (q, qd, tau), structure = motion, self.structure(FORWARD)
+        acceleration, qdd = moving_tree.response(self.tree, q, qd, tau, base, wrenches=wrenches, world_wrenches=world_wrenches)
+        Y = np.zeros((*qdd.shape[:-1], int(structure.c.max(initial=0)) + 4, structure.equations.size))
+        joints, efforts = structure.equations.joints, structure.equations.parts["tau"]
+        for order, joint, six in ((1, qd, base.velocity), (2, qdd, base.spatial(acceleration))):
+            Y[..., order, :6], Y[..., order, joints] = six, joint
+        Y[..., 0, joints], Y[..., 0, efforts] = q, tau
+        return named(structure, Y, 1, Y[..., :1, efforts])
+
+    def _check_motors(self, q_motor: ArrayLike | None, qd_motor: ArrayLike | None) -> None:
+        """Raise InputError where the state of motors behind springs is missing."""
+        missing = [name for name, value in (("q_motor", q_motor), ("qd_motor", qd_motor)) if value is None]
+        if missing and self.elastic_joints:
+            raise InputError(f"{some(missing)} is missing: springs pull by where their motors are; give q_motor and qd_motor, "
+                             f"a column for each of {some(self.elastic_joints)}, as motor_motion finds them for a motion")
+
+    # ------------------------------------------------------------------ equations of independent coordinates
+
+    @property
+    def independent(self) -> tuple[str, ...]:
+        """Coordinates that are free: the base, joints that no constraint decides, motors behind springs; rows of
+        mass_matrix.
+        """
+        return self._reduced.independent
+
+    @property
+    def _reduced(self) -> ReducedEquations:
+        if self._reduced_equations is None:
+            follows = {*self.roles.follows, *(BASE if self.roles.wheels else ())}
+            self._reduced_equations = ReducedEquations(self._samples.solver(INVERSE), follows,
+                                                       self.roles.charts(self.tree.model))
+        return self._reduced_equations
+
+    @by_platform
+    def mass_matrix(self, q: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
+                    motion: PlatformMotion | None = None) -> Array:
+        """Return M of the `independent` coordinates: M a + bias = efforts. Shape (N, N) or (samples, N, N).
+
+        base: needed with wheels alone, which roll on the plane z = 0 of the world
+        """
+        if base is None and self.has_moving_base and not self.roles.wheels:
+            base = BaseState()
+        if self.is_bare:
+            return moving_tree.mass_matrix(self.tree, q)
+        return self._each(lambda x, v, state: self._reduced.mass_matrix(x, state), q, base=base, guess=guess)
+
+    @by_platform
+    def bias(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
+             motion: PlatformMotion | None = None, wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None,
+             q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Array:
+        """Return the efforts (N,) without acceleration of the `independent` coordinates: velocities, gravity, friction,
+        springs, loads.
+
+        Loads are those of one sample, for all samples.
+        """
+        if self.is_bare and q_motor is None and qd_motor is None:
+            return moving_tree.bias(self.tree, q, qd, given(base), wrenches=wrenches, world_wrenches=world_wrenches)
+        return self._each(self._reduced.bias, q, qd, base=base, guess=guess, motors=(q_motor, qd_motor),
+                          loads=(wrenches, world_wrenches))
+
+    @by_platform
+    def gravity(self, q: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
+                motion: PlatformMotion | None = None) -> Array:
+        """Return the efforts (N,) of the `independent` coordinates that hold the robot still against gravity alone."""
+        if self.is_bare:
+            return moving_tree.gravity(self.tree, q, given(base))
+        return self._each(lambda x, v, state: self._reduced.gravity(x, state), q, base=base, guess=guess)
+
+    @by_platform
+    def gravity_and_rate(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None,
+                         guess: Guess = None, motion: PlatformMotion | None = None) -> tuple[Array, Array]:
+        """Return the torques (n,) that hold the joints still against gravity, and their rates as base and joints move."""
+        program = self._program_of(Inputs(GRAVITY, 1))
+        if isinstance(base, BaseState) == self.has_moving_base and program is not None:
+            if guess is not None or self.roles.weights is None:
+                found = program.call(*program.blocks((q, qd), guess, base))
+                if found is not None and found[2].item() <= 1.0:
+                    return found[0], found[1]
+            arrays = [validation.coordinates(name, value, self.joint_names) for name, value in (("q", q), ("qd", qd))]
+            near = validation.guess(guess, self.tree.n)
+            count, sampled_at = sampled(arrays, self._with_base({"base": base}), 0)
+            if count is not None:
+                def alone(k: int, near: Array | None) -> tuple[Array, Array, Array, Array]:
+                    here, speed = (array[k] if array.ndim == 2 else array for array in arrays)
+                    static, rate = self._gravity_and_rate(here, speed, sampled_at(k).get("base"), near)
+                    return static, rate, np.zeros((0, 0)), self._closed(here, near)
+
+                many = self._many(program, program.blocks(arrays, near, base), count, near, alone)
+                return many[0], many[1]
+        return self._gravity_and_rate(q, qd, base, guess)
+
+    def _gravity_and_rate(self, q: ArrayLike, qd: ArrayLike, base: BaseState | None,
+                          guess: ArrayLike | None) -> tuple[Array, Array]:
+        """The same by least squares, also where the loops hold more than needed."""
+        names = self.independent
+        columns = [names.index(name) if name in names else -1 for name in self.joint_names]
+
+        def of(x: Array, v: Array, situation: Situation) -> Array:
+            return np.array([np.append(part, 0.0)[columns] for part in self._reduced.gravity_and_rate(x, v, situation)])
+
+        both = self._each(of, q, qd, base=base, guess=guess)
+        return both[..., 0, :], both[..., 1, :]
+
+    @by_platform
+    def energy(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
+               motion: PlatformMotion | None = None, q_motor: ArrayLike | None = None,
+               qd_motor: ArrayLike | None = None) -> Energy:
+        """Return kinetic energy, rotors included, and potential energy of gravity and springs [J].
+
+        Without q_motor and qd_motor the springs of elastic joints are relaxed and their motors turn with the joints.
+        """
+        if self.is_bare and q_motor is None and qd_motor is None:
+            return moving_tree.energy(self.tree, q, qd, given(base))
+        both = self._each(self._samples.energy, q, qd, base=base, guess=guess, motors=(q_motor, qd_motor))
+        return Energy(both[..., 0], both[..., 1])
+
+    @by_platform
+    def center_of_mass(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None,
+                       guess: Guess = None, motion: PlatformMotion | None = None) -> CenterOfMass:
+        """Return position and velocity of the mass centre and the momentum about it: (3,), (3,), (6,) or (samples, ...).
+        """
+        if self.is_bare:
+            return moving_tree.center_of_mass(self.tree, q, qd, given(base))
+        joints = self._equations(INVERSE).joints
+
+        def of(x: Array, v: Array, situation: Situation) -> Array:
+            if self.has_moving_base:
+                moving = BaseState(situation.p, quaternion(situation.R), v[:6])
+                return np.concatenate(moving_tree.center_of_mass(self.tree, x[joints], v[joints], moving))
+            return np.concatenate(self.tree.center_of_mass(x[joints], v[joints]))
+
+        found = self._each(of, q, qd, base=base, guess=guess)
+        return CenterOfMass(found[..., :3], found[..., 3:6], found[..., 6:])
+
+    # ------------------------------------------------------------------ where links are
+
+    @by_platform
+    def link_pose(self, link: str, q: ArrayLike = MISSING, point: ArrayLike | None = None, *, base: BaseState | None = None,
+                  guess: Guess = None, motion: PlatformMotion | None = None) -> Pose:
+        """Return R (3, 3) and p (3,) [m] of a link's frame, or of a point (3,) in it, in the root link's frame or the
+        world.
+        """
+        if self.has_moving_base:
+            return moving_tree.link_pose(self.tree, link, self.close(q, guess=guess), point, given(base))
+        return self.tree.link_pose(link, self.close(q, guess=guess), point)
+
+    @by_platform
+    def link_velocity(self, link: str, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, point: ArrayLike | None = None, *,
+                      base: BaseState | None = None, guess: Guess = None, motion: PlatformMotion | None = None) -> Array:
+        """Return (6,) or (samples, 6): velocity of the point [m/s], angular velocity [rad/s], along the axes of
+        `link_pose`.
+        """
+        if self.is_bare:
+            return moving_tree.link_velocity(self.tree, link, q, qd, point, given(base))
+
+        def of(x: Array, v: Array, situation: Situation) -> Array:
+            return self._tree_jacobian(link, x, point, situation) @ v[:self._equations(INVERSE).joints.stop]
+
+        return self._each(of, q, qd, base=base, guess=guess)
+
+    def link_velocities(self, links: Sequence[str], q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None) -> Array:
+        """Return (len(links), 6) or (samples, len(links), 6): velocities of links, each along the axes of its OWN frame.
+        InputError for robots whose joints follow from loops.
+        """
+        if self.solved_joints:
+            raise InputError(f"link_velocities of robot '{self.name}', whose joints follow: ask link_velocity for each link")
+        velocity = given(base).velocity if self.has_moving_base else np.zeros(6)
+        return moving_tree.link_velocities(self.tree, links, q, qd, velocity)
+
+    @by_platform
+    def jacobian(self, link: str, q: ArrayLike = MISSING, point: ArrayLike | None = None, *, base: BaseState | None = None,
+                 guess: Guess = None, motion: PlatformMotion | None = None) -> Array:
+        """Return (6, N) or (samples, 6, N): link_velocity by the velocities of the `independent` coordinates, motors left
+        out; those of a base are BaseState.velocity.
+        """
+        if self.is_bare:
+            return moving_tree.jacobian(self.tree, link, q, point, given(base))
+
+        def of(x: Array, v: Array, situation: Situation) -> Array:
+            return self._tree_jacobian(link, x, point, situation) @ self._of_links(self._reduced.projection(x, situation))
+
+        return self._each(of, q, base=base, guess=guess)
+
+    @by_platform
+    def jacobian_rate(self, link: str, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, point: ArrayLike | None = None, *,
+                      base: BaseState | None = None, guess: Guess = None, motion: PlatformMotion | None = None) -> Array:
+        """Return (6, N) or (samples, 6, N), the time derivative of `jacobian` along the motion."""
+        if self.is_bare:
+            return moving_tree.jacobian_rate(self.tree, link, q, qd, point, given(base))
+        joints = self._equations(INVERSE).joints
+
+        def of(x: Array, v: Array, situation: Situation) -> Array:
+            G = self._reduced.projection(x, situation)
+            Gd = self._reduced.projection_rate(x, v, G, situation)
+            if self.has_moving_base:
+                moving = BaseState(situation.p, quaternion(situation.R), v[:6])
+                rate = moving_tree.jacobian_rate(self.tree, link, x[joints], v[joints], point, moving)
+            else:
+                rate = self.tree.jacobian_rate(link, x[joints], v[joints], point)
+            return rate @ self._of_links(G) + self._tree_jacobian(link, x, point, situation) @ self._of_links(Gd)
+
+        return self._each(of, q, qd, base=base, guess=guess)
+
+    # ------------------------------------------------------------------ derivatives and internal forces
+
+    @by_platform
+    def coriolis(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
+                 motion: PlatformMotion | None = None, qd_motor: ArrayLike | None = None) -> Array:
+        """Return C of the `independent` coordinates, (N, N) or (samples, N, N): C v are their velocity efforts, M' - 2 C is
+        skew. v: velocities of the `independent` coordinates, of a base along its axes.
+        """
+        def of(x: Array, v: Array, situation: Situation) -> Array:
+            G = self._reduced.projection(x, situation)
+            C, M = self._derivatives(INVERSE).coriolis(x, v)
+            return G.T @ (C @ G + M @ self._reduced.projection_rate(x, v, G, situation))
+
+        return self._each(of, q, qd, base=base, guess=guess, motors=(None, qd_motor))
+
+    @by_platform
+    def sensitivities(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, *higher: ArrayLike,
+                      base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
+                      base_rates: ArrayLike | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+                      wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                      world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
+                      qd_motor: ArrayLike | None = None) -> tuple[Array, ...]:
+        """Return the partial derivatives of inverse_dynamics by q, qd, qdd and as many more as `order` - 1 names.
+
+        (n, n) or (samples, n, n) each, a row for each torque; options as of `solve`. The state of a base stays, loops remain
+        closed, accelerations that follow change. Columns of what is not read, as a spring joint's acceleration, are zero.
+        """
+        return self._tables(1, (q, qd, qdd, *higher), base=base, base_acceleration=base_acceleration, base_rates=base_rates,
+                            guess=guess, wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches,
+                            q_motor=q_motor, qd_motor=qd_motor)
+
+    @by_platform
+    def rate_sensitivities(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
+                           qddd: ArrayLike = MISSING, *higher: ArrayLike, base: BaseState | None = None,
+                           base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
+                           base_rates: ArrayLike | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+                           wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                           world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
+                           qd_motor: ArrayLike | None = None) -> tuple[Array, ...]:
+        """Return the partial derivatives of the rates of torque_and_rate by q, ..., and as many derivatives as `order` names,
+        as `sensitivities` does.
+        """
+        return self._tables(2, (q, qd, qdd, qddd, *higher), base=base, base_acceleration=base_acceleration,
+                            base_jerk=base_jerk, base_rates=base_rates, guess=guess, wrenches=wrenches,
+                            wrench_rates=wrench_rates, world_wrenches=world_wrenches, q_motor=q_motor, qd_motor=qd_motor)
+
+    def _tables(self, stages: int, motion: Sequence[ArrayLike], **options: Any) -> tuple[Array, ...]:
+        count = self.order + stages - 1
+        guess = options.pop("guess")
+        use, arrays, near, samples, sampled_at = self._checked(stages, motion, guess, dict(options))
+        program = self._program(use, stages, options, tangent=stages)
+        tables = np.full((1 if samples is None else samples, count, self.n, self.n), np.nan)
+        poses: Array | None = None
+        if program is not None and samples != 0:
+            poses = np.broadcast_to(self.close(arrays[0], guess=near), (len(tables), self.tree.n))
+            tables[:] = program.tables(program.rows(program.blocks(arrays, poses, **options), len(tables)), count)
+        for k in np.flatnonzero(np.isnan(tables).any(axis=(1, 2, 3))).tolist():
+            sample = [array[k] if array.ndim == 2 else array for array in arrays]
+            with validation.at_sample(k):
+                solved = self._sample(use, stages, sample, near if poses is None else poses[k], multipliers=False,
+                                      **sampled_at(k))  # any multipliers that solve the equations will do
+                tables[k] = self._derivatives(use).tables(solved.Y, solved.situation, count, stages)
+            near = solved.pose
+        found = [*(tables[0] if samples is None else np.swapaxes(tables, 0, 1))]
+        kind: Any = {(3, 1): TorqueSensitivities, (3, 2): RateSensitivities}.get((self.order, stages))
+        return tuple(found) if kind is None else kind(*found)
+
+    @by_platform
+    def joint_wrenches(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
+                       qddd: ArrayLike | None = None, *higher: ArrayLike, base: BaseState | None = None,
+                       base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
+                       base_rates: ArrayLike | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+                       wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                       world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
+                       qd_motor: ArrayLike | None = None) -> JointWrenches:
+        """Return the internal force and moment of every joint that moves a link, see JointWrenches, and their rates where
+        `order` derivatives of q are given. Forces of cut joints, contacts, wheels and rotors count.
+
+        InputError where loops or contacts hold more than the motion needs: then elasticity decides.
+        """
+        derivatives = (q, qd, qdd) if qddd is None else (q, qd, qdd, qddd, *higher)
+        stages = 2 if len(derivatives) > self.order else 1
+        if self.is_bare and base_rates is None and q_motor is None and qd_motor is None:
+            moved = self.solve(*derivatives, stages=stages, base=base, base_acceleration=base_acceleration,
+                               base_jerk=base_jerk, wrenches=wrenches, wrench_rates=wrench_rates,
+                               world_wrenches=world_wrenches)
+            return moving_tree.joint_wrenches(
+                self.tree, derivatives[:stages + 2], given(base), moved.base_acceleration,
+                moved.base_jerk if stages == 2 else None, wrenches=wrenches, wrench_rates=wrench_rates,
+                world_wrenches=world_wrenches)
+
+        def of(sample: Sample) -> Array:
+            if sample.open_multipliers:
+                raise InputError(f"constraints of robot '{self.name}' hold more than the motion needs and leave "
+                                 f"{some(sample.open_multipliers)} open: what the joints transmit depends on how elastic the "
+                                 "links are. Declare cut joints that hold no more than needed: in a planar loop, "
+                                 "point_on_axis instead of revolute")
+            return self._derivatives(sample.use).joint_wrenches(sample.Y, sample.situation, stages - 1)
+
+        found = self._solved(stages, derivatives, result=of, base=base, base_acceleration=base_acceleration,
+                             base_jerk=base_jerk, base_rates=base_rates, guess=guess, wrenches=wrenches,
+                             wrench_rates=wrench_rates,
+                             world_wrenches=world_wrenches, q_motor=q_motor, qd_motor=qd_motor)
+        joints = self.tree.moving_joints
+        if isinstance(found, list):
+            found = np.swapaxes(np.array(found).reshape(len(found), stages, len(joints), 6), 0, 1)
+        return JointWrenches(joints, found[0], found[1] if stages == 2 else None)
+
+    def _derivatives(self, use: str) -> SolutionDerivatives:
+        if use not in self._slopes:
+            independent = range(self.tree.n) if self._closure is None else self._closure.active
+            self._slopes[use] = SolutionDerivatives(self._samples.solver(use), self._samples.inputs(use), tuple(independent),
+                                                    self._samples.torque_rows(use))
+        return self._slopes[use]
+
+    def _of_links(self, G: Array) -> Array:
+        """Rows of base and joints, columns without the motors behind springs, which move no link."""
+        return G[:self._equations(INVERSE).joints.stop, :G.shape[1] - len(self.elastic_joints)]
+
+    def _tree_jacobian(self, link: str, x: Array, point: ArrayLike | None, situation: Situation) -> Array:
+        q = x[self._equations(INVERSE).joints]
+        if self.has_moving_base:
+            return moving_tree.jacobian(self.tree, link, q, point, BaseState(situation.p, quaternion(situation.R)))
+        return self.tree.jacobian(link, q, point)
+
+    # ------------------------------------------------------------------ other parameters, and what fixed trees alone have
 
     def with_masses(self, factors: ArrayLike) -> Robot:
-        """The same robot with the mass of each moving link, and its moments, times a factor: (len(moving_joints),).
-
-        Kernels are shared, as with payloads: what comes of wrong masses costs no compiling.
-        """
-        links = [link for link in self.model.links if link.joint]
-        given = validation.vector("factors", factors, len(links))
-        added = {f"mass of {link.name}": Payload.share(self.model, number, factor - 1.0) for number, link, factor in zip(
-            (k for k, link in enumerate(self.model.links) if link.joint), links, given, strict=True)}
-        return self._twin({**self.payloads, **added})
+        """Return the robot with the mass of each moving link, and its moments, times a factor: (len(moving_joints),)."""
+        return self.with_tree(self.tree.with_masses(factors))
 
     def with_joint_dynamics(self, terms: Mapping[str, JointDynamics]) -> Robot:
-        """The same robot with other joint dynamics, by joint name (mimic joints included)."""
-        return Robot(self.model.with_joint_dynamics(terms), self.backend, self.gravity_vector)._twin(self.payloads)
+        """Return the robot with other joint dynamics, by joint name (mimic joints included)."""
+        return self.with_tree(self.tree.with_joint_dynamics(terms))
 
     def with_coupled_motors(self, motors: Sequence[CoupledMotor]) -> Robot:
-        """Return the same robot with these motors of coupled transmissions instead of those it has."""
-        return Robot(self.model.with_coupled_motors(motors), self.backend, self.gravity_vector)._twin(self.payloads)
+        """Return the robot with these motors of coupled transmissions instead of those it has."""
+        return self.with_tree(self.tree.with_coupled_motors(motors))
 
     def coupled_motor_torques(self, tau: ArrayLike) -> dict[str, Array]:
         """Return the torque of every motor of coupled transmissions by name: a number or (samples,) each [N m, at the motor].
 
-        tau : joint torques (n,) or (samples, n), of rotors and friction included
-
-        The joints of a coupling have as many motors as they are: with motor speeds G qd the motors' torques are G^-T tau.
-        InputError where the number of motors differs from that of the joints, or G has no inverse.
+        tau: joint torques (n,) or (samples, n), of rotors and friction included. InputError where they do not decide it.
         """
-        given, motors = validation.coordinates("tau", tau, self.joint_names), self.model.coupled_motors
-        joints = sorted({k for motor in motors for k in motor.coordinates})
-        G = np.zeros((len(motors), self.n))
-        for row, motor in zip(G, motors, strict=True):
-            row[list(motor.coordinates)] = motor.ratios
-        G = G[:, joints]
-        if G.shape[0] != G.shape[1] or np.linalg.matrix_rank(G) < len(joints):
-            names = some([self.joint_names[k] for k in joints])
-            raise InputError(f"couplings: {len(motors)} motors turn {len(joints)} joints ({names}); torques of motors follow "
-                             "from joint torques where there are as many motors as joints, with independent ratios")
-        found = np.linalg.solve(G.T, np.moveaxis(given[..., joints], -1, 0)) if motors else ()
-        return {motor.name: torque for motor, torque in zip(motors, found, strict=True)}
+        given = validation.coordinates("tau", tau, self.joint_names)
+        whole = np.zeros((*given.shape[:-1], self.tree.n))
+        whole[..., self._columns] = given
+        return self.tree.coupled_motor_torques(whole)
 
-    def held(self, gravity: ArrayLike) -> Robot:
-        """The same robot on a base that does not move; gravity (3,) in the frame of its root link."""
-        return Robot(replace(self.model, base="fixed"), self.backend, gravity)._twin(self.payloads)
+    def power(self, qd: ArrayLike, tau: ArrayLike) -> Array:
+        """Return the power of the joint torques [W], a number or (samples,)."""
+        moving, driven = (validation.coordinates(name, x, self.joint_names) for name, x in (("qd", qd), ("tau", tau)))
+        return np.asarray((moving * driven).sum(axis=-1))
 
-    def __copy__(self) -> Robot:
-        return self._twin(self.payloads)
+    def friction(self, qd: ArrayLike, qdd: ArrayLike | None = None) -> tuple[Array, Array]:
+        """Return torques of friction and offsets and their rates, as of TreeDynamics.friction: fixed trees."""
+        return self._fixed_tree("friction").friction(qd, qdd)
 
-    def _twin(self, payloads: Mapping[str, Payload]) -> Robot:
-        """With kernels in common, but calls of its own."""
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin._keep(self._store.carrying(payloads))
-        return twin
+    def load_friction(self, tau: ArrayLike, qd: ArrayLike) -> Array:
+        """Return friction by the load in torques tau, (n,) or (samples, n) [N m]: fixed trees."""
+        return self._fixed_tree("load_friction").load_friction(tau, qd)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_quick", "_torque_and_rate")}
+    def measured_torque(self, effort: ArrayLike, q: ArrayLike, qd: ArrayLike,
+                        measured: EffortConvention | None = None) -> Array:
+        """Return the whole torque (n,) or (samples, n) from efforts as the robot reports them: fixed trees."""
+        return self._fixed_tree("measured_torque").measured_torque(effort, q, qd, measured)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.gravity_vector = frozen(self.gravity_vector)
-        self._keep(self._store)
+    def generalized_momentum(self, q: ArrayLike, qd: ArrayLike) -> GeneralizedMomentum:
+        """Return p = M qd and its rate without torques, (n,) or (samples, n) each: fixed trees."""
+        return self._fixed_tree("generalized_momentum").generalized_momentum(q, qd)
 
-    def torque_and_rate(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
-                        wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                        world_wrenches: Wrenches | None = None, **others: Any) -> tuple[Array, Array]:
-        """Torques and their exact time derivatives along the motion, guarino-gfd (3)-(21).
+    def mass_matrix_rate(self, q: ArrayLike, qd: ArrayLike) -> Array:
+        """Return d M / dt (n, n) or (samples, n, n) along the motion: fixed trees."""
+        return self._fixed_tree("mass_matrix_rate").mass_matrix_rate(q, qd)
 
-        q, qd, qdd, qddd : (n,) or (samples, n): position, velocity, acceleration, jerk
-        wrenches         : {URDF link: (6,) or (samples, 6)} force, then moment about the link frame's origin, exerted BY the
-                           environment ON the link, seen in the link's frame [N, N m]
-        wrench_rates     : time derivatives of those six numbers [N/s, N m/s]; missing ones are zero
-        world_wrenches   : as wrenches, but seen in the root link's frame, where they stay while the link turns
-        """
-        if others:
-            validation.no_others(self.name, others)
-        if wrenches or wrench_rates or world_wrenches or not (found := self._torque_and_rate(q, qd, qdd, qddd)):
-            found = self._evaluate("torque_and_rate", q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates,
-                                   world_wrenches=world_wrenches)
-        return found  # type: ignore[return-value]  # of two arrays
+    def link_torques(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
+        """Return the share of each moving link in the torques, (links, n) or (samples, links, n): fixed trees."""
+        return self._fixed_tree("link_torques").link_torques(q, qd, qdd)
 
-    def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, wrenches: Wrenches | None = None,
-                 wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None, **others: Any) -> Dynamics:
-        """tau, tau_rate, and of both the share of gravity, in one call; wrenches as in `torque_and_rate`."""
-        if others:
-            validation.no_others(self.name, others)
-        if wrenches or wrench_rates or world_wrenches or not (found := self._quick["dynamics"](q, qd, qdd, qddd)):
-            found = self._evaluate("dynamics", q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates,
-                                   world_wrenches=world_wrenches)
-        return tuple.__new__(Dynamics, found)
+    def link_torques_and_rates(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike) -> tuple[Array, Array]:
+        """Return `link_torques` and their rates along the motion: fixed trees."""
+        return self._fixed_tree("link_torques_and_rates").link_torques_and_rates(q, qd, qdd, qddd)
 
-    def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
-                         world_wrenches: Wrenches | None = None, **others: Any) -> Array:
-        """Torques (n,) or (samples, n) of a motion; wrenches as in `torque_and_rate`."""
-        if others:
-            validation.no_others(self.name, others)
-        if wrenches or world_wrenches or not (found := self._quick["inverse_dynamics"](q, qd, qdd)):
-            found = self._evaluate("inverse_dynamics", q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches)
-        return found[0]
+    def torque_deviations(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, deviation: ArrayLike, *,
+                          wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                          world_wrenches: Wrenches | None = None) -> TorqueDeviations:
+        """Return standard deviations of torques and rates from those of the motion, (4, n) or (4, samples, n): fixed trees."""
+        return self._fixed_tree("torque_deviations").torque_deviations(
+            q, qd, qdd, qddd, deviation, wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches)
 
-    def bias(self, q: ArrayLike, qd: ArrayLike, *, wrenches: Wrenches | None = None,
-             world_wrenches: Wrenches | None = None, **others: Any) -> Array:
-        """Torques at zero acceleration: velocity terms, gravity, friction, loads. Without friction by load
-        tau = M qdd + bias."""
-        if others:
-            validation.no_others(self.name, others)
-        return self.inverse_dynamics(q, qd, np.zeros(self.n), wrenches=wrenches, world_wrenches=world_wrenches)
-
-    def gravity(self, q: ArrayLike, **others: Any) -> Array:
-        """Torques that hold the robot still against gravity alone."""
-        if others:
-            validation.no_others(self.name, others)
-        return self._evaluate("gravity", q)[0]
-
-    def gravity_and_rate(self, q: ArrayLike, qd: ArrayLike, **others: Any) -> tuple[Array, Array]:
-        """Torques (n,) or (samples, n) that hold the robot still against gravity, and their rates along the motion."""
-        rest = np.zeros(self.n)
-        found = self.dynamics(q, qd, rest, rest, **others)
-        return found.gravity, found.gravity_rate
-
-    def mass_matrix(self, q: ArrayLike, **others: Any) -> Array:
-        """M (n, n) or (samples, n, n): column k is the torque of a unit acceleration of joint k alone, khalil-rne 3.3.1."""
-        if others:
-            validation.no_others(self.name, others)
-        return self._evaluate("mass_matrix", q)[0]
-
-    def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None,
-                         world_wrenches: Wrenches | None = None, **others: Any) -> Array:
-        """Accelerations (n,) or (samples, n) under given torques, by articulated bodies, khalil-rne (32)-(44).
-
-        Mimic joints, which that recursion cannot free one by one, solve M qdd = tau - bias instead. InputError names a joint
-        that moves no mass.
-        """
-        if others:
-            validation.no_others(self.name, others)
-        if wrenches or world_wrenches or not (found := self._quick["forward_dynamics"](q, qd, tau)):
-            with singularity.nonsingular(lambda: self.mass_matrix(q), self.joint_names):
-                found = self._evaluate("forward_dynamics", q, qd, tau, wrenches=wrenches, world_wrenches=world_wrenches,
-                                       masses=False)
-        qdd, felt, locked = found
-        singularity.check_nonsingular(felt, locked, self.joint_names)
-        validation.results("forward_dynamics", [qdd])
-        return qdd
+    def joint_wrench_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
+                                   world_wrenches: Wrenches | None = None) -> JointWrenchSensitivities:
+        """Return partial derivatives of the internal wrenches of `joint_wrenches`: fixed trees."""
+        return self._fixed_tree("joint_wrench_sensitivities").joint_wrench_sensitivities(
+            q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches)
 
     def recursion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, wrenches: Wrenches | None = None,
                   wrench_rates: Wrenches | None = None) -> tuple[LinkMotion, LinkForces]:
-        """Everything in between, link by link in MDH frames: velocities .. jerks, forces and moments, and their rates."""
-        validation.held_base(self.model)
-        found: tuple[LinkMotion, LinkForces] = self._store.on_floats(RECURSION, q, qd, qdd, qddd, wrenches=wrenches,
-                                                                     wrench_rates=wrench_rates)
-        validation.results("recursion", [np.asarray(x, dtype=float) for part in found for values in part for x in values])
-        return found
-
-    def _evaluate(self, name: str, *motion: Any, **options: Any) -> tuple[Array, ...]:
-        """Of KERNEL_FUNCTIONS; options: loads and `masses`, as of KernelStore."""
-        if not options and (found := self._quick[name](*motion)):
-            return found
-        self._check_base(KERNEL_FUNCTIONS[name])
-        found = self._store(KERNEL_FUNCTIONS[name], *motion, **options)
-        self._torque_and_rate = self._quick["torque_and_rate"]
-        return found
+        """Return velocities to jerks, forces and moments of every link with their rates, in MDH frames: fixed trees."""
+        return self._fixed_tree("recursion").recursion(q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates)
 
     def kernel(self, name: str = "torque_and_rate") -> Kernel:
-        """The compiled kernel of a function (see kernels/functions.py) without loads: for loops in other languages.
-
-        Its inputs, side by side: ten numbers for each payload, then q, qd ... of n numbers each.
-        """
-        self._check_base(KERNEL_FUNCTIONS[name])
-        return self._store.kernel(KERNEL_FUNCTIONS[name])
+        """Return the compiled kernel of a function without loads, as of TreeDynamics.kernel: fixed trees."""
+        return self._fixed_tree("kernel").kernel(name)
 
     def c_source(self, name: str = "torque_and_rate", function: str = "rnea") -> str:
-        """The same (see kernels/functions.py) as a function in C, for controllers without Python; inputs as of `kernel`."""
-        self._check_base(KERNEL_FUNCTIONS[name])
-        return kernel.c_source(*self._store.traced(KERNEL_FUNCTIONS[name], by_paper=False), function)
+        """Return the same as a function in C, as of TreeDynamics.c_source: fixed trees."""
+        return self._fixed_tree("c_source").c_source(name, function)
 
-    def _check_base(self, function: KernelFunction) -> None:
-        if not function.any_base:
-            validation.held_base(self.model)
+    def _fixed_tree(self, function: str) -> TreeDynamics:
+        """The tree; InputError where it does not decide what the function returns."""
+        if not self.is_fixed_tree:
+            declared = some(self.sections) or f"base: {'prescribed' if self.carried else 'floating'}"
+            raise InputError(f"{function} is defined for a tree of rigid links on a fixed base; robot '{self.name}' has "
+                             f"{declared}")
+        return self.tree
+
+    # ------------------------------------------------------------------ solvers and kernels
+
+    def _is_carried(self, rates: Sequence[Any] = ()) -> bool:
+        """Whether the motion of the base is given."""
+        moved = any(value is not None for value in rates)
+        return self.has_moving_base and (self.carried or moved or bool(self.roles.contacts))
+
+    def _equations(self, use: str) -> EquationsOfMotion:
+        return self._samples.solver(use).equations
+
+    def _state_of(self, q: ArrayLike, qd: ArrayLike, base: BaseState | None, guess: ArrayLike | None,
+                  motors: Sequence[Any] = (None, None), loads: Sequence[Any] = (None, None)) -> tuple[Array, Array, Situation]:
+        """Positions and velocities of all coordinates of one sample, loops closed."""
+        equations = self._equations(INVERSE)
+        near = validation.guess(guess, self.tree.n)
+        x, v = np.zeros((2, len(equations.coordinates)))
+        pose = self._closed(validation.coordinates("q", q, self.joint_names), near)
+        x[equations.joints] = pose
+        place = {name: k for k, name in enumerate(equations.coordinates)}
+        for name, value in zip(self.joint_names, validation.coordinates("qd", qd, self.joint_names), strict=True):
+            v[place[name]] = value
+        for k, name in enumerate(equations.elastic_joints):
+            x[equations.joints.stop + k] = x[place[name]] if motors[0] is None else motors[0][k]
+            v[equations.joints.stop + k] = v[place[name]] if motors[1] is None else motors[1][k]
+        if self.has_moving_base:
+            v[:6] = given(base).velocity
+        situation = self._samples.situation(given(base) if self.has_moving_base else None, pose, loads[0], None, loads[1])
+        return x, self._reduced.velocities(self._reduced.projection(x, situation), v), situation
+
+    def _each(self, function: Callable[[Array, Array, Situation], Array], q: ArrayLike, qd: ArrayLike | None = None, *,
+              base: BaseState | None = None, guess: ArrayLike | None = None, motors: Sequence[Any] = (None, None),
+              loads: Sequence[Any] = (None, None)) -> Array:
+        """The function of one sample or of each."""
+        if self.has_moving_base:
+            base = given(base)
+        arrays = [validation.coordinates("q", q, self.joint_names)]
+        arrays.append(np.zeros(self.n) if qd is None else validation.coordinates("qd", qd, self.joint_names))
+        extra = [None if value is None else validation.numbers("q_motor", value) for value in motors]
+        moving = [] if base is None else [base.position, base.quaternion, base.velocity]
+        count = validation.samples([*arrays, *moving, *(value for value in extra if value is not None)])
+        if count == 0:  # the shape of a sample at rest
+            rest = self.start[self._columns], np.zeros(self.n), BaseState() if base is not None else None
+            return np.zeros((0, *function(*self._state_of(*rest, guess, loads=loads)).shape))
+        found = []
+        for k in range(count or 1):
+            rows = [value[k] if value is not None and value.ndim == 2 else value for value in (*arrays, *moving, *extra)]
+            state = BaseState(*rows[2:5]) if base is not None else None
+            with validation.at_sample(k):
+                x, v, situation = self._state_of(rows[0], rows[1], state, guess, rows[-2:], loads)
+                guess = x[self._equations(INVERSE).joints]
+                found.append(function(x, v, situation))
+                validation.results("the result", found[-1:])
+        return np.array(found) if count is not None else found[0]

@@ -1,4 +1,4 @@
-"""Partial derivatives of a GeneralRobot's solutions by its inputs, internal joint wrenches and Coriolis matrix.
+"""Partial derivatives of a Robot's solutions by its inputs, internal joint wrenches and Coriolis matrix.
 
 A change dY of the inputs changes the unknowns of stage k by
 

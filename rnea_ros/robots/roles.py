@@ -94,7 +94,7 @@ def declared(model: Model, file: RobotFile, backend: str) -> DeclaredRoles:
     sprung, passive = file.section("springs"), tuple(file.content.get("passive", ()))
     loops = None
     if "loops" in file.content:
-        loops = declared_loops.read(file.only(["loops"]), "GeneralRobot", model, platforms_of(file))
+        loops = declared_loops.read(file.only(["loops"]), "Robot", model, platforms_of(file))
     motors, rotors, motor_names = _motors(model, file)
     contacts, wheels = _contacts(model, file), _wheels(model, file)
     weights = {name: float(w) for name, w in file.section("actuation_weights").items()} or None

@@ -22,10 +22,10 @@ from .inputs.base_state import BaseState
 from .inputs.combined_motion import base_rates_of
 from .inputs.validation import Wrenches
 from .program import FORWARD
-from .robot import Robot
 from .roles import DeclaredRoles
 from .solution import Situation, Solution, Solver, named
 from .structure import Roles, Structure, contact_poses, decided
+from .tree import TreeDynamics
 
 INVERSE, CARRIED = "inverse", "carried"
 MEASURED = {INVERSE: "measured motors", CARRIED: "carried, measured motors"}  # the same with motors behind springs given
@@ -54,7 +54,7 @@ class SampleSolver:
     robot : name, for messages; model: of the tree with payloads and rotors; names: joints in the columns of q
     """
 
-    def __init__(self, robot: str, roles: DeclaredRoles, tree: Robot, model: Model, names: Sequence[str],
+    def __init__(self, robot: str, roles: DeclaredRoles, tree: TreeDynamics, model: Model, names: Sequence[str],
                  closure: LoopClosure | None):
         self._robot, self._roles, self._tree, self._model = robot, roles, tree, model
         self._names, self._closure = tuple(names), closure
@@ -113,7 +113,7 @@ class SampleSolver:
         """Return the solution of one sample.
 
         pose   : (tree.n,) positions of all joints, loops closed; motors: q_motor, qd_motor, qdd_motor, qddd_motor
-        tau    : (n,) efforts for forward dynamics; other arguments as of GeneralRobot.solve
+        tau    : (n,) efforts for forward dynamics; other arguments as of Robot.solve
         """
         solver = self.solver(use)
         equations, structure = solver.equations, solver.structure

@@ -1,27 +1,26 @@
-"""Robots that come from another process, again and again, and are compiled once."""
+"""Cache of unpickled robots: a robot that comes from another process again is compiled once."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any
 
-from . import kinds
-from .protocol import AnyRobot
+from .robot import Robot
 
 
 class Shared:
-    """Holds a `robot`. Unpickled, it holds the one that came first of all that are the same, with what that has compiled."""
+    """Base of objects with a `robot`: unpickled, it is the first one of the same model, with its compiled kernels."""
 
-    robot: AnyRobot
+    robot: Robot
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         robot = state["robot"]
-        first = _kept(type(robot).__name__, kinds.model_id(robot))
-        self.robot = first.setdefault(kinds.tree(robot).backend, robot)
+        first = _kept(robot.model_id)
+        self.robot = first.setdefault(robot.tree.backend, robot)
 
 
 @lru_cache(maxsize=8)
-def _kept(kind: str, model_id: str) -> dict[str, AnyRobot]:
-    """Of one robot, by backend."""
+def _kept(model_id: str) -> dict[str, Robot]:
+    """Robots with one model, by backend."""
     return {}

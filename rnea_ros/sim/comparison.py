@@ -7,24 +7,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..robots.general import GeneralRobot
-from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 from .plant import Instant
 
 STANCE, SWING, CHANGE = "stance", "swing", "touch-down and lift-off"
 CHANGE_WINDOW_S = 0.02  # samples this close to the beginning or the end of a contact have the phase CHANGE
 
 
-def torques(robot: AnyRobot, instant: Instant, motors: np.ndarray) -> np.ndarray:
+def torques(robot: Robot, instant: Instant, motors: np.ndarray) -> np.ndarray:
     """Return the torques (n,) of an instant by inverse dynamics, from its motion and wrenches [N m, N].
 
     motors : indices of the robot's joints among those of the tree
     """
     q, qd, qdd = (part[motors] for part in (instant.q, instant.qd, instant.qdd))
-    if isinstance(robot, GeneralRobot) and robot.has_moving_base:
+    if not robot.is_fixed_tree and robot.has_moving_base:
         return robot.inverse_dynamics(q, qd, qdd, base=instant.base, wrenches=instant.wrenches,
                                       base_acceleration=instant.base_acceleration)
-    if isinstance(robot, GeneralRobot):
+    if not robot.is_fixed_tree:
         return robot.inverse_dynamics(q, qd, qdd, guess=instant.q)
     return robot.inverse_dynamics(q, qd, qdd, wrenches=instant.wrenches)
 
@@ -63,15 +62,15 @@ def _world_acceleration(instant: Instant) -> np.ndarray:
     return instant.base.into_world(instant.base_acceleration)
 
 
-def torque_rates(robot: AnyRobot, rates: InstantRates, motors: np.ndarray) -> np.ndarray:
+def torque_rates(robot: Robot, rates: InstantRates, motors: np.ndarray) -> np.ndarray:
     """Return the torque rates (n,) of an instant by the package [N m/s, N/s]."""
     instant = rates.instant
     q, qd, qdd, jerk = (part[motors] for part in (instant.q, instant.qd, instant.qdd, rates.jerk))
     touched: dict[str, Any] = {"wrenches": instant.wrenches, "wrench_rates": rates.wrench_rates}
-    if isinstance(robot, GeneralRobot) and robot.has_moving_base:
+    if not robot.is_fixed_tree and robot.has_moving_base:
         return robot.torque_and_rate(q, qd, qdd, jerk, base=instant.base, base_acceleration=instant.base_acceleration,
                                      base_jerk=rates.base_jerk, **touched)[1]
-    if isinstance(robot, GeneralRobot):
+    if not robot.is_fixed_tree:
         return robot.torque_and_rate(q, qd, qdd, jerk, guess=instant.q)[1]
     return robot.torque_and_rate(q, qd, qdd, jerk, **touched)[1]
 

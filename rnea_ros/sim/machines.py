@@ -19,9 +19,8 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError, MissingPackage, some
 from ..model import urdf, urdf_reader
-from ..robots.general import GeneralRobot
 from ..robots.inputs.base_state import BaseState
-from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 from .plant import Instant, Plant
 from .scene import Foot, Tool, scene
 
@@ -34,7 +33,7 @@ class SwingController:
     stiffness, damping : of the PD, a number or (n,) [N m/rad, N m s/rad]
     """
 
-    def __init__(self, robot: AnyRobot, middle: ArrayLike, reach: ArrayLike, period: float, stiffness: ArrayLike,
+    def __init__(self, robot: Robot, middle: ArrayLike, reach: ArrayLike, period: float, stiffness: ArrayLike,
                  damping: ArrayLike):
         self._middle, self._reach, self._rate = np.asarray(middle, float), np.asarray(reach, float), 2.0 * np.pi / period
         self._stiffness, self._damping = np.asarray(stiffness, float), np.asarray(damping, float)
@@ -128,7 +127,7 @@ LEVEL = BaseState()
 class TrotController:
     """Joint controller of a trot: torques (12,) from the joint motion; `height` is that of the standing base [m]."""
 
-    def __init__(self, robot: GeneralRobot, which: Quadruped, start: float = STAND_DURATION_S):
+    def __init__(self, robot: Robot, which: Quadruped, start: float = STAND_DURATION_S):
         self._robot, self._which, self._start = robot, which, start
         self.stance = self._pose(which.legs)
         feet = np.array([robot.link_pose(foot, self.stance, base=LEVEL).p for foot in which.feet])
@@ -252,7 +251,7 @@ def machine(name: str, urdf: Any = None, robot_file: Any = None, timestep: float
 def walking_quadruped(which: Quadruped, urdf: Any, robot_file: Any, timestep: float) -> SimulatedMachine:
     """Return a quadruped that stands for a second, then trots."""
     plant = Plant(scene(urdf or which.urdf, robot_file or which.robot_file, feet=which.contacts, timestep=timestep))
-    assert isinstance(plant.robot, GeneralRobot)
+    assert not plant.robot.is_fixed_tree
     trot = TrotController(plant.robot, which)
     return SimulatedMachine(plant, trot, trot.stance, BaseState((0.0, 0.0, trot.height)))
 
@@ -261,7 +260,7 @@ def five_bar(urdf: Any, robot_file: Any, timestep: float) -> SimulatedMachine:
     """Return a closed loop, swung by its two motors."""
     plant = Plant(scene(urdf, robot_file, timestep=timestep))
     robot = plant.robot
-    assert isinstance(robot, GeneralRobot)
+    assert not robot.is_fixed_tree
     middle = robot.start[[robot.tree.joint_names.index(joint) for joint in robot.joint_names]]
     return SimulatedMachine(plant, SwingController(robot, middle, (0.3, -0.25), 1.7, 200.0, 10.0), robot.start)
 

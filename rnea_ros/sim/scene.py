@@ -12,11 +12,9 @@ from ..algebra.vectors import rpy
 from ..errors import InputError, MissingPackage, some
 from ..model import urdf_reader
 from ..model.robot_file.robot_file import Source, read
-from ..robots import kinds
-from ..robots.general import GeneralRobot
 from ..robots.load import load
-from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
+from ..robots.tree import TreeDynamics
 
 
 def mujoco() -> Any:
@@ -70,8 +68,8 @@ class Scene(NamedTuple):
     """A robot with its tree of links and its MuJoCo model; description: the URDF as text."""
 
     description: str
-    robot: AnyRobot
-    tree: Robot
+    robot: Robot
+    tree: TreeDynamics
     model: Any
     feet: tuple[Foot, ...]
     tool: Tool | None
@@ -104,11 +102,11 @@ def scene(urdf: Any, robot_file: Source | None = None, *, feet: Sequence[Foot] =
     return Scene(text, robot, tree, _compile(engine, spec, tree, unmodelled, timestep), tuple(feet), tool)
 
 
-def _check_simulable(robot: Any) -> Robot:
+def _check_simulable(robot: Robot) -> TreeDynamics:
     """Return the tree of a robot. Raises InputError if MuJoCo cannot simulate it."""
-    if not isinstance(robot, Robot) and not (isinstance(robot, GeneralRobot) and robot.sections in ((), ("loops",))):
-        raise InputError(f"a {type(robot).__name__} has no plant; trees, floating bases and closed loops have one")
-    tree = kinds.tree(robot)
+    if robot.sections not in ((), ("loops",)):
+        raise InputError(f"robot '{robot.name}' ({robot.kind}) has no plant; trees, moving bases and closed loops have one")
+    tree = robot.tree
     links = [link for link in tree.model.links if link.joint]
     follow = [link.joint for link in links if link.joint not in tree.joint_names]
     rub = [link.joint for link in links if link.term.breakaway or link.term.asymmetry or link.term.offset
@@ -165,7 +163,7 @@ def _add_sensors(engine: Any, spec: Any, site: Any, kinds: Sequence[str]) -> Non
                         objtype=engine.mjtObj.mjOBJ_SITE)
 
 
-def _compile(engine: Any, spec: Any, tree: Robot, unmodelled: UnmodelledDynamics, timestep: float) -> Any:
+def _compile(engine: Any, spec: Any, tree: TreeDynamics, unmodelled: UnmodelledDynamics, timestep: float) -> Any:
     """Compile the model: solver tolerance far below the compared errors, armature and damping of the package, no limits."""
     option = spec.option
     option.timestep, option.integrator, option.gravity = timestep, engine.mjtIntegrator.mjINT_EULER, tree.gravity_vector
@@ -184,7 +182,7 @@ def _compile(engine: Any, spec: Any, tree: Robot, unmodelled: UnmodelledDynamics
     return model
 
 
-def _apply_unmodelled(model: Any, tree: Robot, unmodelled: UnmodelledDynamics) -> None:
+def _apply_unmodelled(model: Any, tree: TreeDynamics, unmodelled: UnmodelledDynamics) -> None:
     """Apply the unmodelled dynamics; bodies fixed to one another share the factor of their joint."""
     dofs = [int(model.joint(name).dofadr[0]) for name in tree.joint_names]
     model.dof_frictionloss[dofs] = unmodelled.coulomb

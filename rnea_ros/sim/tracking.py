@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..model.drive_limits import DriveLimit
-from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 from .plant import Plant
 
 
 class SaturatingDrives:
     """Saturating drives of all joints; unknown limits do not act. `tau` (n,) is the torque applied now [N m, N]."""
 
-    def __init__(self, robot: AnyRobot, tau: ArrayLike):
+    def __init__(self, robot: Robot, tau: ArrayLike):
         self.tau = np.array(tau, dtype=float)
         limits, own = robot.limits, getattr(robot, "drive_limits", ())
         lines = [_line(joint, limits.effort_rate[joint], effort_rate=1.0) for joint in range(robot.n)]

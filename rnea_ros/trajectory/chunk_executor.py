@@ -43,9 +43,8 @@ from numpy.typing import ArrayLike
 from ..errors import InputError
 from ..model.tree import Limits
 from ..model.velocity_limits import LEAST
-from ..robots.kinds import tree
 from ..robots.link_side import link_side
-from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 from . import chunk_spline
 from .chunk_spline import INTERPOLATION, Targets
 from .constraints import Constraints, at_rate, limit_shares
@@ -254,7 +253,7 @@ class ChunkExecutor:
     `push` with every chunk and `sample` at the rate of the controller. Not safe for calls from several threads at once.
     """
 
-    def __init__(self, robot: AnyRobot, limits: Limits | None = None, options: ChunkOptions | None = None):
+    def __init__(self, robot: Robot, limits: Limits | None = None, options: ChunkOptions | None = None):
         """
         robot  : any robot that time scaling serves; its payloads count
         limits : limits of the joints; None: those of the robot. Drive limits are those of the robot
@@ -268,7 +267,7 @@ class ChunkExecutor:
         self._reduced = self._dynamics.limits(self.limits)
         self._drives = self._dynamics.drives()
         self._velocity = velocity_limits(self.robot, self.limits)
-        self._commanded = tree(self.robot).model.efforts.commanded.contains
+        self._commanded = self.robot.tree.model.efforts.commanded.contains
         lower, upper = (np.where(np.isnan(end), sign * np.inf, end) for end, sign in ((self.limits.lower, -1.0),
                                                                                      (self.limits.upper, 1.0)))
         self._lower, self._upper = lower, upper

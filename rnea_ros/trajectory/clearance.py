@@ -22,10 +22,8 @@ from ..model import yaml_file
 from ..model.robot_file import validation as file_validation
 from ..model.robot_file.robot_file import RobotFile
 from ..planning.problem import Quantity
-from ..robots import kinds
 from ..robots.inputs import validation
-from ..robots.link_side import LinkSideRobot
-from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 
 
 class Sphere(NamedTuple):
@@ -59,7 +57,7 @@ class Clearance:
     margin: float = 0.0
     pairs: Sequence[tuple[int, int]] | None = None
 
-    def quantities(self, robot: LinkSideRobot) -> list[Quantity]:
+    def quantities(self, robot: Robot) -> list[Quantity]:
         """Return the squared distances as limited quantities. Raises InputError for an unknown link, radius, or pair."""
         spheres = [Sphere(ball.link, validation.vector("center of a sphere", ball.center, 3), _radius(ball))
                    for ball in self.spheres]
@@ -86,7 +84,7 @@ class Clearance:
                                     [spheres[j] for _, j in pairs], reach))
         return found
 
-    def nearest(self, robot: LinkSideRobot, q: np.ndarray) -> tuple[float, str]:
+    def nearest(self, robot: Robot, q: np.ndarray) -> tuple[float, str]:
         """Return the least distance between surfaces at q (samples, n) [m], negative for overlap, and its label.
 
         Infinite without obstacles and pairs.
@@ -105,16 +103,16 @@ def _radius(ball: Sphere | Obstacle) -> float:
     return radius
 
 
-def _separate_pairs(robot: LinkSideRobot, spheres: Sequence[Sphere]) -> list[tuple[int, int]]:
+def _separate_pairs(robot: Robot, spheres: Sequence[Sphere]) -> list[tuple[int, int]]:
     """Return the pairs of spheres on links that are neither one body nor joined by a joint."""
-    model = kinds.tree(robot).model
+    model = robot.tree.model
     parents = {k: link.parent for k, link in enumerate(model.links) if k}
     on = [model.frame(ball.link).link for ball in spheres]
     return [(i, j) for i, j in combinations(range(len(spheres)), 2)
             if on[i] != on[j] and parents.get(on[i]) != on[j] and parents.get(on[j]) != on[i]]
 
 
-def _distances(name: str, labels: Sequence[str], robot: LinkSideRobot, these: Sequence[Sphere],
+def _distances(name: str, labels: Sequence[str], robot: Robot, these: Sequence[Sphere],
                those: np.ndarray | Sequence[Sphere], reach: np.ndarray) -> Quantity:
     """Return |a - b|^2 of centers a of these and b of those, or of fixed points (k, 3); reach (k,): least distance."""
 
@@ -177,10 +175,10 @@ SCHEMA: dict[str, Any] = {
                   "joint; []: none."}}}
 
 
-def read_clearance(path: str | os.PathLike[str], robot: AnyRobot) -> Clearance:
+def read_clearance(path: str | os.PathLike[str], robot: Robot) -> Clearance:
     """Read a clearance file. Raises ModelError with all problems, each with line and column, unknown links included."""
     document = yaml_file.read(path, HINT)
-    content, links = document.content, file_validation.Names((), {}, kinds.links(robot))
+    content, links = document.content, file_validation.Names((), {}, robot.links)
     file = RobotFile(content, document.where, document.places)  # it reports problems in the same form
     file.refuse(file_validation.schema_problems(content, links, SCHEMA))
     return Clearance([Sphere(**ball) for ball in content["spheres"]],

@@ -15,16 +15,13 @@ from ..model.tree import Limits
 from ..model.velocity_limits import LEAST, VelocityLimits
 from ..robots.declared_joints import TWO_SIDED
 from ..robots.inputs import validation
-from ..robots.kinds import tree
-from ..robots.link_side import LinkSideRobot
-from ..robots.protocol import AnyRobot
 from ..robots.robot import Robot
 from .constraints import QUANTITIES
 
 AddedRate = Callable[[Any, Any, Any], Any]  # q, qd, qdd -> rates (..., n)
 
 
-def resolve_limits(robot: LinkSideRobot, given: Limits | None) -> Limits:
+def resolve_limits(robot: Robot, given: Limits | None) -> Limits:
     """Return the limits given, or the robot's.
 
     Of the robot's own limits of effort or velocity that differ by direction the wider one is returned; its drive limits
@@ -41,17 +38,17 @@ def resolve_limits(robot: LinkSideRobot, given: Limits | None) -> Limits:
     return given
 
 
-def velocity_limits(robot: AnyRobot, limits: Limits) -> VelocityLimits | None:
+def velocity_limits(robot: Robot, limits: Limits) -> VelocityLimits | None:
     """Return the velocity limits by position; None if they do not depend on it."""
     names = robot.joint_names
-    known = [one for one in tree(robot).model.velocity_by_position if one.joint in names]
+    known = [one for one in robot.tree.model.velocity_by_position if one.joint in names]
     return VelocityLimits(names, limits.velocity, known) if known else None
 
 
-def added_rate(robot: AnyRobot) -> AddedRate | None:
+def added_rate(robot: Robot) -> AddedRate | None:
     """Return the function to the rates of torques that the controller adds to commanded efforts; None if it adds none."""
-    convention = tree(robot).model.efforts.commanded
-    if convention.contains == TOTAL.commanded.contains or not isinstance(robot, Robot):
+    convention = robot.tree.model.efforts.commanded
+    if convention.contains == TOTAL.commanded.contains or not robot.is_fixed_tree:
         return None
     rest = np.zeros(robot.n)
 
@@ -62,16 +59,16 @@ def added_rate(robot: AnyRobot) -> AddedRate | None:
     return rates
 
 
-def rate_notes(robot: AnyRobot, limits: Limits, trees_only: bool = False) -> tuple[str, ...]:
+def rate_notes(robot: Robot, limits: Limits, trees_only: bool = False) -> tuple[str, ...]:
     """Return sentences that name the torques whose rates are limited, where commanded efforts are not whole torques.
 
     trees_only: for robots that are not trees commanded_effort_rate is applied to the rate of the whole torque
     """
-    commanded, found = tree(robot).model.efforts.commanded.contains, []
+    commanded, found = robot.tree.model.efforts.commanded.contains, []
     for quantity, contains in (("effort_rate", CONTENTS[0]), ("commanded_effort_rate", commanded)):
         names = [name for name, limit in zip(robot.joint_names, getattr(limits, quantity)) if np.isfinite(limit)]
         if names and commanded != CONTENTS[0]:
-            words = CONTENT_WORDS[CONTENTS[0] if trees_only and not isinstance(robot, Robot) else contains]
+            words = CONTENT_WORDS[CONTENTS[0] if trees_only and not robot.is_fixed_tree else contains]
             found.append(f"{describe_limit(some(names), quantity)}: the limit is of the rate of {words}")
     return tuple(found)
 
@@ -116,9 +113,9 @@ class LimitUtilization:
         self.labels = (*own, *((drive.owner, drive.quantity) for drive in self._drives))
 
     @classmethod
-    def of(cls, robot: AnyRobot, limits: Limits) -> LimitUtilization:
+    def of(cls, robot: Robot, limits: Limits) -> LimitUtilization:
         """Return the utilization of these limits, and of all others in the robot's data."""
-        drives = robot.drive_limits if isinstance(robot, LinkSideRobot) else ()
+        drives = robot.drive_limits if robot.is_fixed_tree else ()
         return cls(robot.joint_names, limits, drives, velocity_limits(robot, limits), added_rate(robot))
 
     def __call__(self, tau: Any, tau_rate: Any, q: Any, qd: Any, qdd: Any, qddd: Any) -> np.ndarray:
@@ -136,9 +133,9 @@ class LimitUtilization:
         return BindingLimit(float(found[most]), *self.labels[most])
 
 
-def limit_utilization(robot: AnyRobot) -> LimitUtilization:
+def limit_utilization(robot: Robot) -> LimitUtilization:
     """Return the utilization of all limits that a robot knows."""
-    if isinstance(robot, Robot):
+    if robot.is_fixed_tree:
         return LimitUtilization.of(robot, resolve_limits(robot, None))
     return LimitUtilization(robot.joint_names, robot.limits)
 

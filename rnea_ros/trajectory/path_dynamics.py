@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -14,9 +14,6 @@ from ..model.drive_limits import DriveLimit, factors
 from ..model.tree import Limits
 from ..model.velocity_limits import LEAST, VelocityLimits
 from ..robots.followed import FollowedLoops
-from ..robots.general import GeneralRobot
-from ..robots.kinds import tree
-from ..robots.link_side import LinkSideRobot
 from ..robots.robot import Robot
 from .constraints import Constraints, DriveConstraints, TorqueTerms
 from .followed_terms import FollowedTerms
@@ -45,9 +42,11 @@ class PathTerms(Protocol):
     def compile(self) -> None: ...
 
 
-TERMS: dict[type, Callable[[Any], PathTerms]] = {
-    Robot: TreeTerms,
-    GeneralRobot: lambda robot: FollowedTerms(FollowedLoops(robot)) if robot.loops else RiddenTerms(robot)}
+def _terms(robot: Robot) -> PathTerms:
+    """Terms of trees, of closed loops, and of trees with motors on links."""
+    if robot.is_fixed_tree:
+        return TreeTerms(robot)
+    return FollowedTerms(FollowedLoops(robot)) if robot.loops else RiddenTerms(robot)
 
 
 class PathDynamics:
@@ -57,9 +56,9 @@ class PathDynamics:
     in the speed. It is left out of the terms and taken off the effort limits instead: see `limits`.
     """
 
-    def __init__(self, robot: LinkSideRobot):
+    def __init__(self, robot: Robot):
         self.robot = robot
-        self.terms = TERMS[type(robot)](robot)
+        self.terms = _terms(robot)
 
     def along(self, path: Path) -> PathDynamics:
         """The same, for this path: closed loops are followed along it. Raises InputError where they cannot be."""
@@ -80,7 +79,7 @@ class PathDynamics:
         if velocity is not None:
             _check_velocities(velocity, path, self.robot.joint_names)
         return Constraints(path, dynamics, dynamics.limits(limits), self.robot.joint_names, dynamics.drives(drive_limits),
-                           tree(self.robot).model.efforts.commanded.contains,
+                           self.robot.tree.model.efforts.commanded.contains,
                            None if velocity is None else lambda q, way: np.maximum(velocity(q, way), LEAST))
 
     def limits(self, limits: Limits | None = None) -> Limits:

@@ -35,9 +35,7 @@ from ..planning.problem import (
 from ..robots.inputs import validation
 from ..robots.inputs.base_state import BaseState
 from ..robots.inputs.validation import Wrenches
-from ..robots.kinds import tree
-from ..robots.link_side import LinkSideRobot, link_side, unkept
-from ..robots.protocol import AnyRobot
+from ..robots.link_side import link_side, unkept
 from ..robots.robot import Robot
 from .clearance import Clearance
 from .limit_utilization import rate_notes, resolve_limits, velocity_limits
@@ -49,7 +47,7 @@ GUESS_SAMPLES = 100  # of a motion that is the initial guess
 TIME_TOLERANCE = 0.005  # share of the fastest motion's duration that the smoothest one may take longer
 
 
-def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, effort: Any = 0.0, limits: Limits | None = None,
+def plan_motion(robot: Robot, start: Any, goal: Any, *, time: float = 1.0, effort: Any = 0.0, limits: Limits | None = None,
                 joint_force: Mapping[str, float] | None = None, duration: float | tuple[float, float] | None = None,
                 wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None,
                 settings: PlanSettings = PlanSettings(),
@@ -106,7 +104,7 @@ def plan_motion(robot: AnyRobot, start: Any, goal: Any, *, time: float = 1.0, ef
     return replace(found, notes=(*found.notes, *unkept(robot), *rate_notes(moved, limits, trees_only=True)))
 
 
-def _quantities(robot: LinkSideRobot, limits: Limits, loads: Mapping[str, Any],
+def _quantities(robot: Robot, limits: Limits, loads: Mapping[str, Any],
                 joint_force: Mapping[str, float] | None) -> tuple[list[Quantity], Quantity]:
     """Return all limited quantities, and the torque."""
     tau = torque(robot, limits.effort, loads)
@@ -118,13 +116,13 @@ def _quantities(robot: LinkSideRobot, limits: Limits, loads: Mapping[str, Any],
     if robot.drive_limits:
         quantities.append(drives(robot, loads))
     if joint_force:
-        if not isinstance(robot, Robot):
-            raise InputError(f"joint_force limits joints of trees; robot '{robot.name}' is a {type(robot).__name__}")
+        if not robot.is_fixed_tree:
+            raise InputError(f"joint_force limits joints of trees; robot '{robot.name}' is a {robot.kind}")
         quantities.append(joint_force_squared(robot, joint_force, loads))
     return quantities, tau
 
 
-def motion_limits(robot: LinkSideRobot, limits: Limits) -> list[Quantity]:
+def motion_limits(robot: Robot, limits: Limits) -> list[Quantity]:
     """Return position, velocity, acceleration and jerk as quantities; continuous joints have no position limits."""
     turning = np.array([kind == "continuous" for kind in robot.joint_types])
     lower = np.where(turning & np.isnan(limits.lower), -np.inf, limits.lower)
@@ -134,21 +132,21 @@ def motion_limits(robot: LinkSideRobot, limits: Limits) -> list[Quantity]:
             *(motion_quantity(order, robot.joint_names, -limit, limit) for order, limit in enumerate(symmetric, start=1))]
 
 
-def torque(robot: LinkSideRobot, limit: np.ndarray, loads: Mapping[str, Any]) -> Quantity:
+def torque(robot: Robot, limit: np.ndarray, loads: Mapping[str, Any]) -> Quantity:
     return Quantity("torque", robot.joint_names, 2, lambda *motion: robot.inverse_dynamics(*motion, **loads),
                     lambda *motion: robot.sensitivities(*motion, **loads), -limit, limit, affine=2)
 
 
-def torque_rate(robot: LinkSideRobot, limit: np.ndarray, loads: Mapping[str, Any], name: str = "torque rate") -> Quantity:
+def torque_rate(robot: Robot, limit: np.ndarray, loads: Mapping[str, Any], name: str = "torque rate") -> Quantity:
     return Quantity(name, robot.joint_names, 3, lambda *motion: robot.torque_and_rate(*motion, **loads)[1],
                     lambda *motion: robot.rate_sensitivities(*motion, **loads), -limit, limit, affine=2)
 
 
-def commanded(robot: LinkSideRobot) -> LinkSideRobot:
+def commanded(robot: Robot) -> Robot:
     """Return a robot whose whole torques have the rates of the commanded torques of this one: the same robot without weight,
     or without weight and friction, where the robot's controller adds these."""
-    contains = tree(robot).model.efforts.commanded.contains
-    if contains == TOTAL.commanded.contains or not isinstance(robot, Robot):
+    contains = robot.tree.model.efforts.commanded.contains
+    if contains == TOTAL.commanded.contains or not robot.is_fixed_tree:
         return robot
     weightless = robot.held(np.zeros(3))
     if contains == "without_gravity":
@@ -160,7 +158,7 @@ def commanded(robot: LinkSideRobot) -> LinkSideRobot:
     return weightless.with_joint_dynamics(terms).with_coupled_motors(motors)
 
 
-def velocity_by_position(robot: LinkSideRobot, limits: VelocityLimits) -> Quantity:
+def velocity_by_position(robot: Robot, limits: VelocityLimits) -> Quantity:
     """Return (qd + o) |qd + o| + 2 a q <= 2 a upper, and the same towards the lower end, as a quantity.
 
     It is the squared limit, which is differentiable where its root is not, and excludes positions without allowed velocity.
@@ -182,7 +180,7 @@ def velocity_by_position(robot: LinkSideRobot, limits: VelocityLimits) -> Quanti
                     np.full(len(upper), -np.inf), upper)
 
 
-def drives(robot: LinkSideRobot, loads: Mapping[str, Any]) -> Quantity:
+def drives(robot: Robot, loads: Mapping[str, Any]) -> Quantity:
     """Return voltage, current, motor speed and power as a quantity, as far as the robot file limits them."""
     limits, by = robot.drive_limits, factors(robot.drive_limits, robot.n)
     lower, upper = (np.array([getattr(limit, end) for limit in limits]) for end in ("lower", "upper"))
@@ -222,7 +220,7 @@ def joint_force_squared(robot: Robot, limits: Mapping[str, float], loads: Mappin
     return Quantity("squared joint force", robot.moving_joints, 2, value, slope, np.full(len(upper), -np.inf), upper**2)
 
 
-def _smoothing(robot: LinkSideRobot, limits: Limits, tolerance: float) -> SmoothingSettings | None:
+def _smoothing(robot: Robot, limits: Limits, tolerance: float) -> SmoothingSettings | None:
     """Return the search for the least squared jerk, each joint's relative to its velocity limit; None if it is turned off.
 
     A joint without a velocity limit counts as one with the mean limit of the others.
@@ -237,7 +235,7 @@ def _smoothing(robot: LinkSideRobot, limits: Limits, tolerance: float) -> Smooth
     return SmoothingSettings(share, Cost(0.0, 1.0 / scale**2, jerk)) if share else None
 
 
-def _state(robot: LinkSideRobot, name: str, given: Any, smooth: bool) -> EndState:
+def _state(robot: Robot, name: str, given: Any, smooth: bool) -> EndState:
     rows = np.atleast_2d(validation.numbers(name, given))
     if rows.ndim != 2 or len(rows) > 3:
         raise InputError(f"{name} has shape {rows.shape}; ({robot.n},) is needed, or rows q, qd or q, qd, qdd")
@@ -266,7 +264,7 @@ def _durations(given: float | tuple[float, float] | None) -> tuple[float, float]
 # --------------------------------------------------------------------------------------------------------------- waypoints
 
 
-def waypoint_path(robot: LinkSideRobot, ends: Sequence[EndState], limits: Limits, given: Any) -> InitialPath:
+def waypoint_path(robot: Robot, ends: Sequence[EndState], limits: Limits, given: Any) -> InitialPath:
     """Return start, waypoints and goal with their shares of the duration.
 
     given: (k, n) poses, or {share of the duration: pose}
@@ -281,13 +279,13 @@ def waypoint_path(robot: LinkSideRobot, ends: Sequence[EndState], limits: Limits
     return InitialPath(shares, poses)
 
 
-def waypoint_constraints(robot: LinkSideRobot, way: InitialPath) -> list[Quantity]:
+def waypoint_constraints(robot: Robot, way: InitialPath) -> list[Quantity]:
     """Return the constraints that the motion passes each waypoint at its share of the duration."""
     return [motion_quantity(0, robot.joint_names, pose, pose, f"position at waypoint {k}", [(share, share)])
             for k, (share, pose) in enumerate(zip(way.shares[1:-1], way.poses[1:-1], strict=True))]
 
 
-def initial_path(robot: LinkSideRobot, ends: Sequence[EndState], given: Any) -> InitialPath:
+def initial_path(robot: Robot, ends: Sequence[EndState], given: Any) -> InitialPath:
     """Return the path that the search starts from: a known motion, or poses, evenly passed, with the ends of the plan."""
     if isinstance(given, PlannedMotion):
         poses = given(np.linspace(0.0, given.duration, GUESS_SAMPLES))[0]
@@ -296,7 +294,7 @@ def initial_path(robot: LinkSideRobot, ends: Sequence[EndState], given: Any) -> 
     return InitialPath(np.linspace(0.0, 1.0, len(poses)), poses)
 
 
-def _poses(name: str, robot: LinkSideRobot, given: Any) -> np.ndarray:
+def _poses(name: str, robot: Robot, given: Any) -> np.ndarray:
     return np.atleast_2d(validation.coordinates(name, given, robot.joint_names))
 
 

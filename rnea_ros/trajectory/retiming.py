@@ -19,7 +19,7 @@ from ..model.tree import Limits
 from ..robots.inputs import validation
 from ..robots.inputs.base_state import BaseState
 from ..robots.link_side import link_side, unkept
-from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 from .constraints import QUANTITIES, Constraints
 from .limit_check import check_rest, steady_rate
 from .limit_utilization import rate_notes, resolve_limits
@@ -135,7 +135,7 @@ class Retimed:
         return q, q1 * sd, q2 * sd**2 + q1 * sdd, q3 * sd**3 + 3.0 * q2 * sd * sdd + q1 * sddd
 
 
-def retime_motion(robot: AnyRobot, points: Any, velocities: Any = None, limits: Limits | None = None, tolerance: float = 1e-6,
+def retime_motion(robot: Robot, points: Any, velocities: Any = None, limits: Limits | None = None, tolerance: float = 1e-6,
                   progress: Progress | None = None, drive_limits: Sequence[DriveLimit] | None = None,
                   base: BaseState | None = None) -> Retimed:
     """Return the fastest motion through points (count, n), at rest at both ends, inside all known limits except of position.
@@ -200,7 +200,7 @@ def slower_playback_notes(constraints: Constraints, law: TimeLaw) -> list[str]:
             "of its limit. Retime with other limits rather than slow this motion"]
 
 
-def _position_limit_notes(robot: AnyRobot, limits: Limits, way: Route) -> list[str]:
+def _position_limit_notes(robot: Robot, limits: Limits, way: Route) -> list[str]:
     """Return notes where the path leaves position limits: it is given, so they are not enforced."""
     q = way.path(np.linspace(0.0, way.path.length, POSITION_SAMPLES))[0]
     low, high = q.min(axis=0), q.max(axis=0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..codegen.kernel import MANY
 from ..robots.coulomb import coulomb_with_motors, without_coulomb
-from ..robots.general import GeneralRobot
+from ..robots.robot import Robot
 from ..robots.shared import Shared
 from .constraints import TorqueTerms, torque_terms
 from .path import Path
@@ -23,7 +23,7 @@ class RiddenTerms(Shared):
     friction : (n,) what Coulomb friction can take of each torque
     """
 
-    def __init__(self, robot: GeneralRobot):
+    def __init__(self, robot: Robot):
         self.robot, self.friction = without_coulomb(robot), coulomb_with_motors(robot)
 
     def along(self, path: Path) -> RiddenTerms:

@@ -13,10 +13,8 @@ from ..algorithms.coordinates import from_links, to_links
 from ..algorithms.joint_dynamics import joint_dynamics, load_share, with_motors
 from ..errors import InputError, Rejected
 from ..model.tree import JointDynamics, Model
-from ..robots import kinds
-from ..robots.general import GeneralRobot
-from ..robots.link_side import LinkSideRobot
-from ..robots.robot import Dynamics, Robot
+from ..robots.robot import Robot
+from ..robots.tree import Dynamics
 
 DECLARED = "robot_file"  # content of commanded efforts as the robot file declares it
 
@@ -30,13 +28,13 @@ class TorqueStream:
     robot, tracker : robot of the stream, and the tracker of its loops, if any
     """
 
-    def __init__(self, robot: LinkSideRobot, before: TorqueStream | None = None):
+    def __init__(self, robot: Robot, before: TorqueStream | None = None):
         """before: stream of the robot before; if only the payload has changed, its tracker is used on."""
         self.robot = robot
         self.tracker: Any = None
-        if isinstance(robot, GeneralRobot):
+        if not robot.is_fixed_tree:
             last = before.robot if before is not None else None
-            same = isinstance(last, GeneralRobot) and last.loops is robot.loops
+            same = last is not None and not last.is_fixed_tree and last.loops is robot.loops
             self.tracker = before.tracker if same and before is not None else robot.tracker()
 
     def __call__(self, *motion: np.ndarray) -> Dynamics:
@@ -51,7 +49,7 @@ class TorqueStream:
     def _solver_at(self, motion: tuple[np.ndarray, ...]) -> Callable[[np.ndarray], tuple[Dynamics, np.ndarray]]:
         """Return the function from a nearby pose to the dynamics of a sample and its closed pose."""
         robot = self.robot
-        assert isinstance(robot, GeneralRobot)
+        assert not robot.is_fixed_tree
 
         def solve(guess: np.ndarray) -> tuple[Dynamics, np.ndarray]:
             return robot.dynamics(*motion, guess=guess), robot.close(motion[0], guess=guess)
@@ -67,16 +65,16 @@ class CommandedEffort:
     convention : content and quantity of commanded efforts
     """
 
-    def __init__(self, robot: LinkSideRobot, contains: str = DECLARED):
+    def __init__(self, robot: Robot, contains: str = DECLARED):
         """Use the content that the robot file declares, or another one of CONTENTS.
 
         Raises InputError where the friction is needed and not known separately.
         """
-        model = kinds.tree(robot).model
+        model = robot.tree.model
         declared = model.efforts.commanded.of([model.joint_names.index(name) for name in robot.joint_names])
         self.convention = declared if contains == DECLARED else declared._replace(contains=contains)
         self._robot = robot
-        if self.convention.needs_friction and not isinstance(robot, Robot):
+        if self.convention.needs_friction and not robot.is_fixed_tree:
             raise InputError(f"commanded efforts {self.convention.contains} need a robot without loops, springs and motors on "
                              f"links, whose friction is known separately; '{robot.name}' is a {type(robot).__name__}: use "
                              "total or without_gravity")
@@ -85,7 +83,7 @@ class CommandedEffort:
         convention, robot = self.convention, self._robot
         if convention.plain:
             return found.tau, found.tau_rate
-        needed = convention.needs_friction and isinstance(robot, Robot)
+        needed = convention.needs_friction and robot.is_fixed_tree
         friction, friction_rate = robot.friction(qd, qdd) if needed else (0.0, 0.0)
         return (convention.effort(found.tau, found.gravity, friction),
                 convention.effort(found.tau_rate, found.gravity_rate, friction_rate))

@@ -16,10 +16,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.drives import Drive
-from ..robots.general import GeneralRobot
-from ..robots.kinds import tree
 from ..robots.link_side import level, link_side
-from ..robots.protocol import AnyRobot
+from ..robots.robot import Robot
 from .retiming import Retimed
 
 BLOCK_TIME_CONSTANTS = 30.0  # length of a block: beyond, exponentials are lost in rounding
@@ -43,10 +41,10 @@ class ThermalLoad(NamedTuple):
                 for joint, once, again in zip(self.joints, self.once, self.repeated)]
 
 
-def thermal_drives(robot: AnyRobot) -> tuple[Drive, ...]:
+def thermal_drives(robot: Robot) -> tuple[Drive, ...]:
     """Return the drives with known continuous torque and time constant that no spring separates from the joint."""
-    springs = robot.elastic_joints if isinstance(robot, GeneralRobot) else ()
-    return tuple(drive for drive in tree(robot).model.drives if drive.joint in robot.joint_names
+    springs = robot.elastic_joints if not robot.is_fixed_tree else ()
+    return tuple(drive for drive in robot.tree.model.drives if drive.joint in robot.joint_names
                  and drive.joint not in springs and np.isfinite(drive.continuous * drive.thermal_time_constant))
 
 
@@ -104,7 +102,7 @@ def _loads(t: np.ndarray, share: np.ndarray, constant: np.ndarray, load: np.ndar
     return found
 
 
-def slow_to_continuous_duty(robot: AnyRobot, motion: Retimed, pause: float = 0.0) -> Retimed:
+def slow_to_continuous_duty(robot: Robot, motion: Retimed, pause: float = 0.0) -> Retimed:
     """Return the motion slowed just enough to be repeated continuously within the thermal limits of the windings.
 
     pause : time between two motions, in the final pose [s]

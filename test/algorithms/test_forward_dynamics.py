@@ -117,7 +117,7 @@ def test_cost_grows_in_proportion_to_the_joints():
         chain += "".join(f'<joint name="j{k}" type="continuous"><parent link="l{k}"/><child link="l{k + 1}"/>'
                          '<origin xyz="0.1 0 0" rpy="0.2 0.3 0.4"/></joint>' for k in range(n))
         r = Robot.from_urdf(f'<robot name="chain">{chain}</robot>')
-        return sum(trace(*r._store.traced(KERNEL_FUNCTIONS["forward_dynamics"], by_paper=False)).operation_counts.values())
+        return sum(trace(*r.tree.store.traced(KERNEL_FUNCTIONS["forward_dynamics"], by_paper=False)).operation_counts.values())
 
     counts = {n: count(n) for n in (15, 30, 60)}
     assert counts[60] - counts[30] == pytest.approx(2 * (counts[30] - counts[15]), rel=0.01), counts

@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import GeneralRobot, Robot, load
+from rnea_ros import Robot, load
 from rnea_ros.cli import main
 from rnea_ros.io import csv_files
 from rnea_ros.model.robot_file import robot_file
 from rnea_ros.model.robot_file.schema import SCHEMA
-from rnea_ros.robots import kinds
 from support.robots import arm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,7 +91,7 @@ def test_any_kind_is_shown_and_checked(capsys, command, name, said):
 
 def test_the_model_as_json_names_its_kind(capsys):
     found = json.loads(run(capsys, "model", *beside("five_bar"), "--json")[1])
-    assert found["kind"] == "GeneralRobot"
+    assert found["kind"] == "Robot"
     assert json.loads(run(capsys, "model", STANFORD, "--json")[1])["kind"] == "Robot"
 
 
@@ -114,7 +113,7 @@ def test_torques_of_loops_and_platforms_follow_them_through_the_motion(capsys, t
     urdf, _, file = beside(name)
     robot = load(urdf, file, backend="python")
     turn = size * np.sin(0.1 * np.arange(20))[:, None] * np.linspace(1.0, -0.5, robot.n)
-    q = kinds.rest(robot)[0] + turn
+    q = robot.home_motion[0] + turn
     motion = [q, *(0.2 * turn, -0.3 * turn, 0.1 * turn)]
     recording = written(tmp_path / "motion.csv", robot.joint_names, *motion)
     words = ["torque", urdf, recording, "--robot-file", file, "-o", tmp_path / "out.csv", "--backend", "python"]
@@ -124,8 +123,8 @@ def test_torques_of_loops_and_platforms_follow_them_through_the_motion(capsys, t
 
 
 @pytest.mark.parametrize(("content", "kind"), [
-    ({"springs": {"j2": {"stiffness": 40.0}}}, GeneralRobot),
-    ({"motors": {"j2": {"link": "l1", "axis": [0, 0, 1]}}, "drives": {"j2": {"rotor_inertia": 0.1}}}, GeneralRobot)])
+    ({"springs": {"j2": {"stiffness": 40.0}}}, Robot),
+    ({"motors": {"j2": {"link": "l1", "axis": [0, 0, 1]}}, "drives": {"j2": {"rotor_inertia": 0.1}}}, Robot)])
 def test_torques_of_springs_and_motors_on_links(capsys, tmp_path, content, kind):
     (tmp_path / "two.urdf").write_text(TWO)
     (tmp_path / "two.robot.yaml").write_text(json.dumps({"version": 1, **content}))
@@ -149,7 +148,7 @@ ENDS = ["--from", "0", "0", "--to", "1", "1", "-o", "out.csv"]
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (["identify", *beside("branched"), MOTION], "the base of robot 'branched' moves (GeneralRobot); rnea identify serves")])
+    (["identify", *beside("branched"), MOTION], "robot 'branched' is a tree on a floating base; rnea identify serves")])
 def test_what_a_command_does_not_serve_is_said(capsys, words, said):
     code, out, err = run(capsys, *words)
     assert (code, out) == (2, "") and said in err and "rnea_ros.load" in err

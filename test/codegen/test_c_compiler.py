@@ -26,11 +26,10 @@ import numpy as np
 from rnea_ros import load
 from rnea_ros.codegen import cache
 from rnea_ros.trajectory.path_dynamics import PathDynamics
-from rnea_ros.robots import kinds
 robot = load(*sys.argv[1:])
 x = np.array([0.1, 0.2, 0.3, 0.4])[:, None] + np.linspace(0.0, 0.2, robot.n)
-x[0] += kinds.rest(robot)[0]
-print(kinds.tree(robot).backend, *np.concatenate(robot.torque_and_rate(*x)).tolist())
+x[0] += robot.home_motion[0]
+print(robot.tree.backend, *np.concatenate(robot.torque_and_rate(*x)).tolist())
 robot.dynamics(*x), robot.forward_dynamics(*x[:3]), robot.sensitivities(*x[:3]), robot.mass_matrix(x[0])
 if hasattr(robot, "with_payload") and len(sys.argv) == 2:
     PathDynamics(robot).compile()

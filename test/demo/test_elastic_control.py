@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import GeneralRobot, InputError, JointDynamics, Robot, load
+from rnea_ros import InputError, JointDynamics, Robot, load
 from rnea_ros.demo.elastic_control import InverseDynamicsController, accelerations, runge_kutta, simulate
+from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import difference, worst
 from support.robots import arm, motor_file
 from support.rotor_trees import declare, four_joints, polynomial
@@ -29,7 +30,7 @@ def rubbing_robot():
     for name, K in (("j3", 900.0), ("j4", 300.0)):
         joints[name] |= {"stiffness": K, "gear_ratio": 15.0, "viscous": 0.3, "coulomb": 0.2}
     terms = {"j2": JointDynamics(viscous=0.5, coulomb=0.4, smoothing=0.1), "j4": JointDynamics(viscous=0.2, offset=0.3)}
-    return GeneralRobot(Robot.from_urdf(urdf, joint_dynamics=terms, gravity=(1.0, -2.0, -9.0)), motor_file(joints))
+    return Robot(TreeDynamics.from_urdf(urdf, joint_dynamics=terms, gravity=(1.0, -2.0, -9.0)), motor_file(joints))
 
 
 ROBOTS = {"friction": rubbing_robot, "all elastic": lambda: four_joints()[0], "rigid": lambda: four_joints(elastic=False)[0]}

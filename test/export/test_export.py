@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnea_ros import GeneralRobot, InputError, Robot, load
+from rnea_ros import InputError, Robot, load
 from rnea_ros.cli.main import main
 from rnea_ros.export import c_library, package
-from rnea_ros.robots import kinds
 from rnea_ros.robots.parallel_machines import delta, gough_stewart, planar_3rrr
 from support import robot_kinds
 from support.machines import polygon
@@ -55,7 +54,7 @@ def machine(name: str) -> Any:
 
 
 def _four_bar() -> Any:
-    return GeneralRobot.from_urdf(*polygon(((0.0, 0.0), (0.1, 0.5), (0.6, 0.6), (0.7, 0.0))).cut_at("j4", active=["j1"]))
+    return load(*polygon(((0.0, 0.0), (0.1, 0.5), (0.6, 0.6), (0.7, 0.0))).cut_at("j4", active=["j1"]))
 
 
 def _all_elastic() -> Any:
@@ -114,7 +113,7 @@ def close(found: np.ndarray, wanted: Any) -> None:
 
 def motion(robot: Any, seed: int) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
-    return [kinds.rest(robot)[0] + (0.03 if getattr(robot, "platforms", ()) else 0.1) * rng.normal(size=robot.n),
+    return [robot.home_motion[0] + (0.03 if getattr(robot, "platforms", ()) else 0.1) * rng.normal(size=robot.n),
             *(0.3 * rng.normal(size=robot.n) for _ in range(robot.order))]
 
 
@@ -122,7 +121,7 @@ def motion(robot: Any, seed: int) -> list[np.ndarray]:
 def test_the_golden_numbers_come_back_to_the_last_bit(compiled, name):
     found = compiled(name).self_test()
     assert found.startswith("0 all as in the Python library")
-    if "fma" in Path("/proc/cpuinfo").read_text() and kinds.tree(machine(name)).backend == "llvm":
+    if "fma" in Path("/proc/cpuinfo").read_text() and machine(name).tree.backend == "llvm":
         assert "to the last bit" in found
 
 

@@ -40,7 +40,7 @@ def robots():
             new[k:k + 10] *= rng.uniform(0.7, 1.4)
         if parameter.kind in TERMS:
             new[k] = rng.uniform(0.1, 0.8)
-    return Robot(model), Robot(with_values(model, listed, new))
+    return Robot.from_model(model), Robot(with_values(model, listed, new))
 
 
 @cache
@@ -257,7 +257,7 @@ def test_true_parameters_are_physical_and_the_model_determines_the_rest():
     exact = identify(robot, Measurements(t, q, tau, qd, qdd))
     found = nearest_physical(robot.model, exact.base, exact.beta, exact.solution.covariance)
     assert found.possible and found.distance < 1e-3 and not found.active_constraints
-    assert np.abs(Robot(found.model).inverse_dynamics(q, qd, qdd) - tau).max() < 1e-6
+    assert np.abs(Robot.from_model(found.model).inverse_dynamics(q, qd, qdd) - tau).max() < 1e-6
     same = nearest_physical(true.model, exact.base, exact.beta, exact.solution.covariance)
     assert same.parameters == pytest.approx(values(true.model, exact.base.parameters), rel=1e-6)
 
@@ -324,7 +324,7 @@ def test_exciting_motion_keeps_its_limits_and_starts_at_rest():
 def test_exciting_motion_keeps_torque_and_rate_limits():
     """Where they are tight the whole motion is slowed, just as much as is needed; what cannot be held is refused."""
     robot = robots()[1]
-    free = excite(Robot(robot.model), guesses=2, iterations=0)
+    free = excite(Robot.from_model(robot.model), guesses=2, iterations=0)
     t = np.linspace(0.0, 10.0, 3001)
     rate = np.abs(robot.torque_and_rate(*free.motion(t))[1]).max(axis=0)
     effort = np.abs(robot.inverse_dynamics(*free.motion(t)[:3])).max(axis=0)
@@ -372,7 +372,7 @@ def test_exciting_motion_reduces_the_prediction_variance():
         covariance = np.linalg.pinv(W.T @ W, rcond=1e-9)
         return np.sqrt(np.mean([np.trace(V @ covariance @ V.T) / len(V) for V in others]))
 
-    robot, options = Robot(model), {"terms": (), "noise": np.ones(3)}
+    robot, options = Robot.from_model(model), {"terms": (), "noise": np.ones(3)}
     random = [excite(robot, guesses=1, iterations=0, seed=seed, **options) for seed in range(12)]
     others = [regressor(one.motion) for one in random[:4]]
     found = std(regressor(excite(robot, guesses=6, iterations=4, **options).motion))
@@ -381,12 +381,12 @@ def test_exciting_motion_reduces_the_prediction_variance():
 
 def test_unknown_limits_and_bad_questions():
     model = from_table("rr", planar_rr(1.0, 0.5, 2.0, 0.1))
-    found = excite(Robot(model), terms=(), guesses=2, iterations=0)
+    found = excite(Robot.from_model(model), terms=(), guesses=2, iterations=0)
     q, qd, qdd, _ = found.motion(np.linspace(0, 10, 500))
     assert np.abs(q).max() < 0.91 and np.abs(qd).max() < 0.91 and np.abs(qdd).max() < 5.02
     for wrong in ({"harmonics": 2}, {"period": 0.0}, {"margin": 1.5}, {"guesses": 0}, {"acceleration": -1.0}):
         with pytest.raises(InputError, match="are needed"):
-            excite(Robot(model), **wrong)
+            excite(Robot.from_model(model), **wrong)
 
 
 # ---------------------------------------------------------------------- example

@@ -14,7 +14,7 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 
-from rnea_ros import GeneralRobot, ModelError, Robot, load
+from rnea_ros import ModelError, Robot, load
 from rnea_ros.cli import main
 from rnea_ros.model import urdf, urdf_reader
 from rnea_ros.model import xacro_file as xacro_process
@@ -283,7 +283,7 @@ def test_packages_that_a_xacro_file_names_are_found_in_the_repository_around_it(
 
 LOADERS = {
     "Robot": Robot.from_urdf, "moving base": partial(load, base="floating"), "urdf": urdf.load,
-    "GeneralRobot": lambda path, **options: GeneralRobot.from_urdf(path, {}, **options),
+    "load with a mapping": lambda path, **options: load(path, {}, **options),
     "load": lambda path, **options: load(path, {"version": 1}, **options),
 }
 

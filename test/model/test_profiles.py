@@ -57,7 +57,7 @@ URDFS = {
 def without_jumps(robot: Robot) -> Robot:
     """Without Coulomb friction, whose jump at rest is no torque rate that a drive could have a limit for."""
     smooth = {link.joint: replace(link.term, coulomb=0.0) for link in robot.model.links if link.joint}
-    return Robot(robot.model.with_joint_dynamics(smooth))
+    return Robot.from_model(robot.model.with_joint_dynamics(smooth))
 
 
 def test_every_profile_has_a_robot_to_be_tried_on():
@@ -67,7 +67,7 @@ def test_every_profile_has_a_robot_to_be_tried_on():
 @pytest.mark.parametrize("name", profiles.names())
 def test_a_motion_is_retimed_inside_what_it_says(name):
     robot = load(URDFS[name](), name, base="fixed")
-    assert isinstance(robot, Robot)
+    assert robot.is_fixed_tree
     file = robot_file.read(name)
     told = [*file.section("limits"), *file.section("drives")]
     assert told and set(told) <= set(robot.joint_names)

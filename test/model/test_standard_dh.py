@@ -109,7 +109,7 @@ def test_the_thesis_rr_arm(tmp_path):
     tip = 0.4 * (radial @ [[0, 1], [-1, 0]] * wd[:, None] - radial * w[:, None] ** 2)  # of each link relative to its start
     centres = np.array([tip[0] / 2, tip[0] + tip[1] / 2])
     forces = 0.5 * np.array([centres.sum(axis=0), centres[1]])
-    wrench = Robot(robot.model, gravity=(0, 0, 0)).joint_wrenches(*state[:3]).wrench
+    wrench = Robot.from_model(robot.model, gravity=(0, 0, 0)).joint_wrenches(*state[:3]).wrench
     assert worst(np.linalg.norm(wrench[:, :3], axis=1), np.linalg.norm(forces, axis=1)) < 1e-12
     assert worst(wrench[:, 5], golden["tau"]) < 1e-12
 

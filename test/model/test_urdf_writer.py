@@ -39,4 +39,4 @@ def test_bodies_come_back():
         q, qd, qdd = 0.3, 0.7, -1.1
         oracle = pin.buildModelFromXML(text)
         expected = pin.rnea(oracle, oracle.createData(), *(np.array([x]) for x in (q, qd, qdd)))
-        assert Robot(model).inverse_dynamics([q], [qd], [qdd]) == pytest.approx(expected, rel=1e-12)
+        assert Robot.from_model(model).inverse_dynamics([q], [qd], [qdd]) == pytest.approx(expected, rel=1e-12)

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from rnea_ros import GeneralRobot, ModelError, Robot, load
+from rnea_ros import ModelError, Robot, load
 from rnea_ros.model import yaml_file
 from support.robots import arm
 
 ROOT = Path(__file__).resolve().parents[2]
 ARM = Robot.from_urdf(arm({}, {"axis": (0, 1, 0)}), backend="python")
 FIVE_BAR = ROOT / "urdf" / "five_bar.robot.yaml"
-READERS = {"loops": lambda path: GeneralRobot.from_urdf(ROOT / "urdf" / "five_bar.urdf", path, backend="python"),
-           "elastic joints": lambda path: GeneralRobot(ARM, path),
+READERS = {"loops": lambda path: load(ROOT / "urdf" / "five_bar.urdf", path, backend="python"),
+           "elastic joints": lambda path: Robot(ARM, path),
            "robot file": lambda path: load(ROOT / "urdf" / "five_bar.urdf", path)}
 each_reader = pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(

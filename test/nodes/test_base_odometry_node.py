@@ -140,7 +140,7 @@ def test_a_base_begins_to_move_and_is_bolted_down_again(ship, tmp_path):
         moving = ros.get(bench.node, "robot_file")
         bench.prepared()
         for _ in range(2):
-            ros.until(lambda: bench.info[-1].kind == "GeneralRobot", what="no moving base", of=bench.process)
+            ros.until(lambda: bench.info[-1].kind == "Robot", what="no moving base", of=bench.process)
             ros.until(bench.base.get_subscription_count)
             ros.until(bench.met, of=bench.process)
             assert worst(bench.at(0.4).effort, ship.forces(0.4)[6:]) < 1e-8
@@ -150,7 +150,7 @@ def test_a_base_begins_to_move_and_is_bolted_down_again(ship, tmp_path):
             assert worst(found.effort, robot.inverse_dynamics(*ship.joints(0.4)[:3])) < 1e-10
             bench.base.publish(bench.message(0.4, bench.clock))  # nobody waits for it
             assert not ros.set(bench.node, robot_file=moving)
-        ros.until(lambda: bench.info[-1].kind == "GeneralRobot", of=bench.process)
+        ros.until(lambda: bench.info[-1].kind == "Robot", of=bench.process)
         bench.told.clear()
         ros.until(bench.met, of=bench.process)
         assert same(bench.told[-1].state.pose.position, bench.message(0.0, 1.0).state.pose.position)

@@ -138,7 +138,7 @@ def test_a_five_bar_on_a_ship():
     robot = load(ship.bar.urdf.encode(), ship.file_content())
     desk = Desk(ship, robot)
     desk.served.prepare(untouched)
-    assert desk.served.kind == "GeneralRobot" and set(desk.served.solved) == {"left_elbow", "right_elbow"}
+    assert desk.served.kind == "Robot" and set(desk.served.solved) == {"left_elbow", "right_elbow"}
     for t in np.linspace(0.0, 2.0, 9):
         desk.hear_all(t)
         assert max(desk.errors(t)) < 1e-8
@@ -208,6 +208,6 @@ def test_what_means_nothing_to_a_robot_is_told():
     assert not served(arm, defaults).doubts
     told = served(arm, defaults | {"platform.source": "pose", "base.source": "imu"}).warnings
     assert [text.split(" is ")[0] for text in told] == ["base.source", "platform.source"]
-    assert "a parallel robot; this robot is a Robot" in told[1]
+    assert "a parallel robot; this robot is a" in told[1]
     bolted = ScaledRobot(arm, base_orientation({"base.source": "imu", "base.timeout": 0.1}))
     assert any("base.source is ignored" in text for text in bolted.warnings)

@@ -13,7 +13,6 @@ pytest.importorskip("pinocchio")
 
 from rnea_msgs.msg import JointSample, PlatformMotion
 from rnea_ros import load
-from rnea_ros.robots import kinds
 from rnea_ros.robots.inputs.base_state import BaseState
 from support.machines import LoopOracle
 from support.query_bench import NODE, Asker, numbers, table
@@ -49,7 +48,7 @@ def swap(asker, name):
 def motion(robot, seed, size=0.05):
     rng = np.random.default_rng(seed)
     rows = size * rng.normal(size=(robot.order + 1, robot.n))
-    return [kinds.rest(robot)[0] + rows[0], *rows[1:]]
+    return [robot.home_motion[0] + rows[0], *rows[1:]]
 
 
 def ask(asker, service, robot, rows=(), **fields):
@@ -82,7 +81,7 @@ def test_closed_loops(asker, name):
     same(numbers(torque.effort)[0], tau)
     same(qdd, accelerations)
     same(numbers(torque.effort_rate)[0], robot.torque_and_rate(*rows)[1])
-    assert asker.info[-1].kind == "GeneralRobot" and list(asker.info[-1].joint_names) == list(robot.joint_names)
+    assert asker.info[-1].kind == "Robot" and list(asker.info[-1].joint_names) == list(robot.joint_names)
     assert asker("get_tree").success
 
 

@@ -55,4 +55,4 @@ def test_every_public_name_says_what_it_is():
             if not inspect.getdoc(value):
                 silent.append(path)
     assert not silent
-    assert {"load", "plan_motion", "Robot.torque_and_rate", "GeneralRobot.close", "GeneralRobot.joint_names"} <= seen
+    assert {"load", "plan_motion", "Robot.torque_and_rate", "Robot.close", "Robot.joint_names"} <= seen

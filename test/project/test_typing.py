@@ -13,13 +13,12 @@ import pytest
 RIGHT = '''
 import numpy as np
 from numpy.typing import NDArray
-from rnea_ros import (
-    AnyRobot, BaseState, Dynamics, GeneralRobot,
+from rnea_ros import (Robot, BaseState, Dynamics
     PlatformMotion, Pose, Robot, load, plan_motion,
 )
 
 
-def reached(robot: AnyRobot, link: str, q: NDArray[np.float64]) -> NDArray[np.float64]:
+def reached(robot: Robot, link: str, q: NDArray[np.float64]) -> NDArray[np.float64]:
     pose: Pose = robot.link_pose(link, q)
     rest = np.zeros(robot.n)
     tau, tau_rate = robot.torque_and_rate(q, rest, rest, rest, wrenches={link: [0.0, 0.0, -9.0, 0.0, 0.0, 0.0]})
@@ -27,19 +26,19 @@ def reached(robot: AnyRobot, link: str, q: NDArray[np.float64]) -> NDArray[np.fl
     return np.concatenate((pose.p, tau, tau_rate, both.gravity, robot.forward_dynamics(q, [0.0] * robot.n, tau)))
 
 
-def all_kinds(fixed: Robot, floating: GeneralRobot, general: GeneralRobot) -> list[AnyRobot]:
+def all_kinds(fixed: Robot, floating: Robot, general: Robot) -> list[Robot]:
     return [fixed, floating, general, load("robot.urdf", "robot.robot.yaml")]
 
 
 robot = Robot.from_urdf("robot.urdf", gravity=(0.0, 0.0, -1.6))
 tau: NDArray[np.float64] = robot.inverse_dynamics([0.0], [0.0], [0.0])
 names: tuple[str, ...] = robot.with_payload("tool", 2.0, (0.0, 0.0, 0.1)).joint_names
-free = GeneralRobot(Robot.from_urdf("robot.urdf", "floating"), {"base": "floating"})
+free = Robot(TreeDynamics.from_urdf("robot.urdf", "floating"), {"base": "floating"})
 push: NDArray[np.float64] = free.bias([0.0], [0.0], base=BaseState())
 motion = plan_motion(robot, [0.0], [1.0])
 
 
-def lift(machine: GeneralRobot, motion: PlatformMotion) -> NDArray[np.float64]:
+def lift(machine: Robot, motion: PlatformMotion) -> NDArray[np.float64]:
     return machine.inverse_dynamics(motion=motion)
 '''
 WRONG = {'robot.inverse_dynamics([0.0], [0.0])': "Missing positional argument",

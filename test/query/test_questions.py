@@ -11,10 +11,9 @@ pytest.importorskip("pinocchio")
 
 import pinocchio as pin
 
-from rnea_ros import GeneralRobot, InputError, Robot, load
+from rnea_ros import InputError, Robot, load
 from rnea_ros.query.answers import REQUESTS
 from rnea_ros.query.request import answer_request
-from rnea_ros.robots import kinds
 from rnea_ros.robots.inputs.base_state import quaternion
 from rnea_ros.robots.parallel_machines import delta, gough_stewart
 from support.combined_machines import case
@@ -46,7 +45,7 @@ def same_place(pose, R, p, tolerance=1e-11):
 def loop_robot(name):
     if name == "polygon":
         urdf, loops = polygon(((0.0, 0.0), (0.1, 0.25), (0.55, 0.4), (0.5, 0.0)), seed=4).cut_at("j4", active=["j1"])
-        return GeneralRobot.from_urdf(urdf, loops, backend="python"), LoopOracle(urdf, loops, ("j1", "j2", "j3"))
+        return load(urdf, loops, backend="python"), LoopOracle(urdf, loops, ("j1", "j2", "j3"))
     yaml = pytest.importorskip("yaml")
     urdf, file = ROOT / "urdf" / f"{name}.urdf", ROOT / "urdf" / f"{name}.robot.yaml"
     robot = load(urdf, file, backend="python")
@@ -59,7 +58,7 @@ def loop_robot(name):
 
 def loop_motion(robot, seed):
     rng = np.random.default_rng(seed)
-    return kinds.rest(robot)[0] + 0.1 * rng.normal(size=robot.n), *rng.uniform(-1.0, 1.0, (3, robot.n))
+    return robot.home_motion[0] + 0.1 * rng.normal(size=robot.n), *rng.uniform(-1.0, 1.0, (3, robot.n))
 
 
 LOOPS = pytest.mark.parametrize("name", ["five_bar", "palletiser", "polygon"])
@@ -222,7 +221,7 @@ def test_motors_of_a_combination_carry_what_its_elastic_joints_need():
     file |= {"elastic_joints": {"left_motor": {"stiffness": stiffness}}, "drives": {"left_motor": drive}}
     robot, rigid = load(ROOT / "urdf" / "five_bar.urdf", file), loop_robot("five_bar")[0]
     motion = 0.1 * np.random.default_rng(0).normal(size=(robot.order + 1, robot.n))
-    motion[0] += kinds.rest(robot)[0]
+    motion[0] += robot.home_motion[0]
     sample = dict(zip(FIELDS, motion.tolist()))
     found = question(robot, "motors", motion[:2], sample=sample)
     left, inertia = robot.joint_names.index("left_motor"), drive["rotor_inertia"] * drive["gear_ratio"]**2
@@ -253,7 +252,7 @@ def test_platforms(name):
     machine = MACHINES[name]()
     robot = machine.robot(backend="python")
     rng = np.random.default_rng(3)
-    motion = kinds.rest(robot)[0] + 0.02 * rng.normal(size=robot.n), *rng.uniform(-0.3, 0.3, (3, robot.n))
+    motion = robot.home_motion[0] + 0.02 * rng.normal(size=robot.n), *rng.uniform(-0.3, 0.3, (3, robot.n))
     found = question(robot, "platform", motion)
     six = {key: found[key].tolist() for key in ("twist", "platform_acceleration", "platform_jerk")}
     platform = dict(zip(("velocity", "acceleration", "jerk"), six.values()), position=found["pose"][:3].tolist(),
@@ -281,23 +280,23 @@ def kind(name):
 
 
 @pytest.mark.parametrize(("name", "asked", "words"), [
-    ("stanford", "loops", "robot 'stanford' is a Robot; this is for GeneralRobot"),
-    ("five_bar", "motors", "motors of elastic joints: robot 'five_bar' has none"),
+    ("stanford", "loops", "robot 'stanford' is a tree on a fixed base; this is for robots with loops"),
+    ("five_bar", "motors", "motors of elastic joints: robot 'five_bar' is a robot on a fixed base with loops; this is for"),
     ("five_bar", "floating", "a base that moves: robot 'five_bar' has a fixed base"),
-    ("branched", "regressor", "the base of robot 'branched' is free: GeneralRobot"),
+    ("branched", "regressor", "robot 'branched' has a moving base"),
     ("hua_arm", "torque", "3 derivatives of q are given; 5 decide the torque rates of robot 'hua_arm' with joint3 elastic"),
     ("hua_arm", "forward", "q_motor, qd_motor is missing: springs pull by where their motors are"),
-    ("five_bar", "platform", "robot 'five_bar' has no platform")])
+    ("five_bar", "platform", "a platform: robot 'five_bar' is a robot on a fixed base with loops")])
 def test_what_has_no_answer_is_said(name, asked, words):
     robot = kind(name)
     with pytest.raises(InputError) as error:
-        question(robot, asked, kinds.rest(robot)[:2])
+        question(robot, asked, robot.home_motion[:2])
     assert words in str(error.value)
 
 
 @pytest.mark.parametrize(("name", "more", "words"), [
-    ("stanford", {"base": [{}]}, "base is given, but robot 'stanford' (Robot) has a fixed base here"),
-    ("stanford", {"guess": {"joint_names": ["joint1"], "position": [0.0]}}, "(Robot) has no closed loops"),
+    ("stanford", {"base": [{}]}, "base is given, but robot 'stanford' (tree on a fixed base) has a fixed base here"),
+    ("stanford", {"guess": {"joint_names": ["joint1"], "position": [0.0]}}, "(tree on a fixed base) has no closed loops"),
     ("five_bar", {"guess": {"joint_names": ["left_elbow"], "position": [0.0]}}, "guess lacks 'left_motor', 'right_motor'"),
     ("five_bar", {"guess": {"joint_names": ["left_elbow"]}}, "guess.position has shape (0,); (1,) is needed"),
     ("five_bar", {"guess": {"platform": [{}]}}, "guess.joint_names and guess.position is needed"),
@@ -306,23 +305,23 @@ def test_what_has_no_answer_is_said(name, asked, words):
 def test_what_does_not_fit_the_kind_is_said(name, more, words):
     robot = kind(name)
     with pytest.raises(InputError) as error:
-        question(robot, "torque", kinds.rest(robot)[:2], **more)
+        question(robot, "torque", robot.home_motion[:2], **more)
     assert words in str(error.value)
 
 
 def test_points_need_their_links():
     robot = kind("stanford")
     with pytest.raises(InputError, match="points has 1 entries, links 0; one for each of links is needed, or none"):
-        question(robot, "kinematics", kinds.rest(robot)[:2], points=[[0, 0, 0]])
+        question(robot, "kinematics", robot.home_motion[:2], points=[[0, 0, 0]])
     with pytest.raises(InputError, match="platform is empty"):
         question(kind("stewart"), "platform-joints")
-    assert len(question(robot, "kinematics", kinds.rest(robot)[:2])["links"]) == len(robot.model.frames)
+    assert len(question(robot, "kinematics", robot.home_motion[:2])["links"]) == len(robot.model.frames)
 
 
 def test_a_guess_chooses_the_branch():
     """The five-bar's elbows the other way: mirrored about the line from motor to tip."""
     robot = kind("five_bar")
-    q = kinds.rest(robot)[0]
+    q = robot.home_motion[0]
     one = question(robot, "loops", (q,))["all_positions"]
     names, other = robot.tree.joint_names, one.copy()
     other[names.index("left_elbow")] *= -1.0
@@ -336,14 +335,14 @@ def test_a_guess_chooses_the_branch():
 
 def test_fingerprints_tell_robots_apart():
     """Of the same tree with and without loops; of another stiffness; the same of the same."""
-    found = [kinds.model_id(kind(name)) for name in ("five_bar", "five_bar", "stewart", "hua_arm", "branched", "seven_r")]
+    found = [kind(name).model_id for name in ("five_bar", "five_bar", "stewart", "hua_arm", "branched", "seven_r")]
     assert found[0] == found[1] and len(set(found)) == 5
     tree = kind("five_bar").tree
-    assert kinds.model_id(tree) == tree.model_id != found[0]
+    assert tree.model_id == tree.model_id != found[0]
     content = {"version": 1, "elastic_joints": {"joint3": {"stiffness": 100.0}}, "drives": {"joint3": {"rotor_inertia": 0.1}}}
     ids = set()
     for stiffness in (100.0, 100.0000001):
         content["elastic_joints"]["joint3"]["stiffness"] = stiffness
-        ids.add(kinds.model_id(load(ROOT / "urdf" / "hua_arm.urdf", content, backend="python")))
+        ids.add(load(ROOT / "urdf" / "hua_arm.urdf", content, backend="python").model_id)
     assert len(ids) == 2
-    assert isinstance(kind("stewart"), GeneralRobot) and isinstance(kind("branched"), GeneralRobot)
+    assert not kind("stewart").is_fixed_tree and not kind("branched").is_fixed_tree

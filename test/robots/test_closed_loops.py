@@ -11,10 +11,9 @@ pytest.importorskip("pinocchio")
 
 import pinocchio as pin
 
-from rnea_ros import InputError, JointDynamics, ModelError, Robot
+from rnea_ros import InputError, JointDynamics, ModelError, Robot, load
 from rnea_ros.algorithms import closed_loops
 from rnea_ros.algorithms.kinematics import base_poses, within
-from rnea_ros.robots.general import GeneralRobot
 from support.machines import LoopOracle, Mechanism, bennett, polygon, random_body
 from support.oracles import deviation
 
@@ -33,17 +32,17 @@ def declaration(path):
 
 @pytest.fixture(scope="module")
 def five_bar():
-    return GeneralRobot.from_urdf(*FIVE_BAR)
+    return load(*FIVE_BAR)
 
 
 @pytest.fixture(scope="module")
 def palletiser():
-    return GeneralRobot.from_urdf(*PALLETISER)
+    return load(*PALLETISER)
 
 
 def four_bar(*cuts, **options):
     urdf, loops = polygon(FOUR_BAR).cut_at(*(cuts or ("j4",)), active=["j1"])
-    return GeneralRobot.from_urdf(urdf, loops, **options), urdf, loops
+    return load(urdf, loops, **options), urdf, loops
 
 
 def along(motion, t):
@@ -87,7 +86,7 @@ def test_parallelograms_keep_the_palletisers_wrist_level(palletiser):
 def test_slider_crank_is_its_formula():
     """Piston at r cos + sqrt(l^2 - (r sin + offset)^2), by complex step of the formula; velocity, acceleration, jerk."""
     urdf, loops = polygon(SLIDER, sliders=(4,)).cut_at("j2", active=["j1"])
-    robot = GeneralRobot.from_urdf(urdf, loops)
+    robot = load(urdf, loops)
     crank, rod = np.hypot(0.12, 0.16), np.hypot(0.43, 0.11)
     phase = np.arctan2(-0.16, 0.12)  # a positive turn about y takes z to x
 
@@ -111,7 +110,7 @@ def test_bennetts_linkage_moves_in_space():
     machine, K = bennett(1.0)
     for cut in ("j1", "j3", "j4"):
         urdf, loops = machine.cut_at(cut, active=["j2"])
-        robot = GeneralRobot.from_urdf(urdf, loops)
+        robot = load(urdf, loops)
         theta2 = 2.0 * np.arctan(K / np.tan(0.5)) + 0.6
         theta1 = 2.0 * np.arctan(K / np.tan(0.5 * theta2))
         q = dict(zip(robot.tree.joint_names, robot.close([0.6]), strict=True))
@@ -125,16 +124,16 @@ def test_bennetts_linkage_moves_in_space():
 
 def spatial_machine():
     urdf, loops = bennett(1.0)[0].cut_at("j4", active=["j2"])
-    return GeneralRobot.from_urdf(urdf, loops), urdf, loops
+    return load(urdf, loops), urdf, loops
 
 
 def slider(cut):
     urdf, loops = polygon(SLIDER, sliders=(4,)).cut_at(cut, active=["j1"])
-    return GeneralRobot.from_urdf(urdf, loops), urdf, loops
+    return load(urdf, loops), urdf, loops
 
 
 def from_files(files):
-    robot, loops = GeneralRobot.from_urdf(*files), declaration(files[1])
+    robot, loops = load(*files), declaration(files[1])
     loops["loops"]["active"] = list(robot.joint_names)  # the order of the oracle's columns
     return robot, files[0].read_text(), loops
 
@@ -250,7 +249,7 @@ def test_machines_of_any_size_wherever_they_are_cut(joints, seed):
     for cut in machine.joints:
         if cut != active:
             urdf, loops = machine.cut_at(cut, active=[active])
-            robot = GeneralRobot.from_urdf(urdf, loops, backend="python")
+            robot = load(urdf, loops, backend="python")
             found.append(robot.inverse_dynamics(*motion))
     oracle, state = LoopOracle(urdf, loops, robot.tree.joint_names), robot.motion(*motion, [0.0])
     expected = oracle.inverse(state.q, state.qd, motion[2])[0]
@@ -273,10 +272,10 @@ def test_it_does_not_matter_where_the_loop_is_cut():
 def test_it_does_not_matter_how_the_pin_is_declared():
     """In a planar loop two equations are enough; the others are redundant and change nothing."""
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
-    expected = GeneralRobot.from_urdf(urdf, loops).torque_and_rate([0.3], [1.1], [-0.7], [3.0])
+    expected = load(urdf, loops).torque_and_rate([0.3], [1.1], [-0.7], [3.0])
     for kind in ("spherical", "connect", "point_on_axis", "cylindrical"):
         loops["loops"]["cut_joints"]["j4"]["type"] = kind
-        assert deviation(GeneralRobot.from_urdf(urdf, loops).torque_and_rate([0.3], [1.1], [-0.7], [3.0]), expected) < 1e-12
+        assert deviation(load(urdf, loops).torque_and_rate([0.3], [1.1], [-0.7], [3.0]), expected) < 1e-12
 
 
 def test_a_joint_can_become_a_weld():
@@ -290,7 +289,7 @@ def test_a_joint_can_become_a_weld():
     for kind in ("fixed", "weld"):
         urdf, loops = machine.cut_at("weld", active=["j1"])
         loops["loops"]["cut_joints"]["weld"]["type"] = kind
-        assert deviation(GeneralRobot.from_urdf(urdf, loops).torque_and_rate([0.3], [1.1], [-0.7], [3.0]), expected) < 1e-7
+        assert deviation(load(urdf, loops).torque_and_rate([0.3], [1.1], [-0.7], [3.0]), expected) < 1e-7
 
 
 def test_planar_and_fixed_gaps_hold_what_they_say():
@@ -336,7 +335,7 @@ def test_friction_rotors_and_payload_count_at_every_joint_of_the_tree():
              "j2": JointDynamics(viscous=0.5, coulomb=0.4),
              "j3": JointDynamics(offset=0.7)}
     bare, urdf, loops = four_bar()
-    robot = GeneralRobot.from_urdf(urdf, loops, joint_dynamics=terms)
+    robot = load(urdf, loops).with_joint_dynamics(terms)
     qa, qad, qadd, qaddd = np.array([[0.3], [1.1], [-0.7], [3.0]])
     motion = bare.motion(qa, qad, qadd, qaddd)
     qd, qdd = (dict(zip(bare.tree.joint_names, x, strict=True)) for x in (motion.qd, motion.qdd))
@@ -348,7 +347,7 @@ def test_friction_rotors_and_payload_count_at_every_joint_of_the_tree():
     assert deviation(difference(lambda t: robot.torque_and_rate(*along(rows, t))[0], 1e-4), tau_rate) < 1e-8
 
     carrying = robot.with_payload("b2", 2.0, (0.1, 0.0, 0.2), 0.01 * np.eye(3))
-    oracle = GeneralRobot(robot.tree.with_payload("b2", 2.0, (0.1, 0.0, 0.2), 0.01 * np.eye(3)), loops)
+    oracle = Robot(robot.tree.with_payload("b2", 2.0, (0.1, 0.0, 0.2), 0.01 * np.eye(3)), loops)
     assert deviation(carrying.torque_and_rate(*rows), oracle.torque_and_rate(*rows)) < 1e-13
     assert abs(carrying.inverse_dynamics(qa, qad, qadd) - tau) > 1.0
     unloaded = robot.with_payload("b2", 0.0).torque_and_rate(*rows, guess=motion.q)
@@ -399,7 +398,7 @@ def test_far_poses_are_reached_by_walking():
     """A crank that turns through: after many turns the rest of the four-bar is where it was, on the same branch."""
     machine = polygon(((0.0, 0.0), (0.1, 0.0), (0.35, 0.3), (0.4, 0.0)))  # Grashof: the short crank turns through
     urdf, loops = machine.cut_at("j4", active=["j1"])
-    robot = GeneralRobot.from_urdf(urdf, loops)
+    robot = load(urdf, loops)
     near, far = robot.close([0.4]), robot.close([0.4 - 6.0 * np.pi])
     wrapped = np.angle(np.exp(1j * (near - far)))
     assert np.abs(wrapped).max() < 1e-10
@@ -426,7 +425,7 @@ def test_branches_that_nearly_meet_are_kept_apart(excess):
 def test_size_does_not_matter(scale):
     """A machine of micrometres, or of hundreds of kilometres, closes like any other: lengths are compared with its levers."""
     urdf, loops = polygon(scale * np.array(SLIDER), sliders=(4,)).cut_at("j2", active=["j1"])
-    tiny, usual = GeneralRobot.from_urdf(urdf, loops), slider("j2")[0]
+    tiny, usual = load(urdf, loops), slider("j2")[0]
     scales = np.array([scale if name == "j4" else 1.0 for name in usual.tree.joint_names])
     assert deviation(tiny.close([0.7]) / scales, usual.close([0.7])) < 1e-9
 
@@ -497,7 +496,7 @@ def _four_bar_of(crank, rod, rocker, ground, **options):
     x = (rod**2 - rocker**2 + s**2) / (2 * s)
     c = b + x * d / s + np.sqrt(rod**2 - x**2) * np.array([-d[1], d[0]]) / s
     urdf, loops = polygon(((0.0, 0.0), tuple(b), tuple(c), (ground, 0.0))).cut_at("j4", active=["j1"])
-    return GeneralRobot.from_urdf(urdf, loops, **options), c
+    return load(urdf, loops, **options), c
 
 
 @pytest.mark.parametrize("change, message", [
@@ -514,10 +513,10 @@ def _four_bar_of(crank, rod, rocker, ground, **options):
 def test_declarations_are_checked(change, message):
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
     if message is None:  # far from closed, but it closes
-        GeneralRobot.from_urdf(urdf, {"loops": {**loops["loops"], **change}})
+        load(urdf, {"loops": {**loops["loops"], **change}})
         return
     with pytest.raises(ModelError, match=message):
-        GeneralRobot.from_urdf(urdf, {"loops": {**loops["loops"], **change}})
+        load(urdf, {"loops": {**loops["loops"], **change}})
 
 
 @pytest.mark.parametrize("change, message", [
@@ -534,14 +533,14 @@ def test_cut_joints_are_checked(change, message):
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
     loops["loops"]["cut_joints"]["j4"] |= change
     with pytest.raises(ModelError, match=message):
-        GeneralRobot.from_urdf(urdf, loops)
+        load(urdf, loops)
 
 
 def test_everything_wrong_is_said_at_once():
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j7"])
     loops["loops"]["cut_joints"]["j4"] |= {"type": "ball", "first": "b8"}
     with pytest.raises(ModelError) as error:
-        GeneralRobot.from_urdf(urdf, loops)
+        load(urdf, loops)
     assert len(error.value.problems) == 3
 
 
@@ -551,30 +550,30 @@ def test_files_are_checked(tmp_path):
     for content, message in (("active: [", "is not YAML"), ("- 1", "holds list; a robot file is needed there")):
         path.write_text(content)
         with pytest.raises(ModelError, match=message):
-            GeneralRobot.from_urdf(FIVE_BAR[0], path)
+            load(FIVE_BAR[0], path)
     with pytest.raises(ModelError, match=r"nowhere\.yaml.*cannot be read"):
-        GeneralRobot.from_urdf(FIVE_BAR[0], tmp_path / "nowhere.yaml")
+        load(FIVE_BAR[0], tmp_path / "nowhere.yaml")
 
 
 def test_loops_that_do_not_close_are_refused():
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
     loops["loops"]["cut_joints"]["j4"]["second"]["xyz"] = [5.0, 0.0, 0.0]
     with pytest.raises(ModelError, match=r"do not close near the pose to start from: loop 'j4' is open by .* m at best"):
-        GeneralRobot.from_urdf(urdf, loops)
+        load(urdf, loops)
 
 
 def test_motors_that_do_not_determine_the_rest_are_refused(palletiser):
     loops = declaration(PALLETISER[1])
     loops["loops"]["active"] = ["joint1", "joint2", "levelling_plate", "joint4"]  # both move the same parallelogram
     with pytest.raises(ModelError, match=r"do not determine .*name other active joints"):
-        GeneralRobot(palletiser.tree, loops)
+        Robot(palletiser.tree, loops)
 
 
 def test_a_mimic_joint_cannot_be_active():
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j3"])
     mimic = urdf.replace('<joint name="j3" type="revolute">', '<joint name="j3" type="revolute"><mimic joint="j1"/>')
     with pytest.raises(ModelError, match=r"'j3' only follows 'j1' \(mimic\)"):
-        GeneralRobot.from_urdf(mimic, loops)
+        load(mimic, loops)
 
 
 def test_nearly_parallel_axes_are_pointed_out():
@@ -584,9 +583,9 @@ def test_nearly_parallel_axes_are_pointed_out():
         tilted = urdf.replace('<axis xyz="0.0 1.0 0.0"/>', f'<axis xyz="0.0 1.0 {tilt}"/>', 1)
         loops["loops"]["cut_joints"]["j4"]["type"] = "revolute"
         with pytest.raises(ModelError, match=r"leave 0 of the 3 joints free: .* parallel written with rounded angles"):
-            GeneralRobot.from_urdf(tilted, loops)
+            load(tilted, loops)
         loops["loops"]["cut_joints"]["j4"]["type"] = "point_on_axis"
-        GeneralRobot.from_urdf(tilted, loops).close([0.2])
+        load(tilted, loops).close([0.2])
 
 
 def test_arrays_are_checked(five_bar):
@@ -624,11 +623,11 @@ def test_massless_motors_have_no_acceleration():
             '<joint name="j2" type="continuous"><parent link="base"/><child link="b2"/><axis xyz="0 1 0"/></joint></robot>')
     loops = {"loops": {"active": ["j1"], "cut_joints": {"glue": {"type": "fixed", "first": "b1", "second": "b2"}}}}
     with pytest.raises(InputError, match="'j1' moves no mass: nothing decides its acceleration"):
-        GeneralRobot.from_urdf(urdf, loops).forward_dynamics([0.1], [0.0], [1.0])
+        load(urdf, loops).forward_dynamics([0.1], [0.0], [1.0])
 
 
-def test_the_tree_is_an_ordinary_robot(five_bar):
-    assert isinstance(five_bar.tree, Robot)
+def test_loops_need_the_active_joints_alone(five_bar):
+    assert not five_bar.is_fixed_tree and five_bar.kind == "robot on a fixed base with loops"
     assert five_bar.joint_names == ("left_motor", "right_motor") and five_bar.passive_joints == ("left_elbow", "right_elbow")
     with pytest.raises(ValueError):
         five_bar.start[0] = 1.0
@@ -674,7 +673,7 @@ def test_velocity_torques_and_friction_are_what_bias_has_beyond_gravity():
     """Friction of passive joints reaches the motors through the loops; the Coriolis matrix has none of it."""
     joints = ("left_motor", "left_elbow", "right_elbow")
     terms = {name: JointDynamics(viscous=0.5 + k, coulomb=0.3) for k, name in enumerate(joints)}
-    robot = GeneralRobot.from_urdf(*FIVE_BAR, joint_dynamics=terms)
+    robot = load(*FIVE_BAR).with_joint_dynamics(terms)
     q, qd = np.array([1.9, 1.0]), np.array([0.7, -0.4])
     motion = robot.motion(q, qd, *np.zeros((2, 2)))
     friction = motion.G.T @ robot.tree.friction(motion.qd)[0]

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import GeneralRobot, JointDynamics, ModelError, Robot, load
+from rnea_ros import JointDynamics, ModelError, Robot, load
+from rnea_ros.robots.tree import TreeDynamics
 from support.robots import arm, motor_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,7 +72,7 @@ def test_everything_wrong_is_told_at_once():
 
 def test_rotor_inertia_is_not_counted_twice():
     with pytest.raises(ModelError, match="rotor inertia among the joint dynamics already"):
-        GeneralRobot(Robot.from_urdf(ARM, joint_dynamics={"j2": JointDynamics(rotor_inertia=0.1)}), motor_file({"j2": GOOD}))
+        Robot(TreeDynamics.from_urdf(ARM, joint_dynamics={"j2": JointDynamics(rotor_inertia=0.1)}), motor_file({"j2": GOOD}))
 
 
 @pytest.mark.parametrize(("text", "message"), [

@@ -9,7 +9,7 @@ pytest.importorskip("pinocchio")
 
 import pinocchio as pin
 
-from rnea_ros import BaseState, GeneralRobot, InputError
+from rnea_ros import BaseState, InputError, load
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from rnea_ros.robots.parallel_machines import gough_stewart, planar_3rrr
 from support import free_flyer
@@ -132,7 +132,7 @@ def test_random_loops_by_multipliers_of_pinocchio(name):
     """Torque tables: differences of torques by Pinocchio and multipliers of the cut joints; tables of rates: of our rates."""
     machine, cut, active = LOOPS[name]
     urdf, loops = machine.cut_at(cut, active=active)
-    robot, rng = GeneralRobot.from_urdf(urdf, loops), np.random.default_rng(1)
+    robot, rng = load(urdf, loops), np.random.default_rng(1)
     oracle = LoopOracle(urdf, loops, robot.tree.joint_names)
     motion = 0.05 * rng.normal(size=robot.n), *rng.normal(size=(3, robot.n))
     direction, still = rng.normal(size=robot.n), np.zeros(robot.n)
@@ -231,7 +231,7 @@ def test_wherever_a_loop_is_cut_its_joints_transmit_the_same(seed):
              "world_wrenches": {"b2": rng.normal(size=6)}}
     found = {}
     for cut in ("j7", "j4", "j5"):
-        robot = GeneralRobot.from_urdf(*machine.cut_at(cut, active=["j1"]), backend="python", gravity=(1.0, -2.0, -9.0))
+        robot = load(*machine.cut_at(cut, active=["j1"]), backend="python", gravity=(1.0, -2.0, -9.0))
         found[cut] = robot.joint_wrenches(q, qd, qdd, qddd, **loads)
         assert deviation(robot.torque_and_rate(q, qd, qdd, qddd, **loads)[0][0], axis_part(machine, found[cut])) < 1e-9
     for cut in ("j4", "j5"):  # b1 and b2 hang on the base by the same joints wherever the loop is cut beyond
@@ -252,7 +252,7 @@ def test_a_hexapods_joints_transmit_what_the_closed_loop_says():
     robot = machine.robot(gravity=(1.0, -4.0, -9.0), backend="python")
     urdf, loops = as_closed_loop(machine, "ball1", "spherical")
     loops["loops"]["start"] = start_of_pivots(machine, "ball1", "spherical")
-    closed = GeneralRobot.from_urdf(urdf, loops,
+    closed = load(urdf, loops,
                                        gravity=robot.tree.gravity_vector, backend="python")
     rng = np.random.default_rng(4)
     motion = 0.03 * rng.normal(size=6), 0.2 * rng.normal(size=6), rng.normal(size=6), rng.normal(size=6)

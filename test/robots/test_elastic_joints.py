@@ -10,8 +10,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from rnea_ros import GeneralRobot, InputError, JointDynamics, Robot, load
+from rnea_ros import InputError, JointDynamics, Robot, load
 from rnea_ros.demo.elastic_control import accelerations
+from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import GOLDEN, difference, worst
 from support.robots import INERTIAL, JointSpec, LinkSpec, Tree, arm, motor_file, random_tree
 from support.rotor_trees import RotorTree, declare, four_joints, inertial, polynomial
@@ -122,7 +123,7 @@ def grown(seed):
                 if link.joint and link.joint not in rigid.joint_names}
     driven = [joint.name for joint in tree.joints if joint.name in rigid.joint_names]
     joints = declare(rng, tree, driven, followed if seed % 2 else ())
-    robot = GeneralRobot(rigid, motor_file(joints))
+    robot = Robot(rigid, motor_file(joints))
     return tree, joints, robot, RotorTree(tree, joints, robot)
 
 
@@ -277,7 +278,7 @@ def test_friction_of_joint_and_motor_stand_on_their_sides():
     rubbing = {"viscous": 0.3, "coulomb": 0.5}
     terms = {"j2": JointDynamics(viscous=0.7, coulomb=0.2, offset=0.1)}
     smooth = load(urdf, motor_file({"j2": joint}))
-    rough = GeneralRobot(Robot.from_urdf(urdf, joint_dynamics=terms), motor_file({"j2": joint | rubbing}))
+    rough = Robot(TreeDynamics.from_urdf(urdf, joint_dynamics=terms), motor_file({"j2": joint | rubbing}))
     q, qd, theta, thetad = np.array([0.3, -0.4]), np.array([0.5, 0.02]), [0.2], [-0.03]
     extra = rough.bias(**state(q, theta, qd, thetad)) - smooth.bias(**state(q, theta, qd, thetad))
     expected = [0.0, 0.7 * 0.02 + 0.2 * math.tanh(0.02 / 1e-2) + 0.1, 0.3 * -0.03 + 0.5 * math.tanh(-0.03 / 1e-2)]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnea_ros import GeneralRobot, InputError, JointDynamics, Robot, load
+from rnea_ros import InputError, JointDynamics, Robot, load
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms import floating_base
 from rnea_ros.codegen.ir.program import trace
 from rnea_ros.model.tree import Link, frozen
 from rnea_ros.robots.inputs.base_state import BaseState
 from rnea_ros.robots.kernels.functions import KERNEL_FUNCTIONS
+from rnea_ros.robots.tree import TreeDynamics
 from support.free_flyer import CASES, GRAVITY, SEEDS, FreeFlyer, example, loads, oracle, random_base, robot, source, state
 from support.golden_models import from_table
 from support.oracles import GOLDEN, worst
@@ -145,7 +146,7 @@ def golden_robot():
     object.__setattr__(model, "base", "floating")
     base = BaseState(quaternion=case["base_quaternion_xyzw_world_from_base"], velocity=np.concatenate(
         (case["base_velocity_linear_base_frame"], case["base_angular_velocity_base_frame"])))
-    return GeneralRobot(Robot(model, gravity=case["gravity_world"]), {"base": "floating"}), base
+    return Robot(TreeDynamics(model, gravity=case["gravity_world"]), {"base": "floating"}), base
 
 
 def golden_acceleration(case):
@@ -198,7 +199,7 @@ def test_costs_grow_in_proportion_to_the_links():
         counts = {}
         for n in (15, 30, 60):
             snake = Robot.from_urdf(example("snake").urdf(n + 1), "floating")
-            counts[n] = sum(trace(*snake._store.traced(KERNEL_FUNCTIONS[name], by_paper=False)).operation_counts.values())
+            counts[n] = sum(trace(*snake.tree.store.traced(KERNEL_FUNCTIONS[name], by_paper=False)).operation_counts.values())
         assert counts[60] - counts[30] == pytest.approx(2 * (counts[30] - counts[15]), rel=0.01), (name, counts)
         assert counts[60] < 700 * 60, (name, counts)
 
@@ -246,7 +247,7 @@ def test_payload_friction_and_rotors():
     terms = {name: JointDynamics(0.1, 3.0, 0.4, 0.2, 0.1, 0.3) for name in names[:2]}
     fixed = Robot.from_urdf(text, joint_dynamics=terms, gravity=GRAVITY).with_payload(source_tip(text), 2.0, (0.1, 0.0, 0.2))
     tree = Robot.from_urdf(text, "floating", joint_dynamics=terms, gravity=GRAVITY)
-    free = GeneralRobot(tree, {"base": "floating"}).with_payload(source_tip(text), 2.0, (0.1, 0.0, 0.2))
+    free = Robot(tree, {"base": "floating"}).with_payload(source_tip(text), 2.0, (0.1, 0.0, 0.2))
     state_ = random_state(np.random.default_rng(9), fixed.n)
     carried = free.torque_and_rate(*state_, base=BaseState(), base_acceleration=np.zeros(6))
     for ours, truth in zip(carried, fixed.torque_and_rate(*state_), strict=True):

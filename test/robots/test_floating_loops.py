@@ -7,9 +7,10 @@ import pytest
 
 pytest.importorskip("pinocchio")
 
-from rnea_ros import BaseState, GeneralRobot, InputError, JointDynamics, Robot
+from rnea_ros import BaseState, InputError, JointDynamics, Robot, load
 from rnea_ros.query.answers import REQUESTS
 from rnea_ros.query.request import answer_request
+from rnea_ros.robots.tree import TreeDynamics
 from support.free_flyer import random_base
 from support.machines import FloatingLoopOracle, bennett, polygon
 from support.oracles import deviation
@@ -34,7 +35,7 @@ MACHINES = {
 
 def robot(name, **options):
     urdf, loops = MACHINES[name]
-    return GeneralRobot(Robot.from_urdf(urdf, "floating", gravity=GRAVITY, **options), loops)
+    return Robot(TreeDynamics.from_urdf(urdf, "floating", gravity=GRAVITY, **options), loops)
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -67,7 +68,7 @@ def test_a_base_that_is_held_is_a_fixed_one(name):
     terms = {"j1": JointDynamics(rotor_inertia=1e-4, gear_ratio=50.0, viscous=0.3, coulomb=0.2)} if "j1" in urdf else None
     payload = ("b2", 1.5, (0.1, 0.0, 0.05))
     machine = robot(name, joint_dynamics=terms).with_payload(*payload)
-    fixed = GeneralRobot.from_urdf(urdf, loops, gravity=GRAVITY, joint_dynamics=terms).with_payload(*payload)
+    fixed = load(urdf, loops, gravity=GRAVITY).with_joint_dynamics(terms).with_payload(*payload)
     motion = np.random.default_rng(1).normal(size=(4, 5, len(machine.joint_names))) * 0.2
     loads, rates = {"b1": [1.0, 2.0, 3.0, 0.1, 0.2, 0.3]}, {"b1": [3.0, -2.0, 1.0, 0.3, 0.2, -0.1]}
     found = machine.torque_and_rate(*motion, base=BaseState(), base_acceleration=np.zeros(6), wrenches=loads,

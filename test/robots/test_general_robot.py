@@ -1,4 +1,4 @@
-"""GeneralRobot: torques and rates of combinations of base, loops, springs and motors, against Pinocchio with multipliers and
+"""Robot: torques and rates of combinations of base, loops, springs and motors, against Pinocchio with multipliers and
 MuJoCo.
 """
 
@@ -14,8 +14,8 @@ import yaml
 
 import rnea_ros
 from rnea_ros import BaseState, InputError, ModelError, Robot
-from rnea_ros.robots.general import GeneralRobot
 from rnea_ros.robots.parallel_machines import planar_3rrr
+from rnea_ros.robots.tree import TreeDynamics
 from support.combined_machines import COMBINATIONS, NODES, WEIGHTS, Truth, case, machine
 from support.ground_machines import HOLDS, TripodTruth, VehicleTruth, tripod, vehicle
 from support.robots import seeds
@@ -37,7 +37,7 @@ def cases():
 @pytest.mark.parametrize(("name", "seed"), cases())
 def test_efforts_and_rates_agree_with_pinocchio_and_differences_along_the_motion(name, seed):
     robot, truth, motion, state = case(name, seed)
-    assert isinstance(robot, GeneralRobot)
+    assert not robot.is_fixed_tree
     found = robot.solve(*motion, **state)
     v, a, jerk, effort, rate = truth.sample()
     numbers = {number: joint for joint, number in truth.number.items()}
@@ -348,7 +348,7 @@ def test_wheels_on_a_fixed_base_are_refused():
 
 def test_a_fixed_tree_answers_by_its_kernels_and_by_the_general_equations_alike():
     tree = Robot.from_urdf(URDF / "panda.urdf")
-    robot, motion = GeneralRobot(tree), np.random.default_rng(3).normal(size=(4, tree.n))
+    robot, motion = Robot(tree), np.random.default_rng(3).normal(size=(4, tree.n))
     assert robot.is_fixed_tree and robot.joint_names == tree.joint_names and robot.order == 3
     expected = np.array(tree.torque_and_rate(*motion))
     np.testing.assert_array_equal(robot.torque_and_rate(*motion), expected)
@@ -362,7 +362,7 @@ def test_a_fixed_tree_answers_by_its_kernels_and_by_the_general_equations_alike(
 
 
 def test_options_of_other_robots_are_refused_by_name():
-    robot, motion = GeneralRobot(Robot.from_urdf(URDF / "panda.urdf")), np.zeros((4, 7))
+    robot, motion = Robot(TreeDynamics.from_urdf(URDF / "panda.urdf")), np.zeros((4, 7))
     robot.torque_and_rate(*motion, base=None, guess=None)
     with pytest.raises(InputError, match="base has no meaning for robot 'panda'"):
         robot.torque_and_rate(*motion, base=BASE)

@@ -102,7 +102,7 @@ def test_torques_are_linear_in_the_inertial_parameters(seed):
     def torques(parameters):
         links = tuple(replace(link, m=p[0], ms=frozen(p[1:4]), J=frozen(p[4:].reshape(3, 3)))
                       for link, p in zip(model.links, parameters))
-        return np.array(Robot(replace(model, links=links)).torque_and_rate(*state))
+        return np.array(Robot.from_model(replace(model, links=links)).torque_and_rate(*state))
 
     def symmetric(p):
         return np.concatenate((p[:4], (p[4:].reshape(3, 3) + p[4:].reshape(3, 3).T).ravel()))

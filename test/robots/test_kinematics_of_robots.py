@@ -13,7 +13,6 @@ pytest.importorskip("pinocchio")
 
 from rnea_ros import (
     BaseState,
-    GeneralRobot,
     InputError,
     Robot,
     load,
@@ -22,6 +21,7 @@ from rnea_ros.algebra.vectors import rpy
 from rnea_ros.robots.inputs.base_state import along
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from rnea_ros.robots.parallel_machines import gough_stewart, planar_3rrr
+from rnea_ros.robots.tree import TreeDynamics
 from support import free_flyer
 from support.oracles import PinocchioOracle, deviation, difference, worst
 from support.robots import arm, motor_file, random_state, random_tree
@@ -81,8 +81,8 @@ def test_robots_that_share_links_answer_alike():
     robot = Robot.from_urdf(ARM)
     q, qd = np.random.default_rng(1).normal(size=(2, 3))
     link = list(robot.model.frames)[-1]
-    springs = GeneralRobot(robot, {"springs": {"j2": {"stiffness": 90.0}}})
-    elastic = GeneralRobot(robot, motor_file({"j2": {"stiffness": 900.0, "gear_ratio": 20.0, "rotor_inertia": 1e-4}}))
+    springs = Robot(robot, {"springs": {"j2": {"stiffness": 90.0}}})
+    elastic = Robot(robot, motor_file({"j2": {"stiffness": 900.0, "gear_ratio": 20.0, "rotor_inertia": 1e-4}}))
     loaded = robot.with_payload(link, 2.0)
     for other in (springs, elastic, loaded, springs.with_payload(link, 1.0), copy.deepcopy(robot),
                   pickle.loads(pickle.dumps(elastic))):
@@ -169,7 +169,7 @@ def test_a_floating_robot_asks_for_its_base_and_takes_many():
 @pytest.mark.parametrize("floats", [False, True])
 def test_closed_loops(name, floats):
     urdf, loops = LOOPED[name]
-    robot = GeneralRobot(Robot.from_urdf(urdf, "floating"), loops) if floats else GeneralRobot.from_urdf(urdf, loops)
+    robot = Robot(TreeDynamics.from_urdf(urdf, "floating"), loops) if floats else load(urdf, loops)
     rng = np.random.default_rng(5)
     N, links = len(robot.joint_names), list(robot.tree.model.frames)
     start = robot.start[[robot.tree.joint_names.index(joint) for joint in robot.joint_names]]

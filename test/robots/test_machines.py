@@ -50,7 +50,7 @@ def symbols(elf: bytes) -> tuple[int, dict[str, int]]:
 @pytest.mark.parametrize("name", ["torque_and_rate", "forward_dynamics", "sensitivities"])
 def test_object_files(robot, triple, cpu, machine, lanes, name):
     llvm = pytest.importorskip("rnea_ros.codegen.llvm.engine")
-    program = trace(*robot._store.traced(KERNEL_FUNCTIONS[name], by_paper=False))
+    program = trace(*robot.tree.store.traced(KERNEL_FUNCTIONS[name], by_paper=False))
     found, names = symbols(llvm.cross_compiled(program, triple, cpu, lanes))
     assert found == machine
     defined = {name for name, section in names.items() if section}
@@ -60,7 +60,7 @@ def test_object_files(robot, triple, cpu, machine, lanes, name):
 
 def test_code_for_batches_on_arm(robot):
     llvm = pytest.importorskip("rnea_ros.codegen.llvm.engine")
-    program = trace(*robot._store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False))
+    program = trace(*robot.tree.store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False))
     llvm.cross_compiled(program, "aarch64-unknown-linux-gnu", "generic", 4)
     target = llvm.llvm.Target.from_triple("aarch64-unknown-linux-gnu")
     machine = target.create_target_machine(cpu="generic", opt=2, reloc="pic")
@@ -99,7 +99,7 @@ int main(void) {{
 def test_numbers_on_aarch64(robot, tmp_path):
     """Machine code for one sample and for many, and text in C, made here and run there; nine samples fill no tiles."""
     llvm, samples = pytest.importorskip("rnea_ros.codegen.llvm.engine"), 9
-    program = trace(*robot._store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False))
+    program = trace(*robot.tree.store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False))
     triple, (text, work) = "aarch64-unknown-linux-gnu", tiles.batch_text(program, 4)
     machine = llvm.llvm.Target.from_triple(triple).create_target_machine(cpu="generic", opt=2, reloc="pic")
     (tmp_path / "kernel.o").write_bytes(llvm.cross_compiled(program, triple, "generic", 4))

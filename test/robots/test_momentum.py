@@ -24,8 +24,7 @@ def test_momentum_and_drift_as_pinocchio_has_them():
 def test_shares_of_the_links_add_up(seed):
     robot = Robot.from_urdf(random_tree(seed).text())
     q, qd, qdd, qddd = np.random.default_rng(seed).uniform(-1.0, 1.0, (4, robot.n))
-    bare = Robot(robot.model.with_joint_dynamics({link.joint: type(link.term)() for link in robot.model.links if link.joint}),
-                 gravity=robot.gravity_vector)
+    bare = robot.with_joint_dynamics({link.joint: type(link.term)() for link in robot.model.links if link.joint})
     tau, rate = bare.torque_and_rate(q, qd, qdd, qddd)
     shares, rates = robot.link_torques_and_rates(q, qd, qdd, qddd)
     assert shares.shape == (len(robot.moving_joints), robot.n)

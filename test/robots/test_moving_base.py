@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import GeneralRobot, InputError, Robot, load
+from rnea_ros import InputError, Robot, load
 from rnea_ros.identification.identification import Measurements, Regressor, identify
 from rnea_ros.robots.drift import drift
 from rnea_ros.robots.inputs.base_state import BaseState, along, quaternion
@@ -188,7 +188,7 @@ def test_what_only_holds_for_a_base_that_is_held_is_refused_for_a_free_one():
                 lambda: identify(robot, Measurements(np.arange(50.0), np.zeros((50, robot.n)), np.zeros((50, robot.n))))):
         with pytest.raises(InputError, match=r"the base of robot '\w+' is free"):
             ask()
-    held, free = Robot.from_urdf(text), GeneralRobot(robot, {"base": "floating"})
+    held, free = Robot.from_urdf(text), Robot(robot, {"base": "floating"})
     np.testing.assert_allclose(robot.mass_matrix(q), held.mass_matrix(q), atol=1e-14)
     np.testing.assert_allclose(robot.mass_matrix(q), free.mass_matrix(q)[6:, 6:], atol=1e-14)
     assert robot.energy(q, q) == pytest.approx(free.energy(q, q, base=BaseState()))

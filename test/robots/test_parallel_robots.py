@@ -13,12 +13,11 @@ pytest.importorskip("pinocchio")
 import pinocchio as pin
 
 import rnea_ros
-from rnea_ros import InputError, JointDynamics, ModelError
+from rnea_ros import InputError, JointDynamics, ModelError, load
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms.kinematics import base_poses, within
 from rnea_ros.robots.closure import platform_closure
 from rnea_ros.robots.closure.platform import Platform
-from rnea_ros.robots.general import GeneralRobot
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from rnea_ros.robots.parallel_machines import Machine, delta, gough_stewart, planar_3rrr
 from support.machines import PlatformOracle, as_closed_loop, start_of_pivots
@@ -146,7 +145,7 @@ def test_it_is_the_closed_loop_robot(machines, name, first, kind):
     machine, robot = machines[name]
     urdf, loops = as_closed_loop(machine, first, kind)
     loops["loops"]["start"] = start_of_pivots(machine, first, kind)
-    closed = GeneralRobot.from_urdf(urdf, loops, gravity=robot.tree.gravity_vector)
+    closed = load(urdf, loops, gravity=robot.tree.gravity_vector)
     motion = polynomial(name, robot)(0.0)
     legs = legs_of(robot, motion)
     active = [leg_names(robot).index(joint) for joint in robot.joint_names]
@@ -185,7 +184,7 @@ def test_freedoms_that_change_with_the_pose():
     machine = rps_3()
     robot = machine.robot()
     urdf, loops = as_closed_loop(machine, "ball1", "spherical")
-    closed = GeneralRobot.from_urdf(urdf, loops)
+    closed = load(urdf, loops)
     rng = np.random.default_rng(8)
     qa = rng.normal(size=(4, 3)) * [[0.1], [0.3], [1.0], [4.0]]
     motion = of_platform(closed, closed.motion(*qa))
@@ -202,7 +201,7 @@ def test_freedoms_that_change_with_the_pose():
 def test_far_poses_of_few_freedoms_are_reached():
     """The straight way from home leaves the allowed poses; the legs are led along it all the same."""
     machine = rps_3()
-    robot, closed = machine.robot(), GeneralRobot.from_urdf(*as_closed_loop(machine, "ball1", "spherical"))
+    robot, closed = machine.robot(), load(*as_closed_loop(machine, "ball1", "spherical"))
     qa, zero = np.array([0.3, -0.1, 0.05]), np.zeros(3)
     state = closed.motion(qa, zero, zero, zero)
     motion = of_platform(closed, state)
@@ -614,7 +613,7 @@ def test_the_platform_hangs_on_the_root_by_a_floating_joint():
     for wrong, message in ((machine.urdf.replace('type="floating"', 'type="fixed"'), "must be the child of a floating joint"),
                            (machine.urdf.replace('"platform"', '"plate"'), "platform link 'platform' does not exist")):
         with pytest.raises(ModelError, match=message):
-            GeneralRobot.from_urdf(wrong, machine.robot_file)
+            load(wrong, machine.robot_file)
 
 
 @pytest.mark.parametrize("motion, message", [

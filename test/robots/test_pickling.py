@@ -13,7 +13,6 @@ import pytest
 
 from rnea_ros import (
     BaseState,
-    GeneralRobot,
     JointDynamics,
     ModelError,
     Robot,
@@ -23,6 +22,7 @@ from rnea_ros.codegen import kernel
 from rnea_ros.demo.elastic_control import InverseDynamicsController
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from rnea_ros.robots.parallel_machines import planar_3rrr
+from rnea_ros.robots.tree import TreeDynamics
 from support.robots import arm, motor_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +39,7 @@ def rigid(backend):
 
 
 def floating(backend):
-    robot = GeneralRobot(Robot.from_urdf(ARM, "floating", backend, joint_dynamics=TERMS), {"base": "floating"})
+    robot = Robot(TreeDynamics.from_urdf(ARM, "floating", backend, joint_dynamics=TERMS), {"base": "floating"})
 
     def answers(r):
         found = r.solve(*Q[:4], base=BaseState(velocity=np.arange(6.0)))
@@ -49,7 +49,7 @@ def floating(backend):
 
 
 def elastic(backend):
-    robot = GeneralRobot(rigid(backend)[0].with_payload("l2", 0.0), MOTORS)
+    robot = Robot(rigid(backend)[0].with_payload("l2", 0.0), MOTORS)
     return robot, lambda r: list(r.motor_motion(*Q)[:7])
 
 
@@ -59,12 +59,12 @@ def controller(backend):
 
 
 def springs(backend):
-    robot = GeneralRobot(rigid(backend)[0], {"springs": {"j2": {"stiffness": 40.0, "rest": 0.1}}})
+    robot = Robot(rigid(backend)[0], {"springs": {"j2": {"stiffness": 40.0, "rest": 0.1}}})
     return robot, lambda r: list(r.torque_and_rate(*Q[:4]))
 
 
 def loops(backend):
-    robot = GeneralRobot.from_urdf(*FIVE_BAR, backend=backend).with_payload("left_forearm", 0.3)
+    robot = load(*FIVE_BAR, backend=backend).with_payload("left_forearm", 0.3)
     return robot, lambda r: [*r.torque_and_rate([0.3, 1.9], [0.5, -0.2], [1.0, 2.0], [0.0, 3.0]), r.start]
 
 
@@ -84,8 +84,8 @@ def parallel(backend):
 
 
 KINDS = (rigid, floating, elastic, controller, springs, loops, floating_loops, parallel)
-TYPES = (Robot, GeneralRobot, GeneralRobot, InverseDynamicsController, GeneralRobot, GeneralRobot, GeneralRobot,
-         GeneralRobot)
+TYPES = (Robot, Robot, Robot, InverseDynamicsController, Robot, Robot, Robot,
+         Robot)
 
 
 def same(found, expected):

@@ -17,8 +17,8 @@ from rnea_ros.algorithms.closed_loops import active_torque
 from rnea_ros.algorithms.elimination import Block, Elimination, plan, triangular_blocks
 from rnea_ros.algorithms.equations import EquationsOfMotion
 from rnea_ros.errors import PoseError
-from rnea_ros.robots.general import GeneralRobot
 from rnea_ros.robots.solution import Solver
+from rnea_ros.robots.tree import TreeDynamics
 from support.ground_machines import tripod, vehicle
 
 URDF = Path(__file__).resolve().parents[2] / "urdf"
@@ -27,7 +27,7 @@ LOADS = ((3.0, -2.0, 1.0, 0.5, -0.4, 0.3), (1.0, 2.0, -1.0, 0.2, 0.1, -0.3), (-2
 
 def stages_alone(monkeypatch):
     """From now on nothing is served by the program."""
-    monkeypatch.setattr(GeneralRobot, "_program", lambda *_: None)
+    monkeypatch.setattr(Robot, "_program", lambda *_: None)
 
 
 def counted(monkeypatch) -> list[str]:
@@ -42,7 +42,7 @@ def counted(monkeypatch) -> list[str]:
     return solved
 
 
-def fresh(robot: GeneralRobot) -> GeneralRobot:
+def fresh(robot: Robot) -> Robot:
     """The same robot with nothing compiled."""
     return pickle.loads(pickle.dumps(robot))
 
@@ -77,10 +77,10 @@ def test_program_gives_what_the_stages_give(name, monkeypatch):
 def test_gravity_share_by_the_program_is_that_of_the_stages(name, monkeypatch):
     robot, _, motion, state = case(name, 0)
     there = {key: value for key, value in state.items() if key in ("base", "guess")}
-    monkeypatch.setattr(GeneralRobot, "_each", None)
+    monkeypatch.setattr(Robot, "_each", None)
     found = robot.gravity_and_rate(motion[0], motion[1], **there)
     monkeypatch.undo()
-    monkeypatch.setattr(GeneralRobot, "_program_of", lambda *_: None)
+    monkeypatch.setattr(Robot, "_program_of", lambda *_: None)
     for ours, theirs in zip(found, robot.gravity_and_rate(motion[0], motion[1], **there), strict=True):
         assert off(ours, theirs) < 1e-12
 
@@ -147,11 +147,11 @@ def test_program_serves_wheels_and_feet(stands, monkeypatch):
 
 
 @cache
-def palletiser() -> GeneralRobot:
-    return GeneralRobot(Robot.from_urdf(URDF / "palletiser.urdf"), URDF / "palletiser.robot.yaml")
+def palletiser() -> Robot:
+    return Robot(TreeDynamics.from_urdf(URDF / "palletiser.urdf"), URDF / "palletiser.robot.yaml")
 
 
-def motion_of(robot: GeneralRobot, samples: int, size: float = 0.2) -> np.ndarray:
+def motion_of(robot: Robot, samples: int, size: float = 0.2) -> np.ndarray:
     """Smooth motion about the start, (4, samples, n)."""
     start = dict(zip(robot.tree.joint_names, robot.start, strict=True))
     t, w = 0.004 * np.arange(samples)[:, None], 1.0 + 0.2 * np.arange(robot.n)
@@ -207,7 +207,7 @@ def test_a_sample_out_of_reach_is_refused_by_number_and_name():
 def test_singular_poses_are_refused_as_by_the_stages(monkeypatch):
     """Stretched elbows of the five-bar: the program doubts its pivots, and the loops refuse by name."""
     file = yaml.safe_load((URDF / "five_bar.robot.yaml").read_text())
-    robot = GeneralRobot(Robot.from_urdf(URDF / "five_bar.urdf"), file)
+    robot = Robot(TreeDynamics.from_urdf(URDF / "five_bar.urdf"), file)
     far = motion_of(robot, 1)[:, 0]
     messages = []
     for k in range(2):
@@ -221,7 +221,7 @@ def test_singular_poses_are_refused_as_by_the_stages(monkeypatch):
 
 
 def test_over_constrained_loops_are_served_and_leave_their_multipliers_open(monkeypatch):
-    robot = GeneralRobot(Robot.from_urdf(URDF / "five_bar.urdf"), URDF / "five_bar.robot.yaml")
+    robot = Robot(TreeDynamics.from_urdf(URDF / "five_bar.urdf"), URDF / "five_bar.robot.yaml")
     motion = motion_of(robot, 1)[:, 0]
     found = robot.torque_and_rate(*motion)
     solution = robot.solve(*motion)
@@ -232,7 +232,7 @@ def test_over_constrained_loops_are_served_and_leave_their_multipliers_open(monk
 
 @pytest.mark.parametrize("backend", ["python", "c"])
 def test_other_back_ends_run_the_same_program(backend):
-    robot = GeneralRobot(Robot.from_urdf(URDF / "palletiser.urdf", backend=backend), URDF / "palletiser.robot.yaml")
+    robot = Robot(TreeDynamics.from_urdf(URDF / "palletiser.urdf", backend=backend), URDF / "palletiser.robot.yaml")
     motion = motion_of(robot, 3)
     for ours, theirs in zip(robot.torque_and_rate(*motion), palletiser().torque_and_rate(*motion), strict=True):
         assert off(ours, theirs) < 1e-13

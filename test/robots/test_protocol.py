@@ -1,4 +1,4 @@
-"""Every robot against the Protocol: signatures, shapes of all answers, laws that hold for all kinds, copies."""
+"""What holds for every robot: signatures, shapes of all answers, laws of mechanics, copies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnea_ros import AnyRobot, BaseState, InputError, load
+from rnea_ros import BaseState, InputError, Robot, load
+from rnea_ros.robots.robot import OF_TREES
+from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import difference
 from support.robot_kinds import (
     ARM,
@@ -28,44 +30,39 @@ from support.robot_kinds import (
     whole_motion,
 )
 
-PUBLIC = sorted(name for name in vars(AnyRobot) if not name.startswith("_"))
-METHODS = [name for name in PUBLIC if not isinstance(vars(AnyRobot)[name], property)]
-
-
+# Functions that every robot answers.
+METHODS = ("bias", "center_of_mass", "dynamics", "energy", "forward_dynamics", "gravity", "inverse_dynamics", "jacobian",
+           "jacobian_rate", "joint_wrenches", "link_pose", "link_velocity", "mass_matrix", "rate_sensitivities",
+           "sensitivities", "torque_and_rate", "with_payload")
 
 
 # ------------------------------------------------------------------ signatures
 
 
-@each_kind
-@pytest.mark.parametrize("name", METHODS)
-def test_arguments_are_the_protocols(kind, name):
-    """Same names, same order, by position; the same loads by keyword, optional; all that a kind adds by keyword, optional."""
-    declared, ours = (inspect.signature(getattr(face, name)).parameters for face in (AnyRobot, type(case(kind).robot)))
-    by_place = [p.name for p in declared.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
-    found = [p for p in ours.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
-    assert [p.name for p in found] == by_place
-    for parameter in found:
-        assert declared[parameter.name].default in (inspect.Parameter.empty, ..., parameter.default)
-    keywords = {p.name: p for p in ours.values() if p.kind is p.KEYWORD_ONLY}
-    assert {p.name for p in declared.values() if p.kind is p.KEYWORD_ONLY} <= set(keywords)
-    assert not [name for name, p in keywords.items() if p.default is p.empty]
-    higher = [p.name for p in ours.values() if p.kind is p.VAR_POSITIONAL]
-    others = [p.name for p in ours.values() if p.kind is p.VAR_KEYWORD]  # refused by name by fixed trees
-    assert higher in ([], ["higher"]) and others in ([], ["others"])
+@pytest.mark.parametrize("name", OF_TREES)
+def test_a_fixed_tree_takes_the_arguments_of_a_robot(name):
+    """Positional arguments in the same order, loads by keyword; all else by keyword, refused by name."""
+    robot, tree = (inspect.signature(getattr(owner, name)).parameters for owner in (Robot, TreeDynamics))
+    positional = [p.name for p in tree.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    assert [p.name for p in robot.values() if p.kind is p.POSITIONAL_OR_KEYWORD] == positional
+    keywords = {p.name for p in tree.values() if p.kind is p.KEYWORD_ONLY}
+    assert keywords <= {p.name for p in robot.values() if p.kind is p.KEYWORD_ONLY}
+    assert keywords <= {"wrenches", "wrench_rates", "world_wrenches"}
+    assert [p.name for p in tree.values() if p.kind is p.VAR_KEYWORD] == ["others"]
 
 
-@each_kind
 @pytest.mark.parametrize("name", METHODS)
-def test_loads_are_in_the_same_order(kind, name):
-    parameters = [p for p in inspect.signature(getattr(type(case(kind).robot), name)).parameters if "wrench" in p]
-    assert parameters == [p for p in ("wrenches", "wrench_rates", "world_wrenches") if p in parameters]
+def test_options_are_keywords_and_loads_in_the_same_order(name):
+    parameters = inspect.signature(getattr(Robot, name)).parameters
+    assert not [p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    found = [name for name in parameters if "wrench" in name]
+    assert found == [p for p in ("wrenches", "wrench_rates", "world_wrenches") if p in found]
 
 
 @each_kind
 def test_every_kind_has_the_face(kind):
     robot = case(kind).robot
-    assert isinstance(robot, AnyRobot)
+    assert type(robot) is Robot
     assert type(robot.name) is str and type(robot.order) is int and robot.n == len(robot.joint_names) == len(robot.joint_types)
     assert set(robot.joint_types) <= {"revolute", "continuous", "prismatic"}
     assert all(getattr(robot.limits, name).shape == (robot.n,) for name in ("lower", "upper", "effort", "velocity"))
@@ -73,7 +70,7 @@ def test_every_kind_has_the_face(kind):
 
 
 def test_load_gives_such_a_robot():
-    assert isinstance(load(*FIVE_BAR), AnyRobot) and isinstance(load(ARM), AnyRobot)
+    assert isinstance(load(*FIVE_BAR), Robot) and isinstance(load(ARM), Robot)
 
 
 # ------------------------------------------------------------------ answers
@@ -272,7 +269,7 @@ def test_what_cannot_be_is_an_input_error(kind, name):
     """No AttributeError, and no other robot's answer: wrong sizes, numbers that are none, links that are not there."""
     one = case(kind)
     robot, motion = one.robot, motion_of(one)
-    declared = inspect.signature(getattr(AnyRobot, name)).parameters
+    declared = inspect.signature(getattr(Robot, name)).parameters
     arrays = [p for p in declared if p in ("q", "qd", "qdd", "qddd", "tau")]
     given = [motion[("q", "qd", "qdd", "qddd", "tau").index(p)] if p != "tau" else motion[2] for p in arrays]
     ask: Callable[..., Any] = partial(getattr(robot, name), one.link) if "link" in declared else getattr(robot, name)

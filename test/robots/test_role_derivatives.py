@@ -1,4 +1,4 @@
-"""Partial derivatives, internal joint wrenches and Coriolis matrix of GeneralRobot: differences, Pinocchio, older classes."""
+"""Partial derivatives, internal joint wrenches and Coriolis matrix of Robot: differences, Pinocchio, older classes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pinocchio as pin
 import pytest
 
 import rnea_ros
-from rnea_ros import BaseState, GeneralRobot, InputError, Robot
+from rnea_ros import BaseState, InputError, Robot, load
 from rnea_ros.algorithms.closed_loops import HELD
+from rnea_ros.robots.tree import TreeDynamics
 from support.combined_machines import COMBINATIONS, case
 from support.ground_machines import TripodTruth, tripod, vehicle
 from support.oracles import deviation, difference
@@ -87,7 +88,7 @@ def test_loads_count_in_sensitivities_of_many_samples():
 def test_tables_without_the_compiled_program_are_the_same(name, monkeypatch):
     robot, _, motion, state = case(name, 1)
     compiled = robot.rate_sensitivities(*motion, **state)
-    monkeypatch.setattr(GeneralRobot, "_program", lambda *given, **options: None)
+    monkeypatch.setattr(Robot, "_program", lambda *given, **options: None)
     for table, other in zip(compiled, robot.rate_sensitivities(*motion, **state), strict=True):
         assert deviation(table, other) < 1e-10
 
@@ -96,7 +97,7 @@ def test_tables_without_the_compiled_program_are_the_same(name, monkeypatch):
                                                   ("hua_arm.robot.yaml", "hua_arm.urdf")])
 def test_tables_of_one_kind_alone_are_those_of_its_own_class(robot_file, urdf):
     old = rnea_ros.load(URDF / urdf, URDF / robot_file)
-    robot = GeneralRobot(Robot.from_urdf(URDF / urdf), URDF / robot_file)
+    robot = Robot(TreeDynamics.from_urdf(URDF / urdf), URDF / robot_file)
     motion = 0.2 * np.random.default_rng(0).normal(size=(old.order + 1, old.n))
     starts = dict(zip(robot.tree.joint_names, robot.start, strict=True))
     motion[0] += [starts[name] for name in old.joint_names]
@@ -175,7 +176,7 @@ def test_wheels_transmit_their_drive_torque_and_the_ground_carries_the_weight():
 
 
 def test_joint_wrenches_of_loops_held_too_much_are_refused():
-    robot = GeneralRobot(Robot.from_urdf(URDF / "five_bar.urdf"), URDF / "five_bar.robot.yaml")
+    robot = Robot(TreeDynamics.from_urdf(URDF / "five_bar.urdf"), URDF / "five_bar.robot.yaml")
     q = [dict(zip(robot.tree.joint_names, robot.start, strict=True))[name] for name in robot.joint_names]
     with pytest.raises(InputError, match=r"hold more than the motion needs .*point_on_axis instead of revolute"):
         robot.joint_wrenches(q, np.zeros(2), np.zeros(2))
@@ -212,7 +213,7 @@ def test_coriolis_matrix_gives_velocity_efforts_and_keeps_the_energy(name):
 
 
 def test_coriolis_matrix_of_a_loop_is_that_of_its_tree_projected():
-    robot = GeneralRobot.from_urdf(URDF / "palletiser.urdf", URDF / "palletiser.robot.yaml")
+    robot = load(URDF / "palletiser.urdf", URDF / "palletiser.robot.yaml")
     q = robot.start[[robot.tree.joint_names.index(name) for name in robot.joint_names]]
     qd = np.random.default_rng(0).normal(size=robot.n)
     motion = robot.motion(q, qd, *np.zeros((2, robot.n)))

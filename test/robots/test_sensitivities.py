@@ -36,7 +36,7 @@ def tree(seed, terms=False):
         rng = np.random.default_rng(seed)
         given = {link.joint: JointDynamics(*rng.uniform(0.1, 2.0, 5), smoothing=0.7) for link in robot.model.links
                  if link.joint}
-        robot = Robot(robot.model.with_joint_dynamics(given), "reference", gravity)
+        robot = Robot.from_model(robot.model.with_joint_dynamics(given), "reference", gravity)
     return robot, made.plain()
 
 
@@ -135,7 +135,7 @@ def test_moving_base(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_invariants(seed):
     robot, _ = tree(seed)
-    floating = Robot(robot.model, "reference", gravity=(0, 0, 0))
+    floating = Robot.from_model(robot.model, "reference", gravity=(0, 0, 0))
     q, qd, qdd, qddd = random_state(np.random.default_rng(seed), robot.n)
     dq, dqd, M = robot.sensitivities(q, qd, qdd)
     assert worst(M, M.T) < 1e-13
@@ -220,7 +220,8 @@ def test_deviations_are_those_of_many_trials_alone_or_in_rows():
     for ours, tries in zip(found, robot.torque_and_rate(*trials)):
         np.testing.assert_allclose(ours, tries.std(axis=0), rtol=0.06)
     for backend in ("llvm", "python"):
-        for ours, theirs in zip(Robot(robot.model, backend, robot.gravity_vector).torque_deviations(*state, deviation), found):
+        other = Robot.from_model(robot.model, backend, robot.gravity_vector)
+        for ours, theirs in zip(other.torque_deviations(*state, deviation), found):
             np.testing.assert_allclose(ours, theirs, rtol=1e-12)
     rows = robot.torque_deviations(*(np.tile(block, (3, 1)) for block in state), np.tile(deviation[:, None], (1, 3, 1)))
     np.testing.assert_allclose(rows.tau_rate, np.tile(found.tau_rate, (3, 1)), rtol=1e-12)

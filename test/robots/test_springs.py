@@ -7,7 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from rnea_ros import GeneralRobot, InputError, JointDynamics, ModelError, Robot, load
+from rnea_ros import InputError, JointDynamics, ModelError, Robot, load
+from rnea_ros.robots.tree import TreeDynamics
 from support.golden_models import from_table
 from support.oracles import GOLDEN, PinocchioOracle, difference, worst
 from support.robots import INERTIAL, LinkSpec, arm, random_state, random_tree
@@ -19,7 +20,7 @@ def golden_robot(backend="llvm"):
     case = GOLDEN["elastic_tree_khalil"]
     model = from_table("tree4", GOLDEN["tree4"]["links"], [JointDynamics(rotor_inertia=x) for x in case["Ia"]])
     springs = {f"j{k + 1}": {"stiffness": case["K"][k], "rest": case["q_rest"][k]} for k in range(4) if case["elastic"][k]}
-    return GeneralRobot(Robot(model, backend, GOLDEN["tree4"]["gravity"]), {"springs": springs})
+    return Robot(TreeDynamics(model, backend, GOLDEN["tree4"]["gravity"]), {"springs": springs})
 
 
 def moved(robot, *motion, **loads):
@@ -58,7 +59,7 @@ def tree(seed):
     robot = Robot.from_urdf(grown.text(), gravity=(1.0, -2.0, -9.0))
     names = [link.joint for link in robot.model.links if link.joint]
     given = {name: JointDynamics(**terms) for name in names[::2]}
-    robot = Robot(robot.model.with_joint_dynamics(given), gravity=robot.gravity_vector)
+    robot = Robot.from_model(robot.model.with_joint_dynamics(given), gravity=robot.gravity_vector)
     rng = np.random.default_rng(seed)
     leaders = [link.joint for link in robot.model.links if link.joint and link.joint not in robot.joint_names]
     followed = {robot.joint_names[link.coordinate] for link in robot.model.links if link.joint in leaders}
@@ -74,7 +75,7 @@ ELASTIC = [seed for seed in SEEDS if tree(seed)[2]]
 def test_accelerations_and_torques_solve_pinocchios_equations(seed):
     """(68)-(71): A and H by Pinocchio, the rows of the springs solved for their accelerations."""
     grown, robot, springs = tree(seed)
-    oracle, elastic = PinocchioOracle(grown.plain(), robot), GeneralRobot(robot, {"springs": springs})
+    oracle, elastic = PinocchioOracle(grown.plain(), robot), Robot(robot, {"springs": springs})
     q, qd, qdd, _ = random_state(np.random.default_rng(seed), robot.n)
     terms = {link.joint: link.term for link in robot.model.links}
     rows = [(link.coordinate, link.multiplier, terms[link.joint]) for link in robot.model.links if link.joint]
@@ -99,7 +100,7 @@ def test_accelerations_and_torques_solve_pinocchios_equations(seed):
 @pytest.mark.parametrize("seed", ELASTIC)
 def test_rates_are_derivatives_along_the_motion(seed):
     _, robot, springs = tree(seed)
-    elastic = GeneralRobot(robot, {"springs": springs})
+    elastic = Robot(robot, {"springs": springs})
     q, qd, qdd, qddd = random_state(np.random.default_rng(seed + 100), robot.n)
     wrenches = {robot.model.links[-1].name: np.arange(1.0, 7.0)}
     loads = {"wrenches": wrenches, "world_wrenches": wrenches}
@@ -119,7 +120,7 @@ def test_rates_are_derivatives_along_the_motion(seed):
 def test_wrenches_do_what_robots_wrenches_do(seed):
     """On the link or held in the world: the torques that the Robot needs at the accelerations that came out."""
     _, robot, springs = tree(seed)
-    elastic = GeneralRobot(robot, {"springs": springs}).with_payload(robot.model.links[-1].name, 0.7, (0.1, 0.2, 0.3))
+    elastic = Robot(robot, {"springs": springs}).with_payload(robot.model.links[-1].name, 0.7, (0.1, 0.2, 0.3))
     loaded = robot.with_payload(robot.model.links[-1].name, 0.7, (0.1, 0.2, 0.3))
     rng = np.random.default_rng(seed)
     q, qd, qdd, _ = random_state(rng, robot.n)
@@ -134,9 +135,8 @@ def test_wrenches_do_what_robots_wrenches_do(seed):
 def test_springs_alone_keep_the_energy(seed):
     """No motor turns, no friction: kinetic energy, gravity's and the springs' stay constant. Energies by Pinocchio."""
     grown, robot, springs = tree(seed)
-    bare = Robot(robot.model.with_joint_dynamics({link.joint: JointDynamics() for link in robot.model.links if link.joint}),
-                 gravity=robot.gravity_vector)
-    oracle, elastic = PinocchioOracle(grown.plain(), bare), GeneralRobot(bare, {"springs": springs})
+    bare = robot.with_joint_dynamics({link.joint: JointDynamics() for link in robot.model.links if link.joint})
+    oracle, elastic = PinocchioOracle(grown.plain(), bare), Robot(bare, {"springs": springs})
     free = np.array([name in springs for name in bare.joint_names])
     q, qd, _, _ = random_state(np.random.default_rng(seed), bare.n)
     qd[~free] = 0.0

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import GeneralRobot
+from rnea_ros import load
 from rnea_ros.errors import Rejected
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from rnea_ros.robots.parallel_machines import delta, gough_stewart, planar_3rrr
@@ -20,7 +20,7 @@ START = {"five_bar": [1.9, 1.0], "palletiser": [0.4, 0.5, -0.3, 1.0]}
 
 @pytest.fixture(scope="module")
 def machines():
-    return {name: GeneralRobot.from_urdf(ROOT / "urdf" / f"{name}.urdf", ROOT / "urdf" / f"{name}.robot.yaml")
+    return {name: load(ROOT / "urdf" / f"{name}.urdf", ROOT / "urdf" / f"{name}.robot.yaml")
             for name in START}
 
 

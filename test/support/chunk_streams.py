@@ -44,7 +44,7 @@ def arm(name: str, payload: float = 0.0) -> Arm:
     """Return "panda", "ur5_robot" or "random"; a payload [kg] is a point mass at the last link."""
     text = machine(5, joints=5, prismatic=0.0).urdf if name == "random" else urdf(name).read_text(encoding="utf-8")
     robot = rnea_ros.load(text)
-    assert isinstance(robot, Robot)
+    assert robot.is_fixed_tree
     model = pin.buildModelFromXML(text)
     if payload:
         link = robot.model.links[-1].name

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from rnea_ros import BaseState, GeneralRobot, PlatformMotion, Robot, load
+from rnea_ros import BaseState, PlatformMotion, Robot, load
 from rnea_ros.algebra.vectors import rpy
 from rnea_ros.model.robot_file import robot_file
 from rnea_ros.robots.inputs.base_state import along
@@ -184,7 +184,7 @@ class MovingElastic(MovingRobot):
     """Rotors are bodies in Pinocchio. Where the motors are measured they move as they like, next to their joints; else as our
     library has it, and the oracle says how far the springs are then from carrying their loads."""
 
-    def __init__(self, robot: GeneralRobot, oracle: RotorTree, size: Any, seed: int = 0, measured: bool = False):
+    def __init__(self, robot: Robot, oracle: RotorTree, size: Any, seed: int = 0, measured: bool = False):
         self.robot, self.oracle, self.measured = robot, oracle, measured
         self.urdf, self.joints = oracle.urdf, robot.joint_names
         self.elastic = [robot.joint_names.index(joint) for joint in robot.elastic_joints]

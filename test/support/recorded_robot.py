@@ -28,7 +28,7 @@ def robots() -> tuple[Robot, Robot]:
                    for link, s in zip(model.links, (1.0, 1.3, 0.8, 1.2), strict=True))
     terms = {"j1": JointDynamics(0.3, 1.0, 4.0, 2.0, 0.3, 0.01, 2.0, 0.15, 0.5),
              "j2": JointDynamics(0.4, 1.0, 3.0, 1.0, -0.5, 0.02), "j3": JointDynamics(0.2, 1.0, 2.0, 0.5, 0.1, 0.01, 1.5, 0.2)}
-    return Robot(model), Robot(replace(model, links=scaled).with_joint_dynamics(terms))
+    return Robot.from_model(model), Robot.from_model(replace(model, links=scaled).with_joint_dynamics(terms))
 
 
 def motion(seed: int) -> FourierMotion:

@@ -13,7 +13,6 @@ import pytest
 
 from rnea_ros import (
     BaseState,
-    GeneralRobot,
     Robot,
     load,
 )
@@ -71,7 +70,7 @@ def _springs(backend: str) -> Case:
 
 
 def _loops(backend: str) -> Case:
-    return Case(GeneralRobot.from_urdf(*FIVE_BAR, backend=backend, gravity=GRAVITY), "left_forearm", [1.9, 1.0],
+    return Case(load(*FIVE_BAR, backend=backend, gravity=GRAVITY), "left_forearm", [1.9, 1.0],
                 over_held=True)
 
 
@@ -117,7 +116,7 @@ def base_acceleration(case: Case, *motion: Any, **loads: Any) -> np.ndarray:
 
 def whole_motion(case: Case, *motion: Any, **loads: Any) -> list[np.ndarray]:
     """The motion up to jerks, with accelerations and jerks of spring joints as they follow."""
-    if not isinstance(case.robot, GeneralRobot) or not case.robot.state_joints:
+    if case.robot.is_fixed_tree or not case.robot.state_joints:
         return list(motion)
     found = case.robot.solve(*motion[:4], stages=2 if len(motion) > 3 else 1, **case.state, **loads)
     return [np.array([found.positions[name][k] for name in case.robot.joint_names]) for k in range(len(motion))]

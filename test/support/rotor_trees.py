@@ -11,7 +11,7 @@ import numpy as np
 import pinocchio as pin
 import yaml
 
-from rnea_ros import GeneralRobot, load
+from rnea_ros import Robot, load
 from support.robots import INERTIAL, JointSpec, LinkSpec, Tree, motor_file
 
 URDF = Path(__file__).resolve().parents[2] / "urdf"
@@ -43,7 +43,7 @@ class RotorTree:
     tree  : the robot without its rotors; joints: its declaration, in which every motor has a mass and a place of its own
     """
 
-    def __init__(self, tree: Tree, joints: dict, robot: GeneralRobot):
+    def __init__(self, tree: Tree, joints: dict, robot: Robot):
         self.urdf, self.declared = tree.text(), motor_file(joints)
         whole = Tree(tree.name, list(tree.links), list(tree.joints))
         for name, entry in joints.items():

@@ -10,7 +10,6 @@ import pytest
 
 from rnea_ros import InputError, load
 from rnea_ros.model.effort_convention import CONTENTS
-from rnea_ros.robots import kinds
 from rnea_ros.trajectory.sample_torques import CommandedEffort, TorqueStream
 
 URDF = Path(__file__).parents[2] / "urdf"
@@ -67,7 +66,7 @@ def test_rates_are_derivatives(contains):
 def test_gravity_is_left_out_of_loops_and_platforms_and_friction_is_not_known_apart(name):
     file = load(URDF / f"{name}.urdf", URDF / f"{name}.robot.yaml")
     command, stream = CommandedEffort(file, "without_gravity"), TorqueStream(file)
-    q, *rest = kinds.rest(file)
+    q, *rest = file.home_motion
     still = command(stream(q, *rest), *rest[:2])
     np.testing.assert_allclose(still[0], 0.0, atol=1e-8 * np.abs(stream(q, *rest).tau).max())
     with pytest.raises(InputError, match="use total or without_gravity"):

@@ -40,7 +40,7 @@ def check(rate, t, path, s, seed):
 def test_random_trees_with_friction(seed):
     robot = Robot.from_urdf(random_tree(seed).text(), backend="python")
     term = JointDynamics(viscous=0.7, rotor_inertia=0.01, gear_ratio=3.0, offset=0.2)
-    robot = Robot(robot.model.with_joint_dynamics({link.joint: term for link in robot.model.links if link.joint}), "python")
+    robot = robot.with_joint_dynamics({link.joint: term for link in robot.model.links if link.joint})
     path = path_through(np.random.default_rng(seed).uniform(-1.0, 1.0, (5, robot.n)))
     s = np.linspace(0.0, path.length, 9)
     check(robot.torque_and_rate, torque_terms(robot.torque_and_rate, *path(s)), path, s, seed)
@@ -61,7 +61,7 @@ def test_derivatives_along_the_path_are_derivatives():
 def test_the_compiled_terms_of_a_robot(backend):
     robot = Robot.from_urdf(ROOT / "urdf/stanford.urdf", backend=backend)
     term = JointDynamics(viscous=0.3, rotor_inertia=0.02)
-    robot = Robot(robot.model.with_joint_dynamics(dict.fromkeys(robot.joint_names, term)), backend)
+    robot = Robot.from_model(robot.model.with_joint_dynamics(dict.fromkeys(robot.joint_names, term)), backend)
     path = path_through(waypoints(robot, 1))
     s = np.linspace(0.0, path.length, 7)
     for carried in (robot, robot.with_payload("link6", 1.2, (0.0, 0.1, 0.05))):
@@ -94,14 +94,14 @@ def test_a_copy_for_another_process_is_small_and_the_same():
 
 def test_coulomb_friction_comes_off_the_effort_limits():
     robot = Robot.from_urdf(ROOT / "urdf/seven_r.urdf")
-    rough = Robot(robot.model.with_joint_dynamics({"joint2": JointDynamics(coulomb=5.0, viscous=1.0)}))
+    rough = Robot.from_model(robot.model.with_joint_dynamics({"joint2": JointDynamics(coulomb=5.0, viscous=1.0)}))
     path = path_through(waypoints(robot, 0))
-    smooth = Robot(robot.model.with_joint_dynamics({"joint2": JointDynamics(viscous=1.0)}))
+    smooth = Robot.from_model(robot.model.with_joint_dynamics({"joint2": JointDynamics(viscous=1.0)}))
     s = np.linspace(0.0, path.length, 11)
     for a, b in zip(PathDynamics(rough)(*path(s)), PathDynamics(smooth)(*path(s))):
         np.testing.assert_allclose(a, b, atol=1e-12)
     np.testing.assert_array_equal(robot.limits.effort - PathDynamics(rough).limits().effort, [0, 5, 0, 0, 0, 0, 0])
-    stuck = Robot(robot.model.with_joint_dynamics({"joint7": JointDynamics(coulomb=15.0)}))
+    stuck = Robot.from_model(robot.model.with_joint_dynamics({"joint7": JointDynamics(coulomb=15.0)}))
     with pytest.raises(InputError, match="Coulomb friction of joint7 takes all of its effort limit, 15"):
         PathDynamics(stuck).limits()
 

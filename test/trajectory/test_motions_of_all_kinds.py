@@ -15,7 +15,7 @@ import yaml
 
 pytest.importorskip("pinocchio")
 
-from rnea_ros import BaseState, GeneralRobot, InputError, Robot, load, plan_motion
+from rnea_ros import BaseState, InputError, Robot, load, plan_motion
 from rnea_ros.robots.link_side import level, link_side, unkept
 from rnea_ros.robots.parallel_machines import planar_3rrr
 from rnea_ros.trajectory.constraints import Constraints, torque_terms
@@ -177,7 +177,7 @@ def test_motors_that_ride_on_links():
               "drives": {joint: {"gear_ratio": 20.0, "rotor_inertia": 1e-4, "coulomb": 0.5} for joint in ("j1", "j3")}}
     robot = load(ARM, ridden)
     side = link_side(robot)
-    assert type(side) is GeneralRobot and side.order == 3 and not side.elastic_joints
+    assert type(side) is Robot and side.order == 3 and not side.elastic_joints
     motion = np.random.default_rng(3).normal(size=(6, 3))
     found = robot.motor_motion(*motion)  # of all five derivatives; the springs' torques need three
     torques = (np.array([pair[0][0], *pair[1][1:]]) for pair in ((found.load, found.tau), (found.load_rate, found.tau_rate)))
@@ -211,9 +211,9 @@ def test_a_base_that_stands_tilted():
 def test_loops_on_a_base_that_something_carries_stand_level():
     robot = case("moving loops").robot
     assert level(robot) is None
-    carried = GeneralRobot(robot.tree, yaml.safe_load(FIVE_BAR[1].read_text()) | {"base": "prescribed"})
+    carried = Robot(robot.tree, yaml.safe_load(FIVE_BAR[1].read_text()) | {"base": "prescribed"})
     heavy = carried.with_payload(robot.tree.model.links[-1].name, 0.3)
-    assert all(isinstance(link_side(one, level(one)), GeneralRobot) for one in (carried, heavy))
+    assert all(isinstance(link_side(one, level(one)), Robot) for one in (carried, heavy))
 
 
 @pytest.mark.parametrize(("name", "base", "words"), [
@@ -248,5 +248,5 @@ def test_a_motion_is_called_with_one_time_or_with_many():
 
 def test_a_robot_of_any_kind_shows_its_kind_name_and_joints():
     assert repr(load(URDF / "rr.urdf")) == "<Robot 'rr', 2 joints: joint1, joint2>"
-    assert repr(both("five_bar")) == "<GeneralRobot 'five_bar', 2 joints: left_motor, right_motor>"
-    assert repr(load(URDF / "rr.urdf", base="floating")).startswith("<GeneralRobot 'rr'")
+    assert repr(both("five_bar")) == "<Robot 'five_bar', 2 joints: left_motor, right_motor>"
+    assert repr(load(URDF / "rr.urdf", base="floating")).startswith("<Robot 'rr'")

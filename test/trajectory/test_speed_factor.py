@@ -111,7 +111,7 @@ def test_robots_meet_their_limit_at_the_factor(seed):
     robot = Robot.from_urdf(random_tree(seed).text(), backend="python")
     moving = [link.joint for link in robot.model.links if link.joint]
     terms = {name: JointDynamics(viscous=rng.uniform(0.0, 2.0), offset=rng.uniform(-0.5, 0.5)) for name in moving}
-    robot = Robot(robot.model.with_joint_dynamics(terms), "python")
+    robot = Robot.from_model(robot.model.with_joint_dynamics(terms), "python")
     q, qd, qdd, qddd = rng.uniform(-1.0, 1.0, (4, robot.n)) * 3.0 ** np.arange(4)[:, None]
     result, shares = robot.dynamics(q, qd, qdd, qddd), JointSpeedSplit(robot.model)(qd, qdd)
     effort = np.abs(result.gravity + shares.still) + rng.uniform(1.0, 30.0, robot.n)

@@ -175,7 +175,7 @@ def test_friction_and_other_rate_limits(swing):
     robot = Robot.from_urdf(urdf("seven_r"))
     path = path_through(waypoints(robot, 3, 4))
     limits = limits_for(robot, path, swing)
-    sticky = Robot(robot.model.with_joint_dynamics({name: JointDynamics(viscous=0.2 * effort) for name, effort in
+    sticky = Robot.from_model(robot.model.with_joint_dynamics({name: JointDynamics(viscous=0.2 * effort) for name, effort in
                                            zip(robot.joint_names, limits.effort)}))
     free, slow = (Constraints(path, PathDynamics(r), limits) for r in (robot, sticky))
     with_friction = fastest_law(slow)

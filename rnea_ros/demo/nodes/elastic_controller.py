@@ -18,7 +18,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
-from rnea_ros import GeneralRobot, InputError, RneaError, load
+from rnea_ros import InputError, RneaError, load
 from rnea_ros.demo.elastic_arm import GAINS
 from rnea_ros.demo.elastic_control import DESIRED, InverseDynamicsController
 from rnea_ros.execution.controller import TrajectorySpline
@@ -47,7 +47,7 @@ class ElasticController(Node):
         super().__init__("elastic_controller", automatically_declare_parameters_from_overrides=True)
         values = ParameterSet(self, PARAMETERS).values
         robot = load(values["robot_description"].encode(), values["robot_file"])
-        if not isinstance(robot, GeneralRobot) or len(robot.motor_joints) != len(robot.elastic_joints):
+        if robot.is_fixed_tree or len(robot.motor_joints) != len(robot.elastic_joints):
             raise InputError(f"'{robot.name}' needs elastic joints in its robot file, each with a motor_joint")
         self._joints, self._motors = list(robot.joint_names), [robot.motor_joints[name] for name in robot.elastic_joints]
         self._law = InverseDynamicsController(robot, **{name: values[name] for name in GAINS})

@@ -29,7 +29,7 @@ from std_msgs.msg import Empty, Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import JointDynamics, JointMotion
-from rnea_ros import GeneralRobot, InputError, load
+from rnea_ros import InputError, load
 from rnea_ros.demo.elastic_arm import REFERENCE_PERIOD_S, START, ElasticArm, ElasticArmState, reference
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet
@@ -59,7 +59,7 @@ class ElasticPlantNode(Node):
         super().__init__("elastic_plant", automatically_declare_parameters_from_overrides=True)
         values = ParameterSet(self, PARAMETERS).values
         robot = load(values["robot_description"].encode(), values["robot_file"])
-        if not isinstance(robot, GeneralRobot) or robot.n != len(START):
+        if robot.is_fixed_tree or robot.n != len(START):
             raise InputError(f"this plant simulates urdf/hua_arm.urdf; '{robot.name}' is another robot")
         elastic = [robot.joint_names.index(name) for name in robot.elastic_joints]
         start = START, START[elastic], 0.0 * START, 0.0 * START[elastic]

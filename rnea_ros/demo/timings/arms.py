@@ -9,7 +9,7 @@ electrical time constant 2 ms, and rotors that alone would accelerate at 150 rad
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -74,12 +74,12 @@ class Arm:
         self.shapes = urdf_reader.text(whole)
         self.urdf = urdf_reader.text(urdf_reader.read(self.shapes.encode()).robot).encode()
         bare = load(self.urdf)
-        if not isinstance(bare, Robot) or not bare.n or not np.isfinite(bare.limits.effort).all():
+        if not bare.is_fixed_tree or not bare.n or not np.isfinite(bare.limits.effort).all():
             raise RneaError(f"{source.urdf} is not an arm with a torque limit for every joint, which this demo needs")
         slew = 2.0 * float(bare.limits.effort.max()) / EFFORT_SWING_S
         self.file = {"version": 1, "limits": {name: {"max_effort_rate": slew} for name in bare.joint_names},
                      "drives": _generic_drives(bare)}
-        self.robot = cast(Robot, load(self.urdf, self.file))
+        self.robot = load(self.urdf, self.file)
         self.tool = source.tool or [name for name, frame in bare.model.frames.items() if frame.link == bare.n][-1]
         self._friction = _friction(bare, source.profile)
         lower, upper = self._positions = _positions(bare)

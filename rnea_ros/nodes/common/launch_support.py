@@ -12,14 +12,12 @@ from xml.etree import ElementTree
 import numpy as np
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 
-from rnea_ros import AnyRobot, InputError, RneaError, load
+from rnea_ros import InputError, RneaError, Robot, load
 from rnea_ros.algorithms.kinematics import base_poses, within
 from rnea_ros.errors import some
 from rnea_ros.model.xacro_file import expanded, split_arguments
 from rnea_ros.model.yaml_file import read
 from rnea_ros.nodes.common.parameter_table import JOINT_DYNAMICS, MODEL, find
-from rnea_ros.robots import kinds
-from rnea_ros.robots.general import GeneralRobot
 
 
 def urdf_path(given: Mapping[str, str]) -> Path:
@@ -163,11 +161,11 @@ class View(NamedTuple):
     floor: float
 
 
-def view(robot: AnyRobot) -> View:
+def view(robot: Robot) -> View:
     """Return the positions of all URDF frames while each joint moves through its range; closed loops move little."""
-    model = kinds.tree(robot).model
+    model = robot.tree.model
     start, swing, slide = np.zeros(model.n), SWING, SLIDE
-    if isinstance(robot, GeneralRobot) and robot.loops:
+    if not robot.is_fixed_tree and robot.loops:
         start, swing, slide = robot.start, LITTLE, LITTLE
     far = np.array([slide if joint.type == "prismatic" else swing for joint in model.joints])
     lower, upper = np.fmax(model.limits.lower, start - far), np.fmin(model.limits.upper, start + far)

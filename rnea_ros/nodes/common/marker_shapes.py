@@ -38,7 +38,7 @@ def marker(namespace: str, number: int, kind: int, frame: str, width: float, col
     return made
 
 
-def set_position(made: Marker, position: Sequence[float]) -> None:
+def set_position(made: Marker, position: Sequence[float] | np.ndarray) -> None:
     """Move a marker to a position (3,) in its frame [m]."""
     p = made.pose.position
     p.x, p.y, p.z = map(float, position)

@@ -21,7 +21,7 @@ import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from rnea_ros import AnyRobot, InputError, JointDynamics, RneaError, Robot, load
+from rnea_ros import InputError, JointDynamics, RneaError, Robot, load
 from rnea_ros.errors import in_words, shown, some
 from rnea_ros.model.robot_file import profiles, robot_file
 from rnea_ros.model.robot_file.robot_file import RobotFile
@@ -98,11 +98,11 @@ class ModelRequest:
         """Return the request of the text alone."""
         return replace(self.bare(), terms=())
 
-    def draft(self) -> AnyRobot:
+    def draft(self) -> Robot:
         """Return the robot with its payload and without compiled kernels. Raises RneaError."""
         return self.load(replace(self, backend="reference").robot())
 
-    def robot(self) -> AnyRobot:
+    def robot(self) -> Robot:
         """Return the robot without its payload. Raises RneaError."""
         # as bytes: a text is never mistaken for the path of a file to open
         text = self.text.encode(errors="replace")
@@ -116,9 +116,9 @@ class ModelRequest:
                         gravity=None if self.gravity == GRAVITY else self.gravity)
         draft = Robot.from_urdf(text, backend="reference", friction=self.use_friction)
         known = {link.joint: replace(link.term, **terms[link.joint]) for link in draft.model.links if link.joint in terms}
-        return Robot(draft.model.with_joint_dynamics(known), self.backend, self.gravity)
+        return Robot.from_model(draft.model.with_joint_dynamics(known), self.backend, self.gravity)
 
-    def load(self, robot: AnyRobot) -> AnyRobot:
+    def load(self, robot: Robot) -> Robot:
         """Return a robot with the payload added. Raises RneaError."""
         link, mass, com, (xx, xy, xz, yy, yz, zz) = self.payload
         if not link and mass == 0.0:
@@ -139,7 +139,7 @@ class ModelRequest:
                              "the payload away, or set includes_tool to false")
 
 
-Serve = Callable[[AnyRobot, ModelRequest], Any]  # makes of a robot what a node works with
+Serve = Callable[[Robot, ModelRequest], Any]  # makes of a robot what a node works with
 
 
 def _by_joint(terms: Iterable[tuple[str, float]], joints: Set[str]) -> dict[str, dict[str, float]]:
@@ -186,7 +186,7 @@ class RobotDescriptionSource:
         self._received = ""  # on the topic
         self._refused_text = ""  # of what was received, the last one that made no model while there was another
         self._wanted: ModelRequest | None = None  # the newest request, whatever became of it
-        self._bare: tuple[ModelRequest, AnyRobot] | None = None  # the last one built, without payload
+        self._bare: tuple[ModelRequest, Robot] | None = None  # the last one built, without payload
         self._current: ModelRequest | None = None  # the one accepted last,
         self._robot: Any = None  # what was made of it,
         self._kept: tuple[Values, Values] = {}, {}  # and the parameters, all and of joints, that it was made with

@@ -209,7 +209,7 @@ class ExternalEfforts:
     def use(self, served: ServedRobot, values: Values, measured: EffortConvention) -> None:
         """Use another model or other parameters; earlier samples are discarded."""
         robot = served.differentiable
-        assert isinstance(robot, Robot)
+        assert robot is not None
         uncertainty = EffortUncertainty(*(values[f"{PREFIX}{name}_uncertainty"] for name in ("mass", "friction", "effort")))
         if self._learner is not None:
             self._learner = None

@@ -19,7 +19,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_srvs.srv import Trigger
 
-from rnea_ros import InputError, RneaError, Robot
+from rnea_ros import InputError, RneaError
 from rnea_ros.errors import Rejected, near, some
 from rnea_ros.estimation.differentiation import LinearTrend
 from rnea_ros.nodes.common.diagnostics import Stream
@@ -29,6 +29,7 @@ from rnea_ros.nodes.common.stamps import Jumped, Timeline
 from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, ServedRobot
 from rnea_ros.nodes.dynamics.pairing import PairedInput
 from rnea_ros.nodes.fastpath.messages import Reader
+from rnea_ros.robots.tree import TreeDynamics
 from rnea_ros.robots.wrench_frames import WrenchTransform, moving_transform, rigid_transform
 
 ZERO_WRENCH = np.zeros(6), np.zeros(6)  # and its rate
@@ -45,7 +46,7 @@ class ExternalWrench:
         self.name, self.stream = name, Stream(f"wrench.{name}")
         self._parameters, self._workers = parameters, workers
         self.link: str = self.setting("link")
-        self._robot: Robot | None = None
+        self._robot: TreeDynamics | None = None
         self._transforms: dict[str, WrenchTransform | Future] = {}  # by frame; a Future for a frame that moves
         self._reader, self._timeline = Reader(WrenchStamped), Timeline(clock)
         self._trend, self._frame = LinearTrend(6), ""
@@ -56,7 +57,7 @@ class ExternalWrench:
     def setting(self, name: str):
         return self._parameters.values[f"wrenches.{self.name}.{name}"]
 
-    def use(self, tree: Robot) -> None:
+    def use(self, tree: TreeDynamics) -> None:
         """Use another model: the tree that has the link. Samples are kept where only the payload differs."""
         if self._robot is None or tree.model is not self._robot.model:
             self._transforms.clear()
@@ -246,7 +247,7 @@ class ExternalWrenches:
         """Raise InputError for a link that the robot does not have."""
         for wrench in self._all:
             try:
-                robot.tree_with(wrench.link)
+                robot.model.frame(wrench.link)
             except RneaError as error:
                 raise InputError(f"wrenches.{wrench.name}.link: {error}") from None
 
@@ -257,7 +258,7 @@ class ExternalWrenches:
     def use(self, robot: ServedRobot) -> None:
         """Use a model."""
         for wrench in self._all:
-            wrench.use(robot.tree_with(wrench.link))
+            wrench.use(robot.tree)
 
     def forget(self) -> None:
         """Discard all samples: the clock was set."""

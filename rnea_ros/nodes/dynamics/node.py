@@ -21,7 +21,7 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 
 from rnea_msgs.msg import JointMotion, ModelInfo
-from rnea_ros import AnyRobot, RneaError
+from rnea_ros import RneaError, Robot
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.diagnostics import NodeState, Stream, count_noun
 from rnea_ros.nodes.common.model_facts import joint_limits, limit_violations, model_info
@@ -48,7 +48,7 @@ from rnea_ros.nodes.dynamics.speed_scaling import SpeedScaler
 from rnea_ros.nodes.fastpath.messages import Decoder
 from rnea_ros.robots.derivatives import TorqueDeviations
 from rnea_ros.robots.drive_use import DriveUse
-from rnea_ros.robots.robot import Dynamics
+from rnea_ros.robots.tree import Dynamics
 
 TICK = 0.1  # s; of the watchdog
 SHOWN = ("frame_id", "reference.source", "publish_markers", "markers.size", "markers.rate", "publish_speed_scaling",
@@ -225,7 +225,7 @@ class DynamicsNode(Node):
 
     # ------------------------------------------------------------------ model and parameters
 
-    def _serve(self, robot: AnyRobot, request: ModelRequest) -> ServedRobot:
+    def _serve(self, robot: Robot, request: ModelRequest) -> ServedRobot:
         """In the thread that builds models: all that is compiled, is compiled here. Raises RneaError."""
         made = served(robot, self._settings.values)
         if self._wrenches:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnea_ros import BaseState, Robot
+from rnea_ros import BaseState
+from rnea_ros.robots.tree import TreeDynamics
 from rnea_ros.robots.zero_moment import zero_moment_point
 
 UNKNOWN_POINT, UNKNOWN_WRENCH = np.full(3, np.nan), np.full(6, np.nan)
@@ -26,7 +27,7 @@ class WholeBody(NamedTuple):
     zero_moment_point: np.ndarray = UNKNOWN_POINT
 
 
-def on_fixed_base(tree: Robot, motion: Sequence[np.ndarray], loads: dict[str, Any]) -> WholeBody:
+def on_fixed_base(tree: TreeDynamics, motion: Sequence[np.ndarray], loads: dict[str, Any]) -> WholeBody:
     """Return the whole body of a tree on a base at rest. motion: of all its joints, (n,) each, up to the jerk."""
     forces = tree.recursion(*motion, **loads)[1]
     wrench = np.concatenate((forces.f[0], forces.n[0]))
@@ -36,7 +37,7 @@ def on_fixed_base(tree: Robot, motion: Sequence[np.ndarray], loads: dict[str, An
     return WholeBody(tree.center_of_mass(*motion[:2]).position, wrench, point)
 
 
-def on_moving_base(tree: Robot, motion: Sequence[np.ndarray], wrench: np.ndarray, base: BaseState | None) -> WholeBody:
+def on_moving_base(tree: TreeDynamics, motion: Sequence[np.ndarray], wrench: np.ndarray, base: BaseState | None) -> WholeBody:
     """Return the whole body of a tree on a base that moves and needs a wrench. base: None where its pose is not known."""
     center = tree.center_of_mass(*motion[:2]).position
     if base is None:
@@ -44,7 +45,7 @@ def on_moving_base(tree: Robot, motion: Sequence[np.ndarray], wrench: np.ndarray
     return WholeBody(center, wrench, base.into_base(zero_moment_point_of(tree, wrench, base) - base.position))
 
 
-def zero_moment_point_of(tree: Robot, wrench: np.ndarray, base: BaseState) -> np.ndarray:
+def zero_moment_point_of(tree: TreeDynamics, wrench: np.ndarray, base: BaseState) -> np.ndarray:
     """Return the zero-moment point (3,) in the world, on the plane z = 0, of a wrench (6,) on the base along its axes."""
     force, moment = np.split(base.into_world(wrench), 2)
     weight = tree.total_mass * float(np.linalg.norm(tree.gravity_vector))

@@ -26,21 +26,20 @@ from rnea_msgs.msg import (
     TreeJoint,
     TreeLink,
 )
-from rnea_ros import AnyRobot
+from rnea_ros import Robot
 from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.stamps import duration
 from rnea_ros.query.answers import REQUESTS
 from rnea_ros.query.request import Answer, Request, RequestHandler, answer_request
 from rnea_ros.query.trajectories import TRAJECTORY, retime
 from rnea_ros.query.tree import tree
-from rnea_ros.robots import kinds
 
 
 class Service(NamedTuple):
     """slow: whether every answer takes long, not the first one alone."""
 
     kind: Any
-    answer: Callable[[AnyRobot, Request, Limits], Answer]
+    answer: Callable[[Robot, Request, Limits], Answer]
     slow: bool = False
 
 
@@ -50,9 +49,9 @@ def _of(question: RequestHandler) -> Service:
     return Service(kind, lambda robot, request, limits: answer_request(robot, question, request))
 
 
-def _tree(robot: AnyRobot, request: Request, limits: Limits) -> Answer:
+def _tree(robot: Robot, request: Request, limits: Limits) -> Answer:
     """With the limits that parameters give, where all of its joints have some."""
-    found = kinds.tree(robot)
+    found = robot.tree
     return tree(found, request["floating_base"], limits if found.joint_names == robot.joint_names else None)
 
 

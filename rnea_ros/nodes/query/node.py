@@ -15,7 +15,7 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 
 from rnea_msgs.msg import ModelInfo
-from rnea_ros import AnyRobot, BaseState, InputError, RneaError, Robot
+from rnea_ros import BaseState, InputError, RneaError, Robot
 from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.model_facts import joint_limits, model_info
 from rnea_ros.nodes.common.parameter_table import QUERY_TABLE
@@ -27,7 +27,6 @@ from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.nodes.query.messages import SERVICES, fill, plain, samples
 from rnea_ros.nodes.query.planning import PlanAction
 from rnea_ros.query.request import Request, request_structure
-from rnea_ros.robots import kinds
 
 MANY = 100  # samples; reading and writing the messages of one takes up to 0.2 ms
 
@@ -84,13 +83,13 @@ class QueryNode(Node):
 
         return serve
 
-    def _current(self) -> tuple[AnyRobot, Limits]:
+    def _current(self) -> tuple[Robot, Limits]:
         """The robot that is asked, and its limits. Raises RneaError."""
         if self._robot is None:
             raise InputError(self._no_model())
         return self._robot.robot, joint_limits(self._settings.values, self._robot)
 
-    async def _answer(self, name: str, robot: AnyRobot, request: Request, limits: Limits) -> dict[str, Any]:
+    async def _answer(self, name: str, robot: Robot, request: Request, limits: Limits) -> dict[str, Any]:
         """Raises RneaError."""
         answer = SERVICES[name].answer
         if SERVICES[name].slow:
@@ -111,14 +110,14 @@ class QueryNode(Node):
             return f"no model yet; the robot description was refused: {self._refusal}"
         return "no model yet; it is being built, ask again" if self._intake.building else f"no model yet; {ways}"
 
-    def _serve(self, robot: AnyRobot, request: ModelRequest) -> ServedRobot:
+    def _serve(self, robot: Robot, request: ModelRequest) -> ServedRobot:
         """In the thread that builds models: the robot, if it has torques to tell. Raises RneaError."""
-        if isinstance(robot, Robot):
+        if robot.is_fixed_tree:
             tried(robot)
         else:
-            base: dict[str, Any] = {"base": BaseState()} if kinds.has_moving_base(robot) else {}
-            robot.torque_and_rate(*kinds.rest(robot), **base)
-        return ServedRobot(robot, [kinds.tree(robot)])
+            base: dict[str, Any] = {"base": BaseState()} if robot.has_moving_base else {}
+            robot.torque_and_rate(*robot.home_motion, **base)
+        return ServedRobot(robot)
 
     def _use(self, robot: ServedRobot) -> None:
         self._robot, self._model_id, self._refusal = robot, robot.model_id, ""
@@ -133,7 +132,7 @@ class QueryNode(Node):
             limits = joint_limits(self._settings.values, self._robot)
             info = model_info(self._robot, limits, self.get_clock().now().to_msg())
             self._robot.describe(info)
-            info.base = "floating" if kinds.has_moving_base(self._robot.robot) else "fixed"
+            info.base = "floating" if self._robot.robot.has_moving_base else "fixed"
             self._info.publish(info)
 
     def _on_parameters(self, changed: set[str]) -> None:
@@ -142,7 +141,7 @@ class QueryNode(Node):
             self._tell()
 
 
-def _answer_whole(answer: Callable[..., dict[str, Any]], robot: AnyRobot, request: Any, limits: Limits, response: Any) -> None:
+def _answer_whole(answer: Callable[..., dict[str, Any]], robot: Robot, request: Any, limits: Limits, response: Any) -> None:
     """Read a request, answer it and fill in the response. Raises RneaError."""
     fill(response, answer(robot, plain(request), limits))
 

@@ -13,7 +13,7 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 
 from rnea_msgs.action import PlanMotion
-from rnea_ros import AnyRobot, RneaError
+from rnea_ros import RneaError, Robot
 from rnea_ros.errors import in_words
 from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.run import Worker
@@ -31,7 +31,7 @@ class Cancelled(Exception):
 class PlanAction:
     """current: the robot that is planned for and its limits, or raises RneaError; model_id: of it."""
 
-    def __init__(self, node: Node, worker: Worker, current: Callable[[], tuple[AnyRobot, Limits]],
+    def __init__(self, node: Node, worker: Worker, current: Callable[[], tuple[Robot, Limits]],
                  model_id: Callable[[], str]):
         self._node, self._worker, self._current, self._model_id = node, worker, current, model_id
         self._ending = threading.Event()

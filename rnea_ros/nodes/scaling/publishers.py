@@ -20,7 +20,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from visualization_msgs.msg import Marker, MarkerArray
 
 from rnea_msgs.msg import ScaledMotion
-from rnea_ros import GeneralRobot
+from rnea_ros import Robot
 from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.states import Phase
 from rnea_ros.model.tree import Model
@@ -29,8 +29,6 @@ from rnea_ros.nodes.common.marker_shapes import GREY, SKY, colour, heat, marker,
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.stamps import duration
 from rnea_ros.nodes.scaling.controller import Controller
-from rnea_ros.robots import kinds
-from rnea_ros.robots.link_side import LinkSideRobot
 from rnea_ros.trajectory.rolling_trajectory import RollingTrajectory
 from rnea_ros.trajectory.trajectory_scaler import Reference
 
@@ -156,16 +154,16 @@ class TipPath(NamedTuple):
     positions: np.ndarray
 
 
-def compute_tip_path(robot: LinkSideRobot, motion: ExecutedMotion) -> TipPath:
+def compute_tip_path(robot: Robot, motion: ExecutedMotion) -> TipPath:
     """Return the path of the tip, or of the platform. Raises RneaError."""
     path = motion.scaler.plan.path
     s = np.linspace(0.0, path.length, PATH_SAMPLES)
-    link = robot.platforms[0] if isinstance(robot, GeneralRobot) and robot.platforms else tip(_model(robot))
+    link = robot.platforms[0] if not robot.is_fixed_tree and robot.platforms else tip(_model(robot))
     return TipPath(motion, s, np.asarray(robot.link_pose(link, path(s)[0]).p))
 
 
-def _model(robot: LinkSideRobot) -> Model:
-    return kinds.tree(robot).model
+def _model(robot: Robot) -> Model:
+    return robot.tree.model
 
 
 class PathMarkers:
@@ -177,7 +175,7 @@ class PathMarkers:
         self._newest: tuple[ExecutedMotion, Sample] | None = None
         self._computed: tuple[ExecutedMotion, Future[TipPath]] | None = None
         self._markers: list[Marker] = []
-        self.robot: LinkSideRobot | None = None
+        self.robot: Robot | None = None
         node.create_timer(MARKER_PERIOD_S, self._publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def close(self) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnea_ros import AnyRobot, BaseState, GeneralRobot, InputError, Robot
+from rnea_ros import BaseState, InputError, Robot
 from rnea_ros.errors import some
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.robot_description import ModelRequest, tried
 from rnea_ros.nodes.dynamics.bases.base_topics import BaseImu, BaseOdometry, BaseStates, BaseTopic
 from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
-from rnea_ros.robots import kinds
 from rnea_ros.robots.link_side import level, link_side, unkept
 from rnea_ros.robots.sensed_base import upright
 from rnea_ros.trajectory.sample_torques import DECLARED, CommandedEffort, TorqueStream
@@ -88,19 +87,19 @@ class ScaledRobot(ServedRobot):
     has_carried_base : whether the base has a prescribed motion
     """
 
-    def __init__(self, robot: AnyRobot, base: LevelBase | None = None, commanded_effort: str = DECLARED):
+    def __init__(self, robot: Robot, base: LevelBase | None = None, commanded_effort: str = DECLARED):
         """base: source of the orientation of a carried base; default level.
 
         Raises InputError for a robot whose motion, or whose commanded efforts, the joints alone do not determine.
         """
-        super().__init__(robot, [kinds.tree(robot)])
+        super().__init__(robot)
         self.has_carried_base = level(robot) is not None
         self.planned, self._quaternion = link_side(robot, level(robot)), BaseState().quaternion
         self._set_base(base if base is not None and self.has_carried_base else LevelBase())
         if base is not None and base.topic and not self.has_carried_base:
             self.doubts = (BASE_SOURCE_UNUSED,)
         self.commanded = CommandedEffort(self.planned, commanded_effort).convention
-        if isinstance(robot, GeneralRobot):
+        if not robot.is_fixed_tree:
             self._check_springs(robot)
 
     def _set_base(self, base: LevelBase) -> None:
@@ -147,7 +146,7 @@ class ScaledRobot(ServedRobot):
         base = BASE_ASSUMED_FIXED + (BASE_MEASURED if self._base.topic else BASE_LEVEL)
         return (*super().warnings, *((base,) if self.has_carried_base else ()), *unkept(self.robot))
 
-    def _check_springs(self, robot: GeneralRobot) -> None:
+    def _check_springs(self, robot: Robot) -> None:
         """Raise InputError where commanded efforts are those of the motor behind a spring."""
         motors = {name for name, unit in zip(self.joint_names, self.commanded.per_unit) if abs(unit) != 1.0}
         behind = [name for name in robot.elastic_joints if name in motors]
@@ -157,11 +156,11 @@ class ScaledRobot(ServedRobot):
                              "commanded_effort to a joint_torque that is total or without_gravity")
 
 
-def load_robot(parameters: Values, robot: AnyRobot, request: ModelRequest) -> ScaledRobot:
+def load_robot(parameters: Values, robot: Robot, request: ModelRequest) -> ScaledRobot:
     """Return the robot with all kernels of ticks compiled; called by the thread that builds models. Raises RneaError."""
     made = ScaledRobot(robot, base_orientation(parameters), parameters["commanded_effort"])
-    if isinstance(made.planned, Robot):
+    if made.planned.is_fixed_tree:
         tried(made.planned)
     else:
-        TorqueStream(made.planned)(*kinds.rest(made.planned))
+        TorqueStream(made.planned)(*made.planned.home_motion)
     return made

@@ -29,7 +29,7 @@ def sampled(arrays: Sequence[Array], options: dict[str, Any],
     """Return the number of samples, None for a single one, and a function of the options of each sample.
 
     arrays  : of the motion, (n,) or (samples, n) each
-    options : base, base_acceleration, base_jerk, base_rates, q_motor, qd_motor and loads by name, as of GeneralRobot.solve
+    options : base, base_acceleration, base_jerk, base_rates, q_motor, qd_motor and loads by name, as of Robot.solve
     motors  : number of motors behind springs
     """
     base: BaseState | None = options.pop("base", None)

@@ -106,10 +106,9 @@ def limits(value: Any, joint_names: Sequence[str]) -> Limits:
 
 
 def held_base(model: Model) -> None:
-    """InputError where the base is free: what is asked for would hold it still without a word."""
+    """Raise InputError where the base moves: the result would be that of a fixed one."""
     if model.base != "fixed":
-        raise InputError(f"the base of robot '{model.name}' is free: GeneralRobot, from rnea_ros.load with base='floating', "
-                         "serves it; base='fixed' holds it")
+        raise InputError(f"robot '{model.name}' has a moving base, which this function does not serve; base='fixed' holds it")
 
 
 def no_others(robot: str, others: Mapping[str, Any]) -> None:
@@ -122,14 +121,14 @@ def no_others(robot: str, others: Mapping[str, Any]) -> None:
 
 
 def only_plain_joints(model: Model, kind: str, couplings: bool = False) -> None:
-    """Raise InputError for what only fixed trees (Robot) serve: friction by load, and motors of coupled transmissions.
+    """Raise InputError for what only fixed trees (TreeDynamics) serve: friction by load, and motors of coupled transmissions.
 
     couplings: whether the kind serves coupled transmissions
     """
     if model.coupled_motors and not couplings:
         names = some([motor.name for motor in model.coupled_motors])
-        raise InputError(f"couplings: a {kind} does not serve the coupled motors {names}; fixed trees (Robot) do. Remove the "
-                         "section couplings from the robot file")
+        raise InputError(f"couplings: a {kind} does not serve the coupled motors {names}; fixed trees do. Remove the section "
+                         "couplings from the robot file")
     if rough := [link.joint for link in model.links if link.term.load_dependent]:
         raise InputError(f"load_dependent of {some(rough, quoted=True)}: a {kind} does not have friction by load, fixed trees "
                          "do; the load of its joints hangs on loops, springs or a base that is free")

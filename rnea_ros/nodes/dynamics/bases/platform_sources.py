@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rnea_ros import BaseState, GeneralRobot, PlatformMotion
+from rnea_ros import BaseState, PlatformMotion, Robot
 from rnea_ros.model.tree import Model
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.parameters import Values
@@ -115,7 +115,7 @@ class TwistedPlatform(PlatformSource):
         return PlatformMotion(there.position, there.rotation, velocity, acceleration, jerk)
 
 
-def platform_source(robot: GeneralRobot, values: Values, reach: Callable[[np.ndarray, np.ndarray], object]) -> PlatformSource:
+def platform_source(robot: Robot, values: Values, reach: Callable[[np.ndarray, np.ndarray], object]) -> PlatformSource:
     """As the parameters say; reach(position, rotation) raises Rejected where the legs do not allow it."""
     root = robot.tree.root_link
     if values["platform.source"] == "state":

@@ -1,4 +1,4 @@
-"""GeneralRobot in dynamics_node: combinations of base, loops, platforms, springs, elastic joints, motors, contacts, wheels."""
+"""Robot in dynamics_node: combinations of base, loops, platforms, springs, elastic joints, motors, contacts, wheels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from rnea_msgs.msg import ElasticDynamics, ModelInfo
-from rnea_ros import BaseState, GeneralRobot, InputError
+from rnea_ros import BaseState, InputError, Robot
 from rnea_ros.errors import Rejected, some
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
@@ -26,10 +26,9 @@ from rnea_ros.nodes.dynamics.kinds.trees import MovingBase
 from rnea_ros.nodes.dynamics.messages import Sent
 from rnea_ros.nodes.dynamics.pairing import PairedInput
 from rnea_ros.nodes.dynamics.whole_body import WholeBody, on_fixed_base, on_moving_base
-from rnea_ros.robots import kinds
 from rnea_ros.robots.inputs.combined_motion import base_motion_of
-from rnea_ros.robots.robot import Dynamics
 from rnea_ros.robots.solution import ConstraintWrench, Solution
+from rnea_ros.robots.tree import Dynamics
 
 HIGHEST = len(FIELDS) + 1  # order of the highest derivative of position in JointMotion
 BASE_RATES = 2  # derivatives of a base's velocity in BaseState
@@ -39,7 +38,7 @@ DEFLECTION_RATE = 5  # row of ElasticDynamics
 
 
 class ServedCombination(ServedRobot):
-    """GeneralRobot. What it receives and publishes follows from the roles of its coordinates.
+    """Robot. What it receives and publishes follows from the roles of its coordinates.
 
     messages : ~/constraint_effort, ~/constraint_effort_rate, ~/followed_joints, ~/elastic_dynamics of the last sample
 
@@ -49,9 +48,9 @@ class ServedCombination(ServedRobot):
     (~/elastic_dynamics), pose and twist of a platform, what the base needs.
     """
 
-    def __init__(self, robot: GeneralRobot, values: Values):
+    def __init__(self, robot: Robot, values: Values):
         """Raises InputError for parameters or names of motors that contradict the robot file."""
-        super().__init__(robot, [robot.tree])
+        super().__init__(robot)
         self._general, roles = robot, robot.roles
         self.solved, self.springs = robot.solved_joints, robot.elastic_joints
         self.cuts = (*(roles.loops.cuts if roles.loops else ()), *roles.contacts)
@@ -139,7 +138,7 @@ class ServedCombination(ServedRobot):
         """Evaluate at poses near the start until one is regular: what is compiled serves all poses."""
         if self._platform:
             self._platform.prepare()
-        rng, rest = np.random.default_rng(0), kinds.rest(self._general)
+        rng, rest = np.random.default_rng(0), self._general.home_motion
         rest = np.vstack((rest, np.zeros((max(0, self.order + 1 - len(rest)), self.n))))
         for trial in range(TRIAL_POSES):
             q = rest[0] + 0.1 * trial * rng.normal(size=self.n)
@@ -335,7 +334,7 @@ class ServedCombination(ServedRobot):
         if self._last is None:
             return None
         found, base, load = self._last
-        tree = self.trees[0]
+        tree = self.tree
         positions = [*np.array([found.positions[name][:4] for name in tree.joint_names]).reshape(-1, 4).T]
         if base is not None:
             known = base.state if base.oriented and base.placed else None

@@ -8,7 +8,7 @@ import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseStamped, TwistStamped
 
-from rnea_ros import GeneralRobot, InputError, PlatformMotion
+from rnea_ros import InputError, PlatformMotion, Robot
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.dynamics.bases.platform_sources import PlatformSource, platform_source
 from rnea_ros.nodes.dynamics.kinds.loops import FollowedLoops
@@ -24,7 +24,7 @@ class MovingPlatform:
     source : topics that say how it moves; None where that follows from the actuators
     """
 
-    def __init__(self, robot: GeneralRobot, values: Values, loops: FollowedLoops):
+    def __init__(self, robot: Robot, values: Values, loops: FollowedLoops):
         """Raises InputError for a source that does not decide the motion of the robot."""
         self._robot, self._loops = robot, loops
         self.source: PlatformSource | None = None

@@ -9,7 +9,7 @@ import numpy as np
 from builtin_interfaces.msg import Time
 
 from rnea_msgs.msg import ModelInfo
-from rnea_ros import AnyRobot, Robot
+from rnea_ros import Robot
 from rnea_ros.algorithms.closed_loops import Cut
 from rnea_ros.model.tree import Limits, Model
 from rnea_ros.nodes.common.diagnostics import Stream
@@ -17,9 +17,8 @@ from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.pairing import PairedInput
 from rnea_ros.nodes.dynamics.whole_body import WholeBody
-from rnea_ros.robots import kinds
-from rnea_ros.robots.robot import Dynamics
 from rnea_ros.robots.solution import ConstraintWrench
+from rnea_ros.robots.tree import Dynamics
 
 Motion = Sequence[np.ndarray]  # q, qd, qdd, qddd and what follows, (n,) each
 Loads = Callable[[np.ndarray, np.ndarray], dict[str, Any]]  # of q, qd of the first tree's joints: wrenches, wrench_rates
@@ -41,11 +40,10 @@ class ServedRobot:
     """What the node, its messages and its diagnostics ask of a robot; and how its torques are found, sample by sample.
 
     robot    : of the library
-    trees    : the trees of links that it is made of, each a Robot; the first has the root link
     optional : joints beside those of joint_names that are read from joint_states wherever someone publishes them
     order    : how many derivatives of position desired motions may have; those beyond the jerk NaN where unknown
     solved   : joints whose motion follows from that of joint_names
-    differentiable : the Robot whose sensitivities are those of these torques; None where they are not known
+    differentiable : the robot, where sensitivities, friction and external efforts are known: a fixed tree
     told_by  : the topic that says how the robot moves, where joint states do not
     cuts     : joints that close loops, in frames of the first tree's links
     springs  : joints whose motors turn as `motor_speed` says, not as the joints do
@@ -67,8 +65,8 @@ class ServedRobot:
     moved_parts: tuple[str, ...] = ()
     has_free_base = False
 
-    def __init__(self, robot: AnyRobot, trees: Sequence[Robot]):
-        self.robot, self.trees = robot, tuple(trees)
+    def __init__(self, robot: Robot):
+        self.robot, self.tree = robot, robot.tree
         self.name, self.n = robot.name, robot.n
         self.joint_names, self.joint_types = robot.joint_names, robot.joint_types
         self.streams: list[Stream] = []  # topics that only this kind of robot has
@@ -77,7 +75,7 @@ class ServedRobot:
 
     @property
     def kind(self) -> str:
-        return type(self.robot).__name__
+        return self.robot.kind
 
     @property
     def joints_read(self) -> tuple[object, ...]:
@@ -90,52 +88,44 @@ class ServedRobot:
 
     @property
     def model(self) -> Model:
-        return self.trees[0].model
+        return self.robot.model
 
     @property
     def model_id(self) -> str:
         """Fingerprint of all its numbers."""
-        return kinds.model_id(self.robot)
+        return self.robot.model_id
 
     @property
     def total_mass(self) -> float:
-        return sum(tree.total_mass for tree in self.trees)
+        return self.robot.total_mass
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return (*(warning for tree in self.trees for warning in tree.warnings), *self.doubts)
+        return (*self.robot.warnings, *self.doubts)
 
     @property
     def reconstruction_error(self) -> float:
-        return max(tree.reconstruction_error for tree in self.trees)
+        return self.robot.reconstruction_error
 
     @property
     def root_link(self) -> str:
-        return self.trees[0].root_link
+        return self.robot.root_link
 
     @property
     def backend(self) -> str:
-        return self.trees[0].backend
+        return self.robot.backend
 
     @property
     def gravity_vector(self) -> np.ndarray:
-        return self.trees[0].gravity_vector
+        return self.robot.gravity_vector
 
     def mdh_table(self) -> list[tuple[Any, ...]]:
-        return self.trees[0].mdh_table()
+        return self.robot.mdh_table()
 
     def describe(self, info: ModelInfo) -> None:
         """Add to ~/model_info what only this kind of robot has."""
         info.kind, info.solved_joints = self.kind, list(self.solved)
         info.measured_joints = [*self.joint_names, *self.optional]
-
-    def tree_with(self, link: str) -> Robot:
-        """The tree that has a link of the URDF. Raises RneaError if none has it."""
-        for tree in self.trees:
-            if link in tree.model.frames:
-                return tree
-        self.model.frame(link)  # tells the links that there are
-        raise AssertionError
 
     def paired(self) -> list[PairedInput]:
         """Return the inputs beside the joint states that only this kind of robot has."""

@@ -19,16 +19,16 @@ from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.motion_source import ESTIMATING
 from rnea_ros.nodes.dynamics.pairing import PairedInput
 from rnea_ros.nodes.dynamics.whole_body import WholeBody, on_fixed_base, zero_moment_point_of
-from rnea_ros.robots.robot import Dynamics
+from rnea_ros.robots.tree import Dynamics, TreeDynamics
 
 
 class ServedTree(ServedRobot):
-    """Robot."""
+    """Tree on a fixed base."""
 
     scalable = True
 
     def __init__(self, robot: Robot):
-        super().__init__(robot, [robot])
+        super().__init__(robot)
         self.differentiable, self._dynamics = robot, robot.dynamics
 
     def prepare(self, loads: Loads) -> None:
@@ -40,14 +40,14 @@ class ServedTree(ServedRobot):
         return self._dynamics(*motion, **loads(motion[0], motion[1]))
 
     def body(self, motion: Motion, loads: dict[str, Any]) -> WholeBody | None:
-        return on_fixed_base(self.trees[0], motion, loads)
+        return on_fixed_base(self.tree, motion, loads)
 
 
 class MovingBase:
     """Input and output of a base that moves: its motion from a source, the wrench that it needs on ~/base_wrench and
     ~/base_dynamics."""
 
-    def __init__(self, source: BaseSource, tree: Robot):
+    def __init__(self, source: BaseSource, tree: TreeDynamics):
         self.source, self._tree = source, tree
 
     def paired(self) -> list[PairedInput]:
