@@ -245,98 +245,78 @@ PROCESS = (
 )
 
 SCALING = (
-    ParameterEntry("base.source", "level", "Of a robot whose base something carries (base: prescribed): what tells how it is "
-                                           "turned "
-                   "when a trajectory comes: nothing, it is level; or the topic ~/base_state, ~/base_imu, ~/base_odometry",
+    ParameterEntry("base.source", "level", "Source of the orientation of a carried base (base: prescribed) when a trajectory "
+                   "comes: level; or the topic ~/base_state, ~/base_imu or ~/base_odometry",
                    choices=("level", "state", "imu", "odometry"), read_only=True),
     *BASE_TOPICS,
-    ParameterEntry("control_rate", 1000.0, "References for each second, while a motion is under way", "Hz", 1.0, 2000.0),
+    ParameterEntry("control_rate", 1000.0, "Rate of references during a motion", "Hz", 1.0, 2000.0),
     ParameterEntry("output", "points", "Content of ~/reference. points: the next reference in each control period; if the "
-                                       "node "
-                   "hangs or is killed the robot stops at once. trajectory: the whole scaled motion as stamped points, sent "
-                   "again when "
-                   "something changes. horizon: the motion of the next `horizon` seconds and of coming to rest after it. "
-                   "Takes effect "
-                   "with the next motion",
-          choices=("points", "trajectory", "horizon")),
-    ParameterEntry("horizon", 0.5, "With output horizon: time of motion that is sent before it comes to rest. It is sent "
-                                   "again when "
-          "half of it is over", "s", 0.2, 30.0),
-    ParameterEntry("lead", 0.1, "With output trajectory or horizon: how far ahead of now a change begins. Half of it is for "
-                                "the node, "
-          "which takes twice as long where that is too short; half for the message's way", "s", 0.02, 2.0),
-    ParameterEntry("controller.name", "", "The joint_trajectory_controller that follows, by its name with namespace: "
-                                          "references go to "
-          "its joint_trajectory instead of ~/reference, what its parameters do not allow is refused, and a motion is given up "
-          "where its controller_state (needs control_msgs) tells of another reference. If empty, nothing is known of who "
-          "follows", read_only=True),
-    ParameterEntry("controller.interface", "topic", "How that controller gets whole trajectories (output trajectory or "
-                                                    "horizon): on "
-          "its topic, or as goals of its action FollowJointTrajectory (needs control_msgs), which says what it refuses and "
-          "whether the robot is at the goal", choices=("topic", "action"), read_only=True),
-    ParameterEntry("controller.timeout", 5.0, "How long trajectories wait, at the start, for that controller to be found; and "
-                                              "how long "
-          "it may tell nothing of its state during a motion", "s", 0.1, 60.0),
-    ParameterEntry("controller.required", False, "Whether trajectories are refused while it is not found. If not, a warning "
-                                                 "says so"),
-    ParameterEntry("longest_step", 5.0, "Largest number of control periods by which a late tick advances the motion, with a "
-                                        "point "
-          "for each; a later one delays the motion. With output points alone, and not with use_sim_time", low=1.0, high=100.0),
-    ParameterEntry("interpolation", "positions", "What the path takes from the points: positions alone, also the direction of "
-                                                 "their "
-          "velocities, or also the curvature that their accelerations mean",
-          choices=("positions", "velocities", "accelerations")),
+                   "node hangs or is killed the robot stops at once. trajectory: the whole scaled motion as stamped points, "
+                   "sent again when something changes. horizon: the motion of the next `horizon` seconds and the stop after it. "
+                   "Takes effect with the next motion", choices=("points", "trajectory", "horizon")),
+    ParameterEntry("horizon", 0.5, "Time of motion that is sent before the stop, with output horizon. It is sent again when "
+                   "half of it is over", "s", 0.2, 30.0),
+    ParameterEntry("lead", 0.1, "Time from the request for a change to its beginning, with output trajectory or horizon. Half "
+                   "of it is for the computation, half for the message. It is doubled when it is too short", "s", 0.02, 2.0),
+    ParameterEntry("controller.name", "", "Name with namespace of the joint_trajectory_controller that executes the motions: "
+                   "references go to its joint_trajectory instead of ~/reference, trajectories that its parameters do not "
+                   "allow are rejected, and a motion is given up where its controller_state (needs control_msgs) has another "
+                   "reference. Empty: the controller is unknown and not checked", read_only=True),
+    ParameterEntry("controller.interface", "topic", "Interface by which that controller gets whole trajectories (output "
+                   "trajectory or horizon): its topic, or its action FollowJointTrajectory (needs control_msgs), which "
+                   "reports rejections and whether the robot is at the goal", choices=("topic", "action"), read_only=True),
+    ParameterEntry("controller.timeout", 5.0, "Time for which trajectories wait, at the start, until that controller is "
+                   "found; and for which its state may be missing during a motion", "s", 0.1, 60.0),
+    ParameterEntry("controller.required", False, "Whether trajectories are rejected while that controller is not found. If "
+                   "false, a warning is logged"),
+    ParameterEntry("longest_step", 5.0, "Largest number of control periods by which a late tick advances the motion, with one "
+                   "point for each; a later one delays the motion. Only with output points and without use_sim_time",
+                   low=1.0, high=100.0),
+    ParameterEntry("interpolation", "positions", "Waypoint data used for the path: positions; positions and velocities; "
+                   "positions, velocities and accelerations", choices=("positions", "velocities", "accelerations")),
     ParameterEntry("commanded_effort", "robot_file", "Content of the commanded efforts in ~/scaled_motion, ~/reference and "
-          "~/commands: the whole joint torque, or the joint torque without what the robot's own controller adds. robot_file: "
-          "as the robot file declares, or total", choices=("robot_file", *CONTENTS), read_only=True),
-    ParameterEntry("limits_share.effort", 1.0, "Share of the effort limits to scale with; rnea margin finds what feedback "
-                                               "needs",
-          low=0.01, high=1.0, read_only=True),
-    ParameterEntry("limits_share.effort_rate", 1.0, "The same of the effort rate limits", low=0.01, high=1.0, read_only=True),
-    ParameterEntry("catch_up", True, "Whether a delay is made good: the motion may then be faster than planned, never ahead "
-                                     "of it"),
-    ParameterEntry("solve_first", False, "Begin only when the motion nearest to the plan is known, mostly in a second, "
-                                         "instead of at "
-          "once, slowed until then"),
-    ParameterEntry("on_new_trajectory", "replace", "What a trajectory does that comes while another is executed: stop that "
-                                                   "one on its "
-          "path and begin from there, or be refused", choices=("replace", "refuse")),
-    ParameterEntry("start_tolerance", 0.01, "A robot no further from the first point is at it", "rad, m", 1e-6, 1.0),
-    ParameterEntry("start_mismatch", "refuse", "What to do with a first point at time 0 that the robot is not at: refuse, or "
-                                               "prepend "
-          "the robot's position and a way from there at half of the velocity limits", choices=("refuse", "prepend")),
-    ParameterEntry("state_timeout", 0.5, "A joint state older than this does not tell where the robot is", "s", 1e-3, 10.0),
-    ParameterEntry("watch.source", "joint_states", "What tells of the robot while it moves: joint_states; or "
-                                                   "controller_state, that of "
-          "controller.name (needs control_msgs), with its feedback and, where it tells no measured effort, its output",
-          choices=("joint_states", "controller_state"), read_only=True),
-    ParameterEntry("watch.tolerance", 0.0, "From how far off all places where its reference was within watch.lag a joint "
-                                           "makes the "
-          "motion slower, as watch.source tells; 0.05 is a beginning. 0: never", "rad, m", 0.0, 10.0),
-    ParameterEntry("watch.path_tolerance", 0.0, "How far off it may be before the motion is stopped on its path, where a goal "
-                                                "does not "
-          "say so. 0: as far as it likes", "rad, m", 0.0, 10.0),
-    ParameterEntry("watch.lag", 0.1, "How late a robot may be by its controller's and its sensors' nature, without being off",
-                   "s",
-          0.0, 0.5),
-    ParameterEntry("watch.recovery", 5.0, "Time in which a motion that was slowed for the robot gets all of its speed back, a "
-                                          "tenth at "
-          "a time", "s", 0.0, 3600.0),
-    ParameterEntry("watch.goal_tolerance", 0.0, "How near each joint has to be to the goal for a motion to have ended there, "
-                                                "where a "
-          "goal does not say so. 0: that is not looked at", "rad, m", 0.0, 10.0),
-    ParameterEntry("watch.goal_time", 2.0, "How long after the last reference a robot may take until it is there, where a "
-                                           "goal does "
-          "not say so. 0: as long as it likes", "s", 0.0, 3600.0),
-    ParameterEntry("shutdown_timeout", 4.0, "Time that a motion is given to come to rest when the process is asked to end "
-                                            "(SIGINT, "
-          "SIGTERM), before it ends all the same. ros2 launch asks again, which ends it at once, after 5 s (its argument "
-          "sigterm_timeout)", "s", 0.0, 60.0),
-    ParameterEntry("reference_effort", False, "Whether the points on ~/reference carry the commanded effort. Off because a "
-          "joint_trajectory_controller without effort interface refuses such points"),
+                   "~/commands: the whole joint torque, or the joint torque without what the robot's own controller adds. "
+                   "robot_file: as the robot file declares, or total", choices=("robot_file", *CONTENTS), read_only=True),
+    ParameterEntry("limits_share.effort", 1.0, "Share of the effort limits that motions use; rnea margin computes it from the "
+                   "need of the feedback", low=0.01, high=1.0, read_only=True),
+    ParameterEntry("limits_share.effort_rate", 1.0, "Share of the effort rate limits that motions use", low=0.01, high=1.0,
+                   read_only=True),
+    ParameterEntry("catch_up", True, "Whether a motion may be faster than planned to make up for a delay; it is never ahead "
+                   "of the plan"),
+    ParameterEntry("solve_first", False, "Whether a motion begins only when the motion nearest to the plan is solved for, "
+                   "mostly within a second. If false, it begins at once, slowed until then"),
+    ParameterEntry("on_new_trajectory", "replace", "Treatment of a trajectory that comes while another one is executed: stop "
+                   "that one on its path and begin from there, or reject the new one", choices=("replace", "refuse")),
+    ParameterEntry("start_tolerance", 0.01, "Distance within which the robot counts as being at the first point", "rad, m",
+                   1e-6, 1.0),
+    ParameterEntry("start_mismatch", "refuse", "Treatment of a first point at time 0 that the robot is not at: reject the "
+                   "trajectory, or prepend a motion from the robot's position at half of the velocity limits",
+                   choices=("refuse", "prepend")),
+    ParameterEntry("state_timeout", 0.5, "Age from which a joint state is not used for the position of the robot", "s", 1e-3,
+                   10.0),
+    ParameterEntry("watch.source", "joint_states", "Source of the measured motion of the robot: joint_states; or "
+                   "controller_state, that of controller.name (needs control_msgs): its feedback and, where it has no "
+                   "measured effort, its output", choices=("joint_states", "controller_state"), read_only=True),
+    ParameterEntry("watch.tolerance", 0.0, "Tracking error of a joint from which the motion is slowed: distance from all "
+                   "references within watch.lag; 0.05 is a first choice. 0 disables it", "rad, m", 0.0, 10.0),
+    ParameterEntry("watch.path_tolerance", 0.0, "Maximum deviation from the path before the motion is stopped, where the goal "
+                   "has no path_tolerance. 0 disables the check", "rad, m", 0.0, 10.0),
+    ParameterEntry("watch.lag", 0.1, "Time by which a robot may be behind its references, because of its controller and "
+                   "sensors, without a tracking error", "s", 0.0, 0.5),
+    ParameterEntry("watch.recovery", 5.0, "Time in which a slowed motion returns from the least speed to its full speed, by a "
+                   "tenth at a time", "s", 0.0, 3600.0),
+    ParameterEntry("watch.goal_tolerance", 0.0, "Maximum distance of each joint from the goal at the end of a motion, where "
+                   "the goal has no goal_tolerance. 0 disables the check", "rad, m", 0.0, 10.0),
+    ParameterEntry("watch.goal_time", 2.0, "Time after the last reference within which the robot must be inside the goal "
+                   "tolerance, where the goal has no goal_time_tolerance. 0: unlimited", "s", 0.0, 3600.0),
+    ParameterEntry("shutdown_timeout", 4.0, "Time for a motion to come to rest after SIGINT or SIGTERM, before the process "
+                   "ends anyway. ros2 launch repeats the signal, which ends it at once, after 5 s (its argument "
+                   "sigterm_timeout)", "s", 0.0, 60.0),
+    ParameterEntry("reference_effort", False, "Whether the points on ~/reference contain the commanded effort. False, as a "
+                   "joint_trajectory_controller without effort interface rejects such points"),
     ParameterEntry("commands", "none", "Content of ~/commands, for a forward_command_controller or joint_group controller",
-          choices=("none", "position", "velocity", "commanded_effort")),
-    ParameterEntry("frame_id", "", "frame_id of the published messages. If empty, the root link"),
+                   choices=("none", "position", "velocity", "commanded_effort")),
+    ParameterEntry("frame_id", "", "frame_id of the published messages. Empty: the root link"),
     ParameterEntry("diagnostics.period", 1.0, "Time between two messages on /diagnostics", "s", 0.1, 60.0, read_only=True),
 )
 
