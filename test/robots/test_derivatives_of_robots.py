@@ -246,7 +246,6 @@ def axis_part(machine, found):
     return axis @ found.wrench[found.joints.index("j1"), 3:]  # the links' axes are those of the base at zero
 
 
-@pytest.mark.campaign
 def test_a_hexapods_joints_transmit_what_the_closed_loop_says():
     machine = gough_stewart()
     robot = machine.robot(gravity=(1.0, -4.0, -9.0), backend="python")
