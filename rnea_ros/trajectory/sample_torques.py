@@ -76,7 +76,7 @@ class CommandedEffort:
         self._robot = robot
         if self.convention.needs_friction and not robot.is_fixed_tree:
             raise InputError(f"commanded efforts {self.convention.contains} need a robot without loops, springs and motors on "
-                             f"links, whose friction is known separately; '{robot.name}' is a {type(robot).__name__}: use "
+                             f"links, whose friction is known separately; '{robot.name}' is a {robot.kind}: use "
                              "total or without_gravity")
 
     def __call__(self, found: Dynamics, qd: np.ndarray, qdd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

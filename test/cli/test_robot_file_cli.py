@@ -58,7 +58,7 @@ def test_what_it_prints_is_a_robot_file_that_says_the_same(capsys, tmp_path, nam
         assert (code, err) == (0, "") and out.startswith(f"# {file}")
         (tmp_path / "again.yaml").write_text(out)
         assert robot_file.read(tmp_path / "again.yaml").content == robot_file.read(file).content
-        assert type(load(urdf, file, backend="python")).__name__ in out
+        assert ("--urdf" in words) == (load(urdf, file, backend="python").kind in out)
 
 
 def test_the_schema(capsys):
@@ -122,14 +122,14 @@ def test_torques_of_loops_and_platforms_follow_them_through_the_motion(capsys, t
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize(("content", "kind"), [
-    ({"springs": {"j2": {"stiffness": 40.0}}}, Robot),
-    ({"motors": {"j2": {"link": "l1", "axis": [0, 0, 1]}}, "drives": {"j2": {"rotor_inertia": 0.1}}}, Robot)])
-def test_torques_of_springs_and_motors_on_links(capsys, tmp_path, content, kind):
+@pytest.mark.parametrize("content", [
+    {"springs": {"j2": {"stiffness": 40.0}}},
+    {"motors": {"j2": {"link": "l1", "axis": [0, 0, 1]}}, "drives": {"j2": {"rotor_inertia": 0.1}}}])
+def test_torques_of_springs_and_motors_on_links(capsys, tmp_path, content):
     (tmp_path / "two.urdf").write_text(TWO)
     (tmp_path / "two.robot.yaml").write_text(json.dumps({"version": 1, **content}))
     robot = load(TWO, tmp_path / "two.robot.yaml", backend="python")
-    assert type(robot) is kind
+    assert not robot.is_fixed_tree
     motion = np.random.default_rng(3).uniform(-1.0, 1.0, (4, 9, 2))
     recording = written(tmp_path / "motion.csv", ("j1", "j2"), *motion)
     words = ["torque", tmp_path / "two.urdf", recording, "--robot-file", tmp_path / "two.robot.yaml", "--backend", "python"]

@@ -191,13 +191,14 @@ def test_no_thread_outlives_a_call_that_an_exception_leaves():
 import os, signal, sys, time
 import numpy as np
 from rnea_ros import Robot
+from rnea_ros.robots.tree import TreeDynamics
 
 class Interrupt(BaseException):
     pass
 
 def interrupt(_, frame):
     while frame:
-        if frame.f_code is Robot.torque_and_rate.__code__:
+        if frame.f_code is TreeDynamics.torque_and_rate.__code__:
             raise Interrupt
         frame = frame.f_back
 

@@ -1,4 +1,4 @@
-"""ServedRobot: a robot of any kind as dynamics_node serves it. Each kind is one subclass, in a file of its own."""
+"""ServedRobot: a robot as dynamics_node serves it; base of trees on a fixed base and of all others."""
 
 from __future__ import annotations
 
