@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from rnea_ros.gait import picture
 from rnea_ros.gait.skeleton import Human
-from rnea_ros.gait.step import Step, StepConditions
+from rnea_ros.gait.step import StepConditions, WalkingStep
 from rnea_ros.gait.walk import LEG_JOINTS, Walk, initial_guess, instants, predict_walk, walking_problem
 from rnea_ros.gait.walker import Walker
 from rnea_ros.planning.bspline import prescribed_nodes
@@ -29,17 +29,19 @@ from rnea_ros.planning.planner import PlanningError
 from rnea_ros.planning.transcription import Transcription
 
 ROOT = Path(__file__).resolve().parents[1]
-HUMAN = Step(smooth=True, transfer=True, upright=True)
-CASES = {"thesis": (Step(), 6), "elastic": (Step(elastic=True), 6), "human": (HUMAN, 8)}
+HUMAN = WalkingStep(smooth=True, transfer=True, upright=True)
+CASES = {"thesis": (WalkingStep(), 6), "elastic": (WalkingStep(elastic=True), 6), "human": (HUMAN, 8)}
 TITLES = {"thesis": "As the thesis asks", "elastic": "With what ligaments and slack muscles bear at no effort",
           "human": "With accelerations tied, a steady transfer of load, an upright pelvis"}
-SWEEP = [(Human(), Step(0.8, 0.5), 6), (Human(), Step(1.0, 0.55), 6), (Human(), Step(1.4, 0.7), 6),
-         (Human(1.6, 55.0), Step(), 6), (Human(1.9, 95.0), Step(), 6), (Human(1.65, 60.0, "female"), Step(), 6),
-         (Human(), Step(2.0, 1.1), 6), (Human(), Step(0.8, 0.5, elastic=True), 6), (Human(1.9, 95.0), Step(elastic=True), 6),
+SWEEP = [(Human(), WalkingStep(0.8, 0.5), 6), (Human(), WalkingStep(1.0, 0.55), 6), (Human(), WalkingStep(1.4, 0.7), 6),
+         (Human(1.6, 55.0), WalkingStep(), 6), (Human(1.9, 95.0), WalkingStep(), 6),
+         (Human(1.65, 60.0, "female"), WalkingStep(), 6),
+         (Human(), WalkingStep(2.0, 1.1), 6), (Human(), WalkingStep(0.8, 0.5, elastic=True), 6),
+         (Human(1.9, 95.0), WalkingStep(elastic=True), 6),
          (Human(), replace(HUMAN, length=0.65), 8)]
 
 
-def measured(walker: Walker, step: Step, points: int) -> tuple[Walk, dict[str, str]]:
+def measured(walker: Walker, step: WalkingStep, points: int) -> tuple[Walk, dict[str, str]]:
     start, processor = time.monotonic(), time.process_time()
     walked = predict_walk(walker, step, points)
     wall, busy = time.monotonic() - start, time.process_time() - processor

@@ -47,7 +47,7 @@ EQUAL_LENGTH_TOL = 1e-6  # relative difference below which columns are equally l
 MIN_NEW_SHARE = 1e-3  # new part of a column above which the preferred order is used; below, the column with the largest one
 
 
-class Tolerances(NamedTuple):
+class GroupingTolerances(NamedTuple):
     """Tolerances of grouping.
 
     tolerance : axes closer to parallel than this are parallel [rad]
@@ -169,7 +169,8 @@ def _span(rows: np.ndarray, tolerance: float) -> np.ndarray:
     return basis[sizes > tolerance * sizes.max(initial=1e-300)]
 
 
-def select_parameters(observed: np.ndarray, columns: Sequence[int], tolerances: Tolerances) -> tuple[list[int], np.ndarray]:
+def select_parameters(observed: np.ndarray, columns: Sequence[int],
+                      tolerances: GroupingTolerances) -> tuple[list[int], np.ndarray]:
     """Return the numbers of the parameters to keep, and A (12, 12), which moves all others into them unobserved by the joint.
 
     columns: which of LINK_PARAMETERS exist. All other parameters are zero after A.
@@ -202,7 +203,7 @@ PARALLEL_TOL = 1e-9  # axes closer to parallel than this are parallel [rad]
 DEPENDENT_TOL = 1e-7  # relative distance of a regressor column from the others below which it depends on them
 ZERO_COLUMN_TOL = 1e-11  # length of a column over that of the longest below which it is zero
 ROUNDING_TOL = 1e-13  # entries of the rule's grouping below this are rounding
-EXACT = Tolerances(tolerance=1e-14, zero=1e-14, min_new=0.1)  # where torques must not change; rounding leaves 1e-15
+EXACT = GroupingTolerances(tolerance=1e-14, zero=1e-14, min_new=0.1)  # where torques must not change; rounding leaves 1e-15
 EQUATIONS_PER_UNKNOWN = 1.5  # in a sampled regressor
 SMOOTHING_VELOCITY = 1e-9  # of Coulomb friction in sampled regressors [rad/s, m/s]
 QR_ORDER = (*PREFERENCE, "coulomb", "viscous")
@@ -340,14 +341,14 @@ def _by_rule(model: Model, listed: tuple[Parameter, ...], gravity: ArrayLike, fr
     slots = {(parameter.link, parameter.kind): slot for slot, parameter in enumerate(listed)}
     rows = {slot: np.eye(len(listed))[slot] for (link, kind), slot in slots.items()
             if kind not in LINK_PARAMETERS or link >= len(model.links)}
-    tolerances = Tolerances(tolerance, ROUNDING_TOL, MIN_NEW_SHARE)
+    tolerances = GroupingTolerances(tolerance, ROUNDING_TOL, MIN_NEW_SHARE)
     groups = _groups(model, listed, gravity, free_root, tolerances, np.eye(len(LINK_PARAMETERS)))
     rows |= {slots[k, LINK_PARAMETERS[i]]: row for (k, i), row in groups.items()}
     kept = sorted(rows)
     return BaseParameters(listed, tuple(kept), np.array([rows[k] for k in kept]).reshape(len(kept), len(listed)))
 
 
-def _groups(model: Model, listed: Sequence[Parameter], gravity: ArrayLike, free_root: bool, tolerances: Tolerances,
+def _groups(model: Model, listed: Sequence[Parameter], gravity: ArrayLike, free_root: bool, tolerances: GroupingTolerances,
             basis: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
     """Return {(link, i): row (p,)}: coordinate i of what joint `link` observes, as a sum of the listed parameters.
 

@@ -12,14 +12,14 @@ import numpy as np
 
 from ..gait import picture
 from ..gait.skeleton import LOWER_BODY, NEUTRAL, Human
-from ..gait.step import Step
+from ..gait.step import WalkingStep
 from ..gait.walk import Stride, Walk, instants, predict_walk
 from ..gait.walker import Walker
 from ..io import csv_files
 from ..planning.problem import SolverProgress
 from .output import Outcome, ProgressLine, check_folder
 
-DEFAULT_STEP, DEFAULT_HUMAN = Step(), Human()
+DEFAULT_STEP, DEFAULT_HUMAN = WalkingStep(), Human()
 FORCES = [f"{side}_floor_{kind}_{axis}" for side in ("right", "left") for kind in ("force", "moment") for axis in "xyz"]
 LIMIT_TOL = 1e-3  # rad, m, or share of strength; tolerance of the thesis
 TOES = ["right_toes_moment_y", "left_toes_moment_y"]
@@ -50,7 +50,7 @@ def add_gait_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_gait(args: argparse.Namespace) -> Outcome:
     human = Human(args.stature, args.mass, args.sex, LOWER_BODY if args.legs else NEUTRAL)
-    step = Step(args.speed, args.step, smooth=args.human, transfer=args.human, upright=args.human, elastic=args.elastic)
+    step = WalkingStep(args.speed, args.step, smooth=args.human, transfer=args.human, upright=args.human, elastic=args.elastic)
     check_folder(folder := Path(args.output))
     (folder / "human.urdf").write_text(human.urdf, encoding="utf-8")
     picture.skeleton(folder / "skeleton.png", human)

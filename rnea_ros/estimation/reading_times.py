@@ -276,9 +276,11 @@ def _local_line(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
     reach = min(NEARBY_READINGS, int(numbers[-1]))
     grid = np.zeros((2, int(numbers[-1]) + 1))
     grid[:, numbers] = np.ones(len(numbers)), values
-    place = np.arange(reach, -reach - 1, -1.0) / (reach + 1)
+    offset = np.arange(reach, -reach - 1, -1.0) / (reach + 1)
     window = np.hanning(2 * reach + 3)[1:-1]
-    (n, x, xx), (y, xy, _) = [[np.convolve(row, window * place**k)[reach:len(row) + reach] for k in range(3)] for row in grid]
+    # Local moments of the weights (n, x, xx) and of the values (y, xy) about each number
+    (n, x, xx), (y, xy, _) = [[np.convolve(row, window * offset**k)[reach:len(row) + reach] for k in range(3)]
+                              for row in grid]
     line: np.ndarray = ((xx * y - x * xy) / (n * xx - x * x))[numbers]
     return line
 

@@ -39,7 +39,7 @@ class Stick:
             lines.append((colour, [(f"{side}_foot", np.zeros(3)), sole[0], sole[1], sole[2]]))
             lines.append((colour, [(f"{side}_foot", np.zeros(3)), sole[1]]))
         frames = walker.robot.model.frame
-        self._lines = [(colour, [(frames(link).link, frames(link).R @ place + frames(link).P) for link, place in line])
+        self._lines = [(colour, [(frames(link).link, frames(link).R @ position + frames(link).P) for link, position in line])
                        for colour, line in lines]
 
     def __call__(self, q: np.ndarray) -> list[tuple[str, np.ndarray]]:
@@ -53,20 +53,21 @@ def skeleton(path: str | Path, human: Human) -> None:
     q = np.zeros(walker.n)
     q[walker.joint_names.index("up")] = human.standing_height
     lines, poses = Stick(walker)(q), base_poses(walker.robot.model, q)
-    places = {link: poses[frame.link][1] + poses[frame.link][0] @ frame.P for link, frame in walker.robot.model.frames.items()}
+    frames = walker.robot.model.frames.items()
+    positions = {link: poses[frame.link][1] + poses[frame.link][0] @ frame.P for link, frame in frames}
     with picture(path, (8.0, 8.4), dpi=100) as figure:
         axes = figure.subplots(1, 2, sharey=True)
         for axis, (across, title) in zip(axes, ((1, "front"), (0, "right"))):
             for link, body in human.bodies.items():
-                axis.fill(*_ellipse(body, places[link], across), color="#c9b8a3", alpha=0.45, linewidth=0)
+                axis.fill(*_ellipse(body, positions[link], across), color="#c9b8a3", alpha=0.45, linewidth=0)
             for colour, line in lines:
                 axis.plot(line[:, across], line[:, 2], color=colour, linewidth=2.0, solid_capstyle="round", alpha=0.8)
             for joint in human.joints:
-                place, idle = places[joint.child], set(coordinate_names(joint)) <= set(human.frozen_axes)
+                position, idle = positions[joint.child], set(coordinate_names(joint)) <= set(human.frozen_axes)
                 fill = "white" if idle else MIDDLE
-                axis.plot(place[across], place[2], "o", markersize=7, color=MIDDLE, markerfacecolor=fill, zorder=3)
+                axis.plot(position[across], position[2], "o", markersize=7, color=MIDDLE, markerfacecolor=fill, zorder=3)
                 if across == 1 and not joint.child.startswith("left_"):
-                    axis.annotate(str(len(joint.axes)), (place[across], place[2]), (-13, -3), textcoords="offset points",
+                    axis.annotate(str(len(joint.axes)), (position[across], position[2]), (-13, -3), textcoords="offset points",
                                   fontsize=8)
             axis.axhline(0.0, color="gray", linewidth=1.0)
             axis.set(aspect="equal", xlim=(-0.42, 0.42), xlabel="[m]")
@@ -77,11 +78,11 @@ def skeleton(path: str | Path, human: Human) -> None:
                         "bodies as ellipsoids of equal inertia", fontsize=10)
 
 
-def _ellipse(body: Segment, place: np.ndarray, across: int) -> tuple[np.ndarray, np.ndarray]:
+def _ellipse(body: Segment, position: np.ndarray, across: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the outline of a solid ellipsoid with the mass and inertia of a body."""
     moments = np.diag(body.inertia)
     half = np.sqrt(2.5 / body.mass * (moments.sum() - 2.0 * moments))
-    centre, angle = place + body.centre, np.linspace(0.0, 2.0 * np.pi, 60)
+    centre, angle = position + body.centre, np.linspace(0.0, 2.0 * np.pi, 60)
     return centre[across] + half[across] * np.cos(angle), centre[2] + half[2] * np.sin(angle)
 
 
@@ -104,9 +105,9 @@ def _snapshots(axis: Any, walked: Walk, stride: Stride) -> None:
     stick, spread = Stick(walked.walker), 0.75
     chosen = np.linspace(0, len(stride.t) - 1, FIGURES).round().astype(int)
     pelvis = walked.walker.joint_names.index("forward")
-    for place, k in enumerate(chosen):
+    for position, k in enumerate(chosen):
         q = stride.q[k].copy()
-        shift = place * spread - q[pelvis]
+        shift = position * spread - q[pelvis]
         _draw(axis, stick(q), shift)
         for foot in range(2):
             F, M = stride.floor[k, foot, :3], stride.floor[k, foot, 3:]
@@ -114,7 +115,7 @@ def _snapshots(axis: Any, walked: Walk, stride: Stride) -> None:
                 start, arrow = -M[1] / F[2] + shift, F / walked.walker.weight * 0.5
                 axis.annotate("", (start + arrow[0], arrow[2]), (start, 0.0),
                               arrowprops={"arrowstyle": "->", "color": "#1e8449", "linewidth": 1.3})
-        axis.text(place * spread, -0.14, f"{100 * stride.share[k]:.0f} %", ha="center", fontsize=8)
+        axis.text(position * spread, -0.14, f"{100 * stride.share[k]:.0f} %", ha="center", fontsize=8)
     axis.axhline(0.0, color="gray", linewidth=1.0)
     axis.set_aspect("equal")
     axis.axis("off")

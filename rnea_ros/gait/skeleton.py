@@ -116,8 +116,8 @@ def _sum_segments(signed):
     return Segment(mass, first / mass, about_origin - _point_inertia(mass, first / mass))
 
 
-def _point_inertia(mass, place):
-    return shift(np.zeros((3, 3)), np.zeros(3), mass, place)[0]
+def _point_inertia(mass, position):
+    return shift(np.zeros((3, 3)), np.zeros(3), mass, position)[0]
 
 
 class Segments:
@@ -323,8 +323,8 @@ class Human:
                  "neck": neck, "head": skull.moved(-np.array(UP) * nape)}
         for side, sign in (("right", -1.0), ("left", 1.0)):
             found |= {f"{side}_{name}": body for name, body in self._limbs(sign).items()}
-            place = np.array(next(joint.offset for joint in self.joints if joint.child == f"{side}_clavicle"))
-            upper = upper.without(found[f"{side}_clavicle"].moved(place))
+            position = np.array(next(joint.offset for joint in self.joints if joint.child == f"{side}_clavicle"))
+            upper = upper.without(found[f"{side}_clavicle"].moved(position))
         return found | {"thorax": upper}
 
     def _limbs(self, sign: float) -> dict[str, Segment]:
@@ -345,8 +345,8 @@ class Human:
         (heel, ball, tip), side_step, found = self.sole, HALF_BALL * self._segments.scale, dict[str, SkeletonPoint]()
         for side, sign in (("right", -1.0), ("left", 1.0)):
             foot = {"heel": (heel, 0.0), "inner_ball": (ball, -sign * side_step), "outer_ball": (ball, sign * side_step)}
-            found |= {f"{side}_{name}": SkeletonPoint(f"{side}_foot", np.array([*place, -self.ankle_height]))
-                      for name, place in foot.items()}
+            found |= {f"{side}_{name}": SkeletonPoint(f"{side}_foot", np.array([*position, -self.ankle_height]))
+                      for name, position in foot.items()}
             found[f"{side}_toe_tip"] = SkeletonPoint(f"{side}_toes", np.array([tip - ball, 0.0, 0.0]))
             origins = {"hip": "thigh", "ankle": "foot", "ball": "toes", "shoulder": "upper_arm", "wrist": "hand"}
             found |= {f"{side}_{name}": SkeletonPoint(f"{side}_{link}", np.zeros(3)) for name, link in origins.items()}
@@ -361,10 +361,10 @@ class Human:
         assert parent == "pelvis"
         for joint in self.joints:
             self._chain(robot, joint.parent, joint.child, joint.offset, joint.axes, coordinate_names(joint))
-        for point, (link, place) in self.points.items():
-            if place.any():  # for viewers and other tools
+        for point, (link, position) in self.points.items():
+            if position.any():  # for viewers and other tools
                 xml.SubElement(robot, "link", name=point)
-                self._joint(robot, f"{point}_mark", "fixed", link, point, place)
+                self._joint(robot, f"{point}_mark", "fixed", link, point, position)
         xml.indent(robot)
         return xml.tostring(robot, encoding="unicode")
 

@@ -50,7 +50,7 @@ KNEE_ANGLE = (np.radians(60.0), np.radians(5.0))  # at mid-swing and its toleran
 
 
 @dataclass(frozen=True)
-class Step:
+class WalkingStep:
     """Parameters of a step: speed [m/s], length [m], width between the heels [m], phases, and tolerance of contacts [m].
 
     toe_off, heel_off: shares of the duration, see the module. Beyond the thesis; the first three make the floor's force
@@ -106,7 +106,7 @@ class Step:
 class StepConditions:
     """Limited quantities of a step of one walker, equation by equation. The right heel strikes at x = 0."""
 
-    def __init__(self, walker: Walker, step: Step):
+    def __init__(self, walker: Walker, step: WalkingStep):
         self.walker, self.step = walker, step
         heel, ball, tip = walker.human.sole
         self.ball, self.tip, self.side = ball - heel, tip - heel, step.width / 2.0

@@ -32,7 +32,7 @@ from ..planning.problem import (
     motion_quantity,
 )
 from .skeleton import SIDES
-from .step import TRANSFER_INSTANTS, Step, StepConditions
+from .step import TRANSFER_INSTANTS, StepConditions, WalkingStep
 from .walker import BETWEEN_POINTS, DOUBLE, SINGLE, Walker, foot_wrenches, zero_moment_point
 
 MEASURED_SHARES = np.linspace(0.0, 1.0, 11)
@@ -91,7 +91,7 @@ class Walk:
     """Predicted step of a walker: the step's parameters and the planned motion."""
 
     walker: Walker
-    step: Step
+    step: WalkingStep
     plan: PlannedMotion
 
     def stride(self, samples: int = 201) -> Stride:
@@ -202,8 +202,8 @@ HESSIAN_DAMPING = 1e-2  # where first derivatives contain no curvature
 REMEDY = "Another speed, a step of another length or more control points"
 
 
-def predict_walk(walker: Walker, step: Step = Step(), control_points: int = 6, report: Report = lambda progress: None,
-         guess: Curve | None = None, most: int = 400) -> Walk:
+def predict_walk(walker: Walker, step: WalkingStep = WalkingStep(), control_points: int = 6,
+                 report: Report = lambda progress: None, guess: Curve | None = None, most: int = 400) -> Walk:
     """Return the predicted step. Raises PlanningError with the reason if there is none.
 
     By first derivatives only (Gauss-Newton), whose steps are cheap and robust, until limits hold between the instants too.
@@ -223,7 +223,7 @@ def predict_walk(walker: Walker, step: Step = Step(), control_points: int = 6, r
     return Walk(walker, step, replace(found, iterations=iterations))
 
 
-def walking_problem(walker: Walker, step: Step) -> PlanningProblem:
+def walking_problem(walker: Walker, step: WalkingStep) -> PlanningProblem:
     """Return the planning problem of a step."""
     quantities, n = StepConditions(walker, step).all(), walker.n
     mirror, ahead = mirror_matrix(walker.joint_names), np.zeros(n)
@@ -237,7 +237,7 @@ def walking_problem(walker: Walker, step: Step) -> PlanningProblem:
                    join_conditions(*ties))
 
 
-def initial_guess(walker: Walker, step: Step, control_points: int) -> Curve:
+def initial_guess(walker: Walker, step: WalkingStep, control_points: int) -> Curve:
     """Return the initial guess of the thesis on even knots: all joints at zero, upright, translated at the speed of the step.
     """
     if not 6 <= control_points <= 40:
@@ -253,7 +253,7 @@ def breaks(control_points: int) -> np.ndarray:
     return np.linspace(0.0, 1.0, control_points - 2)
 
 
-def instants(step: Step, control_points: int) -> tuple[float, ...]:
+def instants(step: WalkingStep, control_points: int) -> tuple[float, ...]:
     """Return the instants at which limits are enforced.
 
     About INSTANTS_PER_CONTROL_POINT for each control point, evenly in every phase; twice where phases meet; at breaks, where

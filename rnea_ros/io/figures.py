@@ -119,7 +119,7 @@ def _plain_powers(figure: Any) -> None:
         for formatter, put in ((axis.get_major_formatter(), axis.set_major_formatter),
                                (axis.get_minor_formatter(), axis.set_minor_formatter)):
             if isinstance(formatter, LogFormatterMathtext):
-                put(FuncFormatter(lambda x, place, written=formatter: _plain(written(x, place))))
+                put(FuncFormatter(lambda x, tick, written=formatter: _plain(written(x, tick))))
 
 
 def _plain(text: str) -> str:

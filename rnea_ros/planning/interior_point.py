@@ -71,7 +71,7 @@ Watch = Callable[[int, np.ndarray, float], None]
 def minimize(program: CondensedProgram, x: np.ndarray, start: InteriorPointStart, tolerance: float, most: int,
              watch: Watch) -> InteriorPointResult:
     """Return a local minimum near x. most: iterations; watch(iteration, x, violation): called after each iteration."""
-    return _Search(program, x, start, tolerance, watch).run(most)
+    return _InteriorPointSearch(program, x, start, tolerance, watch).run(most)
 
 
 class _MeritValues(NamedTuple):
@@ -82,7 +82,7 @@ class _MeritValues(NamedTuple):
     descent: float
 
 
-class _Search:
+class _InteriorPointSearch:
     """State of the search: point, c, s, z as in the module docstring; shift: the last one."""
 
     def __init__(self, program: CondensedProgram, x: np.ndarray, start: InteriorPointStart, tolerance: float, watch: Watch):

@@ -71,7 +71,7 @@ def initial_guesses(problem: PlanningProblem, breaks: np.ndarray, degree: int,
     distance = goal - start
     line = start + u**3 * (10.0 - 15.0 * u + 6.0 * u**2) * distance
     if way is not None:
-        line = np.stack([np.interp(u[:, 0], way.shares, place) for place in way.poses.T], axis=1)
+        line = np.stack([np.interp(u[:, 0], way.shares, coordinate) for coordinate in way.poses.T], axis=1)
     random, size = np.random.default_rng(0), 0.0
     while True:
         waves = random.normal(size=(2, problem.n)) * size * (1.0 + np.abs(distance))

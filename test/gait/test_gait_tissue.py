@@ -7,7 +7,7 @@ import pytest
 
 from rnea_ros.gait import skeleton
 from rnea_ros.gait.skeleton import LOWER_BODY, Human
-from rnea_ros.gait.step import Step, StepConditions
+from rnea_ros.gait.step import StepConditions, WalkingStep
 from rnea_ros.gait.walker import Walker
 
 HIP, KNEE, ANKLE = range(3)
@@ -58,7 +58,7 @@ def test_muscle_torque_excludes_passive_moments():
     motion = np.zeros((3, 1, walker.n))
     motion[0, 0, walker.joint_names.index("up")] = 0.9
     motion[0, 0, walker.joint_names.index("right_ankle_dorsiflexion")] = 0.3
-    plain, elastic = (StepConditions(walker, Step(elastic=asked)).torques()[1] for asked in (False, True))
+    plain, elastic = (StepConditions(walker, WalkingStep(elastic=asked)).torques()[1] for asked in (False, True))
     borne = (plain.value(*motion) - elastic.value(*motion))[0] * np.nan_to_num(walker.robot.limits.effort)
     for side, ankle in (("right", 0.3), ("left", 0.0)):
         legs = [walker.joint_names.index(f"{side}_{joint}") for joint in skeleton.PASSIVE_JOINTS]

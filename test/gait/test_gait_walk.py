@@ -14,7 +14,7 @@ from rnea_ros.cli import gait
 from rnea_ros.cli.main import main
 from rnea_ros.gait import walk
 from rnea_ros.gait.skeleton import LOWER_BODY, Human
-from rnea_ros.gait.step import Step, StepConditions
+from rnea_ros.gait.step import StepConditions, WalkingStep
 from rnea_ros.gait.walk import LEG_JOINTS, Walk, mirror_matrix
 from rnea_ros.gait.walker import Walker
 from rnea_ros.planning.planner import PlanningError
@@ -147,7 +147,7 @@ def test_gradients_of_every_condition(written):
     y = rng.uniform(-0.3, 0.3, (2, 4, walker.n))
     y[:, 0, walker.joint_names.index("up")] = 0.9
     way = rng.normal(size=y.shape)
-    for quantity in StepConditions(walker, Step(transfer=True, upright=True, elastic=True)).all():
+    for quantity in StepConditions(walker, WalkingStep(transfer=True, upright=True, elastic=True)).all():
         numeric = (quantity.values(y + 1e-5 * way) - quantity.values(y - 1e-5 * way)) / 2e-5
         found = np.einsum("kcrj,krj->kc", quantity.slopes(y), way)
         known = np.isfinite(quantity.lower) | np.isfinite(quantity.upper)
@@ -157,20 +157,20 @@ def test_gradients_of_every_condition(written):
 
 def test_smooth_steps_couple_accelerations():
     walker = Walker(Human(frozen=LOWER_BODY), backend="python")
-    rows = [len(walk.walking_problem(walker, Step(smooth=smooth)).ends.value) for smooth in (False, True)]
+    rows = [len(walk.walking_problem(walker, WalkingStep(smooth=smooth)).ends.value) for smooth in (False, True)]
     assert rows == [36, 54]
 
 
 def test_upright_option_limits_the_pelvis_tilt():
     walker = Walker(Human(frozen=LOWER_BODY), backend="python")
-    plain, upright = (StepConditions(walker, Step(upright=asked)).angles() for asked in (False, True))
+    plain, upright = (StepConditions(walker, WalkingStep(upright=asked)).angles() for asked in (False, True))
     tilt = walker.joint_names.index("pelvis_tilt")
     assert np.allclose(np.degrees([upright.lower[tilt], upright.upper[tilt]]), (-5.0, 5.0))
     assert np.array_equal(np.flatnonzero((plain.lower != upright.lower) | (plain.upper != upright.upper)), [tilt])
 
 
 def test_elastic_tissue_brings_the_ankle_nearer_to_the_measured_one(written):
-    elastic = walk.predict_walk(written.walk.walker, Step(elastic=True))
+    elastic = walk.predict_walk(written.walk.walker, WalkingStep(elastic=True))
     found, plain = elastic.report(), written.walk.report()
     assert found["excess"] < 1e-3 and found["left at the root [N, N m]"] < 1e-8
     assert found["ankle_dorsiflexion correlation"] > max(0.75, plain["ankle_dorsiflexion correlation"] + 0.1)
@@ -181,7 +181,7 @@ def test_elastic_tissue_brings_the_ankle_nearer_to_the_measured_one(written):
 def test_missing_solution_is_reported(written):
     walker = written.walk.walker
     with pytest.raises(PlanningError, match=r"no motion found.*Another speed, a step of another length or more control"):
-        walk.predict_walk(walker, Step(), most=2)
+        walk.predict_walk(walker, WalkingStep(), most=2)
 
 
 def test_remedies_are_options_of_the_command(capsys):
@@ -213,12 +213,12 @@ def test_violated_limits_set_the_exit_code(written, tmp_path, monkeypatch, capsy
                                           ({"toe_off": 0.7}, "toe_off and heel_off"), ({"tolerance": 1.0}, "tolerance")])
 def test_invalid_arguments_are_rejected(given, words):
     with pytest.raises(InputError, match=words):
-        Step(**given)
+        WalkingStep(**given)
 
 
 def test_too_few_control_points_are_rejected():
     with pytest.raises(InputError, match="5 control points; 6 to 40"):
-        walk.predict_walk(Walker(Human(frozen=LOWER_BODY), backend="python"), Step(), 5)
+        walk.predict_walk(Walker(Human(frozen=LOWER_BODY), backend="python"), WalkingStep(), 5)
 
 
 @pytest.mark.parametrize(("words", "said"), [
