@@ -40,6 +40,7 @@ RATE = 25.0  # independent equations per second and joint, as in fitting.py
 REFERENCES = 10  # smallest number of random motions on which torques are predicted
 MIN_NOISE = 1e-3  # torque noise over the largest one, for joints without torque
 MIN_EIGENVALUE_RATIO = 1e-16  # smallest eigenvalue over the largest
+MIN_VARIANCE_RATIO = 1e-10  # smallest variance of torque by a direction of the parameters over the largest, in any motion
 MIN_HARMONICS = 3  # fewest harmonics: rest at the start fixes one of a and one of b
 REACH = {"prismatic": 0.2}  # half range where position limits are unknown [m]; 1 rad otherwise
 MAX_SLOWING = 1000.0  # largest factor of slowing
@@ -138,12 +139,16 @@ class _Objective(NamedTuple):
     """Expected variance of predicted torques.
 
     weights   : (n,) one over the standard deviation of the torque noise
-    reference : (b, b) R, with columns scaled by `scale`
+    scale     : (b,) of the columns
+    shown     : (b, m) directions of the scaled parameters that motions show. Others, of a base that rounded angles of a URDF
+                make larger, appear in no torque beyond rounding errors, which would hide all else from the optimizer
+    reference : (m, m) R, with columns scaled by `scale`, in these directions
     """
 
     regressor: Regressor
     weights: np.ndarray
     scale: np.ndarray
+    shown: np.ndarray
     reference: np.ndarray
 
     @classmethod
@@ -157,10 +162,13 @@ class _Objective(NamedTuple):
             sigma = validation.vector("noise", noise, robot.n)
             if not (sigma > 0.0).all():
                 raise InputError(f"noise is {sigma.tolist()}; standard deviations above zero are needed [N m, N]")
-        found = cls(regressor, 1.0 / sigma, np.ones(len(regressor.parameters)), np.zeros((0, 0)))
+        count = len(regressor.parameters)
+        found = cls(regressor, 1.0 / sigma, np.ones(count), np.eye(count), np.zeros((0, 0)))
         R = np.mean([found.gram(motion) for motion in motions], axis=0) / len(_times(motions[0]))
         scale = 1.0 / np.sqrt(np.maximum(np.diagonal(R), np.finfo(float).tiny))
-        return found._replace(scale=scale, reference=R * np.multiply.outer(scale, scale))
+        sizes, vectors = np.linalg.eigh(R * np.multiply.outer(scale, scale))
+        kept = sizes > MIN_VARIANCE_RATIO * sizes.max(initial=0.0)
+        return found._replace(scale=scale, shown=vectors[:, kept], reference=np.diag(sizes[kept]))
 
     def gram(self, motion: FourierMotion) -> np.ndarray:
         """Return sum Y^T S^-2 Y (b, b) over a period, columns scaled."""
@@ -169,17 +177,17 @@ class _Objective(NamedTuple):
 
     def cost(self, motion: FourierMotion) -> float:
         """Return the logarithm of the relative standard deviation of predicted torques."""
-        equations = self.gram(motion) * (RATE * motion.period / len(_times(motion)))
+        equations = self.shown.T @ self.gram(motion) @ self.shown * (RATE * motion.period / len(_times(motion)))
         sizes, vectors = np.linalg.eigh(equations)
         sizes = np.maximum(sizes, MIN_EIGENVALUE_RATIO * sizes[-1])
         variances = np.einsum("ik,ij,jk->k", vectors, self.reference, vectors) / sizes
         return 0.5 * float(np.log(variances.sum() / len(self.weights)))
 
     def condition_number(self, motion: FourierMotion) -> float:
-        """Return the condition number of the equations without weights, columns scaled to length one."""
+        """Return the condition number of the equations without weights, in shown directions, columns scaled to length one."""
         gram = self._replace(weights=np.ones_like(self.weights)).gram(motion)
         lengths = np.maximum(np.sqrt(np.diagonal(gram)), 1e-150)
-        sizes = np.linalg.eigvalsh(gram / np.multiply.outer(lengths, lengths))
+        sizes = np.linalg.eigvalsh(self.shown.T @ (gram / np.multiply.outer(lengths, lengths)) @ self.shown)
         return float(np.sqrt(sizes[-1] / max(sizes[0], MIN_EIGENVALUE_RATIO * sizes[-1])))
 
 

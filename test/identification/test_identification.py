@@ -379,6 +379,18 @@ def test_exciting_motion_reduces_the_prediction_variance():
     assert found < 0.9 * min(std(regressor(one.motion)) for one in random)
 
 
+def test_rounded_angles_do_not_hide_parameters_from_the_optimizer():
+    """The first axis is vertical but for rounding, which shows moments of its link by 1e-5 of their torque."""
+    link = ('<inertial><origin xyz="0.2 0.03 0.02"/><mass value="2"/>'
+            '<inertia ixx="0.01" iyy="0.03" izz="0.03" ixy="0.001" ixz="0" iyz="0.002"/></inertial>')
+    joint = ('<joint name="j{0}" type="revolute"><parent link="l{1}"/><child link="l{0}"/><axis xyz="0 0 1"/>'
+             '<origin xyz="0.4 0 0" rpy="{2} 0 0"/><limit lower="-2" upper="2" effort="50" velocity="2"/></joint>')
+    links = "".join(f'<link name="l{k}">{link}</link>' for k in range(4))
+    joints = "".join(joint.format(k, k - 1, angle) for k, angle in enumerate((3.14159, 1.5708, 0.0), start=1))
+    found = excite(Robot.from_urdf(f'<robot name="upright">{links}{joints}</robot>'), guesses=3, iterations=4)
+    assert found.prediction_std < 0.9 * found.first and found.condition_number < 100.0
+
+
 def test_unknown_limits_and_bad_questions():
     model = from_table("rr", planar_rr(1.0, 0.5, 2.0, 0.1))
     found = excite(Robot.from_model(model), terms=(), guesses=2, iterations=0)
