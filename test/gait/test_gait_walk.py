@@ -203,10 +203,10 @@ def test_violated_limits_set_the_exit_code(written, tmp_path, monkeypatch, capsy
     found = replace(written.walk, plan=replace(plan, curve=replace(plan.curve, points=1.2 * plan.curve.points)))
     monkeypatch.setattr(gait, "predict_walk", lambda *args, **options: found)
     assert main(["gait", "-o", str(tmp_path), "--legs"]) == 1
-    assert f"limits EXCEEDED at the {count} instants" in capsys.readouterr().out
+    assert f"limits EXCEEDED at the {count} constrained instants" in capsys.readouterr().out
     monkeypatch.setattr(gait, "predict_walk", lambda *args, **options: written.walk)
     assert main(["gait", "-o", str(tmp_path), "--legs"]) == 0
-    assert f"limits kept at the {count} instants where they are asked for, within " in capsys.readouterr().out
+    assert f"limits kept at the {count} constrained instants, within " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("given, words", [({"speed": 9.0}, "speed of the step is 9"), ({"length": 3.0}, "length of the step"),
