@@ -14,6 +14,7 @@ from ..model.drive_limits import DriveLimit, factors
 from ..model.tree import Limits
 from ..model.velocity_limits import LEAST, VelocityLimits
 from ..robots.followed import FollowedLoops
+from ..robots.inputs import validation
 from ..robots.robot import Robot
 from .constraints import Constraints, DriveConstraints, TorqueTerms
 from .followed_terms import FollowedTerms
@@ -57,6 +58,7 @@ class PathDynamics:
     """
 
     def __init__(self, robot: Robot):
+        validation.held_base(robot.model)
         self.robot = robot
         self.terms = _terms(robot)
 

@@ -11,6 +11,7 @@ from rnea_ros import InputError, Robot, load
 from rnea_ros.identification.identification import Measurements, Regressor, identify
 from rnea_ros.robots.drift import drift
 from rnea_ros.robots.inputs.base_state import BaseState, along, quaternion
+from rnea_ros.robots.tree import TreeDynamics
 from rnea_ros.trajectory.path_dynamics import PathDynamics
 from support.free_flyer import CASES, SEEDS, example, loads, oracle, robot, source, state
 from support.oracles import difference, worst
@@ -176,7 +177,7 @@ def test_example_vehicle_arm(tmp_path):
 def test_what_only_holds_for_a_base_that_is_held_is_refused_for_a_free_one():
     """Each of these returned the torques of a fixed base."""
     text = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)})
-    robot = Robot.from_urdf(text, base="floating")
+    robot = TreeDynamics.from_urdf(text, base="floating")
     q = np.zeros(robot.n)
     for ask in (lambda: robot.torque_and_rate(q, q, q, q), lambda: robot.inverse_dynamics(q, q, q), lambda: robot.bias(q, q),
                 lambda: robot.dynamics(q, q, q, q), lambda: robot.gravity(q), lambda: robot.forward_dynamics(q, q, q),
@@ -184,11 +185,14 @@ def test_what_only_holds_for_a_base_that_is_held_is_refused_for_a_free_one():
                 lambda: robot.sensitivities(q, q, q), lambda: robot.rate_sensitivities(q, q, q, q),
                 lambda: robot.joint_wrenches(q, q, q), lambda: robot.joint_wrenches(q, q, q, q), robot.kernel, robot.c_source,
                 lambda: robot.joint_wrench_sensitivities(q, q, q), lambda: robot.recursion(q, q, q, q),
-                lambda: robot.kernel("inertia"), lambda: PathDynamics(robot), lambda: Regressor(robot, []),
-                lambda: identify(robot, Measurements(np.arange(50.0), np.zeros((50, robot.n)), np.zeros((50, robot.n))))):
-        with pytest.raises(InputError, match=r"the base of robot '\w+' is free"):
+                lambda: robot.kernel("inertia")):
+        with pytest.raises(InputError, match=r"robot '\w+' has a moving base, which"):
             ask()
     held, free = Robot.from_urdf(text), Robot(robot, {"base": "floating"})
+    measured = Measurements(np.arange(50.0), np.zeros((50, robot.n)), np.zeros((50, robot.n)))
+    for ask in (lambda: PathDynamics(free), lambda: Regressor(free, []), lambda: identify(free, measured)):
+        with pytest.raises(InputError, match="base"):
+            ask()
     np.testing.assert_allclose(robot.mass_matrix(q), held.mass_matrix(q), atol=1e-14)
     np.testing.assert_allclose(robot.mass_matrix(q), free.mass_matrix(q)[6:, 6:], atol=1e-14)
     assert robot.energy(q, q) == pytest.approx(free.energy(q, q, base=BaseState()))
