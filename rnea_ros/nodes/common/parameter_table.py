@@ -252,8 +252,8 @@ SCALING = (
     ParameterEntry("control_rate", 1000.0, "Rate of references during a motion", "Hz", 1.0, 2000.0),
     ParameterEntry("output", "points", "Content of ~/reference. points: the next reference in each control period; if the "
                    "node hangs or is killed the robot stops at once. trajectory: the whole scaled motion as stamped points, "
-                   "sent again when something changes. horizon: the motion of the next `horizon` seconds and the stop after it. "
-                   "Takes effect with the next motion", choices=("points", "trajectory", "horizon")),
+                   "sent again when something changes. horizon: the motion of the next `horizon` seconds and the stop after "
+                   "it. Takes effect with the next motion", choices=("points", "trajectory", "horizon")),
     ParameterEntry("horizon", 0.5, "Time of motion that is sent before the stop, with output horizon. It is sent again when "
                    "half of it is over", "s", 0.2, 30.0),
     ParameterEntry("lead", 0.1, "Time from the request for a change to its beginning, with output trajectory or horizon. Half "
