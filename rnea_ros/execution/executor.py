@@ -315,8 +315,8 @@ class TrajectoryExecutor:
 
     def _read_scaler_message(self, motion: ExecutedMotion) -> None:
         before, self._message = self._message, motion.scaler.message
-        if motion.scaler.unkept:
-            self._stop_for_change(motion, motion.scaler.unkept)
+        if motion.scaler.change_error:
+            self._stop_for_change(motion, motion.scaler.change_error)
         elif self._message not in ("", before):
             self._on_event(False, f"the motion goes on as it was: {self._message}")
 

@@ -233,7 +233,7 @@ class TrajectoryScaler:
     plan         : the plan
     time_scaling : rate at which the law is played
     message      : why a request is not done
-    unkept       : why the constraints that were requested last are not kept
+    change_error : why the constraints that were requested last cannot be kept
     """
 
     def __init__(self, constraints: Constraints, plan: ScaledPlan, catch_up: bool = True, at_once: bool = False,
@@ -248,7 +248,7 @@ class TrajectoryScaler:
             raise InputError("constraints on another path than the plan's: make them from plan.path")
         self.plan, self.catch_up = plan, catch_up
         self.message = ""
-        self.unkept = ""
+        self.change_error = ""
         self._command = Command()
         self._worker = worker
         self._job: _Job | None = None
@@ -317,12 +317,12 @@ class TrajectoryScaler:
         """Change to other limits or another payload on the same path.
 
         Where gravity alone would exceed a limit further on, nothing changes: InputError without a worker, else `message` and
-        `unkept` say so. A robot that carries such a payload already should be stopped.
+        `change_error` say so. A robot that carries such a payload already should be stopped.
         """
         if constraints.path is not self.plan.path:
             raise InputError("constraints on another path; a motion keeps its path")
         self._requested.append(constraints)
-        self.unkept = ""
+        self.change_error = ""
         self._request_assessment()
 
     # ------------------------------------------------------------------ tick
@@ -359,9 +359,10 @@ class TrajectoryScaler:
 
     def advance(self, dt: float) -> None:
         """Advance the motion by dt [s], as decided."""
-        self.time_scaling.advance(dt)
-        self._state.t += dt
-        self._state.waited += dt * max(0.0, 1.0 - self.time_scaling.k / self._state.max_rate)
+        scaling, state = self.time_scaling, self._state
+        scaling.advance(dt)
+        state.t += dt
+        state.waited += dt * max(0.0, 1.0 - scaling.k / state.max_rate)
 
     @property
     def _target_rate(self) -> float:
@@ -371,7 +372,8 @@ class TrajectoryScaler:
     def done(self) -> bool:
         """Whether the motion has ended."""
         scaling = self.time_scaling
-        return scaling.sigma >= self.current.law.duration or (self._command.stop and scaling.steady and scaling.k == 0.0)
+        has_stopped = self._command.stop and scaling.steady and scaling.k == 0.0
+        return has_stopped or scaling.sigma >= self._state.current.law.duration
 
     @property
     def due(self) -> float:
@@ -380,7 +382,8 @@ class TrajectoryScaler:
 
     def reference(self) -> Reference:
         """Return the present reference."""
-        return reference_at(self.plan.path, self.current.law, self.time_scaling, self.t, self.done)
+        state = self._state
+        return reference_at(self.plan.path, state.current.law, self.time_scaling, state.t, self.done)
 
     def status(self) -> ScalerStatus:
         """Return the status for users; takes longer than a tick."""
@@ -442,7 +445,7 @@ class TrajectoryScaler:
 
         def on_error(error: BaseException) -> None:
             """Keep the present constraints, and resume what this request had interrupted."""
-            self.unkept = self.unkept or in_words(error)
+            self.change_error = self.change_error or in_words(error)
             self._requested.pop()
             if self._requested:
                 self._request_assessment()
@@ -516,13 +519,13 @@ class TrajectoryScaler:
     def snapshot(self) -> Snapshot:
         """Return everything that can change, for `restore`."""
         return Snapshot(copy(self.time_scaling), copy(self._state), copy(self._command), list(self._requested), self._job,
-                        self._is_unsolved, (self.message, self.unkept))
+                        self._is_unsolved, (self.message, self.change_error))
 
     def restore(self, saved: Snapshot, keep_command: bool = False) -> None:
         """Restore a snapshot. keep_command: but for the command."""
         self.time_scaling, self._state = saved.scaling, saved.playback
         self._requested, self._job, self._is_unsolved = saved.requested, saved.job, saved.is_unsolved
-        self.message, self.unkept = saved.messages
+        self.message, self.change_error = saved.messages
         if not keep_command:
             self._command = saved.command
 

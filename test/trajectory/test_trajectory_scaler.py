@@ -303,7 +303,7 @@ def test_a_payload_too_heavy_is_refused(motion, solved):
     scaler = again(solved, Later(30))
     scaler.change(heavy)
     ticked_until(scaler, lambda: scaler.message)
-    assert "gravity alone takes" in scaler.status().message and "gravity alone takes" in scaler.unkept
+    assert "gravity alone takes" in scaler.status().message and "gravity alone takes" in scaler.change_error
     check(motion, Played(scaler))
 
 
