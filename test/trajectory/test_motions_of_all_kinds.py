@@ -247,6 +247,7 @@ def test_a_motion_is_called_with_one_time_or_with_many():
 
 
 def test_a_robot_of_any_kind_shows_its_kind_name_and_joints():
-    assert repr(load(URDF / "rr.urdf")) == "<Robot 'rr', 2 joints: joint1, joint2>"
-    assert repr(both("five_bar")) == "<Robot 'five_bar', 2 joints: left_motor, right_motor>"
-    assert repr(load(URDF / "rr.urdf", base="floating")).startswith("<Robot 'rr'")
+    assert repr(load(URDF / "rr.urdf")) == "<Robot 'rr' (tree on a fixed base), 2 joints: joint1, joint2>"
+    assert repr(both("five_bar")) == (
+        "<Robot 'five_bar' (robot on a fixed base with loops), 2 joints: left_motor, right_motor>")
+    assert repr(load(URDF / "rr.urdf", base="floating")).startswith("<Robot 'rr' (tree on a floating base)")
