@@ -45,9 +45,9 @@ OWN = [
     DeclareLaunchArgument(
         "output",
         default_value="",
-        choices=["", "points", "trajectory", "horizon"],
-        description="What it gets: points one by one, the whole motion ahead, or that of the next moment (parameter output). "
-        "Empty: as params_file says.",
+        choices=["", "horizon", "trajectory", "points"],
+        description="What it gets: the motion of the next moment and of coming to rest, the whole motion ahead, or points one "
+        "by one, which end at speed if the node does (parameter output). Empty: as params_file says.",
     ),
     DeclareLaunchArgument(
         "forward_controller",

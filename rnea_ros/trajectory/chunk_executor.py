@@ -13,8 +13,8 @@ for 400 samples of seven joints. A trajectory without an excess is committed unc
 the largest excess is:
 
     behind the chunk    a longer brake, then a brake that begins at an earlier point
-    at the splice       the motion stays behind the policy by as much as it is; then the first points are skipped, and a bridge
-                        of least jerk joins the motion to later ones
+    at the splice       the first points are skipped, and a bridge of least jerk joins the motion to later ones; where that is
+                        not enough, the motion stays behind the policy by as much as it is
     elsewhere           smoothing, while the path stays within `tolerance` of the points; then points further apart in time, by
                         the largest constant rate that keeps the limits in closed form, reached by a ramp from the present one
 
@@ -62,6 +62,7 @@ BEND = 1.5 / 8.0  # of a second difference: what a parabola exceeds its samples 
 POSITION_TOLERANCE = 1e-9  # of half a joint's range: rounding of a joint that rests at its end
 AGREEMENT = 1e-9  # rad, m; within which the committed trajectory passes through a point of a new chunk
 WAVELENGTHS = (4.0, 6.0, 9.0, 14.0, 22.0)  # periods; shorter waves are smoothed out, one step after the other
+CATCH_UP = 0.4  # s; the longest bridge with which a motion that is behind catches up with the policy
 MIN_BRIDGE, MAX_BRIDGE, LONGER = 0.1, 1.6, 1.6  # s, s, and the factor from one to the next
 MEAN_TO_PEAK = 1.5  # about, of the velocity of a bridge
 NEARER = 0.7  # share of the distance from where a chunk is now, within which a point that has passed is near
@@ -108,7 +109,7 @@ class ChunkOptions:
     alignment: str = "time"
     alignment_time: float = 0.1
     limit_share: float = 0.999
-    max_attempts: int = 8
+    max_attempts: int = 6
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
@@ -693,8 +694,9 @@ class _Search:
         if excess.speed_rate < 1.0 and self._slow_down(excess.speed_rate) and not at_splice:
             return True
         if at_splice:
-            if self._behind > 0.5 * period and attempt.delay < self._behind and not attempt.bridge:
-                self.attempt = replace(self.attempt, delay=self._behind)
+            is_late = self._behind > 0.5 * period and attempt.delay < self._behind
+            if is_late and (attempt.bridge >= CATCH_UP or attempt.stretch > 1.0):
+                self.attempt = replace(self.attempt, delay=self._behind, bridge=0.0)
                 return True
             if attempt.bridge < MAX_BRIDGE and not (excess.is_speed and attempt.bridge > self._least_bridge):
                 return self._bridge(max(MIN_BRIDGE, LONGER * attempt.bridge, self._least_bridge), period)

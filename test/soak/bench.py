@@ -28,7 +28,8 @@ PARAMETERS: dict[str, Any] = {"use_sim_time": True, "payload.link": "hand"}
 STRONG = 400.0  # N m, N; the heavy robot holds itself with its payload wherever it is sent
 OWN: dict[str, dict[str, Any]] = {
     "dynamics_node": {"diagnostics.period": 0.5}, "query_node": {},
-    "scaling_node": {"control_rate": 100.0, **{f"joint_limits.{name}.has_velocity_limits": True for name in NAMES},
+    "scaling_node": {"control_rate": 100.0, "output": "points",
+                     **{f"joint_limits.{name}.has_velocity_limits": True for name in NAMES},
                      **{f"joint_limits.{name}.max_velocity": 1.0 for name in NAMES},
                      **{f"joint_limits.{name}.max_effort": STRONG for name in NAMES}}}
 RIGHT = 1e-9  # share by which two computations of a torque may differ

@@ -250,10 +250,11 @@ SCALING = (
                    choices=("level", "state", "imu", "odometry"), read_only=True),
     *BASE_TOPICS,
     ParameterEntry("control_rate", 1000.0, "Rate of references during a motion", "Hz", 1.0, 2000.0),
-    ParameterEntry("output", "points", "Content of ~/reference. points: the next reference in each control period; if the "
-                   "node hangs or is killed the robot stops at once. trajectory: the whole scaled motion as stamped points, "
-                   "sent again when something changes. horizon: the motion of the next `horizon` seconds and the stop after "
-                   "it. Takes effect with the next motion", choices=("points", "trajectory", "horizon")),
+    ParameterEntry("output", "horizon", "Content of ~/reference. horizon: the motion of the next `horizon` seconds and the "
+                   "stop after it, as stamped points. trajectory: the whole scaled motion as stamped points, sent again when "
+                   "something changes. points: the next reference in each control period, for receivers that take nothing "
+                   "else; if the node hangs or is killed the robot stops at once, beyond every limit. Takes effect with the "
+                   "next motion", choices=("horizon", "trajectory", "points")),
     ParameterEntry("horizon", 0.5, "Time of motion that is sent before the stop, with output horizon. It is sent again when "
                    "half of it is over", "s", 0.2, 30.0),
     ParameterEntry("lead", 0.1, "Time from the request for a change to its beginning, with output trajectory or horizon. Half "

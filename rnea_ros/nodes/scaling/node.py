@@ -93,6 +93,7 @@ class ScalingNode(Node):
         self._jump_callback = self.get_clock().create_jump_callback(back, post_callback=self._on_clock_jump)
         self.create_timer(UPDATE_PERIOD_S, self._update, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self.get_logger().info(f"trajectories on {self._trajectories.topic_name}, positions from {self._states.topic_name}")
+        self._warn_of_points()
 
     def finish(self, then: Callable[[], None]) -> float:
         """Bring a motion to rest on its path, take no other one, and call `then`. Returns how long that may take [s]."""
@@ -327,7 +328,15 @@ class ScalingNode(Node):
         self._rate_loop.rate = self._settings.values["control_rate"]
         if any(name.startswith("joint_limits.") for name in changed):
             self._use_limits()
+        if "output" in changed:
+            self._warn_of_points()
         self._assume_positions()
+
+    def _warn_of_points(self) -> None:
+        if self._settings.values["output"] == "points":
+            self.get_logger().warning("output is points: if this node stops, hangs or is killed, the robot stops at once from "
+                                      "its velocity, beyond every limit. Set output: horizon, unless the receiver takes "
+                                      "nothing but single points")
 
     def _update(self) -> None:
         hint = f"set parameter robot_description, or publish it on {self._description.topic_name} (reliable, transient_local)"

@@ -1,0 +1,41 @@
+"""Output of scaling_node: trajectories that end at rest, unless single points are asked for, with a warning."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+
+from trajectory_msgs.msg import JointTrajectory
+
+from rnea_ros.nodes.common.parameter_table import SCALING
+from support.reach import START
+from support.ros_helpers import world
+from support.scaling_bench import Bench
+
+pytestmark = pytest.mark.ros
+WARNING = "output is points"
+
+
+def test_the_default_ends_at_rest_and_points_warn(tmp_path):
+    """Every message holds the motion to rest; after a change of the parameter, single points follow, and the log warns."""
+    default = next(entry.default for entry in SCALING if entry.name == "output")
+    assert default == "horizon"
+    with world(tmp_path) as ros:
+        bench = Bench(ros, output=default).ready()
+        references = ros.listen(JointTrajectory, f"{bench.node}/reference", 5000)
+        ros.until(lambda: ros.node.count_publishers(f"{bench.node}/reference"))
+        bench.state(START)
+        bench.send()
+        bench.end().check()
+        assert references and WARNING not in bench.process.log
+        for message in references:
+            assert len(message.points) > 1
+            assert not any(message.points[-1].velocities)
+        assert not ros.set(bench.node, output="points")
+        ros.until(lambda: WARNING in bench.process.log)
+        references.clear()
+        bench.send(START[None], first=1.0)
+        bench.end()
+        assert references and all(len(message.points) == 1 for message in references[:-1])
