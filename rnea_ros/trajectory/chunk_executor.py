@@ -62,8 +62,8 @@ BEND = 1.5 / 8.0  # of a second difference: what a parabola exceeds its samples 
 POSITION_TOLERANCE = 1e-9  # of half a joint's range: rounding of a joint that rests at its end
 AGREEMENT = 1e-9  # rad, m; within which the committed trajectory passes through a point of a new chunk
 WAVELENGTHS = (4.0, 6.0, 9.0, 14.0, 22.0)  # periods; shorter waves are smoothed out, one step after the other
-CATCH_UP = 0.4  # s; the longest bridge with which a motion that is behind catches up with the policy
-MIN_BRIDGE, MAX_BRIDGE, LONGER = 0.1, 1.6, 1.6  # s, s, and the factor from one to the next
+CATCH_UP = 0.6  # s; the longest bridge with which a motion that is behind catches up with the policy
+MIN_BRIDGE, MAX_BRIDGE, LONGER = 0.1, 1.6, 2.0  # s, s, and the factor from one to the next
 MEAN_TO_PEAK = 1.5  # about, of the velocity of a bridge
 NEARER = 0.7  # share of the distance from where a chunk is now, within which a point that has passed is near
 SETTLED = 5  # points, after which a mismatch at the splice has decayed (a spline forgets 0.43 from knot to knot)
@@ -688,7 +688,7 @@ class _Search:
         if excess.t > times[-1] - 0.5 * period:
             return self._brake_otherwise(excess, len(times), period)
         at_splice = excess.t < times[0] + 2.0 * period
-        if first and (warm := self._as_before(at_splice)) != attempt:
+        if first and (warm := self._as_before(at_splice, period)) != attempt:
             self.attempt = warm
             return True
         if excess.speed_rate < 1.0 and self._slow_down(excess.speed_rate) and not at_splice:
@@ -710,21 +710,26 @@ class _Search:
             return True
         return self._slow_down(excess.rate)
 
-    def _as_before(self, at_splice: bool) -> _Attempt:
+    def _as_before(self, at_splice: bool, period: float) -> _Attempt:
         """Return what served for the last chunk, a little faster; with the bridge that was long enough then, for as far."""
         warm = self._warm
         stretch = max(1.0, RECOVERY * warm.stretch) if warm.stretch > 1.0 else 1.0
-        return replace(self.attempt, delay=self._behind if stretch > 1.0 else 0.0, stretch=stretch,
-                       bridge=self._warm_bridge if at_splice else 0.0,
-                       smoothing=min(warm.smoothing, self._max_smoothing))
+        found = replace(self.attempt, delay=self._behind if stretch > 1.0 else 0.0, stretch=stretch,
+                        smoothing=min(warm.smoothing, self._max_smoothing))
+        longest = (self._ahead + found.delay) * found.stretch - 1.01 * MIN_POINTS * period  # with which no point waits
+        return self._with_bridge(found, max(min(self._warm_bridge, longest), 0.0), period) if at_splice else found
 
     def _bridge(self, bridge: float, period: float) -> bool:
-        """Bridge more time; where too few points are left behind it, or a skipped way would have to be faster, points wait."""
-        bridge = min(bridge, MAX_BRIDGE)
-        left = (self._ahead + self.attempt.delay) * self.attempt.stretch
-        waits = (self._rests and self.attempt.stretch > 1.0) or bridge + MIN_POINTS * period > left
-        self.attempt = replace(self.attempt, bridge=bridge, waits=waits)
+        self.attempt = self._with_bridge(self.attempt, bridge, period)
         return True
+
+    def _with_bridge(self, attempt: _Attempt, bridge: float, period: float) -> _Attempt:
+        """Return an attempt with this bridge; where too few points are left behind it, or a skipped way would have to be
+        faster, points wait."""
+        bridge = min(bridge, MAX_BRIDGE)
+        left = (self._ahead + attempt.delay) * attempt.stretch
+        waits = (self._rests and attempt.stretch > 1.0) or bridge + MIN_POINTS * period > left
+        return replace(attempt, bridge=bridge, waits=waits)
 
     def _brake_otherwise(self, excess: _Excess, count: int, period: float) -> bool:
         attempt = self.attempt
