@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import InputError, near, some
+from ..errors import InputError, ModelError, near, some
 from ..estimation.position_sensor import consistent_stamps
 from ..identification.identification import Measurements
 from ..io import csv_files, files
@@ -104,8 +104,13 @@ def read_limits(robot: Robot, args: argparse.Namespace) -> tuple[Limits, dict[st
     if not args.limits:
         return robot.limits, forces
     model = robot.tree.model
-    file = robot_file.draft(args.limits).only(["limits"]).alone("--limits", ["limits"], ["limits"]).checked(
-        robot.tree.model)
+    draft = robot_file.draft(args.limits)
+    if "limits" not in draft.content:
+        joint = (*robot.joint_names, "JOINT")[0]
+        raise ModelError(f"--limits needs a robot file with the section limits; the file has {some(draft.content)}. "
+                         f"A file begins with `version: 1` and has, for instance, `limits: {{{joint}: "
+                         "{max_effort_rate: 600.0}}`", draft.where)
+    file = draft.only(["limits"]).checked(robot.tree.model)
     found = limited(model, file).limits.of([model.joint_names.index(name) for name in robot.joint_names])
     return found, forces | joint_forces(file)
 

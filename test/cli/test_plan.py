@@ -39,7 +39,7 @@ def test_the_thesis_arm_by_default(tmp_path, capsys):
     said = capsys.readouterr()
     assert code == 0, said.err
     found = table(out)
-    assert found["t"][-1] == pytest.approx(1.005 * RR_OPTIMUM, rel=1e-3) and found["t"][0] == 0.0
+    assert 1.003 * RR_OPTIMUM < found["t"][-1] < 1.0055 * RR_OPTIMUM and found["t"][0] == 0.0  # the fastest found is not the optimum
     np.testing.assert_allclose(np.diff(found["t"])[:-1], 1e-3, rtol=1e-9)
     np.testing.assert_allclose(found["q"][[0, -1]], [[0.0, -2.0], [1.0, -1.0]], atol=1e-8)
     tau, rate = robot("rr").torque_and_rate(*(found[block] for block in BLOCKS[:4]))
@@ -90,6 +90,17 @@ def test_errors_are_explained(tmp_path, capsys, words, message):
     said = capsys.readouterr().err
     assert code == 2 and re.search(message, said) and said.splitlines()[-1].startswith("rnea plan: ")
     assert not out.exists()
+
+
+def test_a_limits_file_of_another_kind_is_refused_with_an_example(tmp_path, capsys):
+    limits = tmp_path / "limits.yaml"
+    limits.write_text("joint_limits: {joint1: {max_velocity: 1.0}}")
+    code, out = run(tmp_path, "--limits", limits)
+    said = capsys.readouterr().err
+    assert code == 2 and "the file has joint_limits" in said and not out.exists()
+    limits.write_text("version: 1\n" + re.findall(r"`(limits: .*?)`", said)[0])
+    code, out = run(tmp_path, "--limits", limits, "--refinements", 0, "--duration", 2.0)
+    assert code == 0 and out.exists()
 
 
 @pytest.mark.parametrize(("ends", "message"), [

@@ -116,7 +116,7 @@ class RobotFile:
         others = [name for name in self.sections if name not in sections and name in SCHEMA["properties"]]
         if required and not any(name in self.content for name in required):
             has = f"; it has {some(others)}, of which rnea_ros.load makes the right robot" if others else ""
-            raise ModelError(f"{reader} needs {' or '.join(required)}{has}", self.where)
+            raise ModelError(f"{reader} needs a robot file with the section {' or '.join(required)}{has}", self.where)
         if others:
             raise ModelError(f"{reader} reads {some(sections)} only, but the file has {some(others)} too; rnea_ros.load "
                              "reads all sections", self.where)
