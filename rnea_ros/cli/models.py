@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, ModelWarning, some
-from ..model import dh_table, modified_dh, plausibility, standard_dh, urdf
+from ..model import dh_table, plausibility, urdf
 from ..model.robot_file import profiles, robot_file
 from ..model.robot_file.schema import SCHEMA
 from ..robots.load import load
@@ -157,11 +157,11 @@ def add_from_dh_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_from_dh(args: argparse.Namespace) -> Outcome:
     check_files(args.output)
-    modified = set(modified_dh.ONLY) & set(dh_table.column_names(args.table))
+    modified = set(dh_table.MODIFIED_ONLY_COLUMNS) & set(dh_table.column_names(args.table))
     convention = args.convention or CONVENTIONS[bool(modified)]
     name = args.name or Path(args.table).stem
-    text = modified_dh.to_urdf(modified_dh.read(args.table), name) if convention == "modified" else \
-        standard_dh.to_urdf(standard_dh.read(args.table), name)
+    text = dh_table.modified_to_urdf(dh_table.read_modified(args.table), name) if convention == "modified" else \
+        dh_table.standard_to_urdf(dh_table.read_standard(args.table), name)
     model = urdf.load(text)  # raises for an invalid robot
     for warning in model.warnings:
         print(f"warning: {warning}", file=sys.stderr)

@@ -21,7 +21,7 @@ from ..io import torques as compute
 from ..io.batch import BatchOutcome as OneOutcome
 from ..io.recording import ReadingOptions, RecordedMotion, Recording, RecordingRequest, check_blocks, recording_schema
 from ..io.torques import Torques
-from ..model.drive_limits import DriveLimit, uses_by_owner
+from ..model.drives import DriveLimit, utilizations_by_owner
 from ..model.effort_convention import UNKNOWN
 from ..model.robot_file import robot_file
 from ..robots.robot import Robot
@@ -210,7 +210,8 @@ def _draw_torques(path: str, robot: Robot, work: _TorqueComputation) -> None:
     measured = np.concatenate(work.measured)
     units = ["N" if kind == "prismatic" else "N m" for kind in robot.joint_types]
     figures.draw_torques(path, t, tau, tau_rate, robot.joint_names, units, robot.limits.effort,
-                         bands if np.isfinite(bands).any() else None, shares=uses_by_owner(_limits(robot), tau, tau_rate, qd),
+                         bands if np.isfinite(bands).any() else None,
+                         shares=utilizations_by_owner(_limits(robot), tau, tau_rate, qd),
                          measured=measured if np.isfinite(measured).any() else None)
 
 

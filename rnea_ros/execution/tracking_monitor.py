@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..model.drive_limits import uses
+from ..model.drives import utilizations
 from ..model.tree import Limits
 from ..robots.robot import Robot
 from ..trajectory.trajectory_scaler import Reference
@@ -194,7 +194,7 @@ class SaturationDetector:
             saturated = np.abs(torque) >= self.SATURATED * self._effort
         if self._drives and np.isfinite(torque).any():
             tau, qd = np.nan_to_num(torque), np.nan_to_num(measured.qd)
-            used = uses(self._drives, tau, np.zeros_like(tau), qd)
+            used = utilizations(self._drives, tau, np.zeros_like(tau), qd)
             np.logical_or.at(saturated, self._joints, used >= self.SATURATED)
         return saturated
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import MissingPackage, RneaError
-from ..model.drive_limits import uses_by_owner
+from ..model.drives import utilizations_by_owner
 from ..model.tree import Limits
 from ..robots.robot import Robot
 
@@ -212,7 +212,7 @@ def draw_motion(path: str | Path, robot: Robot, motion: TimedMotion, limits: Lim
     t = np.linspace(0.0, motion.duration, MOTION_SAMPLES if motion.duration else 1)
     state = motion(t)
     curves = [state[0], state[1], *robot.torque_and_rate(*state)]
-    shares = uses_by_owner(robot.drive_limits, curves[2], curves[3], state[1])
+    shares = utilizations_by_owner(robot.drive_limits, curves[2], curves[3], state[1])
     symmetric = [limits.velocity, limits.effort, limits.effort_rate]
     if np.isfinite(limits.commanded_effort_rate).any():
         curves.append(curves[3] if added is None else curves[3] - added(*state[:3]))

@@ -1,12 +1,12 @@
-"""What a robot means by the effort of a joint: the only definition, for torques that it is given and those that it reports.
+"""Effort conventions: the relation of a robot's effort values to exact joint torques.
 
-The exact torque tau of a joint holds everything that its motor has to do. A robot's own controller may add gravity, or
-friction too; and its numbers may be torques of the motor before the gear, or currents. So
+The exact torque tau of a joint is everything that its motor exerts. A robot's own controller may add gravity or friction, and
+its values may be torques of the motor before the gear, or currents:
 
     effort = (tau - added) / per_unit,    added: gravity, friction, or nothing
 
-One formula and its inverse: gravity is taken off where the robot adds it, and put back where it was taken off; never twice.
-Where a robot's drivers report one thing or another, its file says `unknown`, and efforts are refused rather than believed.
+Only this formula and its inverse are used, so that gravity is subtracted once where the robot adds it, and added once where it
+was subtracted. If the drivers of a robot differ, its file declares `unknown`, and efforts are rejected.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ UNKNOWN = "unknown"
 
 
 class EffortConvention(NamedTuple):
-    """contains : one of CONTENTS
+    """Meaning of an effort.
+
+    contains : one of CONTENTS
     quantity : one of QUANTITIES, or UNKNOWN
-    per_unit : joint torque by one unit of the quantity, sign included, of each joint; empty: 1 each
+    per_unit : joint torque per unit of the quantity, with sign, for each joint; empty: 1 each
     """
 
     contains: str = CONTENTS[0]
@@ -38,17 +40,17 @@ class EffortConvention(NamedTuple):
 
     @property
     def plain(self) -> bool:
-        """Whether it is the exact torque itself."""
+        """Return whether the effort is the exact torque."""
         return self.contains == CONTENTS[0] and not self.per_unit and self.quantity != UNKNOWN
 
     @property
     def description(self) -> str:
-        """What the effort contains, and as which quantity."""
+        """Description: content and quantity of the effort."""
         unit = {"motor_torque": ", as motor torque", "current": ", as motor current"}.get(self.quantity, "")
         return CONTENT_WORDS[self.contains] + unit
 
     def of(self, joints: Sequence[int]) -> EffortConvention:
-        """That of some joints, by number."""
+        """Return the convention of some joints, by index."""
         return self._replace(per_unit=tuple(self.per_unit[k] for k in joints)) if self.per_unit else self
 
     @property
@@ -56,18 +58,18 @@ class EffortConvention(NamedTuple):
         return self.contains == CONTENTS[2]
 
     def added(self, gravity: np.ndarray, friction: np.ndarray | float = 0.0) -> np.ndarray:
-        """What the robot adds by itself, of the shares of gravity and friction in tau, or of their rates."""
+        """Return the share of tau that the robot adds itself, from gravity and friction, or from their rates."""
         if self.contains == CONTENTS[0]:
             return np.zeros_like(gravity)
         return gravity + friction if self.needs_friction else gravity
 
     def effort(self, tau: np.ndarray, gravity: np.ndarray, friction: np.ndarray | float = 0.0) -> np.ndarray:
-        """As the robot has it, of an exact torque; or of its rate, gravity's and friction's."""
+        """Return the effort of an exact torque; or its rate from the rates of torque, gravity and friction."""
         found = tau - self.added(gravity, friction)
         return found / self.per_unit if self.per_unit else found
 
     def torque(self, effort: np.ndarray, gravity: np.ndarray, friction: np.ndarray | float = 0.0) -> np.ndarray:
-        """The exact torque of an effort as the robot has it: the inverse of `effort`. InputError where that is unknown."""
+        """Return the exact torque of an effort, the inverse of `effort`. Raises InputError if the convention is unknown."""
         if self.quantity == UNKNOWN:
             raise InputError("what this robot's efforts are is unknown, for its drivers differ: a robot file can say it, as "
                              f"measured_effort: {{contains: {CONTENTS[0]}, quantity: {' | '.join(QUANTITIES)}}}; of motor "
@@ -76,7 +78,7 @@ class EffortConvention(NamedTuple):
 
 
 class Efforts(NamedTuple):
-    """commanded: torques that the robot's controller is given; measured: those that its joint states report."""
+    """Conventions of a robot: commanded efforts of its controller, measured efforts of its joint states."""
 
     commanded: EffortConvention = EffortConvention()
     measured: EffortConvention = EffortConvention()

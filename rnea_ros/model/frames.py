@@ -25,7 +25,7 @@ from . import mdh
 
 @dataclass
 class TreeBody:
-    """A rigid body while the tree is being built. R, P: pose of U in the parent's U at joint variable zero; axis in U."""
+    """Rigid body while the tree is built. R, P: pose of its frame U in the parent's U at joint variable zero; axis in U."""
 
     name: str
     joint: str
@@ -40,49 +40,50 @@ class TreeBody:
 
 
 @dataclass
-class Placed:
-    """Pose (R, P) of frame M in U. normal_to: number of the child whose common normal carries x, 0 if none."""
+class FramePose:
+    """Pose (R, P) of frame M in U. normal_to: index of the child whose common normal defines x, 0 if none."""
 
     R: np.ndarray
     P: np.ndarray
     normal_to: int = 0
 
 
-def place(bodies: list[TreeBody]) -> list[Placed]:
-    """Frame M of every body. bodies[0] is the root, whose M is its U. Leaves first: a parallel axis asks its child."""
-    placed = [Placed(np.eye(3), np.zeros(3)) for _ in bodies]
+def assign_mdh_frames(bodies: list[TreeBody]) -> list[FramePose]:
+    """Return frame M of every body, leaves first: a parallel axis depends on its child. bodies[0] is the root, whose M is
+    U."""
+    placed = [FramePose(np.eye(3), np.zeros(3)) for _ in bodies]
     successor = {body.parent: j for j, body in reversed(list(enumerate(bodies))) if j}
     for i in range(len(bodies) - 1, 0, -1):
         body, j = bodies[i], successor.get(i, 0)
-        placed[i] = _along_normal(body, bodies[j], placed[j], j) if j else _own(body.axis, np.zeros(3))
+        placed[i] = _along_normal(body, bodies[j], placed[j], j) if j else _frame_without_child(body.axis, np.zeros(3))
     return placed
 
 
-def _along_normal(body: TreeBody, child: TreeBody, child_frame: Placed, j: int) -> Placed:
+def _along_normal(body: TreeBody, child: TreeBody, child_frame: FramePose, j: int) -> FramePose:
     z, zc, p = body.axis, child.R @ child.axis, child.P
     n = cross(z, zc)
     if np.linalg.norm(n) > mdh.NEARLY_PARALLEL:
         foot = np.dot(cross(p, zc), n) / np.dot(n, n)
         towards_child = np.dot(p, n)
         if abs(towards_child) <= mdh.LENGTH_TOLERANCE * np.linalg.norm(n):  # they intersect: both ways are the same
-            towards_child = np.dot(across(z), n)
-        return Placed(_axes(z, n if towards_child >= 0.0 else -n), z * foot, j)
+            towards_child = np.dot(perpendicular_axis(z), n)
+        return FramePose(_axes(z, n if towards_child >= 0.0 else -n), z * foot, j)
     if np.linalg.norm(n) > mdh.ANGLE_TOLERANCE:
-        return _own(z, z * np.dot(z, p))
+        return _frame_without_child(z, z * np.dot(z, p))
     origin_c = p + child.R @ child_frame.P
     foot = np.dot(origin_c, z)
     aside = origin_c - z * foot
     if np.linalg.norm(aside) <= mdh.LENGTH_TOLERANCE:
         aside = child.R @ child_frame.R[:, 0]
-    return Placed(_axes(z, aside), z * foot, j)
+    return FramePose(_axes(z, aside), z * foot, j)
 
 
-def _own(z: np.ndarray, origin: np.ndarray) -> Placed:
-    return Placed(_axes(z, across(z)), origin)
+def _frame_without_child(z: np.ndarray, origin: np.ndarray) -> FramePose:
+    return FramePose(_axes(z, perpendicular_axis(z)), origin)
 
 
-def across(z: np.ndarray) -> np.ndarray:
-    """The axis of the frame that is the flattest across z, made square to it: a tidy URDF keeps its zeros."""
+def perpendicular_axis(z: np.ndarray) -> np.ndarray:
+    """Return the axis of the frame that is closest to perpendicular to z, made perpendicular: zeros of a URDF stay zero."""
     order = np.roll(np.arange(3), -(int(np.abs(z).argmax()) + 1))  # cyclic: z gives x, x gives y, y gives z
     x = np.eye(3)[min(order, key=lambda k: round(abs(float(z[k])), 9))]
     return _axes(z, x)[:, 0]
@@ -95,24 +96,24 @@ def _axes(z: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.column_stack((x, cross(z, x), z))
 
 
-def edge(bodies: list[TreeBody], placed: list[Placed], j: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pose of frame M of body j in frame M of its parent, at joint variable zero."""
+def relative_pose(bodies: list[TreeBody], placed: list[FramePose], j: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pose of frame M of body j in frame M of its parent, at joint variable zero."""
     body, here = bodies[j], placed[j]
     above = placed[body.parent]
     R, P = body.R @ here.R, body.P + body.R @ here.P
     return above.R.T @ R, above.R.T @ (P - above.P)
 
 
-def parameters(R: np.ndarray, P: np.ndarray, on_normal: bool) -> list[mdh.Parameters]:
-    """One row of MDH parameters for the pose (R, P), or two where a fixed frame must come between."""
+def mdh_parameters(R: np.ndarray, P: np.ndarray, on_normal: bool) -> list[mdh.Parameters]:
+    """Return one row of MDH parameters for the pose (R, P), or two with a fixed frame between."""
     if not mdh.ANGLE_TOLERANCE < np.hypot(R[0, 2], R[1, 2]) <= mdh.NEARLY_PARALLEL:
         return [mdh.from_pose(R, P, on_normal)]
     quarter = rot_x(0.0, 1.0)  # 90 degrees: z at a right angle
     return [mdh.from_pose(quarter, P), mdh.from_pose(quarter.T @ R, np.zeros(3))]
 
 
-def reconstruction_error(bodies: list[TreeBody], placed: list[Placed], links: list, numbers: list[int]) -> float:
-    """Largest deviation of any frame from the bodies it stands for [m and rad], at zero and at two other poses."""
+def reconstruction_error(bodies: list[TreeBody], placed: list[FramePose], links: list, numbers: list[int]) -> float:
+    """Return the largest deviation of any frame from its body [m and rad], at zero and at two other poses."""
     worst, moved = 0.0, {number: j for j, number in enumerate(numbers)}  # by which joint variable a link is moved
     for q in (np.zeros(len(bodies)), np.linspace(-1.0, 1.5, len(bodies)), np.linspace(2.0, -2.5, len(bodies))):
         chain = [(np.eye(3), np.zeros(3))]
@@ -133,7 +134,7 @@ def _compose(a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray])
 
 
 def _motion(body: TreeBody, q: float) -> tuple[np.ndarray, np.ndarray]:
-    """The URDF's own motion of a joint: by the axis, not by MDH parameters."""
+    """Return the motion of a joint by the URDF's axis, without MDH parameters."""
     if body.sigma == mdh.PRISMATIC:
         return np.eye(3), body.axis * q
     K = skew(body.axis)

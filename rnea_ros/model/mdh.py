@@ -24,7 +24,7 @@ LENGTH_TOLERANCE = 1e-15  # m
 
 
 class Parameters(NamedTuple):
-    """gamma, alpha, theta in rad; b, d, r in m. theta and r at joint variable zero."""
+    """MDH parameters: gamma, alpha, theta in rad; b, d, r in m. theta and r at joint variable zero."""
 
     gamma: float
     b: float
@@ -35,9 +35,9 @@ class Parameters(NamedTuple):
 
 
 def cos_sin(angle: float, q=None):
-    """Cosine and sine of a constant angle, or of angle + q for any scalar q.
+    """Return cosine and sine of a constant angle, or of angle + q for any scalar q.
 
-    Multiples of a right angle are exact: kernels then drop the zeros, and swap cosine and sine instead of adding pi/2 to q.
+    Multiples of a right angle are exact: kernels then omit zeros, and exchange cosine and sine instead of adding pi/2 to q.
     """
     quarter = round(angle / (np.pi / 2))
     right = abs(angle - quarter * (np.pi / 2)) <= ANGLE_TOLERANCE
@@ -50,13 +50,13 @@ def cos_sin(angle: float, q=None):
 
 
 def constant_part(p: Parameters) -> tuple[np.ndarray, np.ndarray]:
-    """Rotation (3, 3) and translation (3,) of Rot(z, gamma) Tran(z, b) Rot(x, alpha) Tran(x, d)."""
+    """Return rotation (3, 3) and translation (3,) of Rot(z, gamma) Tran(z, b) Rot(x, alpha) Tran(x, d)."""
     Rz = rot_z(*cos_sin(p.gamma))
     return Rz @ rot_x(*cos_sin(p.alpha)), Rz @ np.array([p.d, 0.0, p.b])
 
 
 def pose(link, q):
-    """Rotation iRj (3, 3) and position iPj (3,) of a link's frame in its antecedent's, equation (1). q: any scalar."""
+    """Return rotation iRj (3, 3) and position iPj (3,) of a link's frame in its antecedent's, equation (1). q: any scalar."""
     c, s = cos_sin(link.theta, q if link.sigma == REVOLUTE else None)
     r = link.r + q if link.sigma == PRISMATIC else link.r
     return link.C @ rot_z(c, s), link.D + link.C[:, 2] * r

@@ -58,8 +58,8 @@ def warnings(bodies: Sequence[TreeBody], joints: Sequence[Joint], shaped: Collec
         return [*found, *_missing_masses(bodies, shaped), *heavy, *inertias]
     if len(bodies) > 1:
         found.insert(0, ModelWarning("massless", "no link that moves has a mass: gravity and inertia are zero in all "
-                                                 "torques. Such URDFs are made for drawing and planning; add <inertial> to "
-                                                 "the links, from CAD or the data sheet"))
+                                     "torques. Such URDFs are made for drawing and planning; add <inertial> to "
+                                     "the links, from CAD or the data sheet"))
     return found
 
 

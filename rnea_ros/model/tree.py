@@ -22,16 +22,14 @@ import numpy as np
 
 from ..errors import InputError, ModelWarning, near, shown, some
 from . import mdh
-from .drive_limits import DriveLimit
-from .drives import Drive, Supply
+from .drives import Drive, DriveLimit, Supply, VelocityByPosition
 from .effort_convention import TOTAL, Efforts
-from .velocity_limits import VelocityByPosition
 
 NO_COORDINATE = -1
 
 
 def frozen(values: Any) -> np.ndarray:
-    """A read-only float copy, plain enough for kernels: what comes out of a pickle has a dtype of its own."""
+    """Return a read-only float copy with a standard dtype, which arrays from a pickle lack."""
     values = np.asarray(values, dtype=float)
     array = np.empty(values.shape)  # numpy 1's copies have the dtype of what was copied
     array[...] = values
@@ -40,7 +38,7 @@ def frozen(values: Any) -> np.ndarray:
 
 
 class Frozen:
-    """Base of dataclasses whose arrays are read-only: so are those of a copy that comes out of a pickle."""
+    """Base of dataclasses with read-only arrays, also in copies from a pickle."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = (getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]  # of a dataclass
@@ -102,12 +100,12 @@ class JointDynamics:
 
     @property
     def armature(self) -> float:
-        """Rotor inertia as the joint feels it, Ia."""
+        """Rotor inertia at the joint, Ia."""
         return self.rotor_inertia * self.gear_ratio**2
 
     @property
     def breakaway(self) -> float:
-        """The largest Coulomb friction at any speed [N m or N]."""
+        """Largest Coulomb friction at any speed [N m or N]."""
         return max(self.coulomb, self.coulomb + self.stribeck)
 
 
@@ -188,12 +186,12 @@ class Link(Frozen):
 
     @property
     def C(self) -> np.ndarray:
-        """Rot(z, gamma) Rot(x, alpha)."""
+        """Rotation Rot(z, gamma) Rot(x, alpha)."""
         return self._constant_part[0]
 
     @property
     def D(self) -> np.ndarray:
-        """Rot(z, gamma) (d, 0, b)."""
+        """Translation Rot(z, gamma) (d, 0, b)."""
         return self._constant_part[1]
 
 
@@ -234,7 +232,7 @@ class Limits(Frozen):
     commanded_effort_rate: np.ndarray
 
     def of(self, coordinates: Sequence[int] | np.ndarray) -> Limits:
-        """Those of some coordinates, by number."""
+        """Return the limits of some coordinates, by index."""
         return Limits(*(frozen(getattr(self, f.name)[coordinates]) for f in fields(self)))
 
     def share(self, effort: float = 1.0, effort_rate: float = 1.0) -> Limits:
@@ -296,17 +294,17 @@ class Model(Frozen):
 
     @property
     def n(self) -> int:
-        """How many coordinates q has."""
+        """Number of coordinates."""
         return len(self.joints)
 
     @cached_property
     def joint_names(self) -> tuple[str, ...]:
-        """Of the n coordinates, in the order of every array."""
+        """Names of the n coordinates, in the order of every array."""
         return tuple(joint.name for joint in self.joints)
 
     @cached_property
     def limits(self) -> Limits:
-        """Of the joints, in the order of joint_names; NaN where unknown."""
+        """Limits in the order of joint_names; NaN where unknown."""
         return Limits(**{f.name: frozen([getattr(joint, f.name) for joint in self.joints]) for f in fields(Limits)})
 
     @property
@@ -326,18 +324,18 @@ class Model(Frozen):
         return digest.hexdigest()[:16]
 
     def frame(self, link_name: str) -> Frame:
-        """The frame of a URDF link; InputError names the links that exist."""
+        """Return the frame of a URDF link. Raises InputError with the existing links."""
         if link_name not in self.frames:
             raise InputError(f"link '{link_name}' is not in robot '{self.name}'; its links: {some(self.frames)}"
                              f"{near(link_name, self.frames)}")
         return self.frames[link_name]
 
     def mdh_table(self) -> list[tuple[Any, ...]]:
-        """(name, parent, sigma, gamma, b, alpha, d, theta, r) of links 1..N; parent 0 is the root [rad, m]."""
+        """Return (name, parent, sigma, gamma, b, alpha, d, theta, r) of links 1..N; parent 0 is the root [rad, m]."""
         return [(link.joint or link.name, link.parent, link.sigma, *link.geometry) for link in self.links[1:]]
 
     def with_joint_dynamics(self, terms: Mapping[str, JointDynamics]) -> Model:
-        """The model with other joint dynamics, by joint name (mimic joints included)."""
+        """Return the model with other joint dynamics, by joint name (mimic joints included)."""
         known = {link.joint for link in self.links if link.joint}
         unknown = sorted(set(terms) - known)
         if unknown:

@@ -20,7 +20,7 @@ import numpy as np
 from ..algebra.vectors import Z, cross, quaternion, rotate_inertia, rpy, shift
 from ..errors import InputError, ModelError, ModelWarning
 from . import frames, mdh, plausibility, urdf_reader, urdf_validation
-from .frames import Placed, TreeBody
+from .frames import FramePose, TreeBody
 from .tree import NO_COORDINATE, Frame, Joint, JointDynamics, Link, Model, frozen
 from .urdf_reader import Description
 
@@ -85,11 +85,11 @@ class _Tree:
         name = floating[0].get("name")
         if base == "fixed":
             self.warnings.append(ModelWarning("held_base", f"floating joint '{name}' is held fixed at its origin; "
-                                                           "base='floating' frees it"))
+                                              "base='floating' frees it"))
             return root
         if _inertia(self.links[root])[0] > 0.0:
             self.warnings.append(ModelWarning("ignored_mass", f"mass of link '{root}' is ignored: it is the world, to which "
-                                                              f"floating joint '{name}' connects the base"))
+                                              f"floating joint '{name}' connects the base"))
         return end(floating[0], "child")
 
     def _walk(self, link: str, number: int, R: np.ndarray, P: np.ndarray) -> None:
@@ -109,7 +109,7 @@ class _Tree:
         axis = axis / np.linalg.norm(axis)
         steps = [(child, name, mdh.PRISMATIC if kind == "prismatic" else mdh.REVOLUTE, axis)]
         if kind == "planar":
-            x = frames.across(axis)
+            x = frames.perpendicular_axis(axis)
             steps = [(f"{child}/x", f"{name}/x", mdh.PRISMATIC, x), (f"{child}/y", f"{name}/y", mdh.PRISMATIC, cross(axis, x)),
                      (child, f"{name}/theta", mdh.REVOLUTE, axis)]
         for body_name, joint_name, sigma, direction in steps:
@@ -163,12 +163,12 @@ def _inertia(link: _Element) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 def _assemble(tree: _Tree, base: str, friction: bool, where: str) -> Model:
-    placed = frames.place(tree.bodies)
+    placed = frames.assign_mdh_frames(tree.bodies)
     joints, follow = _coordinates(tree)
     links = [Link(tree.bodies[0].name, m=tree.bodies[0].m, ms=frozen(tree.bodies[0].ms), J=frozen(tree.bodies[0].J))]
     numbers = [0]  # body -> its link number; fixed frames in between shift them
     for j, body in enumerate(tree.bodies[1:], start=1):
-        rows = frames.parameters(*frames.edge(tree.bodies, placed, j), placed[body.parent].normal_to == j)
+        rows = frames.mdh_parameters(*frames.relative_pose(tree.bodies, placed, j), placed[body.parent].normal_to == j)
         parent = numbers[body.parent]
         for row in rows[:-1]:
             links.append(Link(f"{body.name}/frame", parent=parent, **row._asdict()))
@@ -187,7 +187,7 @@ def _assemble(tree: _Tree, base: str, friction: bool, where: str) -> Model:
     return Model(tree.name, tuple(links), tuple(joints), known, base, error, tuple(tree.warnings))
 
 
-def _into_frame(body: TreeBody, frame: Placed) -> tuple[np.ndarray, np.ndarray]:
+def _into_frame(body: TreeBody, frame: FramePose) -> tuple[np.ndarray, np.ndarray]:
     J, ms = rotate_inertia(frame.R.T, *shift(body.J, body.ms, body.m, -frame.P))
     return _without_dust(J), _without_dust(ms)
 
@@ -197,7 +197,7 @@ def _without_dust(array: np.ndarray) -> np.ndarray:
     return np.where(np.abs(array) <= 4.0 * np.finfo(float).eps * np.abs(array).max(), 0.0, array)
 
 
-def _frame_in(frame: Placed, R: np.ndarray, P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _frame_in(frame: FramePose, R: np.ndarray, P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return frozen(frame.R.T @ R), frozen(frame.R.T @ (P - frame.P))
 
 
@@ -239,7 +239,7 @@ def _joint(body: TreeBody, joint: _Element, warnings: list[ModelWarning]) -> Joi
     lower, upper = (x if np.isfinite(x) else np.nan for x in (lower, upper))
     if lower > upper:
         warnings.append(ModelWarning("ignored_limit", f"joint '{name}': lower limit {lower:g} is above upper limit {upper:g}: "
-                                                      "both are ignored"))
+                                     "both are ignored"))
         lower = upper = np.nan
     known = {quantity: _limit(name, limit, quantity, warnings) for quantity in urdf_validation.LIMITED}
     return Joint(name, kind, lower, upper, **_either_way(name, known, warnings))
@@ -260,7 +260,7 @@ def _either_way(name: str, known: dict[str, float], warnings: list[ModelWarning]
     if not np.isnan(down) and down != up:
         known["acceleration"] = float(np.fmin(up, down))
         warnings.append(ModelWarning("ignored_limit", f"joint '{name}': limits of acceleration {up:g} and deceleration "
-                                                      f"{down:g} differ: the smaller one is used for both"))
+                                     f"{down:g} differ: the smaller one is used for both"))
     return known
 
 
@@ -271,6 +271,6 @@ def _term(joint: _Element | None, warnings: list[ModelWarning]) -> JointDynamics
     dynamics = joint.find("dynamics")
     given = {"coulomb": _number(dynamics, "friction"), "viscous": _number(dynamics, "damping")}
     warnings += [ModelWarning("negative_friction", f"joint '{joint.get('name')}': {name} friction {value:g} is negative: "
-                                                   "taken as zero")
+                              "taken as zero")
                  for name, value in given.items() if value < 0.0]
     return JointDynamics(**{name: max(value, 0.0) for name, value in given.items()})

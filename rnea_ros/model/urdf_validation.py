@@ -194,9 +194,9 @@ def warnings(robot: _Element, left_out: Mapping[tuple[str, str], list[str]]) -> 
         length = math.hypot(*(_numbers(origin.get("quat_xyzw")) or [1.0]))
         if abs(length - 1.0) > UNIT:
             found.append(ModelWarning("quaternion_length", f"{_place(origin)}: quat_xyzw has length {length:.4g} instead of "
-                                                           "1: it is normalized"))
+                                      "1: it is normalized"))
     found += [ModelWarning("ignored_limit", f"joint '{joint.get('name')}': <limit> of a planar joint is ignored, since it "
-                                            "does not name x, y or theta")
+                           "does not name x, y or theta")
               for joint in robot.iter("joint") if joint.get("type") == "planar" and joint.find("limit") is not None]
     return found + _mimic_warnings(list(robot.iter("joint")))
 
@@ -213,13 +213,13 @@ def _unused_attributes(version: str | None, left_out: Mapping[tuple[str, str], l
                                       f"{since}; write <robot version=\"{since}\">"))
         elif hint := near(name, known_attributes(tag), MISSPELT):
             found.append(ModelWarning("misspelt_attribute", f"<{tag} {name[:60]}> is not known in URDF and has no effect "
-                                                            f"({some(places, 8)}){hint}"))
+                                      f"({some(places, 8)}){hint}"))
         else:
             unknown.setdefault(tag, {})[name] = places
     for tag, names in unknown.items():
         places = list(dict.fromkeys(place for some_places in names.values() for place in some_places))
         found.append(ModelWarning("unknown_attribute", f"<{tag} {some([name[:60] for name in names])}> is not known in URDF "
-                                                       f"and has no effect ({some(places, 8)})"))
+                                  f"and has no effect ({some(places, 8)})"))
     return found
 
 
@@ -228,7 +228,7 @@ def _mimic_warnings(joints: list[_Element]) -> list[ModelWarning]:
     pairs = {joint.get("name", ""): m.get("joint", "") for joint in joints for m in joint.iter("mimic")}
     followers = leaders(joints)
     return [ModelWarning("ignored_mimic", f"joint '{name}' mimics '{leader}', but one of them does not move: <mimic> is "
-                                          "ignored")
+                         "ignored")
             for name, leader in pairs.items() if name not in followers]
 
 
@@ -242,7 +242,7 @@ def inertia_warnings(where: str, mass: float, inertia: np.ndarray) -> list[Model
         found.append(ModelWarning("negative_inertia", f"{where}: inertia is not positive: {moments}"))
     elif a + b < c - 1e-6 * abs(c) - slack:
         found.append(ModelWarning("triangle_inequality", f"{where}: inertia breaks the triangle inequality, {a + b:.4g} < "
-                                                         f"{c:.4g}: {moments}"))
+                                  f"{c:.4g}: {moments}"))
     if mass == 0.0 and np.any(inertia):
         found.append(ModelWarning("inertia_without_mass", f"{where}: mass is zero but the inertia is not: {moments}"))
     return found

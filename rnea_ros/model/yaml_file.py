@@ -137,7 +137,7 @@ _Strict.yaml_implicit_resolvers = {
 _Strict.add_implicit_resolver(INT, re.compile(r"[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789"))
 _Strict.add_implicit_resolver(FLOAT, re.compile(
     r"([-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"),
-    list("-+.0123456789"))
+                              list("-+.0123456789"))
 
 
 class _Plain(yaml.SafeDumper):

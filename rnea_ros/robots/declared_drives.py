@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelWarning
-from ..model.drive_limits import DriveLimit, speed_torque_region
-from ..model.drives import Drive, Supply
+from ..model.drives import Drive, DriveLimit, Supply, speed_torque_region
 from ..model.robot_file.robot_file import RobotFile
 from ..model.robot_file.schema import CONVENTIONS
 from ..model.tree import Model

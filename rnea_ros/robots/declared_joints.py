@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..model.drives import VelocityByPosition
 from ..model.robot_file.robot_file import RobotFile
 from ..model.robot_file.schema import QUANTITIES
 from ..model.robot_file.validation import position_range
 from ..model.tree import ContactCalibration, CoupledMotor, Joint, JointDynamics, Model
-from ..model.velocity_limits import VelocityByPosition
 
 FORCE = "joint_force"
 ARRAYS = tuple(quantity for quantity in QUANTITIES if quantity != FORCE)

@@ -9,8 +9,8 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from ..model import drive_limits
-from ..model.drives import Drive, Line, Supply
+from ..model import drives
+from ..model.drives import Drive, LinearTerm, Supply
 from ..model.tree import Model
 from .thermal_load import ThermalLoad
 
@@ -101,8 +101,8 @@ class DriveUse:
 UNKNOWN = Drive("", gear_ratio=np.nan)
 
 
-def _line(drive: Drive, quantity: str, springs: Collection[str]) -> Line:
-    line: Line = getattr(drive, quantity)
+def _line(drive: Drive, quantity: str, springs: Collection[str]) -> LinearTerm:
+    line: LinearTerm = getattr(drive, quantity)
     rigid = quantity == "motor_velocity" and drive.joint in springs  # its winding up is in the speed that is told
     return line._replace(effort_rate=0.0) if rigid else line
 
@@ -116,7 +116,7 @@ def _per_power(limited: Sequence[Drive | Supply]) -> np.ndarray:
 def _sides(model: Model, joint_names: Sequence[str]) -> np.ndarray | None:
     """(2, sides, n): speed and torque by what makes them one on each side of the region; NaN for joints without a region."""
     sides: dict[str, list[tuple[float, float]]] = {name: [] for name in joint_names}
-    for limit in drive_limits.of(model.drive_limits, [model.joint_names.index(name) for name in joint_names]):
+    for limit in drives.limits_of(model.drive_limits, [model.joint_names.index(name) for name in joint_names]):
         if limit.quantity == "speed_torque":
             sides[limit.owner] += [(limit.velocity / end, limit.effort / end) for end in (limit.upper, limit.lower)]
     most = max(map(len, sides.values()), default=0)

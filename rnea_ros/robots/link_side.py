@@ -11,7 +11,7 @@ import math
 from dataclasses import replace
 
 from ..errors import InputError, some
-from ..model.drive_limits import DriveLimit
+from ..model.drives import DriveLimit
 from ..model.tree import JointDynamics
 from .inputs.base_state import BaseState
 from .robot import Robot

@@ -23,8 +23,8 @@ from ..algorithms.kinematics import Pose, base_poses
 from ..algorithms.torque_rate import LinkForces, LinkMotion
 from ..codegen.kernel import Kernel
 from ..errors import InputError, ModelWarning, some, summary
-from ..model import drive_limits
-from ..model.drive_limits import DriveLimit
+from ..model import drives
+from ..model.drives import DriveLimit
 from ..model.effort_convention import EffortConvention
 from ..model.robot_file import robot_file
 from ..model.robot_file.robot_file import Source
@@ -298,7 +298,7 @@ class Robot:
     @property
     def drive_limits(self) -> tuple[DriveLimit, ...]:
         """Limits of drives and supplies, by numbers in `joint_names`."""
-        return drive_limits.of(self.tree.drive_limits, self._columns)
+        return drives.limits_of(self.tree.drive_limits, self._columns)
 
     @property
     def order(self) -> int:

@@ -18,7 +18,7 @@ from ..codegen import kernel
 from ..codegen.kernel import Kernel
 from ..errors import InputError, ModelWarning, some, summary
 from ..model import urdf
-from ..model.drive_limits import DriveLimit
+from ..model.drives import DriveLimit
 from ..model.tree import CoupledMotor, JointDynamics, Limits, Model, frozen
 from ..model.urdf_reader import Description
 from .derivatives import Sensitivities

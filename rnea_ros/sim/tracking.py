@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..model.drive_limits import DriveLimit
+from ..model.drives import DriveLimit
 from ..robots.robot import Robot
 from .plant import Plant
 

@@ -41,8 +41,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InputError
+from ..model.drives import MIN_VELOCITY
 from ..model.tree import Limits
-from ..model.velocity_limits import LEAST
 from ..robots.link_side import link_side
 from ..robots.robot import Robot
 from . import chunk_spline
@@ -628,7 +628,7 @@ class ChunkExecutor:
         velocity = self._velocity
         constraints = Constraints(
             path, dynamics, self._reduced, self.joint_names, self._drives, self._commanded,
-            None if velocity is None else lambda q, way: np.maximum(velocity(q, way), LEAST))
+            None if velocity is None else lambda q, way: np.maximum(velocity(q, way), MIN_VELOCITY))
         polynomials = constraints.rate_polynomials(np.stack((t, one, 0.0 * one, 0.0 * one)))
         share = self.options.limit_share
         used = limit_shares(at_rate(np.moveaxis(polynomials, -1, 0), 1.0), constraints.offset)

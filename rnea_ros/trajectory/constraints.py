@@ -131,7 +131,7 @@ Coefficients = Mapping[str, Mapping[int, np.ndarray]]  # quantity -> column -> (
 
 
 class DriveLimit(Protocol):
-    """Limit lower < 0 < upper of a sum of torque, torque rate, speed and power of joints; see model/drive_limits.py."""
+    """Limit lower < 0 < upper of a sum of torque, torque rate, speed and power of joints; see model/drives.py."""
 
     @property
     def quantity(self) -> str: ...

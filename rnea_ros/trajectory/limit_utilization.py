@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import some
-from ..model.drive_limits import DriveLimit, uses
+from ..model.drives import MIN_VELOCITY, DriveLimit, VelocityLimits, utilizations
 from ..model.effort_convention import CONTENT_WORDS, CONTENTS, TOTAL
 from ..model.tree import Limits
-from ..model.velocity_limits import LEAST, VelocityLimits
 from ..robots.declared_joints import TWO_SIDED
 from ..robots.inputs import validation
 from ..robots.robot import Robot
@@ -121,10 +120,10 @@ class LimitUtilization:
     def __call__(self, tau: Any, tau_rate: Any, q: Any, qd: Any, qdd: Any, qddd: Any) -> np.ndarray:
         """Return the used shares (..., limits), zero or more, from arrays (..., n)."""
         commanded = tau_rate if self._added is None or not self._commanded else tau_rate - self._added(q, qd, qdd)
-        used = qd if self._velocity is None else qd * self._velocity.most / np.maximum(self._velocity(q, qd), LEAST)
+        used = qd if self._velocity is None else qd * self._velocity.most / np.maximum(self._velocity(q, qd), MIN_VELOCITY)
         values = np.abs(np.concatenate((tau, tau_rate, used, qdd, qddd, commanded), axis=-1))  # in the order of QUANTITIES
         found = values[..., self._known] / self._limit
-        return np.concatenate((found, uses(self._drives, tau, tau_rate, qd)), axis=-1) if self._drives else found
+        return np.concatenate((found, utilizations(self._drives, tau, tau_rate, qd)), axis=-1) if self._drives else found
 
     def binding(self, tau: Any, tau_rate: Any, q: Any, qd: Any, qdd: Any, qddd: Any) -> BindingLimit:
         """Return the most used limit of one sample."""

@@ -10,9 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import InputError
-from ..model.drive_limits import DriveLimit, factors
+from ..model.drives import MIN_VELOCITY, DriveLimit, VelocityLimits, limit_factors
 from ..model.tree import Limits
-from ..model.velocity_limits import LEAST, VelocityLimits
 from ..robots.followed import FollowedLoops
 from ..robots.inputs import validation
 from ..robots.robot import Robot
@@ -82,7 +81,7 @@ class PathDynamics:
             _check_velocities(velocity, path, self.robot.joint_names)
         return Constraints(path, dynamics, dynamics.limits(limits), self.robot.joint_names, dynamics.drives(drive_limits),
                            self.robot.tree.model.efforts.commanded.contains,
-                           None if velocity is None else lambda q, way: np.maximum(velocity(q, way), LEAST))
+                           None if velocity is None else lambda q, way: np.maximum(velocity(q, way), MIN_VELOCITY))
 
     def limits(self, limits: Limits | None = None) -> Limits:
         """The robot's limits, or those given, less Coulomb friction. InputError where it leaves nothing of an effort limit."""
@@ -100,7 +99,7 @@ class PathDynamics:
         limits = self.robot.drive_limits if limits is None else limits
         if not limits:
             return None
-        rows = DriveConstraints(limits, factors(limits, self.robot.n)._asdict(), self.terms.friction)
+        rows = DriveConstraints(limits, limit_factors(limits, self.robot.n)._asdict(), self.terms.friction)
         if (rows.remaining <= 0.0).any():
             raise InputError(f"Coulomb friction takes all of the {rows.limits[int(np.argmin(rows.remaining))].description}")
         return rows

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, some
-from ..model.drive_limits import factors, values
+from ..model.drives import VelocityLimits, limit_factors, limited_values
 from ..model.effort_convention import TOTAL
 from ..model.tree import JointDynamics, Limits
-from ..model.velocity_limits import VelocityLimits
 from ..planning.planner import InitialPath, PlannedMotion, plan
 from ..planning.problem import (
     MAX_DURATION,
@@ -182,11 +181,11 @@ def velocity_by_position(robot: Robot, limits: VelocityLimits) -> Quantity:
 
 def drives(robot: Robot, loads: Mapping[str, Any]) -> Quantity:
     """Return voltage, current, motor speed and power as a quantity, as far as the robot file limits them."""
-    limits, by = robot.drive_limits, factors(robot.drive_limits, robot.n)
+    limits, by = robot.drive_limits, limit_factors(robot.drive_limits, robot.n)
     lower, upper = (np.array([getattr(limit, end) for limit in limits]) for end in ("lower", "upper"))
 
     def value(q, qd, qdd, qddd):
-        return values(by, *robot.torque_and_rate(q, qd, qdd, qddd, **loads), qd)
+        return limited_values(by, *robot.torque_and_rate(q, qd, qdd, qddd, **loads), qd)
 
     def slope(q, qd, qdd, qddd):
         tau = robot.inverse_dynamics(q, qd, qdd, **loads)
@@ -251,10 +250,10 @@ def _state(robot: Robot, name: str, given: Any, smooth: bool) -> EndState:
 def _durations(given: float | tuple[float, float] | None) -> tuple[float, float]:
     if given is None:
         return MIN_DURATION, MAX_DURATION
-    values = validation.numbers("duration", given)
-    if values.size not in (1, 2):
+    limited_values = validation.numbers("duration", given)
+    if limited_values.size not in (1, 2):
         raise InputError(f"duration is {given!r:.60}; one number, or shortest and longest [s]")
-    shortest, longest = float(values.flat[0]), float(values.flat[-1])
+    shortest, longest = float(limited_values.flat[0]), float(limited_values.flat[-1])
     if longest < shortest:
         raise InputError(f"duration is [{shortest:g}, {longest:g}]: the first is the shortest, the second the longest [s]; "
                          f"give [{longest:g}, {shortest:g}]")

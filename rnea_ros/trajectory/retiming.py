@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError, some
-from ..model.drive_limits import DriveLimit
+from ..model.drives import DriveLimit
 from ..model.tree import Limits
 from ..robots.inputs import validation
 from ..robots.inputs.base_state import BaseState

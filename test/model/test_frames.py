@@ -123,13 +123,13 @@ def test_the_limits_between_the_cases_are_safe(angle, factor):
 
 
 def test_a_frame_that_came_out_wrong_is_refused(monkeypatch):
-    right = frames.place
+    right = frames.assign_mdh_frames
 
     def wrong(bodies):
         placed = right(bodies)
         placed[1].R = about(np.array([1.0, 0.0, 0.0]), 1e-9) @ placed[1].R
         return placed
 
-    monkeypatch.setattr(frames, "place", wrong)
+    monkeypatch.setattr(frames, "assign_mdh_frames", wrong)
     with pytest.raises(ModelError, match=r"frames came out .* off"):
         Robot.from_urdf(arm(UP, {"xyz": (1, 0, 0)}))

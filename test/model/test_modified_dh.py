@@ -6,9 +6,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from rnea_ros import ModelError, Robot
-from rnea_ros.model import modified_dh
-from rnea_ros.model.modified_dh import ModifiedRow
+from rnea_ros import ModelError
+from rnea_ros.model import dh_table
+from rnea_ros.model.dh_table import ModifiedRow
+from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import GOLDEN, PinocchioOracle, worst
 from support.robots import random_state, seeds
 
@@ -63,7 +64,7 @@ def by_hand(rows):
 
 
 def test_golden_stanford_arm():
-    robot = Robot(modified_dh.load(golden_rows()), gravity=STANFORD["gravity"])
+    robot = TreeDynamics(dh_table.load_modified(golden_rows()), gravity=STANFORD["gravity"])
     for case in STANFORD["states"]:
         tau, rate = robot.torque_and_rate(*(case[name] for name in ("q", "qd", "qdd", "qddd")))
         assert worst(tau, case["tau"]) < 1e-12
@@ -73,7 +74,7 @@ def test_golden_stanford_arm():
 @pytest.mark.parametrize("seed", seeds(8))
 def test_random_trees(seed):
     rows = random_rows(seed)
-    robot, model = Robot(modified_dh.load(rows), "reference"), by_hand(rows)
+    robot, model = TreeDynamics(dh_table.load_modified(rows), "reference"), by_hand(rows)
     data = model.createData()
     order = [model.joints[model.getJointId(name)].idx_q for name in robot.joint_names]
     state = random_state(np.random.default_rng(seed), robot.n)[:3]
@@ -81,7 +82,7 @@ def test_random_trees(seed):
     theirs[:, order] = state
     assert worst(robot.inverse_dynamics(*state), pin.rnea(model, data, *theirs)[order]) < 1e-11
     pin.forwardKinematics(model, data, theirs[0])
-    oracle = PinocchioOracle(modified_dh.to_urdf(rows), robot)
+    oracle = PinocchioOracle(dh_table.modified_to_urdf(rows), robot)
     for k in range(1, len(rows) + 1):
         R, p = oracle.placement(f"frame{k}", state[0])
         assert worst(p, data.oMi[k].translation) < 1e-12 and worst(R, data.oMi[k].rotation) < 1e-12
@@ -93,9 +94,9 @@ def test_a_file(tmp_path):
     path.write_text("joint,type,antecedent,alpha,d,theta,r,mass,ixx,iyy,izz,effort\n"
                     "a,R,0,0,0,0,0.3,1,.1,.1,.1,9\nb,R,,-pi/2,0.2,pi/2,0,1,.1,.1,.1,\nc,P,1,pi/2,0,0,0.1,1,.1,.1,.1,\n",
                     encoding="utf-8")
-    rows = modified_dh.read(path)
-    assert [row.antecedent for row in rows] == [0, modified_dh.BEFORE, 1]
-    robot = Robot(modified_dh.load(path))
+    rows = dh_table.read_modified(path)
+    assert [row.antecedent for row in rows] == [0, dh_table.PREVIOUS_ROW, 1]
+    robot = TreeDynamics(dh_table.load_modified(path))
     assert robot.name == "tree" and robot.joint_types == ("continuous", "continuous", "prismatic")
     assert robot.limits.effort[0] == 9.0 and np.isnan(robot.limits.effort[1])
     place = robot.link_pose("frame3", np.array([0.0, 0.7, 0.2]))
@@ -112,5 +113,5 @@ def test_errors(tmp_path, text, problem):
     path = tmp_path / "arm.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ModelError) as error:
-        modified_dh.load(path)
+        dh_table.load_modified(path)
     assert problem in str(error.value)

@@ -6,9 +6,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from rnea_ros import ModelError, Robot
-from rnea_ros.model import standard_dh
-from rnea_ros.model.standard_dh import DHRow, thesis_com
+from rnea_ros import ModelError
+from rnea_ros.model import dh_table
+from rnea_ros.model.dh_table import StandardRow, thesis_com
+from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import GOLDEN, PinocchioOracle, worst
 from support.robots import random_state, seeds
 
@@ -25,7 +26,7 @@ q2,R,0,0,0.4,0,0.5,-0.2,0,0.1,0.1,0.1
 
 
 def golden_rows():
-    return [DHRow(f"q{k}", r["type"], r["theta0"], r["d0"], r["a"], r["alpha"], r["m"],
+    return [StandardRow(f"q{k}", r["type"], r["theta0"], r["d0"], r["a"], r["alpha"], r["m"],
                 thesis_com(r["l"], r["dG0"], r["d0"], r["a"], r["alpha"]), np.array(r["I"])[UPPER])
             for k, r in enumerate(GOLDEN["std_dh_sensitivities_barman"]["links"], start=1)]
 
@@ -38,7 +39,7 @@ def random_rows(seed):
         a, b, c = rng.uniform(0.01, 0.1, 3)
         inertia = V @ np.diag([a + b, b + c, c + a]) @ V.T
         alpha = rng.choice([0.0, np.pi / 2, -np.pi / 2, np.pi, rng.uniform(-3, 3)])
-        rows.append(DHRow(f"q{k}", str(rng.choice(["R", "P"])), rng.uniform(-3, 3),
+        rows.append(StandardRow(f"q{k}", str(rng.choice(["R", "P"])), rng.uniform(-3, 3),
                           *rng.normal(size=2) * (rng.random(2) < 0.7),
                         alpha, rng.uniform(0.5, 3.0), rng.normal(size=3) * 0.2, inertia[UPPER]))
     return rows
@@ -67,7 +68,7 @@ def by_hand(rows):
 
 def test_golden_sensitivities():
     golden = GOLDEN["std_dh_sensitivities_barman"]
-    robot = Robot(standard_dh.load(golden_rows()), gravity=golden["gravity"])
+    robot = TreeDynamics(dh_table.load_standard(golden_rows()), gravity=golden["gravity"])
     state = [golden[name] for name in ("q", "qd", "qdd")]
     assert worst(robot.inverse_dynamics(*state), golden["tau"]) < 1e-13
     for name, ours in robot.sensitivities(*state)._asdict().items():
@@ -78,10 +79,10 @@ def test_golden_sensitivities():
 def test_random_tables(seed):
     """Frames by (2.8), torques, sensitivities and transmitted wrenches by a Pinocchio model that no URDF went through."""
     rows = random_rows(seed)
-    robot = Robot(standard_dh.load(rows), "reference")
+    robot = TreeDynamics(dh_table.load_standard(rows), "reference")
     model = by_hand(rows)
     data, state = model.createData(), random_state(np.random.default_rng(seed), robot.n)[:3]
-    oracle, pose = PinocchioOracle(standard_dh.to_urdf(rows), robot), np.eye(4)
+    oracle, pose = PinocchioOracle(dh_table.standard_to_urdf(rows), robot), np.eye(4)
     for k, (row, q) in enumerate(zip(rows, state[0]), start=1):
         pose = pose @ transform(row, q)
         R, p = oracle.placement(f"frame{k}", state[0])
@@ -97,7 +98,7 @@ def test_the_thesis_rr_arm(tmp_path):
     """Tables 4.1 and 4.2 from a file; on its horizontal plane gravity does no work. Figure 4.3: internal forces."""
     path = tmp_path / "rr.csv"
     path.write_text(THESIS_RR, encoding="utf-8")
-    robot, golden = Robot(standard_dh.load(path)), GOLDEN["two_link_RR_thesis"]
+    robot, golden = TreeDynamics(dh_table.load_standard(path)), GOLDEN["two_link_RR_thesis"]
     assert robot.name == "rr" and robot.joint_names == ("q1", "q2")
     assert all("breaks the triangle inequality" in warning for warning in robot.warnings)  # the thesis gives one moment only
     state = [np.array(golden[name]) for name in ("q", "qd", "qdd", "qddd")]
@@ -109,7 +110,7 @@ def test_the_thesis_rr_arm(tmp_path):
     tip = 0.4 * (radial @ [[0, 1], [-1, 0]] * wd[:, None] - radial * w[:, None] ** 2)  # of each link relative to its start
     centres = np.array([tip[0] / 2, tip[0] + tip[1] / 2])
     forces = 0.5 * np.array([centres.sum(axis=0), centres[1]])
-    wrench = Robot.from_model(robot.model, gravity=(0, 0, 0)).joint_wrenches(*state[:3]).wrench
+    wrench = TreeDynamics(robot.model, gravity=(0, 0, 0)).joint_wrenches(*state[:3]).wrench
     assert worst(np.linalg.norm(wrench[:, :3], axis=1), np.linalg.norm(forces, axis=1)) < 1e-12
     assert worst(wrench[:, 5], golden["tau"]) < 1e-12
 
@@ -118,7 +119,7 @@ def test_the_thesis_pr_arm(tmp_path):
     """M and h of the golden closed form, and its derivatives."""
     path = tmp_path / "pr.csv"
     path.write_text(THESIS_PR, encoding="utf-8")
-    robot = Robot(standard_dh.load(path), gravity=(0, 0, 0))
+    robot = TreeDynamics(dh_table.load_standard(path), gravity=(0, 0, 0))
     m1, m2, lc, I2 = 0.5, 0.5, 0.2, 0.1
     q, qd, qdd, _ = random_state(np.random.default_rng(0), 2)
     c, s = m2 * lc * np.cos(q[1]), m2 * lc * np.sin(q[1])
@@ -136,7 +137,7 @@ def test_both_ways_to_give_the_centre_of_mass(tmp_path):
                        (head + "com_x,com_y,com_z\nq,P, -pi/3, 0.2, 0.1, 2*pi/3, 1, {}, {}, {}\n", "frame")):
         place = (0.3 - 0.1, 0.3 * np.sin(2 * np.pi / 3), 0.3 * np.cos(2 * np.pi / 3))
         (tmp_path / name).write_text(text.format(*place), encoding="utf-8")
-    thesis, frame = (standard_dh.read(tmp_path / name)[0] for name in ("thesis", "frame"))
+    thesis, frame = (dh_table.read_standard(tmp_path / name)[0] for name in ("thesis", "frame"))
     assert thesis.com == pytest.approx(frame.com, abs=1e-15)
     assert (thesis.theta, thesis.alpha) == pytest.approx((-np.pi / 3, 2 * np.pi / 3), abs=1e-15)
 
@@ -144,7 +145,7 @@ def test_both_ways_to_give_the_centre_of_mass(tmp_path):
 def test_limits_become_those_of_the_urdf(tmp_path):
     path = tmp_path / "arm.csv"
     path.write_text("joint,type,lower,upper,effort,velocity\na,P,-0.5,0.7,20,3\nb,P,,,,\n", encoding="utf-8")
-    limits = Robot(standard_dh.load(path)).limits
+    limits = TreeDynamics(dh_table.load_standard(path)).limits
     assert (limits.lower[0], limits.upper[0], limits.effort[0], limits.velocity[0]) == (-0.5, 0.7, 20.0, 3.0)
     assert np.isnan([limits.lower[1], limits.upper[1], limits.effort[1], limits.velocity[1]]).all()
 
@@ -163,7 +164,7 @@ def test_errors_name_every_cell(tmp_path, text, problems):
     path = tmp_path / "arm.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ModelError) as error:
-        standard_dh.load(path)
+        dh_table.load_standard(path)
     assert len(error.value.problems) == len(problems)
     for problem in problems:
         assert problem in str(error.value)
@@ -172,15 +173,15 @@ def test_errors_name_every_cell(tmp_path, text, problems):
 
 def test_what_the_urdf_refuses_is_refused():
     with pytest.raises(ModelError, match="2 joints are named 'q'"):
-        standard_dh.load([DHRow("q", "R"), DHRow("q", "P")])
+        dh_table.load_standard([StandardRow("q", "R"), StandardRow("q", "P")])
     with pytest.raises(ModelError, match="mass -1 kg is negative"):
-        standard_dh.load([DHRow("q", "R", mass=-1.0)])
+        dh_table.load_standard([StandardRow("q", "R", mass=-1.0)])
     with pytest.raises(ModelError, match="type is 'F'; it must be R"):
-        standard_dh.load([DHRow("q", "F")])
+        dh_table.load_standard([StandardRow("q", "F")])
     with pytest.raises(ModelError, match="cannot be read"):
-        standard_dh.load("there is no such file.csv")
+        dh_table.load_standard("there is no such file.csv")
 
 
 def test_names_are_only_names():
     odd = 'a"b<c>&\'\u00e4'
-    assert Robot(standard_dh.load([DHRow(odd, "R", mass=1.0)])).joint_names == (odd,)
+    assert TreeDynamics(dh_table.load_standard([StandardRow(odd, "R", mass=1.0)])).joint_names == (odd,)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import load
-from rnea_ros.model.drive_limits import uses
+from rnea_ros.model.drives import utilizations
 from rnea_ros.trajectory.plan_motion import drives, plan_motion
 from support.scaling_cases import urdf
 
@@ -37,5 +37,5 @@ def test_slopes_match_the_values(arm):
 def test_fastest_motion_saturates_its_drives(arm):
     plan = plan_motion(arm, [-0.5, 0.4], [1.2, -0.6], time_tolerance=0.0)
     q, qd, qdd, qddd = plan(np.linspace(0.0, plan.duration, 4000))
-    used = uses(arm.drive_limits, *arm.torque_and_rate(q, qd, qdd, qddd), qd)
+    used = utilizations(arm.drive_limits, *arm.torque_and_rate(q, qd, qdd, qddd), qd)
     assert 0.99 < used.max() < 1.002  # between the nodes a tolerance is let pass

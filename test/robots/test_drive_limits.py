@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, ModelError, load
-from rnea_ros.model.drive_limits import DriveLimit, outside_of_convex, uses
+from rnea_ros.model.drives import DriveLimit, convexity_problem, utilizations
 from rnea_ros.trajectory.path import path_through
 from rnea_ros.trajectory.retiming import retime_motion
 from support.oracles import PinocchioOracle
@@ -146,7 +146,7 @@ def test_friction_is_taken_off_torque_and_counted_in_power():
     robot = arm_with("seven_r", limits)
     motion = retime_motion(robot, waypoints(robot, 7))
     q, qd, qdd, qddd = motion(np.linspace(0.0, motion.duration, LOOKS))
-    used = uses(robot.drive_limits, *robot.torque_and_rate(q, qd, qdd, qddd), qd)
+    used = utilizations(robot.drive_limits, *robot.torque_and_rate(q, qd, qdd, qddd), qd)
     assert TIGHT * 0.97 < used.max() <= 1.0
     with pytest.raises(InputError, match="Coulomb friction takes all of the current of joint1"):
         retime_motion(arm_with("seven_r", {"drives": {joints[0]: {**SHEET, "max_current": 0.1, "coulomb": 4.0}}}),
@@ -194,6 +194,6 @@ def test_uses_are_shares_of_the_limit_on_either_side():
     limit = DriveLimit("power", "rail", (0, 2), -50.0, 200.0, power=1.0)
     still = np.zeros((2, 3))
     tau, qd = np.array([[10.0, 7.0, 5.0], [-10.0, 7.0, 5.0]]), np.array([[4.0, 9.0, 2.0]] * 2)
-    np.testing.assert_allclose(uses([limit], tau, still, qd), [[0.25], [0.6]])
+    np.testing.assert_allclose(utilizations([limit], tau, still, qd), [[0.25], [0.6]])
     assert limit.description == "power of rail"
-    assert outside_of_convex([[0.0, 2.0], [3.0, 0.0]]) is None
+    assert convexity_problem([[0.0, 2.0], [3.0, 0.0]]) is None

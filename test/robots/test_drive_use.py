@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import ModelError, load
-from rnea_ros.model.drive_limits import uses
+from rnea_ros.model.drives import utilizations
 from rnea_ros.robots.drive_use import DRIVE_ROWS, LONGEST, SUPPLY_ROWS, DriveUse
 from rnea_ros.robots.thermal_load import RECENT, ThermalLoad
 from support.scaling_cases import urdf
@@ -64,7 +64,7 @@ def test_the_shares_are_those_that_retiming_keeps(seed):
     tau, tau_rate, qd = np.random.default_rng(seed).normal(size=(3, 7)) * [[30.0], [500.0], [2.0]]
     found, use = filled(robot, tau, tau_rate, qd)
     wanted: dict[tuple[str, str], float] = {}
-    for limit, share in zip(robot.drive_limits, uses(robot.drive_limits, tau, tau_rate, qd)):
+    for limit, share in zip(robot.drive_limits, utilizations(robot.drive_limits, tau, tau_rate, qd)):
         key = limit.owner, limit.quantity
         if limit.quantity != "power" or (tau * qd)[list(limit.joints)].sum() > 0.0:  # a missing side of power is made up there
             wanted[key] = max(wanted.get(key, 0.0), share)

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pinocchio")
 
 from rnea_ros import ChunkExecutor, ChunkOptions, InputError, load
-from rnea_ros.model.drive_limits import uses
+from rnea_ros.model.drives import utilizations
 from rnea_ros.trajectory import chunk_spline
 from rnea_ros.trajectory.chunk_executor import REASONS
 from support.chunk_streams import INSTANT, KINDS, Sent, Stream, arm, played, stream, task, utilization
@@ -301,8 +301,8 @@ def test_drive_and_position_dependent_limits_are_kept():
     _, motion, results = played(run, sent, 1e-3)
     tau, tau_rate = robot.torque_and_rate(*motion)
     free = played(executor(one), sent, 1e-3)[1]
-    assert uses(robot.drive_limits, tau, tau_rate, motion[1]).max() <= 1.0
-    assert uses(robot.drive_limits, *robot.torque_and_rate(*free), free[1]).max() > 1.0
+    assert utilizations(robot.drive_limits, tau, tau_rate, motion[1]).max() <= 1.0
+    assert utilizations(robot.drive_limits, *robot.torque_and_rate(*free), free[1]).max() > 1.0
     assert any(result.accepted for result in results)
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from rnea_ros import InputError, ModelError, load
 from rnea_ros.io import figures
+from rnea_ros.model.drives import VelocityLimits
 from rnea_ros.model.robot_file import profiles, robot_file
-from rnea_ros.model.velocity_limits import VelocityLimits
 from rnea_ros.trajectory.limit_utilization import LimitUtilization, added_rate, resolve_limits
 from rnea_ros.trajectory.path import path_through
 from rnea_ros.trajectory.plan_motion import commanded, plan_motion, velocity_by_position

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, JointDynamics, Robot
-from rnea_ros.model.drive_limits import DriveLimit, factors
+from rnea_ros.model.drives import DriveLimit, limit_factors
 from rnea_ros.trajectory import time_law as laws
 from rnea_ros.trajectory import time_optimal
 from rnea_ros.trajectory.constraints import Constraints, DriveConstraints, PathLimits, constraint_values, torque_terms
@@ -51,7 +51,7 @@ def test_what_falls_freely_may_not_be_slowed():
         path_through([[2.5], [-2.5]]),
         lambda *p: torque_terms(lambda q, qd, qdd, qddd: (qdd + 5.0 * np.sin(q), qddd + 5.0 * np.cos(q) * qd), *p),
         PathLimits(**{name: np.array([20.0 if name == "acceleration" else np.nan]) for name in PathLimits._fields}),
-        drives=DriveConstraints(limits, factors(limits, 1)._asdict(), np.zeros(1)))
+        drives=DriveConstraints(limits, limit_factors(limits, 1)._asdict(), np.zeros(1)))
     law = time_optimal_law(constraints)
     used = constraints.utilization(law(np.linspace(0.0, law.duration, 20_011)))
     assert 0.99 < used.max() < 1.0 and law.duration < 1.03 * optimum(constraints, 300, 4.0)

@@ -46,7 +46,7 @@ class RobotFile:
     notes: tuple[ModelWarning, ...] = ()
 
     def section(self, name: str) -> Mapping[str, Any]:
-        """Empty if the file has no such section."""
+        """Return a section, empty if the file has none."""
         return self.content.get(name, {})
 
     @property

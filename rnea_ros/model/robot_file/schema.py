@@ -51,14 +51,14 @@ def _object(text: str, properties: dict[str, Schema], required: tuple[str, ...] 
 
 
 def _each(kind: str, text: str, entry: Schema, least: int = 0) -> Schema:
-    """A mapping from names of joints or links to entries of one form."""
+    """Return the schema of a mapping from names of joints or links to entries of one form."""
     names = {"propertyNames": {"format": kind}} if kind else {}
     return {"type": "object", "description": text, **names, "additionalProperties": entry,
             **({"minProperties": least} if least else {})}
 
 
 def _later(text: str) -> Schema:
-    """A key whose meaning is settled, and that nothing serves yet."""
+    """Return the schema of a reserved key without an implementation."""
     return {"not": {}, "description": f"Not yet: {text}"}
 
 

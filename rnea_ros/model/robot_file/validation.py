@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import near, shown, some
-from ..drive_limits import outside_of_convex
+from ..drives import convexity_problem
 from ..tree import Limits, Model
 from .schema import SCHEMA, Schema
 
@@ -330,7 +330,7 @@ def _drives(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
         if "supply_voltage" in drive and three_phase and not {"velocity_constant", "back_emf_constant"} & set(drive):
             yield Problem((*path, "back_emf_constant"), f"is missing; with current_convention {drive['current_convention']} "
                                                         "it is another number than torque_constant [V s/rad]")
-        if drive.get("speed_torque_curve") and (inside := outside_of_convex(drive["speed_torque_curve"])) is not None:
+        if drive.get("speed_torque_curve") and (inside := convexity_problem(drive["speed_torque_curve"])) is not None:
             yield Problem((*path, "speed_torque_curve"), f": {inside}; the corners of a convex region around zero speed and "
                                                          "torque are needed [rad/s, N m]")
 

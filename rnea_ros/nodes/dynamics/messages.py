@@ -20,10 +20,9 @@ from std_msgs.msg import Header
 from rnea_msgs.msg import JointDynamics
 from rnea_ros import InputError, Robot
 from rnea_ros.errors import Rejected
-from rnea_ros.model.drive_limits import two_sided
+from rnea_ros.model.drives import MIN_VELOCITY, VelocityLimits, two_sided_limits
 from rnea_ros.model.effort_convention import TOTAL, EffortConvention, Efforts
 from rnea_ros.model.tree import Limits
-from rnea_ros.model.velocity_limits import LEAST, VelocityLimits
 from rnea_ros.nodes.common.diagnostics import WatchedLimits
 from rnea_ros.nodes.common.model_facts import RobotFacts, commanded_rate_limit
 from rnea_ros.nodes.common.parameters import Values
@@ -107,7 +106,8 @@ class DynamicsMessages:
         self._velocity, self._velocity_limit = self._values[_VELOCITY], limits.velocity
         self._velocity_use = self._values[_VELOCITY_USE]
         self._by_position = VelocityLimits(names, limits.velocity, robot.model.velocity_by_position)
-        self._sided = [two_sided(robot.model, robot.joint_names, limits, quantity) for quantity in ("effort", "velocity")]
+        self._sided = [two_sided_limits(robot.model, robot.joint_names, limits, quantity)
+                       for quantity in ("effort", "velocity")]
         self._std = self._values[_STD]
         self._std[:] = np.nan
         self._names = robot.joint_names
@@ -201,7 +201,7 @@ class DynamicsMessages:
         np.divide(self.use, self._limits, out=self.use)
         np.abs(self._velocity, out=self._velocity_use)
         if self._by_position.joints:
-            self._velocity_use /= np.maximum(self._by_position(motion[0], motion[1]), LEAST)
+            self._velocity_use /= np.maximum(self._by_position(motion[0], motion[1]), MIN_VELOCITY)
         else:
             self._velocity_use /= self._velocity_limit
         for sides, values, use in zip(self._sided, (self._efforts[0], self._velocity), (self.use[0], self._velocity_use)):

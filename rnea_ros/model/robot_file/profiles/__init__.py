@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def names() -> tuple[str, ...]:
-    """Of all profiles."""
+    """Return the names of all profiles."""
     files = (entry.name for entry in resources.files(__package__).iterdir())
     return tuple(sorted(file.removesuffix(".yaml") for file in files if file.endswith(".yaml")))
 
@@ -22,7 +22,7 @@ def name_of(where: str) -> str:
 
 
 def located(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
-    """The path itself; or, where it is a plain word and no file, that of the profile of this name."""
+    """Return the path itself, or for a plain word that is no file, the path of the profile of this name."""
     if isinstance(path, str) and path.isidentifier() and path in names() and not Path(path).exists():
         return str(resources.files(__package__).joinpath(f"{path}.yaml"))
     return path
