@@ -172,7 +172,7 @@ class TrajectoryControllerNode(Node):
         return TrajectoryPoints(self._since(stamp) + times if stamp else times, q, qd, qdd), bool(stamp)
 
     def _run(self) -> None:
-        period, count, told = 1.0 / self._values["update_rate"], 0, 0.0
+        period, count, published = 1.0 / self._values["update_rate"], 0, 0.0
         due = time.monotonic()
         while not self._closed:
             due = max(due + period, time.monotonic() - period)
@@ -184,8 +184,8 @@ class TrajectoryControllerNode(Node):
             state = self._update(now)
             if self._log:
                 self._log.write(" ".join(map(repr, (stamp, *np.concatenate(state).tolist()))) + "\n")
-            if now - told >= 1.0 / self._values["state_rate"]:
-                told = now
+            if now - published >= 1.0 / self._values["state_rate"]:
+                published = now
                 self._publish_state(Time(sec=stamp // NANO, nanosec=stamp % NANO), *(field.tolist() for field in state))
 
     def _update(self, now: float) -> tuple[np.ndarray, ...]:
@@ -202,13 +202,14 @@ class TrajectoryControllerNode(Node):
         robot = self._robot_state(stamp, q, qd)
         self._states.publish(robot)
         if self._references is not None:
-            told = JointTrajectoryControllerState(joint_names=self._joints)
-            told.header.stamp, told.reference = stamp, JointTrajectoryPoint(positions=q, velocities=qd, accelerations=qdd)
-            told.feedback = JointTrajectoryPoint(positions=robot.position, velocities=robot.velocity, effort=robot.effort)
-            told.error = JointTrajectoryPoint(positions=[wanted - seen for wanted, seen in zip(q, robot.position)])
-            if hasattr(told, "speed_scaling_factor"):  # missing in older control_msgs
-                told.speed_scaling_factor = 1.0
-            self._references.publish(told)
+            message = JointTrajectoryControllerState(joint_names=self._joints)
+            message.header.stamp = stamp
+            message.reference = JointTrajectoryPoint(positions=q, velocities=qd, accelerations=qdd)
+            message.feedback = JointTrajectoryPoint(positions=robot.position, velocities=robot.velocity, effort=robot.effort)
+            message.error = JointTrajectoryPoint(positions=[wanted - seen for wanted, seen in zip(q, robot.position)])
+            if hasattr(message, "speed_scaling_factor"):  # missing in older control_msgs
+                message.speed_scaling_factor = 1.0
+            self._references.publish(message)
         if (goal := self._goal) is not None:
             point = JointTrajectoryPoint(positions=q, velocities=qd)
             goal.publish_feedback(FollowJointTrajectory.Feedback(joint_names=self._joints, desired=point, actual=point))
