@@ -24,11 +24,9 @@ from rnea_ros.io.figures import picture
 from rnea_ros.model import urdf_reader
 from rnea_ros.nodes.common.model_facts import joint_limits, joint_parameters
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE
-from rnea_ros.nodes.dynamics.kinds.combinations import STILL, ServedCombination
-from rnea_ros.nodes.dynamics.kinds.kinds import served
-from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot, untouched
 from rnea_ros.nodes.dynamics.markers import Markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
+from rnea_ros.nodes.dynamics.served_robot import STILL, ServedGeneralRobot, ServedRobot, no_loads, served
 from rnea_ros.nodes.dynamics.whole_body import WholeBody
 from rnea_ros.sim.rendering import Renderer, select_offscreen_renderer
 
@@ -110,9 +108,9 @@ class View(Renderer):
 
 def results(robot: Robot, made: ServedRobot, motion: np.ndarray) -> tuple[Any, WholeBody | None]:
     """Torques and the like, and the whole robot; a base that moves is at rest at the origin."""
-    if isinstance(made, ServedCombination) and robot.has_moving_base:
-        return made.evaluate(motion, np.full((4, len(made.optional)), np.nan), untouched, STILL), made.body(motion, {})
-    return made.dynamics(motion, np.full((4, len(made.optional)), np.nan), untouched, 0), made.body(motion, {})
+    if isinstance(made, ServedGeneralRobot) and robot.has_moving_base:
+        return made.evaluate(motion, np.full((4, len(made.optional)), np.nan), no_loads, STILL), made.body(motion, {})
+    return made.dynamics(motion, np.full((4, len(made.optional)), np.nan), no_loads, 0), made.body(motion, {})
 
 
 def shown(name: str, scene: Scene) -> None:
@@ -124,7 +122,7 @@ def shown(name: str, scene: Scene) -> None:
     out = DynamicsMessages(made, joint_limits(joint_parameters(made), made), "")
     markers = Markers(made, cuts=made.cuts)
     pose = np.array([dict(scene.pose).get(joint, 0.0) for joint in made.joint_names])
-    made.prepare(untouched)
+    made.prepare(no_loads)
     for share in (1.0, 0.7):
         motion = np.array([pose, *(share * size * rng.uniform(-1.0, 1.0, made.n) for size in (1.0, 8.0, 60.0))])
         result, body = results(robot, made, motion)

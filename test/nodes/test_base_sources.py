@@ -20,8 +20,7 @@ from rclpy.serialization import serialize_message
 from rnea_ros import load
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE
-from rnea_ros.nodes.dynamics.kinds.kinds import served
-from rnea_ros.nodes.dynamics.kinds.served_robot import untouched
+from rnea_ros.nodes.dynamics.served_robot import no_loads, served
 from rnea_ros.nodes.scaling.robot import ScaledRobot, base_orientation
 from rnea_ros.robots.sensed_base import apart
 from support.oracles import worst
@@ -55,7 +54,7 @@ class Desk:
 
     def dynamics(self, t):
         unmeasured = np.full((4, len(self.served.optional)), np.nan)
-        return self.served.dynamics(self.ship.joints(t), unmeasured, untouched, round((START + t) * 1e9))
+        return self.served.dynamics(self.ship.joints(t), unmeasured, no_loads, round((START + t) * 1e9))
 
     @property
     def base(self):
@@ -137,7 +136,7 @@ def test_a_five_bar_on_a_ship():
     ship = FiveBarOnShip()
     robot = load(ship.bar.urdf.encode(), ship.file_content())
     desk = Desk(ship, robot)
-    desk.served.prepare(untouched)
+    desk.served.prepare(no_loads)
     assert desk.served.kind == "Robot" and set(desk.served.solved) == {"left_elbow", "right_elbow"}
     for t in np.linspace(0.0, 2.0, 9):
         desk.hear_all(t)
@@ -196,7 +195,7 @@ def test_odometry_that_is_missed_leaves_what_needs_no_pose(ship):
     assert max(desk.errors(0.0)) < 1e-8 and not desk.served.warnings_now()
     for topic, message in (("~/base_imu", ship.imu(0.5, orientation=False)), ("~/base_state", ship.state(0.5, START + 20.0))):
         desk.hear(topic, message, 20.0)
-    found = desk.served.dynamics(ship.joints(0.5), None, untouched, round((START + 20.0) * 1e9))
+    found = desk.served.dynamics(ship.joints(0.5), None, no_loads, round((START + 20.0) * 1e9))
     assert worst(found.tau, ship.forces(0.5)[6:]) < 1e-8 and np.isnan(found.gravity).all()
     assert not desk.base.placed and "only results that need no pose are published" in desk.served.warnings_now()[0]
 
@@ -205,7 +204,7 @@ def test_what_means_nothing_to_a_robot_is_told():
     """platform.source for an arm, base.source for one that is bolted down: heard of, not swallowed."""
     arm = load(ROOT / "urdf/rr.urdf", backend="reference")
     defaults = {entry.name: entry.default for entry in DYNAMICS_TABLE}
-    assert not served(arm, defaults).doubts
+    assert not served(arm, defaults).extra_warnings
     told = served(arm, defaults | {"platform.source": "pose", "base.source": "imu"}).warnings
     assert [text.split(" is ")[0] for text in told] == ["base.source", "platform.source"]
     assert "a parallel robot; this robot is a" in told[1]

@@ -16,8 +16,7 @@ import rnea_ros
 from rnea_ros import InputError
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
-from rnea_ros.nodes.dynamics.kinds.combinations import ServedCombination
-from rnea_ros.nodes.dynamics.kinds.served_robot import untouched
+from rnea_ros.nodes.dynamics.served_robot import ServedGeneralRobot, no_loads
 from support.moving_bench import MovingBench
 from support.moving_combinations import COMBINATIONS, combination
 from support.ros_helpers import stamp, world
@@ -45,13 +44,13 @@ def served(name, **values):
     moving = combination(name)
     given = {"loops.tolerance": 0.1, "base.source": "state", "base.motion_source": "estimated", "base.timeout": 1.0}
     robot = rnea_ros.load(moving.urdf, {"version": 1, **moving.content})
-    return ServedCombination(robot, given | moving.parameters | values), moving
+    return ServedGeneralRobot(robot, given | moving.parameters | values), moving
 
 
 def test_multipliers_and_joints_that_follow_are_those_of_the_library():
     robot, moving = served("loop and spring")
     motion = moving.motion(0.2)
-    robot.dynamics(motion, np.full((4, len(robot.optional)), np.nan), untouched, 0)
+    robot.dynamics(motion, np.full((4, len(robot.optional)), np.nan), no_loads, 0)
     names, general = robot.robot.constraints, robot.robot
     found = general.solve(*motion)
     forces, rates, followed, _ = (sent.message() for sent in robot.messages)
@@ -64,7 +63,7 @@ def test_multipliers_and_joints_that_follow_are_those_of_the_library():
 def test_acceleration_of_a_free_base_follows_and_nothing_carries_it():
     robot, moving = served("free base, two loops, springs")
     state, *_ = moving.base(0.1)
-    robot.evaluate(moving.motion(0.1), np.full((4, len(robot.optional)), np.nan), untouched,
+    robot.evaluate(moving.motion(0.1), np.full((4, len(robot.optional)), np.nan), no_loads,
                    BaseMotion(state, *np.zeros((2, 6))))
     (_, _, a, _), *_ = moving.sample(0.1)
     base, wrench = robot.base_motion
@@ -75,10 +74,10 @@ def test_acceleration_of_a_free_base_follows_and_nothing_carries_it():
 def test_sensors_of_joints_that_follow_are_compared_with_the_loops():
     robot, moving = served("loop and spring")
     motion = moving.motion(0.0)
-    robot.dynamics(motion, np.full((4, len(robot.optional)), np.nan), untouched, 0)
+    robot.dynamics(motion, np.full((4, len(robot.optional)), np.nan), no_loads, 0)
     measured = np.full((4, len(robot.optional)), np.nan)
     measured[0] = np.asarray(robot.messages[2].message().position) + 0.3
-    robot.dynamics(motion, measured, untouched, 0)
+    robot.dynamics(motion, measured, no_loads, 0)
     assert "from where it is measured" in robot.warnings_now()[0]
     assert all(float(robot.findings()[f"{name}.loop_disagreement"]) == pytest.approx(-0.3) for name in robot.solved)
 
@@ -86,7 +85,7 @@ def test_sensors_of_joints_that_follow_are_compared_with_the_loops():
 def test_motors_of_which_nothing_is_known_are_named():
     robot, moving = served("elastic joints on a carried base, motors measured")
     with pytest.raises(Rejected, match=r"4 derivatives of the base's velocity, base states have 2; or else j\d_motor"):
-        robot.evaluate(moving.motion(0.0), np.full((4, 2), np.nan), untouched, BaseMotion(*moving.base(0.0)))
+        robot.evaluate(moving.motion(0.0), np.full((4, 2), np.nan), no_loads, BaseMotion(*moving.base(0.0)))
 
 
 @pytest.mark.parametrize("name", ["standing on three legs", "elastic joints on a carried base, motors measured"])

@@ -360,13 +360,13 @@ def test_policies_tare_and_what_is_in_use(bench, robot):
     assert any("external wrench 'wrist' on link 'tool' counts: /ft_sensor, exerted by the robot" in text
                for text in bench.info[-1].warnings)
     rest = np.zeros((4, 3))
-    untouched = robot.dynamics(*rest).tau
+    no_loads = robot.dynamics(*rest).tau
     assert not bench.ros.set(NODE, wrenches__elbow__timeout=0.001)  # counts as zero from now on
     bench.touch(bench.wrist, "wrist", SIX, "tool")
     assert not bench.ros.set(NODE, wrenches__wrist__timeout=0.001, wrenches__wrist__on_timeout="hold")
     np.testing.assert_allclose(bench.send(rest).effort, robot.dynamics(*rest, wrenches={"tool": -SIX}).tau, atol=1e-12)
     assert not bench.ros.set(NODE, wrenches__wrist__on_timeout="drop")
-    np.testing.assert_allclose(bench.send(rest).effort, untouched, atol=1e-12)
+    np.testing.assert_allclose(bench.send(rest).effort, no_loads, atol=1e-12)
     bench.ros.until(lambda: bench.state() or "wrench 'wrist': no usable message for" in bench.diagnostics.status.message)
     assert not bench.ros.set(NODE, wrenches__wrist__on_timeout="stop")
     before = bench.diagnostics.dropped("joint_states", "wrench_timeout")
@@ -382,7 +382,7 @@ def test_policies_tare_and_what_is_in_use(bench, robot):
         return answer.success and answer.message
 
     assert "wrist: 3 -2 15 0.4 -0.5 0.6 [N, N m] in frame 'tool'" in bench.ros.until(tared)
-    np.testing.assert_allclose(bench.send(rest).effort, untouched, atol=1e-9)
+    np.testing.assert_allclose(bench.send(rest).effort, no_loads, atol=1e-9)
 
 
 @pytest.mark.ros

@@ -264,7 +264,7 @@ def test_launch_lines_name_files_and_arguments_that_exist(line):
 
 def test_topics_of_the_pages_are_the_nodes():
     nodes = ROOT / "rnea_ros" / "nodes"
-    own = ("kinds/combinations", "kinds/platforms", "kinds/trees", "bases/base_topics",
+    own = ("served_robot", "served_parts", "bases/base_topics",
            "bases/platform_topics", "external_effort", "markers",
            "references", "messages")
     names = ("dynamics/node", "common/robot_description", "dynamics/speed_scaling", "scaling/node", "scaling/controller",

@@ -5,54 +5,75 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
 from std_msgs.msg import Header
 
 from rnea_msgs.msg import Drive, ModelInfo, Supply
-from rnea_ros import InputError, JointDynamics
+from rnea_ros import InputError, JointDynamics, Robot
 from rnea_ros.errors import some
 from rnea_ros.model import drives
 from rnea_ros.model.drives import speed_torque_region
 from rnea_ros.model.effort_convention import TOTAL, EffortConvention
-from rnea_ros.model.tree import ContactCalibration, Limits, Model
+from rnea_ros.model.tree import ContactCalibration, Limits
 from rnea_ros.nodes.common.parameter_table import DERIVATIVES, LARGEST
 from rnea_ros.nodes.common.parameters import ParameterSet, Values
 
 
-class RobotFacts(Protocol):
-    """Robot properties that the nodes report, for any kind of robot. Arrays are in the order of joint_names; `model` is the
-    tree with the root link."""
+class RobotFacts:
+    """Properties of a robot that nodes report. Arrays are in the order of `joint_names`.
+
+    extra_warnings : warnings about how the robot is to be served, one sentence each
+    """
+
+    extra_warnings: tuple[str, ...] = ()
+
+    def __init__(self, robot: Robot):
+        self.robot, self.tree = robot, robot.tree
+        self.name, self.n = robot.name, robot.n
+        self.joint_names, self.joint_types = robot.joint_names, robot.joint_types
+        self.root_link, self.backend, self.model = robot.root_link, robot.backend, robot.model
 
     @property
-    def name(self) -> str: ...
+    def kind(self) -> str:
+        """Description, see Robot.kind."""
+        return self.robot.kind
+
     @property
-    def joint_names(self) -> tuple[str, ...]: ...
+    def limits(self) -> Limits:
+        """Limits of the joints; NaN where unknown."""
+        return self.robot.limits
+
     @property
-    def joint_types(self) -> tuple[str, ...]: ...
+    def model_id(self) -> str:
+        """Fingerprint of everything that decides the numbers."""
+        return self.robot.model_id
+
     @property
-    def n(self) -> int: ...
+    def gravity_vector(self) -> np.ndarray:
+        """Acceleration of gravity (3,) [m/s^2]."""
+        return self.robot.gravity_vector
+
     @property
-    def limits(self) -> Limits: ...
+    def total_mass(self) -> float:
+        """Mass of links and payloads [kg]."""
+        return self.robot.total_mass
+
     @property
-    def model(self) -> Model: ...
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings about the model and about how it is served, one sentence each."""
+        return (*self.robot.warnings, *self.extra_warnings)
+
     @property
-    def model_id(self) -> str: ...
-    @property
-    def root_link(self) -> str: ...
-    @property
-    def backend(self) -> str: ...
-    @property
-    def gravity_vector(self) -> np.ndarray: ...
-    @property
-    def total_mass(self) -> float: ...
-    @property
-    def warnings(self) -> tuple[str, ...]: ...
-    @property
-    def reconstruction_error(self) -> float: ...
-    def mdh_table(self) -> list[tuple[Any, ...]]: ...
+    def reconstruction_error(self) -> float:
+        """Largest deviation of any frame from the URDF [m, rad]."""
+        return self.robot.reconstruction_error
+
+    def mdh_table(self) -> list[tuple[Any, ...]]:
+        """Return the modified DH parameters of every frame, see Robot.mdh_table."""
+        return self.robot.mdh_table()
 
 
 MAX_NAMES_SHOWN = 6  # names in a sentence
@@ -160,7 +181,7 @@ def model_info(robot: RobotFacts, limits: Limits, stamp: Time, commanded: Effort
     rotary = [kind != "prismatic" for kind in robot.joint_types]
     info = ModelInfo(header=Header(stamp=stamp, frame_id=robot.root_link))
     info.model_id, info.robot_name, info.root_link = robot.model_id, robot.name, robot.root_link
-    info.base, info.backend, info.kind = "fixed", robot.backend, "Robot"
+    info.base, info.backend, info.kind = ("floating" if robot.robot.has_moving_base else "fixed"), robot.backend, robot.kind
     info.measured_joints = list(robot.joint_names)
     info.total_mass, info.gravity = float(robot.total_mass), robot.gravity_vector
     info.joint_names, info.joint_types = list(robot.joint_names), list(robot.joint_types)

@@ -34,9 +34,9 @@ from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.run import Worker
 from rnea_ros.nodes.common.stamps import UNKNOWN
 from rnea_ros.nodes.dynamics.joint_states import JointMap, not_finite
-from rnea_ros.nodes.dynamics.kinds.served_robot import Motion, ServedRobot
 from rnea_ros.nodes.dynamics.messages import Sent
 from rnea_ros.nodes.dynamics.motion_source import MotionSource
+from rnea_ros.nodes.dynamics.served_robot import Motion, ServedRobot
 from rnea_ros.nodes.fastpath.messages import RawPublisher
 
 MAX_EFFORTS = 1024  # kept by stamp: half a second, the longest lag of an estimator, at 2 kHz

@@ -26,8 +26,8 @@ from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.parameter_table import WRENCHES
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.stamps import Jumped, Timeline
-from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, ServedRobot
 from rnea_ros.nodes.dynamics.pairing import PairedInput
+from rnea_ros.nodes.dynamics.served_robot import Loads, ServedRobot
 from rnea_ros.nodes.fastpath.messages import Reader
 from rnea_ros.robots.tree import TreeDynamics
 from rnea_ros.robots.wrench_frames import WrenchTransform, moving_transform, rigid_transform

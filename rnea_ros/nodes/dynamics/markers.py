@@ -46,8 +46,8 @@ from rnea_ros.nodes.common.marker_shapes import (
 )
 from rnea_ros.nodes.common.model_facts import RobotFacts
 from rnea_ros.nodes.common.parameters import Values
-from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
+from rnea_ros.nodes.dynamics.served_robot import ServedRobot
 from rnea_ros.nodes.dynamics.whole_body import WholeBody
 from rnea_ros.robots.solution import ConstraintWrench
 

@@ -1,4 +1,4 @@
-"""Results of dynamics_node: messages, standard deviations and effort conventions.
+"""Results of dynamics_node: messages and standard deviations.
 
 Each message is built once per model and motion source, and its arrays are filled in place: building messages costs more than
 computing the dynamics.
@@ -18,16 +18,14 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from rnea_msgs.msg import JointDynamics
-from rnea_ros import InputError, Robot
+from rnea_ros import Robot
 from rnea_ros.errors import Rejected
 from rnea_ros.model.drives import MIN_VELOCITY, VelocityLimits, two_sided_limits
-from rnea_ros.model.effort_convention import TOTAL, EffortConvention, Efforts
+from rnea_ros.model.effort_convention import TOTAL, EffortConvention
 from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.diagnostics import WatchedLimits
 from rnea_ros.nodes.common.model_facts import RobotFacts, commanded_rate_limit
-from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.dynamics.joint_states import finite
-from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.nodes.dynamics.motion_source import SECOND
 from rnea_ros.nodes.fastpath import messages
 from rnea_ros.robots.derivatives import TorqueDeviations
@@ -251,27 +249,3 @@ class Deviations:
 
     def close(self) -> None:
         self._workers.shutdown(wait=True, cancel_futures=True)
-
-
-ROBOT_FILE = "robot_file"  # value of the parameters that selects the conventions of the robot file
-
-
-def efforts(robot: ServedRobot, values: Values) -> Efforts:
-    """Return the meaning of commanded and measured efforts: parameters over the robot file.
-
-    Joint efforts are always whole torques.
-    """
-    joints = [robot.model.joint_names.index(name) for name in robot.joint_names if name in robot.model.joint_names]
-    of_file = (convention.of(joints) for convention in robot.model.efforts)
-    contents = (values["commanded_effort"], values["measured_effort"])
-    return Efforts(*(convention if contains == ROBOT_FILE else convention._replace(contains=contains)
-                     for convention, contains in zip(of_file, contents)))
-
-
-def check_friction(robot: ServedRobot, found: Efforts) -> None:
-    """Raise InputError where a convention needs friction and its share in the torques is not known."""
-    for section, convention in zip(Efforts._fields, found):
-        if robot.differentiable is None and convention.needs_friction:
-            raise InputError(f"{section}_effort is {convention.contains}, which serves robots without loops, springs and "
-                             f"moving base; this one is a {robot.kind}. Allowed are total and without_gravity: set parameter "
-                             f"{section}_effort, or {section}_effort in the robot file")

@@ -31,19 +31,26 @@ from rnea_ros.nodes.common.qos import DYNAMICS_QUEUE, DYNAMICS_SENSOR, LATCHED
 from rnea_ros.nodes.common.robot_description import ModelRequest, RobotDescriptionSource
 from rnea_ros.nodes.common.run import apply_process_settings, freeze_garbage, run
 from rnea_ros.nodes.common.stamps import Jumped
+from rnea_ros.nodes.common.topics import Topics
 from rnea_ros.nodes.dynamics import references
 from rnea_ros.nodes.dynamics.desired_motion import FIELDS
 from rnea_ros.nodes.dynamics.external_effort import ExternalEfforts
 from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrenches, wrench_names
 from rnea_ros.nodes.dynamics.health import Health, Watchdog
 from rnea_ros.nodes.dynamics.joint_states import MessageInfo, Senders, with_info
-from rnea_ros.nodes.dynamics.kinds.kinds import served
-from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, ServedRobot, untouched
-from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.markers import MarkerPublisher, Shown
-from rnea_ros.nodes.dynamics.messages import Deviations, DynamicsMessages, ResultPublishers, check_friction, efforts
+from rnea_ros.nodes.dynamics.messages import Deviations, DynamicsMessages, ResultPublishers
 from rnea_ros.nodes.dynamics.motion_source import SECOND, MotionSource
 from rnea_ros.nodes.dynamics.pairing import InputPairing, PairedInput
+from rnea_ros.nodes.dynamics.served_robot import (
+    Loads,
+    Motion,
+    ServedRobot,
+    check_friction,
+    efforts,
+    no_loads,
+    served,
+)
 from rnea_ros.nodes.dynamics.speed_scaling import SpeedScaler
 from rnea_ros.nodes.fastpath.messages import Decoder
 from rnea_ros.robots.derivatives import TorqueDeviations
@@ -129,7 +136,7 @@ class DynamicsNode(Node):
 
     def _on_state(self, data: bytes, info: MessageInfo) -> None:
         self._health.states.received += 1
-        if self._robot is not None and self._robot.told_by:
+        if self._robot is not None and self._robot.motion_topic:
             self._evaluate(data, info, time.monotonic_ns())  # which rejects it: nothing is waited for
         else:
             self._pairing.on_state(data, info)
@@ -143,8 +150,8 @@ class DynamicsNode(Node):
         stream = self._health.states
         try:
             robot, source = self._model()
-            if robot.told_by:
-                raise Rejected("joint_states_unused", f"{robot.told_by} says how the robot moves", passing=True)
+            if robot.motion_topic:
+                raise Rejected("joint_states_unused", f"{robot.motion_topic} says how the robot moves", passing=True)
             message = self._decode_state(data)
             stream.accept(began, source.read(message, self._senders.sender(info)))
             motion = source.at_state(self._health.desired.age(began))
@@ -155,7 +162,7 @@ class DynamicsNode(Node):
             if self._external:
                 self._external.on_state(message, source, motion)
             if self._scaler.active:
-                alone = robot.dynamics(motion, source.optional, untouched, source.stamp) if self._wrenches else result
+                alone = robot.dynamics(motion, source.optional, no_loads, source.stamp) if self._wrenches else result
                 self._scaler.publish(source.stamp, motion, result, alone)
         except Exception as error:
             self._refused(stream, error)
@@ -167,15 +174,15 @@ class DynamicsNode(Node):
     def _evaluate_moved(self, stream: Stream, began: int, stamp: int) -> None:
         try:
             robot = self._model()[0]
-            if not robot.told_by:
+            if not robot.motion_topic:
                 raise Rejected("model_changed", "the robot has changed to one that joint states move", passing=True)
-            motion, result = robot.moved(stamp, self._loads(stamp))
+            motion, result = robot.dynamics_from_topic(stamp, self._loads(stamp))
             self._answer(began, Time(sec=stamp // SECOND, nanosec=stamp % SECOND), motion, result)
         except Exception as error:
             self._refused(stream, error)
 
     def _loads(self, stamp: int) -> Loads:
-        return self._wrenches.loads(stamp) if self._wrenches else untouched
+        return self._wrenches.loads(stamp) if self._wrenches else no_loads
 
     def _model(self) -> tuple[ServedRobot, MotionSource]:
         if self._robot is None:
@@ -184,17 +191,17 @@ class DynamicsNode(Node):
 
     def _answer(self, began: int, when: Time, motion: Motion, result: Dynamics, std: TorqueDeviations | None = None) -> None:
         out = self._out
-        out.input_age[0] = 0.0 if self._model()[0].told_by else self._motion.state.spread
+        out.input_age[0] = 0.0 if self._model()[0].motion_topic else self._motion.state.spread
         self._answered_stamp = when.sec * SECOND + when.nanosec
         out.input_age[1:] = self._pairing.ages(self._answered_stamp)
         robot, friction = self._model()[0], self._friction(motion[1], motion[2]) if self._friction else (0.0, 0.0)
-        source = robot.told_by or self._motion.name
+        source = robot.motion_topic or self._motion.name
         if source != self._motion_source:
             self._on_source_change(source)
         out.fill(when, motion[:4], result, std, friction, robot.motor_speed(motion), source)
         self._results.publish(out)
         self._health.done(began)
-        robot.tell(when)
+        robot.publish(when)
 
     def _on_source_change(self, source: str) -> None:
         before, self._motion_source = self._motion_source, source
@@ -230,7 +237,7 @@ class DynamicsNode(Node):
         made = served(robot, self._settings.values)
         if self._wrenches:
             self._wrenches.check(made)
-        made.prepare(self._wrenches.nothing if self._wrenches else untouched)
+        made.prepare(self._wrenches.nothing if self._wrenches else no_loads)
         check_friction(made, efforts(made, self._settings.values))
         if self._external:
             self._external.prepare(made, self._settings.values)
@@ -278,7 +285,7 @@ class DynamicsNode(Node):
 
         inputs = [
             PairedInput("~/desired_motion", self._health.desired, timeout,
-                        lambda: not robot.told_by and parameter("motion_source") in ("desired", "auto")),
+                        lambda: not robot.motion_topic and parameter("motion_source") in ("desired", "auto")),
             PairedInput(references.TOPICS[parameter("reference.source")].name, self._health.reference, timeout,
                         lambda: parameter("motion_source") == "reference" and parameter("reference.source") != "trajectory")]
         return [*inputs, *robot.paired(), *(self._wrenches.paired() if self._wrenches else [])]
@@ -340,14 +347,14 @@ class DynamicsNode(Node):
         if state is NodeState.WAITING_MODEL:
             return [f"set parameter robot_description, or publish it on {self._intake.topic_name} (reliable, transient_local)"]
         if state is NodeState.WAITING_STATE:
-            needed = [(self._robot and self._robot.told_by) or "joint_states", *references.topics(self._settings.values)]
+            needed = [(self._robot and self._robot.motion_topic) or "joint_states", *references.topics(self._settings.values)]
             return [f"{topic} has {count_noun(self.count_publishers(topic), 'publisher')}"
                     for topic in map(self.resolve_topic_name, needed)]
         senders = self._senders.warnings(self._motion.state) if self._robot is not None else []
         if state is NodeState.ACTIVE and self._robot is not None:
             shown = self._out.dynamics
             motion = (shown.position, shown.velocity, shown.acceleration, shown.jerk)
-            late = [] if self._robot.told_by else self._motion.warnings(self._health.desired.age(time.monotonic_ns()))
+            late = [] if self._robot.motion_topic else self._motion.warnings(self._health.desired.age(time.monotonic_ns()))
             late += self._robot.warnings_now()
             late += self._wrenches.warnings() if self._wrenches else []
             late += self._external.warnings() if self._external else []

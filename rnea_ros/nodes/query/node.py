@@ -17,13 +17,12 @@ from rclpy.node import Node
 from rnea_msgs.msg import ModelInfo
 from rnea_ros import BaseState, InputError, RneaError, Robot
 from rnea_ros.model.tree import Limits
-from rnea_ros.nodes.common.model_facts import joint_limits, model_info
+from rnea_ros.nodes.common.model_facts import RobotFacts, joint_limits, model_info
 from rnea_ros.nodes.common.parameter_table import QUERY_TABLE
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.qos import LATCHED, REQUESTS
 from rnea_ros.nodes.common.robot_description import ModelRequest, RobotDescriptionSource, tried
 from rnea_ros.nodes.common.run import Worker, run
-from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
 from rnea_ros.nodes.query.messages import SERVICES, fill, plain, samples
 from rnea_ros.nodes.query.planning import PlanAction
 from rnea_ros.query.request import Request, request_structure
@@ -41,7 +40,7 @@ class QueryNode(Node):
 
     def __init__(self) -> None:
         super().__init__("query_node", automatically_declare_parameters_from_overrides=True)
-        self._robot: ServedRobot | None = None
+        self._robot: RobotFacts | None = None
         self._model_id = ""
         self._refusal = ""
         self._compiled: set[tuple] = set()  # kinds of requests that the robot has answered
@@ -110,16 +109,16 @@ class QueryNode(Node):
             return f"no model yet; the robot description was refused: {self._refusal}"
         return "no model yet; it is being built, ask again" if self._intake.building else f"no model yet; {ways}"
 
-    def _serve(self, robot: Robot, request: ModelRequest) -> ServedRobot:
+    def _serve(self, robot: Robot, request: ModelRequest) -> RobotFacts:
         """In the thread that builds models: the robot, if it has torques to tell. Raises RneaError."""
         if robot.is_fixed_tree:
             tried(robot)
         else:
             base: dict[str, Any] = {"base": BaseState()} if robot.has_moving_base else {}
             robot.torque_and_rate(*robot.home_motion, **base)
-        return ServedRobot(robot)
+        return RobotFacts(robot)
 
-    def _use(self, robot: ServedRobot) -> None:
+    def _use(self, robot: RobotFacts) -> None:
         self._robot, self._model_id, self._refusal = robot, robot.model_id, ""
         self._compiled.clear()
         self._tell()
@@ -131,8 +130,7 @@ class QueryNode(Node):
         if self._robot is not None:
             limits = joint_limits(self._settings.values, self._robot)
             info = model_info(self._robot, limits, self.get_clock().now().to_msg())
-            self._robot.describe(info)
-            info.base = "floating" if self._robot.robot.has_moving_base else "fixed"
+            info.solved_joints = list(self._robot.robot.solved_joints)
             self._info.publish(info)
 
     def _on_parameters(self, changed: set[str]) -> None:

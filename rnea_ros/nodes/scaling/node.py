@@ -36,7 +36,7 @@ from rnea_ros.nodes.common.qos import SCALING_SENSOR
 from rnea_ros.nodes.common.robot_description import RobotDescriptionSource
 from rnea_ros.nodes.common.run import apply_process_settings, apply_thread_priority, freeze_garbage, run
 from rnea_ros.nodes.common.stamps import goal_from_message, nanoseconds
-from rnea_ros.nodes.dynamics.kinds.topics import Topics
+from rnea_ros.nodes.common.topics import Topics
 from rnea_ros.nodes.fastpath.messages import Decoder, Reader
 from rnea_ros.nodes.scaling.action import FollowJointTrajectory, FollowJointTrajectoryServer
 from rnea_ros.nodes.scaling.controller import make_controller

@@ -6,11 +6,11 @@ import numpy as np
 
 from rnea_ros import BaseState, InputError, Robot
 from rnea_ros.errors import some
+from rnea_ros.nodes.common.model_facts import RobotFacts
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.robot_description import ModelRequest, tried
+from rnea_ros.nodes.common.topics import Topics
 from rnea_ros.nodes.dynamics.bases.base_topics import BaseImu, BaseOdometry, BaseStates, BaseTopic
-from rnea_ros.nodes.dynamics.kinds.served_robot import ServedRobot
-from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.robots.link_side import level, link_side, unkept
 from rnea_ros.robots.sensed_base import upright
 from rnea_ros.trajectory.sample_torques import DECLARED, CommandedEffort, TorqueStream
@@ -79,7 +79,7 @@ def base_orientation(parameters: Values) -> LevelBase:
 # ----------------------------------------------------------------------------------------------------------------- robot
 
 
-class ScaledRobot(ServedRobot):
+class ScaledRobot(RobotFacts):
     """Robot whose trajectories are scaled.
 
     planned         : robot that motions are made for; a carried base is at rest
@@ -97,7 +97,7 @@ class ScaledRobot(ServedRobot):
         self.planned, self._quaternion = link_side(robot, level(robot)), BaseState().quaternion
         self._set_base(base if base is not None and self.has_carried_base else LevelBase())
         if base is not None and base.topic and not self.has_carried_base:
-            self.doubts = (BASE_SOURCE_UNUSED,)
+            self.extra_warnings = (BASE_SOURCE_UNUSED,)
         self.commanded = CommandedEffort(self.planned, commanded_effort).convention
         if not robot.is_fixed_tree:
             self._check_springs(robot)
@@ -111,7 +111,7 @@ class ScaledRobot(ServedRobot):
             self._base.topic.use(self.model)
             self._base.topic.connect(topics)
 
-    def take_over(self, before: ServedRobot) -> None:
+    def take_over(self, before: RobotFacts) -> None:
         """Continue with the base source and orientation of the robot before."""
         if isinstance(before, ScaledRobot) and before.has_carried_base and self.has_carried_base:
             base, quaternion = before.base_state()

@@ -18,8 +18,8 @@ from rnea_ros.estimation.motion_estimator import MotionEstimator
 from rnea_ros.model.tree import Model
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.stamps import Jumped, Timeline
+from rnea_ros.nodes.common.topics import Topics
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion, between, carried, four, six, three
-from rnea_ros.nodes.dynamics.kinds.topics import Topics
 from rnea_ros.nodes.dynamics.pairing import PairedInput, check_age
 from rnea_ros.nodes.fastpath.messages import NumbersReader, Reader, StampedNumbers
 from rnea_ros.robots.sensed_base import Mount, apart, carried_on, inverse, mounts, product, velocity_of_origin
@@ -48,7 +48,7 @@ class BaseTopic(Generic[Sample]):
 
     def connect(self, topics: Topics) -> None:
         self._timeline = Timeline(topics.clock)
-        topics.hear(self._kind, self.topic, self.on_message)
+        topics.subscribe(self._kind, self.topic, self.on_message)
 
     def use(self, model: Model) -> None:
         """Use another model."""

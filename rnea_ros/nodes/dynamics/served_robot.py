@@ -1,10 +1,10 @@
-"""Robot in dynamics_node: combinations of base, loops, platforms, springs, elastic joints, motors, contacts, wheels."""
+"""ServedRobot: a robot in dynamics_node. Trees on a fixed base are evaluated by their kernels, all others by Robot.solve."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -13,31 +13,198 @@ from std_msgs.msg import Header
 
 from rnea_msgs.msg import ElasticDynamics, ModelInfo
 from rnea_ros import BaseState, InputError, Robot
+from rnea_ros.algorithms.closed_loops import Cut
 from rnea_ros.errors import Rejected, some
+from rnea_ros.model.effort_convention import Efforts
+from rnea_ros.nodes.common.diagnostics import Stream
+from rnea_ros.nodes.common.model_facts import RobotFacts
+from rnea_ros.nodes.common.parameter_table import DYNAMICS
 from rnea_ros.nodes.common.parameters import Values
+from rnea_ros.nodes.common.robot_description import tried
+from rnea_ros.nodes.common.topics import Topics
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
 from rnea_ros.nodes.dynamics.bases.base_sources import base_source
 from rnea_ros.nodes.dynamics.desired_motion import FIELDS
-from rnea_ros.nodes.dynamics.kinds.loops import FollowedLoops
-from rnea_ros.nodes.dynamics.kinds.platforms import MovingPlatform
-from rnea_ros.nodes.dynamics.kinds.served_robot import Loads, Motion, Moved, ServedRobot, untouched
-from rnea_ros.nodes.dynamics.kinds.topics import Topics
-from rnea_ros.nodes.dynamics.kinds.trees import MovingBase
 from rnea_ros.nodes.dynamics.messages import Sent
 from rnea_ros.nodes.dynamics.pairing import PairedInput
+from rnea_ros.nodes.dynamics.served_parts import LoopTracking, MovingBase, MovingPlatform
 from rnea_ros.nodes.dynamics.whole_body import WholeBody, on_fixed_base, on_moving_base
 from rnea_ros.robots.inputs.combined_motion import base_motion_of
 from rnea_ros.robots.solution import ConstraintWrench, Solution
 from rnea_ros.robots.tree import Dynamics
 
-HIGHEST = len(FIELDS) + 1  # order of the highest derivative of position in JointMotion
+Motion = Sequence[np.ndarray]  # q, qd, qdd, qddd and what follows, (n,) each
+Loads = Callable[[np.ndarray, np.ndarray], dict[str, Any]]  # of q, qd of the tree: wrenches, wrench_rates
+
+
+class Moved(NamedTuple):
+    """Motion of joint_names and its torques."""
+
+    motion: Motion
+    result: Dynamics
+
+
+def no_loads(q: np.ndarray, qd: np.ndarray) -> dict[str, Any]:
+    """No loads."""
+    return {}
+
+
+class ServedRobot(RobotFacts):
+    """Robot in dynamics_node: its properties, and its torques sample by sample.
+
+    robot          : of the library
+    optional       : joints beside joint_names that are read from joint_states where they are published
+    order          : number of derivatives of position in desired motions; those beyond the jerk are NaN where unknown
+    solved         : joints whose motion follows from that of joint_names
+    differentiable : the robot, where sensitivities, friction and external efforts are known: a tree on a fixed base
+    motion_topic   : topic with the motion of the robot, where that does not come from joint states
+    cuts           : joints that close loops, in frames of the tree's links
+    springs        : joints whose motors have a speed of their own, `motor_speed`
+    extra_warnings : warnings about parameters and robot file, one sentence each
+    scalable       : whether torques at another speed follow from those at this one, as speed scaling needs
+    moved_parts    : of "base" and "platform", those whose motion is an input
+    has_free_base  : whether the acceleration of the base follows from the dynamics
+    """
+
+    optional: tuple[str, ...] = ()
+    solved: tuple[str, ...] = ()
+    order = 3
+    differentiable: Robot | None = None
+    motion_topic = ""
+    cuts: tuple[Cut, ...] = ()
+    springs: tuple[str, ...] = ()
+    extra_warnings: tuple[str, ...] = ()
+    scalable = False
+    moved_parts: tuple[str, ...] = ()
+    has_free_base = False
+
+    def __init__(self, robot: Robot):
+        super().__init__(robot)
+        self.streams: list[Stream] = []  # topics that only this robot has
+
+    @property
+    def joints_read(self) -> tuple[object, ...]:
+        """What the history of the joints depends on."""
+        return self.joint_names, self.optional, self.order
+
+    def describe(self, info: ModelInfo) -> None:
+        """Add to ~/model_info what only this robot has."""
+        info.solved_joints = list(self.solved)
+        info.measured_joints = [*self.joint_names, *self.optional]
+
+    def paired(self) -> list[PairedInput]:
+        """Return the inputs beside the joint states that only this robot has."""
+        return []
+
+    # ------------------------------------------------------------------ what it does
+
+    def prepare(self, loads: Loads) -> None:
+        """Compile all that `dynamics` needs, in the thread that builds models. Raises RneaError."""
+        raise NotImplementedError
+
+    def configure(self, values: Values) -> None:
+        """Apply parameters: before `connect`, and whenever they change."""
+
+    def connect(self, topics: Topics) -> None:
+        """Create the topics that only this robot has, before the first sample."""
+
+    def take_over(self, before: ServedRobot) -> None:
+        """Continue from the same robot with another payload."""
+
+    def forget(self) -> None:
+        """Discard earlier samples: the clock was set."""
+
+    def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
+        """Return torques, rates and the share of gravity in both at one sample.
+
+        motion   : of joint_names; estimated motions end with the jerk
+        optional : (4, len(self.optional)), position, velocity, acceleration and jerk of those joints, NaN where unknown
+        stamp    : of the motion [ns]
+        Raises Rejected or RneaError.
+        """
+        raise NotImplementedError
+
+    def dynamics_from_topic(self, stamp: int, loads: Loads) -> Moved:
+        """Return motion and torques at a stamp [ns] where the motion comes from `motion_topic`."""
+        raise NotImplementedError
+
+    def body(self, motion: Motion, loads: dict[str, Any]) -> WholeBody | None:
+        """Return the whole body in the last sample; None where unknown."""
+        return None
+
+    def constraint_wrenches(self) -> Mapping[str, ConstraintWrench]:
+        """Return the wrenches of loops, contacts and wheels in the last sample, by name; empty where unknown."""
+        return {}
+
+    def motor_speed(self, motion: Motion) -> np.ndarray:
+        """Return the speeds (n,) of the motors in the last sample, on the joints' side of the gears."""
+        return motion[1]
+
+    def publish(self, when: Time) -> None:
+        """Publish results of the last sample beside torques, with its stamp."""
+
+    def warnings_now(self) -> list[str]:
+        """Return warnings about the last sample."""
+        return []
+
+    def findings(self) -> dict[str, object]:
+        """Return what diagnostics report of the last sample."""
+        return {}
+
+
+ROBOT_FILE = "robot_file"  # value of the parameters that selects the conventions of the robot file
+
+
+def efforts(robot: ServedRobot, values: Values) -> Efforts:
+    """Return the meaning of commanded and measured efforts: parameters over the robot file.
+
+    Joint efforts are always whole torques.
+    """
+    joints = [robot.model.joint_names.index(name) for name in robot.joint_names if name in robot.model.joint_names]
+    of_file = (convention.of(joints) for convention in robot.model.efforts)
+    contents = (values["commanded_effort"], values["measured_effort"])
+    return Efforts(*(convention if contains == ROBOT_FILE else convention._replace(contains=contains)
+                     for convention, contains in zip(of_file, contents)))
+
+
+def check_friction(robot: ServedRobot, found: Efforts) -> None:
+    """Raise InputError where a convention needs friction and its share in the torques is not known."""
+    for section, convention in zip(Efforts._fields, found):
+        if robot.differentiable is None and convention.needs_friction:
+            raise InputError(f"{section}_effort is {convention.contains}, which serves robots without loops, springs and "
+                             f"moving base; this one is a {robot.kind}. Allowed are total and without_gravity: set parameter "
+                             f"{section}_effort, or {section}_effort in the robot file")
+
+
+class ServedTree(ServedRobot):
+    """Tree on a fixed base."""
+
+    scalable = True
+
+    def __init__(self, robot: Robot):
+        super().__init__(robot)
+        self.differentiable, self._dynamics = robot, robot.dynamics
+
+    def prepare(self, loads: Loads) -> None:
+        tried(self.robot)
+        rest = np.zeros((4, self.n))
+        self._dynamics(*rest, **loads(*rest[:2]))
+
+    def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
+        return self._dynamics(*motion, **loads(motion[0], motion[1]))
+
+    def body(self, motion: Motion, loads: dict[str, Any]) -> WholeBody | None:
+        return on_fixed_base(self.tree, motion, loads)
+
+
+MAX_ORDER = len(FIELDS) + 1  # order of the highest derivative of position in JointMotion
 BASE_RATES = 2  # derivatives of a base's velocity in BaseState
 STILL = BaseMotion(BaseState(), *np.zeros((2, 6)))
 TRIAL_POSES = 4
 DEFLECTION_RATE = 5  # row of ElasticDynamics
 
 
-class ServedCombination(ServedRobot):
+class ServedGeneralRobot(ServedRobot):
     """Robot. What it receives and publishes follows from the roles of its coordinates.
 
     messages : ~/constraint_effort, ~/constraint_effort_rate, ~/followed_joints, ~/elastic_dynamics of the last sample
@@ -55,7 +222,7 @@ class ServedCombination(ServedRobot):
         self.solved, self.springs = robot.solved_joints, robot.elastic_joints
         self.cuts = (*(roles.loops.cuts if roles.loops else ()), *roles.contacts)
         tracker = robot.tracker(values["loops.tolerance"])
-        self._loops = FollowedLoops(tracker) if tracker else None
+        self._loops = LoopTracking(tracker) if tracker else None
         self._independent, self._others = [], []
         if tracker and roles.loops:
             names = robot.tree.joint_names
@@ -90,7 +257,7 @@ class ServedCombination(ServedRobot):
     def _use_source(self) -> None:
         """Set what the node asks of the topics that move the platform."""
         if self._platform and (source := self._platform.source):
-            self.told_by = source.measured[0].topic
+            self.motion_topic = source.measured[0].topic
             self.streams = [*source.streams, *(self._base.source.streams if self._base else [])]
 
     def _name_motors(self) -> None:
@@ -109,8 +276,8 @@ class ServedCombination(ServedRobot):
         self._not_desired = ""
         if self._reads_motors:
             self._not_desired = "on a free base or on what its own spring moves the motion of the joints does not decide it"
-        elif needed > HIGHEST:
-            self._not_desired = f"that takes {needed} derivatives of position, JointMotion has {HIGHEST}"
+        elif needed > MAX_ORDER:
+            self._not_desired = f"that takes {needed} derivatives of position, JointMotion has {MAX_ORDER}"
         elif self._base and self._decided and structure.order_for(2) - 1 > BASE_RATES:
             self._not_desired = (f"that takes {structure.order_for(2) - 1} derivatives of the base's velocity, base states "
                                  f"have {BASE_RATES}")
@@ -143,7 +310,7 @@ class ServedCombination(ServedRobot):
         for trial in range(TRIAL_POSES):
             q = rest[0] + 0.1 * trial * rng.normal(size=self.n)
             try:
-                for given in (untouched, loads):
+                for given in (no_loads, loads):
                     for optional in self._prepared_inputs(q):
                         self.evaluate((q, *rest[1:self.order + 1]), optional, given, STILL if self._base else None)
                 return
@@ -181,7 +348,7 @@ class ServedCombination(ServedRobot):
                             in zip(wanted, self.messages, there) if some_of_it]
 
     def take_over(self, before: ServedRobot) -> None:
-        if isinstance(before, ServedCombination):
+        if isinstance(before, ServedGeneralRobot):
             if self._base and before._base:
                 self._base.source, self.streams = before._base.source, before.streams
             if before.model is self.model:
@@ -196,7 +363,7 @@ class ServedCombination(ServedRobot):
         if self._platform and self._platform.source:
             self._platform.source.forget()
 
-    def tell(self, when: Time) -> None:
+    def publish(self, when: Time) -> None:
         if self._last is None:
             return
         found, base, _ = self._last
@@ -218,7 +385,7 @@ class ServedCombination(ServedRobot):
             base = self._base.source.at(stamp) if self._decided else self._base.source.state_at(stamp)
         return self.evaluate(motion, optional, loads, base)
 
-    def moved(self, stamp: int, loads: Loads) -> Moved:
+    def dynamics_from_topic(self, stamp: int, loads: Loads) -> Moved:
         assert self._platform is not None
         base = self._base.source.at(stamp) if self._base else None
         unknown = np.full((4, len(self.optional)), np.nan)
@@ -233,13 +400,13 @@ class ServedCombination(ServedRobot):
         robot, (q, qd) = self._general, motion[:2]
         state: dict[str, Any] = {} if base is None else {"base": base.state}
         sensed = optional[0, :len(self.solved)]
-        free = loads is untouched and robot.roles.weights is None and not np.isfinite(sensed).any()
+        free = loads is no_loads and robot.roles.weights is None and not np.isfinite(sensed).any()
         follows = self._loops and self._loops.begun and free and pose is None  # the last pose is a good guess: closed once
         if pose is not None:
             state["guess"] = pose
         elif self._loops and not follows:
             state["guess"] = self._loops.locate(q[self._independent], np.concatenate((q, sensed))[self._others])
-        load = {} if loads is untouched else loads(*robot.tree_state(q, qd, **state))
+        load = {} if loads is no_loads else loads(*robot.tree_state(q, qd, **state))
         higher, motors = self._known_motors(motion, optional[:, len(self.solved):])
         given: dict[str, Any] = {**motors, **load}
         if base is not None and self._decided:
@@ -354,3 +521,25 @@ class ServedCombination(ServedRobot):
         if self._last is not None and self._last[0].open_multipliers:
             found["open_multipliers"] = some(self._last[0].open_multipliers)
         return found
+
+
+FOR: dict[str, tuple[str, str]] = {  # parameters that only some robots read: the part that they need, in a word and in words
+    **dict.fromkeys(("base.source", "base.motion_source"), ("base", "a robot whose base moves")),
+    **dict.fromkeys(("platform.source", "platform.motion_source"), ("platform", "a parallel robot"))}
+
+
+def served(robot: Robot, values: Values) -> ServedRobot:
+    """Return the robot as the node serves it. Raises InputError where parameters contradict it."""
+    found = ServedTree(robot) if robot.is_fixed_tree else ServedGeneralRobot(robot, values)
+    if values["base.motion_source"] == "free" and not found.has_free_base and "base" in found.moved_parts:
+        raise InputError(f"base.motion_source is 'free', which a {found.kind} does not serve: it is for combinations on base: "
+                         "floating whose acceleration follows from the dynamics; allowed are estimated and desired")
+    found.extra_warnings = idle(found, values)
+    return found
+
+
+def idle(robot: ServedRobot, values: Values) -> tuple[str, ...]:
+    """Return warnings about parameters that are set but have no effect on this robot."""
+    given = [entry for entry in DYNAMICS if entry.name in FOR and values.get(entry.name, entry.default) != entry.default]
+    return tuple(f"{entry.name} is '{values[entry.name]}', which has no effect: it is for {FOR[entry.name][1]}; this "
+                 f"robot is a {robot.kind}" for entry in given if FOR[entry.name][0] not in robot.moved_parts)
