@@ -64,7 +64,7 @@ def test_passive_joints_that_disagree_are_told(five_bar):
 
     def told():
         assert five_bar.sample(FIVE_BAR.motion(0.2), {"left_elbow": (q[1] + 0.5, 0.0)})
-        return "the loops have left_elbow -0.5 from where it is measured" in five_bar.diagnostics.status.message
+        return "left_elbow is -0.5 off its measured position" in five_bar.diagnostics.status.message
 
     five_bar.ros.until(told, of=five_bar.process)
     np.testing.assert_allclose(float(five_bar.diagnostics.values["left_elbow.loop_disagreement"]), -0.5, atol=1e-6)

@@ -78,7 +78,7 @@ def test_sensors_of_joints_that_follow_are_compared_with_the_loops():
     measured = np.full((4, len(robot.optional)), np.nan)
     measured[0] = np.asarray(robot.messages[2].message().position) + 0.3
     robot.dynamics(motion, measured, no_loads, 0)
-    assert "from where it is measured" in robot.warnings_now()[0]
+    assert "off its measured position" in robot.warnings_now()[0]
     assert all(float(robot.findings()[f"{name}.loop_disagreement"]) == pytest.approx(-0.3) for name in robot.solved)
 
 
