@@ -91,8 +91,8 @@ def test_any_kind_is_shown_and_checked(capsys, command, name, said):
 
 def test_the_model_as_json_names_its_kind(capsys):
     found = json.loads(run(capsys, "model", *beside("five_bar"), "--json")[1])
-    assert found["kind"] == "Robot"
-    assert json.loads(run(capsys, "model", STANFORD, "--json")[1])["kind"] == "Robot"
+    assert found["kind"] == "robot on a fixed base with loops"
+    assert json.loads(run(capsys, "model", STANFORD, "--json")[1])["kind"] == "tree on a fixed base"
 
 
 def test_torques_of_a_tree(capsys, tmp_path):

@@ -49,10 +49,10 @@ def test_torques_and_rates_of_a_moving_machine(tmp_path, robot, measured):
         print(f"{robot}: largest errors of torque and rate {np.max(errors, axis=0)}")
         assert np.max(errors) < 1e-8
         values = bench.diagnostics.next()
-        assert values["kind"] == "Robot" and values["state"] == "ACTIVE"
+        assert values["kind"] == "robot on a fixed base with loops" and values["state"] == "ACTIVE"
         assert (f"{moving.tree[-1]}.loop_disagreement" in values) == measured
         info = bench.info[-1]
-        assert info.kind == "Robot" and info.base == "fixed" and list(info.joint_names) == moving.joints
+        assert info.kind == values["kind"] and info.base == "fixed" and list(info.joint_names) == moving.joints
         others = set(moving.tree) - set(moving.joints)
         assert set(info.solved_joints) == others and set(info.measured_joints) == set(moving.tree)
 

@@ -36,5 +36,5 @@ def test_a_five_bar_on_a_ship(tmp_path):
         print(f"largest errors of torque, rate, base wrench and rate {np.max(errors, axis=0)}")
         assert np.max(errors) < 1e-8
         info, values = bench.info[-1], bench.diagnostics.next()
-        assert (info.kind, info.base) == ("Robot", "floating")
+        assert info.base == "floating" and "loops" in info.kind
         assert set(info.solved_joints) == {"left_elbow", "right_elbow"} and int(values["loops.followed"]) >= SAMPLES

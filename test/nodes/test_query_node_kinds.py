@@ -81,7 +81,7 @@ def test_closed_loops(asker, name):
     same(numbers(torque.effort)[0], tau)
     same(qdd, accelerations)
     same(numbers(torque.effort_rate)[0], robot.torque_and_rate(*rows)[1])
-    assert asker.info[-1].kind == "Robot" and list(asker.info[-1].joint_names) == list(robot.joint_names)
+    assert asker.info[-1].kind == robot.kind and list(asker.info[-1].joint_names) == list(robot.joint_names)
     assert asker("get_tree").success
 
 

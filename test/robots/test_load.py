@@ -222,7 +222,7 @@ def test_arguments_go_over_the_file():
     {"springs": {"j2": {"stiffness": 1.0, "damping": 0.1}}}, {"passive": ["j2"]}])
 def test_combinations_are_served_by_the_general_robot(sections):
     robot = load(ARM, file(**sections), backend="python")
-    assert type(robot).__name__ == "Robot"
+    assert type(robot) is Robot
     assert robot.joint_names == ("j1", "j2")
 
 

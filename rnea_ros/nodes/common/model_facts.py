@@ -181,7 +181,7 @@ def model_info(robot: RobotFacts, limits: Limits, stamp: Time, commanded: Effort
     rotary = [kind != "prismatic" for kind in robot.joint_types]
     info = ModelInfo(header=Header(stamp=stamp, frame_id=robot.root_link))
     info.model_id, info.robot_name, info.root_link = robot.model_id, robot.name, robot.root_link
-    info.base, info.backend, info.kind = ("floating" if robot.robot.has_moving_base else "fixed"), robot.backend, robot.kind
+    info.base, info.backend, info.kind = robot.model.base, robot.backend, robot.kind
     info.measured_joints = list(robot.joint_names)
     info.total_mass, info.gravity = float(robot.total_mass), robot.gravity_vector
     info.joint_names, info.joint_types = list(robot.joint_names), list(robot.joint_types)
