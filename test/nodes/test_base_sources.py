@@ -58,7 +58,7 @@ class Desk:
 
     @property
     def base(self):
-        return self.served._last[0]
+        return self.served.base_motion[0]
 
     def errors(self, t):
         """Of torque and rate."""

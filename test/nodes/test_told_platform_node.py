@@ -159,7 +159,7 @@ def test_a_pose_that_the_legs_do_not_allow_never_reaches_the_filters():
 
     topic, answered = PlatformPoses("base", np.eye(3), reach), []
     topic.then = answered.append
-    topic.connect(SimpleNamespace(clock=time.time_ns, hear=lambda kind, name, callback: None))
+    topic.connect(SimpleNamespace(clock=time.time_ns, subscribe=lambda kind, name, callback: None))
     for number, height in enumerate((1.0, 9.0, 1.0)):
         message = PoseStamped()
         place(message.pose, [0.0, 0.0, height], np.eye(3))
