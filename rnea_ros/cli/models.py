@@ -17,7 +17,6 @@ from ..model import dh_table, plausibility, urdf
 from ..model.robot_file import profiles, robot_file
 from ..model.robot_file.schema import SCHEMA
 from ..robots.load import load
-from ..robots.robot import Robot
 from ..robots.tree import TreeDynamics
 from . import inputs
 from .output import Outcome, check_files, format_table, terminal_width
@@ -85,13 +84,13 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_model(args: argparse.Namespace) -> Outcome:
     robot = inputs.load_robot(args, print_warnings=False)  # the result holds all warnings
-    text, what = model_table(robot, terminal_width()), robot.description
+    text, what = model_table(robot.tree, terminal_width()), robot.description
     if len(what) > 1 or not robot.is_fixed_tree:
         text += "\n\n" + "\n".join(what)
-    return Outcome(text, model_data(robot) | {"kind": robot.kind})
+    return Outcome(text, model_data(robot.tree) | {"kind": robot.kind})
 
 
-def model_table(robot: Robot, width: int | None = None) -> str:
+def model_table(robot: TreeDynamics, width: int | None = None) -> str:
     lines = [f"robot {robot.name}: {robot.n} joints, {robot.total_mass:.6g} kg, root link '{robot.root_link}', "
              f"largest deviation from the URDF {robot.reconstruction_error:.1e}", ""]
     lines += format_table(("j", "joint", "a(j)", "type", "gamma", "b", "alpha", "d", "theta", "r"), [
@@ -104,7 +103,7 @@ def model_table(robot: Robot, width: int | None = None) -> str:
     return "\n".join(lines + [""] * bool(robot.warnings) + [f"warning: {text}" for text in robot.warnings])
 
 
-def model_data(robot: Robot) -> dict[str, Any]:
+def model_data(robot: TreeDynamics) -> dict[str, Any]:
     links = [{**{key: value for key, value in vars(link).items() if not key.startswith("_")}, "ms": link.ms.tolist(),
               "J": link.J.tolist(), "term": asdict(link.term)} for link in robot.model.links]
     frames = {name: {"link": f.link, "R": f.R.tolist(), "P": f.P.tolist()} for name, f in robot.model.frames.items()}
