@@ -154,6 +154,9 @@ FASTEST = max(range(len(BANK)), key=lambda m: BANK[m][1])  # follows any motion:
 REFERENCE_FILTER = 2  # number of a filter with little lag and little noise
 FORGETTING_TIME_S, FORGETTING_PERIODS = 0.06, 10  # memory of the likelihood: this time and at least this many samples
 LATER_S = 0.04  # innovations later than this after an instant do not change the weights at it [s]
+# Smoothing: a filter that fits now and no longer this many times LATER_S later brings a later move into a standstill.
+# Share of the distance to the filters that fit then that counts as disagreement
+_FORESIGHT, _FORESIGHT_SHARE = 4, 0.4
 PRIOR_LOG_ODDS = 2.0 * np.log([[width] for _, width in BANK])  # prior in favour of lower bandwidth, (m, 1)
 # Distance between two calibrations: this time and at least so many samples
 _CALIBRATION_S, _CALIBRATION_SAMPLES = 0.032, 4
@@ -405,11 +408,15 @@ class FilterBank:
             smoothing = smoothing[:, :, 1:end - sample]
         each = smoothing @ self._innovations[:, sample + 1:end]
         each += self._filtered[sample]
-        weights = self._likelihoods[min(sample + self._later, end - 1)] - PRIOR_LOG_ODDS
+        return each, self._weights(min(sample + self._later, end - 1))
+
+    def _weights(self, sample: int) -> np.ndarray:
+        """Return the weights (m, n) of the filters by their innovations up to a sample."""
+        weights: np.ndarray = self._likelihoods[sample] - PRIOR_LOG_ODDS
         weights -= np.maximum.reduce(weights)
         np.exp(weights, out=weights)
         weights /= np.add.reduce(weights)
-        return each, weights
+        return weights
 
     def _modelled_variance(self, later: int) -> np.ndarray:
         """Return the variance (4, m) of a state after innovations of so many samples, for the longest recent step."""
@@ -423,9 +430,9 @@ class FilterBank:
         """Return motion, noise and disagreement of the filters at an instant, (4, n) each.
 
         The noise is the weighted mean of the filters' standard deviations; the disagreement is the weighted mean distance of
-        their estimates, which is large where their drive models do not fit. Unlike the deviation of `estimate_at`, neither is
-        scaled by
-        innovations. phase_std: standard deviation of the error common to all sample times [s].
+        their estimates, which is large where their drive models do not fit, and not less than a share of the distance to the
+        estimate by the filters that fit later: smoothing spreads the begin of a move over the standstill before it. Unlike the
+        deviation of `estimate_at`, neither is scaled by innovations. phase_std: standard deviation of the error common to all sample times [s].
         """
         sample = self._nearest_sample(time)
         each, weights = self._filter_estimates(sample, self._end)
@@ -433,6 +440,9 @@ class FilterBank:
         motion = (each * weights).sum(axis=0)
         noise = np.sqrt(self._gains.variance[self._end - sample - 1]) @ weights[:, 0] * np.sqrt(self._variance)
         disagreement = (np.abs(each[:, :ORDERS] - motion[:ORDERS]) * weights).sum(axis=0)
+        weights = self._weights(min(sample + _FORESIGHT * self._later, self._end - 1))[:, None]
+        foreseen = (each[:, :ORDERS] * weights).sum(axis=0)
+        disagreement = np.maximum(disagreement, _FORESIGHT_SHARE * np.abs(foreseen - motion[:ORDERS]))
         if phase_std > _AT:
             noise = np.hypot(noise, phase_std * motion[1:])
         ahead = time - self._times[sample]

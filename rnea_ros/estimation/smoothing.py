@@ -66,7 +66,7 @@ _BACKWARDS = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])[:, None, None]  # signs
 _DISAGREEMENT_REACH_S = 0.02  # interval to either side over which the disagreement of filters is maximized [s]
 _NOISE_FACTOR = 1.2  # factor of the filters' noise: innovations are not as white as assumed
 # Factors of the disagreement of filters in q, qd, qdd, qddd. With them 92 to 99 % of the errors of S-curves with stops (250 Hz
-# to 5 kHz) are within two deviations; kalman_smooth motion has smaller errors
+# to 5 kHz), also without noise beside quantization, are within two deviations; kalman_smooth motion has smaller errors
 _DISAGREEMENT_FACTORS = np.array([1.2, 1.5, 1.3, 1.2])
 _EDGE_S, _EDGE_PERIODS = 0.05, 7  # time [s] and periods at both ends of a stretch in which the motion is less certain
 

@@ -70,6 +70,20 @@ def test_robot_at_rest_most_of_the_time_is_smoothed(noise):
     assert found.deviation[2].max() < 0.3 * np.abs(exact[2]).max()
 
 
+@pytest.mark.parametrize("rate", [250, 500])
+def test_deviations_cover_errors_of_positions_that_are_only_quantized(rate):
+    """The motion before and after a stop too, where the smoother spreads moves over the standstill."""
+    within, at_rest = [], []
+    for seed in range(500, 506):
+        t, exact, shown = moves_with_stops(np.random.default_rng(seed), rate, 0.0, moves=6, stop=0.5)
+        found = estimate_recording(t, shown)
+        rest = np.abs(exact[1][:, 0]) < 1e-9
+        within.append([np.mean((np.abs(estimate - truth) < 2.0 * deviation)[found.centred])
+                       for estimate, truth, deviation in zip((found.q, found.qd, found.qdd), exact, found.deviation)])
+        at_rest.append(found.deviation[1][rest & found.centred].max())
+    assert np.mean(within, axis=0).min() > 0.95 and max(at_rest) < 0.05
+
+
 def test_smoothing_is_more_accurate_than_polynomials():
     rng = np.random.default_rng(4)
     t = np.arange(0.0, 4.0, 0.002)
