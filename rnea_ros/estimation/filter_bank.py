@@ -432,7 +432,9 @@ class FilterBank:
         The noise is the weighted mean of the filters' standard deviations; the disagreement is the weighted mean distance of
         their estimates, which is large where their drive models do not fit, and not less than a share of the distance to the
         estimate by the filters that fit later: smoothing spreads the begin of a move over the standstill before it. Unlike the
-        deviation of `estimate_at`, neither is scaled by innovations. phase_std: standard deviation of the error common to all sample times [s].
+        deviation of `estimate_at`, neither is scaled by innovations.
+
+        phase_std: standard deviation of the error common to all sample times [s]
         """
         sample = self._nearest_sample(time)
         each, weights = self._filter_estimates(sample, self._end)

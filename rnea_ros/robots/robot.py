@@ -290,6 +290,14 @@ class Robot:
         """Number of joints in `joint_names`."""
         return len(self.joint_names)
 
+    def by_joint(self, values: ArrayLike) -> dict[str, Array]:
+        """Return values (n,) or (samples, n) by joint name: numbers, or (samples,) each. NaN stays."""
+        columns = validation.numbers("values", values)
+        if columns.ndim not in (1, 2) or columns.shape[-1] != self.n:
+            raise InputError(f"values are {columns.shape}; robot '{self.name}' needs a column for each of its joints: "
+                             f"({self.n},) or (samples, {self.n})")
+        return dict(zip(self.joint_names, columns.T, strict=True))
+
     @property
     def limits(self) -> Limits:
         """Limits in the order of `joint_names`; NaN where unknown."""
@@ -692,7 +700,8 @@ class Robot:
         independent = q[[self.joint_names.index(name) for name in self._closure.active_joints]]
         if guess is None and self.roles.weights is not None:  # redundant motors: their sensors tell the branch
             pose[self._columns] = q
-        return self._closure.close(independent, pose)
+        with validation.overflow_ignored():
+            return self._closure.close(independent, pose)
 
     @staticmethod
     def _key(stages: int, motion: Sequence[Any], inputs: Sequence[Any], tau: Any = None) -> tuple[Any, ...]:
@@ -917,8 +926,9 @@ class Robot:
         pose = self._closed(motion[0], guess)
         there = self._samples.situation(options["base"], pose, options["wrenches"], options["wrench_rates"],
                                         options["world_wrenches"])
-        return self._samples.solve(use, stages, motion, pose, there, base=options["base"], tau=tau,
-                                   motors=[options[name] for name in MOTORS], **given)
+        with validation.overflow_ignored():
+            return self._samples.solve(use, stages, motion, pose, there, base=options["base"], tau=tau,
+                                       motors=[options[name] for name in MOTORS], **given)
 
     def joint_loads(self, found: Solution) -> Array:
         """Return loads of the joints and their rates in a solution of `solve`, as motor_motion gives them: (stages, n) or
@@ -1480,7 +1490,7 @@ class Robot:
         for k in range(count or 1):
             rows = [value[k] if value is not None and value.ndim == 2 else value for value in (*arrays, *moving, *extra)]
             state = BaseState(*rows[2:5]) if base is not None else None
-            with validation.at_sample(k):
+            with validation.at_sample(k), validation.overflow_ignored():
                 x, v, situation = self._state_of(rows[0], rows[1], state, guess, rows[-2:], loads)
                 guess = x[self._equations(INVERSE).joints]
                 found.append(function(x, v, situation))

@@ -38,7 +38,7 @@ GRAVITY = (0.0, 0.0, -9.81)
 class Dynamics(NamedTuple):
     """Joint torques and their rates along the motion, and the share of gravity in both: (n,) or (samples, n) each.
 
-    N m and N m/s for revolute joints, N and N/s for prismatic ones.
+    N m and N m/s for revolute joints, N and N/s for prismatic ones. Columns are Robot.joint_names; Robot.by_joint names them.
     """
 
     tau: Array

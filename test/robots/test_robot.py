@@ -265,3 +265,25 @@ def test_a_kernel_takes_as_many_numbers_as_it_has_inputs(backend):
     for wrong in (np.zeros(9), np.zeros(7), np.zeros(16), np.zeros((2, 4)), np.zeros((3, 9)), np.zeros(0), 1.0):
         with pytest.raises(InputError, match=r"\(8,\) or \(samples, 8\) is needed: 2 of q, 2 of qd, 2 of qdd, 2 of qddd"):
             kernel(wrong)
+
+
+@pytest.mark.parametrize("samples", [None, 5])
+def test_values_by_joint_are_columns_under_their_names(robot, samples):
+    found = robot.dynamics(*motion(samples))
+    named = robot.by_joint(found.tau)
+    assert tuple(named) == robot.joint_names
+    for k, name in enumerate(robot.joint_names):
+        assert np.array_equal(named[name], found.tau[..., k])
+
+
+def test_values_by_joint_of_a_mechanism_are_of_its_motors():
+    five_bar = load("urdf/five_bar.urdf", "urdf/five_bar.robot.yaml")
+    named = five_bar.by_joint([1.0, np.nan])
+    assert tuple(named) == five_bar.joint_names and len(named) == 2 < five_bar.tree.n
+    assert named[five_bar.joint_names[0]] == 1.0 and np.isnan(named[five_bar.joint_names[1]])
+
+
+@pytest.mark.parametrize("values", [1.0, [1.0, 2.0], np.zeros((3, 2)), np.zeros((1, 1, 3)), "abc"])
+def test_values_by_joint_need_a_column_for_each(robot, values):
+    with pytest.raises(InputError, match="values"):
+        robot.by_joint(values)

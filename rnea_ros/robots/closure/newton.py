@@ -62,6 +62,8 @@ def newton(step_at: Callable[[np.ndarray], Step], x: np.ndarray, units: Units) -
     """Zero of the equations near x, or the closest that Gauss-Newton comes to it."""
     best, closest = NewtonSolution(x, NOWHERE), 0
     for k in range(ITERATIONS):
+        if not np.isfinite(x).all():  # kernels in Python refuse sines of infinity
+            break
         step = step_at(x)
         if not step.gap < np.inf:
             break

@@ -140,6 +140,11 @@ def results(what: str, found: Sequence[np.ndarray]) -> None:
         raise too_large(what)
 
 
+def overflow_ignored() -> np.errstate:
+    """Return a context without numpy's warnings of overflow: what comes of it is checked, and an InputError says it."""
+    return np.errstate(over="ignore", invalid="ignore")
+
+
 def too_large(what: str) -> InputError:
     return InputError(f"{what} comes out too large for a number (1.8e308): motion, loads or model are too extreme")
 
