@@ -3,6 +3,10 @@
 In free motion the external effort is the model's error. Per joint an offset, Coulomb and viscous friction are fitted to it
 by least squares and compensated afterwards. The threshold is the largest remaining effort, in standard deviations of the
 model's error, times a margin.
+
+The model's error depends on pose and motion, so the same motion again shows nothing new, however long it lasts. The
+evidence is the number of different states of motion, at which the velocities (n,) of the arm differ. The margin grows as the
+quantile of Student's t distribution with so many degrees of freedom.
 """
 
 from __future__ import annotations
@@ -23,6 +27,14 @@ from .smoothing import prepare
 
 MARGIN = 1.25  # threshold over the largest remainder in free motion
 MIN_THRESHOLD = 1.5  # smallest threshold [standard deviations]: the recorded motion does not reach every pose
+# Different states of motion with which the margin is MARGIN, for many joints; ten seconds of varied motion show as many
+ENOUGH_STATES = 20
+STATES_PER_JOINT = 3  # at rest and both ways: few joints have no more states than this to the power of their number
+STATE_PERIOD_S = 0.1  # period at which states are compared [s]
+STATE_DISTANCE = 1.0  # states differ if the speed of a joint differs by more than this, in its root mean square
+QUANTILE = 2.576  # of the normal distribution at 99.5 %: the margin grows as that of Student's t
+MAX_GROWTH = 2.0  # largest growth of the margin
+LITTLE_SPEED = 0.25  # a joint below this share of its velocity limit showed little, where states are few
 MIN_TIME_S = 10.0  # shortest free motion [s]
 PERIOD_S = 0.004  # period of the samples that are kept [s], far below the observer's time constant
 MAX_SAMPLES = 150_000  # ten minutes
@@ -86,7 +98,9 @@ class ContactLearner:
                   for old, (o, c, v) in zip(before, fits)]
         calibrated = ExternalEffortObserver(observer.robot, uncertainty=observer.uncertainty,
                                             calibration=dict(zip(names, learned)))
-        found = {}
+        states = different_states(qd, MOVING_SPEED_RATIO * observer.smoothing)
+        enough = enough_states(len(names))
+        found, growth = {}, margin_growth(states, enough)
         for k, name in enumerate(names):
             left = effort[k] + fits[k] @ (np.ones_like(qd[k]), direction[k], qd[k])
             coulomb, viscous = calibrated.friction[:, k]
@@ -96,10 +110,48 @@ class ContactLearner:
             if largest > MAX_PEAK_RATIO * usual and largest > 3.0:
                 warnings.append(f"{name}: the largest external effort is {largest / max(usual, 1e-9):.1f} times what 99.5 % "
                                 "of the samples stay below; if the robot was touched, learn again without contact")
-            found[name] = replace(learned[k], threshold=max(MARGIN * largest, MIN_THRESHOLD))
+            found[name] = replace(learned[k], threshold=growth * max(MARGIN * largest, MIN_THRESHOLD))
+        if growth > 1.0:
+            slow = [name for name, fastest, limit in zip(names, speed.max(axis=1), observer.robot.limits.velocity)
+                    if name in still or not fastest >= LITTLE_SPEED * limit]
+            warnings.append(f"{', '.join(slow or names)}: the motion shows few speeds and poses of them ({states} different "
+                            f"states of the robot; {enough} are enough): all thresholds are {growth:.2f} times as high; learn "
+                            "again from varied motion")
         if still:
             warnings.append(f"{', '.join(still)}: moved too little for its friction to be learned")
         return LearnedContact(found, self.seconds, warnings)
+
+
+def different_states(qd: np.ndarray, least: np.ndarray) -> int:
+    """Return how many states of motion differ, at most those that are enough, by velocities (n, samples).
+
+    least: (n,) speeds that count as rest [rad/s, m/s]
+    """
+    scale = STATE_DISTANCE * np.maximum(np.sqrt(np.mean(qd**2, axis=1)), least)
+    left: np.ndarray = qd[:, ::round(STATE_PERIOD_S / PERIOD_S)].T / scale
+    count, enough = 0, enough_states(len(qd))
+    while len(left) and count < enough:
+        left = left[np.abs(left - left[0]).max(axis=1) > 1.0]
+        count += 1
+    return count
+
+
+def enough_states(joints: int) -> int:
+    """Return the number of different states of motion that is enough for so many joints."""
+    return min(ENOUGH_STATES, STATES_PER_JOINT**joints)
+
+
+def margin_growth(states: int, enough: int) -> float:
+    """Return the factor of the margin where so many different states are known instead of enough: 1 or more."""
+    few, many = (_student_quantile(max(count, 1)) for count in (states, enough))
+    return min(max(few / many, 1.0), MAX_GROWTH)
+
+
+def _student_quantile(freedom: int) -> float:
+    """Return the quantile of Student's t distribution at the probability of QUANTILE (Abramowitz and Stegun 26.7.5)."""
+    z = QUANTILE
+    return (z + (z**3 + z) / (4.0 * freedom) + (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / (96.0 * freedom**2)
+            + (3.0 * z**7 + 19.0 * z**5 + 17.0 * z**3 - 15.0 * z) / (384.0 * freedom**3))
 
 
 def _fit(effort: np.ndarray, direction: np.ndarray, qd: np.ndarray, friction: np.ndarray) -> np.ndarray:

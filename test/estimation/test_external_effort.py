@@ -4,9 +4,16 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, load
-from rnea_ros.estimation.contact_thresholds import ContactLearner, contact_section
+from rnea_ros.estimation.contact_thresholds import (
+    MIN_THRESHOLD,
+    ContactLearner,
+    contact_section,
+    different_states,
+    enough_states,
+    margin_growth,
+)
 from rnea_ros.estimation.external_effort import EffortUncertainty, ExternalEffortObserver, external_wrench
-from support.plant import COULOMB, VISCOUS, Plant, follow, motion, panda
+from support.plant import COULOMB, RANGE, VISCOUS, Motion, Plant, follow, motion, panda
 
 JOINTS = [f"panda_joint{k}" for k in range(1, 8)]
 FRICTION = {name: {"coulomb": float(c), "viscous": float(v)} for name, c, v in zip(JOINTS, COULOMB, VISCOUS)}
@@ -128,6 +135,66 @@ def test_learned_thresholds_detect_a_push_and_no_free_motion(learnt):
     assert PUSH <= begun["learnt"][0] <= PUSH + FOUND
     assert begun["none"][0] < PUSH  # friction looks like a contact
     assert observers["none"].without_friction == tuple(JOINTS) and observers["learnt"].without_friction == ()
+
+
+def sweep(rng):
+    """All joints to and fro at one frequency: the same line in joint space again and again."""
+    return Motion(REST, RANGE * rng.uniform(0.3, 0.6, (1, 7)), np.full((1, 7), rng.uniform(0.8, 1.4)),
+                  rng.uniform(0.0, 2.0 * np.pi) + rng.choice([0.0, np.pi], (1, 7)))
+
+
+@pytest.mark.parametrize("kind", [sweep, motion])
+def test_margin_grows_where_motion_repeats_itself(kind):
+    for seed in range(60, 64):
+        wanted = kind(np.random.default_rng(seed))
+        qd = {seconds: np.array([wanted(t)[1] for t in np.arange(0.0, seconds, 0.004)]).T for seconds in (20.0, 60.0)}
+        states = [different_states(speeds, np.full(7, 0.05)) for speeds in qd.values()]
+        growth = [margin_growth(count, enough_states(7)) for count in states]
+        if kind is sweep:
+            assert max(states) < 6 and growth[1] > 1.3
+        else:
+            assert growth == [1.0, 1.0]
+
+
+def test_margin_growth_follows_students_t():
+    stats = pytest.importorskip("scipy.stats")
+    for states in (5, 8, 12):
+        expected = stats.t.ppf(0.995, states) / stats.t.ppf(0.995, 20)
+        assert margin_growth(states, 20) == pytest.approx(expected, rel=0.02)
+    assert margin_growth(1, 20) == 2.0 and margin_growth(30, 20) == 1.0
+    assert enough_states(1) == 3 and enough_states(7) == 20
+
+
+def test_thresholds_from_one_repeated_sweep_are_no_contact_in_other_motions():
+    """With a margin that is constant, the first push motion has a contact before the push."""
+    robot, model, rng = load(panda()), load(panda(), {"version": 1, "friction": FRICTION}), np.random.default_rng(4)
+    plant, wanted = wrong(rng), sweep(rng)
+    learner = ContactLearner(ExternalEffortObserver(robot))
+    for s in follow(plant, model, wanted, 15.0, rate=250.0, effort_noise=0.1, rng=rng):
+        found = learner.observer.push(s.t, s.q, s.qd, s.effort, wanted(s.t)[2])
+        learner.push(s.t, found.effort, s.qd)
+    learned = learner.result()
+    assert any("few speeds and poses" in line and "panda_joint2" in line for line in learned.warnings)
+    assert min(one.threshold for one in learned.calibration.values()) > 1.3 * MIN_THRESHOLD
+    again, peaks = load(panda(), contact_section(learned)), []
+    for seed in (80, 9040):
+        observer, other = ExternalEffortObserver(again), motion(np.random.default_rng(seed))
+        for s in follow(plant, model, other, 15.0, rate=250.0, effort_noise=0.1, rng=np.random.default_rng(seed)):
+            observer.push(s.t, s.q, s.qd, s.effort, other(s.t)[2])
+            peaks += [event.time for event in observer.events if event.active]
+    assert not peaks
+    for seed in range(3):
+        rng, begun = np.random.default_rng(80 + seed), []
+        force, other, observer = rng.standard_normal(3), motion(rng), ExternalEffortObserver(again)
+        force *= 15.0 / np.linalg.norm(force)
+
+        def push(t, q, force=force):
+            return plant.jacobian("panda_hand", q)[:3].T @ force if t >= PUSH else 0.0
+
+        for s in follow(plant, model, other, PUSH + 0.1, effort_noise=0.1, push=push, rng=rng):
+            observer.push(s.t, s.q, s.qd, s.effort, other(s.t)[2])
+            begun += [event.time for event in observer.events if event.active]
+        assert PUSH <= begun[0] <= PUSH + FOUND
 
 
 def test_too_little_free_motion_is_rejected(robot):
