@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from rnea_ros import BaseState, load
 from rnea_ros.estimation.motion_estimator import MotionEstimator
-from rnea_ros.robots.sensed_base import from_imu
+from rnea_ros.nodes.common.sensed_base import from_imu
 from rnea_ros.sim import scene as scenes
 from rnea_ros.sim.comparison import CHANGE, STANCE, SWING, errors_by_leg_and_phase, phases, torque_rates, torques, with_rates
 from rnea_ros.sim.machines import QUADRUPEDS, SimulatedMachine, machine

@@ -17,8 +17,8 @@ import numpy as np
 from rnea_ros import Robot, load
 from rnea_ros.algebra.taylor import of_time, smooth_step
 from rnea_ros.io.figures import STYLE, picture
-from rnea_ros.robots.drift import drift
 from rnea_ros.robots.inputs.base_state import BaseState, along
+from rnea_ros.sim.free_base import drift
 
 LEG, FADED, G = 0.5, 0.2, 9.81  # stretched [m]; reaction at take-off, of the weight; [m/s^2]
 

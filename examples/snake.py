@@ -17,8 +17,8 @@ import numpy as np
 from rnea_ros import Robot, load
 from rnea_ros.algebra.taylor import of_time, smooth_step
 from rnea_ros.io.figures import STYLE, color_scale, picture
-from rnea_ros.robots.drift import drift
 from rnea_ros.robots.inputs.base_state import BaseState
+from rnea_ros.sim.free_base import drift
 
 LENGTH, RADIUS, WATER = 1.5, 0.03, 1000.0  # of the body [m]; density of body and water alike [kg/m^3], so gravity is left out
 ALONG, ACROSS = 0.05, 2.0  # drag coefficients of a link, along and across it

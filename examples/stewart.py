@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from rnea_ros.demo.parallel_machines import gough_stewart
 from rnea_ros.io.figures import STYLE, picture
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
-from rnea_ros.robots.parallel_machines import gough_stewart
 from rnea_ros.robots.robot import Robot
 
 DURATION = 6.0  # s

@@ -10,7 +10,7 @@ from ..codegen import c_compiler
 from ..codegen import cache as disk
 from ..errors import InputError, some
 from ..export import c_library, package
-from ..robots.rehearsal import rehearse
+from ..export.warm_up import warm_up
 from ..trajectory.path_dynamics import PathDynamics
 from . import inputs
 from .output import Outcome, check_folder, show_working
@@ -42,7 +42,7 @@ def run_compile(args: argparse.Namespace) -> Outcome:
         robot = inputs.load_robot(args)
         calls: set[str] = set()
         for one in (robot, robot.with_payload(args.payload, 1.0)) if args.payload else (robot,):
-            calls |= set(rehearse(one, args.link))
+            calls |= set(warm_up(one, args.link))
             if one.is_fixed_tree:
                 PathDynamics(one).compile()
     if disk.counts["unusable"]:

@@ -19,10 +19,10 @@ from ..io.recording import ReadingOptions, RecordingRequest
 from ..model import yaml_file
 from ..model.tree import Limits
 from ..planning import PlanSettings, SolverProgress
-from ..robots.link_side import level, link_side
 from ..robots.robot import Robot
 from ..trajectory.clearance import read_clearance
 from ..trajectory.limit_utilization import LimitUtilization, PeakTracker, added_rate, resolve_limits
+from ..trajectory.link_side import default_base, link_side
 from ..trajectory.margin import ModelUncertainty, limits_share
 from ..trajectory.plan_motion import TIME_TOLERANCE, plan_motion
 from ..trajectory.retiming import Retimed, retime_motion
@@ -61,7 +61,7 @@ def robot_and_limits(args: argparse.Namespace,
     if args.plot:
         figures.check_format(args.plot)
     robot = inputs.load_robot(args, inputs.robot_description(args, recording) if recording else None)
-    link_side(robot, level(robot))  # raises if the robot cannot be moved along a path
+    link_side(robot, default_base(robot))  # raises if the robot cannot be moved along a path
     return robot, *inputs.read_limits(robot, args)
 
 
@@ -71,7 +71,7 @@ def write_motion(args: argparse.Namespace, moved: Robot, motion: TimedMotion, li
     if count > MOST_ROWS:
         raise InputError(
                          f"--rate {args.rate:g} makes {count} rows of {motion.duration:.6g} s; allowed are {MOST_ROWS}")
-    t, robot = np.append(np.arange(count) / args.rate, motion.duration), link_side(moved, level(moved))
+    t, robot = np.append(np.arange(count) / args.rate, motion.duration), link_side(moved, default_base(moved))
     peaks = PeakTracker(LimitUtilization.of(robot, resolve_limits(robot, limits)))
 
     def rows() -> Iterator[np.ndarray]:
@@ -119,7 +119,7 @@ def run_retime(args: argparse.Namespace) -> Outcome:
     files.check_angle_unit(path, how, robot, points)
     watch = ProgressLine()
     motion = retime_motion(robot, points, velocities, limits.share(*args.limits_share), args.tolerance,
-                           lambda what, seconds: watch(f"{what}: {seconds:.6g} s so far"), base=level(robot))
+                           lambda what, seconds: watch(f"{what}: {seconds:.6g} s so far"), base=default_base(robot))
     watch.close()
     if args.repeated is not None:
         motion = slow_to_continuous_duty(robot, motion, args.repeated)
@@ -196,7 +196,7 @@ def run_plan(args: argparse.Namespace) -> Outcome:
     try:
         plan = plan_motion(robot, args.start, args.goal, time=args.weights[0], effort=args.weights[1],
                            limits=limits.share(*args.limits_share), joint_force=forces, duration=args.duration,
-                           settings=settings, report=lambda now: watch(_progress_text(now)), base=level(robot),
+                           settings=settings, report=lambda now: watch(_progress_text(now)), base=default_base(robot),
                            waypoints=_waypoints(args), guess=args.guess, clearance=clearance,
                            time_tolerance=args.time_tolerance)
     finally:
@@ -210,7 +210,7 @@ def run_plan(args: argparse.Namespace) -> Outcome:
             "notes": list(plan.notes), **written.data}
     if clearance is not None:
         t = np.linspace(0.0, plan.duration, N_CLEARANCE_SAMPLES)
-        nearest, whose = clearance.nearest(link_side(robot, level(robot)), plan(t)[0])
+        nearest, whose = clearance.nearest(link_side(robot, default_base(robot)), plan(t)[0])
         data["clearance"] = {"distance": nearest, "between": whose}
         lines.append(f"distance     at least {nearest:.6g} m, {whose}")
     if "squared joint force" in plan.excess:

@@ -12,8 +12,8 @@ import numpy as np
 from ..codegen import c
 from ..codegen.ir.program import Program, trace
 from ..errors import InputError
-from ..robots.exported_functions import ExportedFunction, exported, payload_parameters
 from ..robots.robot import Robot
+from .functions import ExportedFunction, exported, payload_parameters
 
 UNITS = {"prismatic": "m, N"}
 RULES = (

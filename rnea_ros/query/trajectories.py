@@ -1,6 +1,7 @@
 """Requests for motions: retiming of a path, planning of a motion; plain names and lists in, samples of the motion out.
 
-For robots of every kind: the actuated joints move, torques are those of robots.link_side, a carried base is level and at rest.
+For robots of every kind: the actuated joints move, torques are those of trajectory.link_side, a carried base is level and at
+rest.
 A trajectory in an answer is {joint_names, times (points,), positions, velocities, accelerations, effort (points, n)}; jerk and
 effort_rate are separate arrays.
 """
@@ -16,8 +17,8 @@ from ..errors import InputError
 from ..model.tree import Limits
 from ..planning.bspline import PlannedMotion
 from ..planning.problem import PlanSettings, Report
-from ..robots.link_side import level, link_side
 from ..robots.robot import Robot
+from ..trajectory.link_side import default_base, link_side
 from ..trajectory.plan_motion import plan_motion
 from ..trajectory.retiming import Retimed, retime_motion
 from .request import Answer, Request, RequestedState, read_request
@@ -30,7 +31,7 @@ TRAJECTORY = ("positions", "velocities", "accelerations")
 def retime(robot: Robot, request: Request, limits: Limits) -> Answer:
     """Retime a path. request: trajectory with joint_names, positions and velocities (rows, or empty); tolerance [rad, m]; rate
     [Hz]."""
-    base, rate = level(robot), _rate(request)
+    base, rate = default_base(robot), _rate(request)
     given = request["trajectory"]
     rows, moving = given["positions"], given.get("velocities") or []
     if moving and len(moving) != len(rows):
@@ -44,7 +45,7 @@ def retime(robot: Robot, request: Request, limits: Limits) -> Answer:
 
 def plan(robot: Robot, request: Request, limits: Limits, report: Report) -> Answer:
     """Plan a motion. request: fields of rnea_msgs/action/PlanMotion. An exception raised by report ends the planning."""
-    base, rate = level(robot), _rate(request)
+    base, rate = default_base(robot), _rate(request)
     (start, state), (goal, _) = (_end(robot, request, end) for end in ("start", "goal"))
     loads = state.loads
     if loads.wrench_rates:
@@ -75,7 +76,7 @@ def _end(robot: Robot, request: Request, end: str) -> tuple[np.ndarray, Requeste
 
 
 def _notes(robot: Robot, motion: Retimed | PlannedMotion) -> tuple[str, ...]:
-    return (*motion.notes, *(() if level(robot) is None else (LEVEL_BASE_NOTE,)))
+    return (*motion.notes, *(() if default_base(robot) is None else (LEVEL_BASE_NOTE,)))
 
 
 def _rate(request: Request) -> float:

@@ -140,3 +140,19 @@ def _evaluate(tree: TreeDynamics, name: str, base: BaseState, q: ArrayLike, qd: 
     if world_wrenches:
         given["world_wrenches"] = {link: base.into_base(validation.wrench(link, six)) for link, six in world_wrenches.items()}
     return tree._evaluate(name, q, qd, base.velocity, base.into_base(tree.gravity_vector), *motion, **given)
+
+
+MIN_PRESSURE = 1e-9  # share of the weight below which the robot does not press on the ground
+
+
+def zero_moment_point(reaction: Array, weight: float, ground: Array, normal: Array) -> Array:
+    """Return the point (3,) or (samples, 3) of a plane about which the ground's reaction has no tilting moment [m].
+
+    reaction : (6,) or (samples, 6): force, and moment about the origin [N, N m]
+    weight   : of the robot [N]; ground: a point of the plane; normal: out of it, of any length
+    NaN while nothing presses on the ground.
+    """
+    up = normal / np.linalg.norm(normal)
+    f, n = np.split(reaction, 2, axis=-1)
+    pressure = (f @ up)[..., None]
+    return ground + np.cross(up, n - np.cross(ground, f)) / np.where(pressure > MIN_PRESSURE * weight, pressure, np.nan)

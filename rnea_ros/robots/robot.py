@@ -61,7 +61,6 @@ from .solution import ConstraintWrench, Situation, Solution, constraint_wrenches
 from .structure import Structure
 from .tree import GRAVITY as STANDARD_GRAVITY
 from .tree import Dynamics, TreeDynamics
-from .zero_moment import zero_moment_point
 
 Guess = Any  # positions (tree.n,) of all joints, or a PlatformMotion, near the first pose; None
 FEW = 16  # samples that the program is given at once while it may be in doubt
@@ -964,8 +963,9 @@ class Robot:
         base_wrench: of a Solution; ground: a point of the plane; normal: out of the ground. NaN while nothing presses on it
         """
         weight = self.tree.total_mass * float(np.linalg.norm(self.tree.gravity_vector))
-        return zero_moment_point(self.ground_reaction(base_wrench, base=base), weight, validation.vector("ground", ground, 3),
-                                 validation.vector("normal", normal, 3))
+        return moving_tree.zero_moment_point(self.ground_reaction(base_wrench, base=base), weight,
+                                             validation.vector("ground", ground, 3),
+                                             validation.vector("normal", normal, 3))
 
     # ------------------------------------------------------------------ forward dynamics
 

@@ -43,12 +43,12 @@ from numpy.typing import ArrayLike
 from ..errors import InputError
 from ..model.drives import MIN_VELOCITY
 from ..model.tree import Limits
-from ..robots.link_side import link_side
 from ..robots.robot import Robot
 from . import chunk_spline
 from .chunk_spline import INTERPOLATION, Targets
 from .constraints import Constraints, at_rate, limit_shares
 from .limit_utilization import resolve_limits, velocity_limits
+from .link_side import link_side
 from .path import Path
 from .path_dynamics import PathDynamics
 from .speed_factor import smallest_factor

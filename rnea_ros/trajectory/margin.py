@@ -24,8 +24,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.tree import Limits, Model
-from ..robots.coulomb import coulomb, without_coulomb
 from ..robots.robot import Robot
+from .link_side import coulomb_friction, without_coulomb
 
 STICK_SPEED, STRIBECK_SPEED = 1e-3, 0.02  # rad/s, m/s: within which dry friction changes sign; of stiction
 MIN_SHARE = 0.05
@@ -149,7 +149,7 @@ class _Friction:
         for motor in model.coupled_motors:  # friction that joints pass to each other by a coupling is left out
             for k, ratio in zip(motor.coordinates, motor.ratios, strict=True):
                 viscous[k] += ratio**2 * motor.term.viscous
-        self._coulomb, self._viscous = rubs[:, None] * coulomb(model), rubs[:, None] * viscous
+        self._coulomb, self._viscous = rubs[:, None] * coulomb_friction(model), rubs[:, None] * viscous
         self._stiction, self.qd = stiction, qd
 
     def __call__(self, k: int, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -12,15 +12,12 @@ import numpy as np
 from ..errors import InputError
 from ..model.drives import MIN_VELOCITY, DriveLimit, VelocityLimits, limit_factors
 from ..model.tree import Limits
-from ..robots.followed import FollowedLoops
 from ..robots.inputs import validation
 from ..robots.robot import Robot
 from .constraints import Constraints, DriveConstraints, TorqueTerms
-from .followed_terms import FollowedTerms
 from .limit_utilization import velocity_limits
 from .path import Path
-from .ridden_terms import RiddenTerms
-from .tree_terms import TreeTerms
+from .path_terms import ClosedChainTerms, LinkMotorTerms, LoopKinematics, TreeTerms
 
 LOOKS = 2001  # along a path, for where no velocity is allowed
 STILL = 1e-9  # dq/ds of a joint that does not move
@@ -46,7 +43,7 @@ def _terms(robot: Robot) -> PathTerms:
     """Terms of trees, of closed loops, and of trees with motors on links."""
     if robot.is_fixed_tree:
         return TreeTerms(robot)
-    return FollowedTerms(FollowedLoops(robot)) if robot.loops else RiddenTerms(robot)
+    return ClosedChainTerms(LoopKinematics(robot)) if robot.loops else LinkMotorTerms(robot)
 
 
 class PathDynamics:

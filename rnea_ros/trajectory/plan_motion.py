@@ -34,10 +34,10 @@ from ..planning.problem import (
 from ..robots.inputs import validation
 from ..robots.inputs.base_state import BaseState
 from ..robots.inputs.validation import Wrenches
-from ..robots.link_side import link_side, unkept
 from ..robots.robot import Robot
 from .clearance import Clearance
 from .limit_utilization import rate_notes, resolve_limits, velocity_limits
+from .link_side import link_side, unenforceable_limits
 from .path import MAX_COORDINATE
 
 FORCE = slice(0, 3)  # of a joint wrench
@@ -55,7 +55,7 @@ def plan_motion(robot: Robot, start: Any, goal: Any, *, time: float = 1.0, effor
                 time_tolerance: float = TIME_TOLERANCE) -> PlannedMotion:
     """Plan the motion from start to goal that minimizes the integral of  time + sum effort_j tau_j^2  inside all known limits.
 
-    The joints with motors are moved; torques are those of robots.link_side: where a joint is elastic,
+    The joints with motors are moved; torques are those of trajectory.link_side: where a joint is elastic,
     that of its spring.
     start, goal : (n,) at rest there; or (2, n) with the velocity; or (3, n) with the acceleration too. Where none is given it
                   is the plan's to choose; zero where torque rates are limited, for a torque must not jump at the ends either
@@ -100,7 +100,7 @@ def plan_motion(robot: Robot, start: Any, goal: Any, *, time: float = 1.0, effor
     problem = PlanningProblem(*ends, [*limited, *extra, *quantities, *passed], cost, _durations(duration))
     found = plan(problem, settings, report, way if guess is None else initial_path(moved, ends, guess),
                  smoothing=smoothing)
-    return replace(found, notes=(*found.notes, *unkept(robot), *rate_notes(moved, limits, trees_only=True)))
+    return replace(found, notes=(*found.notes, *unenforceable_limits(robot), *rate_notes(moved, limits, trees_only=True)))
 
 
 def _quantities(robot: Robot, limits: Limits, loads: Mapping[str, Any],

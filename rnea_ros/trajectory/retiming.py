@@ -18,11 +18,11 @@ from ..model.drives import DriveLimit
 from ..model.tree import Limits
 from ..robots.inputs import validation
 from ..robots.inputs.base_state import BaseState
-from ..robots.link_side import link_side, unkept
 from ..robots.robot import Robot
 from .constraints import QUANTITIES, Constraints
 from .limit_check import check_rest, steady_rate
 from .limit_utilization import rate_notes, resolve_limits
+from .link_side import link_side, unenforceable_limits
 from .path import NEAR_DUPLICATE_SHARE, Path, drop_near_duplicates, path_through, validate_waypoints
 from .path_dynamics import PathDynamics
 from .scaled_plan import SAME_POINT_TOL
@@ -140,7 +140,7 @@ def retime_motion(robot: Robot, points: Any, velocities: Any = None, limits: Lim
                   base: BaseState | None = None) -> Retimed:
     """Return the fastest motion through points (count, n), at rest at both ends, inside all known limits except of position.
 
-    Torques are those of robots.link_side: where a joint is elastic, that of its spring.
+    Torques are those of trajectory.link_side: where a joint is elastic, that of its spring.
     velocities : (count, n); the motion stops where they vanish, and where points repeat
     limits     : default those of the URDF; dataclasses.replace(robot.limits, effort_rate=...) for more, NaN is unknown.
                  effort_rate limits the rate of the whole torque, commanded_effort_rate that of the torque without what the
@@ -166,8 +166,8 @@ def retime_motion(robot: Robot, points: Any, velocities: Any = None, limits: Lim
     limits = resolve_limits(moved, limits)
     way = fit_route(points, velocities, tolerance)
     constraints = PathDynamics(moved).constraints(way.path, limits, drive_limits)
-    notes = (*_unknown_limit_notes(constraints), *rate_notes(moved, limits), *unkept(robot), *_deviation_notes(way, tolerance),
-             *_position_limit_notes(robot, limits, way))
+    notes = (*_unknown_limit_notes(constraints), *rate_notes(moved, limits), *unenforceable_limits(robot),
+             *_deviation_notes(way, tolerance), *_position_limit_notes(robot, limits, way))
     law = time_optimal_law(constraints, progress)
     return Retimed(way, law, (*notes, *slower_playback_notes(constraints, law)))
 

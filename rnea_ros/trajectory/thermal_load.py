@@ -16,8 +16,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.drives import Drive
-from ..robots.link_side import level, link_side
 from ..robots.robot import Robot
+from .link_side import default_base, link_side
 from .retiming import Retimed
 
 BLOCK_TIME_CONSTANTS = 30.0  # length of a block: beyond, exponentials are lost in rounding
@@ -114,7 +114,7 @@ def slow_to_continuous_duty(robot: Robot, motion: Retimed, pause: float = 0.0) -
     if not drives:
         raise InputError(f"of robot '{robot.name}' no drive has continuous_current or continuous_torque, and "
                          "thermal_time_constant: its thermal load is unknown")
-    moved = link_side(robot, level(robot))
+    moved = link_side(robot, default_base(robot))
 
     def loads(rate: float) -> np.ndarray:
         slow = replace(motion, law=motion.law.slower(rate))

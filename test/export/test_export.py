@@ -15,8 +15,8 @@ import pytest
 
 from rnea_ros import InputError, Robot, load
 from rnea_ros.cli.main import main
+from rnea_ros.demo.parallel_machines import delta, gough_stewart, planar_3rrr
 from rnea_ros.export import c_library, package
-from rnea_ros.robots.parallel_machines import delta, gough_stewart, planar_3rrr
 from support import robot_kinds
 from support.machines import polygon
 from support.robots import arm, random_tree

@@ -20,9 +20,9 @@ from rclpy.serialization import serialize_message
 from rnea_ros import load
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE
+from rnea_ros.nodes.common.sensed_base import apart
 from rnea_ros.nodes.dynamics.served_robot import no_loads, served
 from rnea_ros.nodes.scaling.robot import ScaledRobot, base_orientation
-from rnea_ros.robots.sensed_base import apart
 from support.oracles import worst
 from support.ros_helpers import stamp
 from support.ship_bench import FiveBarOnShip, Ship, base_at

@@ -29,7 +29,7 @@ from rnea_ros.nodes.common.run import apply_process_settings, freeze_garbage
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
 from rnea_ros.nodes.fastpath import executor as lean
 from rnea_ros.nodes.fastpath import messages
-from rnea_ros.robots.drive_use import DRIVE_ROWS, SUPPLY_ROWS
+from rnea_ros.trajectory.drive_utilization import DRIVE_ROWS, SUPPLY_ROWS
 from support.node_bench import ARM, NAMES, NODE, Bench
 from support.ros_helpers import stamp, world
 

@@ -10,8 +10,8 @@ pytest.importorskip("pinocchio")
 import pinocchio as pin
 
 from rnea_ros import BaseState, InputError, load
+from rnea_ros.demo.parallel_machines import gough_stewart, planar_3rrr
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
-from rnea_ros.robots.parallel_machines import gough_stewart, planar_3rrr
 from support import free_flyer
 from support.machines import LoopOracle, Mechanism, as_closed_loop, polygon, random_body, start_of_pivots
 from support.oracles import deviation, difference, worst

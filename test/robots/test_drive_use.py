@@ -5,8 +5,7 @@ import pytest
 
 from rnea_ros import ModelError, load
 from rnea_ros.model.drives import utilizations
-from rnea_ros.robots.drive_use import DRIVE_ROWS, LONGEST, SUPPLY_ROWS, DriveUse
-from rnea_ros.robots.thermal_load import RECENT, ThermalLoad
+from rnea_ros.trajectory.drive_utilization import DRIVE_ROWS, LONGEST, RECENT, SUPPLY_ROWS, DriveUtilization, WindingLoads
 from support.scaling_cases import urdf
 
 SHEETS = {
@@ -25,7 +24,7 @@ def arm(drives=SHEETS, supplies=SUPPLIES):
 
 
 def filled(robot, tau, tau_rate, qd, **given):
-    use = DriveUse(robot.model, robot.joint_names, **given)
+    use = DriveUtilization(robot.model, robot.joint_names, **given)
     use.fill(0, tau, tau_rate, qd)
     return {name: dict(zip(robot.joint_names, row)) for name, row in zip(DRIVE_ROWS, use.drives)}, use
 
@@ -91,7 +90,7 @@ WARM = {"joint1": {"gear_ratio": 50.0, "torque_constant": 0.2, "continuous_curre
 
 
 def test_windings_warm_by_exponentials():
-    use = DriveUse((robot := arm(WARM, {})).model, robot.joint_names)
+    use = DriveUtilization((robot := arm(WARM, {})).model, robot.joint_names)
     load_row, left_row = (DRIVE_ROWS.index(name) for name in ("thermal_load", "thermal_time_left"))
     tau, zero, stamp = np.full(7, 45.0), np.zeros(7), 10**18
     use.fill(stamp, tau, zero, zero)
@@ -110,7 +109,7 @@ def test_windings_warm_by_exponentials():
     left = use.drives[left_row]
     recent = 2.25 * (1.0 - np.exp(-5.0 / (20.0 * RECENT)))
     assert left[0] == pytest.approx(20.0 * np.log((recent - hot[0]) / (recent - 1.0)), rel=0.02) and left[2] == 0.0
-    before, again = hot.copy(), DriveUse(robot.model, robot.joint_names, before=use)
+    before, again = hot.copy(), DriveUtilization(robot.model, robot.joint_names, before=use)
     again.fill(stamp, zero, zero, zero)
     np.testing.assert_array_equal(again.drives[load_row], before)  # another payload: the motors stay warm
     for _ in range(100):
@@ -122,7 +121,7 @@ def test_windings_warm_by_exponentials():
 
 def test_the_time_that_is_left_is_when_the_load_is_one():
     rng = np.random.default_rng(3)
-    warmth = ThermalLoad(rng.uniform(1.0, 2.0, 5), rng.uniform(5.0, 20.0, 5))
+    warmth = WindingLoads(rng.uniform(1.0, 2.0, 5), rng.uniform(5.0, 20.0, 5))
     tau = 3.0 * np.ones(5)
     for _ in range(5000):  # so long that the recent load is the present one
         warmth.see(0.01, np.array([0.9, 0.9, 0.9, 0.9, 0.9]))

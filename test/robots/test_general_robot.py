@@ -14,7 +14,7 @@ import yaml
 
 import rnea_ros
 from rnea_ros import BaseState, InputError, ModelError, Robot
-from rnea_ros.robots.parallel_machines import planar_3rrr
+from rnea_ros.demo.parallel_machines import planar_3rrr
 from rnea_ros.robots.tree import TreeDynamics
 from support.combined_machines import COMBINATIONS, NODES, WEIGHTS, Truth, case, machine
 from support.ground_machines import HOLDS, TripodTruth, VehicleTruth, tripod, vehicle

@@ -18,9 +18,9 @@ from rnea_ros import (
     load,
 )
 from rnea_ros.algebra.vectors import rpy
+from rnea_ros.demo.parallel_machines import gough_stewart, planar_3rrr
 from rnea_ros.robots.inputs.base_state import along
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
-from rnea_ros.robots.parallel_machines import gough_stewart, planar_3rrr
 from rnea_ros.robots.tree import TreeDynamics
 from support import free_flyer
 from support.oracles import PinocchioOracle, deviation, difference, worst

@@ -9,9 +9,9 @@ import pytest
 
 from rnea_ros import InputError, Robot, load
 from rnea_ros.identification.identification import Measurements, Regressor, identify
-from rnea_ros.robots.drift import drift
 from rnea_ros.robots.inputs.base_state import BaseState, along, quaternion
 from rnea_ros.robots.tree import TreeDynamics
+from rnea_ros.sim.free_base import drift
 from rnea_ros.trajectory.path_dynamics import PathDynamics
 from support.free_flyer import CASES, SEEDS, example, loads, oracle, robot, source, state
 from support.oracles import difference, worst

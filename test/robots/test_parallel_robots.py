@@ -16,10 +16,10 @@ import rnea_ros
 from rnea_ros import InputError, JointDynamics, ModelError, load
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms.kinematics import base_poses, within
+from rnea_ros.demo.parallel_machines import Machine, delta, gough_stewart, planar_3rrr
 from rnea_ros.robots.closure import platform_closure
 from rnea_ros.robots.closure.platform import Platform
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
-from rnea_ros.robots.parallel_machines import Machine, delta, gough_stewart, planar_3rrr
 from support.machines import PlatformOracle, as_closed_loop, start_of_pivots
 from support.oracles import deviation
 

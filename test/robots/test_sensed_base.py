@@ -7,8 +7,8 @@ import pytest
 
 from rnea_ros import BaseState, load
 from rnea_ros.algebra.vectors import rpy
+from rnea_ros.nodes.common.sensed_base import carried_on, from_imu, from_twist, inverse, mounts, of_place, product, upright
 from rnea_ros.robots.inputs.base_state import along, quaternion
-from rnea_ros.robots.sensed_base import carried_on, from_imu, from_twist, inverse, mounts, of_place, product, upright
 from support.free_flyer import FreeFlyer
 from support.oracles import difference, pin, worst
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from rnea_ros import load
+from rnea_ros.demo.parallel_machines import delta, gough_stewart, planar_3rrr
 from rnea_ros.errors import Rejected
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
-from rnea_ros.robots.parallel_machines import delta, gough_stewart, planar_3rrr
 from support.oracles import deviation
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,9 +14,9 @@ import yaml
 
 from rnea_ros import BaseState, PlatformMotion, Robot, load
 from rnea_ros.algebra.vectors import rpy
+from rnea_ros.demo.parallel_machines import delta, gough_stewart
 from rnea_ros.model.robot_file import robot_file
 from rnea_ros.robots.inputs.base_state import along
-from rnea_ros.robots.parallel_machines import delta, gough_stewart
 from support.free_flyer import FreeFlyer
 from support.machines import LoopOracle, PlatformOracle, solve
 from support.oracles import PinocchioOracle, difference

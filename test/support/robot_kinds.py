@@ -16,7 +16,7 @@ from rnea_ros import (
     Robot,
     load,
 )
-from rnea_ros.robots.parallel_machines import planar_3rrr
+from rnea_ros.demo.parallel_machines import planar_3rrr
 from support.robots import arm
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,9 +16,9 @@ import yaml
 pytest.importorskip("pinocchio")
 
 from rnea_ros import BaseState, InputError, Robot, load, plan_motion
-from rnea_ros.robots.link_side import level, link_side, unkept
-from rnea_ros.robots.parallel_machines import planar_3rrr
+from rnea_ros.demo.parallel_machines import planar_3rrr
 from rnea_ros.trajectory.constraints import Constraints, torque_terms
+from rnea_ros.trajectory.link_side import default_base, link_side, unenforceable_limits
 from rnea_ros.trajectory.path import path_through
 from rnea_ros.trajectory.path_dynamics import PathDynamics
 from rnea_ros.trajectory.retiming import retime_motion
@@ -165,8 +165,9 @@ def test_the_motors_speed_behind_a_spring_binds():
     _, rate, (_, qd, *_) = (lambda shares, torques, samples: (shares, torques[1], samples))(*used(side, motion, limits))
     assert TIGHT < np.abs(50.0 * (qd[:, 1] + rate[:, 1] / 60.0)).max() / 40.0 <= 1.0
     assert [limit.quantity for limit in side.drive_limits] == ["motor_velocity"]
-    assert [note for note in motion.notes if note in unkept(robot)] == list(unkept(robot)) and len(unkept(robot)) == 1
-    assert "current of j2 is not enforced" in unkept(robot)[0]
+    expected = unenforceable_limits(robot)
+    assert [note for note in motion.notes if note in expected] == list(expected) and len(expected) == 1
+    assert "current of j2 is not enforced" in expected[0]
 
 
 def test_motors_that_ride_on_links():
@@ -210,10 +211,10 @@ def test_a_base_that_stands_tilted():
 
 def test_loops_on_a_base_that_something_carries_stand_level():
     robot = case("moving loops").robot
-    assert level(robot) is None
+    assert default_base(robot) is None
     carried = Robot(robot.tree, yaml.safe_load(FIVE_BAR[1].read_text()) | {"base": "prescribed"})
     heavy = carried.with_payload(robot.tree.model.links[-1].name, 0.3)
-    assert all(isinstance(link_side(one, level(one)), Robot) for one in (carried, heavy))
+    assert all(isinstance(link_side(one, default_base(one)), Robot) for one in (carried, heavy))
 
 
 @pytest.mark.parametrize(("name", "base", "words"), [

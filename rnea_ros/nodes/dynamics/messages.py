@@ -29,7 +29,7 @@ from rnea_ros.nodes.dynamics.joint_states import finite
 from rnea_ros.nodes.dynamics.motion_source import SECOND
 from rnea_ros.nodes.fastpath import messages
 from rnea_ros.robots.derivatives import TorqueDeviations
-from rnea_ros.robots.drive_use import DRIVE_ROWS, SHARES, SUPPLY_ROWS, SUPPLY_SHARE, DriveUse
+from rnea_ros.trajectory.drive_utilization import DRIVE_ROWS, SHARES, SUPPLY_ROWS, SUPPLY_SHARE, DriveUtilization
 
 _ROWS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate", "gravity_effort", "gravity_effort_rate",
          "commanded_effort", "commanded_effort_rate", "effort_limit", "effort_rate_limit", "commanded_effort_rate_limit",
@@ -86,7 +86,7 @@ class DynamicsMessages:
     """
 
     def __init__(self, robot: RobotFacts, limits: Limits, frame_id: str, commanded: EffortConvention = TOTAL.commanded,
-                 drives: DriveUse | None = None, inputs: Sequence[str] = ()):
+                 drives: DriveUtilization | None = None, inputs: Sequence[str] = ()):
         """commanded: meaning of commanded efforts; joint efforts are whole torques in any case.
         drives: thermal state of the same joints; default cold. inputs: see JointDynamics.input_names."""
         names = list(robot.joint_names)
@@ -111,7 +111,7 @@ class DynamicsMessages:
         self._names = robot.joint_names
         self.utilization = self.use[0]
         self.stamp = 0, 0  # seconds and nanoseconds of the last sample
-        self.drives = drives or DriveUse(robot.model, names)
+        self.drives = drives or DriveUtilization(robot.model, names)
         self._inputs, self.input_age = list(inputs), np.zeros(len(inputs))
         self._joint_states = [Sent(JointState(header=self._header, name=names), self._values[:2], self._values[row, None])
                               for row in (*range(_EFFORTS.start, _EFFORTS.stop), *range(_COMMANDED.start, _COMMANDED.stop))]

@@ -54,8 +54,8 @@ from rnea_ros.nodes.dynamics.served_robot import (
 from rnea_ros.nodes.dynamics.speed_scaling import SpeedScaler
 from rnea_ros.nodes.fastpath.messages import Decoder
 from rnea_ros.robots.derivatives import TorqueDeviations
-from rnea_ros.robots.drive_use import DriveUse
 from rnea_ros.robots.tree import Dynamics
+from rnea_ros.trajectory.drive_utilization import DriveUtilization
 
 TICK = 0.1  # s; of the watchdog
 SHOWN = ("frame_id", "reference.source", "publish_markers", "markers.size", "markers.rate", "publish_speed_scaling",
@@ -69,7 +69,7 @@ class DynamicsNode(Node):
     def __init__(self) -> None:
         super().__init__("dynamics_node", automatically_declare_parameters_from_overrides=True)
         self._robot: ServedRobot | None = None
-        self._drives: DriveUse | None = None
+        self._drives: DriveUtilization | None = None
         self._state = NodeState.WAITING_MODEL
         names = wrench_names(self)
         self._settings = ParameterSet(self, with_wrenches(DYNAMICS_TABLE, names), self._on_parameters)
@@ -299,7 +299,7 @@ class DynamicsNode(Node):
             values = self._settings.values
             self._limits = joint_limits(values, self._robot)
             commanded, measured = efforts(self._robot, values)
-            self._drives = DriveUse(self._robot.model, self._robot.joint_names, self._robot.springs, self._drives)
+            self._drives = DriveUtilization(self._robot.model, self._robot.joint_names, self._robot.springs, self._drives)
             self._pairing.inputs = self._inputs(self._robot)
             names = ["joint_states", *(one.topic for one in self._pairing.inputs)]
             self._out = DynamicsMessages(self._robot, self._limits, values["frame_id"], commanded, self._drives, names)

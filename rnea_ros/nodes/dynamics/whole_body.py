@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rnea_ros import BaseState
+from rnea_ros.robots.moving_tree import zero_moment_point
 from rnea_ros.robots.tree import TreeDynamics
-from rnea_ros.robots.zero_moment import zero_moment_point
 
 UNKNOWN_POINT, UNKNOWN_WRENCH = np.full(3, np.nan), np.full(6, np.nan)
 

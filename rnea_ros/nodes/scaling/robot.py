@@ -9,10 +9,10 @@ from rnea_ros.errors import some
 from rnea_ros.nodes.common.model_facts import RobotFacts
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.robot_description import ModelRequest, tried
+from rnea_ros.nodes.common.sensed_base import upright
 from rnea_ros.nodes.common.topics import Topics
 from rnea_ros.nodes.dynamics.bases.base_topics import BaseImu, BaseOdometry, BaseStates, BaseTopic
-from rnea_ros.robots.link_side import level, link_side, unkept
-from rnea_ros.robots.sensed_base import upright
+from rnea_ros.trajectory.link_side import default_base, link_side, unenforceable_limits
 from rnea_ros.trajectory.sample_torques import DECLARED, CommandedEffort, TorqueStream
 
 IMU_AVERAGING_NS = 500_000_000  # window in which accelerations are averaged, so that the base may sway
@@ -93,8 +93,8 @@ class ScaledRobot(RobotFacts):
         Raises InputError for a robot whose motion, or whose commanded efforts, the joints alone do not determine.
         """
         super().__init__(robot)
-        self.has_carried_base = level(robot) is not None
-        self.planned, self._quaternion = link_side(robot, level(robot)), BaseState().quaternion
+        self.has_carried_base = default_base(robot) is not None
+        self.planned, self._quaternion = link_side(robot, default_base(robot)), BaseState().quaternion
         self._set_base(base if base is not None and self.has_carried_base else LevelBase())
         if base is not None and base.topic and not self.has_carried_base:
             self.extra_warnings = (BASE_SOURCE_UNUSED,)
@@ -144,7 +144,7 @@ class ScaledRobot(RobotFacts):
     def warnings(self) -> tuple[str, ...]:
         """Warnings about the model and its use."""
         base = BASE_ASSUMED_FIXED + (BASE_MEASURED if self._base.topic else BASE_LEVEL)
-        return (*super().warnings, *((base,) if self.has_carried_base else ()), *unkept(self.robot))
+        return (*super().warnings, *((base,) if self.has_carried_base else ()), *unenforceable_limits(self.robot))
 
     def _check_springs(self, robot: Robot) -> None:
         """Raise InputError where commanded efforts are those of the motor behind a spring."""

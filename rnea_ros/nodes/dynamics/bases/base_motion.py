@@ -10,8 +10,8 @@ import numpy as np
 from rnea_msgs.msg import BaseState as BaseStateMessage
 from rnea_ros import BaseState
 from rnea_ros.algebra.vectors import cross
+from rnea_ros.nodes.common.sensed_base import inverse, product
 from rnea_ros.nodes.dynamics.pairing import extrapolated, interpolated
-from rnea_ros.robots.sensed_base import inverse, product
 
 UNKNOWN = np.full(3, np.nan)
 

@@ -11,9 +11,9 @@ from rnea_ros import BaseState
 from rnea_ros.errors import Rejected
 from rnea_ros.model.tree import Model
 from rnea_ros.nodes.common.parameters import Values
+from rnea_ros.nodes.common.sensed_base import SensedMotion, carried_on, from_imu, from_twist, of_place
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
 from rnea_ros.nodes.dynamics.bases.base_topics import BaseImu, BaseOdometry, BaseStates, BaseTopic, ImuSample
-from rnea_ros.robots.sensed_base import SensedMotion, carried_on, from_imu, from_twist, of_place
 
 
 class BaseSource:

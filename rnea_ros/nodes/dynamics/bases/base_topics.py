@@ -17,12 +17,12 @@ from rnea_ros.errors import Rejected, near, some
 from rnea_ros.estimation.motion_estimator import MotionEstimator
 from rnea_ros.model.tree import Model
 from rnea_ros.nodes.common.diagnostics import Stream
+from rnea_ros.nodes.common.sensed_base import Mount, apart, carried_on, inverse, mounts, product, velocity_of_origin
 from rnea_ros.nodes.common.stamps import Jumped, Timeline
 from rnea_ros.nodes.common.topics import Topics
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion, between, carried, four, six, three
 from rnea_ros.nodes.dynamics.pairing import PairedInput, check_age
 from rnea_ros.nodes.fastpath.messages import NumbersReader, Reader, StampedNumbers
-from rnea_ros.robots.sensed_base import Mount, apart, carried_on, inverse, mounts, product, velocity_of_origin
 
 MAX_SAMPLES = 1024  # kept by stamp: an estimated motion is for an instant up to half a second ago
 Sample = TypeVar("Sample")

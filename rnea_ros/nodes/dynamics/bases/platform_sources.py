@@ -12,10 +12,10 @@ from rnea_ros import BaseState, PlatformMotion, Robot
 from rnea_ros.model.tree import Model
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.parameters import Values
+from rnea_ros.nodes.common.sensed_base import carried_on
 from rnea_ros.nodes.common.topics import Topics
 from rnea_ros.nodes.dynamics.bases.base_topics import BaseTopic
 from rnea_ros.nodes.dynamics.bases.platform_topics import PlatformPoses, PlatformStates, PlatformTwists
-from rnea_ros.robots.sensed_base import carried_on
 
 
 class PlatformSource:

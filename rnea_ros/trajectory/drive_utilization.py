@@ -1,18 +1,62 @@
-"""What drives are asked for, and what share of their limits that is, sample by sample: for the live stream of dynamics_node.
+"""Used shares of the limits of drives and supplies, and the thermal load of motor windings, sample by sample.
 
-The same lines and limits as those that retiming keeps to (model/drives.py, drive_limits), in arrays that are filled in place.
+    T d load/dt = (i / i_c)^2 - load
+
+with the continuous current i_c: the losses R i^2 heat a winding of one heat capacity, which cools in proportion. A load of 1
+is the temperature that a data sheet allows. The current is proportional to the torque.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 
 from ..model import drives
 from ..model.drives import Drive, LinearTerm, Supply
 from ..model.tree import Model
-from .thermal_load import ThermalLoad
+
+RECENT = 0.1  # of the time constant: the span whose mean square is "the present load"
+
+
+class WindingLoads:
+    """Thermal loads of n windings, from cold; NaN where continuous torque or time constant is unknown.
+
+    load   : (n,) 1 is the limit
+    recent : (n,) the same over a tenth of the time constants
+    """
+
+    def __init__(self, continuous_torque: Any, time_constant: Any):
+        """(n,) each: [N m or N] of the joint, [s]."""
+        self._per_torque = 1.0 / np.asarray(continuous_torque, dtype=float)
+        self._constant = np.asarray(time_constant, dtype=float)
+        self._state = np.where(np.isfinite(self._per_torque * self._constant), 0.0, np.nan) * np.ones((2, 1))
+        self._rate = -1.0 / (self._constant * np.array([[1.0], [RECENT]]))
+        self._share = np.empty_like(self._constant)
+        self.load, self.recent = self._state
+
+    def push(self, dt: float, tau: np.ndarray) -> None:
+        """Apply torques (n,) for a time [s]."""
+        np.multiply(tau, self._per_torque, out=self._share)
+        np.multiply(self._share, self._share, out=self._share)
+        gap = self._state - self._share
+        gap *= np.exp(self._rate * dt)
+        np.add(gap, self._share, out=self._state)
+
+    def time_left(self) -> np.ndarray:
+        """Return the time (n,) [s] until the load is 1 if the recent torques continue; infinite for never."""
+        load, recent = self._state
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = self._constant * np.log((recent - load) / (recent - 1.0))
+        found = np.where(recent > 1.0, found, np.inf)
+        return np.where(np.isnan(load), np.nan, np.where(load >= 1.0, 0.0, found))
+
+    def take_over(self, before: WindingLoads) -> None:
+        """Continue from the loads of the same joints before."""
+        known = np.isfinite(self._state) & np.isfinite(before._state)
+        self._state[known] = before._state[known]
+
 
 LINES = ("current", "voltage", "motor_velocity")
 LIMITED = (*LINES, "power", "speed_torque")
@@ -25,7 +69,7 @@ LONGEST = 1.0  # s; of a longer gap between two samples nobody knows what the mo
 LOOK = 0.1  # s between looks at the time that is left
 
 
-class DriveUse:
+class DriveUtilization:
     """Tables that `fill` keeps up to date.
 
     drives   : (DRIVE_ROWS, n) of the joints; no columns where nothing is known of any drive
@@ -34,7 +78,7 @@ class DriveUse:
     """
 
     def __init__(self, model: Model, joint_names: Sequence[str], springs: Collection[str] = (),
-                 before: DriveUse | None = None):
+                 before: DriveUtilization | None = None):
         """joint_names: n of the model's joints. springs: those whose motor speed `fill` is told, instead of the joint's.
         before: of the same robot until now; motors are as warm as they were there."""
         known = {drive.joint: drive for drive in model.drives}
@@ -54,7 +98,7 @@ class DriveUse:
             self._per_limit = 1.0 / np.array(limits).T
             self._powered = _per_power(drives)
             self._sides = _sides(model, joint_names)
-        self._warmth = ThermalLoad(*zip(*((drive.continuous, drive.thermal_time_constant) for drive in drives))) if any(
+        self._warmth = WindingLoads(*zip(*((drive.continuous, drive.thermal_time_constant) for drive in drives))) if any(
             drive.continuous == drive.continuous for drive in drives) else None
         self._stamp: int | None = None
         self._looked = 0
@@ -88,10 +132,10 @@ class DriveUse:
             by_speed, by_torque = self._sides
             np.maximum.reduce(by_speed * speed + by_torque * tau, axis=0, out=table[8])
 
-    def _warm(self, warmth: ThermalLoad, stamp: int, tau: np.ndarray) -> None:
+    def _warm(self, warmth: WindingLoads, stamp: int, tau: np.ndarray) -> None:
         passed = 0.0 if self._stamp is None else (stamp - self._stamp) * 1e-9
         self._stamp = stamp
-        warmth.see(min(max(passed, 0.0), LONGEST), tau)
+        warmth.push(min(max(passed, 0.0), LONGEST), tau)
         self.drives[9] = warmth.load
         if not 0.0 <= (stamp - self._looked) * 1e-9 < LOOK:
             self._looked = stamp

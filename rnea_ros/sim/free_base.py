@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
-from .inputs.base_state import BaseState
-from .inputs.validation import Wrenches
-from .robot import Robot
+from ..robots.inputs.base_state import BaseState
+from ..robots.inputs.validation import Wrenches
+from ..robots.robot import Robot
 
 JointMotion = Callable[[float], Sequence[Array]]  # t -> q, qd, qdd, (n,) each
 Loads = Callable[[BaseState, Array, Array], Wrenches]  # base, q, qd -> what acts on links, each in its own frame

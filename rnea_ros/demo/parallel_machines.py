@@ -15,8 +15,8 @@ import numpy as np
 from ..algebra.vectors import rot_z, rpy_angles
 from ..errors import InputError
 from ..model.tree import JointDynamics
-from .load import load
-from .robot import Robot
+from ..robots.load import load
+from ..robots.robot import Robot
 
 EFFORT, SPEED = 1e4, 10.0  # limits written into the URDFs
 

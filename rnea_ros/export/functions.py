@@ -18,13 +18,13 @@ from ..algorithms import closed_loops
 from ..algorithms.equations import Rates
 from ..errors import InputError, some
 from ..model.tree import Model
-from .inputs.payload import Payload
-from .kernels import link_functions
-from .kernels.functions import KERNEL_FUNCTIONS
-from .kernels.kernel_function import KernelFunction
-from .kernels.store import KernelStore
-from .program import FORWARD
-from .robot import Robot
+from ..robots.inputs.payload import Payload
+from ..robots.kernels import link_functions
+from ..robots.kernels.functions import KERNEL_FUNCTIONS
+from ..robots.kernels.kernel_function import KernelFunction
+from ..robots.kernels.store import KernelStore
+from ..robots.program import FORWARD
+from ..robots.robot import Robot
 
 MASSLESS = 1e12  # condition number of the mass matrix beyond which something has none: nothing moves freely then
 

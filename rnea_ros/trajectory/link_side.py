@@ -1,20 +1,82 @@
-"""The robot that a motion with bounded jerk decides: its torques, and their rates, follow from q, qd, qdd and qddd.
+"""Robots as paths see them: the links' side of springs, and robots without Coulomb friction.
 
-A path and a time law give three derivatives. They are enough for trees, closed loops and platforms. Where a joint is elastic
-they are enough for the torque that its spring must carry, that of the links beyond: limits of effort and effort rate are those
-of the spring then. The motor's own torque takes two derivatives more; its speed, qd + tau_rate / stiffness, is known again.
+A path and a time law give three derivatives of position. They decide the torques of trees, loops and platforms. With elastic
+joints they decide the torque of each spring; the motor's torque takes two derivatives more. Coulomb friction jumps where a
+joint reverses, which no motion passes at a finite torque rate: it is taken off the limits instead.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TypeVar
 
+import numpy as np
+
+from ..algebra.arrays import Array
 from ..errors import InputError, some
 from ..model.drives import DriveLimit
-from ..model.tree import JointDynamics
-from .inputs.base_state import BaseState
-from .robot import Robot
+from ..model.tree import JointDynamics, Model
+from ..robots.inputs.base_state import BaseState
+from ..robots.robot import Robot
+from ..robots.tree import TreeDynamics
+
+Kind = TypeVar("Kind", TreeDynamics, Robot)
+
+
+def coulomb_friction(model: Model) -> Array:
+    """(n,) the largest that Coulomb friction can take of each coordinate's torque, its mimic joints' included.
+
+    Of friction by load, that of no load.
+    """
+    friction = np.zeros(model.n)
+    for link in model.links:
+        if link.coordinate >= 0:
+            least = link.term.load_dependent * link.term.load_smoothing
+            friction[link.coordinate] += abs(link.multiplier) * (link.term.breakaway + least)
+    for motor in model.coupled_motors:
+        for k, ratio in zip(motor.coordinates, motor.ratios, strict=True):
+            friction[k] += abs(ratio) * motor.term.breakaway
+    return friction
+
+
+def load_factor(model: Model) -> Array:
+    """(n,) the most torque of each coordinate for one unit of what its links need, by friction that grows with load."""
+    factors = np.ones(model.n)
+    for link in model.links:
+        if link.coordinate >= 0:
+            factors[link.coordinate] += link.term.load_dependent
+    return factors
+
+
+def coulomb_with_motors(robot: Robot) -> Array:
+    """(n,) the same where motors have friction of their own."""
+    friction = coulomb_friction(robot.model)
+    for motor in robot.roles.motors:
+        friction[motor.coordinate] += motor.term.coulomb
+    return friction
+
+
+def without_coulomb(robot: Kind) -> Kind:
+    """The same robot without Coulomb friction, as viscous as the worse way of each joint; also without that of motors behind
+    springs or on links."""
+    if isinstance(robot, Robot):
+        if not robot.is_fixed_tree and robot.roles.motors:
+            drives = {joint: {key: value for key, value in drive.items() if key != "coulomb"}
+                      for joint, drive in robot.declaration.get("drives", {}).items()}
+            return Robot(without_coulomb(robot.tree), {"version": 1, **robot.declaration, "drives": drives})
+        return robot.with_tree(without_coulomb(robot.tree))
+    rough = {link.joint: link.term for link in robot.model.links if link.term.breakaway or link.term.asymmetry
+             or link.term.load_dependent}
+    if any(motor.term.breakaway for motor in robot.model.coupled_motors):
+        robot = robot.with_coupled_motors([replace(motor, term=_smooth(motor.term)) for motor in robot.model.coupled_motors])
+    return robot.with_joint_dynamics({joint: _smooth(term) for joint, term in rough.items()}) if rough else robot
+
+
+def _smooth(term: JointDynamics) -> JointDynamics:
+    bare = dict.fromkeys(("coulomb", "stribeck", "asymmetry", "load_dependent"), 0.0)
+    return replace(term, viscous=term.viscous + abs(term.asymmetry), **bare)
+
 
 ELASTIC = {"elastic_joints", "motors"}  # sections of a tree whose link side is served
 OF_LINKS = ("effort", "velocity", "motor_velocity")  # limits of drives that a spring's torque and its rate decide
@@ -46,12 +108,12 @@ def link_side(robot: Robot, base: BaseState | None = None) -> Robot:
     return _behind_springs(robot) if elastic else robot
 
 
-def level(robot: Robot) -> BaseState | None:
+def default_base(robot: Robot) -> BaseState | None:
     """Return the default state of a base that is carried: level and at rest; None for other robots."""
     return BaseState() if robot.carried else None
 
 
-def unkept(robot: Robot) -> tuple[str, ...]:
+def unenforceable_limits(robot: Robot) -> tuple[str, ...]:
     """Limits of drives that no motion of `link_side` can keep, one sentence each."""
     if not robot.elastic_joints:
         return ()

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from .inputs.base_state import BaseState
-from .inputs.platform_motion import PlatformMotion
-from .robot import Robot
+from ..robots.inputs.base_state import BaseState
+from ..robots.inputs.platform_motion import PlatformMotion
+from ..robots.robot import Robot
 
 SAMPLES = 2  # in a call with many
 
 
-def rehearse(robot: Robot, links: Iterable[str] = ()) -> list[str]:
+def warm_up(robot: Robot, links: Iterable[str] = ()) -> list[str]:
     """Call every function of a robot; return the names of those that have an answer.
 
     links: links with external wrenches, each alone, and with poses and Jacobians

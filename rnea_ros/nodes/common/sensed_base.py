@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..algebra.vectors import cross
-from ..model.tree import Model
-from .inputs.base_state import BaseState, quaternion
+from rnea_ros.algebra.vectors import cross
+from rnea_ros.model.tree import Model
+from rnea_ros.robots.inputs.base_state import BaseState, quaternion
 
 UPSIDE_DOWN = 1e-9  # rad; so near to half a turn its axis is lost in rounding
 
