@@ -2,8 +2,7 @@
 
     python examples/quadruped.py [OUT_DIR]
 
-On the ground the plan of the joints moves the trunk too, and the base wrench (khalil-rne 7) is all that the ground exerts.
-Where that has faded the feet leave: the mass centre flies a parabola, and as the legs are drawn up the trunk turns.
+On the ground the plan moves the trunk too; the base wrench (khalil-rne 7) is the ground reaction. Where it fades the feet leave.
 """
 
 from __future__ import annotations
