@@ -312,7 +312,9 @@ MAX_REFINED_DRAFTS = 3  # coarse plans that are refined
 MAX_EXCESS = 0.02  # relative excess over a limit above which a plan is rejected
 COARSE_REFINEMENTS = 4  # refinements that IPOPT also tries; later ones with a penalty gain little and cost it seconds
 MIN_PENALIZED_GAIN = 0.1  # smallest gain of a refinement with a penalty, as a share of the additional time of smoothing
-DURATION_RESERVE = 0.3  # reserve for the error of the estimated shortest duration, as a share of that time
+FASTEST_RESERVE = 0.15  # reserve for a faster motion on other knots, as a share of the additional time of smoothing
+DURATION_RESERVE = 0.3  # the same where the shortest duration is only estimated
+MAX_PENALTY_TOLERANCE = 0.02  # largest tolerance that the penalty is a share of: more of it leaves knots too coarse
 SMOOTHING_PENALTY = 0.1  # penalty on the smoothing cost during refinement, as a share of that time
 EQUAL_OBJECTIVE_TOL = 1e-5  # relative difference of objectives below which coarse plans are equal
 BREAK_DIGITS = 9  # decimal digits of breaks at the edges of windows
@@ -357,13 +359,14 @@ def _breaks(problem: PlanningProblem, settings: PlanSettings) -> np.ndarray:
 
 @dataclass
 class _PlanDraft:
-    """Plan in progress; notes: steps that failed."""
+    """Plan in progress; notes: steps that failed; refinements: of its knots so far."""
 
     program: Transcription
     curve: Curve
     multipliers: np.ndarray
     objective: float
     notes: list[str] = field(default_factory=list)
+    refinements: int = 0
 
     def keep(self, program: Transcription, solution: NlpSolution) -> None:
         self.program, self.curve, self.multipliers = program, program.curve(solution.x), solution.multipliers
@@ -479,6 +482,7 @@ class PlanSearch:
             if not self.solve_again(draft, f"refinement {number}", self.program_for(curve), curve, WARM,
                                   Attempt.FIRST if late else Attempt.BOTH):
                 break
+            draft.refinements += 1
             gain = self.settings.gain
             if self.penalty is not None:
                 gain = max(gain, MIN_PENALIZED_GAIN * self.penalty.tolerance)
@@ -529,12 +533,19 @@ class PlanSearch:
     def _smoothed_at_last(self, best: _PlanDraft, excess: dict[str, float], smoothing: SmoothingSettings,
                           penalized: bool) -> tuple[_PlanDraft, dict[str, float]]:
         """Return the smoothest motion near the best one, or that one with a note; and its excess over each limit."""
-        smooth, reason = self._smoothed(best, smoothing, best.objective if penalized else best.curve.duration)
-        if smooth:
-            _, least = self._best([smooth])
-            if max(least.values(), default=0.0) <= max(self.settings.tolerance, *excess.values()):
-                return smooth, least
-            reason = "it is beyond limits between the nodes"
+        shortest, starts = best.curve.duration, [best]
+        if penalized and self.problem.duration[0] < self.problem.duration[1]:
+            fastest = self._fastest_near(best)
+            shortest = fastest.duration * (1.0 - FASTEST_RESERVE * smoothing.tolerance) if fastest else best.objective
+            if fastest and len(fastest.breaks) > len(best.curve.breaks):
+                starts.insert(0, replace(best, curve=best.curve.refined(fastest.breaks)))
+        for start in starts:
+            smooth, reason = self._smoothed(start, smoothing, shortest)
+            if smooth:
+                _, least = self._best([smooth])
+                if max(least.values(), default=0.0) <= max(self.settings.tolerance, *excess.values()):
+                    return smooth, least
+                reason = "it is beyond limits between the nodes"
         best.notes.append(f"smoothing ended early, a smoother plan may exist: {reason}" if penalized else
                           f"smoothing left out, the plan is the fastest motion: {reason}")
         return best, excess
@@ -543,7 +554,8 @@ class PlanSearch:
         """Return a coarse draft refined with a penalty. Its objective is a careful estimate of the least one without it."""
         cost = self.problem.cost
         planner = self._with(cost if cost.time or cost.has_squares else replace(cost, time=1.0))
-        planner.penalty = SmoothnessPenalty(smoothing.tolerance, planner.problem.cost, smoothing.cost)
+        tolerance = min(smoothing.tolerance, MAX_PENALTY_TOLERANCE)
+        planner.penalty = SmoothnessPenalty(tolerance, planner.problem.cost, smoothing.cost)
         coarse, _ = self._smoothed(draft, smoothing, draft.curve.duration, between=False)
         planner.balance_penalty(coarse or draft)
         found = replace(draft, notes=list(draft.notes))
@@ -556,6 +568,26 @@ class PlanSearch:
             found.objective = estimate / (penalty.cost.time or 1.0) * (1.0 - DURATION_RESERVE * smoothing.tolerance)
         self.iterations += planner.iterations
         return found if solved else None
+
+    def _fastest_near(self, draft: _PlanDraft) -> Curve | None:
+        """Return the fastest motion near a draft with a penalty, on finer knots or the same ones; None if it is not found.
+
+        Near a draft that determines all joints the solver reaches the shortest duration, which it seldom does from a guess.
+        Knots are refined where the draft asks for it: where the fastest motion oscillates it asks for more to no purpose.
+        """
+        free, found = self._with(replace(self.problem.cost, time=1.0)), None
+        starts, finer = [draft.curve], split_spans(draft.curve)
+        if draft.refinements < self.settings.refinements and len(finer) > len(draft.curve.breaks):
+            starts.insert(0, draft.curve.refined(finer))
+        for start in starts:
+            program = free.program_for(start)
+            solution = free.solve("shortest duration", program, start, WARM, turn=Attempt.FIRST)
+            curve = program.curve(solution.x)
+            if solution.converged and curve.duration <= draft.curve.duration * (1.0 + EQUAL_OBJECTIVE_TOL):
+                found = curve
+                break
+        self.iterations += free.iterations
+        return found
 
     def balance_penalty(self, draft: _PlanDraft) -> None:
         """Lower the penalty to its share of the cost, if it is larger in a draft."""
@@ -574,7 +606,7 @@ class PlanSearch:
                   between: bool = True) -> tuple[_PlanDraft | None, str]:
         """Return the smoothest motion near a draft, of a duration within the tolerance; or None, and why there is none."""
         longest = max(draft.curve.duration, self.problem.duration[1])
-        T = min(longest, max(draft.curve.duration, shortest * (1.0 + smoothing.tolerance)))
+        T = min(longest, shortest * (1.0 + smoothing.tolerance))
         curve = replace(draft.curve, duration=T)
         value = self.cost_integral(smoothing.cost, curve) or 1.0  # scaled to 1: the solver's tolerances are absolute
         smoother = self._with(replace(smoothing.cost, effort=smoothing.cost.effort / value), (T, T))

@@ -93,6 +93,46 @@ def test_joints_without_active_limits_move_with_nearly_minimal_jerk():
     np.testing.assert_allclose([motion[0][0], motion[0][-1]], [start, start + way], atol=1e-8)
 
 
+def seven_joint_arm(rng: np.random.Generator) -> Robot:
+    """Return an arm with alternating axes, as light as those that people work beside, with random masses and centers."""
+    axes, heights = ("0 0 1", "0 1 0", "0 0 1", "0 -1 0", "0 0 1", "0 1 0", "0 0 1"), (0.16, 0.2, 0.2, 0.22, 0.18, 0.22, 0.08)
+    efforts, speeds = (320, 320, 176, 176, 110, 40, 40), (1.48, 1.48, 1.75, 1.31, 2.27, 2.36, 2.36)
+    masses, text = np.array([4.0, 4.0, 3.0, 2.7, 1.7, 1.8, 0.5]) * rng.uniform(0.7, 1.4, 7), '<link name="l0"/>'
+    for k, (m, h) in enumerate(zip(masses, (*heights[1:], 0.08))):
+        x, y, _ = rng.normal(size=3) * 0.015
+        across, along = m * (h * h / 12.0 + 0.0009) * 1.5, m * 0.0027
+        text += (f'<joint name="j{k}" type="revolute"><parent link="l{k}"/><child link="l{k + 1}"/><axis xyz="{axes[k]}"/>'
+                 f'<origin xyz="0 0 {heights[k]}"/><limit lower="-2.9" upper="2.9" effort="{efforts[k]}" '
+                 f'velocity="{speeds[k]}"/></joint><link name="l{k + 1}"><inertial><origin xyz="{x} {y} {h / 2.0}"/>'
+                 f'<mass value="{m}"/><inertia ixx="{across}" iyy="{across}" izz="{along}" ixy="0" ixz="0" iyz="0"/>'
+                 '</inertial></link>')
+    return Robot.from_urdf(f'<robot name="arm">{text}</robot>')
+
+
+@pytest.mark.parametrize("seed", [3, 5])
+def test_smooth_plan_takes_no_longer_than_tolerance_allows(seed):
+    """Few knots are no excuse: the duration counts from the fastest motion that is found, not from a coarse one.
+
+    Joints without a torque-rate limit swing to save time; with more time they go straight. Oracles: the plan with tolerance
+    zero, and the way from start to goal.
+    """
+    rng = np.random.default_rng(seed)
+    arm = seven_joint_arm(np.random.default_rng(seed))
+    start, way = rng.uniform(-1.0, 1.0, 7), rng.uniform(-1.0, 1.0, 7) * [1.2, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6]
+    limits = replace(arm.limits, effort_rate=np.array([600.0, 600.0, 300.0, *[np.nan] * 4]))
+    fastest, smooth, slower = (plan_motion(arm, start, start + way, limits=limits, time_tolerance=tolerance)
+                               for tolerance in (0.0, 0.005, 0.2))
+    assert smooth.duration <= 1.005 * fastest.duration and slower.duration <= 1.2 * fastest.duration
+    surplus = []
+    for plan in (fastest, smooth, slower):
+        t = both_sides(plan, 20)
+        q, qd, qdd, qddd = plan(t)
+        rate = arm.torque_and_rate(q, qd, qdd, qddd)[1]
+        assert np.nanmax(np.abs(rate) / limits.effort_rate) <= 1.0 + 1e-5
+        surplus.append(np.abs(np.diff(q, axis=0)).sum(axis=0) - np.abs(way))
+    assert surplus[1].max() > 0.1 and surplus[2].max() < 0.05
+
+
 def test_joints_with_low_torque_weight_do_not_oscillate():
     """Weights of torque that hardly count leave joints undetermined, as the shortest time alone does.
 
@@ -136,7 +176,7 @@ def test_followers_and_branches():
 
 def test_unsupported_robots_are_rejected():
     free = Robot.from_urdf(urdf("branched"), base="floating")
-    with pytest.raises(InputError, match=r"robot .* has a moving base.*base='fixed' holds it"):
+    with pytest.raises(InputError, match=r"the base of robot 'branched' is free.*base: fixed where it is held"):
         plan_motion(free, np.zeros(free.n), np.ones(free.n))
     rigid = Robot.from_urdf('<robot name="stone"><link name="a"/></robot>')
     with pytest.raises(InputError, match="robot 'stone' has no joint that moves: there is nothing to plan"):
