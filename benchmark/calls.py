@@ -95,4 +95,4 @@ def casadi(case: Case) -> Loop:
 
 
 def numpy_text(case: Case) -> Loop:
-    return python_loop(Robot(case.robot.model, "reference").torque_and_rate, *case.motion[:, 0])
+    return python_loop(Robot.from_model(case.robot.model, "reference").torque_and_rate, *case.motion[:, 0])

@@ -35,7 +35,7 @@ def true_robot(urdf: Robot) -> Robot:
     bodies = values(urdf.model, listed).reshape(-1, 10) * rng.uniform(0.75, 1.3, (7, 1))
     friction = zip(urdf.joint_names, rng.uniform(0.5, 3.0, 7), rng.uniform(0.3, 2.0, 7), rng.normal(size=7) * 0.3)
     terms = {name: JointDynamics(1e-5, 100.0, *term, SMOOTHING) for name, *term in friction}
-    return Robot(with_values(urdf.model, listed, bodies.ravel()).with_joint_dynamics(terms))
+    return Robot.from_model(with_values(urdf.model, listed, bodies.ravel()).with_joint_dynamics(terms))
 
 
 def record(robot: Robot, motion, seconds: float, seed: int) -> Measurements:
@@ -54,13 +54,13 @@ def other(t: np.ndarray) -> list[np.ndarray]:
 
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     true = true_robot(urdf := Robot.from_urdf(URDF))
-    urdf = Robot(urdf.model.with_joint_dynamics({name: JointDynamics(smoothing=SMOOTHING) for name in urdf.joint_names}))
+    urdf = urdf.with_joint_dynamics({name: JointDynamics(smoothing=SMOOTHING) for name in urdf.joint_names})
     exciting = excite(urdf, PERIOD, guesses=5 if small else 20, iterations=0 if small else 20)
     found = identify(urdf, record(true, exciting.motion, PERIOD if small else 3 * PERIOD, 0), decimate=4)
     possible = nearest_physical(urdf.model, found.base, found.beta, found.solution.covariance)
     wrong = np.abs(found.beta - found.base.grouping @ values(true.model, found.base.parameters)) / found.std
     seen = record(true, other, PERIOD / 2, 9)
-    tau, before, after = (robot.inverse_dynamics(*other(seen.t)) for robot in (true, urdf, Robot(possible.model)))
+    tau, before, after = (robot.inverse_dynamics(*other(seen.t)) for robot in (true, urdf, Robot.from_model(possible.model)))
     with picture(Path(out_dir) / "identification.png", (10, 6.5), settings=STYLE) as figure:
         for joint, axis in zip((1, 3), figure.subplots(2, 1)):
             axis.plot(seen.t, seen.tau[:, joint], ".", color="0.6", label="measured")

@@ -2,7 +2,7 @@
 
     python examples/quadruped.py [OUT_DIR]
 
-On the ground the plan moves the trunk too; the base wrench (khalil-rne 7) is the ground reaction. Where it fades the feet leave.
+On the ground the plan moves the trunk too; the base wrench (khalil-rne 7) is the reaction. Where it fades, the feet leave.
 """
 
 from __future__ import annotations

@@ -601,7 +601,9 @@ def _reference(base: BaseParameters, prior_values: np.ndarray, least: WeightedFi
     inertias = [parameter.unit in ("kg m^2", "kg") for parameter in base.parameters]
     std = np.where(rotors, PRIOR_STD * (np.abs(base.grouping) @ np.abs(prior_values)).max(
         initial=max(scale[inertias].max(), np.abs(least.x[:b]).max())), BODY_STD * scale)
-    half = np.linalg.cholesky(np.linalg.inv(least.covariance[:b, :b])).T  # information = half^T half
+    # Information matrix = half^T half. By eigenvalues, since exact data leave a covariance that is singular but for rounding.
+    values, vectors = np.linalg.eigh(least.covariance[:b, :b])
+    half = (vectors / np.sqrt(np.maximum(values, np.finfo(float).eps * values[-1]))).T
     A = np.vstack((half @ base.grouping * std, np.eye(len(std))))
     y = np.concatenate((half @ (least.x[:b] - base.grouping @ prior_values), np.zeros(len(std))))
     lower = np.where(rotors, -prior_values / std - 1e-12, -np.inf)

@@ -151,6 +151,7 @@ class ChunkResult:
 
     @property
     def accepted(self) -> bool:
+        """Whether the chunk was accepted."""
         return self.reason == "accepted"
 
 

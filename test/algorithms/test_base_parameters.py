@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, JointDynamics, ModelError, Robot
+from rnea_ros import InputError, JointDynamics, ModelError
 from rnea_ros.algorithms import component_rate, torque_rate
 from rnea_ros.algorithms.base_parameters import (
     base_parameters,
@@ -21,6 +21,7 @@ from rnea_ros.algorithms.base_parameters import (
 from rnea_ros.algorithms.inertial_parameters import INERTIAL, TERMS, parameters, ten, values
 from rnea_ros.algorithms.torque_rate import BaseMotion, dynamics, kinematics
 from rnea_ros.codegen.ir.program import trace
+from rnea_ros.robots.tree import TreeDynamics
 from support.golden_models import from_table
 from support.oracles import GOLDEN, example_urdfs, worst
 from support.regressor_oracle import RegressorOracle
@@ -38,7 +39,7 @@ def examples():
     for path in example_urdfs():
         if not any(word in path.stem for word in SAME_TWICE):
             with contextlib.suppress(ModelError):
-                found.append((path, Robot.from_urdf(path, backend="python")))
+                found.append((path, TreeDynamics.from_urdf(path, backend="python")))
     return found
 
 
@@ -53,7 +54,7 @@ def rank(W):
 @cache
 def tree(seed):
     """A random tree whose axes are parallel or clearly not: where they nearly are, a rank is a matter of opinion."""
-    robot = Robot.from_urdf(random_tree(seed).text(), backend="python")
+    robot = TreeDynamics.from_urdf(random_tree(seed).text(), backend="python")
     nearly = any(1e-14 < abs(np.sin(link.alpha)) < 1e-3 for link in robot.model.links)
     return None if nearly or not robot.n or any("/frame" in link.name for link in robot.model.links) else robot
 
@@ -103,7 +104,7 @@ def test_random_trees_have_what_the_rule_distinguishes():
 @pytest.mark.parametrize("direction", [(0.0, 0.0, -9.81), (0.0, 0.0, 0.0), (3.0, -2.0, -8.0)], ids=["down", "none", "tilted"])
 def test_gravity_along_an_axis_reduces_the_base_parameters(direction):
     """A vertical pendulum axis and a horizontal one; then any axis is neither."""
-    robot = Robot.from_urdf(arm({"axis": (0, 0, 1)}, {"axis": (1, 0, 0)}, {"axis": (0, 0, 1), "kind": "prismatic"}))
+    robot = TreeDynamics.from_urdf(arm({"axis": (0, 0, 1)}, {"axis": (1, 0, 0)}, {"axis": (0, 0, 1), "kind": "prismatic"}))
     listed, found = parameters(robot.model), base_parameters(robot.model, direction)
     assert len(found) == rank(sampled_regressor(robot.model, listed, direction))
     assert len([name for name in found.names if "(l1)" in name]) == {0.0: 1, -9.81: 1, -8.0: 3}[direction[2]]
@@ -192,21 +193,21 @@ def test_staubli_rx90():
 @pytest.mark.parametrize(("name", "count"), [("ur5_robot", 36), ("ur10_robot", 36), ("xarm7", 43), ("kinova", 36)])
 def test_known_counts(name, count):
     """Six revolute joints in the usual arrangement 36, seven 43: first joint 1, the others 7 each."""
-    assert len(base_parameters(Robot.from_urdf(next(p for p in example_urdfs() if p.stem == name)).model)) == count
+    assert len(base_parameters(TreeDynamics.from_urdf(next(p for p in example_urdfs() if p.stem == name)).model)) == count
 
 
 def test_names_relations_and_unobservable_parameters():
-    found = base_parameters(Robot.from_urdf(arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.5, 0, 0)})).model)
+    found = base_parameters(TreeDynamics.from_urdf(arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.5, 0, 0)})).model)
     assert found.names[0] == "JzzR(l1)"
     assert found.relations()[0] == "JzzR(l1) = Jzz(l1) + 0.25 m(l2) + Jyy(l2)"
     assert found.units[0] == "kg m^2" and found.units[found.names.index("msx(l2)")] == "kg m"
     assert set(found.unobservable()) == {f"{kind}(l1)" for kind in INERTIAL if kind != "Jzz"} | {"msz(l2)"}
-    assert len(base_parameters(Robot.from_urdf('<robot name="stone"><link name="a"/></robot>').model)) == 0
+    assert len(base_parameters(TreeDynamics.from_urdf('<robot name="stone"><link name="a"/></robot>').model)) == 0
 
 
 def test_nearly_parallel_axes_are_parallel_or_not():
     text = arm({"axis": (0, 1, 0)}, {"axis": (0, 1, 0), "xyz": (0.5, 0, 0), "rpy": (1e-7, 0, 0)})
-    model = Robot.from_urdf(text).model
+    model = TreeDynamics.from_urdf(text).model
     assert len(base_parameters(model, tolerance=1e-6)) == 6 < len(base_parameters(model, tolerance=1e-8))
 
 
@@ -239,7 +240,7 @@ def test_regrouped_examples_have_the_same_torques(second_moments):
 def test_regrouped_random_trees_have_the_same_torques(second_moments):
     """Nearly parallel axes included: the rule is then the general one."""
     for seed in range(100):
-        robot = Robot.from_urdf(random_tree(seed).text(), backend="python")
+        robot = TreeDynamics.from_urdf(random_tree(seed).text(), backend="python")
         term = JointDynamics(0.01, 20.0, 0.3, 0.2, 0.1)
         model = robot.model.with_joint_dynamics({link.joint: term for link in robot.model.links if link.joint})
         fewer = regrouped(model, GRAVITY, second_moments)
@@ -253,7 +254,7 @@ def test_regrouped_numbers_are_as_few_as_the_base_parameters():
 
 
 def test_regrouping_depends_on_gravity():
-    model = Robot.from_urdf(arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.5, 0, 0)})).model
+    model = TreeDynamics.from_urdf(arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.5, 0, 0)})).model
     sideways = np.array([9.81, 0.0, 0.0])
     assert worst(everything(regrouped(model), 0, sideways), everything(model, 0, sideways)) > 1e-3
     assert worst(everything(regrouped(model, sideways), 0, sideways), everything(model, 0, sideways)) < 1e-12
@@ -275,7 +276,7 @@ def test_regrouped_robots_take_payloads():
     link = list(robot.model.frames)[-1]
     state = random_state(np.random.default_rng(0), robot.n)
     loaded, fewer = (each.with_payload(link, 2.0, (0.1, 0.2, 0.3), np.eye(3) * 0.02)
-                     for each in (robot, Robot(regrouped(robot.model), "python")))
+                     for each in (robot, TreeDynamics(regrouped(robot.model), "python")))
     assert worst(fewer.torque_and_rate(*state), loaded.torque_and_rate(*state)) < 1e-12
 
 
@@ -295,7 +296,7 @@ def test_second_moments_are_exact_zeros_and_save_operations():
 
 
 def test_errors():
-    robot = Robot.from_urdf(arm({}))
+    robot = TreeDynamics.from_urdf(arm({}))
     listed = parameters(robot.model)
     with pytest.raises(InputError, match=r"\(5, 10\); 10 columns are needed, and at least as many rows"):
         from_regressor(np.zeros((5, 10)), listed)

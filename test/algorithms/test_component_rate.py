@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import JointDynamics, Model, Robot
+from rnea_ros import JointDynamics, Model
 from rnea_ros.algorithms import component_rate, torque_rate
 from rnea_ros.algorithms.base_parameters import regrouped
 from rnea_ros.codegen.ir.program import trace
+from rnea_ros.robots.tree import TreeDynamics
 from support.golden_models import from_table
 from support.oracles import GOLDEN
 
@@ -39,7 +40,7 @@ def made(rows_of, name="made") -> Model:
 
 def robots() -> dict[str, Model]:
     """Our own URDFs; and robots of which good counts are known, all with bodies of ten parameters."""
-    found = {path.stem: Robot.from_urdf(path, backend="reference").model for path in URDFS}
+    found = {path.stem: TreeDynamics.from_urdf(path, backend="reference").model for path in URDFS}
     quarter = np.pi / 2
     panda = [(0.0, 0.0, 0.333), (-quarter, 0.0, 0.0), (quarter, 0.0, 0.316), (quarter, 0.0825, 0.0),
              (-quarter, -0.0825, 0.384), (quarter, 0.0, 0.0), (quarter, 0.088, 0.0)]
@@ -70,7 +71,7 @@ def operation_counts() -> dict[str, dict[str, int]]:
 @pytest.mark.parametrize("path", URDFS, ids=lambda path: path.stem)
 def test_equals_the_papers_recursion(path):
     rng = np.random.default_rng(7)
-    robot = Robot.from_urdf(path, backend="reference")
+    robot = TreeDynamics.from_urdf(path, backend="reference")
     terms = {name: JointDynamics(0.01, 50.0, 0.3, 0.2, 0.1) for name in robot.joint_names}
     model = robot.model.with_joint_dynamics(terms)
     links = range(1, len(model.links))
@@ -94,7 +95,7 @@ def test_operation_counts_of_well_known_robots(name, most):
 
 
 def test_it_is_cheaper():
-    robot = Robot.from_urdf(ROOT / "urdf" / "seven_r.urdf", backend="reference")
+    robot = TreeDynamics.from_urdf(ROOT / "urdf" / "seven_r.urdf", backend="reference")
     blocks = dict.fromkeys(("q", "qd", "qdd", "qddd"), robot.n)
     paper, cheap = (trace(lambda recursion=recursion, **motion: recursion.torque_and_rate(
         robot.model, *motion.values(), gravity=robot.gravity_vector), blocks).operation_counts

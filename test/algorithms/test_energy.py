@@ -7,8 +7,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, JointDynamics, Robot
+from rnea_ros import InputError, JointDynamics
 from rnea_ros.robots.inputs.base_state import BaseState
+from rnea_ros.robots.tree import TreeDynamics
 from support.free_flyer import FreeFlyer
 from support.oracles import along, difference, example_urdfs, pin, worst
 from support.robots import INERTIAL, LinkSpec, arm, random_state, random_tree, seeds
@@ -22,9 +23,9 @@ each_tree = pytest.mark.parametrize("seed", SEEDS)
 def robot(seed, gravity=GRAVITY, driven=False, base="fixed"):
     tree = random_tree(seed)
     tree.links = [LinkSpec(link.name, INERTIAL) for link in tree.links]
-    links = [link for link in Robot.from_urdf(tree.plain(), backend="reference").model.links if link.joint]
+    links = [link for link in TreeDynamics.from_urdf(tree.plain(), backend="reference").model.links if link.joint]
     terms = {link.joint: JointDynamics(0.02, 3.0, 0.5, 0.3, 0.4, 0.2) for link in links} if driven else None
-    return Robot.from_urdf(tree.plain(), base, "reference", gravity, joint_dynamics=terms)
+    return TreeDynamics.from_urdf(tree.plain(), base, "reference", gravity, joint_dynamics=terms)
 
 
 def motion(seed):
@@ -52,9 +53,8 @@ def test_power_balance(seed):
     r, state = robot(seed, driven=True), motion(seed)
     q, qd, qdd, _ = state
     tau = r.inverse_dynamics(q, qd, qdd)
-    smooth = Robot(r.model.with_joint_dynamics({link.joint: JointDynamics(0.02, 3.0) for link in r.model.links if link.joint}),
-                   "reference",
-                   GRAVITY)
+    terms = {link.joint: JointDynamics(0.02, 3.0) for link in r.model.links if link.joint}
+    smooth = TreeDynamics(r.model.with_joint_dynamics(terms), "reference", GRAVITY)
     lost = r.power(qd, tau - smooth.inverse_dynamics(q, qd, qdd))
     gained = difference(lambda t: r.energy(*along(*state, t)[:2]).total)
     assert r.power(qd, tau) - lost == pytest.approx(gained, rel=1e-8, abs=1e-8)
@@ -99,7 +99,7 @@ def test_coriolis_has_no_share_of_friction_or_gravity():
 @pytest.mark.parametrize("name", ["panda", "talos_reduced"])
 def test_example_robots_on_kernels(name):
     path = next(path for path in example_urdfs() if path.stem == name)
-    r = Robot.from_urdf(path, "floating", gravity=GRAVITY)
+    r = TreeDynamics.from_urdf(path, "floating", gravity=GRAVITY)
     rng = np.random.default_rng(1)
     q, qd = rng.normal(size=(2, 3, r.n))
     truth = FreeFlyer(path, r)
@@ -119,7 +119,7 @@ def test_example_robots_on_kernels(name):
 
 
 def test_refusals():
-    weightless = Robot.from_urdf(arm({}, inertial=""))
+    weightless = TreeDynamics.from_urdf(arm({}, inertial=""))
     with pytest.raises(InputError, match="no mass"):
         weightless.center_of_mass([0.0])
     assert weightless.energy([0.0], [1.0]).total == 0.0

@@ -7,13 +7,14 @@ from functools import cache
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, JointDynamics, Robot
+from rnea_ros import InputError, JointDynamics
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms import forward_dynamics as articulated
 from rnea_ros.algorithms.floating_base import prescribed
 from rnea_ros.algorithms.torque_rate import BaseMotion
 from rnea_ros.codegen.ir.program import trace
 from rnea_ros.robots.kernels.functions import KERNEL_FUNCTIONS
+from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import PinocchioOracle, example_urdfs, pin, worst
 from support.robots import INERTIAL, LinkSpec, random_state, random_tree, seeds
 
@@ -26,9 +27,9 @@ def robot(seed):
     """Mass on every link, and every kind of joint dynamics."""
     tree = random_tree(seed)
     tree.links = [LinkSpec(link.name, INERTIAL) for link in tree.links]
-    joints = [link.joint for link in Robot.from_urdf(tree.text()).model.links if link.joint]
+    joints = [link.joint for link in TreeDynamics.from_urdf(tree.text()).model.links if link.joint]
     terms = {joint: JointDynamics(0.02, 3.0 + k, 0.5, 0.3, 0.4, 0.2) for k, joint in enumerate(joints[::2])}
-    return Robot.from_urdf(tree.text(), gravity=GRAVITY, joint_dynamics=terms)
+    return TreeDynamics.from_urdf(tree.text(), gravity=GRAVITY, joint_dynamics=terms)
 
 
 def motion(seed, n=None):
@@ -68,7 +69,7 @@ def test_solves_the_equation_of_motion(seed):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_equals_pinocchio(name):
     path = next(path for path in example_urdfs() if path.stem == name)
-    r = Robot.from_urdf(path, backend="reference" if name == "tiago" else "llvm", gravity=GRAVITY)
+    r = TreeDynamics.from_urdf(path, backend="reference" if name == "tiago" else "llvm", gravity=GRAVITY)
     oracle = PinocchioOracle(path, r)
     q, qd, tau, _ = motion(0, r.n)
     ours = r.forward_dynamics(q, qd, 10.0 * tau)
@@ -107,7 +108,7 @@ def test_backends_and_samples_agree():
         q, qd, tau = rng.normal(size=(3, 5, r.n))
         together = r.forward_dynamics(q, qd, tau)
         for backend in ("python", "reference"):
-            assert worst(Robot(r.model, backend, GRAVITY).forward_dynamics(q, qd, tau), together) < 1e-9
+            assert worst(TreeDynamics(r.model, backend, GRAVITY).forward_dynamics(q, qd, tau), together) < 1e-9
         assert worst(together, [r.forward_dynamics(q[k], qd[k], tau[k]) for k in range(5)]) == 0.0
 
 
@@ -116,8 +117,8 @@ def test_cost_grows_in_proportion_to_the_joints():
         chain = "".join(f'<link name="l{k}">{INERTIAL}</link>' for k in range(n + 1))
         chain += "".join(f'<joint name="j{k}" type="continuous"><parent link="l{k}"/><child link="l{k + 1}"/>'
                          '<origin xyz="0.1 0 0" rpy="0.2 0.3 0.4"/></joint>' for k in range(n))
-        r = Robot.from_urdf(f'<robot name="chain">{chain}</robot>')
-        return sum(trace(*r.tree.store.traced(KERNEL_FUNCTIONS["forward_dynamics"], by_paper=False)).operation_counts.values())
+        r = TreeDynamics.from_urdf(f'<robot name="chain">{chain}</robot>')
+        return sum(trace(*r.store.traced(KERNEL_FUNCTIONS["forward_dynamics"], by_paper=False)).operation_counts.values())
 
     counts = {n: count(n) for n in (15, 30, 60)}
     assert counts[60] - counts[30] == pytest.approx(2 * (counts[30] - counts[15]), rel=0.01), counts

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnea_ros import JointDynamics, Robot
+from rnea_ros import JointDynamics
 from rnea_ros.algorithms import component_rate, torque_rate
 from rnea_ros.algorithms.torque_rate import BaseMotion
+from rnea_ros.robots.tree import TreeDynamics
 from support.golden_models import from_table, planar_rr
 from support.oracles import GOLDEN, worst
 
@@ -15,7 +16,7 @@ TEXTS = (torque_rate.torque_and_rate, component_rate.torque_and_rate)
 
 
 def golden_robot(name, terms=None, **options):
-    return Robot(from_table(name, GOLDEN[name]["links"], terms), gravity=GOLDEN[name]["gravity"], **options)
+    return TreeDynamics(from_table(name, GOLDEN[name]["links"], terms), gravity=GOLDEN[name]["gravity"], **options)
 
 
 def check_golden(robot, state, tau, rate):
@@ -103,7 +104,7 @@ def test_golden_tree_with_motors_and_friction():
 def test_golden_two_link_arm():
     case = GOLDEN["two_link_RR_thesis"]
     rows = planar_rr(*(case["params"][key] for key in ("L", "lc", "m", "Izz")))
-    check_golden(Robot(from_table("rr", rows), gravity=(0, 0, 0)), state_of(case), case["tau"], case["dtau"])
+    check_golden(TreeDynamics(from_table("rr", rows), gravity=(0, 0, 0)), state_of(case), case["tau"], case["dtau"])
 
 
 @pytest.mark.parametrize("cut", range(1, 6))

@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("pinocchio")
 
-from rnea_ros import Robot
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms import kinematics
+from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import PinocchioOracle, example_urdfs, worst
 from support.robots import random_state, random_tree
 
@@ -30,7 +30,7 @@ def source(name):
 
 def cases(name):
     """(robot, frame, point, q, qd, qdd, oracle's answer) of up to eight links, the root and fixed ones among them."""
-    robot = Robot.from_urdf(source(name), backend="reference")
+    robot = TreeDynamics.from_urdf(source(name), backend="reference")
     oracle, rng = PinocchioOracle(str(source(name)), robot), np.random.default_rng(len(str(name)))
     links = list(robot.model.frames)
     for link in {links[0], links[-1], *rng.choice(links, 6)}:
@@ -70,7 +70,7 @@ def test_accelerations_are_those_of_the_pose_as_a_series(seed):
 
 
 def test_many_points_are_one_after_the_other():
-    robot = Robot.from_urdf(random_tree(3).text(), backend="reference")
+    robot = TreeDynamics.from_urdf(random_tree(3).text(), backend="reference")
     rng = np.random.default_rng(3)
     q, frames = random_state(rng, robot.n)[0], list(robot.model.frames.values())
     positions, jacobians = kinematics.points(robot.model, [(frame.link, frame.P) for frame in frames], q)

@@ -9,6 +9,7 @@ import pytest
 
 import rnea_ros
 from rnea_ros import InputError, JointDynamics, Robot
+from rnea_ros.robots.tree import TreeDynamics
 from rnea_ros.trajectory.retiming import retime_motion
 from support.robots import arm
 
@@ -16,7 +17,7 @@ JOINTS = [{"axis": axis, "xyz": xyz} for axis, xyz in
           (((0, 0, 1), (0, 0, 0.3)), ((0, 1, 0), (0, 0.1, 0.1)), ((0, 1, 0), (0, 0, 0.4)))]
 TERMS = {"j1": JointDynamics(0.3, 2.0, 4.0, 2.0, 0.3, 0.05, load_dependent=0.08, load_smoothing=0.5),
          "j2": JointDynamics(load_dependent=0.3, smoothing=0.2), "j3": JointDynamics(0.1, 1.0, 2.0)}
-ROBOT = Robot.from_urdf(arm(*JOINTS)).with_joint_dynamics(TERMS)
+ROBOT = TreeDynamics.from_urdf(arm(*JOINTS)).with_joint_dynamics(TERMS)
 BARE = ROBOT.with_joint_dynamics({name: replace(term, load_dependent=0.0) for name, term in TERMS.items()})
 SHARE = np.array([0.08, 0.3, 0.0])
 
@@ -40,7 +41,7 @@ def test_the_rate_is_its_derivative():
     """By the complex step: torques along q(t), whose derivatives are those given."""
     q, qd, qdd, qddd = motion(1, 1)[:, 0]
     h = 1e-30j
-    reference = Robot(ROBOT.model, "reference")
+    reference = TreeDynamics(ROBOT.model, "reference")
     moved = (q + h * qd, qd + h * qdd, qdd + h * qddd)
     from rnea_ros.algorithms import component_rate, torque_rate
 
@@ -94,7 +95,7 @@ def test_payloads_and_wrenches_are_loads():
 def test_a_retimed_motion_stays_inside_the_limits():
     limits = replace(ROBOT.limits, effort=np.array([30.0, 40.0, 20.0]), effort_rate=np.full(3, 400.0))
     points = np.random.default_rng(6).uniform(-1.0, 1.0, (4, 3))
-    found = retime_motion(ROBOT, points, limits=limits)
+    found = retime_motion(Robot(ROBOT), points, limits=limits)
     tau = ROBOT.inverse_dynamics(*found(np.linspace(0.0, found.duration, 800))[:3])
     use = np.abs(tau).max(axis=0) / limits.effort
     assert 0.8 < use.max() < 1.001

@@ -7,9 +7,10 @@ import re
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, JointDynamics, Robot
+from rnea_ros import InputError, JointDynamics
 from rnea_ros.algorithms import mass_matrix as composite
 from rnea_ros.algorithms import torque_rate
+from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import PinocchioOracle, difference, example_urdfs, worst
 from support.robots import INERTIAL, arm, random_state, random_tree, seeds
 
@@ -18,9 +19,9 @@ WITH_MIMIC = {"kind": "revolute", "axis": (0, 1, 0), "xyz": (0.3, 0.1, 0.0)}
 
 def with_rotors(seed):
     text = random_tree(seed).text()
-    links = [link for link in Robot.from_urdf(text).model.links if link.joint]
+    links = [link for link in TreeDynamics.from_urdf(text).model.links if link.joint]
     terms = {link.joint: JointDynamics(0.01 * k, 3.0, 0.5, 0.2, 1.0) for k, link in enumerate(links)}
-    return Robot.from_urdf(text, "floating", "reference", joint_dynamics=terms)
+    return TreeDynamics.from_urdf(text, "floating", "reference", joint_dynamics=terms)
 
 
 @pytest.mark.parametrize("seed", seeds(12))
@@ -52,13 +53,13 @@ def test_base_rows_are_the_base_wrench(seed):
 @pytest.mark.parametrize("name", ["talos_reduced", "panda", "tiago"])
 def test_equals_pinocchio(name):
     path = next(path for path in example_urdfs() if path.stem == name)
-    robot = Robot.from_urdf(path, backend="llvm" if name == "panda" else "reference")
+    robot = TreeDynamics.from_urdf(path, backend="llvm" if name == "panda" else "reference")
     q = random_state(np.random.default_rng(1), robot.n)[0]
     assert worst(robot.mass_matrix(q), PinocchioOracle(path, robot).mass_matrix(q)) < 1e-11
 
 
 def test_locked_inertias_are_the_diagonal():
-    robot = Robot.from_urdf(arm({}, WITH_MIMIC, {"kind": "prismatic"}, {"parent": "l1"}), "floating")
+    robot = TreeDynamics.from_urdf(arm({}, WITH_MIMIC, {"kind": "prismatic"}, {"parent": "l1"}), "floating")
     q = random_state(np.random.default_rng(2), robot.n)[0]
     base, joints = composite.locked(robot.model, q)
     A11, _A12, M = composite.partitions(robot.model, q)
@@ -66,7 +67,7 @@ def test_locked_inertias_are_the_diagonal():
 
 
 def test_payload_counts_and_samples_agree():
-    robot = Robot.from_urdf(arm({}, WITH_MIMIC, {"kind": "prismatic"}))
+    robot = TreeDynamics.from_urdf(arm({}, WITH_MIMIC, {"kind": "prismatic"}))
     q = np.random.default_rng(3).normal(size=(4, 3))
     loaded = robot.with_payload("l3", 2.0, (0.1, 0.0, 0.3))
     extra = loaded.mass_matrix(q) - robot.mass_matrix(q)
@@ -88,17 +89,17 @@ def test_its_rate(seed):
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
 def test_a_massless_free_joint_is_named(backend):
     tip = arm({}, WITH_MIMIC, {}).replace(f'<link name="l3">{INERTIAL}</link>', '<link name="l3"/>')
-    robot = Robot.from_urdf(tip, backend=backend)
+    robot = TreeDynamics.from_urdf(tip, backend=backend)
     with pytest.raises(InputError, match=r"'j3' moves no mass.*rotor inertia"):
         robot.forward_dynamics([0.1, 0.2, 0.3], [0.0] * 3, [1.0] * 3)
     with pytest.raises(InputError, match=r"'j3' moves"):
         robot.forward_dynamics(np.ones((2, 3)), np.zeros((2, 3)), np.zeros((2, 3)))
-    geared = Robot.from_urdf(tip, backend=backend, joint_dynamics={"j3": JointDynamics(rotor_inertia=0.1)})
+    geared = TreeDynamics.from_urdf(tip, backend=backend, joint_dynamics={"j3": JointDynamics(rotor_inertia=0.1)})
     assert geared.forward_dynamics([0.1, 0.2, 0.3], [0.0] * 3, geared.gravity([0.1, 0.2, 0.3])) == pytest.approx(np.zeros(3))
 
 
 def test_two_joints_on_one_axis_are_one_too_many():
-    robot = Robot.from_urdf(arm({}, {}).replace(f'<link name="l1">{INERTIAL}</link>', '<link name="l1"/>'))
+    robot = TreeDynamics.from_urdf(arm({}, {}).replace(f'<link name="l1">{INERTIAL}</link>', '<link name="l1"/>'))
     with pytest.raises(InputError, match="'j1' moves no mass"):
         robot.forward_dynamics([0.4, 0.5], [0.0, 0.0], [1.0, 1.0])
 
@@ -108,11 +109,11 @@ def test_mimic_joints_without_mass_are_named():
     for link in ("l2", "l3"):
         text = text.replace(f'<link name="{link}">{INERTIAL}</link>', f'<link name="{link}"/>')
     with pytest.raises(InputError, match="'j2' moves no mass"):
-        Robot.from_urdf(text).forward_dynamics([0.4, 0.5], [0.0, 0.0], [1.0, 1.0])
+        TreeDynamics.from_urdf(text).forward_dynamics([0.4, 0.5], [0.0, 0.0], [1.0, 1.0])
 
 
 def test_a_payload_that_was_all_the_mass():
-    bare = Robot.from_urdf(arm({}, WITH_MIMIC).replace(f'<link name="l2">{INERTIAL}</link>', '<link name="l2"/>'))
+    bare = TreeDynamics.from_urdf(arm({}, WITH_MIMIC).replace(f'<link name="l2">{INERTIAL}</link>', '<link name="l2"/>'))
     loaded = bare.with_payload("l2", 1.0, (0.0, 0.0, 0.2))
     q, qd, qdd = [0.1, 0.2], [0.3, 0.4], [0.5, 0.6]
     assert loaded.forward_dynamics(q, qd, loaded.inverse_dynamics(q, qd, qdd)) == pytest.approx(qdd)
@@ -127,5 +128,5 @@ def test_a_light_robot_is_no_massless_one():
     """Micrograms at the end of a heavy arm."""
     light = re.sub(r'(value|i..)="([-.0-9]+)"', r'\1="\2e-9"', INERTIAL)
     text = arm({}, WITH_MIMIC, WITH_MIMIC).replace(f'<link name="l3">{INERTIAL}</link>', f'<link name="l3">{light}</link>')
-    robot, (q, qd, qdd, _) = Robot.from_urdf(text), random_state(np.random.default_rng(5), 3)
+    robot, (q, qd, qdd, _) = TreeDynamics.from_urdf(text), random_state(np.random.default_rng(5), 3)
     assert worst(robot.forward_dynamics(q, qd, robot.inverse_dynamics(q, qd, qdd)), qdd) < 1e-6

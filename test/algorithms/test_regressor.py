@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, JointDynamics, ModelError, Robot
+from rnea_ros import InputError, JointDynamics, ModelError
 from rnea_ros.algebra.linear_forms import coefficients, unknowns
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms.inertial_parameters import TERMS, parameters, values, with_unknowns, with_values
@@ -15,6 +15,7 @@ from rnea_ros.algorithms.regressor import regressor
 from rnea_ros.algorithms.torque_rate import BaseMotion, dynamics, kinematics
 from rnea_ros.codegen.ir.program import trace
 from rnea_ros.identification.identification import Regressor
+from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import along, difference, example_urdfs, worst
 from support.regressor_oracle import RegressorOracle
 from support.robots import arm, random_state, random_tree, seeds
@@ -26,9 +27,9 @@ TERM = JointDynamics(rotor_inertia=2e-3, gear_ratio=-30.0, coulomb=0.6, viscous=
 @cache
 def robot(seed, backend="python"):
     """A random tree with friction and rotors everywhere."""
-    bare = Robot.from_urdf(random_tree(seed).text(), gravity=(1.0, -2.0, -9.0))
+    bare = TreeDynamics.from_urdf(random_tree(seed).text(), gravity=(1.0, -2.0, -9.0))
     terms = {link.joint: TERM for link in bare.model.links if link.joint}
-    return Robot(bare.model.with_joint_dynamics(terms), backend, bare.gravity_vector)
+    return TreeDynamics(bare.model.with_joint_dynamics(terms), backend, bare.gravity_vector)
 
 
 def at(model, listed, motion, gravity, **options):
@@ -42,7 +43,7 @@ def test_every_column_on_every_example_robot():
     seen = 0
     for path in example_urdfs():
         try:
-            ours = Robot.from_urdf(path, backend="python")
+            ours = TreeDynamics.from_urdf(path, backend="python")
         except ModelError:
             continue
         if ours.n > 50 or any(word in path.stem for word in ("_box", "_limited", "_corrected")):  # same links and joints again
@@ -62,7 +63,7 @@ def test_wrench_at_a_moving_base(seed):
     """Pinocchio's free-flyer: six more rows, and the root's own columns. Its base acceleration is spatial, ours a point's."""
     rng = np.random.default_rng(seed)
     path = next(path for path in example_urdfs() if path.stem == ("solo12", "talos_left_arm")[seed % 2])
-    ours = Robot.from_urdf(path)
+    ours = TreeDynamics.from_urdf(path)
     oracle, listed = RegressorOracle(path, ours, free_root=True), parameters(ours.model, root=True)
     q, qd, qdd, _ = random_state(rng, ours.n)
     quaternion, (v, w, a, wd) = rng.normal(size=4), rng.normal(size=(4, 3))
@@ -149,7 +150,7 @@ def test_kernels_and_batches(seed):
 
 def operations(n):
     """Of Y and Yd of a chain of n joints in general position, for each entry that is not zero."""
-    model = Robot.from_urdf(arm(*[{"xyz": (0.1, 0.2, 0.3), "rpy": (0.4, 0.5, 0.6), "axis": (0, 0, 1)}] * n)).model
+    model = TreeDynamics.from_urdf(arm(*[{"xyz": (0.1, 0.2, 0.3), "rpy": (0.4, 0.5, 0.6), "axis": (0, 0, 1)}] * n)).model
     unknown, count, gravity = with_unknowns(model, parameters(model)), 10 * n, np.array([0.0, 0.0, -9.81])
 
     def function(q, qd, qdd, qddd):
@@ -178,7 +179,7 @@ def test_values_come_back(seed):
     changed = with_values(model, listed, new)
     assert worst(values(changed, listed), new) < 1e-14
     motion = random_state(np.random.default_rng(seed), model.n)
-    tau, rate = Robot(changed, "python", robot(seed).gravity_vector).torque_and_rate(*motion)
+    tau, rate = TreeDynamics(changed, "python", robot(seed).gravity_vector).torque_and_rate(*motion)
     Y, Yd = at(model, listed, motion, robot(seed).gravity_vector)
     assert worst(tau, Y @ new) < 1e-12 and worst(rate, Yd @ new) < 1e-12
 
@@ -195,15 +196,15 @@ def test_what_is_not_linear_is_refused():
 
 
 def test_names_and_units():
-    slide = parameters(Robot.from_urdf(arm({"kind": "prismatic"}, {})).model, ("Ia", "viscous"))[10:12]
+    slide = parameters(TreeDynamics.from_urdf(arm({"kind": "prismatic"}, {})).model, ("Ia", "viscous"))[10:12]
     assert [(p.name, p.unit) for p in slide] == [("Ia(j1)", "kg"), ("viscous(j1)", "N s/m")]
-    turn = parameters(Robot.from_urdf(arm({})).model, TERMS)
+    turn = parameters(TreeDynamics.from_urdf(arm({})).model, TERMS)
     assert [p.name for p in turn[:5]] == ["m(l1)", "msx(l1)", "msy(l1)", "msz(l1)", "Jxx(l1)"]
     assert [p.unit for p in turn[10:]] == ["kg m^2", "N m", "N m s/rad", "N m"]
 
 
 def test_errors():
-    ours = Robot.from_urdf(arm({}))
+    ours = TreeDynamics.from_urdf(arm({}))
     with pytest.raises(InputError, match=r"\['spring'\] do not exist; allowed are Ia, coulomb, viscous, offset"):
         parameters(ours.model, ("spring",))
     with pytest.raises(InputError, match="qd has shape"):

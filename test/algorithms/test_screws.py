@@ -7,9 +7,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from rnea_ros import JointDynamics, Robot
+from rnea_ros import JointDynamics
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms import screws
+from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import PinocchioOracle, example_urdfs, pin, worst
 from support.robots import random_state, random_tree, seeds
 
@@ -21,8 +22,8 @@ EXAMPLES = ("ur5_robot", "talos_reduced", "panda", "solo12")
 @cache
 def robot(source):
     if isinstance(source, int):
-        return Robot.from_urdf(random_tree(source).text(), gravity=GRAVITY)
-    return Robot.from_urdf(path(source), gravity=GRAVITY)
+        return TreeDynamics.from_urdf(random_tree(source).text(), gravity=GRAVITY)
+    return TreeDynamics.from_urdf(path(source), gravity=GRAVITY)
 
 
 def path(name):
@@ -39,7 +40,7 @@ def test_agrees_with_the_mdh_form(source):
     s = screws.screws(r.model)
     assert worst(screws.inverse_dynamics(r.model, s, q, qd, qdd, r.gravity_vector), r.inverse_dynamics(q, qd, qdd)) < 1e-12
     terms = {link.joint: JointDynamics(0.1, 2.0, 0.5, 0.3, 0.2, 0.4) for link in r.model.links if link.joint}
-    driven = Robot(r.model.with_joint_dynamics(terms), "reference", GRAVITY)
+    driven = TreeDynamics(r.model.with_joint_dynamics(terms), "reference", GRAVITY)
     frames = {name: frame for name, frame in r.model.frames.items() if frame.link}
     if frames:
         link, frame = list(frames.items())[-1]

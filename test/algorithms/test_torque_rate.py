@@ -7,9 +7,10 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from rnea_ros import JointDynamics, ModelError, Robot
+from rnea_ros import JointDynamics, ModelError
 from rnea_ros.algebra.vectors import shift
 from rnea_ros.algorithms import component_rate, torque_rate
+from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import OBSERVED, PinocchioOracle, along, deviation, difference, example_urdfs, worst
 from support.robots import arm, random_state, random_tree, seeds
 
@@ -29,7 +30,7 @@ def pair(seed):
     """A random tree as ours, and the oracle."""
     tree = random_tree(seed)
     gravity = (0.0, 0.0, -9.81) if seed % 2 else np.random.default_rng(seed).normal(size=3) * 8.0
-    robot = Robot.from_urdf(tree.text(), gravity=gravity)
+    robot = TreeDynamics.from_urdf(tree.text(), gravity=gravity)
     return robot, PinocchioOracle(tree.plain(), robot)
 
 
@@ -41,7 +42,7 @@ def motion(robot, seed=0):
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - NOT_A_ROBOT))
 def test_example_robots(name):
-    robot = Robot.from_urdf(EXAMPLES[name])
+    robot = TreeDynamics.from_urdf(EXAMPLES[name])
     oracle = PinocchioOracle(EXAMPLES[name], robot)
     states = [motion(robot, seed) for seed in range(5)]
     tau, rate = robot.torque_and_rate(*(np.array(block).reshape(5, robot.n) for block in zip(*states)))
@@ -58,7 +59,7 @@ def test_no_example_is_forgotten():
 def test_the_file_left_out_is_one_that_pinocchio_refuses_too():
     for name in NOT_A_ROBOT:
         with pytest.raises(ModelError, match="no <link>"):
-            Robot.from_urdf(EXAMPLES[name])
+            TreeDynamics.from_urdf(EXAMPLES[name])
 
 
 def test_random_trees():
@@ -181,7 +182,7 @@ def test_wrenches_on_several_links_add_up(seed):
 
 def test_a_wrench_acts_on_the_link():
     """Sign: pushing a slider up spares its drive that much."""
-    lift = Robot.from_urdf(arm({"kind": "prismatic", "axis": (0, 0, 1)}))
+    lift = TreeDynamics.from_urdf(arm({"kind": "prismatic", "axis": (0, 0, 1)}))
     still = np.zeros(1)
     assert lift.torque_and_rate(*[still] * 4)[0] == pytest.approx(1.5 * 9.81)
     up = {"l1": (0, 0, 10.0, 0, 0, 0)}
@@ -203,7 +204,7 @@ def test_payload_equals_a_body_fixed_to_the_link(seed):
         tree = random_tree(seed)
         carrier = link.text().split("name=")[1].split(">")[0].rstrip("/")  # quoted and escaped as in the file
         joint = f'<joint name="PAYLOAD" type="fixed"><parent link={carrier}/><child link="PAYLOAD"/></joint>'
-        loaded = Robot.from_urdf(tree.text(), gravity=robot.gravity_vector).with_payload(link.name, 2.5, com, inertia)
+        loaded = TreeDynamics.from_urdf(tree.text(), gravity=robot.gravity_vector).with_payload(link.name, 2.5, com, inertia)
         oracle = PinocchioOracle(tree.plain().replace("</robot>", body + joint + "</robot>"), robot)
         for ours, truth in zip(loaded.torque_and_rate(*state), oracle.torque_and_rate(*state)):
             assert worst(ours, truth) < TOLERANCE, link.name
@@ -236,7 +237,8 @@ def test_joint_dynamics(backend):
     """Against the formulas of the physics, and the rate against differences."""
     term = JointDynamics(rotor_inertia=2e-3, gear_ratio=-50.0, coulomb=1.5, viscous=0.8, offset=0.3, smoothing=0.2)
     text = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0), "kind": "prismatic"}, {"xyz": (0, 0.1, 0.4)})
-    bare, robot = Robot.from_urdf(text, backend=backend), Robot.from_urdf(text, joint_dynamics={"j2": term}, backend=backend)
+    bare = TreeDynamics.from_urdf(text, backend=backend)
+    robot = TreeDynamics.from_urdf(text, joint_dynamics={"j2": term}, backend=backend)
     state = motion(robot)
     qd, qdd = state[1][1], state[2][1]
     expected = 2e-3 * 2500.0 * qdd + 0.8 * qd + 1.5 * np.tanh(qd / 0.2) + 0.3
@@ -254,7 +256,7 @@ def test_joint_dynamics_of_a_mimic_joint_come_back_through_its_multiplier():
     mimic = {"joint": "j1", "multiplier": "-2", "offset": "0.4"}
     text = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "mimic": mimic})
     term = JointDynamics(rotor_inertia=0.5, viscous=0.8, offset=0.25)
-    bare, robot = Robot.from_urdf(text), Robot.from_urdf(text, joint_dynamics={"j2": term})
+    bare, robot = TreeDynamics.from_urdf(text), TreeDynamics.from_urdf(text, joint_dynamics={"j2": term})
     state = motion(robot)
     extra = np.subtract(robot.torque_and_rate(*state), bare.torque_and_rate(*state))
     _, qd, qdd, qddd = state
@@ -265,8 +267,9 @@ def test_joint_dynamics_of_a_mimic_joint_come_back_through_its_multiplier():
 def test_dynamics_tags_of_the_urdf_count_when_asked():
     text = arm({"axis": (0, 0, 1)}).replace("</joint>", '<dynamics damping="0.7" friction="0.4"/></joint>')
     state = (np.zeros(1), np.ones(1), np.full(1, 2.0), np.zeros(1))
-    bare, rubbing = Robot.from_urdf(text), Robot.from_urdf(text, friction=True)
-    assert worst(bare.torque_and_rate(*state)[0], Robot.from_urdf(arm({"axis": (0, 0, 1)})).torque_and_rate(*state)[0]) == 0.0
+    bare, rubbing = TreeDynamics.from_urdf(text), TreeDynamics.from_urdf(text, friction=True)
+    plain = TreeDynamics.from_urdf(arm({"axis": (0, 0, 1)}))
+    assert worst(bare.torque_and_rate(*state)[0], plain.torque_and_rate(*state)[0]) == 0.0
     extra = np.subtract(rubbing.torque_and_rate(*state), bare.torque_and_rate(*state))
     assert extra[:, 0] == pytest.approx([0.7 + 0.4, 2.0 * 0.7])
 
@@ -276,7 +279,7 @@ def test_dynamics_tags_of_the_urdf_count_when_asked():
 @pytest.mark.parametrize("seed", FEW)
 def test_backends_agree(seed):
     text = random_tree(seed).text()
-    robots = {backend: Robot.from_urdf(text, backend=backend) for backend in ("llvm", "python", "reference")}
+    robots = {backend: TreeDynamics.from_urdf(text, backend=backend) for backend in ("llvm", "python", "reference")}
     robots = {backend: robot.with_payload(next(iter(robot.model.frames)), 1.0, (0.1, 0.2, 0.3))
               for backend, robot in robots.items()}
     state = motion(robots["llvm"], seed)

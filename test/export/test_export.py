@@ -296,7 +296,7 @@ def test_names_of_joints_cannot_break_out_of_the_text(tmp_path):
 def test_what_cannot_be_exported_says_why(tmp_path, capsys):
     pr = str(ROOT / "urdf" / "pr.urdf")
     assert main(["export", pr, "-o", str(tmp_path / "x"), "--only", "coriolis"]) == 2
-    assert "no function coriolis for a Robot" in capsys.readouterr().err
+    assert "no function coriolis for a tree on a fixed base" in capsys.readouterr().err
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("all my work")
     assert main(["export", pr, "-o", str(tmp_path / "mine")]) == 2

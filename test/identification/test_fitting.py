@@ -114,7 +114,7 @@ def test_undetermined_parameters_are_named_and_keep_urdf_values():
 
 def test_friction_is_dissipative():
     t, q, qd, qdd, *_ = t_and_motion()
-    driven = Robot(robots()[0].model.with_joint_dynamics({"j3": JointDynamics(viscous=4.0)}))
+    driven = Robot.from_model(robots()[0].model.with_joint_dynamics({"j3": JointDynamics(viscous=4.0)}))
     tau = 2.0 * robots()[0].inverse_dynamics(q, qd, qdd) - driven.inverse_dynamics(q, qd, qdd)
     found = fit(robots()[0], Measurements(t, q, tau, qd, qdd))
     assert not found.explained and "viscous(j3)" in found.at_boundary
@@ -416,10 +416,10 @@ def test_columns_are_joint_dynamics():
     """A friction model and JointDynamics say the same torque; its rate is the derivative."""
     qd = np.linspace(-1.0, 1.0, 41)
     rng = np.random.default_rng(0)
-    bare = Robot(robots()[0].model, "reference")
+    bare = Robot.from_model(robots()[0].model, "reference")
     for model in list(candidates(1.0))[::15]:
         values = rng.uniform(0.1, 1.0, len(model.kinds))
-        robot = Robot(bare.model.with_joint_dynamics({"j1": JointDynamics(**model.terms(values))}), "reference")
+        robot = Robot.from_model(bare.model.with_joint_dynamics({"j1": JointDynamics(**model.terms(values))}), "reference")
         x = np.zeros((41, 3))
         moving = x + qd[:, None] * [1.0, 0.0, 0.0]
         extra = robot.inverse_dynamics(x, moving, x) - bare.inverse_dynamics(x, moving, x)
@@ -428,7 +428,7 @@ def test_columns_are_joint_dynamics():
 
 def test_rate_of_friction():
     term = JointDynamics(0.1, 1.0, 2.0, 1.0, 0.3, 0.05, -1.2, 0.2, -0.7)
-    robot = Robot(robots()[0].model.with_joint_dynamics({"j2": term}))
+    robot = Robot.from_model(robots()[0].model.with_joint_dynamics({"j2": term}))
     for now in (0.3, 1.7, 2.9):
         blocks = [block[0] for block in motion(1)(np.array([now]))]
         slope = difference(lambda h, now=now: robot.inverse_dynamics(*(b[0] for b in motion(1)(np.array([now + h]))[:3])))

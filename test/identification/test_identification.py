@@ -40,7 +40,7 @@ def robots():
             new[k:k + 10] *= rng.uniform(0.7, 1.4)
         if parameter.kind in TERMS:
             new[k] = rng.uniform(0.1, 0.8)
-    return Robot.from_model(model), Robot(with_values(model, listed, new))
+    return Robot.from_model(model), Robot.from_model(with_values(model, listed, new))
 
 
 @cache
@@ -340,7 +340,7 @@ def test_exciting_motion_keeps_torque_and_rate_limits():
 
 def test_better_excitation_gives_better_parameters():
     """Its condition number is that of the identification, and the worst of random motions says less."""
-    robot = Robot(robots()[0].model, "llvm")
+    robot = Robot.from_model(robots()[0].model, "llvm")
     good = excite(robot, guesses=10, iterations=3)
     poor = max((excite(robot, guesses=1, iterations=0, seed=seed) for seed in range(5)), key=lambda e: e.condition_number)
     shares = []
@@ -360,7 +360,8 @@ def test_exciting_motion_reduces_the_prediction_variance():
     listed = parameters(model, ())
     exact = values(model, listed)
     steps = np.maximum(np.abs(exact), 1.0) * 1e-3
-    pairs = [[Robot(with_values(model, listed, exact + sign * step)) for sign in (1, -1)] for step in np.diag(steps)]
+    pairs = [[Robot.from_model(with_values(model, listed, exact + sign * step)) for sign in (1, -1)]
+             for step in np.diag(steps)]
 
     def regressor(motion):
         samples = motion(np.linspace(0.0, 10.0, 80, endpoint=False))[:3]

@@ -195,7 +195,7 @@ def test_odometry_that_is_missed_leaves_what_needs_no_pose(ship):
     assert max(desk.errors(0.0)) < 1e-8 and not desk.served.warnings_now()
     for topic, message in (("~/base_imu", ship.imu(0.5, orientation=False)), ("~/base_state", ship.state(0.5, START + 20.0))):
         desk.hear(topic, message, 20.0)
-    found = desk.served.dynamics(ship.joints(0.5), None, no_loads, round((START + 20.0) * 1e9))
+    found = desk.served.dynamics(ship.joints(0.5), np.zeros((4, 0)), no_loads, round((START + 20.0) * 1e9))
     assert worst(found.tau, ship.forces(0.5)[6:]) < 1e-8 and np.isnan(found.gravity).all()
     assert not desk.base.placed and "only results that need no pose are published" in desk.served.warnings_now()[0]
 

@@ -55,7 +55,7 @@ TOPIC_KEYS = {"Depth", "Durability Policy", "Filter size", "History Policy", "Re
 
 def published():
     """Topics that the node publishes, relative to its namespace, and the message types, read from their sources."""
-    files = [ROOT / "rnea_ros" / "nodes" / "dynamics" / name for name in ("node.py", "messages.py", "marks/publisher.py")]
+    files = [ROOT / "rnea_ros" / "nodes" / "dynamics" / name for name in ("node.py", "messages.py", "markers.py")]
     nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text()))]
     pairs = [node.args[:2] for node in nodes if isinstance(node, ast.Call)
              and isinstance(node.func, ast.Attribute) and node.func.attr == "create_publisher"]
@@ -202,7 +202,7 @@ AGGREGATOR_KEYS = {"critical": bool, "history_depth": int, "other_as_errors": bo
 def tasks():
     """What the nodes call themselves on /diagnostics, "<node>: TASK", read from their sources."""
     source = "".join(file.read_text() for file in (ROOT / "rnea_ros" / "nodes").rglob("*.py"))
-    return set(re.findall(r'(?:name=f"\{[^}]*\}: |Tally\(node, ")(\w+)"', source))
+    return set(re.findall(r'(?:name=f"\{[^}]*\}: |EventCounter\(node, ")(\w+)"', source))
 
 
 def test_the_aggregator_sorts_every_status_into_one_group():

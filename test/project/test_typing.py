@@ -13,9 +13,7 @@ import pytest
 RIGHT = '''
 import numpy as np
 from numpy.typing import NDArray
-from rnea_ros import (Robot, BaseState, Dynamics
-    PlatformMotion, Pose, Robot, load, plan_motion,
-)
+from rnea_ros import BaseState, Dynamics, PlatformMotion, Pose, Robot, load, plan_motion
 
 
 def reached(robot: Robot, link: str, q: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -33,7 +31,7 @@ def all_kinds(fixed: Robot, floating: Robot, general: Robot) -> list[Robot]:
 robot = Robot.from_urdf("robot.urdf", gravity=(0.0, 0.0, -1.6))
 tau: NDArray[np.float64] = robot.inverse_dynamics([0.0], [0.0], [0.0])
 names: tuple[str, ...] = robot.with_payload("tool", 2.0, (0.0, 0.0, 0.1)).joint_names
-free = Robot(TreeDynamics.from_urdf("robot.urdf", "floating"), {"base": "floating"})
+free = Robot.from_urdf("robot.urdf", "floating")
 push: NDArray[np.float64] = free.bias([0.0], [0.0], base=BaseState())
 motion = plan_motion(robot, [0.0], [1.0])
 

@@ -235,7 +235,7 @@ def test_link_sides_rate_is_robots_torque_rate():
     """No motor is carried beyond the elastic joint: d theta / dt = tau_rate / K + qd with the Robot's own recursion."""
     robot = golden_robot()
     motion = polynomial(3, 3, 4)(0.0)
-    tau, rate = Robot(bodies(robot)).torque_and_rate(*motion[:4])
+    tau, rate = Robot.from_model(bodies(robot)).torque_and_rate(*motion[:4])
     found = robot.motor_motion(*motion)
     assert worst(found.q_motor, tau[2:] / CASE["K"] + motion[0][2:]) < 1e-14
     assert worst(found.qd_motor, rate[2:] / CASE["K"] + motion[1][2:]) < 1e-14

@@ -143,7 +143,8 @@ def test_rate_is_the_derivative_of_the_torque(seed):
     """Along a motion, with everything that can act on it."""
     r, state, rng = robot(seed), motion(seed), np.random.default_rng(seed)
     terms = {link.joint: JointDynamics(0.1, -2.0, 0.5, 0.3, 0.2, 0.4) for link in r.model.links if link.joint}
-    loaded = Robot(r.model.with_joint_dynamics(terms), gravity=r.gravity_vector).with_payload(r.root_link, 3.0, (1, 2, 3))
+    loaded = Robot.from_model(r.model.with_joint_dynamics(terms), gravity=r.gravity_vector)
+    loaded = loaded.with_payload(r.root_link, 3.0, (1, 2, 3))
     links = list(loaded.model.frames)
     loaded = loaded.with_payload(links[-1], 1.0, (0.1, 0.2, -0.1), np.diag([0.1, 0.1, 0.05]))
     wrench, wrench_rate = rng.normal(size=(2, 6))

@@ -24,7 +24,7 @@ TERMS = {"joint1": JointDynamics(coulomb=0.3, viscous=0.2, rotor_inertia=0.1)}
 @pytest.fixture(scope="module")
 def robot():
     bare = Robot.from_urdf(STANFORD)
-    return Robot(bare.model.with_joint_dynamics({bare.joint_names[0]: TERMS["joint1"]}))
+    return Robot.from_model(bare.model.with_joint_dynamics({bare.joint_names[0]: TERMS["joint1"]}))
 
 
 def symbols(elf: bytes) -> tuple[int, dict[str, int]]:

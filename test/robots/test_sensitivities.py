@@ -297,7 +297,7 @@ def test_the_axis_of_a_joint_wrench_is_the_torque(seed):
 @pytest.mark.parametrize("seed", (13, 40))
 def test_backends_and_batches(seed, backend):
     slow, _ = tree(seed, terms=True)
-    fast = Robot(slow.model, backend, slow.gravity_vector)
+    fast = Robot.from_model(slow.model, backend, slow.gravity_vector)
     rng, links = np.random.default_rng(seed), list(slow.model.frames)
     given = {"wrenches": {links[1]: rng.normal(size=6)}, "world_wrenches": {link: rng.normal(size=6) for link in links[-2:]}}
     rates = {"wrench_rates": {links[1]: rng.normal(size=6)}}

@@ -166,7 +166,7 @@ def test_what_has_no_plant_is_told(monkeypatch):
     mimic = arm({}, {"mimic": {"joint": "j1"}})
     rough = {"version": 1, "friction": {"j1": {"coulomb": 1.0}}}
     for urdf, file, words in ((mimic, None, r"mimic joints \(j2\)"), (arm({}), rough, "Coulomb"),
-                              (URDF / "stewart.urdf", URDF / "stewart.robot.yaml", "Robot has no plant")):
+                              (URDF / "stewart.urdf", URDF / "stewart.robot.yaml", "has no plant")):
         with pytest.raises(InputError, match=words):
             scene(urdf, file)
     sliding = yaml.safe_load((URDF / "five_bar.robot.yaml").read_text())

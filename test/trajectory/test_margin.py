@@ -84,7 +84,7 @@ def test_command(tmp_path, capsys):
 
 def test_scaling_node_plans_with_the_share(bare):
     joints = pytest.importorskip("rnea_ros.nodes.common.model_facts", exc_type=ImportError)
-    values = joints.described(bare)
+    values = joints.joint_parameters(bare)
     whole = joints.joint_limits(values, bare)
     some = joints.joint_limits(values | {"limits_share.effort": 0.9, "limits_share.effort_rate": 0.8}, bare)
     assert np.allclose(some.effort, 0.9 * whole.effort) and np.allclose(some.effort_rate, 0.8 * whole.effort_rate)
