@@ -213,7 +213,8 @@ def fit(robot: Robot, recordings: Measurements | Sequence[Measurements], **optio
         return found
     other, _ = _fit(_with_signs(robot, found.joints, signs), given, chosen)
     names = tuple(name for name, sign in zip(found.names, signs, strict=True) if sign < 0.0)
-    return replace(other, reversed=names) if other.explained else found
+    used = not {exclusion.joint for exclusion in other.excluded} & set(names)  # else the other joints alone are explained
+    return replace(other, reversed=names) if other.explained and used else found
 
 
 def _fit(robot: Robot, given: list[Measurements], options: FitOptions) -> tuple[Fit, np.ndarray]:

@@ -103,6 +103,17 @@ def distance_limit(count: int) -> float:
     return float(np.sqrt(count * (1.0 - 2.0 / (9.0 * count) + NORMAL_QUANTILE * np.sqrt(2.0 / (9.0 * count))) ** 3))
 
 
+def _square_root(covariance: np.ndarray) -> np.ndarray:
+    """Return L with L L' = covariance (b, b), with the eigenvalues of the correlations not below their rounding.
+
+    With exact data the covariance is singular but for rounding, and a Cholesky factor may not exist.
+    """
+    scale = np.sqrt(np.diag(covariance))
+    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    floor = len(scale) * np.finfo(float).eps * values.max()
+    return scale[:, None] * vectors * np.sqrt(np.maximum(values, floor))
+
+
 def physical_path(prior: np.ndarray, base: BaseParameters, beta: np.ndarray,
                   covariance: np.ndarray) -> Iterator[NearestValues]:
     """Yield physical robots from near the model to the one nearest to the measurement, the last.
@@ -114,7 +125,7 @@ def physical_path(prior: np.ndarray, base: BaseParameters, beta: np.ndarray,
     size = parameter_scales(base.parameters, prior)
     barrier = _Barrier(base.parameters, prior, size)
     rounding = ROUNDING * np.maximum(np.abs(beta), np.abs(base.grouping) @ size)
-    L = np.linalg.cholesky(covariance + np.diag(rounding**2))
+    L = _square_root(covariance + np.diag(rounding**2))
     kept = list(base.kept)
     others = [k for k in range(len(prior)) if k not in base.kept]
     A = np.zeros((len(prior), len(prior)))  # parameters = start + A @ (u, change of the others in their size)

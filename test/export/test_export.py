@@ -300,7 +300,7 @@ def test_what_cannot_be_exported_says_why(tmp_path, capsys):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("all my work")
     assert main(["export", pr, "-o", str(tmp_path / "mine")]) == 2
-    assert "no earlier export" in capsys.readouterr().err
+    assert "nor an earlier export" in capsys.readouterr().err
     assert main(["export", pr, "-o", str(tmp_path / "y"), "--name", "1 robot"]) == 2
     assert "no name of a C function" in capsys.readouterr().err
     with pytest.raises(InputError, match="nothing is exported"):

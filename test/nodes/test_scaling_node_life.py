@@ -47,11 +47,11 @@ def test_description_late_bad_and_exchanged_while_moving(ros):
     bench.send()
     bench.moving(0.4)
     topic.publish(String(data="nonsense"))
-    ros.until(lambda: "refused, the one before stays" in bench.diagnostics.status.message)
+    ros.until(lambda: "rejected, the previous one stays" in bench.diagnostics.status.message)
     topic.publish(String(data=TEXT.replace('"joint7"', '"wrist"')))
     motion = bench.end()
     motion.check()
-    assert motion.messages[-1].progress < 1.0 and "the robot has other joints now" in bench.process.log
+    assert motion.messages[-1].progress < 1.0 and "the new robot model has other joints" in bench.process.log
     names = [*NAMES[:6], "wrist"]
     bench.send(POINTS[::-1], 0.8, first=0.4, names=names)
     assert list(bench.end().messages[-1].joint_names) == names

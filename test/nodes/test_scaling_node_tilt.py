@@ -110,7 +110,7 @@ def test_another_payload_leaves_the_base_turned_as_it_is():
     light = load(TEXT, {"version": 1, "base": "prescribed"})
     before = ScaledRobot(light, Turned(BaseStates(1.0)))
     assert before.update_base_orientation() and not before.update_base_orientation()
-    after = ScaledRobot(light.with_payload(light.robot.model.links[-1].name, 2.0))
+    after = ScaledRobot(light.with_payload(light.model.links[-1].name, 2.0))
     after.take_over(before)
     np.testing.assert_allclose(after.planned.gravity_vector, [0.0, -9.81 * np.sin(0.4), -9.81 * np.cos(0.4)], atol=1e-12)
     q = np.full(7, 0.4)

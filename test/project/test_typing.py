@@ -39,8 +39,7 @@ motion = plan_motion(robot, [0.0], [1.0])
 def lift(machine: Robot, motion: PlatformMotion) -> NDArray[np.float64]:
     return machine.inverse_dynamics(motion=motion)
 '''
-WRONG = {'robot.inverse_dynamics([0.0], [0.0])': "Missing positional argument",
-         'robot.torque_and_rate([0.0], [0.0], [0.0], [0.0], {"tool": [0.0] * 6})': "Too many positional arguments",
+WRONG = {'robot.torque_and_rate([0.0], [0.0], [0.0], [0.0], {"tool": [0.0] * 6})': "incompatible type",
          'names: list[str] = robot.joint_names': "Incompatible types in assignment",
          'robot.link_pose(3, [0.0])': "incompatible type",
          'robot.link_poses("tool", [0.0])': "has no attribute"}
