@@ -312,8 +312,7 @@ MAX_REFINED_DRAFTS = 3  # coarse plans that are refined
 MAX_EXCESS = 0.02  # relative excess over a limit above which a plan is rejected
 COARSE_REFINEMENTS = 4  # refinements that IPOPT also tries; later ones with a penalty gain little and cost it seconds
 MIN_PENALIZED_GAIN = 0.1  # smallest gain of a refinement with a penalty, as a share of the additional time of smoothing
-FASTEST_RESERVE = 0.15  # reserve for a faster motion on other knots, as a share of the additional time of smoothing
-DURATION_RESERVE = 0.3  # the same where the shortest duration is only estimated
+DURATION_RESERVE = 0.3  # reserve for a faster motion on other knots, as a share of the additional time of smoothing
 MAX_PENALTY_TOLERANCE = 0.02  # largest tolerance that the penalty is a share of: more of it leaves knots too coarse
 SMOOTHING_PENALTY = 0.1  # penalty on the smoothing cost during refinement, as a share of that time
 EQUAL_OBJECTIVE_TOL = 1e-5  # relative difference of objectives below which coarse plans are equal
@@ -536,7 +535,7 @@ class PlanSearch:
         shortest, starts = best.curve.duration, [best]
         if penalized and self.problem.duration[0] < self.problem.duration[1]:
             fastest = self._fastest_near(best)
-            shortest = fastest.duration * (1.0 - FASTEST_RESERVE * smoothing.tolerance) if fastest else best.objective
+            shortest = fastest.duration * (1.0 - DURATION_RESERVE * smoothing.tolerance) if fastest else best.objective
             if fastest and len(fastest.breaks) > len(best.curve.breaks):
                 starts.insert(0, replace(best, curve=best.curve.refined(fastest.breaks)))
         for start in starts:

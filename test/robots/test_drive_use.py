@@ -124,9 +124,9 @@ def test_the_time_that_is_left_is_when_the_load_is_one():
     warmth = WindingLoads(rng.uniform(1.0, 2.0, 5), rng.uniform(5.0, 20.0, 5))
     tau = 3.0 * np.ones(5)
     for _ in range(5000):  # so long that the recent load is the present one
-        warmth.see(0.01, np.array([0.9, 0.9, 0.9, 0.9, 0.9]))
+        warmth.push(0.01, np.array([0.9, 0.9, 0.9, 0.9, 0.9]))
     for _ in range(500):
-        warmth.see(1e-3, tau)
+        warmth.push(1e-3, tau)
     for joint, (left, recent) in enumerate(zip(warmth.time_left(), warmth.recent)):
         if 0.0 < left < np.inf:
             constant = warmth._constant[joint]
