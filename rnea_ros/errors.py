@@ -88,7 +88,7 @@ class PoseError(InputError):
 
 
 class Rejected(RneaError):
-    """What somebody sent cannot be used. `reason` is a fixed word to count by, `detail` tells the user what to change.
+    """A message or request cannot be used. `reason` is a fixed word to count by, `detail` tells the user what to change.
 
     passing : that is normal for an instant, or none of this robot's business: it is counted, but no fault
     """

@@ -16,7 +16,7 @@ from .declared_joints import TWO_SIDED
 
 NO_LIMIT = 10.0  # times the known one of two limits: as good as none
 ALIKE = 0.15  # relative: motor constants on data sheets are rounded, and measured warm or cold
-KNOWN = {"back_emf_constant", "velocity_constant"}  # either tells k_e
+KNOWN = {"back_emf_constant", "velocity_constant"}  # either determines k_e
 Sheet = Mapping[str, Any]
 
 

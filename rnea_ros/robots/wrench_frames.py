@@ -1,4 +1,4 @@
-"""Wrenches told in one link's frame, wanted in another's: the transform of the six numbers, and its rate as both links move.
+"""Wrenches from one link's frame to another's: the transform of the six numbers, and its rate as both links move.
 
 Seen from link i, frame j stands at (R, p) and moves with v = dp/dt and w, all along the axes of i. Then (as khalil-rne (23))
 

@@ -65,7 +65,7 @@ DRIVE_ROWS = (*ASKED_FOR, *(f"{quantity}_utilization" for quantity in LIMITED), 
 SUPPLY_ROWS = ("supply_power", "supply_utilization")
 SHARES = slice(len(ASKED_FOR), DRIVE_ROWS.index("thermal_time_left"))  # of limits: 1 is the limit
 SUPPLY_SHARE = slice(1, 2)
-LONGEST = 1.0  # s; of a longer gap between two samples nobody knows what the motors did
+LONGEST = 1.0  # s; what motors did in a longer gap between two samples is unknown
 LOOK = 0.1  # s between looks at the time that is left
 
 
@@ -79,7 +79,7 @@ class DriveUtilization:
 
     def __init__(self, model: Model, joint_names: Sequence[str], springs: Collection[str] = (),
                  before: DriveUtilization | None = None):
-        """joint_names: n of the model's joints. springs: those whose motor speed `fill` is told, instead of the joint's.
+        """joint_names: n of the model's joints. springs: those whose motor speed is given to `fill` instead of the joint's.
         before: of the same robot until now; motors are as warm as they were there."""
         known = {drive.joint: drive for drive in model.drives}
         drives = [known.get(name, UNKNOWN) for name in joint_names]
@@ -147,7 +147,7 @@ UNKNOWN = Drive("", gear_ratio=np.nan)
 
 def _line(drive: Drive, quantity: str, springs: Collection[str]) -> LinearTerm:
     line: LinearTerm = getattr(drive, quantity)
-    rigid = quantity == "motor_velocity" and drive.joint in springs  # its winding up is in the speed that is told
+    rigid = quantity == "motor_velocity" and drive.joint in springs  # the given speed includes the spring's deflection rate
     return line._replace(effort_rate=0.0) if rigid else line
 
 

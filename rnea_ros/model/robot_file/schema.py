@@ -1,6 +1,6 @@
 """The schema of robot files, as JSON Schema (draft 7): every section, its keys, units, signs and bounds, once.
 
-What is not served yet is declared by `later`: its name is taken, and a file that uses it is told so. A description ends with
+What is not served yet is declared by `later`: a file that uses its name is rejected with that reason. A description ends with
 the unit in brackets. `format` says which names of the URDF a string must be: "joint" (one with a coordinate of its own),
 "any joint" (also one that only follows another, mimic) or "link".
 """

@@ -122,8 +122,7 @@ DYNAMICS = (
     ParameterEntry("loops.tolerance", 0.1, "By how much a passive joint of a closed loop may differ from its sensor before "
                                            "that is "
                    "warned of; of prismatic ones, as a share of the machine's size", "rad", 1e-6, 10.0, read_only=True),
-    ParameterEntry("base.source", "state", "Of a robot whose base moves: who tells how it does, on topics ~/base_state, "
-                                           "~/base_imu, "
+    ParameterEntry("base.source", "state", "Source of the motion of a moving base: topics ~/base_state, ~/base_imu, "
                    "~/base_odometry", choices=("state", "imu", "odometry", "odometry+imu"), read_only=True),
     ParameterEntry("base.motion_source", "estimated", "Of a base that sensors follow: whether its acceleration and jerk, as "
                                                       "far as "
@@ -132,7 +131,7 @@ DYNAMICS = (
                    "from the dynamics of a base that nothing carries",
                    choices=("estimated", "desired", "free"), read_only=True),
     *BASE_TOPICS,
-    ParameterEntry("platform.source", "actuators", "Of a parallel robot: what tells how it moves: the joint states of its "
+    ParameterEntry("platform.source", "actuators", "Source of the motion of a parallel robot: the joint states of its "
                                                    "actuators; "
                    "~/platform_state, which has the whole motion of its platform; ~/platform_pose_measured, where that is; or "
                    "this and "
@@ -147,10 +146,9 @@ DYNAMICS = (
                    "the instant "
                    "estimator.lag before. reference: the whole motion is the reference that the robot follows",
                    choices=("auto", "desired", "estimated", "reference")),
-    ParameterEntry("reference.source", "scaled_motion", "Who knows the reference: scaling_node, on ~/scaled_motion; a "
-                   "joint_trajectory_controller, on ~/controller_state (needs control_msgs); or whoever sends it "
-                   "trajectories, on "
-                   "~/joint_trajectory", choices=("scaled_motion", "controller_state", "trajectory")),
+    ParameterEntry("reference.source", "scaled_motion", "Sender of the reference: scaling_node, on ~/scaled_motion; a "
+                   "joint_trajectory_controller, on ~/controller_state (needs control_msgs); or the sender of "
+                   "trajectories, on ~/joint_trajectory", choices=("scaled_motion", "controller_state", "trajectory")),
     ParameterEntry("on_desired_timeout", "zero_jerk", "With motion_source desired, while no desired motion arrives "
                    "(desired_timeout) or it is late (input_tolerance): keep the acceleration with zero jerk, hold both, or "
                    "stop "
@@ -391,9 +389,8 @@ CONTACT = (
           "deviations of the model's error. Default: external_effort.threshold", "", 0.0, LARGEST),
 )
 HOLD = (
-    ParameterEntry(f"hold_joints.{JOINT}", math.nan, "Where the joint is while nobody publishes it, at rest. A joint that has "
-                                                     "once "
-          "been published is not held", "rad, m", -LARGEST, LARGEST),
+    ParameterEntry(f"hold_joints.{JOINT}", math.nan, "Position of the joint while it is not published, at rest. "
+                   "A joint that has once been published is not held", "rad, m", -LARGEST, LARGEST),
 )
 WRENCHES = (
     ParameterEntry("wrenches.names", [""], "External wrenches that act on the robot: contacts, force-torque sensors. Each has "

@@ -58,7 +58,7 @@ class ParameterLock:
         names = list(names)
         assert self._tally is not None
         self._tally.counts.update(names)
-        text = (f"{some(names)} cannot be changed: this node was started with locked: true, so that nobody in the ROS domain "
+        text = (f"{some(names)} cannot be changed: this node was started with locked: true, so that no node in the ROS domain "
                 "changes its robot, limits or clock. Who starts it may give it other values, or locked: false")
         self._node.get_logger().warning(f"refused: {text}", throttle_duration_sec=LOCK_LOG_PERIOD_S)
         return Rejected("locked", text)

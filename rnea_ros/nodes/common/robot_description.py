@@ -135,7 +135,7 @@ class ModelRequest:
         beyond = links_beyond(self.text.encode(errors="replace"), self.felt) if self.felt else set()
         if twice := sorted(beyond.intersection(payloads)):
             raise InputError(f"the payload on link {some(twice, quoted=True)} hangs on {some(self.felt, quoted=True)}, of "
-                             "which a wrench with includes_tool tells all that the sensor feels: it would count twice. Take "
+                             "which a wrench with includes_tool already contains: it would count twice. Take "
                              "the payload away, or set includes_tool to false")
 
 

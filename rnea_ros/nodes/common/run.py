@@ -100,7 +100,7 @@ class Worker:
         job.add_done_callback(tell)
         await done
         error = job.exception()
-        if error is not None and not isinstance(error, Exception):  # nobody above would hear of it, but the node would end
+        if error is not None and not isinstance(error, Exception):  # no caller handles it, and the node would end
             raise RuntimeError(repr(error)) from error
         return job.result()
 

@@ -57,7 +57,7 @@ class Health:
         self.watch([])
 
     def watch(self, watched: Sequence[WatchedLimits]) -> None:
-        """The shares of limits whose peaks are told."""
+        """Return the shares of limits whose peaks are reported."""
         self._watched = [(one, np.full_like(one.rows, np.nan)) for one in watched if one.rows.size]
 
     def done(self, began: int) -> None:
@@ -140,7 +140,7 @@ class Health:
         return {"latency_p50_us": f"{p50:.0f}", "latency_p99_us": f"{p99:.0f}"}
 
     def _use_values(self, notes: list[str]) -> dict[str, object]:
-        """Peak use of each limit since the last report; 1 is the limit, NaN an unknown one of efforts, the only ones told."""
+        """Return the peak use of each effort limit since the last report; 1 is the limit, NaN an unknown one."""
         values: dict[str, object] = {}
         nearest, most = "", 0.0
         for one, peaks in self._watched:
@@ -158,7 +158,7 @@ class Health:
 
 
 class Watchdog:
-    """Looks at a node now and then: publishes /diagnostics, and tells the console what changed and what is wrong."""
+    """Periodic check of a node: publishes /diagnostics, and logs changes and faults."""
 
     def __init__(self, node: Node, publisher: Publisher, health: Health, hints: Callable[[NodeState], Sequence[str]]):
         """hints(state) says what the user could do, or should know, in a state."""

@@ -24,7 +24,7 @@ except ImportError:
     SpeedScalingFactor = None
 
 LONGEST = 0.1  # s; a longer gap between two states counts as this much
-SLOWEST = 0.01  # of an executed motion, from which the planned speed is still told
+SLOWEST = 0.01  # of an executed motion, from which the planned speed is still inferred
 
 
 class SpeedScaler:
@@ -92,7 +92,7 @@ class SpeedScaler:
             self._controller.publish(SpeedScalingFactor(factor=self._number.data))
 
     def warnings(self) -> list[str]:
-        """What binds just now, or why nothing is told."""
+        """Return the binding limit, or why there is no result."""
         return [self._hint] if self._hint else []
 
     def _warn_of_unknown_limits(self) -> None:

@@ -25,7 +25,7 @@ PERIOD = 0.1  # s; between two messages of feedback, at least
 
 
 class Cancelled(Exception):
-    """Nobody wants the plan any more."""
+    """The goal of the plan was cancelled."""
 
 
 class PlanAction:

@@ -74,7 +74,7 @@ class Loops(NamedTuple):
 
 
 def read(source: Source, reader: str, model: Model, platforms: Iterable[str] = ()) -> Loops:
-    """Loops of a model from the path of a robot file or from what is in it; ModelError tells everything that is wrong.
+    """Loops of a model from the path of a robot file or from what is in it; ModelError lists everything that is wrong.
 
     reader    : the class that asks, for messages
     platforms : names of links

@@ -81,7 +81,7 @@ def walk(solve_at: Callable[[float, np.ndarray], NewtonSolution], at: NewtonSolu
     """Follow the solution from s = 0 to s = 1 without leaving its branch; returns (x, how far it came).
 
     solve_at(s, guess) -> NewtonSolution; at : the solution at 0; distance: how far what is not in x moves on the whole way.
-    Branches meet at singular poses. Near one, the smallest singular value tells how near: steps stay well below it, as the
+    Branches meet at singular poses. Near one, the smallest singular value measures how near: steps stay well below it, as the
     theorem of Newton and Kantorovich asks for, and shrink to nothing where the walk would have to pass through.
     """
     s = 0.0

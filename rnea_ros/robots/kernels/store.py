@@ -27,7 +27,7 @@ class KernelStore:
     """One kernel for each function, each set of links under loads and each set of links with payloads.
 
     quick   : the kernels' own functions by the key of what they evaluate, for one sample without loads; they answer None if
-              asked oddly, or not made yet. Whoever is called thousands of times a second looks here first
+              asked oddly, or not made yet. Callers at high rates look here first
     columns : names for the columns of blocks that are not the model's joints
     """
 

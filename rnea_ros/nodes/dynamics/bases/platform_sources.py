@@ -69,7 +69,7 @@ class PlatformSource:
             moved(stream, arrival, reached - round(self._lag * 1e9))
 
 
-class ToldPlatform(PlatformSource):
+class StatePlatform(PlatformSource):
     """The whole motion from ~/platform_state."""
 
     whole = True
@@ -119,7 +119,7 @@ def platform_source(robot: Robot, values: Values, reach: Callable[[np.ndarray, n
     """As the parameters say; reach(position, rotation) raises Rejected where the legs do not allow it."""
     root = robot.tree.root_link
     if values["platform.source"] == "state":
-        return ToldPlatform(PlatformStates(root))
+        return StatePlatform(PlatformStates(root))
     desired = PlatformStates(root, values["base.timeout"]) if values["platform.motion_source"] == "desired" else None
     poses = PlatformPoses(root, np.asarray(robot.home[1]), reach)
     return PosedPlatform(poses, desired) if values["platform.source"] == "pose" else \

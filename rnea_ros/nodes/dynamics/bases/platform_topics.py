@@ -18,7 +18,7 @@ from rnea_ros.nodes.dynamics.bases.base_topics import BaseSensor, BaseStates, Ba
 from rnea_ros.nodes.fastpath.messages import NumbersReader, StampedNumbers
 
 UNTIMED = float("inf")  # each message is answered when it comes; none grows old
-TURNS = (3, 5)  # roll and yaw may be told a whole turn away
+TURNS = (3, 5)  # roll and yaw may be a whole turn away
 
 
 class PlatformStates(BaseStates):
@@ -106,4 +106,4 @@ def check_frame(frame: str, root: str) -> None:
     """Raise Rejected for a frame_id that is not the root link."""
     if frame not in ("", root):
         raise Rejected("unknown_frame", f"frame '{frame:.80}' is not '{root}', the root link, in whose frame the platform's "
-                       "motion is told; an empty one is that, too")
+                       "motion is given; leave it empty or name the root link")
