@@ -8,8 +8,8 @@ the stages of solution.py in the same order, with the structural zeros of the ma
        H a = -r with H = G^T M G of the coordinates that are free, and the efforts follow.
 
 Rows of constraints that others imply are left out; they are verified at the closed pose. The kernel judges its own result: one
-number, `doubt`, is at most 1 where loops are closed, Newton's steps were short, and no pivot was small. Where it is more, the
-caller takes solution.py, which decides by singular values and names what is wrong.
+number, `indicator`, is at most 1 where loops are closed, Newton's steps were short, and no pivot was small. Where it is more,
+the caller takes solution.py, which decides by singular values and names what is wrong.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..algorithms.structural_analysis import ABSENT
 from ..codegen import kernel
 from ..codegen.ir.expression import larger
 from .closure.loop_closure import LoopClosure
-from .closure.newton import ALMOST, STEPS, doubt_of, largest, maximum
+from .closure.newton import ALMOST, STEPS, convergence_indicator, largest, maximum
 from .roles import DeclaredRoles
 from .solution import Situation, Solution, named, row_changes, stage_rows
 from .structure import Structure, contact_poses
@@ -41,11 +41,11 @@ CLOSED = 1e-12  # of the unit of length, or rad: gap that is left at the closed 
 MAX_LOOP_PIVOTS = 1e5  # largest pivot of J_f by the smallest one
 MAX_PIVOTS = 1e8  # of other blocks
 MOTORS = ("q_motor", "qd_motor", "qdd_motor", "qddd_motor")
-NO_DOUBT, NO_RATE = np.zeros(1), np.zeros(6)
+NO_INDICATOR, NO_RATE = np.zeros(1), np.zeros(6)
 GRAVITY = "gravity"  # use: torques that hold still against gravity
 FORWARD = "forward"  # use: accelerations under known torques
 CLOSING = "closing"  # use: positions of all joints on closed loops
-GUESS, DOUBT = "guess", "doubt"  # blocks: positions of all joints of the tree, and the doubt of Newton's steps
+GUESS, INDICATOR = "guess", "indicator"  # blocks: positions of the tree's joints, and the indicator of Newton's steps
 ALONG = "along"  # block: change of q, qd, ...
 
 
@@ -121,7 +121,7 @@ class Program:
     def _sizes(self) -> dict[str, int]:
         """Names and sizes of the blocks."""
         inputs, equations = self.inputs, self.equations
-        sizes = {GUESS: equations.model.n, DOUBT: 1} if self.closure is not None else {}
+        sizes = {GUESS: equations.model.n, INDICATOR: 1} if self.closure is not None else {}
         sizes |= {"q" + "d" * k: len(self.names) for k in range(inputs.derivatives + 1)}
         if equations.base and inputs.use != CLOSING:
             sizes |= {"base_position": 3, "base_quaternion": 4, "base_velocity": 6}
@@ -155,7 +155,7 @@ class Program:
         """Return the input blocks of one sample or of many; derivatives that are not given are zero."""
         inputs, found = self.inputs, []
         if self.closure is not None:
-            found += [self._start if guess is None else guess, NO_DOUBT]
+            found += [self._start if guess is None else guess, NO_INDICATOR]
         found.extend(motion[:inputs.derivatives + 1])
         if len(motion) <= inputs.derivatives:
             found += [np.zeros(len(self.names))] * (inputs.derivatives + 1 - len(motion))
@@ -181,23 +181,23 @@ class Program:
 
     def independent(self, blocks: Sequence[Any], count: int,
                     derivatives: bool) -> tuple[Array, Array, Array, np.ndarray]:
-        """Return torques, rates, all derivatives (count, orders, unknowns), and which samples are not in doubt.
+        """Return torques, rates, all derivatives (count, orders, unknowns), and which samples are reliable.
 
         For robots without loops; blocks: of many samples; derivatives: whether they are wanted, else they are empty
         """
         arrays = [np.ascontiguousarray(block, dtype=float) for block in blocks]
         if derivatives:
-            torques, rates, doubt, Y = self.kernel.of_samples(arrays, count)[:4]
+            torques, rates, indicator, Y = self.kernel.of_samples(arrays, count)[:4]
         else:
-            torques, rates, doubt = self.kernel.first_of_samples(arrays, count, 3)
+            torques, rates, indicator = self.kernel.first_of_samples(arrays, count, 3)
             Y = np.zeros((count, 0, 0))
-        good = doubt[:, 0] <= 1.0
+        good = indicator[:, 0] <= 1.0
         if not (np.isfinite(torques).all() and np.isfinite(rates).all()):
             good &= np.isfinite(torques).all(axis=1) & np.isfinite(rates).all(axis=1)
         return torques, rates, Y, good
 
     def run(self, rows: Array, near: Array | None) -> tuple[Array, Array, Array, Array | None]:
-        """Return torques, rates and all derivatives of the leading samples that are not in doubt, and the positions of the
+        """Return torques, rates and all derivatives of the leading samples that are reliable, and the positions of the
         last one.
 
         near: positions of all joints from which the first sample is closed; each further one begins from the sample before
@@ -221,20 +221,20 @@ class Program:
     def tables(self, rows: Array, count: int) -> Array:
         """Return the partial derivatives of torques, or of rates if `tangent` is 2, by q and count - 1 of its derivatives.
 
-        (samples, count, n, n), a row for each torque; not a number where the program is in doubt. rows: inputs at closed poses
+        (samples, count, n, n), a row for each torque; NaN where the program is unreliable. rows: inputs at closed poses
         """
         n = len(self.names)
         along = np.zeros((count * n, (self.inputs.derivatives + 1) * n))
         np.fill_diagonal(along, 1.0)
         inputs = np.concatenate((np.repeat(rows, len(along), axis=0), np.tile(along, (len(rows), 1))), axis=1)
-        torques, rates, doubt = (part.reshape(len(rows), count, n, -1) for part in self.kernel(inputs))
+        torques, rates, indicator = (part.reshape(len(rows), count, n, -1) for part in self.kernel(inputs))
         changes = rates if self.inputs.tangent == 2 else torques
-        good = (doubt[..., 0] <= 1.0).all(axis=(1, 2)) & np.isfinite(changes).all(axis=(1, 2, 3))
+        good = (indicator[..., 0] <= 1.0).all(axis=(1, 2)) & np.isfinite(changes).all(axis=(1, 2, 3))
         changes = np.swapaxes(changes, 2, 3)
         return np.where(good[:, None, None, None], changes, np.nan)
 
     def close(self, rows: Array, near: Array) -> Array:
-        """Return the closed poses (samples, joints of the tree) of the leading rows of q that are not in doubt.
+        """Return the closed poses (samples, joints of the tree) of the leading rows of q that are reliable.
 
         For the use CLOSING; near: positions of all joints from which the first is closed, each further one from the one before
         """
@@ -319,7 +319,7 @@ class Program:
             raise UnsuitedError(f"{len(held)} independent loop equations for {len(closure.passive)} joints that follow")
         self._held = held
 
-    def _step(self, guess: Any, doubt: Any, q: Any, **unused: Any) -> list[Any]:
+    def _step(self, guess: Any, indicator: Any, q: Any, **unused: Any) -> list[Any]:
         """A step of Newton's method and a further one with the same Jacobian: the error left is of third order."""
         closure = self.closure
         assert closure is not None
@@ -337,7 +337,7 @@ class Program:
             if len(lengths) == 1:
                 gaps = closure.phi(pose)
         error = largest(np.array(values, dtype=object)[held] / units.equations[held])
-        return [[*pose, larger(doubt[0], doubt_of(*lengths))], [error]]
+        return [[*pose, larger(indicator[0], convergence_indicator(*lengths))], [error]]
 
     def _loop_equations(self, pose: np.ndarray, factors: Factors) -> tuple[Any, Any, Elimination]:
         """Gaps of all loop equations, their Jacobian, and the elimination of the joints that follow, in units."""
@@ -353,18 +353,18 @@ class Program:
         return values, J, Elimination(A, blocks, factors)
 
     def _closed(self, blocks: Mapping[str, Any]) -> list[Any]:
-        """The doubt about the closed pose, and the state to begin the next sample from."""
+        """The error indicator of the closed pose, and the state to begin the next sample from."""
         pose, factors = np.array(blocks[GUESS], dtype=object), Factors()
         self._loop_equations(pose, factors)
-        doubts = [blocks[DOUBT][0], self._largest_gap(pose) * (1.0 / CLOSED)]
+        indicators = [blocks[INDICATOR][0], self._largest_gap(pose) * (1.0 / CLOSED)]
         if factors.made:
-            doubts.append(_spread([factor for _, factor in factors.made]) * (1.0 / MAX_LOOP_PIVOTS))
-        return [[maximum(doubts)], [*pose, 0.0]]
+            indicators.append(_spread([factor for _, factor in factors.made]) * (1.0 / MAX_LOOP_PIVOTS))
+        return [[maximum(indicators)], [*pose, 0.0]]
 
     # ------------------------------------------------------------------ stages, for any scalar
 
     def evaluate(self, **blocks: Any) -> list[Any]:
-        """Torques, rates, doubt, all derivatives, and the state to begin the next sample from."""
+        """Torques, rates, indicator, all derivatives, and the state to begin the next sample from."""
         structure, equations, inputs = self.structure, self.equations, self.inputs
         if inputs.use == GRAVITY:
             return self._gravity(blocks)
@@ -372,7 +372,7 @@ class Program:
             return self._closed(blocks)
         motion = [blocks["q" + "d" * k] for k in range(inputs.derivatives + 1)]
         pose = self._pose(blocks, motion[0])
-        doubts: list[Any] = []
+        indicators: list[Any] = []
         length = 2 + int(structure.c.max(initial=0)) + 3
         Y = np.zeros((length, equations.size)).astype(object)
         Y[0, equations.joints] = pose
@@ -391,15 +391,15 @@ class Program:
         if inputs.use == FORWARD:
             torques = dict(zip(self.names, blocks["tau"], strict=True))
             Y[0, equations.parts["tau"]] = [torques.get(name.removeprefix("motor of "), 0.0) for name in equations.actuated]
-        dY = self._changes(blocks, pose, doubts, Y) if inputs.tangent else None
-        self._solve(Y, situation, doubts, dY)
+        dY = self._changes(blocks, pose, indicators, Y) if inputs.tangent else None
+        self._solve(Y, situation, indicators, dY)
         if dY is not None:
-            return [*self._torques(dY, change=True), [maximum(doubts)]]
+            return [*self._torques(dY, change=True), [maximum(indicators)]]
         if inputs.use == FORWARD:
-            return [Y[2, self._places], np.zeros(len(self.names)), *self._ending(blocks, pose, doubts, Y)]
-        return [*self._torques(Y), *self._ending(blocks, pose, doubts, Y)]
+            return [Y[2, self._places], np.zeros(len(self.names)), *self._ending(blocks, pose, indicators, Y)]
+        return [*self._torques(Y), *self._ending(blocks, pose, indicators, Y)]
 
-    def _changes(self, blocks: Mapping[str, Any], pose: np.ndarray, doubts: list[Any], Y: np.ndarray) -> np.ndarray:
+    def _changes(self, blocks: Mapping[str, Any], pose: np.ndarray, indicators: list[Any], Y: np.ndarray) -> np.ndarray:
         """Changes of what is given in Y along the block `along`, loops closed: J_f dx_f = -J_i dx_i."""
         equations, model = self.equations, self.equations.model
         along = np.reshape(blocks[ALONG], (-1, len(self.names)))
@@ -412,9 +412,9 @@ class Program:
             _, J, solver = self._loop_equations(pose, factors)
             right = _products(J[self._held], moved) / closure.units.equations[self._held]
             moved[closure.passive] = -solver.solve(right) * closure.units.unknowns[closure.passive]
-            doubts.append(self._largest_gap(pose) * (1.0 / CLOSED))
+            indicators.append(self._largest_gap(pose) * (1.0 / CLOSED))
             if factors.made:
-                doubts.append(_spread([factor for _, factor in factors.made]) * (1.0 / MAX_LOOP_PIVOTS))
+                indicators.append(_spread([factor for _, factor in factors.made]) * (1.0 / MAX_LOOP_PIVOTS))
         dY = np.zeros(Y.shape).astype(object)
         dY[0, equations.joints] = moved
         for k in range(1, min(len(along), len(dY))):
@@ -423,12 +423,12 @@ class Program:
                     dY[k, place] = value
         return dY
 
-    def _ending(self, blocks: Mapping[str, Any], pose: np.ndarray, doubts: list[Any], Y: Any) -> list[Any]:
+    def _ending(self, blocks: Mapping[str, Any], pose: np.ndarray, indicators: list[Any], Y: Any) -> list[Any]:
         """The outputs after torques and rates."""
         if self.closure is None:
-            return [[maximum(doubts)], Y]
-        doubts += [blocks[DOUBT][0], self._largest_gap(pose) * (1.0 / CLOSED)]
-        return [[maximum(doubts)], Y, [*pose, 0.0]]
+            return [[maximum(indicators)], Y]
+        indicators += [blocks[INDICATOR][0], self._largest_gap(pose) * (1.0 / CLOSED)]
+        return [[maximum(indicators)], Y, [*pose, 0.0]]
 
     def _gravity(self, blocks: Mapping[str, Any]) -> list[Any]:
         """Torques that hold the joints of q still against gravity, zero where constraints hold them, and their rates.
@@ -447,7 +447,7 @@ class Program:
         v[held] = 0.0
         R, p, anchors = situation.R, situation.p, situation.anchors
         J = np.zeros((0, n), dtype=object)
-        doubts: list[Any] = []
+        indicators: list[Any] = []
         if equations.constraints:
             J = np.array(equations.constraint_jacobian(R, p, x, anchors), dtype=object)[self._kept]
         A = J[:, held]
@@ -459,7 +459,7 @@ class Program:
         v[held] = Elimination(A, order, factors).solve(-_products(J, v))
         across = Elimination(-A.T, [Block(one.columns, one.rows) for one in order[::-1]], factors)
         if factors.made:
-            doubts += [_spread([factor for _, factor in factors.made]) * (1.0 / MAX_LOOP_PIVOTS)]
+            indicators += [_spread([factor for _, factor in factors.made]) * (1.0 / MAX_LOOP_PIVOTS)]
         no_effort, found = np.zeros(len(equations.actuated)), []
         multipliers = np.zeros(len(equations.constraints)).astype(object)
         for k in (0, 1):
@@ -471,7 +471,7 @@ class Program:
                 multipliers[self._kept] = pushed
             projected = rows - _products(J.T, pushed)
             found.append([0.0 if place in held else projected[place] for place in self._places])
-        return [*found, *self._ending(blocks, pose, doubts, [0.0])]
+        return [*found, *self._ending(blocks, pose, indicators, [0.0])]
 
     def _pose(self, blocks: Mapping[str, Any], q: Any) -> np.ndarray:
         """Positions of all joints: closed before, or those of q."""
@@ -512,8 +512,8 @@ class Program:
         linear = jerk[:3] - cross(w, a[:3]) - cross(wd, v) - cross(w, first[:3])
         return np.array([first, np.concatenate((linear, jerk[3:] - cross(w, wd)))], dtype=object)
 
-    def _solve(self, Y: np.ndarray, situation: Situation, doubts: list[Any], dY: np.ndarray | None = None) -> None:
-        """Fill the unknown derivatives in Y, stage by stage, and changes in dY; append what the pivots leave to doubt."""
+    def _solve(self, Y: np.ndarray, situation: Situation, indicators: list[Any], dY: np.ndarray | None = None) -> None:
+        """Fill the unknown derivatives in Y, stage by stage, and changes in dY; append the indicators of the pivots."""
         structure, matrices = self.structure, _Matrices(self.equations, self.structure, Y, situation)
         factors = Factors()
         solvers: dict[Any, Elimination] = {}
@@ -530,7 +530,7 @@ class Program:
                     z = solvers[key].solve(-np.array(matrices.changes(k, level.rows, dY), dtype=object))
                     for j, value in zip(level.columns, z, strict=True):
                         dY[k + orders[int(j)], j] = value
-        doubts += self._pivots(factors, matrices)
+        indicators += self._pivots(factors, matrices)
 
     @staticmethod
     def _pivots(factors: Factors, matrices: _Matrices) -> list[Any]:

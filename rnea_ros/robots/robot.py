@@ -63,7 +63,7 @@ from .tree import GRAVITY as STANDARD_GRAVITY
 from .tree import Dynamics, TreeDynamics
 
 Guess = Any  # positions (tree.n,) of all joints, or a PlatformMotion, near the first pose; None
-FEW = 16  # samples that the program is given at once while it may be in doubt
+FEW = 16  # samples that the program is given at once while it may be unreliable
 OPTIONS = ("base", "base_acceleration", "base_jerk", "base_rates", "wrenches", "wrench_rates", "world_wrenches", "q_motor",
            "qd_motor", "qdd_motor", "qddd_motor")
 MOVING_BASES = ("floating", "prescribed")
@@ -754,18 +754,18 @@ class Robot:
     def _many(self, program: Program | None, blocks: Sequence[Any] | None, count: int, near: Array | None,
               alone: Callable[[int, Array | None], tuple[Array, Array, Array, Array]],
               derivatives: tuple[int, int] = (0, 0)) -> list[Any]:
-        """Two results (count, n) and derivatives of samples, by the program as long as it is not in doubt.
+        """Two results (count, n) and derivatives of samples, by the program as long as it is reliable.
 
         With loops samples begin from one another. blocks: inputs of the program; alone: sample and guess -> the results and
         the pose, by other means
         """
         results, Y, k, length = np.zeros((2, count, self.n)), np.zeros((count, *derivatives)), 0, FEW
         if self._closure is None:
-            first, second, doubtful = *results, np.arange(count)
+            first, second, unreliable = *results, np.arange(count)
             if program is not None and blocks is not None:
                 first, second, Y, good = program.independent(blocks, count, bool(derivatives[0]))
-                doubtful = np.flatnonzero(~good)
-            for k in doubtful.tolist():
+                unreliable = np.flatnonzero(~good)
+            for k in unreliable.tolist():
                 with validation.at_sample(k):
                     first[k], second[k], found, _ = alone(k, near)
                     Y[k, :len(found)] = found[:derivatives[0], :derivatives[1]]
@@ -791,7 +791,7 @@ class Robot:
                 options: dict[str, Any]) -> tuple[Array, Array, Array, Array]:
         """Torques, rates, all derivatives, and positions of all joints of one sample, from a guess that may be far away.
 
-        Where the program doubts its result, the stages of solution.py decide, and refuse by name.
+        Where the program's result is unreliable, the stages of solution.py decide, and refuse by name.
         """
         found = None if program is None else self._trusted(program, motion, guess, options)
         if found is not None:
@@ -804,7 +804,7 @@ class Robot:
         return solution.torques[0], solution.torques[-1], sample.Y, sample.pose
 
     def _trusted(self, program: Program, motion: Sequence[Array], guess: Array | None, options: Mapping[str, Any]) -> Any:
-        """What the program finds, from a guess that may be far away; None where it is in doubt."""
+        """What the program finds, from a guess that may be far away; None where it is unreliable."""
         near = guess is not None or self.roles.weights is None
         for far in (False, True) if near else (True,):
             pose = self._closed(motion[0], guess) if far else guess

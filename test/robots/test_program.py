@@ -1,4 +1,4 @@
-"""Compiled program of a robot beside the stages of solution.py, on every combination; and what becomes of what it doubts."""
+"""Compiled program of a robot beside the stages of solution.py, on every combination; unreliable results."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_a_sample_out_of_reach_is_refused_by_number_and_name():
 
 
 def test_singular_poses_are_refused_as_by_the_stages(monkeypatch):
-    """Stretched elbows of the five-bar: the program doubts its pivots, and the loops refuse by name."""
+    """Stretched elbows of the five-bar: the program's pivots are unreliable, and the loops refuse by name."""
     file = yaml.safe_load((URDF / "five_bar.robot.yaml").read_text())
     robot = Robot(TreeDynamics.from_urdf(URDF / "five_bar.urdf"), file)
     far = motion_of(robot, 1)[:, 0]

@@ -105,8 +105,8 @@ def walk(solve_at: Callable[[float, np.ndarray], NewtonSolution], at: NewtonSolu
 # ---------------------------------------------------------------------- for kernels, any scalar
 
 
-def doubt_of(first: Any, second: Any) -> Any:
-    """Return the doubt about two corrections with one Jacobian, of these sizes: at most 1 where the method converges."""
+def convergence_indicator(first: Any, second: Any) -> Any:
+    """Return an indicator from the sizes of two corrections with one Jacobian: at most 1 where the method converges."""
     return larger(first * (1.0 / LONGEST), second / (first + EXACT) * (1.0 / CONTRACTION))
 
 

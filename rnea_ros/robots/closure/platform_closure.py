@@ -30,7 +30,7 @@ from .newton import (
     STEPS,
     NewtonSolution,
     Step,
-    doubt_of,
+    convergence_indicator,
     largest,
     newton,
     walk,
@@ -40,7 +40,7 @@ from .units import Units
 PASSING = 0.05  # rad or shares of the unit of length: how far the straight way between two poses may leave the allowed ones
 ALLOWED = 1e-7  # share of a velocity, acceleration or jerk of the platform that the legs may fail to follow
 EXACT_GAP = 1e-11  # rad or shares of the unit of length: gap that is left by the compiled steps
-NO_DOUBT = np.zeros(1)
+NO_INDICATOR = np.zeros(1)
 RATES = (slice(12, 18), slice(18, 24), slice(24, 30))  # velocity, acceleration and jerk in PlatformMotion.rows()
 
 
@@ -88,11 +88,11 @@ class PlatformClosure(LoopEquations):
     def _sample(self, motion: PlatformMotion, near: np.ndarray, orders: int) -> tuple[list[np.ndarray], np.ndarray]:
         p, R, *rates = motion
         q = self.platform.coordinates(R, p, near)
-        found = self._follow.call(q, NO_DOUBT, *rates)
+        found = self._follow.call(q, NO_INDICATOR, *rates)
         if found is None or found[5].item(0) > 1.0:
             row = motion.rows()
             q = self.platform.coordinates(R, p, self.reach(row, near))
-            found = self._follow.call(q, NO_DOUBT, *map(np.ascontiguousarray, rates))
+            found = self._follow.call(q, NO_INDICATOR, *map(np.ascontiguousarray, rates))
             far = found is None or found[5][1] > EASY
             if far and (condition := self._legs_inverse(q).condition) > MAX_CONDITION:
                 raise self._singular_legs(q, condition)
@@ -107,10 +107,10 @@ class PlatformClosure(LoopEquations):
 
     @cached_property
     def _follow(self) -> Kernel:
-        """Close the legs by Newton's method and find their motion: q, qd, qdd, qddd of the columns; all joints (4, n); doubt
-        and condition; sizes of what the legs do not follow, and that itself (3, m).
+        """Close the legs by Newton's method and find their motion: q, qd, qdd, qddd of the columns; all joints (4, n);
+        indicator and condition; sizes of what the legs do not follow, and that itself (3, m).
         """
-        sizes = {"q": self.model.n, "doubt": 1, "velocity": 6, "acceleration": 6, "jerk": 6}
+        sizes = {"q": self.model.n, "indicator": 1, "velocity": 6, "acceleration": 6, "jerk": 6}
         return kernel.build(self._followed, sizes, self._backend, (self._closing, ALMOST, STEPS), self._recipe())
 
     def _recipe(self) -> str:
@@ -121,14 +121,15 @@ class PlatformClosure(LoopEquations):
         return repr(("platform", self.model.model_id, frames, self.platform.joints, self.platform.chart, self._columns,
                      [array.tolist() for array in numbers]))
 
-    def _closing(self, q: Any, doubt: Any, **unused: Any) -> list[Any]:
+    def _closing(self, q: Any, indicator: Any, **unused: Any) -> list[Any]:
         """A step of Newton's method and a further one with the same Jacobian: the error left is of third order."""
         values, J = closed_loops.jacobian(self.phi, q)
         _, solve = self.solver(TracedInverse, J, self.passive)
         first = solve(np.array(values))
         second = solve(np.array(self.phi(q + first)))
         lengths = [largest((part / self.units.unknowns)[self.passive]) for part in (first, second)]
-        return [[*(q + first + second), larger(doubt[0], doubt_of(*lengths))], [largest(values / self.units.equations)]]
+        indicator = larger(indicator[0], convergence_indicator(*lengths))
+        return [[*(q + first + second), indicator], [largest(values / self.units.equations)]]
 
     def motion_of_legs(self, q: Any, *rates: Any) -> tuple[Any, Any]:
         """Return first to third derivatives of all joints, and a bound of the condition number, from velocity, acceleration
@@ -143,13 +144,13 @@ class PlatformClosure(LoopEquations):
         steps = closed_loops.tree_motion(closing, solve, [self.selection @ rate for rate in given])
         return steps, J_inverse.condition
 
-    def _followed(self, q: Any, doubt: Any, **rates: Any) -> list[Any]:
+    def _followed(self, q: Any, indicator: Any, **rates: Any) -> list[Any]:
         steps, condition = self.motion_of_legs(q, *rates.values())
         values, left = np.array(self.phi(q)), closed_loops.closure_rates(self.phi, q, *steps)
         gap = largest(values / self.units.equations) * (1.0 / EXACT_GAP)
         every = [q, *steps]
-        doubts = [larger(larger(doubt[0], gap), condition * (1.0 / EASY)), condition]
-        return [*(part[self._columns] for part in every), every, doubts,
+        indicators = [larger(larger(indicator[0], gap), condition * (1.0 / EASY)), condition]
+        return [*(part[self._columns] for part in every), every, indicators,
                 [norm(part / self.units.equations) for part in left], left]
 
     # ------------------------------------------------------------------ closing
