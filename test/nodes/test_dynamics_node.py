@@ -85,17 +85,21 @@ def test_model_info_reaches_late_subscribers(bench, robot):
 
 
 def test_a_desired_motion_waits_for_its_stamp(bench, robot):
-    """Motions sent ahead are used when their time has come, not when they arrive."""
+    """Motions sent ahead are used when their time has come, not when they arrive; between two of them, interpolated."""
+    timeout = bench.ros.get(NODE, "desired_timeout")
+    assert not bench.ros.set(NODE, desired_timeout=60.0)  # however long the messages take, they are up to date
     first, second, third = (bench.tick() for _ in range(3))
     before = int(bench.diagnostics.next()["desired_motion.received"])
+    jerk = [2.0 / (third - first)] * 3  # the acceleration grows linearly from 1 to 3
     for when, value in ((first, 1.0), (third, 3.0)):
-        message = JointMotion(joint_names=NAMES, acceleration=[value] * 3, jerk=[value] * 3)
+        message = JointMotion(joint_names=NAMES, acceleration=[value] * 3, jerk=jerk)
         message.header.stamp = stamp(when)
         bench.desired.publish(message)
     bench.ros.until(lambda: int(bench.diagnostics.values["desired_motion.received"]) >= before + 2)
-    for when, value in ((second, 1.0), (third, 3.0)):
+    for when, value in ((first, 1.0), (second, 2.0), (third, 3.0)):
         bench.state(header=Header(stamp=stamp(when)))
-        assert list(bench.answer(stamp(when)).acceleration) == [value] * 3
+        np.testing.assert_allclose(bench.answer(stamp(when)).acceleration, [value] * 3, rtol=1e-6)
+    assert not bench.ros.set(NODE, desired_timeout=timeout)
 
 
 def test_bad_parameters_are_refused_with_a_reason(bench):
