@@ -110,7 +110,7 @@ class LeastSquares:
 
 
 def _is_zero(x: Any) -> bool:
-    """Return whether a scalar is the constant zero; a traced symbol is not, whatever its value will be."""
+    """Return whether a scalar is the constant zero; a traced symbol is not, regardless of its later value."""
     return isinstance(x, float | int) and x == 0.0
 
 

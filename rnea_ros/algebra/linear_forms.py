@@ -62,7 +62,7 @@ class LinearForm:
 
 
 def _is_zero(x: Any) -> bool:
-    """Whether x is the number zero; a traced symbol is no number."""
+    """Return whether x is the number zero; a traced symbol is not a number."""
     return isinstance(x, int | float | complex) and x == 0.0
 
 

@@ -69,7 +69,7 @@ class Jet:
         return NotImplemented if isinstance(other, np.ndarray) else Jet(self._other(other) or ()) / self
 
     def _sin_cos(self) -> tuple[Jet, Jet]:
-        """From sin' = cos x' and cos' = -sin x', coefficient by coefficient."""
+        """Return sine and cosine, by sin' = cos x' and cos' = -sin x', coefficient by coefficient."""
         s, c = [np.sin(self.c[0])], [np.cos(self.c[0])]
         for k in range(1, len(self.c)):
             s.append(sum(((i / k) * self.c[i] * c[k - i] for i in range(1, k + 1)), 0.0))
@@ -83,7 +83,7 @@ class Jet:
         return self._sin_cos()[1]
 
     def tanh(self) -> Jet:
-        """From y' = (1 - y^2) x'."""
+        """Return the hyperbolic tangent, by y' = (1 - y^2) x'."""
         y = [np.tanh(self.c[0])]
         for k in range(1, len(self.c)):
             slope = [(1.0 if i == 0 else 0.0) - _convolve(y, y, i) for i in range(k)]
@@ -91,7 +91,7 @@ class Jet:
         return Jet(y)
 
     def sqrt(self) -> Jet:
-        """From y y = x."""
+        """Return the square root, by y y = x."""
         y = [np.sqrt(self.c[0])]
         for k in range(1, len(self.c)):
             y.append((self.c[k] - sum((y[i] * y[k - i] for i in range(1, k)), 0.0)) / (2.0 * y[0]))
@@ -125,14 +125,14 @@ def derivative(values: Any, order: int) -> np.ndarray:
 
 
 def of_time(function: Callable[[Jet], Any], t: float, order: int) -> list[np.ndarray]:
-    """What a function of time gives at t [s], and its first derivatives up to `order`, in which it differentiates itself."""
+    """Return the value of a function of time at t [s] and its derivatives up to `order`, by automatic differentiation."""
     values = function(Jet([t, 1.0, *[0.0] * (order - 1)]))
     return [derivative(values, k).astype(float) for k in range(order + 1)]
 
 
 def smooth_step(x: Any) -> Any:
-    """From 0 before x = 0 to 1 after x = 1, its first three derivatives continuous; x: a number or a jet of numbers."""
-    place = x.c[0] if isinstance(x, Jet) else x
-    if not 0.0 < place < 1.0:
-        return x * 0.0 + float(place >= 1.0)
+    """Return a step from 0 (x <= 0) to 1 (x >= 1) with three continuous derivatives; x: a number or a jet of numbers."""
+    value = x.c[0] if isinstance(x, Jet) else x
+    if not 0.0 < value < 1.0:
+        return x * 0.0 + float(value >= 1.0)
     return x * x * x * x * (35.0 - 84.0 * x + 70.0 * x * x - 20.0 * x * x * x)

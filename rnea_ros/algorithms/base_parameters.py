@@ -214,7 +214,7 @@ class BaseParameters:
     """Base parameters beta = grouping @ parameters.
 
     parameters : the p parameters of which they consist
-    kept       : numbers of the b parameters that name the groups; with beta in their place and zero for the others, every
+    kept       : numbers of the b parameters that name the groups; set to beta, with zero for the others, every
                  torque is unchanged
     grouping   : (b, p)
     """

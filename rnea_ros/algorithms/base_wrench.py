@@ -1,5 +1,4 @@
-"""What holds the root link: the wrench on it and its sensitivities, so that a tree whose first joints are its free coordinates
-knows the forces that its surroundings must supply.
+"""Wrench on the root link and its sensitivities: the forces that the surroundings of a tree must supply.
 
 Barman, thesis, chapter 3: Step 9 taken one link further than the joints ask for. Force first, about the origin of frame 0 and
 seen in it.
@@ -26,7 +25,7 @@ def base_wrench(model, q, qd, qdd, gravity=ZERO):
 
 
 def base_wrench_sensitivities(model, q, qd, qdd, gravity=ZERO):
-    """By q, qd, qdd: (6, n) each; any scalar."""
+    """Return the derivatives of the base wrench by q, qd and qdd: (6, n) each; any scalar."""
     now = state(model, q, qd, qdd, gravity)
     tables = [[np.zeros(6) for _ in range(model.n)] for _ in range(3)]
     for i, link in enumerate(now.links):

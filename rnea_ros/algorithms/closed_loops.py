@@ -9,7 +9,7 @@ transpose that (57) lacks in print.
     G, Gd         d q_tr / d qa, (56), and its rate
 
 Nothing is differentiated by hand: phi is written once, for any scalar, and evaluated on truncated Taylor series (jets). The
-linear equations are solved by the caller, who knows which of them are redundant.
+linear equations are solved by the caller, which finds the redundant ones.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Cut(NamedTuple):
 
 
 def gap(joint_type, one, two):
-    """What the joint holds at zero between the poses of R_k and R_k+B: lengths, then rotations in rad, in R_k.
+    """Return the constraint violation between the poses of R_k and R_k+B: lengths [m], then rotations [rad], in R_k.
 
     A rotation by the angle e about an axis u enters as 2 sin(e / 2) u: e u where it is small, and never zero again before
     a full turn, so a loop cannot close with its frames upside down.
@@ -69,7 +69,7 @@ def _turn(R):
 
 
 def _tilt(R):
-    """The same of the shortest rotation that takes one z to the other; its cosine is R[2, 2], its axis lies in x y."""
+    """Return the vector of the shortest rotation between the z axes; its cosine is R[2, 2], its axis is in the x y plane."""
     c = np.sqrt(0.5 + 0.5 * R[2, 2])
     return [-R[1, 2] / c, R[0, 2] / c]
 
@@ -111,7 +111,7 @@ class TreeClosure(Closure):
         return gap(self.cuts[number].type, one[-1], two[-1])
 
     def _ends(self, q, world, numbers=None):
-        """For each cut joint and each of its ends, the poses along the branch and that of the end."""
+        """Return, for each end of each cut joint, the poses along the branch and the pose of the end."""
         made: dict[tuple[int, ...], Any] = {}
         found = []
         for number in range(len(self.cuts)) if numbers is None else numbers:

@@ -64,12 +64,12 @@ class _Step:
         return _about_z(c, s, _about_x(ca, sa, _about_z(cg, sg, v)))
 
     def back(self, v):
-        """From the frame before theta to frame i."""
+        """Rotate a vector from the frame before theta to frame i."""
         (cg, sg), (ca, sa), _theta = self.angles
         return _about_z(cg, -sg, _about_x(ca, -sa, v))
 
     def unturned(self, v):
-        """From frame j to the frame before theta."""
+        """Rotate a vector from frame j to the frame before theta."""
         c, s = self.angles[2]
         return _about_z(c, -s, v)
 
@@ -117,7 +117,7 @@ def _products(w):
 
 
 def _product_rates(al, w):
-    """The same of (w w^T)' = al w^T + w al^T."""
+    """Return the six numbers of (w w^T)' = al w^T + w al^T."""
     twice = w + w
     return (al[0] * twice[0], al[1] * twice[1], al[2] * twice[2],
             al[0] * w[1] + al[1] * w[0], al[0] * w[2] + al[2] * w[0], al[1] * w[2] + al[2] * w[1])
@@ -152,7 +152,7 @@ def _moment(U, spread, E):
 
 
 def _backward(link, step, load, qd):
-    """What a link's transmitted load does to its antecedent: (f, n, f', n') in frame i."""
+    """Return the load that a link transmits to its antecedent: (f, n, f', n') in frame i."""
     f, n, df, dn = load
     if link.sigma == mdh.REVOLUTE:
         df, dn = df - _cross_z(f, qd), dn - _cross_z(n, qd)

@@ -109,7 +109,7 @@ class Factors:
 
 
 def _entries(P: np.ndarray) -> Any:
-    """Return what tells matrices apart: values, or nodes of symbols."""
+    """Return a key that identifies a matrix: values, or nodes of symbols."""
     return len(P), *(getattr(x, "number", None) if hasattr(x, "number") else x for x in P.ravel().tolist())
 
 

@@ -1,7 +1,7 @@
 """Energy, momentum, centre of mass, Coriolis matrix: each an evaluation of the inverse dynamics.
 
-A robot at rest that is given, in unit time, accelerations equal to its velocities gets its momenta: with qd in the place of
-qdd, nothing in the place of qd and no gravity, the recursion returns M qd at the joints, and at the base the momentum of all
+A robot at rest that is given, in unit time, accelerations equal to its velocities gets its momenta: with qd instead of
+qdd, zero instead of qd and no gravity, the recursion returns M qd at the joints, and at the base the momentum of all
 links, linear and about the base's origin. Energy and the motion of the mass centre follow.
 
 The Coriolis matrix is that of lie-notes section 11: C_ij = sum_k (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i) qd_k / 2, for which
@@ -39,7 +39,7 @@ def momenta(model, q, qd, v=ZERO, w=ZERO, inertias=None):
 
 
 def first_moments(model, q, inertias=None):
-    """(m, ms): mass of the whole robot [kg], and mass times place of its centre (3,) [kg m], in frame 0."""
+    """(m, ms): mass of the whole robot [kg], and mass times position of its centre (3,) [kg m], in frame 0."""
     return composites(model, link_poses(model, q), inertias)[0][:2]
 
 
@@ -51,7 +51,7 @@ def energy(model, q, qd, gravity, v=ZERO, w=ZERO, inertias=None):
 
 
 def center_of_mass(model, q, qd, v=ZERO, w=ZERO, inertias=None):
-    """(c, c_dot, p, L): place and velocity of the mass centre, linear momentum, momentum about the mass centre; frame 0."""
+    """(c, c_dot, p, L): position and velocity of the mass centre, linear momentum, momentum about the mass centre; frame 0."""
     m, ms = first_moments(model, q, inertias)
     _M_qd, p, L = momenta(model, q, qd, v, w, inertias)
     c = ms / m

@@ -101,7 +101,7 @@ class EquationsOfMotion:
     model    : tree of links; base "fixed" or "floating" (the six base coordinates are then the first)
     gravity  : acceleration of free fall in the world (3,) [m/s^2]
     cuts     : cut joints; the frame with link WORLD makes one a holding contact with the world
-    motors   : motors that ride on links, or drive through a spring (then each has a coordinate of its own, after the joints)
+    motors   : motors that are mounted on links, or drive through a spring (these have coordinates, after the joints)
     actuated : names of coordinates with an effort tau
     weights  : {actuated name: W} where the actuation is redundant; None: it is not
     """
@@ -127,7 +127,7 @@ class EquationsOfMotion:
 
     @property
     def joints(self) -> slice:
-        """Place of the n joints among the coordinates."""
+        """Slice of the n joints among the coordinates."""
         return slice(self.base, self.base + self.model.n)
 
     # ------------------------------------------------------------------ dynamics
@@ -255,14 +255,14 @@ class EquationsOfMotion:
         """
         found, next_motor = [], self.joints.stop
         for motor in self.motors:
-            joint = place = self.base + motor.coordinate
+            joint = index = self.base + motor.coordinate
             if motor.stiffness < math.inf:
-                place, next_motor = next_motor, next_motor + 1
+                index, next_motor = next_motor, next_motor + 1
             geared = motor.term.gear_ratio * motor.term.rotor_inertia
-            momentum_rate = (motor.axis * rates.a[place] + cross(w[motor.link], motor.axis) * rates.v[place]) * geared
-            own = joint_dynamics(motor.term, rates.v[place], rates.a[place], 0.0)[0]
+            momentum_rate = (motor.axis * rates.a[index] + cross(w[motor.link], motor.axis) * rates.v[index]) * geared
+            own = joint_dynamics(motor.term, rates.v[index], rates.a[index], 0.0)[0]
             torque = (motor.axis @ wd[motor.link]) * geared + own
-            spring = (rates.x[place] - rates.x[joint]) * motor.stiffness if place != joint else 0.0
+            spring = (rates.x[index] - rates.x[joint]) * motor.stiffness if index != joint else 0.0
             found.append((motor, momentum_rate, torque, spring))
         return found
 
@@ -292,17 +292,17 @@ class EquationsOfMotion:
             M[:6, :6], M[:6, self.joints], M[self.joints, :6] = A11, A12, A12.T
         poses, next_motor = base_poses(self.model, q) if self.motors else [], self.joints.stop
         for motor in self.motors:
-            place = b + motor.coordinate
+            index = b + motor.coordinate
             if motor.stiffness < math.inf:
-                place, next_motor = next_motor, next_motor + 1
-            M[place, place] = M[place, place] + motor.term.armature
+                index, next_motor = next_motor, next_motor + 1
+            M[index, index] = M[index, index] + motor.term.armature
             axis = poses[motor.link].R @ motor.axis
             turns = axis @ link_jacobian(self.model, poses, motor.link, ZERO)[3:]
             row = [*((0.0, 0.0, 0.0, *axis) if b else ()), *turns]
             for k, value in enumerate(row):
                 coupling = value * (motor.term.gear_ratio * motor.term.rotor_inertia)
-                M[place, k] = M[place, k] + coupling
-                M[k, place] = M[k, place] + coupling  # twice where the motor's own joint moves its carrier
+                M[index, k] = M[index, k] + coupling
+                M[k, index] = M[k, index] + coupling  # twice where the motor's own joint moves its carrier
         return M
 
     # ------------------------------------------------------------------ constraints
@@ -412,8 +412,8 @@ def pose_series(R: Any, p: Any, V: Sequence[Any], order: int) -> tuple[list[Any]
 
     order of a base's pose: R' = R [w], p' = R v. V: derivatives of its velocity (6,), from order 0.
     """
-    turns, places = [R], [p]
+    turns, positions = [R], [p]
     for k in range(order):
         turns.append(sum(math.comb(k, i) * (turns[i] @ skew(V[k - i][3:])) for i in range(k + 1)))
-        places.append(sum(math.comb(k, i) * (turns[i] @ V[k - i][:3]) for i in range(k + 1)))
-    return turns, places
+        positions.append(sum(math.comb(k, i) * (turns[i] @ V[k - i][:3]) for i in range(k + 1)))
+    return turns, positions

@@ -8,7 +8,7 @@ velocities seen in frame j in (34), accelerations moved out with T and forces mo
     K alpha      the force through the joint is f = K T Vd_i + alpha
 
 Joint dynamics: friction and offset are taken off the torque, (44); the rotor inertia Ia joins H, (36).
-Every joint must have a coordinate of its own. Mimic joints and coupled transmissions tie joints by gears, outside of the tree,
+Every joint must have its own coordinate. Mimic joints and coupled transmissions tie joints by gears, outside of the tree,
 so that no recursion over the tree can free them one by one: then M qdd = tau - H is solved as in 3.3.1, from the tips inwards,
 where M is sparse.
 """
@@ -57,7 +57,7 @@ def forward_dynamics(model, q, qd, tau, gravity=ZERO, inertias=None, wrenches=No
 
 
 def _unloaded(model, qd, tau):
-    """The torques without the friction by load that they come with: of joints with coordinates of their own."""
+    """Return torques without their load-dependent friction; every joint must have its own coordinate."""
     tau = [tau[k] for k in range(model.n)]
     for link in model.links:
         if link.term.load_dependent:
@@ -68,7 +68,7 @@ def _unloaded(model, qd, tau):
 
 
 def articulated(model):
-    """Whether every joint has a coordinate of its own, and no motor ties several joints."""
+    """Return whether every joint has its own coordinate, and no motor couples several joints."""
     used = [link.coordinate for link in model.links if link.coordinate != NO_COORDINATE]
     return len(used) == len(set(used)) and not model.coupled_motors
 

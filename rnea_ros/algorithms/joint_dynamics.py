@@ -1,4 +1,4 @@
-"""What a joint adds to the torque of its links, and its rate: the only place for rotor inertia, friction and offset.
+"""Joint dynamics: torque and torque rate of rotor inertia, friction and offset, added to those of the links.
 
     tau      = Ia qdd  + Fs tanh(qd / v) + Fv qd  + Fo                   khalil-rne (30), (44), sign smoothed
     tau_rate = Ia qddd + Fs (1 - tanh^2(qd / v)) qdd / v + Fv qdd
@@ -49,7 +49,7 @@ def load_share(term, X, qd, qdd):
 
 
 def load_friction(term, T, qd):
-    """What friction by load takes of the torque T that other friction leaves: T - X."""
+    """Return the load-dependent friction T - X, where T is the torque without the other friction."""
     m = np.tanh(qd / term.smoothing) * term.load_dependent
     left = 1.0 - m * m
     return T - (T - m * np.sqrt(T * T + left * term.load_smoothing**2)) / left
@@ -75,7 +75,7 @@ def add_motors(motors, table, values):
 
 
 def without_load_friction(model):
-    """The same robot, whose friction no load changes."""
+    """Return the model without load-dependent friction."""
     if not any(link.term.load_dependent for link in model.links):
         return model
     return replace(model, links=tuple(replace(link, term=replace(link.term, load_dependent=0.0)) for link in model.links))

@@ -1,4 +1,4 @@
-"""What passes through every joint: internal forces and moments, their rates, and their sensitivities (thesis, Step 9).
+"""Wrenches transmitted by the joints: internal forces and moments, their rates and sensitivities (thesis, Step 9).
 
 The wrench of a joint is the one that its antecedent exerts on the link, about the origin of the link's URDF frame and seen in
 that frame, force first: F_jp and tau_jp of (3.74), (3.82). It holds everything that the mechanism transmits, bearing

@@ -3,7 +3,7 @@
 Khalil, "Dynamic modeling of robots using recursive Newton-Euler techniques", section 2, equation (1), and the joint axes of
 (16). Everything is seen in frame 0, or in the world where the root's own pose in it is given.
 
-    R, p    pose of a frame: p the place of its origin, R takes vectors from it to frame 0
+    R, p    pose of a frame: p the position of its origin, R takes vectors from it to frame 0
     J       Jacobian (6, n) of a point of a link: linear rows first, velocity of that point; then angular velocity
     Jd      rate of J along the motion
 
@@ -28,7 +28,7 @@ from .torque_rate import turned, turned_rate
 
 
 class Pose(NamedTuple):
-    """Of a frame in another: R (3, 3) takes vectors to the other, p (3,) is its origin there [m]; or (samples, ...) each."""
+    """Pose of a frame in another: R (3, 3) takes vectors to the other, p (3,) is the origin [m]; or (samples, ...) each."""
 
     R: Any
     p: Any
@@ -100,12 +100,12 @@ def moving_pose(pose, V, *rates):
     return np.transpose(columns), jets(P, V[:3], *(twist[:3] for twist in rates))
 
 
-def points(model, places, q):
-    """Positions (m, 3) and Jacobians (m, 6, n) of many points. places: [(link number, P (3,) in its frame)]"""
+def points(model, attachments, q):
+    """Positions (m, 3) and Jacobians (m, 6, n) of many points. attachments: [(link number, P (3,) in its frame)]"""
     poses = base_poses(model, q)
-    positions = [within(poses[k], (np.eye(3), P)).p for k, P in places]
-    found = [link_jacobian(model, poses, k, P) for k, P in places]
-    return np.array(positions).reshape(len(places), 3), np.array(found).reshape(len(places), 6, model.n)
+    positions = [within(poses[k], (np.eye(3), P)).p for k, P in attachments]
+    found = [link_jacobian(model, poses, k, P) for k, P in attachments]
+    return np.array(positions).reshape(len(attachments), 3), np.array(found).reshape(len(attachments), 6, model.n)
 
 
 def link_jacobian(model, poses, k, P):

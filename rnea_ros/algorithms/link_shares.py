@@ -31,5 +31,5 @@ def bodies(model):
 
 
 def _bare(model):
-    """Without rotors and friction."""
+    """Return the model without rotors and friction."""
     return replace(model, links=tuple(replace(link, term=JointDynamics()) for link in model.links))

@@ -77,7 +77,7 @@ def inverse_dynamics(model, s, q, qd, qdd, gravity=ZERO, wrenches=None):
 
 
 def _at_centre(model, k, s, wrench):
-    """From the link's MDH frame to the body's: the moment about the mass centre."""
+    """Transform a wrench from the link's MDH frame to the body frame: the moment about the mass centre."""
     link = model.links[k]
     return np.concatenate((wrench[:3], wrench[3:] - cross(link.ms / link.m if link.m > 0.0 else ZERO, wrench[:3])))
 
@@ -109,7 +109,7 @@ def exp(S, angle):
 
 
 def Ad(T):
-    """Adjoint (6, 6): twists from the frame that T places to the frame it is placed in."""
+    """Adjoint (6, 6): takes twists from the frame whose pose is T to the frame that T is expressed in."""
     R, p = T[:3, :3], T[:3, 3]
     return np.block([[R, skew(p) @ R], [np.zeros((3, 3)), R]])
 

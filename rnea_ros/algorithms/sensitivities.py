@@ -98,7 +98,7 @@ def _folded(model, table):
 def rate_sensitivities(model, q, qd, qdd, qddd, gravity=ZERO, wrenches=None, wrench_rates=None, **options):
     """(d tau_rate / dq, dqd, dqdd, dqddd), (n, n) each; wrench_rates: rates of the six components.
 
-    tau_rate is the rate of tau(q, qd, qdd) along the motion. Differentiating and taking rates may change places, and by
+    tau_rate is the rate of tau(q, qd, qdd) along the motion. Differentiation and time derivative commute, and by
     the chain rule d tau_rate / dqd = (dtau_dqd)' + dtau_dq and so on: the text above on jets, and no other formula.
     """
     loads = {k: jets(wrench, (wrench_rates or {}).get(k, np.zeros(6))) for k, wrench in (wrenches or {}).items()}

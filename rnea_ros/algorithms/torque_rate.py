@@ -36,7 +36,7 @@ class BaseMotion(NamedTuple):
 
 
 class LinkMotion(NamedTuple):
-    """Lists over links 0..N; R and P place frame j in its antecedent's. See the module's table."""
+    """Lists over links 0..N; R and P are the pose of frame j in that of its antecedent. See the module's table."""
 
     R: list
     P: list
@@ -129,7 +129,7 @@ def dynamics(model, motion, qd, qdd, qddd, inertias=None, wrenches=None, wrench_
 
 
 def _hand_down(link, motion, k, qd, f, n, fd, nd):
-    """What link k takes from its antecedent i acts back on i: the sums over i+1 in (14)-(17)."""
+    """Add the reaction of link k on its antecedent i: the sums over i+1 in (14)-(17)."""
     i, R, P = link.parent, motion.R[k], motion.P[k]
     Rf, Rfd = R @ f[k], R @ fd[k]
     arm_rate = cross(motion.w[i], P)

@@ -1,4 +1,4 @@
-"""What a small change of one joint's q, qd or qdd does to the forces on the links beyond it, in closed form.
+"""Derivatives of the forces on links with respect to q, qd and qdd of a joint before them, in closed form.
 
 Barman, thesis, chapter 3, Steps 2-9. The thesis differentiates every line of the recursion for every joint i anew. Here
 the sum over all links beyond a joint is done first, once: the same numbers, from a third of the operations in a 32-joint tree.

@@ -1,4 +1,4 @@
-"""`rnea demo`: a simulated robot, the nodes in processes of their own, a live table, checks, and a picture."""
+"""`rnea demo`: a simulated robot, the nodes in separate processes, a live table, checks, and a picture."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def run_demo(args: argparse.Namespace) -> Outcome | int:
 
 def _run(args: argparse.Namespace) -> Outcome:
     if args.robot and (args.urdf or args.scaling or args.plant):
-        raise RneaError(f"--robot {args.robot} has a robot and a motion of its own: leave --urdf, --scaling and --plant out")
+        raise RneaError(f"--robot {args.robot} has its own robot and motion: leave --urdf, --scaling and --plant out")
     if args.robot_file and (args.robot or args.scaling or args.plant):
         raise RneaError("--robot-file is for --urdf only: leave it, or --robot, --scaling and --plant out")
     if args.live and not args.plant:

@@ -39,7 +39,7 @@ class OptionalPackage(NamedTuple):
 RCLPY = OptionalPackage("rclpy", "rclpy", "the nodes, demo", "source ROS 2's setup file, or " + PIP.format("ros"))
 MESSAGES = OptionalPackage("rnea_msgs", "rnea_msgs", "the nodes, demo",
                            "build the workspace with colcon and source it, or `make env`")
-PYSIDE = OptionalPackage("PySide6", "PySide6-Essentials", "rqt plugin in a window of its own", "pip install './rnea_rqt[qt]'")
+PYSIDE = OptionalPackage("PySide6", "PySide6-Essentials", "rqt plugin in a separate window", "pip install './rnea_rqt[qt]'")
 PACKAGES = (
     OptionalPackage("llvmlite", "llvmlite", "kernels as machine code, in milliseconds", "pip install 'llvmlite>=0.45'"),
     OptionalPackage("matplotlib", "matplotlib", "--plot, pictures of reports, demos", PIP.format("plot")),

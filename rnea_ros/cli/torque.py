@@ -174,7 +174,7 @@ class _Summary:
 
     @property
     def _has_measured(self) -> np.ndarray:
-        """Which joints (n,) have measured torques that are not all zero."""
+        """Return a mask (n,) of the joints that have measured torques other than zero."""
         return self._measured_squares > 0.0
 
     @property

@@ -1,7 +1,7 @@
 """Program -> a C function of the steps that the machine code takes, for machines that have neither Python nor LLVM.
 
 The text is C99 and C++17. It calls nothing but the C library's sqrt, fma and, where joints have smoothed friction, tanh; it
-allocates nothing, locks nothing, and branches on no number: one path, whatever it is given, save for the pivots of the linear
+allocates nothing, locks nothing, and branches on no number: one path for all inputs, except for the pivots of the linear
 systems that robots with loops have. Compiled without contraction
 (-ffp-contract=off) for a processor with fused multiply-add, it gives the kernel's numbers to the last bit.
 
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ..errors import InputError
 from .ir.expression import BLOCKS
 from .ir.program import Program
-from .ir.schedule import CALLS, NOBODY, Operation, schedule
+from .ir.schedule import CALLS, UNUSED, Operation, schedule
 from .llvm.sine_cosine import COSINE, HALF_PI, ROUND, SINE, TWO_BY_PI
 
 PART = 1_000  # steps in one function: what registers and stack are given to takes longer than in proportion
@@ -79,7 +79,7 @@ def _polynomial(factors: Sequence[float]) -> str:
 
 
 SOLVES = """
-/* LU factor of a (n n numbers, row by row) with partial pivoting, in place: reciprocals of the pivots on the diagonal, then n
+/* LU factor of a (n n numbers, row by row) with partial pivoting, in target: reciprocals of the pivots on the diagonal, then n
    row exchanges, the smallest and the largest pivot. */
 static inline void rnea_factor(double *a, int n)
 {
@@ -130,7 +130,7 @@ static inline void rnea_exchange(double *b, int m, int i, int k)
     }
 }
 
-/* X of A X = B in place of b (n rows of m numbers), from rnea_factor(a, n); or of A^T X = B. */
+/* X of A X = B in target of b (n rows of m numbers), from rnea_factor(a, n); or of A^T X = B. */
 static inline void rnea_backsolve(const double *a, double *b, int n, int m)
 {
     for (int k = 0; k < n; ++k)
@@ -225,16 +225,16 @@ def source(program: Program, name: str, results: Sequence[str]) -> str:
 
 
 class _Writer:
-    """Statements for steps. Values go from part to part, and from a "sincos" to their users, through places in w."""
+    """Statements for steps. Values go from part to part, and from a "sincos" to their users, through slots in w."""
 
     def __init__(self, program: Program, results: Sequence[str]):
         steps = schedule(program, TOGETHER)
         self.parts = [steps[k:k + PART] for k in range(0, len(steps), PART)]
         self.inputs, self.outputs = arguments(program, results)
-        inputs, outputs = _places(self.inputs), _places(self.outputs)
+        inputs, outputs = _array_elements(self.inputs), _array_elements(self.outputs)
         self._results: dict[int, list[str]] = {}
-        for place, number in zip(outputs, program.results, strict=True):
-            self._results.setdefault(number, []).append(place)
+        for target, number in zip(outputs, program.results, strict=True):
+            self._results.setdefault(number, []).append(target)
         self._names = {number: inputs[node[1]] for number, node in program.nodes if node[0] == "input"}
         self._names |= {number: f"({float(node[1])!r})" for number, node in program.nodes if node[0] == "const"}
         self._given = set(self._names)
@@ -243,14 +243,14 @@ class _Writer:
         self._sincos: dict[tuple[int, ...], int] = {}
         for step in (step for part in self.parts for step in part if step.op == "sincos"):
             self._sincos[step.operands] = self.size
-            self._names |= {number: f"w[{self.size + k}]" for k, number in enumerate(step.results) if number != NOBODY}
+            self._names |= {number: f"w[{self.size + k}]" for k, number in enumerate(step.results) if number != UNUSED}
             self.size += len(step.results)
         self._blocks: dict[int, tuple[int, int]] = {}  # of a factor or a solution: first number in w, rows
         for step in (step for part in self.parts for step in part if step.op in BLOCKS):
             n = isqrt(len(step.operands)) if step.op == "factor" else self._blocks[step.operands[0]][1]
             first = self.size + n * n + n if step.op == "factor" else self.size
             self._blocks[step.block] = self.size, n
-            self._names |= {number: f"w[{first + k}]" for k, number in enumerate(step.results) if number != NOBODY}
+            self._names |= {number: f"w[{first + k}]" for k, number in enumerate(step.results) if number != UNUSED}
             self.size = first + len(step.results)
         self._kept: set[int] = set()
         for k, part in enumerate(self.parts):
@@ -277,7 +277,7 @@ class _Writer:
                 local[number] = f"v{number}"
                 if number in self._kept:
                     lines.append(f"    {self._names[number]} = v{number};")
-            lines += [f"    {place} = {local[number]};" for number in step.results for place in self._results.get(number, [])]
+            lines += [f"    {to} = {local[number]};" for number in step.results for to in self._results.get(number, [])]
         body = "\n".join(lines)
         used = set(re.findall(r"\b([A-Za-z_]\w*)(?=\[| \+ \d+[,)])", body))
         return body, [name for name in (*(block.name for block in (*self.inputs, *self.outputs)), "w") if name in used]
@@ -295,11 +295,11 @@ class _Writer:
 
     def untouched(self) -> list[str]:
         """Results that nothing computes: inputs and constants."""
-        return [f"    {place} = {self._names[number]};" for number in self._results if number in self._given
-                for place in self._results[number]]
+        return [f"    {target} = {self._names[number]};" for number in self._results if number in self._given
+                for target in self._results[number]]
 
 
-def _places(blocks: Iterable[Block]) -> list[str]:
+def _array_elements(blocks: Iterable[Block]) -> list[str]:
     return [f"{block.name}[{k}]" for block in blocks for k in range(block.size)]
 
 

@@ -25,7 +25,7 @@ from .ir.program import Iteration, Program
 
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fPIC", "-shared")
 NATIVE, PORTABLE = "native", "portable"
-_targets: tuple[str, ...] = (NATIVE, PORTABLE)  # in which kernels are looked for; compiled for the first
+_targets: tuple[str, ...] = (NATIVE, PORTABLE)  # for which kernels are searched; they are compiled for the first
 PATIENCE = 600.0  # s; the longest kernels of large robots take half a minute
 
 
@@ -44,7 +44,7 @@ class CompiledKernel:
 
 
 def usable() -> bool:
-    """Whether there is a compiler, or a folder in which kernels that one has made may lie."""
+    """Return whether there is a compiler, or a folder that may contain compiled kernels."""
     return bool(compiler()) or disk.folder() is not None
 
 
@@ -55,7 +55,7 @@ def compiler() -> str:
 
 
 def compiled(program: Program) -> CompiledKernel | None:
-    """From the folder, for this processor or portable; or by the compiler, now; None where neither has it."""
+    """Return a kernel from the folder (for this processor, or portable) or compiled now; None if neither is possible."""
     text = _text(program)
     for target in _targets:
         if (code := disk.found(_key(text, target))) is not None:
@@ -79,12 +79,12 @@ def only(target: str) -> Iterator[None]:
 def _text(program: Program) -> str:
     """``kernel(x, y)`` and ``rows(x, y, count)`` beside the function of c.py."""
     results = [f"y{k}" for k in range(len(program.outputs))]
-    places = [f"{array} + {start}" for array, blocks in zip("xy", c.arguments(program, results), strict=True)
+    arguments = [f"{array} + {start}" for array, blocks in zip("xy", c.arguments(program, results), strict=True)
               for start in _starts(blocks)]
     step, copied = "", ""
     if program.iteration is not None:
         step, copied = _iterated(program.iteration)
-        places = [place.replace("x + ", "z + ") for place in places]
+        arguments = [argument.replace("x + ", "z + ") for argument in arguments]
     return f"""{c.source(program, "one_sample", results)}
 {step}void kernel(const double *x, double *y);
 void rows(const double *x, double *y, int64_t count);
@@ -92,7 +92,7 @@ void rows(const double *x, double *y, int64_t count);
 void kernel(const double *x, double *y)
 {{
     (void)x;
-{copied}    one_sample({", ".join(places)});
+{copied}    one_sample({", ".join(arguments)});
 }}
 
 void rows(const double *x, double *y, int64_t count)
@@ -135,7 +135,7 @@ def _key(text: str, target: str) -> bytes:
 
 @cache
 def _processor() -> str:
-    """What instructions it knows: code for another one may not run."""
+    """Return the instruction sets of this processor: code for another one may not run."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -160,7 +160,7 @@ def _by_compiler(text: str, target: str) -> bytes:
 
 
 def _loaded(code: bytes) -> ctypes.CDLL:
-    """From a file of its own: what was read and checked is what runs, and the loader tells libraries apart by their names."""
+    """Load a library from a new file, so that the checked code is the code that runs: the loader caches by file name."""
     with tempfile.TemporaryDirectory(prefix="rnea_ros_") as folder:
         file = Path(folder) / f"{Path(folder).name}.so"
         file.write_bytes(code)

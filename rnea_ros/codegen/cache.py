@@ -2,9 +2,9 @@
 
 Files lie in $XDG_CACHE_HOME/rnea_ros (default ~/.cache/rnea_ros), named after a digest of all that goes into them; the
 environment variable RNEA_ROS_CACHE names another folder, or none if it is empty. Each begins with a digest of its content.
-They are written beside their place and moved there in one step, so that no reader sees half a file. Since they are run, a
-folder that others may write to, or that somebody else's symbolic link leads to, is not used. The oldest go when they are more
-than LIMIT bytes; whatever else lies there stays.
+They are written to a temporary file and renamed, so that no reader gets half a file. Since they are executed, a folder
+that others may write to, or that is behind a symbolic link of another user, is not used. The oldest are deleted when they
+exceed LIMIT bytes; other files are kept.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ counts: Counter[str] = Counter()  # "found", "compiled", "damaged", "unusable": 
 
 
 def folder() -> Path | None:
-    """Where the files are; None if there is to be no cache."""
+    """Return the folder of the files; None if the cache is disabled."""
     if FOLDER in os.environ:
         return Path(os.environ[FOLDER]) if os.environ[FOLDER] else None
     given = os.environ.get("XDG_CACHE_HOME", "")
     try:
         return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "rnea_ros"
-    except RuntimeError:  # nobody's home
+    except RuntimeError:  # no home directory
         return None
 
 
 def object_code(key: bytes, compiled: Callable[[], bytes]) -> bytes:
-    """What `compiled` gives, or gave in an earlier process for the same key."""
+    """Return the result of `compiled`, or that of an earlier process for the same key."""
     kept = found(key)
     if kept is not None:
         return kept
     code = compiled()
     counts["compiled"] += 1
-    if place := _place(key):
-        _write(place, code)
+    if file := _file(key):
+        _write(file, code)
     return code
 
 
@@ -67,15 +67,15 @@ def sources() -> str:
 
 
 def found(key: bytes) -> bytes | None:
-    """What an earlier process kept."""
-    place = _place(key)
-    code = _read(place) if place else None
+    """Return the code that an earlier process saved; None without one."""
+    file = _file(key)
+    code = _read(file) if file else None
     if code is not None:
         counts["found"] += 1
     return code
 
 
-def _place(key: bytes) -> Path | None:
+def _file(key: bytes) -> Path | None:
     """A file in a folder that is ours alone to write."""
     where = folder()
     if where is None:
@@ -91,9 +91,9 @@ def _place(key: bytes) -> Path | None:
     return where / f"{hashlib.sha256(_MAGIC + key).hexdigest()}.o"
 
 
-def _read(place: Path) -> bytes | None:
+def _read(file: Path) -> bytes | None:
     try:
-        content = place.read_bytes()
+        content = file.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -102,21 +102,21 @@ def _read(place: Path) -> bytes | None:
     head = len(_MAGIC) + hashlib.sha256().digest_size
     if content[:head] == _MAGIC + hashlib.sha256(content[head:]).digest():
         with contextlib.suppress(OSError):
-            os.utime(place)  # used now
+            os.utime(file)  # used now
         return content[head:]
     counts["damaged"] += 1
-    logging.getLogger(__name__).warning("%s is damaged and is compiled anew", place)
+    logging.getLogger(__name__).warning("%s is damaged and is compiled anew", file)
     return None
 
 
-def _write(place: Path, code: bytes) -> None:
+def _write(file: Path, code: bytes) -> None:
     temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=place.parent, prefix="rnea_", suffix=".part")
-        with os.fdopen(handle, "wb") as file:
-            file.write(_MAGIC + hashlib.sha256(code).digest() + code)
-        os.replace(temporary, place)
-        _trim(place.parent)
+        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix="rnea_", suffix=".part")
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(_MAGIC + hashlib.sha256(code).digest() + code)
+        os.replace(temporary, file)
+        _trim(file.parent)
     except OSError as error:
         _unusable(error)
         if temporary:
@@ -129,7 +129,7 @@ def _trim(where: Path) -> None:
     found = []
     for file in os.scandir(where):
         with contextlib.suppress(OSError):
-            if not OURS.fullmatch(file.name):  # the folder may be one that a user has other things in
+            if not OURS.fullmatch(file.name):  # a user may have other files in this folder
                 continue
             found.append((file.stat().st_mtime, file.stat().st_size, file.path))
     total = sum(size for _, size, _ in found)

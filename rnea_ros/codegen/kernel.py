@@ -73,7 +73,7 @@ def build(function: Function, inputs: Mapping[str, int], backend: str,
 
 
 def _by_c(program: Program) -> c_compiler.CompiledKernel | None:
-    """What is not to be had runs as Python, with a warning."""
+    """Return the kernel in C; None, with a warning, if it is not available and Python must run it."""
     try:
         code, why = c_compiler.compiled(program), "there is neither llvmlite nor a C compiler, and no kernel compiled earlier"
     except OSError as error:
@@ -84,7 +84,7 @@ def _by_c(program: Program) -> c_compiler.CompiledKernel | None:
 
 
 def c_source(function: Function, inputs: Mapping[str, int], name: str) -> str:
-    """The same function as text in C: its arguments are the inputs by their names, then y0, y1, ...; see c.py."""
+    """Return the function as C source: its arguments are the inputs by their names, then y0, y1, ...; see c.py."""
     program = trace(function, inputs)
     return c.source(program, name, [f"y{k}" for k in range(len(program.outputs))])
 
@@ -129,7 +129,7 @@ class Kernel:
         return self._shaped(parts, (count,)) if all(np.isfinite(part).all() for part in parts) else None
 
     def of_samples(self, blocks: Sequence[np.ndarray], count: int) -> tuple[np.ndarray, ...]:
-        """The same, whatever the numbers are."""
+        """Evaluate samples without a check of their numbers."""
         return self._shaped(self._many(blocks, count)[0], (count,))
 
     def first_of_samples(self, blocks: Sequence[np.ndarray], count: int, outputs: int) -> tuple[np.ndarray, ...]:
@@ -289,6 +289,6 @@ def _iterate(step: Callable[[Any], Any], values: Any, tolerance: float, limit: i
 
 
 def _slices(sizes: Iterable[int]) -> list[slice]:
-    """Of arrays of these sizes side by side."""
+    """Return the slices of arrays of these sizes in their concatenation."""
     ends = [0, *accumulate(sizes)]
     return [slice(a, b) for a, b in pairwise(ends)]

@@ -15,7 +15,7 @@ import numpy as np
 FUNCTIONS = {"sin": math.sin, "cos": math.cos, "tan": math.tan, "tanh": math.tanh, "sqrt": math.sqrt, "exp": math.exp}
 
 SAME = 16 * 2.0**-52  # constants that differ by less, relatively, are one
-GRID = 2.0**47  # cells wider than that, in which they are looked for
+GRID = 2.0**47  # cells are wider than that difference
 
 ITEM = "item:"  # followed by the number of a block's result
 BLOCKS = ("factor", "backsolve", "backsolve_transposed")
@@ -56,17 +56,17 @@ class Graph:
         return x.number if isinstance(x, Expression) else self.node("const", self._constant(float(x))).number
 
     def _constant(self, value: float) -> float:
-        """The value, or one that came before and differs by rounding alone: what is equal on paper is computed once, whatever
-        the last bits of this processor's linear algebra are."""
+        """Return the value, or an earlier one that differs by rounding only: equal constants are computed once, regardless of
+        the rounding of this processor's linear algebra."""
         mantissa, exponent = math.frexp(value)
         if not math.isfinite(value) or mantissa == 0.0:
             return value
-        place = round(mantissa * GRID)
-        for near in (place, place - 1, place + 1):
+        cell = round(mantissa * GRID)
+        for near in (cell, cell - 1, cell + 1):
             known = self._constants.get((near, exponent))
             if known is not None and abs(known - value) < SAME * abs(value):
                 return known
-        self._constants[place, exponent] = value
+        self._constants[cell, exponent] = value
         return value
 
     def live(self, outputs: list[int]) -> list[int]:
@@ -213,8 +213,8 @@ class Factor:
 
     Blocks have several results. Each is a node ("item:k", block); those of a factor are the magnitudes of its smallest and
     largest pivot, `smallest` and `largest`. Blocks ("backsolve", factor, b_11, b_12, ...) and ("backsolve_transposed", ...)
-    have the n m unknowns of A X = B or A^T X = B as items, row by row. Not finite results tell of a singular matrix, pivots
-    of one that nearly is.
+    have the n m unknowns of A X = B or A^T X = B as items, row by row. Results that are not finite indicate a singular
+    matrix, pivots indicate a nearly singular one.
     """
 
     def __init__(self, graph: Graph, entries: list[Scalar]):

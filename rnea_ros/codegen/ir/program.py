@@ -28,7 +28,7 @@ class Iteration:
 
     @property
     def state(self) -> int:
-        """How many numbers are replaced."""
+        """Number of values that are replaced."""
         return len(self.program.results) - 1
 
 
@@ -67,7 +67,7 @@ class Program:
 
     @property
     def operation_counts(self) -> Counter[str]:
-        """How many of each operation: add, sub, mul, div, neg, sin ..."""
+        """Count each operation: add, sub, mul, div, neg, sin ..."""
         return Counter(op for _, (op, *_operands) in self.nodes if op not in ("input", "const") and not op.startswith(ITEM))
 
     @property

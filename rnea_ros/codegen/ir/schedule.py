@@ -19,7 +19,7 @@ LEAVES = ("input", "const")
 _OPERATIONS = (*LEAVES, "add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "tan", "tanh", "exp", "max",
                *BLOCKS, ITEM)
 CALLS = ("tan", "tanh", "exp")
-NOBODY = -1  # the number of a result that nobody wants
+UNUSED = -1  # number of a result that no operation reads
 
 
 class Operation(NamedTuple):
@@ -32,7 +32,7 @@ class Operation(NamedTuple):
     op: str
     operands: tuple[int, ...]
     results: tuple[int, ...]
-    block: int = NOBODY
+    block: int = UNUSED
 
 
 def schedule(program: Program, lanes: int) -> list[Operation]:
@@ -56,7 +56,7 @@ def schedule(program: Program, lanes: int) -> list[Operation]:
             if op in BLOCKS:
                 count = 2 if op == "factor" else len(operands) - 1
                 mine = items.get(number, {})
-                steps.append(Operation(op, tuple(operands), tuple(mine.get(k, NOBODY) for k in range(count)), number))
+                steps.append(Operation(op, tuple(operands), tuple(mine.get(k, UNUSED) for k in range(count)), number))
             elif op not in LEAVES and not op.startswith(ITEM):
                 steps.append(Operation(op, tuple(operands), (number,)))
         done.update(wanted)
@@ -68,7 +68,7 @@ def schedule(program: Program, lanes: int) -> list[Operation]:
         emit(_needed(nodes, [*angles, *(nodes[number][1] for number in called)], done))
         for k in range(0, len(angles), lanes):
             some = tuple(angles[k:k + lanes])
-            results = [number_of.get((op, angle), NOBODY) for op in ("sin", "cos") for angle in some]
+            results = [number_of.get((op, angle), UNUSED) for op in ("sin", "cos") for angle in some]
             steps.append(Operation("sincos", some, tuple(results)))
         emit(set(called))
         done.update(number for number, (op, *_) in here.items() if op in ("sin", "cos"))
@@ -92,8 +92,8 @@ def _needed(nodes: dict[int, tuple], wanted: list[int], done: set[int]) -> set[i
 def _contracted(program: Program) -> dict[int, tuple]:
     """Nodes by number, with products joined to the sums that use them, also where several do; what is left over goes.
 
-    Of two products in a sum that one joins which its own making chooses, not its place in the program: so a torque is the same
-    to the last bit in all kernels that compute it.
+    In a sum of two products, one is fused by a rule that depends on the expression, not on its position in the program: a
+    torque is the same to the last bit in all kernels that compute it.
     """
     nodes, making = dict(program.nodes), _making(program)
     for number, (op, *operands) in program.nodes:

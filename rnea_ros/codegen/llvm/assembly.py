@@ -10,7 +10,7 @@ from math import isqrt
 
 from ..ir.expression import BLOCKS
 from ..ir.program import Program
-from ..ir.schedule import CALLS, NOBODY, Operation, schedule
+from ..ir.schedule import CALLS, UNUSED, Operation, schedule
 from . import linear_solve
 from .sine_cosine import function_text
 from .types import splat, suffix, type_of
@@ -77,7 +77,7 @@ def _one_by_one(name: str, lanes: int) -> str:
 
 
 class _Writer:
-    """Instructions for steps. Values go from part to part, and from a "sincos" to their users, through places in w."""
+    """Instructions for steps. Values go from part to part, and from a "sincos" to their users, through slots in w."""
 
     def __init__(self, program: Program, parts: list[list[Operation]], samples: int, lanes: int):
         self.T, self.S, self.samples, self.lanes = type_of(samples), suffix(samples), samples, lanes
@@ -86,13 +86,13 @@ class _Writer:
             self.slots.setdefault(number, []).append(slot)
         self.constants = {number: splat(node[1], samples) for number, node in program.nodes if node[0] == "const"}
         self.home = {number: k for k, part in enumerate(parts) for step in part for number in step.results}
-        self.places = {number: ("x", node[1]) for number, node in program.nodes if node[0] == "input"}
+        self.location = {number: ("x", node[1]) for number, node in program.nodes if node[0] == "input"}
         self.starts: dict[tuple[int, ...], int] = {}  # of a "sincos"
         self.size = 0
         for step in (step for part in parts for step in part if step.op == "sincos"):
             for k, number in enumerate(step.results):
                 half, lane = divmod(k, len(step.operands))
-                self.places[number] = ("w", self.size + half * lanes + lane)
+                self.location[number] = ("w", self.size + half * lanes + lane)
             self.starts[step.operands] = self.size
             self.size += 2 * lanes
         self.blocks: dict[int, tuple[int, int]] = {}  # of a factor or a solution: first number in w, rows
@@ -100,8 +100,8 @@ class _Writer:
             self._reserve(step)
         for k, part in enumerate(parts):
             for operand in sorted({operand for step in part for operand in step.operands}):
-                if self.home.get(operand, k) != k and operand not in self.places:
-                    self.places[operand] = ("w", self.size)
+                if self.home.get(operand, k) != k and operand not in self.location:
+                    self.location[operand] = ("w", self.size)
                     self.size += 1
 
     def part(self, steps: list[Operation]) -> list[str]:
@@ -118,8 +118,8 @@ class _Writer:
                 instruction = self._instruction(step.op, [self._value(k) for k in step.operands], number)
                 self.lines.append(f"  %v{number} = {instruction}")
                 self.names[number] = f"%v{number}"
-                if number in self.places:
-                    self._store(*self.places[number], number)
+                if number in self.location:
+                    self._store(*self.location[number], number)
             for number in step.results:
                 for slot in self.slots.get(number, []):
                     self._store("y", slot, number)
@@ -130,15 +130,15 @@ class _Writer:
         if step.op == "factor":
             n = isqrt(len(step.operands))
             size = linear_solve.factor_size(n)
-            places = [size - 2, size - 1]
+            slots = [size - 2, size - 1]
         else:
             n = self.blocks[step.operands[0]][1]
             columns = len(step.results) // n
             size = n * (columns + linear_solve.PADDING)
-            places = [i * (columns + linear_solve.PADDING) + k for i in range(n) for k in range(columns)]
+            slots = [i * (columns + linear_solve.PADDING) + k for i in range(n) for k in range(columns)]
         self.blocks[step.block] = self.size, n
-        self.places |= {number: ("w", self.size + place) for place, number in zip(places, step.results, strict=True)
-                        if number != NOBODY}
+        self.location |= {number: ("w", self.size + slot) for slot, number in zip(slots, step.results, strict=True)
+                        if number != UNUSED}
         self.size += size
 
     def _solve(self, step: Operation) -> None:
@@ -154,9 +154,9 @@ class _Writer:
             value = self._value(number)
             if value != splat(0.0, self.samples):
                 i, j = divmod(k, columns)
-                place = f"{base}.{k}"
-                self.lines += [f"  {place} = getelementptr {self.T}, ptr {base}, i64 {i * length + j}",
-                               f"  store {self.T} {value}, ptr {place}, align 8"]
+                target = f"{base}.{k}"
+                self.lines += [f"  {target} = getelementptr {self.T}, ptr {base}, i64 {i * length + j}",
+                               f"  store {self.T} {value}, ptr {target}, align 8"]
         blocks = [(base, start)] if step.op == "factor" else [(f"{base}.f", self.blocks[step.operands[0]][0]), (base, start)]
         sizes = f"i64 {n}" if step.op == "factor" else f"i64 {n}, i64 {columns}"
         for lane in range(self.samples):
@@ -190,24 +190,24 @@ class _Writer:
             packed = f"%g{start + k}"
         self._sincos_of(packed, V, start)
 
-    def _sincos_of(self, angle: str, V: str, place: int) -> None:
-        self.lines.append(f"  %sc{place} = call {{{V}, {V}}} @sincos({V} {angle})")
+    def _sincos_of(self, angle: str, V: str, slot: int) -> None:
+        self.lines.append(f"  %sc{slot} = call {{{V}, {V}}} @sincos({V} {angle})")
         for k in (0, 1):
-            self.lines += [f"  %sc{place}.{k} = extractvalue {{{V}, {V}}} %sc{place}, {k}",
-                           f"  %scp{place}.{k} = getelementptr {self.T}, ptr %w, i64 {place + k * self.lanes}",
-                           f"  store {V} %sc{place}.{k}, ptr %scp{place}.{k}, align 8"]
+            self.lines += [f"  %sc{slot}.{k} = extractvalue {{{V}, {V}}} %sc{slot}, {k}",
+                           f"  %scp{slot}.{k} = getelementptr {self.T}, ptr %w, i64 {slot + k * self.lanes}",
+                           f"  store {V} %sc{slot}.{k}, ptr %scp{slot}.{k}, align 8"]
 
     def untouched(self) -> list[str]:
         """Stores of the results that nothing computes: inputs and constants."""
         self.lines, self.names = [], dict(self.constants)
-        for number, places in self.slots.items():
-            for slot in places if number not in self.home else []:
+        for number, slots in self.slots.items():
+            for slot in slots if number not in self.home else []:
                 self._store("y", slot, number)
         return self.lines
 
     def _value(self, number: int) -> str:
         if number not in self.names:
-            array, slot = self.places[number]
+            array, slot = self.location[number]
             self.lines.append(f"  %p{number} = getelementptr {self.T}, ptr %{array}, i64 {slot}")
             self.lines.append(f"  %v{number} = load {self.T}, ptr %p{number}, align 8")
             self.names[number] = f"%v{number}"

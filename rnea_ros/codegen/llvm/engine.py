@@ -1,4 +1,4 @@
-"""Text -> machine code in this process; the only place that knows llvmlite."""
+"""Compilation of LLVM text to machine code in this process; the only module that imports llvmlite."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def _compiled(text: str, level: int = THOROUGH) -> Any:
 
 
 def _machine(level: int) -> tuple[Any, tuple[Any, ...]]:
-    """Target of this processor, and what tells its code apart."""
+    """Return the LLVM target of this processor, and a key of its code."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target, cpu = llvm.Target.from_default_triple(), llvm.get_host_cpu_name()

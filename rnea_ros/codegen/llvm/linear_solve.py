@@ -72,7 +72,7 @@ class _Text:
 
     def loop(self, first: str, end: str, body: Callable[..., tuple[str, ...]], step: int = 1, down: bool = False,
              **carried: tuple[str, str]) -> list[str]:
-        """For k from first to end - 1, or down from end - 1 to first; carried: name -> (type, value before).
+        """Write a loop over k from first to end - 1, or from end - 1 to first; carried: name -> (type, initial value).
 
         Returns the last values; body takes k and the carried values and returns the next ones.
         """
@@ -82,7 +82,7 @@ class _Text:
         start = self.let(f"sub i64 {end}, 1") if down else first
         self.lines.append(f"  br label %{name}.head")
         self.label(f"{name}.head")
-        place = len(self.lines)
+        line = len(self.lines)
         more = self.let(f"icmp {'sge' if down else 'slt'} i64 {k}, {first if down else end}")
         self.lines.append(f"  br i1 {more}, label %{name}.body, label %{name}.end")
         self.label(f"{name}.body")
@@ -92,7 +92,7 @@ class _Text:
         phis = [f"  {k} = phi i64 [ {start}, %{before} ], [ {following}, %{self.block} ]"]
         phis += [f"  {one} = phi {kind} [ {value}, %{before} ], [ {after}, %{self.block} ]"
                  for one, (kind, value), after in zip(names, carried.values(), values or (), strict=True)]
-        self.lines[place:place] = phis
+        self.lines[line:line] = phis
         self.label(f"{name}.end")
         return names
 
@@ -150,8 +150,8 @@ class _Text:
             factor = self.let(f"shufflevector {T} {one}, {T} poison, <{width} x i32> zeroinitializer")
 
         def body(j: str) -> tuple[str, ...]:
-            place = self.entry(base, row, length, j)
-            self.store(self.let(f"fmul {T} {self.load(place, T)}, {factor}"), place, T)
+            target = self.entry(base, row, length, j)
+            self.store(self.let(f"fmul {T} {self.load(target, T)}, {factor}"), target, T)
             return ()
 
         self.loop("0", end, body, width)
@@ -182,9 +182,9 @@ def _factor(stride: int, width: int) -> str:
         after = t.let(f"add i64 {k}, 1")
 
         def eliminate(i: str) -> tuple[str, ...]:
-            place = t.entry("%a", i, length, k)
-            factor = t.let(f"fmul double {t.load(place)}, {pivot}")
-            t.store(factor, place)
+            target = t.entry("%a", i, length, k)
+            factor = t.let(f"fmul double {t.load(target)}, {pivot}")
+            t.store(factor, target)
             t.subtract("%a", length, i, factor, "%a", k, after, "%n")
             return ()
 

@@ -138,7 +138,7 @@ def _put(name: str, into: str, start: int, size: int, lanes: int) -> list[str]:
 
 
 def _transposed(rows: list[str], name: str, lanes: int) -> tuple[list[str], list[str]]:
-    """Columns of a square of vectors: blocks off the diagonal change places, of one number, of two by two, and so on."""
+    """Columns of a square of vectors: blocks off the diagonal are exchanged, of one number, of two by two, and so on."""
     V, lines, half = type_of(lanes), [], 1
     while half < lanes:
         fresh = list(rows)

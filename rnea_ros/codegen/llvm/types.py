@@ -1,4 +1,4 @@
-"""How LLVM text names doubles, and vectors of them."""
+"""LLVM types of doubles and of vectors of doubles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def type_of(lanes: int) -> str:
 
 
 def suffix(lanes: int) -> str:
-    """What the names of intrinsic functions end with."""
+    """Return the suffix of intrinsic function names."""
     return "f64" if lanes == 1 else f"v{lanes}f64"
 
 

@@ -112,11 +112,14 @@ class Batch:
         self._crew = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, ctypes.c_int64, *[ctypes.c_void_p] * 2)(crew)
 
     def __call__(self, blocks: Sequence[np.ndarray], outs: Sequence[np.ndarray], count: int) -> bool:
-        """Whether all inputs are finite. blocks: (size,) or (count, size) each; outs: (count, size) each, contiguous."""
+        """Evaluate all samples; return whether all inputs are finite.
+
+        blocks: (size,) or (count, size) each; outs: (count, size) each, contiguous.
+        """
         blocks = [_readable(block) for block in blocks]
-        places = [*map(_address, blocks), *(block.strides[0] // 8 if block.ndim == 2 else 0 for block in blocks),
-                  *map(_address, outs)]
-        table = (ctypes.c_int64 * len(places))(*places)
+        addresses = [*map(_address, blocks), *(block.strides[0] // 8 if block.ndim == 2 else 0 for block in blocks),
+                     *map(_address, outs)]
+        table = (ctypes.c_int64 * len(addresses))(*addresses)
         inside, (create, join) = ctypes.addressof(table), _thread_functions()
         tables = [inside, inside + 8 * len(blocks), inside + 16 * len(blocks)]
         pieces = -(-count // self._piece)
@@ -144,7 +147,7 @@ def _thread_functions() -> tuple[int | None, int | None]:
 
 
 def _address(array: Any) -> int:
-    """As array.ctypes.data, without the objects that makes, which take as long as some samples."""
+    """Return array.ctypes.data without the objects that this attribute creates: they cost as much as some samples."""
     try:
         return ctypes.addressof(ctypes.c_char.from_buffer(array))
     except (TypeError, ValueError, BufferError):  # none to write to, not in one piece, or empty

@@ -24,7 +24,7 @@ from ..ir.program import Program
 
 LARGEST = 4096  # numbers in and out; they lie on the stack
 ABI = (0x01000009, 0x02000000)  # of numpy 1.x and 2.x, in which that function and what is read of an array are the same
-_NEW, _FASTCALL = 94, 0x0080  # place of PyArray_NewFromDescr in numpy's table; METH_FASTCALL
+_NEW, _FASTCALL = 94, 0x0080  # index of PyArray_NewFromDescr in numpy's table; METH_FASTCALL
 _FIELDS = {"data": 16, "nd": 24, "dims": 32, "strides": 40, "descr": 56}  # bytes into a PyArrayObject
 _TABLE = ("ndarray", "double", "array_new", "tuple_new", "tuple_set", "release", "none", "retain")
 
@@ -85,10 +85,10 @@ unusual:
 }
 define internal i1 @finite(ptr %numbers, i64 %size) noinline {
 entry:
-  br label %look
-look:
-  %k = phi i64 [ 0, %entry ], [ %next, %look ]
-  %largest = phi i64 [ 0, %entry ], [ %larger, %look ]
+  br label %check
+check:
+  %k = phi i64 [ 0, %entry ], [ %next, %check ]
+  %largest = phi i64 [ 0, %entry ], [ %larger, %check ]
   %at = getelementptr i64, ptr %numbers, i64 %k
   %bits = load i64, ptr %at
   %magnitude = shl i64 %bits, 1
@@ -96,8 +96,8 @@ look:
   %larger = select i1 %above, i64 %magnitude, i64 %largest
   %next = add i64 %k, 1
   %more = icmp ult i64 %next, %size
-  br i1 %more, label %look, label %looked
-looked:
+  br i1 %more, label %check, label %checked
+checked:
   %finite = icmp ult i64 %larger, u0xFFE0000000000000
   ret i1 %finite
 }
@@ -159,7 +159,7 @@ def _api() -> list[str]:
 
 @cache
 def usable() -> bool:
-    """Whether this interpreter and this numpy keep objects where the machine code looks for them."""
+    """Return whether objects of this interpreter and this numpy have the layout that the machine code assumes."""
     if platform.python_implementation() != "CPython" or ctypes.sizeof(ctypes.c_void_p) != 8 or object.__basicsize__ != 16:
         return False  # a head of 16 bytes: neither without the GIL nor with reference tracing
     try:
@@ -172,7 +172,7 @@ def usable() -> bool:
 def _laid_out_as_expected() -> bool:
     array = np.arange(6.0).reshape(2, 3)[:, 1]
     fields = {name: id(array) + offset for name, offset in _FIELDS.items()}
-    word = {name: ctypes.c_int64.from_address(place).value for name, place in fields.items() if name != "nd"}
+    word = {name: ctypes.c_int64.from_address(address).value for name, address in fields.items() if name != "nd"}
     type_of = ctypes.c_int64.from_address(id(array) + 8).value
     if type_of != id(np.ndarray) or ctypes.c_int.from_address(fields["nd"]).value != 1 or word["data"] != array.ctypes.data:
         return False
@@ -196,7 +196,7 @@ class _Definition(ctypes.Structure):
 
 
 class Owner:
-    """What must live as long as the built-in function: it is the function's ``__self__``."""
+    """Owner of the memory that the built-in function uses: it is the function's ``__self__``."""
 
     def __init__(self, machine_code: Any, definition: _Definition):
         self.machine_code, self.definition = machine_code, definition
@@ -217,7 +217,7 @@ def connect(machine_code: Any, address: int, table: int) -> Callable:
 
 
 def sequential(call: Callable[[np.ndarray], tuple], sizes: Sequence[int]) -> Callable:
-    """The same in Python, where the built-in function cannot be: an argument out of the ordinary gives None."""
+    """Return the call in Python, for interpreters without the built-in function: None for unusual arguments."""
     wanted, double = tuple(sizes), np.dtype(float)
 
     def checked(*blocks: Any) -> tuple | None:
