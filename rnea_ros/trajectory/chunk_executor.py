@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
@@ -75,6 +76,8 @@ RAMP = 0.3  # s in which the rate changes from the present one to another
 MIN_GAIN = 1.1  # of the rate by one step of smoothing; else the points are further apart in time
 MIN_STRETCH_STEP, MAX_STRETCH_STEP = 1.06, 3.0
 KEPT = 1.0  # s for which trajectories that were replaced can still be sampled
+MIN_SPACING = 1e-5  # s between waypoints
+MAX_BRAKES = 3  # that are computed where a thread is suspended meanwhile
 MAX_FUTURE = 1.0  # s; a stamp further ahead is that of another clock
 
 
@@ -196,6 +199,48 @@ class _Segment(NamedTuple):
         return float(np.interp(t, self.times, self.delays))
 
 
+class CommittedTrajectory(NamedTuple):
+    """Committed trajectory of a ChunkExecutor at one time.
+
+    stamp       : of the observation that it follows [s]
+    splice_time : time at which it leaves the trajectory that was passed on before [s]; infinite if it does not
+    """
+
+    segments: list[_Segment]
+    stamp: float
+    splice_time: float
+
+    def sample(self, t: float) -> np.ndarray:
+        """Return position, velocity, acceleration and jerk (4, n) at time t [s]."""
+        segments = self.segments
+        k = len(segments) - 1
+        while k > 0 and segments[k].start > t:
+            k -= 1
+        segment = segments[k]
+        x = t - segment.start
+        found = segment.path.at(x)
+        if x >= segment.path.length or x < 0.0:
+            found[1:] = 0.0
+        return found
+
+    def waypoints(self, begin: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return times (count,) from about `begin` to rest [s], and q, qd, qdd (count, n) there.
+
+        Between two of them the trajectory is the polynomial of fifth degree that they determine: a controller that
+        interpolates by these commands it exactly.
+        """
+        found = []
+        for segment, until in zip(self.segments, [*(one.start for one in self.segments[1:]), math.inf], strict=True):
+            knots = segment.start + segment.path.breaks
+            knots = knots[knots < until - MIN_SPACING]
+            if until > begin:
+                found.append(knots[max(int(np.searchsorted(knots, begin, side="right")) - 1, 0):])
+        times = np.concatenate(found)
+        motion = np.array([self.sample(t) for t in times.tolist()])
+        motion[-1, 1:] = 0.0  # exactly: some controllers require it
+        return times, motion[:, 0], motion[:, 1], motion[:, 2]
+
+
 class _Chunk(NamedTuple):
     """Valid chunk: its stamp [s], times (count,) of the policy's clock [s], positions (count, n), and usual period [s]."""
 
@@ -252,7 +297,10 @@ class ChunkExecutor:
     """Executor of action chunks inside the limits of a robot.
 
     All times are in seconds of one clock. Positions are in the order of `joint_names` [rad, m]. Call `reset` first, then
-    `push` with every chunk and `sample` at the rate of the controller. Not safe for calls from several threads at once.
+    `push` with every chunk and `sample` at the rate of the controller. Methods may be called from several threads: `sample`
+    never waits for a computation, and no trajectory is replaced at a time that was sampled already.
+
+    lead : time between the arrival of a chunk and the splice [s]; may be changed
     """
 
     def __init__(self, robot: Robot, limits: Limits | None = None, options: ChunkOptions | None = None):
@@ -261,27 +309,36 @@ class ChunkExecutor:
         limits : limits of the joints; None: those of the robot. Drive limits are those of the robot
         Raises InputError where the robot cannot be served, or not one limit is known.
         """
-        self.robot = link_side(robot)
         self.options = options or ChunkOptions()
-        self.limits = resolve_limits(self.robot, limits)
-        self.joint_names = self.robot.joint_names
-        self._dynamics = PathDynamics(self.robot)
-        self._reduced = self._dynamics.limits(self.limits)
-        self._drives = self._dynamics.drives()
-        self._velocity = velocity_limits(self.robot, self.limits)
-        self._commanded = self.robot.tree.model.efforts.commanded.contains
-        lower, upper = (np.where(np.isnan(end), sign * np.inf, end) for end, sign in ((self.limits.lower, -1.0),
-                                                                                     (self.limits.upper, 1.0)))
-        self._lower, self._upper = lower, upper
-        self._ranged = np.flatnonzero(np.isfinite(lower) & np.isfinite(upper) & (upper > lower))
+        self.lead = self.options.lead
+        self._editing, self._sampling = threading.RLock(), threading.Lock()
+        self._share = 1.0
+        self._use(robot, limits)
         self._segments: list[_Segment] = []
+        self._passed_on = CommittedTrajectory([], math.nan, math.inf)
+        self._splice_time = math.inf
         self._last: _Chunk | None
         self._chunks: deque[_Chunk] = deque(maxlen=self.options.ensemble_size)
         self._counts: Counter[str] = Counter()
         self._slowed, self._stamp, self._now, self._binding = 0, math.nan, -math.inf, ""
+        self._sampled = -math.inf  # latest time that was sampled
         self._stopped = False
         self._warm, self._last, self._mismatched = _Attempt(), None, 0.0
         self._warm_up()
+
+    def _use(self, robot: Robot, limits: Limits | None) -> None:
+        """Set robot and limits. Raises InputError, before anything is changed."""
+        robot = link_side(robot)
+        limits, dynamics = resolve_limits(robot, limits), PathDynamics(robot)
+        reduced, drives = dynamics.limits(limits), dynamics.drives()
+        self.robot, self.limits, self.joint_names = robot, limits, robot.joint_names
+        self._dynamics, self._reduced, self._drives = dynamics, reduced, drives
+        self._velocity = velocity_limits(robot, limits)
+        self._commanded = robot.tree.model.efforts.commanded.contains
+        lower, upper = (np.where(np.isnan(end), sign * np.inf, end) for end, sign in ((limits.lower, -1.0),
+                                                                                     (limits.upper, 1.0)))
+        self._lower, self._upper = lower, upper
+        self._ranged = np.flatnonzero(np.isfinite(lower) & np.isfinite(upper) & (upper > lower))
 
     def _warm_up(self) -> None:
         """Compile all kernels now, not with the first chunk."""
@@ -306,24 +363,44 @@ class ChunkExecutor:
         excess = self._excess(path)
         if excess is not None:
             raise InputError(f"the robot cannot rest at the position given to reset: {excess.limit} is exceeded")
-        self._segments = [_Segment(t, path, np.array([t]), np.zeros(1), 1.0)]
-        self._chunks.clear()
-        self._stamp, self._now, self._stopped, self._warm, self._last = math.nan, t, False, _Attempt(), None
+        with self._editing, self._sampling:
+            self._segments, self._splice_time = [_Segment(t, path, np.array([t]), np.zeros(1), 1.0)], math.inf
+            self._chunks.clear()
+            self._stamp, self._now, self._stopped, self._warm, self._last = math.nan, t, False, _Attempt(), None
+            self._sampled = -math.inf
+            self._passed_on = CommittedTrajectory(self._segments, math.nan, math.inf)
+
+    def set_robot(self, robot: Robot, limits: Limits | None = None) -> str:
+        """Use another payload or other limits of the same joints from now on.
+
+        Where the committed trajectory does not keep them, the robot brakes to rest. Returns the limit that no brake keeps
+        either: the committed trajectory then goes on to its end, and the caller decides; "" otherwise. Raises InputError, and
+        changes nothing, where the robot cannot be served.
+        """
+        with self._editing:
+            if robot.joint_names != self.joint_names:
+                raise InputError(f"the joints are {list(robot.joint_names)}; they must be {list(self.joint_names)}: make "
+                                 "another executor for another robot")
+            self._use(robot, limits)
+            if not self._segments:
+                return ""
+            excess = self._excess_ahead()
+            if not excess or self._brake():
+                return ""
+            return excess
+
+    def set_speed(self, share: float) -> None:
+        """Set the share of the policy's speed, above 0 up to 1, at which chunks from now on are executed at most."""
+        if not 0.0 < share <= 1.0:
+            raise InputError(f"share is {share}; it must be above 0 up to 1. Use stop to rest")
+        self._share = float(share)
 
     def sample(self, t: float) -> np.ndarray:
         """Return position, velocity, acceleration and jerk of the committed trajectory at time t: (4, n)."""
-        if t > self._now:
-            self._now = t
-        segments = self._segments
-        k = len(segments) - 1
-        while k > 0 and segments[k].start > t:
-            k -= 1
-        segment = segments[k]
-        x = t - segment.start
-        found = segment.path.at(x)
-        if x >= segment.path.length or x < 0.0:
-            found[1:] = 0.0
-        return found
+        with self._sampling:  # a commit is before this time, or is seen here
+            segments = self._segments
+            self._now, self._sampled = max(self._now, t), max(self._sampled, t)
+        return CommittedTrajectory(segments, math.nan, math.inf).sample(t)
 
     def push(self, stamp: float, positions: ArrayLike, period: float | None = None, times: ArrayLike | None = None,
              joints: Sequence[str] | None = None, now: float | None = None) -> ChunkResult:
@@ -336,17 +413,18 @@ class ChunkExecutor:
         joints    : names of the columns, in any order; None: all joints
         now       : present time; None: the latest time that was sampled
         """
-        if now is not None:
-            self._now = max(self._now, now)
-        result = self._validated(stamp, positions, period, times, joints)
-        if isinstance(result, _Chunk):
-            result = self._execute(result)
-        self._counts[result.reason] += 1
-        if result.accepted and result.stretch > 1.0 + 1e-9:
-            self._slowed += 1
-        if result.binding:
-            self._binding = result.binding
-        return result
+        with self._editing:
+            if now is not None:
+                self._now = max(self._now, now)
+            result = self._validated(stamp, positions, period, times, joints)
+            if isinstance(result, _Chunk):
+                result = self._execute(result)
+            self._counts[result.reason] += 1
+            if result.accepted and result.stretch > (1.0 + 1e-9) / self._share:
+                self._slowed += 1
+            if result.binding:
+                self._binding = result.binding
+            return result
 
     def stop(self, t: float) -> float:
         """Brake to rest as soon as the limits allow, not along the chunks; return when the robot rests.
@@ -354,20 +432,40 @@ class ChunkExecutor:
         Chunks are rejected until `resume` or `reset`.
         """
         self._require_started()
-        self._now, self._stopped = max(self._now, t), True
-        start = self._now + self.options.lead
-        segment = self._at(start)
-        state = self.sample_ahead(start)
-        if start < segment.end:
-            nothing = Targets(np.zeros(0), np.zeros((0, self.robot.n)), 0.1)
+        with self._editing:
+            self._now, self._stopped = max(self._now, t), True
+            self._brake()
+            return self._segments[-1].end
+
+    def _brake(self) -> bool:
+        """Commit the shortest brake that keeps the limits; return whether there is one, or the robot rests by then."""
+        nothing = Targets(np.zeros(0), np.zeros((0, self.robot.n)), 0.1)
+        for _ in range(MAX_BRAKES):
+            start = self._now + self.lead
+            segment, state = self._at(start), self.sample_ahead(start)
+            if start >= segment.end:
+                return True
             for tail in STOP_TAILS:
                 if start + tail >= segment.end:
-                    break
+                    return not self._excess_ahead()
                 path = chunk_spline.fit(state, nothing, tail)
                 if self._excess(path) is None:
-                    self._commit(_Segment(start, path, np.array([start]), np.array([segment.delay(start)]), 1.0))
-                    break
-        return self._segments[-1].end
+                    if self._commit(_Segment(start, path, np.array([start]), np.array([segment.delay(start)]), 1.0)):
+                        return True
+                    break  # this thread was suspended meanwhile: brake later
+            else:
+                return False
+        return False
+
+    def _excess_ahead(self) -> str:
+        """Return the limit that the rest of the committed trajectory exceeds; "" if none."""
+        for segment, until in zip(self._segments, [*(one.start for one in self._segments[1:]), math.inf], strict=True):
+            begin, end = max(self._now - segment.start, 0.0), min(until - segment.start, segment.path.length)
+            if begin < end:
+                excess = self._excess(_cut(segment.path, begin, end))
+                if excess is not None:
+                    return excess.limit
+        return ""
 
     def resume(self) -> None:
         """Accept chunks again after `stop`."""
@@ -375,11 +473,7 @@ class ChunkExecutor:
 
     def sample_ahead(self, t: float) -> np.ndarray:
         """As `sample`, without taking t as the present time."""
-        now = self._now
-        try:
-            return self.sample(t)
-        finally:
-            self._now = now
+        return CommittedTrajectory(self._segments, math.nan, math.inf).sample(t)
 
     @property
     def is_stopped(self) -> bool:
@@ -392,10 +486,35 @@ class ChunkExecutor:
         self._require_started()
         return self._segments[-1].end
 
-    def knots(self) -> np.ndarray:
-        """Times at which polynomials of the newest trajectory begin or end [s]: waypoints for a controller."""
+    def progress(self, t: float) -> tuple[float, float]:
+        """Return the delay of the motion behind the policy at time t [s], and the factor of its times there."""
+        segment = self._at(t)
+        return segment.delay(t), segment.stretch
+
+    # ------------------------------------------------------------------ for another process that plays the trajectory
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the committed trajectory differs from the one that was passed on."""
+        return self._splice_time < math.inf
+
+    def committed(self) -> CommittedTrajectory:
+        """Return the committed trajectory, to be passed on to the process that plays it."""
         self._require_started()
-        return self._segments[-1].start + self._segments[-1].path.breaks
+        with self._sampling:
+            return CommittedTrajectory(self._segments, self._stamp, self._splice_time)
+
+    def mark_passed_on(self, trajectory: CommittedTrajectory) -> None:
+        """Record that a trajectory was passed on before its splice time."""
+        with self._sampling:
+            self._passed_on = trajectory._replace(splice_time=math.inf)
+            news = [segment.start for segment in self._segments if all(segment is not one for one in trajectory.segments)]
+            self._splice_time = min(news, default=math.inf)
+
+    def withdraw(self) -> None:
+        """Return to the trajectory that was passed on: a newer one was too late for that, and is not executed."""
+        with self._editing, self._sampling:
+            self._segments, self._stamp, self._splice_time = self._passed_on
 
     def diagnostics(self) -> ChunkDiagnostics:
         """Return counts and delays at the latest time that was sampled."""
@@ -467,10 +586,10 @@ class ChunkExecutor:
         if stamp > self._now + MAX_FUTURE:
             return ChunkResult("in_the_future", f"stamp is {stamp - self._now:.3g} s ahead of the present time: another clock")
         times_of_policy = stamp + offsets
-        if self._now - stamp > options.max_age or times_of_policy[-1] <= self._now + options.lead:
+        if self._now - stamp > options.max_age or times_of_policy[-1] <= self._now + self.lead:
             return ChunkResult("too_old", f"the observation is {self._now - stamp:.3g} s old, and the last point is "
                                f"{times_of_policy[-1] - self._now:.3g} s ahead; max_age is {options.max_age:.3g}, the lead "
-                               f"{options.lead:.3g}")
+                               f"{self.lead:.3g}")
         if len(columns) < n:
             points = self._completed(times_of_policy, points, columns)
         elif joints is not None:
@@ -509,8 +628,8 @@ class ChunkExecutor:
         # with bounded jerk the time grows with the cube root of the distance
         warm_bridge = self._warm.bridge * min(1.5, float(mismatch.max() / max(self._mismatched, 1e-6)) ** (1.0 / 3.0))
         search = _Search(behind, self._warm, options, float(chunk.times[-1] - splice), least_bridge, warm_bridge,
-                         not state[1:].any())
-        time_limit = 0.5 * options.lead if options.time_limit is None else options.time_limit
+                         not state[1:].any(), 1.0 / self._share)
+        time_limit = 0.5 * self.lead if options.time_limit is None else options.time_limit
         binding, count = "", 0
         while count < options.max_attempts:
             if time.perf_counter() - began > time_limit:
@@ -539,7 +658,9 @@ class ChunkExecutor:
             if excess is None:
                 kept = np.concatenate(([splice], splice + targets.times))
                 delays = np.concatenate(([delay], splice + targets.times - chunk.times[used]))
-                self._commit(_Segment(splice, path, kept, delays, attempt.stretch))
+                if not self._commit(_Segment(splice, path, kept, delays, attempt.stretch)):
+                    return ChunkResult("not_in_time", f"the trajectory was found {self._sampled - splice:.3g} s after its "
+                                                      "splice time", binding=binding, attempts=count)
                 self._stamp, self._warm, self._mismatched = chunk.stamp, attempt, float(mismatch.max())
                 self._chunks.append(chunk)
                 return ChunkResult("accepted", "", splice, float(delays[-1]), attempt.stretch, deviation,
@@ -552,7 +673,7 @@ class ChunkExecutor:
 
     def _splice(self, chunk: _Chunk) -> tuple[float, bool]:
         """Return the splice time, and whether the committed trajectory passes through the chunk's point there."""
-        splice = self._now + self.options.lead
+        splice = self._now + self.lead
         first = int(np.searchsorted(chunk.times, splice))
         if first + 1 < len(chunk.times) and (later := float(chunk.times[first])) < splice + chunk.period:
             q = self.sample_ahead(later)[0]
@@ -605,11 +726,17 @@ class ChunkExecutor:
     def _at(self, t: float) -> _Segment:
         return next((segment for segment in reversed(self._segments) if segment.start <= t), self._segments[0])
 
-    def _commit(self, new: _Segment) -> None:
-        """Replace the committed trajectory from the start of another one on."""
-        kept = [segment for segment in self._segments if segment.start < new.start]
-        followers = [*(segment.start for segment in kept[1:]), new.start]
-        self._segments = [segment for segment, until in zip(kept, followers, strict=True) if until > self._now - KEPT] + [new]
+    def _commit(self, new: _Segment) -> bool:
+        """Replace the committed trajectory from the start of another one on; return whether that is not sampled yet."""
+        with self._sampling:
+            if self._sampled > new.start:
+                return False
+            kept = [segment for segment in self._segments if segment.start < new.start]
+            followers = [*(segment.start for segment in kept[1:]), new.start]
+            self._splice_time = min(self._splice_time, new.start)
+            self._segments = [*(segment for segment, until in zip(kept, followers, strict=True)
+                                if until > self._now - KEPT), new]
+            return True
 
     # ------------------------------------------------------------------ what the limits allow
 
@@ -658,7 +785,7 @@ class _Search:
     """Choice of the next attempt from the excess of the last one."""
 
     def __init__(self, behind: float, warm: _Attempt, options: ChunkOptions, ahead: float, least_bridge: float,
-                 warm_bridge: float, rests: bool):
+                 warm_bridge: float, rests: bool, least_stretch: float = 1.0):
         """
         behind       : delay of the committed motion at the splice [s]
         warm         : attempt that served last
@@ -666,9 +793,11 @@ class _Search:
         least_bridge : about the least time from the motion to the chunk [s]
         warm_bridge  : time that the bridge to the last chunk would take for the distance to this one [s]
         rests        : whether the robot rests at the splice
+        least_stretch : of times, where chunks are to be executed more slowly
         """
         self._least_bridge, self._warm_bridge, self._rests = least_bridge, warm_bridge, rests
-        self.attempt = _Attempt(tail=warm.tail)
+        self._least_stretch = least_stretch
+        self.attempt = _Attempt(tail=warm.tail, stretch=least_stretch, delay=behind if least_stretch > 1.0 else 0.0)
         self._behind, self._warm, self._options, self._ahead = behind, warm, options, ahead
         self._max_smoothing = len(WAVELENGTHS) if options.tolerance > 0.0 else 0
         self._first, self._rate_before = True, 0.0
@@ -714,7 +843,7 @@ class _Search:
     def _as_before(self, at_splice: bool, period: float) -> _Attempt:
         """Return what served for the last chunk, a little faster; with the bridge that was long enough then, for as far."""
         warm = self._warm
-        stretch = max(1.0, RECOVERY * warm.stretch) if warm.stretch > 1.0 else 1.0
+        stretch = max(self._least_stretch, RECOVERY * warm.stretch) if warm.stretch > 1.0 else self._least_stretch
         found = replace(self.attempt, delay=self._behind if stretch > 1.0 else 0.0, stretch=stretch,
                         smoothing=min(warm.smoothing, self._max_smoothing))
         longest = (self._ahead + found.delay) * found.stretch - 1.01 * MIN_POINTS * period  # with which no point waits
@@ -746,7 +875,7 @@ class _Search:
     def _slow_down(self, rate: float) -> bool:
         attempt = self.attempt
         factor = min(max(1.03 / max(rate, 1e-3), MIN_STRETCH_STEP), MAX_STRETCH_STEP)
-        stretch = min(attempt.stretch * factor, self._options.max_stretch)
+        stretch = min(attempt.stretch * factor, self._options.max_stretch * self._least_stretch)
         if stretch <= attempt.stretch:
             return False
         self.attempt = replace(attempt, stretch=stretch, delay=max(self._behind, attempt.delay))
@@ -757,6 +886,16 @@ def _rest(q: np.ndarray) -> Path:
     coefficients = np.zeros((1, chunk_spline.SIZE, len(q)))
     coefficients[0, 0] = q
     return Path(np.array([0.0, 1e-3]), coefficients)
+
+
+def _cut(path: Path, begin: float, end: float) -> Path:
+    """Return a path from begin to end, from zero on."""
+    breaks = np.concatenate(([begin], path.breaks[(path.breaks > begin) & (path.breaks < end)], [end]))
+    piece = np.clip(np.searchsorted(path.breaks, breaks[:-1], side="right") - 1, 0, len(path.coefficients) - 1)
+    x, size = breaks[:-1] - path.breaks[piece], path.coefficients.shape[1]
+    shift = np.array([[math.comb(k, order) for k in range(size)] for order in range(size)])  # binomial theorem
+    powers = x[:, None, None] ** np.maximum(np.arange(size) - np.arange(size)[:, None], 0)
+    return Path(breaks - begin, (shift * powers) @ path.coefficients[piece])
 
 
 def _interpolated(times: np.ndarray, chunk: _Chunk) -> np.ndarray:

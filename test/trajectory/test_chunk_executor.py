@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 pytest.importorskip("pinocchio")
 
 from rnea_ros import ChunkExecutor, ChunkOptions, InputError, load
+from rnea_ros.execution.controller import TrajectorySpline
 from rnea_ros.model.drives import utilizations
 from rnea_ros.trajectory import chunk_spline
 from rnea_ros.trajectory.chunk_executor import REASONS
@@ -360,3 +363,128 @@ def test_streams_contain_what_they_are_named_for():
     disordered = [part.stamp for part in stream("disordered", 0, one).chunks]
     assert disordered != sorted(disordered) and len(set(disordered)) < len(disordered)
     assert isinstance(faulty, Stream) and isinstance(faulty.chunks[0], Sent)
+
+
+# ------------------------------------------------------------------ other limits, other speed, another process that plays
+
+
+def cut_motion(run, times):
+    return np.array([run.sample(t) for t in times]).swapaxes(0, 1)
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_waypoints_determine_the_motion(name):
+    """A controller that interpolates them by quintics commands the committed trajectory, across splices."""
+    one = arm(name)
+    sent = stream("disagreeing", 2, one, duration=1.6)
+    run, found = executor(one), []
+    played(run, sent, 1e-2, actions=[(1.25, lambda t: found.append((run.committed().waypoints(t - 0.6), run.committed())))])
+    (times, *points), committed = found[0]
+    assert (np.diff(times) > 1e-6).all() and times[0] <= 0.65 and not points[1][-1].any() and not points[2][-1].any()
+    spline = TrajectorySpline(times, *points)
+    for t in np.linspace(times[0], times[-1] - 1e-6, 2000):
+        for value, exact, scale in zip(spline(t, 4), committed.sample(t), (1e-9, 1e-7, 1e-5, 1e-2)):
+            assert np.abs(value - exact).max() < scale
+
+
+def test_a_trajectory_that_was_not_passed_on_is_withdrawn():
+    run, intent = started(arm("panda"))
+    times = np.arange(0.2, 3.0, 0.01)
+    run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.05)
+    assert run.has_changed and 0.1 <= run.committed().splice_time < 0.15
+    run.mark_passed_on(run.committed())
+    assert not run.has_changed
+    before = np.array([run.sample_ahead(t) for t in times])
+    run.push(0.1, chunk(intent, 0.1) + 0.02, period=PERIOD, now=0.2)
+    first = run.committed()
+    assert run.push(0.2, chunk(intent, 0.2) + 0.03, period=PERIOD, now=0.3).accepted
+    assert run.committed().splice_time == first.splice_time  # both are unknown to who plays it
+    run.mark_passed_on(first)  # without the second one
+    assert run.has_changed and run.committed().splice_time > first.splice_time
+    run.withdraw()
+    assert not run.has_changed
+    assert np.array_equal([first.sample(t) for t in times], [run.sample_ahead(t) for t in times])
+    assert not np.array_equal(before, [run.sample_ahead(t) for t in times])
+    assert run.push(0.3, chunk(intent, 0.3), period=PERIOD, now=0.4).accepted
+
+
+def test_a_trajectory_that_comes_after_its_splice_is_not_committed(monkeypatch):
+    """The thread was suspended while it computed, and another one has sampled on."""
+    run, intent = started(arm("panda"))
+    assert run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.05).accepted
+    fit, before = chunk_spline.fit, [run.sample_ahead(t) for t in (0.35, 0.8, 1.5)]
+
+    def suspended(*args, **options):
+        run.sample(0.35)
+        return fit(*args, **options)
+
+    monkeypatch.setattr(chunk_spline, "fit", suspended)
+    assert run.push(0.1, chunk(intent, 0.1) + 0.01, period=PERIOD, now=0.2).reason == "not_in_time"
+    assert np.array_equal(before, [run.sample_ahead(t) for t in (0.35, 0.8, 1.5)])
+    monkeypatch.undo()
+    assert run.push(0.3, chunk(intent, 0.3), period=PERIOD, now=0.4).accepted
+
+
+def test_threads_sample_while_another_one_pushes():
+    """References of a thread that ticks are one motion, whatever another one commits meanwhile."""
+    one = arm("panda")
+    run, intent = started(one, speed=0.6)
+    began, samples, ends = time.monotonic(), [], threading.Event()
+
+    def tick():
+        while not ends.is_set():
+            t = time.monotonic() - began
+            samples.append((t, run.sample(t)))
+
+    ticking = threading.Thread(target=tick)
+    ticking.start()
+    for k in range(12):
+        now = time.monotonic() - began
+        run.push(now, chunk(intent, now) + 0.01 * (-1) ** k, period=PERIOD, now=now)
+        time.sleep(0.05)
+    ends.set()
+    ticking.join()
+    assert run.diagnostics().counts["accepted"] > 1
+    t, motion = np.array([when for when, _ in samples]), np.array([what for _, what in samples])
+    h = np.diff(t)[:, None]
+    moved = np.diff(motion[:, 0], axis=0) - 0.5 * h * (motion[1:, 1] + motion[:-1, 1])
+    assert (np.abs(moved) <= h**3 * 700.0 + h**2 * 1e-2 + 1e-12).all()
+
+
+def test_limits_and_payload_change_while_it_moves():
+    """From a lead later on the new limits hold, where a brake within them exists; a motion inside them goes on."""
+    one = arm("ur5_robot")
+    tighter = replace(one.limits, acceleration=0.8 * one.limits.acceleration, velocity=0.9 * one.limits.velocity)
+    for limits, goes_on in ((replace(one.limits, velocity=2.0 * one.limits.velocity), True), (tighter, None)):
+        run, intent = started(one, speed=0.9)
+        assert run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.05).accepted
+        times = np.arange(0.5, 3.0, INSTANT)
+        before = np.array([run.sample_ahead(t) for t in times[::50]])
+        run.sample(0.5)
+        assert run.set_robot(one.robot, limits) == ""
+        motion = cut_motion(run, times)
+        if goes_on:
+            assert np.array_equal(before, motion.swapaxes(0, 1)[::50])
+        else:
+            later = motion[:, times > 0.56]
+            assert max(utilization(one._replace(limits=limits), later).values()) <= 1.0
+        require_continuous(times, motion)
+    run, intent = started(one, speed=0.9)
+    run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.05)
+    run.sample(0.5)
+    assert "effort" in run.set_robot(one.robot, replace(one.limits, effort=0.02 * one.limits.effort))  # not even at rest
+    with pytest.raises(InputError, match="make another executor"):
+        run.set_robot(arm("panda").robot)
+    assert run.joint_names == one.robot.joint_names
+
+
+def test_speed_is_reduced_by_request():
+    one = arm("panda")
+    run, intent = started(one, speed=0.4)
+    run.set_speed(0.5)
+    result = run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.05)
+    assert result.accepted and result.stretch == 2.0 and run.diagnostics().slowed_share == 0.0
+    assert np.abs(run.sample_ahead(2.1)[0] - intent([1.0])[0]).max() < 0.05 and run.end_time > 3.0
+    for share in (0.0, 1.1, np.nan):
+        with pytest.raises(InputError, match="share"):
+            run.set_speed(share)
