@@ -82,10 +82,11 @@ def steady_gains(period: float, lags: int) -> FilterGains:
     S = P[:, 0, 0] + 1.0
     K = P[:, :, 0] / S[:, None]
     error_transition = np.swapaxes(F - (F @ K[:, :, None]) * _FIRST, 1, 2)  # from one prediction error to the next, transposed
-    back, weights = np.eye(STATES)[:, :1] / S[:, None, None], np.empty((len(P), STATES, lags))
-    for k in range(lags):
-        weights[:, :, k] = (P @ back)[:, :, 0]
-        back = error_transition @ back
+    back = np.eye(STATES)[:, :1] / S[:, None, None]
+    while back.shape[2] < lags:  # doubles the number of later innovations
+        back = np.concatenate((back, error_transition @ back), axis=2)
+        error_transition = error_transition @ error_transition
+    weights = P @ back[:, :, :lags]
     gained = np.cumsum(weights[:, :ORDERS] ** 2 * S[:, None, None], axis=2)
     before = np.diagonal(P, axis1=1, axis2=2)[:, :ORDERS, None]
     unit = width[:, None] ** _NUMBER
@@ -318,7 +319,8 @@ class FilterBank:
         """
         position, velocity = transition(time - self._times[self._end - 1])[:2] @ self._x[:, REFERENCE_FILTER]
         variance = self._variance * self._gains.S[REFERENCE_FILTER] + (0.25 * self.period * velocity) ** 2
-        return float(np.minimum((q - position) ** 2 / variance, 25.0).sum())
+        error = q - position
+        return float(np.add.reduce(np.minimum(error * error / variance, 25.0)))
 
     def add_sample(self, time: float, steps: int, q: np.ndarray) -> FilterSample:
         """Add the positions q (n,) of a sample at a time [s], `steps` periods after the last one."""
@@ -334,7 +336,7 @@ class FilterBank:
         self._variance = variance = self._noise.variance(x[1, REFERENCE_FILTER])
         square = innovation * innovation
         square /= S * variance
-        if self.settled < time and (square[FASTEST] > _OUTLIER).any():
+        if self.settled < time and np.maximum.reduce(square[FASTEST], initial=0.0) > _OUTLIER:
             innovation, square = self._remove_outliers(innovation, square)
         kept = math.exp(-step / self._forgetting)
         self._likelihood *= kept

@@ -72,8 +72,8 @@ class ReceivedPositions:
             np.maximum(self.moved, moved, out=self.moved)
             moves = moved > 0.0
             np.minimum(self._least, moved, out=self._least, where=moves)
-            self._stood[~moves] = stamp
-            self._changed[np.abs(moved - self._step) > _ROUNDING] = stamp
+            np.copyto(self._stood, stamp, where=~moves)
+            np.copyto(self._changed, stamp, where=np.abs(moved - self._step) > _ROUNDING)
             self._step = moved
         else:
             self._changed[:] = stamp
@@ -208,6 +208,7 @@ class MotionEstimator:
         stamp = self.readings.reading_time(self._seconds(nanoseconds), q)
         if self.readings.period != before:
             self._restart()
+            self._period = 0.0  # samples are as far apart as readings, not as messages
         if stamp is not None:
             self._add_reading(stamp, q, qd)
         return True
@@ -297,27 +298,33 @@ class MotionEstimator:
             before, expected, speed = self._last
             turned = self._turned.copy()
             if len(self._revolute):
-                step = (q + self._turned - expected)[self._revolute]
+                step = (q + turned - expected)[self._revolute]
                 turned[self._revolute] -= self._implausible_angles(stamp - before, step)
             if qd is not None and speed is not None:
                 mean = 0.5 * (qd + speed)
                 expected = np.where(np.isfinite(mean), expected + (stamp - before) * mean, expected)
-            turned[self._turning] = TURN * np.round((expected - q) / TURN)[self._turning]
+            if len(self._turning):
+                turned[self._turning] = TURN * np.round((expected - q) / TURN)[self._turning]
             if (turned != self._turned).any():
                 self._turned_at, self._turned_before, self._turned = stamp, self._turned, turned
         unwrapped = q + self._turned
         self._last = stamp, unwrapped, None if qd is None else qd.copy()
         return unwrapped
 
-    def _implausible_angles(self, seconds: float, step: np.ndarray) -> np.ndarray:
+    def _implausible_angles(self, seconds: float, step: np.ndarray) -> np.ndarray | float:
         """Return the angles [rad] by which revolute joints jumped although they cannot have moved that far."""
         # stamps within a burst are closer than samples: the speed is known only with the sampling period
         period = max(seconds, self.clock.period if self._filters else 0.0, 1e-9)
-        turns = implausible_turns(step, period, self._fastest)
-        self.wraps[self._revolute] += turns != 0.0
-        speed = np.where(np.abs(step) < math.pi, np.abs(step), 0.0) / period if self._filters else 0.0
-        self._fastest = np.maximum(speed, self._fastest * math.exp(-period / _FASTEST_REMEMBERED))
-        angles: np.ndarray = TURN * turns
+        distance = np.abs(step)
+        angles: np.ndarray | float = 0.0
+        if not np.maximum.reduce(distance) < math.pi:
+            turns = implausible_turns(step, period, self._fastest)
+            self.wraps[self._revolute] += turns != 0.0
+            angles = TURN * turns
+            distance[~(distance < math.pi)] = 0.0
+        self._fastest *= math.exp(-period / _FASTEST_REMEMBERED)
+        if self._filters:
+            np.maximum(self._fastest, distance / period, out=self._fastest)
         return angles
 
     def _start_filters(self) -> None:

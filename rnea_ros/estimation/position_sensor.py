@@ -22,6 +22,7 @@ _MIN_JUMP_RATIO = 1.5
 _FAST_MOTION_RATIO = 2.5  # position change per sample, over the smallest change, above which repetitions are not samples
 _OVERDUE_PERIODS = 1.5  # reading periods after which an unchanged position counts as a new reading: the robot rests
 _EARLY_PERIODS = 0.1  # reading periods by which a message may precede the next reading
+_MAX_PERIOD_CHANGE = 0.25  # relative change of the reading period up to which it counts as unchanged
 _MAX_UNREPEATED = 3  # consecutive readings without repetition after which a stream no longer counts as repeating
 
 
@@ -113,7 +114,10 @@ class ReadingFilter:
             self._intervals = [*self._intervals[1 - _MIN_EQUAL_INTERVALS:], interval]
             between = interval / (self._repeated + 1)  # messages
             if len(self._intervals) == _MIN_EQUAL_INTERVALS and max(self._intervals) - min(self._intervals) < 2.5 * between:
-                self.period = float(np.median(self._intervals))
+                period = float(np.median(self._intervals))
+                # every change restarts the filters: medians of jittering stamps are the same period
+                if abs(period - self.period) > _MAX_PERIOD_CHANGE * self.period:
+                    self.period = period
 
 
 def find_new_readings(t: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -259,7 +263,7 @@ class PositionNoise:
         """Return the variance of positions measured at velocities (n,) or (k, n)."""
         time_variance = self.jitter * self.jitter + self.drift_std * self.drift_std
         if not time_variance:
-            return np.broadcast_to(self._variance_at_rest, velocity.shape)
+            return self._variance_at_rest if velocity.ndim == 1 else np.broadcast_to(self._variance_at_rest, velocity.shape)
         return self._variance_at_rest + time_variance * velocity * velocity
 
     def learn(self, period: float, velocity: np.ndarray, square: np.ndarray, moving: np.ndarray) -> None:

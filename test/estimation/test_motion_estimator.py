@@ -382,6 +382,23 @@ def test_repeated_readings_are_detected():
     assert np.sqrt(np.mean((found[3, late] - exact[3]) ** 2) / np.mean(exact[3] ** 2)) < 0.2
 
 
+@pytest.mark.parametrize(("every", "period"), [(6, 0.004), (6, 0.01)])
+def test_jittering_stamps_of_repeated_readings_do_not_restart_the_filters(every, period):
+    """Readings 24 and 60 ms apart, repeated with jittering stamps: each change of the reading period discarded all samples,
+    and readings further apart than 50 ms counted as gaps of the messages' period.
+    """
+    rng = np.random.default_rng(11)
+    t = np.arange(0.0, 6.0, period)
+    motion = sines(rng, t, 3)
+    q = encoded(rng, motion[0])[np.arange(len(t)) // every * every]
+    estimator = MotionEstimator(3, 0.05)
+    times, found, _ = stream(estimator, t + rng.uniform(0.0, 0.02 * period, len(t)), q)
+    late = times > 3.5
+    exact = at(motion, t, times[late])
+    assert len(times) > 0.4 * len(t)
+    assert np.sqrt(np.mean((found[1, late] - exact[1]) ** 2) / np.mean(exact[1] ** 2)) < 0.05
+
+
 def test_single_outlier_is_ignored():
     rng = np.random.default_rng(5)
     t = np.arange(0.0, 3.0, DT)

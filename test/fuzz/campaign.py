@@ -73,7 +73,8 @@ class Campaign:
     def _inputs(self) -> Iterator[bytes]:
         yield from self._corpus
         while True:
-            yield mutated(self._rng, self._corpus, self.target.words)
+            yield (self.target.generate(self._rng) if self.target.generate else
+                   mutated(self._rng, self._corpus, self.target.words))
 
     def _find(self, data: bytes, error: BaseException) -> None:
         frames = traceback.extract_tb(error.__traceback__)

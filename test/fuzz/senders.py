@@ -24,7 +24,7 @@ from rnea_ros.estimation.motion_estimator import MotionEstimator
 JOINTS = 3
 RATES = (20.0, 50.0, 100.0, 125.0, 200.0, 250.0, 500.0, 1000.0)  # Hz
 SHARES = (0.1, 0.15, 0.15, 0.15, 0.15, 0.2, 0.07, 0.03)  # of the senders
-MESSAGES, SHORTEST, LONGEST = 160, 0.8, 2.5  # of a stream, and seconds that it takes
+MESSAGES, SHORTEST, LONGEST = 130, 0.65, 5.0  # of a stream, and seconds that it takes
 LONG = 0.03  # of the streams take 3 times as long
 EPOCH = 1_700_000_000_000_000_000  # ns
 CHECKED = 14  # instants of a stream at which estimates are checked, after the first quarter
@@ -85,7 +85,8 @@ def sender(rng: np.random.Generator) -> Sender:
         return chosen
 
     motion, period = Motion(rng), 1.0 / float(rng.choice(RATES, p=SHARES))
-    seconds = float(np.clip(MESSAGES * period, SHORTEST, LONGEST)) * (3.0 if rng.random() < LONG else 1.0)
+    times = int(rng.integers(2, 9)) if does("repeated readings", 0.1) else 1
+    seconds = float(np.clip(MESSAGES * period, SHORTEST, LONGEST)) * (3.0 if rng.random() < LONG else 1.0) * times
     read = np.arange(0.0, seconds, period)
     if does("drift", 0.2):
         read = read * (1.0 + rng.choice((-1.0, 1.0)) * 10.0 ** rng.uniform(-5.0, -2.0))
@@ -105,8 +106,7 @@ def sender(rng: np.random.Generator) -> Sender:
     if does("wraps", 0.15):
         positions = (positions + np.pi) % (2.0 * np.pi) - np.pi
     stamps = (sent if does("stamped when sent", 0.6) else read).copy()
-    if does("repeated readings", 0.1):
-        times = int(rng.integers(2, 9))
+    if times > 1:
         first = np.arange(len(read)) // times * times
         positions, read = positions[first], read[first]
     for _ in range(int(rng.integers(1, 4)) if does("clock steps", 0.3) else 0):
@@ -254,4 +254,4 @@ def seeds() -> list[bytes]:
     return [k.to_bytes(4, "little") for k in range(64)]
 
 
-TARGETS = (Target("estimator", seeds, make),)
+TARGETS = (Target("estimator", seeds, make, generate=lambda rng: rng.randbytes(8)),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -18,12 +19,19 @@ class WrongNumber(Exception):
 
 
 class Target(NamedTuple):
-    """seeds: good inputs; make: a folder of its own -> what tries an input; words: that mean something there."""
+    """Target of fuzzing.
+
+    seeds    : good inputs
+    make     : function that returns the attempt at an input, given a folder
+    words    : byte strings with a meaning in the inputs
+    generate : function that returns a new input, for targets whose inputs are only a seed; others mutate `seeds`
+    """
 
     name: str
     seeds: Callable[[], list[bytes]]
     make: Callable[[Path], Try]
     words: Sequence[bytes] = ()
+    generate: Callable[[random.Random], bytes] | None = None
 
 
 def outcome(attempt: Try, data: bytes) -> str:
