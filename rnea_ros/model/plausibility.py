@@ -23,8 +23,11 @@ UNLIMITED = 1e5  # rad, m; larger limits stand for none
 LARGEST_MEAN_DENSITY = 500.0  # kg/m^3; mass of the robot in a ball of its reach. Real robots have less than 10
 DENSEST = 22_600.0  # kg/m^3; osmium. No body of a given mass has less inertia than a ball of this density
 LARGEST_GYRATION = 5.0  # radius of gyration of a body, in reaches of the robot
+FEWEST_PLACEHOLDERS = 3  # links of equal mass and equal moments of inertia that are not measured values
+EQUAL = 1e-6  # relative difference of masses or moments that count as equal
 LIGHT = 0.01  # share of the total mass below which the inertia of a body is not checked
-IMPLAUSIBLE = ("massless", "missing_mass", "total_mass", "reach", "position_limit", "inertia_too_large", "inertia_too_small")
+IMPLAUSIBLE = ("massless", "missing_mass", "total_mass", "reach", "position_limit", "inertia_too_large", "inertia_too_small",
+               "placeholder")
 # Kinds of warnings about what has no effect on the computed numbers
 NOTES = ("unknown_attribute", "ignored_mimic", "unknown_limit", "held_base", "renamed_joints")
 OTHERS = ("triangle_inequality", "negative_inertia", "inertia_without_mass", "misspelt_attribute", "later_attribute",
@@ -55,7 +58,7 @@ def warnings(bodies: Sequence[TreeBody], joints: Sequence[Joint], shaped: Collec
     if mass > 0.0:
         heavy = _total_mass(moving, mass, reach)
         inertias = [*_large_inertias(moving, mass, extent), *([] if heavy else _small_inertias(moving, mass))]
-        return [*found, *_missing_masses(bodies, shaped), *heavy, *inertias]
+        return [*found, *_missing_masses(bodies, shaped), *heavy, *inertias, *_placeholders(moving)]
     if len(bodies) > 1:
         found.insert(0, ModelWarning("massless", "no link that moves has a mass: gravity and inertia are zero in all "
                                      "torques. Such URDFs are made for drawing and planning; add <inertial> to "
@@ -142,6 +145,23 @@ def _small_inertias(moving: Sequence[TreeBody], mass: float) -> list[ModelWarnin
             f"{_moments(worst)[-1]:.3g} kg m^2, less than a ball of the densest metal. Is the inertia left out or in other "
             "units, or the mass in grams? URDF has kg m^2 and kg")
     return [ModelWarning("inertia_too_small", text)]
+
+
+def _placeholders(moving: Sequence[TreeBody]) -> list[ModelWarning]:
+    """Check for links whose mass and inertia were copied: more than half have one mass, and one moment about every axis."""
+    heavy = [body for body in moving if body.m > 0.0]
+    alike: dict[tuple[str, str], list[TreeBody]] = {}
+    for body in heavy:
+        least, _, largest = _moments(body)
+        if largest - least <= EQUAL * largest and largest > 0.0:
+            alike.setdefault((f"{body.m:.5g}", f"{largest:.5g}"), []).append(body)
+    for (mass, moment), found in alike.items():
+        if len(found) >= FEWEST_PLACEHOLDERS and 2 * len(found) > len(heavy):
+            text = (f"{_named('link', found)} have the same mass of {mass} kg and the same moment of inertia of {moment} "
+                    "kg m^2 about every axis: placeholders of a URDF made for drawing and planning? Replace <inertial> by "
+                    "values from CAD or the data sheet")
+            return [ModelWarning("placeholder", text)]
+    return []
 
 
 def _least_trace(mass: float) -> float:

@@ -34,6 +34,15 @@ def without_inertial(*links):
     return etree.tostring(root)
 
 
+def placeholders():
+    """The arm with 1 kg and 1 kg m^2 in every link, as in the description files of a maker of small arms."""
+    root = etree.parse(ARM).getroot()
+    for inertial in root.iterfind("link/inertial"):
+        inertial.find("mass").set("value", "1")
+        inertial.find("inertia").attrib.update({name: "01"[name[1] == name[2]] for name in MOMENTS})
+    return etree.tostring(root)
+
+
 FAULTS = {
     "degrees": (scaled("joint/limit", ("lower", "upper"), 57.3), "position_limit", "are they in degrees?"),
     "joints in mm": (scaled("joint/origin", ("xyz",), 1000.0), "reach", "are its lengths in mm?"),
@@ -41,6 +50,7 @@ FAULTS = {
     "kg mm^2": (scaled("link/inertial/inertia", MOMENTS, 1e6), "inertia_too_large", "Is it in kg mm^2"),
     "no inertia": (scaled("link/inertial/inertia", MOMENTS, 0.0), "inertia_too_small", "Is the inertia left out"),
     "one link without mass": (without_inertial("link2"), "missing_mass", "no mass in link 'link2'"),
+    "one mass for all": (placeholders(), "placeholder", "the same mass of 1 kg and the same moment of inertia of 1 kg m^2"),
     "no mass": (without_inertial(), "massless", "no link that moves has a mass")}
 
 
