@@ -253,7 +253,7 @@ def unless_there(namespace, publisher):
         return [TimerAction(period=DISCOVERY_TIMEOUT_S, actions=[OpaqueFunction(function=lambda context: decide(look))])]
 
     def decide(look):
-        other = look.describer()
+        other = look.robot_description_publisher()
         look.end()
         said = f"robot_state_publisher is not started, since {other} is there; start_rsp:=true starts it all the same"
         return [LogInfo(msg=said) if other else publisher]

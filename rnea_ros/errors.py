@@ -11,7 +11,7 @@ LONGEST_NAME = 80  # characters of a name that a message shows
 
 
 def shown(value: Any, most: int = 80) -> str:
-    """What was given, for a message: as Python writes it, cut off where it gets long."""
+    """Return the repr of a given value for a message, cut off after `most` characters."""
     try:
         return f"{value!r:.{most}}"
     except ValueError:  # Python does not write out an integer of thousands of digits
@@ -38,7 +38,7 @@ def near(name: object, names: Iterable[str], similarity: float = 0.6) -> str:
 
 
 class ModelWarning(str):
-    """Sentence about what is doubtful in a robot model. `name` is the kind of warning: users accept warnings by it."""
+    """Sentence about an implausible property of a robot model. `name` is the kind of warning: users accept warnings by it."""
 
     name: str
 
@@ -56,7 +56,7 @@ class RneaError(Exception):
 
 
 def in_words(error: BaseException) -> str:
-    """What the package says of its own accord, or that it is a defect of ours."""
+    """Return the message of an error of this package; any other error is reported as an internal one."""
     return str(error) if isinstance(error, RneaError) else f"internal error, please report it: {error!r}"
 
 
@@ -65,7 +65,7 @@ class InputError(RneaError, ValueError):
 
 
 class MissingPackage(RneaError):
-    """What was asked for needs a package that is not installed; `extra` of rnea_ros brings it."""
+    """A requested function needs a package that is not installed; the extra `extra` of rnea_ros installs it."""
 
     def __init__(self, need: str, extra: str, otherwise: str = ""):
         super().__init__(need, extra, otherwise)
@@ -88,7 +88,7 @@ class PoseError(InputError):
 
 
 class Rejected(RneaError):
-    """A message or request cannot be used. `reason` is a fixed word to count by, `detail` tells the user what to change.
+    """A message or request cannot be used. `reason` is a fixed word to count by, `detail` states what to change.
 
     passing : that is normal for an instant, or none of this robot's business: it is counted, but no fault
     """

@@ -1,1 +1,1 @@
-"""Demos: simulated robots, the nodes in processes of their own, and checks of what they publish. `rnea demo` runs them."""
+"""Demos: simulated robots, the nodes in separate processes, and checks of what they publish. `rnea demo` runs them."""

@@ -79,9 +79,9 @@ class CombinationMotion:
             higher = [velocity.derivatives(t, robot.order)[1:] for t in times]
         solved = _solve_period(robot, motion, [self._options(robot, states, higher, k) for k in range(SAMPLES_PER_PERIOD)],
                                self.period)
-        places = np.array([[found.positions[name][0] for name in robot.tree.joint_names]
+        positions = np.array([[found.positions[name][0] for name in robot.tree.joint_names]
                            + [found.positions[f"motor of {name}"][0] for name in robot.motor_joints] for found in solved])
-        whole = PeriodicMotion(self.period, places)
+        whole = PeriodicMotion(self.period, positions)
         moved: Any = None
         if robot.roles.wheels:
             moved = _wheeled_base_motion(PeriodicMotion(self.period, np.array([found.base[0] for found in solved])),

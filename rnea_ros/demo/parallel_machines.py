@@ -51,7 +51,7 @@ class Machine(NamedTuple):
 
     @property
     def robot_file(self) -> dict[str, Any]:
-        """What belongs beside that URDF."""
+        """Return the content of the robot file that belongs to the URDF."""
         return {"version": 1, "platform": {"link": self.link}, "loops": self.loops}
 
 
@@ -176,7 +176,7 @@ def _inertial(mass: float, centre: Sequence[float], moments: Sequence[float]) ->
 
 
 def _cylinder(xyz: Sequence[float], angles: Sequence[float], length: float, radius: float) -> str:
-    """What RViz draws."""
+    """Return the visual element of a cylinder, which RViz draws."""
     return (f'<visual><origin xyz="{_text(xyz)}" rpy="{_text(angles)}"/><geometry><cylinder radius="{_text([radius])}" '
             f'length="{_text([length])}"/></geometry></visual>')
 

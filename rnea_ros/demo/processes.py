@@ -1,4 +1,4 @@
-"""Nodes in processes of their own, in a ROS domain of their own, ended with the demo."""
+"""Nodes in separate processes and in a private ROS domain; both end with the demo."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class NodeSession(NamedTuple):
 @contextmanager
 def node_session(nodes: Sequence[str], parameters: Callable[[Path], Mapping[str, Any]], report: Callable[[str], None],
                  prefix: str = "") -> Iterator[NodeSession]:
-    """Run nodes in processes and a ROS domain of their own; both end with the block, however it ends.
+    """Run nodes in separate processes and a private ROS domain; both end with the block, also after an error.
 
     parameters : function of the session's folder -> content of a ROS parameter file; report : called with lines for the user
     Raises NodesFailed if the block raises NoMessages, Interrupted if a signal was received.

@@ -403,9 +403,9 @@ class FilterBank:
         smoothing = self._gains.weights
         if self._uneven > sample:  # smoothing approximates an integral over time: scale gains by the steps, skip lost samples
             since = (np.array(self._times[sample:end]) - self._times[sample]) / self.period
-            places = np.minimum(np.rint(since[1:]).astype(int), self._lags - 1)
+            lags = np.minimum(np.rint(since[1:]).astype(int), self._lags - 1)
             steps = np.diff(since)
-            smoothing = smoothing[:, :, places] * np.minimum(steps, 1.0 / steps)
+            smoothing = smoothing[:, :, lags] * np.minimum(steps, 1.0 / steps)
         else:
             smoothing = smoothing[:, :, 1:end - sample]
         each = smoothing @ self._innovations[:, sample + 1:end]

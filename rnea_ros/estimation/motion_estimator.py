@@ -253,7 +253,7 @@ class MotionEstimator:
 
     @property
     def ready(self) -> bool:
-        """Whether there is an estimate: the filters followed the motion at its instant, and the noise is known."""
+        """True if there is an estimate: the filters have converged at its instant, and the noise is known."""
         return self._filters is not None and self._learning.learned and self._filters.settled <= self.clock.time - self.lag
 
     @property

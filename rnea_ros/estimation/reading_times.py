@@ -1,7 +1,7 @@
 """Times at which the positions of a recording were read, from stamps that jitter or are late.
 
 Most robots are read at an even rate and stamped by another clock after a varying delay, or by a driver that publishes the
-newest reading at a rate of its own. Samples are numbered first, including lost ones; even times are then those of a local
+newest reading at a different rate. Samples are numbered first, including lost ones; even times are then those of a local
 line through the stamps on both sides. Positions decide whether even times or stamps are right: the slope of the positions'
 distance from the cubics through their neighbours over (velocity x deviation of the stamp) is 0 if even times are right and
 1 if stamps are.
@@ -211,12 +211,12 @@ class ReadingTimes(NamedTuple):
 
     @property
     def even(self) -> bool:
-        """Whether all samples are even."""
+        """True if all samples are even."""
         return bool(self.stretches) and all(stretch.even for stretch in self.stretches)
 
     @property
     def vague(self) -> bool:
-        """Whether stamps do not determine reading times."""
+        """True if stamps do not determine reading times."""
         return any(stretch.vague for stretch in self.stretches)
 
 
@@ -299,11 +299,11 @@ def _share(numbers: np.ndarray, period: float, deviation: np.ndarray, q: np.ndar
 def _off_cubics(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return the distance of values (k, n) at numbers (k,) from the cubics through their neighbours; 0 at the ends."""
     middle = np.arange(2, len(numbers) - 2)
-    places = [(numbers[middle + k] - numbers[middle]).astype(float) for k in _NEIGHBOURS]
+    distances = [(numbers[middle + k] - numbers[middle]).astype(float) for k in _NEIGHBOURS]
     rest = np.zeros(values.shape)
     rest[middle] = values[middle]
     for i, k in enumerate(_NEIGHBOURS):
-        weight = np.prod([-other / (places[i] - other) for j, other in enumerate(places) if j != i], axis=0)
+        weight = np.prod([-other / (distances[i] - other) for j, other in enumerate(distances) if j != i], axis=0)
         rest[middle] -= values[middle + k] * weight[:, None]
     return rest
 

@@ -79,13 +79,13 @@ class SampleClock:
 
     @property
     def known(self) -> bool:
-        """Whether the first stamps determine the period and phase."""
+        """True if the first stamps determine the period and phase."""
         clear = self.jitter < _MAX_KNOWN_JITTER * self.period * self._age**1.5 and self.period > _MIN_PERIOD_S
         return clear or self._age >= _ENOUGH_STAMPS
 
     @property
     def even(self) -> bool:
-        """Whether samples have even times; otherwise they have the times of their stamps."""
+        """True if samples have even times; otherwise they have the times of their stamps."""
         return self._has_order or self._burst_share > BURST_SHARE
 
     @property

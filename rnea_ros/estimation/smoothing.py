@@ -197,7 +197,7 @@ class RecordingEstimate(NamedTuple):
 
     They refer to the stamps, or to the reading times where stamps do not determine these (reading_times.py).
 
-    centred   : (N,) whether each is a reading of its own with others near enough on both sides
+    centred   : (N,) whether each is a separate reading with others near enough on both sides
     how       : how they were estimated, with the largest noise in a long recording
     deviation : (4, N, n) standard deviations of q, qd, qdd, qddd; None for polynomials
     q         : (N, n) positions at the same instants: smoothed, or as given

@@ -1,4 +1,4 @@
-"""What joint_trajectory_controller of ros2_controllers does: its parameters, its interpolation, the jerk of its reference.
+"""Model of joint_trajectory_controller (ros2_controllers): its parameters, its interpolation, the jerk of its reference.
 
 The rules are read from its source. Where versions name a parameter differently, all names are known; a parameter that a
 controller does not have counts as its default.

@@ -117,7 +117,7 @@ class TrajectoryExecutor:
 
     @property
     def active(self) -> bool:
-        """Whether there is something to tick for."""
+        """True if a motion is executed or pending, so that ticks are needed."""
         return self._current is not None
 
     @property

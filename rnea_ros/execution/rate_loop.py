@@ -16,8 +16,8 @@ MAX_COARSE_STEP_S = 1.0  # longest step of a coarse simulated clock
 class RateLoop:
     """Loop that calls step(seconds since the last call) at a rate, from wake() until step returns False.
 
-    A thread of its own holds the rate better than a timer of an executor, which also waits for other work, and costs half. A
-    late call is not made up for: the next one comes a period later, and its argument tells how much time has passed. on_start
+    A separate thread keeps the rate better than a timer of an executor, which also waits for other work, and costs half. A
+    late call is not repeated: the next one follows a period later, and its argument is the time that has passed. on_start
     is called once by the thread. If either function raises, the thread ends, and `take_failure` returns the error.
     """
 

@@ -2,7 +2,7 @@
 
 At most one trajectory is executed: its motion moves, or comes to rest. At most one waits: for its motion to be prepared, for
 its start time, or for the end of the executed one. An event that the table does not name in a state changes nothing. A pause
-is not a state: it lasts until resumed, whatever trajectories begin or end. There are no threads and no clocks here.
+is not a state: it lasts until resumed, also while trajectories begin or end. There are no threads and no clocks here.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class StateMachine:
 
     prepare     : called with a goal and the time [ns] to start the preparation of its motion
     on_ready    : called with a prepared motion
-    forget      : called when the references that were sent no longer tell where the robot is
+    forget      : called when the sent references no longer determine the position of the robot
     on_event    : called with (is_ok, message)
     on_rejected : called with the reason why a goal was replaced, or its preparation could not start
     """

@@ -124,7 +124,7 @@ def library(robot: Robot, name: str, payload_link: str | None = None, links: Ite
             wanted: Callable[[str], bool] = lambda name: True) -> CLibrary:
     """A robot's functions, traced.
 
-    payload_link : one that carries things, which become an argument; links : those whose poses and Jacobians are wanted
+    payload_link : link that carries a payload, which becomes an argument; links : those whose poses and Jacobians are wanted
     """
     carrier = robot.with_payload(payload_link, 1.0) if payload_link else robot
     every = exported(carrier, links)
@@ -177,10 +177,10 @@ def _member(name: str, traced: CFunction, carries: bool) -> str:
         fields = [f"        std::array<double, {block.size}> {block.name};" for block in outputs]
         lines += [f"    struct {word} {{", *fields, "    };"]
     arguments = ", ".join(f"const std::array<double, {block.size}> &{block.name}" for block in given)
-    places = [f"{block.name}_.data()" if block.name == "payloads" else f"{block.name}.data()" for block in inputs]
-    places += ["found.data()"] if len(outputs) == 1 else [f"found.{block.name}.data()" for block in outputs]
+    passed = [f"{block.name}_.data()" if block.name == "payloads" else f"{block.name}.data()" for block in inputs]
+    passed += ["found.data()"] if len(outputs) == 1 else [f"found.{block.name}.data()" for block in outputs]
     lines += [f"    {result} {function.name}({arguments}) const noexcept", "    {", f"        {result} found;",
-              f"        {name}_{function.name}({', '.join(places)});", "        return found;", "    }", ""]
+              f"        {name}_{function.name}({', '.join(passed)});", "        return found;", "    }", ""]
     return "\n".join(lines)
 
 
@@ -190,7 +190,7 @@ def _comment(paragraphs: Sequence[str]) -> str:
 
 
 def _plain(name: str) -> str:
-    """For a comment: what could end it, or is no plain letter, is replaced."""
+    """Return a name for a C comment: characters that are not plain, or could end the comment, are replaced."""
     return re.sub(r"[^A-Za-z0-9 _.,:+-]", "?", name)
 
 

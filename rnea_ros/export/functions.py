@@ -1,4 +1,4 @@
-"""What `rnea export` writes in C for each kind of robot: functions of flat blocks, for any scalar, with the words for them.
+"""Functions that `rnea export` writes in C for each kind of robot: of flat blocks, for any scalar, with their descriptions.
 
 Nothing is computed here: each is the function that the robot's own kernel is traced from, or, where a robot calls several
 kernels one after the other, the same calls on symbols.
@@ -223,7 +223,7 @@ def _of_loops(robot: Robot) -> list[ExportedFunction]:
 
 
 def _of_platform(robot: Robot) -> list[ExportedFunction]:
-    """The same functions by the motion of the platform."""
+    """Return the functions whose input is the motion of the platform."""
     closure, legs, n = robot.closure, robot.platform_closure, robot.tree.n
     torque, sizes = robot.tree.store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False)
     payloads = {name: size for name, size in sizes.items() if name == "payloads"}

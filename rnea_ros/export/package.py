@@ -50,7 +50,7 @@ def _template(name: str) -> str:
 
 
 def _start(library: CLibrary, first: CFunction) -> str:
-    """Of poses that cannot be anything."""
+    """Return the initial values of inputs that must be consistent poses."""
     if not hasattr(library.robot, "start"):
         return ""
     found = sample(library, first, np.random.default_rng(0))

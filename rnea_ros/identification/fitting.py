@@ -159,7 +159,7 @@ class Fit:
 
     @property
     def explained(self) -> bool:
-        """Whether a physical robot explains the recordings: nearly as well as least squares, or with a small error."""
+        """True if a physical robot explains the recordings: nearly as well as least squares, or with a small error."""
         error = np.linalg.norm(np.fmax(self.fit_error, self.validation_error)) / (np.linalg.norm(self.rms) or 1.0)
         return bool(error < LARGE_ERROR) and (self.consistency_cost < MAX_CONSISTENCY_COST
                                               or bool((self.fit_error < SMALL_ERROR * self.rms).all()))
@@ -542,14 +542,14 @@ def _significant(models: list[FrictionModel], least: WeightedFit, b: int) -> lis
     """Return the models without the terms whose estimate is within SIGNIFICANCE standard deviations of zero."""
     found, start = [], b
     for model in models:
-        place = {kind: start + k for k, kind in enumerate(model.kinds)}
+        column = {kind: start + k for k, kind in enumerate(model.kinds)}
         start += len(model.kinds)
 
-        def is_significant(plus: str, minus: str | None = None, place: dict[str, int] = place) -> bool:
+        def is_significant(plus: str, minus: str | None = None, column: dict[str, int] = column) -> bool:
             row = np.zeros(len(least.x))
-            row[place[plus]] = 1.0
+            row[column[plus]] = 1.0
             if minus:
-                row[place[minus]] = -1.0
+                row[column[minus]] = -1.0
             return bool(abs(row @ least.x) > SIGNIFICANCE * np.sqrt(row @ least.covariance @ row))
 
         if model.load_smoothing and not is_significant(LOAD):

@@ -2,7 +2,7 @@
 
 Every sample and joint gives an equation tau = Y(q, qd, qdd) beta and, where torque rates are measured, another one
 tau_rate = Yd(q, qd, qdd, qddd) beta, linear in the base parameters beta (Khalil and Dombre 2002, chapter 12). Each joint's
-torque, and each rate, is a channel with noise of its own.
+torque, and each rate, is a channel with its own noise.
 
 Equations of a channel are compressed by QR as they are added: R of [W y] has one row and column more than there are
 unknowns, and the same normal equations and residual. Weights follow from residuals and residuals from weights, until both

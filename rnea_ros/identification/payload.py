@@ -38,8 +38,8 @@ MIN_GYRATION_RADIUS = 1e-3  # smallest radius of gyration of a body [m]
 class RawPayload(NamedTuple):
     """Least-squares estimate theta (10,): m, m com, J about the link's origin, including the effect of model errors.
 
-    covariance : (10, 10) from noise and friction errors
-    doubts     : (10, links) change of theta per link for a mass error of its own mass
+    covariance       : (10, 10) from noise and friction errors
+    mass_sensitivity : (10, links) change of theta for an error of 100 % of each link's mass
     """
 
     theta: np.ndarray
@@ -114,8 +114,8 @@ class PayloadEstimator:
         """
         theta = loaded.theta - (0.0 if tare is None else tare.theta)
         covariance = loaded.covariance + (0.0 if tare is None else tare.covariance)
-        doubts = masses * (loaded.mass_sensitivity - (0.0 if tare is None else tare.mass_sensitivity))
-        covariance = covariance + doubts @ doubts.T
+        mass_errors = masses * (loaded.mass_sensitivity - (0.0 if tare is None else tare.mass_sensitivity))
+        covariance = covariance + mass_errors @ mass_errors.T
         if theta[0] <= 2.0 * np.sqrt(covariance[0, 0]):
             raise InputError(f"no payload detected on link '{self.link}': its estimated mass is {theta[0]:.3g} kg with a "
                              f"standard deviation of {np.sqrt(covariance[0, 0]):.2g} kg")

@@ -1,6 +1,6 @@
 """Weighted least squares with friction models, selection of these models, and gains of current-controlled drives.
 
-All joints share the robot's base parameters and have friction terms of their own. The weight of a joint follows from the
+All joints share the robot's base parameters and have their own friction terms. The weight of a joint follows from the
 size of its residuals and from their correlation time (solve_weighted).
 
 Friction models are selected by block cross-validation (select_friction): contiguous blocks of the recording are left out of

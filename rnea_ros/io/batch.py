@@ -1,7 +1,7 @@
 """Torques of many recordings: computed part by part, by local processes or a Dask cluster, with checkpoints.
 
-Each recording is surveyed once (plan_recording) and computed in parts, each a file of its own (compute_part). Both functions
-run in other processes or on other machines, so arguments and results can be pickled. A checkpoint file beside the results
+Each recording is surveyed once (plan_recording) and computed in parts, one file each (compute_part). Both functions run in
+other processes or on other machines, so arguments and results can be pickled. A checkpoint file beside the results
 records which parts are complete, so that an interrupted run continues where it ended.
 """
 

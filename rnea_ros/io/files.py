@@ -143,8 +143,8 @@ def read_samples(path: str | Path, wanted: RecordingRequest) -> tuple[Samples, l
                                                  wanted.types)
         t = samples["t"]
         messages = unused_note("columns", ignored)
-        if not wanted.reading.time_unit and (doubt := _time_unit_error(t.min(), t.max(), len(t))):
-            messages.append(f"warning: {doubt}")
+        if not wanted.reading.time_unit and (problem := _time_unit_error(t.min(), t.max(), len(t))):
+            messages.append(f"warning: {problem}")
     t = samples.pop("t")
     return {"t": t, **{name: wanted.with_held_joints(name, columns) for name, columns in samples.items()}}, messages
 
@@ -227,8 +227,8 @@ def _time_unit_error(first: float, last: float, samples: int) -> str:
 
 def check_time_unit(path: str | Path, reading: ReadingOptions, first: float, last: float, samples: int) -> None:
     """Raise InputError if times from first to last [s] are implausible in seconds and no unit was given."""
-    if not reading.time_unit and (doubt := _time_unit_error(first, last, samples)):
-        raise InputError(f"{path}: {doubt}")
+    if not reading.time_unit and (problem := _time_unit_error(first, last, samples)):
+        raise InputError(f"{path}: {problem}")
 
 
 def check_angle_unit(path: str | Path, reading: ReadingOptions, robot: Robot, q: np.ndarray) -> None:

@@ -170,7 +170,7 @@ class ReadingOptions(NamedTuple):
 
     @property
     def has_csv_options(self) -> bool:
-        """Whether options are given that bags do not have."""
+        """True if options are given that bags do not have."""
         return bool(self.columns or self.rate or self.time_unit or self.unit)
 
     def held_joints(self, joint_names: Sequence[str]) -> dict[str, float]:

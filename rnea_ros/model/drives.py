@@ -53,8 +53,8 @@ class DriveLimit(NamedTuple):
 
 def limits_of(limits: Sequence[DriveLimit], coordinates: Sequence[int] | np.ndarray) -> tuple[DriveLimit, ...]:
     """Return the limits of some coordinates, by index, with indices among these; other joints are not driven."""
-    places = {int(coordinate): place for place, coordinate in enumerate(coordinates)}
-    kept = [limit._replace(joints=tuple(places[joint] for joint in limit.joints if joint in places)) for limit in limits]
+    position = {int(coordinate): k for k, coordinate in enumerate(coordinates)}
+    kept = [limit._replace(joints=tuple(position[joint] for joint in limit.joints if joint in position)) for limit in limits]
     return tuple(limit for limit in kept if limit.joints)
 
 
@@ -212,7 +212,7 @@ MIN_VELOCITY = 1e-9  # rad/s, m/s; where none is allowed, a share of it is large
 
 
 class VelocityByPosition(NamedTuple):
-    """Of one joint; units rad, s, or m, s."""
+    """Velocity limit of one joint that depends on its position; units rad, s, or m, s."""
 
     joint: str
     velocity_offset: float
@@ -222,7 +222,7 @@ class VelocityByPosition(NamedTuple):
 
 
 class VelocityLimits:
-    """Limits of joints with a limit of their own, max_velocity (n,), NaN where unknown."""
+    """Limits of joints that have one, max_velocity (n,), NaN where unknown."""
 
     def __init__(self, joint_names: Sequence[str], max_velocity: np.ndarray, by_position: Sequence[VelocityByPosition]):
         known = [one for one in by_position if one.joint in joint_names]

@@ -51,12 +51,12 @@ class FramePose:
 def assign_mdh_frames(bodies: list[TreeBody]) -> list[FramePose]:
     """Return frame M of every body, leaves first: a parallel axis depends on its child. bodies[0] is the root, whose M is
     U."""
-    placed = [FramePose(np.eye(3), np.zeros(3)) for _ in bodies]
+    mdh_poses = [FramePose(np.eye(3), np.zeros(3)) for _ in bodies]
     successor = {body.parent: j for j, body in reversed(list(enumerate(bodies))) if j}
     for i in range(len(bodies) - 1, 0, -1):
         body, j = bodies[i], successor.get(i, 0)
-        placed[i] = _along_normal(body, bodies[j], placed[j], j) if j else _frame_without_child(body.axis, np.zeros(3))
-    return placed
+        mdh_poses[i] = _along_normal(body, bodies[j], mdh_poses[j], j) if j else _frame_without_child(body.axis, np.zeros(3))
+    return mdh_poses
 
 
 def _along_normal(body: TreeBody, child: TreeBody, child_frame: FramePose, j: int) -> FramePose:
@@ -96,10 +96,10 @@ def _axes(z: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.column_stack((x, cross(z, x), z))
 
 
-def relative_pose(bodies: list[TreeBody], placed: list[FramePose], j: int) -> tuple[np.ndarray, np.ndarray]:
+def relative_pose(bodies: list[TreeBody], mdh_poses: list[FramePose], j: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the pose of frame M of body j in frame M of its parent, at joint variable zero."""
-    body, here = bodies[j], placed[j]
-    above = placed[body.parent]
+    body, here = bodies[j], mdh_poses[j]
+    above = mdh_poses[body.parent]
     R, P = body.R @ here.R, body.P + body.R @ here.P
     return above.R.T @ R, above.R.T @ (P - above.P)
 
@@ -112,7 +112,7 @@ def mdh_parameters(R: np.ndarray, P: np.ndarray, on_normal: bool) -> list[mdh.Pa
     return [mdh.from_pose(quarter, P), mdh.from_pose(quarter.T @ R, np.zeros(3))]
 
 
-def reconstruction_error(bodies: list[TreeBody], placed: list[FramePose], links: list, numbers: list[int]) -> float:
+def reconstruction_error(bodies: list[TreeBody], mdh_poses: list[FramePose], links: list, numbers: list[int]) -> float:
     """Return the largest deviation of any frame from its body [m and rad], at zero and at two other poses."""
     worst, moved = 0.0, {number: j for j, number in enumerate(numbers)}  # by which joint variable a link is moved
     for q in (np.zeros(len(bodies)), np.linspace(-1.0, 1.5, len(bodies)), np.linspace(2.0, -2.5, len(bodies))):
@@ -123,7 +123,7 @@ def reconstruction_error(bodies: list[TreeBody], placed: list[FramePose], links:
         truth = [(np.eye(3), np.zeros(3))]
         for body, value in zip(bodies[1:], q[1:], strict=True):
             truth.append(_compose(_compose(truth[body.parent], (body.R, body.P)), _motion(body, value)))
-        for j, frame in enumerate(placed):
+        for j, frame in enumerate(mdh_poses):
             R, P = _compose(truth[j], (frame.R, frame.P))
             worst = max(worst, float(np.abs(chain[numbers[j]][0] - R).max()), float(np.abs(chain[numbers[j]][1] - P).max()))
     return worst

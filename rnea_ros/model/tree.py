@@ -51,7 +51,7 @@ def _restored(kind: type, values: list[Any]) -> Any:
 
 @dataclass(frozen=True)
 class JointDynamics:
-    """What acts at a joint beside the rigid links: rotor behind a gear, friction, offset (khalil-rne (30), (44)).
+    """Dynamics of a joint besides the rigid links: rotor behind a gear, friction, offset (khalil-rne (30), (44)).
 
     rotor_inertia : inertia of the rotor about its own axis, before the gear [kg m^2]
     gear_ratio    : rotor turns for one turn of the joint [-] (prismatic joints: rad/m)
@@ -268,7 +268,7 @@ class Model(Frozen):
     drives, supplies : the data sheets behind these, as far as they are known
     velocity_by_position : where joints must be slower than their velocity limit
     efforts : what the robot means by the effort of a joint; no URDF says it
-    warnings : what is doubtful, a sentence each; accepted_warnings : those whose names the robot file accepts
+    warnings : implausible properties, a sentence each; accepted_warnings : those whose names the robot file accepts
     contact : contact thresholds by joint, as learnt from free motion
     coupled_motors : motors of coupled transmissions; no URDF has them
     """
@@ -345,7 +345,7 @@ class Model(Frozen):
         counts = Counter(link.coordinate for link in links)
         if tied := [link.joint for link in links if link.term.load_dependent and counts[link.coordinate] > 1]:
             raise InputError(f"load_dependent of {some(tied, quoted=True)}: mimic joints tie it to others, so that its "
-                             "share of their torque is not known; friction by load needs a coordinate of its own")
+                             "share of their torque is not known; friction by load needs a joint with its own coordinate")
         return replace(self, links=links).with_coupled_motors(self.coupled_motors)
 
     def with_coupled_motors(self, motors: Sequence[CoupledMotor]) -> Model:
@@ -356,5 +356,5 @@ class Model(Frozen):
         turned = {k for motor in motors for k in motor.coordinates}
         if loaded := [link.joint for link in self.links if link.term.load_dependent and link.coordinate in turned]:
             raise InputError(f"load_dependent of {some(loaded, quoted=True)}: a coupling turns its motor with several joints, "
-                             "so that its share of their torque is not known; friction by load needs a motor of its own")
+                             "so that its share of their torque is not known; friction by load needs a separate motor")
         return replace(self, coupled_motors=tuple(motors))

@@ -163,27 +163,27 @@ def _inertia(link: _Element) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 def _assemble(tree: _Tree, base: str, friction: bool, where: str) -> Model:
-    placed = frames.assign_mdh_frames(tree.bodies)
+    mdh_poses = frames.assign_mdh_frames(tree.bodies)
     joints, follow = _coordinates(tree)
     links = [Link(tree.bodies[0].name, m=tree.bodies[0].m, ms=frozen(tree.bodies[0].ms), J=frozen(tree.bodies[0].J))]
     numbers = [0]  # body -> its link number; fixed frames in between shift them
     for j, body in enumerate(tree.bodies[1:], start=1):
-        rows = frames.mdh_parameters(*frames.relative_pose(tree.bodies, placed, j), placed[body.parent].normal_to == j)
+        rows = frames.mdh_parameters(*frames.relative_pose(tree.bodies, mdh_poses, j), mdh_poses[body.parent].normal_to == j)
         parent = numbers[body.parent]
         for row in rows[:-1]:
             links.append(Link(f"{body.name}/frame", parent=parent, **row._asdict()))
             parent = len(links) - 1
         coordinate, multiplier, offset = follow[body.joint]
-        J, ms = _into_frame(body, placed[j])
+        J, ms = _into_frame(body, mdh_poses[j])
         links.append(Link(body.name, body.joint, parent, body.sigma, **rows[-1]._asdict(), coordinate=coordinate,
                           multiplier=multiplier, offset=offset, m=body.m, ms=frozen(ms), J=frozen(J),
                           term=_term(tree.joints[j], tree.warnings) if friction else JointDynamics()))
         numbers.append(len(links) - 1)
-    error = frames.reconstruction_error(tree.bodies, placed, links, numbers)
+    error = frames.reconstruction_error(tree.bodies, mdh_poses, links, numbers)
     size = 1.0 + sum(float(np.linalg.norm(body.P)) for body in tree.bodies)
     if not error <= RECONSTRUCTION_BOUND * size:
         raise ModelError(f"its frames came out {error:.3g} off; at most {RECONSTRUCTION_BOUND * size:.3g} is allowed", where)
-    known = {name: Frame(numbers[k], *_frame_in(placed[k], R, P)) for name, (k, R, P) in tree.poses.items()}
+    known = {name: Frame(numbers[k], *_frame_in(mdh_poses[k], R, P)) for name, (k, R, P) in tree.poses.items()}
     return Model(tree.name, tuple(links), tuple(joints), known, base, error, tuple(tree.warnings))
 
 

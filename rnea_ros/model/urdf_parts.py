@@ -45,7 +45,7 @@ def _on_joints(description: Description, link: str) -> tuple[Description, tuple[
     robot = copy.deepcopy(description.robot)
     holder = next(joint for joint in robot.findall("joint") if urdf.end(joint, "child") == link)
     name, parent, (R, P) = holder.get("name", ""), urdf.end(holder, "parent"), urdf.origin(holder)
-    names, place, last = [], robot.index(holder), len(JOINTS) - 1
+    names, index, last = [], robot.index(holder), len(JOINTS) - 1
     for number, joint_name in enumerate(JOINTS):
         axis = "y" if joint_name == CHART else joint_name[-1]
         kind = "prismatic" if joint_name in "xyz" else "continuous"
@@ -62,9 +62,9 @@ def _on_joints(description: Description, link: str) -> tuple[Description, tuple[
         joint.append(joint.makeelement("axis", {"xyz": " ".join(str(int(axis == other)) for other in "xyz")}))
         if kind == "prismatic":
             joint.append(joint.makeelement("limit", {"effort": "0", "velocity": "0", "lower": "-1e9", "upper": "1e9"}))
-        robot.insert(place, joint)
+        robot.insert(index, joint)
         if number < last:
-            robot.insert(place, robot.makeelement("link", {"name": child}))
+            robot.insert(index, robot.makeelement("link", {"name": child}))
         parent = child
     robot.remove(holder)
     return description._replace(robot=robot), tuple(names), (P, R)

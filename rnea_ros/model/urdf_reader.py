@@ -1,8 +1,8 @@
 """Reading untrusted robot descriptions: guards first, then only what dynamics needs is handed on.
 
 A URDF arrives from a file, a parameter or a topic. No document type, no entities, no mesh is ever opened, and bytes, links
-and depth are capped before anything is built. Materials, transmissions and vendor tags say nothing about dynamics and are not
-looked at; an attribute that is not understood, in an element whose numbers are used, is reported.
+and depth are capped before anything is built. Materials, transmissions and vendor tags do not concern dynamics and are
+ignored; an attribute that is not understood, in an element whose numbers are used, is reported.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _MAY_BE_INFINITE = "limit"
 
 
 class Description(NamedTuple):
-    """What was read.
+    """Content of a robot description.
 
     robot    : the pruned element; its attribute version is one of VERSIONS
-    problems : what is malformed in it
+    problems : malformed elements
     left_out : {(element, attribute): where it stands} of attributes that this version of URDF does not have
     where    : a word for where it came from
     shaped   : names of links with a <visual> or <collision>
@@ -108,8 +108,8 @@ def movable_joints(source: str | bytes) -> set[str]:
 def without_mass(source: str | bytes, links: Iterable[str]) -> bytes:
     """XML of a robot description in which these links, and all that hangs on them, have no mass.
 
-    For what lies beyond a force-torque sensor whose whole wrench counts as an external one. ModelError where nothing can be
-    read.
+    Use it for the links beyond a force-torque sensor whose whole wrench counts as external. Raises ModelError for a
+    description that cannot be read.
     """
     root, _ = whole(source)
     light = _with_all_beyond(root, links)
@@ -181,7 +181,7 @@ def _bytes_of_file(source: str | os.PathLike, allow_xacro: bool) -> tuple[bytes,
     try:
         path = Path(source)
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)  # whatever its size is said to be: some devices never end
+            data = file.read(MAX_BYTES + 1)  # regardless of its reported size: some devices never end
     except (OSError, TypeError, ValueError) as error:
         raise ModelError(f"cannot be read ({str(error)[:200]}); a path to a .urdf file or XML text is needed",
                          where) from None
@@ -191,7 +191,7 @@ def _bytes_of_file(source: str | os.PathLike, allow_xacro: bool) -> tuple[bytes,
     if isinstance(source, XacroFile):
         return expanded(path, source.arguments), where
     if not allow_xacro:
-        raise ModelError("a .xacro file is a program, which can do whatever you can, and is not run unasked. Expand it first "
+        raise ModelError("a .xacro file is a program that runs with your rights; it is not run unless allowed. Expand it "
                          "(xacro robot.xacro > robot.urdf) or, if you trust it, say allow_xacro=True, or with arguments "
                          "XacroFile(path, {'name': 'value'})", where)
     return expanded(path), where
@@ -253,7 +253,7 @@ class _Prune:
                 copy.set(name, text[:MAX_TEXT])
         for name in children:
             if name == "axis" and element.get("type") in _WITHOUT_AXIS:
-                continue  # other readers do not look at it, and real files have anything there
+                continue  # other readers ignore it, and real files have arbitrary content there
             found = element.findall(name)
             if len(found) > 1:
                 self.problems.append(f"{where}: {len(found)} <{name}> elements, at most one is allowed")
@@ -263,7 +263,7 @@ class _Prune:
                 self(child, copy, where)
 
     def _leave_out(self, tag: str, name: str, where: str) -> None:
-        """What stands in a vendor's own namespace, or in an element without numbers, is no business of dynamics."""
+        """Note an ignored attribute, unless it has a vendor's namespace or its element has no numbers for dynamics."""
         known = len(self.left_out) < MAX_LEFT_OUT or (tag, name) in self.left_out
         if known and any(_SCHEMA[tag][0].values()) and not name.startswith("{"):
             self.left_out.setdefault((tag, name), []).append(where)

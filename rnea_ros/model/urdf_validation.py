@@ -1,4 +1,4 @@
-"""What is wrong with a robot description, all of it at once: structure first, then the numbers.
+"""Validation of robot descriptions: all problems in one report, structure first, then the numbers.
 
 Works on the pruned XML, so that one report covers malformed numbers and a broken tree alike.
 """
@@ -55,7 +55,7 @@ def _duplicates(kind: str, names: list[str]) -> list[str]:
 
 
 def _names(joint: _Element) -> list[str]:
-    """What a joint is called, and the coordinates that it makes."""
+    """Return the name of a joint and of the coordinates that it creates."""
     name = joint.get("name", "")
     return [name] + ([f"{name}/{axis}" for axis in PLANAR_AXES] if joint.get("type") == "planar" else [])
 
@@ -98,7 +98,7 @@ def _joint_problems(joint: _Element, links: set[str]) -> list[str]:
 
 
 def _limit_problems(limit: _Element, kind: str | None) -> list[str]:
-    """What URDF 1.2 does not allow and earlier versions leave to their readers."""
+    """Return the problems of a limit that URDF 1.2 forbids and earlier versions tolerate."""
     found = [f"{name} limit {value:g} is negative" for name in LIMITED for value in _numbers(limit.get(name)) if value < 0.0]
     missing = [name for name in ("lower", "upper") if limit.get(name) is None]
     if missing and kind in ("revolute", "prismatic"):
@@ -113,14 +113,14 @@ def _origin_problems(origin: _Element) -> list[str]:
     quaternion = _numbers(origin.get("quat_xyzw"))
     found = []
     if origin.get("rpy") is not None and origin.get("quat_xyzw") is not None:
-        found.append(f"{_place(origin)}: <origin> has both rpy and quat_xyzw; one of them is needed")
+        found.append(f"{_owner(origin)}: <origin> has both rpy and quat_xyzw; one of them is needed")
     if len(quaternion) == 4 and math.hypot(*quaternion) < UNIT:
-        found.append(f"{_place(origin)}: <origin quat_xyzw=\"{origin.get('quat_xyzw')[:60]}\"> is no rotation: its length is "
+        found.append(f"{_owner(origin)}: <origin quat_xyzw=\"{origin.get('quat_xyzw')[:60]}\"> is no rotation: its length is "
                      f"{math.hypot(*quaternion):g}, a unit quaternion is needed")
     return found
 
 
-def _place(origin: _Element) -> str:
+def _owner(origin: _Element) -> str:
     above = origin.getparent() if origin.getparent().tag == "joint" else origin.getparent().getparent()
     return f"{above.tag} '{above.get('name')}'"
 
@@ -188,12 +188,12 @@ def leaders(joints: list[_Element]) -> dict[str, str]:
 
 
 def warnings(robot: _Element, left_out: Mapping[tuple[str, str], list[str]]) -> list[ModelWarning]:
-    """Return what is doubtful, or has no effect, in a description without problems."""
+    """Return warnings about implausible values, and about elements without effect, of a valid description."""
     found = _unused_attributes(robot.get("version"), left_out)
     for origin in robot.iter("origin"):
         length = math.hypot(*(_numbers(origin.get("quat_xyzw")) or [1.0]))
         if abs(length - 1.0) > UNIT:
-            found.append(ModelWarning("quaternion_length", f"{_place(origin)}: quat_xyzw has length {length:.4g} instead of "
+            found.append(ModelWarning("quaternion_length", f"{_owner(origin)}: quat_xyzw has length {length:.4g} instead of "
                                       "1: it is normalized"))
     found += [ModelWarning("ignored_limit", f"joint '{joint.get('name')}': <limit> of a planar joint is ignored, since it "
                            "does not name x, y or theta")
@@ -205,21 +205,21 @@ def _unused_attributes(version: str | None, left_out: Mapping[tuple[str, str], l
     """Attributes without effect: those of later versions of URDF, likely misspellings, and what URDF does not know."""
     found: list[ModelWarning] = []
     unknown: dict[str, dict[str, list[str]]] = {}
-    for (tag, name), places in left_out.items():
+    for (tag, name), elements in left_out.items():
         if name in SINCE:
             since = ".".join(map(str, SINCE[name]))
             found.append(ModelWarning("later_attribute",
-                                      f"<{tag} {name}> is ignored in URDF {version} ({some(places, 8)}): it came with "
+                                      f"<{tag} {name}> is ignored in URDF {version} ({some(elements, 8)}): it came with "
                                       f"{since}; write <robot version=\"{since}\">"))
         elif hint := near(name, known_attributes(tag), MISSPELT):
             found.append(ModelWarning("misspelt_attribute", f"<{tag} {name[:60]}> is not known in URDF and has no effect "
-                                      f"({some(places, 8)}){hint}"))
+                                      f"({some(elements, 8)}){hint}"))
         else:
-            unknown.setdefault(tag, {})[name] = places
+            unknown.setdefault(tag, {})[name] = elements
     for tag, names in unknown.items():
-        places = list(dict.fromkeys(place for some_places in names.values() for place in some_places))
+        elements = list(dict.fromkeys(element for some_elements in names.values() for element in some_elements))
         found.append(ModelWarning("unknown_attribute", f"<{tag} {some([name[:60] for name in names])}> is not known in URDF "
-                                  f"and has no effect ({some(places, 8)})"))
+                                  f"and has no effect ({some(elements, 8)})"))
     return found
 
 

@@ -16,7 +16,7 @@ AXES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
 class Body(NamedTuple):
-    """In the frame of its URDF link: mass [kg], centre of mass [m], inertia about that as AXES [kg m^2]."""
+    """Inertia of a URDF link in its frame: mass [kg], centre of mass [m], inertia about that as AXES [kg m^2]."""
 
     mass: float
     com: list[float]
@@ -24,7 +24,7 @@ class Body(NamedTuple):
 
 
 def bodies(model: Model) -> dict[str, Body]:
-    """By URDF link, those that joints move; what fixed joints tie to a link is part of its body."""
+    """Return the bodies of moving links by URDF link; links on fixed joints are part of the body that they are fixed to."""
     return {link.name: _body(model, link) for link in model.links[1:] if link.joint and link.name in model.frames}
 
 
@@ -38,7 +38,7 @@ def _body(model: Model, link: Link) -> Body:
 
 
 def with_bodies(source: str | bytes | os.PathLike[str], model: Model, allow_xacro: bool = False) -> str:
-    """The text of a URDF whose moving links have the bodies of a model of the same robot.
+    """Return the text of a URDF whose moving links have the bodies of a model of the same robot.
 
     What fixed joints tie to a link loses its own <inertial>, for it is in that of the link.
     """

@@ -1,6 +1,6 @@
 """Expansion of .xacro files. Such a file is a program: xacro evaluates Python expressions, and its restrictions can be evaded.
 
-It runs with the rights of the user, in a process of its own with limits of time and memory. The limits guard against mistakes,
+It runs with the rights of the user, in a separate process with limits of time and memory. The limits guard against mistakes,
 not against malice.
 """
 
@@ -91,7 +91,7 @@ sys.stdout.flush()
 class XacroFile(str):
     """Path of a .xacro file that may be run, with values for its arguments (<xacro:arg>).
 
-    Takes the place of the path of a URDF: ``load(XacroFile("ur.urdf.xacro", {"ur_type": "ur10e"}))``.
+    Use it instead of the path of a URDF: ``load(XacroFile("ur.urdf.xacro", {"ur_type": "ur10e"}))``.
     """
 
     arguments: Mapping[str, str]
@@ -176,7 +176,7 @@ def _hint(where: str, given: Mapping[str, str]) -> str:
 
 
 def _run(command: list[str], output, errors, where: str) -> int:
-    """Return the exit code. Nothing of the process is left running, whatever ends the wait."""
+    """Return the exit code. The process is killed with its children, also after an interrupt."""
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True)
     try:
         return process.wait(SECONDS)

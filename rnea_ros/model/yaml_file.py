@@ -21,20 +21,20 @@ Path_ = tuple[str | int, ...]  # keys and numbers of entries, from the outermost
 
 
 class Document(NamedTuple):
-    """What a file holds.
+    """Content of a YAML file.
 
     content : mappings, lists, strings, numbers, truth values
-    places  : {keys from the top: (line, column)} of every value, both from 1; of an entry of a mapping, where its key stands
+    marks   : {keys from the top: (line, column)} of every value, both from 1; for an entry of a mapping, those of its key
     where   : the path
     """
 
     content: Any
-    places: Mapping[Path_, tuple[int, int]]
+    marks: Mapping[Path_, tuple[int, int]]
     where: str
 
 
 def read(path: Any, hint: str) -> Document:
-    """What a file holds, and where in it. ModelError if it cannot be read; hint: what a file there should say."""
+    """Return the content of a file and its positions. ModelError if it cannot be read; hint: the content that is expected."""
     return parsed(data(path, hint), str(path))
 
 
@@ -52,13 +52,13 @@ def data(path: Any, hint: str) -> bytes:
 
 
 def parsed(data: bytes, where: str) -> Document:
-    """What the bytes of a file hold. ModelError if that is no YAML."""
+    """Return the content of the bytes of a file. ModelError if they are not YAML."""
     try:
         loader = _Strict(data)  # a SafeLoader: plain values only
         node = loader.get_single_node()
-        places: dict[Path_, tuple[int, int]] = {}
-        _note_places(node, (), node, places)
-        return Document(None if node is None else loader.construct_document(node), places, where)
+        marks: dict[Path_, tuple[int, int]] = {}
+        _note_marks(node, (), node, marks)
+        return Document(None if node is None else loader.construct_document(node), marks, where)
     except _Refused as error:
         raise ModelError(str(error), where) from None
     except yaml.MarkedYAMLError as error:
@@ -69,7 +69,7 @@ def parsed(data: bytes, where: str) -> Document:
 
 
 def content(path: Any, hint: str) -> Any:
-    """What a file holds, as `read`, without its places."""
+    """Return the content of a file, as `read`, without positions."""
     return read(path, hint).content
 
 
@@ -78,17 +78,17 @@ def text(values: Any) -> str:
     return yaml.dump(values, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=110)
 
 
-def _note_places(node: yaml.Node | None, path: Path_, named: yaml.Node | None, places: dict[Path_, tuple[int, int]]) -> None:
+def _note_marks(node: yaml.Node | None, path: Path_, named: yaml.Node | None, marks: dict[Path_, tuple[int, int]]) -> None:
     if node is None or named is None:
         return
-    places[path] = named.start_mark.line + 1, named.start_mark.column + 1
+    marks[path] = named.start_mark.line + 1, named.start_mark.column + 1
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if isinstance(key, yaml.ScalarNode):
-                _note_places(value, (*path, key.value), key, places)
+                _note_marks(value, (*path, key.value), key, marks)
     elif isinstance(node, yaml.SequenceNode):
         for k, value in enumerate(node.value):
-            _note_places(value, (*path, k), value, places)
+            _note_marks(value, (*path, k), value, marks)
 
 
 def _position(mark: Any) -> str:
@@ -103,10 +103,10 @@ class _Refused(yaml.YAMLError):
 
 
 class _Strict(yaml.SafeLoader):
-    """Without aliases, with which a short file can become an endless one; without a key that hides its twin.
+    """Loader that rejects aliases, with which a short file can expand without end, and duplicate keys.
 
-    Numbers are those of YAML 1.2: 4e-3 is one, which 1.1 takes for text; 010, 1:30 and 1_000 are text, of which 1.1 makes 8,
-    90 and 1000.
+    Numbers follow YAML 1.2: 4e-3 is a number, which YAML 1.1 reads as text; 010, 1:30 and 1_000 are text, which YAML 1.1
+    reads as 8, 90 and 1000.
     """
 
     depth = 0

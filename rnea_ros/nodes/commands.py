@@ -106,12 +106,12 @@ def _parameters(name: str, words: list[str]) -> dict[str, str]:
                                                              "name of a profile, which `rnea robot-file --list` prints; sets "
                                                              "the parameter robot_file")
     parser.add_argument(ROS_ARGS, nargs="...", metavar="...", help="parameters (-p NAME:=VALUE, --params-file FILE), "
-                                                                   "remappings (-r FROM:=TO) and whatever else ROS 2 takes")
+                                                                   "remappings (-r FROM:=TO) and other ROS 2 arguments")
     arguments, others = split_arguments(words)
     options = parser.parse_args(others)
     if arguments and not options.urdf:
-        parser.error(f"{' '.join(f'{key}:={value}' for key, value in arguments.items())}: --urdf FILE.xacro is missing, whose "
-                     f"arguments these are; parameters stand behind {ROS_ARGS} -p")
+        parser.error(f"{' '.join(f'{key}:={value}' for key, value in arguments.items())}: --urdf FILE.xacro is missing; "
+                     f"these are xacro arguments, parameters follow {ROS_ARGS} -p")
     found = {"robot_file": options.robot_file} if options.robot_file else {}
     if options.urdf:
         found["robot_description"] = _description(options.urdf, arguments)

@@ -32,7 +32,7 @@ class EndState:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether the position is known and no motion is prescribed."""
+        """True if the position is known and no motion is prescribed."""
         return bool(np.isfinite(self.q).all() and not self.qd.any() and not np.nan_to_num(self.qdd).any())
 
 
@@ -170,7 +170,7 @@ class Cost:
 
     @property
     def has_squares(self) -> bool:
-        """Whether the cost contains more than time."""
+        """True if the cost contains more than time."""
         return self.of is not None or bool(self.more)
 
     def squares(self, u: np.ndarray) -> Iterator[tuple[np.ndarray, Quantity, np.ndarray]]:
@@ -228,7 +228,7 @@ class PlanningProblem:
 
     @property
     def is_trivial(self) -> bool:
-        """Whether start and goal are the same state of rest, without windows or a prescribed duration between them."""
+        """True if start and goal are the same state of rest, without windows or a prescribed duration between them."""
         same = np.array_equal(self.start.q, self.goal.q) and self.start.is_at_rest and self.goal.is_at_rest
         return same and self.duration[0] <= MIN_DURATION and not any(quantity.windows for quantity in self.limited)
 

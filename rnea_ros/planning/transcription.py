@@ -40,7 +40,7 @@ class SparsePattern:
 
     @property
     def diagonal(self) -> np.ndarray:
-        """Whether each entry of the matrix is on its diagonal."""
+        """Mask of the matrix entries that are on its diagonal."""
         return self.rows == np.repeat(np.arange(self.shape[1]), np.diff(self.starts))
 
     def __call__(self, values: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ Sheet = Mapping[str, Any]
 
 
 def drives(model: Model, file: RobotFile) -> tuple[Drive, ...]:
-    """Of `drives`, in the order of the joints; of joints that have a coordinate of their own."""
+    """Return the drives of section `drives`, in the order of the joints that have their own coordinate."""
     sheets, springs = file.section("drives"), file.section("elastic_joints")
     return tuple(_drive(name, sheets[name], springs.get(name, {})) for name in model.joint_names if name in sheets)
 
@@ -32,7 +32,7 @@ def supplies(model: Model, file: RobotFile) -> tuple[Supply, ...]:
 
 
 def drive_limits(model: Model, file: RobotFile) -> tuple[DriveLimit, ...]:
-    """Of `drives`, `limits` and `supplies`, in this order; joints of the model alone."""
+    """Return the limits of sections `drives`, `limits` and `supplies`, in this order, for joints of the model."""
     found = [limit for drive in drives(model, file) for limit in _limits(drive, (model.joint_names.index(drive.joint),))]
     for k, joint in enumerate(model.joints):
         given = file.section("limits").get(joint.name, {})

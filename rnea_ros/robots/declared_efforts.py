@@ -1,4 +1,4 @@
-"""What a robot file says of efforts, as conventions of a model's joints."""
+"""Effort conventions of a model's joints from a robot file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a robot file says of joints and links, in numbers of a model: limits, drives, friction, payloads."""
+"""Declarations of joints and links in a robot file, as numbers of a model: limits, drives, friction, payloads."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def limited(model: Model, file: RobotFile) -> Model:
 def _limited(joint: Joint, given: Mapping[str, Any], position: tuple[float, float]) -> Joint:
     found = {quantity: limit(given, quantity, getattr(joint, quantity)) for quantity in ARRAYS}
     for quantity in TWO_SIDED:
-        if f"min_{quantity}" in given:  # the narrower one, for all who know one alone; drive limits tell both apart
+        if f"min_{quantity}" in given:  # the narrower one, for callers with one limit; drive limits have both
             found[quantity] = min(found[quantity], -given[f"min_{quantity}"])
     return replace(joint, lower=position[0], upper=position[1], **found)  # type: ignore[arg-type]  # of numbers all
 
 
 def velocity_by_position(model: Model, file: RobotFile) -> tuple[VelocityByPosition, ...]:
-    """Of joints of the model that must be slower near their ends."""
+    """Return the velocity limits of joints that must be slower near their position limits."""
     given = file.section("limits")
     zones = {name: given[name].get("velocity_by_position") for name in model.joint_names if name in given}
     return tuple(VelocityByPosition(name, **{"velocity_offset": 0.0, **zone}) for name, zone in zones.items() if zone)

@@ -11,7 +11,7 @@
         coulomb: 0.2                   # [N m]
     motors:
       elbow:
-        link: upper_arm                # who carries the motor and turns its spinning rotor; not named, the base, see below
+        link: upper_arm                # link that carries the motor and turns its spinning rotor; default: the base, see below
         axis: [0, 0, 1]                # axis of the rotor, in the frame of the link
         mass: 1.0                      # kg; only where the URDF's link does not already hold the rotor
         transverse_inertia: 0.006      # kg m^2, of that rotor about the axes across

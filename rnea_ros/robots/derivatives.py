@@ -24,7 +24,7 @@ class TorqueSensitivities(NamedTuple):
 
 
 class RateSensitivities(NamedTuple):
-    """Of tau_rate: (n, n) or (samples, n, n) each, as in TorqueSensitivities. The last is the mass matrix."""
+    """Derivatives of tau_rate: (n, n) or (samples, n, n) each, as in TorqueSensitivities. The last is the mass matrix."""
 
     drate_dq: Array
     drate_dqd: Array
@@ -40,7 +40,7 @@ class TorqueDeviations(NamedTuple):
 
 
 class JointWrenches(NamedTuple):
-    """What passes through the joints: (joints, 6) or (samples, joints, 6), force first [N, N m].
+    """Wrenches transmitted by the joints: (joints, 6) or (samples, joints, 6), force first [N, N m].
 
     A row for each joint that moves a link, mimic joints included, named by `joints`: the wrench exerted BY the parent link ON
     the child link, about the origin of the child link's frame and seen in it. It is all that the joint transmits, bearing
@@ -54,7 +54,7 @@ class JointWrenches(NamedTuple):
 
 
 class JointWrenchSensitivities(NamedTuple):
-    """Of JointWrenches.wrench: (joints, 6, n) or (samples, joints, 6, n) each, a column for each coordinate."""
+    """Derivatives of JointWrenches.wrench: (joints, 6, n) or (samples, joints, 6, n) each, a column for each coordinate."""
 
     joints: tuple[str, ...]
     dw_dq: Array
@@ -96,7 +96,7 @@ class Sensitivities:
     def torque_deviations(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, deviation: ArrayLike, *,
                           wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                           world_wrenches: Wrenches | None = None) -> TorqueDeviations:
-        """How far off torques and their rates are where the motion is known to standard deviations only.
+        """Return standard deviations of torques and their rates, from those of the motion.
 
         deviation : of q, qd, qdd, qddd, (4, n) or (4, samples, n), as MotionEstimator and estimate_recording give them. They
                     are taken for independent of each other, and small: only sensitivities count.

@@ -29,7 +29,7 @@ class Energy(NamedTuple):
 
 
 class CenterOfMass(NamedTuple):
-    """Place (3,) [m] and velocity (3,) [m/s] of the mass centre; momentum (6,): linear [kg m/s], and angular about the mass
+    """Position (3,) [m] and velocity (3,) [m/s] of the mass centre; momentum (6,): linear [kg m/s], and angular about the mass
     centre [kg m^2/s]. Or (samples, 3) and (samples, 6)."""
 
     position: Array
@@ -45,7 +45,7 @@ class GeneralizedMomentum(NamedTuple):
 
 
 class Energetics:
-    """What follows from the motion, term by term. All vectors are in the root link's frame; the root's own mass counts."""
+    """Energy, momentum and power of a motion. All vectors are in the root link's frame; the root's own mass counts."""
 
     if TYPE_CHECKING:
         model: Model
@@ -83,7 +83,7 @@ class Energetics:
         return np.stack(columns, axis=-1) if columns else np.zeros((*np.shape(q), 0))
 
     def generalized_momentum(self, q: ArrayLike, qd: ArrayLike) -> GeneralizedMomentum:
-        """p = M qd and drift = C^T qd - g - friction: momentum observers tell external torques from dp/dt - tau - drift."""
+        """p = M qd and drift = C^T qd - g - friction: observers estimate external torques by dp/dt - tau - drift."""
         return tuple.__new__(GeneralizedMomentum, self._evaluate("generalized_momentum", q, qd))
 
     def link_torques(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
@@ -101,7 +101,7 @@ class Energetics:
     def friction(self, qd: ArrayLike, qdd: ArrayLike | None = None) -> tuple[Array, Array]:
         """Torques of friction and offsets, and their rates: (n,) or (samples, n) each; without qdd at constant speed.
 
-        Without friction that depends on the load, which the speed does not tell: `load_friction`.
+        Friction that depends on the load is not included, since the speed does not determine it: `load_friction`.
         """
         speed = validation.coordinates("qd", qd, self.model.joint_names)
         rate = np.zeros_like(speed) if qdd is None else validation.coordinates("qdd", qdd, self.model.joint_names)
@@ -122,7 +122,7 @@ class Energetics:
 
     def measured_torque(self, effort: ArrayLike, q: ArrayLike, qd: ArrayLike,
                         measured: EffortConvention | None = None) -> Array:
-        """All that the motors do, from efforts as the robot reports them: as its file says, or `measured`."""
+        """Return the whole joint torque from reported efforts, whose convention is that of the robot file, or `measured`."""
         convention = self.model.efforts.measured if measured is None else measured
         given = validation.coordinates("effort", effort, self.model.joint_names)
         if convention.plain:

@@ -3,7 +3,7 @@
 The convention, for all robots of the package:
 
 * a pose is (R, p) of the link's frame in the frame of the root link, or in the world where the base floats: R (3, 3) takes
-  vectors from the link's frame, p (3,) is the place of its origin, or of the point asked for [m];
+  vectors from the link's frame, p (3,) is the position of its origin, or of the requested point [m];
 * velocities and Jacobians have six rows: velocity of the point, then angular velocity of the link, both along the axes of the
   root link, or of the world [m/s, rad/s]. Pinocchio calls it LOCAL_WORLD_ALIGNED;
 * a point is given in the link's frame, and moves with the link; the frame's origin by default;

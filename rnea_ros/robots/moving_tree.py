@@ -1,4 +1,4 @@
-"""Kernels of a tree of links whose base moves, asked with the state of the base.
+"""Kernels of a tree of links whose base moves; the state of the base is an argument.
 
 Robot takes them for poses and Jacobians of links, and, where nothing but a base is declared, for what costs operations
 in proportion to the joints here: mass matrix, gravity, energy, forward dynamics, joint wrenches. Numbers of the base come

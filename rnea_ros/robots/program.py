@@ -51,10 +51,10 @@ ALONG = "along"  # block: change of q, qd, ...
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a program reads beside q, qd, ..., by name; programs with other inputs are other programs.
+    """Inputs of a program besides q, qd, ...; each combination of inputs has its own program.
 
     use         : "inverse", "carried", these with measured motors, or "forward", see general.py; derivatives: of q
-    base_rates  : number of rates of the base's velocity in place of acceleration and jerk; 0: these two are read
+    base_rates  : number of rates of the base's velocity instead of acceleration and jerk; 0: these two are read
     wrenches, wrench_rates, world_wrenches : names of links
     tangent     : 1 for changes of torques along a change of q, qd, ..., 2 for those of the rates too; 0: torques and rates
     """
@@ -84,7 +84,7 @@ class UnsuitedError(Exception):
 class Program:
     """Kernel of one structure and one set of inputs. Raises UnsuitedError where elimination does not fit.
 
-    names   : joints in the columns of q; places: their numbers among the coordinates; known: how many derivatives are inputs
+    names   : joints in the columns of q; indices: theirs among the coordinates; known: number of derivatives that are inputs
     start   : closed pose (tree.n,) at which the pivot blocks are chosen
     """
 
@@ -93,7 +93,7 @@ class Program:
         self.structure, self.roles, self.closure, self.inputs = structure, roles, closure, inputs
         self.equations = equations = structure.equations
         self.names, self._known, self._start = tuple(names), tuple(known), start
-        self._places = [equations.coordinates.index(name) for name in names]
+        self._indices = [equations.coordinates.index(name) for name in names]
         spare = structure.spare
         n, m = len(equations.coordinates), len(equations.constraints)
         self._carried = inputs.use.startswith("carried")
@@ -377,9 +377,9 @@ class Program:
         Y = np.zeros((length, equations.size)).astype(object)
         Y[0, equations.joints] = pose
         for k, array in enumerate(motion[1:length], start=1):
-            for place, value, known in zip(self._places, array, self._known, strict=True):
+            for index, value, known in zip(self._indices, array, self._known, strict=True):
                 if known > k:
-                    Y[k, place] = value
+                    Y[k, index] = value
         situation = self._situation(blocks, pose)
         if equations.base:
             Y[1, :6] = blocks["base_velocity"]
@@ -396,7 +396,7 @@ class Program:
         if dY is not None:
             return [*self._torques(dY, change=True), [maximum(indicators)]]
         if inputs.use == FORWARD:
-            return [Y[2, self._places], np.zeros(len(self.names)), *self._ending(blocks, pose, indicators, Y)]
+            return [Y[2, self._indices], np.zeros(len(self.names)), *self._ending(blocks, pose, indicators, Y)]
         return [*self._torques(Y), *self._ending(blocks, pose, indicators, Y)]
 
     def _changes(self, blocks: Mapping[str, Any], pose: np.ndarray, indicators: list[Any], Y: np.ndarray) -> np.ndarray:
@@ -405,7 +405,7 @@ class Program:
         along = np.reshape(blocks[ALONG], (-1, len(self.names)))
         moved = np.zeros(model.n).astype(object)
         if self.closure is None:
-            moved[[place - equations.base for place in self._places]] = along[0]
+            moved[[index - equations.base for index in self._indices]] = along[0]
         else:
             closure, factors = self.closure, Factors()
             moved[closure.active] = along[0][[self.names.index(name) for name in closure.active_joints]]
@@ -418,9 +418,9 @@ class Program:
         dY = np.zeros(Y.shape).astype(object)
         dY[0, equations.joints] = moved
         for k in range(1, min(len(along), len(dY))):
-            for place, value, known in zip(self._places, along[k], self._known, strict=True):
+            for index, value, known in zip(self._indices, along[k], self._known, strict=True):
                 if known > k:
-                    dY[k, place] = value
+                    dY[k, index] = value
         return dY
 
     def _ending(self, blocks: Mapping[str, Any], pose: np.ndarray, indicators: list[Any], Y: Any) -> list[Any]:
@@ -440,7 +440,7 @@ class Program:
         situation, n = self._situation(blocks, pose), len(equations.coordinates)
         x, v = np.zeros((2, n)).astype(object)
         x[equations.joints] = pose
-        v[self._places] = blocks["qd"]
+        v[self._indices] = blocks["qd"]
         if equations.base:
             v[:6] = blocks["base_velocity"]
         held = [k for k, name in enumerate(equations.coordinates) if name in follows]
@@ -463,22 +463,22 @@ class Program:
         no_effort, found = np.zeros(len(equations.actuated)), []
         multipliers = np.zeros(len(equations.constraints)).astype(object)
         for k in (0, 1):
-            turn, place = (jets(*part) for part in pose_series(R, p, [v[:6]], k)) if equations.base else (R, p)
+            turn, position = (jets(*part) for part in pose_series(R, p, [v[:6]], k)) if equations.base else (R, p)
             rates = Rates(jets(*(x, v)[:k + 1]), *(jets(*[np.zeros(n)] * (k + 1)) for _ in "va"))
-            rows = derivative(equations.rows(turn, place, rates, multipliers, no_effort, anchors, only_gravity=True), k)
+            rows = derivative(equations.rows(turn, position, rates, multipliers, no_effort, anchors, only_gravity=True), k)
             pushed = -across.solve(rows[held])
             if k == 0:
                 multipliers[self._kept] = pushed
             projected = rows - _products(J.T, pushed)
-            found.append([0.0 if place in held else projected[place] for place in self._places])
+            found.append([0.0 if index in held else projected[index] for index in self._indices])
         return [*found, *self._ending(blocks, pose, indicators, [0.0])]
 
     def _pose(self, blocks: Mapping[str, Any], q: Any) -> np.ndarray:
         """Positions of all joints: closed before, or those of q."""
         if self.closure is None:
             pose = np.array(self._start, dtype=object)
-            for place, value in zip(self._places, q, strict=True):
-                pose[place - self.equations.base] = value
+            for index, value in zip(self._indices, q, strict=True):
+                pose[index - self.equations.base] = value
             return pose
         return np.array(blocks[GUESS], dtype=object)
 
@@ -555,7 +555,7 @@ class Program:
         equations, tau = self.equations, self.equations.parts["tau"].start
         springs = {equations.model.joint_names[spring.coordinate]: spring for spring in self.roles.springs}
         found: list[list[Any]] = [[], []]
-        for name, place in zip(self.names, self._places, strict=True):
+        for name, index in zip(self.names, self._indices, strict=True):
             motor = f"motor of {name}" if name in equations.elastic_joints else name
             for order in (0, 1):
                 value: Any = 0.0
@@ -563,8 +563,8 @@ class Program:
                     value = Y[order, tau + equations.actuated.index(motor)]
                 elif name in springs:
                     spring = springs[name]
-                    deflection = Y[order, place] - (spring.rest if order == 0 and not change else 0.0)
-                    value = -(deflection * spring.stiffness) - Y[order + 1, place] * spring.damping
+                    deflection = Y[order, index] - (spring.rest if order == 0 and not change else 0.0)
+                    value = -(deflection * spring.stiffness) - Y[order + 1, index] * spring.damping
                 found[order].append(value)
         return found
 
@@ -657,12 +657,12 @@ class _Matrices:
 
     def changes(self, k: int, rows: np.ndarray, dY: np.ndarray) -> list[Any]:
         """Return the changes of f_i^(k + c_i) along changes dY of all derivatives."""
-        equations, place = self.equations, self.situation
+        equations, situation = self.equations, self.situation
         anchors: list[tuple[Any, Any]] = []
-        if place.anchors:
+        if situation.anchors:
             pose = jets(self.Y[0, equations.joints], dY[0, equations.joints])
-            anchors = contact_poses(equations, base_poses(equations.model, pose, Pose(place.R, place.p)))
-        return list(row_changes(self.structure, k, rows.tolist(), self.Y, dY, replace(place, anchors=anchors)))
+            anchors = contact_poses(equations, base_poses(equations.model, pose, Pose(situation.R, situation.p)))
+        return list(row_changes(self.structure, k, rows.tolist(), self.Y, dY, replace(situation, anchors=anchors)))
 
 
 def _written(value: Any) -> Any:

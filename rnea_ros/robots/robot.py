@@ -70,7 +70,7 @@ MOVING_BASES = ("floating", "prescribed")
 # Sections of a robot file that decide the numbers.
 ROLES = ("loops", "platform", "platforms", "springs", "passive", "actuation_weights", "ground_contacts", "wheels")
 DECIDING = ("base", "drives", *ROLES, "elastic_joints", "motors")
-# Functions that a fixed tree answers by kernels of its own (tree.py), without the general equations.
+# Functions for which a fixed tree has its own kernels (tree.py), without the general equations.
 OF_TREES = ("torque_and_rate", "dynamics", "inverse_dynamics", "forward_dynamics", "bias", "gravity", "gravity_and_rate",
             "mass_matrix", "energy", "center_of_mass", "link_pose", "link_velocity", "jacobian", "jacobian_rate", "coriolis",
             "sensitivities", "rate_sensitivities", "joint_wrenches")
@@ -184,7 +184,7 @@ class Robot:
 
     @property
     def warnings(self) -> tuple[ModelWarning, ...]:
-        """Doubtful properties of the URDF and the robot file, a sentence each."""
+        """Implausible properties of the URDF and the robot file, a sentence each."""
         return self.tree.warnings
 
     @property
@@ -264,7 +264,7 @@ class Robot:
 
     @property
     def description(self) -> list[str]:
-        """What the robot file adds to links and joints, one line each, the kind first."""
+        """Elements that the robot file adds to links and joints, one line each, the kind first."""
         lines: list[tuple[str, Any]] = [("coupled motors", self.coupled_motor_speeds)]
         if not self.is_fixed_tree:
             roles = self.roles
@@ -314,7 +314,7 @@ class Robot:
 
     @property
     def has_moving_base(self) -> bool:
-        """Whether calls take base=BaseState(...)."""
+        """True if calls take base=BaseState(...)."""
         return self.model.base == "floating"
 
     @property
@@ -344,7 +344,7 @@ class Robot:
 
     @property
     def is_mechanism(self) -> bool:
-        """Whether loops and platforms are all that the robot file adds to the tree and its base."""
+        """True if the robot file adds only loops and platforms to the tree and its base."""
         return "loops" in self.sections and {"loops", "platform", "platforms"}.issuperset(self.sections)
 
     @property
@@ -588,7 +588,7 @@ class Robot:
         stages : 1 for efforts, 2 for their rates as well, 3 for second rates
         base, base_acceleration, base_jerk : state of a moving base, and (6,) each where its motion is given, in the
             conventions of BaseState
-        base_rates : (k, 6) rates of the six numbers of the base's velocity from the first up, in place of acceleration
+        base_rates : (k, 6) rates of the six numbers of the base's velocity from the first up, instead of acceleration
             and jerk; elastic joints on a base whose motion is given need `order` - 1 of them
         guess  : (tree.n,) positions of all joints of the tree near the closed pose that is meant; default `start`
         q_motor, qd_motor : state of motors whose motion q does not decide: rotors on links of a free base
@@ -697,14 +697,14 @@ class Robot:
             if closed is not None and len(closed):
                 return np.array(closed[0])
         independent = q[[self.joint_names.index(name) for name in self._closure.active_joints]]
-        if guess is None and self.roles.weights is not None:  # redundant motors: their sensors tell the branch
+        if guess is None and self.roles.weights is not None:  # redundant motors: their sensors determine the branch
             pose[self._columns] = q
         with validation.overflow_ignored():
             return self._closure.close(independent, pose)
 
     @staticmethod
     def _key(stages: int, motion: Sequence[Any], inputs: Sequence[Any], tau: Any = None) -> tuple[Any, ...]:
-        """What decides which program serves. inputs: of OPTIONS, in their order."""
+        """Return the key of a program. inputs: of OPTIONS, in their order."""
         base, acceleration, jerk, rates, wrenches, wrench_rates, world_wrenches, *motors = inputs
         return (stages, len(motion), None if base is None else isinstance(base, BaseState), acceleration is None, jerk is None,
                 None if rates is None else np.shape(rates)[-2:-1], *(value is None for value in (*motors, tau)),
@@ -714,7 +714,7 @@ class Robot:
                  tau: ArrayLike | None = None) -> tuple[Array, Array]:
         """Torques and rates, (n,) or (samples, n), by the compiled program; the rates have no meaning if stages is 1.
 
-        inputs: of OPTIONS, in their order; with torques tau, the accelerations in place of torques
+        inputs: of OPTIONS, in their order; with torques tau, the accelerations instead of torques
         """
         key = self._key(stages, motion, inputs, tau)
         program = self._programs.get(key)
@@ -732,7 +732,7 @@ class Robot:
                    derivatives: bool = False) -> list[Any]:
         """Torques, rates, and all derivatives Y (orders, size) if they are wanted; or (samples, ...) of each.
 
-        With `tau` among the options: the accelerations in place of torques
+        With `tau` among the options: the accelerations instead of torques
         """
         use, arrays, near, count, sampled_at = self._checked(stages, motion, guess, dict(options))
         program = self._program(use, stages, options)
@@ -771,9 +771,9 @@ class Robot:
                     Y[k, :len(found)] = found[:derivatives[0], :derivatives[1]]
             return [first, second, Y]
         rows = None if program is None or blocks is None else program.rows(blocks, count)
-        told = near is not None or self.roles.weights is None
+        has_guess = near is not None or self.roles.weights is None
         while k < count:
-            if program is not None and rows is not None and (k or told):
+            if program is not None and rows is not None and (k or has_guess):
                 one, other, found, near = program.run(rows[k:k + length], near)
                 end = k + len(one)
                 results[:, k:end] = one, other
@@ -804,7 +804,7 @@ class Robot:
         return solution.torques[0], solution.torques[-1], sample.Y, sample.pose
 
     def _trusted(self, program: Program, motion: Sequence[Array], guess: Array | None, options: Mapping[str, Any]) -> Any:
-        """What the program finds, from a guess that may be far away; None where it is unreliable."""
+        """Return the result of the program, from a guess that may be far away; None if it is unreliable."""
         near = guess is not None or self.roles.weights is None
         for far in (False, True) if near else (True,):
             pose = self._closed(motion[0], guess) if far else guess
@@ -1116,7 +1116,7 @@ class Robot:
 
     def _gravity_and_rate(self, q: ArrayLike, qd: ArrayLike, base: BaseState | None,
                           guess: ArrayLike | None) -> tuple[Array, Array]:
-        """The same by least squares, also where the loops hold more than needed."""
+        """Return gravity torques and rates by least squares, also for overconstrained loops."""
         names = self.independent
         columns = [names.index(name) if name in names else -1 for name in self.joint_names]
 
@@ -1188,7 +1188,8 @@ class Robot:
         InputError for robots whose joints follow from loops.
         """
         if self.solved_joints:
-            raise InputError(f"link_velocities of robot '{self.name}', whose joints follow: ask link_velocity for each link")
+            raise InputError(f"link_velocities of robot '{self.name}', whose joints follow from loops: "
+                             "call link_velocity for each link")
         velocity = given(base).velocity if self.has_moving_base else np.zeros(6)
         return moving_tree.link_velocities(self.tree, links, q, qd, velocity)
 
@@ -1446,7 +1447,7 @@ class Robot:
     # ------------------------------------------------------------------ solvers and kernels
 
     def _is_carried(self, rates: Sequence[Any] = ()) -> bool:
-        """Whether the motion of the base is given."""
+        """True if the motion of the base is an input."""
         moved = any(value is not None for value in rates)
         return self.has_moving_base and (self.carried or moved or bool(self.roles.contacts))
 
@@ -1461,12 +1462,12 @@ class Robot:
         x, v = np.zeros((2, len(equations.coordinates)))
         pose = self._closed(validation.coordinates("q", q, self.joint_names), near)
         x[equations.joints] = pose
-        place = {name: k for k, name in enumerate(equations.coordinates)}
+        index = {name: k for k, name in enumerate(equations.coordinates)}
         for name, value in zip(self.joint_names, validation.coordinates("qd", qd, self.joint_names), strict=True):
-            v[place[name]] = value
+            v[index[name]] = value
         for k, name in enumerate(equations.elastic_joints):
-            x[equations.joints.stop + k] = x[place[name]] if motors[0] is None else motors[0][k]
-            v[equations.joints.stop + k] = v[place[name]] if motors[1] is None else motors[1][k]
+            x[equations.joints.stop + k] = x[index[name]] if motors[0] is None else motors[0][k]
+            v[equations.joints.stop + k] = v[index[name]] if motors[1] is None else motors[1][k]
         if self.has_moving_base:
             v[:6] = given(base).velocity
         situation = self._samples.situation(given(base) if self.has_moving_base else None, pose, loads[0], None, loads[1])

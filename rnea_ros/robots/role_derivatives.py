@@ -54,12 +54,12 @@ class SolutionDerivatives:
 
         Rows belong to torques.
         """
-        equations, (places, read) = self.equations, self._inputs
-        n = len(places)
+        equations, (indices, read) = self.equations, self._inputs
+        n = len(indices)
         dY, anchors = np.zeros((count, n, *Y.shape)), np.zeros((count, n, ANCHOR * len(situation.anchors)))
         dY[0, :, 0, equations.joints] = moved = self._pose_changes(Y, situation)
         for k in range(1, min(count, len(Y))):
-            dY[k, range(n), k, places] = read > k
+            dY[k, range(n), k, indices] = read > k
         if situation.anchors:  # contacts hold where the feet are
             for j, step in enumerate(moved):
                 poses = base_poses(equations.model, jets(Y[0, equations.joints], step), Pose(situation.R, situation.p))
@@ -73,9 +73,9 @@ class SolutionDerivatives:
     def _pose_changes(self, Y: Array, situation: Situation) -> Array:
         """Changes (n, joints of the tree) of the closed pose along each column of q."""
         equations, follows = self.equations, self._follows
-        places = self._inputs[0] - equations.base
-        changes = np.zeros((len(places), equations.model.n))
-        changes[range(len(places)), places] = 1.0
+        indices = self._inputs[0] - equations.base
+        changes = np.zeros((len(indices), equations.model.n))
+        changes[range(len(indices)), indices] = 1.0
         changes[:, follows] = 0.0
         if follows:
             rows = sum(len(HELD[cut.type]) for cut in equations.cuts if WORLD not in (cut.first.link, cut.second.link))
@@ -126,9 +126,9 @@ class SolutionDerivatives:
         def evaluate(R: Any, p: Any, Y: Any, dY: Any, moved: Any, **rest: Any) -> list[Any]:
             loads = {link: rest[f"wrench{link}"].reshape(length, 6) for link, length in lengths.items()}
             world_loads = [(*point, rest[f"world_wrench{number}"]) for number, point in enumerate(points)]
-            place = Situation(R.reshape(3, 3), p, _anchors(rest, moved), loads, world_loads)
+            situation = Situation(R.reshape(3, 3), p, _anchors(rest, moved), loads, world_loads)
             before, change = (values.reshape(orders, equations.size) for values in (Y, dY))
-            return [row_changes(structure, k, rows.tolist(), before, change, place)]
+            return [row_changes(structure, k, rows.tolist(), before, change, situation)]
 
         return evaluate
 
@@ -190,8 +190,8 @@ class SolutionDerivatives:
 
 def _pose(R: Any, p: Any, velocity: Any, order: int) -> tuple[Any, Any]:
     """Series of the pose of a moving base."""
-    turns, places = pose_series(R.reshape(3, 3), p, velocity, order)
-    return jets(*turns), jets(*places)
+    turns, positions = pose_series(R.reshape(3, 3), p, velocity, order)
+    return jets(*turns), jets(*positions)
 
 
 def _skew(a: Array) -> Array:

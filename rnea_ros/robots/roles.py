@@ -7,7 +7,7 @@
     `elastic_joints`              joint given, its motor follows                      joint: spring; motor: wanted
     `base: floating`              state                                               known: zero
     `base: prescribed`            given                                               wanted: the base wrench
-    `wheels`                      base placed: its pose is an input, velocity follows known: zero
+    `wheels`                      base with given pose: the pose is an input, the velocity follows known: zero
     `ground_contacts`             base given, joints of supporting legs follow        wanted, of least norm
 """
 
@@ -39,7 +39,7 @@ TRIAL_POSES = 3
 
 @dataclass(frozen=True, eq=False)
 class DeclaredRoles:
-    """What a robot file declares of a tree, in numbers of the model.
+    """Roles of joints, loops and contacts that a robot file declares for a tree, in numbers of the model.
 
     given, state, follows : names of the joints by role; actuated: joints with a motor, in the order of the tree
     loops                 : cut joints, with the independent joints as the active ones; None without loops

@@ -67,17 +67,17 @@ class SampleSolver:
             carried, measured = use in (CARRIED, MEASURED[CARRIED]), use in MEASURED.values()
             equations = self._roles.equations(self._model, self._tree.gravity_vector, carried, measured)
             joints, state = self._roles, [*self._roles.state]
-            given, placed = list(joints.given), list(BASE if joints.wheels else ())
+            given, posed = list(joints.given), list(BASE if joints.wheels else ())
             if measured:
                 given += [f"motor of {name}" for name in equations.elastic_joints]
             if carried:
                 given += BASE
-            elif self._model.base == "floating" and not placed:
+            elif self._model.base == "floating" and not posed:
                 state += BASE
             if use == FORWARD:
                 state += [*given, *(f"motor of {name}" for name in equations.elastic_joints)]
                 given = []
-            roles = Roles.of(given, state, placed, joints.follows, use == FORWARD,
+            roles = Roles.of(given, state, posed, joints.follows, use == FORWARD,
                              joints.charts(self._model))
             poses = self._closure.trials if self._closure else None
             self._solvers[use] = Solver(equations, decided(equations, roles, self._roles.where, poses), self._tree.backend)
@@ -120,10 +120,10 @@ class SampleSolver:
         length = stages + int(structure.c.max(initial=0)) + 3
         Y = np.zeros((length, equations.size))
         Y[0, equations.joints] = pose
-        places, known = self.inputs(use)
+        indices, known = self.inputs(use)
         roles = structure.roles
         for k, array in enumerate(motion[1:length], start=1):
-            Y[k, places] = np.where(known > k, array, 0.0)
+            Y[k, indices] = np.where(known > k, array, 0.0)
         if base is not None:
             if not self._roles.wheels:  # else the velocity follows
                 Y[1, :6] = base.velocity
@@ -132,7 +132,7 @@ class SampleSolver:
                 needed = structure.order_for(stages) - 1
                 if len(rates) < needed:
                     raise InputError(f"{len(rates)} rates of the base's velocity are given; {needed} decide the result for "
-                                     f"robot '{self._robot}', whose elastic joints ride on the base: give base_rates "
+                                     f"robot '{self._robot}', whose elastic joints are on a moving base: give base_rates "
                                      f"({needed}, 6)")
                 Y[2:2 + len(rates), :6] = rates[:length - 2]
         undecided = [name for name in roles.state if name.startswith("motor of ")]

@@ -187,7 +187,7 @@ class Situation:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What decides which kernel serves."""
+        """Key of the kernel."""
         return (tuple((link, len(values)) for link, values in self.wrenches.items()),
                 tuple((link, tuple(np.asarray(point).tolist())) for link, point, _ in self.world_wrenches))
 
@@ -332,11 +332,11 @@ class Solver:
     def _evaluated(self, name, evaluate, situation, **blocks):
         """The outputs of a kernel of the situation (without its loads, if the name is a plain word) and these blocks."""
         loaded = isinstance(name, tuple)
-        place = situation if loaded else Situation(situation.R, situation.p, situation.anchors)
+        reduced = situation if loaded else Situation(situation.R, situation.p, situation.anchors)
         if name not in self._kernels:
-            sizes = {**place.sizes(), **{key: len(value) for key, value in blocks.items()}}
+            sizes = {**reduced.sizes(), **{key: len(value) for key, value in blocks.items()}}
             self._kernels[name] = kernel.build(evaluate, sizes, self.backend)
-        return self._kernels[name](np.concatenate([*place.blocks(), *blocks.values()]))
+        return self._kernels[name](np.concatenate([*reduced.blocks(), *blocks.values()]))
 
     def _slopes(self, Y, situation):
         """d dynamics / d x_j or d x_j' of the structure's low entries, (entries, N)."""
@@ -386,10 +386,10 @@ class Solver:
         def evaluate(R, p, y, **rest):
             Y = y.reshape(orders, equations.size).copy()
             Y[vanishing] = 0.0
-            place = Situation(R.reshape(3, 3), p, _anchors(rest),
+            situation = Situation(R.reshape(3, 3), p, _anchors(rest),
                               {link: rest[f"wrench{link}"].reshape(length, 6) for link, length in lengths.items()},
                               [(*point, rest[f"world_wrench{number}"]) for number, point in enumerate(points)])
-            return [stage_rows(structure, k, rows, Y, place)]
+            return [stage_rows(structure, k, rows, Y, situation)]
 
         return evaluate, {**situation.sizes(), "y": orders * equations.size}
 
@@ -537,5 +537,5 @@ def _without_zeros(series: np.ndarray) -> np.ndarray:
 
 
 def _series(pose: tuple[Any, Any], V: Any, order: int) -> tuple[Any, Any]:
-    turns, places = pose_series(*pose, V, order)
-    return jets(*turns), jets(*places)
+    turns, positions = pose_series(*pose, V, order)
+    return jets(*turns), jets(*positions)

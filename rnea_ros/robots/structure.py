@@ -1,6 +1,6 @@
 """Structure of a robot's equations for one choice of roles: what is unknown, and how often each row is differentiated.
 
-Roles of a coordinate: given (all derivatives are inputs), state (position and velocity are inputs), placed (the position is),
+Roles of a coordinate: given (all derivatives are inputs), state (position and velocity are inputs), posed (the position is),
                        follows
 (none is). Roles of an effort: wanted (unknown) or known (an input). The signature matrix comes from derivatives at a random
 state, the offsets from algorithms/structural_analysis.py; rank and singularity are judged at the actual state, in solution.py.
@@ -20,7 +20,7 @@ from ..algorithms.kinematics import base_poses
 from ..algorithms.structural_analysis import ABSENT, assignment, offsets
 from ..errors import ModelError, some
 
-STATE, PLACED, FOLLOWS = 2, 1, 0  # how many derivatives of a coordinate are inputs, from order 0
+STATE, POSED, FOLLOWS = 2, 1, 0  # number of derivatives of a coordinate that are inputs, from order 0
 TINY = 1e-13  # relative to the largest entry of the row: smaller derivatives at a random state are structural zeros
 DUST = 1e-14  # relative to the largest row: smaller rows are zero
 NULL = 1e-8  # of a unit row that is left beside the rows before it: it depends on them
@@ -36,16 +36,16 @@ class Roles:
 
     given: frozenset[str] = frozenset()
     state: frozenset[str] = frozenset()
-    placed: frozenset[str] = frozenset()
+    posed: frozenset[str] = frozenset()
     standing: frozenset[str] = frozenset()  # given and at rest: charts of platforms
     closed: frozenset[str] = frozenset()  # follows, but its position is found by closing the loops before
     known_efforts: bool = False
 
     @classmethod
-    def of(cls, given: Collection[str] = (), state: Collection[str] = (), placed: Collection[str] = (),
+    def of(cls, given: Collection[str] = (), state: Collection[str] = (), posed: Collection[str] = (),
            closed: Collection[str] = (), known_efforts: bool = False, standing: Collection[str] = ()) -> Roles:
         """Return the roles of these names."""
-        return cls(frozenset({*given, *standing}), frozenset(state), frozenset(placed), frozenset(standing),
+        return cls(frozenset({*given, *standing}), frozenset(state), frozenset(posed), frozenset(standing),
                    frozenset(closed), known_efforts)
 
 
@@ -75,7 +75,7 @@ class Structure:
         names, parts = equations.coordinates, equations.parts
         is_given = np.array([name in roles.given for name in names], dtype=bool)
         self.free = np.flatnonzero(~is_given)
-        known = {**dict.fromkeys(roles.state, STATE), **dict.fromkeys([*roles.placed, *roles.closed], PLACED)}
+        known = {**dict.fromkeys(roles.state, STATE), **dict.fromkeys([*roles.posed, *roles.closed], POSED)}
         unknown = np.ones(equations.size, dtype=bool)
         unknown[:len(names)] = ~is_given
         if roles.known_efforts:

@@ -85,17 +85,17 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
 
     @property
     def backend(self) -> str:
-        """What runs the kernels: "llvm", "c", "python" or "reference"."""
+        """Backend of the kernels: "llvm", "c", "python" or "reference"."""
         return self.store.backend
 
     @property
     def payloads(self) -> Mapping[str, Payload]:
-        """By URDF link."""
+        """Payloads by URDF link."""
         return self.store.payloads
 
     @property
     def name(self) -> str:
-        """Of the robot, as the URDF has it."""
+        """Name of the robot in the URDF."""
         return self.model.name
 
     @property
@@ -110,12 +110,12 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
 
     @property
     def n(self) -> int:
-        """How many coordinates q has."""
+        """Number of coordinates q."""
         return self.model.n
 
     @property
     def order(self) -> int:
-        """How many derivatives of q its torque rate needs."""
+        """Number of derivatives of q that the torque rate needs."""
         return 3
 
     @property
@@ -125,17 +125,17 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
 
     @property
     def limits(self) -> Limits:
-        """Of the n coordinates, NaN where unknown."""
+        """Limits of the n coordinates, NaN where unknown."""
         return self.model.limits
 
     @property
     def drive_limits(self) -> tuple[DriveLimit, ...]:
-        """What motors, gears and supplies leave of torque, torque rate and speed together, as the robot file says."""
+        """Joint limits of torque, torque rate and speed from motors, gears and supplies in the robot file."""
         return self.model.drive_limits
 
     @property
     def warnings(self) -> tuple[ModelWarning, ...]:
-        """Doubtful properties of the URDF, a sentence each, with the name of the warning in brackets."""
+        """Implausible properties of the URDF, a sentence each, with the name of the warning in brackets."""
         return self.model.warnings
 
     @property
@@ -160,7 +160,7 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
 
     def with_payload(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
                      inertia: ArrayLike | None = None) -> TreeDynamics:
-        """The same robot carrying a rigid body on a URDF link, instead of what that link carried before.
+        """Return the robot with a payload on a URDF link, which replaces an earlier one on that link.
 
         mass [kg], com (3,) in the link's frame [m], inertia (3, 3) about the com in the link's axes [kg m^2], default zero.
         Kernels are shared: after the first payload on a link, another one costs microseconds. Mass 0 takes it off.
@@ -172,9 +172,9 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
         return self._twin(payloads)
 
     def with_masses(self, factors: ArrayLike) -> TreeDynamics:
-        """The same robot with the mass of each moving link, and its moments, times a factor: (len(moving_joints),).
+        """Return the robot with the mass of each moving link, and its moments, times a factor: (len(moving_joints),).
 
-        Kernels are shared, as with payloads: what comes of wrong masses costs no compiling.
+        Kernels are shared, as with payloads: the effect of wrong masses is computed without compiling.
         """
         links = [link for link in self.model.links if link.joint]
         given = validation.vector("factors", factors, len(links))
@@ -183,7 +183,7 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
         return self._twin({**self.payloads, **added})
 
     def with_joint_dynamics(self, terms: Mapping[str, JointDynamics]) -> TreeDynamics:
-        """The same robot with other joint dynamics, by joint name (mimic joints included)."""
+        """Return the robot with other joint dynamics, by joint name (mimic joints included)."""
         return TreeDynamics(self.model.with_joint_dynamics(terms), self.backend, self.gravity_vector)._twin(self.payloads)
 
     def with_coupled_motors(self, motors: Sequence[CoupledMotor]) -> TreeDynamics:
@@ -223,14 +223,14 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
         return twin
 
     def held(self, gravity: ArrayLike) -> TreeDynamics:
-        """The same robot on a base that does not move; gravity (3,) in the frame of its root link."""
+        """Return the robot on a base that does not move; gravity (3,) in the frame of its root link."""
         return TreeDynamics(replace(self.model, base="fixed"), self.backend, gravity)._twin(self.payloads)
 
     def __copy__(self) -> TreeDynamics:
         return self._twin(self.payloads)
 
     def _twin(self, payloads: Mapping[str, Payload]) -> TreeDynamics:
-        """With kernels in common, but calls of its own."""
+        """Return a robot that shares the kernels, with other payloads."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._keep(self.store.carrying(payloads))
@@ -335,7 +335,7 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
         return found
 
     def _evaluate(self, name: str, *motion: Any, **options: Any) -> tuple[Array, ...]:
-        """Of KERNEL_FUNCTIONS; options: loads and `masses`, as of KernelStore."""
+        """Evaluate one of KERNEL_FUNCTIONS; options: loads and `masses`, as of KernelStore."""
         if not options and (found := self._quick[name](*motion)):
             return found
         self._check_base(KERNEL_FUNCTIONS[name])
@@ -352,7 +352,7 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
         return self.store.kernel(KERNEL_FUNCTIONS[name])
 
     def c_source(self, name: str = "torque_and_rate", function: str = "rnea") -> str:
-        """The same (see kernels/functions.py) as a function in C, for controllers without Python; inputs as of `kernel`."""
+        """Return a kernel (see kernels/functions.py) as C source, for controllers without Python; inputs as of `kernel`."""
         self._check_base(KERNEL_FUNCTIONS[name])
         return kernel.c_source(*self.store.traced(KERNEL_FUNCTIONS[name], by_paper=False), function)
 

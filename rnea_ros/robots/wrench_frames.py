@@ -29,7 +29,7 @@ class WrenchTransform(NamedTuple):
 
 
 def rigid_transform(model: Model, link: str, frame: str) -> WrenchTransform | None:
-    """From a frame that is fixed in a link; None where joints lie between them."""
+    """Return the transform from a frame that is fixed in a link; None if joints are between them."""
     here, there = model.frame(link), model.frame(frame)
     if here.link != there.link:
         return None
@@ -37,7 +37,7 @@ def rigid_transform(model: Model, link: str, frame: str) -> WrenchTransform | No
 
 
 def moving_transform(robot: LinkKinematics, link: str, frame: str, q: np.ndarray, qd: np.ndarray) -> WrenchTransform:
-    """From a frame anywhere on the robot, at one sample q, qd (n,)."""
+    """Return the transform from any frame of the robot, at one sample q, qd (n,)."""
     here, there = robot.link_pose(link, q), robot.link_pose(frame, q)
     own, other = robot.link_velocity(link, q, qd), robot.link_velocity(frame, q, qd)
     away, turn, inward = there.p - here.p, other[3:] - own[3:], here.R.T

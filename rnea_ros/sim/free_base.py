@@ -1,4 +1,4 @@
-"""Where a free base goes while its joints follow a given motion: swimming, falling, jumping, turning in space.
+"""Simulation of a free base whose joints follow a given motion: swimming, falling, jumping, turning in space.
 
 The base's acceleration is that of `Robot.solve` (khalil-rne 7.2); the classical Runge-Kutta rule integrates it.
 """
@@ -21,7 +21,7 @@ Loads = Callable[[BaseState, Array, Array], Wrenches]  # base, q, qd -> what act
 
 
 class Drift(NamedTuple):
-    """At each of the times t (samples,): base (samples, 13), see BaseState.from_vector; q, qd and torques (samples, n)."""
+    """Motion at the times t (samples,): base (samples, 13), see BaseState.from_vector; q, qd and torques (samples, n)."""
 
     t: Array
     base: Array

@@ -239,7 +239,7 @@ class SimulatedMachine:
 
 
 def machine(name: str, urdf: Any = None, robot_file: Any = None, timestep: float = 1e-3) -> SimulatedMachine:
-    """Return one of MACHINES. urdf, robot_file : instead of its own; the five-bar has none of its own.
+    """Return one of MACHINES. urdf, robot_file : replace its files; the five-bar has none.
 
     Raises InputError for an unknown name, RneaError without MuJoCo or example-robot-data.
     """

@@ -1,4 +1,4 @@
-"""MuJoCo, imported in this one place and on first use."""
+"""MuJoCo, imported only here and on first use."""
 
 from __future__ import annotations
 

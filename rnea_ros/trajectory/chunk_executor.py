@@ -154,7 +154,7 @@ class ChunkResult:
 
     @property
     def accepted(self) -> bool:
-        """Whether the chunk was accepted."""
+        """True if the chunk was accepted."""
         return self.reason == "accepted"
 
 
@@ -252,7 +252,7 @@ class _Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class _Attempt:
-    """What one trajectory is made with.
+    """Parameters of one attempt at a trajectory.
 
     delay     : of the motion behind the policy at the splice [s]
     stretch   : factor of times behind the ramp
@@ -472,12 +472,12 @@ class ChunkExecutor:
         self._stopped = False
 
     def sample_ahead(self, t: float) -> np.ndarray:
-        """As `sample`, without taking t as the present time."""
+        """Return a sample as `sample` does, without setting the present time to t."""
         return CommittedTrajectory(self._segments, math.nan, math.inf).sample(t)
 
     @property
     def is_stopped(self) -> bool:
-        """Whether chunks are rejected since `stop`."""
+        """True if chunks are rejected since `stop`."""
         return self._stopped
 
     @property

@@ -179,7 +179,7 @@ def read_clearance(path: str | os.PathLike[str], robot: Robot) -> Clearance:
     """Read a clearance file. Raises ModelError with all problems, each with line and column, unknown links included."""
     document = yaml_file.read(path, HINT)
     content, links = document.content, file_validation.Names((), {}, robot.links)
-    file = RobotFile(content, document.where, document.places)  # it reports problems in the same form
+    file = RobotFile(content, document.where, document.marks)  # it reports problems in the same form
     file.refuse(file_validation.schema_problems(content, links, SCHEMA))
     return Clearance([Sphere(**ball) for ball in content["spheres"]],
                      [Obstacle(**stone) for stone in content.get("obstacles", ())], float(content.get("margin", 0.0)),

@@ -178,7 +178,7 @@ class DriveConstraints:
 
     @property
     def third_order(self) -> bool:
-        """Whether they bound torque rates."""
+        """True if they bound torque rates."""
         return "effort_rate" in self._factors
 
     def bound_of(self, name: str) -> np.ndarray:
@@ -373,13 +373,13 @@ class Constraints:
 
     @property
     def third_order(self) -> bool:
-        """Whether sddd is bounded: a motion can then not start with a jump of sdd."""
+        """True if sddd is bounded: a motion can then not start with a jump of sdd."""
         third = any(quantity in ("effort_rate", "jerk", "commanded_effort_rate") for _, quantity in self.labels[:self.own])
         return third or bool(self.drives and self.drives.third_order)
 
     @property
     def second_order(self) -> bool:
-        """Whether sdd is bounded."""
+        """True if sdd is bounded."""
         return any(quantity != "velocity" for _, quantity in self.labels)
 
     def __call__(self, s: Any) -> np.ndarray:

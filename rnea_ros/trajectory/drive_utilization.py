@@ -66,7 +66,7 @@ SUPPLY_ROWS = ("supply_power", "supply_utilization")
 SHARES = slice(len(ASKED_FOR), DRIVE_ROWS.index("thermal_time_left"))  # of limits: 1 is the limit
 SUPPLY_SHARE = slice(1, 2)
 LONGEST = 1.0  # s; what motors did in a longer gap between two samples is unknown
-LOOK = 0.1  # s between looks at the time that is left
+CHECK_PERIOD = 0.1  # s between checks of the remaining time
 
 
 class DriveUtilization:
@@ -101,7 +101,7 @@ class DriveUtilization:
         self._warmth = WindingLoads(*zip(*((drive.continuous, drive.thermal_time_constant) for drive in drives))) if any(
             drive.continuous == drive.continuous for drive in drives) else None
         self._stamp: int | None = None
-        self._looked = 0
+        self._checked = 0
         self._joint_names = tuple(joint_names)
         if before is not None and self._warmth and before._warmth and before._joint_names == self._joint_names:
             self._warmth.take_over(before._warmth)
@@ -137,8 +137,8 @@ class DriveUtilization:
         self._stamp = stamp
         warmth.push(min(max(passed, 0.0), LONGEST), tau)
         self.drives[9] = warmth.load
-        if not 0.0 <= (stamp - self._looked) * 1e-9 < LOOK:
-            self._looked = stamp
+        if not 0.0 <= (stamp - self._checked) * 1e-9 < CHECK_PERIOD:
+            self._checked = stamp
             self.drives[10] = warmth.time_left()
 
 

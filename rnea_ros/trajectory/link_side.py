@@ -50,7 +50,7 @@ def load_factor(model: Model) -> Array:
 
 
 def coulomb_with_motors(robot: Robot) -> Array:
-    """(n,) the same where motors have friction of their own."""
+    """Return the Coulomb friction (n,) of joints and their motors."""
     friction = coulomb_friction(robot.model)
     for motor in robot.roles.motors:
         friction[motor.coordinate] += motor.term.coulomb
@@ -58,8 +58,10 @@ def coulomb_with_motors(robot: Robot) -> Array:
 
 
 def without_coulomb(robot: Kind) -> Kind:
-    """The same robot without Coulomb friction, as viscous as the worse way of each joint; also without that of motors behind
-    springs or on links."""
+    """Return the robot without Coulomb friction, also of motors behind springs or on links.
+
+    Viscous friction of each joint is that of its worse direction.
+    """
     if isinstance(robot, Robot):
         if not robot.is_fixed_tree and robot.roles.motors:
             drives = {joint: {key: value for key, value in drive.items() if key != "coulomb"}
@@ -150,6 +152,6 @@ def _behind_springs(robot: Robot) -> Robot:
 
 
 def _together(joint: JointDynamics, motor: JointDynamics) -> JointDynamics:
-    """Of a rigid joint: its own friction, and rotor and friction of its motor in the base."""
+    """Return the dynamics of a rigid joint: its own friction, and rotor and friction of its motor in the base."""
     return replace(joint, rotor_inertia=motor.rotor_inertia, gear_ratio=motor.gear_ratio,
                    coulomb=joint.coulomb + motor.coulomb, viscous=joint.viscous + motor.viscous)

@@ -19,20 +19,20 @@ from .limit_utilization import velocity_limits
 from .path import Path
 from .path_terms import ClosedChainTerms, LinkMotorTerms, LoopKinematics, TreeTerms
 
-LOOKS = 2001  # along a path, for where no velocity is allowed
+N_SAMPLES = 2001  # along a path, to find points where no velocity is allowed
 STILL = 1e-9  # dq/ds of a joint that does not move
 
 class PathTerms(Protocol):
-    """Of one robot, Coulomb friction left out: call with q, q', q'', q''' (samples, n) each.
+    """Path dynamics terms of one robot without Coulomb friction: call with q, q', q'', q''' (samples, n) each.
 
-    friction : (n,) what Coulomb friction can take of each torque, anywhere on the path
+    friction : (n,) largest Coulomb friction of each joint on the path
     """
 
     @property
     def friction(self) -> np.ndarray: ...
 
     def along(self, path: Path) -> PathTerms:
-        """The same, made ready for a path. Raises InputError where the robot cannot follow it."""
+        """Return the terms prepared for a path. Raises InputError if the robot cannot follow it."""
 
     def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> TorqueTerms: ...
 
@@ -59,7 +59,7 @@ class PathDynamics:
         self.terms = _terms(robot)
 
     def along(self, path: Path) -> PathDynamics:
-        """The same, for this path: closed loops are followed along it. Raises InputError where they cannot be."""
+        """Return the dynamics prepared for a path: closed loops are solved along it. Raises InputError if they cannot be."""
         found = copy.copy(self)
         found.terms = self.terms.along(path)
         return found
@@ -104,7 +104,7 @@ class PathDynamics:
 
 def _check_velocities(velocity: VelocityLimits, path: Path, joint_names: Sequence[str]) -> None:
     """InputError where a path goes so near to the end of a joint that it may not move that way at all."""
-    s = np.linspace(0.0, path.length, LOOKS)
+    s = np.linspace(0.0, path.length, N_SAMPLES)
     q, way = path(s)[:2]
     stuck = (velocity(q, way) <= 0.0) & (np.abs(way) > STILL)
     if stuck.any():

@@ -86,9 +86,10 @@ class LoopKinematics(CachedRobot):
 
 
 class TreeTerms:
-    """Of a Robot, Coulomb friction left out, that by load at its most: call with q, q', q'', q''' (samples, n) each.
+    """Path terms of a tree without Coulomb friction, load-dependent friction at its maximum: call with q, q', q'', q'''.
 
-    friction : (n,) what Coulomb friction can take of each torque
+    q ... q''' : (samples, n) each
+    friction   : (n,) largest Coulomb friction of each joint
     """
 
     def __init__(self, robot: Robot):
@@ -120,7 +121,7 @@ class TreeTerms:
 
 @lru_cache(maxsize=8)
 def _kernels(model_id: str, gravity: tuple[float, ...], backend: str) -> dict[tuple[int, ...], kernel.Kernel]:
-    """Of one robot, by the numbers of the links that carry payloads."""
+    """Return the kernels of one robot, by the numbers of the links that carry payloads."""
     return {}
 
 
@@ -140,13 +141,13 @@ def _traced(robot: Robot, carriers: tuple[int, ...]) -> Callable[..., TorqueTerm
     return traced
 
 
-LOOKS = 201  # along a path, where it is followed first
+N_SAMPLES = 201  # poses along a path that are solved in advance
 
 
 class ClosedChainTerms:
-    """Of a robot that is followed, Coulomb friction left out: call with q, q', q'', q''' (samples, n) each.
+    """Path terms of a robot with closed chains, without Coulomb friction: call with q, q', q'', q''' (samples, n) each.
 
-    friction : (n,) what Coulomb friction can take of each torque, anywhere on the path
+    friction : (n,) largest Coulomb friction of each joint on the path
     """
 
     def __init__(self, followed: ClosedChainKinematics):
@@ -156,14 +157,14 @@ class ClosedChainTerms:
         self.friction = followed.friction(pose)
 
     def along(self, path: Path) -> ClosedChainTerms:
-        s = np.union1d(np.linspace(0.0, path.length, LOOKS), path.breaks)
+        s = np.union1d(np.linspace(0.0, path.length, N_SAMPLES), path.breaks)
         found = copy.copy(self)
         found._q, poses, pose = path(s)[0], [], self._poses[0]
-        for place, q in zip(s, found._q, strict=True):
+        for s_k, q in zip(s, found._q, strict=True):
             try:
                 poses.append(pose := self._followed.pose(q, pose))
             except InputError as error:
-                raise InputError(f"the robot cannot follow the path beyond s = {place:.4g} of {path.length:.4g}: "
+                raise InputError(f"the robot cannot follow the path beyond s = {s_k:.4g} of {path.length:.4g}: "
                                  f"{error}") from None
         found._poses = np.array(poses)
         found.friction = np.max([self._followed.friction(pose) for pose in poses], axis=0)

@@ -170,9 +170,9 @@ def velocity_by_position(robot: Robot, limits: VelocityLimits) -> Quantity:
 
     def slope(q, qd):
         by_speed = [2.0 * np.abs(sign * qd[:, k] + o) * sign for sign in (1.0, -1.0)]
-        by_place = np.broadcast_to(np.concatenate((a2, -a2)), (len(q), 2 * len(k)))
+        by_position = np.broadcast_to(np.concatenate((a2, -a2)), (len(q), 2 * len(k)))
         both = np.concatenate((pick, pick))
-        return [by_place[..., None] * both, np.concatenate(by_speed, axis=1)[..., None] * both]
+        return [by_position[..., None] * both, np.concatenate(by_speed, axis=1)[..., None] * both]
 
     upper = np.concatenate((a2 * ends[1], -a2 * ends[0]))
     return Quantity("velocity by position", [robot.joint_names[j] for j in (*k, *k)], 1, value, slope,

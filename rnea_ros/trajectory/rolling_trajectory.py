@@ -162,7 +162,7 @@ class Rollout:
 
     Requests to the worker are deferred: `due` is when the tick comes that would make one. Nor is the rate changed for longer
     than `max_steering_s`, where the limits do not let it reach its target: it stays as it is, which is verified, and `due` is
-    when to continue. So a rollout ends at rest, whatever happens to its process.
+    when to continue. So a rollout ends at rest, even if its process dies.
 
     due     : when something is to be requested, or the rate is to be changed, again; infinite if never [s]
     command : command of the scaler for which it holds

@@ -162,7 +162,7 @@ class TimeScaling:
 
     @property
     def steady(self) -> bool:
-        """Whether the rate is constant."""
+        """True if the rate is constant."""
         return self.left <= 0.0
 
     @property

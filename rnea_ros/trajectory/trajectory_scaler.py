@@ -170,7 +170,7 @@ class Command:
 
 @dataclass
 class PlaybackState:
-    """What ticks change, beside the time scaling.
+    """State that ticks change, besides the time scaling.
 
     t             : time since the start [s]
     constraints   : constraints in force
@@ -370,7 +370,7 @@ class TrajectoryScaler:
 
     @property
     def done(self) -> bool:
-        """Whether the motion has ended."""
+        """True if the motion has ended."""
         scaling = self.time_scaling
         has_stopped = self._command.stop and scaling.steady and scaling.k == 0.0
         return has_stopped or scaling.sigma >= self._state.current.law.duration
@@ -539,17 +539,17 @@ class TrajectoryScaler:
 
     @property
     def has_result(self) -> bool:
-        """Whether the worker is done with the last request."""
+        """True if the worker has finished the last request."""
         return self._job is not None and self._job.future is not None and self._job.future.done()
 
     @property
     def has_deferred(self) -> bool:
-        """Whether a request to the worker is deferred at this state."""
+        """True if a request to the worker is deferred in this state."""
         return self._state.deferred is not None
 
     @property
     def is_settled(self) -> bool:
-        """Whether ticks change nothing but the time, unless something new is requested."""
+        """True if ticks change only the time until a new request arrives."""
         state = self._state
         waits = (state.assessed, state.slower, state.handover) != (None, None, None)
         return self.time_scaling.steady and self.time_scaling.k == self._target_rate and not waits

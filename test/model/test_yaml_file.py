@@ -80,12 +80,12 @@ def test_numbers_are_those_of_yaml_1_2(tmp_path, text, value):
     assert found == value and type(found) is type(value)
 
 
-def test_places_are_those_of_keys_and_entries(tmp_path):
+def test_marks_are_those_of_keys_and_entries(tmp_path):
     (tmp_path / "given.yaml").write_text("# a note\nouter:\n  inner: {deep: [1, 2]}\n  'quoted': x\n")
-    places = yaml_file.read(tmp_path / "given.yaml", "").places
-    assert places == {(): (2, 1), ("outer",): (2, 1), ("outer", "inner"): (3, 3), ("outer", "inner", "deep"): (3, 11),
-                      ("outer", "inner", "deep", 0): (3, 18), ("outer", "inner", "deep", 1): (3, 21),
-                      ("outer", "quoted"): (4, 3)}
+    marks = yaml_file.read(tmp_path / "given.yaml", "").marks
+    assert marks == {(): (2, 1), ("outer",): (2, 1), ("outer", "inner"): (3, 3), ("outer", "inner", "deep"): (3, 11),
+                     ("outer", "inner", "deep", 0): (3, 18), ("outer", "inner", "deep", 1): (3, 21),
+                     ("outer", "quoted"): (4, 3)}
 
 
 def test_a_key_cannot_be_merged_in(tmp_path):

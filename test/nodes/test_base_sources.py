@@ -89,7 +89,7 @@ def test_of_even_streams_all_is_estimated_at_the_instant_asked_for(ship, source)
             assert worst(desk.base.state.velocity[3:], w) < 1e-4
             if source != "imu":
                 assert max(apart(desk.base.state, base)) < 1e-3 and worst(desk.base.acceleration, acceleration) < 1e-3
-            assert (desk.base.oriented, desk.base.placed) == (source != "imu",) * 2
+            assert (desk.base.has_orientation, desk.base.has_position) == (source != "imu",) * 2
     assert np.max(found, axis=0)[0] < 1e-3 and np.max(found, axis=0)[1] < 3e-2
     assert not any(desk.drops.values()) and "readings_hz" in str(desk.served.findings())
 
@@ -197,7 +197,7 @@ def test_odometry_that_is_missed_leaves_what_needs_no_pose(ship):
         desk.hear(topic, message, 20.0)
     found = desk.served.dynamics(ship.joints(0.5), np.zeros((4, 0)), no_loads, round((START + 20.0) * 1e9))
     assert worst(found.tau, ship.forces(0.5)[6:]) < 1e-8 and np.isnan(found.gravity).all()
-    assert not desk.base.placed and "only results that need no pose are published" in desk.served.warnings_now()[0]
+    assert not desk.base.has_position and "only results that need no pose are published" in desk.served.warnings_now()[0]
 
 
 def test_what_means_nothing_to_a_robot_is_told():

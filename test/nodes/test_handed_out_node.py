@@ -110,7 +110,7 @@ def test_a_controller_is_looked_at_before_a_motion_and_listened_to_during_one(ro
     assert "off what it was sent" in bench.process.log and "at its goal" not in bench.process.log
     ros.until(lambda: np.abs(bench.place - START).max() < 0.1)  # where it was halted, and joint states tell so
     bench.heard.clear()
-    ros.set(CONTROLLER, heard_late=0.5)
+    ros.set(CONTROLLER, receive_delay=0.5)
     bench.send(np.stack((bench.place, START + 0.1)), 1.0)
     assert bench.end().messages[-1].tracking_joint and "received a change of the motion 0." in bench.process.log
     bench.until("IDLE")

@@ -44,7 +44,7 @@ class Bench:
         began, logged = self.now, len(self.log)
         while self.now < began + seconds:
             meanwhile()
-            self.watchdog.look(timeout=0.5, period=1.0)
+            self.watchdog.check(timeout=0.5, period=1.0)
             self.now += TICK
         return [(when - began, severity, text) for when, severity, text in self.log[logged:]]
 

@@ -89,7 +89,7 @@ def test_the_nodes_use_nothing_that_a_distribution_lacks(distribution, tmp_path)
 def test_the_executor_looks_at_the_tasks_that_its_rclpy_keeps(lists, waiting):
     """A task that no wait has told of is served all the same; where there is none, nobody is woken for it."""
     executor = SimpleNamespace(_known=[], _all=lambda *plurals: [], **lists)
-    assert LeanExecutor._untold(executor) is waiting
+    assert LeanExecutor._has_unreported_tasks(executor) is waiting
 
 
 @pytest.mark.ros

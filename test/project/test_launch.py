@@ -366,9 +366,9 @@ def test_who_tells_of_a_robot_is_found_by_name_or_topic(world):
     def seen(*namespaces, patience=60.0):
         looks = [GraphObserver(namespace) for namespace in namespaces]
         with suppress(AssertionError):
-            world.until(lambda: any(look.describer() for look in looks), timeout=patience)
+            world.until(lambda: any(look.robot_description_publisher() for look in looks), timeout=patience)
         try:
-            return [look.describer() for look in looks]
+            return [look.robot_description_publisher() for look in looks]
         finally:
             for look in looks:
                 look.end()

@@ -7,7 +7,16 @@ import pytest
 
 from rnea_ros import BaseState, load
 from rnea_ros.algebra.vectors import rpy
-from rnea_ros.nodes.common.sensed_base import carried_on, from_imu, from_twist, inverse, mounts, of_place, product, upright
+from rnea_ros.nodes.common.sensed_base import (
+    extrapolate_base,
+    from_imu,
+    from_twist,
+    inverse,
+    mounts,
+    point_motion,
+    product,
+    upright,
+)
 from rnea_ros.robots.inputs.base_state import along, quaternion
 from support.free_flyer import FreeFlyer
 from support.oracles import difference, pin, worst
@@ -78,7 +87,7 @@ def test_a_point_of_a_rigid_body(seed):
     body, t = Tumbling(seed), 0.8
     base, *motion = along(body.pose, t)
     _, *there = along(body.sensor_pose, t)
-    for ours, theirs in zip(of_place(body.r, base.velocity[3:], *motion), there):
+    for ours, theirs in zip(point_motion(body.r, base.velocity[3:], *motion), there):
         assert worst(ours.reshape(2, 3), theirs.reshape(2, 3) @ body.R.T) < 1e-12
 
 
@@ -93,7 +102,7 @@ def test_the_frame_of_an_imu_is_that_of_its_link():
     frame = oracle.model.getFrameId("imu")
     told = pin.getFrameClassicalAcceleration(oracle.model, oracle.data, frame, pin.ReferenceFrame.LOCAL).linear
     spin = pin.getFrameVelocity(oracle.model, oracle.data, frame, pin.ReferenceFrame.LOCAL).angular
-    expected, _ = of_place(mount.r, base.velocity[3:], acceleration, np.zeros(6))
+    expected, _ = point_motion(mount.r, base.velocity[3:], acceleration, np.zeros(6))
     assert worst(mount.along_base(told, spin), np.concatenate((expected[:3], base.velocity[3:]))) < 1e-12
     assert worst(mount.turn, quaternion(mount.R)) < 1e-15
 
@@ -112,13 +121,13 @@ def test_a_base_goes_on_for_a_moment():
     angle = 0.5 * np.linalg.norm(turning.velocity[3:])
     axis = turning.velocity[3:] / np.linalg.norm(turning.velocity[3:])
     expected = product(turning.quaternion, np.append(np.sin(0.5 * angle) * axis, np.cos(0.5 * angle)))
-    assert worst(carried_on(turning, 0.5).quaternion, expected) < 1e-14
+    assert worst(extrapolate_base(turning, 0.5).quaternion, expected) < 1e-14
     flying = BaseState((1.0, 2.0, 3.0), (0.0, 0.6, 0.0, 0.8), (0.3, -0.4, 0.5, 0.0, 0.0, 0.0))
-    assert worst(carried_on(flying, -2.0).position, flying.position - 2.0 * flying.into_world((0.3, -0.4, 0.5))) < 1e-14
-    assert carried_on(flying, 0.0) is flying
+    assert worst(extrapolate_base(flying, -2.0).position, flying.position - 2.0 * flying.into_world((0.3, -0.4, 0.5))) < 1e-14
+    assert extrapolate_base(flying, 0.0) is flying
     both = BaseState(velocity=(0.3, -0.4, 0.5, 0.7, -2.0, 0.4))
-    half = carried_on(both, 1e-3)
-    assert worst(carried_on(half, 1e-3).position, carried_on(both, 2e-3).position) < 1e-8
+    half = extrapolate_base(both, 1e-3)
+    assert worst(extrapolate_base(half, 1e-3).position, extrapolate_base(both, 2e-3).position) < 1e-8
 
 
 @pytest.mark.parametrize("seed", range(5))

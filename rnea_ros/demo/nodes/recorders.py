@@ -1,6 +1,6 @@
 """Recording nodes: they subscribe to the nodes of a demo and keep their messages.
 
-Each runs in a ROS context of its own without signal handlers: the caller handles signals and ends processes.
+Each runs in a separate ROS context without signal handlers: the caller handles signals and ends processes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ POLL_S = 0.05  # of one spin
 
 @contextmanager
 def recording_node(name: str, domain_id: int) -> Iterator[tuple[Node, SingleThreadedExecutor]]:
-    """Create a node and its executor in a context of their own."""
+    """Create a node and its executor in a new context."""
     context = rclpy.Context()
     rclpy.init(context=context, domain_id=domain_id, signal_handler_options=SignalHandlerOptions.NO)
     node, executor = rclpy.create_node(name, context=context), SingleThreadedExecutor(context=context)

@@ -45,7 +45,7 @@ PARAMETERS = (
                    high=1_000_000,
                    read_only=True),
     ParameterEntry("late_by", 0.02, "Delay of a late update", "s", 0.0, 1.0, read_only=True),
-    ParameterEntry("heard_late", 0.0, "Delay of received trajectories", "s", 0.0, 10.0),
+    ParameterEntry("receive_delay", 0.0, "Delay of received trajectories", "s", 0.0, 10.0),
     ParameterEntry("off", 0.0, "Constant tracking error of all joints", "rad, m", -10.0, 10.0),
     ParameterEntry("allow_nonzero_velocity_at_trajectory_end", False, "Accepts trajectories that do not end at rest",
                    read_only=True),
@@ -116,7 +116,7 @@ class TrajectoryControllerNode(Node):
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
         try:
-            self._schedule(partial(self._set_trajectory, *self._read(message), None), self._values["heard_late"])
+            self._schedule(partial(self._set_trajectory, *self._read(message), None), self._values["receive_delay"])
         except (ValueError, InputError) as error:
             self.get_logger().error(f"trajectory rejected: {error}")
 
@@ -145,7 +145,7 @@ class TrajectoryControllerNode(Node):
         handle.execute()
         self._goal = handle
         self._schedule(partial(self._set_trajectory, *self._read(handle.request.trajectory), handle), self._values[
-                                                                                                                   "heard_late"])
+                                                                                                                   "receive_delay"])
 
     def _on_cancel(self, handle: Any) -> CancelResponse:
         self._schedule(lambda now: self._controller.cancel(handle))

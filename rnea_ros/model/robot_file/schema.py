@@ -1,7 +1,7 @@
 """The schema of robot files, as JSON Schema (draft 7): every section, its keys, units, signs and bounds, once.
 
 What is not served yet is declared by `later`: a file that uses its name is rejected with that reason. A description ends with
-the unit in brackets. `format` says which names of the URDF a string must be: "joint" (one with a coordinate of its own),
+the unit in brackets. `format` says which names of the URDF a string must be: "joint" (one with its own coordinate),
 "any joint" (also one that only follows another, mimic) or "link".
 """
 
@@ -256,7 +256,7 @@ COUPLED_MOTOR = _object("One motor, seen at its shaft.", {
                            "largest ratio [rad/s].")}, ("ratios",))
 COUPLING = _object("Motors of some joints. The speed of each is the sum of its ratios times the velocities of the joints.", {
     "joints": {"type": "array", "items": _name("joint", "A joint."), "minItems": 2, "description": "The joints, two or more."},
-    "motors": _each("", "Motors, by any name. A joint may also have a motor of its own in `drives`.", COUPLED_MOTOR, least=1)},
+    "motors": _each("", "Motors, by any name. A joint may also have its own motor in `drives`.", COUPLED_MOTOR, least=1)},
     ("joints", "motors"))
 COUPLINGS = _each("", "Coupled transmissions, by any name: motors that turn with several joints, as in wrists and ankles.",
                   COUPLING, least=1)

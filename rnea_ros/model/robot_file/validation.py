@@ -363,7 +363,7 @@ def _couplings(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
                                         "other than zero [-, rad/m]")
         if loaded := [joint for joint in joints if content["friction"].get(joint, {}).get("load_dependent")]:
             yield Problem(("friction", loaded[0], "load_dependent"), f"is given for a joint of couplings.{name}; friction by "
-                                                                     "load needs a motor of its own. Remove it")
+                                                                     "load needs a separate motor. Remove it")
         for section in ("commanded_effort", "measured_effort"):
             effort = content[section]
             meant = [joint for joint in joints if joint in effort.get("joints", joints)]

@@ -103,8 +103,9 @@ class Throttle:
         return due
 
 
-def count_noun(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+def count_noun(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is 1."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 PERIOD = 1.0  # s; of /diagnostics

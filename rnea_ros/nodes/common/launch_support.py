@@ -131,10 +131,10 @@ class GraphObserver:
 
         self._context = rclpy.Context()
         rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
-        self._node = rclpy.create_node("look", context=self._context, namespace=namespace, enable_rosout=False,
+        self._node = rclpy.create_node("graph_observer", context=self._context, namespace=namespace, enable_rosout=False,
                                        start_parameter_services=False)
 
-    def describer(self) -> str:
+    def robot_description_publisher(self) -> str:
         """Return the full name of a discovered node that publishes robot_description, or is called robot_state_publisher; ""
         if there is none."""
         node = self._node
@@ -173,9 +173,9 @@ def view(robot: Robot) -> View:
     ends = [np.where(one, end, middle) for one in np.eye(model.n, dtype=bool) for end in (lower, upper)]
     marked = [(frame.link, frame.P) for frame in model.frames.values()]
     marked += [(j, 2.0 * link.ms / link.m) for j, link in enumerate(model.links) if link.m]  # about where it ends
-    places = np.array([within(poses[j], (np.eye(3), place))[1]
-                       for poses in (base_poses(model, q) for q in (middle, *ends)) for j, place in marked])
-    low, high = places.min(axis=0), places.max(axis=0)
+    points = np.array([within(poses[j], (np.eye(3), point))[1]
+                       for poses in (base_poses(model, q) for q in (middle, *ends)) for j, point in marked])
+    low, high = points.min(axis=0), points.max(axis=0)
     radius = 0.5 * float(np.linalg.norm(high - low)) or 0.5
     return View(0.5 * (low + high), SPREAD * radius / np.tan(HALF_ANGLE), min(0.0, float(low[2])))
 

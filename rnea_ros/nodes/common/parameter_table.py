@@ -73,7 +73,7 @@ class ParameterEntry:
         return ""
 
 
-LARGEST = 1e9  # of whatever a joint does, in SI units: beyond any machine, yet no sum or square of it overflows
+LARGEST = 1e9  # of any joint quantity, in SI units: beyond any machine, and sums and squares of it do not overflow
 JOINT, WRENCH = "<joint>", "<wrench>"
 DERIVATIVES = ("velocity", "acceleration", "jerk", "effort", "effort_rate", "commanded_effort_rate")
 

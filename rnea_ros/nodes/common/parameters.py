@@ -59,7 +59,7 @@ class ParameterLock:
         assert self._tally is not None
         self._tally.counts.update(names)
         text = (f"{some(names)} cannot be changed: this node was started with locked: true, so that no node in the ROS domain "
-                "changes its robot, limits or clock. Who starts it may give it other values, or locked: false")
+                "changes its robot, limits or clock. Restart it with other values, or with locked: false")
         self._node.get_logger().warning(f"refused: {text}", throttle_duration_sec=LOCK_LOG_PERIOD_S)
         return Rejected("locked", text)
 
@@ -81,7 +81,7 @@ def _comparable_value(value: Any) -> str:
 Values = dict[str, Any]
 READ_AGAIN = ("robot_description", "robot_file")  # applied even if the value is the same: the file may have changed
 FOREIGN = ("use_sim_time", "qos_overrides.", "start_type_description_service")  # rclpy declares these itself
-SLIDER = 2000.0  # a wider range is of no use to who drags a slider: its ends are checked, but not offered as a range
+SLIDER = 2000.0  # wider ranges are useless for a slider: their ends are checked, but not offered as a range
 
 
 def descriptor(entry: ParameterEntry) -> ParameterDescriptor:

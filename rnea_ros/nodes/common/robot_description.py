@@ -185,7 +185,7 @@ class RobotDescriptionSource:
         self._file = self._read_file()
         self._received = ""  # on the topic
         self._refused_text = ""  # of what was received, the last one that made no model while there was another
-        self._wanted: ModelRequest | None = None  # the newest request, whatever became of it
+        self._wanted: ModelRequest | None = None  # the newest request, also after a failure
         self._bare: tuple[ModelRequest, Robot] | None = None  # the last one built, without payload
         self._current: ModelRequest | None = None  # the one accepted last,
         self._robot: Any = None  # what was made of it,
@@ -324,7 +324,7 @@ class RobotDescriptionSource:
             if self._bare is None or self._bare[0] != request.bare():
                 self._bare = request.bare(), request.robot()
             self._finished.append((request, self._serve(request.load(self._bare[1]), request)))
-        except BaseException as error:  # whatever it is: it must not cost the model that works, nor end this thread in silence
+        except BaseException as error:  # any error is reported: the model in use stays
             self._finished.append((request, in_words(error)))
         finally:
             sys.setswitchinterval(interval)

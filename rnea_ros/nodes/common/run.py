@@ -93,11 +93,11 @@ class Worker:
         """Return the result of the function, or raise its error."""
         job, done = self._thread.submit(function, *arguments), Future(executor=self._node.executor)
 
-        def tell(_job: Any) -> None:
+        def on_done(_job: Any) -> None:
             done.set_result(None)
             trigger(self._wake)
 
-        job.add_done_callback(tell)
+        job.add_done_callback(on_done)
         await done
         error = job.exception()
         if error is not None and not isinstance(error, Exception):  # no caller handles it, and the node would end
@@ -151,7 +151,7 @@ def graceful_shutdown(node: Finishing) -> Iterator[None]:
     watcher = threading.Thread(target=_watch, args=(node, receiving, end), name="signals", daemon=True)
     for number in SIGNALS:
         signal.signal(number, lambda number, frame: None)  # instead of rclpy's; what counts is the byte that is written
-    before = signal.set_wakeup_fd(written.fileno())  # for each signal, whatever the main thread does
+    before = signal.set_wakeup_fd(written.fileno())  # for each signal, also while the main thread is busy
     watcher.start()
     try:
         yield

@@ -1,7 +1,7 @@
-"""From what sensors on a base tell to the motion that its dynamics need: of its origin, with rates taken in the world.
+"""Motion of a base from its sensors: acceleration and jerk of its origin, as rates in the world frame.
 
-Everything is along the axes of the base, w is its angular velocity. Sensors tell components: the rate that the world sees of a
-vector with components x that change by xd is
+All vectors are expressed in the axes of the base, w is its angular velocity. Sensors measure components: the rate, in the
+world, of a vector with components x that change by xd is
 
     xd + w x x                                                                            (a)
 
@@ -36,24 +36,24 @@ class SensedMotion(NamedTuple):
 
 
 class Mount(NamedTuple):
-    """A frame that is fixed in the base: axes R (3, 3), taken to those of the base, and as a quaternion; place r (3,)."""
+    """Pose of a frame that is fixed in the base: rotation R (3, 3) to the base, also as a quaternion; position r (3,) [m]."""
 
     R: np.ndarray
     turn: np.ndarray
     r: np.ndarray
 
     def along_base(self, linear: np.ndarray, angular: np.ndarray) -> np.ndarray:
-        """Two vectors (3,) of the frame along the axes of the base, (6,)."""
+        """Return two vectors (3,) of the frame along the axes of the base, (6,)."""
         return np.concatenate((self.R @ linear, self.R @ angular))
 
 
 def mounts(model: Model) -> dict[str, Mount]:
-    """The links of the URDF that are fixed in the base."""
+    """Return the links of the URDF that are fixed in the base."""
     return {name: Mount(frame.R, quaternion(frame.R), frame.P) for name, frame in model.frames.items() if frame.link == 0}
 
 
-def of_place(r: np.ndarray, w: np.ndarray, acceleration: np.ndarray, jerk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Acceleration and jerk (6,) of the point at r, from those of the origin: (b), (c)."""
+def point_motion(r: np.ndarray, w: np.ndarray, acceleration: np.ndarray, jerk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return acceleration and jerk (6,) of the point at r, from those of the origin: (b), (c)."""
     wd, wdd, v = acceleration[3:], jerk[3:], cross(w, r)
     a = acceleration[:3] + cross(wd, r) + cross(w, v)
     j = jerk[:3] + cross(wdd, r) + 2.0 * cross(wd, v) + cross(w, cross(wd, r) + cross(w, v))
@@ -61,49 +61,57 @@ def of_place(r: np.ndarray, w: np.ndarray, acceleration: np.ndarray, jerk: np.nd
 
 
 def from_imu(r: np.ndarray, signals: np.ndarray) -> SensedMotion:
-    """signals (3, 6): acceleration less gravity of the point at r, and angular velocity; their rates; the rates of these."""
+    """Return the motion of the base from an IMU at r.
+
+    signals: (3, 6) acceleration less gravity and angular velocity, their first and second derivatives
+    """
     (s, w), (sd, wd), (_, wdd) = signals.reshape(3, 2, 3)
     acceleration, jerk = np.concatenate((s, wd)), np.concatenate((sd + cross(w, s), wdd + cross(w, wd)))  # (a)
-    return SensedMotion(np.concatenate((np.full(3, np.nan), w)), *of_place(-r, w, acceleration, jerk))
+    return SensedMotion(np.concatenate((np.full(3, np.nan), w)), *point_motion(-r, w, acceleration, jerk))
 
 
 def from_twist(r: np.ndarray, signals: np.ndarray) -> SensedMotion:
-    """signals (3, 6): velocity of the point at r, and angular velocity; their rates; the rates of these."""
+    """Return the motion of the base from a twist at r.
+
+    signals: (3, 6) velocity of the point at r and angular velocity, their first and second derivatives
+    """
     (v, w), (vd, wd), (vdd, wdd) = signals.reshape(3, 2, 3)
     a, ad = vd + cross(w, v), vdd + cross(wd, v) + cross(w, vd)
     acceleration, jerk = np.concatenate((a, wd)), np.concatenate((ad + cross(w, a), wdd + cross(w, wd)))  # (a)
-    return SensedMotion(velocity_of_origin(r, signals[0]), *of_place(-r, w, acceleration, jerk))
+    return SensedMotion(velocity_of_origin(r, signals[0]), *point_motion(-r, w, acceleration, jerk))
 
 
 def velocity_of_origin(r: np.ndarray, velocity: np.ndarray) -> np.ndarray:
-    """(6,), from that of the point at r."""
+    """Return the velocity (6,) of the base from that of the point at r."""
     return np.concatenate((velocity[:3] - cross(velocity[3:], r), velocity[3:]))
 
 
-def upright(felt: np.ndarray, gravity: np.ndarray) -> np.ndarray:
-    """The quaternion of a base at rest whose accelerometer shows `felt` (3,), along its axes: the shortest turn that takes
-    this to where gravity (3,) of the world is borne from. About the vertical, any other turn would do as well."""
-    lengths = np.linalg.norm(felt) * np.linalg.norm(gravity)
+def upright(force: np.ndarray, gravity: np.ndarray) -> np.ndarray:
+    """Return the quaternion of a base at rest from its specific force (3,) along its axes, and gravity (3,) of the world.
+
+    It is the shortest rotation that aligns both; the angle about the vertical is not determined.
+    """
+    lengths = np.linalg.norm(force) * np.linalg.norm(gravity)
     if not lengths:
         return np.array([0.0, 0.0, 0.0, 1.0])
-    turn = np.append(cross(felt, -gravity), lengths - felt @ gravity) / lengths
-    if np.linalg.norm(turn) < UPSIDE_DOWN:  # half a turn about whatever axis lies across
-        turn = np.append(cross(felt, np.eye(3)[np.argmin(np.abs(felt))]), 0.0)
+    turn = np.append(cross(force, -gravity), lengths - force @ gravity) / lengths
+    if np.linalg.norm(turn) < UPSIDE_DOWN:  # half a turn about any axis perpendicular to it
+        turn = np.append(cross(force, np.eye(3)[np.argmin(np.abs(force))]), 0.0)
     return turn / np.linalg.norm(turn)
 
 
 def product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """The turn q, then p: of quaternions x y z w (4,)."""
+    """Return the rotation q followed by p, as quaternions x y z w (4,)."""
     return np.append(p[3] * q[:3] + q[3] * p[:3] + cross(p[:3], q[:3]), p[3] * q[3] - p[:3] @ q[:3])
 
 
 def inverse(q: np.ndarray) -> np.ndarray:
-    """Of a quaternion of length 1."""
+    """Return the inverse of a unit quaternion."""
     return q * (-1.0, -1.0, -1.0, 1.0)
 
 
-def carried_on(base: BaseState, seconds: float) -> BaseState:
-    """Where a base is at another instant, if its velocity stays what it is along its own axes."""
+def extrapolate_base(base: BaseState, seconds: float) -> BaseState:
+    """Return the base after some seconds of constant velocity along its own axes."""
     if not seconds:
         return base
     turned = product(base.quaternion, _turn(0.5 * seconds * base.velocity[3:]))
@@ -113,14 +121,14 @@ def carried_on(base: BaseState, seconds: float) -> BaseState:
     return BaseState(base.position + step, end / np.linalg.norm(end), base.velocity)
 
 
-def apart(one: BaseState, other: BaseState) -> tuple[float, float]:
-    """How far, and by what angle, one base is from another [m, rad]."""
+def pose_difference(one: BaseState, other: BaseState) -> tuple[float, float]:
+    """Return distance [m] and angle [rad] between two bases."""
     turn = product(inverse(one.quaternion), other.quaternion)
     angle = 2.0 * np.arctan2(np.linalg.norm(turn[:3]), abs(turn[3]))
     return float(np.linalg.norm(other.position - one.position)), float(angle)
 
 
 def _turn(vector: np.ndarray) -> np.ndarray:
-    """The quaternion of a rotation vector (3,)."""
+    """Return the quaternion of a rotation vector (3,)."""
     half = 0.5 * float(np.linalg.norm(vector))
     return np.append(vector * (0.5 * np.sinc(half / np.pi)), np.cos(half))

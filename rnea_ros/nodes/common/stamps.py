@@ -12,7 +12,7 @@ from rnea_ros.errors import Rejected
 from rnea_ros.execution.goal import Goal, TrajectoryPoint, read_goal
 from rnea_ros.nodes.fastpath.messages import Stamp
 
-SUDDEN = 1_000_000_000  # ns; a step of the stamps from which they are looked at more closely
+SUDDEN = 1_000_000_000  # ns; larger steps of the stamps are checked more closely
 DISORDER = 50_000_000  # ns; by less than that, a stamp that goes back is that of a message out of order
 UNKNOWN = -(2**63)  # a stamp that none can have
 
@@ -35,7 +35,7 @@ class Timeline:
     message starts anew, unless the step back is short, as for messages out of order."""
 
     def __init__(self, clock: Callable[[], int] = time.time_ns):
-        """clock() returns the node's time [ns]; it is called only for doubtful stamps, since those of played recordings are
+        """clock() returns the node's time [ns]; it is called only for suspicious stamps, since those of played recordings are
         far from it and valid."""
         self._clock = clock
         self.arrival = 0  # of the last message, by the steady clock [ns]

@@ -1,4 +1,4 @@
-"""What /diagnostics says of dynamics_node: its state, its input, and how near to the limits the robot is.
+"""Content of /diagnostics of dynamics_node: its state, its input, and the utilization of the limits.
 
 Everything is counted where it happens and summed up once per period. Ages and timeouts are by the steady clock: a
 clock that is set back must not stop a watchdog.
@@ -161,13 +161,13 @@ class Watchdog:
     """Periodic check of a node: publishes /diagnostics, and logs changes and faults."""
 
     def __init__(self, node: Node, publisher: Publisher, health: Health, hints: Callable[[NodeState], Sequence[str]]):
-        """hints(state) says what the user could do, or should know, in a state."""
+        """hints(state): advice for the user in a state."""
         self._node, self._publisher, self._health, self._hints = node, publisher, health, hints
         self._shown, self._since = NodeState.WAITING_MODEL, time.monotonic()
         self._reported = 0.0
         self._console = Throttle()
 
-    def look(self, timeout: float, period: float) -> NodeState:
+    def check(self, timeout: float, period: float) -> NodeState:
         """Call this more often than either time [s]; a change of state is published at once. Returns the state."""
         now, log = time.monotonic(), self._node.get_logger()
         state, sentence = self._health.state(timeout)

@@ -314,8 +314,8 @@ class Markers:
         self._legend.fill(shown)
 
 
-class Shown(NamedTuple):
-    """What markers show: a robot, its last results and the loads that they are with, wrenches (6,) on its links."""
+class MarkerData(NamedTuple):
+    """Content of the markers: a robot, its last results and their loads, wrenches (6,) on its links."""
 
     robot: ServedRobot
     out: DynamicsMessages
@@ -324,7 +324,7 @@ class Shown(NamedTuple):
 
 
 class MarkerPublisher:
-    """Publisher of ~/markers at a rate of its own, while it has subscribers.
+    """Publisher of ~/markers at a configured rate, while it has subscribers.
 
     Its QoS can be overridden: `durability: transient_local` keeps the last markers for late-joining subscribers.
     """
@@ -332,8 +332,8 @@ class MarkerPublisher:
     QUEUE_DEPTH = 10
     WHOLE_RATE_HZ, STATIC_RATE_HZ = 10.0, 1.0  # of markers that cost more to compute, and of those that do not change
 
-    def __init__(self, node: Node, latest: Callable[[], Shown | None]):
-        """latest() returns what to show; None while nothing is computed."""
+    def __init__(self, node: Node, latest: Callable[[], MarkerData | None]):
+        """latest() returns the data to show; None while nothing is computed."""
         policies = [QoSPolicyKind.DEPTH, QoSPolicyKind.DURABILITY, QoSPolicyKind.HISTORY, QoSPolicyKind.RELIABILITY]
         self._publisher = node.create_publisher(MarkerArray, "~/markers", QoSProfile(depth=self.QUEUE_DEPTH),
                                                 qos_overriding_options=QoSOverridingOptions(policies))
@@ -365,7 +365,7 @@ class MarkerPublisher:
         except Exception:  # a failing marker must not stop the computation of torques
             self._node.get_logger().error(traceback.format_exc(), throttle_duration_sec=10.0)
 
-    def _message(self, shown: Shown) -> MarkerArray:
+    def _message(self, shown: MarkerData) -> MarkerArray:
         if self._markers is None:
             self._markers = Markers(shown.robot, self._size, shown.robot.cuts)
         markers = self._markers

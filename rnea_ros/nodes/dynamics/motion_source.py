@@ -36,7 +36,7 @@ class MotionSource:
 
     def __init__(self, joint_names: Sequence[str], values: Values, joint_types: Sequence[str] = (),
                  clock: Callable[[], int] = time.time_ns, optional: Sequence[str] = (), order: int = 3):
-        """clock() is what this node's clock shows [ns]; optional: joints that are read where someone publishes them; order:
+        """clock() is what this node's clock shows [ns]; optional: joints that are read if they are published; order:
         of the highest derivative that a desired motion may have."""
         self.state = StateReader(joint_names, clock, optional)
         self.desired = DesiredReader(joint_names, clock, optional, order)
@@ -141,7 +141,7 @@ class MotionSource:
     def _estimate(self, stamp: int) -> np.ndarray:
         """Motion and deviations at a stamp of all joints, (2, 4, n + k), from what each sender said. Raises Rejected."""
         found, state, refused = self._found, self.state, None
-        # who spoke last counts; not who has the newest stamp, which may be of a sender that has ended and of its clock
+        # the latest message counts, not the newest stamp: that may be of a sender that has ended, and of its clock
         for part in sorted(state.sources, key=lambda part: part.arrival) if len(state.sources) > 1 else state.sources:
             history = part.history
             try:
@@ -172,7 +172,7 @@ class MotionSource:
         return np.concatenate((measured, self._wanted[:2, n:]))
 
     def warnings(self, desired_age: float) -> list[str]:
-        """Return what is doubtful about the motion in use, with the remedy."""
+        """Return warnings about the motion in use, each with its remedy."""
         values = self._values
         if values["motion_source"] == "auto" and desired_age <= values["desired_timeout"] and not self.state.has_velocity:
             return [f"desired motion not used: {self.state.velocity_gap()} in joint_states; the motion is estimated. Publish "
@@ -186,7 +186,7 @@ class MotionSource:
         return [f"no desired motion for {desired_age:.1f} s: the last acceleration is held{jerk}"]
 
     def findings(self) -> dict[str, object]:
-        """For people: what the estimators have found out of the joint states."""
+        """Return results of the estimators for diagnostics: noise, jitter, outliers, unwrapped joints."""
         said: dict[str, object] = {}
         for part in self.state.recent():
             if part.history is not None and part.history.ready:
@@ -210,7 +210,7 @@ class MotionSource:
         """Pass a sender's positions to its estimator. Returns why they are of no use, if they are not."""
         history, before = part.history, part.pushed
         if history is None:
-            turning, revolute = ([place for place, joint in enumerate(part.joints) if joint in kind]
+            turning, revolute = ([k for k, joint in enumerate(part.joints) if joint in kind]
                                  for kind in (self._turning, self._revolute))
             resolution = self._values["estimator.resolution"]
             history = part.history = MotionEstimator(len(part.joints), self._lag, resolution, turning, revolute)

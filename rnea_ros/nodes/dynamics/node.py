@@ -38,7 +38,7 @@ from rnea_ros.nodes.dynamics.external_effort import ExternalEfforts
 from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrenches, wrench_names
 from rnea_ros.nodes.dynamics.health import Health, Watchdog
 from rnea_ros.nodes.dynamics.joint_states import MessageInfo, Senders, with_info
-from rnea_ros.nodes.dynamics.markers import MarkerPublisher, Shown
+from rnea_ros.nodes.dynamics.markers import MarkerData, MarkerPublisher
 from rnea_ros.nodes.dynamics.messages import Deviations, DynamicsMessages, ResultPublishers
 from rnea_ros.nodes.dynamics.motion_source import SECOND, MotionSource
 from rnea_ros.nodes.dynamics.pairing import InputPairing, PairedInput
@@ -83,7 +83,7 @@ class DynamicsNode(Node):
         self._results = ResultPublishers(self, DYNAMICS_QUEUE)
         self._decode_state = Decoder(JointState, ("position", "velocity", "effort"))
         self._decode_desired = Decoder(JointMotion, FIELDS)
-        self._markers = MarkerPublisher(self, self._shown)
+        self._markers = MarkerPublisher(self, self._marker_data)
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
         self._scaler = SpeedScaler(self)
         self._pairing, self._answered_stamp = InputPairing(self, self._evaluate, self._lag), 0
@@ -130,7 +130,7 @@ class DynamicsNode(Node):
         stream.received += 1
         try:
             stream.accept(time.monotonic_ns(), read(self._model()[1]))
-        except Exception as error:  # whatever a message contains, the node stays up and says so
+        except Exception as error:  # the node survives every message, and reports the error
             self._refused(stream, error)
         self._pairing.release()
 
@@ -233,7 +233,7 @@ class DynamicsNode(Node):
     # ------------------------------------------------------------------ model and parameters
 
     def _serve(self, robot: Robot, request: ModelRequest) -> ServedRobot:
-        """In the thread that builds models: all that is compiled, is compiled here. Raises RneaError."""
+        """Prepare a robot, in the thread that builds models: all kernels are compiled here. Raises RneaError."""
         made = served(robot, self._settings.values)
         if self._wrenches:
             self._wrenches.check(made)
@@ -333,15 +333,15 @@ class DynamicsNode(Node):
     def _tick(self) -> None:
         values = self._settings.values
         self._health.preparing = self._intake.building
-        self._state = self._watchdog.look(values["state_timeout"], values["diagnostics.period"])
+        self._state = self._watchdog.check(values["state_timeout"], values["diagnostics.period"])
 
-    def _shown(self) -> Shown | None:
-        """For markers."""
+    def _marker_data(self) -> MarkerData | None:
+        """Return the data of the markers; None without results."""
         if self._robot is None or self._state is not NodeState.ACTIVE:
             return None
         loads = self._loads(self._motion.stamp)(*self._out.motion[:2])
         wrenches = {**loads.get("wrenches", {}), **(self._external.wrench() if self._external else {})}
-        return Shown(self._robot, self._out, loads, wrenches)
+        return MarkerData(self._robot, self._out, loads, wrenches)
 
     def _hints(self, state: NodeState) -> list[str]:
         if state is NodeState.WAITING_MODEL:

@@ -147,7 +147,7 @@ class ControllerStates(ReferenceMotions):
             return rows
         self._jerk = ReferenceJerk()
         if self._estimator is None:
-            turning = [place for place, joint in enumerate(self._named) if joint in self._turning]
+            turning = [k for k, joint in enumerate(self._named) if joint in self._turning]
             self._estimator = MotionEstimator(len(self._named), 0.0, REFERENCE_RESOLUTION, turning)
         self._estimator.push(stamp, rows[0])
         return np.where(np.isnan(rows), self._estimator.estimate(stamp).motion, rows) if self._estimator.ready else rows

@@ -38,19 +38,19 @@ class LoopTracking:
         """Return positions of all joints of the tree from those of the independent ones; others: measured, NaN where unknown.
         Raises Rejected.
         """
-        found: TrackedPose = followed(self._tracker.locate, independent, _sensed(others))
+        found: TrackedPose = track(self._tracker.locate, independent, _sensed(others))
         self._last = found
         return found.pose
 
     @property
     def begun(self) -> bool:
-        """Whether there is a last pose."""
+        """True if there is a last pose."""
         return self._tracker.last is not None
 
     def move(self, function: Callable[[np.ndarray], tuple[Found, np.ndarray]]) -> Found:
         """Return function(pose near the closed one), which returns its result and the closed pose. Raises Rejected."""
         self._last = None
-        found: Found = followed(self._tracker.move, function)
+        found: Found = track(self._tracker.move, function)
         return found
 
     def warnings(self) -> list[str]:
@@ -74,14 +74,14 @@ class LoopTracking:
 
 
 def _sensed(positions: np.ndarray) -> np.ndarray | None:
-    """The positions, or None where none is known."""
+    """Return the positions, or None if none is known."""
     return None if np.isnan(positions).all() else positions
 
 
-def followed(follow, *sample):
-    """What a tracker finds for a sample. Rejected has reasons in the manner of the diagnostics' keys."""
+def track(step, *sample):
+    """Return the result of a tracker's step for a sample. Reasons of Rejected become diagnostic keys, without spaces."""
     try:
-        return follow(*sample)
+        return step(*sample)
     except Rejected as refusal:
         raise Rejected(refusal.reason.replace(" ", "_"), refusal.detail) from None
 
@@ -89,7 +89,7 @@ def followed(follow, *sample):
 class MovingPlatform:
     """Platform of a robot. It publishes its pose on ~/platform_pose and its velocity on ~/platform_twist.
 
-    source : topics that say how it moves; None where that follows from the actuators
+    source : topics with its motion; None if that follows from the actuators
     """
 
     def __init__(self, robot: Robot, values: Values, loops: LoopTracking):
@@ -197,7 +197,7 @@ class MovingBase:
             self._wrenches.send(_stamped(WrenchStamped(wrench=_wrench(wrench)), when, frame))
         if self._whole.has_subscribers():
             found = BaseDynamics(state=base.message(), wrench=_wrench(wrench), wrench_rate=_wrench(wrench_rate))
-            known = base.oriented and base.placed
+            known = base.has_orientation and base.has_position
             pressed = zero_moment_point_of(self._tree, wrench, base.state) if known else np.full(3, np.nan)
             point = found.zero_moment_point
             point.x, point.y, point.z = map(float, pressed)

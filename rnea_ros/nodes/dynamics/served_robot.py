@@ -59,7 +59,7 @@ class ServedRobot(RobotFacts):
     differentiable : the robot, where sensitivities, friction and external efforts are known: a tree on a fixed base
     motion_topic   : topic with the motion of the robot, where that does not come from joint states
     cuts           : joints that close loops, in frames of the tree's links
-    springs        : joints whose motors have a speed of their own, `motor_speed`
+    springs        : joints whose motors have their own speed, `motor_speed`
     extra_warnings : warnings about parameters and robot file, one sentence each
     scalable       : whether torques at another speed follow from those at this one, as speed scaling needs
     moved_parts    : of "base" and "platform", those whose motion is an input
@@ -84,7 +84,7 @@ class ServedRobot(RobotFacts):
 
     @property
     def joints_read(self) -> tuple[object, ...]:
-        """What the history of the joints depends on."""
+        """Joint names and order that the history of the joints depends on."""
         return self.joint_names, self.optional, self.order
 
     def describe(self, info: ModelInfo) -> None:
@@ -425,8 +425,8 @@ class ServedGeneralRobot(ServedRobot):
             base = base._replace(state=moved, acceleration=acceleration, jerk=jerk, numbers=None)
         copies = [np.array(part) for part in (q, qd, *higher)]
         self._again = None if found.multipliers else partial(robot.solve, *copies, **state, **given)
-        oriented = base is None or base.oriented
-        gravity = robot.gravity_and_rate(q, qd, **state) if oriented else np.full((2, self.n), np.nan)
+        has_orientation = base is None or base.has_orientation
+        gravity = robot.gravity_and_rate(q, qd, **state) if has_orientation else np.full((2, self.n), np.nan)
         result = Dynamics(*found.torques, *gravity)
         self._fill(motion, found, motors, result)
         self._last = found, base, load
@@ -504,7 +504,7 @@ class ServedGeneralRobot(ServedRobot):
         tree = self.tree
         positions = [*np.array([found.positions[name][:4] for name in tree.joint_names]).reshape(-1, 4).T]
         if base is not None:
-            known = base.state if base.oriented and base.placed else None
+            known = base.state if base.has_orientation and base.has_position else None
             return on_moving_base(tree, positions, found.base_wrench, known)
         if self._general.roles.motors:  # the base also carries the reaction of the rotors
             return WholeBody(tree.center_of_mass(*positions[:2]).position)

@@ -30,7 +30,7 @@ SLOWEST = 0.01  # of an executed motion, from which the planned speed is still i
 class SpeedScaler:
     """Publishes ~/speed_scaling, and ~/speed_scaling_factor as control_msgs where those have it, when it is first wanted.
 
-    active : whether it is wanted, and the robot one that it can tell of
+    active : whether it is requested, and the robot supports it
     """
 
     def __init__(self, node: Node):
@@ -64,8 +64,10 @@ class SpeedScaler:
                 self._controller = self._node.create_publisher(SpeedScalingFactor, "~/speed_scaling_factor", LATCHED)
 
     def publish(self, stamp: int, motion: Any, result: Dynamics, alone: Dynamics) -> None:
-        """For a motion (q, qd, qdd, qddd) at a stamp [ns]; alone: the same without loads, which stay as they are where they
-        are on the path, however fast it is gone along: their share is one that speed does not change."""
+        """Publish the factor for a motion (q, qd, qdd, qddd) at a stamp [ns].
+
+        alone: result without loads. Loads are a function of the path, so their share does not change with speed.
+        """
         _, qd, qdd, _ = motion
         still, still_rate, viscous, viscous_rate = self._shares(qd, qdd, result.gravity, result.gravity_rate)
         still, still_rate = still + result.tau - alone.tau, still_rate + result.tau_rate - alone.tau_rate

@@ -151,14 +151,14 @@ class LeanExecutor(SingleThreadedExecutor):
     # ------------------------------------------------------------------ in the watcher
 
     def _watch(self, *scheduling: Any) -> None:
-        """Wait in a thread of its own, wake the executor, and sleep until it has served.
+        """Wait in a separate thread, wake the executor, and sleep until it has served.
 
         The thread has the executor's priority: a thread of lower priority that holds the interpreter would block the executor.
         If it cannot wait, the executor still polls every PATIENCE.
         """
         self._try(lambda: os.sched_setscheduler(0, *scheduling) if scheduling else None)
         while not self._done:
-            if self._try(self._wait_for_something_rare) is False and not self._untold():
+            if self._try(self._wait_for_something_rare) is False and not self._has_unreported_tasks():
                 continue
             self._served.clear()
             while not self._done:
@@ -169,11 +169,11 @@ class LeanExecutor(SingleThreadedExecutor):
     def _try(self, act: Callable[[], Any]) -> Any:
         try:
             return act()
-        except Exception as error:  # is for the executor to tell
+        except Exception as error:  # the executor reports it
             self._failure = error
             time.sleep(PATIENCE)
 
-    def _untold(self) -> bool:
+    def _has_unreported_tasks(self) -> bool:
         """Return whether tasks are ready that no wait reports; true without rclpy's list of tasks.
 
         Lyrical and recent Jazzy have a list of ready tasks, the others one of all unfinished tasks."""
@@ -186,8 +186,7 @@ class LeanExecutor(SingleThreadedExecutor):
         with ExitStack() as held:
             entities = {kind: self._entities(plural, held) for kind, plural in _RARE.items()}
             guards, others = self._entities("guards", held), self._entities("waitables", held)  # events, action servers
-            # Fast DDS wakes who waits for a subscription's events with each of its messages: these are looked at from time to
-            # time.
+            # Fast DDS signals a subscription's events with each of its messages: they are only polled.
             noisy = {id(event) for subscription in self._all("subscriptions") for event in subscription.event_handlers}
             events = [waitable for waitable in others if id(waitable) in noisy]
             others = [waitable for waitable in others if id(waitable) not in noisy]
@@ -206,8 +205,8 @@ class LeanExecutor(SingleThreadedExecutor):
                 waitable.add_to_wait_set(wait_set)
             began = time.monotonic()
             wait_set.wait(NANOSECONDS)
-            for place, guard in enumerate(guards):  # a wait resets a guard condition: tell rclpy, as it tells itself
-                if wait_set.is_ready("guard_condition", place):
+            for k, guard in enumerate(guards):  # a wait resets a guard condition: set rclpy's flag, as rclpy does
+                if wait_set.is_ready("guard_condition", k):
                     guard._executor_triggered = True
             return (time.monotonic() - began < PATIENCE or bool(wait_set.get_ready_entities("guard_condition"))
                     or self._happened(events, held))

@@ -353,7 +353,7 @@ class Decoder:
         proved = stamp == (message.header.stamp.sec, message.header.stamp.nanosec) and all(
             getattr(message, name).tobytes() == data[a:b] for name, (a, b) in zip(arrays, numbers))
         if proved:
-            if sum(map(len, self._known.values())) >= LAYOUTS:  # who sends ever other ones is not remembered
+            if sum(map(len, self._known.values())) >= LAYOUTS:  # a sender that changes its layout all the time
                 self._known.clear()
             kept = {name: span for name, span in zip(arrays, numbers) if name in self._fields}
             self._known.setdefault(len(data), []).append(_Layout(message, data, fixed, kept))
@@ -378,8 +378,8 @@ class _Layout:
 
     def read(self, data: bytes) -> Any:
         self._stamp.sec, self._stamp.nanosec = _STAMP.unpack_from(data, _STAMP_AT)
-        for target, place in self._copies:
-            target[:] = data[place]
+        for target, source in self._copies:
+            target[:] = data[source]
         return self._message
 
 
@@ -419,14 +419,14 @@ class Encoder:
         if len(blocks) == len(ends) and self._proved(type(message), arrays, blocks):
             self.blocks = blocks
 
-    def _block(self, places: Sequence[Span]) -> np.ndarray | None:
+    def _block(self, found: Sequence[Span]) -> np.ndarray | None:
         """Return the numbers of arrays of equal length and distance."""
-        starts = np.array([a for a, _ in places])
-        sizes = {(b - a) // 8 for a, b in places}
+        starts = np.array([a for a, _ in found])
+        sizes = {(b - a) // 8 for a, b in found}
         strides = set(np.diff(starts).tolist()) or {0}
         if len(sizes) > 1 or len(strides) > 1:
             return None
-        return np.ndarray((len(places), sizes.pop()), float, self._data, int(starts[0]), (strides.pop(), 8))
+        return np.ndarray((len(found), sizes.pop()), float, self._data, int(starts[0]), (strides.pop(), 8))
 
     def _proved(self, kind: Any, arrays: Sequence[str], blocks: Sequence[np.ndarray]) -> bool:
         """Return whether the middleware reads the numbers that were written."""
@@ -435,7 +435,7 @@ class Encoder:
             block[:] = number * np.arange(1.0, block.size + 1.0).reshape(block.shape)
         try:
             read = deserialize_message(self.stamped(17, 23), kind)
-        except Exception:  # whatever it says of bytes that it does not understand
+        except Exception:  # bytes that it does not understand raise errors of any kind
             return False
         rows = (row for block in blocks for row in block)
         right = (read.header.stamp.sec, read.header.stamp.nanosec) == (17, 23) and all(

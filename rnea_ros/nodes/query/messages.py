@@ -50,7 +50,7 @@ def _of(question: RequestHandler) -> Service:
 
 
 def _tree(robot: Robot, request: Request, limits: Limits) -> Answer:
-    """With the limits that parameters give, where all of its joints have some."""
+    """Answer get_tree, with the limits of the parameters if these name all joints of the tree."""
     found = robot.tree
     return tree(found, request["floating_base"], limits if found.joint_names == robot.joint_names else None)
 

@@ -31,11 +31,11 @@ MANY = 100  # samples; reading and writing the messages of one takes up to 0.2 m
 
 
 class QueryNode(Node):
-    """Thin: a request becomes plain arrays, a handler of query/answers.py answers them, the answer becomes a response.
+    """Node that answers requests about a robot: converts messages to arrays, calls query/answers.py, converts the answer.
 
-    One request is answered at a time, in a millisecond. Others are answered in threads of their own, so that requests that
-    follow need not wait: the first of its kind to a model, which compiles, for seconds on a humanoid; and one with more than
-    MANY samples, whose messages alone take seconds to read and write.
+    Requests are answered one at a time, in about a millisecond. Two kinds are answered in separate threads, so that later
+    requests need not wait: the first of its kind for a model, which compiles (seconds on a humanoid), and those with more than
+    MANY samples, whose messages take seconds to read and write.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class QueryNode(Node):
         self._model_id = ""
         self._refusal = ""
         self._compiled: set[tuple] = set()  # kinds of requests that the robot has answered
-        self._ending = ExitStack()  # closes what was begun, whatever came of the rest
+        self._ending = ExitStack()  # closes everything that was started, also after an error
         self._settings = ParameterSet(self, QUERY_TABLE, self._on_parameters)
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
         group = ReentrantCallbackGroup()  # a request that waits for the worker does not block the next
@@ -75,7 +75,7 @@ class QueryNode(Node):
                 response.success = True
             except RneaError as error:
                 response.message = str(error)
-            except Exception as error:  # whatever a request contains, the node stays up and says so
+            except Exception as error:  # the node survives every request, and reports the error
                 response.message = f"internal error, please report it: {error!r}"
                 self.get_logger().error(traceback.format_exc(), throttle_duration_sec=10.0)
             return response
@@ -110,7 +110,7 @@ class QueryNode(Node):
         return "no model yet; it is being built, ask again" if self._intake.building else f"no model yet; {ways}"
 
     def _serve(self, robot: Robot, request: ModelRequest) -> RobotFacts:
-        """In the thread that builds models: the robot, if it has torques to tell. Raises RneaError."""
+        """Prepare a robot, in the thread that builds models. Raises RneaError for a robot without torques."""
         if robot.is_fixed_tree:
             tried(robot)
         else:
@@ -121,12 +121,12 @@ class QueryNode(Node):
     def _use(self, robot: RobotFacts) -> None:
         self._robot, self._model_id, self._refusal = robot, robot.model_id, ""
         self._compiled.clear()
-        self._tell()
+        self._publish_info()
 
     def _refuse(self, reason: str) -> None:
         self._refusal = reason
 
-    def _tell(self) -> None:
+    def _publish_info(self) -> None:
         if self._robot is not None:
             limits = joint_limits(self._settings.values, self._robot)
             info = model_info(self._robot, limits, self.get_clock().now().to_msg())
@@ -136,7 +136,7 @@ class QueryNode(Node):
     def _on_parameters(self, changed: set[str]) -> None:
         self._intake.changed(changed)
         if any(name.startswith("joint_limits.") for name in changed):
-            self._tell()
+            self._publish_info()
 
 
 def _answer_whole(answer: Callable[..., dict[str, Any]], robot: Robot, request: Any, limits: Limits, response: Any) -> None:

@@ -1,4 +1,4 @@
-"""~/plan_motion of query_node: motions are planned in a thread of their own, with feedback, and until they are cancelled."""
+"""~/plan_motion of query_node: plans motions in a separate thread, with feedback and cancellation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PlanAction:
                                     callback_group=ReentrantCallbackGroup())
 
     def close(self) -> None:
-        """What is being planned ends at its next iteration."""
+        """Stop the current plan at its next iteration, and destroy the server."""
         self._ending.set()
         self._worker.close()
         self._server.destroy()
@@ -56,7 +56,7 @@ class PlanAction:
             result.message = "cancelled"
             if handle.is_cancel_requested:
                 done = handle.canceled
-        except Exception as error:  # whatever a goal contains, the node stays up and says so
+        except Exception as error:  # the node survives every goal, and reports the error
             result.message = in_words(error)
             if not isinstance(error, RneaError):
                 self._node.get_logger().error(traceback.format_exc(), throttle_duration_sec=10.0)
@@ -64,7 +64,7 @@ class PlanAction:
         return result
 
     def _report(self, handle: Any) -> Callable[[SolverProgress], None]:
-        """What planning calls after each iteration, in its own thread. Raises Cancelled."""
+        """Return the callback that planning calls after each iteration, in its own thread. It raises Cancelled."""
         last = 0.0
 
         def report(now: SolverProgress) -> None:

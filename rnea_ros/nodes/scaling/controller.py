@@ -184,7 +184,7 @@ class NamedController(Controller):
 
     @property
     def is_settled(self) -> bool:  # type: ignore[override]
-        """Whether the controller is found and checked, or its timeout is over."""
+        """True if the controller is found and checked, or its timeout is over."""
         return self._timed_out or (self._parameters.values is not None and not self._is_silent)
 
     @property
@@ -193,7 +193,7 @@ class NamedController(Controller):
 
     @property
     def _is_silent(self) -> bool:
-        """Whether no state has arrived lately, where it could be received."""
+        """True if no state has arrived lately, although it could be received."""
         recent = time.monotonic() - self._settings.values["controller.timeout"]
         return JointTrajectoryControllerState is not None and self._state_at < recent
 
@@ -327,7 +327,7 @@ class TopicController(NamedController):
 
     @property
     def is_settled(self) -> bool:  # type: ignore[override]
-        """Whether the controller is found and checked, or its timeout is over."""
+        """True if the controller is found and checked, or its timeout is over."""
         return self._timed_out or (super().is_settled and self._has_subscriber)
 
     @property
@@ -377,7 +377,7 @@ class ActionController(NamedController):
 
     @property
     def is_settled(self) -> bool:  # type: ignore[override]
-        """Whether the controller is found and checked, or its timeout is over."""
+        """True if the controller is found and checked, or its timeout is over."""
         return self._timed_out or (super().is_settled and self._goals is not None and self._goals.is_ready)
 
     @property

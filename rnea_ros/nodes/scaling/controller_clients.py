@@ -79,7 +79,7 @@ class ControllerGoals:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the action server exists."""
+        """True if the action server exists."""
         return bool(self._client.server_is_ready())
 
     def is_overdue(self, timeout: float) -> bool:

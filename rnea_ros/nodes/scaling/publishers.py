@@ -212,7 +212,7 @@ class PathMarkers:
         size, root = reach(_model(self.robot)), motion.root_link
         lines = [marker("path", k, Marker.LINE_STRIP, root, LINE_WIDTH_SHARE * size, shade)
                  for k, shade in ((0, GREY), (1, colour(SKY)))]
-        return [*lines, marker("place", 0, Marker.SPHERE, root, BALL_SIZE_SHARE * size)]
+        return [*lines, marker("sample", 0, Marker.SPHERE, root, BALL_SIZE_SHARE * size)]
 
     def _fill_markers(self, tip_path: TipPath, sample: Sample) -> None:
         s = sample.reference.s

@@ -33,7 +33,7 @@ class Inverse(NamedTuple):
 
 
 class TracedInverse:
-    """The same for any scalar, so that a kernel can be traced: `condition` is what it is at most, `margin` at least.
+    """Inverse for any scalar, so that a kernel can be traced: `condition` is an upper bound, `margin` a lower bound.
 
     The Jacobian must determine all unknowns; where it does not, `condition` is large, or no number.
     """
@@ -59,7 +59,7 @@ def norm(x: Any) -> Any:
 
 
 def inverse(J: np.ndarray, units: Units) -> Inverse:
-    """Of J (equations, unknowns). The condition number is infinite where J does not determine all unknowns."""
+    """Return the inverse of J (equations, unknowns). Its condition number is infinite if J does not determine all unknowns."""
     scaled = J / units.equations[:, None] * units.unknowns
     unknowns = J.shape[1]
     if not unknowns:

@@ -43,7 +43,7 @@ class LoopClosure(LoopEquations):
         return motion
 
     def motions(self, poses: np.ndarray, *rates: np.ndarray) -> LoopMotion:
-        """The same of many: closed poses (samples, n), rates of the active joints (samples, N)."""
+        """Return the motion of many samples: closed poses (samples, n), rates of the active joints (samples, N)."""
         found = self._motion.samples((poses, *rates), len(poses))
         if found is not None and found[-1].max(initial=0.0) <= EASY:
             return LoopMotion(poses, *found[:-1])
@@ -106,7 +106,7 @@ class LoopClosure(LoopEquations):
         return newton(lambda q: self.careful_step(q, still, giving), q, self.units)
 
     def _check_mobility(self) -> None:
-        """As many active joints as the loops leave free, and such that they determine the others."""
+        """Raise an error unless the active joints are as many as the loops leave free, and determine the others."""
         rng = np.random.default_rng(0)
         moved = np.isin(np.arange(self.model.n), self.movable)
         poses = [self._free_newton(self.start + 0.05 * self.units.unknowns * moved * rng.normal(size=self.model.n),

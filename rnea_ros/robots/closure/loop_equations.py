@@ -138,11 +138,11 @@ class LoopEquations:
         self.step(self.loops.start, np.zeros(len(self.active)))
 
     def step(self, q: np.ndarray, direction: np.ndarray) -> Step:
-        """Of the passive joints, while the active ones go along `direction`."""
+        """Return the step of the passive joints while the active ones move along `direction`."""
         return (self._at_once and self._quick_step(q, direction)) or self.careful_step(q, direction, self.passive)
 
     def _quick_step(self, q: np.ndarray, direction: np.ndarray) -> Step | None:
-        """The same by the kernel, unless bounds of the singular values are not good enough."""
+        """Return the step by the kernel; None if the bounds of the singular values are not tight enough."""
         if found := self._step.call(q, direction):
             step = Step(found[0], found[1], *found[2].tolist())
             if step.condition <= EASY:
@@ -150,7 +150,7 @@ class LoopEquations:
         return None
 
     def careful_step(self, q: np.ndarray, direction: np.ndarray, giving: np.ndarray) -> Step:
-        """The same by singular values, also where they vanish; giving: the joints that may move to close the loops."""
+        """Return the step by singular values, also where they vanish; giving: the joints that may move to close the loops."""
         values, J = self.gaps(q)
         if not np.isfinite(values).all():
             return NOWHERE

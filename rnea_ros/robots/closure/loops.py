@@ -11,7 +11,7 @@
       start: {left_motor: 1.9, left_elbow: -1.0}   # rad or m; near a pose in which the loops are closed. Default: zero
 
 The two frames meet when the loop is closed (Khalil's R_k and R_k+B). z is the axis of the joint. A cut joint has no friction
-and no motor of its own: cut the loops where there is none.
+and no motor: cut the loops where there is none.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class Loops(NamedTuple):
 
     @property
     def lengths(self) -> np.ndarray:
-        """Which of the loop equations are lengths; the others are angles."""
+        """Mask of the loop equations that are lengths; the others are angles."""
         return np.array([held < 3 for cut in self.cuts for held in HELD[cut.type]])
 
     def worst(self, values: np.ndarray, units: np.ndarray) -> tuple[str, float, str]:
-        """Of values of the loop equations, compared in units: the cut joint of the worst, its size, "m" or "rad"."""
+        """Return the largest violation of the loop equations, compared in units: its cut joint, its size, "m" or "rad"."""
         k = int(np.abs(values / units).argmax())
         name = next(name for name, rows in self.rows() if rows.start <= k < rows.stop)
         return name, abs(float(values[k])), "m" if self.lengths[k] else "rad"

@@ -28,7 +28,7 @@ PATIENCE = 8  # steps without coming closer: where there is no solution, Newton'
 
 
 class Step(NamedTuple):
-    """What is known at a pose: where Newton's method goes from there, and where a walk goes.
+    """Step of Newton's method at a pose, and the direction of a walk from there.
 
     correction : of the pose, by Newton's method
     slope      : of the pose along the walk, d x / d s

@@ -51,7 +51,7 @@ class Platform:
 
     @cached_property
     def is_level(self) -> bool:
-        """Whether the axes of the pose at zero are those of the root frame."""
+        """True if the axes of the pose at zero are those of the root frame."""
         return bool((self.rotation == np.eye(3)).all())
 
     # ------------------------------------------------------------------ pose
@@ -66,8 +66,8 @@ class Platform:
         else:
             found[self.chart] = atan2(turn[0][2], turn[2][2])
             a, b, c = _angles(turn, found[self.chart])
-        place = (position - self.position if self.is_level else (position - self.position) @ self.rotation).tolist()
-        for joint, value in zip(joints, (*place, a, b, c), strict=True):
+        shift = (position - self.position if self.is_level else (position - self.position) @ self.rotation).tolist()
+        for joint, value in zip(joints, (*shift, a, b, c), strict=True):
             found[joint] = value
         return np.array(found)
 

@@ -200,7 +200,7 @@ class PlatformClosure(LoopEquations):
         return solution.x
 
     def _solve(self, row: np.ndarray, guess: np.ndarray) -> NewtonSolution:
-        """By singular values, to see what is wrong with a pose."""
+        """Solve by singular values, which show the cause of an unreachable or singular pose."""
         still = np.zeros(6)
         return newton(lambda q: self.careful_step(q, still, self.passive),
                       self.platform.coordinates(row[:9].reshape(3, 3), row[9:12], guess), self.units)
@@ -211,7 +211,7 @@ class PlatformClosure(LoopEquations):
     # ------------------------------------------------------------------ what went wrong
 
     def _check_followed(self, left: Any, row: np.ndarray) -> None:
-        """What remains of the closure's rates is motion of the platform that the legs do not allow."""
+        """Raise an error if the rates of the closure do not vanish: the legs do not allow this motion of the platform."""
         for order, (word, rate) in enumerate(zip(("velocity", "acceleration", "jerk"), left)):
             scale = max(1.0, *(float(np.abs(row[part] / self.twist_units).max()) for part in RATES[:order + 1]))
             if np.abs(rate / self.units.equations).max() > ALLOWED * scale ** (order + 1):

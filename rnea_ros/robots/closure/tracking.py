@@ -1,9 +1,9 @@
 """Robots with loops along a stream of samples: each pose is found from the last one.
 
-They are followed from pose to pose and never through a singular one, so they stay on the branch on which they began. Which
-one that is, sensors of passive joints tell, if there are any: the first pose of loops is sought next to what they say. Later
-poses are compared with them; where these begin to differ by more than a tolerance, as after a gap in the stream in which the
-robot went another way, the pose next to what is measured takes over, if it agrees.
+They are followed from pose to pose and never through a singular one, so they stay on the branch on which they began. The
+branch is determined by the sensors of passive joints, if there are any: the first pose is the one closest to them. Later
+poses are compared with them; if they differ by more than a tolerance, for example after a gap in the stream, the pose
+closest to the measurements is used instead, if it agrees.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Tracker:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """One sample: whatever is wrong with it is counted, and raised as errors.Rejected."""
+        """Handle one sample: errors are counted by reason, and raised as errors.Rejected."""
         with self._lock:
             try:
                 yield
@@ -93,7 +93,7 @@ class LoopTracker(Tracker):
 
     @property
     def last(self) -> np.ndarray | None:
-        """The pose (n,) of the last sample that was not refused: a guess for whatever else is asked about it."""
+        """Pose (n,) of the last accepted sample: an initial guess for further requests about it."""
         return self._last
 
     def forget(self) -> None:

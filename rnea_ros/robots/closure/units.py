@@ -1,7 +1,7 @@
-"""What counts as one in loop equations: lengths and angles are compared, so a machine needs a length of its own.
+"""Characteristic length of loop equations, by which lengths and angles are compared.
 
-It is the longest lever with which a joint that turns moves a cut joint. Where only slides move them there is none but what
-rounding leaves; then it is how far apart the parts of the loops are.
+It is the longest lever with which a revolute joint moves a cut joint. If only prismatic joints move them, it is the size of
+the loops.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from ...algorithms.closed_loops import Cut
 from ...algorithms.kinematics import base_poses, within
 from ...model.tree import Model
 
-DUST = 1e-9  # of how far from the root the machine is: a shorter lever is what rounding leaves
-ELSEWHERE = 8  # further poses that are looked at: at the first one an axis may go through the cut joint by chance
+MIN_LEVER_RATIO = 1e-9  # of the distance of the machine from the root: a shorter lever is a rounding error
+N_TRIAL_POSES = 8  # further poses: at the first one an axis may pass through the cut joint by chance
 
 
 class Units(NamedTuple):
-    """What counts as one: for every equation, and for every unknown."""
+    """Unit of every equation and of every unknown."""
 
     equations: np.ndarray
     unknowns: np.ndarray
 
     def length(self, change: np.ndarray) -> float:
-        """The largest change of an unknown."""
+        """Return the largest change of an unknown, in units."""
         return max(map(abs, (change / self.unknowns).tolist()), default=0.0)  # they are few: sooner done than by numpy
 
 
@@ -39,9 +39,9 @@ def length_unit(model: Model, cuts: Iterable[Cut], start: np.ndarray, levers: Ca
     points = np.array([within(poses[frame.link], (frame.R, frame.P))[1] for frame in frames])
     reach, spread = np.abs(points).max(initial=0.0), np.ptp(points, axis=0).max(initial=0.0)
     rng, slides = np.random.default_rng(0), np.array([joint.type == "prismatic" for joint in model.joints])
-    elsewhere = start + np.where(slides, spread, 1.0) * rng.normal(size=(ELSEWHERE, model.n))
+    elsewhere = start + np.where(slides, spread, 1.0) * rng.normal(size=(N_TRIAL_POSES, model.n))
     lever = max(float(np.abs(levers(q)).max(initial=0.0)) for q in (start, *elsewhere))
-    return next((float(length) for length in (lever, spread) if length > DUST * reach), 1.0)
+    return next((float(length) for length in (lever, spread) if length > MIN_LEVER_RATIO * reach), 1.0)
 
 
 def _between(model: Model, cuts: Iterable[Cut]) -> set[int]:

@@ -118,7 +118,7 @@ class BaseState:
 
     @classmethod
     def from_vector(cls, x: np.ndarray) -> BaseState:
-        """From the 13 numbers of an integrator, which lets the quaternion's length drift."""
+        """Return the state from the 13 numbers of an integrator; the quaternion is normalized."""
         q = x[..., 3:7]
         return cls(x[..., :3], q / np.linalg.norm(q, axis=-1, keepdims=True), x[..., 7:13])
 

@@ -18,7 +18,7 @@ _UPPER = np.triu_indices(3)
 
 @dataclass(frozen=True, eq=False)
 class Payload(Frozen):
-    """Who carries it, and what a kernel adds to that link.
+    """Link that carries a payload, and the parameters that a kernel adds to that link.
 
     parameters (10,): m, m com (3), Jxx Jxy Jxz Jyy Jyz Jzz, in the MDH frame of link `link_number`, J about its origin.
     """
@@ -29,7 +29,7 @@ class Payload(Frozen):
 
     @classmethod
     def on_link(cls, model: Model, link: str, mass: float, com: Any, inertia: Any) -> Payload:
-        """From com (3,) in the URDF link's frame and inertia (3, 3) about the com in its axes."""
+        """Return the payload from com (3,) in the URDF link's frame and inertia (3, 3) about the com in its axes."""
         frame = model.frame(link)
         m, centre = numbers("payload mass", mass), numbers("payload com", com)
         about_com = np.zeros((3, 3)) if inertia is None else numbers("payload inertia", inertia)
@@ -48,7 +48,7 @@ class Payload(Frozen):
 
     @staticmethod
     def seen(frame: Frame, m: Any, centre: Any, about_com: Any) -> Any:
-        """`parameters` of a body on the URDF link that `frame` places; any scalar."""
+        """Return `parameters` of a body on the URDF link whose pose is `frame`; any scalar."""
         J, ms = rotate_inertia(frame.R, *shift(about_com, np.zeros(3), m, centre))
         J, ms = shift(J, ms, m, frame.P)
         return np.array([m, *ms, *J[_UPPER]])

@@ -34,7 +34,7 @@ class PlatformMotion(NamedTuple):
 
     @classmethod
     def from_rpy(cls, position: Sequence[Any], angles: Sequence[Any]) -> PlatformMotion:
-        """From four arrays each, (3,) or (samples, 3): value and first three time derivatives of position and URDF's rpy.
+        """Return the motion from position and URDF's rpy, each with three time derivatives: (3,) or (samples, 3) each.
 
         The angular velocity and its rates are written in axes that turn with the yaw angle, where they are short.
         """
@@ -63,7 +63,7 @@ class PlatformMotion(NamedTuple):
         return PlatformMotion(self.position, self.rotation)
 
     def checked(self) -> PlatformMotion:
-        """The same as arrays of fitting shapes; InputError says what does not fit."""
+        """Return the motion as arrays of consistent shapes. Raises InputError for other shapes."""
         if self._sound():
             return self
         shapes = ((3,), (3, 3), (6,), (6,), (6,))
@@ -79,7 +79,7 @@ class PlatformMotion(NamedTuple):
         return PlatformMotion(*arrays)
 
     def _sound(self) -> bool:
-        """Whether it is one sample of sound arrays already."""
+        """True if it is one sample of valid arrays already."""
         P, R, *rates = self
         return (sound(P, 3) and type(R) is np.ndarray and R.shape == (3, 3) and sound(R.ravel(), 9) and is_rotation(R.tolist())
                 and all(sound(rate, 6) for rate in rates))
@@ -91,7 +91,7 @@ class PlatformMotion(NamedTuple):
 
 
 def is_rotation(rows: Sequence[Sequence[float]]) -> bool:
-    """Whether the columns of a (3, 3) matrix of floats are orthonormal and right-handed."""
+    """Return whether the columns of a (3, 3) matrix of floats are orthonormal and right-handed."""
     x, y, z = zip(*rows, strict=True)
     products = (*(_dot(a, a) - 1.0 for a in (x, y, z)), _dot(x, y), _dot(y, z), _dot(z, x))
     return max(map(abs, products)) <= ORTHONORMAL and _dot(x, (y[1] * z[2] - y[2] * z[1], y[2] * z[0] - y[0] * z[2],

@@ -41,7 +41,7 @@ def numbers(name: str, value: Any) -> np.ndarray:
 
 
 def sound(value: Any, size: int) -> TypeGuard[np.ndarray]:
-    """Whether it is a plain array (size,) of finite doubles, at a glance: of numbers near the largest it does not know."""
+    """Return whether a value is a plain array (size,) of finite doubles; a quick test, False for numbers near the largest."""
     return (type(value) is np.ndarray and value.dtype is DOUBLE and value.shape == (size,) and value.flags.c_contiguous
             and value.flags.aligned and isfinite(sum(value.tolist())))
 
@@ -63,7 +63,7 @@ def guess(value: Any, size: int) -> np.ndarray | None:
 def block(name: str, value: Any, joint_names: Sequence[str], finite: bool = True) -> np.ndarray:
     """(size,) or (samples, size) finite numbers of a kernel's input block: coordinates, or those of SIZES.
 
-    finite : whether to look at every number of many samples; a kernel does so itself, but cannot say where
+    finite : whether to check every number of many samples; a kernel does so itself, but does not report the index
     """
     if name not in SIZES:
         return coordinates(name, value, joint_names, finite)
@@ -199,7 +199,7 @@ def at_sample(k: int) -> Iterator[None]:
 
 
 def samples(arrays: Sequence[np.ndarray]) -> int | None:
-    """How many samples there are in arrays (size,) or (samples, size); None for a single one."""
+    """Return the number of samples in arrays (size,) or (samples, size); None for a single one."""
     counts = {len(array) for array in arrays if array.ndim == 2}
     if len(counts) > 1:
         raise InputError(f"arrays have different numbers of samples: {sorted(counts)}")

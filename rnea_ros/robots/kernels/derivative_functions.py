@@ -1,4 +1,4 @@
-"""What the kernels of sensitivities and of internal joint wrenches evaluate; same form as functions.py."""
+"""Functions of the kernels of sensitivities and of internal joint wrenches, in the form of functions.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernels of a robot with a free or moving base evaluate; same form as functions.py.
+"""Functions of the kernels of a robot with a free or moving base, in the form of functions.py.
 
 base_velocity, base_acceleration, base_jerk (6,) : linear, then angular, in the base's frame; see base_state.py
 base_gravity (3,) : acceleration of gravity in the base's frame; the constant `gravity`, of the world, is not used here
@@ -76,7 +76,7 @@ def free_energy(model, gravity, options, q, qd, base_velocity, base_gravity):
 
 
 def free_center_of_mass(model, gravity, options, q, qd, base_velocity):
-    """Place, velocity, momentum about it, in the base's frame."""
+    """Return position and velocity of the mass centre and the momentum about it, in the base's frame."""
     c, velocity, p, L = energy.center_of_mass(model, q, qd, base_velocity[:3], base_velocity[3:], **options)
     return c, velocity, np.concatenate((p, L))
 
@@ -98,7 +98,7 @@ def joint_wrenches(model, gravity, options, q, qd, base_velocity, base_gravity, 
 
 def joint_wrenches_and_rates(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, qddd, base_acceleration,
                              base_jerk):
-    """The same with rates."""
+    """Return internal force and moment of every joint and their rates."""
     given = _on_links(model, options, q, qd, base_velocity)
     base = BaseMotion(base_velocity[3:], base_acceleration[3:], base_jerk[3:], base_acceleration[:3], base_jerk[:3])
     return internal.joint_wrenches(model, q, qd, qdd, qddd, base_gravity, base=base, **given)

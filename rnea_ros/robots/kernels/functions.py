@@ -1,4 +1,4 @@
-"""What each kernel evaluates: the one recursion with arguments left at zero (khalil-rne 3.3.1), or one that is cheaper.
+"""Functions of the kernels: the recursion with some arguments at zero (khalil-rne 3.3.1), or a cheaper one.
 
 Every function takes (model, gravity, options, q, ...) in any scalar and returns a sequence of arrays, see KernelFunction.
 Those of the Newton-Euler recursion take it as `rnea`: kernels are traced from the cheap form, component_rate.py, and backend
@@ -99,7 +99,7 @@ def energy(model, gravity, options, q, qd):
 
 
 def center_of_mass(model, gravity, options, q, qd):
-    """Place, velocity, and momentum about it."""
+    """Return position and velocity of the mass centre, and the momentum about it."""
     c, velocity, p, L = energetics.center_of_mass(model, q, qd, **options)
     return c, velocity, np.concatenate((p, L))
 
@@ -111,7 +111,7 @@ def recursion(model, gravity, options, q, qd, qdd, qddd):
 
 
 def _of_newton_euler(name: str, function: Callable[..., Any], *blocks: str) -> KernelFunction:
-    """By the cheap form of the recursion, from base parameters; by the papers' text itself for backend "reference"."""
+    """Return a function by the cheap form of the recursion, with base parameters; for backend "reference", by the papers'."""
     return KernelFunction(name, partial(function, component_rate.torque_and_rate), blocks,
                           partial(function, newton_euler.torque_and_rate), regrouped=True)
 

@@ -1,4 +1,4 @@
-"""What a kernel evaluates, with all that a store of kernels has to know of it."""
+"""Description of a function that a kernel evaluates, as a store of kernels needs it."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ class KernelFunction(NamedTuple):
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """Name for messages."""
         first = self.key[0] if isinstance(self.key, tuple) else self.key
         return str(getattr(first, "__name__", first))

@@ -1,4 +1,4 @@
-"""What the kernels of forward kinematics evaluate: algorithms/kinematics.py for one URDF link of a model.
+"""Functions of the kernels of forward kinematics: algorithms/kinematics.py for one URDF link of a model.
 
 point (3,)         : in the link's frame
 base_rotation (9,) : from base to world, row by row; base_position (3,), base_velocity (6,): see base_state.py

@@ -1,4 +1,4 @@
-"""Where no mass resists a torque, acceleration has no answer: found, and said with the joint's name."""
+"""Singular mass matrices: joints without mass have no acceleration; the error names the joint."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_nonsingular(felt: np.ndarray, locked: np.ndarray, names: Sequence[str]
 
 @contextmanager
 def nonsingular(mass_matrix: Callable[[], np.ndarray], names: Sequence[str]) -> Iterator[None]:
-    """The same for what is massless by its structure already, and divides by zero while a kernel is made."""
+    """Raise the same error for a robot that is massless by structure, where tracing a kernel divides by zero."""
     try:
         with np.errstate(divide="raise", invalid="raise"):
             yield

@@ -15,10 +15,10 @@ from .kernel_function import KernelFunction
 
 
 def slope(key: Hashable, function: KernelFunction, result: int, motion: Sequence[str], checks: int = 0) -> KernelFunction:
-    """How one result of a function changes along a change of some of its blocks; then the last results, unchanged.
+    """Return the function of a directional derivative: of one result along a change of some blocks; then the last results.
 
     motion : names of the blocks that change. Blocks of the slope are those of the function, then a change for each of these
-    checks : how many of the last results the caller looks at
+    checks : number of last results that the caller checks
     """
     def evaluate(model: Any, gravity: Any, options: Any, **blocks: Any) -> list[Any]:
         moved = {name: jets(blocks[name], blocks[_change(name)]) if name in motion else blocks[name]

@@ -26,8 +26,8 @@ COMPILED = ("quick", "_kernels")
 class KernelStore:
     """One kernel for each function, each set of links under loads and each set of links with payloads.
 
-    quick   : the kernels' own functions by the key of what they evaluate, for one sample without loads; they answer None if
-              asked oddly, or not made yet. Callers at high rates look here first
+    quick   : the kernels' own functions by the key of what they evaluate, for one sample without loads; they return None
+              for unusual arguments, or before they are compiled. Callers at high rates try these first
     columns : names for the columns of blocks that are not the model's joints
     """
 
@@ -40,13 +40,13 @@ class KernelStore:
         self.quick: Quick = dict.fromkeys(self._names, not_made)
 
     def carrying(self, payloads: Mapping[str, Payload]) -> KernelStore:
-        """The same with payloads by link; kernels are shared, for payloads are inputs."""
+        """Return a store with payloads by link; kernels are shared, since payloads are inputs."""
         twin = object.__new__(KernelStore)
         twin.__dict__.update(self.__dict__, payloads=payloads, quick=dict.fromkeys(self._names, not_made))
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is compiled: machine code holds addresses of this process."""
+        """Return the state without compiled kernels: machine code contains addresses of this process."""
         return {name: value for name, value in self.__dict__.items() if name not in COMPILED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -60,8 +60,8 @@ class KernelStore:
                  masses: bool = True) -> tuple[Array, ...]:
         """One array for each block, (size,) or (samples, size), and loads, all checked here.
 
-        Sound arrays of one sample go to the kernel at once; all else is looked at, and refused with a word on what is wrong.
-        masses : whether a result that is not finite can only be too large; the caller looks for what moves no mass otherwise
+        Sound arrays of one sample go to the kernel at once; others are checked, and rejected with a reason.
+        masses : whether a result that is not finite can only be too large; otherwise the caller searches for massless joints
         """
         quick: Callable[..., tuple[Array, ...] | None] = self.quick.get(function.key, not_made)
         if not (wrenches or wrench_rates or world_wrenches) and (found := quick(*motion)):
@@ -100,7 +100,7 @@ class KernelStore:
         return {} if function.massless else self.payloads
 
     def on_floats(self, function: KernelFunction, *motion: Any, **loads: Wrenches | None) -> Any:
-        """The function itself on one sample, whatever it returns."""
+        """Return the value of the function itself for one sample, without a check of the result."""
         arrays, loaded, held = self._arrays(function, motion, **loads)
         x = validation.beside(arrays)
         if x.ndim != 1:
@@ -123,7 +123,7 @@ class KernelStore:
 
     @cached_property
     def _regrouped(self) -> Model:
-        """The same torques from fewer inertial parameters."""
+        """Return the model with regrouped inertial parameters: the same torques from fewer of them."""
         return regrouped(self.model, self.gravity, second_moments=True)
 
     def traced(self, function: KernelFunction, loaded: Sequence[int] = (), held: Sequence[str] = (),
@@ -159,7 +159,7 @@ class KernelStore:
 
 
 def not_made(*_blocks: Any) -> None:
-    """Before there is a kernel."""
+    """Stand in for a kernel that is not compiled yet."""
 
 
 def _sixes(block: Any) -> list[Any]:

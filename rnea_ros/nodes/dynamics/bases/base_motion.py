@@ -22,23 +22,23 @@ class BaseMotion(NamedTuple):
     Torques depend on the acceleration less gravity along the axes of the base. So where the orientation is unknown, the world
     is taken to have the base's axes at this instant; where the position is unknown, it is the origin.
 
-    oriented, placed : whether the orientation is known, and the position
-    numbers          : numbers of the message with this motion, if there is one: pose, twist, acceleration, jerk (25,)
+    has_orientation, has_position : whether the orientation and the position are known
+    numbers : numbers of the message with this motion, if there is one: pose, twist, acceleration, jerk (25,)
     """
 
     state: BaseState
     acceleration: np.ndarray
     jerk: np.ndarray
-    oriented: bool = True
-    placed: bool = True
+    has_orientation: bool = True
+    has_position: bool = True
     numbers: tuple[float, ...] | None = None
 
     def message(self) -> BaseStateMessage:
         """Return the motion as a message, NaN where unknown."""
         state, found = self.state, BaseStateMessage()
-        orientation = state.quaternion if self.oriented else np.full(4, np.nan)
-        linear = state.velocity[:3] if self.placed else UNKNOWN
-        acceleration = self.acceleration[:3] if self.oriented else UNKNOWN
+        orientation = state.quaternion if self.has_orientation else np.full(4, np.nan)
+        linear = state.velocity[:3] if self.has_position else UNKNOWN
+        acceleration = self.acceleration[:3] if self.has_orientation else UNKNOWN
         if (given := self.numbers) is not None:
             _fill(found.pose.position, given[:3])
             _fill(found.pose.orientation, given[3:7])
@@ -47,7 +47,7 @@ class BaseMotion(NamedTuple):
                 _fill(six.linear, given[7 + 6 * k:10 + 6 * k])
                 _fill(six.angular, given[10 + 6 * k:13 + 6 * k])
             return found
-        _fill(found.pose.position, state.position if self.placed else UNKNOWN)
+        _fill(found.pose.position, state.position if self.has_position else UNKNOWN)
         _fill(found.pose.orientation, orientation)
         for six, first, angular in ((found.twist, linear, state.velocity),
                                     (found.acceleration, acceleration, self.acceleration),

@@ -11,7 +11,7 @@ from rnea_ros import BaseState
 from rnea_ros.errors import Rejected
 from rnea_ros.model.tree import Model
 from rnea_ros.nodes.common.parameters import Values
-from rnea_ros.nodes.common.sensed_base import SensedMotion, carried_on, from_imu, from_twist, of_place
+from rnea_ros.nodes.common.sensed_base import SensedMotion, extrapolate_base, from_imu, from_twist, point_motion
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
 from rnea_ros.nodes.dynamics.bases.base_topics import BaseImu, BaseOdometry, BaseStates, BaseTopic, ImuSample
 
@@ -92,9 +92,9 @@ class ImuSource(BaseSource):
     def at(self, stamp: int) -> BaseMotion:
         when, sample = self._imu.nearest(stamp)
         found = self._measured(stamp, sample)
-        state, oriented, placed = self._state(stamp, found.velocity[3:], when, sample.quaternion)
+        state, has_orientation, has_position = self._state(stamp, found.velocity[3:], when, sample.quaternion)
         down = np.concatenate((state.into_base(self._gravity), np.zeros(3)))
-        return BaseMotion(state, found.acceleration + down, found.jerk, oriented, placed)
+        return BaseMotion(state, found.acceleration + down, found.jerk, has_orientation, has_position)
 
     def _measured(self, stamp: int, sample: ImuSample) -> SensedMotion:
         if not self._desired:
@@ -102,7 +102,7 @@ class ImuSource(BaseSource):
         wanted = self._desired.at(stamp)
         sensed, w = np.split(self._imu.signals(stamp), 2)
         acceleration = np.concatenate((sensed, wanted.acceleration[3:]))
-        acceleration, _ = of_place(-sample.mount.r, w, acceleration, wanted.jerk)
+        acceleration, _ = point_motion(-sample.mount.r, w, acceleration, wanted.jerk)
         return SensedMotion(np.concatenate((np.full(3, np.nan), w)), acceleration, wanted.jerk)
 
     def _state(self, stamp: int, w: np.ndarray, when: int, turn: np.ndarray | None) -> tuple[BaseState, bool, bool]:
@@ -119,7 +119,7 @@ class ImuSource(BaseSource):
         state = BaseState(velocity=np.append(np.zeros(3), w))
         if turn is None:
             return state, False, False
-        return carried_on(BaseState(quaternion=turn, velocity=state.velocity), (stamp - when) * 1e-9), True, False
+        return extrapolate_base(BaseState(quaternion=turn, velocity=state.velocity), (stamp - when) * 1e-9), True, False
 
     def warnings(self) -> list[str]:
         problem = self._pose_problem

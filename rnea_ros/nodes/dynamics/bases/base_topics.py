@@ -17,7 +17,15 @@ from rnea_ros.errors import Rejected, near, some
 from rnea_ros.estimation.motion_estimator import MotionEstimator
 from rnea_ros.model.tree import Model
 from rnea_ros.nodes.common.diagnostics import Stream
-from rnea_ros.nodes.common.sensed_base import Mount, apart, carried_on, inverse, mounts, product, velocity_of_origin
+from rnea_ros.nodes.common.sensed_base import (
+    Mount,
+    extrapolate_base,
+    inverse,
+    mounts,
+    pose_difference,
+    product,
+    velocity_of_origin,
+)
 from rnea_ros.nodes.common.stamps import Jumped, Timeline
 from rnea_ros.nodes.common.topics import Topics
 from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion, between, carried, four, six, three
@@ -101,7 +109,7 @@ class BaseTopic(Generic[Sample]):
 
     @property
     def fresh(self) -> bool:
-        """Whether a recent sample is there."""
+        """True if the newest sample is not older than the timeout."""
         return bool(self._kept) and self.stream.age(time.monotonic_ns()) <= self._timeout
 
     def check(self) -> None:
@@ -295,7 +303,7 @@ class BaseOdometry(BaseSensor[OdometrySample]):
     def pose(self, stamp: int) -> BaseState:
         """Return pose and velocity of the base at an instant [ns]. Raises Rejected."""
         when, sample = self.nearest(stamp)
-        return carried_on(sample.state, (stamp - when) * 1e-9)
+        return extrapolate_base(sample.state, (stamp - when) * 1e-9)
 
     def _clear(self) -> None:
         super()._clear()
@@ -317,8 +325,8 @@ class BaseOdometry(BaseSensor[OdometrySample]):
         before, self._before = self._before, (stamp, sample.state)
         if before is not None and (seconds := (stamp - before[0]) * 1e-9) < self._timeout:
             (p, turn, v), now = (before[1].position, before[1].quaternion, before[1].velocity), sample.state
-            expected = carried_on(BaseState(p, turn, 0.5 * (v + now.velocity)), seconds)
-            metres, radians = apart(expected, now)
+            expected = extrapolate_base(BaseState(p, turn, 0.5 * (v + now.velocity)), seconds)
+            metres, radians = pose_difference(expected, now)
             if max(metres, radians) > self._tolerance:
                 raise Rejected("base_odometry_jumped", f"{seconds:.3f} s after the last one, the pose is {metres:.3g} m and "
                                f"{radians:.3g} rad off the integrated twist; "

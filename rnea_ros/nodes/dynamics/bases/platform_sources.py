@@ -1,4 +1,4 @@
-"""Where the motion of a platform comes from, as the parameters platform.source and platform.motion_source say."""
+"""Sources of the motion of a platform, selected by the parameters platform.source and platform.motion_source."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rnea_ros import BaseState, PlatformMotion, Robot
 from rnea_ros.model.tree import Model
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.parameters import Values
-from rnea_ros.nodes.common.sensed_base import carried_on
+from rnea_ros.nodes.common.sensed_base import extrapolate_base
 from rnea_ros.nodes.common.topics import Topics
 from rnea_ros.nodes.dynamics.bases.base_topics import BaseTopic
 from rnea_ros.nodes.dynamics.bases.platform_topics import PlatformPoses, PlatformStates, PlatformTwists
 
 
 class PlatformSource:
-    """The motion of a platform, at the last instant that all that measures it has reached. Subclasses say how.
+    """Motion of a platform at the latest instant for which all of its measurements have arrived. Subclasses read the topics.
 
     measured : topics whose messages are answered; each instant once
     desired  : ~/platform_state, of which acceleration and jerk are taken; None where these are estimated
@@ -69,8 +69,8 @@ class PlatformSource:
             moved(stream, arrival, reached - round(self._lag * 1e9))
 
 
-class StatePlatform(PlatformSource):
-    """The whole motion from ~/platform_state."""
+class StatePlatformSource(PlatformSource):
+    """Motion up to jerk from ~/platform_state."""
 
     whole = True
 
@@ -82,8 +82,8 @@ class StatePlatform(PlatformSource):
         return self._states.motion(stamp)
 
 
-class PosedPlatform(PlatformSource):
-    """Where it is, from poses; the rest estimated from these, or desired."""
+class PosePlatformSource(PlatformSource):
+    """Measured poses; velocity, acceleration and jerk are estimated from them, or desired."""
 
     def __init__(self, poses: PlatformPoses, desired: PlatformStates | None):
         super().__init__([poses], desired)
@@ -96,8 +96,8 @@ class PosedPlatform(PlatformSource):
         return self._desired.motion(stamp)._replace(position=pose.position, rotation=pose.rotation)
 
 
-class TwistedPlatform(PlatformSource):
-    """Where it is from poses, how fast it goes from twists; acceleration and jerk estimated from these, or desired."""
+class PoseTwistPlatformSource(PlatformSource):
+    """Measured poses and twists; acceleration and jerk are estimated from the twists, or desired."""
 
     def __init__(self, poses: PlatformPoses, twists: PlatformTwists, desired: PlatformStates | None):
         super().__init__([poses, twists], desired)
@@ -111,16 +111,16 @@ class TwistedPlatform(PlatformSource):
             *_, acceleration, jerk = self._desired.motion(stamp)
             velocity = self._twists.signals(stamp)
         there = BaseState(pose.position, pose.quaternion, pose.into_base(velocity))
-        there = carried_on(there, (stamp - when) * 1e-9)
+        there = extrapolate_base(there, (stamp - when) * 1e-9)
         return PlatformMotion(there.position, there.rotation, velocity, acceleration, jerk)
 
 
 def platform_source(robot: Robot, values: Values, reach: Callable[[np.ndarray, np.ndarray], object]) -> PlatformSource:
-    """As the parameters say; reach(position, rotation) raises Rejected where the legs do not allow it."""
+    """Return the source that the parameters select; reach(position, rotation) raises Rejected for an unreachable pose."""
     root = robot.tree.root_link
     if values["platform.source"] == "state":
-        return StatePlatform(PlatformStates(root))
+        return StatePlatformSource(PlatformStates(root))
     desired = PlatformStates(root, values["base.timeout"]) if values["platform.motion_source"] == "desired" else None
     poses = PlatformPoses(root, np.asarray(robot.home[1]), reach)
-    return PosedPlatform(poses, desired) if values["platform.source"] == "pose" else \
-        TwistedPlatform(poses, PlatformTwists(), desired)
+    return PosePlatformSource(poses, desired) if values["platform.source"] == "pose" else \
+        PoseTwistPlatformSource(poses, PlatformTwists(), desired)

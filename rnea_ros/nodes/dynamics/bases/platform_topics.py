@@ -1,5 +1,7 @@
-"""How the platform of a parallel robot moves: ~/platform_state says all of it, ~/platform_pose_measured where it is,
-~/platform_twist_measured how fast it goes."""
+"""Topics with the motion of the platform of a parallel robot.
+
+~/platform_state has the motion up to jerk, ~/platform_pose_measured the pose, ~/platform_twist_measured the velocity.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ class PlatformStates(BaseStates):
 
 
 class PlatformPoses(BaseTopic[BaseState]):
-    """geometry_msgs/PoseStamped, of the platform in the root link. Place and angles go through the filters of the joints; the
+    """geometry_msgs/PoseStamped, of the platform in the root link. Position and angles pass the filters of the joints; the
     angles are those of the turn from the home pose, so they are singular only a quarter turn away from it."""
 
     mover, reader = "the platform", NumbersReader
