@@ -8,7 +8,7 @@ NAME = "rnea_ros"
 
 # Only colcon and bloom call `setup.py install` and `develop`, and there package.xml brings what is needed. A requirement
 # that rosdep cannot provide by its pip name (llvmlite) would do nothing but break the scripts they generate: as soon as
-# anything in such a process imports pkg_resources, it looks for every requirement.
+# anything in such a process imports pkg_resources, it searches every requirement.
 FOR_ROS = bool({"install", "develop"} & set(sys.argv))
 
 SHARED = sorted(

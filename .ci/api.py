@@ -1,4 +1,4 @@
-"""What a change takes from users: the public names of rnea_ros now, beside those of an earlier commit.
+"""Comparison of the public names of rnea_ros with those of an earlier commit: breaking changes for users.
 
     python .ci/api.py [COMMIT]        default: the last tag, without one the commit before; exit code 1 if anything breaks
 """

@@ -1,9 +1,9 @@
-"""Every place it should run: `make matrix` tries the combinations below that are possible here, each in a fresh clone.
+"""Test of the supported platforms: `make matrix` tries the combinations below that are possible here, each in a fresh clone.
 
     python .ci/matrix.py [--list] [--only WORD] [--keep] [--full] [--strict] [--pythons FOLDER ...]
 
 A combination is a Python, where ROS 2 comes from, and pins of packages. Its clone lies in build/matrix; the tests are short
-ones, --full runs `make test`. Interpreters are looked for on the PATH, in pyenv, and in the folders given. What was found is
+ones, --full runs `make test`. Interpreters are searched on the PATH, in pyenv, and in the folders given. What was found is
 printed as the table that docs/platforms.md shows, and kept in build/matrix/results.json with the date. Ends with 1 if a test
 failed; with --strict also if something was missing.
 """
@@ -67,13 +67,13 @@ COMBINATIONS = (
 
 
 def interpreters(folders: list[Path]) -> dict[str, str]:
-    """Of this machine, by version."""
+    """Return the Python interpreters of this machine, by version."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     found: dict[str, str] = {}
     for minor in range(10, 15):
         version = f"3.{minor}"
-        places = [str(folder) for folder in (*folders, *sorted(pyenv.glob(f"{version}.*/bin"), reverse=True))]
-        path = shutil.which(f"python{version}", path=os.pathsep.join([*places, os.environ.get("PATH", "")]))
+        paths = [str(folder) for folder in (*folders, *sorted(pyenv.glob(f"{version}.*/bin"), reverse=True))]
+        path = shutil.which(f"python{version}", path=os.pathsep.join([*paths, os.environ.get("PATH", "")]))
         if path and _works(path, version):
             found[version] = path
     return found
@@ -86,7 +86,7 @@ def _works(path: str, version: str) -> bool:
 
 
 class Clone:
-    """Of this repository as it is committed, with an environment of its own."""
+    """Fresh clone of the last commit, with its own environment."""
 
     def __init__(self, combination: Combination, interpreter: str):
         self.combination, self.interpreter = combination, interpreter
@@ -105,7 +105,7 @@ class Clone:
                                   stderr=subprocess.STDOUT).returncode == 0
 
     def tried(self, full: bool) -> str:
-        """What came of it, in words; "passed ..." if all is well."""
+        """Return the result as text; "passed ..." after a success."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.log.unlink(missing_ok=True)
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(self.folder)], check=True)

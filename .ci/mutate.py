@@ -1,4 +1,4 @@
-"""Would the tests notice? Small faults are put into the core, one at a time, in a copy; its tests should fail for each.
+"""Mutation test of the core: small faults are inserted one at a time in a copy; the tests should fail for each.
 
     python .ci/mutate.py [--count 30] [--seed 0]        exit code 1 if fewer than --least of them are noticed
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN, KINEMATICS = "algorithms/test_golden.py", "algorithms/test_kinematics.py"
-TESTS = {  # a file of the core, and what is to notice: fixtures first, which take seconds
+TESTS = {  # files of the core and the tests that should fail; recorded values first, which take seconds
     "model/mdh.py": (KINEMATICS, "model/test_frames.py", "model/test_modified_dh.py"),
     "model/frames.py": ("model/test_frames.py", KINEMATICS, "model/test_urdf.py"),
     "algorithms/torque_rate.py": (GOLDEN, "algorithms/test_component_rate.py"),
@@ -29,17 +29,17 @@ TESTS = {  # a file of the core, and what is to notice: fixtures first, which ta
     "algorithms/kinematics.py": (GOLDEN, KINEMATICS, "robots/test_kinematics_of_robots.py"),
     "algorithms/energy.py": (GOLDEN, "algorithms/test_energy.py"),
     "algebra/vectors.py": (GOLDEN, KINEMATICS, "algebra/test_vectors.py"),
-    "scaling/closed_form.py": ("scaling/test_scaling_closed_form.py",),
-    "scaling/dense_look.py": ("scaling/test_scaling_instants.py",),
-    "scaling/terms.py": ("scaling/test_scaling_terms.py", "scaling/test_scaling_instants.py"),
-    "scaling/time_scaling.py": ("scaling/test_time_scaling.py",)}
+    "trajectory/speed_factor.py": ("trajectory/test_speed_factor.py",),
+    "trajectory/limit_check.py": ("trajectory/test_limits_at_all_instants.py",),
+    "trajectory/path_dynamics.py": ("trajectory/test_constraints.py", "trajectory/test_limits_at_all_instants.py"),
+    "trajectory/time_scaling.py": ("trajectory/test_time_scaling.py",)}
 SWAPS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.Lt: ast.GtE, ast.Gt: ast.LtE,
          ast.LtE: ast.Gt, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.And: ast.Or, ast.Or: ast.And}
-PATIENCE = 600.0  # s; who hangs is noticed
+TIMEOUT = 600.0  # s; a test run that hangs counts as a detection
 
 
 def faults(tree: ast.Module) -> Iterator[tuple[int, ast.AST, str]]:
-    """Place in the walk through a tree, the node there, and what is changed of it."""
+    """Yield mutations: index in the walk through a tree, its node, and the change."""
     for k, node in enumerate(ast.walk(tree)):
         if isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in SWAPS:
             yield k, node, "op"
@@ -51,10 +51,10 @@ def faults(tree: ast.Module) -> Iterator[tuple[int, ast.AST, str]]:
             yield k, node, "value"
 
 
-def mutated(tree: ast.Module, place: int, what: str) -> str:
-    """The program with that fault."""
+def mutated(tree: ast.Module, index: int, what: str) -> str:
+    """Return the program with one fault."""
     tree = copy.deepcopy(tree)
-    node = list(ast.walk(tree))[place]
+    node = list(ast.walk(tree))[index]
     if isinstance(node, ast.BinOp | ast.BoolOp):
         node.op = SWAPS[type(node.op)]()
     elif isinstance(node, ast.Compare):
@@ -67,12 +67,12 @@ def mutated(tree: ast.Module, place: int, what: str) -> str:
 
 
 def noticed(folder: Path, tests: tuple[str, ...]) -> bool:
-    """Does a test fail, or hang?"""
+    """Return whether a test fails, or hangs."""
     words = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not ros and not slow", "-p", "no:cacheprovider",
              *(f"test/{name}" for name in tests)]
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        return subprocess.run(words, cwd=folder, env=env, capture_output=True, timeout=PATIENCE).returncode != 0
+        return subprocess.run(words, cwd=folder, env=env, capture_output=True, timeout=TIMEOUT).returncode != 0
     except subprocess.TimeoutExpired:
         return True
 
@@ -86,15 +86,15 @@ def main() -> int:
     for name in TESTS:
         tree = ast.parse((ROOT / "rnea_ros" / name).read_text(encoding="utf-8"))
         found += [(name, tree, *fault) for fault in faults(tree)]
-    with tempfile.TemporaryDirectory(prefix="rnea_mutate_") as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory(prefix="rnea_mutate_") as scratch:
+        folder = Path(scratch)
         for name in ("rnea_ros", "test", "urdf", "config", "examples"):
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copyfile(ROOT / "pytest.ini", folder / "pytest.ini")
         chosen = random.Random(given.seed).sample(found, min(given.count, len(found)))
-        for name, tree, place_, node, what in chosen:
+        for name, tree, index, node, what in chosen:
             file = folder / "rnea_ros" / name
-            file.write_text(mutated(tree, place_, what), encoding="utf-8")
+            file.write_text(mutated(tree, index, what), encoding="utf-8")
             well = noticed(folder, TESTS[name])
             shutil.copyfile(ROOT / "rnea_ros" / name, file)
             seen += well

@@ -41,7 +41,7 @@ def desired(t: float) -> list[np.ndarray]:
 
 
 def draw(path: Path, runs) -> None:
-    """How the elastic joint comes to its sine and keeps to it, and what motor 2 does for it."""
+    """Draw how the elastic joint approaches and tracks its sine, and the motion of motor 2."""
     with picture(path, (11, 7.5), settings=STYLE) as figure:
         error, torque = figure.subplots(2, 1, sharex=True)
         for name, s in runs.items():

@@ -30,7 +30,7 @@ MIDDLE, SWING = np.array([0.1, 0.2, 0.2, -1.7, 0.2, 2.0, 0.4]), np.array([1.0, 0
 
 
 def true_robot(urdf: Robot) -> Robot:
-    """What stands in the laboratory."""
+    """Return the real robot, which differs from the URDF."""
     rng, listed = np.random.default_rng(4), parameters(urdf.model)
     bodies = values(urdf.model, listed).reshape(-1, 10) * rng.uniform(0.75, 1.3, (7, 1))
     friction = zip(urdf.joint_names, rng.uniform(0.5, 3.0, 7), rng.uniform(0.3, 2.0, 7), rng.normal(size=7) * 0.3)

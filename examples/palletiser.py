@@ -18,7 +18,7 @@ from rnea_ros import Robot, load
 from rnea_ros.io.figures import STYLE, draw_stills, picture
 
 ROOT = Path(__file__).resolve().parents[1]
-STATIONS = np.array([[-0.9, 0.75, 0.0, 0.55], [0.1, -0.15, 0.6, 0.05], [1.1, 0.55, 1.1, 0.35]])  # pick, top, place [rad]
+STATIONS = np.array([[-0.9, 0.75, 0.0, 0.55], [0.1, -0.15, 0.6, 0.05], [1.1, 0.55, 1.1, 0.35]])  # pick, top, drop [rad]
 DURATION, BOX, SIZE, FORE = 2.4, 60.0, np.array([0.5, 0.4, 0.3]), 3  # s, kg, m; column of joint3
 PINS = {"lower_arm": [(0, 0, 0), (0, 0, 1.0)], "upper_arm": [(-0.35, 0, 0), (1.1, 0, 0)], "crank": [(0, 0, 0), (-0.35, 0, 0)],
         "drive_rod": [(0, 0, 0), (0, 0, 1.0)], "levelling_rod": [(0, 0, 0), (0, 0, 1.0)], "fore_rod": [(0, 0, 0), (1.1, 0, 0)],
@@ -29,17 +29,17 @@ ARM, ROD, LOAD = "#d55e00", "#0072b2", "#e69f00"
 
 def motion(t: np.ndarray) -> list[np.ndarray]:
     """Position .. jerk of the motors: polynomials through the stations, at both ends at rest up to the jerk."""
-    (pick, top, place), s = STATIONS, np.polynomial.Polynomial([0.0, 1.0])
+    (pick, top, drop), s = STATIONS, np.polynomial.Polynomial([0.0, 1.0])
     across, up = s**4 * (35.0 - 84.0 * s + 70.0 * s**2 - 20.0 * s**3), 256.0 * s**4 * (1.0 - s) ** 4
-    steps = ((across, place - pick), (up, top - (pick + place) / 2.0), (s**0, pick))
+    steps = ((across, drop - pick), (up, top - (pick + drop) / 2.0), (s**0, pick))
     return [sum(np.outer(p.deriv(k)(t / DURATION) / DURATION**k, step) for p, step in steps) for k in range(4)]
 
 
 def side(robot: Robot, q: np.ndarray, link: str, points) -> np.ndarray:
     """(samples, points, 2): points of a link in the plane of the arm, from the column outwards and up."""
     (R, P), (column, foot) = robot.tree.link_pose(link, q), robot.tree.link_pose("column", q)
-    places = (P[:, None] + np.array(points) @ np.swapaxes(R, 1, 2) - foot[:, None]) @ column
-    return places[..., [0, 2]] + foot[:, None, [0, 2]] * [0.0, 1.0]
+    positions = (P[:, None] + np.array(points) @ np.swapaxes(R, 1, 2) - foot[:, None]) @ column
+    return positions[..., [0, 2]] + foot[:, None, [0, 2]] * [0.0, 1.0]
 
 
 def draw(path: Path, robot: Robot, t, q, results) -> None:

@@ -1,4 +1,4 @@
-"""A quadruped leaps: the ground's reaction tells when it takes off, the free-base model how it flies.
+"""A quadruped leaps: the ground reaction determines when it takes off, the free-base model how it flies.
 
     python examples/quadruped.py [OUT_DIR]
 
@@ -39,8 +39,8 @@ def trunk(t):
 def draw(path: Path, robot: Robot, t, base, q, reaction, off: int) -> None:
     with picture(path, (12, 5.8), settings=STYLE) as figure:
         side, force, pitch = figure.subplot_mosaic([["s", "s"], ["f", "p"]], height_ratios=(1.6, 1.0)).values()
-        for place, k in enumerate((0, int(np.searchsorted(t, 0.56)), off, (off + len(t)) // 2, len(t) - 1)):
-            state, shift = BaseState.from_vector(base[k]), np.array([0.8 * place, 0.0])
+        for column, k in enumerate((0, int(np.searchsorted(t, 0.56)), off, (off + len(t)) // 2, len(t) - 1)):
+            state, shift = BaseState.from_vector(base[k]), np.array([0.8 * column, 0.0])
             ends = [state.position[::2] + shift + x * state.rotation[::2, 0] for x in (-0.3, 0.3)]
             side.plot(*np.transpose(ends), color="0.4", linewidth=14.0, solid_capstyle="round")
             for leg, colour in (("rear_left", "#0072b2"), ("front_left", "#d55e00")):

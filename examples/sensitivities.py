@@ -1,4 +1,4 @@
-"""How far a first-order prediction from sensitivities can be trusted, on a 7R arm whose motion is disturbed.
+"""Accuracy of first-order predictions from sensitivities, on a 7R arm whose motion is disturbed.
 
     python examples/sensitivities.py [OUT_DIR]
 

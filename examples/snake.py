@@ -1,4 +1,4 @@
-"""A swimming snake: the joints are told to undulate, and the free-base model says where that takes the body.
+"""A swimming snake: the joints undulate, and the free-base model predicts the motion of the body.
 
     python examples/snake.py [OUT_DIR]
 

@@ -3,7 +3,7 @@
     python examples/stewart.py [OUT_DIR]
 
 The platform heaves, rolls, pitches and yaws with a load on its deck that stands off its centre. The legs are trees, the
-platform is a body of its own, khalil-rne (59)-(66): nothing in Robot knows this machine.
+platform is a separate body, khalil-rne (59)-(66): nothing in Robot knows this machine.
 """
 
 from __future__ import annotations

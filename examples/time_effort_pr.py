@@ -4,8 +4,8 @@
 
 Minimised is the integral of (1 - u) + u (f1^2 + tau2^2), u = 0.01, from q = (0.1 m, 0.6 rad) to (pi/4 m, -pi/4 rad), at rest
 at both ends, with at most 10 N and 10 N m. The optimum takes T = 0.58579 s at a cost of 0.77324, also by multiple shooting.
-The thesis has T = 0.5585 s for what should be the same problem. Two things lead there: a weight of u = 0.0082, as the last
-panel shows; or looking at effort and limits only at a dozen instants inside the motion, not at its ends, where force and
+The thesis has T = 0.5585 s for what should be the same problem. Two changes lead there: a weight of u = 0.0082, as the last
+panel shows; or sampling effort and limits only at a dozen instants inside the motion, not at its ends, where force and
 torque are largest (T = 0.5590 s with 6 control points and 12 instants).
 """
 
@@ -34,7 +34,7 @@ def planned(robot: Robot, u: float) -> PlannedMotion:
 
 
 def without_ends(robot: Robot, control_points: int, instants: int) -> PlannedMotion:
-    """The plan if effort and limits are looked at only at a few even instants inside the motion."""
+    """Return the plan if effort and limits are sampled only at a few even instants inside the motion."""
     tau = replace(torque(robot, robot.limits.effort, {}), windows=[(0.01, 0.99)])
     start, goal = (EndState(q, np.zeros(2), np.full(2, np.nan)) for q in (START, GOAL))
     problem = PlanningProblem(start, goal, [tau], Cost(1.0 - U, np.full(2, U), tau))

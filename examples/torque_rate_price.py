@@ -1,4 +1,4 @@
-"""What a limit of the torque rate costs: the fastest motion of the two-link arm under tighter and tighter limits.
+"""Cost of a torque rate limit: the fastest motion of the two-link arm under tighter and tighter limits.
 
     python examples/torque_rate_price.py [OUT_DIR]
 
@@ -31,7 +31,7 @@ def planned(robot: Robot, limit: float) -> PlannedMotion:
 
 
 def largest_rate(robot: Robot, plan: PlannedMotion) -> float:
-    """Looked at 20 000 times and at both sides of every break, where the rate may jump."""
+    """Return the peaks from 20 000 samples and both sides of every break, where the rate may jump."""
     breaks = plan.curve.breaks * plan.duration
     t = np.unique(np.concatenate((np.linspace(0.0, plan.duration, 20001), breaks, np.maximum(breaks - 1e-9, 0.0))))
     return float(np.abs(robot.torque_and_rate(*plan(np.minimum(t, plan.duration)))[1]).max())

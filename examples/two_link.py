@@ -29,7 +29,7 @@ ixz="0" iyz="0"/></inertial></link><joint name="joint{0}" type="continuous"><par
 
 
 def urdf() -> str:
-    """The same arm for `Robot`."""
+    """Return the URDF of this arm."""
     com, elbow, axes = ([" ".join(map(str, row)) for row in rows] for rows in (COM, [np.zeros(3), ELBOW], Z))
     links = [LINK.format(k + 1, com[k], MASS[k], *MOMENTS[k], k, elbow[k], axes[k]) for k in range(2)]
     return f'<robot name="two_link"><link name="link0"/>{"".join(links)}</robot>'
@@ -54,7 +54,7 @@ def by_hand(theta2: float) -> np.ndarray:
 
 
 def by_robot(robot: Robot, theta2: float) -> np.ndarray:
-    """The same from torques at three velocities."""
+    """Return the coefficients from torques at three velocities."""
     first, second, both = robot.inverse_dynamics(np.tile([0.3, theta2], (3, 1)), [[1, 0], [0, 1], [1, 1]], np.zeros((3, 2)))
     return np.column_stack((first, both - first - second, second))
 

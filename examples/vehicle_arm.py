@@ -20,7 +20,7 @@ from rnea_ros.robots.inputs.base_state import along
 
 URDF = Path(__file__).resolve().parents[1] / "urdf" / "seven_r.urdf"
 SPEED, WHEELBASE = 2.0, 1.2  # [m/s], [m]
-BUMP, BUMP_LENGTH, BUMP_AT = 0.06, 1.0, 2.0  # height, length, place of its middle [m]
+BUMP, BUMP_LENGTH, BUMP_AT = 0.06, 1.0, 2.0  # height, length, position of its centre [m]
 POSE = (0.3, 0.7, 0.0, -1.2, 0.4, 0.9, 0.0)  # of the arm, joint by joint [rad]
 
 

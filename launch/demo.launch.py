@@ -1,10 +1,10 @@
-"""Try the package without a robot: a demo robot moves the joints of a URDF, the dynamics node tells their torques.
+"""Try the package without a robot: a demo robot moves the joints of a URDF, the dynamics node publishes their torques.
 
     ros2 launch rnea_ros demo.launch.py                        a Franka Emika Panda
     ros2 launch rnea_ros demo.launch.py rviz:=true
     ros2 launch rnea_ros demo.launch.py urdf:=robot.urdf       any robot, swept through the middle of its range
 
-Everything that dynamics.launch.py takes can be given here too. Robots of other kinds have launch files of their own,
+Everything that dynamics.launch.py takes can be given here too. Robots of other kinds have separate launch files,
 NAME_demo, which call `robot_demo` below.
 """
 
@@ -62,7 +62,7 @@ def start(context):
     return [*actions, dynamics.node(given, "rnea_ros", "demo_robot", [{**dynamics.described(given), **motion}])]
 
 
-# --- for launch files of demos that have a robot and a motion of their own ------------------------------------------
+# --- for launch files of demos that have their own robot and motion -------------------------------------------------
 
 OF_THE_ROBOT = ("urdf", "urdf_package", "urdf_package_path", "xacro_args", "robot_file")
 

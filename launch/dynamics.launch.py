@@ -80,8 +80,8 @@ ARGUMENTS = [
         "start_rsp",
         default_value="auto",
         choices=["auto", "true", "false"],
-        description="Whether to start robot_state_publisher (link poses for RViz); auto: if it is installed and, after a look "
-        "of four seconds, nobody in the namespace publishes robot_description, as a driver's own does.",
+        description="Whether to start robot_state_publisher (link poses for RViz); auto: if it is installed and "
+        "robot_description is not published in the namespace within four seconds, as a driver's own publisher does.",
     ),
     DeclareLaunchArgument(
         "rviz", default_value="false", choices=["true", "false"], description="Whether to start RViz."
@@ -172,7 +172,7 @@ def check_robots(given, names):
 
 
 def described(given):
-    """The robot as a parameter. A URDF is text whatever it looks like: without value_type it might be read as YAML."""
+    """The robot as a parameter. A URDF is always text: without value_type it might be read as YAML."""
     return {"robot_description": ParameterValue(given["robot_description"], value_type=str)}
 
 
@@ -199,7 +199,7 @@ def file_of(given, name):
 
 
 def node(given, package, executable, parameters=(), arguments=(), remappings=()):
-    """A node in the robot's namespace; /tf is absolute in tf2, so it has to be told to follow."""
+    """A node in the robot's namespace; /tf is absolute in tf2, so it has to be remapped."""
     if not installed(package, executable):
         raise RuntimeError(
             f"{executable} is not installed: install ros-<distro>-{package.replace('_', '-')}, or build package {package} "
@@ -223,7 +223,7 @@ def node(given, package, executable, parameters=(), arguments=(), remappings=())
 
 
 def installed(package, executable):
-    """Whether launch will find an executable."""
+    """Return whether launch will find an executable."""
     try:
         folder = Path(get_package_prefix(package), "lib", package)
     except PackageNotFoundError:
@@ -244,17 +244,17 @@ def state_publisher(given):
 
 
 def unless_there(namespace, publisher):
-    """The publisher later, when a look around has seen no other."""
+    """Return actions that start the publisher later, unless another one is discovered."""
 
     def begin(context):
         from rnea_ros.nodes.common.launch_support import DISCOVERY_TIMEOUT_S, GraphObserver
 
-        look = GraphObserver(namespace)
-        return [TimerAction(period=DISCOVERY_TIMEOUT_S, actions=[OpaqueFunction(function=lambda context: decide(look))])]
+        graph = GraphObserver(namespace)
+        return [TimerAction(period=DISCOVERY_TIMEOUT_S, actions=[OpaqueFunction(function=lambda context: decide(graph))])]
 
-    def decide(look):
-        other = look.robot_description_publisher()
-        look.end()
+    def decide(graph):
+        other = graph.robot_description_publisher()
+        graph.end()
         said = f"robot_state_publisher is not started, since {other} is there; start_rsp:=true starts it all the same"
         return [LogInfo(msg=said) if other else publisher]
 

@@ -8,7 +8,7 @@
     ros2 launch rnea_ros scaling.launch.py urdf:=robot.urdf forward_controller:=/forward_position_controller
 
 Trajectories go to scaling_node/joint_trajectory. With `controller` the references go to that joint_trajectory_controller,
-after a look at its parameters, as `output` and `controller_interface` say; with `forward_controller` they go to that
+after reading its parameters, as `output` and `controller_interface` say; with `forward_controller` they go to that
 controller's commands. Everything that dynamics.launch.py takes can be given here too; dynamics_node itself is started with
 dynamics:=true.
 """

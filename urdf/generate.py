@@ -79,7 +79,7 @@ class Robot:
 
 
 def biped() -> Robot:
-    """At zero all loops are closed. Points of a leg in the plane x z, from the hip's pitch axis."""
+    """Return the biped. At zero all loops are closed. Points of a leg in the plane x z, from the hip's pitch axis."""
     robot = Robot("biped", "A biped with loops and springs, after Cassie of Agility Robotics, masses and lengths rounded.")
     knee, shin, tarsus = np.array([0.12, 0, -0.02]), np.array([0.06, 0, -0.05]), np.array([-0.30, 0, -0.31])
     heel, end, foot = np.array([-0.01, 0, -0.03]), np.array([-0.10, 0, -0.01]), np.array([0.12, 0, -0.39])
@@ -113,7 +113,7 @@ def biped() -> Robot:
 
 
 def ankles() -> Robot:
-    """At zero all loops are closed: rods are vertical, 0.09 m behind the ankles."""
+    """Return legs with driven ankles. At zero all loops are closed: rods are vertical, 0.09 m behind the ankles."""
     robot = Robot("ankles", "Legs of a humanoid whose ankles are moved by two motors on each shin, through rods.")
     robot.box("pelvis", 25.0, (0.2, 0.3, 0.3), (0.0, 0.0, 0.15), BLUE)
     for side, sign in (("left", 1.0), ("right", -1.0)):

@@ -1,5 +1,7 @@
-"""For rosdoc2, which copies this folder to a place of its own and runs it there from a conf.py that names this one: what the
-pages need is put beside it, so that they lie as they do in the repository. `make docs` knows nothing of this."""
+"""Sphinx configuration for rosdoc2, which copies this folder and runs it from a conf.py that names this one.
+
+Files that the pages need are copied next to it, in the layout of the repository. `make docs` does not use it.
+"""
 
 import re
 import shutil

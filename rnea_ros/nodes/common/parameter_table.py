@@ -77,169 +77,140 @@ LARGEST = 1e9  # of any joint quantity, in SI units: beyond any machine, and sum
 JOINT, WRENCH = "<joint>", "<wrench>"
 DERIVATIVES = ("velocity", "acceleration", "jerk", "effort", "effort_rate", "commanded_effort_rate")
 
-ROBOT_FILE = ParameterEntry("robot_file", "", "Path of the robot file (.yaml, .yml), or the name of a profile; it says what a "
-                                              "URDF "
-                            "cannot: loops, a platform, springs, motors, drives, limits, payloads, whether the base moves. "
-                            "Setting it "
-                            "reads it again; one that cannot be used is refused and the old model stays")
+ROBOT_FILE = ParameterEntry("robot_file", "", "Path of the robot file (.yaml, .yml), or name of a profile. It declares "
+                            "elements that a URDF cannot: loops, a platform, springs, motors, drives, limits, payloads, a "
+                            "moving base. Setting it reads the file again; an invalid file is rejected and the current "
+                            "model stays active")
 MODEL = (
-    ParameterEntry("robot_description", "", "URDF as XML text. If empty, the latched topic robot_description is used. Setting "
-                   "it swaps the model; one that cannot be used is refused and the old model stays"),
+    ParameterEntry("robot_description", "", "URDF as XML text. Empty: the latched topic robot_description is used. Setting "
+                   "it replaces the model; an invalid description is rejected and the current model stays active"),
     ROBOT_FILE,
-    ParameterEntry("backend", "llvm", "How the equations run. llvm compiles them; without llvmlite, c or python does",
-                   choices=("llvm", "c", "python", "reference"), read_only=True),
-    ParameterEntry("gravity", [0.0, 0.0, -9.81], "Acceleration of gravity in the root link's frame", "m/s^2", -1e3, 1e3,
-                   size=3),
-    ParameterEntry("use_friction", False, "Whether damping and friction in the URDF's dynamics tags count. Off because many "
-                                          "files "
-                   "carry simulator settings there; joint_dynamics.* counts in any case"),
+    ParameterEntry("backend", "llvm", "Backend that evaluates the equations. llvm: machine code compiled in this process; "
+                   "without llvmlite, c or python is used", choices=("llvm", "c", "python", "reference"), read_only=True),
+    ParameterEntry("gravity", [0.0, 0.0, -9.81], "Acceleration of gravity, expressed in the root link's frame", "m/s^2",
+                   -1e3, 1e3, size=3),
+    ParameterEntry("use_friction", False, "Use damping and friction of the URDF's dynamics tags. Off by default, since many "
+                   "files have simulator settings there; joint_dynamics.* is always used"),
     ParameterEntry("payload.link", "", "Link that carries the payload; must be set if payload.mass is not zero"),
     ParameterEntry("payload.mass", 0.0, "Mass of the payload", "kg", 0.0, 1e6),
     ParameterEntry("payload.com", [0.0, 0.0, 0.0], "Centre of mass of the payload in the link's frame", "m", -1e3, 1e3,
                    size=3),
-    ParameterEntry("payload.inertia", [0.0] * 6, "ixx, ixy, ixz, iyy, iyz, izz of the payload about its centre of mass, axes "
-                   "as the link's", "kg m^2", -LARGEST, LARGEST, size=6),
+    ParameterEntry("payload.inertia", [0.0] * 6, "ixx, ixy, ixz, iyy, iyz, izz of the payload about its centre of mass, "
+                   "axes as the link's", "kg m^2", -LARGEST, LARGEST, size=6),
 )
 LOCK = (
-    ParameterEntry("locked", False, "Whether the node refuses, while it runs, every change of what its robot is and may do: "
-                                    "of the "
-                   "description, robot file, gravity, payload.*, hold_joints.*, joint_limits.*, joint_dynamics.*, "
-                   "speed_scaling.*, "
-                   "watch.*, wrenches.*, use_sim_time. /diagnostics count what is refused", read_only=True),
+    ParameterEntry("locked", False, "Reject every change of the robot and its limits at runtime: of the description, robot "
+                   "file, gravity, payload.*, hold_joints.*, joint_limits.*, joint_dynamics.*, speed_scaling.*, watch.*, "
+                   "wrenches.*, use_sim_time. /diagnostics counts rejected changes", read_only=True),
 )
 
 BASE_TOPICS = (
-    ParameterEntry("base.odometry_tolerance", 0.1, "By how much poses of the odometry may differ, from message to message, "
-                                                   "from what "
-                   "its twist says; what leaps further is refused", "m, rad", 1e-6, 100.0, read_only=True),
-    ParameterEntry("base.timeout", 0.1, "Where the newest message about how the base moves is older than this, by arrival, "
-                                        "what needs "
-                   "it is refused; the same of the desired motion of a platform", "s", 1e-3, 10.0, read_only=True),
+    ParameterEntry("base.odometry_tolerance", 0.1, "Maximum difference between consecutive poses of the odometry and the "
+                   "motion predicted by their twists; a larger jump is rejected", "m, rad", 1e-6, 100.0, read_only=True),
+    ParameterEntry("base.timeout", 0.1, "Maximum age of the newest message with the motion of the base, by arrival; older "
+                   "ones are not used, and results that need them are not computed. Also for the desired motion of a "
+                   "platform", "s", 1e-3, 10.0, read_only=True),
 )
 
 
 DYNAMICS = (
-    ParameterEntry("loops.tolerance", 0.1, "By how much a passive joint of a closed loop may differ from its sensor before "
-                                           "that is "
-                   "warned of; of prismatic ones, as a share of the machine's size", "rad", 1e-6, 10.0, read_only=True),
+    ParameterEntry("loops.tolerance", 0.1, "Maximum difference between a passive joint of a closed loop and its sensor "
+                   "before a warning; for prismatic joints as a share of the machine's size", "rad", 1e-6, 10.0,
+                   read_only=True),
     ParameterEntry("base.source", "state", "Source of the motion of a moving base: topics ~/base_state, ~/base_imu, "
                    "~/base_odometry", choices=("state", "imu", "odometry", "odometry+imu"), read_only=True),
-    ParameterEntry("base.motion_source", "estimated", "Of a base that sensors follow: whether its acceleration and jerk, as "
-                                                      "far as "
-                   "they are not measured, are estimated from the sensors or are those that come on ~/base_state; free: they "
-                   "follow "
-                   "from the dynamics of a base that nothing carries",
-                   choices=("estimated", "desired", "free"), read_only=True),
+    ParameterEntry("base.motion_source", "estimated", "Source of acceleration and jerk of a moving base, where they are not "
+                   "measured. estimated: from the sensors; desired: from ~/base_state; free: from the dynamics of a "
+                   "floating base", choices=("estimated", "desired", "free"), read_only=True),
     *BASE_TOPICS,
-    ParameterEntry("platform.source", "actuators", "Source of the motion of a parallel robot: the joint states of its "
-                                                   "actuators; "
-                   "~/platform_state, which has the whole motion of its platform; ~/platform_pose_measured, where that is; or "
-                   "this and "
-                   "~/platform_twist_measured", choices=("actuators", "state", "pose", "pose+twist"), read_only=True),
-    ParameterEntry("platform.motion_source", "estimated", "Of a platform that is measured: whether what is not (acceleration "
-                                                          "and jerk, "
-                   "and without ~/platform_twist_measured its twist) is estimated or comes on ~/platform_state",
-                   choices=("estimated", "desired"), read_only=True),
+    ParameterEntry("platform.source", "actuators", "Source of the motion of a parallel robot. actuators: joint states of "
+                   "its actuators; state: ~/platform_state, with the whole motion of the platform; pose: "
+                   "~/platform_pose_measured; pose+twist: this and ~/platform_twist_measured",
+                   choices=("actuators", "state", "pose", "pose+twist"), read_only=True),
+    ParameterEntry("platform.motion_source", "estimated", "Source of the parts of a measured platform's motion that are not "
+                   "measured (acceleration and jerk; with source pose also the twist). estimated: from the measurements; "
+                   "desired: from ~/platform_state", choices=("estimated", "desired"), read_only=True),
     ParameterEntry("motion_source", "auto", "Source of acceleration and jerk. auto: ~/desired_motion while it arrives "
-                   "(desired_timeout) and joint_states have velocities, else as estimated. desired: ~/desired_motion only "
-                   "(on_desired_timeout). estimated: the whole motion is estimated from the positions in joint_states, for "
-                   "the instant "
-                   "estimator.lag before. reference: the whole motion is the reference that the robot follows",
-                   choices=("auto", "desired", "estimated", "reference")),
+                   "(desired_timeout) and joint_states have velocities, otherwise as estimated. desired: ~/desired_motion "
+                   "only (on_desired_timeout). estimated: the whole motion is estimated from the positions in joint_states, "
+                   "for the instant estimator.lag before the newest one. reference: the whole motion is the reference of "
+                   "the robot's controller", choices=("auto", "desired", "estimated", "reference")),
     ParameterEntry("reference.source", "scaled_motion", "Sender of the reference: scaling_node, on ~/scaled_motion; a "
-                   "joint_trajectory_controller, on ~/controller_state (needs control_msgs); or the sender of "
-                   "trajectories, on ~/joint_trajectory", choices=("scaled_motion", "controller_state", "trajectory")),
-    ParameterEntry("on_desired_timeout", "zero_jerk", "With motion_source desired, while no desired motion arrives "
-                   "(desired_timeout) or it is late (input_tolerance): keep the acceleration with zero jerk, hold both, or "
-                   "stop "
-                   "publishing. Before the first one both are zero",
+                   "joint_trajectory_controller, on ~/controller_state (needs control_msgs); or the sender of trajectories, "
+                   "on ~/joint_trajectory", choices=("scaled_motion", "controller_state", "trajectory")),
+    ParameterEntry("on_desired_timeout", "zero_jerk", "With motion_source desired, effect of a desired motion that is "
+                   "missing (desired_timeout) or late (input_tolerance). zero_jerk: hold the acceleration, with zero jerk; "
+                   "hold: hold both; stop: stop publishing. Before the first desired motion both are zero",
                    choices=("zero_jerk", "hold", "stop")),
-    ParameterEntry("desired_timeout", 0.1, "A desired motion older than this, by arrival, is out of date; a scaled motion "
-                   "or a controller's reference, by its stamp", "s", 1e-3, 10.0),
-    ParameterEntry("state_timeout", 0.5, "Without a usable joint state for this long the node reports STALE and forgets the "
-                   "motion so far", "s", 1e-3, 10.0),
-    ParameterEntry("input_wait", 0.03, "Longest time that a joint state, or a measured pose of a platform, waits for the "
-                                       "other inputs "
-                   "(desired motion or reference, base, wrenches) to reach its stamp. 0: never", "s", 0.0, 0.5),
-    ParameterEntry("input_tolerance", 0.01, "Longest time over which ~/desired_motion and the motion of a base or platform "
-                                            "are "
-                   "extrapolated by their own derivatives, to the stamp of a joint state that is not between two messages; "
-                   "beyond it, "
-                   "a joint state is rejected, or on_desired_timeout says what to do", "s", 0.0, 1.0),
-    ParameterEntry("joint_age", 0.5, "Joint states may come in parts, each naming some of the joints. While the stamp of a "
-                                     "joint is "
-                   "older than the newest one by more than this, nothing is computed", "s", 1e-3, 10.0),
-    ParameterEntry("missing_velocity", "refuse", "With motion_source desired, what to do with a joint state without "
-                                                 "velocities: drop "
-                   "it, or differentiate the positions", choices=("refuse", "differentiate")),
-    ParameterEntry("estimator.lag", 0.03, "How long before the joint state the instant is that an estimated motion is for; "
-                                          "results are "
-                   "stamped with that instant. Longer: nearer, later. 0: at the state itself", "s", 0.0, 0.5),
-    ParameterEntry("estimator.resolution", 0.0, "Distance of the positions that the encoders can tell apart. 0: it is found "
-                                                "in the "
-                   "joint states", "rad, m", 0.0, 1.0),
+    ParameterEntry("desired_timeout", 0.1, "Maximum age of a desired motion, by arrival; of a scaled motion or a "
+                   "controller's reference, by its stamp", "s", 1e-3, 10.0),
+    ParameterEntry("state_timeout", 0.5, "Time without a usable joint state after which the node reports STALE and discards "
+                   "the history of the motion", "s", 1e-3, 10.0),
+    ParameterEntry("input_wait", 0.03, "Maximum time that a joint state, or a measured pose of a platform, waits for the "
+                   "other inputs (desired motion or reference, base, wrenches) to reach its stamp. 0: no wait", "s", 0.0,
+                   0.5),
+    ParameterEntry("input_tolerance", 0.01, "Maximum time over which ~/desired_motion and the motion of a base or platform "
+                   "are extrapolated, by their own derivatives, to the stamp of a joint state that is not between two "
+                   "messages. Beyond it, the joint state is rejected, or on_desired_timeout applies", "s", 0.0, 1.0),
+    ParameterEntry("joint_age", 0.5, "Maximum difference of stamps between joints, if joint states arrive in several "
+                   "messages that name some of the joints each. Beyond it, nothing is computed", "s", 1e-3, 10.0),
+    ParameterEntry("missing_velocity", "refuse", "With motion_source desired, effect of a joint state without velocities. "
+                   "refuse: it is dropped; differentiate: the positions are differentiated",
+                   choices=("refuse", "differentiate")),
+    ParameterEntry("estimator.lag", 0.03, "Time by which the instant of an estimated motion is before the newest joint "
+                   "state; results have the stamp of that instant. A longer lag is more accurate and later. 0: the newest "
+                   "joint state itself", "s", 0.0, 0.5),
+    ParameterEntry("estimator.resolution", 0.0, "Resolution of the position encoders. 0: it is estimated from the joint "
+                   "states", "rad, m", 0.0, 1.0),
     ParameterEntry("commanded_effort", "robot_file", "Content of ~/commanded_effort: the whole joint torque, or the joint "
-                                                     "torque "
-                   "without what the robot's own controller adds. robot_file: as the robot file declares, or total. "
-                   "~/joint_effort is "
-                   "always the whole torque", choices=("robot_file", *CONTENTS), read_only=True),
+                   "torque without what the robot's own controller adds. robot_file: as the robot file declares, or total. "
+                   "~/joint_effort is always the whole torque", choices=("robot_file", *CONTENTS), read_only=True),
     ParameterEntry("measured_effort", "robot_file", "Content of the efforts in joint_states. robot_file: as the robot file "
-                                                    "declares, "
-                   "or total", choices=("robot_file", *CONTENTS), read_only=True),
+                   "declares, or total", choices=("robot_file", *CONTENTS), read_only=True),
     ParameterEntry("publish_external_effort", False, "Read the efforts of the joint states, and publish ~/external_effort, "
-                                                     "~/contact "
-                   "and ~/external_wrench: what the environment does to the robot. Serves ~/estimate_payload and "
-                   "~/learn_contact_thresholds", read_only=True),
-    ParameterEntry("external_effort.gain", 60.0, "Bandwidth of the momentum observer. Larger: sooner, with more noise", "1/s",
-                   1.0,
-                   1e3),
-    ParameterEntry("external_effort.threshold", 3.0, "External effort from which a joint is in contact, where "
+                   "~/contact and ~/external_wrench: the efforts that the environment exerts on the robot. Needed for "
+                   "~/estimate_payload and ~/learn_contact_thresholds", read_only=True),
+    ParameterEntry("external_effort.gain", 60.0, "Bandwidth of the momentum observer. A larger gain detects contacts "
+                   "sooner, with more noise", "1/s", 1.0, 1e3),
+    ParameterEntry("external_effort.threshold", 3.0, "External effort above which a joint is in contact, if "
                    "contact.<joint>.threshold is not set; in standard deviations of the model's error", low=1.0, high=100.0),
     ParameterEntry("external_effort.mass_uncertainty", 0.05, "Standard deviation of the mass of each link, as a share",
-                   low=0.0,
-                   high=1.0),
-    ParameterEntry("external_effort.friction_uncertainty", 0.3, "Standard deviation of the friction, as a share of what is "
-                                                                "declared "
-                   "and learnt", low=0.0, high=10.0),
-    ParameterEntry("external_effort.effort_uncertainty", 0.003, "Standard deviation of the measured efforts beside their "
-                                                                "noise, which "
-                   "is estimated from them, for example of offsets; as a share of the effort limit", low=0.0, high=1.0),
-    ParameterEntry("external_effort.link", "", "Link of the URDF on which ~/external_wrench is; without, there is none",
-                   read_only=True),
-    ParameterEntry("external_effort.wrench", "force", "What may act on that link: a force at its origin, or any wrench, which "
-                                                      "takes "
-                   "six joints that tell it", choices=("force", "force_and_moment")),
-    ParameterEntry("frame_id", "", "frame_id of the published messages. If empty, the root link"),
-    ParameterEntry("publish_markers", False, "Publish ~/markers for RViz: efforts and their rates, wrenches, mass centre and "
-                                             "more"),
-    ParameterEntry("markers.size", 0.0, "Length of a joint's mark at the limit. 0: of each, as long as its links are", "m",
-                   0.0, 10.0),
-    ParameterEntry("markers.rate", 30.0, "How often they are published", "Hz", 1.0, 100.0),
+                   low=0.0, high=1.0),
+    ParameterEntry("external_effort.friction_uncertainty", 0.3, "Standard deviation of the friction, as a share of the "
+                   "declared and learned friction", low=0.0, high=10.0),
+    ParameterEntry("external_effort.effort_uncertainty", 0.003, "Standard deviation of the measured efforts in addition to "
+                   "their estimated noise, for example of offsets; as a share of the effort limit", low=0.0, high=1.0),
+    ParameterEntry("external_effort.link", "", "Link of the URDF on which ~/external_wrench acts. Empty: it is not "
+                   "published", read_only=True),
+    ParameterEntry("external_effort.wrench", "force", "Wrench that may act on external_effort.link. force: a force at its "
+                   "origin; force_and_moment: any wrench, which needs six joints to be determined",
+                   choices=("force", "force_and_moment")),
+    ParameterEntry("frame_id", "", "frame_id of the published messages. Empty: the root link"),
+    ParameterEntry("publish_markers", False, "Publish ~/markers for RViz: efforts and their rates, wrenches, mass centre "
+                   "and more"),
+    ParameterEntry("markers.size", 0.0, "Length of a joint's marker at its limit. 0: chosen by the lengths of its links",
+                   "m", 0.0, 10.0),
+    ParameterEntry("markers.rate", 30.0, "Rate of ~/markers", "Hz", 1.0, 100.0),
     ParameterEntry("publish_speed_scaling", False, "Publish ~/speed_scaling: the largest speed factor that keeps effort and "
-                                                   "effort "
-                   "rate of the motion inside their limits"),
-    ParameterEntry("speed_scaling.motion", "planned", "At which speed the motion is seen: as planned, or as executed, already "
-                                                      "slowed "
-                   "by the published factor", choices=("planned", "executed")),
-    ParameterEntry("speed_scaling.fall", 4.0, "The factor falls at most this fast", "1/s", 1e-3, 100.0),
-    ParameterEntry("speed_scaling.rise", 0.5, "The factor rises at most this fast", "1/s", 1e-3, 100.0),
-    ParameterEntry("speed_scaling.most", 1.0, "The factor is never larger", low=1e-3, high=10.0),
+                   "effort rate of the motion within their limits"),
+    ParameterEntry("speed_scaling.motion", "planned", "Speed of the received motion. planned: that of the plan; executed: "
+                   "already slowed by the published factor", choices=("planned", "executed")),
+    ParameterEntry("speed_scaling.fall", 4.0, "Maximum rate at which the factor falls", "1/s", 1e-3, 100.0),
+    ParameterEntry("speed_scaling.rise", 0.5, "Maximum rate at which the factor rises", "1/s", 1e-3, 100.0),
+    ParameterEntry("speed_scaling.most", 1.0, "Maximum factor", low=1e-3, high=10.0),
     ParameterEntry("diagnostics.period", 1.0, "Time between two messages on /diagnostics", "s", 0.1, 60.0, read_only=True),
 )
 
 PROCESS = (
-    ParameterEntry("process.executor", "lean", "Who waits for messages: lean keeps a wait set and takes half of the processor "
-                                               "time, "
-                   "rclpy is its SingleThreadedExecutor", choices=("lean", "rclpy"), read_only=True),
+    ParameterEntry("process.executor", "lean", "Executor of the node. lean: keeps a wait set, half of the processor time; "
+                   "rclpy: SingleThreadedExecutor", choices=("lean", "rclpy"), read_only=True),
     ParameterEntry("process.priority", 0, "Real-time priority (SCHED_FIFO) of the thread that computes and of the "
-                                          "middleware's; 0 "
-                   "leaves them as they are. Refused where the system does not allow it", low=0, high=99, read_only=True),
-    ParameterEntry("process.lock_memory", False, "Keep all memory of the process from being swapped out (mlockall). Refused "
-                                                 "where the "
-                   "system does not allow it", read_only=True),
-    ParameterEntry("process.freeze_gc", False, "Take all that exists when a model is ready out of the garbage collector's "
-                                               "sight, so "
-                   "that it never stops the node for long", read_only=True),
+                   "middleware's threads. 0: unchanged. The node does not start if the system denies it", low=0, high=99,
+                   read_only=True),
+    ParameterEntry("process.lock_memory", False, "Lock all memory of the process against swapping (mlockall). The node does "
+                   "not start if the system denies it", read_only=True),
+    ParameterEntry("process.freeze_gc", False, "Exclude all objects that exist when a model is ready from garbage "
+                   "collection (gc.freeze), which shortens its pauses", read_only=True),
 )
 
 SCALING = (
@@ -355,67 +326,59 @@ def limit_flags(given: Mapping[str, Any]) -> dict[str, bool]:
 JOINT_LIMITS = tuple(_limit_entries())
 JOINT_DYNAMICS = (
     ParameterEntry(f"joint_dynamics.{JOINT}.rotor_inertia", 0.0, "Inertia of the rotor about its own axis, before the gear",
-          "kg m^2", 0.0, 1e6),
+                   "kg m^2", 0.0, 1e6),
     ParameterEntry(f"joint_dynamics.{JOINT}.gear_ratio", 1.0, "Rotor turns for one turn of the joint (prismatic: rad/m)", "",
-          -LARGEST, LARGEST),
+                   -LARGEST, LARGEST),
     ParameterEntry(f"joint_dynamics.{JOINT}.coulomb", 0.0, "Coulomb friction", "N m, N", 0.0, LARGEST),
     ParameterEntry(f"joint_dynamics.{JOINT}.viscous", 0.0, "Viscous friction", "N m s/rad, N s/m", 0.0, LARGEST),
     ParameterEntry(f"joint_dynamics.{JOINT}.offset", 0.0, "Constant effort", "N m, N", -LARGEST, LARGEST),
-    ParameterEntry(f"joint_dynamics.{JOINT}.smoothing", 1e-2, "Speed at which tanh replaces the jump of the Coulomb friction",
-          "rad/s, m/s", 1e-9, 10.0),
-    ParameterEntry(f"joint_dynamics.{JOINT}.stribeck", 0.0, "Coulomb friction near rest above that at speed", "N m, N",
-          -LARGEST, LARGEST),
-    ParameterEntry(f"joint_dynamics.{JOINT}.stribeck_velocity", 0.1, "Speed within which stribeck counts", "rad/s, m/s", 1e-9,
-                   100.0),
-    ParameterEntry(f"joint_dynamics.{JOINT}.asymmetry", 0.0, "Viscous friction forwards above that backwards, half the "
-                                                             "difference",
-          "N m s/rad, N s/m", -LARGEST, LARGEST),
-    ParameterEntry(f"joint_dynamics.{JOINT}.load_dependent", 0.0, "Friction as a share of the torque that the joint transmits",
-                   "",
-          0.0, 0.999),
-    ParameterEntry(f"joint_dynamics.{JOINT}.load_smoothing", 0.1, "Torque below which that share is taken of this torque "
-                                                                  "rather",
-          "N m, N", 1e-9, LARGEST),
+    ParameterEntry(f"joint_dynamics.{JOINT}.smoothing", 1e-2, "Velocity at which tanh replaces the step of the Coulomb "
+                   "friction", "rad/s, m/s", 1e-9, 10.0),
+    ParameterEntry(f"joint_dynamics.{JOINT}.stribeck", 0.0, "Coulomb friction near rest in addition to that at speed",
+                   "N m, N", -LARGEST, LARGEST),
+    ParameterEntry(f"joint_dynamics.{JOINT}.stribeck_velocity", 0.1, "Velocity below which stribeck acts", "rad/s, m/s",
+                   1e-9, 100.0),
+    ParameterEntry(f"joint_dynamics.{JOINT}.asymmetry", 0.0, "Half the difference between viscous friction forwards and "
+                   "backwards", "N m s/rad, N s/m", -LARGEST, LARGEST),
+    ParameterEntry(f"joint_dynamics.{JOINT}.load_dependent", 0.0, "Friction as a share of the torque that the joint "
+                   "transmits", "", 0.0, 0.999),
+    ParameterEntry(f"joint_dynamics.{JOINT}.load_smoothing", 0.1, "Torque that smooths the magnitude of the transmitted "
+                   "torque X for load-dependent friction: sqrt(X^2 + load_smoothing^2)", "N m, N", 1e-9, LARGEST),
 )
 CONTACT = (
-    ParameterEntry(f"contact.{JOINT}.offset", 0.0, "Constant external effort in free motion, which is taken off", "N m, N",
-          -LARGEST, LARGEST),
-    ParameterEntry(f"contact.{JOINT}.coulomb", 0.0, "Coulomb friction learnt from free motion, beside the declared friction",
-                   "N m, N",
-          -LARGEST, LARGEST),
-    ParameterEntry(f"contact.{JOINT}.viscous", 0.0, "Viscous friction learnt from free motion, beside the declared friction",
-          "N m s/rad, N s/m", -LARGEST, LARGEST),
-    ParameterEntry(f"contact.{JOINT}.threshold", math.nan, "External effort from which this joint is in contact, in standard "
-          "deviations of the model's error. Default: external_effort.threshold", "", 0.0, LARGEST),
+    ParameterEntry(f"contact.{JOINT}.offset", 0.0, "Constant external effort in free motion, which is subtracted", "N m, N",
+                   -LARGEST, LARGEST),
+    ParameterEntry(f"contact.{JOINT}.coulomb", 0.0, "Coulomb friction learned from free motion, in addition to the declared "
+                   "friction", "N m, N", -LARGEST, LARGEST),
+    ParameterEntry(f"contact.{JOINT}.viscous", 0.0, "Viscous friction learned from free motion, in addition to the declared "
+                   "friction", "N m s/rad, N s/m", -LARGEST, LARGEST),
+    ParameterEntry(f"contact.{JOINT}.threshold", math.nan, "External effort above which this joint is in contact, in "
+                   "standard deviations of the model's error. Default: external_effort.threshold", "", 0.0, LARGEST),
 )
 HOLD = (
-    ParameterEntry(f"hold_joints.{JOINT}", math.nan, "Position of the joint while it is not published, at rest. "
-                   "A joint that has once been published is not held", "rad, m", -LARGEST, LARGEST),
+    ParameterEntry(f"hold_joints.{JOINT}", math.nan, "Position of the joint while it is not published, at rest. A joint "
+                   "that has once been published is not held", "rad, m", -LARGEST, LARGEST),
 )
 WRENCHES = (
-    ParameterEntry("wrenches.names", [""], "External wrenches that act on the robot: contacts, force-torque sensors. Each has "
-                                           "a topic "
-          "and the parameters below", read_only=True),
-    ParameterEntry(f"wrenches.{WRENCH}.topic", f"~/wrench/{WRENCH}", "geometry_msgs/WrenchStamped, in the frame of any link; "
-                                                                     "an empty "
-          "frame_id is the link's own", read_only=True),
-    ParameterEntry(f"wrenches.{WRENCH}.link", "", "Link of the URDF that it acts on. Must be set", read_only=True),
-    ParameterEntry(f"wrenches.{WRENCH}.sign", "on_robot", "on_robot: the environment exerts it on the link; by_robot: the "
-                                                          "robot exerts "
-          "it on the environment, as many drivers tell it", choices=("on_robot", "by_robot")),
-    ParameterEntry(f"wrenches.{WRENCH}.includes_tool", False, "Whether it is what a sensor feels of the link and all that "
-                                                              "hangs on it, "
-          "weight and inertia included: these then have no mass in the model", read_only=True),
-    ParameterEntry(f"wrenches.{WRENCH}.rate", "estimated", "Its rate: that of a straight line fitted to the latest messages, "
-                                                           "which "
-          "also leads from their stamp to the joint state's; or zero", choices=("estimated", "zero")),
-    ParameterEntry(f"wrenches.{WRENCH}.window", 0.05, "Time that the fit of the rate looks back, 256 messages at most; it "
-                                                      "needs two",
-          "s", 1e-3, 2.0),
-    ParameterEntry(f"wrenches.{WRENCH}.timeout", 0.1, "A wrench older than this, by arrival, is out of date", "s", 1e-3, 10.0),
-    ParameterEntry(f"wrenches.{WRENCH}.on_timeout", "drop", "What happens while none arrives: it counts as zero, keeps its "
-                                                            "last value "
-          "with rate zero, or joint states are refused", choices=("drop", "hold", "stop")),
+    ParameterEntry("wrenches.names", [""], "Names of external wrenches that act on the robot: contacts, force-torque "
+                   "sensors. Each has a topic and the parameters below", read_only=True),
+    ParameterEntry(f"wrenches.{WRENCH}.topic", f"~/wrench/{WRENCH}", "Topic of type geometry_msgs/WrenchStamped, expressed "
+                   "in the frame of any link. An empty frame_id is the link's own frame", read_only=True),
+    ParameterEntry(f"wrenches.{WRENCH}.link", "", "Link of the URDF on which the wrench acts. Must be set", read_only=True),
+    ParameterEntry(f"wrenches.{WRENCH}.sign", "on_robot", "Sign of the wrench. on_robot: exerted by the environment on the "
+                   "link; by_robot: exerted by the robot on the environment, as many drivers publish it",
+                   choices=("on_robot", "by_robot")),
+    ParameterEntry(f"wrenches.{WRENCH}.includes_tool", False, "Whether the wrench includes weight and inertia of the link "
+                   "and of everything attached to it, as that of a force-torque sensor does. These then have no mass in the "
+                   "model", read_only=True),
+    ParameterEntry(f"wrenches.{WRENCH}.rate", "estimated", "Rate of the wrench. estimated: slope of a straight line fitted "
+                   "to the latest messages, which also extrapolates from their stamp to that of the joint state; zero: zero",
+                   choices=("estimated", "zero")),
+    ParameterEntry(f"wrenches.{WRENCH}.window", 0.05, "Time window of that fit, 256 messages at most. It needs two messages",
+                   "s", 1e-3, 2.0),
+    ParameterEntry(f"wrenches.{WRENCH}.timeout", 0.1, "Maximum age of a wrench, by arrival", "s", 1e-3, 10.0),
+    ParameterEntry(f"wrenches.{WRENCH}.on_timeout", "drop", "Effect of a missing wrench. drop: it is zero; hold: its last "
+                   "value with rate zero; stop: joint states are rejected", choices=("drop", "hold", "stop")),
 )
 DYNAMICS_TABLE = MODEL + LOCK + DYNAMICS + WRENCHES + HOLD + CONTACT + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS
 QUERY_TABLE = MODEL + LOCK + JOINT_LIMITS + JOINT_DYNAMICS  # of query_node
