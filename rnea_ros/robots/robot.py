@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
-from ..algorithms.equations import BASE, EquationsOfMotion
 from ..algorithms.kinematics import Pose, base_poses
 from ..algorithms.torque_rate import LinkForces, LinkMotion
 from ..codegen.kernel import Kernel
@@ -39,34 +38,30 @@ from .closure.tracking import TOLERANCE, LoopTracker
 from .derivatives import (
     JointWrenches,
     JointWrenchSensitivities,
-    RateSensitivities,
     TorqueDeviations,
-    TorqueSensitivities,
 )
 from .energy import CenterOfMass, Energy, GeneralizedMomentum
 from .inputs import validation
-from .inputs.base_state import BaseState, given, quaternion
-from .inputs.combined_motion import loads, sampled
-from .inputs.payload import Payload, unified
+from .inputs.base_state import BaseState, given
+from .inputs.payload import Payload
 from .inputs.platform_motion import PlatformMotion
 from .inputs.validation import Wrenches
-from .motors import MotorLoads, MotorMotion
+from .motion_solver import MotionSolver
+from .motors import MotorMotion
 from .platform_input import MISSING, by_platform
-from .program import CLOSING, FORWARD, GRAVITY, MOTORS, Inputs, Program, UnsuitedError
-from .reduced import ReducedEquations
-from .role_derivatives import SolutionDerivatives
+from .program import FORWARD, Program
+from .role_derivatives import RobotDerivatives
 from .roles import DeclaredRoles, declared
-from .sample_solver import CARRIED, INVERSE, MEASURED, Sample, SampleSolver
-from .solution import ConstraintWrench, Situation, Solution, constraint_wrenches, named
+from .sample_solver import INVERSE
+from .solution import ConstraintWrench, Solution, constraint_wrenches
+from .state_functions import StateFunctions
 from .structure import Structure
 from .tree import GRAVITY as STANDARD_GRAVITY
 from .tree import Dynamics, TreeDynamics
 
 Guess = Any  # positions (tree.n,) of all joints, or a PlatformMotion, near the first pose; None
-FEW = 16  # samples that the program is given at once while it may be unreliable
-OPTIONS = ("base", "base_acceleration", "base_jerk", "base_rates", "wrenches", "wrench_rates", "world_wrenches", "q_motor",
-           "qd_motor", "qdd_motor", "qddd_motor")
 MOVING_BASES = ("floating", "prescribed")
+COMPILED = ("_solver", "_derivatives", "_functions")  # what holds machine code
 # Sections of a robot file that decide the numbers.
 ROLES = ("loops", "platform", "platforms", "springs", "passive", "actuation_weights", "ground_contacts", "wheels")
 DECIDING = ("base", "drives", *ROLES, "elastic_joints", "motors")
@@ -74,11 +69,6 @@ DECIDING = ("base", "drives", *ROLES, "elastic_joints", "motors")
 OF_TREES = ("torque_and_rate", "dynamics", "inverse_dynamics", "forward_dynamics", "bias", "gravity", "gravity_and_rate",
             "mass_matrix", "energy", "center_of_mass", "link_pose", "link_velocity", "jacobian", "jacobian_rate", "coriolis",
             "sensitivities", "rate_sensitivities", "joint_wrenches")
-
-
-def _names(load: Any) -> tuple[str, ...]:
-    """Names of the loaded links."""
-    return () if load is None else tuple(loads(load))
 
 
 def _plain(value: Any) -> Any:
@@ -113,15 +103,10 @@ class Robot:
         self.carried = self._file.content.get("base") == "prescribed"
         self._prepare()
         if not self.is_fixed_tree:
-            self.structure(CARRIED if self._is_carried() else INVERSE)  # refuses what no motion decides
+            self._solver.structure(self._solver.use)  # refuses what no motion decides
 
     def _prepare(self) -> None:
         """Begin without compiled functions. A fixed tree answers by its own kernels, not by the general equations."""
-        self._reduced_equations: ReducedEquations | None = None
-        self._programs: dict[Any, Program | None] = {}  # by what is given
-        self._compiled: dict[Inputs, Program | None] = {}
-        self._slopes: dict[str, SolutionDerivatives] = {}
-        self._motor_loads: MotorLoads | None = None
         self.is_fixed_tree: bool = self.tree.model.base == "fixed" and not self.sections
         # Nothing but a moving base is declared: kernels of moving_tree.py serve it.
         self.is_bare = self.has_moving_base and not self.sections and not self.tree.model.coupled_motors
@@ -141,9 +126,16 @@ class Robot:
         return LoopClosure(self.tree.model, self.roles.loops, self.tree.backend, at_once=False)
 
     @cached_property
-    def _samples(self) -> SampleSolver:
-        whole = unified(self.tree.model, [*self.tree.payloads.values(), *self.roles.rotors])
-        return SampleSolver(self.name, self.roles, self.tree, whole, self.joint_names, self._closure)
+    def _solver(self) -> MotionSolver:
+        return MotionSolver(self.tree, self.roles, self._closure, self.carried, self.is_bare)
+
+    @cached_property
+    def _derivatives(self) -> RobotDerivatives:
+        return RobotDerivatives(self._solver)
+
+    @cached_property
+    def _functions(self) -> StateFunctions:
+        return StateFunctions(self._solver, self._derivatives)
 
     # ------------------------------------------------------------------ description
 
@@ -204,10 +196,7 @@ class Robot:
     @cached_property
     def joint_names(self) -> tuple[str, ...]:
         """Joints with a motor and joints whose state is an input, in the order of the tree: the columns of every array."""
-        if self.is_fixed_tree:
-            return self.tree.joint_names
-        named = {*self.roles.actuated, *self.roles.state}
-        return tuple(name for name in self.tree.joint_names if name in named)
+        return self.tree.joint_names if self.is_fixed_tree else self._solver.joint_names
 
     @property
     def state_joints(self) -> tuple[str, ...]:
@@ -222,13 +211,13 @@ class Robot:
     @property
     def elastic_joints(self) -> tuple[str, ...]:
         """Joints with a spring between motor and link, in the order of q_motor."""
-        return () if self.is_fixed_tree else self._equations(INVERSE).elastic_joints
+        return () if self.is_fixed_tree else self._solver.equations().elastic_joints
 
     @property
     def stiffness(self) -> Array:
         """Stiffness of the springs of elastic joints (Ne,) [N m/rad, N/m]."""
-        equations = None if self.is_fixed_tree else self._equations(INVERSE)
-        return np.array([motor.stiffness for motor in equations.motors if motor.stiffness < np.inf] if equations else [])
+        motors = () if self.is_fixed_tree else self._solver.equations().motors
+        return np.array([motor.stiffness for motor in motors if motor.stiffness < np.inf])
 
     @property
     def joint_types(self) -> tuple[str, ...]:
@@ -310,7 +299,7 @@ class Robot:
     @property
     def order(self) -> int:
         """Number of derivatives of q that decide the torque rate; one less decides the torque."""
-        return 3 if self.is_fixed_tree else max(3, self.structure(CARRIED if self._is_carried() else INVERSE).order)
+        return 3 if self.is_fixed_tree else max(3, self._solver.structure(self._solver.use).order)
 
     @property
     def has_moving_base(self) -> bool:
@@ -414,7 +403,7 @@ class Robot:
     @property
     def constraints(self) -> tuple[str, ...]:
         """Names of the multipliers of cut joints, contacts and wheels."""
-        return self._equations(INVERSE).constraints
+        return self._solver.equations().constraints
 
     @property
     def motor_joints(self) -> Mapping[str, str]:
@@ -499,12 +488,11 @@ class Robot:
         """Return offsets and unknowns for a use: "inverse", "carried" (the base's motion is given), "forward"; with the
         motion of motors behind springs given, "measured motors" and "carried, measured motors".
         """
-        return self._samples.solver(use).structure
+        return self._solver.structure(use)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is compiled: machine code holds addresses of this process."""
-        compiled = ("_samples", "_reduced_equations", "_programs", "_compiled", "_slopes", "_motor_loads", *OF_TREES)
-        return {name: value for name, value in self.__dict__.items() if name not in compiled}
+        return {name: value for name, value in self.__dict__.items() if name not in (*COMPILED, *OF_TREES)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -521,8 +509,8 @@ class Robot:
                          qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
                          qddd_motor: ArrayLike | None = None) -> Array:
         """Return the torques (n,) or (samples, n) of a motion [N m, N]; options as of `solve`."""
-        return self._efforts(1, (q, qd, qdd, *higher), guess, base, base_acceleration, None, base_rates, wrenches,
-                             wrench_rates, world_wrenches, q_motor, qd_motor, qdd_motor, qddd_motor)[0]
+        return self._solver.efforts(1, (q, qd, qdd, *higher), guess, base, base_acceleration, None, base_rates, wrenches,
+                                    wrench_rates, world_wrenches, q_motor, qd_motor, qdd_motor, qddd_motor)[0]
 
     @by_platform
     def torque_and_rate(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
@@ -537,8 +525,8 @@ class Robot:
 
         Takes `order` derivatives of q; options as of `solve`.
         """
-        return self._efforts(2, (q, qd, qdd, qddd, *higher), guess, base, base_acceleration, base_jerk, base_rates, wrenches,
-                             wrench_rates, world_wrenches, q_motor, qd_motor, qdd_motor, qddd_motor)
+        return self._solver.efforts(2, (q, qd, qdd, qddd, *higher), guess, base, base_acceleration, base_jerk, base_rates,
+                                    wrenches, wrench_rates, world_wrenches, q_motor, qd_motor, qdd_motor, qddd_motor)
 
     @by_platform
     def dynamics(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, qddd: ArrayLike = MISSING,
@@ -570,9 +558,9 @@ class Robot:
         options: dict[str, Any] = {"base_acceleration": base_acceleration, "base_jerk": base_jerk, "base_rates": base_rates,
                                    "wrenches": wrenches, "wrench_rates": wrench_rates, "world_wrenches": world_wrenches,
                                    "q_motor": q_motor, "qd_motor": qd_motor, "qdd_motor": qdd_motor, "qddd_motor": qddd_motor}
-        stages = 2 if len(derivatives) > self.structure(self._use(options)).order_for(2) else 1
+        stages = 2 if len(derivatives) > self.structure(self._solver.use_of(options)).order_for(2) else 1
         found = self.solve(*derivatives, stages=stages, base=base, guess=guess, multipliers=False, **options)
-        return self._loads.motion(found)
+        return self._solver.motor_loads.motion(found)
 
     @by_platform
     def solve(self, *derivatives: ArrayLike, stages: int = 2, base: BaseState | None = None,
@@ -598,32 +586,8 @@ class Robot:
         multipliers : False leaves the multipliers out (an empty mapping) where loops hold more than the motion needs: the
             result then takes a tenth of the time
         """
-        inputs = (base, base_acceleration, base_jerk, base_rates, wrenches, wrench_rates, world_wrenches, q_motor, qd_motor,
-                  qdd_motor, qddd_motor)
-        key = self._key(stages, derivatives, inputs)
-
-        def suits(program: Program | None) -> TypeGuard[Program]:
-            return program is not None and len(derivatives) <= program.inputs.derivatives + 1 and not (
-                program.structure.spare and multipliers)
-
-        program = self._programs.get(key)
-        if suits(program) and (guess is not None or self.roles.weights is None):
-            found = program.call(*program.blocks(derivatives, guess, *inputs))
-            if found is not None and found[2].item() <= 1.0:
-                return program.solution(found[0], found[1], found[3], stages)
-        options: dict[str, Any] = dict(zip(OPTIONS, inputs, strict=True))
-        use, arrays, near, count, sampled_at = self._checked(stages, derivatives, guess, dict(options))
-        if key not in self._programs:
-            self._programs[key] = self._program(use, stages, options)
-        program = self._programs[key]
-        if count is None:
-            one = self._sample(use, stages, arrays, near, multipliers=multipliers, **sampled_at(0))
-            return self._samples.named(use, stages, one)
-        if suits(program):
-            torques, rates, Y = self._solutions(stages, derivatives, guess, options, derivatives=True)
-            return program.solution(torques, rates, Y, stages)
-        samples = self._solved(stages, derivatives, guess=guess, multipliers=multipliers, **options)
-        return self._samples.named(use, stages, samples)
+        return self._solver.solve(derivatives, stages, guess, multipliers, base, base_acceleration, base_jerk, base_rates,
+                                  wrenches, wrench_rates, world_wrenches, q_motor, qd_motor, qdd_motor, qddd_motor)
 
     def close(self, q: ArrayLike, *, guess: ArrayLike | None = None) -> Array:
         """Return the positions of all joints of the tree, (tree.n,) or (samples, tree.n), on closed loops.
@@ -631,26 +595,7 @@ class Robot:
         guess: (tree.n,) near the closed pose that is meant; default `start`. Raises PoseError at singular poses and out of
                reach.
         """
-        positions = validation.coordinates("q", q, self.joint_names)
-        near = validation.guess(guess, self.tree.n)
-        if self._closure is None:
-            pose = np.tile(self.start if near is None else near, (*positions.shape[:-1], 1))
-            pose[..., self._columns] = positions
-            return pose
-        if positions.ndim == 1:
-            return self._closed(positions, near)
-        found, k = np.zeros((len(positions), self.tree.n)), 0
-        program = self._program_of(Inputs(CLOSING, 0))
-        while k < len(positions):
-            if program is not None and (near is not None or self.roles.weights is None):
-                closed = program.close(positions[k:], self.start if near is None else near)
-                found[k:k + len(closed)] = closed
-                k, near = k + len(closed), closed[-1] if len(closed) else near
-            if k < len(positions):
-                with validation.at_sample(k):
-                    found[k] = near = self._closed(positions[k], near)
-                k += 1
-        return found
+        return self._solver.close(q, guess)
 
     def motion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
                guess: ArrayLike | None = None) -> LoopMotion:
@@ -681,265 +626,19 @@ class Robot:
         """Return positions and velocities (tree.n,) of all joints of the tree, those that follow included, of one sample."""
         if not self.solved_joints and not self.roles.follows:
             return np.asarray(q, dtype=float), np.asarray(qd, dtype=float)
-        x, v, _ = self._state_of(q, qd, base, guess)
-        joints = self._equations(INVERSE).joints
+        x, v, _ = self._functions.state(q, qd, base, guess)
+        joints = self._solver.equations().joints
         return x[joints], v[joints]
-
-    def _closed(self, q: Array, guess: Array | None) -> Array:
-        """Positions of all joints of one sample."""
-        pose = np.array(self.start if guess is None else guess)
-        if self._closure is None:
-            pose[self._columns] = q
-            return pose
-        if guess is not None or self.roles.weights is None:
-            program = self._program_of(Inputs(CLOSING, 0))
-            closed = None if program is None else program.close(q[None], pose)
-            if closed is not None and len(closed):
-                return np.array(closed[0])
-        independent = q[[self.joint_names.index(name) for name in self._closure.active_joints]]
-        if guess is None and self.roles.weights is not None:  # redundant motors: their sensors determine the branch
-            pose[self._columns] = q
-        with validation.overflow_ignored():
-            return self._closure.close(independent, pose)
-
-    @staticmethod
-    def _key(stages: int, motion: Sequence[Any], inputs: Sequence[Any], tau: Any = None) -> tuple[Any, ...]:
-        """Return the key of a program. inputs: of OPTIONS, in their order."""
-        base, acceleration, jerk, rates, wrenches, wrench_rates, world_wrenches, *motors = inputs
-        return (stages, len(motion), None if base is None else isinstance(base, BaseState), acceleration is None, jerk is None,
-                None if rates is None else np.shape(rates)[-2:-1], *(value is None for value in (*motors, tau)),
-                *(None if load is None else _names(load) for load in (wrenches, wrench_rates, world_wrenches)))
-
-    def _efforts(self, stages: int, motion: Sequence[Any], guess: Any, *inputs: Any,
-                 tau: ArrayLike | None = None) -> tuple[Array, Array]:
-        """Torques and rates, (n,) or (samples, n), by the compiled program; the rates have no meaning if stages is 1.
-
-        inputs: of OPTIONS, in their order; with torques tau, the accelerations instead of torques
-        """
-        key = self._key(stages, motion, inputs, tau)
-        program = self._programs.get(key)
-        if program is not None and (guess is not None or self.roles.weights is None):
-            found = program.call(*program.blocks(motion, guess, *inputs), *(() if tau is None else (tau,)))
-            if found is not None and found[2].item() <= 1.0:
-                return found[0], found[1]
-        options = dict(zip(OPTIONS, inputs, strict=True)) | ({} if tau is None else {"tau": tau})
-        results = self._solutions(stages, motion, guess, options)
-        if key not in self._programs:
-            self._programs[key] = self._program(self._use(options), stages, options)
-        return results[0], results[1]
-
-    def _solutions(self, stages: int, motion: Sequence[Any], guess: Any, options: dict[str, Any],
-                   derivatives: bool = False) -> list[Any]:
-        """Torques, rates, and all derivatives Y (orders, size) if they are wanted; or (samples, ...) of each.
-
-        With `tau` among the options: the accelerations instead of torques
-        """
-        use, arrays, near, count, sampled_at = self._checked(stages, motion, guess, dict(options))
-        program = self._program(use, stages, options)
-        if count is None:
-            return [*self._effort(program, use, stages, arrays, near, sampled_at(0))[:3]]
-
-        def alone(k: int, near: Array | None) -> tuple[Array, Array, Array, Array]:
-            sample = [array[k] if array.ndim == 2 else array for array in arrays]
-            return self._effort(program, use, stages, sample, near, sampled_at(k))
-
-        blocks = None if program is None else program.blocks(arrays, near, **options)
-        return self._many(program, blocks, count, near, alone, self._derivatives_of(use) if derivatives else (0, 0))
-
-    def _derivatives_of(self, use: str) -> tuple[int, int]:
-        """Shape of all derivatives of one sample."""
-        structure = self.structure(use)
-        return 2 + int(structure.c.max(initial=0)) + 3, structure.equations.size
-
-    def _many(self, program: Program | None, blocks: Sequence[Any] | None, count: int, near: Array | None,
-              alone: Callable[[int, Array | None], tuple[Array, Array, Array, Array]],
-              derivatives: tuple[int, int] = (0, 0)) -> list[Any]:
-        """Two results (count, n) and derivatives of samples, by the program as long as it is reliable.
-
-        With loops samples begin from one another. blocks: inputs of the program; alone: sample and guess -> the results and
-        the pose, by other means
-        """
-        results, Y, k, length = np.zeros((2, count, self.n)), np.zeros((count, *derivatives)), 0, FEW
-        if self._closure is None:
-            first, second, unreliable = *results, np.arange(count)
-            if program is not None and blocks is not None:
-                first, second, Y, good = program.independent(blocks, count, bool(derivatives[0]))
-                unreliable = np.flatnonzero(~good)
-            for k in unreliable.tolist():
-                with validation.at_sample(k):
-                    first[k], second[k], found, _ = alone(k, near)
-                    Y[k, :len(found)] = found[:derivatives[0], :derivatives[1]]
-            return [first, second, Y]
-        rows = None if program is None or blocks is None else program.rows(blocks, count)
-        has_guess = near is not None or self.roles.weights is None
-        while k < count:
-            if program is not None and rows is not None and (k or has_guess):
-                one, other, found, near = program.run(rows[k:k + length], near)
-                end = k + len(one)
-                results[:, k:end] = one, other
-                if derivatives[0]:
-                    Y[k:end] = found
-                k, length = end, 2 * length if len(one) == length else FEW
-            if k < count and length == FEW:
-                with validation.at_sample(k):
-                    results[0, k], results[1, k], found, near = alone(k, near)
-                    Y[k, :len(found)] = found[:derivatives[0], :derivatives[1]]
-                k += 1
-        return [results[0], results[1], Y]
-
-    def _effort(self, program: Program | None, use: str, stages: int, motion: Sequence[Array], guess: Array | None,
-                options: dict[str, Any]) -> tuple[Array, Array, Array, Array]:
-        """Torques, rates, all derivatives, and positions of all joints of one sample, from a guess that may be far away.
-
-        Where the program's result is unreliable, the stages of solution.py decide, and refuse by name.
-        """
-        found = None if program is None else self._trusted(program, motion, guess, options)
-        if found is not None:
-            return found[0], found[1], found[3], found[3][0, self._equations(use).joints]
-        sample = self._sample(use, stages, motion, guess, **options)
-        solution = self._samples.named(use, stages, sample)
-        if use == FORWARD:
-            accelerations = np.array([solution.positions[name][2] for name in self.joint_names])
-            return accelerations, np.zeros(self.n), sample.Y, sample.pose
-        return solution.torques[0], solution.torques[-1], sample.Y, sample.pose
-
-    def _trusted(self, program: Program, motion: Sequence[Array], guess: Array | None, options: Mapping[str, Any]) -> Any:
-        """Return the result of the program, from a guess that may be far away; None if it is unreliable."""
-        near = guess is not None or self.roles.weights is None
-        for far in (False, True) if near else (True,):
-            pose = self._closed(motion[0], guess) if far else guess
-            found = program.call(*map(np.ascontiguousarray, program.blocks(motion, pose, **options)))
-            if found is not None and found[2].item() <= 1.0:
-                return found
-        return None
 
     def program(self, use: str = INVERSE) -> Program | None:
         """Return the compiled program without loads for a use of `structure`, None where elimination does not fit."""
-        return self._program(use, 1 if use == FORWARD else 2, {})
-
-    def _program(self, use: str, stages: int, options: Mapping[str, Any], tangent: int = 0) -> Program | None:
-        """The compiled program for these options, None where elimination does not fit or the options do not."""
-        structure, rates = self.structure(use), options.get("base_rates")
-        few = use in (CARRIED, MEASURED[CARRIED]) and (2 if rates is None else np.shape(rates)[-2])
-        if stages > 2 or structure.massless or (few and few < structure.order_for(stages) - 1):
-            return None
-        wrenches, wrench_rates, world_wrenches = (_names(options.get(name)) for name in
-                                                  ("wrenches", "wrench_rates", "world_wrenches"))
-        derivatives = 1 if use == FORWARD else max(3, structure.order)
-        inputs = Inputs(use, derivatives, 0 if rates is None else structure.order - 1, wrenches, wrench_rates, world_wrenches,
-                        tangent)
-        program = self._program_of(inputs)
-        if program is None or not options:
-            return program
-        return program if program.motors == tuple(name for name in MOTORS if options.get(name) is not None) else None
-
-    def _program_of(self, inputs: Inputs) -> Program | None:
-        """The compiled program for these inputs, None where elimination does not fit."""
-        if inputs not in self._compiled:
-            use = INVERSE if inputs.use in (GRAVITY, CLOSING) else inputs.use
-            try:
-                self._compiled[inputs] = Program(self.structure(use), self.roles, self._closure, inputs, self.joint_names,
-                                                 self._samples.inputs(use)[1].tolist(), self.start, self.tree.backend)
-            except UnsuitedError:
-                self._compiled[inputs] = None
-        return self._compiled[inputs]
-
-    def _checked(self, stages: int, motion: Sequence[ArrayLike], guess: ArrayLike | None, options: dict[str, Any]) -> Any:
-        """Use, arrays of the motion, guess, number of samples (None for one), and the options of each sample."""
-        use = self._use(options)
-        needed = 1 if use == FORWARD else max(self.structure(use).order_for(stages), 1)
-        if len(motion) <= needed:
-            raise InputError(f"{len(motion) - 1} derivatives of q are given; {needed} decide "
-                             f"{'the torques' if stages == 1 else 'the torque rates'} of robot '{self.name}'"
-                             + (f" with {some(self.elastic_joints)} elastic" if self.elastic_joints else ""))
-        names = ["q" + "d" * k for k in range(len(motion))]
-        arrays = [validation.coordinates(name, value, self.joint_names) for name, value in zip(names, motion, strict=True)]
-        near, read = validation.guess(guess, self.tree.n), arrays
-        if use == FORWARD:
-            read = [*arrays, validation.coordinates("tau", options.pop("tau"), self.joint_names)]
-        count, sampled_at = sampled(read, self._with_base(options), len(self.elastic_joints))
-        if use != FORWARD:
-            return use, arrays, near, count, sampled_at
-        tau = read[-1]
-        return use, arrays, near, count, lambda k: {**sampled_at(k), "tau": tau[k] if tau.ndim == 2 else tau}
-
-    def _use(self, options: Mapping[str, Any]) -> str:
-        """The use that the options ask for."""
-        if options.get("tau") is not None:
-            return FORWARD
-        moved = [options.get(name) for name in ("base_acceleration", "base_jerk", "base_rates")]
-        use = CARRIED if self._is_carried(moved) else INVERSE
-        return MEASURED[use] if options.get("qdd_motor") is not None else use
-
-    def _solved(self, stages: int, motion: Sequence[ArrayLike], *, guess: ArrayLike | None = None,
-                result: Callable[[Sample], Any] = lambda sample: sample, **options: Any) -> Any:
-        """Result (by default the Sample) of one sample, or a list of them."""
-        given = {"multipliers": options.pop("multipliers", True)}
-        use, arrays, near, count, sampled_at = self._checked(stages, motion, guess, options)
-        if count is None:
-            return result(self._sample(use, stages, arrays, near, **given, **sampled_at(0)))
-        found = []
-        for k in range(count):
-            with validation.at_sample(k):
-                rows = [array[k] if array.ndim == 2 else array for array in arrays]
-                sample = self._sample(use, stages, rows, near, **given, **sampled_at(k))
-                near = sample.pose
-                found.append(result(sample))
-        return found
-
-    def _with_base(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The options, with the state of the base checked."""
-        base = options.pop("base", None)
-        if self.has_moving_base:
-            return {**options, "base": given(base)}
-        if base is not None:
-            raise InputError(f"robot '{self.name}' stands on a fixed base: base has no meaning for it")
-        return options
-
-    def _sample(self, use: str, stages: int, motion: Sequence[Array], guess: Array | None, *, base: BaseState | None = None,
-                base_acceleration: Array | None = None, base_jerk: Array | None = None, base_rates: Array | None = None,
-                wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                world_wrenches: Wrenches | None = None, tau: Array | None = None, q_motor: Array | None = None,
-                qd_motor: Array | None = None, qdd_motor: Array | None = None,
-                qddd_motor: Array | None = None, multipliers: bool = True) -> Sample:
-        structure = self.structure(use)
-        equations = structure.equations
-        if structure.massless:
-            raise InputError(f"{some(structure.massless, quoted=True)} moves no mass: nothing decides its acceleration; give "
-                             "the links that it moves a mass or an inertia")
-        options: dict[str, Any] = {"base": base, "base_acceleration": base_acceleration, "base_jerk": base_jerk,
-                                   "base_rates": base_rates, "wrenches": wrenches, "wrench_rates": wrench_rates,
-                                   "world_wrenches": world_wrenches, "q_motor": q_motor, "qd_motor": qd_motor,
-                                   "qdd_motor": qdd_motor, "qddd_motor": qddd_motor}
-        if tau is not None:
-            options["tau"] = tau
-        if (stages == 2 or tau is not None) and not (structure.spare and multipliers):
-            program = self._program(use, stages, options)
-            if program is not None and len(motion) <= program.inputs.derivatives + 1:
-                found = self._trusted(program, motion, guess, options)
-                if found is not None:
-                    pose = found[3][0, equations.joints]
-                    there = self._samples.situation(base, pose, wrenches, wrench_rates, world_wrenches)
-                    return Sample(use, structure, stages, found[3], there, None if structure.spare else ())
-        given = {name: value for name, value in options.items() if name in ("base_acceleration", "base_jerk", "base_rates")}
-        pose = self._closed(motion[0], guess)
-        there = self._samples.situation(options["base"], pose, options["wrenches"], options["wrench_rates"],
-                                        options["world_wrenches"])
-        with validation.overflow_ignored():
-            return self._samples.solve(use, stages, motion, pose, there, base=options["base"], tau=tau,
-                                       motors=[options[name] for name in MOTORS], **given)
+        return self._solver.program(use, 1 if use == FORWARD else 2, {})
 
     def joint_loads(self, found: Solution) -> Array:
         """Return loads of the joints and their rates in a solution of `solve`, as motor_motion gives them: (stages, n) or
         (samples, stages, n).
         """
-        return self._loads.loads(found)
-
-    @property
-    def _loads(self) -> MotorLoads:
-        if self._motor_loads is None:
-            self._motor_loads = MotorLoads(self._equations(INVERSE), self.joint_names, self.tree.backend)
-        return self._motor_loads
+        return self._solver.motor_loads.loads(found)
 
     def constraint_wrenches(self, found: Solution, base: BaseState | None = None) -> dict[str, ConstraintWrench]:
         """Return the wrench of each cut joint, contact and wheel of a solution, by its name.
@@ -948,7 +647,7 @@ class Robot:
         """
         poses = base_poses(self.model, np.array([found.positions[name][0] for name in self.tree.joint_names]))
         rotation = given(base).rotation if self.roles.wheels else np.eye(3)
-        return constraint_wrenches(self._equations(INVERSE), found, self.tree.model.frames, rotation, poses)
+        return constraint_wrenches(self._solver.equations(), found, self.tree.model.frames, rotation, poses)
 
     def ground_reaction(self, base_wrench: ArrayLike, *, base: BaseState) -> Array:
         """Return a base wrench (6,) of a Solution along the world's axes, its moment about the world's origin."""
@@ -978,9 +677,9 @@ class Robot:
         if self.is_bare and q_motor is None and qd_motor is None:
             return moving_tree.response(self.tree, q, qd, tau, given(base), wrenches=wrenches,
                                         world_wrenches=world_wrenches)[1]
-        self._check_motors(q_motor, qd_motor)
+        self._solver.check_motors(q_motor, qd_motor)
         inputs = (base, None, None, None, wrenches, None, world_wrenches, q_motor, qd_motor, None, None)
-        return self._efforts(1, (q, qd), guess, *inputs, tau=tau)[0]
+        return self._solver.efforts(1, (q, qd), guess, *inputs, tau=tau)[0]
 
     @by_platform
     def response(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, tau: ArrayLike = MISSING, *, guess: Guess = None,
@@ -991,53 +690,7 @@ class Robot:
         Elastic joints need q_motor and qd_motor, a column for each of `elastic_joints`: their springs pull by where the
         motors are.
         """
-        self._check_motors(options.get("q_motor"), options.get("qd_motor"))
-        inputs = tuple(options.get(name) for name in OPTIONS)
-        key = self._key(1, (q, qd), inputs, tau)
-        program = self._programs.get(key)
-        if program is not None and not program.structure.spare and (guess is not None or self.roles.weights is None):
-            quick = program.call(*program.blocks((q, qd), guess, *inputs), tau)
-            if quick is not None and quick[2].item() <= 1.0:
-                return self._samples.named(FORWARD, 1, Sample(FORWARD, program.structure, 1, quick[3], Situation(), ()))
-        names = self.joint_names
-        arrays = [validation.coordinates(name, value, names) for name, value in (("q", q), ("qd", qd), ("tau", tau))]
-        if self.is_bare and all(options.get(name) is None for name in ("q_motor", "qd_motor")):
-            return self._bare_response(arrays, given(options.get("base")), options.get("wrenches"),
-                                       options.get("world_wrenches"))
-        near = validation.guess(guess, self.tree.n)
-        count, sampled_at = sampled(arrays, self._with_base(options), len(self.elastic_joints))
-        if count is None:
-            one = self._sample(FORWARD, 1, arrays[:2], near, tau=arrays[2], **sampled_at(0))
-            if key not in self._programs:
-                self._programs[key] = self._program(FORWARD, 1, {**dict(zip(OPTIONS, inputs, strict=True)), "tau": tau})
-            return self._samples.named(FORWARD, 1, one)
-        found = []
-        for k in range(count):
-            with validation.at_sample(k):
-                *state, torque = (array[k] if array.ndim == 2 else array for array in arrays)
-                sample = self._sample(FORWARD, 1, state, near, tau=torque, **sampled_at(k))
-                near = sample.pose
-                found.append(sample)
-        return self._samples.named(FORWARD, 1, found)
-
-    def _bare_response(self, motion: Sequence[Array], base: BaseState, wrenches: Wrenches | None,
-                       world_wrenches: Wrenches | None) -> Solution:
-        """`response` of a tree, by articulated bodies."""
-        (q, qd, tau), structure = motion, self.structure(FORWARD)
-        acceleration, qdd = moving_tree.response(self.tree, q, qd, tau, base, wrenches=wrenches, world_wrenches=world_wrenches)
-        Y = np.zeros((*qdd.shape[:-1], int(structure.c.max(initial=0)) + 4, structure.equations.size))
-        joints, efforts = structure.equations.joints, structure.equations.parts["tau"]
-        for order, joint, six in ((1, qd, base.velocity), (2, qdd, base.spatial(acceleration))):
-            Y[..., order, :6], Y[..., order, joints] = six, joint
-        Y[..., 0, joints], Y[..., 0, efforts] = q, tau
-        return named(structure, Y, 1, Y[..., :1, efforts])
-
-    def _check_motors(self, q_motor: ArrayLike | None, qd_motor: ArrayLike | None) -> None:
-        """Raise InputError where the state of motors behind springs is missing."""
-        missing = [name for name, value in (("q_motor", q_motor), ("qd_motor", qd_motor)) if value is None]
-        if missing and self.elastic_joints:
-            raise InputError(f"{some(missing)} is missing: springs pull by where their motors are; give q_motor and qd_motor, "
-                             f"a column for each of {some(self.elastic_joints)}, as motor_motion finds them for a motion")
+        return self._solver.response(q, qd, tau, guess, options)
 
     # ------------------------------------------------------------------ equations of independent coordinates
 
@@ -1046,15 +699,7 @@ class Robot:
         """Coordinates that are free: the base, joints that no constraint decides, motors behind springs; rows of
         mass_matrix.
         """
-        return self._reduced.independent
-
-    @property
-    def _reduced(self) -> ReducedEquations:
-        if self._reduced_equations is None:
-            follows = {*self.roles.follows, *(BASE if self.roles.wheels else ())}
-            self._reduced_equations = ReducedEquations(self._samples.solver(INVERSE), follows,
-                                                       self.roles.charts(self.tree.model))
-        return self._reduced_equations
+        return self._functions.reduced.independent
 
     @by_platform
     def mass_matrix(self, q: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
@@ -1067,7 +712,7 @@ class Robot:
             base = BaseState()
         if self.is_bare:
             return moving_tree.mass_matrix(self.tree, q)
-        return self._each(lambda x, v, state: self._reduced.mass_matrix(x, state), q, base=base, guess=guess)
+        return self._functions.mass_matrix(q, base=base, guess=guess)
 
     @by_platform
     def bias(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
@@ -1080,8 +725,8 @@ class Robot:
         """
         if self.is_bare and q_motor is None and qd_motor is None:
             return moving_tree.bias(self.tree, q, qd, given(base), wrenches=wrenches, world_wrenches=world_wrenches)
-        return self._each(self._reduced.bias, q, qd, base=base, guess=guess, motors=(q_motor, qd_motor),
-                          loads=(wrenches, world_wrenches))
+        return self._functions.bias(q, qd, base=base, guess=guess, motors=(q_motor, qd_motor),
+                                    loads=(wrenches, world_wrenches))
 
     @by_platform
     def gravity(self, q: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
@@ -1089,42 +734,13 @@ class Robot:
         """Return the efforts (N,) of the `independent` coordinates that hold the robot still against gravity alone."""
         if self.is_bare:
             return moving_tree.gravity(self.tree, q, given(base))
-        return self._each(lambda x, v, state: self._reduced.gravity(x, state), q, base=base, guess=guess)
+        return self._functions.gravity(q, base=base, guess=guess)
 
     @by_platform
     def gravity_and_rate(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None,
                          guess: Guess = None, motion: PlatformMotion | None = None) -> tuple[Array, Array]:
         """Return the torques (n,) that hold the joints still against gravity, and their rates as base and joints move."""
-        program = self._program_of(Inputs(GRAVITY, 1))
-        if isinstance(base, BaseState) == self.has_moving_base and program is not None:
-            if guess is not None or self.roles.weights is None:
-                found = program.call(*program.blocks((q, qd), guess, base))
-                if found is not None and found[2].item() <= 1.0:
-                    return found[0], found[1]
-            arrays = [validation.coordinates(name, value, self.joint_names) for name, value in (("q", q), ("qd", qd))]
-            near = validation.guess(guess, self.tree.n)
-            count, sampled_at = sampled(arrays, self._with_base({"base": base}), 0)
-            if count is not None:
-                def alone(k: int, near: Array | None) -> tuple[Array, Array, Array, Array]:
-                    here, speed = (array[k] if array.ndim == 2 else array for array in arrays)
-                    static, rate = self._gravity_and_rate(here, speed, sampled_at(k).get("base"), near)
-                    return static, rate, np.zeros((0, 0)), self._closed(here, near)
-
-                many = self._many(program, program.blocks(arrays, near, base), count, near, alone)
-                return many[0], many[1]
-        return self._gravity_and_rate(q, qd, base, guess)
-
-    def _gravity_and_rate(self, q: ArrayLike, qd: ArrayLike, base: BaseState | None,
-                          guess: ArrayLike | None) -> tuple[Array, Array]:
-        """Return gravity torques and rates by least squares, also for overconstrained loops."""
-        names = self.independent
-        columns = [names.index(name) if name in names else -1 for name in self.joint_names]
-
-        def of(x: Array, v: Array, situation: Situation) -> Array:
-            return np.array([np.append(part, 0.0)[columns] for part in self._reduced.gravity_and_rate(x, v, situation)])
-
-        both = self._each(of, q, qd, base=base, guess=guess)
-        return both[..., 0, :], both[..., 1, :]
+        return self._solver.gravity_and_rate(q, qd, base, guess, self._functions.gravity_and_rate)
 
     @by_platform
     def energy(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
@@ -1136,8 +752,7 @@ class Robot:
         """
         if self.is_bare and q_motor is None and qd_motor is None:
             return moving_tree.energy(self.tree, q, qd, given(base))
-        both = self._each(self._samples.energy, q, qd, base=base, guess=guess, motors=(q_motor, qd_motor))
-        return Energy(both[..., 0], both[..., 1])
+        return self._functions.energy(q, qd, base=base, guess=guess, motors=(q_motor, qd_motor))
 
     @by_platform
     def center_of_mass(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None,
@@ -1146,16 +761,7 @@ class Robot:
         """
         if self.is_bare:
             return moving_tree.center_of_mass(self.tree, q, qd, given(base))
-        joints = self._equations(INVERSE).joints
-
-        def of(x: Array, v: Array, situation: Situation) -> Array:
-            if self.has_moving_base:
-                moving = BaseState(situation.p, quaternion(situation.R), v[:6])
-                return np.concatenate(moving_tree.center_of_mass(self.tree, x[joints], v[joints], moving))
-            return np.concatenate(self.tree.center_of_mass(x[joints], v[joints]))
-
-        found = self._each(of, q, qd, base=base, guess=guess)
-        return CenterOfMass(found[..., :3], found[..., 3:6], found[..., 6:])
+        return self._functions.center_of_mass(q, qd, base=base, guess=guess)
 
     # ------------------------------------------------------------------ where links are
 
@@ -1177,11 +783,7 @@ class Robot:
         """
         if self.is_bare:
             return moving_tree.link_velocity(self.tree, link, q, qd, point, given(base))
-
-        def of(x: Array, v: Array, situation: Situation) -> Array:
-            return self._tree_jacobian(link, x, point, situation) @ v[:self._equations(INVERSE).joints.stop]
-
-        return self._each(of, q, qd, base=base, guess=guess)
+        return self._functions.link_velocity(link, q, qd, point, base=base, guess=guess)
 
     def link_velocities(self, links: Sequence[str], q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None) -> Array:
         """Return (len(links), 6) or (samples, len(links), 6): velocities of links, each along the axes of its OWN frame.
@@ -1201,11 +803,7 @@ class Robot:
         """
         if self.is_bare:
             return moving_tree.jacobian(self.tree, link, q, point, given(base))
-
-        def of(x: Array, v: Array, situation: Situation) -> Array:
-            return self._tree_jacobian(link, x, point, situation) @ self._of_links(self._reduced.projection(x, situation))
-
-        return self._each(of, q, base=base, guess=guess)
+        return self._functions.jacobian(link, q, point, base=base, guess=guess)
 
     @by_platform
     def jacobian_rate(self, link: str, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, point: ArrayLike | None = None, *,
@@ -1213,19 +811,7 @@ class Robot:
         """Return (6, N) or (samples, 6, N), the time derivative of `jacobian` along the motion."""
         if self.is_bare:
             return moving_tree.jacobian_rate(self.tree, link, q, qd, point, given(base))
-        joints = self._equations(INVERSE).joints
-
-        def of(x: Array, v: Array, situation: Situation) -> Array:
-            G = self._reduced.projection(x, situation)
-            Gd = self._reduced.projection_rate(x, v, G, situation)
-            if self.has_moving_base:
-                moving = BaseState(situation.p, quaternion(situation.R), v[:6])
-                rate = moving_tree.jacobian_rate(self.tree, link, x[joints], v[joints], point, moving)
-            else:
-                rate = self.tree.jacobian_rate(link, x[joints], v[joints], point)
-            return rate @ self._of_links(G) + self._tree_jacobian(link, x, point, situation) @ self._of_links(Gd)
-
-        return self._each(of, q, qd, base=base, guess=guess)
+        return self._functions.jacobian_rate(link, q, qd, point, base=base, guess=guess)
 
     # ------------------------------------------------------------------ derivatives and internal forces
 
@@ -1235,12 +821,7 @@ class Robot:
         """Return C of the `independent` coordinates, (N, N) or (samples, N, N): C v are their velocity efforts, M' - 2 C is
         skew. v: velocities of the `independent` coordinates, of a base along its axes.
         """
-        def of(x: Array, v: Array, situation: Situation) -> Array:
-            G = self._reduced.projection(x, situation)
-            C, M = self._derivatives(INVERSE).coriolis(x, v)
-            return G.T @ (C @ G + M @ self._reduced.projection_rate(x, v, G, situation))
-
-        return self._each(of, q, qd, base=base, guess=guess, motors=(None, qd_motor))
+        return self._functions.coriolis(q, qd, base=base, guess=guess, motors=(None, qd_motor))
 
     @by_platform
     def sensitivities(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, *higher: ArrayLike,
@@ -1254,9 +835,10 @@ class Robot:
         (n, n) or (samples, n, n) each, a row for each torque; options as of `solve`. The state of a base stays, loops remain
         closed, accelerations that follow change. Columns of what is not read, as a spring joint's acceleration, are zero.
         """
-        return self._tables(1, (q, qd, qdd, *higher), base=base, base_acceleration=base_acceleration, base_rates=base_rates,
-                            guess=guess, wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches,
-                            q_motor=q_motor, qd_motor=qd_motor)
+        return self._derivatives.tables(1, self.order, (q, qd, qdd, *higher), guess, base=base,
+                                        base_acceleration=base_acceleration, base_rates=base_rates, wrenches=wrenches,
+                                        wrench_rates=wrench_rates, world_wrenches=world_wrenches, q_motor=q_motor,
+                                        qd_motor=qd_motor)
 
     @by_platform
     def rate_sensitivities(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
@@ -1269,30 +851,10 @@ class Robot:
         """Return the partial derivatives of the rates of torque_and_rate by q, ..., and as many derivatives as `order` names,
         as `sensitivities` does.
         """
-        return self._tables(2, (q, qd, qdd, qddd, *higher), base=base, base_acceleration=base_acceleration,
-                            base_jerk=base_jerk, base_rates=base_rates, guess=guess, wrenches=wrenches,
-                            wrench_rates=wrench_rates, world_wrenches=world_wrenches, q_motor=q_motor, qd_motor=qd_motor)
-
-    def _tables(self, stages: int, motion: Sequence[ArrayLike], **options: Any) -> tuple[Array, ...]:
-        count = self.order + stages - 1
-        guess = options.pop("guess")
-        use, arrays, near, samples, sampled_at = self._checked(stages, motion, guess, dict(options))
-        program = self._program(use, stages, options, tangent=stages)
-        tables = np.full((1 if samples is None else samples, count, self.n, self.n), np.nan)
-        poses: Array | None = None
-        if program is not None and samples != 0:
-            poses = np.broadcast_to(self.close(arrays[0], guess=near), (len(tables), self.tree.n))
-            tables[:] = program.tables(program.rows(program.blocks(arrays, poses, **options), len(tables)), count)
-        for k in np.flatnonzero(np.isnan(tables).any(axis=(1, 2, 3))).tolist():
-            sample = [array[k] if array.ndim == 2 else array for array in arrays]
-            with validation.at_sample(k):
-                solved = self._sample(use, stages, sample, near if poses is None else poses[k], multipliers=False,
-                                      **sampled_at(k))  # any multipliers that solve the equations will do
-                tables[k] = self._derivatives(use).tables(solved.Y, solved.situation, count, stages)
-            near = solved.pose
-        found = [*(tables[0] if samples is None else np.swapaxes(tables, 0, 1))]
-        kind: Any = {(3, 1): TorqueSensitivities, (3, 2): RateSensitivities}.get((self.order, stages))
-        return tuple(found) if kind is None else kind(*found)
+        return self._derivatives.tables(2, self.order, (q, qd, qdd, qddd, *higher), guess, base=base,
+                                        base_acceleration=base_acceleration, base_jerk=base_jerk, base_rates=base_rates,
+                                        wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches,
+                                        q_motor=q_motor, qd_motor=qd_motor)
 
     @by_platform
     def joint_wrenches(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
@@ -1317,40 +879,10 @@ class Robot:
                 self.tree, derivatives[:stages + 2], given(base), moved.base_acceleration,
                 moved.base_jerk if stages == 2 else None, wrenches=wrenches, wrench_rates=wrench_rates,
                 world_wrenches=world_wrenches)
-
-        def of(sample: Sample) -> Array:
-            if sample.open_multipliers:
-                raise InputError(f"constraints of robot '{self.name}' hold more than the motion needs and leave "
-                                 f"{some(sample.open_multipliers)} open: what the joints transmit depends on how elastic the "
-                                 "links are. Declare cut joints that hold no more than needed: in a planar loop, "
-                                 "point_on_axis instead of revolute")
-            return self._derivatives(sample.use).joint_wrenches(sample.Y, sample.situation, stages - 1)
-
-        found = self._solved(stages, derivatives, result=of, base=base, base_acceleration=base_acceleration,
-                             base_jerk=base_jerk, base_rates=base_rates, guess=guess, wrenches=wrenches,
-                             wrench_rates=wrench_rates,
-                             world_wrenches=world_wrenches, q_motor=q_motor, qd_motor=qd_motor)
-        joints = self.tree.moving_joints
-        if isinstance(found, list):
-            found = np.swapaxes(np.array(found).reshape(len(found), stages, len(joints), 6), 0, 1)
-        return JointWrenches(joints, found[0], found[1] if stages == 2 else None)
-
-    def _derivatives(self, use: str) -> SolutionDerivatives:
-        if use not in self._slopes:
-            independent = range(self.tree.n) if self._closure is None else self._closure.active
-            self._slopes[use] = SolutionDerivatives(self._samples.solver(use), self._samples.inputs(use), tuple(independent),
-                                                    self._samples.torque_rows(use))
-        return self._slopes[use]
-
-    def _of_links(self, G: Array) -> Array:
-        """Rows of base and joints, columns without the motors behind springs, which move no link."""
-        return G[:self._equations(INVERSE).joints.stop, :G.shape[1] - len(self.elastic_joints)]
-
-    def _tree_jacobian(self, link: str, x: Array, point: ArrayLike | None, situation: Situation) -> Array:
-        q = x[self._equations(INVERSE).joints]
-        if self.has_moving_base:
-            return moving_tree.jacobian(self.tree, link, q, point, BaseState(situation.p, quaternion(situation.R)))
-        return self.tree.jacobian(link, q, point)
+        return self._derivatives.joint_wrenches(
+            stages, derivatives, guess=guess, base=base, base_acceleration=base_acceleration, base_jerk=base_jerk,
+            base_rates=base_rates, wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches,
+            q_motor=q_motor, qd_motor=qd_motor)
 
     # ------------------------------------------------------------------ other parameters, and what fixed trees alone have
 
@@ -1445,55 +977,3 @@ class Robot:
         return self.tree
 
     # ------------------------------------------------------------------ solvers and kernels
-
-    def _is_carried(self, rates: Sequence[Any] = ()) -> bool:
-        """True if the motion of the base is an input."""
-        moved = any(value is not None for value in rates)
-        return self.has_moving_base and (self.carried or moved or bool(self.roles.contacts))
-
-    def _equations(self, use: str) -> EquationsOfMotion:
-        return self._samples.solver(use).equations
-
-    def _state_of(self, q: ArrayLike, qd: ArrayLike, base: BaseState | None, guess: ArrayLike | None,
-                  motors: Sequence[Any] = (None, None), loads: Sequence[Any] = (None, None)) -> tuple[Array, Array, Situation]:
-        """Positions and velocities of all coordinates of one sample, loops closed."""
-        equations = self._equations(INVERSE)
-        near = validation.guess(guess, self.tree.n)
-        x, v = np.zeros((2, len(equations.coordinates)))
-        pose = self._closed(validation.coordinates("q", q, self.joint_names), near)
-        x[equations.joints] = pose
-        index = {name: k for k, name in enumerate(equations.coordinates)}
-        for name, value in zip(self.joint_names, validation.coordinates("qd", qd, self.joint_names), strict=True):
-            v[index[name]] = value
-        for k, name in enumerate(equations.elastic_joints):
-            x[equations.joints.stop + k] = x[index[name]] if motors[0] is None else motors[0][k]
-            v[equations.joints.stop + k] = v[index[name]] if motors[1] is None else motors[1][k]
-        if self.has_moving_base:
-            v[:6] = given(base).velocity
-        situation = self._samples.situation(given(base) if self.has_moving_base else None, pose, loads[0], None, loads[1])
-        return x, self._reduced.velocities(self._reduced.projection(x, situation), v), situation
-
-    def _each(self, function: Callable[[Array, Array, Situation], Array], q: ArrayLike, qd: ArrayLike | None = None, *,
-              base: BaseState | None = None, guess: ArrayLike | None = None, motors: Sequence[Any] = (None, None),
-              loads: Sequence[Any] = (None, None)) -> Array:
-        """The function of one sample or of each."""
-        if self.has_moving_base:
-            base = given(base)
-        arrays = [validation.coordinates("q", q, self.joint_names)]
-        arrays.append(np.zeros(self.n) if qd is None else validation.coordinates("qd", qd, self.joint_names))
-        extra = [None if value is None else validation.numbers("q_motor", value) for value in motors]
-        moving = [] if base is None else [base.position, base.quaternion, base.velocity]
-        count = validation.samples([*arrays, *moving, *(value for value in extra if value is not None)])
-        if count == 0:  # the shape of a sample at rest
-            rest = self.start[self._columns], np.zeros(self.n), BaseState() if base is not None else None
-            return np.zeros((0, *function(*self._state_of(*rest, guess, loads=loads)).shape))
-        found = []
-        for k in range(count or 1):
-            rows = [value[k] if value is not None and value.ndim == 2 else value for value in (*arrays, *moving, *extra)]
-            state = BaseState(*rows[2:5]) if base is not None else None
-            with validation.at_sample(k), validation.overflow_ignored():
-                x, v, situation = self._state_of(rows[0], rows[1], state, guess, rows[-2:], loads)
-                guess = x[self._equations(INVERSE).joints]
-                found.append(function(x, v, situation))
-                validation.results("the result", found[-1:])
-        return np.array(found) if count is not None else found[0]

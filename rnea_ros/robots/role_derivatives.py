@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
 from ..algebra.taylor import derivative, jets
@@ -22,11 +23,73 @@ from ..algorithms.equations import WORLD, Rates, pose_series
 from ..algorithms.kinematics import Pose, base_poses
 from ..codegen import kernel
 from ..codegen.kernel import Kernel
+from ..errors import InputError, some
+from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
+from .inputs import validation
 from .inputs.validation import results
+from .motion_solver import MotionSolver
+from .sample_solver import Sample
 from .solution import NOISE, RANK, Situation, Solver, constant_series, row_changes
 from .structure import contact_poses
 
 ANCHOR = 12  # numbers of a contact's pose: R (3, 3) by rows, p (3,)
+
+
+class RobotDerivatives:
+    """Partial derivatives and internal joint wrenches of the motions of one robot, of one sample or of many."""
+
+    def __init__(self, solver: MotionSolver):
+        self._solver = solver
+        self._of_use: dict[str, SolutionDerivatives] = {}
+
+    def of(self, use: str) -> SolutionDerivatives:
+        """Return the derivatives of solutions for a use of the equations."""
+        if use not in self._of_use:
+            tree, closure, samples = self._solver.tree, self._solver.closure, self._solver.samples
+            independent = range(tree.n) if closure is None else closure.active
+            self._of_use[use] = SolutionDerivatives(samples.solver(use), samples.inputs(use), tuple(independent),
+                                                    samples.torque_rows(use))
+        return self._of_use[use]
+
+    def tables(self, stages: int, order: int, motion: Sequence[ArrayLike], guess: ArrayLike | None,
+               **options: Any) -> tuple[Array, ...]:
+        """Return the partial derivatives of torques (stages 1) or rates (2), see Robot.sensitivities. order: of the robot."""
+        solver, count = self._solver, order + stages - 1
+        use, arrays, near, samples, sampled_at = solver.checked(stages, motion, guess, dict(options))
+        program = solver.program(use, stages, options, tangent=stages)
+        tables = np.full((1 if samples is None else samples, count, solver.n, solver.n), np.nan)
+        poses: Array | None = None
+        if program is not None and samples != 0:
+            poses = np.broadcast_to(solver.close(arrays[0], near), (len(tables), solver.tree.n))
+            tables[:] = program.tables(program.rows(program.blocks(arrays, poses, **options), len(tables)), count)
+        for k in np.flatnonzero(np.isnan(tables).any(axis=(1, 2, 3))).tolist():
+            sample = [array[k] if array.ndim == 2 else array for array in arrays]
+            with validation.at_sample(k):
+                solved = solver.sample(use, stages, sample, near if poses is None else poses[k], multipliers=False,
+                                       **sampled_at(k))  # any multipliers that solve the equations will do
+                tables[k] = self.of(use).tables(solved.Y, solved.situation, count, stages)
+            near = solved.pose
+        found = [*(tables[0] if samples is None else np.swapaxes(tables, 0, 1))]
+        kind: Any = {(3, 1): TorqueSensitivities, (3, 2): RateSensitivities}.get((order, stages))
+        return tuple(found) if kind is None else kind(*found)
+
+    def joint_wrenches(self, stages: int, motion: Sequence[ArrayLike], **options: Any) -> JointWrenches:
+        """Return the internal force and moment of every joint that moves a link, see Robot.joint_wrenches."""
+        solver = self._solver
+
+        def of(sample: Sample) -> Array:
+            if sample.open_multipliers:
+                raise InputError(f"constraints of robot '{solver.name}' hold more than the motion needs and leave "
+                                 f"{some(sample.open_multipliers)} open: what the joints transmit depends on how elastic the "
+                                 "links are. Declare cut joints that hold no more than needed: in a planar loop, "
+                                 "point_on_axis instead of revolute")
+            return self.of(sample.use).joint_wrenches(sample.Y, sample.situation, stages - 1)
+
+        found = solver.solved(stages, motion, result=of, **options)
+        joints = solver.tree.moving_joints
+        if isinstance(found, list):
+            found = np.swapaxes(np.array(found).reshape(len(found), stages, len(joints), 6), 0, 1)
+        return JointWrenches(joints, found[0], found[1] if stages == 2 else None)
 
 
 class SolutionDerivatives:

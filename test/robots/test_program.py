@@ -17,7 +17,9 @@ from rnea_ros.algorithms.closed_loops import active_torque
 from rnea_ros.algorithms.elimination import Block, Elimination, plan, triangular_blocks
 from rnea_ros.algorithms.equations import EquationsOfMotion
 from rnea_ros.errors import PoseError
+from rnea_ros.robots.motion_solver import MotionSolver
 from rnea_ros.robots.solution import Solver
+from rnea_ros.robots.state_functions import StateFunctions
 from rnea_ros.robots.tree import TreeDynamics
 from support.ground_machines import tripod, vehicle
 
@@ -27,7 +29,7 @@ LOADS = ((3.0, -2.0, 1.0, 0.5, -0.4, 0.3), (1.0, 2.0, -1.0, 0.2, 0.1, -0.3), (-2
 
 def stages_alone(monkeypatch):
     """From now on nothing is served by the program."""
-    monkeypatch.setattr(Robot, "_program", lambda *_: None)
+    monkeypatch.setattr(MotionSolver, "program", lambda *_: None)
 
 
 def counted(monkeypatch) -> list[str]:
@@ -77,10 +79,10 @@ def test_program_gives_what_the_stages_give(name, monkeypatch):
 def test_gravity_share_by_the_program_is_that_of_the_stages(name, monkeypatch):
     robot, _, motion, state = case(name, 0)
     there = {key: value for key, value in state.items() if key in ("base", "guess")}
-    monkeypatch.setattr(Robot, "_each", None)
+    monkeypatch.setattr(StateFunctions, "each", None)
     found = robot.gravity_and_rate(motion[0], motion[1], **there)
     monkeypatch.undo()
-    monkeypatch.setattr(Robot, "_program_of", lambda *_: None)
+    monkeypatch.setattr(MotionSolver, "program_of", lambda *_: None)
     for ours, theirs in zip(found, robot.gravity_and_rate(motion[0], motion[1], **there), strict=True):
         assert off(ours, theirs) < 1e-12
 

@@ -1,0 +1,446 @@
+"""Solution of one sample or of many by the compiled programs of a robot, and, where these are unreliable, stage by stage.
+
+A call is served in three steps. The program of the last call with the same inputs is tried at once; else inputs are checked
+and a program is compiled (program.py); samples that it judges unreliable are solved by sample_solver.py, which refuses by name
+what is not determined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..algebra.arrays import Array
+from ..algorithms.equations import EquationsOfMotion
+from ..errors import InputError, some
+from . import moving_tree
+from .closure.loop_closure import LoopClosure
+from .inputs import validation
+from .inputs.base_state import BaseState, given
+from .inputs.combined_motion import loads, sampled
+from .inputs.payload import unified
+from .inputs.validation import Wrenches
+from .motors import MotorLoads
+from .program import CLOSING, FORWARD, GRAVITY, MOTORS, Inputs, Program, UnsuitedError
+from .roles import DeclaredRoles
+from .sample_solver import CARRIED, INVERSE, MEASURED, Sample, SampleSolver
+from .solution import Situation, Solution, named
+from .structure import Structure
+from .tree import TreeDynamics
+
+FEW = 16  # samples that the program is given at once while it may be unreliable
+OPTIONS = ("base", "base_acceleration", "base_jerk", "base_rates", "wrenches", "wrench_rates", "world_wrenches", "q_motor",
+           "qd_motor", "qdd_motor", "qddd_motor")
+Results = tuple[Array, Array, Array, Array]  # torques, rates, all derivatives, positions of all joints
+
+
+def _names(load: Any) -> tuple[str, ...]:
+    """Names of the loaded links."""
+    return () if load is None else tuple(loads(load))
+
+
+class MotionSolver:
+    """Equations of one robot for each use, compiled when they are first needed. Arguments are those of Robot.
+
+    tree, roles : links and joints, and what the robot file declares of them; closure: of the loops, if there are any
+    carried     : whether the base's motion is given
+    joint_names : columns of q; columns: their numbers in the tree; start: closed pose (tree.n,)
+    is_bare     : whether nothing but a moving base is declared; moving_tree.py serves some calls then
+    """
+
+    def __init__(self, tree: TreeDynamics, roles: DeclaredRoles, closure: LoopClosure | None, carried: bool, is_bare: bool):
+        self.name, self.tree, self.roles, self.is_bare = tree.name, tree, roles, is_bare
+        self.has_moving_base = tree.model.base == "floating"
+        self._carried = self.has_moving_base and (carried or bool(roles.contacts))
+        self.joint_names = tuple(name for name in tree.joint_names if name in {*roles.actuated, *roles.state})
+        self.n, self.columns = len(self.joint_names), [tree.joint_names.index(name) for name in self.joint_names]
+        self.closure, self.start = closure, closure.start if closure else np.zeros(tree.n)
+        whole = unified(tree.model, [*tree.payloads.values(), *roles.rotors])
+        self.samples = SampleSolver(self.name, roles, tree, whole, self.joint_names, self.closure)
+        self._follows_guess = roles.weights is None  # else sensors of redundant motors choose the branch
+        self._programs: dict[Any, Program | None] = {}  # by what is given
+        self._compiled: dict[Inputs, Program | None] = {}
+
+    # ------------------------------------------------------------------ equations
+
+    @property
+    def use(self) -> str:
+        """Use of the equations for motions without rates of the base."""
+        return CARRIED if self._carried else INVERSE
+
+    def structure(self, use: str) -> Structure:
+        """Return offsets and unknowns for a use."""
+        return self.samples.solver(use).structure
+
+    def equations(self, use: str = INVERSE) -> EquationsOfMotion:
+        """Return the equations for a use."""
+        return self.samples.solver(use).equations
+
+    @cached_property
+    def motor_loads(self) -> MotorLoads:
+        """Motion and loads of the motors, from solutions."""
+        return MotorLoads(self.equations(), self.joint_names, self.tree.backend)
+
+    def use_of(self, options: Mapping[str, Any]) -> str:
+        """Return the use that the options ask for."""
+        if options.get("tau") is not None:
+            return FORWARD
+        moved = any(options.get(name) is not None for name in ("base_acceleration", "base_jerk", "base_rates"))
+        use = CARRIED if self._carried or (moved and self.has_moving_base) else INVERSE
+        return MEASURED[use] if options.get("qdd_motor") is not None else use
+
+    # ------------------------------------------------------------------ programs
+
+    def program(self, use: str, stages: int, options: Mapping[str, Any], tangent: int = 0) -> Program | None:
+        """Return the compiled program for these options, None where elimination does not fit or the options do not."""
+        structure, rates = self.structure(use), options.get("base_rates")
+        few = use in (CARRIED, MEASURED[CARRIED]) and (2 if rates is None else np.shape(rates)[-2])
+        if stages > 2 or structure.massless or (few and few < structure.order_for(stages) - 1):
+            return None
+        wrenches, wrench_rates, world_wrenches = (_names(options.get(name)) for name in
+                                                  ("wrenches", "wrench_rates", "world_wrenches"))
+        derivatives = 1 if use == FORWARD else max(3, structure.order)
+        inputs = Inputs(use, derivatives, 0 if rates is None else structure.order - 1, wrenches, wrench_rates, world_wrenches,
+                        tangent)
+        program = self.program_of(inputs)
+        if program is None or not options:
+            return program
+        return program if program.motors == tuple(name for name in MOTORS if options.get(name) is not None) else None
+
+    def program_of(self, inputs: Inputs) -> Program | None:
+        """Return the compiled program for these inputs, None where elimination does not fit."""
+        if inputs not in self._compiled:
+            use = INVERSE if inputs.use in (GRAVITY, CLOSING) else inputs.use
+            try:
+                self._compiled[inputs] = Program(self.structure(use), self.roles, self.closure, inputs, self.joint_names,
+                                                 self.samples.inputs(use)[1].tolist(), self.start, self.tree.backend)
+            except UnsuitedError:
+                self._compiled[inputs] = None
+        return self._compiled[inputs]
+
+    @staticmethod
+    def _key(stages: int, motion: Sequence[Any], inputs: Sequence[Any], tau: Any = None) -> tuple[Any, ...]:
+        """Return the key of a program. inputs: of OPTIONS, in their order."""
+        base, acceleration, jerk, rates, wrenches, wrench_rates, world_wrenches, *motors = inputs
+        return (stages, len(motion), None if base is None else isinstance(base, BaseState), acceleration is None, jerk is None,
+                None if rates is None else np.shape(rates)[-2:-1], *(value is None for value in (*motors, tau)),
+                *(None if load is None else _names(load) for load in (wrenches, wrench_rates, world_wrenches)))
+
+    def _trusted(self, program: Program, motion: Sequence[Array], guess: Array | None, options: Mapping[str, Any]) -> Any:
+        """Return the result of the program, from a guess that may be far away; None if it is unreliable."""
+        near = guess is not None or self._follows_guess
+        for far in (False, True) if near else (True,):
+            pose = self.closed(motion[0], guess) if far else guess
+            found = program.call(*map(np.ascontiguousarray, program.blocks(motion, pose, **options)))
+            if found is not None and found[2].item() <= 1.0:
+                return found
+        return None
+
+    # ------------------------------------------------------------------ poses
+
+    def close(self, q: ArrayLike, guess: ArrayLike | None) -> Array:
+        """Return the positions of all joints of the tree, (tree.n,) or (samples, tree.n), on closed loops."""
+        positions = validation.coordinates("q", q, self.joint_names)
+        near = validation.guess(guess, self.tree.n)
+        if self.closure is None:
+            pose = np.tile(self.start if near is None else near, (*positions.shape[:-1], 1))
+            pose[..., self.columns] = positions
+            return pose
+        if positions.ndim == 1:
+            return self.closed(positions, near)
+        found, k = np.zeros((len(positions), self.tree.n)), 0
+        program = self.program_of(Inputs(CLOSING, 0))
+        while k < len(positions):
+            if program is not None and (near is not None or self._follows_guess):
+                closed = program.close(positions[k:], self.start if near is None else near)
+                found[k:k + len(closed)] = closed
+                k, near = k + len(closed), closed[-1] if len(closed) else near
+            if k < len(positions):
+                with validation.at_sample(k):
+                    found[k] = near = self.closed(positions[k], near)
+                k += 1
+        return found
+
+    def closed(self, q: Array, guess: Array | None) -> Array:
+        """Return the positions of all joints of one sample."""
+        pose = np.array(self.start if guess is None else guess)
+        if self.closure is None:
+            pose[self.columns] = q
+            return pose
+        if guess is not None or self._follows_guess:
+            program = self.program_of(Inputs(CLOSING, 0))
+            closed = None if program is None else program.close(q[None], pose)
+            if closed is not None and len(closed):
+                return np.array(closed[0])
+        independent = q[[self.joint_names.index(name) for name in self.closure.active_joints]]
+        if guess is None and not self._follows_guess:
+            pose[self.columns] = q
+        with validation.overflow_ignored():
+            return self.closure.close(independent, pose)
+
+    # ------------------------------------------------------------------ calls
+
+    def efforts(self, stages: int, motion: Sequence[Any], guess: Any, *inputs: Any,
+                tau: ArrayLike | None = None) -> tuple[Array, Array]:
+        """Return torques and rates, (n,) or (samples, n); the rates have no meaning if stages is 1.
+
+        inputs: of OPTIONS, in their order; with torques tau, the accelerations instead of torques
+        """
+        key = self._key(stages, motion, inputs, tau)
+        program = self._programs.get(key)
+        if program is not None and (guess is not None or self._follows_guess):
+            found = program.call(*program.blocks(motion, guess, *inputs), *(() if tau is None else (tau,)))
+            if found is not None and found[2].item() <= 1.0:
+                return found[0], found[1]
+        options = dict(zip(OPTIONS, inputs, strict=True)) | ({} if tau is None else {"tau": tau})
+        results = self._solutions(stages, motion, guess, options)
+        if key not in self._programs:
+            self._programs[key] = self.program(self.use_of(options), stages, options)
+        return results[0], results[1]
+
+    def solve(self, derivatives: Sequence[ArrayLike], stages: int, guess: Any, multipliers: bool, *inputs: Any) -> Solution:
+        """Return the solution of a motion, see Robot.solve. inputs: of OPTIONS, in their order."""
+        key = self._key(stages, derivatives, inputs)
+
+        def suits(program: Program | None) -> TypeGuard[Program]:
+            return program is not None and len(derivatives) <= program.inputs.derivatives + 1 and not (
+                program.structure.spare and multipliers)
+
+        program = self._programs.get(key)
+        if suits(program) and (guess is not None or self._follows_guess):
+            found = program.call(*program.blocks(derivatives, guess, *inputs))
+            if found is not None and found[2].item() <= 1.0:
+                return program.solution(found[0], found[1], found[3], stages)
+        options: dict[str, Any] = dict(zip(OPTIONS, inputs, strict=True))
+        use, arrays, near, count, sampled_at = self.checked(stages, derivatives, guess, dict(options))
+        if key not in self._programs:
+            self._programs[key] = self.program(use, stages, options)
+        program = self._programs[key]
+        if count is None:
+            one = self.sample(use, stages, arrays, near, multipliers=multipliers, **sampled_at(0))
+            return self.samples.named(use, stages, one)
+        if suits(program):
+            torques, rates, Y = self._solutions(stages, derivatives, guess, options, derivatives=True)
+            return program.solution(torques, rates, Y, stages)
+        samples = self.solved(stages, derivatives, guess=guess, multipliers=multipliers, **options)
+        return self.samples.named(use, stages, samples)
+
+    def response(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, guess: Any, options: dict[str, Any]) -> Solution:
+        """Return the solution under motor torques tau, see Robot.response."""
+        self.check_motors(options.get("q_motor"), options.get("qd_motor"))
+        inputs = tuple(options.get(name) for name in OPTIONS)
+        key = self._key(1, (q, qd), inputs, tau)
+        program = self._programs.get(key)
+        if program is not None and not program.structure.spare and (guess is not None or self._follows_guess):
+            quick = program.call(*program.blocks((q, qd), guess, *inputs), tau)
+            if quick is not None and quick[2].item() <= 1.0:
+                return self.samples.named(FORWARD, 1, Sample(FORWARD, program.structure, 1, quick[3], Situation(), ()))
+        names = self.joint_names
+        arrays = [validation.coordinates(name, value, names) for name, value in (("q", q), ("qd", qd), ("tau", tau))]
+        if self.is_bare and all(options.get(name) is None for name in ("q_motor", "qd_motor")):
+            return self._bare_response(arrays, given(options.get("base")), options.get("wrenches"),
+                                       options.get("world_wrenches"))
+        near = validation.guess(guess, self.tree.n)
+        count, sampled_at = sampled(arrays, self._with_base(options), len(self.equations().elastic_joints))
+        if count is None:
+            one = self.sample(FORWARD, 1, arrays[:2], near, tau=arrays[2], **sampled_at(0))
+            if key not in self._programs:
+                self._programs[key] = self.program(FORWARD, 1, {**dict(zip(OPTIONS, inputs, strict=True)), "tau": tau})
+            return self.samples.named(FORWARD, 1, one)
+        found = []
+        for k in range(count):
+            with validation.at_sample(k):
+                *state, torque = (array[k] if array.ndim == 2 else array for array in arrays)
+                sample = self.sample(FORWARD, 1, state, near, tau=torque, **sampled_at(k))
+                near = sample.pose
+                found.append(sample)
+        return self.samples.named(FORWARD, 1, found)
+
+    def _bare_response(self, motion: Sequence[Array], base: BaseState, wrenches: Wrenches | None,
+                       world_wrenches: Wrenches | None) -> Solution:
+        """`response` of a tree, by articulated bodies."""
+        (q, qd, tau), structure = motion, self.structure(FORWARD)
+        acceleration, qdd = moving_tree.response(self.tree, q, qd, tau, base, wrenches=wrenches, world_wrenches=world_wrenches)
+        Y = np.zeros((*qdd.shape[:-1], int(structure.c.max(initial=0)) + 4, structure.equations.size))
+        joints, efforts = structure.equations.joints, structure.equations.parts["tau"]
+        for order, joint, six in ((1, qd, base.velocity), (2, qdd, base.spatial(acceleration))):
+            Y[..., order, :6], Y[..., order, joints] = six, joint
+        Y[..., 0, joints], Y[..., 0, efforts] = q, tau
+        return named(structure, Y, 1, Y[..., :1, efforts])
+
+    def check_motors(self, q_motor: ArrayLike | None, qd_motor: ArrayLike | None) -> None:
+        """Raise InputError where the state of motors behind springs is missing."""
+        missing = [name for name, value in (("q_motor", q_motor), ("qd_motor", qd_motor)) if value is None]
+        if missing and (elastic := self.equations().elastic_joints):
+            raise InputError(f"{some(missing)} is missing: springs pull by where their motors are; give q_motor and qd_motor, "
+                             f"a column for each of {some(elastic)}, as motor_motion finds them for a motion")
+
+    def gravity_and_rate(self, q: ArrayLike, qd: ArrayLike, base: BaseState | None, guess: Any,
+                         careful: Callable[..., tuple[Array, Array]]) -> tuple[Array, Array]:
+        """Return torques against gravity and their rates, see Robot.gravity_and_rate.
+
+        careful: the same function of (q, qd, base, guess) by least squares, where the program is unreliable
+        """
+        program = self.program_of(Inputs(GRAVITY, 1))
+        if isinstance(base, BaseState) == self.has_moving_base and program is not None:
+            if guess is not None or self._follows_guess:
+                found = program.call(*program.blocks((q, qd), guess, base))
+                if found is not None and found[2].item() <= 1.0:
+                    return found[0], found[1]
+            arrays = [validation.coordinates(name, value, self.joint_names) for name, value in (("q", q), ("qd", qd))]
+            near = validation.guess(guess, self.tree.n)
+            count, sampled_at = sampled(arrays, self._with_base({"base": base}), 0)
+            if count is not None:
+                def alone(k: int, near: Array | None) -> Results:
+                    here, speed = (array[k] if array.ndim == 2 else array for array in arrays)
+                    static, rate = careful(here, speed, sampled_at(k).get("base"), near)
+                    return static, rate, np.zeros((0, 0)), self.closed(here, near)
+
+                many = self._many(program, program.blocks(arrays, near, base), count, near, alone)
+                return many[0], many[1]
+        return careful(q, qd, base, guess)
+
+    # ------------------------------------------------------------------ samples
+
+    def checked(self, stages: int, motion: Sequence[ArrayLike], guess: ArrayLike | None, options: dict[str, Any]) -> Any:
+        """Return use, arrays of the motion, guess, number of samples (None for one), and the options of each sample."""
+        use = self.use_of(options)
+        needed = 1 if use == FORWARD else max(self.structure(use).order_for(stages), 1)
+        elastic = self.equations().elastic_joints
+        if len(motion) <= needed:
+            raise InputError(f"{len(motion) - 1} derivatives of q are given; {needed} decide "
+                             f"{'the torques' if stages == 1 else 'the torque rates'} of robot '{self.name}'"
+                             + (f" with {some(elastic)} elastic" if elastic else ""))
+        names = ["q" + "d" * k for k in range(len(motion))]
+        arrays = [validation.coordinates(name, value, self.joint_names) for name, value in zip(names, motion, strict=True)]
+        near, read = validation.guess(guess, self.tree.n), arrays
+        if use == FORWARD:
+            read = [*arrays, validation.coordinates("tau", options.pop("tau"), self.joint_names)]
+        count, sampled_at = sampled(read, self._with_base(options), len(elastic))
+        if use != FORWARD:
+            return use, arrays, near, count, sampled_at
+        tau = read[-1]
+        return use, arrays, near, count, lambda k: {**sampled_at(k), "tau": tau[k] if tau.ndim == 2 else tau}
+
+    def _with_base(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options, with the state of the base checked."""
+        base = options.pop("base", None)
+        if self.has_moving_base:
+            return {**options, "base": given(base)}
+        if base is not None:
+            raise InputError(f"robot '{self.name}' stands on a fixed base: base has no meaning for it")
+        return options
+
+    def _solutions(self, stages: int, motion: Sequence[Any], guess: Any, options: dict[str, Any],
+                   derivatives: bool = False) -> list[Any]:
+        """Torques, rates, and all derivatives Y (orders, size) if they are wanted; or (samples, ...) of each.
+
+        With `tau` among the options: the accelerations instead of torques
+        """
+        use, arrays, near, count, sampled_at = self.checked(stages, motion, guess, dict(options))
+        program = self.program(use, stages, options)
+        if count is None:
+            return [*self._effort(program, use, stages, arrays, near, sampled_at(0))[:3]]
+
+        def alone(k: int, near: Array | None) -> Results:
+            sample = [array[k] if array.ndim == 2 else array for array in arrays]
+            return self._effort(program, use, stages, sample, near, sampled_at(k))
+
+        blocks = None if program is None else program.blocks(arrays, near, **options)
+        shape = self.structure(use)
+        return self._many(program, blocks, count, near, alone,
+                          (2 + int(shape.c.max(initial=0)) + 3, shape.equations.size) if derivatives else (0, 0))
+
+    def _many(self, program: Program | None, blocks: Sequence[Any] | None, count: int, near: Array | None,
+              alone: Callable[[int, Array | None], Results], derivatives: tuple[int, int] = (0, 0)) -> list[Any]:
+        """Two results (count, n) and derivatives of samples, by the program as long as it is reliable.
+
+        With loops samples begin from one another. blocks: inputs of the program; alone: sample and guess -> the results and
+        the pose, by other means
+        """
+        results, Y, k, length = np.zeros((2, count, self.n)), np.zeros((count, *derivatives)), 0, FEW
+        if self.closure is None:
+            first, second, unreliable = *results, np.arange(count)
+            if program is not None and blocks is not None:
+                first, second, Y, good = program.independent(blocks, count, bool(derivatives[0]))
+                unreliable = np.flatnonzero(~good)
+            for k in unreliable.tolist():
+                with validation.at_sample(k):
+                    first[k], second[k], found, _ = alone(k, near)
+                    Y[k, :len(found)] = found[:derivatives[0], :derivatives[1]]
+            return [first, second, Y]
+        rows = None if program is None or blocks is None else program.rows(blocks, count)
+        has_guess = near is not None or self._follows_guess
+        while k < count:
+            if program is not None and rows is not None and (k or has_guess):
+                one, other, found, near = program.run(rows[k:k + length], near)
+                end = k + len(one)
+                results[:, k:end] = one, other
+                if derivatives[0]:
+                    Y[k:end] = found
+                k, length = end, 2 * length if len(one) == length else FEW
+            if k < count and length == FEW:
+                with validation.at_sample(k):
+                    results[0, k], results[1, k], found, near = alone(k, near)
+                    Y[k, :len(found)] = found[:derivatives[0], :derivatives[1]]
+                k += 1
+        return [results[0], results[1], Y]
+
+    def _effort(self, program: Program | None, use: str, stages: int, motion: Sequence[Array], guess: Array | None,
+                options: dict[str, Any]) -> Results:
+        """Results of one sample, from a guess that may be far away.
+
+        Where the program's result is unreliable, the stages of solution.py decide, and refuse by name.
+        """
+        found = None if program is None else self._trusted(program, motion, guess, options)
+        if found is not None:
+            return found[0], found[1], found[3], found[3][0, self.equations(use).joints]
+        sample = self.sample(use, stages, motion, guess, **options)
+        solution = self.samples.named(use, stages, sample)
+        if use == FORWARD:
+            accelerations = np.array([solution.positions[name][2] for name in self.joint_names])
+            return accelerations, np.zeros(self.n), sample.Y, sample.pose
+        return solution.torques[0], solution.torques[-1], sample.Y, sample.pose
+
+    def solved(self, stages: int, motion: Sequence[ArrayLike], *, guess: ArrayLike | None = None,
+               result: Callable[[Sample], Any] = lambda sample: sample, multipliers: bool = True, **options: Any) -> Any:
+        """Return the result (by default the Sample) of one sample, or a list of them."""
+        use, arrays, near, count, sampled_at = self.checked(stages, motion, guess, options)
+        if count is None:
+            return result(self.sample(use, stages, arrays, near, multipliers=multipliers, **sampled_at(0)))
+        found = []
+        for k in range(count):
+            with validation.at_sample(k):
+                rows = [array[k] if array.ndim == 2 else array for array in arrays]
+                sample = self.sample(use, stages, rows, near, multipliers=multipliers, **sampled_at(k))
+                near = sample.pose
+                found.append(result(sample))
+        return found
+
+    def sample(self, use: str, stages: int, motion: Sequence[Array], guess: Array | None, *, tau: Array | None = None,
+               multipliers: bool = True, **given: Any) -> Sample:
+        """Return one solved sample. given: of OPTIONS, arrays of this sample."""
+        structure, options = self.structure(use), {**dict.fromkeys(OPTIONS), **given}
+        if structure.massless:
+            raise InputError(f"{some(structure.massless, quoted=True)} moves no mass: nothing decides its acceleration; give "
+                             "the links that it moves a mass or an inertia")
+        if tau is not None:
+            options["tau"] = tau
+        base, loaded = options["base"], [options[name] for name in ("wrenches", "wrench_rates", "world_wrenches")]
+        if (stages == 2 or tau is not None) and not (structure.spare and multipliers):
+            program = self.program(use, stages, options)
+            if program is not None and len(motion) <= program.inputs.derivatives + 1:
+                found = self._trusted(program, motion, guess, options)
+                if found is not None:
+                    there = self.samples.situation(base, found[3][0, structure.equations.joints], *loaded)
+                    return Sample(use, structure, stages, found[3], there, None if structure.spare else ())
+        pose = self.closed(motion[0], guess)
+        there = self.samples.situation(base, pose, *loaded)
+        with validation.overflow_ignored():
+            return self.samples.solve(use, stages, motion, pose, there, base=base, tau=tau,
+                                      motors=[options[name] for name in MOTORS],
+                                      **{name: options[name] for name in ("base_acceleration", "base_jerk", "base_rates")})
