@@ -36,6 +36,7 @@ class WatchedLimits(NamedTuple):
 
 
 class NodeState(Enum):
+    INACTIVE = "inactive: activate it by its lifecycle service"
     WAITING_MODEL = "waiting for a robot description"
     PREPARING = "preparing the model"
     WAITING_STATE = "waiting for joint states"

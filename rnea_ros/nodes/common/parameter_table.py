@@ -98,7 +98,9 @@ MODEL = (
     ParameterEntry("payload.inertia", [0.0] * 6, "ixx, ixy, ixz, iyy, iyz, izz of the payload about its centre of mass, "
                    "axes as the link's", "kg m^2", -LARGEST, LARGEST, size=6),
 )
-LOCK = (
+NODE = (
+    ParameterEntry("autostart", True, "Configure and activate the node at start. false: wait for the transitions of its "
+                   "lifecycle services (`ros2 lifecycle set`)", read_only=True),
     ParameterEntry("locked", False, "Reject every change of the robot and its limits at runtime: of the description, robot "
                    "file, gravity, payload.*, hold_joints.*, joint_limits.*, joint_dynamics.*, speed_scaling.*, watch.*, "
                    "wrenches.*, use_sim_time. /diagnostics counts rejected changes", read_only=True),
@@ -380,9 +382,9 @@ WRENCHES = (
     ParameterEntry(f"wrenches.{WRENCH}.on_timeout", "drop", "Effect of a missing wrench. drop: it is zero; hold: its last "
                    "value with rate zero; stop: joint states are rejected", choices=("drop", "hold", "stop")),
 )
-DYNAMICS_TABLE = MODEL + LOCK + DYNAMICS + WRENCHES + HOLD + CONTACT + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS
-QUERY_TABLE = MODEL + LOCK + JOINT_LIMITS + JOINT_DYNAMICS  # of query_node
-SCALING_TABLE = MODEL + LOCK + SCALING + HOLD + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of scaling_node
+DYNAMICS_TABLE = MODEL + NODE + DYNAMICS + WRENCHES + HOLD + CONTACT + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS
+QUERY_TABLE = MODEL + NODE + JOINT_LIMITS + JOINT_DYNAMICS  # of query_node
+SCALING_TABLE = MODEL + NODE + SCALING + HOLD + PROCESS + JOINT_LIMITS + JOINT_DYNAMICS  # of scaling_node
 
 
 def find(name: str, entries: Iterable[ParameterEntry]) -> ParameterEntry | None:

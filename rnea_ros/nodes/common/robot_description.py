@@ -8,6 +8,7 @@ the active model: reported and used parameters are always equal. `ModelRequest` 
 from __future__ import annotations
 
 import sys
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -166,6 +167,7 @@ TOGETHER = frozenset(("robot_description", ROBOT_FILE.name))
 ATOMIC = ("; to change robot and robot file, set robot_description and robot_file in one call of the service "
           "~/set_parameters_atomically")
 MODEL_NAMES = frozenset(entry.name for entry in MODEL)
+WAIT_STEP_S = 0.005
 SWITCH_INTERVAL = 5e-4  # s; measured: at 1 kHz, 12 instead of 40 joint states are lost while a 7R arm is compiled
 
 
@@ -184,6 +186,7 @@ class RobotDescriptionSource:
         self._node, self._parameters, self._accept, self._refuse, self._serve = node, parameters, accept, refuse, serve
         self._file = self._read_file()
         self._received = ""  # on the topic
+        self._refusal = ""  # reason of the last rejection
         self._refused_text = ""  # of what was received, the last one that made no model while there was another
         self._wanted: ModelRequest | None = None  # the newest request, also after a failure
         self._bare: tuple[ModelRequest, Robot] | None = None  # the last one built, without payload
@@ -211,6 +214,13 @@ class RobotDescriptionSource:
     def settled(self) -> bool:
         """Return whether the last request was accepted or rejected."""
         return self._wanted is self._answered
+
+    def wait(self) -> str:
+        """Build the requested model now; return why it cannot be built, or nothing. Without a description there is none."""
+        while not self.settled:
+            time.sleep(WAIT_STEP_S)
+            self._deliver()
+        return "" if self._wanted is self._current else self._refusal
 
     def check(self, names: Set[str]) -> None:
         """Raise RneaError if the current parameters cannot make a model; `names` have just changed.
@@ -388,6 +398,7 @@ class RobotDescriptionSource:
             self._node.get_logger().warning(warning)
 
     def _turn_down(self, reason: str, what: str = "robot description") -> None:
+        self._refusal = reason
         stays = "no model yet" if self._robot is None else f"model {self._robot.model_id} stays"
         self._node.get_logger().error(f"{what} refused, {stays}: {reason}")
         self._refuse(reason)

@@ -42,6 +42,7 @@ class Health:
         self.findings: Callable[[], dict[str, object]] = dict  # what else there is to say
         self.robot: RobotFacts | None = None
         self.model_error = ""
+        self.is_active = False  # by the lifecycle of the node
         self.preparing = False  # the first model
         self.fault = ""
         self.published = 0
@@ -73,6 +74,8 @@ class Health:
     def state(self, timeout: float) -> tuple[NodeState, str]:
         """The state now, and a sentence about it."""
         refused = f"; last one dropped: {self.states.last_drop}" if self.states.dropped_at > (self.output or 0) else ""
+        if not self.is_active:
+            return NodeState.INACTIVE, NodeState.INACTIVE.value
         if self.robot is None:
             if self.model_error:
                 return NodeState.FAULT, self.model_error

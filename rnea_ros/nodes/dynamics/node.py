@@ -16,7 +16,6 @@ from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
-from rclpy.node import Node
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 
@@ -24,6 +23,7 @@ from rnea_msgs.msg import JointMotion, ModelInfo
 from rnea_ros import RneaError, Robot
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.diagnostics import NodeState, Stream, count_noun
+from rnea_ros.nodes.common.lifecycle import ManagedNode
 from rnea_ros.nodes.common.model_facts import joint_limits, limit_violations, model_info
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE, with_wrenches
 from rnea_ros.nodes.common.parameters import ParameterSet
@@ -63,19 +63,23 @@ SHOWN = ("frame_id", "reference.source", "publish_markers", "markers.size", "mar
 ARRANGED = ("joint_limits.", "speed_scaling.", "wrenches.", "external_effort.", "contact.")
 
 
-class DynamicsNode(Node):
+class DynamicsNode(ManagedNode):
     """Thin: reads messages into a motion, has the robot evaluate it, publishes; the rest is bookkeeping."""
 
     def __init__(self) -> None:
-        super().__init__("dynamics_node", automatically_declare_parameters_from_overrides=True)
-        self._robot: ServedRobot | None = None
-        self._drives: DriveUtilization | None = None
-        self._state = NodeState.WAITING_MODEL
-        names = wrench_names(self)
-        self._settings = ParameterSet(self, with_wrenches(DYNAMICS_TABLE, names), self._on_parameters)
+        super().__init__("dynamics_node")
+        self._wrench_names = wrench_names(self)
+        self._settings = ParameterSet(self, with_wrenches(DYNAMICS_TABLE, self._wrench_names), self._on_parameters)
         references.check(self._settings.values)
         apply_process_settings(self._settings.values)
         self.lean = self._settings.values["process.executor"] == "lean"
+        self.autostart(self._settings.values["autostart"])
+
+    def set_up(self) -> None:
+        """Create topics and services, and begin to build the model."""
+        self._robot: ServedRobot | None = None
+        self._drives: DriveUtilization | None = None
+        self._state, names = NodeState.WAITING_MODEL, self._wrench_names
         self._motion_source, self._source_changes = "", 0
         self._logged_changes: set[tuple[str, str]] = set()
         self._commanded_described = ""
@@ -107,19 +111,23 @@ class DynamicsNode(Node):
         self._senders = Senders(self, self._states.topic_name)
         self._intake = RobotDescriptionSource(self, self._settings, self._use, self._refuse, self._serve)
         back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
-        self._jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_jump)
+        jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_jump)
+        for part in (self._external, self._deviations, self._wrenches, self._intake):
+            if part:
+                self.at_cleanup.callback(part.close)
+        self.at_cleanup.callback(jumps.unregister)
         self.create_timer(TICK, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self.get_logger().info(f"joint states from {self._states.topic_name}, results on {self._results.topic_name}")
 
-    def destroy_node(self) -> None:
-        """Stop the threads of the node's parts; rclpy calls this too for a node whose construction failed."""
-        if not hasattr(self, "_intake"):
-            super().destroy_node()
-            return
-        for part in (self._intake, self._wrenches, self._deviations, self._external):
-            if part:
-                part.close()
-        super().destroy_node()
+    def wait_for_model(self) -> str:
+        """Wait until the model is built; return why there is none, or nothing."""
+        return self._intake.wait()
+
+    def on_activation(self, is_active: bool) -> None:
+        """Forget the motion before: joint states were not read while the node was inactive."""
+        self._health.is_active = is_active
+        if is_active:
+            self._forget()
 
     # ------------------------------------------------------------------ input
 
@@ -185,6 +193,7 @@ class DynamicsNode(Node):
         return self._wrenches.loads(stamp) if self._wrenches else no_loads
 
     def _model(self) -> tuple[ServedRobot, MotionSource]:
+        self.check_active()
         if self._robot is None:
             raise Rejected("no_model", "there is no model yet", passing=True)  # which the node's state says
         return self._robot, self._motion
@@ -225,6 +234,9 @@ class DynamicsNode(Node):
             self.get_logger().error(traceback.format_exc(), throttle_duration_sec=10.0)
 
     def _on_jump(self, jump: TimeJump) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
         self._pairing.clear()
         for part in (self._robot and self._motion, self._robot, self._wrenches, self._external):
             if part:
@@ -323,6 +335,8 @@ class DynamicsNode(Node):
 
     def _on_parameters(self, changed: set[str]) -> None:
         references.check(self._settings.values)
+        if not self.is_configured:
+            return
         self._intake.changed(changed)
         self._configure()
         if any(name in SHOWN or name.startswith(ARRANGED) for name in changed):

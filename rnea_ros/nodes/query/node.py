@@ -8,15 +8,14 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.node import Node
 
 from rnea_msgs.msg import ModelInfo
 from rnea_ros import BaseState, InputError, RneaError, Robot
 from rnea_ros.model.tree import Limits
+from rnea_ros.nodes.common.lifecycle import ManagedNode
 from rnea_ros.nodes.common.model_facts import RobotFacts, joint_limits, model_info
 from rnea_ros.nodes.common.parameter_table import QUERY_TABLE
 from rnea_ros.nodes.common.parameters import ParameterSet
@@ -30,7 +29,7 @@ from rnea_ros.query.request import Request, request_structure
 MANY = 100  # samples; reading and writing the messages of one takes up to 0.2 ms
 
 
-class QueryNode(Node):
+class QueryNode(ManagedNode):
     """Node that answers requests about a robot: converts messages to arrays, calls query/answers.py, converts the answer.
 
     Requests are answered one at a time, in about a millisecond. Two kinds are answered in separate threads, so that later
@@ -39,27 +38,30 @@ class QueryNode(Node):
     """
 
     def __init__(self) -> None:
-        super().__init__("query_node", automatically_declare_parameters_from_overrides=True)
+        super().__init__("query_node")
+        self._settings = ParameterSet(self, QUERY_TABLE, self._on_parameters)
+        self.autostart(self._settings.values["autostart"])
+
+    def set_up(self) -> None:
+        """Create the services, and begin to build the model."""
         self._robot: RobotFacts | None = None
         self._model_id = ""
         self._refusal = ""
         self._compiled: set[tuple] = set()  # kinds of requests that the robot has answered
-        self._ending = ExitStack()  # closes everything that was started, also after an error
-        self._settings = ParameterSet(self, QUERY_TABLE, self._on_parameters)
         self._info = self.create_publisher(ModelInfo, "~/model_info", LATCHED)
         group = ReentrantCallbackGroup()  # a request that waits for the worker does not block the next
         for name, service in SERVICES.items():
             self.create_service(service.kind, f"~/{name}", self._server(name), qos_profile=REQUESTS, callback_group=group)
         self._first, self._large, self._motions = (Worker(self, name) for name in ("first", "large", "motions"))
-        self._ending.callback(self._first.close)
-        self._ending.callback(self._large.close)
-        self._ending.callback(PlanAction(self, self._motions, self._current, lambda: self._model_id).close)
+        self.at_cleanup.callback(self._first.close)
+        self.at_cleanup.callback(self._large.close)
+        self.at_cleanup.callback(PlanAction(self, self._motions, self._current, lambda: self._model_id).close)
         self._intake = RobotDescriptionSource(self, self._settings, self._use, self._refuse, self._serve)
-        self._ending.callback(self._intake.close)
+        self.at_cleanup.callback(self._intake.close)
 
-    def destroy_node(self) -> None:
-        self._ending.close()
-        super().destroy_node()
+    def wait_for_model(self) -> str:
+        """Wait until the model is built; return why there is none, or nothing."""
+        return self._intake.wait()
 
     # ------------------------------------------------------------------ requests
 
@@ -84,6 +86,7 @@ class QueryNode(Node):
 
     def _current(self) -> tuple[Robot, Limits]:
         """The robot that is asked, and its limits. Raises RneaError."""
+        self.check_active()
         if self._robot is None:
             raise InputError(self._no_model())
         return self._robot.robot, joint_limits(self._settings.values, self._robot)
@@ -134,6 +137,8 @@ class QueryNode(Node):
             self._info.publish(info)
 
     def _on_parameters(self, changed: set[str]) -> None:
+        if not self.is_configured:
+            return
         self._intake.changed(changed)
         if any(name.startswith("joint_limits.") for name in changed):
             self._publish_info()

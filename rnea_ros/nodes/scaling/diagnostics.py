@@ -44,6 +44,7 @@ class ScalingDiagnostics:
         self.robot: ScaledRobot | None = None
         self.model_error = ""
         self.is_preparing = False
+        self.is_active = False  # by the lifecycle of the node
         self.not_enforced: dict[str, list[str]] = {}
         self.controller_values: Callable[[], dict[str, object]] = dict
         self.last: tuple[ExecutedMotion, Sample] | None = None
@@ -98,7 +99,7 @@ class ScalingDiagnostics:
         now, cpu = time.monotonic(), time.process_time()
         elapsed, used = now - self._published_at, cpu - self._cpu
         self._published_at, self._cpu = now, cpu
-        notes = list(self._notes)
+        notes = [*(() if self.is_active else (NodeState.INACTIVE.value,)), *self._notes]
         self._notes.clear()
         preparing = phase is Phase.NO_MODEL and self.is_preparing and not self.model_error
         if phase is Phase.NO_MODEL and not preparing:

@@ -15,7 +15,6 @@ from functools import partial
 import numpy as np
 from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
-from rclpy.node import Node
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
@@ -29,6 +28,7 @@ from rnea_ros.execution.joint_states import JointStateBuffer, Measurement
 from rnea_ros.execution.rate_loop import RateLoop, StepLimiter
 from rnea_ros.execution.solver_process import SolverProcess
 from rnea_ros.execution.states import REPLACED
+from rnea_ros.nodes.common.lifecycle import ManagedNode
 from rnea_ros.nodes.common.model_facts import check_positions, joint_limits
 from rnea_ros.nodes.common.parameter_table import SCALING_TABLE
 from rnea_ros.nodes.common.parameters import ParameterSet
@@ -51,20 +51,25 @@ TICK_TIMEOUT_S = 0.2  # for the tick under way when the node has to end at once
 SWITCH_INTERVAL_S = 5e-4  # of the interpreter, so that ticks go on while another thread solves for a time law
 
 
-class ScalingNode(Node):
+class ScalingNode(ManagedNode):
     """Node that passes trajectories to a TrajectoryExecutor, ticks it at the control rate, and publishes its samples."""
 
     def __init__(self) -> None:
-        super().__init__("scaling_node", automatically_declare_parameters_from_overrides=True)
-        self._robot: ScaledRobot | None = None
-        self._joint_states = JointStateBuffer()
-        self._early: JointTrajectory | None = None  # trajectory that arrived before the model was built
+        super().__init__("scaling_node")
         self._on_rest: Callable[[], None] | None = None  # called at rest when the node is to end
         self._settings = ParameterSet(self, SCALING_TABLE, self._on_parameters)
         values = self._settings.values
         check_positions(self._settings.given)
         apply_process_settings(values)
         self.lean = values["process.executor"] == "lean"
+        self.autostart(values["autostart"])
+
+    def set_up(self) -> None:
+        """Create topics and services, start the solver, and begin to build the model."""
+        values = self._settings.values
+        self._robot: ScaledRobot | None = None
+        self._joint_states = JointStateBuffer()
+        self._early: JointTrajectory | None = None  # trajectory that arrived before the model was built
         self._rate_loop = RateLoop(self._tick, values["control_rate"], self._on_ticks_started)
         self._step_limiter, solver = StepLimiter(self._on_event), SolverProcess(self._on_event)
         self._trajectory_executor = TrajectoryExecutor(
@@ -90,7 +95,10 @@ class ScalingNode(Node):
         self._topics = Topics(self, 10, SCALING_SENSOR, lambda _stream, _arrival, _stamp: None)
         self._description = RobotDescriptionSource(self, self._settings, self._use, self._refuse, partial(load_robot, values))
         back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
-        self._jump_callback = self.get_clock().create_jump_callback(back, post_callback=self._on_clock_jump)
+        jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_clock_jump)
+        for undo in (self._destroy_action, self._path_markers.close, self._controller.destroy, self._description.close,
+                     self._trajectory_executor.close, self._rate_loop.close, jumps.unregister):
+            self.at_cleanup.callback(undo)
         self.create_timer(UPDATE_PERIOD_S, self._update, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self.get_logger().info(f"trajectories on {self._trajectories.topic_name}, positions from {self._states.topic_name}")
         self._warn_of_points()
@@ -98,6 +106,9 @@ class ScalingNode(Node):
     def finish(self, then: Callable[[], None]) -> float:
         """Bring a motion to rest on its path, take no other one, and call `then`. Returns how long that may take [s]."""
         self._on_rest = then
+        if not self.is_configured:
+            then()
+            return 0.0
         if self._trajectory_executor.stop("the node is shutting down"):
             self.get_logger().warning("shutting down: the motion comes to rest first")
         self._rate_loop.wake()  # the thread that publishes also ends the node
@@ -105,7 +116,7 @@ class ScalingNode(Node):
 
     def end_now(self) -> None:
         """Publish all samples until rest in one message, for a node that ends at once."""
-        if not self._rate_loop.close(TICK_TIMEOUT_S):
+        if not self.is_configured or not self._rate_loop.close(TICK_TIMEOUT_S):
             return  # a tick that hangs holds the motion
         now = self.get_clock().now()
         found = self._trajectory_executor.compute_stop(now.nanoseconds, 1.0 / self._rate_loop.rate)
@@ -113,19 +124,23 @@ class ScalingNode(Node):
             self._sample_publishers.send_stop(*found, self._settings.values)
             self._sample_publishers.flush()
 
-    def destroy_node(self) -> None:
-        """Stop the threads of the node's parts; rclpy calls this too for a node whose construction failed."""
-        if not hasattr(self, "_description"):
-            super().destroy_node()
-            return
-        self._rate_loop.close()
-        self._trajectory_executor.close()
-        self._description.close()
-        self._controller.destroy()
-        self._path_markers.close()
+    def wait_for_model(self) -> str:
+        """Wait until the model is built; return why there is none, or nothing."""
+        return self._description.wait()
+
+    def on_activation(self, is_active: bool) -> None:
+        """Bring a motion to rest on its path when the node is deactivated."""
+        self._health.is_active = is_active
+        if not is_active and self._trajectory_executor.stop("the node was deactivated"):
+            self.get_logger().warning("deactivated: the motion comes to rest on its path")
+
+    def has_ended(self) -> bool:
+        """Return whether no motion is being executed."""
+        return not self._trajectory_executor.active
+
+    def _destroy_action(self) -> None:
         if self._action is not None:
             self._action.destroy()
-        super().destroy_node()
 
     def _on_event(self, is_ok: bool, message: str) -> None:
         self._health.report(is_ok, message)
@@ -153,6 +168,7 @@ class ScalingNode(Node):
         """Return the goal of a message. Raises Rejected."""
         if self._on_rest is not None:
             raise Rejected("ending", "the node is shutting down")
+        self.check_active()
         if self._robot is None:
             raise Rejected("no_model", "there is no robot description yet")
         self._controller.check()
@@ -323,6 +339,8 @@ class ScalingNode(Node):
 
     def _on_parameters(self, changed: set[str]) -> None:
         check_positions({**self._settings.given, **self._settings.values})
+        if not self.is_configured:
+            return
         self._description.changed(changed)
         self._trajectory_executor.parameters = self._settings.values
         self._rate_loop.rate = self._settings.values["control_rate"]
