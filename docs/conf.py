@@ -28,7 +28,7 @@ html_theme = "furo"
 html_title = "rnea_ros"
 html_copy_source = html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True, "footer_icons": []}
-highlight_language = "text"  # of code without a language of its own: equations, commands
+highlight_language = "text"  # of code without a language: equations, commands
 pygments_style, pygments_dark_style = "friendly", "github-dark"
 
 myst_heading_anchors = 4
@@ -53,10 +53,10 @@ ENTRY = re.compile(r"^(\s*)(\*{0,2}\w[\w., /*]{0,40}?)\s+: (\S.*)$")
 CODE = re.compile(r"(`[^`]*`)")
 
 
-def told(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Docstrings are plain text in which `q : (n,) positions` says what q is: lists for Sphinx, nothing else is markup."""
+def format_docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Convert a docstring for Sphinx: lines like `q : (n,) positions` become lists, everything else is plain text."""
     found: list[str] = []
-    inside = ""  # indentation of what an entry goes on with
+    inside = ""  # indentation of the continuation lines of an entry
     for line in lines:
         if entry := ENTRY.match(line):
             if not inside:
@@ -72,14 +72,14 @@ def told(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str
 
 
 def escaped(line: str) -> str:
-    """Text whose stars, bars and ends of names mean what they are; code in backticks is left alone."""
+    """Return text with escaped stars, bars and trailing underscores; code in backticks is unchanged."""
     parts = CODE.split(line)
     return "".join(part if k % 2 else re.sub(r"([*|]|_(?=\W|$))", r"\\\1", part) for k, part in enumerate(parts))
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Called by Sphinx."""
+    """Register the extension; called by Sphinx."""
     app.add_config_value("gallery_run", True, "env")
     app.connect("builder-inited", gallery.build)
-    app.connect("autodoc-process-docstring", told)
+    app.connect("autodoc-process-docstring", format_docstring)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

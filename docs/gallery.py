@@ -1,7 +1,7 @@
 """The gallery: every example is run where the site is built, and gets a page with its words, its picture and its code.
 
 What an example drew is kept in build/gallery until the example or the package changes. ``-D gallery_run=0`` draws nothing: for
-a look at the pages alone.
+a quick build of the pages.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def build(app: Any) -> None:
 
 
 def run(example: Path) -> str:
-    """What an example prints; its picture goes into the pages."""
+    """Run an example and return its output; its picture is stored for the pages."""
     picture, text = DRAWN / f"{example.stem}.png", DRAWN / f"{example.stem}.txt"
     sources = [example, *(ROOT / "rnea_ros").rglob("*.py")]
     if not text.exists() or text.stat().st_mtime < max(source.stat().st_mtime for source in sources):
@@ -51,7 +51,7 @@ def run(example: Path) -> str:
 
 
 def page(example: Path, said: str) -> str:
-    """Writes the page of an example; returns its card in the overview."""
+    """Write the page of an example; return its card in the overview."""
     name, drawn, picture = example.stem, DRAWN / f"{example.stem}.png", PAGES / f"{example.stem}.png"
     small = PAGES / f"{name}_small.png"
     if drawn.exists():
@@ -62,10 +62,10 @@ def page(example: Path, said: str) -> str:
             image.imsave(blank, np.ones((1, 1, 3)))
     first, *words = (ast.get_docstring(ast.parse(example.read_text(encoding="utf-8"))) or name).split("\n\n")
     words.insert(0, first)
-    told = " ".join(first.split())
-    title = told.partition(": ")[0].rstrip(".")
+    summary = " ".join(first.split())
+    title = summary.partition(": ")[0].rstrip(".")
     words = [f"```text\n{part.strip()}\n```" if part.startswith("    ") else part for part in words]
     said = f"It prints:\n\n```text\n{said.rstrip()}\n```\n\n" if said.strip() else ""
     (PAGES / f"{name}.md").write_text(f"# {title}\n\n![{title}]({name}.png)\n\n" + "\n\n".join(words) + f"\n\n{said}"
                                       f"```{{literalinclude}} ../../examples/{name}.py\n```\n", encoding="utf-8")
-    return f":::{{container}} card\n[![{title}]({name}_small.png)]({name}.md)\n\n{told}\n:::\n"
+    return f":::{{container}} card\n[![{title}]({name}_small.png)]({name}.md)\n\n{summary}\n:::\n"

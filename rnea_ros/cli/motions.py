@@ -325,13 +325,13 @@ def add_margin_arguments(parser: argparse.ArgumentParser) -> None:
             ("masses", "SHARE", "relative error of each link's mass, independent of the others"),
             ("all-masses", "SHARE", "common relative error of all masses"),
             ("payload", "KG", "unknown payload mass [kg]"),
-            ("friction-doubt", "SHARE", "relative error of the declared friction"),
+            ("friction-uncertainty", "SHARE", "relative error of the declared friction"),
             ("stiction", "SHARE", "static friction above the declared Coulomb friction, as a share of it"),
             ("resolution", "RAD", "resolution of the encoders [rad, m]"),
             ("cutoff", "HZ", "cutoff frequency of the low-pass on measured velocities [Hz]"),
             ("bandwidth", "RAD/S", "bandwidth of the PD feedback [rad/s]; default 50"),
             ("period", "S", "control period, for which torques are held [s]")):
-        default = getattr(NO_UNCERTAINTY, name.removesuffix("-doubt").replace("-", "_"))
+        default = getattr(NO_UNCERTAINTY, name.removesuffix("-uncertainty").replace("-", "_"))
         parser.add_argument(f"--{name}", type=float, default=default, metavar=unit, help=text)
     parser.add_argument("--link", default="", metavar="LINK", help="link that may carry the payload")
     parser.add_argument("--com", nargs=3, type=float, default=NO_UNCERTAINTY.com, metavar=("X", "Y", "Z"),
@@ -344,14 +344,15 @@ def run_margin(args: argparse.Namespace) -> Outcome:
     robot = inputs.load_fixed_tree(args)
     limits, _forces = inputs.read_limits(robot, args)
     given = {name: getattr(args, name) for name in ModelUncertainty._fields}
-    uncertainty = ModelUncertainty(**given | {"friction": args.friction_doubt, "com": tuple(args.com)})
+    uncertainty = ModelUncertainty(**given | {"friction": args.friction_uncertainty, "com": tuple(args.com)})
     with show_working("retiming paths and tracking them with varied models"):
         motions = [retime_motion(robot, *read_path(path, robot.joint_names)[1:], limits=limits)
                    for path in args.trajectories]
         found = limits_share(robot, motions or random_motions(robot, limits), uncertainty, limits)
     shares = {name: share._asdict() for name, share in {**found.by_source, "together": found.shares}.items()}
-    lines = format_table(("doubt", "torque", "rate"), [(name.replace("_", " "), *(f"{share:.3f}" for share in each.values()))
-                                                       for name, each in shares.items()], "<>>")
+    lines = format_table(("uncertainty", "torque", "rate"),
+                         [(name.replace("_", " "), *(f"{share:.3f}" for share in each.values()))
+                          for name, each in shares.items()], "<>>")
     advised = [np.floor(100.0 * share) / 100.0 for share in found.shares]
     lines.append("plan with --limits-share " + " ".join(f"{share:g}" for share in advised)
                  + " of the limits of torque and torque rate")
