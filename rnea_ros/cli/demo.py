@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,8 +31,8 @@ from . import inputs
 from .output import Outcome, check_files
 
 N_MOTIONS, N_LIVE_MOTIONS = 8, 4  # of --plant; with --live, in real time
-NEXT_COMMANDS = {"rnea demo --urdf ROBOT.urdf": "your robot on a generated motion",
-                 "dynamics_node --urdf ROBOT.urdf": "your robot's torques from its /joint_states",
+OWN_ROBOT = {"rnea demo --urdf ROBOT.urdf": "your robot on a generated motion"}
+NEXT_COMMANDS = {"dynamics_node --urdf ROBOT.urdf": "your robot's torques from its /joint_states",
                  "rnea watch": "live torques of a running node, in this terminal"}
 NO_ROS = """rnea demo needs ROS 2: {reason}.
   With a ROS 2 installation: source its setup file, build this package with colcon, source the workspace.
@@ -167,7 +170,16 @@ def _robot(args: argparse.Namespace) -> Outcome:
     return _outcome(origin, demo.checks(robot, recording, topics), args.plot, draw,
                     {"robot": robot.name, "joints": robot.joint_names, "samples": len(recording.t),
                      "seconds": recording.seconds[-1], "peak_torque": abs(recording.tau).max(axis=0),
-                     "peak_torque_rate": abs(recording.tau_rate).max(axis=0)}, NEXT_COMMANDS if demo.name == "auto" else {})
+                     "peak_torque_rate": abs(recording.tau_rate).max(axis=0)},
+                    commands_to_try(args.urdf is not None) if demo.name == "auto" else {})
+
+
+def commands_to_try(own_robot: bool) -> dict[str, str]:
+    """Return commands to try next, as the shell finds them: with their folder where that is not on its path."""
+    program = Path(sys.argv[0])
+    folder = f"{os.path.relpath(program.parent)}/" if program.name == "rnea" and shutil.which("rnea") is None else ""
+    commands = NEXT_COMMANDS if own_robot else OWN_ROBOT | NEXT_COMMANDS
+    return {folder + command: effect for command, effect in commands.items()}
 
 
 # ---------------------------------------------------------------------- scaling_node

@@ -9,9 +9,11 @@ import glob
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -106,13 +108,31 @@ def read_limits(robot: Robot, args: argparse.Namespace) -> tuple[Limits, dict[st
     model = robot.tree.model
     draft = robot_file.draft(args.limits)
     if "limits" not in draft.content:
-        joint = (*robot.joint_names, "JOINT")[0]
-        raise ModelError(f"--limits needs a robot file with the section limits; the file has {some(draft.content)}. "
-                         f"A file begins with `version: 1` and has, for instance, `limits: {{{joint}: "
-                         "{max_effort_rate: 600.0}}`", draft.where)
+        limits = _parameter_limits(draft.content)
+        if not limits:
+            joint = (*robot.joint_names, "JOINT")[0]
+            raise ModelError("--limits needs a robot file with the section limits, or a parameter file with joint_limits; the "
+                             f"file has {some(draft.content)}. A file begins with `version: 1` and has, for instance, "
+                             f"`limits: {{{joint}: {{max_effort_rate: 600.0}}}}`", draft.where)
+        draft = replace(draft, content={"version": 1, "limits": limits})
     file = draft.only(["limits"]).checked(robot.tree.model)
     found = limited(model, file).limits.of([model.joint_names.index(name) for name in robot.joint_names])
     return found, forces | joint_forces(file)
+
+
+def _parameter_limits(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the section limits from the joint_limits of a ROS parameter file, or of MoveIt's joint_limits.yaml."""
+    sections = [content, *(section.get("ros__parameters") for section in content.values() if isinstance(section, Mapping))]
+    found: dict[str, Any] = {}
+    for section in sections:
+        joints = section.get("joint_limits") if isinstance(section, Mapping) else None
+        for joint, values in joints.items() if isinstance(joints, Mapping) else ():
+            if not isinstance(values, Mapping):
+                return {}
+            off = [key.removeprefix("has_").removesuffix("_limits") for key, value in values.items() if value is False]
+            unused = {f"{end}_{quantity}" for quantity in off for end in ("min", "max")}
+            found.setdefault(joint, {}).update({key: value for key, value in values.items() if key not in unused})
+    return found
 
 
 def add_recording_arguments(parser: argparse.ArgumentParser) -> None:

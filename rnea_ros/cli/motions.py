@@ -38,9 +38,9 @@ def add_motion_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT.csv", required=True,
                         help=f"motion to write, columns t and {', '.join(f'{block}_<joint>' for block in BLOCKS)}")
     parser.add_argument("--limits", metavar="LIMITS.yaml",
-                        help="robot file with limits over those of URDF and --robot-file: max_effort_rate (of the whole "
-                        "joint torque), max_commanded_effort_rate (of the torque without what the robot's controller "
-                        "adds), max_velocity, ...")
+                        help="robot file with limits, or parameter file with joint_limits, over those of URDF and "
+                        "--robot-file: max_effort_rate (of the whole joint torque), max_commanded_effort_rate (of the "
+                        "torque without what the robot's controller adds), max_velocity, ...")
     parser.add_argument("--limits-share", nargs=2, type=float, default=(1.0, 1.0), metavar=("TORQUE", "RATE"),
                         help="shares of the limits of torque and torque rate to plan with, as `rnea margin` computes them; "
                         "default 1 1")
@@ -101,7 +101,7 @@ def write_motion(args: argparse.Namespace, moved: Robot, motion: TimedMotion, li
 def add_retime_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_robot_arguments(parser)
     parser.add_argument("recordings", nargs="*", metavar="TRAJECTORY",
-                        help="a CSV with columns t, q_<joint>, optionally qd_<joint>, zero at stops; or a ROS 2 bag")
+                        help="a CSV with columns q_<joint>, optionally t, and qd_<joint>, zero at stops; or a ROS 2 bag")
     inputs.add_recording_arguments(parser)
     add_motion_arguments(parser)
     parser.add_argument("--tolerance", type=float, default=1e-6, metavar="RAD",
@@ -115,7 +115,8 @@ def run_retime(args: argparse.Namespace) -> Outcome:
     path = inputs.single_recording(args)
     robot, limits, _forces = robot_and_limits(args, path)
     how = inputs.reading_options(args)
-    t, points, velocities = read_path(path, robot.joint_names, how, robot.joint_types)
+    timed = how.rate is not None or files.is_bag(path) or csv_files.has_times(path, how.csv)
+    t, points, velocities = read_path(path, robot.joint_names, how if timed else how._replace(rate=1.0), robot.joint_types)
     files.check_angle_unit(path, how, robot, points)
     watch = ProgressLine()
     motion = retime_motion(robot, points, velocities, limits.share(*args.limits_share), args.tolerance,
@@ -126,9 +127,10 @@ def run_retime(args: argparse.Namespace) -> Outcome:
     for note in motion.notes:
         print(f"note: {note}", file=sys.stderr)
     written = write_motion(args, robot, motion, limits)
-    return Outcome(f"{t[-1] - t[0]:.6g} s -> {motion.duration:.6g} s through {motion.route.points} points, {written.text}",
-                   {"duration_before": t[-1] - t[0], "points": motion.route.points, "notes": list(motion.notes),
-                    **written.data})
+    before = f"{t[-1] - t[0]:.6g} s -> " if timed else ""
+    return Outcome(f"{before}{motion.duration:.6g} s through {motion.route.points} points, {written.text}",
+                   {"duration_before": t[-1] - t[0] if timed else None, "points": motion.route.points,
+                    "notes": list(motion.notes), **written.data})
 
 
 def read_path(path: str | Path, joint_names: tuple[str, ...],

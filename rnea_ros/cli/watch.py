@@ -38,7 +38,7 @@ def run_watch(args: argparse.Namespace) -> int:
         received += 1
         names = tuple(message.joint_names)
         if names not in tables:
-            print(f"joint torques from {message.motion_source or 'an unknown motion source'}", flush=True)
+            print(f"joint torques, motion source: {message.motion_source or 'unknown'}", flush=True)
             tables[names] = LiveTable(names, joint_types or ["revolute"] * len(names), sys.stdout)
         tables[names].show(message)
         return not args.once and time.monotonic() < end

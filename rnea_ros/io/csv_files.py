@@ -215,6 +215,14 @@ def read_layout(path: str | Path, joint_names: Sequence[str], blocks: Sequence[s
     return CsvLayout(header, skip, delimiter, known, np.concatenate(([form.time_unit], *scale)), form.rate)
 
 
+def has_times(path: str | Path, form: CsvFormat = CsvFormat()) -> bool:
+    """Return whether a CSV file has a column t."""
+    names, _, _ = _header(path, form.columns)
+    for old, new in form.rename:
+        names = [name.replace(old, new) for name in names]
+    return "t" in names
+
+
 def write_csv(path: str | Path, names: Sequence[str], chunks: Iterator[np.ndarray], report: Callable[[int], None]) -> None:
     """Write rows with 17 digits, so that reading returns the same doubles; report(rows so far) is called after each chunk."""
     with open(path, "w", newline="", encoding="utf-8") as file:

@@ -95,10 +95,10 @@ def test_errors_are_explained(tmp_path, capsys, words, message):
 
 def test_a_limits_file_of_another_kind_is_refused_with_an_example(tmp_path, capsys):
     limits = tmp_path / "limits.yaml"
-    limits.write_text("joint_limits: {joint1: {max_velocity: 1.0}}")
+    limits.write_text("drives: {joint1: {gear_ratio: 100.0}}")
     code, out = run(tmp_path, "--limits", limits)
     said = capsys.readouterr().err
-    assert code == 2 and "the file has joint_limits" in said and not out.exists()
+    assert code == 2 and "the file has drives" in said and not out.exists()
     limits.write_text("version: 1\n" + re.findall(r"`(limits: .*?)`", said)[0])
     code, out = run(tmp_path, "--limits", limits, "--refinements", 0, "--duration", 2.0)
     assert code == 0 and out.exists()

@@ -339,3 +339,26 @@ def test_what_the_library_is_given_is_looked_at(given, message):
         with pytest.raises(InputError, match=message):
             act(arm, [[0.0, 0.0], [1.0, 1.0]], **options)
     retime_motion(arm, [[0.0, 0.0], [1.0, 1.0]], limits=replace(arm.limits, effort=[5.0, 5.0]))
+
+
+@pytest.mark.parametrize("form", [
+    "/**:\n  ros__parameters:\n    joint_limits:\n      joint1: {max_velocity: 0.5, has_jerk_limits: false, max_jerk: 0}\n",
+    "default_velocity_scaling_factor: 0.1\njoint_limits: {joint1: {has_velocity_limits: true, max_velocity: 0.5}}\n",
+    "version: 1\nlimits: {joint1: {max_velocity: 0.5}}\n"], ids=["parameter file", "MoveIt", "robot file"])
+def test_limits_of_parameter_files_count(form, tmp_path, capsys):
+    """The parameter file of scaling_node in the README and MoveIt's joint_limits.yaml have the keys of a robot file."""
+    path, limits, out = tmp_path / "path.csv", tmp_path / "limits.yaml", tmp_path / "out.csv"
+    path.write_text("q_joint1,q_joint2\n0,0\n0.4,0.2\n1,0.1\n")
+    limits.write_text(form)
+    assert main.main(["retime", RR, str(path), "--limits", str(limits), "-o", str(out)]) == 0
+    with open(out, encoding="utf-8") as file:
+        fastest = max(abs(float(row["qd_joint1"])) for row in csv.DictReader(file))
+    assert 0.49 < fastest <= 0.5
+    assert re.match(r"[0-9.]+ s through 3 points", capsys.readouterr().out)  # the path has no times
+
+
+def test_limits_of_an_unknown_joint_are_refused(tmp_path, capsys):
+    limits = tmp_path / "limits.yaml"
+    limits.write_text("joint_limits: {elbow: {max_velocity: 0.5}}\n")
+    assert main.main(["retime", RR, MOTION, "--limits", str(limits), "-o", str(tmp_path / "out.csv")]) == 2
+    assert "joint 'elbow' does not exist" in capsys.readouterr().err

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, Robot
+from rnea_ros.cli import demo as demo_command
 from rnea_ros.cli import main
 from rnea_ros.demo import catalogue, elastic_arm, plots, scaling
 from rnea_ros.demo import checks as demo_checks
@@ -489,3 +490,13 @@ def test_recording_begins_when_every_topic_has_a_message(monkeypatch):
             thread.join()
     assert sent["dynamics"][0] < sent["states"][0] <= recording.t[0] and recording.t[-1] - recording.t[0] >= 0.5e9
     assert len(np.intersect1d(recording.t, heard["states"].t))
+
+
+@pytest.mark.parametrize(("on_path", "own", "expected"), [
+    (True, False, ["rnea demo --urdf ROBOT.urdf", "dynamics_node --urdf ROBOT.urdf", "rnea watch"]),
+    (False, True, [".venv/bin/dynamics_node --urdf ROBOT.urdf", ".venv/bin/rnea watch"])])
+def test_next_commands_are_found_by_the_shell(on_path, own, expected, monkeypatch):
+    """After `make demo` no environment is active: `rnea` alone is not found."""
+    monkeypatch.setattr(demo_command.sys, "argv", [".venv/bin/rnea", "demo"])
+    monkeypatch.setattr(demo_command.shutil, "which", lambda name: f"/usr/bin/{name}" if on_path else None)
+    assert list(demo_command.commands_to_try(own)) == expected

@@ -25,6 +25,7 @@ JOINTS = 3
 RATES = (20.0, 50.0, 100.0, 125.0, 200.0, 250.0, 500.0, 1000.0)  # Hz
 SHARES = (0.1, 0.15, 0.15, 0.15, 0.15, 0.2, 0.07, 0.03)  # of the senders
 MESSAGES, SHORTEST, LONGEST = 130, 0.65, 5.0  # of a stream, and seconds that it takes
+SLOWEST = 0.1  # s; readings further apart do not determine the motion of a joint at 1.5 Hz
 LONG = 0.03  # of the streams take 3 times as long
 EPOCH = 1_700_000_000_000_000_000  # ns
 CHECKED = 14  # instants of a stream at which estimates are checked, after the first quarter
@@ -85,7 +86,8 @@ def sender(rng: np.random.Generator) -> Sender:
         return chosen
 
     motion, period = Motion(rng), 1.0 / float(rng.choice(RATES, p=SHARES))
-    times = int(rng.integers(2, 9)) if does("repeated readings", 0.1) else 1
+    most = min(8, round(SLOWEST / period))
+    times = int(rng.integers(2, most + 1)) if does("repeated readings", 0.1) else 1
     seconds = float(np.clip(MESSAGES * period, SHORTEST, LONGEST)) * (3.0 if rng.random() < LONG else 1.0) * times
     read = np.arange(0.0, seconds, period)
     if does("drift", 0.2):
