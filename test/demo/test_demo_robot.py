@@ -68,11 +68,12 @@ def test_rate_and_duration_are_as_asked(ros):
     states = ros.listen(JointState, "joint_states")
     ros.start("demo_robot", {"robot_description": TEXT["stanford"], "rate": 100.0, "duration": 4.0})
 
-    def period():
-        """Of the newest 100: a busy machine may not keep it for a while."""
-        return np.median(np.diff([nanoseconds(state) for state in states[-100:]]))
+    def periods():
+        return np.diff([nanoseconds(state) for state in states])
 
-    ros.until(lambda: len(states) > 100 and period() == pytest.approx(1e7, rel=0.2))
+    # A busy machine keeps the rate for some periods only, and is late in others: it never sends faster.
+    ros.until(lambda: len(states) > 100 and (np.abs(periods() - 1e7) < 2e6).sum() > 20)
+    assert np.mean(periods()) > 8e6
     slow = demo_motion.stanford_motion(4.0)
     played = np.array([np.concatenate(slow(t)[:2]) for t in np.arange(0.0, 8.0, 1e-3)])
     for state in states[::10]:

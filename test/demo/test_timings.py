@@ -205,7 +205,7 @@ sys.exit(main.main(["demo", "--plant", "--live", "--arm", "seven_r"]))
 
 def test_live_is_of_the_plant(capsys):
     assert main.main(["demo", "--live"]) == 2 and "add --plant" in capsys.readouterr().err
-    done = subprocess.run([sys.executable, "-c", WITHOUT_ROS], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", WITHOUT_ROS], capture_output=True, text=True, timeout=300)
     assert done.returncode == 2 and "needs ROS 2" in done.stderr and not done.stdout  # before any work
     assert "60% of it" in live.pace_text(0.6) and live.pace_text(0.99) == ", in real time"
 
@@ -228,7 +228,7 @@ print(still.shape, 0.02 < drawn.mean() < 0.5, np.abs(still - moved).max() > 50.0
 
 def test_pictures_by_mujoco():
     """In a process of its own: which library draws is decided when MuJoCo is imported."""
-    done = subprocess.run([sys.executable, "-c", DRAW], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", DRAW], cwd=ROOT, capture_output=True, text=True, timeout=300)
     if "cannot render off screen" in done.stderr:
         pytest.skip(done.stderr.splitlines()[-1])
     assert done.stdout.split(") ")[-1].split() == ["True"] * 4, done

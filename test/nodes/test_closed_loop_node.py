@@ -48,8 +48,9 @@ def test_torques_and_rates_of_a_moving_machine(tmp_path, robot, measured):
             errors.append((worst(found.effort, moving.torque(t)), worst(found.effort_rate, moving.rate(t))))
         print(f"{robot}: largest errors of torque and rate {np.max(errors, axis=0)}")
         assert np.max(errors) < 1e-8
+        ros.until(lambda: bench.next() and bench.diagnostics.state == "ACTIVE", of=bench.process)
         values = bench.diagnostics.next()
-        assert values["kind"] == "robot on a fixed base with loops" and values["state"] == "ACTIVE"
+        assert values["kind"] == "robot on a fixed base with loops"
         assert (f"{moving.tree[-1]}.loop_disagreement" in values) == measured
         info = bench.info[-1]
         assert info.kind == values["kind"] and info.base == "fixed" and list(info.joint_names) == moving.joints

@@ -43,6 +43,7 @@ def test_a_robot_that_adds_gravity_and_friction_follows_what_scaling_node_comman
         commands = ros.listen(Float64MultiArray, f"{bench.node}/commands", 5000)
         references = ros.listen(JointTrajectory, f"{bench.node}/reference", 5000)
         ros.until(lambda: all(ros.node.count_publishers(f"{bench.node}/{name}") for name in ("commands", "reference")))
+        ros.matched(bench.node)
         bench.send()
         motion = bench.end()
         assert bench.diagnostics.values["commanded_effort"] == "without_gravity_and_friction"

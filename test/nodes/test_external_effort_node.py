@@ -18,7 +18,7 @@ from rnea_msgs.srv import EstimatePayload
 from rnea_ros import Robot
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.dynamics.external_effort import MeasuredEffort
-from support.node_bench import ARM, NAMES, NODE, Bench
+from support.node_bench import ARM, NAMES, NODE, Bench, seconds
 from support.ros_helpers import world
 
 pytestmark = pytest.mark.ros
@@ -56,10 +56,6 @@ def until(bench, condition, effort, what):
 def force(message):
     f = message.wrench.force
     return f.x, f.y, f.z
-
-
-def seconds(message):
-    return message.header.stamp.sec + message.header.stamp.nanosec * 1e-9
 
 
 def last(messages):
@@ -116,6 +112,7 @@ def test_contact_thresholds_are_learnt_from_free_motion(bench, robot):
         effort += 0.02 * rng.standard_normal(3)
         bench.state(position=q.tolist(), velocity=qd.tolist(), effort=effort.tolist())
         bench.ros.spin(0.002)
+        bench.paced()
     bench.dt = dt
     bench.ros.until(lambda: seconds(bench.external[-1]) > end - 1.0, what="too few")
     found = learn(bench, False)
@@ -171,6 +168,7 @@ def test_what_the_hand_carries(bench, robot):
             bench.state(position=q.tolist(), velocity=[0.0] * 3, effort=list(1.02 * robot.gravity(q) + carrying.gravity(q)
                                                                              - robot.gravity(q)))
             bench.ros.spin(0.002)
+            bench.paced()
         seen = start + 0.9 * count * bench.dt
         bench.ros.until(lambda: bench.external and seconds(bench.external[-1]) > seen, what="too few")
         return count * bench.dt

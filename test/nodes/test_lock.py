@@ -105,7 +105,9 @@ def test_a_locked_node_over_dds(tmp_path):
         assert ros.set(bench.node, together=True, use_sim_time=True).startswith(f"use_sim_time {refused}")
         assert not ros.set(bench.node, frame_id="b")
         description.publish(String(data=OTHER))
-        counts = {"refused.gravity": "1", "refused.use_sim_time": "1", "refused./robot_description": "1"}
+        requests = (ros.requests[f"{bench.node}/set_parameters{atomically}"] for atomically in ("", "_atomically"))
+        counts = {"refused./robot_description": "1"} | {
+            f"refused.{name}": str(count - more) for name, count, more in zip(("gravity", "use_sim_time"), requests, (1, 0))}
 
         def lock():
             found = [status for message in told for status in message.status if status.name == f"{bench.node}: lock"]

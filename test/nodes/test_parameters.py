@@ -136,13 +136,14 @@ def test_a_running_node_declares_the_table(tmp_path):
         assert {find(name, DYNAMICS_TABLE) for name in declared} == set(DYNAMICS_TABLE) - unnamed
         joint_parameters = ros.call(DescribeParameters, f"{node}/describe_parameters",
                                     DescribeParameters.Request(names=declared))
+        values = ros.values(node, declared)
         for descriptor in joint_parameters.descriptors:
             entry = find(descriptor.name, DYNAMICS_TABLE)
             assert descriptor.description.startswith(entry.text)
             assert descriptor.type == Parameter("x", value=entry.default).type_.value
             assert descriptor.read_only == entry.read_only
             if JOINT not in entry.name and entry.name != "robot_description":
-                value = ros.get(node, descriptor.name)
+                value = values[descriptor.name]
                 assert (list(value) if isinstance(entry.default, list) else value) == entry.default
 
 

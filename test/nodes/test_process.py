@@ -6,7 +6,6 @@ import array
 import os
 import resource
 import signal
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -143,7 +142,7 @@ def test_entities_that_come_and_go_are_followed(ros):
             late.append(node.create_subscription(Float64MultiArray, "topic", lambda _: hear(), 10))
 
     def hear():
-        heard.append(time.monotonic())
+        heard.append(True)
         if len(heard) == 3:
             node.destroy_subscription(late[0])
             node.create_timer(0.3, ros.context.try_shutdown)

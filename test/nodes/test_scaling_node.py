@@ -39,11 +39,12 @@ def bench(shared):
     shared.serve("resume")
     shared.override(1.0)
     shared.until("IDLE")
+    already = int(shared.diagnostics.next().get("dropped.trajectory.nowhere_to_go", 0))
+    last = max([shared.ended, *(message.motion for message in shared.heard)])
     shared.heard.clear()
-    already = shared.diagnostics.dropped("trajectory", "nowhere_to_go")
     shared.send(START[None], first=0.4)
     shared.ros.until(lambda: shared.diagnostics.dropped("trajectory", "nowhere_to_go") > already or (
-        shared.heard and shared.heard[-1].phase == ScaledMotion.ENDED  # of this motion, not of the one before
+        shared.heard and shared.heard[-1].phase == ScaledMotion.ENDED and shared.heard[-1].motion > last
         and np.abs(np.array(shared.heard[-1].position) - START).max() < 1e-6), of=shared.process)
     if shared.heard:
         shared.ended = max(shared.ended, shared.heard[-1].motion)
@@ -57,6 +58,7 @@ def test_a_motion_planned_twice_too_fast(bench):
     marks = bench.ros.listen(MarkerArray, f"{bench.node}/markers")
     assert not bench.ros.set(bench.node, commands="position")
     bench.ros.until(lambda: all(bench.ros.node.count_publishers(f"{bench.node}/{name}") for name in ("reference", "commands")))
+    bench.ros.matched(bench.node)
     bench.send()
     motion = bench.end()
     motion.check()
@@ -127,7 +129,7 @@ def test_pause_resume_override_stop(bench):
     assert ScaledMotion.STOPPING in {m.phase for m in motion.messages} and paused.progress < motion.messages[-1].progress < 1.0
     assert bench.serve("stop") == "there is no motion to stop"
     said = ("paused", "resumed", "override: 0.3 of the speed", "comes to rest: a stop was requested")
-    assert all(f"{sentence}\n" in bench.process.log for sentence in said)
+    bench.logged(*(f"{sentence}\n" for sentence in said))
 
 
 def test_another_trajectory_on_the_way(bench):
@@ -189,12 +191,12 @@ def test_joint_states_tell_where_it_begins(bench):
 
 def test_stamps_ahead_and_behind(bench):
     now = bench.ros.node.get_clock().now().nanoseconds * 1e-9
-    start = now + 5.0  # planning on a loaded machine must end before it
+    start = now + 3.0
     bench.send(POINTS, 2.0, start=start)
     bench.until("WAITING")
     motion = bench.end()
     motion.check(duration=2.0)
-    assert abs(motion.stamps[0] - start) < 0.1
+    assert motion.stamps[0] > start - 1e-3 and motion.t[-1] == pytest.approx(2.0, abs=0.01)  # not before it, and all of it
     bench.send(POINTS, 2.0, start=now - 100.0)
     bench.ros.until(lambda: bench.diagnostics.dropped("trajectory", "too_late") == 1)
 
@@ -222,11 +224,11 @@ def test_bad_trajectories_are_refused_and_counted(shared, reason, fields, words)
     bench.heard.clear()
     before = bench.diagnostics.dropped("trajectory", reason)  # a refusal is reported at once
     bench.send(**fields)
-    bench.ros.until(lambda: bench.diagnostics.dropped("trajectory", reason) == before + 1)
+    bench.ros.until(lambda: bench.diagnostics.dropped("trajectory", reason) == before + 1, of=bench.process)
     said = bench.diagnostics.values["trajectory.last_drop"]
     assert said.startswith(reason) and (not words or words in said), said
     assert bench.diagnostics.state == "IDLE" and not bench.heard
-    assert f"trajectory rejected, {reason}" in bench.process.log
+    bench.logged(f"trajectory rejected, {reason}")
 
 
 def test_gravity_alone_above_a_limit_and_after_all_that_it_still_moves(bench):
@@ -255,7 +257,7 @@ def test_limits_change_on_the_way(bench):
 
 
 def test_a_payload_on_the_way_and_one_too_heavy(bench):
-    bench.send(POINTS, 2.0)
+    bench.send(POINTS, 5.0)  # a busy machine takes its time to make the model
     bench.moving(0.3)
     assert not bench.ros.set(bench.node, together=True, payload__link="link7", payload__mass=0.2)
     motion = bench.end()
@@ -268,8 +270,8 @@ def test_a_payload_on_the_way_and_one_too_heavy(bench):
     bench.send(START[None], first=8.0)  # long enough for a busy machine to find out that it cannot go on
     bench.moving(0.3)
     assert not bench.ros.set(bench.node, payload__mass=30.0)
-    stopped = bench.end()
-    assert stopped.messages[-1].progress < 1.0 and "cannot go on with the new limits or payload: gravity" in bench.process.log
+    assert bench.end().messages[-1].progress < 1.0
+    bench.logged("cannot go on with the new limits or payload: gravity")
     assert not bench.ros.set(bench.node, together=True, payload__link="", payload__mass=0.0)
 
 

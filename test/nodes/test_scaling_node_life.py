@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from itertools import count
 from types import SimpleNamespace
 
 import numpy as np
@@ -44,14 +45,15 @@ def test_description_late_bad_and_exchanged_while_moving(ros):
     ros.until(lambda: bench.diagnostics.values.get("model_error"))
     topic.publish(String(data=TEXT))
     bench.ready()
-    bench.send()
+    bench.send(POINTS, 10.0)  # on its way for so long that a busy machine gets all of what follows
     bench.moving(0.4)
     topic.publish(String(data="nonsense"))
     ros.until(lambda: "rejected, the previous one stays" in bench.diagnostics.status.message)
     topic.publish(String(data=TEXT.replace('"joint7"', '"wrist"')))
     motion = bench.end()
-    motion.check()
-    assert motion.messages[-1].progress < 1.0 and "the new robot model has other joints" in bench.process.log
+    motion.check(duration=10.0)
+    assert motion.messages[-1].progress < 1.0
+    bench.logged("the new robot model has other joints")
     names = [*NAMES[:6], "wrist"]
     bench.send(POINTS[::-1], 0.8, first=0.4, names=names)
     assert list(bench.end().messages[-1].joint_names) == names
@@ -70,7 +72,7 @@ def test_no_limits_at_all(ros):
     bench.send()
     ros.until(lambda: bench.diagnostics.dropped("trajectory", "limits") == 1)
     assert "not one limit is known" in bench.diagnostics.values["trajectory.last_drop"]
-    assert f"no effort limit of {', '.join(NAMES)} is known: not enforced" in bench.process.log
+    bench.logged(f"no effort limit of {', '.join(NAMES)} is known: not enforced")
     assert "waiting for a robot description" not in bench.process.log  # while the model is prepared
     assert not ros.set(bench.node, **{f"joint_limits__{name}__has_velocity_limits": True for name in NAMES},
                        **{f"joint_limits__{name}__max_velocity": 2.0 for name in NAMES})
@@ -106,8 +108,8 @@ def test_simulated_time_stops_goes_on_and_jumps(ros):
         return start + seconds
 
     now = play(100.0, 0.1)
-    bench.send(POINTS, 3.0)
-    bench.until("WAITING") if not bench.heard else None
+    bench.send(POINTS, 3.0, start=now + 0.5)
+    bench.until("WAITING")
     while not (bench.heard and bench.heard[-1].t > 0.5):
         now = play(now, 0.1)
 
@@ -124,13 +126,14 @@ def test_simulated_time_stops_goes_on_and_jumps(ros):
     motion.check(duration=3.0)
     # never ahead of the clock; behind it where the clock went on by more than a step between two looks of the node
     assert motion.t[-1] - motion.t[0] < motion.stamps[-1] - motion.stamps[0] + 0.01
+    assert motion.stamps[0] > 100.6 - 1e-6 and motion.t[0] < motion.stamps[0] - 100.6 + 0.01  # when its stamp says
     bench.send(POINTS[::-1], 3.0)
     ros.until(lambda: bench.diagnostics.state == "WAITING")
     while not bench.heard:
         now = play(now, 0.1)
     play(50.0, 0.1)  # the simulation is started anew
     bench.until("IDLE")
-    assert "the clock was set back: the motion is given up" in bench.process.log
+    bench.logged("the clock was set back: the motion is given up")
     bench.heard.clear()
     bench.send(POINTS, 3.0)
     ros.until(lambda: bench.diagnostics.state == "WAITING")
@@ -163,12 +166,12 @@ def test_a_motion_does_not_leap_with_simulated_time(ros):
 def test_a_signal_in_the_middle_of_a_motion_brings_it_to_rest_first(ros, how, executor):
     bench = Bench(ros, **{"process.executor": executor}).ready()
     references = ros.listen(JointTrajectory, f"{bench.node}/reference", 5000)
-    bench.send()
+    bench.send(POINTS, 8.0)
     bench.moving(0.05 if how == signal.SIGINT else 0.5)
     bench.process.send(how)
     bench.send(START[None], first=0.5)  # nobody waits for it any more
     motion = bench.end()
-    motion.check()
+    motion.check(duration=8.0)
     assert bench.process.wait() == 0 and "rror" not in bench.process.log
     assert motion.messages[-1].progress < 1.0 and ScaledMotion.STOPPING in {m.phase for m in motion.messages}
     ros.until(lambda: references and not np.any(references[-1].points[-1].velocities))
@@ -178,12 +181,12 @@ def test_a_signal_in_the_middle_of_a_motion_brings_it_to_rest_first(ros, how, ex
 
 def test_a_paused_motion_and_none_do_not_keep_it(ros):
     for paused in (False, True):
-        bench = Bench(ros, f"robot{paused:d}", shutdown_timeout=60.0).ready()  # longer than anybody waits here
+        bench = Bench(ros, f"robot{paused:d}", shutdown_timeout=60.0).ready()
         if paused:
             bench.send()
             bench.moving(0.1)
             bench.pause()
-        assert bench.process.stop(signal.SIGTERM) == 0
+        assert bench.process.stop(signal.SIGTERM) == 0 and "not finished within" not in bench.process.log
         assert not paused or bench.end().messages[-1].progress < 1.0
 
 
@@ -198,17 +201,21 @@ def test_who_cannot_come_to_rest_ends_all_the_same_and_leaves_the_way_to_rest(ro
     clock = ros.node.create_publisher(Clock, "/clock", 10)
     ros.until(clock.get_subscription_count)
     bench.send(first=0.01)
-    for k in range(1000):
-        clock.publish(Clock(clock=stamp(10.0 + 0.002 * k)))
-        ros.spin(0.002)
-        if bench.heard and bench.heard[-1].t > 0.3:
-            break
+    times = count(10.0, 0.002)
+
+    def moving() -> bool:
+        clock.publish(Clock(clock=stamp(next(times))))
+        return bench.heard and bench.heard[-1].t > 0.3
+
+    ros.until(moving, what="no motion", of=bench.process)
     bench.process.send(signal.SIGTERM)
     ros.until(lambda: "comes to rest first" in bench.process.log)
     if again:
         assert bench.process.alive
         bench.process.send(again)
-    assert bench.process.wait() == 0 and bench.heard[-1].phase != ScaledMotion.ENDED
+    code = bench.process.wait()
+    ros.drain()
+    assert code == 0 and bench.heard[-1].phase != ScaledMotion.ENDED
     assert f"{words}: ends at once" in bench.process.log and "Traceback" not in bench.process.log
     ros.until(lambda: references and not np.any(references[-1].points[-1].velocities), what="no way to rest")
     check_way_to_rest(bench.heard[-1], references[-1].points)
@@ -240,7 +247,7 @@ def test_a_node_that_fails_to_finish_ends_all_the_same():
     try:
         with graceful_shutdown(node):
             os.kill(os.getpid(), signal.SIGTERM)
-            assert ended.wait(5.0)
+            assert ended.wait(60.0)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -26,6 +26,7 @@ def test_the_default_ends_at_rest_and_points_warn(tmp_path):
         bench = Bench(ros, output=default).ready()
         references = ros.listen(JointTrajectory, f"{bench.node}/reference", 5000)
         ros.until(lambda: ros.node.count_publishers(f"{bench.node}/reference"))
+        ros.matched(bench.node)
         bench.state(START)
         bench.send()
         bench.end().check()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import numpy as np
 import pytest
 
@@ -41,14 +43,22 @@ def motion_with(robot: Robot, seed: int, low: float, high: float) -> np.ndarray:
 
 
 def listening(bench: Bench, robot: Robot) -> list[Float64]:
-    """The factors told from now on, one for each result: none is on its way, for one that no other motion has is the last."""
+    """The factors published from now on, one for each result."""
     heard: list[Float64] = bench.ros.listen(Float64, f"{NODE}/speed_scaling")
     # nothing in the way of the signal but the closed form
     assert not bench.ros.set(NODE, publish_speed_scaling=True, speed_scaling__fall=100.0, speed_scaling__rise=100.0)
     bench.ros.until(lambda: bench.send(np.zeros((4, 3))) and heard)
-    motion = motion_with(robot, 5, 0.4, 0.6)
-    assert bench.send(motion)
-    bench.ros.until(lambda: heard[-1].data == pytest.approx(float(wanted(robot, motion).factor), rel=1e-12))
+    seeds = count(5)
+
+    def newest() -> bool:
+        """Whether result and factor of a motion that was not sent before are the newest: messages come in order."""
+        motion = motion_with(robot, next(seeds), 0.4, 0.6)
+        if not bench.send(motion, attempts=1):
+            return False
+        bench.ros.until(lambda: heard[-1].data == pytest.approx(float(wanted(robot, motion).factor), rel=1e-12))
+        return True
+
+    bench.ros.until(newest)
     heard.clear()
     bench.results.clear()
     return heard

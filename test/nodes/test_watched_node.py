@@ -54,18 +54,19 @@ def test_a_robot_is_watched(tmp_path):
         heard(lambda m: m.tracking_joint and m.tracking_error < 1e-3 and m.tracking_share == 1.0)
         motion = it.end()
         motion.check()
-        assert all(m.tracking_share == 1.0 for m in motion.messages) and "is slowed" not in it.process.log
+        assert all(m.tracking_share == 1.0 for m in motion.messages)
+        it.logged("ended at its goal")
+        assert "is slowed" not in it.process.log
 
         it.arrived(1)
         it.off[2] = 0.15  # from 0.05 to 0.2 it is slowed
         it.send(POINTS[::-1])
         heard(lambda m: m.tracking_joint == "joint3" and m.tracking_error > 0.1 and m.tracking_share < 0.6)
-        assert "is slowed: the tracking error of joint3 is" in it.process.log
-        assert "0.05 are allowed (watch.tolerance)" in it.process.log
+        it.logged("is slowed: the tracking error of joint3 is", "0.05 are allowed (watch.tolerance)")
         ros.until(lambda: float(it.diagnostics.values["tracking.share"]) < 1.0, what="no share", of=it.process)
         it.off[2] = 0.4
         assert it.end().messages[-1].progress < 1.0
-        assert "the position of joint3 is 0." in it.process.log and "0.2 rad allowed (path_tolerance)" in it.process.log
+        it.logged("the position of joint3 is 0.", "0.2 rad allowed (path_tolerance)")
         it.until("IDLE")
         it.arrived(2)
 

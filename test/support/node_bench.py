@@ -6,6 +6,7 @@ import math
 import time
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rclpy.qos import QoSProfile
@@ -37,6 +38,11 @@ def chain(n: int, first: tuple[str, ...] = ()) -> str:
     names = [*first, *(f"j{k}" for k in range(len(first), n))]
     joints = "".join(JOINT.format(name, "revolute", f"l{k}", f"l{k + 1}", "0 1 0", "") for k, name in enumerate(names))
     return f'<robot name="chain">{"".join(LINK.format(f"l{k}", 1.0) for k in range(n + 1))}{joints}</robot>'
+
+
+def seconds(message: Any) -> float:
+    """The stamp of a message [s]."""
+    return message.header.stamp.sec + message.header.stamp.nanosec * 1e-9
 
 
 ARM = urdf()
@@ -112,6 +118,12 @@ class Bench:
                 if message.header.stamp == when:
                     return message
         return None
+
+    def paced(self, samples: int = 40) -> None:
+        """Wait until results have come for all but the newest states, so that no queue overflows while a motion is played
+        that every state of is needed for."""
+        until = self.clock - samples * self.dt
+        self.ros.until(lambda: self.results and seconds(self.results[-1]) > until, what="no results", of=self.process)
 
     def active(self) -> None:
         """Until the node says that it is, for which joint states must not cease."""

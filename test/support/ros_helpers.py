@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -21,10 +22,11 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.srv import GetParameters, SetParameters, SetParametersAtomically
 from rclpy.context import Context
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor, TimeoutException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.subscription import Subscription
 
 from rnea_ros.demo.processes import MODULES
 from support.node_server import ForkedProcess, NodeServer
@@ -72,6 +74,7 @@ class World:
         self.domain = free_domain()
         self._processes: list[subprocess.Popen | ForkedProcess] = []
         self.through: list[str] = []  # a file that runs the modules of nodes, if they are not to be run as they are
+        self.requests: Counter[str] = Counter()  # sent so far, by service; some more than once
         self.context = Context()
         os.environ.update(ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", ROS_LOG_DIR=str(folder / "log"))
         self.context.init(domain_id=self.domain)
@@ -126,6 +129,28 @@ class World:
         """What comes first, or so long nothing."""
         self._executor.spin_once(timeout_sec=seconds)
 
+    def drain(self, quiet: float = 0.2) -> None:
+        """Run callbacks until none has been ready for a time [s]: what ended processes have sent has been received."""
+        while True:
+            try:
+                handler, *_ = self._executor.wait_for_ready_callbacks(timeout_sec=quiet)
+            except TimeoutException:
+                return
+            handler()
+            handler.result()
+
+    def matched(self, node: str) -> None:
+        """Wait until a node that publishes diagnostics has matched every subscription that the test has made so far.
+
+        A participant receives the endpoints of another one in the order in which they were created: a node that reaches a
+        subscription which is made now has matched those before it, and no message to them is lost from now on.
+        """
+        reports: list[DiagnosticArray] = []
+        subscription = self.node.create_subscription(DiagnosticArray, "/diagnostics", reports.append, 100)
+        self.until(lambda: any(status.name.startswith(f"{node}: ") for report in reports for status in report.status),
+                   what=f"no diagnostics of {node}")
+        self.node.destroy_subscription(subscription)
+
     def until(self, condition: Callable[[], Any], timeout: float = DISCOVERY, what: str = "",
               of: Process | None = None) -> Any:
         """Spin until the condition holds and return its value; fail after the timeout, with the log `of` a node."""
@@ -147,6 +172,7 @@ class World:
         def answered() -> Any:
             if not asked or time.monotonic() - since[-1] > AGAIN:
                 asked.append(client.call_async(request))
+                self.requests[service] += 1
                 since.append(time.monotonic())
             return next((future for future in asked if future.done()), None)
 
@@ -216,12 +242,17 @@ class Diagnostics:
 
     def __init__(self, world: World, node: str, task: str = "dynamics"):
         self.world, self._name = world, f"{node}: {task}"
-        self.messages: list[DiagnosticArray] = world.listen(DiagnosticArray, "/diagnostics")
+        self.status, self.stamp = DiagnosticStatus(), Time()  # of the newest report
+        self._sent: list[int] = []  # when each report was published, by the clock of the system [ns]
+        with_info = hasattr(Subscription, "CallbackType")  # Humble's rclpy passes the message alone
+        world.node.create_subscription(DiagnosticArray, "/diagnostics", self._receive if with_info else
+                                       lambda message: self._receive(message, {}), 100)
 
-    @property
-    def status(self) -> DiagnosticStatus:
-        latest = (s for message in reversed(self.messages) for s in message.status if s.name == self._name)
-        return next(latest, DiagnosticStatus())
+    def _receive(self, message: DiagnosticArray, info: Any) -> None:
+        for status in message.status:
+            if status.name == self._name:
+                self.status, self.stamp = status, message.header.stamp
+                self._sent.append(info.get("source_timestamp", self.stamp.sec * 10**9 + self.stamp.nanosec))
 
     @property
     def values(self) -> dict[str, str]:
@@ -232,11 +263,10 @@ class Diagnostics:
         return self.values.get("state", "")
 
     def next(self) -> dict[str, str]:
-        """Values of a report made after this call."""
-        self.messages.clear()
-        self.world.until(lambda: self.values)
-        self.messages.clear()  # the first one may have been under way
-        self.world.until(lambda: self.values)
+        """Values of a report that was begun after this call: of the second one that was published since then. Reports that
+        wait in queues are older, however many there are."""
+        now = time.time_ns()
+        self.world.until(lambda: sum(sent > now for sent in self._sent[-10:]) > 1, what=f"no report of {self._name}")
         return self.values
 
     def dropped(self, topic: str, reason: str) -> int:
