@@ -178,7 +178,7 @@ def test_several_threads_at_once(place):
     found: list[np.ndarray] = []
     threads = [threading.Thread(target=lambda: found.append(result())) for _ in range(6)]
     [thread.start() for thread in threads]
-    [thread.join(60) for thread in threads]
+    [thread.join() for thread in threads]
     assert len(found) == 6
     for other in found:
         np.testing.assert_array_equal(other, found[0])

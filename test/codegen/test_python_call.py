@@ -209,5 +209,5 @@ def test_threads():
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(len(cases))]
     [thread.start() for thread in threads]
-    [thread.join(60) for thread in threads]
+    [thread.join() for thread in threads]
     assert not wrong

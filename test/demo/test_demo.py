@@ -463,6 +463,7 @@ def test_recording_begins_when_every_topic_has_a_message(monkeypatch):
     from rnea_ros.demo.nodes import recorders
     from support.ros_helpers import free_domain, stamp
     monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    monkeypatch.setattr(recorders, "MAX_SLOWDOWN", 1000.0)
     domain, began, sent = free_domain(), time.monotonic(), {"dynamics": [], "states": []}
 
     def tell():
@@ -483,7 +484,7 @@ def test_recording_begins_when_every_topic_has_a_message(monkeypatch):
         thread = threading.Thread(target=tell)
         thread.start()
         try:
-            recording, heard = recorders.record_dynamics(domain, 0.5, 60.0, lambda message: None, lambda: True,
+            recording, heard = recorders.record_dynamics(domain, 0.5, 240.0, lambda message: None, lambda: True,
                                                          {"states": ("sensor_msgs/JointState", "joint_states")})
         finally:
             done.append(True)

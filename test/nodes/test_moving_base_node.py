@@ -78,6 +78,8 @@ def test_base_states_that_are_none_are_counted_and_late_ones_refuse(ship, tmp_pa
         for t in (0.25, 0.26, 0.27):  # each base state comes after the joint state that needs it, which waits for it
 
             def answered(t=t):
+                bench.base.publish(ship.state(t, bench.tick()))  # base states arrive: the next one is waited for
+                ros.spin(0.02)
                 when = bench.publish(ship.joints(t))
                 ros.spin(0.05)
                 bench.base.publish(ship.state(t, when.sec + when.nanosec * 1e-9))

@@ -67,16 +67,15 @@ def test_forces_and_rates_of_a_platform_whose_poses_are_measured(stewart, tmp_pa
         def told():
             bench.tell(measured(bench.clock + bench.dt - bench.began))
             ros.spin(0.001)
-            if bench.results:
-                bench.paced()
-            return len(bench.results) >= 600
+            return bench.results
 
-        ros.until(told, of=bench.process)
+        while len(ros.until(told, of=bench.process)) < 600:
+            bench.paced()
         force, rate = shares(bench, bench.results[200:600:10])
         assert force < 0.02 and rate < 0.2
         bench.refuses(lambda: measured(0.0))
         before = len(bench.results)
-        ros.until(lambda: told() and len(bench.results) > before, of=bench.process)
+        ros.until(lambda: len(told()) > before, of=bench.process)
 
 
 class TwistedBench(PlatformBench):
@@ -84,7 +83,7 @@ class TwistedBench(PlatformBench):
 
     def __init__(self, ros, folder, moving, motion_source):
         super().__init__(ros, folder, moving, "pose+twist", "platform_pose_measured", PoseStamped,
-                         **{"platform.motion_source": motion_source, "input_wait": LONGEST_WAIT,
+                         **{"platform.motion_source": motion_source, "input_wait": LONGEST_WAIT, "base.timeout": 5.0,
                             "input_tolerance": 0.0})  # late messages are never extrapolated to: the answer is exact, or none
         self.desired_motion, self.twists = (ros.node.create_publisher(kind, f"{self.node}/{topic}", 100) for kind, topic in (
             (BaseStateStamped, "platform_state"), (TwistStamped, "platform_twist_measured")))
@@ -146,11 +145,10 @@ def test_rates_of_a_measured_twist_are_nearer_than_those_of_poses(stewart, tmp_p
             noisy = np.asarray(platform.velocity) + rng.normal(0.0, [1e-4] * 3 + [2e-4] * 3)
             bench.tell_all(posed(platform, rng.normal(0.0, 1e-5, 3), rng.normal(0.0, 2e-5, 3)),
                            twist(platform._replace(velocity=noisy)))
-            if bench.results:
-                bench.paced()
-            return len(bench.results) >= 600
+            return bench.results
 
-        ros.until(told, of=bench.process)
+        while len(ros.until(told, of=bench.process)) < 600:
+            bench.paced()
         force, rate = shares(bench, bench.results[200:600:10])
         assert force < 0.01 and rate < 0.1
 
