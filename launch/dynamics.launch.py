@@ -21,6 +21,7 @@ from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, Timer
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
+from rnea_ros.model.robot_file.profiles import located
 from rnea_ros.nodes.common.launch_support import aimed, check_same_robot, robot_description, root_link, urdf_path
 
 SHARE = Path(__file__).resolve().parents[1]
@@ -49,8 +50,8 @@ ARGUMENTS = [
     DeclareLaunchArgument(
         "robot_file",
         default_value="",
-        description="YAML file of what a URDF cannot say: loops, a platform, springs, motors, drives, limits, payloads, a "
-        "base that moves. dynamics_node and query_node read it.",
+        description="YAML file, or the name of a profile, of what a URDF cannot say: loops, a platform, springs, motors, "
+        "drives, limits, payloads, a base that moves. dynamics_node and query_node read it.",
     ),
     DeclareLaunchArgument(
         "params_file",
@@ -64,6 +65,17 @@ ARGUMENTS = [
         choices=["", "auto", "desired", "estimated", "reference"],
         description="Source of acceleration and jerk: auto (~/desired_motion while it arrives, else estimated from the "
         "joint states), or one of these, or the reference that the robot follows. Empty: as params_file says.",
+    ),
+    DeclareLaunchArgument(
+        "effort_commands",
+        default_value="",
+        choices=["", "none", "gravity", "gravity_friction", "feedforward"],
+        description="Parameter commands of dynamics_node: gravity lets an arm float. Empty: as params_file says.",
+    ),
+    DeclareLaunchArgument(
+        "effort_controller",
+        default_value="",
+        description="Name of the effort controller that gets them on its topic commands. Empty: they stay on ~/commands.",
     ),
     DeclareLaunchArgument(
         "dynamics", default_value="true", choices=["true", "false"], description="Whether to start dynamics_node."
@@ -125,7 +137,11 @@ def start(context, more=(), beside=()):
     markers = {"publish_markers": True} if given["rviz"] == "true" else {}
     actions = state_publisher(given)
     if given["dynamics"] == "true":
-        actions.append(node(given, "rnea_ros", "dynamics_node", [params_file, {**robot, **declared, **motion, **markers}]))
+        commands = {"commands": given["effort_commands"]} if given["effort_commands"] else {}
+        controller = given["effort_controller"]
+        remapped = [("~/commands", f"{controller}/commands")] if controller else []
+        own = {**robot, **declared, **motion, **markers, **commands}
+        actions.append(node(given, "rnea_ros", "dynamics_node", [params_file, own], remappings=remapped))
     if given["query_node"] == "true":
         actions.append(node(given, "rnea_ros", "query_node", [params_file, {**robot, **declared}]))
     if given["rviz"] == "true":
@@ -177,9 +193,10 @@ def described(given):
 
 
 def robot_file(given):
-    """The robot file as a parameter, if there is one."""
+    """The robot file as a parameter, if there is one; a profile by its name."""
     if not given["robot_file"]:
         return {}
+    given["robot_file"] = str(located(given["robot_file"]))
     return {"robot_file": ParameterValue(str(Path(file_of(given, "robot_file")).absolute()), value_type=str)}
 
 

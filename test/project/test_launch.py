@@ -297,6 +297,17 @@ def test_a_robots_own_demo_starts_its_nodes_on_its_files(start, name):
     assert "demo.launch.py takes any other" in start(f"{name}_demo", urdf=RR).error
 
 
+def test_effort_commands_go_to_the_controller_that_is_named(start):
+    node = start("dynamics", urdf=RR, effort_commands="gravity", effort_controller="/arm/efforts").one("dynamics_node")
+    assert "~/commands:=/arm/efforts/commands" in node.remappings and node.parameters["commands"] == "gravity"
+    assert "commands" not in start("dynamics", urdf=RR).one("dynamics_node").parameters
+
+
+def test_a_profile_is_a_robot_file(start):
+    file = Path(start("dynamics", urdf=RR, robot_file="openarm").one("dynamics_node").parameters["robot_file"])
+    assert file.stem == "openarm" and file.is_file()
+
+
 def test_references_go_to_the_controllers_that_are_named(start):
     node = start("scaling", urdf=RR, controller="/jtc", controller_interface="action", output="horizon",
                  forward_controller="/forward", commands="commanded_effort").one("scaling_node")

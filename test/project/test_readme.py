@@ -265,13 +265,13 @@ def test_launch_lines_name_files_and_arguments_that_exist(line):
 def test_topics_of_the_pages_are_the_nodes():
     nodes = ROOT / "rnea_ros" / "nodes"
     own = ("served_robot", "served_parts", "bases/base_topics",
-           "bases/platform_topics", "external_effort", "markers",
+           "bases/platform_topics", "effort_commands", "external_effort", "markers",
            "references", "messages")
     names = ("dynamics/node", "common/robot_description", "dynamics/speed_scaling", "scaling/node", "scaling/controller",
              "scaling/publishers", *(f"dynamics/{name}" for name in own))
     source = "".join((nodes / f"{name}.py").read_text() for name in names)
     topics = re.findall(r"^\| `([~/a-z_]+)` \| [a-z_]+/[A-Z]", everything(), flags=re.MULTILINE)
-    assert len(topics) == 41
+    assert len(topics) == 45
     for topic in topics:
         assert f'"{topic}"' in source, topic
 

@@ -169,6 +169,20 @@ DYNAMICS = (
                    "~/joint_effort is always the whole torque", choices=("robot_file", *CONTENTS), read_only=True),
     ParameterEntry("measured_effort", "robot_file", "Content of the efforts in joint_states. robot_file: as the robot file "
                    "declares, or total", choices=("robot_file", *CONTENTS), read_only=True),
+    ParameterEntry("commands", "none", "Effort commands on ~/commands and ~/joint_commands, in the convention of "
+                   "commanded_effort. gravity: an arm floats. gravity_friction: friction is compensated too. feedforward: the "
+                   "torque of the desired motion or reference; as gravity_friction while there is none. They begin and end "
+                   "with a ramp", choices=("none", "gravity", "gravity_friction", "feedforward")),
+    ParameterEntry("effort_commands.joints", [""], "Joints of the commands, in the order of the controller's parameter "
+                   "joints. Empty: all, in the robot's order"),
+    ParameterEntry("effort_commands.ramp_time", 1.0, "Time in which the support rises from zero when commands begin, and "
+                   "falls to zero when they end", "s", 0.01, 60.0),
+    ParameterEntry("effort_commands.rise_time", 0.2, "Shortest time in which an effort changes by its limit; the limits of "
+                   "effort rate hold too", "s", 1e-3, 10.0),
+    ParameterEntry("effort_commands.timeout", 0.1, "Age of the last usable joint state, by arrival, from which the commands "
+                   "end. They begin again with the next states", "s", 0.01, 5.0),
+    ParameterEntry("effort_commands.friction_share", 0.8, "Share of the friction that is compensated at measured velocities; "
+                   "at 1 and more an arm may move by itself", low=0.0, high=1.5),
     ParameterEntry("publish_external_effort", False, "Read the efforts of the joint states, and publish ~/external_effort, "
                    "~/contact and ~/external_wrench: the efforts that the environment exerts on the robot. Needed for "
                    "~/estimate_payload and ~/learn_contact_thresholds", read_only=True),

@@ -24,7 +24,7 @@ from rnea_ros.nodes.common.parameter_table import JOINT, ParameterEntry, find, l
 
 LOCKED_ROBOT = ("robot_description", "robot_file", "gravity", "use_friction", "payload.", "joint_dynamics.", "hold_joints.",
                 "wrenches.")
-LOCKED_LIMITS = ("joint_limits.", "speed_scaling.", "watch.")
+LOCKED_LIMITS = ("joint_limits.", "speed_scaling.", "watch.", "commands", "effort_commands.")
 LOCKED = (*LOCKED_ROBOT, *LOCKED_LIMITS, "use_sim_time")  # names, and with a dot at the end what they begin with
 
 LOCK_LOG_PERIOD_S = 10.0  # s; between two lines on the console

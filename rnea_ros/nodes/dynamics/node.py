@@ -34,6 +34,7 @@ from rnea_ros.nodes.common.stamps import Jumped
 from rnea_ros.nodes.common.topics import Topics
 from rnea_ros.nodes.dynamics import references
 from rnea_ros.nodes.dynamics.desired_motion import FIELDS
+from rnea_ros.nodes.dynamics.effort_commands import EffortCommands
 from rnea_ros.nodes.dynamics.external_effort import ExternalEfforts
 from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrenches, wrench_names
 from rnea_ros.nodes.dynamics.health import Health, Watchdog
@@ -58,9 +59,9 @@ from rnea_ros.robots.tree import Dynamics
 from rnea_ros.trajectory.drive_utilization import DriveUtilization
 
 TICK = 0.1  # s; of the watchdog
-SHOWN = ("frame_id", "reference.source", "publish_markers", "markers.size", "markers.rate", "publish_speed_scaling",
-         "joint_age")
-ARRANGED = ("joint_limits.", "speed_scaling.", "wrenches.", "external_effort.", "contact.")
+SHOWN = ("commands", "frame_id", "reference.source", "publish_markers", "markers.size", "markers.rate",
+         "publish_speed_scaling", "joint_age")
+ARRANGED = ("joint_limits.", "effort_commands.", "speed_scaling.", "wrenches.", "external_effort.", "contact.")
 
 
 class DynamicsNode(ManagedNode):
@@ -100,6 +101,7 @@ class DynamicsNode(ManagedNode):
         self._health.streams += self._wrenches.streams if self._wrenches else []
         self._external = ExternalEfforts(self, DYNAMICS_QUEUE) if self._settings.values["publish_external_effort"] else None
         self._health.streams += [self._external.stream] if self._external else []
+        self._commands = EffortCommands(self, DYNAMICS_QUEUE)
         self._streams = tuple(self._health.streams)
         self._desired = self.create_subscription(JointMotion, "~/desired_motion", self._on_desired, DYNAMICS_SENSOR, raw=True)
         references.subscribe(self, lambda read: self._take(self._health.reference, read))
@@ -162,11 +164,15 @@ class DynamicsNode(ManagedNode):
                 raise Rejected("joint_states_unused", f"{robot.motion_topic} says how the robot moves", passing=True)
             message = self._decode_state(data)
             stream.accept(began, source.read(message, self._senders.sender(info)))
+            if self._commands.is_wanted:
+                self._commands.on_state(source.state)
             motion = source.at_state(self._health.desired.age(began))
             if source.lateness:
                 self._health.desired.drop(source.lateness)
             result = robot.dynamics(motion, source.optional, self._loads(source.stamp), source.stamp)
             self._answer(began, source.when, motion, result, self._deviations(robot.differentiable, motion, source.deviation))
+            if self._commands.is_wanted:
+                self._commands.on_torque(source, motion, result)
             if self._external:
                 self._external.on_state(message, source, motion)
             if self._scaler.active:
@@ -276,7 +282,7 @@ class DynamicsNode(ManagedNode):
             "kind": robot.kind, **self._conventions, "motion_source": self._motion_source,
             "motion_source.changes": self._source_changes, **self._pairing.findings(self._answered_stamp),
             **robot.findings(), **self._motion.findings(), **self._out.deviations(),
-            **(self._external.findings() if self._external else {})}
+            **self._commands.findings(), **(self._external.findings() if self._external else {})}
         self._arrange()
         freeze_garbage(self._settings.values)
 
@@ -322,6 +328,7 @@ class DynamicsNode(ManagedNode):
                 self._external.use(self._robot, values, measured)
             self._markers.configure(values)
             self._scaler.configure(self._robot, self._limits, values, commanded)
+            self._commands.use(self._robot, values, self._limits, commanded)
             info = model_info(self._robot, self._limits, self.get_clock().now().to_msg(), commanded)
             self._robot.describe(info)
             self._conventions = {"joint_effort": "total", "commanded_effort": commanded.contains,
@@ -337,6 +344,10 @@ class DynamicsNode(ManagedNode):
         references.check(self._settings.values)
         if not self.is_configured:
             return
+        if self._robot is not None:
+            values = self._settings.values
+            self._commands.check(self._robot, values, joint_limits(values, self._robot),
+                                 efforts(self._robot, values).commanded)
         self._intake.changed(changed)
         self._configure()
         if any(name in SHOWN or name.startswith(ARRANGED) for name in changed):
@@ -371,6 +382,7 @@ class DynamicsNode(ManagedNode):
             late = [] if self._robot.motion_topic else self._motion.warnings(self._health.desired.age(time.monotonic_ns()))
             late += self._robot.warnings_now()
             late += self._wrenches.warnings() if self._wrenches else []
+            late += self._commands.warnings()
             late += self._external.warnings() if self._external else []
             return senders + late + limit_violations(self._limits, self._robot.joint_names, motion) + self._scaler.warnings()
         return senders
