@@ -10,6 +10,8 @@ import pytest
 pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs")
 
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
@@ -132,6 +134,21 @@ def test_commands_end_at_zero_when_states_cease_and_begin_again(arm):
     arm.ros.spin(0.3)
     assert len(arm.efforts) == count
     arm.supported()
+
+
+def test_a_deactivated_node_ends_its_commands_first(arm):
+    arm.supported()
+    assert change(arm, Transition.TRANSITION_DEACTIVATE)
+    assert not change(arm, Transition.TRANSITION_CLEANUP)
+    arm.ros.until(lambda: not arm.effort().any(), what="the commands do not end at zero", of=arm.process)
+    assert "not cleaned up" in arm.process.log
+    assert change(arm, Transition.TRANSITION_ACTIVATE)
+    arm.supported()
+
+
+def change(arm, transition):
+    request = ChangeState.Request(transition=Transition(id=transition))
+    return arm.ros.call(ChangeState, f"{NODE}/change_state", request).success
 
 
 def test_switched_off_the_commands_end_at_zero(arm):

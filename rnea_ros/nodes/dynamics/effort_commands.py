@@ -48,6 +48,11 @@ class EffortCommands:
     def is_wanted(self) -> bool:
         return self._commander.mode != "none" or self._commander.is_active
 
+    @property
+    def is_active(self) -> bool:
+        """Return whether commands are sent: not yet at zero."""
+        return self._commander.is_active
+
     @staticmethod
     def options(values: Values) -> CommandOptions:
         names = ("ramp_time", "rise_time", "timeout", "friction_share")

@@ -131,6 +131,10 @@ class DynamicsNode(ManagedNode):
         if is_active:
             self._forget()
 
+    def has_ended(self) -> bool:
+        """Return whether no arm is supported by effort commands."""
+        return not self._commands.is_active
+
     # ------------------------------------------------------------------ input
 
     def _on_desired(self, data: bytes) -> None:
