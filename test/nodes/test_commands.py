@@ -65,5 +65,5 @@ def test_help_names_options_and_where_parameters_are_listed(monkeypatch, capsys,
         commands.start(name)
     text, root = capsys.readouterr().out, URDF.parents[1]
     assert end.value.code == 0 and "--urdf FILE" in text and "--robot-file FILE" in text and "--ros-args" in text
-    for file in (f"docs/{name}.md", f"config/{name}.yaml"):
+    for file in (commands.COMMANDS[name].page, commands.COMMANDS[name].config):
         assert file in text and (root / file).exists()

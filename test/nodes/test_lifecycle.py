@@ -161,3 +161,27 @@ def test_nodes_start_active(ros):
         assert state(ros, f"/{name}") == "active"
         answer = ros.call(GetParameters, f"/{name}/get_parameters", GetParameters.Request(names=["autostart"]))
         assert answer.values[0].bool_value
+
+
+def test_all_nodes_in_one_process_have_names_and_lifecycles_of_their_own(ros):
+    process = ros.start("all_nodes", {"robot_description": ARM, "motion_source": "desired"})
+    results = ros.listen(JointDynamics, "/dynamics_node/joint_dynamics")
+    states = ros.node.create_publisher(JointState, "joint_states", 10)
+    clock = 1000.0
+
+    def send() -> None:
+        nonlocal clock
+        clock += 0.01
+        given = JointState(name=NAMES, position=POSITION, velocity=[0.0] * 3)
+        given.header.stamp = stamp(clock)
+        states.publish(given)
+        ros.spin(0.01)
+
+    ros.until(lambda: send() or results, of=process)
+    assert change(ros, "/query_node", "deactivate") == "inactive"
+    assert [state(ros, f"/{name}") for name in ("dynamics_node", "scaling_node")] == ["active"] * 2
+    answer = ros.call(ComputeMassMatrix, "/query_node/compute_mass_matrix", ComputeMassMatrix.Request())
+    assert "not active" in answer.message
+    results.clear()
+    ros.until(lambda: send() or results, of=process)
+    assert process.stop() == 0, process.log

@@ -47,7 +47,7 @@ class Busy(Node):
             pass
         print("to its end", flush=True)
 
-sys.exit(run(Busy))
+sys.exit(run([Busy]))
 """
 
 
@@ -75,7 +75,7 @@ class Failing(run.LeanExecutor):
 
 rclpy.ok = lambda: True  # the thread that ends the context has not been let run yet
 run.LeanExecutor = Failing
-sys.exit(run.run(lambda: Node("spoiled")))
+sys.exit(run.run([lambda: Node("spoiled")]))
 """
 
 
@@ -99,7 +99,7 @@ def make():
     print(rclpy.ok())
     return Node("made")
 
-sys.exit(run(make))
+sys.exit(run([make]))
 """
 
 

@@ -115,7 +115,7 @@ class ArmPlant(TrajectoryControllerNode):
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    return run(ArmPlant, args)
+    return run([ArmPlant], args)
 
 
 if __name__ == "__main__":

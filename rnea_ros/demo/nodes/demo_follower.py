@@ -89,7 +89,7 @@ class DemoFollower(Node):
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    return run(DemoFollower, args)
+    return run([DemoFollower], args)
 
 
 if __name__ == "__main__":

@@ -171,7 +171,7 @@ def _fill(message: Any, numbers: Any) -> None:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    return run(DemoPlant, args)
+    return run([DemoPlant], args)
 
 
 if __name__ == "__main__":

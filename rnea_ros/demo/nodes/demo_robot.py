@@ -135,7 +135,7 @@ def _transform_message(header: Header, link: str, R, P) -> TransformStamped:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    return run(DemoRobot, args)
+    return run([DemoRobot], args)
 
 
 if __name__ == "__main__":

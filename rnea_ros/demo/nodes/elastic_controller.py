@@ -104,7 +104,7 @@ class ElasticController(Node):
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    return run(ElasticController, args)
+    return run([ElasticController], args)
 
 
 if __name__ == "__main__":

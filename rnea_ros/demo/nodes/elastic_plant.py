@@ -158,7 +158,7 @@ def _stamped_header(nanosecond: int, frame: str) -> Header:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    return run(ElasticPlantNode, args)
+    return run([ElasticPlantNode], args)
 
 
 if __name__ == "__main__":

@@ -227,7 +227,7 @@ class TrajectoryControllerNode(Node):
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    return run(TrajectoryControllerNode, args)
+    return run([TrajectoryControllerNode], args)
 
 
 if __name__ == "__main__":

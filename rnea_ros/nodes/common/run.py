@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -194,27 +194,32 @@ def _watch(node: Finishing, receiving: socket.socket, end: Callable[[], None]) -
                 end()
 
 
-def run(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> int:
-    """Spin a node until SIGINT or SIGTERM. Returns the exit code: 0, or 1 for invalid parameters. A failing callback is logged
-    and counted and does not end the node.
+def run(kinds: Sequence[Callable[[], Node]], args: Sequence[str] | None = None) -> int:
+    """Spin nodes until SIGINT or SIGTERM. Returns the exit code: 0, or 1 for invalid parameters. A failing callback is logged
+    and counted and does not end the process.
 
-    A node with a true attribute `lean` is spun by LeanExecutor's own loop. A node with a method `finish` may first complete
-    work in progress.
+    Nodes with a true attribute `lean` are spun by LeanExecutor's own loop. A node with a method `finish`, one at most, may
+    first complete work in progress.
     """
     came = noted_signals()
     # rclpy's handlers end the context. While a node is made, that made processes crash in the middleware: they come after it.
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-    node = None
+    nodes: list[Node] = []
     try:
         executor = LeanExecutor()
-        node = make_node()
+        for kind in kinds:
+            nodes.append(kind())
         install_signal_handlers(SignalHandlerOptions.ALL)
         if came:
             raise ExternalShutdownException
-        executor.lean = getattr(node, "lean", False)
-        executor.on_failure = CallbackFailures(node).add
-        executor.add_node(node)
-        with graceful_shutdown(cast(Finishing, node)) if hasattr(node, "finish") else nullcontext():
+        executor.lean = all(getattr(node, "lean", True) for node in nodes)
+        executor.on_failure = CallbackFailures(nodes[0]).add
+        for node in nodes:
+            executor.add_node(node)
+        with ExitStack() as finishing:
+            for node in nodes:
+                if hasattr(node, "finish"):
+                    finishing.enter_context(graceful_shutdown(cast(Finishing, node)))
             executor.spin()
     except ExternalShutdownException:
         pass
@@ -227,7 +232,7 @@ def run(make_node: Callable[[], Node], args: Sequence[str] | None = None) -> int
     finally:
         for number in SIGNALS:  # a second one must not interrupt the cleaning up
             signal.signal(number, signal.SIG_IGN)
-        if node is not None:
+        for node in nodes:
             node.destroy_node()
         rclpy.try_shutdown()
     return 0

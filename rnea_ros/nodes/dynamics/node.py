@@ -393,7 +393,7 @@ class DynamicsNode(ManagedNode):
 
 
 def main(args: list[str] | None = None) -> int:
-    return run(DynamicsNode, args)
+    return run([DynamicsNode], args)
 
 
 if __name__ == "__main__":

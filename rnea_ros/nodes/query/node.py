@@ -150,7 +150,7 @@ def _answer_whole(answer: Callable[..., dict[str, Any]], robot: Robot, request: 
 
 
 def main(args: list[str] | None = None) -> int:
-    return run(QueryNode, args)
+    return run([QueryNode], args)
 
 
 if __name__ == "__main__":

@@ -366,7 +366,7 @@ class ScalingNode(ManagedNode):
 
 def main(args: list[str] | None = None) -> int:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    return run(ScalingNode, args)
+    return run([ScalingNode], args)
 
 
 if __name__ == "__main__":
