@@ -1,6 +1,6 @@
 """Comparison of the public names of rnea_ros with those of an earlier commit: breaking changes for users.
 
-    python .ci/api.py [COMMIT]        default: the last tag, without one the commit before; exit code 1 if anything breaks
+python .ci/api.py [COMMIT]        default: the last tag, without one the commit before; exit code 1 if anything breaks
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def last_release() -> str:
-    """The newest tag; without one the commit before."""
+    """Return the newest tag; without one, the previous commit."""
     found = subprocess.run(["git", "describe", "--tags", "--abbrev=0"], cwd=ROOT, capture_output=True, text=True)
     return found.stdout.strip() or "HEAD~1"
 
 
 def public(package: griffe.Module) -> dict[str, griffe.Object]:
-    """The names of __all__, each as the class or function that it leads to."""
+    """Return the names of __all__, each as the class or function that it leads to."""
     found = {name: package[name] for name in package.exports or ()}
     return {str(name): one.final_target if one.is_alias else one for name, one in found.items()}
 
 
 def broken(before: griffe.Module, now: griffe.Module) -> list[str]:
-    """A line for each public name that has gone, or that takes or gives something else."""
+    """Return a line for each public name that was removed, or whose signature changed."""
     old, new = public(before), public(now)
     lines = [f"{name}: no longer there" for name in old if name not in new]
     for name, one in old.items():

@@ -121,7 +121,7 @@ class Clone:
         return self._counted() if self.run(python, "-m", "pytest", "-q", *setting.tests) else f"failed: {self._counted()}"
 
     def _counted(self) -> str:
-        """The last line of pytest without its time."""
+        """Return the last line of pytest without its time."""
         last = self.log.read_text(errors="replace").strip().splitlines()[-1]
         return last.strip("= ").partition(" in ")[0]
 

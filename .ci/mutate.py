@@ -1,6 +1,6 @@
 """Mutation test of the core: small faults are inserted one at a time in a copy; the tests should fail for each.
 
-    python .ci/mutate.py [--count 30] [--seed 0]        exit code 1 if fewer than --least of them are noticed
+python .ci/mutate.py [--count 30] [--seed 0]        exit code 1 if fewer than --least of them are noticed
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ ROTOR, GEAR = 0.1, 100.0  # kg m^2 seen behind the gear: without it no joint con
 
 class Arm(NamedTuple):
     """urdf: text; link: its hand; rest, reach: where motions are [rad]; coulomb, viscous: friction [N m, N m s/rad];
-    rotor: inertia of each rotor behind its gear [kg m^2]."""
+    rotor: inertia of each rotor behind its gear [kg m^2].
+    """
 
     urdf: str
     link: str

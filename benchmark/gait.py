@@ -1,6 +1,6 @@
 """The walking human, full model: how long a solution takes, how well it keeps its constraints, what Pinocchio says of it.
 
-    python benchmark/gait.py      writes benchmark/gait.md, docs/gait_<case>.png, docs/skeleton.png
+python benchmark/gait.py      writes benchmark/gait.md, docs/gait_<case>.png, docs/skeleton.png
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ class Size:
 
 def build(source: str, cache: str = "") -> float:
     """From a URDF's text to the first tau and tau_rate, processor time [s], which is what it takes where nobody else runs;
-    cache: folder for compiled code, or none."""
+    cache: folder for compiled code, or none.
+    """
     with mock.patch.dict(os.environ, RNEA_ROS_CACHE=cache):
         start = time.process_time()
         robot = Robot.from_urdf(source.encode())

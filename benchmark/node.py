@@ -111,7 +111,8 @@ ONE = ["joint_dynamics"]
 
 def measure(seconds: float) -> dict[str, Load]:
     """Naive and ours, one after the other, for what may be listened to; by name. Those that are compared run in real time
-    where that is allowed, so that neither waits for other work on this machine."""
+    where that is allowed, so that neither waits for other work on this machine.
+    """
     from rnea_ros import Robot
 
     joints = list(Robot.from_urdf(URDF, backend="reference").joint_names)

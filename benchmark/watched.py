@@ -1,6 +1,6 @@
 """Does a robot hold its path whose motors are weaker than their data say? Watched and not, without ROS.
 
-    python benchmark/watched.py
+python benchmark/watched.py
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Sphinx builds the pages of docs/, of benchmark/ and the README into one site: `make docs`. The source folder is the
-repository, so that links between pages are the same here and where the repository is browsed."""
+repository, so that links between pages are the same here and where the repository is browsed.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ MAX_PROCESSES, TIMEOUT_S = 2, 1800.0
 
 
 def build(app: Any) -> None:
-    """Called by Sphinx before it reads the pages."""
+    """Build the gallery; called by Sphinx before it reads the pages."""
     PAGES.mkdir(exist_ok=True)
     DRAWN.mkdir(parents=True, exist_ok=True)
     examples = sorted((ROOT / "examples").glob("*.py"))

@@ -43,7 +43,7 @@ def motors(robot: Robot, t: np.ndarray) -> list[np.ndarray]:
 
 
 def corners(robot: Robot, q: np.ndarray, side: str) -> np.ndarray:
-    """(samples, 3, 2): motor, elbow and tip of a side, in x and z."""
+    """Return (samples, 3, 2): motor, elbow and tip of a side, in x and z."""
     ends = (("arm", 0.0), ("forearm", 0.0), ("forearm", SIDES[side]))
     return np.stack([robot.tree.link_pose(f"{side}_{link}", q, point=[x, 0.0, 0.0]).p for link, x in ends], axis=1)[..., ::2]
 

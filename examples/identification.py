@@ -39,7 +39,7 @@ def true_robot(urdf: Robot) -> Robot:
 
 
 def record(robot: Robot, motion, seconds: float, seed: int) -> Measurements:
-    """Encoder counts and torques with noise; nothing else."""
+    """Return encoder counts and torques with noise."""
     t = np.arange(0.0, seconds, 1.0 / RATE)
     q, qd, qdd, *_ = motion(t)
     tau = robot.inverse_dynamics(q, qd, qdd)

@@ -28,13 +28,13 @@ COLOURS = ("#0072b2", "#d55e00")
 
 
 def switches(t: np.ndarray, tau: np.ndarray) -> np.ndarray:
-    """Times at which a torque passes zero, by linear interpolation."""
+    """Return the times at which a torque passes zero, by linear interpolation."""
     k = np.flatnonzero(tau[:-1] * tau[1:] < 0.0)
     return t[k] - tau[k] * (t[k + 1] - t[k]) / (tau[k + 1] - tau[k])
 
 
 def corners(q: np.ndarray) -> np.ndarray:
-    """(samples, 3, 2): shoulder, elbow and tip."""
+    """Return (samples, 3, 2): shoulder, elbow and tip."""
     angles = np.cumsum(q, axis=1)
     steps = LENGTH * np.stack((np.cos(angles), np.sin(angles)), axis=-1)
     return np.concatenate((np.zeros((len(q), 1, 2)), np.cumsum(steps, axis=1)), axis=1)

@@ -36,7 +36,7 @@ def motion(t: np.ndarray) -> list[np.ndarray]:
 
 
 def side(robot: Robot, q: np.ndarray, link: str, points) -> np.ndarray:
-    """(samples, points, 2): points of a link in the plane of the arm, from the column outwards and up."""
+    """Return (samples, points, 2): points of a link in the plane of the arm, from the column outwards and up."""
     (R, P), (column, foot) = robot.tree.link_pose(link, q), robot.tree.link_pose("column", q)
     positions = (P[:, None] + np.array(points) @ np.swapaxes(R, 1, 2) - foot[:, None]) @ column
     return positions[..., [0, 2]] + foot[:, None, [0, 2]] * [0.0, 1.0]

@@ -30,7 +30,7 @@ JOINT = """<joint name="joint{0}" type="continuous"><axis xyz="0 0 1"/><parent l
 
 
 def urdf(links: int) -> str:
-    """A chain of equal cylinders, head first, with a vertical axis between neighbours."""
+    """Return a chain of equal cylinders, head first, with a vertical axis between neighbours."""
     h, mass = LENGTH / links, WATER * np.pi * RADIUS**2 * LENGTH / links
     body = [LINK.format(k, -h / 2, mass, mass * RADIUS**2 / 2, mass * (3 * RADIUS**2 + h**2) / 12) for k in range(links)]
     return '<robot name="snake">' + "".join(body + [JOINT.format(k, k - 1, -h) for k in range(1, links)]) + "</robot>"

@@ -33,7 +33,7 @@ def swell(home: np.ndarray, t: np.ndarray) -> PlatformMotion:
 
 
 def draw(path: Path, robot: Robot, balls: np.ndarray, t, motion: PlatformMotion, q, force, force_rate) -> None:
-    """The machine at its largest roll, beside forces and rates. balls: (6, 3) on the platform."""
+    """Draw the machine at its largest roll, beside forces and rates. balls: (6, 3) on the platform."""
     k = int(np.abs(motion.rotation[:, 2, 1]).argmax())
     R, P = motion.rotation[k], motion.position[k]
     feet = np.array([robot.tree.link_pose(f"cross{leg}", q[k]).p for leg in range(1, 7)])

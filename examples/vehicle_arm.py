@@ -57,7 +57,7 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
 
 
 def draw(path: Path, t, base, driving, still, names) -> None:
-    """The road, the torques and their rates; dashed without the vehicle's motion."""
+    """Draw the road, the torques and their rates; dashed without the vehicle's motion."""
     with picture(path, (10, 7.5), settings=STYLE) as figure:
         ground, torque, rate = figure.subplots(3, 1, sharex=True, height_ratios=(1, 2, 2))
         ground.fill_between(t, 1e3 * road(t * SPEED), color="0.8", label="road under the vehicle's middle")

@@ -51,7 +51,7 @@ def generate_launch_description():
 
 
 def start(context):
-    """The nodes, all of them with the robot's own parameters."""
+    """Return the nodes, all of them with the robot's own parameters."""
     given = context.launch_configurations
     dynamics.default_robot(given, SHARE / "urdf" / "panda.urdf")
     if given["urdf"] == str(SHARE / "urdf" / "panda.urdf"):
@@ -86,6 +86,6 @@ def start_robot(context, demo):
 
 
 def own_parameters(urdf):
-    """The parameter file that comes with a robot of this package."""
+    """Return the parameter file that comes with a robot of this package."""
     own = SHARE / "config" / f"{urdf.stem}.yaml"
     return own if urdf.resolve().parent == SHARE / "urdf" and own.is_file() else SHARE / "config" / "dynamics_node.yaml"

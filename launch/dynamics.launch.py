@@ -123,7 +123,7 @@ def generate_launch_description():
 
 
 def start(context, more=(), beside=()):
-    """The nodes for the arguments as given; those that compute get `more` parameters. RuntimeError: what to give instead.
+    """Return the nodes for the given arguments; computing nodes get `more` parameters. RuntimeError explains invalid ones.
 
     beside : names of other nodes that will get params_file and must compute with the same robot
     """
@@ -159,20 +159,20 @@ def joined(own, others):
 
 
 def default_robot(given, path):
-    """The robot that is meant when none is named."""
+    """Return the default robot."""
     if not any(given[name] for name in ("urdf", "urdf_package", "urdf_package_path")):
         given["urdf"] = str(path)
 
 
 def read_robot(given):
-    """Sets the launch configuration robot_description; returns the root link."""
+    """Set the launch configuration robot_description; return the root link."""
     path = urdf_path(given)
     given["robot_description"] = robot_description(path, given["xacro_args"])
     return root_link(given["robot_description"], path)
 
 
 def rviz_config(given):
-    """The file that is named, or ours, aimed at the robot."""
+    """Return the given RViz file, or the package's for this robot."""
     named = Path(file_of(given, "rviz_config"))
     if named != SHARE / "config" / "rnea.rviz":
         return named
@@ -182,18 +182,18 @@ def rviz_config(given):
 
 
 def check_robots(given, names):
-    """Raises where params_file would let nodes compute with different robots."""
+    """Raise an error if params_file gives nodes different robots."""
     space = "".join(f"/{part}" for part in given["namespace"].split("/") if part)
     check_same_robot(given["params_file"], [f"{space}/{name}" for name in names])
 
 
 def described(given):
-    """The robot as a parameter. A URDF is always text: without value_type it might be read as YAML."""
+    """Return the robot as a parameter. A URDF is always text: without value_type it might be read as YAML."""
     return {"robot_description": ParameterValue(given["robot_description"], value_type=str)}
 
 
 def robot_file(given):
-    """The robot file as a parameter, if there is one; a profile by its name."""
+    """Return the robot file as a parameter, if there is one; a profile by its name."""
     if not given["robot_file"]:
         return {}
     given["robot_file"] = str(located(given["robot_file"]))
@@ -201,7 +201,7 @@ def robot_file(given):
 
 
 def number(given, name):
-    """The value of an argument that is a number."""
+    """Return the value of an argument that is a number."""
     try:
         return float(given[name])
     except ValueError:
@@ -209,14 +209,14 @@ def number(given, name):
 
 
 def file_of(given, name):
-    """The value of an argument that names a file."""
+    """Return the value of an argument that names a file."""
     if not Path(given[name]).is_file():
         raise RuntimeError(f"{name}:={given[name]}: no such file")
     return given[name]
 
 
 def node(given, package, executable, parameters=(), arguments=(), remappings=()):
-    """A node in the robot's namespace; /tf is absolute in tf2, so it has to be remapped."""
+    """Return a node in the robot's namespace; /tf is absolute in tf2, so it has to be remapped."""
     if not installed(package, executable):
         raise RuntimeError(
             f"{executable} is not installed: install ros-<distro>-{package.replace('_', '-')}, or build package {package} "

@@ -73,7 +73,7 @@ def generate_launch_description():
 
 
 def start(context, more=()):
-    """The nodes for the arguments as given; those that compute get `more` parameters. RuntimeError: what to give instead."""
+    """Return the nodes for the given arguments; computing nodes get `more` parameters. RuntimeError explains invalid ones."""
     actions = dynamics.start(context, more, beside=("scaling_node",))
     given = context.launch_configurations
     parameters = {**dynamics.described(given), **dynamics.robot_file(given), **dict(more)}

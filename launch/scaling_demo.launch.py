@@ -43,7 +43,7 @@ def generate_launch_description():
 
 
 def start(context):
-    """The nodes, with the demo's limits for all of them."""
+    """Return the nodes, with the demo's limits for all of them."""
     given = context.launch_configurations
     dynamics.default_robot(given, SHARE / "urdf" / "seven_r.urdf")
     dynamics.read_robot(given)

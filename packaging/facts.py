@@ -1,8 +1,8 @@
 """Facts that all packages repeat, such as version and repository: package.xml is the source, other files are copies.
 
-    python packaging/facts.py                          lists what differs; exit code 1 if anything does
-    python packaging/facts.py --version 0.2.0          writes a version into every file that has it
-    python packaging/facts.py --address https://...    writes the address of the repository into every file that should
+python packaging/facts.py                          lists what differs; exit code 1 if anything does
+python packaging/facts.py --version 0.2.0          writes a version into every file that has it
+python packaging/facts.py --address https://...    writes the address of the repository into every file that should
 """
 
 from __future__ import annotations

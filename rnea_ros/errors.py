@@ -19,7 +19,7 @@ def shown(value: Any, most: int = 80) -> str:
 
 
 def some(names: Iterable[object], most: int = 12, quoted: bool = False) -> str:
-    """The first few names for a message and how many there are beside them: what others send may be of any length."""
+    """Return the first few names for a message and the number of others, since lists from messages may be long."""
     left = iter(names)
     first = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..." for name in map(str, islice(left, most))]
     more = sum(1 for _ in left)

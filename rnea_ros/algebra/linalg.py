@@ -38,7 +38,7 @@ def pivots(A):
 
 
 def _factor(A):
-    """Unit lower L (rows of lists) and diagonal D with A = L D L^T."""
+    """Return the unit lower L (rows of lists) and diagonal D with A = L D L^T."""
     L: list[list[Any]] = []
     D: list[Any] = []
     for i in range(len(A)):

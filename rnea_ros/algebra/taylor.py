@@ -112,7 +112,7 @@ def jets(*derivatives: Any) -> np.ndarray:
 
 
 def derivative(values: Any, order: int) -> np.ndarray:
-    """The order-th time derivative of every jet in an array or nested list; constants have none."""
+    """Return the order-th time derivative of every jet in an array or nested list; constants have none."""
     array = np.asarray(values, dtype=object)
     result = np.empty(array.shape, dtype=object)
     for index in np.ndindex(array.shape):

@@ -145,7 +145,7 @@ def _second_moment(J):
 
 
 def _moment(U, spread, E):
-    """The vector n with [n] = U E - (U E)^T; E is symmetric, so of the diagonal of U only differences meet its corners."""
+    """Return n with [n] = U E - (U E)^T; since E is symmetric, only differences of the diagonal of U enter its corners."""
     return np.array([U[2, 1] * E[1, 1] - U[1, 2] * E[2, 2] + spread[0] * E[1, 2] + U[2, 0] * E[0, 1] - U[1, 0] * E[0, 2],
                      U[0, 2] * E[2, 2] - U[2, 0] * E[0, 0] + spread[1] * E[0, 2] + U[0, 1] * E[1, 2] - U[2, 1] * E[0, 1],
                      U[1, 0] * E[0, 0] - U[0, 1] * E[1, 1] + spread[2] * E[0, 1] + U[1, 2] * E[0, 2] - U[0, 2] * E[1, 2]])

@@ -146,7 +146,7 @@ class Elimination:
 
 
 def _product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """A @ B without the terms of plain zeros, which numpy's product would add one by one."""
+    """Return A @ B without the terms of plain zeros, which numpy's product would add one by one."""
     found = np.zeros((len(A), B.shape[1]), dtype=object)
     present = _present(B)
     for i, row in enumerate(A.tolist()):

@@ -335,7 +335,7 @@ class EquationsOfMotion:
         return np.concatenate((J, self._rolling(R, x))) if self.wheels else J
 
     def _anchored(self, anchors):
-        """The cuts, with frames in the world where `anchors` puts them."""
+        """Return the cuts, with frames in the world where `anchors` puts them."""
         waiting, found = iter(anchors), []
         for cut in self.cuts:
             ends = [_Anchor(WORLD, *next(waiting)) if anchors and frame.link == WORLD else frame for frame in cut[2:]]
@@ -347,7 +347,7 @@ class EquationsOfMotion:
         return (R.T, -(R.T @ p)) if self.base else ORIGIN
 
     def _rolling(self, R, x):
-        """A (wheel rows, N) of A(x) x' = 0: velocity of each wheel's lowest point, in its link's frame."""
+        """Return A (wheel rows, N) of A(x) x' = 0: velocity of each wheel's lowest point, in its link's frame."""
         poses = base_poses(self.model, x[self.joints])
         rows = []
         for wheel in self.wheels:

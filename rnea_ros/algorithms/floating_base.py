@@ -96,7 +96,7 @@ def _by_mass_matrix(model, q, qd, tau, w, gravity, inertias, wrenches):
 
 
 def mass_matrix(model, q, inertias=None):
-    """A (6+n, 6+n), base first: [0; tau] = A [Vd0; qdd] + H, (83), (84)."""
+    """Return A (6+n, 6+n), base first: [0; tau] = A [Vd0; qdd] + H, (83), (84)."""
     A11, A12, A22 = partitions(model, q, inertias)
     return np.block([[A11, A12], [A12.T, A22]])
 

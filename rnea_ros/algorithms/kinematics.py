@@ -89,7 +89,7 @@ def free_jacobian_rate(model, frame, q, qd, R, velocity, point=ZERO, axes=None):
 
 
 def moving_pose(pose, V, *rates):
-    """A pose as a series in time, from the frame's twist and its first and second rates, as far as given.
+    """Return a pose as a series in time, from the frame's twist and its first and second rates, as far as given.
 
     V (6,): velocity of the origin, angular velocity, both in the frame that the pose is seen from.
     """

@@ -20,7 +20,7 @@ from .variations import back, carried, changes, inertial, state, transposed
 
 
 def columns(now, i):
-    """Yields (j, d[f; n] of link j by dq_i, dqd_i, dqdd_i): link i, then its antecedents except the root."""
+    """Yield (j, d[f; n] of link j by dq_i, dqd_i, dqdd_i): link i, then its antecedents except the root."""
     dq, dqd, dqdd = changes(now.body[i], *now.S[i])
     yield i, (dq, dqd, dqdd)
     dq = dq + carried(now.S[i][0], now.wrench[i])
@@ -31,7 +31,7 @@ def columns(now, i):
 
 
 def rows(now, i):
-    """Yields (j, dtau_i by dq_j, dqd_j, dqdd_j): the antecedents of link i except the root."""
+    """Yield (j, dtau_i by dq_j, dqd_j, dqdd_j): the antecedents of link i except the root."""
     body, S = now.body[i], now.S[i][0]
     SA, (SC, SW) = inertial(body, S), transposed(body, S)  # A is symmetric
     while now.links[i].parent:

@@ -82,5 +82,5 @@ def axis(link):
 
 
 def symmetric(A):
-    """A symmetric matrix from its upper half, so that a kernel computes nothing twice."""
+    """Return a symmetric matrix from its upper half, so that a kernel computes each entry once."""
     return np.array([[A[min(i, j)][max(i, j)] for j in range(len(A))] for i in range(len(A))])

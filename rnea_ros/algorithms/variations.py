@@ -67,7 +67,7 @@ class TreeState(NamedTuple):
 
 
 def state(model, q, qd, qdd, gravity=ZERO, base=BaseMotion(), inertias=None, wrenches=None, world_wrenches=()):
-    """The recursion itself, Steps 2-9 without sensitivities; any scalar.
+    """Return the recursion itself, Steps 2-9 without sensitivities; any scalar.
 
     q, qd, qdd     : the n coordinates
     gravity        : acceleration (3,) in frame 0
@@ -99,7 +99,7 @@ def _field(link, w, wd, a):
 
 
 def _bodies(model, motion, Pd, inertias, seen):
-    """The Body of every link, leaves first."""
+    """Return the Body of every link, leaves first."""
     inertia = composites(model, list(zip(motion.R, motion.P, strict=True)), inertias)
     rest = []  # (h, B, F, T)
     for k, w in enumerate(motion.w):
@@ -123,7 +123,7 @@ def changes(body, S, S1, S2):
 
 
 def inertial(body, S):
-    """A [l; k]."""
+    """Return A [l; k]."""
     l, k = S[:3], S[3:]
     return np.concatenate((l * body.m + cross(k, body.ms), cross(body.ms, l) + body.J @ k))
 
@@ -140,7 +140,7 @@ def transposed(body, S):
 
 
 def carried(S, wrench):
-    """The part of d[f; n]/dq_i that the antecedent sees beside: the wrench turns and moves with joint i."""
+    """Return the further part of d[f; n]/dq_i at the antecedent: the wrench moves with joint i."""
     l, k, f, n = S[:3], S[3:], wrench[:3], wrench[3:]
     return np.concatenate((cross(k, f), cross(k, n) + cross(l, f)))  # (3.73), (3.81), (3.83)
 
@@ -152,7 +152,7 @@ def back(R, P, wrench):
 
 
 def onward(R, P, Pd, S, S1, S2):
-    """The field of a joint at or before frame i in frame j, about its origin."""
+    """Return the field of a joint at or before frame i in frame j, about its origin."""
     (l, k), (l1, k1), (l2, k2) = ((x[:3], x[3:]) for x in (S, S1, S2))
     l = l + cross(k, P)
     l1 = l1 + cross(k1, P) + cross(k, Pd)

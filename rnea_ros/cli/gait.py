@@ -81,7 +81,8 @@ def run_gait(args: argparse.Namespace) -> Outcome:
 
 def write_stride(path: Path, walked: Walk) -> None:
     """Write stride.csv: t; q_, qd_, qdd_, tau_ of every coordinate [rad, N m]; force and moment of the floor on each foot
-    about the world's origin, and the share of the toes as a moment about y [N, N m]; the zero-moment point [m]."""
+    about the world's origin, and the share of the toes as a moment about y [N, N m]; the zero-moment point [m].
+    """
     stride, names = walked.stride(), walked.walker.joint_names
     blocks = [f"{block}_{name}" for block in ("q", "qd", "qdd", "tau") for name in names]
     header = ["t", *blocks, *FORCES, *TOES, "pressure_x", "pressure_y"]

@@ -45,7 +45,8 @@ MODULES = {"check": "models", "model": "models", "robot-file": "models", "from-d
 
 class Subcommand(NamedTuple):
     """Functions of a subcommand. run returns a result, or the exit code if it prints while it runs; RneaError and OSError
-    become messages."""
+    become messages.
+    """
 
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], Outcome | int]
@@ -101,7 +102,8 @@ def complete(parser: argparse.ArgumentParser, subparsers: Mapping[str, _Subparse
 
 class _Parser(argparse.ArgumentParser):
     """Parser that accepts -1e-3 as a number, which argparse does from Python 3.14 on, and suggests corrections of a wrong
-    word."""
+    word.
+    """
 
     def __init__(self, *args: Any, **options: Any):
         super().__init__(*args, **options)
@@ -114,7 +116,8 @@ class _Parser(argparse.ArgumentParser):
 
 class _Subparser(_Parser):
     """Parser of one subcommand; its arguments are added when it first parses. Recordings are accepted anywhere on the line;
-    argparse accepts only those next to the URDF."""
+    argparse accepts only those next to the URDF.
+    """
 
     def fill(self) -> None:
         name = self.prog.split()[-1]

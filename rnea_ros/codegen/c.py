@@ -179,14 +179,14 @@ class Block(NamedTuple):
 
 
 def identifier(name: str) -> str:
-    """The name, if C and C++ take it for that of a function; InputError if not."""
+    """Return the name if it is a valid function name in C and C++; InputError otherwise."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,62}", name):
         raise InputError(f"'{name}' is no name of a C function")
     return name
 
 
 def arguments(program: Program, results: Sequence[str]) -> tuple[list[Block], list[Block]]:
-    """Inputs and outputs of the function; what has no numbers is left out."""
+    """Return inputs and outputs of the function; empty ones are omitted."""
     sizes = [_count(shape) for shape in program.outputs]
     blocks = (program.inputs.items(), zip(results, sizes, strict=True))
     inputs, outputs = ([Block(re.sub(r"\W+", "_", name).strip("_"), size) for name, size in some if size] for some in blocks)
@@ -201,7 +201,7 @@ def prototype(program: Program, name: str, results: Sequence[str]) -> str:
 
 
 def function(program: Program, name: str, results: Sequence[str]) -> str:
-    """The definition, in as many static functions as it takes; PREAMBLE has to come before it.
+    """Return the definition, in as many static functions as needed; PREAMBLE must precede it.
 
     results : names of the outputs. They must not overlap the inputs.
     """
@@ -261,7 +261,7 @@ class _Writer:
                 self.size += 1
 
     def part(self, steps: Iterable[Operation]) -> tuple[str, list[str]]:
-        """The body of one function, and the names of the arrays that it uses."""
+        """Return the body of one function, and the names of the arrays that it uses."""
         lines, local = [], dict(self._names)
         for step in steps:
             values = [local[number] for number in step.operands if number in local]

@@ -104,7 +104,7 @@ void rows(const double *x, double *y, int64_t count)
 
 
 def _iterated(iteration: Iteration) -> tuple[str, str]:
-    """Function of a step, and the statements that repeat it on a copy z of the inputs."""
+    """Return the function of a step, and the statements that repeat it on a copy z of the inputs."""
     outputs = ["state_after", "error_before"]
     inputs, _ = c.arguments(iteration.program, outputs)
     given = ", ".join(f"z + {start}" for start in _starts(inputs))
@@ -145,7 +145,7 @@ def _processor() -> str:
 
 
 def _by_compiler(text: str, target: str) -> bytes:
-    """Raises OSError with what the compiler said."""
+    """Compile a library. Raises OSError with the output of the compiler."""
     native = ["-march=native"] if target == NATIVE else []
     with tempfile.TemporaryDirectory() as folder:
         source, result = Path(folder) / "kernel.c", Path(folder) / "kernel.so"

@@ -76,7 +76,7 @@ def found(key: bytes) -> bytes | None:
 
 
 def _file(key: bytes) -> Path | None:
-    """A file in a folder that is ours alone to write."""
+    """Return the file of a key, in a folder that only this user can write."""
     where = folder()
     if where is None:
         return None
@@ -125,7 +125,7 @@ def _write(file: Path, code: bytes) -> None:
 
 
 def _trim(where: Path) -> None:
-    """Removes what was not used for the longest time until half of LIMIT is left."""
+    """Delete the least recently used files until half of LIMIT is left."""
     found = []
     for file in os.scandir(where):
         with contextlib.suppress(OSError):

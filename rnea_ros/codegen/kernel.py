@@ -29,7 +29,7 @@ SLOW = ("kernels run as Python, the same numbers about 100 times slower; pip ins
 
 
 def available(backend: str) -> str:
-    """The backend that will serve, with one warning where "llvm" is asked for without an llvmlite that will do.
+    """Return the backend to use; one warning if "llvm" is requested without a suitable llvmlite.
 
     Then it is "c" with a C compiler, or where kernels compiled earlier may lie, else "python".
     """
@@ -51,7 +51,7 @@ Function = Callable[..., Sequence[Any]]
 
 def build(function: Function, inputs: Mapping[str, int], backend: str,
           repeated: tuple[Function, float, int] | None = None, recipe: str = "") -> Kernel:
-    """The kernel of ``function(**blocks) -> sequence of arrays``; inputs: name -> length of each block.
+    """Return the kernel of ``function(**blocks) -> sequence of arrays``; inputs: name -> length of each block.
 
     repeated : (step, tolerance, limit) of what runs before, see `Iteration`: ``step(**blocks) -> (first numbers, [error])``
     recipe   : text that determines the function; with it machine code in the cache is found without tracing
@@ -137,8 +137,9 @@ class Kernel:
         return self.of_samples(blocks, count)[:outputs]
 
     def sweep(self, x: np.ndarray, state: int) -> np.ndarray:
-        """A recurrence over rows x (count, size), at least one: the first `state` inputs of every row but the first become the
-        last `state` results of the row before; x is where that happens. Returns the results (count, width)."""
+        """Evaluate a recurrence over rows x (count, size), at least one: the first `state` inputs of each later row become the
+        last `state` results of the row before; x is where that happens. Returns the results (count, width).
+        """
         y = np.empty((len(x), self.width))
         for k in range(len(x)):
             if k:
@@ -215,7 +216,7 @@ class _Llvm(Kernel):
         return y
 
     def _many(self, blocks, count):
-        """A few samples one by one; when there have been many, code for many at a time is compiled."""
+        """Evaluate a few samples one by one; after many calls, code for batches is compiled."""
         self._seen += count
         if self._batch is None and (self._iterated or self._seen < MANY or len(self._program.nodes) > LONG):
             return super()._many(blocks, count)

@@ -61,7 +61,7 @@ def source(program: Program) -> str:
 
 
 def compile_program(program: Program) -> Callable[[list[float]], list[float]]:
-    """The function itself."""
+    """Return the function itself."""
     namespace: dict = {**_CALLS, **_SOLVES}
     exec(compile(source(program), "<rnea_ros kernel>", "exec"), namespace)  # the text made above
     return namespace["kernel"]

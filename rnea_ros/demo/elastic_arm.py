@@ -69,7 +69,8 @@ JERK_STEP_S = 3e-5
 
 class ElasticArmState(NamedTuple):
     """State at one time: position, velocity, acceleration and jerk of joints and of the motors of elastic joints (4, n + Ne);
-    torques of all motors (n,), linear in time from here on, and their rates."""
+    torques of all motors (n,), linear in time from here on, and their rates.
+    """
 
     motion: np.ndarray
     tau: np.ndarray
@@ -78,7 +79,8 @@ class ElasticArmState(NamedTuple):
 
 class ElasticArm:
     """Arm with elastic joints under linearly interpolated motor torques. Time advances only with commands, so results do not
-    depend on the duration of a computation."""
+    depend on the duration of a computation.
+    """
 
     def __init__(self, robot: Robot, start: Sequence[np.ndarray], step: float):
         """start: q, q_motor, qd, qd_motor. step: time between commands [s]."""

@@ -63,7 +63,8 @@ class BackAndForth:
 @dataclass(frozen=True, eq=False)
 class Harmonics:
     """Periodic motion: middle (n,) plus the sum of amplitudes (n,) times cos(k (2 pi t / period + phase)) over the pairs
-    (k, amplitudes) of `terms`."""
+    (k, amplitudes) of `terms`.
+    """
 
     period: float
     middle: np.ndarray
@@ -85,7 +86,7 @@ class PeriodicMotion:
     """Periodic motion through samples of one period, as a Fourier series."""
 
     def __init__(self, period: float, samples: np.ndarray):
-        """samples (N, n): at the times k period / N."""
+        """Create a motion from samples (N, n) at the times k period / N."""
         kept = len(samples) // 2  # harmonics; the phase of the highest one is not determined
         self._series = np.fft.rfft(samples, axis=0)[:kept] * (2.0 / len(samples))
         self._series[0] /= 2.0

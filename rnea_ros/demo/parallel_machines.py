@@ -182,14 +182,14 @@ def _cylinder(xyz: Sequence[float], angles: Sequence[float], length: float, radi
 
 
 def _rod(mass: float, length: float, radius: float, middle: float) -> str:
-    """A cylinder along z, its middle at z = middle."""
+    """Return a cylinder along z, its middle at z = middle."""
     across = mass * (3.0 * radius**2 + length**2) / 12.0
     inertial = _inertial(mass, (0.0, 0.0, middle), (across, across, 0.5 * mass * radius**2))
     return inertial + _cylinder((0.0, 0.0, middle), (0.0, 0.0, 0.0), length, radius)
 
 
 def _bar(mass: float, length: float, radius: float = 0.015) -> str:
-    """A cylinder along x from the frame's origin."""
+    """Return a cylinder along x from the frame's origin."""
     across = mass * (3.0 * radius**2 + length**2) / 12.0
     inertial = _inertial(mass, (0.5 * length, 0.0, 0.0), (0.5 * mass * radius**2, across, across))
     return inertial + _cylinder((0.5 * length, 0.0, 0.0), (0.0, 0.5 * np.pi, 0.0), length, radius)

@@ -127,7 +127,8 @@ def node_session(nodes: Sequence[str], parameters: Callable[[Path], Mapping[str,
 
 def demo_domain() -> int:
     """Return ROS_DOMAIN_ID if it is set, so that other terminals see the demo, else a random ID, separate from other
-    robots."""
+    robots.
+    """
     given = os.environ.get("ROS_DOMAIN_ID", "")
     if given and not given.isdecimal():
         raise RneaError(f"ROS_DOMAIN_ID is '{given}'; a number from 0 to 232 is needed; set one, or unset the variable")

@@ -31,7 +31,8 @@ EFFORT_SWING_S = 0.15  # time from one effort limit to the other at the limit of
 
 class OverspeedTask(NamedTuple):
     """Trajectory that exceeds the limits: waypoints (points, n), times (points,) [s], limits; fastest : shortest feasible
-    duration [s]."""
+    duration [s].
+    """
 
     points: np.ndarray
     times: np.ndarray

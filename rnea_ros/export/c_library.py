@@ -56,7 +56,7 @@ class CLibrary(NamedTuple):
         return self.robot.n
 
     def header(self) -> str:
-        """Declarations, with all that a reader has to know."""
+        """Return the declarations with their documentation."""
         upper = self.name.upper()
         lines = [_comment(self._story()), f"#ifndef {upper}_H", f"#define {upper}_H", "", "#ifdef __cplusplus", 'extern "C" {',
                  "#endif", "", f"#define {upper}_JOINTS {self.joint_count}",
@@ -79,7 +79,7 @@ class CLibrary(NamedTuple):
         return "\n".join(lines)
 
     def cpp_header(self) -> str:
-        """A class whose object holds the payload; each function becomes a member on std::array."""
+        """Return a class whose object holds the payload; each function becomes a member on std::array."""
         members = [_member(self.name, traced, bool(self.payload_link)) for traced in self.functions]
         payload = [c.Block("payloads", 10)] if self.payload_link else []
         held = [f"    std::array<double, {block.size}> {block.name}_{{}};" for block in payload]
@@ -122,7 +122,7 @@ class CLibrary(NamedTuple):
 
 def library(robot: Robot, name: str, payload_link: str | None = None, links: Iterable[str] = (),
             wanted: Callable[[str], bool] = lambda name: True) -> CLibrary:
-    """A robot's functions, traced.
+    """Return a robot's functions, traced.
 
     payload_link : link that carries a payload, which becomes an argument; links : those whose poses and Jacobians are wanted
     """
@@ -142,7 +142,7 @@ def library(robot: Robot, name: str, payload_link: str | None = None, links: Ite
 
 
 def identifier(name: str) -> str:
-    """A prefix for C made of any name."""
+    """Return a prefix for C made of any name."""
     word = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_").lower() or "robot"
     return (word if word[0].isalpha() else f"robot_{word}")[:40]
 
@@ -195,5 +195,5 @@ def _plain(name: str) -> str:
 
 
 def _literal(name: str) -> str:
-    """A string of C: bytes that are no plain letters become octal escapes."""
+    """Return a string of C: bytes that are no plain letters become octal escapes."""
     return '"' + "".join(chr(x) if re.match(r"[A-Za-z0-9 _.,:+-]", chr(x)) else f"\\{x:03o}" for x in name.encode()) + '"'

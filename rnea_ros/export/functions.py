@@ -60,7 +60,7 @@ def _not_exported(robot: Robot) -> InputError:
 
 
 def payload_parameters(model: Model, link: str) -> ExportedFunction:
-    """The ten numbers by which functions know a payload, from mass, centre and inertia as a data sheet gives them."""
+    """Return the ten numbers by which functions know a payload, from mass, centre and inertia as a data sheet gives them."""
     frame = model.frame(link)
 
     def evaluate(mass: Any, com: Any, inertia: Any) -> list[Any]:
@@ -74,7 +74,7 @@ def payload_parameters(model: Model, link: str) -> ExportedFunction:
 
 def _kernel(store: KernelStore, name: str, results: str, text: str, of: KernelFunction | str | None = None,
             at_zero: Sequence[str] = ()) -> ExportedFunction:
-    """A kernel of a store; at_zero: blocks that are no arguments."""
+    """Return a kernel of a store; at_zero: blocks that are no arguments."""
     function = of if isinstance(of, KernelFunction) else KERNEL_FUNCTIONS[of or name]
     traced, sizes = store.traced(function, by_paper=False)
     zeros = {block: np.zeros(sizes[block]) for block in at_zero}

@@ -65,7 +65,7 @@ def _self_test(library: CLibrary, rng: np.random.Generator) -> str:
 
 
 def _check(library: CLibrary, traced: CFunction, rng: np.random.Generator) -> str:
-    """Calls of a function with golden numbers, a block of C for each sample."""
+    """Return calls of a function with reference results, a block of C for each sample."""
     compiled = kernel.build(traced.function.__call__, traced.function.inputs, library.robot.tree.backend)
     inputs, outputs = traced.blocks
     text = []

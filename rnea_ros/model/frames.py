@@ -50,7 +50,8 @@ class FramePose:
 
 def assign_mdh_frames(bodies: list[TreeBody]) -> list[FramePose]:
     """Return frame M of every body, leaves first: a parallel axis depends on its child. bodies[0] is the root, whose M is
-    U."""
+    U.
+    """
     mdh_poses = [FramePose(np.eye(3), np.zeros(3)) for _ in bodies]
     successor = {body.parent: j for j, body in reversed(list(enumerate(bodies))) if j}
     for i in range(len(bodies) - 1, 0, -1):

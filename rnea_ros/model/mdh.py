@@ -63,7 +63,7 @@ def pose(link, q):
 
 
 def from_pose(R: np.ndarray, P: np.ndarray, on_normal: bool = False) -> Parameters:
-    """The six parameters of a constant pose (R, P).
+    """Return the six parameters of a constant pose (R, P).
 
     on_normal: x_i was laid along the common normal of z_i and z_j, so gamma = b = 0 by construction.
     Parallel axes leave b and r (and, if they coincide, gamma and theta) undetermined: then b = 0, or gamma = 0.

@@ -34,7 +34,7 @@ RECONSTRUCTION_BOUND = 1e-12  # relative to the size of the robot; doubles leave
 
 def load(source: str | bytes | os.PathLike | Description, base: str = "fixed", friction: bool = False,
          joint_dynamics: Mapping[str, JointDynamics] | None = None, allow_xacro: bool = False) -> Model:
-    """The model of a robot description.
+    """Return the model of a robot description.
 
     source      : path (.urdf, or .xacro if allowed) or XML text, or what urdf_reader.read made of either
     base        : "fixed" or "floating"
@@ -129,12 +129,12 @@ class _Tree:
 
 
 def end(joint: _Element, end: str) -> str:
-    """The link that a <joint> names as parent or child."""
+    """Return the link that a <joint> names as parent or child."""
     return joint.find(end).get("link")
 
 
 def _numbers(element: _Element | None, name: str, default: Sequence[float]) -> np.ndarray:
-    """The numbers of a checked attribute; the default where it is missing, or the element."""
+    """Return the numbers of a checked attribute; the default where it is missing, or the element."""
     text = None if element is None else element.get(name)
     return np.array(default if text is None else text.split(), dtype=float)
 
@@ -202,7 +202,7 @@ def _frame_in(frame: FramePose, R: np.ndarray, P: np.ndarray) -> tuple[np.ndarra
 
 
 def _coordinates(tree: _Tree) -> tuple[list[Joint], dict[str, tuple[int, float, float]]]:
-    """The user's coordinates, and for every joint (coordinate, multiplier, offset), mimic chains resolved."""
+    """Return the user's coordinates, and for every joint (coordinate, multiplier, offset), mimic chains resolved."""
     joints: list[Joint] = []
     follow: dict[str, tuple[int, float, float]] = {"": (NO_COORDINATE, 1.0, 0.0)}
     mimics = {joint.get("name"): joint.find("mimic") for joint in tree.joints
@@ -225,7 +225,7 @@ def _coordinates(tree: _Tree) -> tuple[list[Joint], dict[str, tuple[int, float, 
 
 
 def _joint(body: TreeBody, joint: _Element, warnings: list[ModelWarning]) -> Joint:
-    """A coordinate with its limits. Zero, infinite or missing limits are unknown: no real actuator has them."""
+    """Return a coordinate with its limits. Zero, infinite or missing limits are unknown: no real actuator has them."""
     name, kind, limit = body.joint, joint.get("type"), joint.find("limit")
     if kind == "planar":
         return Joint(name, "prismatic" if body.sigma == mdh.PRISMATIC else "continuous")
@@ -246,7 +246,7 @@ def _joint(body: TreeBody, joint: _Element, warnings: list[ModelWarning]) -> Joi
 
 
 def _limit(name: str, limit: _Element, quantity: str, warnings: list[ModelWarning]) -> float:
-    """A limit as stored: NaN unless positive and finite. Zeros of effort and velocity are filled in by many tools."""
+    """Return a limit as stored: NaN unless positive and finite. Zeros of effort and velocity are filled in by many tools."""
     value = _number(limit, quantity, np.nan)
     if value < 0.0 or (value == 0.0 and quantity in urdf_reader.SINCE):
         text = f"joint '{name}': {quantity} limit {value:g} is not above zero: ignored"

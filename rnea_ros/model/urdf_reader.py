@@ -68,7 +68,7 @@ class Description(NamedTuple):
 
 
 def read(source: str | bytes | os.PathLike, allow_xacro: bool = False) -> Description:
-    """A robot description, checked.
+    """Return a robot description, checked.
 
     source      : a path (.urdf, or .xacro if allowed), or the XML text itself
     allow_xacro : whether a .xacro file, which is a program, may be run (see xacro_file.py); for paths that the user named
@@ -121,7 +121,7 @@ def without_mass(source: str | bytes, links: Iterable[str]) -> bytes:
 
 
 def links_beyond(source: str | bytes, links: Iterable[str]) -> set[str]:
-    """These links of a robot description, and all that hangs on them."""
+    """Return these links of a robot description, and all beyond them."""
     return _with_all_beyond(whole(source)[0], links)
 
 
@@ -140,7 +140,7 @@ def _with_all_beyond(root: etree._Element, links: Iterable[str]) -> set[str]:
 
 
 def _version(root: etree._Element) -> tuple[tuple[int, int], list[str]]:
-    """The version of the format, and what is wrong with it. An unknown one is read as the first."""
+    """Return the version of the format, and its problems. An unknown one is read as the first."""
     text = root.get("version", "1.0")
     found = re.fullmatch(r"\s*\+?([0-9]{1,9})\.\s*\+?([0-9]{1,9})", text)  # as urdfdom reads it
     version = (int(found[1]), int(found[2])) if found else None
@@ -157,7 +157,7 @@ def known_attributes(tag: str) -> tuple[str, ...]:
 
 
 def text(robot: etree._Element) -> str:
-    """The XML of an element."""
+    """Return the XML of an element."""
     return etree.tostring(robot, encoding="unicode")
 
 

@@ -70,7 +70,7 @@ def _masses(link: _Element) -> list[float]:
 
 
 def _numbers(text: str | None) -> list[float]:
-    """The numbers of an attribute; none if it is missing or malformed, which is reported elsewhere."""
+    """Return the numbers of an attribute; none if it is missing or malformed, which is reported elsewhere."""
     try:
         return [float(word) for word in (text or "").split()]
     except ValueError:

@@ -39,7 +39,7 @@ def read(path: Any, hint: str) -> Document:
 
 
 def data(path: Any, hint: str) -> bytes:
-    """The bytes of a file. ModelError as of `read`."""
+    """Return the bytes of a file. ModelError as of `read`."""
     where = str(path)
     try:
         with Path(path).open("rb") as file:

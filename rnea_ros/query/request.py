@@ -365,7 +365,7 @@ def _closure_guess(robot: Robot, given: Any) -> Any:
 
 
 def motor_arguments(robot: Robot, s: RequestedState) -> dict[str, Any]:
-    """The state of the motors of elastic joints, which springs pull by."""
+    """Return the state of the motors of elastic joints, which springs pull by."""
     if not robot.elastic_joints:
         return {}
     columns = [robot.joint_names.index(name) for name in robot.elastic_joints]

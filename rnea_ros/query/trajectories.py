@@ -30,7 +30,8 @@ TRAJECTORY = ("positions", "velocities", "accelerations")
 
 def retime(robot: Robot, request: Request, limits: Limits) -> Answer:
     """Retime a path. request: trajectory with joint_names, positions and velocities (rows, or empty); tolerance [rad, m]; rate
-    [Hz]."""
+    [Hz].
+    """
     base, rate = default_base(robot), _rate(request)
     given = request["trajectory"]
     rows, moving = given["positions"], given.get("velocities") or []

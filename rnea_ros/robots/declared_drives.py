@@ -100,7 +100,7 @@ def _power(owner: str, joints: tuple[int, ...], given: Drive | Supply) -> Iterat
 
 
 def _speed_torque(name: str, joints: tuple[int, ...], corners: Sequence[Sequence[float]]) -> Iterator[DriveLimit]:
-    """A limit for each pair of opposite sides of the region, or for a side that has none."""
+    """Return a limit for each pair of opposite sides of the region, or for a side that has none."""
     region = speed_torque_region(corners) if len(corners) else np.zeros((0, 2))
     seen: list[np.ndarray] = []
     for a, b in zip(region, np.roll(region, -1, axis=0)):

@@ -22,7 +22,7 @@ FRICTION = ("coulomb", "viscous", "offset", "smoothing", "stribeck", "stribeck_v
 
 
 def limited(model: Model, file: RobotFile) -> Model:
-    """The model with the limits of the file over its own."""
+    """Return the model with the limits of the file over its own."""
     given = file.section("limits")
     joints = [_limited(joint, given[joint.name], position_range(given[joint.name], model.limits, k)) if joint.name in given
               else joint for k, joint in enumerate(model.joints)]

@@ -77,7 +77,7 @@ def _motor(model: Model, name: str, spring: Mapping[str, Any], carrier: Mapping[
 
 
 def _rotor(model: Model, carrier: Mapping[str, Any], drive: Mapping[str, Any]) -> Payload:
-    """The rotor at rest as a rigid body: (1) makes it the same at every angle."""
+    """Return the rotor at rest as a rigid body: (1) makes it the same at every angle."""
     z, across = _direction(carrier), carrier["transverse_inertia"]
     inertia = across * np.eye(3) + (drive.get("rotor_inertia", 0.0) - across) * np.outer(z, z)
     return Payload.on_link(model, carrier["link"], carrier["mass"], carrier.get("position", (0.0, 0.0, 0.0)), inertia)

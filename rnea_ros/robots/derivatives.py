@@ -110,7 +110,7 @@ class Sensitivities:
     def joint_wrenches(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike | None = None, *,
                        wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                        world_wrenches: Wrenches | None = None, **others: Any) -> JointWrenches:
-        """Internal force and moment of every joint and, where the jerk qddd is given, their rates."""
+        """Return internal force and moment of every joint and, if the jerk qddd is given, their rates."""
         if others:
             validation.no_others(self.model.name, others)
         given = {"wrenches": wrenches, "wrench_rates": wrench_rates, "world_wrenches": world_wrenches}

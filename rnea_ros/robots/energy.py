@@ -30,7 +30,8 @@ class Energy(NamedTuple):
 
 class CenterOfMass(NamedTuple):
     """Position (3,) [m] and velocity (3,) [m/s] of the mass centre; momentum (6,): linear [kg m/s], and angular about the mass
-    centre [kg m^2/s]. Or (samples, 3) and (samples, 6)."""
+    centre [kg m^2/s]. Or (samples, 3) and (samples, 6).
+    """
 
     position: Array
     velocity: Array

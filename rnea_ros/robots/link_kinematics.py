@@ -68,7 +68,7 @@ class LinkKinematics:
 
 def on_link(store: KernelStore, function: Callable[..., Any], link: str, *motion: ArrayLike, point: ArrayLike | None,
             base: Sequence[ArrayLike] = ()) -> tuple[Array, ...]:
-    """A function of link_functions.py: of the motion, the point, and the blocks of the base that it takes."""
+    """Return a function of link_functions.py: of the motion, the point, and the blocks of the base that it takes."""
     blocks = *motion, ORIGIN if point is None else point, *base
     return store.quick.get((function, link), not_made)(*blocks) or store(link_functions.of_link(function, store.model, link),
                                                                          *blocks)

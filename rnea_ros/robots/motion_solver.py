@@ -327,7 +327,7 @@ class MotionSolver:
         return use, arrays, near, count, lambda k: {**sampled_at(k), "tau": tau[k] if tau.ndim == 2 else tau}
 
     def _with_base(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The options, with the state of the base checked."""
+        """Return the options, with the state of the base checked."""
         base = options.pop("base", None)
         if self.has_moving_base:
             return {**options, "base": given(base)}

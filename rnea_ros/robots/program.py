@@ -248,7 +248,7 @@ class Program:
     # ------------------------------------------------------------------ plan
 
     def _levels(self, k: int) -> list[_Level]:
-        """The levels of stage k, none if it decides nothing."""
+        """Return the levels of stage k, none if it decides nothing."""
         structure, equations = self.structure, self.equations
         rows, columns = structure.stage(k)
         if not len(columns):
@@ -320,7 +320,7 @@ class Program:
         self._held = held
 
     def _step(self, guess: Any, indicator: Any, q: Any, **unused: Any) -> list[Any]:
-        """A step of Newton's method and a further one with the same Jacobian: the error left is of third order."""
+        """Return a step of Newton's method and a further one with the same Jacobian: the error left is of third order."""
         closure = self.closure
         assert closure is not None
         pose = np.array(guess, dtype=object)
@@ -353,7 +353,7 @@ class Program:
         return values, J, Elimination(A, blocks, factors)
 
     def _closed(self, blocks: Mapping[str, Any]) -> list[Any]:
-        """The error indicator of the closed pose, and the state to begin the next sample from."""
+        """Return the error indicator of the closed pose, and the state to begin the next sample from."""
         pose, factors = np.array(blocks[GUESS], dtype=object), Factors()
         self._loop_equations(pose, factors)
         indicators = [blocks[INDICATOR][0], self._largest_gap(pose) * (1.0 / CLOSED)]
@@ -400,7 +400,7 @@ class Program:
         return [*self._torques(Y), *self._ending(blocks, pose, indicators, Y)]
 
     def _changes(self, blocks: Mapping[str, Any], pose: np.ndarray, indicators: list[Any], Y: np.ndarray) -> np.ndarray:
-        """Changes of what is given in Y along the block `along`, loops closed: J_f dx_f = -J_i dx_i."""
+        """Return the changes of the inputs in Y along the block `along`, with closed loops: J_f dx_f = -J_i dx_i."""
         equations, model = self.equations, self.equations.model
         along = np.reshape(blocks[ALONG], (-1, len(self.names)))
         moved = np.zeros(model.n).astype(object)
@@ -424,7 +424,7 @@ class Program:
         return dY
 
     def _ending(self, blocks: Mapping[str, Any], pose: np.ndarray, indicators: list[Any], Y: Any) -> list[Any]:
-        """The outputs after torques and rates."""
+        """Return the outputs after torques and rates."""
         if self.closure is None:
             return [[maximum(indicators)], Y]
         indicators += [blocks[INDICATOR][0], self._largest_gap(pose) * (1.0 / CLOSED)]
@@ -666,7 +666,7 @@ class _Matrices:
 
 
 def _written(value: Any) -> Any:
-    """Lists of words and numbers, each written out in full."""
+    """Return lists of words and numbers as text, each written out in full."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if is_dataclass(value) and not isinstance(value, type):
@@ -679,12 +679,12 @@ def _written(value: Any) -> Any:
 
 
 def _spread(factors: Sequence[LU]) -> Any:
-    """The largest pivot of all factors by the smallest one."""
+    """Return the largest pivot of all factors by the smallest one."""
     return maximum([1.0 / factor.smallest for factor in factors]) * maximum([factor.largest for factor in factors])
 
 
 def _products(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """A @ x without the terms of plain zeros."""
+    """Return A @ x without the terms of plain zeros."""
     found = np.zeros(len(A), dtype=object)
     for k, row in enumerate(A.tolist()):
         found[k] = sum((a * b for a, b in zip(row, x.tolist(), strict=True) if not isinstance(a, float) or a != 0.0), 0.0)

@@ -76,7 +76,7 @@ class ReducedEquations:
         return G.T @ static, G.T @ rate
 
     def _least_squares(self, J: Array, right: Array) -> Array:
-        """The velocities of the coordinates that follow at which J_f answers the right-hand sides."""
+        """Return the velocities of the coordinates that follow at which J_f answers the right-hand sides."""
         return np.asarray(np.linalg.lstsq(J[:, self._follows], right, rcond=NULL)[0], dtype=float)
 
     def _remaining_acceleration(self, x: Array, v: Array, situation: Situation) -> Array:

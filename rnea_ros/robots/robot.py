@@ -72,7 +72,7 @@ OF_TREES = ("torque_and_rate", "dynamics", "inverse_dynamics", "forward_dynamics
 
 
 def _plain(value: Any) -> Any:
-    """Lists of numbers and words in a fixed order, to be hashed."""
+    """Return lists of numbers and words in a fixed order, to be hashed."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
@@ -969,7 +969,7 @@ class Robot:
         return self._fixed_tree("c_source").c_source(name, function)
 
     def _fixed_tree(self, function: str) -> TreeDynamics:
-        """The tree; InputError where it does not decide what the function returns."""
+        """Return the tree; InputError where it does not decide what the function returns."""
         if not self.is_fixed_tree:
             declared = some(self.sections) or f"base: {'prescribed' if self.carried else 'floating'}"
             raise InputError(f"{function} is defined for a tree of rigid links on a fixed base; robot '{self.name}' has "

@@ -134,7 +134,7 @@ class SolutionDerivatives:
         return np.swapaxes(efforts.reshape(count, n, n), 1, 2)
 
     def _pose_changes(self, Y: Array, situation: Situation) -> Array:
-        """Changes (n, joints of the tree) of the closed pose along each column of q."""
+        """Return the changes (n, joints of the tree) of the closed pose along each column of q."""
         equations, follows = self.equations, self._follows
         indices = self._inputs[0] - equations.base
         changes = np.zeros((len(indices), equations.model.n))
@@ -172,7 +172,7 @@ class SolutionDerivatives:
         return dY
 
     def _slopes(self, k: int, rows: Array, Y: Array, situation: Situation, dY: Array, anchors: Array) -> Array:
-        """Derivatives (changes, rows) of f_i^(k + c_i) along each change."""
+        """Return the derivatives (changes, rows) of f_i^(k + c_i) along each change."""
         n = len(self.equations.coordinates)
         orders = int(max(k + self.structure.c[i] + (3 if i < n else 2) for i in rows)) if len(rows) else 1
         key = k, situation.key
@@ -278,7 +278,7 @@ def _least_squares(A: Array) -> Callable[[Array], Array]:
 
 
 def _scale(sizes: Array) -> Array:
-    """The sizes, infinite where rounding alone makes a row or column differ from zero."""
+    """Return the sizes, infinite where rounding alone makes a row or column differ from zero."""
     return np.where(sizes <= NOISE * sizes.max(initial=0.0), np.inf, sizes)
 
 

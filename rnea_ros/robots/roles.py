@@ -1,14 +1,14 @@
 """Roles of a robot's coordinates and efforts, from its robot file.
 
-    declared                      motion of the coordinate                            effort
-    joint with a motor            given                                               wanted
-    `springs`, `passive`          state: position and velocity are inputs             known: spring and damper, or zero
-    other joint of a loop         follows                                             known: friction
-    `elastic_joints`              joint given, its motor follows                      joint: spring; motor: wanted
-    `base: floating`              state                                               known: zero
-    `base: prescribed`            given                                               wanted: the base wrench
-    `wheels`                      base with given pose: the pose is an input, the velocity follows known: zero
-    `ground_contacts`             base given, joints of supporting legs follow        wanted, of least norm
+declared                      motion of the coordinate                            effort
+joint with a motor            given                                               wanted
+`springs`, `passive`          state: position and velocity are inputs             known: spring and damper, or zero
+other joint of a loop         follows                                             known: friction
+`elastic_joints`              joint given, its motor follows                      joint: spring; motor: wanted
+`base: floating`              state                                               known: zero
+`base: prescribed`            given                                               wanted: the base wrench
+`wheels`                      base with given pose: the pose is an input, the velocity follows known: zero
+`ground_contacts`             base given, joints of supporting legs follow        wanted, of least norm
 """
 
 from __future__ import annotations

@@ -240,7 +240,7 @@ class Solver:
     # ------------------------------------------------------------------ matrix
 
     def _matrix(self, Y, situation, rows, columns):
-        """A of these rows and columns."""
+        """Return a of these rows and columns."""
         structure, equations = self.structure, self.equations
         n, m, parts = len(equations.coordinates), len(equations.constraints), equations.parts
         dynamic = bool((rows < n).any()) or structure.optimal
@@ -330,7 +330,7 @@ class Solver:
         return static, rate
 
     def _evaluated(self, name, evaluate, situation, **blocks):
-        """The outputs of a kernel of the situation (without its loads, if the name is a plain word) and these blocks."""
+        """Return the outputs of a kernel for the situation (without its loads, if the name is a plain word) and blocks."""
         loaded = isinstance(name, tuple)
         reduced = situation if loaded else Situation(situation.R, situation.p, situation.anchors)
         if name not in self._kernels:
@@ -529,7 +529,7 @@ def _anchors(blocks: Mapping[str, Any]) -> list[tuple[Any, Any]]:
 
 
 def _without_zeros(series: np.ndarray) -> np.ndarray:
-    """The series, those of plain zeros as the number zero: what they multiply is not traced."""
+    """Return the series, those of plain zeros as the number zero: what they multiply is not traced."""
     for k, x in enumerate(series):
         if all(isinstance(value, float) and value == 0.0 for value in x.c):
             series[k] = 0.0

@@ -141,7 +141,8 @@ class Structure:
 
     def _undecided(self) -> tuple[str, ...]:
         """Names of coordinates with a derivative below the d-th that is neither an input nor decided by an equation, and of
-        efforts that no equation decides."""
+        efforts that no equation decides.
+        """
         tight = np.where(self.sigma[:, self.columns] == self.d[None, :] - self.c[:, None], 1, 0)
         n, m = len(self.equations.coordinates), len(self.equations.constraints)
         tight[:, (self.columns < n) | (self.columns >= n + m)] *= 1000  # multipliers may be open, motions and efforts may not

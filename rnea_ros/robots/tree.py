@@ -62,14 +62,14 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
         self._keep(KernelStore(model, self.gravity_vector, backend, KERNEL_FUNCTIONS))
 
     def _keep(self, store: KernelStore) -> None:
-        """The kernels; their own functions are found faster here, that of `torque_and_rate` faster still."""
+        """Return the kernels, with direct access to their functions for speed, in particular to `torque_and_rate`."""
         self.store, self._quick, self._torque_and_rate = store, store.quick, store.quick["torque_and_rate"]
 
     @classmethod
     def from_urdf(cls, source: str | bytes | os.PathLike[str] | Description, base: str = "fixed", backend: str = "llvm",
                   gravity: ArrayLike = GRAVITY, friction: bool = False,
                   joint_dynamics: Mapping[str, JointDynamics] | None = None, allow_xacro: bool = False) -> TreeDynamics:
-        """A robot from the path of a URDF, its text, or what urdf_reader.read made of either.
+        """Return a robot from the path of a URDF, its text, or the result of urdf_reader.read.
 
         base        : "fixed", or "floating" (the root is free: its inertia counts)
         backend     : "llvm", "python" or "reference"; the same numbers at different speeds
@@ -284,7 +284,8 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
     def bias(self, q: ArrayLike, qd: ArrayLike, *, wrenches: Wrenches | None = None,
              world_wrenches: Wrenches | None = None, **others: Any) -> Array:
         """Torques at zero acceleration: velocity terms, gravity, friction, loads. Without friction by load
-        tau = M qdd + bias."""
+        tau = M qdd + bias.
+        """
         if others:
             validation.no_others(self.name, others)
         return self.inverse_dynamics(q, qd, np.zeros(self.n), wrenches=wrenches, world_wrenches=world_wrenches)
@@ -344,7 +345,7 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
         return found
 
     def kernel(self, name: str = "torque_and_rate") -> Kernel:
-        """The compiled kernel of a function (see kernels/functions.py) without loads: for loops in other languages.
+        """Return the compiled kernel of a function (see kernels/functions.py) without loads: for loops in other languages.
 
         Its inputs, side by side: ten numbers for each payload, then q, qd ... of n numbers each.
         """

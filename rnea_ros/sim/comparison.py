@@ -30,7 +30,8 @@ def torques(robot: Robot, instant: Instant, motors: np.ndarray) -> np.ndarray:
 
 class InstantRates(NamedTuple):
     """An instant with its rates: jerk of the joints (n,) and of the base (6,) (see base_state.py; None for a fixed base),
-    rates of the wrenches and of the motor torques."""
+    rates of the wrenches and of the motor torques.
+    """
 
     instant: Instant
     jerk: np.ndarray

@@ -32,7 +32,7 @@ class Drift(NamedTuple):
 
 def drift(robot: Robot, joints: JointMotion, times: ArrayLike, start: BaseState | None = None,
           loads: Loads | None = None) -> Drift:
-    """The motion of a free base from `start` (default: at rest at the origin), a step for each of the times [s].
+    """Return the motion of a free base from `start` (default: at rest at the origin), a step for each of the times [s].
 
     The error of a step is of its fifth power; halve the steps to see it.
     """

@@ -183,7 +183,8 @@ class TrotController:
 
 def _foot_curves(which: Quadruped) -> np.ndarray:
     """Return foot displacements (4, STEP_SAMPLES, 3) in the base: a swing forwards in the first half of the period, a stance
-    phase backwards in the second."""
+    phase backwards in the second.
+    """
     _period, length, lift = which.step
     curves = np.zeros((len(SWING_START), STEP_SAMPLES, 3))
     for curve, begins in zip(curves, SWING_START):

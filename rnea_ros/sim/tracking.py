@@ -38,7 +38,8 @@ class SaturatingDrives:
 
     def step(self, wanted: np.ndarray, qd: np.ndarray, dt: float) -> np.ndarray:
         """Return the torques (n,) applied after a time dt [s], towards the wanted ones; the last of conflicting limits
-        holds."""
+        holds.
+        """
         rate = (wanted - self.tau) / dt
         for line in self._lines:
             (joint,) = line.joints

@@ -304,7 +304,8 @@ class ChunkExecutor:
     """
 
     def __init__(self, robot: Robot, limits: Limits | None = None, options: ChunkOptions | None = None):
-        """
+        """Create an executor without a motion.
+
         robot  : any robot that time scaling serves; its payloads count
         limits : limits of the joints; None: those of the robot. Drive limits are those of the robot
         Raises InputError where the robot cannot be served, or not one limit is known.
@@ -786,7 +787,8 @@ class _Search:
 
     def __init__(self, behind: float, warm: _Attempt, options: ChunkOptions, ahead: float, least_bridge: float,
                  warm_bridge: float, rests: bool, least_stretch: float = 1.0):
-        """
+        """Create a choice.
+
         behind       : delay of the committed motion at the splice [s]
         warm         : attempt that served last
         ahead        : time left in the chunk [s]
@@ -855,7 +857,8 @@ class _Search:
 
     def _with_bridge(self, attempt: _Attempt, bridge: float, period: float) -> _Attempt:
         """Return an attempt with this bridge; where too few points are left behind it, or a skipped way would have to be
-        faster, points wait."""
+        faster, points wait.
+        """
         bridge = min(bridge, MAX_BRIDGE)
         left = (self._ahead + attempt.delay) * attempt.stretch
         waits = (self._rests and attempt.stretch > 1.0) or bridge + MIN_POINTS * period > left
@@ -903,7 +906,7 @@ def _interpolated(times: np.ndarray, chunk: _Chunk) -> np.ndarray:
 
 
 def _stretched(x: np.ndarray, before: float, after: float) -> np.ndarray:
-    """Times of the motion since the splice at times x of the policy since then.
+    """Return times of the motion since the splice from times x of the policy since then.
 
     The factor between both goes from `before` to `after` by a smooth step in RAMP seconds of the policy's time.
     """

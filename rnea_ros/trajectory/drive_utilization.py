@@ -80,7 +80,8 @@ class DriveUtilization:
     def __init__(self, model: Model, joint_names: Sequence[str], springs: Collection[str] = (),
                  before: DriveUtilization | None = None):
         """joint_names: n of the model's joints. springs: those whose motor speed is given to `fill` instead of the joint's.
-        before: of the same robot until now; motors are as warm as they were there."""
+        before: of the same robot until now; motors are as warm as they were there.
+        """
         known = {drive.joint: drive for drive in model.drives}
         drives = [known.get(name, UNKNOWN) for name in joint_names]
         n = len(joint_names)

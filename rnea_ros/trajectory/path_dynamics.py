@@ -81,7 +81,7 @@ class PathDynamics:
                            None if velocity is None else lambda q, way: np.maximum(velocity(q, way), MIN_VELOCITY))
 
     def limits(self, limits: Limits | None = None) -> Limits:
-        """The robot's limits, or those given, less Coulomb friction. InputError where it leaves nothing of an effort limit."""
+        """Return the robot's limits, or the given ones, minus Coulomb friction. InputError if it exceeds an effort limit."""
         limits, friction = limits or self.robot.limits, self.terms.friction
         effort = limits.effort - friction
         if (taken := (effort <= 0.0) & (friction > 0.0)).any():
@@ -91,8 +91,9 @@ class PathDynamics:
         return replace(limits, effort=effort)
 
     def drives(self, limits: Sequence[DriveLimit] | None = None) -> DriveConstraints | None:
-        """The robot's limits of drives, or those given, less Coulomb friction; None where there are none. InputError where
-        it leaves nothing of one."""
+        """Return the robot's drive limits, or the given ones, minus Coulomb friction; None without any. InputError where
+        it leaves nothing of one.
+        """
         limits = self.robot.drive_limits if limits is None else limits
         if not limits:
             return None

@@ -126,7 +126,7 @@ def _kernels(model_id: str, gravity: tuple[float, ...], backend: str) -> dict[tu
 
 
 def _traced(robot: Robot, carriers: tuple[int, ...]) -> Callable[..., TorqueTerms]:
-    """The function that a kernel is made of. payloads: ten numbers for each carrier."""
+    """Return the function that a kernel is made of. payloads: ten numbers for each carrier."""
     model, gravity, factor = without_coulomb(robot).model, robot.gravity_vector, load_factor(robot.model)
 
     def traced(q: Any, q1: Any, q2: Any, q3: Any, payloads: Any = None) -> TorqueTerms:

@@ -1,9 +1,9 @@
 """Motion planning for a robot: its limits, torques and sensitivities as the functions that planning/ needs.
 
-    plan = plan_motion(robot, start, goal)                            smooth, at most 0.5 % longer than the fastest
-    plan = plan_motion(robot, start, goal, time_tolerance=0.0)        fastest, inside the limits of the URDF
-    plan = plan_motion(robot, start, goal, time=0.99, effort=0.01)    thesis (4.18) with u = 0.01
-    q, qd, qdd, qddd = plan(np.arange(0.0, plan.duration, 1e-3))
+plan = plan_motion(robot, start, goal)                            smooth, at most 0.5 % longer than the fastest
+plan = plan_motion(robot, start, goal, time_tolerance=0.0)        fastest, inside the limits of the URDF
+plan = plan_motion(robot, start, goal, time=0.99, effort=0.01)    thesis (4.18) with u = 0.01
+q, qd, qdd, qddd = plan(np.arange(0.0, plan.duration, 1e-3))
 """
 
 from __future__ import annotations
@@ -143,7 +143,8 @@ def torque_rate(robot: Robot, limit: np.ndarray, loads: Mapping[str, Any], name:
 
 def commanded(robot: Robot) -> Robot:
     """Return a robot whose whole torques have the rates of the commanded torques of this one: the same robot without weight,
-    or without weight and friction, where the robot's controller adds these."""
+    or without weight and friction, where the robot's controller adds these.
+    """
     contains = robot.tree.model.efforts.commanded.contains
     if contains == TOTAL.commanded.contains or not robot.is_fixed_tree:
         return robot

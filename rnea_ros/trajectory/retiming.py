@@ -1,7 +1,7 @@
 """Retiming: the fastest motion through given points; their times are ignored.
 
-    motion = retime_motion(robot, points)     # of any robot: the joints with motors are moved, the others follow
-    q, qd, qdd, qddd = motion(np.arange(0.0, motion.duration, 1e-3))
+motion = retime_motion(robot, points)     # of any robot: the joints with motors are moved, the others follow
+q, qd, qdd, qddd = motion(np.arange(0.0, motion.duration, 1e-3))
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ KEY = "session"
 
 
 def main(begin: Callable[[Session], None] = lambda session: None) -> int:
-    """Ends when the window is closed, or on SIGINT or SIGTERM. begin(session) is called when the window is there."""
+    """Run until the window is closed, or SIGINT or SIGTERM. begin(session) is called when the window is open."""
     rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
     app = QtWidgets.QApplication(remove_ros_args(sys.argv))
     settings, session = QtCore.QSettings("rnea_ros", "rnea_rqt"), Session(get_default_context())

@@ -88,7 +88,7 @@ class Bridge(QtCore.QObject):
         self._streams.end()
 
     def _spin(self) -> None:
-        """A callback that fails is told in the window, and the others go on."""
+        """Report a failing callback in the window; the others continue."""
         while self._executor.context.ok():
             try:
                 return self._executor.spin()
@@ -101,11 +101,11 @@ class Bridge(QtCore.QObject):
     # --- in the window's thread ---------------------------------------------------------------------------------------
 
     def watch_dynamics(self, name: str) -> None:
-        """A dynamics_node, by its full name."""
+        """Watch a dynamics_node, by its full name."""
         self._executor.create_task(self._watch_dynamics, name)
 
     def watch_scaling(self, name: str) -> None:
-        """A scaling_node, by its full name."""
+        """Watch a scaling_node, by its full name."""
         self._executor.create_task(self._watch_scaling, name)
 
     def command(self, name: str) -> None:

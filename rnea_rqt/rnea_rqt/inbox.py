@@ -41,7 +41,7 @@ class Inbox:
             self._arrivals.append(self._clock())
 
     def put_motion(self, motion: Motion) -> None:
-        """The newest one counts."""
+        """Store a message; the newest one counts."""
         with self._lock:
             self._motion = motion
 

@@ -41,7 +41,7 @@ class Session(QtCore.QObject):
         return json.dumps(self.panel.settings())
 
     def restore(self, text: object) -> None:
-        """What `saved` gave; anything else is ignored."""
+        """Restore the state that `saved` returned; anything else is ignored."""
         try:
             settings = json.loads(str(text))
         except ValueError:

@@ -18,7 +18,7 @@ class Streams:
         self._open: dict[str, Any] = {}
 
     def watch(self, name: str, kind: Any, topic: str, depth: int) -> None:
-        """The newest `depth` messages wait to be taken; older ones are lost. Replaces what was watched by this name."""
+        """Subscribe; the newest `depth` messages are kept, older ones are dropped. Replaces a subscription of this name."""
         newest = QoSProfile(depth=depth, reliability=ReliabilityPolicy.BEST_EFFORT)
         if name in self._open:
             self._node.destroy_subscription(self._open.pop(name))
@@ -39,4 +39,4 @@ class Streams:
 
 
 def _nobody(_: Any) -> None:
-    """What an executor would call."""
+    """Return the callbacks that an executor would call."""

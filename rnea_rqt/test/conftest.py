@@ -9,7 +9,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 @pytest.fixture(scope="session")
 def app():
-    """The one application that a process can have."""
+    """Return the only application of the process."""
     pytest.importorskip("rnea_rqt.qt", reason="no Qt for Python", exc_type=ImportError)
     from rnea_rqt.qt import QtWidgets
 

@@ -38,7 +38,7 @@ class Settings(dict):
 
 
 def installed(patch) -> None:
-    """Makes `from rqt_gui_py.plugin import Plugin` find this one."""
+    """Make `from rqt_gui_py.plugin import Plugin` import this one."""
     package, module = ModuleType("rqt_gui_py"), ModuleType("rqt_gui_py.plugin")
     module.Plugin = Plugin
     patch.setitem(sys.modules, "rqt_gui_py", package)

@@ -9,7 +9,7 @@ LIMITS = {"effort": 50.0, "effort_rate": 400.0, "velocity": 2.0, "voltage": 48.0
 
 
 def robot(joints: int = 6, limits: bool = True, supplies: int = 0) -> Robot:
-    """The third joint slides."""
+    """Return a robot whose third joint is prismatic."""
     rows = (*(f"joint{k + 1}" for k in range(joints)), *(f"supply{k + 1}" for k in range(supplies)))
     high = unknown(len(rows))
     if limits:
@@ -21,7 +21,7 @@ def robot(joints: int = 6, limits: bool = True, supplies: int = 0) -> Robot:
 
 
 def sample(of: Robot, stamp: float = 0.0, std: float = np.nan, **values: float) -> Sample:
-    """The same value for all rows, by key of the quantity."""
+    """Return one value for all rows, by key of the quantity."""
     value, deviation = unknown(len(of.rows)), unknown(len(of.rows))
     for key, number in values.items():
         value[INDEX[key]] = number

@@ -39,7 +39,7 @@ class Press(QtCore.QObject):
         return self.panel.motion.labels["phase"].text()
 
     def script(self):
-        """Yields while it waits."""
+        """Wait while the generator yields."""
         panel, motion = self.panel, self.panel.motion
         yield from wait(lambda: panel.status.text().endswith(" Hz") and panel.table.bars.known(INDEX["effort"]))
         print(f"torques of {panel.dynamics.node}", flush=True)

@@ -1,5 +1,6 @@
 """`rnea torque` and `rnea query` of recordings of robots whose joints alone do not say all: bases that move, motors behind
-springs. Numbers by Pinocchio."""
+springs. Numbers by Pinocchio.
+"""
 
 from __future__ import annotations
 

@@ -186,7 +186,8 @@ def run_with_threads(script):
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="this system does not list the threads of a process")
 def test_no_thread_outlives_a_call_that_an_exception_leaves():
     """Arrays of an interrupted call are free, and soon somebody else's: nothing may write into them, however often it is
-    interrupted."""
+    interrupted.
+    """
     run_with_threads("""
 import os, signal, sys, time
 import numpy as np

@@ -30,7 +30,8 @@ def ros(tmp_path):
 
 class Heard:
     """What has come of scaled_motion: the latest, and where each motion that has ended came to rest, by its number. A thousand
-    messages a second come: no more is done with one."""
+    messages a second come: no more is done with one.
+    """
 
     def __init__(self, ros):
         self.progress, self.motion, self.ends = 0.0, 0, {}

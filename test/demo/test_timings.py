@@ -1,5 +1,6 @@
 """`rnea demo --plant`: drives that saturate, a plant that is not its model, and one path in three timings.
-More arms, motions and seeds: benchmark/saturation.md."""
+More arms, motions and seeds: benchmark/saturation.md.
+"""
 
 from __future__ import annotations
 

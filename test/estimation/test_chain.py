@@ -22,7 +22,8 @@ from rnea_ros.estimation.filter_bank import (
 
 def model(m, period, step=None):
     """F and Q of chain m with its own number of states, over a step, with 1 / bandwidth for the unit of time; Q by van Loan's
-    exponential."""
+    exponential.
+    """
     states, width = BANK[m][0], bandwidths(period)[m]
     A = np.diag(np.ones(states - 1), 1)
     L = np.zeros((states, states))
@@ -100,7 +101,8 @@ def test_gain_after_a_gap_matches_the_propagated_covariance(steps):
 @pytest.mark.parametrize("steps", [(0.1, 0.1, 1.0, 3.0, 20.0), (0.05, 0.05, 0.05, 12.0), (1.0, 2.0), (0.1, 4.0)])
 def test_filter_errors_stay_bounded_for_any_sequence_of_steps(steps):
     """Steps in periods: errors of the states stay near their standard deviations. Gains of an even period let the quickest
-    filters grow by 1e50."""
+    filters grow by 1e50.
+    """
     rng, period = np.random.default_rng(4), 0.004
     unit = bandwidths(period)[:, None] ** np.arange(STATES)
     known, error = steady_gains(period, 2).known, np.zeros((len(BANK), STATES))

@@ -183,7 +183,8 @@ def test_small_clock_steps_are_compensated():
 @pytest.mark.parametrize(("seed", "seconds"), [(6, 1.5), (8, 1.5), (5, 2.3)])
 def test_filters_stay_stable_in_bursts_with_losses(seed, seconds):
     """Even readings of sines of 0.4 rad, stamped when a sender that stalls for up to 30 ms publishes them, 30 % lost: gains of
-    even steps grew positions to 1e100 rad."""
+    even steps grew positions to 1e100 rad.
+    """
     rng, sent, read, now, number = np.random.default_rng(seed), [], [], 0.0, 0
     stall = rng.exponential(0.03)
     while now < seconds:
@@ -441,7 +442,8 @@ def test_estimator_without_joints():
 
 def furthest(seed, of, change=lambda t, q: (t, q)):
     """The largest error of position, velocity and acceleration, in deviations, of estimates from instant `of[0]` to `of[1]`,
-    of joints that had moved by more than a few steps of their encoder; change(t, q): what messages make of smooth motion."""
+    of joints that had moved by more than a few steps of their encoder; change(t, q): what messages make of smooth motion.
+    """
     rng, t = np.random.default_rng(seed), np.arange(0.0, 1.2, DT)
     motion = smooth(rng, t, 6)
     q = encoded(rng, motion[0])
@@ -456,7 +458,8 @@ def furthest(seed, of, change=lambda t, q: (t, q)):
 @pytest.mark.parametrize("seed", range(6))
 def test_first_estimates_have_large_deviations(seed):
     """Filters that began before the noise was known do not know which of them is good: their deviations were 200 to 10000
-    times too small."""
+    times too small.
+    """
     assert furthest(seed, (0.0, 0.2)) < 40.0
 
 

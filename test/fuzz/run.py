@@ -1,8 +1,8 @@
 """`make fuzz`: every target for a while, each in a process of its own. Fails if anything was found.
 
-    python -m fuzz.run --seconds 60 --seed 1           all targets, 60 s together
-    python -m fuzz.run --seconds 600 --target urdf bag
-    python -m fuzz.run --again build/fuzz/urdf-1f3a...  one input, once more
+python -m fuzz.run --seconds 60 --seed 1           all targets, 60 s together
+python -m fuzz.run --seconds 600 --target urdf bag
+python -m fuzz.run --again build/fuzz/urdf-1f3a...  one input, once more
 """
 
 from __future__ import annotations

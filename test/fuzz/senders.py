@@ -161,7 +161,8 @@ def _encoded(rng: np.random.Generator, q: np.ndarray) -> np.ndarray:
 @dataclass
 class Verdict:
     """What became of a stream. outside: by how much estimates leave the cone, in widths of it, at most 1; deviations: largest
-    error of position, velocity, acceleration and jerk in standard deviations."""
+    error of position, velocity, acceleration and jerk in standard deviations.
+    """
 
     messages: int
     estimates: int
@@ -225,7 +226,8 @@ def _error(stream: Sender, motion: np.ndarray, instants: np.ndarray, recent: np.
 def _outside(stream: Sender, q: np.ndarray, instant: float, recent: np.ndarray, late: np.ndarray,
              moved: np.ndarray) -> float:
     """Return how far positions are outside the cone, over its width there: UNLIMITED times the speed of the joint, and what
-    positions `moved` at most from one message to the next."""
+    positions `moved` at most from one message to the next.
+    """
     stamps = (stream.stamps[recent] - EPOCH) * 1e-9
     near = int(np.abs(stamps - instant).argmin())
     around = np.abs(stamps - stamps[near]) < APART

@@ -355,7 +355,8 @@ def test_better_excitation_gives_better_parameters():
 
 def test_exciting_motion_reduces_the_prediction_variance():
     """With the regressor of all inertial parameters by differences of torques: predictions on other motions are more certain
-    than after any random motion. The condition number of columns of one length, as objective, does not reach that."""
+    than after any random motion. The condition number of columns of one length, as objective, does not reach that.
+    """
     model = Robot.from_urdf(arm(*SIX[1:4])).model
     listed = parameters(model, ())
     exact = values(model, listed)

@@ -1,5 +1,6 @@
 """A base whose motion odometry tells, with an inertial measurement unit or alone, in a process of its own over DDS; and one
-that begins to move at run time."""
+that begins to move at run time.
+"""
 
 from __future__ import annotations
 

@@ -174,7 +174,8 @@ def test_estimated_motion(bench, robot):
 
     def played():
         """The answer to the last of many states that follow a gap, and the motion at its stamp; nothing where the answer was
-        lost, or the kernel of the deviations is still being compiled."""
+        lost, or the kernel of the deviations is still being compiled.
+        """
         start = bench.clock = bench.clock + 10.0
         for _ in range(60):
             q, qd = cubic(bench.clock + bench.dt - start)[:2]

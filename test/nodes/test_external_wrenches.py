@@ -213,7 +213,8 @@ def test_the_table_of_named_wrenches():
 
 def test_what_a_sensor_feels_of_the_tool_takes_the_place_of_its_mass(robot):
     """Beyond the sensor there is no mass, and what passes through the mount counts, by Pinocchio with a joint there: the
-    torques are those of the whole robot, touched beyond the sensor or not."""
+    torques are those of the whole robot, touched beyond the sensor or not.
+    """
     rng, whole = np.random.default_rng(6), PinocchioOracle(ARM, robot)
     jointed = ARM.replace('name="mount" type="fixed"', 'name="mount" type="continuous"')
     inside = PinocchioOracle(jointed, Robot.from_urdf(jointed, backend="reference"))

@@ -1,5 +1,6 @@
 """dynamics_node where the platform tells how a parallel robot moves, in a process of its own over DDS: forces by multipliers
-on Pinocchio; and bad poses."""
+on Pinocchio; and bad poses.
+"""
 
 from __future__ import annotations
 

@@ -449,7 +449,8 @@ def test_the_kernels_step_is_that_of_singular_values(name):
 @pytest.mark.parametrize("backend", ["llvm", "python"])
 def test_next_to_a_singular_pose_singular_values_decide(backend):
     """Rod and rocker almost in line, approached bit by bit: a condition number that no bound is trusted with. Close to its
-    dead point a linkage goes with the root of what its crank is ahead, and so its map with one over that root."""
+    dead point a linkage goes with the root of what its crank is ahead, and so its map with one over that root.
+    """
     robot, _, angle = dead_point(backend=backend)
     pose, found = robot.start, []
     for ahead in np.geomspace(1e-2, 1e-12, 51):
@@ -654,7 +655,8 @@ def test_the_palletiser_stacks_its_box(tmp_path):
 
 def test_gaps_depend_on_the_joints_between_the_ends_of_a_cut_alone(palletiser):
     """Joints that move both ends of a cut joint alike (the waist of a palletiser) are no variables of its equations, and the
-    gaps are those of poses measured from the base."""
+    gaps are those of poses measured from the base.
+    """
     model, cuts = palletiser.tree.model, palletiser.loops.cuts
     closure = closed_loops.closure(model, cuts)
     q = np.random.default_rng(8).normal(size=model.n) * 0.3

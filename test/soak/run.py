@@ -42,7 +42,8 @@ BYTES = (b"", b"\0\1\0\0" + b"\0\x08\0\2" * 40, b"\0\1\0\0" + bytes(17), bytes(r
 
 class Soak:
     """found: what must not be, in sentences; troubles: how many of each there were; longest: until all answered again [s];
-    enough: whether somebody wants it to end after this trouble."""
+    enough: whether somebody wants it to end after this trouble.
+    """
 
     def __init__(self, nodes: Nodes, seed: int):
         self.nodes, self.rng = nodes, random.Random(seed)

@@ -71,7 +71,8 @@ class Launched(NamedTuple):
 
 def workspace(folder: Path, packages: Mapping[str, tuple[str, ...]], program: str) -> Path:
     """A folder in which launch finds these packages with their executables, all of them the same script. A package without
-    executables hides one that is installed on this machine."""
+    executables hides one that is installed on this machine.
+    """
     for package, executables in packages.items():
         index = folder / "share/ament_index/resource_index/packages"
         for made in (index, folder / "share" / package, folder / "lib" / package):

@@ -98,7 +98,8 @@ def encoded(rng: np.random.Generator, q: np.ndarray, bits: int = 17, noise: floa
 
 def at(motion: np.ndarray, t: np.ndarray, times: np.ndarray) -> np.ndarray:
     """The motion at other times next to those of its samples, whose distance is even: by Taylor's series. Jerk that changes
-    steadily goes on to do so; where it jumps, it is that of the sample."""
+    steadily goes on to do so; where it jumps, it is that of the sample.
+    """
     near = np.clip(np.round((times - t[0]) / (t[1] - t[0])).astype(int), 0, len(t) - 1)
     q, qd, qdd, qddd = motion[:, near]
     dt = (times - t[near])[:, None]

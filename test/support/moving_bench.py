@@ -20,7 +20,8 @@ TOUCHED = {"wrenches.names": ["wrist"], "wrenches.wrist.timeout": 10.0}
 
 class MovingBench(LiveBench):
     """Stamps are the time of the motion. sent: samples; repeated: how many were sent again, a step later, for their answer,
-    or what that needs, did not come."""
+    or what that needs, did not come.
+    """
 
     def __init__(self, ros: World, moving: MovingRobot, folder: Path, step: float = 1e-3, passive: bool = False,
                  **parameters: Any):

@@ -151,7 +151,8 @@ MACHINES = {"gough_stewart": (gough_stewart, range(6)), "delta": (delta, range(3
 
 class MovingPlatform(MovingRobot):
     """The platform swings about its home in all its freedoms; joints of the legs as inverse kinematics has them, whose gaps
-    the oracle measures."""
+    the oracle measures.
+    """
 
     def __init__(self, name: str, seed: int = 0):
         make, freedoms = MACHINES[name]
@@ -182,7 +183,8 @@ class MovingPlatform(MovingRobot):
 
 class MovingElastic(MovingRobot):
     """Rotors are bodies in Pinocchio. Where the motors are measured they move as they like, next to their joints; else as our
-    library has it, and the oracle says how far the springs are then from carrying their loads."""
+    library has it, and the oracle says how far the springs are then from carrying their loads.
+    """
 
     def __init__(self, robot: Robot, oracle: RotorTree, size: Any, seed: int = 0, measured: bool = False):
         self.robot, self.oracle, self.measured = robot, oracle, measured

@@ -92,7 +92,8 @@ class Bench:
 
     def send(self, motion: np.ndarray, names: list[str] = NAMES, attempts: int = 60) -> JointDynamics | None:
         """Send (q, qd, qdd, qddd) and return the answer. On a busy machine best effort may lose a message, and a desired
-        motion may be out of date when its state comes: try again."""
+        motion may be out of date when its state comes: try again.
+        """
         return next(filter(None, (self._send_once(motion, names) for _ in range(attempts))), None)
 
     def _send_once(self, motion: np.ndarray, names: list[str]) -> JointDynamics | None:

@@ -83,7 +83,8 @@ class Motion:
 
 def toy(q, qd, qdd, qddd):
     """An exact rate function without a robot: a pendulum of 1 kg m^2 and 5 N m under gravity, and a slide of 2 kg; both with
-    viscous friction."""
+    viscous friction.
+    """
     tau = np.stack((qdd[..., 0] + 5.0 * np.sin(q[..., 0]), 2.0 * qdd[..., 1]), axis=-1) + 0.3 * qd
     rate = np.stack((qddd[..., 0] + 5.0 * np.cos(q[..., 0]) * qd[..., 0], 2.0 * qddd[..., 1]), axis=-1) + 0.3 * qdd
     return tau, rate

@@ -153,7 +153,8 @@ class ShipBench(LiveBench):
     def told_at(self, t, agrees, *beside):
         """The answer to the robot's motion at t, and what is told of the base. The base state, and messages (publisher,
         message) beside it, are sent just before: if one comes too late, or is lost, an older one is used; all is sent again
-        until what is told agrees with it."""
+        until what is told agrees with it.
+        """
         def send():
             message = self.message(t, self.clock + self.dt)
             for publisher, other in beside:

@@ -50,7 +50,8 @@ def seen(rng):
 
 def test_what_is_added_is_the_derivative_of_the_merit(rng):
     """Of weight / sqrt y - mu sum log (1 - value^2), by a complex step; the matrix with multipliers at mu / slack is that of
-    Gauss and Newton, and where they did not follow they are as they were."""
+    Gauss and Newton, and where they did not follow they are as they were.
+    """
     c, basis, rows, before, (values, (slowness, product, largest, fall)) = seen(rng)
     mu, weight, multipliers = 0.3, [0.7], rng.uniform(0.5, 1.0, 2 * COUNT)
     steps = c + 1e-30j * np.eye(4)

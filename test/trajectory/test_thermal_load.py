@@ -53,7 +53,8 @@ def test_part_by_part_and_for_ever(seed):
 
 def arm(share, points):
     """The 7R arm; the motor that gravity needs least stands a share of the rms torque of its fastest motion, the others five
-    times as much."""
+    times as much.
+    """
     bare = load(urdf("seven_r"))
     motion = retime_motion(bare, points)
     t = np.linspace(0.0, motion.duration, 4001)

@@ -198,7 +198,8 @@ def test_a_law_from_a_moving_start():
 @pytest.mark.parametrize(("gap", "same"), [(4e-15, 1e-9), (-4e-15, 1e-9), (1e-11, 0.05)])
 def test_a_motion_is_cut_off_a_moment_after_it_came_to_rest(gap, same):
     """By rounding, where a rest's time was added up otherwise than the law's breaks: then its end is where it was. Or by so
-    little that the grid has no interval for it."""
+    little that the grid has no interval for it.
+    """
     constraints = bent(effort=[9.0, 5.0], effort_rate=[60.0, 60.0])
     slow = laws.rest_to_rest(0.0, constraints.path.length, 20.0)
     tail = slow.segment(3.0, 20.0)

@@ -146,7 +146,8 @@ def test_starting_at_once(motion):
 
 def test_tighter_limits_on_the_way(motion, solved):
     """Above the new limits no more than the old law was, until the clock has come down; then inside, and hardly slower
-    than if it had been known from the start."""
+    than if it had been known from the start.
+    """
     limits = motion.limits._replace(effort=0.9 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
     tight = motion.constraints(motion.path, limits)
     known = follow_plan(tight, motion.plan).law.duration
@@ -383,7 +384,8 @@ def test_odd_paths(points, times):
 @pytest.mark.parametrize("seed", range(4))
 def test_anything_at_any_time(motion, solved, seed):
     """Random pauses, overrides and changes, answered by workers of random speed: always one path, never a leap, and inside
-    the limits asked for last as soon as they can be."""
+    the limits asked for last as soon as they can be.
+    """
     rng = np.random.default_rng(seed)
     delay, t, actions, last = int(rng.choice([1, 20, 200, 500])), 0.0, [], (0.0, motion.limits)
     for _ in range(6):

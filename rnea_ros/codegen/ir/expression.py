@@ -57,7 +57,8 @@ class Graph:
 
     def _constant(self, value: float) -> float:
         """Return the value, or an earlier one that differs by rounding only: equal constants are computed once, regardless of
-        the rounding of this processor's linear algebra."""
+        the rounding of this processor's linear algebra.
+        """
         mantissa, exponent = math.frexp(value)
         if not math.isfinite(value) or mantissa == 0.0:
             return value
@@ -70,7 +71,7 @@ class Graph:
         return value
 
     def live(self, outputs: list[int]) -> list[int]:
-        """The nodes that the outputs need, in order."""
+        """Return the nodes that the outputs need, in order."""
         needed, front = set(outputs), list(outputs)
         while front:
             op, *operands = self.nodes[front.pop()]

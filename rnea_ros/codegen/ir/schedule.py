@@ -110,7 +110,7 @@ def _contracted(program: Program) -> dict[int, tuple]:
 
 
 def _making(program: Program) -> dict[int, int]:
-    """A number for each node that depends on how it is made alone; powers of two, which do not round, do not count."""
+    """Return a number for each node that depends on how it is made alone; powers of two, which do not round, do not count."""
     found: dict[int, int] = {}
     for number, (op, *operands) in program.nodes:
         if op == "const":

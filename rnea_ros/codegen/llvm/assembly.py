@@ -67,7 +67,7 @@ def _declarations(lanes: int) -> set[str]:
 
 
 def _one_by_one(name: str, lanes: int) -> str:
-    """A function of the C library for each lane of a vector."""
+    """Return calls of a C library function for each lane of a vector."""
     T = type_of(lanes)
     lines = [f"define internal {T} @{name}.{suffix(lanes)}({T} %v) noinline {{"]
     for k in range(lanes):
@@ -105,7 +105,7 @@ class _Writer:
                     self.size += 1
 
     def part(self, steps: list[Operation]) -> list[str]:
-        """The body of one function."""
+        """Return the body of one function."""
         self.lines: list[str] = []
         self.names = dict(self.constants)  # what this function knows already
         for step in steps:
@@ -198,7 +198,7 @@ class _Writer:
                            f"  store {V} %sc{slot}.{k}, ptr %scp{slot}.{k}, align 8"]
 
     def untouched(self) -> list[str]:
-        """Stores of the results that nothing computes: inputs and constants."""
+        """Return the stores of results that are not computed: inputs and constants."""
         self.lines, self.names = [], dict(self.constants)
         for number, slots in self.slots.items():
             for slot in slots if number not in self.home else []:

@@ -101,7 +101,7 @@ _COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
 
 
 def cross_compiled(program: Program, triple: str, cpu: str, lanes: int) -> bytes:
-    """An object file for another machine, with ``kernel``, ``rows`` and ``call``; it needs that machine's C library."""
+    """Return an object file for another machine, with ``kernel``, ``rows`` and ``call``; it needs that machine's C library."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=2, reloc="pic", codemodel="default")
@@ -209,7 +209,7 @@ def _sweep(program: Program) -> str:
 
 
 def _compiled(text: str, level: int = THOROUGH) -> Any:
-    """An engine that holds the machine code of a text, compiled now or, on the same processor, earlier."""
+    """Return an engine that holds the machine code of a text, compiled now or, on the same processor, earlier."""
     machine, made_by = _machine(level)
     code = cache.object_code(f"{made_by}\n{text}".encode(), lambda: machine.emit_object(llvm.parse_assembly(text)))
     return _loaded(machine, code)

@@ -112,12 +112,12 @@ def _give(columns: int, lanes: int) -> str:
 
 
 def _row(k: int) -> list[str]:
-    """Number of the sample in lane k."""
+    """Return the index of the sample in lane k."""
     return [f"  %n{k} = add i64 %first, {k}", f"  %i{k} = call i64 @llvm.umin.i64(i64 %n{k}, i64 %last)"]
 
 
 def _pieces(width: int) -> list[tuple[int, int]]:
-    """A row of `width` doubles in loads of powers of two: (start, size)."""
+    """Return a row of `width` doubles in loads of powers of two: (start, size)."""
     found, start = [], 0
     while start < width:
         size = 1 << ((width - start).bit_length() - 1)

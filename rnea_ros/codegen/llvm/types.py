@@ -15,6 +15,6 @@ def suffix(lanes: int) -> str:
 
 
 def splat(value: float, lanes: int) -> str:
-    """A constant by its bit pattern, since LLVM takes only exactly representable decimals."""
+    """Return a constant by its bit pattern, since LLVM takes only exactly representable decimals."""
     bits = f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
     return bits if lanes == 1 else f"<{', '.join([f'double {bits}'] * lanes)}>"

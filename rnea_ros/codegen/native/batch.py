@@ -93,7 +93,7 @@ done:
 
 
 def threads() -> int:
-    """The most threads of a batch."""
+    """Return the most threads of a batch."""
     given = os.environ.get(THREADS, "")
     if given.isdecimal() and int(given) > 0:
         return int(given)
@@ -155,7 +155,7 @@ def _address(array: Any) -> int:
 
 
 def _readable(block: np.ndarray) -> np.ndarray:
-    """The block itself, if its rows are runs of doubles at even distances."""
+    """Return the block itself, if its rows are runs of doubles at even distances."""
     if (flags := block.flags).c_contiguous and flags.aligned:
         return block
     runs = block.shape[-1] <= 1 or block.strides[-1] == 8

@@ -203,7 +203,7 @@ class Owner:
 
 
 def connect(machine_code: Any, address: int, table: int) -> Callable:
-    """The built-in function at `address`; table: address of ``api``."""
+    """Return the built-in function at `address`; table: address of ``api``."""
     api = ctypes.pythonapi
     functions = [ctypes.cast(f, ctypes.c_void_p).value
                  for f in (api.PyTuple_New, api.PyTuple_SetItem, api.Py_DecRef)]

@@ -159,7 +159,8 @@ def numbers(message: Any) -> Iterator[float]:
 
 class ServiceCall(NamedTuple):
     """Service call when the motion reaches a share of its path, `seconds` after the previous call; after a pause, the time
-    counts from the state of rest."""
+    counts from the state of rest.
+    """
 
     progress: float
     seconds: float

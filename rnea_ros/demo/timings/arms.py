@@ -40,6 +40,7 @@ class ArmSource(NamedTuple):
     held    : joints that are fixed
     profile : robot file of the package whose friction the plant has
     """
+
     urdf: str | Path
     tool: str = ""
     rest: tuple[float, ...] = ()

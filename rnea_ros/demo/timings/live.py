@@ -47,7 +47,8 @@ class ArmRecording:
 
     def motion(self, rest: float) -> TrackedMotion | None:
         """Return the motion from `rest` [s] before its start to `rest` after its end, or until tracking was lost; times count
-        from its start. None while it is incomplete."""
+        from its start. None while it is incomplete.
+        """
         whole = self._path.stat().st_size // self._row - self._begin
         if not whole:
             return None

@@ -174,7 +174,8 @@ class CallbackFailures:
 
         async def answer_together(request: Any, response: Any) -> Any:
             """Serve all parameters in one call; if it fails, each separately, so that a wrong one does not affect the
-            others."""
+            others.
+            """
             if len(request.parameters) > 1:
                 with suppress(Exception):  # answer() counts it
                     return await await_or_execute(serve, request, SetParameters.Response())

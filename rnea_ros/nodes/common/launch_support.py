@@ -71,7 +71,8 @@ ROBOT_ENTRIES = tuple(entry for entry in MODEL + JOINT_DYNAMICS if entry.name no
 
 def file_parameters(path: str | Path, node: str) -> dict[str, Any]:
     """Return the parameters that a file has for a node of this full name (/left/dynamics_node). Raises RneaError for invalid
-    YAML."""
+    YAML.
+    """
     found: dict[str, Any] = {}
     for name, values in _sections(read(path, "parameters of nodes are needed").content):
         pattern = re.escape(f"/{name.lstrip('/')}").replace(r"/\*", r"(/\w+)")  # as rcl: /* is one name, /** any number
@@ -136,7 +137,8 @@ class GraphObserver:
 
     def robot_description_publisher(self) -> str:
         """Return the full name of a discovered node that publishes robot_description, or is called robot_state_publisher; ""
-        if there is none."""
+        if there is none.
+        """
         node = self._node
         publishers = node.get_publishers_info_by_topic("robot_description")
         known = {(info.node_name, info.node_namespace) for info in publishers}
@@ -182,7 +184,8 @@ def view(robot: Robot) -> View:
 
 def aimed(config: str, description: str, robot_file: str | None = None) -> str:
     """Return the text of an RViz configuration with the view of a robot; unchanged if the robot is invalid, which the nodes
-    report."""
+    report.
+    """
     try:
         found = view(load(description, robot_file, backend="reference"))
     except RneaError:

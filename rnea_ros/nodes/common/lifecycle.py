@@ -40,7 +40,8 @@ class ManagedNode(LifecycleNode, ABC):
     @abstractmethod
     def wait_for_model(self) -> str:
         """Wait until the model of the present description is built; return why there is none, or nothing. Without a
-        description there is nothing to wait for: it comes by its topic."""
+        description there is nothing to wait for: it comes by its topic.
+        """
 
     def has_ended(self) -> bool:
         """Return whether nothing moves by this node's commands, so that it can be cleaned up."""

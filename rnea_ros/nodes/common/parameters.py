@@ -44,7 +44,8 @@ class ParameterLock:
 
     def allowed(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the changes without locked parameters. An unchanged value of a locked parameter is ignored; another one
-        raises Rejected."""
+        raises Rejected.
+        """
         if not self.on:
             return dict(changes)
         about = [name for name in changes if is_locked(name)]
@@ -109,7 +110,8 @@ class ParameterSet:
     def __init__(self, node: Node, entries: Iterable[ParameterEntry],
                  apply: Callable[[set[str]], None] = lambda changed: None):
         """apply(changed names) activates new values, or raises RneaError with the reason to reject them, before it changes
-        anything."""
+        anything.
+        """
         self._node, self._apply = node, apply
         self._entries = tuple(entries)
         self._described: Values = {}  # what the model says of its joints

@@ -50,7 +50,8 @@ class FileText:
     @classmethod
     def read(cls, path: str) -> FileText:
         """Read a robot file. Raises RneaError. Any process in the ROS domain can set the path and sees the error: only files
-        with the name of a robot file are opened, never a pipe or device."""
+        with the name of a robot file are opened, never a pipe or device.
+        """
         if not path:
             return cls()
         if path not in profiles.names() and Path(path).suffix not in SUFFIXES:
@@ -182,7 +183,7 @@ class RobotDescriptionSource:
 
     def __init__(self, node: Node, parameters: ParameterSet, accept: Callable[[Any], None],
                  refuse: Callable[[str], None], serve: Serve = lambda robot, request: tried(robot)):
-        """Raises RneaError for an unreadable robot file."""
+        """Create a request. Raises RneaError for an unreadable robot file."""
         self._node, self._parameters, self._accept, self._refuse, self._serve = node, parameters, accept, refuse, serve
         self._file = self._read_file()
         self._received = ""  # on the topic

@@ -112,7 +112,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def noted_signals() -> list[int]:
-    """Handler of signals from its creation on; none is raised as KeyboardInterrupt, which the middleware would misinterpret.
+    """Install handlers of signals; none is raised as KeyboardInterrupt, which the middleware would misinterpret.
 
     Create it before rclpy.init, whose handlers call these and then end the context: that ends the spinning between two
     callbacks.

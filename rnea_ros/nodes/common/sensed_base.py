@@ -28,7 +28,8 @@ UPSIDE_DOWN = 1e-9  # rad; so near to half a turn its axis is lost in rounding
 
 class SensedMotion(NamedTuple):
     """velocity, acceleration, jerk of the base, (6,) each, as base_state.py has them. Where an accelerometer was asked,
-    gravity is taken off the acceleration, and the linear velocity is NaN."""
+    gravity is taken off the acceleration, and the linear velocity is NaN.
+    """
 
     velocity: np.ndarray
     acceleration: np.ndarray

@@ -32,11 +32,13 @@ class Jumped(Rejected):
 
 class Timeline:
     """Check that the stamps of a stream advance like time. A single jump backward, or far forward, is rejected; the next
-    message starts anew, unless the step back is short, as for messages out of order."""
+    message starts anew, unless the step back is short, as for messages out of order.
+    """
 
     def __init__(self, clock: Callable[[], int] = time.time_ns):
         """clock() returns the node's time [ns]; it is called only for suspicious stamps, since those of played recordings are
-        far from it and valid."""
+        far from it and valid.
+        """
         self._clock = clock
         self.arrival = 0  # of the last message, by the steady clock [ns]
         self.forget()

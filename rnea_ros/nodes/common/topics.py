@@ -18,7 +18,8 @@ class Topics:
     def __init__(self, node: Node, outgoing: int, incoming: QoSProfile, moved: Callable[[Stream, int, int], None],
                  received: Callable[[], None] = lambda: None):
         """moved(stream, arrival [ns], stamp [ns]) is called when a message of a stream gives the robot's motion at a stamp;
-        received() is called after each message."""
+        received() is called after each message.
+        """
         self.moved, self._received = moved, received
         self._node, self._outgoing, self._incoming = node, outgoing, incoming
         self._publishers: dict[str, RawPublisher] = {}

@@ -24,7 +24,10 @@ class StampedMotions:
 
     def __init__(self, joint_names: Sequence[str], fields: Sequence[str], clock: Callable[[], int] = time.time_ns,
                  optional: Sequence[str] = (), lacking: Sequence[str] = (), kept: int = MAX_MOTIONS):
-        """optional: joints that need not be named, NaN then; lacking: fields that may be empty, NaN then; kept: how many."""
+        """Create a reader.
+
+        optional: joints that may be missing (NaN); lacking: fields that may be empty (NaN); kept: number of messages kept
+        """
         self._map, self._timeline = JointMap(joint_names, optional), Timeline(clock)
         self._needed, self._fields, self._lacking, self._most = len(joint_names), tuple(fields), tuple(lacking), kept
         self.held: frozenset[int] = frozenset()  # joints that need not be named: they are at rest

@@ -1,7 +1,8 @@
 """External efforts of the robot: measured efforts in; ~/external_effort, ~/external_wrench and ~/contact out.
 
 ~/learn_contact_thresholds learns the thresholds of contacts from free motion; ~/estimate_payload estimates what a link carries
-from the same motions and efforts."""
+from the same motions and efforts.
+"""
 
 from __future__ import annotations
 

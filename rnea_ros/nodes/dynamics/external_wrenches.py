@@ -1,6 +1,7 @@
 """External wrenches: measured on topics that parameters name, as loads of the dynamics, with their tare.
 
-docs/dynamics_node.md describes topics and parameters."""
+docs/dynamics_node.md describes topics and parameters.
+"""
 
 from __future__ import annotations
 

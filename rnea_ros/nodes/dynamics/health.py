@@ -62,7 +62,7 @@ class Health:
         self._watched = [(one, np.full_like(one.rows, np.nan)) for one in watched if one.rows.size]
 
     def done(self, began: int) -> None:
-        """A result was published, computed from a message whose callback began at `began` [ns]."""
+        """Count a published result; `began`: start of the callback of its message [ns]."""
         self.output = now = time.monotonic_ns()
         self._latencies[self._measured % _LATENCIES] = now - began
         self._measured += 1
@@ -72,7 +72,7 @@ class Health:
             np.fmax(peaks, one.rows, out=peaks)
 
     def state(self, timeout: float) -> tuple[NodeState, str]:
-        """The state now, and a sentence about it."""
+        """Return the current state, and a sentence about it."""
         refused = f"; last one dropped: {self.states.last_drop}" if self.states.dropped_at > (self.output or 0) else ""
         if not self.is_active:
             return NodeState.INACTIVE, NodeState.INACTIVE.value

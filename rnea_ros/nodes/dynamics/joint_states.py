@@ -1,7 +1,8 @@
 """Joint states: from messages of one or several senders to the state of the whole robot.
 
 Drivers of an arm and of its gripper often publish separate messages, at different rates, and some joints are never published.
-The state of the whole robot is known when every joint was received recently, by the stamps, or is held by a parameter."""
+The state of the whole robot is known when every joint was received recently, by the stamps, or is held by a parameter.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ class JointMap:
     """Layouts by the joint names of messages, each computed once."""
 
     def __init__(self, joint_names: Sequence[str], optional: Sequence[str] = ()):
-        """optional: names of further joints, which need not be known."""
+        """Create a reader. optional: names of further joints, which may be missing."""
         self._needed = len(joint_names)
         self.joint_names = (*joint_names, *optional)
         self._numbers = {name: k for k, name in enumerate(self.joint_names)}

@@ -1,9 +1,9 @@
 """Markers for RViz: the robot's efforts, loads, mass centre and constraints on ~/markers, in namespaces that RViz can hide.
 
-    effort, effort_value, limit                     each joint: EffortMarkers
-    center_of_mass, base_wrench, zero_moment_point  the whole robot: WholeBodyMarkers
-    external_wrench                                 measured or estimated wrenches on links: WrenchMarker
-    cut_joint, constraint, legend                   cut_joint_markers, ConstraintMarkers, Legend
+effort, effort_value, limit                     each joint: EffortMarkers
+center_of_mass, base_wrench, zero_moment_point  the whole robot: WholeBodyMarkers
+external_wrench                                 measured or estimated wrenches on links: WrenchMarker
+cut_joint, constraint, legend                   cut_joint_markers, ConstraintMarkers, Legend
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ class WrenchMarker:
 
 class _JointMarker(NamedTuple):
     """Markers of one joint; paths from zero effort to the limit, in the direction in which a positive and a negative effort
-    pushes."""
+    pushes.
+    """
 
     number: int
     line: Marker | None  # arc of a rotary joint
@@ -231,7 +232,7 @@ def cut_joint_markers(cuts: tuple[Cut, ...], model: Model, size: float) -> list[
 
 
 def _cut_sphere(number: int, model: Model, frame: Frame, size: float, rgb: tuple[float, float, float]) -> Marker:
-    """A sphere in the frame of a URDF link that belongs to the same link of the model."""
+    """Return a sphere in the frame of a URDF link that belongs to the same link of the model."""
     name, own = next((name, own) for name, own in model.frames.items() if own.link == frame.link)
     made = marker("cut_joint", number, Marker.SPHERE, name, size, colour(rgb, 0.7))
     set_position(made, np.asarray(own.R.T @ (frame.P - own.P), dtype=float).tolist())

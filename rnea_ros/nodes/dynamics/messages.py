@@ -88,7 +88,8 @@ class DynamicsMessages:
     def __init__(self, robot: RobotFacts, limits: Limits, frame_id: str, commanded: EffortConvention = TOTAL.commanded,
                  drives: DriveUtilization | None = None, inputs: Sequence[str] = ()):
         """commanded: meaning of commanded efforts; joint efforts are whole torques in any case.
-        drives: thermal state of the same joints; default cold. inputs: see JointDynamics.input_names."""
+        drives: thermal state of the same joints; default cold. inputs: see JointDynamics.input_names.
+        """
         names = list(robot.joint_names)
         self._header = Header(frame_id=frame_id or robot.root_link)  # shared: one stamp to set
         self._convention = commanded

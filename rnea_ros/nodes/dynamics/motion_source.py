@@ -1,5 +1,6 @@
 """Source of the motion that the model is evaluated with: measured states with a desired acceleration and jerk, an estimate of
-the whole motion, or a reference."""
+the whole motion, or a reference.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class MotionSource:
     def __init__(self, joint_names: Sequence[str], values: Values, joint_types: Sequence[str] = (),
                  clock: Callable[[], int] = time.time_ns, optional: Sequence[str] = (), order: int = 3):
         """clock() is what this node's clock shows [ns]; optional: joints that are read if they are published; order:
-        of the highest derivative that a desired motion may have."""
+        of the highest derivative that a desired motion may have.
+        """
         self.state = StateReader(joint_names, clock, optional)
         self.desired = DesiredReader(joint_names, clock, optional, order)
         self._joint_names = tuple(joint_names)
@@ -69,14 +71,14 @@ class MotionSource:
         self.desired.held = frozenset(np.flatnonzero(np.isfinite(held)).tolist())
 
     def forget(self) -> None:
-        """The clock was set, or the input was silent: nothing of the past says anything about now."""
+        """Discard the history, after the clock was set or the input was silent."""
         self.state.forget()
         self.desired.forget()
         self.references.forget()
         self._desired_until = 0
 
     def read(self, message: JointState, sender: bytes = b"") -> int:
-        """A joint state of a sender. Returns the stamp of the robot's state with it [ns]; raises Rejected."""
+        """Read a joint state of a sender; return the stamp of the robot's state with it [ns]. Raises Rejected."""
         try:
             part = self.state.read(message, sender)
         except Jumped:
@@ -94,7 +96,8 @@ class MotionSource:
 
     def at_state(self, desired_age: float) -> Motion:
         """Return the motion at the state just received, or the estimator's lag before it; desired_age is the time since the
-        last desired motion arrived [s]."""
+        last desired motion arrived [s].
+        """
         state, source = self.state, self._values["motion_source"]
         self.stamp, self.when, self.deviation, self.lateness = state.stamp, state.when, None, None
         if source == "reference":

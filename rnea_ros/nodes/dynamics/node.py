@@ -266,7 +266,7 @@ class DynamicsNode(ManagedNode):
         return made
 
     def _use(self, robot: ServedRobot) -> None:
-        """A model is ready. The history of the joints survives if the joints do."""
+        """Use a new model. The history of the joints is kept if the joints are the same."""
         before = self._robot
         if before is None or robot.joints_read != before.joints_read:
             # No velocity limits: robots exceed those of their URDFs, and every estimate would then be rejected as diverged.

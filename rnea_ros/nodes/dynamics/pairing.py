@@ -60,7 +60,8 @@ class InputPairing:
     def __init__(self, node: Node, evaluate: Callable[[bytes, Mapping[str, Any], int], None],
                  lag: Callable[[], int] = lambda: 0):
         """evaluate(message, what is known of it, arrival [ns]) is called for each joint state when it is due; lag() returns
-        the time before its stamp for which it is evaluated [ns]."""
+        the time before its stamp for which it is evaluated [ns].
+        """
         self.inputs: list[PairedInput] = []
         self.wait_s = 0.0
         self.waited = self.expired = 0

@@ -93,7 +93,7 @@ class MovingPlatform:
     """
 
     def __init__(self, robot: Robot, values: Values, loops: LoopTracking):
-        """Raises InputError for a source that does not decide the motion of the robot."""
+        """Create a platform. Raises InputError for a source that does not determine the motion of the robot."""
         self._robot, self._loops = robot, loops
         self.source: PlatformSource | None = None
         if values["platform.source"] != "actuators":

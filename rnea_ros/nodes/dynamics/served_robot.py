@@ -216,7 +216,7 @@ class ServedGeneralRobot(ServedRobot):
     """
 
     def __init__(self, robot: Robot, values: Values):
-        """Raises InputError for parameters or names of motors that contradict the robot file."""
+        """Create a robot. Raises InputError for parameters or motor names that contradict the robot file."""
         super().__init__(robot)
         self._general, roles = robot, robot.roles
         self.solved, self.springs = robot.solved_joints, robot.elastic_joints

@@ -45,7 +45,8 @@ class SpeedScaler:
 
     def configure(self, robot: ServedRobot, limits: Limits, values: Values, commanded: EffortConvention) -> None:
         """Take another model, limits or parameters; the factor continues from its value. commanded: convention of the efforts
-        whose rates limits.commanded_effort_rate limits."""
+        whose rates limits.commanded_effort_rate limits.
+        """
         wanted = values["publish_speed_scaling"]
         self.active = wanted and robot.scalable
         self._hint = "" if self.active or not wanted else (

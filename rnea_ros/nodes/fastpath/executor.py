@@ -176,7 +176,8 @@ class LeanExecutor(SingleThreadedExecutor):
     def _has_unreported_tasks(self) -> bool:
         """Return whether tasks are ready that no wait reports; true without rclpy's list of tasks.
 
-        Lyrical and recent Jazzy have a list of ready tasks, the others one of all unfinished tasks."""
+        Lyrical and recent Jazzy have a list of ready tasks, the others one of all unfinished tasks.
+        """
         tasks = getattr(self, "_ready_tasks", getattr(self, "_tasks", True))
         return bool(tasks or self._known != self._all(*_OFTEN)
                     or any(guard._executor_triggered for guard in self._all("guards")))

@@ -55,7 +55,8 @@ class Malformed(Rejected):
 @cache
 def checker(kind: Any) -> Callable[[bytes], None]:
     """Return a function that raises Malformed for an invalid message of this type. Raises TypeError for unknown field
-    types."""
+    types.
+    """
     walks = {start: _structure(kind, order) for start, order in ORDERS.items()}
 
     def check(data: bytes) -> None:
@@ -330,7 +331,8 @@ def _float_leaves(message: Any) -> list[str]:
 
 class Decoder:
     """Reader that reuses the message of an equal layout: a returned message changes with the next one. Only `fields` of its
-    arrays are updated, beside the stamp."""
+    arrays are updated, beside the stamp.
+    """
 
     def __init__(self, kind: Any, fields: Sequence[str]):
         self._read, self._fields = Reader(kind), tuple(fields)

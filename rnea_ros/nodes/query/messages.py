@@ -71,7 +71,7 @@ def samples(request: Any) -> int:
 
 
 def plain(request: Any) -> dict[str, Any]:
-    """A request by names of fields."""
+    """Return a request by names of fields."""
     return {name: READERS.get(kind, lambda value: value)(getattr(request, name))
             for name, kind in request.get_fields_and_field_types().items()}
 

@@ -85,14 +85,14 @@ class QueryNode(ManagedNode):
         return serve
 
     def _current(self) -> tuple[Robot, Limits]:
-        """The robot that is asked, and its limits. Raises RneaError."""
+        """Return the current robot and its limits. Raises RneaError."""
         self.check_active()
         if self._robot is None:
             raise InputError(self._no_model())
         return self._robot.robot, joint_limits(self._settings.values, self._robot)
 
     async def _answer(self, name: str, robot: Robot, request: Request, limits: Limits) -> dict[str, Any]:
-        """Raises RneaError."""
+        """Answer a request. Raises RneaError."""
         answer = SERVICES[name].answer
         if SERVICES[name].slow:
             return await self._motions.run(answer, robot, request, limits)

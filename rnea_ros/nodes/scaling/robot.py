@@ -88,7 +88,7 @@ class ScaledRobot(RobotFacts):
     """
 
     def __init__(self, robot: Robot, base: LevelBase | None = None, commanded_effort: str = DECLARED):
-        """base: source of the orientation of a carried base; default level.
+        """Create a robot. base: source of the orientation of a carried base; default level.
 
         Raises InputError for a robot whose motion, or whose commanded efforts, the joints alone do not determine.
         """

@@ -21,7 +21,8 @@ FAR = 1e300  # the smallest singular value where there is nothing to solve for
 
 class Inverse(NamedTuple):
     """Least-squares inverse of a Jacobian; its condition number; the smallest singular value, 0 at singular poses; and the
-    motion that is determined worst (unit vector)."""
+    motion that is determined worst (unit vector).
+    """
 
     matrix: np.ndarray
     condition: float

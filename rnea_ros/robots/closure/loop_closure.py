@@ -55,7 +55,7 @@ class LoopClosure(LoopEquations):
     # ------------------------------------------------------------------ closing
 
     def close(self, qa: np.ndarray, guess: np.ndarray) -> np.ndarray:
-        """The pose of all joints at active positions qa (N,), on the branch of the closed pose near `guess` (n,)."""
+        """Return the pose of all joints at active positions qa (N,), on the branch of the closed pose near `guess` (n,)."""
         guess = self.regular(guess)
         from_qa = guess[self.active]
         direction = qa - from_qa
@@ -90,7 +90,7 @@ class LoopClosure(LoopEquations):
     # ------------------------------------------------------------------ the mechanism as a whole
 
     def _assembled(self, q: np.ndarray) -> np.ndarray:
-        """The closed pose next to q: all joints give way, platforms stay where their homes are."""
+        """Return the closed pose nearest to q: all joints may move, platforms stay at their home pose."""
         solution = self._free_newton(q, np.setdiff1d(self.movable, self.loops.virtual))
         if not solution.closed and self.loops.platforms:
             raise ModelError("the legs do not reach the platform at the home pose: "
@@ -162,7 +162,7 @@ class LoopClosure(LoopEquations):
                                        "way: give a guess nearer to it")
 
     def _worst_gap(self, q: np.ndarray) -> str:
-        """The loop that is open most, and by how much."""
+        """Return the loop with the largest gap, and that gap."""
         name, size, unit = self.loops.worst(self.gaps(q)[0], self.units.equations)
         return f"loop '{name}' is open by {size:.3g} {unit}"
 

@@ -82,14 +82,14 @@ class LoopEquations:
 
     def _linearised(self, inverse_of: Callable[..., Any], values: Any, J: Any, giving: np.ndarray,
                     direction: Any) -> tuple[Any, ...]:
-        """The parts of a Step, with the active joints going along `direction`; any scalar."""
+        """Return the parts of a Step, with the active joints going along `direction`; any scalar."""
         J_inverse, solve = self.solver(inverse_of, J, giving)
         along, correction = self.selection @ direction, solve(values)
         sizes = norm(values / self.units.equations), norm(correction / self.units.unknowns)
         return correction, along + solve(J @ along), [*sizes, J_inverse.condition, J_inverse.margin]
 
     def step_of(self, q: Any, direction: Any) -> tuple[Any, ...]:
-        """The parts of a Step of the passive joints."""
+        """Return the parts of a Step of the passive joints."""
         values, J = closed_loops.jacobian(self.phi, q)
         return self._linearised(TracedInverse, values, J, self.passive, direction)
 

@@ -151,7 +151,7 @@ def _angles(turn: list[list[float]], chart: float) -> tuple[float, float, float]
 
 
 def _near(angle: float, other: float) -> float:
-    """The angle, whole turns away, next to another one."""
+    """Return the angle plus whole turns that is nearest to another one."""
     return angle + 2.0 * pi * round((other - angle) / (2.0 * pi))
 
 

@@ -122,7 +122,7 @@ class PlatformClosure(LoopEquations):
                      [array.tolist() for array in numbers]))
 
     def _closing(self, q: Any, indicator: Any, **unused: Any) -> list[Any]:
-        """A step of Newton's method and a further one with the same Jacobian: the error left is of third order."""
+        """Return a step of Newton's method and a further one with the same Jacobian: the error left is of third order."""
         values, J = closed_loops.jacobian(self.phi, q)
         _, solve = self.solver(TracedInverse, J, self.passive)
         first = solve(np.array(values))

@@ -165,7 +165,7 @@ class LoopTracker(Tracker):
         return array
 
     def _compared(self, qa: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, bool]:
-        """The closed pose, and whether it was found from what was seen."""
+        """Return the closed pose, and whether it was found from the measurements."""
         if self._last is None and not np.isnan(seen).any() and (pose := self._next_to(qa, seen)) is not None:
             return pose, True
         try:
@@ -180,7 +180,7 @@ class LoopTracker(Tracker):
         return pose, False
 
     def _next_to(self, qa: np.ndarray, seen: np.ndarray) -> np.ndarray | None:
-        """The closed pose next to what was seen, if it agrees with that; joints without a sensor begin where they were."""
+        """Return the closed pose nearest to the measurements, if it agrees; other joints start from the last pose."""
         if np.isnan(seen).all():
             return None
         guess, passive = self._begin.copy(), self._passive

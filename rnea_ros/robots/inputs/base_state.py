@@ -55,7 +55,8 @@ class BaseState:
 
     def _is_plain(self) -> bool:
         """Convert tuples of finite floats, as messages have them, without the checks that other values need; return whether
-        that is all."""
+        that is all.
+        """
         p, q, v = self.position, self.quaternion, self.velocity
         if not (type(p) is type(q) is type(v) is tuple and (len(p), len(q), len(v)) == (3, 4, 6)):
             return False
@@ -98,7 +99,7 @@ class BaseState:
         return found
 
     def classical(self, spatial: Any) -> np.ndarray:
-        """True acceleration (6,) from the body's spatial one."""
+        """Return the true acceleration (6,) from the body's spatial one."""
         found: np.ndarray = np.asarray(spatial, dtype=float) + self._turning()
         return found
 
@@ -107,7 +108,7 @@ class BaseState:
         return np.concatenate((wxv, np.zeros_like(wxv)), axis=-1)
 
     def vector(self) -> np.ndarray:
-        """The 13 numbers, for integrators: position, quaternion, velocity."""
+        """Return the 13 numbers, for integrators: position, quaternion, velocity."""
         return np.concatenate((self.position, self.quaternion, self.velocity), axis=-1)
 
     def vector_rate(self, acceleration: Any) -> np.ndarray:
@@ -132,7 +133,8 @@ def _turn(R: np.ndarray, v: Any) -> np.ndarray:
 
 def quaternion(R: np.ndarray) -> np.ndarray:
     """x y z w (..., 4) of rotations (..., 3, 3): eigenvector of the largest eigenvalue of a symmetric 4 x 4, right for any
-    angle."""
+    angle.
+    """
     Rt = np.swapaxes(R, -1, -2)
     A, trace = R - Rt, np.trace(R, axis1=-2, axis2=-1)[..., None]
     K = np.empty((*R.shape[:-2], 4, 4))
@@ -144,7 +146,7 @@ def quaternion(R: np.ndarray) -> np.ndarray:
 
 
 def given(base: BaseState | None) -> BaseState:
-    """The base's state; InputError where it is left out, for any other would be a guess."""
+    """Return the base's state. Raises InputError if it is missing."""
     if not isinstance(base, BaseState):
         raise InputError(f"base is {shown(base)}; the state of the free base is needed: base=BaseState(position, quaternion, "
                          "velocity), or base=BaseState() for one at rest at the world's origin")

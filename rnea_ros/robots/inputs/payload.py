@@ -55,7 +55,7 @@ class Payload(Frozen):
 
     @classmethod
     def share(cls, model: Model, number: int, share: float) -> Payload:
-        """A share of the link of that number itself, less than none too."""
+        """Return a share of the link of that number itself; it may be negative."""
         link = model.links[number]
         return cls(number, share * link.m, frozen(share * np.array([link.m, *link.ms, *link.J[_UPPER]])))
 
@@ -73,7 +73,7 @@ class Payload(Frozen):
 
 
 def unified(model: Model, bodies: Sequence[Payload]) -> Model:
-    """The model with rigid bodies added to its links: what hua-mixed-joints calls unified bodies."""
+    """Return the model with rigid bodies added to its links: the unified bodies of hua-mixed-joints."""
     block = np.concatenate([np.zeros(0), *(body.parameters for body in bodies)])
     links = list(model.links)
     for number, (m, ms, J) in Payload.added(model, [body.link_number for body in bodies], block).items():

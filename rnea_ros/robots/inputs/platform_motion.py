@@ -59,7 +59,7 @@ class PlatformMotion(NamedTuple):
         return cls(P[0], np.moveaxis(np.array(rows), -1, 0), *rates)
 
     def at_rest(self) -> PlatformMotion:
-        """The pose alone."""
+        """Return the pose without rates."""
         return PlatformMotion(self.position, self.rotation)
 
     def checked(self) -> PlatformMotion:
@@ -79,7 +79,7 @@ class PlatformMotion(NamedTuple):
         return PlatformMotion(*arrays)
 
     def _sound(self) -> bool:
-        """True if it is one sample of valid arrays already."""
+        """Return whether it is one sample of valid arrays already."""
         P, R, *rates = self
         return (sound(P, 3) and type(R) is np.ndarray and R.shape == (3, 3) and sound(R.ravel(), 9) and is_rotation(R.tolist())
                 and all(sound(rate, 6) for rate in rates))

@@ -24,7 +24,7 @@ SIZES = {"point": 3, "base_gravity": 3, "base_velocity": 6, "base_acceleration":
 
 
 def numbers(name: str, value: Any) -> np.ndarray:
-    """An array of floats, of any shape."""
+    """Return an array of floats, of any shape."""
     if type(value) is np.ndarray and value.dtype is DOUBLE:
         return value
     parts = value if isinstance(value, list | tuple) else [value]
@@ -47,7 +47,7 @@ def sound(value: Any, size: int) -> TypeGuard[np.ndarray]:
 
 
 def vector(name: str, value: Any, size: int) -> np.ndarray:
-    """A read-only vector of `size` finite numbers."""
+    """Return a read-only vector of `size` finite numbers."""
     array = np.array(numbers(name, value))
     if array.shape != (size,) or not np.isfinite(array).all():
         raise InputError(f"{name} is {value!r:.80}; {size} finite numbers are needed")
@@ -56,7 +56,7 @@ def vector(name: str, value: Any, size: int) -> np.ndarray:
 
 
 def guess(value: Any, size: int) -> np.ndarray | None:
-    """A pose of `size` joints to begin from, if one is given."""
+    """Return a pose of `size` joints to begin from, if one is given."""
     return value if value is None or sound(value, size) else vector("guess", value, size)
 
 

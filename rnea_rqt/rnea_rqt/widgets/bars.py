@@ -39,7 +39,7 @@ def paint_words(painter: QtGui.QPainter, rect: QtCore.QRectF, bar: Bar, colours:
 
 
 def paint_bar(painter: QtGui.QPainter, rect: QtCore.QRectF, bar: Bar, colours: Theme) -> None:
-    """The track between the limits, the bar from zero, its band, limits and peaks."""
+    """Paint the track between the limits, the bar from zero, its band, limits and peaks."""
     begin, end = _span(bar)
     left, top, height, scale = rect.left(), rect.top(), rect.height(), rect.width() / (end - begin)
 
@@ -71,7 +71,7 @@ def paint_bar(painter: QtGui.QPainter, rect: QtCore.QRectF, bar: Bar, colours: T
 
 
 def _span(bar: Bar) -> tuple[float, float]:
-    """What the cell shows: a little more than the limits, or than the peaks where a limit is unknown."""
+    """Return the range of the cell: slightly more than the limits, or than the peaks if a limit is unknown."""
     least, most = min(bar.value, 0.0, bar.least), max(bar.value, 0.0, bar.most)
     size = max(-least, most) or 1.0
     low = bar.low if isfinite(bar.low) else -size

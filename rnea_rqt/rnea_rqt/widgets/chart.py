@@ -143,6 +143,6 @@ def ticks(least: float, most: float) -> Iterator[float]:
 
 
 def _step(size: float) -> float:
-    """A fifth of the size or more: 1, 2 or 5 times a power of ten."""
+    """Return a grid step of at least a fifth of the size: 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(size / 5.0))
     return next(power * factor for factor in (1.0, 2.0, 5.0, 10.0) if 5.0 * power * factor >= size * (1.0 - 1e-9))

@@ -21,7 +21,7 @@ class NodeChooser(QtWidgets.QComboBox):
         self.offer([])
 
     def offer(self, nodes: list[str]) -> None:
-        """The nodes that are there now."""
+        """Set the nodes that exist now."""
         if not self.node and nodes:
             self.choose(nodes[0])
         shown = sorted({*nodes, *filter(None, [self.node])}) or [NOBODY]

@@ -24,7 +24,7 @@ class Lights(QtWidgets.QListWidget):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
     def show_lights(self, lights: tuple[Light, ...]) -> None:
-        """Replaces what was shown."""
+        """Replace the shown lights."""
         if lights == self._shown:
             return
         self._shown = lights

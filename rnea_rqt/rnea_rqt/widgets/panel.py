@@ -80,7 +80,7 @@ class Panel(QtWidgets.QWidget):
     # --- in ---------------------------------------------------------------------------------------------------------
 
     def offer(self, dynamics: list[str], scaling: list[str]) -> None:
-        """The nodes that can be chosen."""
+        """Set the nodes that can be chosen."""
         self.dynamics.offer(dynamics)
         self.scaling.offer(scaling)
 
@@ -99,7 +99,7 @@ class Panel(QtWidgets.QWidget):
         self._show_age(update)
 
     def say(self, text: str) -> None:
-        """What became of something that was asked for."""
+        """Show the outcome of a request."""
         self.message.setText(text)
         self.message.setToolTip(text)
 
@@ -133,7 +133,7 @@ class Panel(QtWidgets.QWidget):
                 "sizes": [splitter.sizes() for splitter in self.splitters]}
 
     def restore(self, settings: Mapping[str, Any]) -> None:
-        """What `settings` gave, perhaps in another version: what is missing or strange stays as it is."""
+        """Restore the result of `settings`, possibly of another version; missing or invalid entries are ignored."""
         for chooser, key in ((self.dynamics, "dynamics"), (self.scaling, "scaling")):
             if isinstance(node := settings.get(key), str):
                 chooser.choose(node)
@@ -151,7 +151,7 @@ class Panel(QtWidgets.QWidget):
 
 
 def _line() -> QtWidgets.QLabel:
-    """A label whose text, however long, moves nothing else."""
+    """Return a label whose text, however long, does not change the layout."""
     label = QtWidgets.QLabel()
     label.setSizePolicy(QtWidgets.QSizePolicy.Policy.Ignored, QtWidgets.QSizePolicy.Policy.Preferred)
     return label

@@ -45,7 +45,7 @@ class PayloadPanel(QtWidgets.QGroupBox):
         self.link.setEditText(before or links[-1])
 
     def show_payload(self, payload: Payload) -> None:
-        """What the node has now."""
+        """Show the payload of the node."""
         self.link.setEditText(payload.link)
         self.mass.setValue(payload.mass)
         for spin, value in zip(self.com, payload.com):

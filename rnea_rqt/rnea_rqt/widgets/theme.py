@@ -33,7 +33,7 @@ class Theme(NamedTuple):
 
 
 def theme(palette: QtGui.QPalette) -> Theme:
-    """What suits the desktop's palette."""
+    """Return the theme for the desktop's palette."""
     return _theme(palette.color(QtGui.QPalette.ColorRole.Base).rgb(), palette.color(QtGui.QPalette.ColorRole.Text).rgb())
 
 

@@ -61,7 +61,8 @@ class BaseMotion(NamedTuple):
 
 def between(first: BaseMotion, second: BaseMotion, span: float, seconds: float) -> BaseMotion:
     """Return the motion `seconds` after the first one, `span` [s] before the second one: Hermite polynomials of position and
-    quaternion with three derivatives each."""
+    quaternion with three derivatives each.
+    """
     (p, q), (p_end, q_end) = map(_rows, (first, second))
     q_end = q_end if q[0] @ q_end[0] >= 0.0 else -q_end
     return _motion(interpolated(p, p_end, span, seconds), interpolated(q, q_end, span, seconds))
@@ -85,7 +86,7 @@ def _rows(motion: BaseMotion) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _motion(p: np.ndarray, q: np.ndarray) -> BaseMotion:
-    """The inverse of `_rows`; the quaternion's length may differ from 1 by the error of interpolation."""
+    """Return the inverse of `_rows`; the quaternion's length may differ from 1 by the error of interpolation."""
     q = q / np.linalg.norm(q[0])
     back = inverse(q[0])
     w, wd, third = (2.0 * product(back, rate)[:3] for rate in q[1:])

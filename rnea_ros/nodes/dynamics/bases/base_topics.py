@@ -63,7 +63,8 @@ class BaseTopic(Generic[Sample]):
 
     def configure(self, lag: float, tolerance: float) -> None:
         """Set the time before the newest joint state for which motions are estimated, and the largest time between an instant
-        and the nearest message [s]."""
+        and the nearest message [s].
+        """
         self.tolerance = tolerance
 
     def forget(self) -> None:
@@ -139,7 +140,8 @@ class BaseTopic(Generic[Sample]):
     def neighbours(self, stamp: int) -> list[tuple[int, Sample]]:
         """Return the samples before and after a stamp [ns], with their own stamps; one alone if it has this stamp, or if the
         other one does not exist or is more than the timeout away. Raises Rejected where that one is further from the stamp
-        than the tolerance."""
+        than the tolerance.
+        """
         self.check()
         after = None
         for before in reversed(self._kept):
@@ -340,7 +342,8 @@ NO_ORIENTATION = (0.0, 0.0, 0.0, 0.0)  # of drivers that do not set covariances
 
 class ImuSample(NamedTuple):
     """signals: acceleration less gravity of the unit's origin, angular velocity, along the base's axes (6,). quaternion: of
-    the base in the world; None where the unit does not measure it."""
+    the base in the world; None where the unit does not measure it.
+    """
 
     signals: np.ndarray
     mount: Mount

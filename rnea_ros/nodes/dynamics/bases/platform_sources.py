@@ -34,13 +34,14 @@ class PlatformSource:
         self._lag, self._answered = 0.0, -1
 
     def use(self, model: Model) -> None:
-        """A model is in use; its root link is what the platform moves in."""
+        """Set the model; the platform moves in the frame of its root link."""
         for topic in self.topics:
             topic.use(model)
 
     def configure(self, lag: float, tolerance: float) -> None:
         """Set the time before the measurement for which motions are estimated, and the largest time between an instant and the
-        nearest message [s]."""
+        nearest message [s].
+        """
         self._lag = 0.0 if self.whole or self._desired else lag
         for topic in self.topics:
             topic.configure(self._lag, tolerance)

@@ -44,13 +44,15 @@ class PlatformStates(BaseStates):
 
 class PlatformPoses(BaseTopic[BaseState]):
     """geometry_msgs/PoseStamped, of the platform in the root link. Position and angles pass the filters of the joints; the
-    angles are those of the turn from the home pose, so they are singular only a quarter turn away from it."""
+    angles are those of the turn from the home pose, so they are singular only a quarter turn away from it.
+    """
 
     mover, reader = "the platform", NumbersReader
 
     def __init__(self, root: str, home: np.ndarray, reach: Callable[[np.ndarray, np.ndarray], object]):
         """home: rotation (3, 3) of the home pose; reach(position, rotation) raises Rejected where the legs do not allow it:
-        such a pose is kept from the filters."""
+        such a pose is kept from the filters.
+        """
         super().__init__("~/platform_pose_measured", PoseStamped, UNTIMED)
         self._root, self._home, self._reach = root, home, reach
         self._lag, self._estimator = 0.0, MotionEstimator(6, 0.0, turning=TURNS)
@@ -89,7 +91,8 @@ class PlatformPoses(BaseTopic[BaseState]):
 
 class PlatformTwists(BaseSensor[Sensed]):
     """geometry_msgs/TwistStamped: velocity of the platform's origin and its angular velocity, both relative to the root link,
-    along the axes of frame_id, which is a link that is fixed to it."""
+    along the axes of frame_id, which is a link that is fixed to it.
+    """
 
     mover, reader = "the platform", NumbersReader
 
