@@ -19,7 +19,6 @@ from rnea_ros.nodes.common.launch_support import aimed, file_parameters
 from rnea_ros.nodes.common.parameter_table import (
     DYNAMICS,
     DYNAMICS_TABLE,
-    LOCK,
     MODEL,
     PROCESS,
     QUERY_TABLE,
@@ -27,6 +26,9 @@ from rnea_ros.nodes.common.parameter_table import (
     SCALING,
     SCALING_TABLE,
     find,
+)
+from rnea_ros.nodes.common.parameter_table import (
+    NODE as OF_NODES,
 )
 
 yaml = pytest.importorskip("yaml", reason="PyYAML comes with ROS 2")
@@ -247,9 +249,9 @@ def test_whatever_a_file_gives_to_a_node_is_in_its_table(name, node):
         assert entry is not None and not entry.problem(value), parameter
 
 
-@pytest.mark.parametrize(("node", "entries"), [("dynamics_node", MODEL + LOCK + PROCESS + DYNAMICS),
-                                               ("query_node", (*MODEL, *LOCK, ROBOT_FILE)),
-                                               ("scaling_node", MODEL + LOCK + PROCESS + SCALING)])
+@pytest.mark.parametrize(("node", "entries"), [("dynamics_node", MODEL + OF_NODES + PROCESS + DYNAMICS),
+                                               ("query_node", (*MODEL, *OF_NODES, ROBOT_FILE)),
+                                               ("scaling_node", MODEL + OF_NODES + PROCESS + SCALING)])
 def test_a_nodes_file_has_every_parameter_with_its_default(node, entries):
     assert parameters(node, node) == {entry.name: entry.default for entry in entries}
 
