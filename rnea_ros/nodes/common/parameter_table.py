@@ -103,7 +103,8 @@ NODE = (
                    "lifecycle services (`ros2 lifecycle set`)", read_only=True),
     ParameterEntry("locked", False, "Reject every change of the robot and its limits at runtime: of the description, robot "
                    "file, gravity, payload.*, hold_joints.*, joint_limits.*, joint_dynamics.*, speed_scaling.*, watch.*, "
-                   "wrenches.*, commands, effort_commands.*, use_sim_time. /diagnostics counts rejected changes", read_only=True),
+                   "wrenches.*, commands, effort_commands.*, use_sim_time. /diagnostics counts rejected changes",
+                   read_only=True),
 )
 
 BASE_TOPICS = (
