@@ -259,6 +259,7 @@ class FilterBank:
         self.settled, self.outliers = math.inf, 0
         self._calibration, self._compared = calibration, q
         self._noise, self._variance = noise, noise.variance(np.zeros(n))
+        self._recent_variance = self._variance  # largest variance of the positions in memory: it depends on the velocity
         self._x = np.zeros((STATES, m, n))  # of the last sample
         self._x[0], self._x[1] = q[None], qd[None]
         self._likelihood, self._calm = np.zeros((m, n)), np.zeros(n)
@@ -339,6 +340,7 @@ class FilterBank:
         if self.settled < time and np.maximum.reduce(square[FASTEST], initial=0.0) > _OUTLIER:
             innovation, square = self._remove_outliers(innovation, square)
         kept = math.exp(-step / self._forgetting)
+        self._recent_variance = np.maximum(variance, kept * self._recent_variance)
         self._likelihood *= kept
         self._likelihood -= negative_log_likelihood(square, log_S)
         self._innovations[:, end], self._positions[end] = innovation, q
@@ -389,7 +391,7 @@ class FilterBank:
         if age < _FOUND / self._width.min():
             squared *= np.maximum(_FOUND / (self._width * max(age, self.period))[:, None], 1.0) ** 4
         claimed = self._modelled_variance(end - sample) @ squared
-        claimed *= self._variance
+        claimed *= self._recent_variance
         middle = each[REFERENCE_FILTER].copy()
         each -= middle
         weighted = each * weights[:, None]

@@ -359,6 +359,27 @@ def test_fast_motion_of_a_revolute_joint_is_no_wrap():
     assert not estimator.wraps.any()
 
 
+@pytest.mark.parametrize("seed", [0, 13, 28])
+def test_deviations_cover_samples_that_wait_for_the_end_of_a_stall(seed):
+    """Readings at 20 Hz of joints at 4 rad/s, uneven by 3 ms; some are stamped a period late. The estimated velocity then
+    collapses, and with it went the variance of positions by uneven times: errors were up to nine standard deviations.
+    """
+    rng = np.random.default_rng(seed)
+    read = np.sort(np.arange(100) * 0.05 + rng.normal(0.0, 0.003, 100))
+    sent = read.copy()
+    late = np.arange(60, 99, 7)
+    sent[late] = read[late + 1] - 1e-4
+    sent = np.maximum.accumulate(sent) + np.arange(100) * 1e-6
+    turning = -4.0 * read[:, None] + 0.05 * np.sin(read[:, None] * np.linspace(0.5, 2.0, 8))
+    estimator, worst = MotionEstimator(8, 0.05), 0.0
+    for seconds, stamp, q in zip(sent, nanoseconds(sent).tolist(), turning):
+        if estimator.push(stamp, q) and estimator.ready and seconds > 1.5:
+            with suppress(Rejected):
+                found = estimator.estimate()
+                worst = max(worst, float(np.max(np.abs(found.motion[1] + 4.0) / found.deviation[1])))
+    assert 0.0 < worst < 4.0
+
+
 def test_velocities_resolve_turns_between_slow_samples():
     t = np.arange(60) * 0.1
     q = 40.0 * t - 1.0 * t**2  # two thirds of a turn each time

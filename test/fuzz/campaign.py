@@ -34,6 +34,7 @@ from fuzz.target import Target, Try, outcome
 TARGETS = {target.name: target for target in (*files.TARGETS, *nodes.TARGETS, *motions.TARGETS, *senders.TARGETS)}
 PATIENCE = 10.0  # s of processor time for one input
 MEMORY = 4 << 30  # bytes of address space, beyond what is in use at the start
+INPUTS_KEPT = 5  # inputs written for each line that raised
 FINDINGS = 5  # of a target, after which it is left
 
 
@@ -48,6 +49,7 @@ class Campaign:
         self.target, self.folder = target, folder
         self.became: Counter[str] = Counter()
         self.findings: dict[str, str] = {}
+        self._found: Counter[str] = Counter()  # inputs at each line
         self._rng, self._corpus = random.Random(f"{target.name} {seed}"), target.seeds()
 
     def run(self, seconds: float, count: int) -> None:
@@ -79,12 +81,13 @@ class Campaign:
     def _find(self, data: bytes, error: BaseException) -> None:
         frames = traceback.extract_tb(error.__traceback__)
         where = f"{type(error).__name__} at {Path(frames[-1].filename).name}:{frames[-1].lineno}"
-        if where not in self.findings:  # one input for each place
+        self._found[where] += 1
+        if self._found[where] <= INPUTS_KEPT:
             name = f"{self.target.name}-{hashlib.sha256(data).hexdigest()[:12]}"
             (self.folder / name).write_bytes(data)
             text = "".join(traceback.format_exception(error))
             (self.folder / f"{name}.txt").write_text(text, encoding="utf-8", errors="replace")
-            self.findings[where] = f"{name}: {str(error).splitlines()[0][:300] if str(error) else where}"
+            self.findings.setdefault(where, f"{name}: {str(error).splitlines()[0][:300] if str(error) else where}")
 
 
 @contextmanager

@@ -48,7 +48,7 @@ def test_what_must_not_be_is_found_and_kept(tmp_path):
     campaign.run(60.0, 400)
     kinds = {where.split()[0] for where in campaign.findings}
     assert kinds == {"AssertionError", "WrongNumber", "KeyError", "MemoryError", "RecursionError"}
-    assert len(list(tmp_path.glob("bad-*.txt"))) == 5 and not list(tmp_path.glob("*.last"))
+    assert 5 <= len(list(tmp_path.glob("bad-*.txt"))) <= 25 and not list(tmp_path.glob("*.last"))
     assert outcome(make(tmp_path), b"seed" * 6) == "refused: InputError"
 
 
