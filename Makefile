@@ -204,8 +204,8 @@ api: $(DONE)-venv
 VERSION = $(shell sed -n 's|.*<version>\(.*\)</version>|\1|p' package.xml)
 release:
 	@rm -rf build/release && mkdir -p build/release/rnea
-	@git archive --prefix=rnea_ros/ HEAD . ':!rnea_msgs' ':!rnea_rqt' | tar --extract --directory build/release/rnea
-	@git archive HEAD rnea_msgs rnea_rqt | tar --extract --directory build/release/rnea
+	@git archive --prefix=rnea_ros/ HEAD . ':!rnea_msgs' ':!rnea_rqt' ':!lerobot_rnea' | tar --extract --directory build/release/rnea
+	@git archive HEAD rnea_msgs rnea_rqt lerobot_rnea | tar --extract --directory build/release/rnea
 	@tar --create --gzip --file build/release/rnea-$(VERSION).tar.gz --directory build/release rnea
 	@echo 'build/release/rnea-$(VERSION).tar.gz'
 

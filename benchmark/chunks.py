@@ -1,19 +1,23 @@
 """Action chunks of learned policies: ChunkExecutor beside clamps, filters, interpolation, Ruckig and TOPP-RA.
 
-    python benchmark/chunks.py -o benchmark/chunks.md
-    python benchmark/chunks.py --seeds 20 --arms panda ur5_robot xarm7 seven_r stanford random
+    python benchmark/chunks.py --seeds 2 -o benchmark/chunks.md
+    python benchmark/chunks.py --seeds 20 --rows build/chunks.jsonl -o benchmark/chunks.md
 
-Streams and limits are those of test/support/chunk_streams.py, peers those of chunk_peers.py. Torques are Pinocchio's; motions
-are evaluated at 0.1 ms instants, commands of peers at 1 ms with differences as derivatives.
+Streams are those of test/support/chunk_streams.py, arms those of chunk_plants.py, peers those of chunk_peers.py. Torques are
+Pinocchio's; motions are evaluated at 0.1 ms instants, commands of peers at 1 ms with differences as derivatives. With --rows,
+each stream's figures are appended to a file as they are found, and streams that are in it are not repeated: a campaign can be
+interrupted, and its page written from what there is (--page).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
+from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,145 +25,213 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from chunk_peers import PEERS, STEP
+from chunk_plants import ARMS, Plant, plant, used
 
 from rnea_ros import ChunkExecutor, ChunkOptions
-from support.chunk_streams import INSTANT, KINDS, Arm, Stream, arm, played, stream, utilization
+from support.chunk_streams import INSTANT, KINDS, Stream, played, stream
 
 SHIFTS = np.arange(0.0, 1.2, 0.01)  # s, among which the delay is
 RATES = (30.0, 10.0, 50.0)  # Hz, one seed after the other
 OURS = "ChunkExecutor"
-FAST = "too fast"
-HEAD = """# Action chunks of learned policies
-
-Written by benchmark/chunks.py: {arms}; {seeds} seeds of each kind of stream; {runs} streams of {duration:g} s with 50 points
-at 30, 10 or 50 Hz every 0.2 s, 0.1 s old when they arrive. Kinds: smooth; noisy (0.5 to 5 mrad); late (0.1 to 0.8 s,
-constant or random); disagreeing (each chunk 20 to 70 mrad off in every joint); lost (half of them); disordered (late, twice,
-in another order); faulty (NaN, a joint missing, a radian off, beyond a limit); ending (the policy stops). "{fast}" is
-smooth, but goes on beyond the velocity limits.
-
-Excess is the largest share of a limit that was used, and of which: torque, torque rate, velocity, acceleration, jerk,
-position. Deviation is the distance from the policy's intent (without noise) at the same time; delay the shift in time for
-which it is least, and distance what is left (RMS over joints and time). Cost is processor time per chunk. Peers command at 1
-kHz, and derivatives are differences: a step of a command is a large acceleration there, as it is for a robot that follows
-it. Peers leave out chunks with NaN or of another length, and nothing else. Commands that are interpolated linearly have
-excesses that depend on this rate; those of Ruckig and TOPP-RA do not.
-"""
+FAST, FEASIBLE = "too fast", "feasible"
+SPEEDS = {FAST: 2.5, FEASIBLE: 0.4}  # of a smooth stream
+MOVING, STOPPED = 0.2, 0.2  # rad/s of the intent, and share of its speed below which a motion is at a stop
+CONTINUAL = ("smooth", "noisy", FEASIBLE)  # streams in which no chunk is missing and each continues the one before
+ROW = dict[str, Any]
 
 
-class Row(NamedTuple):
-    """What one motion used and how far it was from the policy's intent."""
-
-    excess: float
-    quantity: str
-    rms: float
-    largest: float
-    delay: float
-    distance: float
-    costs: list[float]
-
-
-def row(arm_: Arm, sent: Stream, motion: np.ndarray, step: float, costs: list[float]) -> Row:
-    used = utilization(arm_, motion, step)
-    quantity = max(used, key=used.__getitem__)
-    coarse = slice(None, None, max(1, round(0.005 / step)))
-    q = motion[0, coarse]
-    t = np.arange(len(motion[0]))[coarse] * step
-    during = t <= sent.duration - 1.0
-    q, t = q[during], t[during]
+def figures(one: Plant, sent: Stream, motion: np.ndarray, step: float, costs: list[float]) -> ROW:
+    """Return what a motion (4, samples, n) used of the limits, and how far it was from the policy's intent."""
+    every, fine = max(1, round(0.005 / step)), max(1, round(STEP / step))
+    during = slice(0, round((sent.duration - 1.0) / step) + 1)
+    q, qd = motion[0, during][::every], motion[1, during][::fine]
+    t = np.arange(len(q)) * step * every
     errors = [float(np.sqrt(((q - sent.intent(np.maximum(t - shift, 0.0))) ** 2).mean())) for shift in SHIFTS]
     best = int(np.argmin(errors))
-    return Row(used[quantity], quantity, errors[0], float(np.abs(q - sent.intent(t)).max()), float(SHIFTS[best]), errors[best],
-               costs)
+    instants = np.arange(len(qd)) * step * fine
+    wanted = np.abs(np.gradient(sent.intent(np.maximum(instants - SHIFTS[best], 0.0)), step * fine, axis=0)).max(axis=1)
+    rests = (wanted > MOVING) & (np.abs(qd).max(axis=1) < STOPPED * wanted) & (instants > 0.6)
+    return {"used": used(one, motion, step), "rms": errors[0], "largest": float(np.abs(q - sent.intent(t)).max()),
+            "delay": float(SHIFTS[best]), "distance": errors[best], "costs": [round(1e6 * cost) for cost in costs],
+            "stops": int(((~rests[:-1]) & rests[1:]).sum())}
 
 
-def ours(arm_: Arm, sent: Stream) -> tuple[Row, ChunkExecutor, list]:
-    executor, costs = ChunkExecutor(arm_.robot, arm_.limits, ChunkOptions(time_limit=10.0)), []
+def ours(one: Plant, sent: Stream, kind: str) -> ROW:
+    executor, costs = ChunkExecutor(one.arm.robot, one.arm.limits, ChunkOptions(time_limit=10.0)), []
     push = executor.push
 
-    def timed(*given, **options):
+    def timed(*given: Any, **options: Any) -> Any:
         began = time.thread_time()
         result = push(*given, **options)
         costs.append(time.thread_time() - began)
         return result
 
     executor.push = timed  # type: ignore[method-assign]
-    _, motion, results = played(executor, sent)
-    return row(arm_, sent, motion, INSTANT, costs), executor, results
+    times, motion, results = played(executor, sent)
+    found = figures(one, sent, motion, INSTANT, costs)
+    accepted = [result for result in results if result.accepted]
+    found |= {"results": Counter(result.reason for result in results), "sample": sampling(executor),
+              "slowed": sum(result.stretch > 1.0 + 1e-9 for result in accepted),
+              "binding": Counter(result.binding.rpartition(" of ")[0] for result in results if result.binding),
+              "lead": max((result.splice_time - sent_.arrival for result, sent_ in zip(results, sent.chunks, strict=True)
+                           if result.accepted), default=0.0)}
+    if kind == FEASIBLE:
+        period = sent.chunks[0].period
+        points = np.arange(np.ceil(0.6 / period), np.floor((sent.duration - 1.1) / period)) * period
+        at = np.rint(points / INSTANT).astype(int)
+        passed = motion[0, at] + motion[1, at] * (points - times[at])[:, None]
+        found["error"] = float(np.abs(passed - sent.intent(points)).max())
+        found["changed"] = sum(result.stretch > 1.0 or result.delay > 1e-9 for result in accepted)
+    return found
 
 
-def peer(name: str, arm_: Arm, sent: Stream) -> Row:
-    q, costs = PEERS[name](sent, arm_)
+def peer(name: str, one: Plant, sent: Stream) -> ROW:
+    q, costs = PEERS[name](sent, one.arm)
     motion = [q]
     for _ in range(3):
         motion.append(np.gradient(motion[-1], STEP, axis=0))
-    return row(arm_, sent, np.array(motion), STEP, costs)
+    return figures(one, sent, np.array(motion), STEP, costs)
 
 
 def sampling(executor: ChunkExecutor) -> float:
     """Return processor time of a sample [s]."""
-    times = np.linspace(executor.end_time - 1.0, executor.end_time, 5000).tolist()
+    times = np.linspace(executor.end_time - 1.0, executor.end_time, 2000).tolist()
     began = time.thread_time()
     for t in times:
         executor.sample(t)
     return (time.thread_time() - began) / len(times)
 
 
-def line(name: str, rows: list[Row]) -> str:
-    worst = max(rows, key=lambda one: one.excess)
-    costs = np.concatenate([one.costs for one in rows if one.costs] or [np.zeros(1)])
-    mean = [np.mean([getattr(one, field) for one in rows]) for field in ("rms", "delay", "distance")]
-    return (f"| {name} | {worst.excess:.3f} ({worst.quantity.replace('_', ' ')}) | {1e3 * mean[0]:.1f} | "
-            f"{1e3 * max(one.largest for one in rows):.0f} | {1e3 * mean[1]:.0f} | {1e3 * mean[2]:.1f} | "
-            f"{1e3 * np.median(costs):.2f} | {1e3 * np.percentile(costs, 99):.2f} |")
+def played_stream(kind: str, name: str, seed: int, duration: float, peers: list[str]) -> ROW:
+    one = plant(name)
+    sent = stream(kind if kind in KINDS else "smooth", seed, one.arm, rate=RATES[seed % 3], duration=duration,
+                  speed=SPEEDS.get(kind, 0.7))
+    row: ROW = {"kind": kind, "arm": name, "seed": seed, "duration": duration, OURS: ours(one, sent, kind)}
+    for other in peers:
+        row[other] = peer(other, one, sent)
+    return row
+
+
+# ---------------------------------------------------------------------- page
+
+HEAD = """# Action chunks of learned policies
+
+Written by benchmark/chunks.py: {arms}; {runs} streams of {duration:g} s ({seeds} of each kind and arm) with 50 points
+at 30, 10 or 50 Hz every 0.2 s, 0.1 s old when they arrive. Kinds: smooth; noisy (0.5 to 5 mrad); late (0.1 to 0.8 s,
+constant or random); disagreeing (each chunk 20 to 70 mrad off in every joint); lost (half of them); disordered (late, twice,
+in another order); faulty (NaN, a joint missing, a radian off, beyond a limit); ending (the policy stops). "too fast" is
+smooth, but goes on beyond the velocity limits; "feasible" is smooth and inside all limits.
+
+Arms: {plants}
+
+Excess is the largest share of a limit that was used, and of which: torque, torque rate, velocity, acceleration, jerk,
+position, drive (voltage, speed-torque curve, power of the supply). Deviation is the distance from the policy's intent
+(without noise) at the same time; delay the shift in time for which it is least, and distance what is left (RMS over joints
+and time). Stops are counted where the policy's speed is above 0.2 rad/s and the motion's below a fifth of it, in streams
+that go on without a gap (smooth, noisy, feasible). Cost is processor time per chunk. Peers command at 1 kHz, and derivatives
+are differences: a step of a command is a large acceleration there, as it is for a robot that follows it. Peers leave out
+chunks with NaN or of another length, and nothing else. Commands that are interpolated linearly have excesses that depend on
+this rate; those of Ruckig and TOPP-RA do not. Arms are kinematic here: what is evaluated is the motion that is commanded.
+"""
+TABLE = ("| | excess | deviation [mrad] | largest [mrad] | delay [ms] | distance [mrad] | stops | cost [ms] | 99 % |\n"
+         "|---|---|---|---|---|---|---|---|---|\n")
+
+
+def line(label: str, found: list[ROW], stops: str) -> str:
+    worst, quantity = max((share, quantity) for one in found for quantity, share in one["used"].items())
+    costs = 1e-3 * np.concatenate([one["costs"] for one in found if one["costs"]] or [np.zeros(1)])
+    mean = {field: 1e3 * np.mean([one[field] for one in found]) for field in ("rms", "delay", "distance")}
+    return (f"| {label} | {worst:.3f} ({quantity.replace('_', ' ')}) | {mean['rms']:.1f} | "
+            f"{1e3 * max(one['largest'] for one in found):.0f} | {mean['delay']:.0f} | {mean['distance']:.1f} | {stops} | "
+            f"{np.median(costs):.2f} | {np.percentile(costs, 99):.2f} |")
+
+
+def table(rows: list[ROW]) -> str:
+    names = [name for name in (OURS, *PEERS) if any(name in row for row in rows)]
+    lines = []
+    for name in names:
+        continual = [row[name]["stops"] for row in rows if row["kind"] in CONTINUAL and name in row]
+        lines.append(line(name, [row[name] for row in rows if name in row], str(sum(continual)) if continual else "-"))
+    return TABLE + "\n".join(lines) + "\n"
+
+
+def outcomes(rows: list[ROW], kinds: list[str]) -> str:
+    text = "| stream | chunks | accepted | slowed | rejected | binding |\n|---|---|---|---|---|---|\n"
+    for kind in kinds:
+        found = [row[OURS] for row in rows if row["kind"] == kind]
+        results, binding = Counter(), Counter()
+        for one in found:
+            results.update(one["results"])
+            binding.update(one["binding"])
+        rejected = ", ".join(f"{reason} {count}" for reason, count in sorted(results.items()) if reason != "accepted")
+        named = ", ".join(quantity for quantity, _ in binding.most_common(2))
+        text += (f"| {kind} | {sum(results.values())} | {results['accepted']} | {sum(one['slowed'] for one in found)} | "
+                 f"{rejected or '-'} | {named or '-'} |\n")
+    return text
+
+
+def page(rows: list[ROW]) -> str:
+    import chunk_plants
+
+    kinds = [kind for kind in (*KINDS, FEASIBLE, FAST) if any(row["kind"] == kind for row in rows)]
+    arms = [name for name in ARMS if any(row["arm"] == name for row in rows)]
+    per = Counter((row["kind"], row["arm"]) for row in rows)
+    seeds = str(min(per.values())) if min(per.values()) == max(per.values()) else f"{min(per.values())} to {max(per.values())}"
+    _, _, described = (chunk_plants.__doc__ or "").partition("\n\n")
+    text = HEAD.format(arms=", ".join(arms), runs=len(rows), seeds=seeds, duration=rows[0]["duration"],
+                       plants="\n\n```text\n" + described.rstrip() + "\n```")
+    own = [row[OURS] for row in rows]
+    samples, leads = [one["sample"] for one in own], [one["lead"] for one in own]
+    text += "\n## All streams but those that are too fast\n\n" + table([row for row in rows if row["kind"] != FAST])
+    text += (f"\nA sample of {OURS} takes {1e6 * np.median(samples):.1f} us (median; {1e6 * max(samples):.1f} in the slowest "
+             f"stream). From its arrival to its splice a chunk takes {1e3 * max(leads):.0f} ms at most: the lead of 50 ms, or "
+             "up to a period more where the motion passes through the chunk's next point anyway.\n")
+    feasible = [row[OURS] for row in rows if row["kind"] == FEASIBLE]
+    if feasible:
+        unchanged, exact = (sum(one[name] < limit for one in feasible) for name, limit in (("changed", 1), ("error", 1e-6)))
+        text += (f"\nOf {len(feasible)} feasible streams {unchanged} pass without a stretch or a delay, {exact} within 1e-6 "
+                 "rad of all points (from 0.6 s on, when the motion has caught up); the largest distance from a point is "
+                 f"{max(one['error'] for one in feasible):.1e} rad.\n")
+    text += f"\n## {OURS}: results of the chunks\n\n" + outcomes(rows, kinds)
+    text += f"\n## {OURS} by arm\n\n" + "| arm | " + " | ".join(kinds) + " |\n|---|" + "---|" * len(kinds) + "\n"
+    for name in arms:
+        cells = [max((share, quantity) for row in rows if (row["arm"], row["kind"]) == (name, kind)
+                     for quantity, share in row[OURS]["used"].items()) for kind in kinds]
+        text += f"| {name} | " + " | ".join(f"{share:.3f} {quantity.replace('_', ' ')}" for share, quantity in cells) + " |\n"
+    for kind in kinds:
+        text += f"\n## {kind.capitalize()}\n\n" + table([row for row in rows if row["kind"] == kind])
+    return text
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--arms", nargs="+", default=["panda", "ur5_robot"])
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=ARMS)
+    parser.add_argument("--kinds", nargs="+", default=[*KINDS, FEASIBLE, FAST])
     parser.add_argument("--duration", type=float, default=4.0)
     parser.add_argument("--peers", nargs="*", default=list(PEERS))
+    parser.add_argument("--rows", type=Path, help="file that figures are appended to")
+    parser.add_argument("--page", action="store_true", help="write the page of what is in --rows, without another stream")
     parser.add_argument("-o", type=Path)
     given = parser.parse_args()
-    kinds = [*KINDS, FAST]
-    rows: dict[str, dict[str, list[Row]]] = {kind: {name: [] for name in (OURS, *given.peers)} for kind in kinds}
-    shares: dict[str, list] = {kind: [] for kind in kinds}
-    samples = []
-    for kind in kinds:
-        for name in given.arms:
-            for seed in range(given.seeds):
-                one = arm(name)
-                sent = stream("smooth" if kind == FAST else kind, seed, one, rate=RATES[seed % 3], duration=given.duration,
-                              speed=2.5 if kind == FAST else 0.7)
-                found, executor, results = ours(one, sent)
-                rows[kind][OURS].append(found)
-                shares[kind] += results
-                samples.append(sampling(executor))
-                for other in given.peers:
-                    rows[kind][other].append(peer(other, one, sent))
-        for name, found in rows[kind].items():
-            print(kind, line(name, found), flush=True)
-    page = HEAD.format(arms=", ".join(given.arms), seeds=given.seeds, duration=given.duration, fast=FAST,
-                       runs=len(kinds) * len(given.arms) * given.seeds)
-    head = ("| | excess | deviation [mrad] | largest [mrad] | delay [ms] | distance [mrad] | cost [ms] | 99 % |\n"
-            "|---|---|---|---|---|---|---|---|\n")
-    together = {name: [one for kind in KINDS for one in rows[kind][name]] for name in (OURS, *given.peers)}
-    page += "\n## All kinds but the last\n\n" + head + "\n".join(line(name, found) for name, found in together.items()) + "\n"
-    page += f"\nA sample of {OURS} takes {1e6 * np.median(samples):.1f} us (median), {1e6 * max(samples):.1f} at most.\n"
-    page += f"\n## {OURS}: results of the chunks\n\n| stream | chunks | accepted | slowed | rejected | binding |\n"
-    page += "|---|---|---|---|---|---|\n"
-    for kind, results in shares.items():
-        accepted = [result for result in results if result.accepted]
-        reasons = sorted({result.reason for result in results} - {"accepted"})
-        counted = ", ".join(f"{reason} {sum(result.reason == reason for result in results)}" for reason in reasons)
-        binding = [result.binding.rpartition(" of ")[0] for result in results if result.binding]
-        named = sorted(set(binding), key=lambda word: -binding.count(word))[:2]
-        slowed = sum(result.stretch > 1.0 + 1e-9 for result in accepted)
-        page += f"| {kind} | {len(results)} | {len(accepted)} | {slowed} | {counted or '-'} | {', '.join(named) or '-'} |\n"
-    for kind in kinds:
-        page += f"\n## {kind.capitalize()}\n\n{head}" + "\n".join(line(*item) for item in rows[kind].items()) + "\n"
+    rows: list[ROW] = []
+    if given.rows and given.rows.exists():
+        rows = [json.loads(text) for text in given.rows.read_text(encoding="utf-8").splitlines()]
+    known = {(row["kind"], row["arm"], row["seed"]) for row in rows}
+    for seed in range(0 if given.page else given.seeds):
+        for kind in given.kinds:
+            for name in given.arms:
+                if (kind, name, seed) in known:
+                    continue
+                row = played_stream(kind, name, seed, given.duration, given.peers)
+                rows.append(row)
+                worst, quantity = max((share, quantity) for quantity, share in row[OURS]["used"].items())
+                print(f"{seed} {kind} {name}: {worst:.3f} {quantity}, {dict(row[OURS]['results'])}", flush=True)
+                if given.rows:
+                    with given.rows.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(row) + "\n")
     if given.o:
-        given.o.write_text(page, encoding="utf-8")
+        given.o.write_text(page(rows), encoding="utf-8")
     return 0
 
 

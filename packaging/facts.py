@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("package.xml", "rnea_msgs/package.xml", "rnea_rqt/package.xml")
 SETUPS = ("setup.py", "rnea_rqt/setup.py")
+PROJECTS = ("rnea_msgs/pyproject.toml", "lerobot_rnea/pyproject.toml")
 
 
 class FactLine(NamedTuple):
@@ -29,13 +30,13 @@ class FactLine(NamedTuple):
 
 VERSION = [*(FactLine(file, "  <version>{}</version>") for file in PACKAGES),
            *(FactLine(file, '    version="{}",') for file in SETUPS),
-           FactLine("rnea_msgs/pyproject.toml", 'version = "{}"'),
+           *(FactLine(file, 'version = "{}"') for file in PROJECTS),
            FactLine("docs/conf.py", 'project, author, release = "rnea_ros", "rnea_ros maintainers", "{}"'),
            FactLine("CITATION.cff", "version: {}"),
            FactLine("packaging/recipe.yaml", "context:\n  version: {}")]
 ADDRESS = [*(FactLine(file, '  <url type="repository">{}</url>', "  <license") for file in PACKAGES),
            *(FactLine(file, '    url="{}",', "    license=") for file in SETUPS),
-           FactLine("rnea_msgs/pyproject.toml", 'urls = {{ Repository = "{}" }}', "license ="),
+           *(FactLine(file, 'urls = {{ Repository = "{}" }}', "license =") for file in PROJECTS),
            FactLine("CITATION.cff", "repository-code: {}", "license:"),
            FactLine("packaging/recipe.yaml", "  repository: {}", "  license:")]
 

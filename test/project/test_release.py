@@ -75,9 +75,9 @@ def test_every_file_names_the_same_people_and_licence():
         for fact, value in (("author", name), ("author_email", email), ("maintainer", name), ("maintainer_email", email),
                             ("license", "Apache-2.0")):
             assert re.findall(SETUP_FACT.format(fact), read(file), re.M) == [value], (file, fact)
-    project = read("rnea_msgs/pyproject.toml")
-    for role in ("authors", "maintainers"):
-        assert f'{role} = [{{ name = "{name}", email = "{email}" }}]' in project
+    for project in map(read, facts().PROJECTS):
+        for role in ("authors", "maintainers"):
+            assert f'{role} = [{{ name = "{name}", email = "{email}" }}]' in project
     citation, recipe = yaml.safe_load(read("CITATION.cff")), yaml.safe_load(read("packaging/recipe.yaml"))
     assert citation["authors"] == [{"name": name, "email": email}]
     licences = {citation["license"], recipe["about"]["license"], *(manifest(one).findtext("license") for one in FOLDERS)}
