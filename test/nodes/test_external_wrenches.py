@@ -251,14 +251,15 @@ class Touched(Bench):
         self.ros.until(lambda: self.wrist.get_subscription_count() and self.elbow.get_subscription_count())
         return self
 
-    def touch(self, publisher, name, six, frame):
-        """Send a wrench until the node has accepted one, after all that were sent before."""
+    def touch(self, publisher, name, six, frame, count=1):
+        """Send a wrench, or a function of its stamp, until the node has accepted so many, after all that were sent before."""
         stream = f"wrench.{name}"
         before = dict(self.diagnostics.next())
 
         def accepted():
-            publisher.publish(message(six, frame, self.tick()))
-            return usable(self.diagnostics.values) > usable(before)
+            when = self.tick()
+            publisher.publish(message(six(when) if callable(six) else six, frame, when))
+            return usable(self.diagnostics.values) >= usable(before) + count
 
         def usable(values):
             dropped = sum(int(count) for key, count in values.items() if key.startswith(f"dropped.{stream}."))
@@ -279,15 +280,11 @@ def test_torque_and_rate_of_a_touched_robot_that_moves(bench, robot):
     rng, oracle = np.random.default_rng(5), PinocchioOracle(ARM, robot)
     held, start, slope = rng.normal(size=(3, 6)) * 10.0
     bench.touch(bench.elbow, "elbow", held, "base")
-    origin, motion, answered, k = bench.clock, rng.uniform(-1.0, 1.0, (4, 3)), 0, -1
+    origin, motion, answered = bench.clock, rng.uniform(-1.0, 1.0, (4, 3)), 0
+    bench.touch(bench.wrist, "wrist", lambda when: start + (when - origin) * slope, "hand", count=5)
     while answered < 25:
-        k += 1
-        seconds = round((k + 0.7) * bench.dt * 1e9) * 1e-9
+        seconds = round((bench.clock - origin + 0.7 * bench.dt) * 1e9) * 1e-9
         bench.wrist.publish(message(start + seconds * slope, "hand", origin + seconds))
-        if k < 5:
-            bench.ros.spin(0.02)
-            bench.tick()
-            continue
         now = np.array([*along(*motion, bench.clock + bench.dt - origin), motion[3]])
         result = bench.send(now, attempts=1)
         if result is None:  # lost on the way: the next one is for another time

@@ -22,7 +22,7 @@ IN_PROCESS = {"urdf": 60, "robot_file": 6, "yaml": 150, "csv": 100, "bag": 60, "
 @pytest.mark.parametrize("name", IN_PROCESS)
 def test_nothing_is_found(name, tmp_path):
     campaign = Campaign(TARGETS[name], 1, tmp_path)
-    campaign.run(280.0, IN_PROCESS[name])
+    campaign.run(3600.0, IN_PROCESS[name])
     assert campaign.became.total() == IN_PROCESS[name] and not campaign.findings
     assert len(campaign.became) >= 2 or name in ("robot_file", "estimator")
     assert not list(tmp_path.iterdir())
@@ -45,7 +45,7 @@ def test_what_must_not_be_is_found_and_kept(tmp_path):
         return attempt
 
     campaign = Campaign(Target("bad", lambda: [b"seed" * 6], make), 1, tmp_path)
-    campaign.run(60.0, 400)
+    campaign.run(3600.0, 400)
     kinds = {where.split()[0] for where in campaign.findings}
     assert kinds == {"AssertionError", "WrongNumber", "KeyError", "MemoryError", "RecursionError"}
     assert 5 <= len(list(tmp_path.glob("bad-*.txt"))) <= 25 and not list(tmp_path.glob("*.last"))
@@ -59,7 +59,7 @@ def test_every_sender_is_a_new_one(tmp_path):
     def make(_folder):
         return lambda data: seen.append(data) or "estimated"
 
-    Campaign(TARGETS["estimator"]._replace(make=make), 1, tmp_path).run(60.0, 3000)
+    Campaign(TARGETS["estimator"]._replace(make=make), 1, tmp_path).run(3600.0, 3000)
     assert len(set(seen)) == 3000
 
 
