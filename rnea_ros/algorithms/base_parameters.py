@@ -37,9 +37,9 @@ from ..model import mdh
 from ..model.tree import Model, frozen
 from .inertial_parameters import INERTIAL, Parameter, inertia, parameters, ten, values, with_unknowns
 from .regressor import regressor
-from .torque_rate import BaseMotion
+from .torque_rate import RootMotion
 
-LINK_PARAMETERS = (*INERTIAL, "Ia", "offset")  # friction always appears in the torque of its own joint, never in groups
+LINK_PARAMETERS = (*INERTIAL, "Ia", "offset")  # friction always appears in the torque of its joint, never in groups
 # Kept first, as in textbooks
 PREFERENCE = ("Jzz", "Jxx", "Jxy", "Jxz", "Jyz", "msx", "msy", "msz", "m", "Jyy", "offset", "Ia")
 SAMPLED_POSITIONS = np.arange(7.0)  # [rad] or [m]
@@ -411,7 +411,7 @@ def sampled_regressor(model: Model, listed: Sequence[Parameter], gravity: ArrayL
     blocks = {"q": n, "qd": n, "qdd": n} | ({"base": 9} if free_root else {})
 
     def function(q, qd, qdd, base=np.zeros(9)):
-        moving = BaseMotion(w=base[:3], wd=base[3:6], a=base[6:])
+        moving = RootMotion(w=base[:3], wd=base[3:6], a=base[6:])
         return regressor(unknown, len(listed), q, qd, qdd, q * 0.0, g, moving, free_root)[:1]
 
     if states is None:

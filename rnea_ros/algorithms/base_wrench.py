@@ -12,14 +12,14 @@ from ..algebra.vectors import ZERO
 from ..model.tree import NO_COORDINATE
 from . import torque_rate
 from .sensitivities import columns
-from .torque_rate import BaseMotion
+from .torque_rate import RootMotion
 from .variations import back, carried, state
 
 
 def base_wrench(model, q, qd, qdd, gravity=ZERO):
     """(6,); any scalar. gravity: acceleration (3,) in frame 0."""
     no_jerk = [0.0] * model.n
-    motion = torque_rate.kinematics(model, q, qd, qdd, no_jerk, BaseMotion(a=-gravity))
+    motion = torque_rate.kinematics(model, q, qd, qdd, no_jerk, RootMotion(a=-gravity))
     forces = torque_rate.dynamics(model, motion, qd, qdd, no_jerk)
     return np.concatenate((forces.f[0], forces.n[0]))
 

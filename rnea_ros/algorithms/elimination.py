@@ -20,14 +20,14 @@ import numpy as np
 from ..algebra.linalg import LU, lu
 
 
-class Block(NamedTuple):
+class EliminationBlock(NamedTuple):
     """Numbers of rows and of columns, as many of the one as of the other."""
 
     rows: np.ndarray
     columns: np.ndarray
 
 
-def triangular_blocks(pattern: np.ndarray) -> list[Block] | None:
+def triangular_blocks(pattern: np.ndarray) -> list[EliminationBlock] | None:
     """Return the irreducible blocks of a square pattern (n, n) in the order in which they can be solved one by one.
 
     None where the pattern is singular for any numbers. Duff and Reid, "An implementation of Tarjan's algorithm for the block
@@ -50,7 +50,7 @@ def triangular_blocks(pattern: np.ndarray) -> list[Block] | None:
         if not done[i]:
             block = np.flatnonzero(mutual[i])
             done[block] = True
-            found.append(Block(block, column_of[block]))
+            found.append(EliminationBlock(block, column_of[block]))
     return found
 
 
@@ -77,7 +77,7 @@ def _matching(pattern: np.ndarray) -> np.ndarray | None:
     return np.array([column_of[i] for i in range(len(columns))], dtype=int)
 
 
-def plan(pattern: np.ndarray, preferred: Sequence[Block] = ()) -> list[Block] | None:
+def plan(pattern: np.ndarray, preferred: Sequence[EliminationBlock] = ()) -> list[EliminationBlock] | None:
     """Return pivot blocks of a square pattern: the preferred ones, then those of what these leave; None if it is singular."""
     pattern, rows, columns = pattern.copy(), np.arange(pattern.shape[0]), np.arange(pattern.shape[1])
     for block in preferred:
@@ -86,7 +86,7 @@ def plan(pattern: np.ndarray, preferred: Sequence[Block] = ()) -> list[Block] | 
         filled = columns[pattern[np.ix_(block.rows, columns)].any(axis=0)]
         pattern[np.ix_(touched, filled)] = True
     rest = triangular_blocks(pattern[np.ix_(rows, columns)])
-    return None if rest is None else [*preferred, *(Block(rows[one.rows], columns[one.columns]) for one in rest)]
+    return None if rest is None else [*preferred, *(EliminationBlock(rows[one.rows], columns[one.columns]) for one in rest)]
 
 
 class Factors:
@@ -116,7 +116,7 @@ def _entries(P: np.ndarray) -> Any:
 class Elimination:
     """Solve A X = B by a plan, for any scalar; zeros that are plain numbers cost nothing."""
 
-    def __init__(self, A: np.ndarray, blocks: Sequence[Block], factors: Factors | None = None):
+    def __init__(self, A: np.ndarray, blocks: Sequence[EliminationBlock], factors: Factors | None = None):
         factors = factors or Factors()
         A, rows, columns = np.array(A, dtype=object), np.arange(len(A)), np.arange(len(A))
         self._steps = []

@@ -22,7 +22,7 @@ from . import component_rate
 from . import torque_rate as newton_euler
 from .joint_dynamics import with_motors, without_load_friction
 from .mass_matrix import composites, link_poses, mass_matrix
-from .torque_rate import BaseMotion
+from .torque_rate import RootMotion
 
 
 def momenta(model, q, qd, v=ZERO, w=ZERO, inertias=None):
@@ -31,7 +31,7 @@ def momenta(model, q, qd, v=ZERO, w=ZERO, inertias=None):
     v, w : velocity of the base's origin and angular velocity (3,) in frame 0
     """
     rest = q * 0.0
-    motion = newton_euler.kinematics(model, q, rest, qd, rest, BaseMotion(a=v, wd=w))
+    motion = newton_euler.kinematics(model, q, rest, qd, rest, RootMotion(a=v, wd=w))
     forces = newton_euler.dynamics(model, motion, rest, qd, rest, inertias=inertias, offsets=False)
     tau = newton_euler.from_links(model, forces.tau)
     tau, _rate = with_motors(model.coupled_motors, tau, rest, rest, qd, rest, offsets=False)

@@ -24,7 +24,7 @@ from .forward_dynamics import accelerate, articulate, articulated, in_coordinate
 from .joint_dynamics import joint_dynamics
 from .mass_matrix import base_inertia, composites, link_poses, partitions
 from .spatial import axis, forward, inertia
-from .torque_rate import BaseMotion
+from .torque_rate import RootMotion
 
 
 def inverse_dynamics(model, q, qd, qdd, w, gravity, inertias=None, wrenches=None):
@@ -61,7 +61,7 @@ def torque_and_rate(model, q, qd, qdd, qddd, w, gravity, inertias=None, wrenches
     Vd0, tau = inverse_dynamics(model, q, qd, qdd, w, gravity, inertias, wrenches)
 
     def carried(Vdd0):
-        motion = BaseMotion(w, Vd0[3:], Vdd0[3:], Vd0[:3], Vdd0[:3])
+        motion = RootMotion(w, Vd0[3:], Vdd0[3:], Vd0[:3], Vdd0[:3])
         return prescribed(model, q, qd, qdd, qddd, motion, gravity, **options)
 
     _tau, _rate, _f0, f0_rate = carried(np.zeros(6))
@@ -88,7 +88,7 @@ def forward_dynamics(model, q, qd, tau, w, gravity, inertias=None, wrenches=None
 def _by_mass_matrix(model, q, qd, tau, w, gravity, inertias, wrenches):
     """(88), the n-th coordinate first and the base last."""
     zero = q * 0.0
-    H2, _rate, H1, _rate = prescribed(model, q, qd, zero, zero, BaseMotion(w), gravity, inertias=inertias, wrenches=wrenches)
+    H2, _rate, H1, _rate = prescribed(model, q, qd, zero, zero, RootMotion(w), gravity, inertias=inertias, wrenches=wrenches)
     A = mass_matrix(model, q, inertias)[::-1, ::-1]
     forces = [-h for h in H1] + [t - h for t, h in zip(tau, H2, strict=True)]
     x = solve_positive(A, forces[::-1])[::-1]
@@ -104,7 +104,7 @@ def mass_matrix(model, q, inertias=None):
 def prescribed(model, q, qd, qdd, qddd, motion, gravity, **options):
     """(tau, tau_rate, f0, f0_rate) where something else moves the base: a vehicle, a second robot, or nothing at all.
 
-    motion  : BaseMotion of the base, true acceleration and jerk
+    motion  : RootMotion of the base, true acceleration and jerk
     f0      : force and moment (6,) about the base's origin that the base needs for it, seen in frame 0; f0_rate: their rates
     options : of the backward recursion (10)-(21)
 

@@ -45,7 +45,7 @@ class Parameter(NamedTuple):
         return f"{self.kind}({self.owner})"
 
 
-class LinearTerm(NamedTuple):
+class SymbolicJointDynamics(NamedTuple):
     """Joint dynamics whose parameters may be symbolic: the attributes of JointDynamics that joint_dynamics.py reads."""
 
     armature: Any = 0.0
@@ -128,7 +128,7 @@ def with_unknowns(model: Model, listed: Sequence[Parameter]) -> Model:
     terms = [*(link.term for link in model.links), *(motor.term for motor in model.coupled_motors)]
     for number, given in _by_link(listed, unknowns(len(listed))).items():
         names = {"armature" if kind == "Ia" else kind: given[kind] for kind in TERMS if kind in given}
-        form: dict[str, Any] = {"term": LinearTerm(**names, smoothing=terms[number].smoothing)}
+        form: dict[str, Any] = {"term": SymbolicJointDynamics(**names, smoothing=terms[number].smoothing)}
         if number >= len(links):
             motors[number - len(links)] = replace(motors[number - len(links)], **form)
         else:

@@ -17,7 +17,7 @@ from ..algebra.vectors import ZERO, cross
 from ..model.tree import NO_COORDINATE
 from . import torque_rate
 from .sensitivities import columns
-from .torque_rate import BaseMotion
+from .torque_rate import RootMotion
 from .variations import changes, onward, state
 from .world_loads import as_wrenches, seen_from_links
 
@@ -27,7 +27,7 @@ def moving(model):
     return [k for k, link in enumerate(model.links) if link.coordinate != NO_COORDINATE]
 
 
-def joint_wrenches(model, q, qd, qdd, qddd, gravity=ZERO, base=BaseMotion(), inertias=None, wrenches=None, wrench_rates=None,
+def joint_wrenches(model, q, qd, qdd, qddd, gravity=ZERO, base=RootMotion(), inertias=None, wrenches=None, wrench_rates=None,
                    world_wrenches=()):
     """(wrench, rate), (joints, 6) each; options as in variations.state; any scalar."""
     motion = torque_rate.kinematics(model, q, qd, qdd, qddd, base._replace(a=base.a - gravity))

@@ -12,10 +12,10 @@ from ..algebra.linear_forms import coefficients
 from ..algebra.vectors import ZERO, cross
 from .coordinates import from_links
 from .joint_dynamics import with_motors
-from .torque_rate import BaseMotion, dynamics, kinematics
+from .torque_rate import RootMotion, dynamics, kinematics
 
 
-def regressor(model, count, q, qd, qdd, qddd, gravity=ZERO, base=BaseMotion(), root=False):
+def regressor(model, count, q, qd, qdd, qddd, gravity=ZERO, base=RootMotion(), root=False):
     """(Y, Yd), (n, count) each: a row for each coordinate, mimic joints folded, a column for each parameter; any scalar.
 
     model   : its parameters are the forms 0 to count - 1, or zero: see inertial_parameters.with_unknowns

@@ -20,7 +20,7 @@ ABSENT = -1_000_000
 def offsets(sigma: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the offsets c (m,) of the equations and d (n,) of the unknowns for a signature matrix sigma (m, n).
 
-    m and n may differ. Equations without an unknown of their own (constraints that others imply) are differentiated as often
+    m and n may differ. Equations without their own unknown (constraints that others imply) are differentiated as often
     as d allows, so that their derivatives are enforced too.
     """
     rows, columns = assignment(sigma)

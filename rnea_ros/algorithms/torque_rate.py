@@ -25,7 +25,7 @@ from .coordinates import from_links, to_links
 from .joint_dynamics import joint_torque, with_motors
 
 
-class BaseMotion(NamedTuple):
+class RootMotion(NamedTuple):
     """Motion of link 0, in its own frame: w, wd, wdd of the frame, a and j of its origin with gravity taken off."""
 
     w: Any = ZERO
@@ -62,7 +62,7 @@ class LinkForces(NamedTuple):
     tau_rate: list
 
 
-def kinematics(model, q, qd, qdd, qddd, base=BaseMotion()):
+def kinematics(model, q, qd, qdd, qddd, base=RootMotion()):
     """Forward recursion (3)-(9). q, qd, qdd, qddd: the n coordinates; any scalar. Returns LinkMotion."""
     q, qd, qdd, qddd = to_links(model, q, offset=True), *(to_links(model, x) for x in (qd, qdd, qddd))
     motion = LinkMotion([np.eye(3)], [ZERO], [base.w], [base.wd], [base.wdd], [base.a], [base.j])
@@ -149,7 +149,7 @@ def _environment(wrench, rate, w):
     return f, n, fd + cross(w, f), nd + cross(w, n)
 
 
-def torque_and_rate(model, q, qd, qdd, qddd, gravity=ZERO, base=BaseMotion(), **options):
+def torque_and_rate(model, q, qd, qdd, qddd, gravity=ZERO, base=RootMotion(), **options):
     """(tau, tau_rate) of the n coordinates, mimic joints folded. gravity: acceleration (3,) in frame 0 [m/s^2]."""
     falling = base._replace(a=base.a - gravity)  # constant in the inertial frame: no jerk
     forces = dynamics(model, kinematics(model, q, qd, qdd, qddd, falling), qd, qdd, qddd, **options)

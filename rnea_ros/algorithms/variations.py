@@ -38,7 +38,7 @@ from . import torque_rate
 from .coordinates import to_links
 from .mass_matrix import composites
 from .spatial import inertia_of
-from .torque_rate import BaseMotion, turned
+from .torque_rate import RootMotion, turned
 from .world_loads import arm, as_wrenches, seen_from_links
 
 
@@ -66,7 +66,7 @@ class TreeState(NamedTuple):
     S: list  # (S, S1, S2) of the link's joint
 
 
-def state(model, q, qd, qdd, gravity=ZERO, base=BaseMotion(), inertias=None, wrenches=None, world_wrenches=()):
+def state(model, q, qd, qdd, gravity=ZERO, base=RootMotion(), inertias=None, wrenches=None, world_wrenches=()):
     """Return the recursion itself, Steps 2-9 without sensitivities; any scalar.
 
     q, qd, qdd     : the n coordinates

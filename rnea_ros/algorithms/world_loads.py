@@ -56,6 +56,6 @@ def on_links(model, options, q, qd, w=ZERO):
     loads = rest.pop("world_wrenches", None)
     if not loads:
         return rest
-    motion = torque_rate.kinematics(model, q, qd, q * 0.0, q * 0.0, torque_rate.BaseMotion(w))
+    motion = torque_rate.kinematics(model, q, qd, q * 0.0, q * 0.0, torque_rate.RootMotion(w))
     total, rates = as_wrenches(motion, seen_from_links(model, motion, loads), rest.get("wrenches"), rest.get("wrench_rates"))
     return rest | {"wrenches": total, "wrench_rates": rates}

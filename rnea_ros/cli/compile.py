@@ -13,7 +13,7 @@ from ..export import c_library, package
 from ..export.warm_up import warm_up
 from ..trajectory.path_dynamics import PathDynamics
 from . import inputs
-from .output import Outcome, check_folder, show_working
+from .output import CommandResult, check_folder, show_working
 
 
 def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
                         "rounded differently without fused multiply-add")
 
 
-def run_compile(args: argparse.Namespace) -> Outcome:
+def run_compile(args: argparse.Namespace) -> CommandResult:
     if args.output:
         os.environ[disk.FOLDER] = args.output
     if (folder := disk.folder()) is None:
@@ -49,8 +49,8 @@ def run_compile(args: argparse.Namespace) -> Outcome:
         raise InputError(f"{folder} cannot be used for kernels; name another folder by --output")
     what = "any processor of this architecture" if args.portable else "this processor"
     kind, name, compiled, found = robot.kind, robot.tree.name, disk.counts["compiled"], disk.counts["found"]
-    return Outcome(f"{compiled} kernels of {kind} '{name}' compiled for {what}, {found} found in the cache, for {len(calls)} "
-                   f"calls -> {folder}",
+    return CommandResult(f"{compiled} kernels of {kind} '{name}' compiled for {what}, {found} found in the cache, for "
+                         f"{len(calls)} calls -> {folder}",
                    {"robot": name, "kind": kind, "portable": args.portable, "compiled": compiled, "found": found,
                     "calls": sorted(calls), "folder": folder})
 
@@ -67,7 +67,7 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", nargs="+", metavar="FUNCTION", help="export these functions only")
 
 
-def run_export(args: argparse.Namespace) -> Outcome:
+def run_export(args: argparse.Namespace) -> CommandResult:
     folder = Path(args.output)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "test" / "self_test.c").is_file():
         raise InputError(f"{folder} is neither empty nor an earlier export; name a new folder")
@@ -91,5 +91,5 @@ def run_export(args: argparse.Namespace) -> Outcome:
     lines += [f"  {library.omission}"] if library.omitted else []
     lines += [f"{len(names)} functions of the {robot.kind} '{robot.name}' -> {folder} ({len(written)} files); next:",
               f"cd {folder} && cmake -B build -DNATIVE=ON && cmake --build build && ctest --test-dir build"]
-    return Outcome("\n".join(lines), {"robot": robot.name, "kind": robot.kind, "operations": operations,
+    return CommandResult("\n".join(lines), {"robot": robot.name, "kind": robot.kind, "operations": operations,
                                       "folder": folder, "files": list(written)})

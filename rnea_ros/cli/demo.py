@@ -28,7 +28,7 @@ from ..robots.robot import Robot
 from ..sim.rendering import select_offscreen_renderer
 from ..sim.scene import mujoco
 from . import inputs
-from .output import Outcome, check_files
+from .output import CommandResult, check_files
 
 N_MOTIONS, N_LIVE_MOTIONS = 8, 4  # of --plant; with --live, in real time
 OWN_ROBOT = {"rnea demo --urdf ROBOT.urdf": "your robot on a generated motion"}
@@ -80,7 +80,7 @@ def _seconds(text: str) -> float:
     return value
 
 
-def run_demo(args: argparse.Namespace) -> Outcome | int:
+def run_demo(args: argparse.Namespace) -> CommandResult | int:
     """Return exit code 0 if every check passes, 1 otherwise. With --json, progress goes to stderr."""
     with redirect_stdout(sys.stderr) if args.json else nullcontext():
         try:
@@ -94,7 +94,7 @@ def run_demo(args: argparse.Namespace) -> Outcome | int:
         return 1
 
 
-def _run(args: argparse.Namespace) -> Outcome:
+def _run(args: argparse.Namespace) -> CommandResult:
     if args.robot and (args.urdf or args.scaling or args.plant):
         raise RneaError(f"--robot {args.robot} has its own robot and motion: leave --urdf, --scaling and --plant out")
     if args.robot_file and (args.robot or args.scaling or args.plant):
@@ -119,7 +119,7 @@ def _check_moves(robot: Robot, source: Any) -> None:
 
 
 def _outcome(origin: str, checks: Sequence[CheckResult], picture: str, draw: Callable[[str], None], data: Mapping[str, Any],
-             next_commands: Mapping[str, str] = {}) -> Outcome:
+             next_commands: Mapping[str, str] = {}) -> CommandResult:
     """Return the result of a demo; draw the picture if a path is given. Exit code 0 if every check passed."""
     lines = [f"\n{origin}", *(f"  {'ok    ' if check.passed else 'FAILED'}  {check.text}" for check in checks)]
     drawn = None
@@ -135,14 +135,14 @@ def _outcome(origin: str, checks: Sequence[CheckResult], picture: str, draw: Cal
         width = max(map(len, next_commands))
         lines += ["\nnext:", *(f"  {command:<{width}}  {effect}" for command, effect in next_commands.items())]
     rows = [{"passed": check.passed, "text": check.text} for check in checks]
-    return Outcome("\n".join(lines), {"how": origin, **data, "checks": rows, "picture": drawn},
+    return CommandResult("\n".join(lines), {"how": origin, **data, "checks": rows, "picture": drawn},
                    0 if all(check.passed for check in checks) else 1)
 
 
 # ---------------------------------------------------------------------- a robot and dynamics_node
 
 
-def _robot(args: argparse.Namespace) -> Outcome:
+def _robot(args: argparse.Namespace) -> CommandResult:
     demo = DEMOS[args.robot] if args.robot in DEMOS else catalogue.tree_demo(args.urdf, args.robot_file, args.robot or "panda")
     robot = demo.load()
     if args.robot_file and not robot.is_fixed_tree:
@@ -185,7 +185,7 @@ def commands_to_try(own_robot: bool) -> dict[str, str]:
 # ---------------------------------------------------------------------- scaling_node
 
 
-def _scaling(args: argparse.Namespace) -> Outcome:
+def _scaling(args: argparse.Namespace) -> CommandResult:
     if args.no_ros:
         raise RneaError("--scaling runs a node: it is not available with --no-ros")
     source = user_path(args.urdf) if args.urdf else share_file("urdf/seven_r.urdf")
@@ -205,7 +205,7 @@ def _scaling(args: argparse.Namespace) -> Outcome:
 # ---------------------------------------------------------------------- timings of an arm in MuJoCo
 
 
-def _timings(args: argparse.Namespace) -> Outcome:
+def _timings(args: argparse.Namespace) -> CommandResult:
     motions = args.motions if args.motions is not None else N_LIVE_MOTIONS if args.live else N_MOTIONS
     if motions < 1:
         raise RneaError(f"--motions is {motions}; at least 1 is needed")

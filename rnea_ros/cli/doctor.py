@@ -18,7 +18,7 @@ import numpy as np
 from ..codegen import c_compiler, kernel
 from ..codegen import cache as disk
 from ..robots.robot import Robot
-from .output import Outcome, format_table, terminal_width
+from .output import CommandResult, format_table, terminal_width
 
 PIP = "pip install '.[{}]' in a clone of rnea_ros"
 SELF_TEST = """<robot name="self_test"><link name="base"/><link name="arm"><inertial><origin xyz="0.2 0.1 0"/><mass value="2"/>
@@ -73,7 +73,7 @@ def add_doctor_arguments(parser: argparse.ArgumentParser) -> None:
     """Add no options."""
 
 
-def run_doctor(args: argparse.Namespace) -> Outcome:
+def run_doctor(args: argparse.Namespace) -> CommandResult:
     """Return exit code 1 if kernels compute wrong results, or run as Python."""
     parts = {part: installed(part.package, part.module) for part in PACKAGES}
     compiler, folder = c_compiler.compiler(), disk.folder()
@@ -97,7 +97,7 @@ def run_doctor(args: argparse.Namespace) -> Outcome:
         missing.setdefault(part.install, []).append(part.module)
     if missing:
         lines += ["", "for what is missing:", *(f"  {', '.join(names)}: {install}" for install, names in missing.items())]
-    return Outcome("\n".join(lines), {
+    return CommandResult("\n".join(lines), {
         "well": well, "python": platform.python_version(), "numpy": np.__version__, "backend": backend,
         "deviation": deviation, "c_compiler": compiler or None, "kernel_folder": folder, "ros": ros, "window": window or "ok",
         "environment": {name: os.environ.get(name) for name in ENVIRONMENT},

@@ -17,7 +17,7 @@ from ..gait.walk import Stride, Walk, instants, predict_walk
 from ..gait.walker import Walker
 from ..io import csv_files
 from ..planning.problem import SolverProgress
-from .output import Outcome, ProgressLine, check_folder
+from .output import CommandResult, ProgressLine, check_folder
 
 DEFAULT_STEP, DEFAULT_HUMAN = WalkingStep(), Human()
 FORCES = [f"{side}_floor_{kind}_{axis}" for side in ("right", "left") for kind in ("force", "moment") for axis in "xyz"]
@@ -48,7 +48,7 @@ def add_gait_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--animation", action="store_true", help="also write walk.gif")
 
 
-def run_gait(args: argparse.Namespace) -> Outcome:
+def run_gait(args: argparse.Namespace) -> CommandResult:
     human = Human(args.stature, args.mass, args.sex, LOWER_BODY if args.legs else NEUTRAL)
     step = WalkingStep(args.speed, args.step, smooth=args.human, transfer=args.human, upright=args.human, elastic=args.elastic)
     check_folder(folder := Path(args.output))
@@ -74,7 +74,7 @@ def run_gait(args: argparse.Namespace) -> Outcome:
              f"in {took:.1f} s -> {folder}",
              f"limits {'kept' if kept else 'EXCEEDED'} at the {len(asked)} constrained instants, within "
              f"{max(beyond, 0.0):.1e}, and between them within {max(figures['excess'], 0.0):.1e} (rad, m, share of strength)"]
-    return Outcome("\n".join(lines), {**figures, "step": walked.plan.duration, "coordinates": walked.walker.n,
+    return CommandResult("\n".join(lines), {**figures, "step": walked.plan.duration, "coordinates": walked.walker.n,
                                       "iterations": walked.plan.iterations, "seconds": took, "limits_kept": kept,
                                       "beyond": beyond, "folder": folder}, int(not kept))
 

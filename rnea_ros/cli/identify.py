@@ -17,7 +17,7 @@ from ..io.recording import derivative_note
 from ..model.robot_file import robot_file
 from ..robots import declared_joints
 from . import inputs
-from .output import Outcome, check_folder, format_table, show_working, terminal_width
+from .output import CommandResult, check_folder, format_table, show_working, terminal_width
 
 
 def add_identify_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def add_identify_arguments(parser: argparse.ArgumentParser) -> None:
                         "units do")
 
 
-def run_identify(args: argparse.Namespace) -> Outcome:
+def run_identify(args: argparse.Namespace) -> CommandResult:
     """Identify. Exit status 1 if no physical robot explains the recordings, or only with joints excluded or signs reversed."""
     robot = inputs.load_measured_robot(args)
     given = dict(robot_file.draft(args.robot_file).content) if args.robot_file else {}
@@ -70,7 +70,7 @@ def run_identify(args: argparse.Namespace) -> Outcome:
                    for name in result_files.write(args.output, found, args.urdf, given, summary(found))]
         text += "\n-> " + ", ".join(written)
     is_sure = found.explained and not found.excluded and not found.reversed
-    return Outcome(text, {**result_files.as_json(found), "files": written}, int(not is_sure))
+    return CommandResult(text, {**result_files.as_json(found), "files": written}, int(not is_sure))
 
 
 def coupled_joints(words: list[str]) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def summary(found: Fit, width: int | None = None) -> str:
 
 def _exclusion_text(one: Exclusion) -> str:
     factor, other = one.others
-    return (f"warning: torque of {one.joint} excluded: error {100.0 * one.error:.3g} % of its own signal, and {factor:.2g} "
+    return (f"warning: torque of {one.joint} excluded: error {100.0 * one.error:.3g} % of its signal, and {factor:.2g} "
             f"times the "
             f"error of {other} with it. Is it in other units (a current, a raw value)? Declare drives and measured_effort "
             f"in the "

@@ -16,7 +16,7 @@ from ..model.robot_file.robot_file import RobotFile
 from ..robots.inputs import validation
 from ..robots.robot import Robot
 from . import inputs
-from .output import Outcome, check_files, format_table, show_working
+from .output import CommandResult, check_files, format_table, show_working
 
 PAYLOAD_UNITS = ("kg", *["m"] * 3, *["kg m^2"] * 6)
 
@@ -38,7 +38,7 @@ def add_payload_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE.yaml", help="write the payload as a robot file")
 
 
-def run_payload(args: argparse.Namespace) -> Outcome:
+def run_payload(args: argparse.Namespace) -> CommandResult:
     check_files(args.output)
     robot, how = inputs.load_measured_robot(args), inputs.reading_options(args)
     recording = inputs.read_measurements(args.motion, robot, how, args.no_torque)
@@ -50,7 +50,7 @@ def run_payload(args: argparse.Namespace) -> Outcome:
         Path(args.output).write_text(payload_file(found).text(), encoding="utf-8")
     values = {name: {"value": value, "std": std, "unit": unit, "identifiable": name not in found.unknown}
               for name, unit, value, std in zip(NAMES, PAYLOAD_UNITS, found.values, found.std, strict=True)}
-    return Outcome(_payload_lines(found, tare is not None),
+    return CommandResult(_payload_lines(found, tare is not None),
                    {"link": found.link, "samples": found.samples, "tared": tare is not None,
                                                              "payload": values, "files": [args.output] if args.output else []})
 
@@ -87,7 +87,7 @@ def add_contact_arguments(parser: argparse.ArgumentParser) -> None:
                         help="robot file to write: that of --robot-file with the section `contact`, or this section alone")
 
 
-def run_contact(args: argparse.Namespace) -> Outcome:
+def run_contact(args: argparse.Namespace) -> CommandResult:
     check_files(args.output)
     robot, how = inputs.load_measured_robot(args), inputs.reading_options(args)
     recording = inputs.read_measurements(args.motion, robot, how, args.no_torque)
@@ -118,7 +118,7 @@ def run_contact(args: argparse.Namespace) -> Outcome:
                               "warnings": learnt.warnings, "files": [args.output] if args.output else []}
     if found:
         values["contacts"] = {path: [event._asdict() for event in events] for path, events in found.items()}
-    return Outcome("\n".join(lines), values)
+    return CommandResult("\n".join(lines), values)
 
 
 def _learning_arguments(robot: Robot, recording: Measurements) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from ..errors import MissingPackage, ModelError, RneaError, near
 from ..model.xacro_file import split_arguments, with_arguments
-from .output import Outcome, print_outcome
+from .output import CommandResult, print_outcome
 
 SUBCOMMANDS = {
     "model": "print the modified Denavit-Hartenberg tree as a table",
@@ -49,7 +49,7 @@ class Subcommand(NamedTuple):
     """
 
     add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], Outcome | int]
+    run: Callable[[argparse.Namespace], CommandResult | int]
 
 
 def subcommand(name: str) -> Subcommand:
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.parse_args(words, args)
         args.urdf = with_arguments(getattr(args, "urdf", None), arguments)
         outcome = args.run(args)
-        return print_outcome(outcome, args.json) if isinstance(outcome, Outcome) else outcome
+        return print_outcome(outcome, args.json) if isinstance(outcome, CommandResult) else outcome
     except BrokenPipeError:  # the reader of the output has closed it
         sys.stderr.close()
         return 0

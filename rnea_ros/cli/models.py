@@ -19,7 +19,7 @@ from ..model.robot_file.schema import SCHEMA
 from ..robots.load import load
 from ..robots.tree import TreeDynamics
 from . import inputs
-from .output import Outcome, check_files, format_table, terminal_width
+from .output import CommandResult, check_files, format_table, terminal_width
 
 
 def add_check_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(backend="python")
 
 
-def run_check(args: argparse.Namespace) -> Outcome:
+def run_check(args: argparse.Namespace) -> CommandResult:
     """Check the trees of a robot of any kind; loading has checked its loop closure and motors."""
     robot = inputs.load_robot(args, print_warnings=False)  # the result holds all warnings
     tree, names = robot.tree, robot.tree_joints
@@ -47,7 +47,7 @@ def run_check(args: argparse.Namespace) -> Outcome:
     lines += [f"coupled motor: {text}" for text in robot.coupled_motor_speeds]
     mass = tree.total_mass
     lines.append(f"{tree.name}: {len(names)} joints{kind}, {mass:.6g} kg, {count_noun(len(warnings), 'warning')}")
-    return Outcome("\n".join(lines), {
+    return CommandResult("\n".join(lines), {
         "robot": tree.name, "kind": robot.kind, "joints": len(names), "total_mass": mass, "warnings": warnings,
         "accepted": accepted, "notes": notes, "coupled_motors": robot.coupled_motor_speeds}, int(bool(warnings)))
 
@@ -82,12 +82,12 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_robot_arguments(parser)
 
 
-def run_model(args: argparse.Namespace) -> Outcome:
+def run_model(args: argparse.Namespace) -> CommandResult:
     robot = inputs.load_robot(args, print_warnings=False)  # the result holds all warnings
     text, what = model_table(robot.tree, terminal_width()), robot.description
     if len(what) > 1 or not robot.is_fixed_tree:
         text += "\n\n" + "\n".join(what)
-    return Outcome(text, model_data(robot.tree) | {"kind": robot.kind})
+    return CommandResult(text, model_data(robot.tree) | {"kind": robot.kind})
 
 
 def model_table(robot: TreeDynamics, width: int | None = None) -> str:
@@ -122,12 +122,12 @@ def add_robot_file_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--schema", action="store_true", help="print the JSON schema of robot files, for editors")
 
 
-def run_robot_file(args: argparse.Namespace) -> Outcome:
+def run_robot_file(args: argparse.Namespace) -> CommandResult:
     """Check the file; the output is a robot file with comments."""
     if args.schema:
-        return Outcome(json.dumps(SCHEMA, indent=1, ensure_ascii=False), SCHEMA)
+        return CommandResult(json.dumps(SCHEMA, indent=1, ensure_ascii=False), SCHEMA)
     if args.list:
-        return Outcome("\n".join(profiles.names()), {"profiles": profiles.names()})
+        return CommandResult("\n".join(profiles.names()), {"profiles": profiles.names()})
     if not args.file:
         raise InputError("FILE is missing; the path of a robot file is needed, or --schema")
     if args.urdf:
@@ -137,7 +137,7 @@ def run_robot_file(args: argparse.Namespace) -> Outcome:
         file = robot_file.read(args.file)
         notes = [f"{args.file}: {some(file.sections)}"]
     text = "\n".join([*(f"# {note}" for note in notes), file.text().rstrip("\n")])
-    return Outcome(text, {"notes": notes, "content": file.content})
+    return CommandResult(text, {"notes": notes, "content": file.content})
 
 
 CONVENTIONS = ("standard", "modified")
@@ -154,7 +154,7 @@ def add_from_dh_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="ROBOT.urdf", help="URDF to write; default: standard output")
 
 
-def run_from_dh(args: argparse.Namespace) -> Outcome:
+def run_from_dh(args: argparse.Namespace) -> CommandResult:
     check_files(args.output)
     modified = set(dh_table.MODIFIED_ONLY_COLUMNS) & set(dh_table.column_names(args.table))
     convention = args.convention or CONVENTIONS[bool(modified)]
@@ -166,6 +166,6 @@ def run_from_dh(args: argparse.Namespace) -> Outcome:
         print(f"warning: {warning}", file=sys.stderr)
     data = {"convention": convention, "joints": model.n, "warnings": list(model.warnings)}
     if not args.output:
-        return Outcome(text, data | {"urdf": text})
+        return CommandResult(text, data | {"urdf": text})
     Path(args.output).write_text(text + "\n", encoding="utf-8")
-    return Outcome(f"{convention} table of {model.n} joints -> {args.output}", data | {"files": [args.output]})
+    return CommandResult(f"{convention} table of {model.n} joints -> {args.output}", data | {"files": [args.output]})

@@ -28,7 +28,7 @@ from ..trajectory.plan_motion import TIME_TOLERANCE, plan_motion
 from ..trajectory.retiming import Retimed, retime_motion
 from ..trajectory.thermal_load import ThermalAccumulator, slow_to_continuous_duty, thermal_drives
 from . import inputs
-from .output import Outcome, ProgressLine, check_files, format_table, show_working
+from .output import CommandResult, ProgressLine, check_files, format_table, show_working
 
 BLOCKS = ("q", "qd", "qdd", "qddd", "tau", "tau_rate")
 MOST_ROWS = 10_000_000
@@ -65,7 +65,7 @@ def robot_and_limits(args: argparse.Namespace,
     return robot, *inputs.read_limits(robot, args)
 
 
-def write_motion(args: argparse.Namespace, moved: Robot, motion: TimedMotion, limits: Limits) -> Outcome:
+def write_motion(args: argparse.Namespace, moved: Robot, motion: TimedMotion, limits: Limits) -> CommandResult:
     """Write CSV and picture; the result has the files and the largest utilization of each limit."""
     count = math.ceil(motion.duration * args.rate * (1.0 - 1e-9))  # steps; the last one may be shorter
     if count > MOST_ROWS:
@@ -93,7 +93,7 @@ def write_motion(args: argparse.Namespace, moved: Robot, motion: TimedMotion, li
     used = [f"{peak.quantity.replace('_', ' '):<{wide}} at most {100.0 * peak.share:6.2f} % of its limit, {peak.owner}"
             for peak in peaks.by_quantity()]
     thermal_load = thermal.load()
-    return Outcome("\n".join([f"{len(t)} rows -> {', '.join(files)}", *used, *thermal_load.descriptions]), {
+    return CommandResult("\n".join([f"{len(t)} rows -> {', '.join(files)}", *used, *thermal_load.descriptions]), {
         "duration": motion.duration, "rows": len(t), "files": files,
         "limits": [peak._asdict() for peak in peaks.by_quantity()], "thermal_load": thermal_load._asdict()})
 
@@ -111,7 +111,7 @@ def add_retime_arguments(parser: argparse.ArgumentParser) -> None:
                         "overheats (continuous_current, thermal_time_constant)")
 
 
-def run_retime(args: argparse.Namespace) -> Outcome:
+def run_retime(args: argparse.Namespace) -> CommandResult:
     path = inputs.single_recording(args)
     robot, limits, _forces = robot_and_limits(args, path)
     how = inputs.reading_options(args)
@@ -128,7 +128,7 @@ def run_retime(args: argparse.Namespace) -> Outcome:
         print(f"note: {note}", file=sys.stderr)
     written = write_motion(args, robot, motion, limits)
     before = f"{t[-1] - t[0]:.6g} s -> " if timed else ""
-    return Outcome(f"{before}{motion.duration:.6g} s through {motion.route.points} points, {written.text}",
+    return CommandResult(f"{before}{motion.duration:.6g} s through {motion.route.points} points, {written.text}",
                    {"duration_before": t[-1] - t[0] if timed else None, "points": motion.route.points,
                     "notes": list(motion.notes), **written.data})
 
@@ -187,7 +187,7 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
                         help="number of initial guesses, of which the best plan is returned; default 1")
 
 
-def run_plan(args: argparse.Namespace) -> Outcome:
+def run_plan(args: argparse.Namespace) -> CommandResult:
     robot, limits, forces = robot_and_limits(args)
     settings = PlanSettings(degree=args.degree, spans=args.spans, refinements=args.refinements, best_of=args.best_of)
     clearance = read_clearance(args.clearance, robot) if args.clearance else None
@@ -218,7 +218,7 @@ def run_plan(args: argparse.Namespace) -> Outcome:
     if "squared joint force" in plan.excess:
         data["joint_force_share"] = (1.0 + plan.excess["squared joint force"]) ** 0.5
         lines.append(f"joint force  at most {100.0 * data['joint_force_share']:6.2f} % of its limit")
-    return Outcome("\n".join(lines), data)
+    return CommandResult("\n".join(lines), data)
 
 
 def _waypoints(args: argparse.Namespace) -> list[list[float]] | dict[float, list[float]] | None:
@@ -259,7 +259,7 @@ def add_excite_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the random motions, default 0")
 
 
-def run_excite(args: argparse.Namespace) -> Outcome:
+def run_excite(args: argparse.Namespace) -> CommandResult:
     if args.periods < 1:
         raise InputError(f"--periods is {args.periods}; at least 1 is needed")
     check_files(args.trajectory)
@@ -285,7 +285,7 @@ def run_excite(args: argparse.Namespace) -> Outcome:
         lines.append(f"-> {args.trajectory}")
         data["files"] = [*data["files"], args.trajectory]
     lines.append("collisions are not checked; the motion starts and ends at rest at the first position")
-    return Outcome("\n".join(lines), data)
+    return CommandResult("\n".join(lines), data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,7 +342,7 @@ def add_margin_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_gravity(parser)
 
 
-def run_margin(args: argparse.Namespace) -> Outcome:
+def run_margin(args: argparse.Namespace) -> CommandResult:
     robot = inputs.load_fixed_tree(args)
     limits, _forces = inputs.read_limits(robot, args)
     given = {name: getattr(args, name) for name in ModelUncertainty._fields}
@@ -358,7 +358,7 @@ def run_margin(args: argparse.Namespace) -> Outcome:
     advised = [np.floor(100.0 * share) / 100.0 for share in found.shares]
     lines.append("plan with --limits-share " + " ".join(f"{share:g}" for share in advised)
                  + " of the limits of torque and torque rate")
-    return Outcome("\n".join(lines), {"robot": robot.name, "shares": shares, "limits_share": advised})
+    return CommandResult("\n".join(lines), {"robot": robot.name, "shares": shares, "limits_share": advised})
 
 
 def random_motions(robot: Robot, limits: Limits, seed: int = PATH_SEED) -> list[Retimed]:

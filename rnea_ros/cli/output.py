@@ -23,7 +23,7 @@ from ..errors import InputError
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CommandResult:
     """Result of a command as text and as data for --json. exit_code: 0 success, 1 a check failed."""
 
     text: str
@@ -31,7 +31,7 @@ class Outcome:
     exit_code: int = 0
 
 
-def print_outcome(outcome: Outcome, as_json: bool = False) -> int:
+def print_outcome(outcome: CommandResult, as_json: bool = False) -> int:
     """Print a result; return the exit code."""
     text = to_json(outcome.data) if as_json else outcome.text
     if text:

@@ -33,7 +33,7 @@ from ..query.request import BASE, FIELDS, GUESS, HIGHER, MOTION, OF_MOTORS, WREN
 from ..query.tree import tree
 from ..robots.robot import Robot
 from . import inputs
-from .output import Outcome, check_files, show_working, to_json
+from .output import CommandResult, check_files, show_working, to_json
 
 TREE = "tree"
 KEYS = {"samples": FIELDS, "base": tuple(BASE), "platform": tuple(BASE), "wrenches": WRENCH}  # of entries of lists
@@ -57,7 +57,7 @@ def add_query_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--floating-base", action="store_true", help="with tree: base parameters for a free base")
 
 
-def run_query(args: argparse.Namespace) -> Outcome:
+def run_query(args: argparse.Namespace) -> CommandResult:
     """Return the answer as JSON."""
     check_files(args.output)
     robot = inputs.load_robot(args)
@@ -70,9 +70,9 @@ def run_query(args: argparse.Namespace) -> Outcome:
             answer = answer_request(robot, handler, request)
     answer = {"model_id": robot.model_id, **answer}
     if not args.output:
-        return Outcome(to_json(answer), answer)
+        return CommandResult(to_json(answer), answer)
     Path(args.output).write_text(to_json(answer) + "\n", encoding="utf-8")
-    return Outcome("", {"files": [args.output]})
+    return CommandResult("", {"files": [args.output]})
 
 
 def _read_request(source: str | None, robot: Robot, handler: RequestHandler, window: float | None) -> Request:

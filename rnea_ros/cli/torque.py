@@ -28,7 +28,7 @@ from ..robots.robot import Robot
 from ..trajectory.limit_utilization import PeakTracker, limit_utilization
 from ..trajectory.thermal_load import ThermalAccumulator, thermal_drives
 from . import inputs
-from .output import Outcome, ProgressLine, check_files, check_folder, format_table
+from .output import CommandResult, ProgressLine, check_files, check_folder, format_table
 
 N_LIMITS_SHOWN = 3  # limits
 
@@ -54,7 +54,7 @@ def add_torque_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_dynamics(parser)
 
 
-def run_torque(args: argparse.Namespace) -> Outcome:
+def run_torque(args: argparse.Namespace) -> CommandResult:
     inputs.resolve_recordings(args)
     if is_batch(args):
         if args.deviations:
@@ -82,7 +82,7 @@ def run_torque(args: argparse.Namespace) -> Outcome:
     written = [name for name in (args.output, args.plot) if name]
     notes = [*work.summary.notes, *files.estimation_notes(work.blocks, source.wanted.joint_names)]
     thermal_load = work.thermal.load()
-    return Outcome("\n".join([f"{work.count} samples of {robot.n} joints -> {', '.join(written)}", *work.summary.lines(),
+    return CommandResult("\n".join([f"{work.count} samples of {robot.n} joints -> {', '.join(written)}", *work.summary.lines(),
                               *most_used_limits(work.peaks), *thermal_load.descriptions, *notes]),
                    {"robot": robot.name, "samples": work.count, "joints": robot.joint_names, "files": written,
                     "torques": work.summary.as_json(), "limits": [peak._asdict() for peak in work.peaks.ranked()],
@@ -258,7 +258,7 @@ def is_batch(args: argparse.Namespace) -> bool:
     return True
 
 
-def run_batch(args: argparse.Namespace) -> Outcome:
+def run_batch(args: argparse.Namespace) -> CommandResult:
     """Compute many recordings; exit code 1 if one failed."""
     if args.plot:
         raise InputError("--plot is for one recording; leave it out")
@@ -328,7 +328,7 @@ def _size(path: Path) -> int:
     return sum(file.stat().st_size for file in path.iterdir()) if path.is_dir() else path.stat().st_size
 
 
-def _batch_outcome(outcomes: list[OneOutcome], folder: Path) -> Outcome:
+def _batch_outcome(outcomes: list[OneOutcome], folder: Path) -> CommandResult:
     failed = [outcome for outcome in outcomes if outcome.failed]
     before = sum(outcome.before and not outcome.failed for outcome in outcomes)
     rows = sum(outcome.rows for outcome in outcomes)
@@ -336,7 +336,7 @@ def _batch_outcome(outcomes: list[OneOutcome], folder: Path) -> Outcome:
         print(f"failed: {outcome.path}: {outcome.failed}", file=sys.stderr)
     if len(failed) > N_FAILURES_SHOWN:
         print(f"failed: {len(failed) - N_FAILURES_SHOWN} more", file=sys.stderr)
-    return Outcome(f"{len(outcomes) - len(failed)} of {len(outcomes)} recordings, {rows} samples -> {folder}"
+    return CommandResult(f"{len(outcomes) - len(failed)} of {len(outcomes)} recordings, {rows} samples -> {folder}"
                    + (f"; {before} of them were finished before" if before else ""),
                    {"recordings": len(outcomes), "samples": rows, "folder": folder, "there_already": before,
                     "failed": {str(outcome.path): outcome.failed for outcome in failed}}, int(bool(failed)))

@@ -1,7 +1,7 @@
 """Effort commands from the model: an arm floats by gravity and friction compensation, or gets the torque of a desired motion.
 
 The effort that is commanded is what the robot's own controller does not add (EffortConvention). It is bounded at every call,
-whatever the input does: a state that jumps, is missing or not finite, another payload, other limits, another mode. With the
+for every input: a state that jumps, is missing or not finite, another payload, other limits, another mode. With the
 commanded joint torque u [N m] and the time dt since the last command, at most MAX_STEP_S,
 
     |u - u_last| <= R dt,  R the smallest of the limits of torque rate and of the effort limit over `rise_time`

@@ -1,6 +1,6 @@
 """Modified Denavit-Hartenberg frames for a tree of joint axes (khalil-rne section 2).
 
-Input: bodies, each with the constant pose of its own frame U in its parent's, and a joint axis through the origin of U.
+Input: bodies, each with the constant pose of its frame U in its parent's, and a joint axis through the origin of U.
 Output: for each body a frame M, fixed to it, with z along the joint axis and x along the common normal to a succeeding axis.
 
 Which succeeding axis, and what where the common normal is not unique or not usable:

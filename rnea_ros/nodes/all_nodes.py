@@ -1,7 +1,7 @@
 """dynamics_node, scaling_node and query_node in one process, served by one executor.
 
 One interpreter instead of three saves about two thirds of their memory. A long request to query_node can delay the torques of
-dynamics_node: on a robot that needs both at a control rate, use processes of their own.
+dynamics_node: on a robot that needs both at a control rate, use separate processes.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import NamedTuple
 ROS_ARGS, END = "--ros-args", "--"
 
 
-class Command(NamedTuple):
+class NodeCommand(NamedTuple):
     """module: has main(); about: what the node does; page: that lists its topics and parameters; parameter: for an example;
     config: parameter file that explains the most common ones."""
 
@@ -28,16 +28,16 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "dynamics_node": Command("rnea_ros.nodes.dynamics.node", "Publish torque and torque rate of a robot that publishes joint "
-                                                             "states.", "docs/dynamics_node.md", "state_timeout:=0.2",
-                             "config/dynamics_node.yaml"),
-    "scaling_node": Command("rnea_ros.nodes.scaling.node", "Execute trajectories, slowed just enough for all limits.",
-                            "docs/scaling_node.md", "controller:=/joint_trajectory_controller",
-                            "config/scaling_node.yaml"),
-    "query_node": Command("rnea_ros.nodes.query.node", "Serve the dynamics of a robot as ROS services.", "docs/query_node.md",
-                          "backend:=python", "config/query_node.yaml"),
-    "all_nodes": Command("rnea_ros.nodes.all_nodes", "Run dynamics_node, scaling_node and query_node in one process.",
-                         "docs/lifecycle.md", "backend:=python", "config/dynamics_node.yaml")}
+    "dynamics_node": NodeCommand("rnea_ros.nodes.dynamics.node",
+                                 "Publish torque and torque rate of a robot that publishes joint states.",
+                                 "docs/dynamics_node.md", "state_timeout:=0.2", "config/dynamics_node.yaml"),
+    "scaling_node": NodeCommand("rnea_ros.nodes.scaling.node", "Execute trajectories, slowed just enough for all limits.",
+                                "docs/scaling_node.md", "controller:=/joint_trajectory_controller",
+                                "config/scaling_node.yaml"),
+    "query_node": NodeCommand("rnea_ros.nodes.query.node", "Serve the dynamics of a robot as ROS services.",
+                              "docs/query_node.md", "backend:=python", "config/query_node.yaml"),
+    "all_nodes": NodeCommand("rnea_ros.nodes.all_nodes", "Run dynamics_node, scaling_node and query_node in one process.",
+                             "docs/lifecycle.md", "backend:=python", "config/dynamics_node.yaml")}
 EPILOG = """examples:
   {name} --urdf robot.urdf
   {name} --urdf ur.urdf.xacro ur_type:=ur10e name:=ur --robot-file ur10e

@@ -73,7 +73,7 @@ class Sensitivities:
     if TYPE_CHECKING:
         model: Model
 
-        def _evaluate(self, name: str, *motion: Any, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+        def evaluate(self, name: str, *motion: Any, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                       world_wrenches: Wrenches | None = None) -> tuple[Array, ...]: ...
 
     def sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
@@ -81,7 +81,7 @@ class Sensitivities:
         """Partial derivatives of the torques, joint dynamics included: Barman, thesis, chapter 3, in closed form."""
         if others:
             validation.no_others(self.model.name, others)
-        return tuple.__new__(TorqueSensitivities, self._evaluate("sensitivities", q, qd, qdd, wrenches=wrenches,
+        return tuple.__new__(TorqueSensitivities, self.evaluate("sensitivities", q, qd, qdd, wrenches=wrenches,
                                                                  world_wrenches=world_wrenches))
 
     def rate_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
@@ -90,7 +90,7 @@ class Sensitivities:
         """Partial derivatives of the tau_rate of `torque_and_rate`; the kernel is three times that of `sensitivities`."""
         if others:
             validation.no_others(self.model.name, others)
-        return tuple.__new__(RateSensitivities, self._evaluate("rate_sensitivities", q, qd, qdd, qddd, wrenches=wrenches,
+        return tuple.__new__(RateSensitivities, self.evaluate("rate_sensitivities", q, qd, qdd, qddd, wrenches=wrenches,
                                                                wrench_rates=wrench_rates, world_wrenches=world_wrenches))
 
     def torque_deviations(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, deviation: ArrayLike, *,
@@ -104,7 +104,7 @@ class Sensitivities:
         stds = np.asarray(deviation, dtype=float)
         if stds.ndim not in (2, 3) or len(stds) != 4:
             raise InputError(f"deviation has shape {stds.shape}; (4, n) or (4, samples, n) is needed, of q, qd, qdd, qddd")
-        return tuple.__new__(TorqueDeviations, self._evaluate("torque_deviations", q, qd, qdd, qddd, *stds, wrenches=wrenches,
+        return tuple.__new__(TorqueDeviations, self.evaluate("torque_deviations", q, qd, qdd, qddd, *stds, wrenches=wrenches,
                                                               wrench_rates=wrench_rates, world_wrenches=world_wrenches))
 
     def joint_wrenches(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike | None = None, *,
@@ -115,14 +115,14 @@ class Sensitivities:
             validation.no_others(self.model.name, others)
         given = {"wrenches": wrenches, "wrench_rates": wrench_rates, "world_wrenches": world_wrenches}
         if qddd is None:
-            return JointWrenches(self.moving_joints, self._evaluate("joint_wrenches", q, qd, qdd, **given)[0], None)
-        wrench, rate = self._evaluate("joint_wrenches_and_rates", q, qd, qdd, qddd, **given)
+            return JointWrenches(self.moving_joints, self.evaluate("joint_wrenches", q, qd, qdd, **given)[0], None)
+        wrench, rate = self.evaluate("joint_wrenches_and_rates", q, qd, qdd, qddd, **given)
         return JointWrenches(self.moving_joints, wrench, rate)
 
     def joint_wrench_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
                                    world_wrenches: Wrenches | None = None) -> JointWrenchSensitivities:
         """Partial derivatives of the internal wrenches of `joint_wrenches`."""
-        tables = self._evaluate("joint_wrench_sensitivities", q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches)
+        tables = self.evaluate("joint_wrench_sensitivities", q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches)
         return JointWrenchSensitivities(self.moving_joints, *tables)
 
     @property

@@ -54,21 +54,21 @@ class Energetics:
         @property
         def total_mass(self) -> float: ...
 
-        def _evaluate(self, name: str, *motion: Any, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+        def evaluate(self, name: str, *motion: Any, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                       world_wrenches: Wrenches | None = None) -> tuple[Array, ...]: ...
 
     def energy(self, q: ArrayLike, qd: ArrayLike, **others: Any) -> Energy:
         """Kinetic and potential energy; the latter is zero with all mass at the root's origin."""
         if others:
             validation.no_others(self.model.name, others)
-        return Energy(*np.moveaxis(self._evaluate("energy", q, qd)[0], -1, 0))
+        return Energy(*np.moveaxis(self.evaluate("energy", q, qd)[0], -1, 0))
 
     def center_of_mass(self, q: ArrayLike, qd: ArrayLike | None = None, **others: Any) -> CenterOfMass:
         """Mass centre, its velocity, and the momentum about it; without qd, at rest."""
         if others:
             validation.no_others(self.model.name, others)
         refuse_weightless(self.total_mass)
-        return CenterOfMass(*self._evaluate("center_of_mass", q, validation.zeros_like("q", q) if qd is None else qd))
+        return CenterOfMass(*self.evaluate("center_of_mass", q, validation.zeros_like("q", q) if qd is None else qd))
 
     def power(self, qd: ArrayLike, tau: ArrayLike) -> Array:
         """Power of the joint torques [W]: what the energy gains per second, less friction's loss and others' work."""
@@ -80,23 +80,23 @@ class Energetics:
         """C (n, n) or (samples, n, n), by Christoffel symbols: C qd are the velocity torques, and Mdot - 2 C is skew."""
         if others:
             validation.no_others(self.model.name, others)
-        columns = [self._evaluate("coriolis", q, qd, unit)[0] for unit in np.eye(self.model.n)]
+        columns = [self.evaluate("coriolis", q, qd, unit)[0] for unit in np.eye(self.model.n)]
         return np.stack(columns, axis=-1) if columns else np.zeros((*np.shape(q), 0))
 
     def generalized_momentum(self, q: ArrayLike, qd: ArrayLike) -> GeneralizedMomentum:
         """p = M qd and drift = C^T qd - g - friction: observers estimate external torques by dp/dt - tau - drift."""
-        return tuple.__new__(GeneralizedMomentum, self._evaluate("generalized_momentum", q, qd))
+        return tuple.__new__(GeneralizedMomentum, self.evaluate("generalized_momentum", q, qd))
 
     def link_torques(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
         """(links, n) or (samples, links, n): what each moving link needs alone, the others without mass; see `moving_joints`.
 
         They add up to the torques, but for rotors, friction and offsets.
         """
-        return self._evaluate("link_torques", q, qd, qdd)[0]
+        return self.evaluate("link_torques", q, qd, qdd)[0]
 
     def link_torques_and_rates(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike) -> tuple[Array, Array]:
         """`link_torques` and their rates along the motion."""
-        found = self._evaluate("link_torques_and_rates", q, qd, qdd, qddd)
+        found = self.evaluate("link_torques_and_rates", q, qd, qdd, qddd)
         return found[0], found[1]
 
     def friction(self, qd: ArrayLike, qdd: ArrayLike | None = None) -> tuple[Array, Array]:
@@ -128,12 +128,12 @@ class Energetics:
         given = validation.coordinates("effort", effort, self.model.joint_names)
         if convention.plain:
             return given
-        gravity: Array = self._evaluate("gravity", q)[0]
+        gravity: Array = self.evaluate("gravity", q)[0]
         return convention.torque(given, gravity, self.friction(qd)[0] if convention.needs_friction else 0.0)
 
     def mass_matrix_rate(self, q: ArrayLike, qd: ArrayLike) -> Array:
         """d M / dt (n, n) or (samples, n, n) along the motion."""
-        return self._evaluate("mass_matrix_rate", q, qd)[0]
+        return self.evaluate("mass_matrix_rate", q, qd)[0]
 
 
 def friction(model: Model, qd: Array, qdd: Array) -> tuple[Array, Array]:

@@ -25,9 +25,9 @@ from .inputs.combined_motion import loads, sampled
 from .inputs.payload import unified
 from .inputs.validation import Wrenches
 from .motors import MotorLoads
-from .program import CLOSING, FORWARD, GRAVITY, MOTORS, Inputs, Program, UnsuitedError
+from .program import CLOSING, FORWARD, GRAVITY, MOTORS, Inputs, RobotProgram, UnsuitedError
 from .roles import DeclaredRoles
-from .sample_solver import CARRIED, INVERSE, MEASURED, Sample, SampleSolver
+from .sample_solver import CARRIED, INVERSE, MEASURED, SampleSolver, SolverSample
 from .solution import Situation, Solution, named
 from .structure import Structure
 from .tree import TreeDynamics
@@ -62,8 +62,8 @@ class MotionSolver:
         whole = unified(tree.model, [*tree.payloads.values(), *roles.rotors])
         self.samples = SampleSolver(self.name, roles, tree, whole, self.joint_names, self.closure)
         self._follows_guess = roles.weights is None  # else sensors of redundant motors choose the branch
-        self._programs: dict[Any, Program | None] = {}  # by what is given
-        self._compiled: dict[Inputs, Program | None] = {}
+        self._programs: dict[Any, RobotProgram | None] = {}  # by what is given
+        self._compiled: dict[Inputs, RobotProgram | None] = {}
 
     # ------------------------------------------------------------------ equations
 
@@ -95,7 +95,7 @@ class MotionSolver:
 
     # ------------------------------------------------------------------ programs
 
-    def program(self, use: str, stages: int, options: Mapping[str, Any], tangent: int = 0) -> Program | None:
+    def program(self, use: str, stages: int, options: Mapping[str, Any], tangent: int = 0) -> RobotProgram | None:
         """Return the compiled program for these options, None where elimination does not fit or the options do not."""
         structure, rates = self.structure(use), options.get("base_rates")
         few = use in (CARRIED, MEASURED[CARRIED]) and (2 if rates is None else np.shape(rates)[-2])
@@ -111,12 +111,12 @@ class MotionSolver:
             return program
         return program if program.motors == tuple(name for name in MOTORS if options.get(name) is not None) else None
 
-    def program_of(self, inputs: Inputs) -> Program | None:
+    def program_of(self, inputs: Inputs) -> RobotProgram | None:
         """Return the compiled program for these inputs, None where elimination does not fit."""
         if inputs not in self._compiled:
             use = INVERSE if inputs.use in (GRAVITY, CLOSING) else inputs.use
             try:
-                self._compiled[inputs] = Program(self.structure(use), self.roles, self.closure, inputs, self.joint_names,
+                self._compiled[inputs] = RobotProgram(self.structure(use), self.roles, self.closure, inputs, self.joint_names,
                                                  self.samples.inputs(use)[1].tolist(), self.start, self.tree.backend)
             except UnsuitedError:
                 self._compiled[inputs] = None
@@ -130,7 +130,7 @@ class MotionSolver:
                 None if rates is None else np.shape(rates)[-2:-1], *(value is None for value in (*motors, tau)),
                 *(None if load is None else _names(load) for load in (wrenches, wrench_rates, world_wrenches)))
 
-    def _trusted(self, program: Program, motion: Sequence[Array], guess: Array | None, options: Mapping[str, Any]) -> Any:
+    def _trusted(self, program: RobotProgram, motion: Sequence[Array], guess: Array | None, options: Mapping[str, Any]) -> Any:
         """Return the result of the program, from a guess that may be far away; None if it is unreliable."""
         near = guess is not None or self._follows_guess
         for far in (False, True) if near else (True,):
@@ -206,7 +206,7 @@ class MotionSolver:
         """Return the solution of a motion, see Robot.solve. inputs: of OPTIONS, in their order."""
         key = self._key(stages, derivatives, inputs)
 
-        def suits(program: Program | None) -> TypeGuard[Program]:
+        def suits(program: RobotProgram | None) -> TypeGuard[RobotProgram]:
             return program is not None and len(derivatives) <= program.inputs.derivatives + 1 and not (
                 program.structure.spare and multipliers)
 
@@ -238,7 +238,7 @@ class MotionSolver:
         if program is not None and not program.structure.spare and (guess is not None or self._follows_guess):
             quick = program.call(*program.blocks((q, qd), guess, *inputs), tau)
             if quick is not None and quick[2].item() <= 1.0:
-                return self.samples.named(FORWARD, 1, Sample(FORWARD, program.structure, 1, quick[3], Situation(), ()))
+                return self.samples.named(FORWARD, 1, SolverSample(FORWARD, program.structure, 1, quick[3], Situation(), ()))
         names = self.joint_names
         arrays = [validation.coordinates(name, value, names) for name, value in (("q", q), ("qd", qd), ("tau", tau))]
         if self.is_bare and all(options.get(name) is None for name in ("q_motor", "qd_motor")):
@@ -355,7 +355,7 @@ class MotionSolver:
         return self._many(program, blocks, count, near, alone,
                           (2 + int(shape.c.max(initial=0)) + 3, shape.equations.size) if derivatives else (0, 0))
 
-    def _many(self, program: Program | None, blocks: Sequence[Any] | None, count: int, near: Array | None,
+    def _many(self, program: RobotProgram | None, blocks: Sequence[Any] | None, count: int, near: Array | None,
               alone: Callable[[int, Array | None], Results], derivatives: tuple[int, int] = (0, 0)) -> list[Any]:
         """Two results (count, n) and derivatives of samples, by the program as long as it is reliable.
 
@@ -390,7 +390,7 @@ class MotionSolver:
                 k += 1
         return [results[0], results[1], Y]
 
-    def _effort(self, program: Program | None, use: str, stages: int, motion: Sequence[Array], guess: Array | None,
+    def _effort(self, program: RobotProgram | None, use: str, stages: int, motion: Sequence[Array], guess: Array | None,
                 options: dict[str, Any]) -> Results:
         """Results of one sample, from a guess that may be far away.
 
@@ -407,8 +407,8 @@ class MotionSolver:
         return solution.torques[0], solution.torques[-1], sample.Y, sample.pose
 
     def solved(self, stages: int, motion: Sequence[ArrayLike], *, guess: ArrayLike | None = None,
-               result: Callable[[Sample], Any] = lambda sample: sample, multipliers: bool = True, **options: Any) -> Any:
-        """Return the result (by default the Sample) of one sample, or a list of them."""
+               result: Callable[[SolverSample], Any] = lambda sample: sample, multipliers: bool = True, **options: Any) -> Any:
+        """Return the result (by default the SolverSample) of one sample, or a list of them."""
         use, arrays, near, count, sampled_at = self.checked(stages, motion, guess, options)
         if count is None:
             return result(self.sample(use, stages, arrays, near, multipliers=multipliers, **sampled_at(0)))
@@ -422,7 +422,7 @@ class MotionSolver:
         return found
 
     def sample(self, use: str, stages: int, motion: Sequence[Array], guess: Array | None, *, tau: Array | None = None,
-               multipliers: bool = True, **given: Any) -> Sample:
+               multipliers: bool = True, **given: Any) -> SolverSample:
         """Return one solved sample. given: of OPTIONS, arrays of this sample."""
         structure, options = self.structure(use), {**dict.fromkeys(OPTIONS), **given}
         if structure.massless:
@@ -437,7 +437,7 @@ class MotionSolver:
                 found = self._trusted(program, motion, guess, options)
                 if found is not None:
                     there = self.samples.situation(base, found[3][0, structure.equations.joints], *loaded)
-                    return Sample(use, structure, stages, found[3], there, None if structure.spare else ())
+                    return SolverSample(use, structure, stages, found[3], there, None if structure.spare else ())
         pose = self.closed(motion[0], guess)
         there = self.samples.situation(base, pose, *loaded)
         with validation.overflow_ignored():

@@ -55,8 +55,8 @@ def jacobian_rate(tree: TreeDynamics, link: str, q: ArrayLike, qd: ArrayLike, po
 
 
 def link_velocities(tree: TreeDynamics, links: Sequence[str], q: ArrayLike, qd: ArrayLike, base_velocity: ArrayLike) -> Array:
-    """Return (len(links), 6) or (samples, len(links), 6): velocities of links, each along the axes of its OWN frame."""
-    found = tree._evaluate("link_velocities", q, qd, base_velocity)[0]
+    """Return (len(links), 6) or (samples, len(links), 6): velocities of links, each along the axes of the link's frame."""
+    found = tree.evaluate("link_velocities", q, qd, base_velocity)[0]
     columns = []
     for name in links:
         frame = tree.model.frame(name)
@@ -82,7 +82,7 @@ def energy(tree: TreeDynamics, q: ArrayLike, qd: ArrayLike, base: BaseState) -> 
 def center_of_mass(tree: TreeDynamics, q: ArrayLike, qd: ArrayLike, base: BaseState) -> CenterOfMass:
     """Return the mass centre, its velocity, and the momentum about it, in the world."""
     refuse_weightless(tree.total_mass)
-    c, *rates = tree._evaluate("free_center_of_mass", q, qd, base.velocity)
+    c, *rates = tree.evaluate("free_center_of_mass", q, qd, base.velocity)
     return CenterOfMass(base.position + base.into_world(c), *(base.into_world(rate) for rate in rates))
 
 
@@ -91,7 +91,7 @@ def center_of_mass(tree: TreeDynamics, q: ArrayLike, qd: ArrayLike, base: BaseSt
 
 def mass_matrix(tree: TreeDynamics, q: ArrayLike) -> Array:
     """Return A (6 + n, 6 + n) of khalil-rne (84): [base wrench; tau] = A [base acceleration; qdd] + H."""
-    return tree._evaluate("free_mass_matrix", q)[0]
+    return tree.evaluate("free_mass_matrix", q)[0]
 
 
 def bias(tree: TreeDynamics, q: ArrayLike, qd: ArrayLike, base: BaseState, **loads: Wrenches | None) -> Array:
@@ -139,7 +139,7 @@ def _evaluate(tree: TreeDynamics, name: str, base: BaseState, q: ArrayLike, qd: 
     given = {option: value for option, value in options.items() if value is not None}
     if world_wrenches:
         given["world_wrenches"] = {link: base.into_base(validation.wrench(link, six)) for link, six in world_wrenches.items()}
-    return tree._evaluate(name, q, qd, base.velocity, base.into_base(tree.gravity_vector), *motion, **given)
+    return tree.evaluate(name, q, qd, base.velocity, base.into_base(tree.gravity_vector), *motion, **given)
 
 
 MIN_PRESSURE = 1e-9  # share of the weight below which the robot does not press on the ground

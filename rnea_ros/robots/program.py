@@ -25,7 +25,7 @@ from ..algebra.linalg import LU
 from ..algebra.taylor import derivative, jets
 from ..algebra.vectors import ZERO, cross, quaternion
 from ..algorithms import closed_loops
-from ..algorithms.elimination import Block, Elimination, Factors, plan, triangular_blocks
+from ..algorithms.elimination import Elimination, EliminationBlock, Factors, plan, triangular_blocks
 from ..algorithms.equations import BASE, EquationsOfMotion, Rates, pose_series
 from ..algorithms.kinematics import Pose, base_poses
 from ..algorithms.structural_analysis import ABSENT
@@ -74,14 +74,14 @@ class _Level:
 
     rows: np.ndarray
     columns: np.ndarray
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[EliminationBlock] = field(default_factory=list)
 
 
 class UnsuitedError(Exception):
     """The equations are not solved by elimination; solution.py serves them."""
 
 
-class Program:
+class RobotProgram:
     """Kernel of one structure and one set of inputs. Raises UnsuitedError where elimination does not fit.
 
     names   : joints in the columns of q; indices: theirs among the coordinates; known: number of derivatives that are inputs
@@ -264,7 +264,7 @@ class Program:
             raise UnsuitedError(f"stage {k} has {len(rows)} equations of {len(columns)} unknowns")
         n, m = len(equations.coordinates), len(equations.constraints)
         is_constraint = (rows >= n) & (rows < n + m)
-        own: list[Block] = []
+        own: list[EliminationBlock] = []
         ready = np.zeros(len(columns), dtype=bool)
         for block in blocks:
             needed = pattern[block.rows].any(axis=0)
@@ -286,19 +286,19 @@ class Program:
         follow = {equations.coordinates.index(name) for name in self.structure.roles.closed}
         held = np.flatnonzero((rows >= n) & (rows < n + m))
         free = np.array([j for j, number in enumerate(numbers) if number in follow], dtype=int)
-        preferred: list[Block] = []
+        preferred: list[EliminationBlock] = []
         if 0 < len(held) < len(rows) and len(held) == len(free):
             islands = triangular_blocks(pattern[np.ix_(held, free)]) or []
             J = self._start_jacobian()[np.ix_(rows[held] - n, numbers[free])]
             if islands and np.linalg.cond(J) < MAX_LOOP_PIVOTS:
-                preferred = [Block(held[one.rows], free[one.columns]) for one in islands]
+                preferred = [EliminationBlock(held[one.rows], free[one.columns]) for one in islands]
                 for one in preferred[::-1]:  # the same transposed: rows of these coordinates, multipliers of these constraints
                     across = [np.flatnonzero(np.isin(rows, numbers[one.columns])),
                               np.flatnonzero(np.isin(numbers, rows[one.rows] - n + start))]
                     if len(across[0]) == len(across[1]) == len(one.rows):
                         order = [np.array([int(np.flatnonzero(values == value)[0]) for value in wanted]) for values, wanted in
                                  ((rows, numbers[one.columns]), (numbers, rows[one.rows] - n + start))]
-                        preferred.append(Block(*order))
+                        preferred.append(EliminationBlock(*order))
         blocks = plan(pattern, preferred) or plan(pattern)
         if blocks is None:
             raise UnsuitedError("the pattern is singular")
@@ -457,7 +457,7 @@ class Program:
             raise UnsuitedError(f"{len(J)} constraints do not decide {len(held)} coordinates")
         factors = Factors()
         v[held] = Elimination(A, order, factors).solve(-_products(J, v))
-        across = Elimination(-A.T, [Block(one.columns, one.rows) for one in order[::-1]], factors)
+        across = Elimination(-A.T, [EliminationBlock(one.columns, one.rows) for one in order[::-1]], factors)
         if factors.made:
             indicators += [_spread([factor for _, factor in factors.made]) * (1.0 / MAX_LOOP_PIVOTS)]
         no_effort, found = np.zeros(len(equations.actuated)), []

@@ -49,7 +49,7 @@ from .inputs.validation import Wrenches
 from .motion_solver import MotionSolver
 from .motors import MotorMotion
 from .platform_input import MISSING, by_platform
-from .program import FORWARD, Program
+from .program import FORWARD, RobotProgram
 from .role_derivatives import RobotDerivatives
 from .roles import DeclaredRoles, declared
 from .sample_solver import INVERSE
@@ -630,7 +630,7 @@ class Robot:
         joints = self._solver.equations().joints
         return x[joints], v[joints]
 
-    def program(self, use: str = INVERSE) -> Program | None:
+    def program(self, use: str = INVERSE) -> RobotProgram | None:
         """Return the compiled program without loads for a use of `structure`, None where elimination does not fit."""
         return self._solver.program(use, 1 if use == FORWARD else 2, {})
 
@@ -786,7 +786,7 @@ class Robot:
         return self._functions.link_velocity(link, q, qd, point, base=base, guess=guess)
 
     def link_velocities(self, links: Sequence[str], q: ArrayLike, qd: ArrayLike, *, base: BaseState | None = None) -> Array:
-        """Return (len(links), 6) or (samples, len(links), 6): velocities of links, each along the axes of its OWN frame.
+        """Return (len(links), 6) or (samples, len(links), 6): velocities of links, each along the axes of the link's frame.
         InputError for robots whose joints follow from loops.
         """
         if self.solved_joints:

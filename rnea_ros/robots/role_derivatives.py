@@ -28,7 +28,7 @@ from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
 from .inputs import validation
 from .inputs.validation import results
 from .motion_solver import MotionSolver
-from .sample_solver import Sample
+from .sample_solver import SolverSample
 from .solution import NOISE, RANK, Situation, Solver, constant_series, row_changes
 from .structure import contact_poses
 
@@ -77,7 +77,7 @@ class RobotDerivatives:
         """Return the internal force and moment of every joint that moves a link, see Robot.joint_wrenches."""
         solver = self._solver
 
-        def of(sample: Sample) -> Array:
+        def of(sample: SolverSample) -> Array:
             if sample.open_multipliers:
                 raise InputError(f"constraints of robot '{solver.name}' hold more than the motion needs and leave "
                                  f"{some(sample.open_multipliers)} open: what the joints transmit depends on how elastic the "

@@ -32,7 +32,7 @@ MEASURED = {INVERSE: "measured motors", CARRIED: "carried, measured motors"}  # 
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class SolverSample:
     """Solved sample: all derivatives Y (orders, size) of solution.py, and the inputs that decide them."""
 
     use: str
@@ -109,7 +109,7 @@ class SampleSolver:
 
     def solve(self, use: str, stages: int, motion: Sequence[Array], pose: Array, situation: Situation, *,
               base: BaseState | None, base_acceleration: Array | None, base_jerk: Array | None, base_rates: Array | None,
-              tau: Array | None, motors: Sequence[Array | None]) -> Sample:
+              tau: Array | None, motors: Sequence[Array | None]) -> SolverSample:
         """Return the solution of one sample.
 
         pose   : (tree.n,) positions of all joints, loops closed; motors: q_motor, qd_motor, qdd_motor, qddd_motor
@@ -153,17 +153,17 @@ class SampleSolver:
             by_name = dict(zip(self._names, tau, strict=True))
             Y[0, equations.parts["tau"]] = [by_name.get(name.removeprefix("motor of "), 0.0) for name in equations.actuated]
         Y, open_ = solver.solve(Y, situation, stages)
-        return Sample(use, structure, stages, Y, situation, open_)
+        return SolverSample(use, structure, stages, Y, situation, open_)
 
-    def named(self, use: str, stages: int, samples: Sequence[Sample] | Sample) -> Solution:
+    def named(self, use: str, stages: int, samples: Sequence[SolverSample] | SolverSample) -> Solution:
         """Return the solution of one sample or of many by name; without multipliers if the program left those out that
         others imply.
         """
-        several = [samples] if isinstance(samples, Sample) else samples
+        several = [samples] if isinstance(samples, SolverSample) else samples
         structure = self.solver(use).structure
         length = stages + int(structure.c.max(initial=0)) + 3
         Y = np.array([one.Y[:length] for one in several]).reshape(len(several), length, structure.equations.size)
-        if isinstance(samples, Sample):
+        if isinstance(samples, SolverSample):
             Y = Y[0]
         open_ = dict.fromkeys(name for one in several for name in one.open_multipliers or ())
         found = named(structure, Y, stages, np.zeros((0, 0)), tuple(open_),

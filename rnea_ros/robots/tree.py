@@ -258,7 +258,7 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
         if others:
             validation.no_others(self.name, others)
         if wrenches or wrench_rates or world_wrenches or not (found := self._torque_and_rate(q, qd, qdd, qddd)):
-            found = self._evaluate("torque_and_rate", q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates,
+            found = self.evaluate("torque_and_rate", q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates,
                                    world_wrenches=world_wrenches)
         return found  # type: ignore[return-value]  # of two arrays
 
@@ -268,7 +268,7 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
         if others:
             validation.no_others(self.name, others)
         if wrenches or wrench_rates or world_wrenches or not (found := self._quick["dynamics"](q, qd, qdd, qddd)):
-            found = self._evaluate("dynamics", q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates,
+            found = self.evaluate("dynamics", q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates,
                                    world_wrenches=world_wrenches)
         return tuple.__new__(Dynamics, found)
 
@@ -278,7 +278,7 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
         if others:
             validation.no_others(self.name, others)
         if wrenches or world_wrenches or not (found := self._quick["inverse_dynamics"](q, qd, qdd)):
-            found = self._evaluate("inverse_dynamics", q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches)
+            found = self.evaluate("inverse_dynamics", q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches)
         return found[0]
 
     def bias(self, q: ArrayLike, qd: ArrayLike, *, wrenches: Wrenches | None = None,
@@ -294,7 +294,7 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
         """Torques that hold the robot still against gravity alone."""
         if others:
             validation.no_others(self.name, others)
-        return self._evaluate("gravity", q)[0]
+        return self.evaluate("gravity", q)[0]
 
     def gravity_and_rate(self, q: ArrayLike, qd: ArrayLike, **others: Any) -> tuple[Array, Array]:
         """Torques (n,) or (samples, n) that hold the robot still against gravity, and their rates along the motion."""
@@ -306,7 +306,7 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
         """M (n, n) or (samples, n, n): column k is the torque of a unit acceleration of joint k alone, khalil-rne 3.3.1."""
         if others:
             validation.no_others(self.name, others)
-        return self._evaluate("mass_matrix", q)[0]
+        return self.evaluate("mass_matrix", q)[0]
 
     def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None,
                          world_wrenches: Wrenches | None = None, **others: Any) -> Array:
@@ -319,7 +319,7 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
             validation.no_others(self.name, others)
         if wrenches or world_wrenches or not (found := self._quick["forward_dynamics"](q, qd, tau)):
             with singularity.nonsingular(lambda: self.mass_matrix(q), self.joint_names):
-                found = self._evaluate("forward_dynamics", q, qd, tau, wrenches=wrenches, world_wrenches=world_wrenches,
+                found = self.evaluate("forward_dynamics", q, qd, tau, wrenches=wrenches, world_wrenches=world_wrenches,
                                        masses=False)
         qdd, felt, locked = found
         singularity.check_nonsingular(felt, locked, self.joint_names)
@@ -335,7 +335,7 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
         validation.results("recursion", [np.asarray(x, dtype=float) for part in found for values in part for x in values])
         return found
 
-    def _evaluate(self, name: str, *motion: Any, **options: Any) -> tuple[Array, ...]:
+    def evaluate(self, name: str, *motion: Any, **options: Any) -> tuple[Array, ...]:
         """Evaluate one of KERNEL_FUNCTIONS; options: loads and `masses`, as of KernelStore."""
         if not options and (found := self._quick[name](*motion)):
             return found

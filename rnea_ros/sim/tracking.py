@@ -62,7 +62,7 @@ MAX_TRACKING_ERROR = 0.25  # rad, m; beyond it tracking is lost and the drives a
 Motion = Callable[[np.ndarray], tuple[np.ndarray, ...]]
 
 
-class TrackedMotion(NamedTuple):
+class TrackingResult(NamedTuple):
     """Tracking result: times t (samples,), reference and actual positions, commanded and applied torques (samples, n).
 
     lost : whether the tracking error exceeded MAX_TRACKING_ERROR; the samples end there
@@ -76,7 +76,7 @@ class TrackedMotion(NamedTuple):
     lost: bool
 
 
-class Tracker:
+class TrackingSimulation:
     """A plant under the feedback law, advanced by one control period at a time, from rest at q (n,)."""
 
     def __init__(self, plant: Plant, q: np.ndarray):
@@ -94,7 +94,7 @@ class Tracker:
         return q, commanded
 
 
-def track(plant: Plant, motion: Motion, duration: float, rest: float = 0.2) -> TrackedMotion:
+def track(plant: Plant, motion: Motion, duration: float, rest: float = 0.2) -> TrackingResult:
     """Simulate tracking of a motion from rest: hold the start, follow for `duration` [s], hold the end.
 
     motion : function of times (samples,) -> q, qd, qdd, ... (samples, n); at rest after the duration
@@ -104,12 +104,12 @@ def track(plant: Plant, motion: Motion, duration: float, rest: float = 0.2) -> T
     r, rd, rdd = motion(np.maximum(t, 0.0))[:3]
     moving = (t >= 0.0)[:, None]
     rd, rdd = rd * moving, rdd * moving
-    tracker = Tracker(plant, r[0])
+    tracker = TrackingSimulation(plant, r[0])
     q, commanded, applied = np.zeros((3, *r.shape))
     for k in range(len(t)):
         q[k], commanded[k] = tracker.step(r[k], rd[k], rdd[k])
         applied[k] = tracker.drives.tau
         if np.abs(r[k] - q[k]).max() > MAX_TRACKING_ERROR:
             till = slice(k + 1)
-            return TrackedMotion(t[till], r[till], q[till], commanded[till], applied[till], True)
-    return TrackedMotion(t, r, q, commanded, applied, False)
+            return TrackingResult(t[till], r[till], q[till], commanded[till], applied[till], True)
+    return TrackingResult(t, r, q, commanded, applied, False)

@@ -496,7 +496,7 @@ class ChunkExecutor:
 
     @property
     def has_changed(self) -> bool:
-        """Whether the committed trajectory differs from the one that was passed on."""
+        """True if the committed trajectory differs from the one that was passed on."""
         return self._splice_time < math.inf
 
     def committed(self) -> CommittedTrajectory:

@@ -130,7 +130,7 @@ def substitute_law(r: Any, v: Any, a: Any, u: Any) -> list[Any]:
 Coefficients = Mapping[str, Mapping[int, np.ndarray]]  # quantity -> column -> (n, samples)
 
 
-class DriveLimit(Protocol):
+class DriveLimitProtocol(Protocol):
     """Limit lower < 0 < upper of a sum of torque, torque rate, speed and power of joints; see model/drives.py."""
 
     @property
@@ -160,7 +160,7 @@ class DriveConstraints:
     remaining : (limits,) what Coulomb friction leaves of each limit; zero or less: nothing
     """
 
-    def __init__(self, limits: Sequence[DriveLimit], factors: Mapping[str, np.ndarray], coulomb: np.ndarray):
+    def __init__(self, limits: Sequence[DriveLimitProtocol], factors: Mapping[str, np.ndarray], coulomb: np.ndarray):
         """Make the constraints of limits.
 
         factors : (limits, n) factors of "effort", "effort_rate", "velocity" and "power" of each joint on the path

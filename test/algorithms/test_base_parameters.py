@@ -19,7 +19,7 @@ from rnea_ros.algorithms.base_parameters import (
     sampled_regressor,
 )
 from rnea_ros.algorithms.inertial_parameters import INERTIAL, TERMS, parameters, ten, values
-from rnea_ros.algorithms.torque_rate import BaseMotion, dynamics, kinematics
+from rnea_ros.algorithms.torque_rate import RootMotion, dynamics, kinematics
 from rnea_ros.codegen.ir.program import trace
 from rnea_ros.robots.tree import TreeDynamics
 from support.golden_models import from_table
@@ -263,7 +263,7 @@ def test_regrouping_depends_on_gravity():
 @pytest.mark.parametrize("seed", trees(range(20)))
 def test_regrouped_floating_robots_keep_the_wrench_at_a_moving_base(seed):
     model, rng = replace(tree(seed).model, base="floating"), np.random.default_rng(seed)
-    state, base = random_state(rng, model.n), BaseMotion(*rng.normal(size=(5, 3)))
+    state, base = random_state(rng, model.n), RootMotion(*rng.normal(size=(5, 3)))
     answers = []
     for each in (model, regrouped(model), regrouped(model, second_moments=True)):
         forces = dynamics(each, kinematics(each, *state, base), *state[1:])

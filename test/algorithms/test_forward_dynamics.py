@@ -11,7 +11,7 @@ from rnea_ros import InputError, JointDynamics
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms import forward_dynamics as articulated
 from rnea_ros.algorithms.floating_base import prescribed
-from rnea_ros.algorithms.torque_rate import BaseMotion
+from rnea_ros.algorithms.torque_rate import RootMotion
 from rnea_ros.codegen.ir.program import trace
 from rnea_ros.robots.kernels.functions import KERNEL_FUNCTIONS
 from rnea_ros.robots.tree import TreeDynamics
@@ -134,5 +134,5 @@ def test_wrong_sizes_are_refused():
 def test_bodies_on_a_base_that_is_given():
     """What `prescribed` needs as torques gives the accelerations back: here on a base at rest, from the same text."""
     r, (q, qd, qdd, qddd) = robot(SEEDS[2]), motion(SEEDS[2])
-    tau = prescribed(r.model, q, qd, qdd, qddd, BaseMotion(), r.gravity_vector)[0]
+    tau = prescribed(r.model, q, qd, qdd, qddd, RootMotion(), r.gravity_vector)[0]
     assert worst(r.forward_dynamics(q, qd, tau), qdd) < 1e-9

@@ -7,7 +7,7 @@ import pytest
 
 from rnea_ros import JointDynamics
 from rnea_ros.algorithms import component_rate, torque_rate
-from rnea_ros.algorithms.torque_rate import BaseMotion
+from rnea_ros.algorithms.torque_rate import RootMotion
 from rnea_ros.robots.tree import TreeDynamics
 from support.golden_models import from_table, planar_rr
 from support.oracles import GOLDEN, worst
@@ -115,7 +115,7 @@ def test_a_moving_base_is_a_moving_link(cut):
     for state in case["states"]:
         motion = state_of(state)
         moved = golden_robot("stanford_arm").recursion(*motion)[0]
-        base = BaseMotion(*(getattr(moved, name)[cut] for name in BaseMotion._fields))  # felt: gravity is taken off already
+        base = RootMotion(*(getattr(moved, name)[cut] for name in RootMotion._fields))  # felt: gravity is taken off already
         assert cut == 1 or np.abs(base.j).max() > 0.01
         tau, rate = torque_rate.torque_and_rate(rest, *(x[cut:] for x in motion), base=base)
         assert worst(tau, state["tau"][cut:]) < 1e-11 and worst(rate, state["dtau"][cut:]) < 1e-11

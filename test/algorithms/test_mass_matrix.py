@@ -42,7 +42,7 @@ def test_base_rows_are_the_base_wrench(seed):
     still = 0 * q
     for k in range(6 + model.n):
         unit = np.eye(6 + model.n)[k]
-        base = torque_rate.BaseMotion(a=unit[:3], wd=unit[3:6])
+        base = torque_rate.RootMotion(a=unit[:3], wd=unit[3:6])
         motion = torque_rate.kinematics(model, q, still, unit[6:], still, base)
         forces = torque_rate.dynamics(model, motion, still, unit[6:], still)
         column = A11[:, k] if k < 6 else A12[:, k - 6]

@@ -12,7 +12,7 @@ from rnea_ros.algebra.linear_forms import coefficients, unknowns
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms.inertial_parameters import TERMS, parameters, values, with_unknowns, with_values
 from rnea_ros.algorithms.regressor import regressor
-from rnea_ros.algorithms.torque_rate import BaseMotion, dynamics, kinematics
+from rnea_ros.algorithms.torque_rate import RootMotion, dynamics, kinematics
 from rnea_ros.codegen.ir.program import trace
 from rnea_ros.identification.identification import Regressor
 from rnea_ros.robots.tree import TreeDynamics
@@ -73,7 +73,7 @@ def test_wrench_at_a_moving_base(seed):
                   [2 * (x * y + s * z), 1 - 2 * (x * x + z * z), 2 * (y * z - s * x)],
                   [2 * (x * z - s * y), 2 * (y * z + s * x), 1 - 2 * (x * x + y * y)]])
     truth = oracle.free_regressor(quaternion, q, np.concatenate((v, w, qd)), np.concatenate((a, wd, qdd)))
-    base = BaseMotion(w=w, wd=wd, a=a + np.cross(w, v))
+    base = RootMotion(w=w, wd=wd, a=a + np.cross(w, v))
     Y, _ = at(ours.model, listed, (q, qd, qdd, 0 * q), R.T @ ours.gravity_vector, base=base, root=True)
     assert worst(Y, truth) < 1e-12
 
@@ -98,7 +98,7 @@ def test_base_rows_are_the_wrench_on_the_root(seed):
     def wrench(t):
         """Of a base whose w and a are polynomials of time, seen in its own frame: their rates add w x, but for w itself."""
         wt, slope, at_t = w + wd * t + wdd * t * t / 2, wd + wdd * t, a + j * t
-        base = BaseMotion(wt, slope, wdd + np.cross(wt, slope), at_t, j + np.cross(wt, at_t))
+        base = RootMotion(wt, slope, wdd + np.cross(wt, slope), at_t, j + np.cross(wt, at_t))
         moving = along(*state, t)
         motion = kinematics(model, *moving, state[3], base)
         forces = dynamics(model, motion, *moving[1:], state[3])

@@ -14,7 +14,7 @@ import pytest
 
 from rnea_ros.cli import doctor, inputs, output
 from rnea_ros.cli.main import SUBCOMMANDS, main
-from rnea_ros.cli.output import Outcome, format_table, print_outcome, to_json
+from rnea_ros.cli.output import CommandResult, format_table, print_outcome, to_json
 from rnea_ros.errors import MissingPackage
 from rnea_ros.planning import ipopt
 from support.robots import arm
@@ -51,7 +51,7 @@ def test_every_command_offers_json(capsys):
 def test_json_knows_no_infinity(capsys):
     data = {"a": np.array([1.0, np.nan]), "b": (np.float64(np.inf), np.int64(2)), "c": Path("x"), "d": {"e": None}}
     assert json.loads(to_json(data)) == {"a": [1.0, None], "b": [None, 2], "c": "x", "d": {"e": None}}
-    assert print_outcome(Outcome("words", data, 1)) == 1 and capsys.readouterr().out == "words\n"
+    assert print_outcome(CommandResult("words", data, 1)) == 1 and capsys.readouterr().out == "words\n"
 
 
 @pytest.mark.parametrize("width", [30, 44, 60, None])

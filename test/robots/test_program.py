@@ -14,7 +14,7 @@ from test_general_robot import COMBINATIONS, case, off
 import rnea_ros
 from rnea_ros import BaseState, Robot
 from rnea_ros.algorithms.closed_loops import active_torque
-from rnea_ros.algorithms.elimination import Block, Elimination, plan, triangular_blocks
+from rnea_ros.algorithms.elimination import Elimination, EliminationBlock, plan, triangular_blocks
 from rnea_ros.algorithms.equations import EquationsOfMotion
 from rnea_ros.errors import PoseError
 from rnea_ros.robots.motion_solver import MotionSolver
@@ -280,8 +280,8 @@ def test_block_elimination_solves_what_numpy_solves():
     assert sorted(np.concatenate([block.rows for block in blocks])) == list(range(11))
     preferred = triangular_blocks(pattern[7:, :4])
     assert [len(block.rows) for block in preferred] == [2, 2]
-    loops = [Block(7 + one.rows, one.columns) for one in preferred]
-    loops += [Block(one.columns, one.rows - 7 + 5) for one in loops]
+    loops = [EliminationBlock(7 + one.rows, one.columns) for one in preferred]
+    loops += [EliminationBlock(one.columns, one.rows - 7 + 5) for one in loops]
     chosen = plan(pattern, loops)
     for b in rng.normal(size=(2, 11)):
         np.testing.assert_allclose(Elimination(A, chosen).solve(b).astype(float), np.linalg.solve(A, b), rtol=1e-9)

@@ -14,7 +14,7 @@ from rnea_ros import InputError, JointDynamics, Robot
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms import joint_wrenches as internal
 from rnea_ros.algorithms import sensitivities as closed_form
-from rnea_ros.algorithms.torque_rate import BaseMotion, torque_and_rate
+from rnea_ros.algorithms.torque_rate import RootMotion, torque_and_rate
 from rnea_ros.algorithms.world_loads import on_links
 from rnea_ros.codegen.ir.program import trace
 from support.oracles import PinocchioOracle, along, difference, example_urdfs, worst
@@ -126,7 +126,7 @@ def test_moving_base(seed):
     """The text takes a base that moves: its motion is one more constant of the recursion."""
     robot, _ = tree(seed)
     rng = np.random.default_rng(seed)
-    base, state = BaseMotion(*rng.normal(size=(5, 3))), random_state(rng, robot.n)[:3]
+    base, state = RootMotion(*rng.normal(size=(5, 3))), random_state(rng, robot.n)[:3]
     ours = closed_form.sensitivities(robot.model, *state, robot.gravity_vector, base=base)
     for which, table in enumerate(ours):
         assert worst(table, complex_step(torque(robot, {"base": base}), state, which)) < 1e-12

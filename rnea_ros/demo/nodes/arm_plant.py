@@ -29,7 +29,7 @@ from rnea_ros.demo.timings import live
 from rnea_ros.demo.timings.arms import ARM_SOURCES, Arm, ArmSource
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.run import run
-from rnea_ros.sim.tracking import CONTROL_PERIOD_S, MAX_TRACKING_ERROR, Tracker
+from rnea_ros.sim.tracking import CONTROL_PERIOD_S, MAX_TRACKING_ERROR, TrackingSimulation
 from rnea_ros.sim.trajectory_controller import TrajectoryController
 
 ARM_PARAMETERS = (
@@ -53,7 +53,7 @@ class ArmPlant(TrajectoryControllerNode):
         if self._joints != list(arm.robot.joint_names):
             raise InputError(f"joints are {self._joints}; those of {arm.robot.name} are {list(arm.robot.joint_names)}")
         self._plant, self._lost = arm.plant(np.array(values["masses"])), False
-        self._tracker = Tracker(self._plant, np.array(values["start"]))
+        self._tracker = TrackingSimulation(self._plant, np.array(values["start"]))
         self._resets: list[np.ndarray] = []
         self._recording = open(values["recording"], "wb") if values["recording"] else None  # noqa: SIM115  # until the end
         self._clock_publisher = self.create_publisher(Clock, "/clock", 10)
@@ -92,7 +92,7 @@ class ArmPlant(TrajectoryControllerNode):
     def _reset(self, position: np.ndarray) -> None:
         self._inbox.clear()
         self._controller = TrajectoryController(position, self._values["allow_nonzero_velocity_at_trajectory_end"])
-        self._tracker, self._lost = Tracker(self._plant, position), False
+        self._tracker, self._lost = TrackingSimulation(self._plant, position), False
 
     def _step(self) -> None:
         """Simulate one control period; an arm that lost tracking stays where it is, its drives stopped."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...sim.tracking import TrackedMotion
+from ...sim.tracking import TrackingResult
 from ...trajectory.retiming import Retimed
 from ..processes import NoMessages, node_session, recorders
 from .arms import Arm
@@ -45,7 +45,7 @@ class ArmRecording:
     def _row(self) -> int:
         return 8 * (2 + 4 * self._n)
 
-    def motion(self, rest: float) -> TrackedMotion | None:
+    def motion(self, rest: float) -> TrackingResult | None:
         """Return the motion from `rest` [s] before its start to `rest` after its end, or until tracking was lost; times count
         from its start. None while it is incomplete.
         """
@@ -62,10 +62,10 @@ class ArmRecording:
         if not lost and t[-1] < t[moving[-1] + 1] + rest:
             return None
         part = (t >= -rest) & (lost | (t <= t[moving[-1] + 1] + rest))
-        return TrackedMotion(t[part], reference[part], q[part], commanded[part], applied[part], lost)
+        return TrackingResult(t[part], reference[part], q[part], commanded[part], applied[part], lost)
 
 
-def motion_duration(tracked: TrackedMotion) -> float:
+def motion_duration(tracked: TrackingResult) -> float:
     """Return the duration of the reference motion [s]."""
     return float(tracked.t[1:][np.abs(np.diff(tracked.reference, axis=0)).max(axis=1) > MOVING_TOL][-1])
 
@@ -116,7 +116,7 @@ class LiveArm:
         began, now = self._began
         return 1e-9 * (self._session.now - now) / (time.monotonic() - began)
 
-    def _track(self, task: TimingTask, motion: Retimed | None) -> TrackedMotion:
+    def _track(self, task: TimingTask, motion: Retimed | None) -> TrackingResult:
         session, q = self._session, task.points[0]
         session.reset(q)
         self._wait(lambda: session.is_at(q))
@@ -129,7 +129,7 @@ class LiveArm:
         else:
             t = np.linspace(0.0, motion.duration, int(np.ceil(motion.duration / POINT_SPACING_S)) + 1)
             session.send("joint_trajectory_controller", t, *motion(t)[:3])
-        found: list[TrackedMotion | None] = [None]
+        found: list[TrackingResult | None] = [None]
 
         def ended() -> bool:
             found[0] = self._recording.motion(REST_S)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import InputError, MissingPackage, RneaError
 from ...robots.robot import Robot
-from ...sim.tracking import CONTROL_PERIOD_S, TrackedMotion, track
+from ...sim.tracking import CONTROL_PERIOD_S, TrackingResult, track
 from ...trajectory.path import Path, path_through
 from ...trajectory.retiming import Retimed, Route, retime_motion
 from ...trajectory.scaled_plan import plan_from_waypoints
@@ -103,7 +103,7 @@ class TimingResult(NamedTuple):
     """
 
     timing: str
-    tracked: TrackedMotion
+    tracked: TrackingResult
     motion: Retimed | None
     duration: float
     longer: float
@@ -179,13 +179,13 @@ def track_all(task: TimingTask, rng: np.random.Generator, timings: Mapping[str, 
         yield timing_result(task, name, track(plant, motion, motion.duration), motion.duration, motion)
 
 
-def timing_result(task: TimingTask, timing: str, tracked: TrackedMotion, duration: float,
+def timing_result(task: TimingTask, timing: str, tracked: TrackingResult, duration: float,
                   motion: Retimed | None) -> TimingResult:
     return TimingResult(timing, tracked, motion, duration, duration / task.fastest.duration, _path_deviation(task, tracked),
                         _time_over_limit(task, tracked))
 
 
-def _path_deviation(task: TimingTask, tracked: TrackedMotion) -> float:
+def _path_deviation(task: TimingTask, tracked: TrackingResult) -> float:
     path = task.fastest.route.path
     on = task.arm.tool_at(path(np.linspace(0.0, path.length, N_PATH_SAMPLES))[0])
     return 1e3 * float(polyline_distances(task.arm.tool_at(tracked.q[tracked.t >= 0.0]), on).max())
@@ -203,7 +203,7 @@ def polyline_distances(points: np.ndarray, line: np.ndarray) -> np.ndarray:
     return found
 
 
-def _time_over_limit(task: TimingTask, tracked: TrackedMotion) -> float:
+def _time_over_limit(task: TimingTask, tracked: TrackingResult) -> float:
     rate = np.abs(np.diff(tracked.commanded, axis=0)) / CONTROL_PERIOD_S
     too_fast = np.any(rate > task.arm.robot.limits.effort_rate, axis=1)
     return 1e3 * CONTROL_PERIOD_S * np.count_nonzero(too_fast[tracked.t[1:] > 0.0])

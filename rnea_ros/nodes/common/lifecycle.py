@@ -40,7 +40,7 @@ class ManagedNode(LifecycleNode, ABC):
     @abstractmethod
     def wait_for_model(self) -> str:
         """Wait until the model of the present description is built; return why there is none, or nothing. Without a
-        description there is nothing to wait for: it comes by its topic.
+        description it does not wait: the description arrives on its topic.
         """
 
     def has_ended(self) -> bool:

@@ -1,6 +1,6 @@
 """Least-squares inverses of the Jacobians of loop equations, and how well these determine their unknowns.
 
-A planar loop in space has more equations than it needs: least squares take them all, and the singular values tell whether
+A planar loop in space has more equations than it needs: least squares take them all, and the singular values show whether
 the unknowns are determined. Kernels solve the same by `TracedInverse`, which knows bounds of the singular values.
 """
 

@@ -14,7 +14,7 @@ from ...codegen.kernel import Kernel
 from ...model.tree import Model, frozen
 from .inverses import EASY, TracedInverse, inverse, norm
 from .loops import Loops
-from .newton import NOWHERE, Step
+from .newton import NOWHERE, NewtonStep
 from .units import Units, length_unit
 
 RATES = ("qad", "qadd", "qaddd")  # of the active joints
@@ -82,14 +82,14 @@ class LoopEquations:
 
     def _linearised(self, inverse_of: Callable[..., Any], values: Any, J: Any, giving: np.ndarray,
                     direction: Any) -> tuple[Any, ...]:
-        """Return the parts of a Step, with the active joints going along `direction`; any scalar."""
+        """Return the parts of a NewtonStep, with the active joints going along `direction`; any scalar."""
         J_inverse, solve = self.solver(inverse_of, J, giving)
         along, correction = self.selection @ direction, solve(values)
         sizes = norm(values / self.units.equations), norm(correction / self.units.unknowns)
         return correction, along + solve(J @ along), [*sizes, J_inverse.condition, J_inverse.margin]
 
     def step_of(self, q: Any, direction: Any) -> tuple[Any, ...]:
-        """Return the parts of a Step of the passive joints."""
+        """Return the parts of a NewtonStep of the passive joints."""
         values, J = closed_loops.jacobian(self.phi, q)
         return self._linearised(TracedInverse, values, J, self.passive, direction)
 
@@ -137,25 +137,25 @@ class LoopEquations:
         self.gaps(self.loops.start)
         self.step(self.loops.start, np.zeros(len(self.active)))
 
-    def step(self, q: np.ndarray, direction: np.ndarray) -> Step:
+    def step(self, q: np.ndarray, direction: np.ndarray) -> NewtonStep:
         """Return the step of the passive joints while the active ones move along `direction`."""
         return (self._at_once and self._quick_step(q, direction)) or self.careful_step(q, direction, self.passive)
 
-    def _quick_step(self, q: np.ndarray, direction: np.ndarray) -> Step | None:
+    def _quick_step(self, q: np.ndarray, direction: np.ndarray) -> NewtonStep | None:
         """Return the step by the kernel; None if the bounds of the singular values are not tight enough."""
         if found := self._step.call(q, direction):
-            step = Step(found[0], found[1], *found[2].tolist())
+            step = NewtonStep(found[0], found[1], *found[2].tolist())
             if step.condition <= EASY:
                 return step
         return None
 
-    def careful_step(self, q: np.ndarray, direction: np.ndarray, giving: np.ndarray) -> Step:
+    def careful_step(self, q: np.ndarray, direction: np.ndarray, giving: np.ndarray) -> NewtonStep:
         """Return the step by singular values, also where they vanish; giving: the joints that may move to close the loops."""
         values, J = self.gaps(q)
         if not np.isfinite(values).all():
             return NOWHERE
         correction, slope, sizes = self._linearised(inverse, values, J, giving, direction)
-        return Step(correction, slope, *map(float, sizes))
+        return NewtonStep(correction, slope, *map(float, sizes))
 
     def evaluated(self, q: np.ndarray, *rates: np.ndarray) -> tuple[LoopMotion | None, float]:
         """Motion at a closed pose q under rates of the active joints (N,) each, if it is finite; a bound of the condition."""

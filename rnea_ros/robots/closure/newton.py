@@ -27,8 +27,8 @@ EXACT = 1e-9  # corrections below are rounding
 PATIENCE = 8  # steps without coming closer: where there is no solution, Newton's method wanders about
 
 
-class Step(NamedTuple):
-    """Step of Newton's method at a pose, and the direction of a walk from there.
+class NewtonStep(NamedTuple):
+    """NewtonStep of Newton's method at a pose, and the direction of a walk from there.
 
     correction : of the pose, by Newton's method
     slope      : of the pose along the walk, d x / d s
@@ -48,17 +48,17 @@ class NewtonSolution(NamedTuple):
     """A pose, and the step from there."""
 
     x: np.ndarray
-    step: Step
+    step: NewtonStep
 
     @property
     def closed(self) -> bool:
         return self.step.gap <= CLOSED
 
 
-NOWHERE = Step(np.zeros(0), np.zeros(0), np.inf, 0.0, np.inf, 0.0)
+NOWHERE = NewtonStep(np.zeros(0), np.zeros(0), np.inf, 0.0, np.inf, 0.0)
 
 
-def newton(step_at: Callable[[np.ndarray], Step], x: np.ndarray, units: Units) -> NewtonSolution:
+def newton(step_at: Callable[[np.ndarray], NewtonStep], x: np.ndarray, units: Units) -> NewtonSolution:
     """Zero of the equations near x, or the closest that Gauss-Newton comes to it."""
     best, closest = NewtonSolution(x, NOWHERE), 0
     for k in range(ITERATIONS):

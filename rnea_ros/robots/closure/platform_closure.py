@@ -29,7 +29,7 @@ from .newton import (
     SINGULAR,
     STEPS,
     NewtonSolution,
-    Step,
+    NewtonStep,
     convergence_indicator,
     largest,
     newton,
@@ -169,7 +169,7 @@ class PlatformClosure(LoopEquations):
                 return self.platform.coordinates(row[:9].reshape(3, 3), row[9:12], guess)
             return self.platform.coordinates(turned_by(turn * s) @ R0, P0 + slide * s, guess)
 
-        def step_at(q: np.ndarray, x: np.ndarray) -> Step:
+        def step_at(q: np.ndarray, x: np.ndarray) -> NewtonStep:
             q[self.passive] = x
             step = self.step(q, self.platform.rates(q, twist, still, still)[0])
             return step._replace(correction=step.correction[self.passive], slope=step.slope[self.passive])

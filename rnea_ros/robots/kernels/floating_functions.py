@@ -13,7 +13,7 @@ from ...algebra.vectors import ZERO
 from ...algorithms import energy, floating_base, mass_matrix
 from ...algorithms import joint_wrenches as internal
 from ...algorithms import torque_rate as newton_euler
-from ...algorithms.torque_rate import BaseMotion
+from ...algorithms.torque_rate import RootMotion
 from ...algorithms.world_loads import on_links
 from .kernel_function import KernelFunction
 
@@ -52,7 +52,7 @@ def forward_dynamics(model, gravity, options, q, qd, base_velocity, base_gravity
 
 def prescribed_base(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, qddd, base_acceleration, base_jerk):
     """tau, tau_rate, base wrench and the rates of its components."""
-    motion = BaseMotion(base_velocity[3:], base_acceleration[3:], base_jerk[3:], base_acceleration[:3], base_jerk[:3])
+    motion = RootMotion(base_velocity[3:], base_acceleration[3:], base_jerk[3:], base_acceleration[:3], base_jerk[:3])
     options = _on_links(model, options, q, qd, base_velocity)
     return floating_base.prescribed(model, q, qd, qdd, qddd, motion, base_gravity, **options)
 
@@ -60,7 +60,7 @@ def prescribed_base(model, gravity, options, q, qd, base_velocity, base_gravity,
 def gravity_torque(model, gravity, options, q, qd, base_velocity, base_gravity):
     """Base wrench and torques that hold the robot still against gravity."""
     rest = q * 0.0
-    tau, _rate, f0, _rate = floating_base.prescribed(model, q, rest, rest, rest, BaseMotion(ZERO), base_gravity, offsets=False,
+    tau, _rate, f0, _rate = floating_base.prescribed(model, q, rest, rest, rest, RootMotion(ZERO), base_gravity, offsets=False,
                                                      **options)
     return f0, tau
 
@@ -84,7 +84,7 @@ def free_center_of_mass(model, gravity, options, q, qd, base_velocity):
 def link_velocities(model, gravity, options, q, qd, base_velocity):
     """(N + 1, 6) velocities of the links' frames: the accelerations of a robot at rest whose qdd is qd."""
     rest = q * 0.0
-    base = BaseMotion(a=base_velocity[:3], wd=base_velocity[3:])
+    base = RootMotion(a=base_velocity[:3], wd=base_velocity[3:])
     motion = newton_euler.kinematics(model, q, rest, qd, rest, base)
     return [[np.concatenate(pair) for pair in zip(motion.a, motion.wd, strict=True)]]
 
@@ -92,7 +92,7 @@ def link_velocities(model, gravity, options, q, qd, base_velocity):
 def joint_wrenches(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, base_acceleration):
     """Internal force and moment of every joint, whose base moves as given."""
     given = values_only(_on_links(model, options, q, qd, base_velocity))
-    base = BaseMotion(w=base_velocity[3:], wd=base_acceleration[3:], a=base_acceleration[:3])
+    base = RootMotion(w=base_velocity[3:], wd=base_acceleration[3:], a=base_acceleration[:3])
     return internal.joint_wrenches(model, q, qd, qdd, q * 0.0, base_gravity, base=base, **given)[:1]
 
 
@@ -100,7 +100,7 @@ def joint_wrenches_and_rates(model, gravity, options, q, qd, base_velocity, base
                              base_jerk):
     """Return internal force and moment of every joint and their rates."""
     given = _on_links(model, options, q, qd, base_velocity)
-    base = BaseMotion(base_velocity[3:], base_acceleration[3:], base_jerk[3:], base_acceleration[:3], base_jerk[:3])
+    base = RootMotion(base_velocity[3:], base_acceleration[3:], base_jerk[3:], base_acceleration[:3], base_jerk[:3])
     return internal.joint_wrenches(model, q, qd, qdd, qddd, base_gravity, base=base, **given)
 
 

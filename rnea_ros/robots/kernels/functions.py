@@ -106,7 +106,7 @@ def center_of_mass(model, gravity, options, q, qd):
 
 def recursion(model, gravity, options, q, qd, qdd, qddd):
     """The papers' text itself: LinkMotion and LinkForces."""
-    motion = newton_euler.kinematics(model, q, qd, qdd, qddd, newton_euler.BaseMotion(a=-gravity))
+    motion = newton_euler.kinematics(model, q, qd, qdd, qddd, newton_euler.RootMotion(a=-gravity))
     return motion, newton_euler.dynamics(model, motion, qd, qdd, qddd, **options)
 
 
