@@ -45,9 +45,9 @@ export RNEA_ROS_CACHE ?= $(CURDIR)/build/kernels
 help:
 	@echo 'make env      .venv with all dependencies, ROS 2 and this package (3 minutes, once)'
 	@echo 'make demo     run a simulated robot and show its torques and torque rates (1 minute for the first run)'
-	@echo 'make test     run ruff, mypy and all tests'
+	@echo 'make test     run ruff, mypy, codespell and all tests'
 	@echo 'make campaign run all tests with ten times as many random robots, and the longest tests (1 hour)'
-	@echo 'make lint     run ruff and mypy only'
+	@echo 'make lint     run ruff, mypy and codespell only'
 	@echo 'make docs     build the documentation site in build/docs, gallery of examples included (2 minutes)'
 	@echo 'make bench    measure speed beside other libraries (12 minutes, BENCH=--quick: 5)'
 	@echo 'make matrix   run short tests on each installed Python, numpy, llvmlite and ROS 2, in fresh clones (MATRIX=--list: list them)'
@@ -118,9 +118,10 @@ demo: package
 	@$(BIN)/rnea demo
 
 lint: env
-	@echo '[lint] ruff, mypy (20 s)'
+	@echo '[lint] ruff, mypy, codespell (25 s)'
 	@$(BIN)/ruff check
 	@$(BIN)/mypy
+	@$(BIN)/codespell
 
 # Each file runs in one process, since its tests share nodes; test/conftest.py sorts the longest files first.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder

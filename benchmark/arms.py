@@ -34,7 +34,7 @@ class Arm(NamedTuple):
     rotor: float = 0.0
 
     def robot(self, friction: bool = False) -> Robot:
-        """The model; with the friction that the plant has, or without any."""
+        """Return the model, with the friction of the plant or without friction."""
         names = load(self.urdf).joint_names
         rubs = {name: {"coulomb": float(c), "viscous": float(v)} for name, c, v in zip(names, self.coulomb, self.viscous)}
         drives = {name: {"gear_ratio": GEAR, "rotor_inertia": self.rotor / GEAR**2} for name in names}

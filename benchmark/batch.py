@@ -53,7 +53,7 @@ def operations(case: Case) -> int:
 
 
 def _loop(case: Case, samples: int, threads: int = 1) -> Loop:
-    """Calls of torque_and_rate on so many samples, in so many threads of its own."""
+    """Time torque_and_rate for a number of samples and threads."""
     motion = np.random.default_rng(1).uniform(-1.0, 1.0, (4, samples, case.n))
 
     def loop(count: int) -> float:

@@ -78,7 +78,7 @@ def mujoco(case: Case) -> Loop:
 
 
 def casadi(case: Case) -> Loop:
-    """The same text of the recursion, traced by CasADi and run by its virtual machine."""
+    """Return the same recursion, traced by CasADi and run by its virtual machine."""
     try:
         import casadi as ca
     except ImportError as error:

@@ -16,7 +16,7 @@ STATES = 16  # that each loop walks through
 
 
 def path(name: str) -> Path:
-    """A URDF of ours, or of example-robot-data."""
+    """Return a URDF of this package, or of example-robot-data."""
     own = ROOT / "urdf" / f"{name}.urdf"
     found = [own] if own.exists() else sorted(Path(pin.__file__).parents[4].glob(
         f"share/example-robot-data/robots/**/{name}.urdf"))
@@ -24,7 +24,7 @@ def path(name: str) -> Path:
 
 
 def chain(n: int) -> str:
-    """A URDF of n revolute joints one after another, nothing parallel, nothing zero."""
+    """Return a URDF of n revolute joints in series, without parallel axes or zero parameters."""
     rng = np.random.default_rng(n)
 
     def three(low: float, high: float) -> str:

@@ -37,7 +37,8 @@ BRAKING = 10.0  # times the supply's power, where a robot file has no limit of b
 
 class Servo(NamedTuple):
     """Servo of a joint at its output: rotor inertia [kg m^2], Coulomb [N m] and viscous friction [N m s/rad], torque constant
-    [N m/A = V s/rad], resistance [ohm], voltage [V]."""
+    [N m/A = V s/rad], resistance [ohm], voltage [V].
+    """
 
     rotor: float = 0.0284
     coulomb: float = 0.0524

@@ -19,7 +19,7 @@ UNIT = "Pinocchio: rnea of the open tree (tau)"
 
 
 def swing(start: np.ndarray, size: float) -> np.ndarray:
-    """(SAMPLES, 4, n): q .. qddd, sines about a pose."""
+    """Return (SAMPLES, 4, n): q .. qddd, sines about a pose."""
     w, phases = 2.0 * np.pi / PERIOD, np.linspace(0.0, 2.0, len(start))
     angles = w * np.linspace(0.0, PERIOD, SAMPLES, endpoint=False)[:, None] + phases
     waves = [size * w**k * np.sin(angles + k * np.pi / 2.0) for k in range(4)]

@@ -112,7 +112,7 @@ def biped() -> tuple[str, dict[str, Any]]:
     q = np.array([start[name] for name in tree.joint_names])
 
     def end(link: str, point: Any, of: str, rpy: Any = (0.0, 0.0, 0.0)) -> dict[str, Any]:
-        """The frame of a link that is where a point of another one is."""
+        """Return the frame of a link at a point of another one."""
         here, there = tree.link_pose(link, q), tree.link_pose(of, q, np.array(point))
         return {"link": link, "xyz": (here.R.T @ (there.p - here.p)).tolist(), "rpy": list(rpy)}
 
@@ -178,7 +178,7 @@ def motion_of(robot: Any, size: float) -> tuple[np.ndarray, ...]:
 
 
 def streamed(robot: Any, size: float) -> Loop:
-    """Calls of torque_and_rate with the pose of the sample before as guess; processor time."""
+    """Time torque_and_rate with the pose of the previous sample as guess; processor time."""
     motion = motion_of(robot, size)
     poses = robot.close(motion[0])
     state = {"base": BaseState()} if getattr(robot, "has_moving_base", False) else {}

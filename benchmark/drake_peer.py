@@ -26,7 +26,7 @@ CUBIC = 4  # order of the spline: its degree and one
 
 
 def plant(robot: Robot, limits: Limits, urdf: str) -> MultibodyPlant:
-    """The robot of a URDF, its root welded to the world, a motor at every joint; joints that mimic another stand still."""
+    """Return the robot of a URDF with its root welded to the world, a motor at every joint; mimic joints stand still."""
     root = ElementTree.fromstring(urdf)
     for joint in root.findall("joint[mimic]"):
         joint.set("type", "fixed")

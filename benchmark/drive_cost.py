@@ -31,7 +31,7 @@ THERMAL = {"continuous_current": 4.0, "thermal_time_constant": 30.0}
 
 
 def joint_state(sheet: dict[str, float], supply: bool) -> Callable[[], None]:
-    """What one takes."""
+    """Return the time of one call."""
     names = load(URDF).joint_names
     sections = {"drives": dict.fromkeys(names, sheet)} if sheet else {}
     supplies = {"supplies": {"rail": {"max_power": 800.0, "max_braking_power": 100.0}}} if supply else {}

@@ -97,7 +97,7 @@ def beside_others(arm: str, bare: Any, points: np.ndarray, seed: int) -> Iterato
 
 
 def retimed(one: Wanted) -> dict[str, Any]:
-    """used: the largest share of the limit that is looked at; others: of torque, velocity and acceleration."""
+    """Return a row. used: largest utilization of the inspected limit; others: of torque, velocity and acceleration."""
     began = time.perf_counter()
     motion = retime_motion(one.robot, one.points, limits=one.limits, drive_limits=one.drive_limits)
     spent = time.perf_counter() - began

@@ -56,7 +56,7 @@ def exported(robot: Any, folder: Path) -> Any:
 
 
 def of_casadi(robot: Robot, folder: Path) -> Any:
-    """The paper's recursion on CasADi's scalars, and the C that it writes of it."""
+    """Return the paper's recursion on CasADi's scalars, and the C that it writes of it."""
     n = robot.n
     symbols = [casadi.SX.sym(name, n) for name in ("q", "qd", "qdd", "qddd")]
     scalars = [np.array([_Scalar(x[k]) for k in range(n)], dtype=object) for x in symbols]

@@ -106,7 +106,7 @@ def _node_goals(node: dict[str, Any], notes: dict[str, str]) -> list[Goal]:
 
 
 def _tick_goals(ticks: dict[str, Any], notes: dict[str, str]) -> list[Goal]:
-    """A solver in a process of its own must not be felt: beside it, ticks are late as seldom as beside none."""
+    """Measure late ticks beside a solver in a separate process: as rare as without one."""
     if not ticks:
         return []
     idle, busy = (ticks[name].late for name in ("idle", "busy, in a process of its own"))

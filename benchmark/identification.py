@@ -51,7 +51,7 @@ class Plant(NamedTuple):
     load: np.ndarray
 
     def torque(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
-        """(samples, n), without noise."""
+        """Return the torques (samples, n) without noise."""
         rigid = self.robot.inverse_dynamics(q, qd, qdd)
         size = self.coulomb + self.stribeck * np.exp(-(qd / self.speed) ** 2) + self.load * np.abs(rigid)
         return rigid + size * np.tanh(qd / 2e-3) + self.viscous * qd
@@ -83,7 +83,7 @@ def motion(robot: Robot, seed: int) -> FourierMotion:
 
 
 def simulated(name: str, seed: int) -> tuple[Fit, np.ndarray, np.ndarray]:
-    """The fit; of another motion the rms of the torque and of the error of what was written (joints,)."""
+    """Return the fit, and for another motion the RMS of torque and of the prediction error (joints,)."""
     urdf = folder() / SIMULATED[name]
     robot = Robot.from_urdf(urdf)
     true, rng, t = plant(robot, seed), np.random.default_rng(seed + 1000), np.arange(0.0, SECONDS, 1.0 / RATE)

@@ -124,7 +124,7 @@ class Played:
         self.allowed = np.ones((len(QUANTITIES), len(limits.effort)))
 
     def values(self, arm: str) -> np.ndarray:
-        """(samples, 6, n): effort, effort rate, velocity, acceleration, jerk, rate of the effort without gravity."""
+        """Return (samples, 6, n): effort, effort rate, velocity, acceleration, jerk, effort rate without gravity."""
         motion = np.array([(r.q, r.qd, r.qdd, r.qddd) for r in self.seen])
         torque = np.array([torque_and_rates(arm, *sample) for sample in motion]) if arm else np.zeros_like(motion[:, :3])
         return np.concatenate((torque[:, :2], motion[:, 1:], torque[:, 2:]), axis=1)
@@ -158,7 +158,7 @@ def torque_and_rates(arm: str, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, q
 
 
 def looked_at(seed: int) -> tuple[np.ndarray, list[float], float]:
-    """The largest use of each limit (6,), seconds that each limit that came was exceeded, and the duration."""
+    """Return the largest utilization of each limit (6,), seconds beyond each limit, and the duration."""
     case = Case(seed)
     played = case.play()
     values, t = np.abs(played.values(case.arm)), np.array([r.t for r in played.seen])

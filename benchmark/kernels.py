@@ -51,7 +51,7 @@ def measure(rounds: int) -> tuple[list[Row], list[str]]:
 
 
 def _compare(case: Case) -> None:
-    """That both sides compute the same; of torque and rate it is seen in loops.py."""
+    """Check that both sides compute the same; loops.py checks torque and rate."""
     robot, (q, qd, qdd, _) = case.robot, case.motion[:, 0]
     model, data, fold = case.model, case.data, case.fold
     theirs_q, v, a, _ = np.split(case.pinocchio[0], np.cumsum([model.nq, model.nv, model.nv]))

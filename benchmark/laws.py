@@ -113,7 +113,7 @@ def _first_answer(constraints: Constraints, plan: ScaledPlan) -> float:
 
 
 def _taken_over(constraints: Constraints, plan: ScaledPlan, current: ScaledPlan) -> float:
-    """The first moments of the rest of a motion, from where it is played at 0.9 of its speed."""
+    """Return the first moments of the rest of a motion that is played at 0.9 of its speed."""
     slow = current.slower(0.9)
     at = 0.3 * slow.law.duration
     return next_law(constraints, slow, at, plan, True, 0.0, at - LEAD_S, True).motion.law.duration

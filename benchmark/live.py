@@ -104,7 +104,7 @@ def compared(name: str, seed: int, moving: MovingRobot, heard: Heard) -> dict[st
 
 
 def fed(bench: MovingBench, seconds: float) -> dict[str, Any]:
-    """What a sample costs the node while samples come at 1 kHz: percentiles that its diagnostics tell [us], its processor time
+    """Return the cost of a sample at 1 kHz: percentiles from the node's diagnostics [us], its processor time
     [us], and how many came in a second.
     """
     pairs = [bench.prepared_at(k / RATE) for k in range(BACK_AND_FORTH)]

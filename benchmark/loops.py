@@ -16,7 +16,7 @@ def _array(values: np.ndarray) -> c_void_p:
 
 
 def our_loop(case: Case, evaluation: str) -> Loop:
-    """Calls of one kernel from C++."""
+    """Time calls of one kernel from C++."""
     timed = library("loops").kernel_seconds
     timed.restype = c_double
     kernel = case.robot.kernel(evaluation)

@@ -150,7 +150,7 @@ def use(bare: Robot, tau: np.ndarray) -> np.ndarray:
 
 
 def compared(of: Arm, along: list[Retimed], kind: Any, draws: int = 4) -> None:
-    """The rows of one arm: worst of some motions."""
+    """Return the rows of one arm: the worst of some motions."""
     bare, rough = robot(False, of), robot(True, of)
     print("| doubt | torque: predicted | needed | rate: predicted | needed |\n|---|---|---|---|---|")
     for name, doubts in DOUBTS.items():
@@ -163,7 +163,7 @@ def compared(of: Arm, along: list[Retimed], kind: Any, draws: int = 4) -> None:
 
 
 def by_start(of: Arm, along: list[Retimed]) -> None:
-    """What the torque rate needs, motion by motion, beside gravity's torque where each starts."""
+    """Return the share that the torque rate needs, motion by motion, and gravity's torque at the start of each."""
     bare, doubts = robot(False, of), DOUBTS["all masses 10 %"]
     (heavier, _) = plants(doubts, 1, of, Mujoco)
     print("| gravity at the start [N m] | rate: predicted | needed |\n|---|---|---|")

@@ -68,7 +68,7 @@ class View(Renderer):
     """Draws messages."""
 
     def show(self, q: np.ndarray, marks: Iterator[tuple[Marker, np.ndarray, np.ndarray]]) -> Any:
-        """marks: each with the pose of its frame."""
+        """Draw marks, each with the pose of its frame."""
         self._data.qpos[self._q] = q
         self._model.geom_rgba[:, 3] = 0.45  # as config/rnea.rviz has it
         self._engine.mj_forward(self._model, self._data)

@@ -98,7 +98,7 @@ def measure(name: str, source: Path, operations: int, peak: float, rounds: int) 
 
 
 def _compiled(text: str) -> tuple[Any, str]:
-    """An engine and its code as text, made as the package makes it."""
+    """Return an engine and its code as text, as the package creates it."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(

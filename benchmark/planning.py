@@ -97,7 +97,7 @@ def by_drake(robot: Robot, drake: Any, ends: np.ndarray, limits: Limits, points:
 
 
 def drake_of(arm: str, robot: Robot, limits: Limits) -> Any:
-    """The robot as Drake has it; None where Drake is not installed."""
+    """Return the robot in Drake; None if Drake is not installed."""
     try:
         import drake_peer
     except ImportError as error:

@@ -90,7 +90,7 @@ def quadrupeds(seconds: float) -> None:
 
 
 def differences(seconds: float) -> None:
-    """What is left out of the package's model and not out of the plant; and the plant otherwise."""
+    """Return the effects that only the plant has, and the plant."""
     head("solo12: what differs", *PHASES)
     device, urdf = machine("solo12"), QUADRUPEDS["solo12"].urdf
     instants, file = played(device, seconds), QUADRUPEDS["solo12"].robot_file

@@ -32,7 +32,7 @@ EPOCH = 1_700_000_000_123_456_789
 
 
 def make(folder: Path, seed: int) -> None:
-    """A bag of MINUTES of sines, through an encoder with 2^17 counts."""
+    """Write a bag of MINUTES of sines, through an encoder with 2^17 counts."""
     from rosbags.rosbag2 import StoragePlugin, Writer
 
     from support.bags import JOINT_STATE, STORE, joint_state

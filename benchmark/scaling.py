@@ -73,7 +73,7 @@ def undisturbed(motion: Motion, best: float) -> tuple[TrajectoryScaler, dict]:
 
 
 def disturbed(motion: Motion, name: str, scaler: TrajectoryScaler) -> dict:
-    """What pauses, overrides and changes cost; `worst` of what is never to be exceeded."""
+    """Measure the cost of pauses, overrides and changes; `worst`: largest utilization of limits."""
     alone = scaler.current.law.duration
     half, found, worst = 0.5 * alone, {}, 0.0
     for what, first, then, share in (("pause", TrajectoryScaler.pause, TrajectoryScaler.resume, 0.0),

@@ -78,7 +78,7 @@ def solved(constraints: Constraints, work: Any) -> dict[str, float]:
 
 
 def results(case: Case) -> Iterator[tuple[str, dict[str, float]]]:
-    """The fastest law, and that which follows a plan too fast."""
+    """Return the fastest law, and the law that follows a plan that is too fast."""
     constraints = case.constraints()
     law = None
     try:

@@ -44,7 +44,7 @@ def cpu() -> str:
 
 
 def library(name: str) -> ctypes.CDLL:
-    """The library of a file here. Raises Missing."""
+    """Return the library of a file of this folder. Raises Missing."""
     if not compiler():
         raise Missing("no g++ on this machine")
     includes = _pinocchio_includes() if name == "pinocchio_loops" else []

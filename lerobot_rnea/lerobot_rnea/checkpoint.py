@@ -1,7 +1,7 @@
 """Command that adds the processor steps to the checkpoint of a policy in a local folder, or removes them.
 
-    lerobot-rnea outputs/train/act/checkpoints/last/pretrained_model
-    lerobot-rnea --remove outputs/train/act/checkpoints/last/pretrained_model
+lerobot-rnea outputs/train/act/checkpoints/last/pretrained_model
+lerobot-rnea --remove outputs/train/act/checkpoints/last/pretrained_model
 """
 
 from __future__ import annotations

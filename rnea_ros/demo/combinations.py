@@ -360,7 +360,7 @@ COMBINATIONS = (
          "wrist_pitch": (0.5, 2, 1.0), "tool_roll": (0.6, 3, 0.0)}, {"shoulder": 0.3, "elbow": 0.6}, SWELL, {}),
           constrained=False, picture_times=(0.0, 1.2), view=(18.0, -60.0)),
     _demo("wheeled_arm", CombinationMotion(
-        "a vehicle with an arm that winds to and fro", 6.0,
+        "a vehicle with an arm that winds back and forth", 6.0,
         {"left_wheel_joint": (4.0, 1, 0.0), "right_wheel_joint": (4.0, 1, 0.5), "turret_joint": (0.6, 2, 0.0),
          "shoulder": (0.4, 2, 0.8), "elbow": (0.5, 3, 0.1), "wrist": (0.5, 3, 1.3)}, {"shoulder": 0.3, "elbow": 0.4}, {}, {}),
           moves=True, parameters={"base.motion_source": "free"}, picture_times=(0.0, 1.5), view=(18.0, -60.0)),

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
-from xml.etree import ElementTree as xml
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -355,18 +355,18 @@ class Human:
     @property
     def urdf(self) -> str:
         """The skeleton as URDF text; frozen joints are fixed."""
-        robot = xml.Element("robot", name="human")
-        xml.SubElement(robot, "link", name="world")
+        robot = ElementTree.Element("robot", name="human")
+        ElementTree.SubElement(robot, "link", name="world")
         parent = self._chain(robot, "world", "pelvis", (0, 0, 0), GLOBAL, [axis.name for axis in GLOBAL])
         assert parent == "pelvis"
         for joint in self.joints:
             self._chain(robot, joint.parent, joint.child, joint.offset, joint.axes, coordinate_names(joint))
         for point, (link, position) in self.points.items():
             if position.any():  # for viewers and other tools
-                xml.SubElement(robot, "link", name=point)
+                ElementTree.SubElement(robot, "link", name=point)
                 self._joint(robot, f"{point}_mark", "fixed", link, point, position)
-        xml.indent(robot)
-        return xml.tostring(robot, encoding="unicode")
+        ElementTree.indent(robot)
+        return ElementTree.tostring(robot, encoding="unicode")
 
     def _chain(self, robot: Any, parent: str, child: str, offset: Iterable[float], axes: Sequence[SkeletonAxis],
                axis_names: Sequence[str]) -> str:
@@ -379,30 +379,30 @@ class Human:
             element = self._joint(robot, name, kind, parent, link, offset)
             if kind != "fixed":
                 mirrored = child.startswith("left_") and axis.axis in ("forward", "up")
-                xml.SubElement(element, "axis", xyz=_text(np.array(AXES[axis.axis]) * (-1 if mirrored else 1)))
+                ElementTree.SubElement(element, "axis", xyz=_text(np.array(AXES[axis.axis]) * (-1 if mirrored else 1)))
                 unit = self._segments.scale if kind == "prismatic" else np.pi / 180.0
                 strength = axis.strength * self.mass * self.stature / MEAN_MASS_TIMES_STATURE
-                xml.SubElement(element, "limit", lower=f"{axis.lower * unit:.17g}", upper=f"{axis.upper * unit:.17g}",
+                ElementTree.SubElement(element, "limit", lower=f"{axis.lower * unit:.17g}", upper=f"{axis.upper * unit:.17g}",
                                effort=f"{strength:.17g}", velocity="0")
             parent, offset = link, (0.0, 0.0, 0.0)
         return parent
 
     def _joint(self, robot: Any, name: str, kind: str, parent: str, child: str, offset: Iterable[float]) -> Any:
-        element = xml.SubElement(robot, "joint", name=name, type=kind)
-        xml.SubElement(element, "parent", link=parent)
-        xml.SubElement(element, "child", link=child)
-        xml.SubElement(element, "origin", xyz=_text(offset))
+        element = ElementTree.SubElement(robot, "joint", name=name, type=kind)
+        ElementTree.SubElement(element, "parent", link=parent)
+        ElementTree.SubElement(element, "child", link=child)
+        ElementTree.SubElement(element, "origin", xyz=_text(offset))
         return element
 
     def _link(self, robot: Any, name: str, body: Segment | None) -> None:
-        element = xml.SubElement(robot, "link", name=name)
+        element = ElementTree.SubElement(robot, "link", name=name)
         if body is None:
             return
-        inertial = xml.SubElement(element, "inertial")
-        xml.SubElement(inertial, "origin", xyz=_text(body.centre))
-        xml.SubElement(inertial, "mass", value=f"{body.mass:.17g}")
+        inertial = ElementTree.SubElement(element, "inertial")
+        ElementTree.SubElement(inertial, "origin", xyz=_text(body.centre))
+        ElementTree.SubElement(inertial, "mass", value=f"{body.mass:.17g}")
         entries = {f"i{a}{b}": body.inertia["xyz".index(a), "xyz".index(b)] for a, b in ("xx", "xy", "xz", "yy", "yz", "zz")}
-        xml.SubElement(inertial, "inertia", {name: f"{value:.17g}" for name, value in entries.items()})
+        ElementTree.SubElement(inertial, "inertia", {name: f"{value:.17g}" for name, value in entries.items()})
 
 
 def coordinate_names(joint: SkeletonJoint) -> list[str]:

@@ -18,7 +18,8 @@ ROS_ARGS, END = "--ros-args", "--"
 
 class NodeCommand(NamedTuple):
     """module: has main(); about: what the node does; page: that lists its topics and parameters; parameter: for an example;
-    config: parameter file that explains the most common ones."""
+    config: parameter file that explains the most common ones.
+    """
 
     module: str
     about: str

@@ -1,4 +1,4 @@
-"""demo_follower beside scaling_node, both in processes of their own: to and fro for ever, whatever comes between."""
+"""demo_follower beside scaling_node, both in processes of their own: back and forth for ever, whatever comes between."""
 
 from __future__ import annotations
 

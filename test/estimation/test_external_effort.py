@@ -138,7 +138,7 @@ def test_learned_thresholds_detect_a_push_and_no_free_motion(learnt):
 
 
 def sweep(rng):
-    """All joints to and fro at one frequency: the same line in joint space again and again."""
+    """All joints back and forth at one frequency: the same line in joint space again and again."""
     return Motion(REST, RANGE * rng.uniform(0.3, 0.6, (1, 7)), np.full((1, 7), rng.uniform(0.8, 1.4)),
                   rng.uniform(0.0, 2.0 * np.pi) + rng.choice([0.0, np.pi], (1, 7)))
 

@@ -13,7 +13,7 @@ from builtin_interfaces.msg import Time
 from visualization_msgs.msg import Marker
 
 from rnea_ros import Robot, load
-from rnea_ros.nodes.common.marker_shapes import VERMILLION, YELLOW, joint_marker_sizes
+from rnea_ros.nodes.common.marker_shapes import VERMILION, YELLOW, joint_marker_sizes
 from rnea_ros.nodes.common.model_facts import joint_limits, joint_parameters
 from rnea_ros.nodes.dynamics.markers import Markers, cut_joint_markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
@@ -108,7 +108,7 @@ def test_without_a_limit_of_the_rate_colours_are_of_the_largest_lately():
     robot = Robot.from_urdf(urdf("revolute", SIX[:2]), backend="reference")
     _, markers = filled(robot, [([1.0, 1.0], [8.0, 8.0]), ([1.0, 1.0], [8.0, -4.0])])
     full, half = (next(m.color for m in markers.changing if m.id == 2 * k) for k in (0, 1))
-    assert (full.r, full.g, full.b) == pytest.approx(VERMILLION, abs=0.01)
+    assert (full.r, full.g, full.b) == pytest.approx(VERMILION, abs=0.01)
     assert (half.r, half.g, half.b) == pytest.approx(YELLOW, abs=0.01)
 
 

@@ -122,7 +122,8 @@ class Bench:
 
     def paced(self, samples: int = 40) -> None:
         """Wait until results have come for all but the newest states, so that no queue overflows while a motion is played
-        that every state of is needed for."""
+        that every state of is needed for.
+        """
         until = self.clock - samples * self.dt
         self.ros.until(lambda: self.results and seconds(self.results[-1]) > until, what="no results", of=self.process)
 

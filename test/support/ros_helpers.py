@@ -264,7 +264,8 @@ class Diagnostics:
 
     def next(self) -> dict[str, str]:
         """Values of a report that was begun after this call: of the second one that was published since then. Reports that
-        wait in queues are older, however many there are."""
+        wait in queues are older, however many there are.
+        """
         now = time.time_ns()
         self.world.until(lambda: sum(sent > now for sent in self._sent[-10:]) > 1, what=f"no report of {self._name}")
         return self.values

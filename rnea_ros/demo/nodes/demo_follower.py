@@ -54,8 +54,8 @@ class DemoFollower(Node):
         self._trajectories = self.create_publisher(JointTrajectory, "scaling_node/joint_trajectory", 10)
         self.create_subscription(ScaledMotion, "scaling_node/scaled_motion", self._follow, 10)
         self.create_timer(STATE_PERIOD_S, self._rest, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self.get_logger().info(f"sending {robot.name} to and fro in {self._task.times[-1]:.2f} s each way; this demo's limits "
-                               f"allow {self._task.fastest:.2f} s")
+        self.get_logger().info(f"sending {robot.name} back and forth in {self._task.times[-1]:.2f} s each way; this demo's "
+                               f"limits allow {self._task.fastest:.2f} s")
 
     def _follow(self, message: ScaledMotion) -> None:
         self._reference, self._rested = message, 0.0

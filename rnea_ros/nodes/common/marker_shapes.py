@@ -23,8 +23,8 @@ LIFETIME = Duration(nanosec=500_000_000)  # markers of a stopped node disappear
 GREY, WHITE = ColorRGBA(r=0.6, g=0.6, b=0.6, a=0.9), ColorRGBA(r=1.0, g=1.0, b=1.0, a=1.0)
 FAINT = ColorRGBA(r=0.7, g=0.7, b=0.7, a=0.35)
 # Okabe and Ito's palette for colour-blind readers
-SKY, YELLOW, VERMILLION, GREEN = (0.34, 0.71, 0.91), (0.94, 0.89, 0.26), (0.84, 0.37, 0.0), (0.0, 0.62, 0.45)
-HEAT = np.array((SKY, YELLOW, VERMILLION))
+SKY, YELLOW, VERMILION, GREEN = (0.34, 0.71, 0.91), (0.94, 0.89, 0.26), (0.84, 0.37, 0.0), (0.0, 0.62, 0.45)
+HEAT = np.array((SKY, YELLOW, VERMILION))
 
 
 def marker(namespace: str, number: int, kind: int, frame: str, width: float, colour: ColorRGBA = GREY) -> Marker:
@@ -56,7 +56,7 @@ def colour(rgb: Sequence[float], a: float = 0.95) -> ColorRGBA:
 
 
 def heat(use: float) -> ColorRGBA:
-    """Return the colour of a used share of a limit: sky blue at 0, yellow at 0.5, vermillion at 1; grey for NaN."""
+    """Return the colour of a used share of a limit: sky blue at 0, yellow at 0.5, vermilion at 1; grey for NaN."""
     if use != use:
         return GREY
     return colour([np.interp(use, (0.0, 0.5, 1.0), end) for end in HEAT.T])

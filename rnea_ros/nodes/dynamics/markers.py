@@ -31,7 +31,7 @@ from rnea_ros.nodes.common.marker_shapes import (
     GREEN,
     MAX_SIZE,
     SKY,
-    VERMILLION,
+    VERMILION,
     WHITE,
     YELLOW,
     circle_points,
@@ -179,7 +179,7 @@ class WholeBodyMarkers:
         """size, unit: see WrenchMarker."""
         root = robot.root_link
         self._center = marker("center_of_mass", 0, Marker.SPHERE, root, 0.2 * size, colour(YELLOW))
-        self._ground = marker("zero_moment_point", 0, Marker.CYLINDER, root, 0.3 * size, colour(VERMILLION))
+        self._ground = marker("zero_moment_point", 0, Marker.CYLINDER, root, 0.3 * size, colour(VERMILION))
         self._ground.scale.z = 0.02 * size
         self._wrench = WrenchMarker("base_wrench", 0, root, size, unit, SKY)
         self.markers = [self._center, self._ground, *self._wrench.markers]
@@ -225,7 +225,7 @@ def cut_joint_markers(cuts: tuple[Cut, ...], model: Model, size: float) -> list[
     """
     found = []
     for k, cut in enumerate(cuts):
-        for end, frame, rgb, share in ((0, cut.first, SKY, 0.12), (1, cut.second, VERMILLION, 0.09)):
+        for end, frame, rgb, share in ((0, cut.first, SKY, 0.12), (1, cut.second, VERMILION, 0.09)):
             if frame.link >= 0:
                 found.append(_cut_sphere(2 * k + end, model, frame, share * size, rgb))
     return found
@@ -303,7 +303,7 @@ class Markers:
         for link, wrench in wrenches.items():
             if link not in self._wrenches:
                 self._wrenches[link] = WrenchMarker("external_wrench", len(self._wrenches), link, self._size, self._unit,
-                                                    VERMILLION)
+                                                    VERMILION)
             self._wrenches[link].fill(wrench)
 
     def fill_whole(self, body: WholeBody) -> None:
