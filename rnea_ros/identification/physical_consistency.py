@@ -15,8 +15,10 @@ Park 2020). As mu decreases it is the barrier of an interior-point method, and t
 the model. The unknowns of the Newton steps are u and the parameters that are not kept; in these, the measurement is a unit
 matrix, however precise it is. |u|^2 / 2 exceeds its minimum by at most mu times the number of inequalities.
 
-A conic programme (cvxpy with Clarabel) gives the end of this path, but not the robots on the way to it, which fit() needs to
-choose the nearest to the URDF's that explains the recordings; it was therefore not used.
+A conic programme (cvxpy 1.9.3 with Clarabel 0.11.1) finds the end of this path in 0.05 s of processor time for arms of six and
+seven joints with 78 and 91 parameters, this module in 0.2 to 0.3 s, and in up to 4 s where a body must become ten thousand
+times heavier than the model's; the distances agree to 1e-5, in that case to 1e-3. It does not find the robots on the way,
+which fit() needs to choose the nearest to the URDF's that explains the recordings; it was therefore not used.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from ..model.tree import Model
 ROUNDING = 1e-7  # smallest standard deviation of beta, relative to the size of its terms
 GAP, RELATIVE_GAP = 1e-3, 1e-6  # |u|^2 / 2 above its minimum: absolute and relative, the larger
 BARRIER_FACTOR = 0.2  # factor of mu from round to round
-MAX_NEWTON_STEPS, MIN_STEP_SHARE = 50, 1e-10  # Newton steps per round; smallest share of a step
+MAX_NEWTON_STEPS, MIN_STEP_SHARE = 500, 1e-10  # Newton steps per round; smallest share of a step
 BOUNDARY_RATIO = 1e-2  # eigenvalue over that of the model's body below which a body is at the boundary
 MIN_REFERENCE_RATIO = 1e-3  # smallest relative eigenvalue of a reference body: the model itself may be at the boundary
 NORMAL_QUANTILE = 2.326  # quantile 0.99 of the normal distribution
@@ -143,16 +145,16 @@ def physical_path(prior: np.ndarray, base: BaseParameters, beta: np.ndarray,
 def _path(barrier: _Barrier, start: np.ndarray, A: np.ndarray, b: int, z: np.ndarray) -> Iterator[np.ndarray]:
     """Yield each z that minimizes |z[:b]|^2 / 2 + mu barrier(start + A z), with decreasing mu until the gap is closed."""
     mu = max(float(z[:b] @ z[:b]), GAP) / barrier.inequalities
-    measured = np.diag([1.0] * b + [0.0] * (len(z) - b))
+    measured = np.eye(len(z))[:b]
 
     def cost(z):
         return 0.5 * float(z[:b] @ z[:b]) + mu * barrier.value(start + A @ z)
 
     while True:
         for _ in range(MAX_NEWTON_STEPS):
-            slope, curvature = barrier.derivatives(start + A @ z)
-            g = measured @ z + mu * (A.T @ slope)
-            step = -np.linalg.solve(measured + mu * (A.T @ curvature @ A), g)
+            slope, root = barrier.derivatives(start + A @ z)
+            g = measured.T @ z[:b] + mu * (A.T @ slope)
+            step = -_solve_normal(np.vstack((measured, np.sqrt(mu) * (root @ A))), g)
             decrement = -float(g @ step)
             length, here = 1.0, cost(z)
             while length > MIN_STEP_SHARE and not cost(z + length * step) <= here - 0.1 * length * decrement:
@@ -166,6 +168,17 @@ def _path(barrier: _Barrier, start: np.ndarray, A: np.ndarray, b: int, z: np.nda
         if mu * barrier.inequalities <= max(GAP, RELATIVE_GAP * float(z[:b] @ z[:b])):
             return
         mu *= BARRIER_FACTOR
+
+
+def _solve_normal(rows: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return (rows' rows)^-1 right without forming rows' rows, whose condition is the square of that of the rows.
+
+    Near the boundary the curvature grows without limit: the condition of the Hessian reaches 1e22.
+    """
+    scale = 1.0 / np.linalg.norm(rows, axis=0)
+    R = np.linalg.qr(rows * scale, mode="r")
+    found: np.ndarray = scale * np.linalg.solve(R, np.linalg.solve(R.T, scale * right))
+    return found
 
 
 def parameter_scales(listed: Sequence[Parameter], prior: np.ndarray) -> np.ndarray:
@@ -230,18 +243,19 @@ class _Barrier:
         return np.inf if (r <= 0.0).any() else total + float(np.sum(r - np.log(r) - 1.0))
 
     def derivatives(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return gradient (p,) and Hessian (p, p)."""
-        slope, curvature = np.zeros(len(x)), np.zeros((len(x), len(x)))
+        """Return the gradient (p,) and a square root (rows, p) of the Hessian: the Hessian is root' root."""
+        p, slope = len(x), np.zeros(len(x))
         slope[self.free] = (x - self.inside)[self.free] / self.size[self.free] ** 2
-        curvature[self.free, self.free] = 1.0 / self.size[self.free] ** 2
         slope[self.positive] = 1.0 / self.inside[self.positive] - 1.0 / x[self.positive]
-        curvature[self.positive, self.positive] = 1.0 / x[self.positive] ** 2
+        root = [np.eye(p)[self.free] / self.size[self.free, None], np.eye(p)[self.positive] / x[self.positive, None]]
         for k, reference in zip(self.bodies, self.reference, strict=True):
-            inverse = np.linalg.inv(pseudo_inertia(x[k:k + 10]))
-            moved = inverse @ _directions()
-            slope[k:k + 10] = np.einsum("ab,iba->i", reference - inverse, _directions())
-            curvature[k:k + 10, k:k + 10] = np.einsum("iab,kba->ik", moved, moved)
-        return slope, curvature
+            sizes, axes = np.linalg.eigh(pseudo_inertia(x[k:k + 10]))
+            half = axes / np.sqrt(sizes)  # S^-1 = half half'
+            slope[k:k + 10] = np.einsum("ab,iba->i", reference - half @ half.T, _directions())
+            rows = np.zeros((16, p))
+            rows[:, k:k + 10] = (half.T @ _directions() @ half).reshape(10, 16).T
+            root.append(rows)
+        return slope, np.vstack(root)
 
     def active_constraints(self, x: np.ndarray) -> tuple[str, ...]:
         """Return the owners of active constraints."""

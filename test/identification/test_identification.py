@@ -283,6 +283,19 @@ def test_impossible_parameters_are_far_from_any_robot():
         assert set(verdict.active_constraints) & {name, "l6"}
 
 
+@pytest.mark.parametrize(("seed", "distance"), [(2, 9.196828), (4, 10.466613)])
+def test_distance_is_that_of_a_conic_solver(seed, distance):
+    """Distances by Clarabel 0.11.1 (cvxpy 1.9.3). Seed 2 needs bodies ten thousand times heavier than the model's."""
+    model = Robot.from_urdf(ROOT / "urdf" / "stanford.urdf", backend="python").model
+    base, rng = base_parameters(model, terms=("Ia", "viscous", "coulomb")), np.random.default_rng(seed)
+    beta = base.grouping @ values(model, base.parameters)
+    size = np.maximum(np.abs(beta), 0.05 * np.abs(beta).max()) * 0.05
+    axes = np.linalg.qr(rng.normal(size=(len(beta), len(beta))))[0] * size[:, None]
+    covariance = axes * np.geomspace(1.0, 1e-3, len(beta)) @ axes.T
+    beta += 3.0 * np.linalg.cholesky(covariance + 1e-14 * np.diag(np.diag(covariance))) @ rng.normal(size=len(beta))
+    assert nearest_physical(model, base, beta, covariance).distance == pytest.approx(distance, rel=1e-3)
+
+
 def test_nearest_physical_robot_is_a_minimum():
     """Certificate: the slope of the squared distance is in the dual cone and square to the robot, so that none is nearer."""
     robot, found = robots()[0], from_noise(0)
