@@ -266,6 +266,7 @@ class FilterBank:
         self._likelihoods = np.zeros((1, m, n))  # of each sample
         self._recent_surprise = np.zeros((m, n))  # recent largest squared innovation, over _SURPRISING times its variance
         self._mean_square = np.ones((m, n))  # recent squared innovations over their variance; smaller ones count as 1
+        self._ignored: np.ndarray | None = None  # distance of the last positions from the prediction if they are outliers
         self._begun = time
         self._longest = 0.0  # longest recent step [s]
         self._count = self._end = self._room = 1
@@ -337,6 +338,7 @@ class FilterBank:
         self._variance = variance = self._noise.variance(x[1, REFERENCE_FILTER])
         square = innovation * innovation
         square /= S * variance
+        self._ignored = None
         if self.settled < time and np.maximum.reduce(square[FASTEST], initial=0.0) > _OUTLIER:
             innovation, square = self._remove_outliers(innovation, square)
         kept = math.exp(-step / self._forgetting)
@@ -375,6 +377,8 @@ class FilterBank:
         ahead = time - self._times[sample]
         if abs(ahead) > _AT:
             deviation[:-1] += abs(ahead) * deviation[1:]
+        if self._ignored is not None and time > self._times[self._end - 2]:  # it may be right: the next sample decides
+            np.maximum(deviation[0], self._ignored, out=deviation[0])
         if phase_std or rate_std:
             size = np.abs(motion)
             size[:ORDERS] += _UNSURE * deviation
@@ -483,6 +487,7 @@ class FilterBank:
         far = (square[FASTEST] > _OUTLIER) & (self._calm < self._count) & self._noise.known
         self._calm = np.where(far, self._count + _CALM, self._calm)
         self.outliers += int(far.sum())
+        self._ignored = np.where(far, np.abs(innovation[FASTEST]), 0.0)
         return np.where(far, 0.0, innovation), np.where(far, 0.0, square)
 
     def _gains_after(self, step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
