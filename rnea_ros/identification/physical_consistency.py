@@ -176,7 +176,7 @@ def _solve_normal(rows: np.ndarray, right: np.ndarray) -> np.ndarray:
     Near the boundary the curvature grows without limit: the condition of the Hessian reaches 1e22.
     """
     scale = 1.0 / np.linalg.norm(rows, axis=0)
-    R = np.linalg.qr(rows * scale, mode="r")
+    R: np.ndarray = np.linalg.qr(rows * scale, mode="r")  # type: ignore[assignment]  # an array in this mode
     found: np.ndarray = scale * np.linalg.solve(R, np.linalg.solve(R.T, scale * right))
     return found
 
