@@ -6,8 +6,9 @@ ankles      a humanoid's legs whose ankles are moved by two motors on each shin 
 ship_arm    an arm of six joints on the deck of a ship; numbers chosen here
 wheeled_arm a differential drive with an arm of four joints; numbers chosen here
 quadruped   legs of three joints, about the size and mass of ANYmal C (50 kg, ANYbotics data sheet); numbers rounded here
+two_platforms, four_platforms : Gough-Stewart platforms in series, each on the one below; numbers chosen here
 
-What a URDF cannot say is in the robot files beside them.
+What a URDF cannot say is in the robot files beside them; those of the platforms are written here too.
 """
 
 from __future__ import annotations
@@ -63,13 +64,25 @@ class Robot:
     <visual>{origin}<geometry>{shape}</geometry><material name=""><color rgba="{colour} 1"/></material></visual>
   </link>''')
 
-    def joint(self, name: str, parent: str, child: str, xyz, axis: str, limits=(-3.0, 3.0, 200.0, 12.0)) -> None:
-        """Add a revolute joint about x, y or z; limits: lower and upper [rad] (0 0: none), effort [N m], velocity [rad/s]."""
+    def joint(self, name: str, parent: str, child: str, xyz, axis: str, limits=(-3.0, 3.0, 200.0, 12.0), rpy=None,
+              kind: str = "") -> None:
+        """Add a joint about or along x, y or z; limits: lower and upper [rad, m] (0 0: none), effort, velocity.
+
+        kind: of the URDF; default revolute, or continuous without limits
+        """
         lower, upper, effort, velocity = limits
-        vector, kind = {"x": "1 0 0", "y": "0 1 0", "z": "0 0 1"}[axis], "revolute" if lower < upper else "continuous"
+        vector = {"x": "1 0 0", "y": "0 1 0", "z": "0 0 1"}[axis]
+        kind = kind or ("revolute" if lower < upper else "continuous")
+        turn = "" if rpy is None else f' rpy="{text(rpy)}"'
         self._parts.append(f'''  <joint name="{name}" type="{kind}">
-    <parent link="{parent}"/><child link="{child}"/><origin xyz="{text(xyz)}"/><axis xyz="{vector}"/>
+    <parent link="{parent}"/><child link="{child}"/><origin xyz="{text(xyz)}"{turn}/><axis xyz="{vector}"/>
     <limit lower="{lower:g}" upper="{upper:g}" effort="{effort:g}" velocity="{velocity:g}"/>
+  </joint>''')
+
+    def floating(self, name: str, parent: str, child: str, xyz) -> None:
+        """Add a joint that leaves its child free."""
+        self._parts.append(f'''  <joint name="{name}" type="floating">
+    <parent link="{parent}"/><child link="{child}"/><origin xyz="{text(xyz)}"/>
   </joint>''')
 
     def text(self) -> str:
@@ -184,8 +197,75 @@ def quadruped() -> Robot:
     return robot
 
 
-ROBOTS = {make.__name__: make for make in (biped, ankles, ship_arm, wheeled_arm, quadruped)}
+# Gough-Stewart platforms in series, from the ground up: radius below and above [m], height [m], mass [kg].
+LEVELS = ((0.60, 0.42, 0.70, 12.0), (0.40, 0.32, 0.55, 8.0), (0.31, 0.25, 0.45, 6.0), (0.24, 0.20, 0.40, 4.0))
+SPREAD = 0.35  # half the angle between the two joints of a pair [rad]
+
+
+def _legs(level: int):
+    """Foot and ball of the six legs of a level, each in the frame of its platform (3,) [m]."""
+    below, above, height, _ = LEVELS[level]
+    for k in range(6):
+        pair, side = (k + 1) // 2 * 2.0 * math.pi / 3.0, 1.0 if k % 2 else -1.0
+        one, two = pair - side * SPREAD, pair - side * (math.pi / 3.0 - SPREAD)
+        yield (np.array([below * math.cos(one), below * math.sin(one), 0.0]),
+               np.array([above * math.cos(two), above * math.sin(two), 0.0]), height)
+
+
+def platforms(count: int) -> Robot:
+    """Platforms in series; all legs at zero at home."""
+    name = {2: "two_platforms", 4: "four_platforms"}[count]
+    robot = Robot(name, f"{count} Gough-Stewart platforms in series: legs of two hinges, a slide with a motor and a ball.")
+    robot.rod("ground", 50.0, (0, 0, -0.06), (0, 0, -0.02), 0.66, GREY)
+    parent, at = "ground", 0.0
+    for level in range(count):
+        platform, height, mass = f"platform{level + 1}", LEVELS[level][2], LEVELS[level][3]
+        robot.rod(platform, mass, (0, 0, -0.02), (0, 0, 0.0), 1.05 * LEVELS[level][1], (BLUE, ORANGE)[level % 2])
+        robot.floating(f"pose{level + 1}", "ground", platform, (0.0, 0.0, at + height))
+        for k, (foot, ball, _) in enumerate(_legs(level), start=1):
+            d = ball + [0.0, 0.0, height] - foot
+            length, leg = float(np.linalg.norm(d)), f"{level + 1}{k}"
+            lean = math.atan2(-d[1], d[2]), math.asin(d[0] / length)  # Rx Ry: z along the leg
+            robot.cross(f"cross{leg}")
+            robot.rod(f"cylinder{leg}", 0.08 * mass, (0, 0, 0), (0, 0, 0.55 * length), 0.016, DARK)
+            robot.rod(f"rod{leg}", 0.04 * mass, (0, 0, -0.55 * length), (0, 0, 0), 0.008, LIGHT)
+            robot.joint(f"first{leg}", parent, f"cross{leg}", foot, "x", (-1.5, 1.5, 200.0, 12.0), (lean[0], 0.0, 0.0))
+            robot.joint(f"second{leg}", f"cross{leg}", f"cylinder{leg}", (0, 0, 0), "y", (-1.5, 1.5, 200.0, 12.0),
+                        (0.0, lean[1], 0.0))
+            robot.joint(f"slide{leg}", f"cylinder{leg}", f"rod{leg}", (0, 0, length), "z", (-0.2, 0.2, 2000.0, 2.0),
+                        kind="prismatic")
+        parent, at = platform, at + height
+    return robot
+
+
+def platform_file(count: int) -> str:
+    """Return the robot file of platforms in series."""
+    urdf = f"urdf/{'two' if count == 2 else 'four'}_platforms.urdf"
+    lines = [f"# What {urdf} cannot say: the legs end at the platforms. Written by urdf/generate.py.", "", "version: 1",
+             "accepted_warnings: [missing_mass]  # of the crosses in the universal joints", "", "platforms:",
+             *(f"  platform{level + 1}: {{}}" for level in range(count)), "", "loops:", "  active:"]
+    lines += [f"    - slide{level + 1}{k}" for level in range(count) for k in range(1, 7)]
+    lines.append("  cut_joints:")
+    for level in range(count):
+        for k, (_, ball, _) in enumerate(_legs(level), start=1):
+            xyz = ", ".join(f"{round(float(x), 9) + 0.0:.9g}" for x in ball)
+            lines += [f"    ball{level + 1}{k}:", "      type: spherical", f"      first: rod{level + 1}{k}",
+                      f"      second: {{link: platform{level + 1}, xyz: [{xyz}]}}"]
+    return "\n".join(lines) + "\n"
+
+
+def two_platforms() -> Robot:
+    return platforms(2)
+
+
+def four_platforms() -> Robot:
+    return platforms(4)
+
+
+ROBOTS = {make.__name__: make for make in (biped, ankles, ship_arm, wheeled_arm, quadruped, two_platforms, four_platforms)}
 
 if __name__ == "__main__":
     for name, make in ROBOTS.items():
         (HERE / f"{name}.urdf").write_text(make().text(), encoding="utf-8")
+    for count, name in ((2, "two_platforms"), (4, "four_platforms")):
+        (HERE / f"{name}.robot.yaml").write_text(platform_file(count), encoding="utf-8")

@@ -8,12 +8,13 @@ also for loop and contact forces, and the power of motors and base is the rate o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..algebra.vectors import rpy, rpy_angles
 from ..algorithms.kinematics import Pose
 from ..robots.inputs.base_state import BaseState, from_coordinates
 from ..robots.inputs.combined_motion import base_motion_of
@@ -66,7 +67,7 @@ class CombinationMotion:
         times = np.arange(SAMPLES_PER_PERIOD) * (self.period / SAMPLES_PER_PERIOD)
         base = self._base_harmonics()
         given = _harmonics(robot.joint_names, self.joints, self.middle, self.period)
-        names = [*robot.tree.joint_names, *robot.motor_joints.values()]
+        names = [*robot.tree_joints, *robot.motor_joints.values()]
         motion = np.array([given.derivatives(t, robot.order + 1) for t in times])  # (N, order + 1, n)
         states = [self._base_at(base, t) for t in times] if robot.has_moving_base else []
         if self.feet:
@@ -79,7 +80,7 @@ class CombinationMotion:
             higher = [velocity.derivatives(t, robot.order)[1:] for t in times]
         solved = _solve_period(robot, motion, [self._options(robot, states, higher, k) for k in range(SAMPLES_PER_PERIOD)],
                                self.period)
-        positions = np.array([[found.positions[name][0] for name in robot.tree.joint_names]
+        positions = np.array([[found.positions[name][0] for name in robot.tree_joints]
                            + [found.positions[f"motor of {name}"][0] for name in robot.motor_joints] for found in solved])
         whole = PeriodicMotion(self.period, positions)
         moved: Any = None
@@ -90,10 +91,11 @@ class CombinationMotion:
             def moved(t: float) -> BaseMotion:
                 return self._base_at(base, t)
 
-        root = robot.tree.root_link
+        root, platforms = robot.tree.root_link, _platform_poses(robot, self.period, solved)
 
         def free_links(t: float) -> dict[str, Pose]:
-            return {root: Pose(moved(t)[0].rotation, moved(t)[0].position)} if moved else {}
+            found = {link: pose(t) for link, pose in platforms.items()}
+            return {root: Pose(moved(t)[0].rotation, moved(t)[0].position), **found} if moved else found
 
         return DemoMotion(f"{self.about} with a period of {self.period:g} s", tuple(names), "world" if moved else root,
                           whole,
@@ -157,6 +159,22 @@ def _solve_period(robot: Robot, motion: np.ndarray, options: Sequence[dict[str, 
     for one, given in zip(motion, options, strict=True):
         found.append(robot.solve(*one, **given, guess=guess))
         guess = np.array([found[-1].positions[name][0] for name in robot.tree.joint_names])
+    return found
+
+
+def _platform_poses(robot: Robot, period: float, solved: Sequence[Any]) -> dict[str, Callable[[float], Pose]]:
+    """Return the motion of every platform in the root link's frame: positions and roll, pitch, yaw as Fourier series."""
+    found = {}
+    q = np.array([[one.positions[name][0] for name in robot.tree.joint_names] for one in solved])
+    for link in robot.platforms:
+        poses = [robot.tree.link_pose(link, row) for row in q]
+        series = PeriodicMotion(period, np.array([[*pose.p, *rpy_angles(pose.R)] for pose in poses]))
+
+        def pose_at(t: float, series: PeriodicMotion = series) -> Pose:
+            x = series.derivatives(t, 1)[0]
+            return Pose(rpy(*x[3:]), x[:3])
+
+        found[link] = pose_at
     return found
 
 
@@ -289,7 +307,7 @@ def checks(robot: Robot, recording: DemoRecording, topics: Topics | None) -> lis
 
 def _check_power(robot: Robot, recording: DemoRecording, topics: Topics) -> CheckResult:
     """Check that the power of motors and base carrier is the rate of the energy plus the dissipation of the dampers."""
-    names = [*robot.tree.joint_names, *robot.motor_joints.values()]
+    names = [*robot.tree_joints, *robot.motor_joints.values()]
     series = [topics["states"], *([topics["base"]] if robot.has_moving_base else [])]
     recording, (states, *bases) = pair_by_stamp(recording, *series)
     q, qd = states[:, :len(names)], states[:, len(names):2 * len(names)]
@@ -299,7 +317,7 @@ def _check_power(robot: Robot, recording: DemoRecording, topics: Topics) -> Chec
     power = (recording.tau * qd[:, turning])[:, driven].sum(axis=1)
     for spring in robot.roles.springs:
         power -= spring.damping * qd[:, names.index(robot.tree.joint_names[spring.coordinate])]**2
-    given: dict[str, Any] = {"guess": q[0, :robot.tree.n]}
+    given: dict[str, Any] = {} if robot.platforms else {"guess": q[0, :robot.tree.n]}
     if bases:
         (base,) = bases
         given["base"] = BaseState(base[:, :3], base[:, 3:7] / np.linalg.norm(base[:, 3:7], axis=1)[:, None], base[:, TWIST])
@@ -349,6 +367,14 @@ TROT = {f"{leg}_{joint}": (size, k, phase + (0.0 if leg in ("LF", "RH") else np.
         for leg in ("LF", "RF", "LH", "RH") for joint, size, k, phase in (("HAA", 0.08, 2, 0.3), ("HFE", 0.3, 1, 0.0),
                                                                           ("KFE", 0.35, 1, 0.9))}
 
+
+
+def _slides(count: int, size: float) -> dict[str, tuple[float, int, float]]:
+    """Return waves of the legs of platforms in series: those of a level follow one another round the circle."""
+    return {f"slide{level}{leg}": (size / level**0.5, 1 + level % 2, 1.1 * level + leg * np.pi / 3.0)
+            for level in range(1, count + 1) for leg in range(1, 7)}
+
+
 COMBINATIONS = (
     _demo("biped", CombinationMotion(
         "a biped that hangs on a gantry and walks in the air", 3.0,
@@ -376,4 +402,8 @@ COMBINATIONS = (
     _demo("elastic_quadruped", CombinationMotion(
         "a quadruped with elastic joints that trots in the air", 3.0, TROT, STANCE, GANTRY, {}),
           urdf="quadruped", constrained=False, picture_times=(0.0, 1.5), view=(15.0, -60.0)),
+    *(_demo(f"{name}_platforms", CombinationMotion(f"{name} Gough-Stewart platforms in series that sway", 4.0,
+                                                   _slides(count, 0.02), {}, {}, {}),
+            rate=rate, picture_times=(0.0, 1.0, 2.0), view=(12.0, -60.0))
+      for name, count, rate in (("two", 2, 500.0), ("four", 4, 250.0))),
 )

@@ -260,6 +260,7 @@ KINDS = {  # what Robot.kind says
     "hua_arm": "robot on a fixed base with elastic joints, motors", "palletiser": "robot on a fixed base with loops",
     "panda": "tree on a fixed base", "seven_r": "tree on a fixed base", "stanford": "tree on a fixed base",
     "stewart": "robot on a fixed base with loops, platform",
+    **dict.fromkeys(("two_platforms", "four_platforms"), "robot on a fixed base with loops, platforms"),
     **dict.fromkeys(("ankles", "biped", "quadruped", "ship_arm", "wheeled_arm"), "")}
 
 
