@@ -22,6 +22,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,11 +106,13 @@ class EquationsOfMotion:
     motors   : motors that are mounted on links, or drive through a spring (these have coordinates, after the joints)
     actuated : names of coordinates with an effort tau
     weights  : {actuated name: W} where the actuation is redundant; None: it is not
+    carriers : numbers of links that carry bodies, see `carrying`
     """
 
     def __init__(self, model: Model, gravity: Any, cuts: Sequence[Cut] = (), wheels: Sequence[Wheel] = (),
                  motors: Sequence[Motor] = (), springs: Sequence[JointSpring] = (), actuated: Sequence[str] = (),
-                 weights: Mapping[str, float] | None = None):
+                 weights: Mapping[str, float] | None = None, carriers: Sequence[int] = ()):
+        self.carriers = tuple(carriers)
         self.model, self.gravity = model, np.asarray(gravity, dtype=float)
         self.cuts, self.wheels, self.motors, self.springs = tuple(cuts), tuple(wheels), tuple(motors), tuple(springs)
         self.base = 6 if model.base == "floating" else 0
@@ -129,6 +133,16 @@ class EquationsOfMotion:
     def joints(self) -> slice:
         """Slice of the n joints among the coordinates."""
         return slice(self.base, self.base + self.model.n)
+
+    def carrying(self, block: Any) -> EquationsOfMotion:
+        """Return the equations with a rigid body on each of `carriers`; block: ten numbers for each, see `with_bodies`."""
+        if not self.carriers:
+            return self
+        twin, links = copy(self), list(self.model.links)
+        for number, (m, ms, J) in with_bodies(self.model, self.carriers, block).items():
+            links[number] = replace(links[number], m=m, ms=ms, J=J)
+        twin.model = replace(self.model, links=tuple(links))
+        return twin
 
     # ------------------------------------------------------------------ dynamics
 
@@ -405,6 +419,22 @@ class _Anchor(NamedTuple):
     link: int
     R: Any
     P: Any
+
+
+def with_bodies(model: Model, carriers: Sequence[int], block: Any) -> dict[int, tuple[Any, Any, Any]]:
+    """Return {link number: (m, ms, J)} of links with rigid bodies, any scalar.
+
+    block: ten numbers for each carrier, of its body: m, m com (3,), Jxx Jxy Jxz Jyy Jyz Jzz, in the link's MDH frame, J about
+    its origin
+    """
+    inertias: dict[int, tuple[Any, Any, Any]] = {}
+    for k, number in enumerate(carriers):
+        link = model.links[number]
+        m, ms, J = inertias.get(number, (link.m, link.ms, link.J))
+        p = block[10 * k:10 * k + 10]
+        extra = np.array([[p[4], p[5], p[6]], [p[5], p[7], p[8]], [p[6], p[8], p[9]]])
+        inertias[number] = (m + p[0], ms + p[1:4], J + extra)
+    return inertias
 
 
 def pose_series(R: Any, p: Any, V: Sequence[Any], order: int) -> tuple[list[Any], list[Any]]:

@@ -8,6 +8,7 @@ what is not determined.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any, TypeGuard
 
@@ -22,7 +23,6 @@ from .closure.loop_closure import LoopClosure
 from .inputs import validation
 from .inputs.base_state import BaseState, given
 from .inputs.combined_motion import loads, sampled
-from .inputs.payload import unified
 from .inputs.validation import Wrenches
 from .motors import MotorLoads
 from .program import CLOSING, FORWARD, GRAVITY, MOTORS, Inputs, RobotProgram, UnsuitedError
@@ -59,11 +59,23 @@ class MotionSolver:
         self.joint_names = tuple(name for name in tree.joint_names if name in {*roles.actuated, *roles.state})
         self.n, self.columns = len(self.joint_names), [tree.joint_names.index(name) for name in self.joint_names]
         self.closure, self.start = closure, closure.start if closure else np.zeros(tree.n)
-        whole = unified(tree.model, [*tree.payloads.values(), *roles.rotors])
-        self.samples = SampleSolver(self.name, roles, tree, whole, self.joint_names, self.closure)
+        carriers = [tree.payloads[link].link_number for link in sorted(tree.payloads)]
+        self.samples = SampleSolver(roles, tree, self.joint_names, self.closure, carriers)
+        self._payloads = np.zeros(0)
         self._follows_guess = roles.weights is None  # else sensors of redundant motors choose the branch
         self._programs: dict[Any, RobotProgram | None] = {}  # by what is given
         self._compiled: dict[Inputs, RobotProgram | None] = {}
+        self._of_any_payload: dict[Inputs, RobotProgram | None] = {}
+
+    def carrying(self, tree: TreeDynamics) -> MotionSolver:
+        """Return the solver of the same tree with other payloads on the same links. Kernels are shared."""
+        if not tree.payloads:
+            return self
+        twin = copy(self)
+        twin.tree, twin.motor_loads = tree, self.motor_loads
+        twin._payloads = np.concatenate([tree.payloads[link].parameters for link in sorted(tree.payloads)])
+        twin.samples, twin._programs, twin._compiled = self.samples.carrying(twin._payloads), {}, {}
+        return twin
 
     # ------------------------------------------------------------------ equations
 
@@ -114,13 +126,21 @@ class MotionSolver:
     def program_of(self, inputs: Inputs) -> RobotProgram | None:
         """Return the compiled program for these inputs, None where elimination does not fit."""
         if inputs not in self._compiled:
-            use = INVERSE if inputs.use in (GRAVITY, CLOSING) else inputs.use
-            try:
-                self._compiled[inputs] = RobotProgram(self.structure(use), self.roles, self.closure, inputs, self.joint_names,
-                                                 self.samples.inputs(use)[1].tolist(), self.start, self.tree.backend)
-            except UnsuitedError:
-                self._compiled[inputs] = None
+            program = self._program(inputs)
+            self._compiled[inputs] = None if program is None else program.carrying(self._payloads)
         return self._compiled[inputs]
+
+    def _program(self, inputs: Inputs) -> RobotProgram | None:
+        """The program that serves any payload of the carriers."""
+        if inputs not in self._of_any_payload:
+            use = INVERSE if inputs.use in (GRAVITY, CLOSING) else inputs.use
+            known = self.samples.inputs(use)[1].tolist()
+            try:
+                self._of_any_payload[inputs] = RobotProgram(self.structure(use), self.roles, self.closure, inputs, self.joint_names,
+                                                       known, self.start, self.tree.backend)
+            except UnsuitedError:
+                self._of_any_payload[inputs] = None
+        return self._of_any_payload[inputs]
 
     @staticmethod
     def _key(stages: int, motion: Sequence[Any], inputs: Sequence[Any], tau: Any = None) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ the caller takes solution.py, which decides by singular values and names what is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
@@ -47,6 +48,7 @@ FORWARD = "forward"  # use: accelerations under known torques
 CLOSING = "closing"  # use: positions of all joints on closed loops
 GUESS, INDICATOR = "guess", "indicator"  # blocks: positions of the tree's joints, and the indicator of Newton's steps
 ALONG = "along"  # block: change of q, qd, ...
+PAYLOADS = "payloads"  # block: ten numbers for each carrier of the equations
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ class RobotProgram:
     def __init__(self, structure: Structure, roles: DeclaredRoles, closure: LoopClosure | None, inputs: Inputs,
                  names: Sequence[str], known: Sequence[float], start: Array, backend: str):
         self.structure, self.roles, self.closure, self.inputs = structure, roles, closure, inputs
+        self._payloads: Array | None = None
         self.equations = equations = structure.equations
         self.names, self._known, self._start = tuple(names), tuple(known), start
         self._indices = [equations.coordinates.index(name) for name in names]
@@ -122,6 +125,7 @@ class RobotProgram:
         """Names and sizes of the blocks."""
         inputs, equations = self.inputs, self.equations
         sizes = {GUESS: equations.model.n, INDICATOR: 1} if self.closure is not None else {}
+        sizes |= {PAYLOADS: 10 * len(equations.carriers)} if equations.carriers and inputs.use != CLOSING else {}
         sizes |= {"q" + "d" * k: len(self.names) for k in range(inputs.derivatives + 1)}
         if equations.base and inputs.use != CLOSING:
             sizes |= {"base_position": 3, "base_quaternion": 4, "base_velocity": 6}
@@ -142,9 +146,16 @@ class RobotProgram:
         loops = None if closure is None else (closure.units, closure.loops.cuts, closure.active, closure.passive, self._held)
         return repr(_written((
             equations.model.model_id, equations.gravity, equations.cuts, equations.wheels, equations.motors, equations.springs,
-            equations.actuated, equations.weights, structure.roles, structure.spare, structure.c, structure.d, self.names,
+            equations.actuated, equations.weights, equations.carriers,
+            structure.roles, structure.spare, structure.c, structure.d, self.names,
             self._known, self._start, self.roles.contacts, loops, self.inputs, links,
             [(k, [(level.rows, level.columns, level.blocks) for level in levels]) for k, levels in self._stages.items()])))
+
+    def carrying(self, payloads: Array) -> Program:
+        """Return the same program with other payloads, ten numbers for each carrier of the equations. Kernels are shared."""
+        twin = copy(self)
+        twin._payloads = payloads if PAYLOADS in self.sizes else None
+        return twin
 
     # ------------------------------------------------------------------ calls
 
@@ -156,6 +167,8 @@ class RobotProgram:
         inputs, found = self.inputs, []
         if self.closure is not None:
             found += [self._start if guess is None else guess, NO_INDICATOR]
+        if self._payloads is not None:
+            found.append(self._payloads)
         found.extend(motion[:inputs.derivatives + 1])
         if len(motion) <= inputs.derivatives:
             found += [np.zeros(len(self.names))] * (inputs.derivatives + 1 - len(motion))
@@ -363,8 +376,13 @@ class RobotProgram:
 
     # ------------------------------------------------------------------ stages, for any scalar
 
-    def evaluate(self, **blocks: Any) -> list[Any]:
+    def evaluate(self, payloads: Any = None, **blocks: Any) -> list[Any]:
         """Torques, rates, indicator, all derivatives, and the state to begin the next sample from."""
+        if payloads is not None:
+            loaded = copy(self)
+            loaded.structure = self.structure.carrying(payloads)
+            loaded.equations = loaded.structure.equations
+            return loaded.evaluate(**blocks)
         structure, equations, inputs = self.structure, self.equations, self.inputs
         if inputs.use == GRAVITY:
             return self._gravity(blocks)

@@ -61,7 +61,7 @@ from .tree import Dynamics, TreeDynamics
 
 Guess = Any  # positions (tree.n,) of all joints, or a PlatformMotion, near the first pose; None
 MOVING_BASES = ("floating", "prescribed")
-COMPILED = ("_solver", "_derivatives", "_functions")  # what holds machine code
+COMPILED = ("_solver", "_solvers", "_derivatives", "_functions")  # what holds machine code
 # Sections of a robot file that decide the numbers.
 ROLES = ("loops", "platform", "platforms", "springs", "passive", "actuation_weights", "ground_contacts", "wheels")
 DECIDING = ("base", "drives", *ROLES, "elastic_joints", "motors")
@@ -107,6 +107,7 @@ class Robot:
 
     def _prepare(self) -> None:
         """Begin without compiled functions. A fixed tree answers by its own kernels, not by the general equations."""
+        self._solvers: dict[tuple[str, ...], MotionSolver] = {}  # by the links that carry payloads
         self.is_fixed_tree: bool = self.tree.model.base == "fixed" and not self.sections
         # Nothing but a moving base is declared: kernels of moving_tree.py serve it.
         self.is_bare = self.has_moving_base and not self.sections and not self.tree.model.coupled_motors
@@ -127,7 +128,10 @@ class Robot:
 
     @cached_property
     def _solver(self) -> MotionSolver:
-        return MotionSolver(self.tree, self.roles, self._closure, self.carried, self.is_bare)
+        links = tuple(sorted(self.payloads))
+        if links not in self._solvers:
+            self._solvers[links] = MotionSolver(self.tree, self.roles, self._closure, self.carried, self.is_bare)
+        return self._solvers[links].carrying(self.tree)
 
     @cached_property
     def _derivatives(self) -> RobotDerivatives:
@@ -354,13 +358,15 @@ class Robot:
 
     def with_tree(self, tree: TreeDynamics) -> Robot:
         """Return the same robot with a tree of the same joints and frames: other payloads, joint dynamics or gravity, or the
-        base held. Its kernels are compiled anew.
+        base held. Kernels are shared where payloads alone differ, else compiled anew.
         """
         state = {**self.__getstate__(), "tree": tree}
         if tree.model.base == "fixed":
             state |= {"carried": False, "_file": self._file.over({"base": "fixed"})}
         robot = object.__new__(Robot)
         robot.__setstate__(state)
+        if tree.model is self.model and tree.gravity_vector is self.gravity_vector and tree.backend == self.backend:
+            robot._solvers = self._solvers
         return robot
 
     def __copy__(self) -> Robot:

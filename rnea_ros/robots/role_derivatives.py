@@ -21,8 +21,6 @@ from ..algebra.taylor import derivative, jets
 from ..algorithms.closed_loops import HELD
 from ..algorithms.equations import WORLD, Rates, pose_series
 from ..algorithms.kinematics import Pose, base_poses
-from ..codegen import kernel
-from ..codegen.kernel import Kernel
 from ..errors import InputError, some
 from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
 from .inputs import validation
@@ -30,7 +28,7 @@ from .inputs.validation import results
 from .motion_solver import MotionSolver
 from .sample_solver import SolverSample
 from .solution import NOISE, RANK, Situation, Solver, constant_series, row_changes
-from .structure import contact_poses
+from .structure import Structure, contact_poses
 
 ANCHOR = 12  # numbers of a contact's pose: R (3, 3) by rows, p (3,)
 
@@ -99,7 +97,7 @@ class SolutionDerivatives:
     """
 
     def __init__(self, solver: Solver, inputs: tuple[Array, Array], independent: Sequence[int], efforts: Array):
-        """Prepare nothing: kernels are compiled when they are first needed.
+        """Prepare nothing: kernels are those of the solver, compiled when they are first needed.
 
         inputs      : coordinate of each column of q, and how many derivatives of it are read, from order 0 (infinite: all)
         independent : joints of the tree whose positions are read; loops decide those of the others
@@ -108,7 +106,6 @@ class SolutionDerivatives:
         self._solver, self.equations, self.structure = solver, solver.equations, solver.structure
         self._inputs, self._efforts = inputs, efforts
         self._follows = [k for k in range(self.equations.model.n) if k not in independent]
-        self._kernels: dict[Any, Kernel] = {}
 
     # ------------------------------------------------------------------ tables
 
@@ -175,22 +172,20 @@ class SolutionDerivatives:
         """Return the derivatives (changes, rows) of f_i^(k + c_i) along each change."""
         n = len(self.equations.coordinates)
         orders = int(max(k + self.structure.c[i] + (3 if i < n else 2) for i in rows)) if len(rows) else 1
-        key = k, situation.key
-        if key not in self._kernels:
-            sizes = {**situation.sizes(), "Y": orders * Y.shape[1], "dY": orders * Y.shape[1], "moved": anchors.shape[1]}
-            self._kernels[key] = kernel.build(self._traced(k, rows, orders, situation), sizes, self._solver.backend)
-        blocks = [*situation.blocks(), Y[:orders].ravel(), dY[:, :orders].reshape(len(dY), -1), anchors]
-        return np.asarray(self._kernels[key].of_samples(blocks, len(dY))[0])
+        sizes = {**situation.sizes(), "Y": orders * Y.shape[1], "dY": orders * Y.shape[1], "moved": anchors.shape[1]}
+        changed = dY[:, :orders].reshape(len(dY), -1)
+        blocks = [*self._solver.payloads, *situation.blocks(), Y[:orders].ravel(), changed, anchors]
+        kernel = self._solver.kernel(("changes", k, situation.key), self._traced(k, rows, orders, situation), sizes)
+        return np.asarray(kernel.of_samples(blocks, len(dY))[0])
 
     def _traced(self, k: int, rows: Array, orders: int, situation: Situation) -> Callable[..., Any]:
-        equations, structure = self.equations, self.structure
         points, lengths = _loads_of(situation)
 
-        def evaluate(R: Any, p: Any, Y: Any, dY: Any, moved: Any, **rest: Any) -> list[Any]:
+        def evaluate(structure: Structure, R: Any, p: Any, Y: Any, dY: Any, moved: Any, **rest: Any) -> list[Any]:
             loads = {link: rest[f"wrench{link}"].reshape(length, 6) for link, length in lengths.items()}
             world_loads = [(*point, rest[f"world_wrench{number}"]) for number, point in enumerate(points)]
             situation = Situation(R.reshape(3, 3), p, _anchors(rest, moved), loads, world_loads)
-            before, change = (values.reshape(orders, equations.size) for values in (Y, dY))
+            before, change = (values.reshape(orders, structure.equations.size) for values in (Y, dY))
             return [row_changes(structure, k, rows.tolist(), before, change, situation)]
 
         return evaluate
@@ -205,7 +200,8 @@ class SolutionDerivatives:
         n, m, orders = len(equations.coordinates), len(equations.constraints), order + 3
         points, lengths = _loads_of(situation)
 
-        def evaluate(R: Any, p: Any, x: Any, multipliers: Any, **rest: Any) -> list[Any]:
+        def evaluate(structure: Structure, R: Any, p: Any, x: Any, multipliers: Any, **rest: Any) -> list[Any]:
+            equations = structure.equations
             X, pull = x.reshape(orders, n), multipliers.reshape(order + 1, m)
             at = _pose(R, p, X[1:, :6], order) if equations.base else (R, p)
             rates = Rates(*(jets(*(X[s] for s in range(start, start + order + 1))) for start in range(3)))
@@ -213,11 +209,10 @@ class SolutionDerivatives:
                                           **_loads(rest, points, lengths, order))
             return [[derivative(np.array(found), k) for k in range(order + 1)]]
 
-        if key not in self._kernels:
-            sizes = {**situation.sizes(), "x": orders * n, "multipliers": (order + 1) * m}
-            self._kernels[key] = kernel.build(evaluate, sizes, self._solver.backend)
+        sizes = {**situation.sizes(), "x": orders * n, "multipliers": (order + 1) * m}
         pull = Y[:order + 1, equations.parts["lambda"]]
-        found = self._kernels[key](np.concatenate((*situation.blocks(), Y[:orders, :n].ravel(), pull.ravel())))[0]
+        blocks = (*self._solver.payloads, *situation.blocks(), Y[:orders, :n].ravel(), pull.ravel())
+        found = self._solver.kernel(key, evaluate, sizes)(np.concatenate(blocks))[0]
         results("a joint wrench", [found])
         return found
 
@@ -230,14 +225,14 @@ class SolutionDerivatives:
         own axes, adds S = -[[0, [p]], [[p], [L]]] with the momentum (p, L) of all.
         """
         equations, size = self.equations, len(x)
-        if "coriolis" not in self._kernels:
-            def evaluate(step: Any, x: Any) -> list[Any]:
-                M = equations.mass_matrix(jets(x, step))
-                return [derivative(M, 0), derivative(M, 1)]
 
-            self._kernels["coriolis"] = kernel.build(evaluate, {"step": size, "x": size}, self._solver.backend)
+        def evaluate(structure: Structure, step: Any, x: Any) -> list[Any]:
+            M = structure.equations.mass_matrix(jets(x, step))
+            return [derivative(M, 0), derivative(M, 1)]
+
         steps = np.eye(size)[equations.base:]  # the pose of the base does not matter
-        masses, slopes = self._kernels["coriolis"].of_samples([steps, x], len(steps))
+        kernel = self._solver.kernel("coriolis", evaluate, {"step": size, "x": size})
+        masses, slopes = kernel.of_samples([*self._solver.payloads, steps, x], len(steps))
         M = masses[0] if len(steps) else np.zeros((size, size))
         D, rate = np.zeros((2, size, size))
         D[:, equations.base:] = np.einsum("kij,j->ik", slopes, v)

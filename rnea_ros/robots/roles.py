@@ -69,10 +69,11 @@ class DeclaredRoles:
         """Return the names of the joints that stand still, one for each platform."""
         return tuple(model.joint_names[k] for k in self.loops.charts) if self.loops else ()
 
-    def equations(self, model: Model, gravity: Any, carried: bool, measured: bool = False) -> EquationsOfMotion:
+    def equations(self, model: Model, gravity: Any, carried: bool, measured: bool = False,
+                  carriers: Sequence[int] = ()) -> EquationsOfMotion:
         """Return the equations.
 
-        carried  : whether the wrench that carries the base is wanted
+        carried  : whether the wrench that carries the base is wanted; carriers: numbers of links with payloads
         measured : whether the motion of motors behind springs is given: an effort at each elastic joint's link is then wanted
         """
         cuts = (*(self.loops.cuts if self.loops else ()), *self.contacts)
@@ -85,7 +86,7 @@ class DeclaredRoles:
         if self.weights is not None:
             weights = {f"motor of {name}" if name in elastic else name: w for name, w in self.weights.items()}
         return EquationsOfMotion(model, gravity, cuts, self.wheels, self.motors, self.springs,
-                                 (*wrench, *actuated, *self.charts(model)), weights)
+                                 (*wrench, *actuated, *self.charts(model)), weights, carriers)
 
 
 def declared(model: Model, file: RobotFile, backend: str) -> DeclaredRoles:

@@ -7,6 +7,7 @@ springs; forward dynamics.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,11 +16,11 @@ from ..algebra.arrays import Array
 from ..algorithms.equations import BASE
 from ..algorithms.kinematics import Pose, base_poses
 from ..errors import InputError, some
-from ..model.tree import Model
 from .closure.loop_closure import LoopClosure
 from .inputs import validation
 from .inputs.base_state import BaseState
 from .inputs.combined_motion import base_rates_of
+from .inputs.payload import unified
 from .inputs.validation import Wrenches
 from .program import FORWARD
 from .roles import DeclaredRoles
@@ -51,21 +52,34 @@ class SolverSample:
 class SampleSolver:
     """Equations of one robot for each use, and their solution at one sample.
 
-    robot : name, for messages; model: of the tree with payloads and rotors; names: joints in the columns of q
+    names: joints in the columns of q; carriers: numbers of the links with payloads, which are inputs of all kernels
     """
 
-    def __init__(self, robot: str, roles: DeclaredRoles, tree: TreeDynamics, model: Model, names: Sequence[str],
-                 closure: LoopClosure | None):
-        self._robot, self._roles, self._tree, self._model = robot, roles, tree, model
-        self._names, self._closure = tuple(names), closure
+    def __init__(self, roles: DeclaredRoles, tree: TreeDynamics, names: Sequence[str], closure: LoopClosure | None,
+                 carriers: Sequence[int] = ()):
+        self._robot, self._roles, self._tree, self._model = tree.name, roles, tree, unified(tree.model, roles.rotors)
+        self._names, self._closure, self._carriers, self._payloads = tuple(names), closure, tuple(carriers), np.zeros(0)
         self._solvers: dict[str, Solver] = {}
+        self._of_any_payload: dict[str, Solver] = {}
         self._known: dict[str, tuple[Array, Array]] = {}
+
+    def carrying(self, payloads: Array) -> SampleSolver:
+        """Return the same equations with other payloads, ten numbers for each carrier. Kernels are shared."""
+        twin = copy(self)
+        twin._payloads, twin._solvers = payloads, {}
+        return twin
 
     def solver(self, use: str) -> Solver:
         """Return the equations for a use, with their structure."""
         if use not in self._solvers:
+            self._solvers[use] = self._of_payload(use).carrying(self._payloads)
+        return self._solvers[use]
+
+    def _of_payload(self, use: str) -> Solver:
+        """The equations whose kernels serve any payload of the carriers."""
+        if use not in self._of_any_payload:
             carried, measured = use in (CARRIED, MEASURED[CARRIED]), use in MEASURED.values()
-            equations = self._roles.equations(self._model, self._tree.gravity_vector, carried, measured)
+            equations = self._roles.equations(self._model, self._tree.gravity_vector, carried, measured, self._carriers)
             joints, state = self._roles, [*self._roles.state]
             given, posed = list(joints.given), list(BASE if joints.wheels else ())
             if measured:
@@ -80,8 +94,9 @@ class SampleSolver:
             roles = Roles.of(given, state, posed, joints.follows, use == FORWARD,
                              joints.charts(self._model))
             poses = self._closure.trials if self._closure else None
-            self._solvers[use] = Solver(equations, decided(equations, roles, self._roles.where, poses), self._tree.backend)
-        return self._solvers[use]
+            self._of_any_payload[use] = Solver(equations, decided(equations, roles, self._roles.where, poses),
+                                               self._tree.backend)
+        return self._of_any_payload[use]
 
     def inputs(self, use: str) -> tuple[Array, Array]:
         """Return the coordinate of each column, and how many of its derivatives are inputs, from order 0."""
@@ -189,8 +204,8 @@ class SampleSolver:
         """Return kinetic energy, and potential energy of gravity and springs [J], at positions and velocities of all
         coordinates.
         """
-        solver, model, g = self.solver(INVERSE), self._model, self._tree.gravity_vector
-        b = solver.equations.base
+        solver, g = self.solver(INVERSE), self._tree.gravity_vector
+        b, model = solver.equations.base, solver.equations.carrying(self._payloads).model
         poses = base_poses(model, x[solver.equations.joints], Pose(situation.R, situation.p))
         weight = sum(g @ (link.m * pose.p + pose.R @ link.ms) for link, pose in zip(model.links, poses, strict=True))
         stored = sum(0.5 * spring.stiffness * (x[b + spring.coordinate] - spring.rest)**2 for spring in self._roles.springs)

@@ -9,7 +9,8 @@ another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -208,6 +209,7 @@ class Solver:
 
     def __init__(self, equations: EquationsOfMotion, structure: Structure, backend: str):
         self.equations, self.structure, self.backend = equations, structure, backend
+        self.payloads: list[np.ndarray] = []  # block of kernels: ten numbers for each carrier of the equations
         self._kernels: dict[Any, Kernel] = {}
         m = len(equations.constraints)
         self._gap = np.full((len(structure.c), equations.size), -1)
@@ -236,6 +238,31 @@ class Solver:
             if k >= 0:
                 open_ = factor.open_multipliers
         return Y, open_
+
+    def carrying(self, payloads: np.ndarray) -> Solver:
+        """Return the same equations with other payloads, ten numbers for each carrier of the equations. Kernels are shared."""
+        twin = copy(self)
+        twin.payloads = [payloads] if self.equations.carriers else []
+        return twin
+
+    def kernel(self, name: Any, evaluate: Callable[..., Any], sizes: Mapping[str, int]) -> Kernel:
+        """Return the kernel of this name, compiled when it is first needed; its first block are `payloads`, if there are any.
+
+        evaluate: function of the structure, whose equations carry the payloads, and of blocks with these sizes
+        """
+        if name not in self._kernels:
+            carriers, structure = self.equations.carriers, self.structure
+
+            def traced(payloads: Any = (), **blocks: Any) -> Any:
+                return evaluate(structure.carrying(payloads) if carriers else structure, **blocks)
+
+            self._kernels[name] = kernel.build(traced, {**({"payloads": 10 * len(carriers)} if carriers else {}), **sizes},
+                                               self.backend)
+        return self._kernels[name]
+
+    def _called(self, name: Any, evaluate: Callable[..., Any], sizes: Mapping[str, int], *blocks: np.ndarray) -> Any:
+        """Outputs of a kernel of one sample."""
+        return self.kernel(name, evaluate, sizes)(np.concatenate((*self.payloads, *blocks)))
 
     # ------------------------------------------------------------------ matrix
 
@@ -266,22 +293,21 @@ class Solver:
 
     def jacobian(self, x: np.ndarray, situation: Situation) -> np.ndarray:
         """Return J (m, N) of the constraints at positions x (N,)."""
-        def evaluate(R, p, x, **rest):
-            return [self.equations.constraint_jacobian(R.reshape(3, 3), p, x, _anchors(rest))]
+        def evaluate(structure, R, p, x, **rest):
+            return [structure.equations.constraint_jacobian(R.reshape(3, 3), p, x, _anchors(rest))]
 
         return self._evaluated("J", evaluate, situation, x=x)[0]
 
     def mass_matrix(self, x: np.ndarray) -> np.ndarray:
         """Return M (N, N) of all coordinates at positions x (N,)."""
-        if "M" not in self._kernels:
-            self._kernels["M"] = kernel.build(lambda x: [self.equations.mass_matrix(x)], {"x": len(x)}, self.backend)
-        return self._kernels["M"](x)[0]
+        return self._called("M", lambda structure, x: [structure.equations.mass_matrix(x)], {"x": len(x)}, x)[0]
 
     def constraint_bias(self, x: np.ndarray, v: np.ndarray, situation: Situation) -> np.ndarray:
         """Return J' v (m,) of the constraints: their second derivatives, of wheels the first, without acceleration."""
-        equations, zero = self.equations, np.zeros(len(x))
+        zero = np.zeros(len(x))
 
-        def evaluate(R, p, x, v, **rest):
+        def evaluate(structure, R, p, x, v, **rest):
+            equations = structure.equations
             pose = R.reshape(3, 3), p
             at = _series(pose, [v[:6], np.zeros(6)], 2) if equations.base else pose
             rows = equations.constraint_rows(*at, jets(x, v, zero), jets(v, zero, zero), _anchors(rest))
@@ -292,10 +318,10 @@ class Solver:
 
     def jacobian_rate(self, x: np.ndarray, v: np.ndarray, situation: Situation) -> np.ndarray:
         """Return the rate (m, N) of `jacobian` along velocities v (N,)."""
-        def evaluate(R, p, x, v, **rest):
+        def evaluate(structure, R, p, x, v, **rest):
             pose = R.reshape(3, 3), p
-            at = _series(pose, [v[:6]], 1) if self.equations.base else pose
-            return [derivative(self.equations.constraint_jacobian(*at, jets(x, v), _anchors(rest)), 1)]
+            at = _series(pose, [v[:6]], 1) if structure.equations.base else pose
+            return [derivative(structure.equations.constraint_jacobian(*at, jets(x, v), _anchors(rest)), 1)]
 
         return self._evaluated("J rate", evaluate, situation, x=x, v=v)[0]
 
@@ -304,19 +330,20 @@ class Solver:
         points = [(link, point) for link, point, _ in situation.world_wrenches]
         lengths = {link: len(values) for link, values in situation.wrenches.items()}
 
-        def evaluate(R, p, x, v, a, **rest):
+        def evaluate(structure, R, p, x, v, a, **rest):
             wrenches = {link: rest[f"wrench{link}"][:6] for link in lengths}
             world = [(*point, rest[f"world_wrench{number}"]) for number, point in enumerate(points)]
-            return [self.equations.dynamics(R.reshape(3, 3), Rates(x, v, a), wrenches, world)]
+            return [structure.equations.dynamics(R.reshape(3, 3), Rates(x, v, a), wrenches, world)]
 
         return self._evaluated(("dynamics", situation.key), evaluate, situation, x=x, v=v, a=a)[0]
 
     def gravity(self, x: np.ndarray, v: np.ndarray, multipliers: np.ndarray,
                 situation: Situation) -> tuple[np.ndarray, np.ndarray]:
         """Return gravity's share g (N,) of `dynamics`, and g' - J'^T lambda along v, lambda (m,) held constant."""
-        equations, zero = self.equations, np.zeros(len(x))
+        zero = np.zeros(len(x))
 
-        def evaluate(R, p, x, v, multipliers, **rest):
+        def evaluate(structure, R, p, x, v, multipliers, **rest):
+            equations = structure.equations
             pose = R.reshape(3, 3), p
             at = _series(pose, [v[:6]], 1) if equations.base else pose
             still = jets(zero, zero)
@@ -333,39 +360,32 @@ class Solver:
         """Return the outputs of a kernel for the situation (without its loads, if the name is a plain word) and blocks."""
         loaded = isinstance(name, tuple)
         reduced = situation if loaded else Situation(situation.R, situation.p, situation.anchors)
-        if name not in self._kernels:
-            sizes = {**reduced.sizes(), **{key: len(value) for key, value in blocks.items()}}
-            self._kernels[name] = kernel.build(evaluate, sizes, self.backend)
-        return self._kernels[name](np.concatenate([*reduced.blocks(), *blocks.values()]))
+        sizes = {**reduced.sizes(), **{key: len(value) for key, value in blocks.items()}}
+        return self._called(name, evaluate, sizes, *reduced.blocks(), *blocks.values())
 
     def _slopes(self, Y, situation):
         """d dynamics / d x_j or d x_j' of the structure's low entries, (entries, N)."""
         low, n = self.structure.low_entries, len(self.equations.coordinates)
         if not low:
             return np.zeros((0, n))
-        if "slopes" not in self._kernels:
-            def evaluate(R, x, v, a):
-                found = []
-                for order, j in low:
-                    unit = np.zeros((3, n))
-                    unit[order, j] = 1.0
-                    rates = Rates(*(jets(values, step) for values, step in zip((x, v, a), unit, strict=True)))
-                    found.append(derivative(self.equations.dynamics(R.reshape(3, 3), rates), 1))
-                return [np.array(found)]
 
-            self._kernels["slopes"] = kernel.build(evaluate, {"R": 9, "x": n, "v": n, "a": n}, self.backend)
-        return self._kernels["slopes"](np.concatenate((situation.R.ravel(), Y[:3, :n].ravel())))[0]
+        def evaluate(structure, R, x, v, a):
+            found = []
+            for order, j in low:
+                unit = np.zeros((3, n))
+                unit[order, j] = 1.0
+                rates = Rates(*(jets(values, step) for values, step in zip((x, v, a), unit, strict=True)))
+                found.append(derivative(structure.equations.dynamics(R.reshape(3, 3), rates), 1))
+            return [np.array(found)]
+
+        return self._called("slopes", evaluate, {"R": 9, "x": n, "v": n, "a": n}, situation.R.ravel(), Y[:3, :n].ravel())[0]
 
     # ------------------------------------------------------------------ rows
 
     def _residual(self, k, rows, Y, situation):
         """f_i^(k + c_i) of these rows."""
-        key = (k, situation.key)
-        if key not in self._kernels:
-            evaluate, sizes = self._traced(k, rows, situation)
-            self._kernels[key] = kernel.build(evaluate, sizes, self.backend)
         orders = self._orders_needed(k, rows)
-        return self._kernels[key](np.concatenate((*situation.blocks(), Y[:orders].ravel())))[0]
+        return self._called((k, situation.key), *self._traced(k, rows, situation), *situation.blocks(), Y[:orders].ravel())[0]
 
     def _orders_needed(self, k, rows):
         """Return how many orders of Y the rows of stage k take."""
@@ -375,23 +395,22 @@ class Solver:
         return self._lengths[k]
 
     def _traced(self, k, rows, situation):
-        equations, structure = self.equations, self.structure
-        orders = self._orders_needed(k, rows)
-        vanishing = np.zeros((orders, equations.size), dtype=bool)
-        for j, d, known in zip(structure.columns, structure.d, structure.inputs, strict=True):
+        orders, size, own = self._orders_needed(k, rows), self.equations.size, self.structure
+        vanishing = np.zeros((orders, size), dtype=bool)
+        for j, d, known in zip(own.columns, own.d, own.inputs, strict=True):
             vanishing[max(k + d, known):, j] = True  # unknown derivatives are zero in the right-hand side
         lengths = {link: len(values) for link, values in situation.wrenches.items()}
         points = [(link, point) for link, point, _ in situation.world_wrenches]
 
-        def evaluate(R, p, y, **rest):
-            Y = y.reshape(orders, equations.size).copy()
+        def evaluate(structure, R, p, y, **rest):
+            Y = y.reshape(orders, size).copy()
             Y[vanishing] = 0.0
             situation = Situation(R.reshape(3, 3), p, _anchors(rest),
                               {link: rest[f"wrench{link}"].reshape(length, 6) for link, length in lengths.items()},
                               [(*point, rest[f"world_wrench{number}"]) for number, point in enumerate(points)])
             return [stage_rows(structure, k, rows, Y, situation)]
 
-        return evaluate, {**situation.sizes(), "y": orders * equations.size}
+        return evaluate, {**situation.sizes(), "y": orders * size}
 
 
 def stage_rows(structure: Structure, k: int, rows: Sequence[int], Y: Any, situation: Situation) -> list[Any]:

@@ -9,6 +9,7 @@ state, the offsets from algorithms/structural_analysis.py; rank and singularity 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ TINY = 1e-13  # relative to the largest entry of the row: smaller derivatives at
 DUST = 1e-14  # relative to the largest row: smaller rows are zero
 NULL = 1e-8  # of a unit row that is left beside the rows before it: it depends on them
 STEP = 1e-30  # of complex differentiation
+ANY_BODY = (1.0, 0.13, -0.07, 0.21, 0.093, 0.011, -0.027, 0.085, 0.014, 0.052)  # on each carrier: none of its entries is zero
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,12 @@ class Structure:
         self.labels = (*names, *equations.constraints, *(f"effort of {name}" for name in equations.actuated))
         self.row_labels = (*names, *equations.constraints)
         self._analyse()
+
+    def carrying(self, block: Any) -> Structure:
+        """Return the same structure of the equations with bodies on links, see EquationsOfMotion.carrying."""
+        twin = copy(self)
+        twin.equations = self.equations.carrying(block)
+        return twin
 
     def _analyse(self) -> None:
         """Set the offsets c and d, and the entries of the dynamics that depend on x or x' alone."""
@@ -160,7 +168,7 @@ class Structure:
 
     def _random_blocks(self):
         """Return M (N, N), J (m, N) at a random state, and a function of d dynamics / d x and d x' there."""
-        equations, rng = self.equations, np.random.default_rng(0)
+        equations, rng = self.equations.carrying(np.tile(ANY_BODY, len(self.equations.carriers))), np.random.default_rng(0)
         N = len(equations.coordinates)
         x, v, a = rng.normal(size=(3, N))
         R, p = np.linalg.qr(rng.normal(size=(3, 3)))[0], rng.normal(size=3)

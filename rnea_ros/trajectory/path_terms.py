@@ -11,11 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..algorithms import closed_loops, component_rate
+from ..algorithms.equations import with_bodies
 from ..codegen import kernel
 from ..codegen.kernel import MANY
 from ..errors import InputError
 from ..robots.inputs import validation
-from ..robots.inputs.payload import Payload
 from ..robots.robot import Robot
 from .constraints import TorqueTerms, torque_terms
 from .link_side import coulomb_friction, coulomb_with_motors, load_factor, without_coulomb
@@ -130,7 +130,7 @@ def _traced(robot: Robot, carriers: tuple[int, ...]) -> Callable[..., TorqueTerm
     model, gravity, factor = without_coulomb(robot).model, robot.gravity_vector, load_factor(robot.model)
 
     def traced(q: Any, q1: Any, q2: Any, q3: Any, payloads: Any = None) -> TorqueTerms:
-        inertias = Payload.added(model, carriers, payloads) if carriers else None
+        inertias = with_bodies(model, carriers, payloads) if carriers else None
 
         def rate(q, qd, qdd, qddd):
             found = component_rate.torque_and_rate(model, q, qd, qdd, qddd, gravity, inertias=inertias)

@@ -371,3 +371,46 @@ def test_options_of_other_robots_are_refused_by_name():
     loops = rnea_ros.load(URDF / "five_bar.urdf", URDF / "five_bar.robot.yaml")
     with pytest.raises(InputError, match=r"friction is defined for a tree of rigid links .* 'five_bar' has loops"):
         loops.friction(np.zeros(2))
+
+
+# ---------------------------------------------------------------------- payloads
+
+
+def with_link(urdf: str, link: str, mass: float, com, inertia) -> str:
+    """URDF with one more link, fixed to another one: a payload."""
+    J = np.asarray(inertia).tolist()
+    numbers = " ".join(f'{name}="{J[i][j]!r}"' for name, i, j in (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1),
+                                                                    ("iyz", 1, 2), ("izz", 2, 2)))
+    x, y, z = com
+    return urdf.replace("</robot>", f'<link name="load"><inertial><origin xyz="{x!r} {y!r} {z!r}"/><mass value="{mass!r}"/>'
+                        f'<inertia {numbers}/></inertial></link><joint name="carries" type="fixed"><parent link="{link}"/>'
+                        '<child link="load"/></joint></robot>')
+
+
+@pytest.mark.parametrize("name", ["free base, loop, springs", "elastic joint, given base", "redundant motors, loop, spring"])
+def test_payloads_are_inputs_of_the_kernels(name, monkeypatch):
+    made = machine(0, **COMBINATIONS[name])
+    truth, robot = Truth(made, 0), rnea_ros.load(made.urdf, made.file)
+    motion, state = truth.inputs(robot)
+    there = {**state, "guess": truth.guess(robot)}
+    at, load = {key: there[key] for key in ("base", "guess") if key in there}, ("l3", 2.1, [0.05, 0.1, -0.05])
+    inertia = np.array([[0.02, 0.001, 0.0], [0.001, 0.03, 0.002], [0.0, 0.002, 0.025]])
+
+    def answers(robot: Robot) -> list[np.ndarray]:
+        short = {key: value for key, value in there.items() if key != "base_jerk"}
+        return [*robot.torque_and_rate(*motion, **there), robot.mass_matrix(motion[0], **at),
+                robot.gravity(motion[0], **at), *robot.gravity_and_rate(*motion[:2], **at), *robot.energy(*motion[:2], **at),
+                *robot.sensitivities(*motion[:robot.order], **short), robot.coriolis(*motion[:2], **at)]
+
+    first = robot.with_payload("l3", 0.7, (0.0, 0.2, 0.1))
+    before = answers(first)
+    monkeypatch.setattr("rnea_ros.codegen.kernel.build", None)  # nothing is compiled from now on
+    monkeypatch.setattr("rnea_ros.codegen.kernel.trace", None)
+    second = answers(first.with_payload(*load, inertia))
+    monkeypatch.undo()
+    for found, wanted in zip(second, answers(rnea_ros.load(with_link(made.urdf, *load, inertia), made.file)), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12 * max(1.0, np.abs(wanted).max()))
+    for found, wanted in zip(answers(first), before, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    with pytest.raises(AssertionError):
+        np.testing.assert_allclose(second[0], before[0])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...algebra.vectors import rotate_inertia, shift
+from ...algorithms.equations import with_bodies
 from ...errors import InputError
 from ...model.tree import Frame, Frozen, Model, frozen
 from .validation import numbers
@@ -59,23 +60,11 @@ class Payload(Frozen):
         link = model.links[number]
         return cls(number, share * link.m, frozen(share * np.array([link.m, *link.ms, *link.J[_UPPER]])))
 
-    @staticmethod
-    def added(model: Model, carriers: Sequence[int], block: Any) -> dict[int, tuple[Any, Any, Any]]:
-        """{link number: (m, ms, J)} with the payload of the k-th carrier at block[10 k: 10 k + 10]; any scalar."""
-        inertias: dict[int, tuple[Any, Any, Any]] = {}
-        for k, number in enumerate(carriers):
-            link = model.links[number]
-            m, ms, J = inertias.get(number, (link.m, link.ms, link.J))
-            p = block[10 * k:10 * k + 10]
-            extra = np.array([[p[4], p[5], p[6]], [p[5], p[7], p[8]], [p[6], p[8], p[9]]])
-            inertias[number] = (m + p[0], ms + p[1:4], J + extra)
-        return inertias
-
 
 def unified(model: Model, bodies: Sequence[Payload]) -> Model:
     """Return the model with rigid bodies added to its links: the unified bodies of hua-mixed-joints."""
     block = np.concatenate([np.zeros(0), *(body.parameters for body in bodies)])
     links = list(model.links)
-    for number, (m, ms, J) in Payload.added(model, [body.link_number for body in bodies], block).items():
+    for number, (m, ms, J) in with_bodies(model, [body.link_number for body in bodies], block).items():
         links[number] = replace(links[number], m=float(m), ms=frozen(ms), J=frozen(J))
     return replace(model, links=tuple(links))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...algebra.arrays import Array
 from ...algorithms.base_parameters import regrouped
+from ...algorithms.equations import with_bodies
 from ...codegen import kernel
 from ...codegen.kernel import Kernel
 from ...errors import InputError
@@ -152,7 +153,7 @@ class KernelStore:
                 frames = [self.model.frame(link) for link in held]
                 options["world_wrenches"] = [(frame.link, frame.P, six) for frame, six in zip(frames, _sixes(world_wrenches))]
             if carriers:
-                options["inertias"] = Payload.added(model, carriers, payloads)
+                options["inertias"] = with_bodies(model, carriers, payloads)
             return evaluate(model, self.gravity, options, **motion)
 
         return traced, sizes
