@@ -19,10 +19,10 @@ UNITS = {"prismatic": "m, N"}
 RULES = (
     "A torque is what the actuator exerts, positive along the URDF's axis, gravity included. SI units: q [rad, m], qd, qdd, "
     "qddd its derivatives, tau [N m, N], tau_rate [N m/s, N/s].", "",
-    "Outputs must not overlap inputs. No function allocates, locks, keeps a state, or branches on a number: each takes one "
-    "path and may be called from any thread. What is not finite goes in and comes out; nothing else is checked. Angles are "
-    "good up to 1e5 rad. For a processor with fused multiply-add, compiled with -ffp-contract=off, the numbers are those of "
-    "the Python library to the last bit.")
+    "Outputs must not overlap inputs. No function allocates, locks or keeps a state; each takes one path, save for the rows "
+    "that linear systems exchange for their pivots, and may be called from any thread. What is not finite goes in and comes"
+    " out; nothing else is checked. Angles are good up to 1e5 rad. For a processor with fused multiply-add, compiled with "
+    "-ffp-contract=off, the numbers are those of the Python library to the last bit.")
 WIDTH = 110
 
 
@@ -152,8 +152,10 @@ def sample(library: CLibrary, traced: CFunction, rng: np.random.Generator) -> di
     robot, found = library.robot, {}
     for block in traced.blocks[0]:
         found[block.name] = rng.normal(size=block.size)
-    if "q" in found and hasattr(robot, "start"):
+    if "q" in found and robot.loops is not None:
         found["q"] = np.array(robot.start)
+    if "base_quaternion" in found:
+        found["base_quaternion"] /= np.linalg.norm(found["base_quaternion"])
     if "payloads" in found:
         link = library.payload_link or ""
         carrier = robot.with_payload(link, 1.5, (0.02, -0.01, 0.05), np.eye(3) * 0.01)

@@ -12,18 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..algebra.linalg import solve_positive
 from ..algebra.taylor import derivative, jets
 from ..algorithms import closed_loops
-from ..algorithms.equations import Rates
+from ..algorithms.equations import BASE, EquationsOfMotion, Rates
 from ..errors import InputError, some
 from ..model.tree import Model
+from ..robots.inputs.combined_motion import base_acceleration, base_jerk
 from ..robots.inputs.payload import Payload
 from ..robots.kernels import link_functions
 from ..robots.kernels.functions import KERNEL_FUNCTIONS
 from ..robots.kernels.kernel_function import KernelFunction
 from ..robots.kernels.store import KernelStore
-from ..robots.program import FORWARD
+from ..robots.program import FORWARD, GRAVITY, GUESS, INDICATOR, PAYLOADS, RobotProgram
 from ..robots.robot import Robot
 
 MASSLESS = 1e12  # condition number of the mass matrix beyond which something has none: nothing moves freely then
@@ -55,8 +55,8 @@ def exported(robot: Robot, links: Iterable[str] = ()) -> list[ExportedFunction]:
 
 
 def _not_exported(robot: Robot) -> InputError:
-    return InputError(f"robot '{robot.name}' is a {robot.kind}, for which nothing is exported. With base: fixed in "
-                      "the robot file loops alone are exported, without the other sections its tree")
+    return InputError(f"robot '{robot.name}' is a {robot.kind} whose equations are not solved by elimination, so nothing is "
+                      "exported: a joint moves no mass, or what its robot file declares leaves a motion open at the start")
 
 
 def payload_parameters(model: Model, link: str) -> ExportedFunction:
@@ -117,82 +117,185 @@ def _of_moving_tree(robot: Robot) -> list[ExportedFunction]:
 
 
 def _functions(robot: Robot) -> list[ExportedFunction]:
-    """Functions of trees, on a base that is fixed or moves; on a fixed one also of loops, springs and motors on links."""
+    """Functions of a robot, without those of links."""
     if robot.is_fixed_tree:
         return _of_tree(robot)
     if robot.is_bare:
         return _of_moving_tree(robot)
-    equations, n = robot.structure().equations, robot.n
     if robot.is_mechanism and not robot.has_moving_base:
         return [*_of_loops(robot), *(_of_platform(robot) if len(robot.platforms) == 1 else ())]
-    if equations.base or equations.constraints or (equations.elastic_joints and robot.state_joints):
+    return _of_programs(robot)
+
+
+class _Call:
+    """A program of a robot as a function of the blocks that decide its result.
+
+    inputs: their sizes by name; "q" are all joints of the tree, on closed loops, where the robot has loops
+    """
+
+    def __init__(self, robot: Robot, program: RobotProgram):
+        self._program, self._has_loops = program, GUESS in program.sizes
+        unread = {INDICATOR, *(() if robot.roles.contacts else ("base_position",)), *(("base_velocity",) if robot.roles.wheels
+                                                                                       else ())}
+        self._zeros = {name: np.zeros(size) for name, size in program.sizes.items()
+                       if name in unread or (name == "q" and self._has_loops)}
+        self.inputs = {"q" if name == GUESS else name: size for name, size in program.sizes.items() if name not in self._zeros}
+
+    def __call__(self, **blocks: Any) -> list[Any]:
+        if self._has_loops:
+            blocks[GUESS] = blocks.pop("q")
+        return self._program.evaluate(**self._zeros, **blocks)
+
+
+def _of_programs(robot: Robot) -> list[ExportedFunction]:
+    """Functions of robots with any combination of base, loops, springs, elastic joints, motors on links, contacts and wheels,
+    from the programs that serve Robot.
+    """
+    motion, response, static = robot.program(), robot.program(FORWARD), robot.program(GRAVITY)
+    if motion is None:
         raise _not_exported(robot)
-    if equations.elastic_joints:
-        return _of_elastic(robot)
-    free = [robot.joint_names.index(name) for name in robot.state_joints]
-    springs = {spring.coordinate: spring for spring in equations.springs}
-
-    def mass_matrix(q: Any) -> Any:
-        return np.array(equations.mass_matrix(q), dtype=object)
-
-    def torque_and_rate(q: Any, qd: Any, qdd: Any, qddd: Any) -> list[Any]:
-        M, found, rows = mass_matrix(q), [], np.zeros(n, dtype=object)
-        motion = [q, qd, np.array(qdd, dtype=object), np.array(qddd, dtype=object)]
-        for order, given in enumerate(motion[2:]):  # accelerations and torques, then jerks and torque rates
-            given[free] = 0.0
-            rates = [jets(*motion[k:k + 1 + order]) for k in range(3)]
-            rows = derivative(equations.dynamics(np.eye(3), Rates(*rates)), order)
-            given[free] = solve_positive(M[np.ix_(free, free)], -rows[free])
-            efforts = rows + M[:, free] @ given[free]
-            for k in free:
-                efforts[k] = 0.0
-                if spring := springs.get(k):
-                    deflection = motion[order][k] - (spring.rest if order == 0 else 0.0)
-                    efforts[k] = deflection * -spring.stiffness - motion[order + 1][k] * spring.damping
-            found.append(efforts)
-        return [*found, *motion[2:]]
-
-    sizes = dict.fromkeys(("q", "qd", "qdd", "qddd"), n)
-    return [
-        ExportedFunction("torque_and_rate", "Torques, and accelerations and jerks of all joints: those of "
-                         f"{some(robot.state_joints) or 'joints without a motor'} follow, what is asked of them is not read.",
-                         torque_and_rate, sizes, ("tau", "tau_rate", "qdd_found", "qddd_found")),
-        ExportedFunction("mass_matrix", "Mass matrix, row by row.", lambda q: [mass_matrix(q)], {"q": n}, ("M",)),
-    ]
-
-
-def _of_elastic(robot: Robot) -> list[ExportedFunction]:
-    """Trees on a base that is held with motors behind springs, from the programs that serve them."""
-    motion, response = robot.program(), robot.program(FORWARD)
-    if motion is None or response is None:
-        raise _not_exported(robot)
-    equations, N = motion.equations, len(motion.equations.coordinates)
-    joints, motors = equations.joints, slice(equations.joints.stop, N)
-    columns = [robot.joint_names.index(name) for name in equations.elastic_joints]
+    move, equations = _Call(robot, motion), motion.equations
+    results = {"tau": "torques of the joints", "tau_rate": "their exact time derivatives", **CHECKED}
+    parts = _parts(robot, motion)
 
     def torque_and_rate(**blocks: Any) -> list[Any]:
-        tau, rate, _, Y = motion.evaluate(**blocks)
-        x = [np.array(part, dtype=object) for part in Y[:4, :N]]
-        shares = equations.motor_shares(Rates(*(jets(*pair) for pair in pairwise(x))))
-        loads = [np.array(part, dtype=object) - derivative(shares, k) for k, part in enumerate((tau, rate))]
-        for k, load in enumerate(loads):
-            load[columns] = (x[k][motors] - x[k][joints][columns]) * robot.stiffness
-        return [tau, loads[0], *(part[motors] for part in x[:3]), loads[1], rate]
+        tau, rate, indicator, Y = move(**blocks)[:4]
+        return [tau, rate, indicator, *(part(tau, rate, Y) for _, part in parts.values())]
+
+    names = (*results, *parts)
+    text = _sentence({**results, **{name: words for name, (words, _) in parts.items()}})
+    found = [ExportedFunction("torque_and_rate", text, torque_and_rate, move.inputs, names)]
+    if response is not None:
+        found.append(_forward_dynamics(robot, response))
+    if static is not None:
+        hold = _Call(robot, static)
+        found.append(ExportedFunction("gravity_and_rate", "Torques that hold the joints still against gravity, and their "
+                                      "rates as base and joints move. " + _sentence(CHECKED), hold, hold.inputs,
+                                      ("tau", "tau_rate", *CHECKED)))
+    if not equations.constraints:
+        def mass_matrix(q: Any, payloads: Any = ()) -> list[Any]:
+            still = np.zeros(equations.base), q, np.zeros(len(equations.elastic_joints))
+            return [equations.carrying(payloads).mass_matrix(np.concatenate(still))]
+
+        sizes = {name: size for name, size in move.inputs.items() if name in (PAYLOADS, "q")}
+        found.append(ExportedFunction("mass_matrix", "Mass matrix of base, joints, then motors of elastic joints, row by row.",
+                                      mass_matrix, sizes, ("M",)))
+    if robot.loops is not None:
+        found.append(_close_step(robot, motion))
+        if len(robot.platforms) == 1 and robot.order == 3:
+            found += [_by_platform(robot, torque_and_rate, move.inputs, names), _platform_close_step(robot)]
+    return found
+
+
+CHECKED = {"indicator": "above 1 the result is not reliable: the loops of q are open, or the pose is singular"}
+Part = tuple[str, Callable[[Any, Any, Any], Any]]  # words, and function of torques, rates, and all derivatives Y
+
+
+def _sentence(words: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {text}" for name, text in words.items()) + "."
+
+
+def _derivative(order: int, place: Any) -> Callable[[Any, Any, Any], Any]:
+    return lambda _tau, _rate, Y: Y[order, place]
+
+
+def _parts(robot: Robot, program: RobotProgram) -> dict[str, Part]:
+    """Results of a motion beside torques and rates, as far as the robot has them."""
+    equations, structure = program.equations, program.structure
+    tau, joints = equations.parts["tau"].start, equations.joints
+    orders = (("", "positions"), ("d", "velocities"), ("dd", "accelerations"), ("ddd", "jerks"))
+    found: dict[str, Part] = {}
+    if structure.roles.state or structure.roles.closed:
+        for k, (d, words) in enumerate(orders[1:], start=1):
+            found[f"q{d}_all"] = f"{words} of all joints of the tree", _derivative(k, joints)
+    if equations.elastic_joints:
+        for k, (d, words) in enumerate(orders[:3]):
+            motors = slice(joints.stop, len(equations.coordinates))
+            found[f"q{d}_motor"] = f"{words} of the motors of elastic joints", _derivative(k, motors)
+    if equations.motors:
+        found["tau_link"] = ("torques on the links, behind rotors and springs",
+                             lambda tau, _rate, Y: _link_side(robot, equations, tau, Y, 0))
+        found["tau_link_rate"] = "their rates", lambda _tau, rate, Y: _link_side(robot, equations, rate, Y, 1)
+    if equations.base and robot.roles.wheels:
+        found["base_velocity"] = "velocity of the base, as the wheels roll", _derivative(1, slice(6))
+    if equations.base and BASE[0] in equations.actuated:
+        place = tau + equations.actuated.index(BASE[0])
+        found["base_wrench"] = "wrench BY the world ON the base, along its axes", _derivative(0, slice(place, place + 6))
+        found["base_wrench_rate"] = "rates of its six numbers", _derivative(1, slice(place, place + 6))
+    elif equations.base and BASE[0] not in structure.roles.given:
+        found["base_acceleration"] = "acceleration of the base", lambda _tau, _rate, Y: base_acceleration(Y[1:3, :6])
+        found["base_jerk"] = "its jerk", lambda _tau, _rate, Y: base_jerk(Y[1:4, :6])
+    if equations.constraints and not structure.spare:
+        held = equations.parts["lambda"]
+        found["multipliers"] = f"multipliers of {some(equations.constraints)}", _derivative(0, held)
+        found["multiplier_rates"] = "their rates", _derivative(1, held)
+    return found
+
+
+def _link_side(robot: Robot, equations: EquationsOfMotion, torque: Any, Y: Any, order: int) -> Any:
+    """Torques on the links beyond the joints, as MotorLoads.loads has them, or their rates."""
+    x = [np.array(row[:len(equations.coordinates)], dtype=object) for row in Y[:4]]
+    shares = derivative(equations.motor_shares(Rates(*(jets(*pair) for pair in pairwise(x)))), order)
+    names = robot.tree.joint_names
+    load = np.array(torque, dtype=object) - shares[[names.index(name) for name in robot.joint_names]]
+    for k, (name, stiffness) in enumerate(zip(equations.elastic_joints, robot.stiffness.tolist(), strict=True)):
+        motor, joint = equations.joints.stop + k, equations.base + names.index(name)
+        load[robot.joint_names.index(name)] = (x[order][motor] - x[order][joint]) * stiffness
+    return load
+
+
+def _forward_dynamics(robot: Robot, program: RobotProgram) -> ExportedFunction:
+    call, equations = _Call(robot, program), program.equations
+    joints, motors = equations.joints, len(equations.elastic_joints)
+    words = {"qdd": "accelerations under motor torques tau", **CHECKED}
+    if robot.solved_joints:
+        words["qdd_all"] = "those of all joints of the tree"
+    if motors:
+        words["qdd_motor"] = "those of the motors of elastic joints"
+    if equations.base:
+        words["base_acceleration"] = "acceleration of the base"
 
     def forward_dynamics(**blocks: Any) -> list[Any]:
-        return [response.evaluate(**blocks)[3][2, :N]]
+        qdd, _, indicator, Y = call(**blocks)[:4]
+        every = {"qdd": qdd, "indicator": indicator, "qdd_all": Y[2, joints],
+                 "qdd_motor": Y[2, joints.stop:joints.stop + motors],
+                 "base_acceleration": base_acceleration(Y[1:3, :6]) if equations.base else ()}
+        return [every[name] for name in words]
 
-    return [
-        ExportedFunction("torque_and_rate", "Torques of the motors, seen from the joints' side of the gears, torques on the "
-                         "links, motion of the motors of elastic joints, and the torques' exact time derivatives.",
-                         torque_and_rate, motion.sizes,
-                         ("tau", "tau_link", "q_motor", "qd_motor", "qdd_motor", "tau_link_rate", "tau_rate")),
-        ExportedFunction("forward_dynamics", "Accelerations of the joints, then of the motors of elastic joints.",
-                         forward_dynamics, response.sizes, ("acceleration",)),
-        ExportedFunction("mass_matrix", "Mass matrix of joints, then motors of elastic joints, row by row.",
-                         lambda q: [equations.mass_matrix(np.concatenate((q, np.zeros(N - robot.n))))], {"q": robot.n},
-                         ("M",)),
-    ]
+    return ExportedFunction("forward_dynamics", _sentence(words), forward_dynamics, call.inputs, tuple(words))
+
+
+def _close_step(robot: Robot, program: RobotProgram) -> ExportedFunction:
+    n, given = robot.tree.n, [robot.tree.joint_names.index(name) for name in robot.joint_names]
+
+    def close(q: Any) -> list[Any]:
+        (*pose, indicator), gap = program.closing_step(q, (0.0,), q[given])
+        return [pose, gap, [indicator]]
+
+    return ExportedFunction(
+        "close_step", "Newton's method: moves the joints of q that follow so that the loops close. gap: how far they were "
+        "open, in units of the machine's length or rad; above an indicator of 1 the step was too long to stay on the branch. "
+        f"Set {some(robot.joint_names)} of the last cycle's pose and step until the gap is rounding, as a rule twice.", close,
+        {"q": n}, ("q_closed", "gap", "indicator"))
+
+
+def _by_platform(robot: Robot, torque_and_rate: Callable[..., Any], inputs: Mapping[str, int],
+                 names: tuple[str, ...]) -> ExportedFunction:
+    legs = robot.platform_closure
+    active = [robot.tree.joint_names.index(name) for name in robot.joint_names]
+
+    def by_platform(q: Any, velocity: Any, acceleration: Any, jerk: Any, **others: Any) -> list[Any]:
+        motion, condition = legs.motion_of_legs(q, velocity, acceleration, jerk)
+        rates = dict(zip(("qd", "qdd", "qddd"), (part[active] for part in motion), strict=True))
+        return [*torque_and_rate(q=q, **rates, **others), [condition]]
+
+    sizes = {name: size for name, size in inputs.items() if name not in ("qd", "qdd", "qddd")}
+    return ExportedFunction("platform_torque_and_rate", f"{BY_PLATFORM} leg_condition: that of the legs.", by_platform,
+                            {**sizes, **dict.fromkeys(("velocity", "acceleration", "jerk"), 6)}, (*names, "leg_condition"))
+
+
+BY_PLATFORM = ("As torque_and_rate, from the motion of the platform in the root link's frame: velocity, acceleration and "
+               "jerk, linear before angular. q: all joints of the tree, closed at the pose of the platform.")
 
 
 def _of_loops(robot: Robot) -> list[ExportedFunction]:
@@ -236,20 +339,25 @@ def _of_platform(robot: Robot) -> list[ExportedFunction]:
         forces = closed_loops.active_torque(G, Gd, np.array(tau, dtype=object), np.array(rate, dtype=object))
         return [*forces, *motion, [condition], actuation]
 
+    return [
+        ExportedFunction("platform_torque_and_rate", f"{BY_PLATFORM} actuation: condition of the loops, leg_condition that of "
+                         "the legs.", torque_and_rate,
+                         {**payloads, "q": n, **dict.fromkeys(("velocity", "acceleration", "jerk"), 6)},
+                         ("tau", "tau_rate", "qd_all", "qdd_all", "qddd_all", "leg_condition", "actuation")),
+        _platform_close_step(robot)]
+
+
+def _platform_close_step(robot: Robot) -> ExportedFunction:
+    legs = robot.platform_closure
+
     def close(q: Any) -> list[Any]:
         correction, _slope, sizes = legs.step_of(q, np.zeros(6))
         return [q + correction, sizes[:1], sizes[2:3]]
 
-    return [
-        ExportedFunction("platform_torque_and_rate", "As torque_and_rate, from the motion of the platform in the root link's "
-                         "frame: velocity, acceleration and jerk, linear before angular. q: all joints of the tree, closed at "
-                         "the pose of the platform. actuation: condition of the loops, leg_condition that of the legs.",
-                         torque_and_rate, {**payloads, "q": n, **dict.fromkeys(("velocity", "acceleration", "jerk"), 6)},
-                         ("tau", "tau_rate", "qd_all", "qdd_all", "qddd_all", "leg_condition", "actuation")),
-        ExportedFunction("platform_close_step", "As close_step, but the joints of the legs move to where the platform is: "
-                         f"{some(robot.tree.joint_names[k] for k in legs.platform.joints)} of q hold its pose, of origin and "
-                         "angles about the moving axes x, y, z.", close, {"q": n}, ("q_closed", "gap", "condition")),
-    ]
+    return ExportedFunction("platform_close_step", "As close_step, but the joints of the legs move to where the platform is: "
+                            f"{some(robot.tree.joint_names[k] for k in legs.platform.joints)} of q hold its pose, of origin "
+                            "and angles about the moving axes x, y, z.", close, {"q": robot.tree.n},
+                            ("q_closed", "gap", "condition"))
 
 
 def _of_links(robot: Robot, links: Iterable[str]) -> list[ExportedFunction]:

@@ -51,7 +51,7 @@ def _template(name: str) -> str:
 
 def _start(library: CLibrary, first: CFunction) -> str:
     """Return the initial values of inputs that must be consistent poses."""
-    if not hasattr(library.robot, "start"):
+    if library.robot.loops is None:
         return ""
     found = sample(library, first, np.random.default_rng(0))
     closed = [name for name in ("q", "rotation", "position") if name in found]

@@ -123,6 +123,15 @@ class MotionSolver:
             return program
         return program if program.motors == tuple(name for name in MOTORS if options.get(name) is not None) else None
 
+    def plain_program(self, use: str) -> RobotProgram | None:
+        """Return the compiled program of a use without loads; of elastic joints on a carried base by base_rates."""
+        if use == GRAVITY:
+            return self.program_of(Inputs(GRAVITY, 1))
+        structure = self.structure(use)
+        rates = structure.order - 1 if use in (CARRIED, MEASURED[CARRIED]) and structure.order > 3 else 0
+        inputs = Inputs(use, 1 if use == FORWARD else max(3, structure.order), rates)
+        return None if structure.massless else self.program_of(inputs)
+
     def program_of(self, inputs: Inputs) -> RobotProgram | None:
         """Return the compiled program for these inputs, None where elimination does not fit."""
         if inputs not in self._compiled:

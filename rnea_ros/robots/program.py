@@ -117,7 +117,7 @@ class RobotProgram:
         self.sizes = self._sizes()
         if closure is not None:
             self._check_closure(closure)
-        step = None if closure is None or inputs.tangent else (self._step, ALMOST, STEPS)
+        step = None if closure is None or inputs.tangent else (self.closing_step, ALMOST, STEPS)
         self.kernel = kernel.build(self.evaluate, self.sizes, backend, step, self._recipe())
         self.call = self.kernel.call
 
@@ -151,7 +151,7 @@ class RobotProgram:
             self._known, self._start, self.roles.contacts, loops, self.inputs, links,
             [(k, [(level.rows, level.columns, level.blocks) for level in levels]) for k, levels in self._stages.items()])))
 
-    def carrying(self, payloads: Array) -> Program:
+    def carrying(self, payloads: Array) -> RobotProgram:
         """Return the same program with other payloads, ten numbers for each carrier of the equations. Kernels are shared."""
         twin = copy(self)
         twin._payloads = payloads if PAYLOADS in self.sizes else None
@@ -332,7 +332,7 @@ class RobotProgram:
             raise UnsuitedError(f"{len(held)} independent loop equations for {len(closure.passive)} joints that follow")
         self._held = held
 
-    def _step(self, guess: Any, indicator: Any, q: Any, **unused: Any) -> list[Any]:
+    def closing_step(self, guess: Any, indicator: Any, q: Any, **unused: Any) -> list[Any]:
         """Return a step of Newton's method and a further one with the same Jacobian: the error left is of third order."""
         closure = self.closure
         assert closure is not None

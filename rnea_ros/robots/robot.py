@@ -49,7 +49,7 @@ from .inputs.validation import Wrenches
 from .motion_solver import MotionSolver
 from .motors import MotorMotion
 from .platform_input import MISSING, by_platform
-from .program import FORWARD, RobotProgram
+from .program import RobotProgram
 from .role_derivatives import RobotDerivatives
 from .roles import DeclaredRoles, declared
 from .sample_solver import INVERSE
@@ -636,9 +636,12 @@ class Robot:
         joints = self._solver.equations().joints
         return x[joints], v[joints]
 
-    def program(self, use: str = INVERSE) -> RobotProgram | None:
-        """Return the compiled program without loads for a use of `structure`, None where elimination does not fit."""
-        return self._solver.program(use, 1 if use == FORWARD else 2, {})
+    def program(self, use: str | None = None) -> RobotProgram | None:
+        """Return the compiled program without loads for a use of `structure`, "gravity", or by default of torque_and_rate.
+
+        None where elimination does not fit, or a joint moves no mass.
+        """
+        return self._solver.plain_program(use or self._solver.use)
 
     def joint_loads(self, found: Solution) -> Array:
         """Return loads of the joints and their rates in a solution of `solve`, as motor_motion gives them: (stages, n) or

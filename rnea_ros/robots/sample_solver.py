@@ -76,7 +76,7 @@ class SampleSolver:
         return self._solvers[use]
 
     def _of_payload(self, use: str) -> Solver:
-        """The equations whose kernels serve any payload of the carriers."""
+        """Return the equations whose kernels serve any payload of the carriers."""
         if use not in self._of_any_payload:
             carried, measured = use in (CARRIED, MEASURED[CARRIED]), use in MEASURED.values()
             equations = self._roles.equations(self._model, self._tree.gravity_vector, carried, measured, self._carriers)

@@ -261,7 +261,7 @@ class Solver:
         return self._kernels[name]
 
     def _called(self, name: Any, evaluate: Callable[..., Any], sizes: Mapping[str, int], *blocks: np.ndarray) -> Any:
-        """Outputs of a kernel of one sample."""
+        """Return the outputs of a kernel of one sample."""
         return self.kernel(name, evaluate, sizes)(np.concatenate((*self.payloads, *blocks)))
 
     # ------------------------------------------------------------------ matrix

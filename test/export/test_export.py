@@ -6,7 +6,7 @@ import ctypes
 import shutil
 import subprocess
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from rnea_ros import InputError, Robot, load
 from rnea_ros.cli.main import main
 from rnea_ros.demo.parallel_machines import delta, gough_stewart, planar_3rrr
 from rnea_ros.export import c_library, package
-from support import robot_kinds
+from support import combined_machines, robot_kinds
+from support.ground_machines import tripod, vehicle
 from support.machines import polygon
 from support.robots import arm, random_tree
 
@@ -64,6 +65,8 @@ def _all_elastic() -> Any:
 
 
 ALL = [f"{kind} {k}" for kind in ("tree", "floating", "springs", "elastic", "loops", "parallel") for k in range(3)]
+LIGHT = ('<robot name="light"><link name="a"/><link name="b"/><joint name="j" type="continuous"><parent link="a"/>'
+         '<child link="b"/><axis xyz="0 0 1"/></joint></robot>')
 LARGE = ("parallel 2",)  # 5 s of a compiler; two other platforms have the same functions
 
 
@@ -111,7 +114,7 @@ def close(found: np.ndarray, wanted: Any) -> None:
     np.testing.assert_allclose(found, np.ravel(wanted), rtol=1e-9, atol=1e-9 * max(1.0, np.abs(wanted).max(initial=0.0)))
 
 
-def motion(robot: Any, seed: int) -> list[np.ndarray]:
+def motion_of(robot: Any, seed: int = 0) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
     return [robot.home_motion[0] + (0.03 if getattr(robot, "platforms", ()) else 0.1) * rng.normal(size=robot.n),
             *(0.3 * rng.normal(size=robot.n) for _ in range(robot.order))]
@@ -130,8 +133,8 @@ def test_motions_have_the_torques_and_rates_of_the_public_calls(compiled, name):
     robot = machine(name)
     names = ["q" + "d" * k for k in range(robot.order + 1)]
     for seed in range(3):
-        found = compiled(name)("torque_and_rate", **dict(zip(names, motion(robot, seed), strict=True)))
-        tau, rate = robot.torque_and_rate(*motion(robot, seed))
+        found = compiled(name)("torque_and_rate", **dict(zip(names, motion_of(robot, seed), strict=True)))
+        tau, rate = robot.torque_and_rate(*motion_of(robot, seed))
         close(found["tau"], tau)
         close(found["tau_rate"], rate)
 
@@ -139,7 +142,7 @@ def test_motions_have_the_torques_and_rates_of_the_public_calls(compiled, name):
 @pytest.mark.parametrize("name", ALL[:3])
 def test_all_other_functions_of_trees(compiled, name):
     robot, call = machine(name), compiled(name)
-    q, qd, qdd, qddd = motion(robot, 5)
+    q, qd, qdd, qddd = motion_of(robot, 5)
     close(call("inverse_dynamics", q=q, qd=qd, qdd=qdd)["tau"], robot.inverse_dynamics(q, qd, qdd))
     close(call("gravity", q=q)["tau"], robot.gravity(q))
     close(call("bias", q=q, qd=qd)["tau"], robot.bias(q, qd))
@@ -153,7 +156,7 @@ def test_all_other_functions_of_trees(compiled, name):
 @pytest.mark.parametrize("name", [name for name in ALL if name.startswith("loops")])
 def test_loops_are_closed_step_by_step_and_torques_follow(compiled, name):
     robot, call = machine(name), compiled(name)
-    q, qd, qdd, qddd = motion(robot, 2)
+    q, qd, qdd, qddd = motion_of(robot, 2)
     pose, active = np.array(robot.start), list(robot.loops.active)
     from_q = pose[active]
     for share in (0.25, 0.5, 0.75, 1.0):  # as cycles of a controller
@@ -171,7 +174,7 @@ def test_loops_are_closed_step_by_step_and_torques_follow(compiled, name):
 @pytest.mark.parametrize("name", [name for name in ALL if name.startswith("parallel")][:2])
 def test_platforms(compiled, name):
     robot, call = machine(name), compiled(name)
-    q, qd, qdd, qddd = motion(robot, 3)
+    q, qd, qdd, qddd = motion_of(robot, 3)
     platform = robot.platform_motion(q, qd, qdd, qddd)
     pose = robot.loops.platforms[0].coordinates(platform.rotation, platform.position, np.array(robot.start))
     for _ in range(6):
@@ -187,7 +190,7 @@ def test_platforms(compiled, name):
 @pytest.mark.parametrize("name", [name for name in ALL if name.startswith("floating")])
 def test_bases_that_move(compiled, name):
     robot, call, rng = machine(name), compiled(name), np.random.default_rng(4)
-    q, qd, qdd, qddd = motion(robot, 4)
+    q, qd, qdd, qddd = motion_of(robot, 4)
     base = robot_kinds.BASE
     state = {"base_velocity": base.velocity, "base_gravity": base.into_base(robot.tree.gravity_vector)}
     moved = dict(zip(("base_acceleration", "base_jerk"), rng.normal(size=(2, 6)), strict=True))
@@ -277,10 +280,124 @@ def test_payloads_are_arguments(tmp_path):
     close(call("gravity", payloads=np.zeros(10), q=q)["tau"], robot.gravity(q))
 
 
-@pytest.mark.parametrize(("name", "link"), [("elastic 0", "tool"), ("springs 0", "l3")])
-def test_payloads_that_cannot_be_arguments_are_refused(name, link):
-    with pytest.raises(InputError, match="can be no argument: declare it in `payloads`"):
-        c_library.library(machine(name), "x", link)
+# ---------------------------------------------------------------------- combinations
+
+
+def vehicle_case():
+    urdf, file = vehicle()
+    robot = load(urdf, file, backend="python")
+    rng = np.random.default_rng(1)
+    return robot, list(0.3 * rng.normal(size=(4, robot.n))), {"base": robot_kinds.BASE}
+
+
+def tripod_case():
+    urdf, file, _ = tripod()
+    robot = load(urdf, file, backend="python")
+    rng = np.random.default_rng(1)
+    rates = dict(zip(("base_acceleration", "base_jerk"), 0.3 * rng.normal(size=(2, 6)), strict=True))
+    return robot, list(0.3 * rng.normal(size=(4, robot.n))), {"base": robot_kinds.BASE, **rates}
+
+
+def combined_case(name: str):
+    made = combined_machines.machine(0, **combined_machines.COMBINATIONS[name])
+    truth, robot = combined_machines.Truth(made, 0), load(made.urdf, made.file, backend="python")
+    motion, state = truth.inputs(robot)
+    return robot, motion, {**state, "guess": truth.guess(robot)}
+
+
+def carried_stewart_case():
+    robot = load(ROOT / "urdf" / "stewart.urdf", ROOT / "urdf" / "stewart.robot.yaml", base="prescribed", backend="python")
+    rng = np.random.default_rng(1)
+    motion = [robot.home_motion[0] + 0.03 * rng.normal(size=robot.n), *(0.3 * rng.normal(size=(3, robot.n)))]
+    rates = dict(zip(("base_acceleration", "base_jerk"), rng.normal(size=(2, 6)), strict=True))
+    return robot, motion, {"base": robot_kinds.BASE, **rates}
+
+
+EVERY = {**{name: partial(combined_case, name) for name in combined_machines.COMBINATIONS}, "wheels": vehicle_case,
+         "standing": tripod_case, "platform on a carried base": carried_stewart_case}
+SOME = ("free base, loop, springs", "elastic joint, free base, loop, spring", "elastic joint, given base", "standing",
+        "wheels", "platform on a carried base")
+
+
+def arguments(robot: Any, motion: Sequence[Any], state: dict[str, Any]) -> dict[str, Any]:
+    """The motion and the state of base and motors by the names of C; the pose of loops closed."""
+    found = {"q" + "d" * k: value for k, value in enumerate(motion)} | {k: v for k, v in state.items() if k != "guess"}
+    if (base := found.pop("base", None)) is not None:
+        found |= {f"base_{name}": getattr(base, name) for name in ("position", "quaternion", "velocity")}
+    if robot.loops is not None:
+        found["q"] = robot.close(motion[0], guess=state.get("guess"))
+    return found
+
+
+@pytest.mark.parametrize("name", [name if name in SOME else pytest.param(name, marks=pytest.mark.campaign) for name in EVERY])
+def test_every_combination_has_the_numbers_of_the_public_calls(tmp_path, name):
+    robot, motion, state = EVERY[name]()
+    call = Compiled(c_library.library(robot, "robot"), tmp_path)
+    given = arguments(robot, motion, state)
+
+    def called(function: str, **more: Any) -> dict[str, np.ndarray]:
+        inputs = next(one.function.inputs for one in call.library.functions if one.function.name == function)
+        return call(function, **{block: {**given, **more}[block] for block in inputs})
+
+    exact = lambda found, wanted: np.testing.assert_allclose(  # noqa: E731
+        found, np.ravel(wanted), rtol=1e-12, atol=1e-12 * max(1.0, np.abs(wanted).max(initial=0.0)))
+    found, wanted = called("torque_and_rate"), robot.solve(*motion, **state)
+    assert found["indicator"][0] <= 1.0
+    exact(found["tau"], wanted.torques[0])
+    exact(found["tau_rate"], wanted.torques[1])
+    columns = [wanted.positions[joint] for joint in robot.tree.joint_names]
+    for order in (1, 2, 3):
+        if f"q{'d' * order}_all" in found:
+            exact(found[f"q{'d' * order}_all"], [column[order] for column in columns])
+    for part, value in (("base_wrench", "base_wrench"), ("base_wrench_rate", "base_wrench_rate"),
+                        ("base_acceleration", "base_acceleration"), ("base_jerk", "base_jerk")):
+        if part in found:
+            exact(found[part], getattr(wanted, value))
+    if "multipliers" in found:
+        for part, order in (("multipliers", 0), ("multiplier_rates", 1)):
+            exact(found[part], [values[order] for values in wanted.multipliers.values()])
+    at = {key: value for key, value in state.items() if key in ("base", "guess")}
+    motors: dict[str, Any] = {}
+    if robot.elastic_joints:
+        moved = robot.motor_motion(*motion, **state)
+        motors = {"q_motor": moved.q_motor, "qd_motor": moved.qd_motor}
+        for part, value in (("q_motor", moved.q_motor), ("qdd_motor", moved.qdd_motor), ("tau_link", moved.load),
+                            ("tau_link_rate", moved.load_rate)):
+            exact(found[part], value)
+    tau = np.linspace(-1.0, 1.0, robot.n)
+    exact(called("forward_dynamics", tau=tau, **motors)["qdd"], robot.forward_dynamics(*motion[:2], tau, **at, **motors))
+    for ours, theirs in zip(called("gravity_and_rate").values(), robot.gravity_and_rate(*motion[:2], **at), strict=False):
+        exact(ours, theirs)
+    if not robot.constraints:
+        exact(called("mass_matrix")["M"], robot.mass_matrix(motion[0], **at))
+    if robot.loops is not None:  # steps close the loops of a pose nearby
+        pose = np.array(given["q"])
+        pose[robot.closure.passive] += 1e-3
+        for _ in range(4):
+            closed = call("close_step", q=pose)
+            pose = closed["q_closed"]
+        np.testing.assert_allclose(pose, given["q"], atol=1e-11)
+        assert closed["gap"][0] < 1e-12 and closed["indicator"][0] <= 1.0
+    if robot.platforms:
+        platform = robot.platform_motion(*motion)
+        rates = {part: np.asarray(getattr(platform, part)) for part in ("velocity", "acceleration", "jerk")}
+        for part, value in zip(("tau", "tau_rate"), wanted.torques, strict=True):
+            np.testing.assert_allclose(called("platform_torque_and_rate", **rates)[part], value, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["elastic 0", "springs 0", "carried loop"])
+def test_payloads_of_every_kind_are_arguments(tmp_path, name):
+    robot, motion, state = EVERY["given base, loop, spring"]() if name == "carried loop" else (machine(name), [], {})
+    motion, link = [*motion] or motion_of(robot), robot.links[-1]
+    call = Compiled(c_library.library(robot, "robot", link), tmp_path)
+    given = arguments(robot, motion, state)
+    inertia = np.array([[0.02, 0.001, 0.0], [0.001, 0.03, 0.002], [0.0, 0.002, 0.025]])
+    block = call("payload", mass=1.5, com=(0.1, 0.0, 0.2), inertia=inertia[np.triu_indices(3)])["parameters"]
+    inputs = next(one.function.inputs for one in call.library.functions if one.function.name == "torque_and_rate")
+    for loaded, payloads in ((robot.with_payload(link, 1.5, (0.1, 0.0, 0.2), inertia), block), (robot, np.zeros(10))):
+        found = call("torque_and_rate", **{part: {**given, "payloads": payloads}[part] for part in inputs})
+        for part, wanted in zip(("tau", "tau_rate"), loaded.torque_and_rate(*motion, **state), strict=True):
+            np.testing.assert_allclose(found[part], wanted, rtol=1e-12, atol=1e-12 * np.abs(wanted).max())
 
 
 def test_names_of_joints_cannot_break_out_of_the_text(tmp_path):
@@ -304,13 +421,12 @@ def test_what_cannot_be_exported_says_why(tmp_path, capsys):
     assert main(["export", pr, "-o", str(tmp_path / "y"), "--name", "1 robot"]) == 2
     assert "no name of a C function" in capsys.readouterr().err
     with pytest.raises(InputError, match="nothing is exported"):
-        c_library.library(robot_kinds.MAKERS["moving loops"]("python").robot, "x")
+        c_library.library(load(LIGHT, {"version": 1, "passive": ["j"]}, backend="python"), "x")
 
 
 def test_functions_that_divide_by_a_missing_mass_are_left_out_and_named(tmp_path, capsys):
     urdf = tmp_path / "light.urdf"
-    urdf.write_text('<robot name="light"><link name="a"/><link name="b"/><joint name="j" type="continuous">'
-                    '<parent link="a"/><child link="b"/><axis xyz="0 0 1"/></joint></robot>')
+    urdf.write_text(LIGHT)
     assert main(["export", str(urdf), "-o", str(tmp_path / "c")]) == 0
     assert "Left out, since a joint moves no mass: forward_dynamics" in capsys.readouterr().out
     source, header = (tmp_path / "c" / name for name in ("src/light.c", "include/light/light.h"))
