@@ -140,13 +140,13 @@ class MotionSolver:
         return self._compiled[inputs]
 
     def _program(self, inputs: Inputs) -> RobotProgram | None:
-        """The program that serves any payload of the carriers."""
+        """Return the program that serves any payload of the carriers."""
         if inputs not in self._of_any_payload:
             use = INVERSE if inputs.use in (GRAVITY, CLOSING) else inputs.use
             known = self.samples.inputs(use)[1].tolist()
             try:
-                self._of_any_payload[inputs] = RobotProgram(self.structure(use), self.roles, self.closure, inputs, self.joint_names,
-                                                       known, self.start, self.tree.backend)
+                self._of_any_payload[inputs] = RobotProgram(self.structure(use), self.roles, self.closure, inputs,
+                                                            self.joint_names, known, self.start, self.tree.backend)
             except UnsuitedError:
                 self._of_any_payload[inputs] = None
         return self._of_any_payload[inputs]
