@@ -195,8 +195,8 @@ def _sentence(words: Mapping[str, str]) -> str:
     return "; ".join(f"{name}: {text}" for name, text in words.items()) + "."
 
 
-def _derivative(order: int, place: Any) -> Callable[[Any, Any, Any], Any]:
-    return lambda _tau, _rate, Y: Y[order, place]
+def _derivative(order: int, first: Any) -> Callable[[Any, Any, Any], Any]:
+    return lambda _tau, _rate, Y: Y[order, first]
 
 
 def _parts(robot: Robot, program: RobotProgram) -> dict[str, Part]:
@@ -219,9 +219,9 @@ def _parts(robot: Robot, program: RobotProgram) -> dict[str, Part]:
     if equations.base and robot.roles.wheels:
         found["base_velocity"] = "velocity of the base, as the wheels roll", _derivative(1, slice(6))
     if equations.base and BASE[0] in equations.actuated:
-        place = tau + equations.actuated.index(BASE[0])
-        found["base_wrench"] = "wrench BY the world ON the base, along its axes", _derivative(0, slice(place, place + 6))
-        found["base_wrench_rate"] = "rates of its six numbers", _derivative(1, slice(place, place + 6))
+        first = tau + equations.actuated.index(BASE[0])
+        found["base_wrench"] = "wrench BY the world ON the base, along its axes", _derivative(0, slice(first, first + 6))
+        found["base_wrench_rate"] = "rates of its six numbers", _derivative(1, slice(first, first + 6))
     elif equations.base and BASE[0] not in structure.roles.given:
         found["base_acceleration"] = "acceleration of the base", lambda _tau, _rate, Y: base_acceleration(Y[1:3, :6])
         found["base_jerk"] = "its jerk", lambda _tau, _rate, Y: base_jerk(Y[1:4, :6])
