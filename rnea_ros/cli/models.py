@@ -17,6 +17,7 @@ from ..model import dh_table, plausibility, urdf
 from ..model.robot_file import profiles, robot_file
 from ..model.robot_file.schema import SCHEMA
 from ..robots.load import load
+from ..robots.robot import Robot
 from ..robots.tree import TreeDynamics
 from . import inputs
 from .output import CommandResult, check_files, format_table, terminal_width
@@ -84,34 +85,37 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_model(args: argparse.Namespace) -> CommandResult:
     robot = inputs.load_robot(args, print_warnings=False)  # the result holds all warnings
-    text, what = model_table(robot.tree, terminal_width()), robot.description
+    text, what = model_table(robot, terminal_width()), robot.description
     if len(what) > 1 or not robot.is_fixed_tree:
         text += "\n\n" + "\n".join(what)
-    return CommandResult(text, model_data(robot.tree) | {"kind": robot.kind})
+    return CommandResult(text, model_data(robot) | {"kind": robot.kind})
 
 
-def model_table(robot: TreeDynamics, width: int | None = None) -> str:
-    lines = [f"robot {robot.name}: {robot.n} joints, {robot.total_mass:.6g} kg, root link '{robot.root_link}', "
+def model_table(robot: Robot, width: int | None = None) -> str:
+    lines = [f"robot {robot.name}: {len(robot.tree_joints)} joints, {robot.total_mass:.6g} kg, root link '{robot.root_link}', "
              f"largest deviation from the URDF {robot.reconstruction_error:.1e}", ""]
     lines += format_table(("j", "joint", "a(j)", "type", "gamma", "b", "alpha", "d", "theta", "r"), [
         (str(j), name, str(parent), JOINT_TYPES[sigma], *(f"{x:.6g}" for x in numbers))
         for j, (name, parent, sigma, *numbers) in enumerate(robot.mdh_table(), start=1)], "><><>>>>>>", width)
-    followers = [link for link in robot.model.links if link.joint and link.joint not in robot.joint_names]
-    for link in followers:
-        leader = robot.joint_names[link.coordinate]
+    lines += [f"     '{link}: ...' describe the pose of platform '{link}' and are no joints of the URDF" for link in
+              robot.platforms]
+    names = robot.tree.joint_names
+    for link in (link for link in robot.model.links if link.joint and link.joint not in names):
+        leader = names[link.coordinate]
         lines.append(f"     {link.joint} follows {leader}: {link.multiplier:g} q + {link.offset:g}")
     return "\n".join(lines + [""] * bool(robot.warnings) + [f"warning: {text}" for text in robot.warnings])
 
 
-def model_data(robot: TreeDynamics) -> dict[str, Any]:
+def model_data(robot: Robot) -> dict[str, Any]:
     links = [{**{key: value for key, value in vars(link).items() if not key.startswith("_")}, "ms": link.ms.tolist(),
               "J": link.J.tolist(), "term": asdict(link.term)} for link in robot.model.links]
-    frames = {name: {"link": f.link, "R": f.R.tolist(), "P": f.P.tolist()} for name, f in robot.model.frames.items()}
-    joints = [asdict(joint) for joint in robot.model.joints]
-    motors = [{"name": motor.name, "ratios": dict(zip((robot.joint_names[k] for k in motor.coordinates), motor.ratios)),
+    frames = {name: {"link": f.link, "R": f.R.tolist(), "P": f.P.tolist()} for name, f in robot.model.frames.items()
+              if name in robot.links}
+    joints = [asdict(joint) for joint in robot.model.joints if joint.name in robot.tree_joints]
+    motors = [{"name": motor.name, "ratios": dict(zip((robot.tree.joint_names[k] for k in motor.coordinates), motor.ratios)),
                "term": asdict(motor.term)} for motor in robot.model.coupled_motors]
     return {"name": robot.name, "model_id": robot.model_id, "base": robot.model.base, "root_link": robot.root_link,
-            "total_mass": robot.total_mass, "reconstruction_error": robot.reconstruction_error,
+            "platforms": robot.platforms, "total_mass": robot.total_mass, "reconstruction_error": robot.reconstruction_error,
             "joints": joints, "links": links, "coupled_motors": motors, "frames": frames, "warnings": list(robot.warnings)}
 
 

@@ -194,8 +194,13 @@ class Robot:
         return self.tree.moving_joints
 
     def mdh_table(self) -> list[tuple[Any, ...]]:
-        """Return (name, parent, sigma, gamma, b, alpha, d, theta, r) of every frame; parent 0 is the root, k row k from 1."""
-        return self.tree.mdh_table()
+        """Return (name, parent, sigma, gamma, b, alpha, d, theta, r) of every frame; parent 0 is the root, k row k from 1.
+
+        Seven frames that describe the pose of a platform, and are no joints of the URDF, are named "LINK: x" to "LINK: rz".
+        """
+        names = {} if self.loops is None else {self.tree.joint_names[k]: f"{platform.link}: {part}" for platform in
+                                               self.loops.platforms for k, part in platform.coordinate_names.items()}
+        return [(names.get(name, name), *numbers) for name, *numbers in self.tree.mdh_table()]
 
     @cached_property
     def joint_names(self) -> tuple[str, ...]:
@@ -263,7 +268,8 @@ class Robot:
             roles = self.roles
             platforms = [f"{link}, {self.model.links[self.model.frame(link).link].m:.6g} kg" for link in self.platforms]
             lines += [("platform", platforms), ("motion given", roles.given), ("state", roles.state),
-                      ("follows", roles.follows), ("elastic joints", self.elastic_joints),
+                      ("follows", [name for name in roles.follows if name in self.tree_joints]),
+                      ("elastic joints", self.elastic_joints),
                       ("motors", [f"{self.tree.joint_names[motor.coordinate]} on {self.model.links[motor.link].name}"
                                   for motor in roles.motors]), ("contacts", [cut.name for cut in roles.contacts]),
                       ("wheels", [wheel.name for wheel in roles.wheels])]

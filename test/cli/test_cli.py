@@ -50,6 +50,19 @@ def test_model_as_table_names_every_joint_and_follower(capsys):
     assert f"{robot.total_mass:.6g} kg" in text
 
 
+def test_model_lists_the_joints_of_the_urdf_and_names_the_frames_of_platforms(capsys):
+    stewart = [str(ROOT / "urdf" / "stewart.urdf"), "--robot-file", str(ROOT / "urdf" / "stewart.robot.yaml")]
+    joints = re.findall(r'<joint name="([^"]*)" type="(?!fixed|floating)', Path(stewart[0]).read_text())
+    assert main.main(["model", *stewart, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert sorted(joint["name"] for joint in found["joints"]) == sorted(joints)
+    assert sorted(found["frames"]) == sorted(re.findall(r'<link name="([^"]*)"', Path(stewart[0]).read_text()))
+    assert main.main(["model", *stewart]) == 0
+    text = capsys.readouterr().out
+    assert f"robot stewart: {len(joints)} joints" in text and "platform: rz " in text
+    assert "platform_pose" not in text and "no joints of the URDF" in text
+
+
 def test_model_as_json_is_complete(capsys):
     assert main.main(["model", STANFORD, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -49,6 +49,11 @@ class Platform:
         R, p = within(base_poses(model, np.zeros(model.n))[frame.link], (frame.R, frame.P))
         return cls(link, tuple(numbers[:CHART] + numbers[CHART + 1:]), numbers[CHART], R, p)
 
+    @property
+    def coordinate_names(self) -> dict[int, str]:
+        """Return {number of a joint: x, y, z, chart, rx, ry, rz}."""
+        return dict(zip((*self.joints, self.chart), ("x", "y", "z", "rx", "ry", "rz", "chart"), strict=True))
+
     @cached_property
     def is_level(self) -> bool:
         """True if the axes of the pose at zero are those of the root frame."""
