@@ -22,8 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import rnea_ros
-from rnea_ros.demo.elastic_control import InverseDynamicsController, simulate
-from rnea_ros.io.figures import STYLE, picture
+from rnea_ros import STYLE, InverseDynamicsController, picture, simulate_elastic_arm
 
 ROOT = Path(__file__).resolve().parents[1]
 GAINS = {"slope": 6.8, "damping": 58.0, "motor_slope": 33.0, "motor_damping": 38.0}  # Lambda [1/s], K_D [N m s/rad]
@@ -57,7 +56,7 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     arm = rnea_ros.load(ROOT / "urdf" / "hua_arm.urdf", ROOT / "urdf" / "hua_arm.robot.yaml")
     controller = InverseDynamicsController(arm, **GAINS)
     start = START, START[2:], np.zeros(3), np.zeros(1)
-    run = partial(simulate, arm, desired=desired, start=start, duration=DURATION, step=5e-3 if small else 2e-3)
+    run = partial(simulate_elastic_arm, arm, desired=desired, start=start, duration=DURATION, step=5e-3 if small else 2e-3)
     runs = {"without payload": run(controller),
             "f_e as printed": run(controller, world_wrenches=F_E),
             "unknown weight": run(controller, world_wrenches=WEIGHT),

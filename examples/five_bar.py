@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import Robot, load
-from rnea_ros.io.figures import STYLE, draw_stills, picture
+from rnea_ros import STYLE, Robot, draw_stills, load, picture
 
 ROOT = Path(__file__).resolve().parents[1]
 CENTRE, SIZE, DURATION = (0.14, 0.62), (0.16, 0.09), 1.2  # of the eight, x and z [m]; [s]

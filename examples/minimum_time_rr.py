@@ -14,9 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import Robot, plan_motion
-from rnea_ros.io.figures import STYLE, draw_stills, picture
-from rnea_ros.planning import PlannedMotion
+from rnea_ros import STYLE, PlannedMotion, Robot, draw_stills, picture, plan_motion
 
 URDF = Path(__file__).parents[1] / "urdf" / "rr.urdf"
 START, GOAL = (0.0, -2.0), (1.0, -1.0)

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import Robot, load
-from rnea_ros.io.figures import STYLE, draw_stills, picture
+from rnea_ros import STYLE, Robot, draw_stills, load, picture
 
 ROOT = Path(__file__).resolve().parents[1]
 STATIONS = np.array([[-0.9, 0.75, 0.0, 0.55], [0.1, -0.15, 0.6, 0.05], [1.1, 0.55, 1.1, 0.35]])  # pick, top, drop [rad]

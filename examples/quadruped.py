@@ -13,11 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import Robot, load
-from rnea_ros.algebra.taylor import of_time, smooth_step
-from rnea_ros.io.figures import STYLE, picture
-from rnea_ros.robots.inputs.base_state import BaseState, along
-from rnea_ros.sim.free_base import drift
+from rnea_ros import (
+    STYLE,
+    BaseState,
+    Robot,
+    base_motion,
+    derivatives_of_time,
+    load,
+    picture,
+    simulate_free_base,
+    smooth_step,
+)
 
 LEG, FADED, G = 0.5, 0.2, 9.81  # stretched [m]; reaction at take-off, of the weight; [m/s^2]
 
@@ -56,15 +62,16 @@ def draw(path: Path, robot: Robot, t, base, q, reaction, off: int) -> None:
 
 
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
-    robot, plan = load(Path(__file__).with_suffix(".urdf"), base="floating"), partial(of_time, joints, order=2)
+    robot, plan = load(Path(__file__).with_suffix(".urdf"), base="floating"), partial(derivatives_of_time, joints, order=2)
     t, weight = np.arange(0.0, 0.72, 0.004 if small else 0.002), robot.tree.total_mass * G
-    base, acceleration, _jerk = along(trunk, t)
+    base, acceleration, _jerk = base_motion(trunk, t)
     motion = np.swapaxes([plan(x) for x in t], 0, 1)
     wrench = robot.solve(*motion, stages=1, base=base, base_acceleration=acceleration).base_wrench
     off = int(np.argmax(wrench[:, 2] < FADED * weight))
     stood, zmp = base.vector()[:off + 1], robot.zero_moment_point(wrench, base=base)[:off + 1]
     rise = robot.center_of_mass(*plan(t[off])[:2], base=BaseState.from_vector(stood[-1])).velocity[2]
-    flight = drift(robot, plan, np.linspace(t[off], t[off] + 2.0 * rise / G, 301), BaseState.from_vector(stood[-1]))
+    times = np.linspace(t[off], t[off] + 2.0 * rise / G, 301)
+    flight = simulate_free_base(robot, plan, times, BaseState.from_vector(stood[-1]))
     centre = robot.center_of_mass(flight.q, flight.qd, base=BaseState.from_vector(flight.base))
     draw(Path(out_dir) / "quadruped.png", robot, np.append(t[:off], flight.t), np.append(stood[:off], flight.base, axis=0),
          np.array([*(plan(x)[0] for x in t[:off]), *flight.q]), np.append(wrench[:off, 2], 0.0 * flight.t) / weight, off)

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import Robot
-from rnea_ros.io.figures import STYLE, picture
+from rnea_ros import STYLE, Robot, picture
 
 URDF = Path(__file__).parents[1] / "urdf" / "seven_r.urdf"
 DURATION = 4.0  # s

@@ -14,11 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import Robot, load
-from rnea_ros.algebra.taylor import of_time, smooth_step
-from rnea_ros.io.figures import STYLE, color_scale, picture
-from rnea_ros.robots.inputs.base_state import BaseState
-from rnea_ros.sim.free_base import drift
+from rnea_ros import (
+    STYLE,
+    BaseState,
+    Robot,
+    color_scale,
+    derivatives_of_time,
+    load,
+    picture,
+    simulate_free_base,
+    smooth_step,
+)
 
 LENGTH, RADIUS, WATER = 1.5, 0.03, 1000.0  # of the body [m]; density of body and water alike [kg/m^3], so gravity is left out
 ALONG, ACROSS = 0.05, 2.0  # drag coefficients of a link, along and across it
@@ -42,7 +48,7 @@ def undulation(n: int, t: float) -> list[np.ndarray]:
         return [np.sin(x * (2 * np.pi * FREQUENCY) - 2 * np.pi * WAVES * s) * smooth_step(x)
                 * (SWING * (0.3 + 0.7 * s) * 2 * np.pi / n) for s in np.arange(1, n + 1) / n]
 
-    return of_time(wave, t, 2)
+    return derivatives_of_time(wave, t, 2)
 
 
 def drag(robot: Robot, base: BaseState, q: np.ndarray, qd: np.ndarray) -> dict[str, np.ndarray]:
@@ -59,7 +65,8 @@ def drag(robot: Robot, base: BaseState, q: np.ndarray, qd: np.ndarray) -> dict[s
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     links, duration = (12, 2.0) if small else (60, 8.0)
     robot = load(urdf(links), base="floating", gravity=(0.0, 0.0, 0.0))
-    swum = drift(robot, lambda t: undulation(robot.n, t), np.arange(0.0, duration, 0.02), loads=lambda *x: drag(robot, *x))
+    swum = simulate_free_base(robot, lambda t: undulation(robot.n, t), np.arange(0.0, duration, 0.02),
+                              loads=lambda *x: drag(robot, *x))
     centre = robot.center_of_mass(swum.q, swum.qd, base=BaseState.from_vector(swum.base)).position
     with picture(Path(out_dir) / "snake.png", (12, 3.6), settings=STYLE) as figure:
         axis = figure.subplots()

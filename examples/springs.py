@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import rnea_ros
-from rnea_ros.io.figures import STYLE, picture
+from rnea_ros import STYLE, picture
 
 LINK = ('<link name="{0}"><inertial><origin xyz="0 0 -0.2"/><mass value="1.2"/>'
         '<inertia ixx="0.02" ixy="0" ixz="0" iyy="0.02" iyz="0" izz="0.004"/></inertial></link>')

@@ -13,10 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros.demo.parallel_machines import gough_stewart
-from rnea_ros.io.figures import STYLE, picture
-from rnea_ros.robots.inputs.platform_motion import PlatformMotion
-from rnea_ros.robots.robot import Robot
+from rnea_ros import STYLE, PlatformMotion, Robot, gough_stewart, picture
 
 DURATION = 6.0  # s
 LOAD, LOAD_AT = 120.0, (0.15, -0.1, 0.4)  # kg, in the platform's frame [m]

@@ -17,11 +17,20 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import Robot, plan_motion
-from rnea_ros.io.figures import STYLE, draw_stills, picture
-from rnea_ros.planning import Cost, EndState, PlannedMotion, PlanningProblem, PlanSettings
-from rnea_ros.planning import plan as best
-from rnea_ros.trajectory.plan_motion import torque
+from rnea_ros import (
+    STYLE,
+    Cost,
+    EndState,
+    PlannedMotion,
+    PlanningProblem,
+    PlanSettings,
+    Robot,
+    draw_stills,
+    picture,
+    plan_motion,
+    solve_plan,
+    torque_limits,
+)
 
 URDF = Path(__file__).parents[1] / "urdf" / "pr.urdf"
 START, GOAL = np.array([0.1, 0.6]), np.array([np.pi / 4, -np.pi / 4])
@@ -35,10 +44,10 @@ def planned(robot: Robot, u: float) -> PlannedMotion:
 
 def without_ends(robot: Robot, control_points: int, instants: int) -> PlannedMotion:
     """Return the plan if effort and limits are sampled only at a few even instants inside the motion."""
-    tau = replace(torque(robot, robot.limits.effort, {}), windows=[(0.01, 0.99)])
+    tau = replace(torque_limits(robot, robot.limits.effort, {}), windows=[(0.01, 0.99)])
     start, goal = (EndState(q, np.zeros(2), np.full(2, np.nan)) for q in (START, GOAL))
     problem = PlanningProblem(start, goal, [tau], Cost(1.0 - U, np.full(2, U), tau))
-    return best(problem, PlanSettings(spans=control_points - 3, instants=tuple(np.linspace(0.0, 1.0, instants + 2))))
+    return solve_plan(problem, PlanSettings(spans=control_points - 3, instants=tuple(np.linspace(0.0, 1.0, instants + 2))))
 
 
 def draw(path: Path, robot: Robot, plan: PlannedMotion, durations: dict[float, float]) -> None:

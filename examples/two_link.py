@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import Robot
-from rnea_ros.io.figures import STYLE, picture
+from rnea_ros import STYLE, Robot, picture
 
 # Frame {i} of a link sits at its centre of mass, along the axes of its URDF link, whose origin is on the joint's axis.
 Z = np.array([[0.0, 0.0, 1.0], [0.0, 0.6, 0.8]])  # axes of the joints

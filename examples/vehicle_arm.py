@@ -14,9 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import Robot, load
-from rnea_ros.io.figures import STYLE, picture
-from rnea_ros.robots.inputs.base_state import along
+from rnea_ros import STYLE, Robot, base_motion, load, picture
 
 URDF = Path(__file__).resolve().parents[1] / "urdf" / "seven_r.urdf"
 SPEED, WHEELBASE = 2.0, 1.2  # [m/s], [m]
@@ -43,7 +41,7 @@ def pose(t):
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     robot = load(URDF, base="prescribed")
     t = np.linspace(0.0, 2.0, 101 if small else 1001)
-    base, acceleration, jerk = along(pose, t)
+    base, acceleration, jerk = base_motion(pose, t)
     q, rest = np.array(POSE), np.zeros(robot.n)
     driving = robot.solve(q, rest, rest, rest, base=base, base_acceleration=acceleration, base_jerk=jerk)
     still = Robot.from_urdf(URDF).torque_and_rate(q, rest, rest, rest)

@@ -124,7 +124,7 @@ def derivative(values: Any, order: int) -> np.ndarray:
     return result
 
 
-def of_time(function: Callable[[Jet], Any], t: float, order: int) -> list[np.ndarray]:
+def derivatives_of_time(function: Callable[[Jet], Any], t: float, order: int) -> list[np.ndarray]:
     """Return the value of a function of time at t [s] and its derivatives up to `order`, by automatic differentiation."""
     values = function(Jet([t, 1.0, *[0.0] * (order - 1)]))
     return [derivative(values, k).astype(float) for k in range(order + 1)]

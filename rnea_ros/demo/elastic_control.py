@@ -250,7 +250,7 @@ def accelerations(robot: Robot, q: Any, qd: Any, tau: Any, *, q_motor: Any, qd_m
     return np.array([found[name][2] for name in (*robot.joint_names, *(f"motor of {name}" for name in robot.elastic_joints))])
 
 
-def simulate(robot: Robot, controller: Callable[..., MotorCommand], desired: Desired, start: Sequence[Any],
+def simulate_elastic_arm(robot: Robot, controller: Callable[..., MotorCommand], desired: Desired, start: Sequence[Any],
              duration: float,
              step: float = 1e-3, wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> Simulation:
     """Return the motion under a controller that acts without delay: classical Runge-Kutta rule on forward dynamics.

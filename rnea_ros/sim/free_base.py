@@ -30,8 +30,8 @@ class Drift(NamedTuple):
     tau: Array
 
 
-def drift(robot: Robot, joints: JointMotion, times: ArrayLike, start: BaseState | None = None,
-          loads: Loads | None = None) -> Drift:
+def simulate_free_base(robot: Robot, joints: JointMotion, times: ArrayLike, start: BaseState | None = None,
+                        loads: Loads | None = None) -> Drift:
     """Return the motion of a free base from `start` (default: at rest at the origin), a step for each of the times [s].
 
     The error of a step is of its fifth power; halve the steps to see it.

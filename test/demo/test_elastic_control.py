@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, JointDynamics, Robot, load
-from rnea_ros.demo.elastic_control import InverseDynamicsController, accelerations, runge_kutta, simulate
+from rnea_ros.demo.elastic_control import InverseDynamicsController, accelerations, runge_kutta, simulate_elastic_arm
 from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import difference, worst
 from support.robots import arm, motor_file
@@ -157,7 +157,8 @@ def test_a_load_that_is_known_is_no_disturbance(known):
     start = [0.1 * x for x in motion(0.0)[:1]]
     slow = lambda t: [0.1 * 0.1**k * x for k, x in enumerate(motion(0.1 * t))]  # noqa: E731
     state = start[0], start[0][2:], np.zeros(3), np.zeros(1)
-    told, untold = (simulate(plant, law, slow, state, 2.0, 8e-3, world_wrenches=wrenches) for law in (knowing, controller))
+    told, untold = (simulate_elastic_arm(plant, law, slow, state, 2.0, 8e-3, world_wrenches=wrenches)
+                    for law in (knowing, controller))
     assert np.abs(told.q_desired - told.q)[-1].max() < 1e-7 < 1e-3 < np.abs(untold.q_desired - untold.q)[-1].max()
 
 
@@ -237,9 +238,9 @@ def test_bad_motions_and_states_are_named():
         controller(np.zeros((5, 3)), np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(1))
     still = lambda t: np.zeros((5, 3))  # noqa: E731
     with pytest.raises(InputError, match=r"q_motor is .*; 1 finite numbers are needed"):
-        simulate(robot, controller, still, (np.zeros(3), np.zeros(2), np.zeros(3), np.zeros(1)), 1.0)
+        simulate_elastic_arm(robot, controller, still, (np.zeros(3), np.zeros(2), np.zeros(3), np.zeros(1)), 1.0)
     with pytest.raises(InputError, match=r"duration 1\.0 and step 2\.0"):
-        simulate(robot, controller, still, state, 1.0, 2.0)
+        simulate_elastic_arm(robot, controller, still, state, 1.0, 2.0)
 
 
 def test_motors_beyond_elastic_joints_are_refused():

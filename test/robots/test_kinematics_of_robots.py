@@ -19,7 +19,7 @@ from rnea_ros import (
 )
 from rnea_ros.algebra.vectors import rpy
 from rnea_ros.demo.parallel_machines import gough_stewart, planar_3rrr
-from rnea_ros.robots.inputs.base_state import along
+from rnea_ros.robots.inputs.base_state import base_motion
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from rnea_ros.robots.tree import TreeDynamics
 from support import free_flyer
@@ -128,7 +128,7 @@ def moving_base(t):
     def pose(t):
         return np.array([np.sin(t), 0.3 * t, np.cos(2.0 * t)]), rpy(0.4 * t, np.sin(t), 0.2 + t)
 
-    state, acceleration, _jerk = along(pose, t)
+    state, acceleration, _jerk = base_motion(pose, t)
     return state, state.spatial(acceleration)
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from rnea_ros import InputError, Robot, load
 from rnea_ros.identification.identification import Measurements, Regressor, identify
-from rnea_ros.robots.inputs.base_state import BaseState, along, quaternion
+from rnea_ros.robots.inputs.base_state import BaseState, base_motion, quaternion
 from rnea_ros.robots.tree import TreeDynamics
-from rnea_ros.sim.free_base import drift
+from rnea_ros.sim.free_base import simulate_free_base
 from rnea_ros.trajectory.path_dynamics import PathDynamics
 from support.free_flyer import CASES, SEEDS, example, loads, oracle, robot, source, state
 from support.oracles import difference, worst
@@ -34,7 +34,7 @@ def motion_of_base(t):
 @pytest.mark.parametrize("t", [-0.4, 0.0, 0.9])
 def test_motion_along_a_pose(t):
     """Velocity, acceleration and jerk by differences of the pose alone."""
-    base, acceleration, jerk = along(motion_of_base, t)
+    base, acceleration, jerk = base_motion(motion_of_base, t)
     p, R = (np.array(part, dtype=float) for part in motion_of_base(t))
     assert worst(base.position, p) < 1e-15 and worst(base.rotation, R) < 1e-14
     assert worst(quaternion(R), base.quaternion) < 1e-14
@@ -60,12 +60,12 @@ def test_rates_with_a_given_base_motion(name):
     wrenches, wrench_rates = loads(name, np.random.default_rng(5))
 
     def forces(t):
-        base, acceleration, _jerk = along(motion_of_base, t)
+        base, acceleration, _jerk = base_motion(motion_of_base, t)
         now = (q + qd * t + qdd * (t * t / 2) + qddd * (t**3 / 6), qd + qdd * t + qddd * (t * t / 2), qdd + qddd * t)
         then = {link: wrenches[link] + wrench_rates[link] * t for link in wrenches}
         return oracle(name).forces(base, acceleration, *now, then)
 
-    base, acceleration, jerk = along(motion_of_base, 0.0)
+    base, acceleration, jerk = base_motion(motion_of_base, 0.0)
     ours = robot(name).solve(q, qd, qdd, qddd, base=base, base_acceleration=acceleration, base_jerk=jerk, wrenches=wrenches,
                              wrench_rates=wrench_rates)
     assert worst(np.concatenate((ours.base_wrench, ours.torques[0])), forces(0.0)) < 1e-10
@@ -143,7 +143,7 @@ def test_a_thrown_arm_falls_as_it_must():
     def joints(t):
         return [np.array([0.4, -0.7]) * 3.0**k * np.sin(3.0 * t + k * np.pi / 2) for k in range(3)]
 
-    found = drift(thrown, joints, np.arange(0.0, 0.4, 0.01), start)
+    found = simulate_free_base(thrown, joints, np.arange(0.0, 0.4, 0.01), start)
     centre = thrown.center_of_mass(found.q, found.qd, base=BaseState.from_vector(found.base))
     parabola = centre.position[0] + np.outer(found.t, centre.velocity[0]) + np.outer(found.t**2, [0.0, 0.0, -9.81 / 2])
     assert np.abs(centre.position - parabola).max() < 1e-7

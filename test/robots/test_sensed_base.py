@@ -17,7 +17,7 @@ from rnea_ros.nodes.common.sensed_base import (
     product,
     upright,
 )
-from rnea_ros.robots.inputs.base_state import along, quaternion
+from rnea_ros.robots.inputs.base_state import base_motion, quaternion
 from support.free_flyer import FreeFlyer
 from support.oracles import difference, pin, worst
 
@@ -50,11 +50,11 @@ class Tumbling:
 
     def imu(self, t):
         """Acceleration less gravity and angular velocity at the place, along the axes of the base."""
-        base, acceleration, _jerk = along(self.sensor_pose, t)
+        base, acceleration, _jerk = base_motion(self.sensor_pose, t)
         return (np.stack((acceleration[:3] - base.into_base(GRAVITY), base.velocity[3:])) @ self.R.T).ravel()
 
     def twist(self, t):
-        base, *_ = along(self.sensor_pose, t)
+        base, *_ = base_motion(self.sensor_pose, t)
         return (base.velocity.reshape(2, 3) @ self.R.T).ravel()
 
 
@@ -66,7 +66,7 @@ def with_rates(signals, t):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_an_accelerometer_anywhere_tells_the_motion_of_the_origin_and_its_rates(seed):
     body, t = Tumbling(seed), 0.3
-    base, acceleration, jerk = along(body.pose, t)
+    base, acceleration, jerk = base_motion(body.pose, t)
     found = from_imu(body.r, with_rates(body.imu, t))
     assert worst(found.velocity[3:], base.velocity[3:]) < 1e-12 and np.isnan(found.velocity[:3]).all()
     felt = acceleration - np.concatenate((base.into_base(GRAVITY), np.zeros(3)))
@@ -76,7 +76,7 @@ def test_an_accelerometer_anywhere_tells_the_motion_of_the_origin_and_its_rates(
 @pytest.mark.parametrize("seed", SEEDS)
 def test_an_odometer_anywhere_tells_the_motion_of_the_origin_and_its_rates(seed):
     body, t = Tumbling(seed), -0.4
-    base, acceleration, jerk = along(body.pose, t)
+    base, acceleration, jerk = base_motion(body.pose, t)
     found = from_twist(body.r, with_rates(body.twist, t))
     assert worst(found.velocity, base.velocity) < 1e-12
     assert worst(found.acceleration, acceleration) < 1e-9 and worst(found.jerk, jerk) < 1e-7
@@ -85,8 +85,8 @@ def test_an_odometer_anywhere_tells_the_motion_of_the_origin_and_its_rates(seed)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_point_of_a_rigid_body(seed):
     body, t = Tumbling(seed), 0.8
-    base, *motion = along(body.pose, t)
-    _, *there = along(body.sensor_pose, t)
+    base, *motion = base_motion(body.pose, t)
+    _, *there = base_motion(body.sensor_pose, t)
     for ours, theirs in zip(point_motion(body.r, base.velocity[3:], *motion), there):
         assert worst(ours.reshape(2, 3), theirs.reshape(2, 3) @ body.R.T) < 1e-12
 
@@ -96,7 +96,7 @@ def test_the_frame_of_an_imu_is_that_of_its_link():
     floating = load(URDF, base="floating", gravity=GRAVITY)
     assert set(mounts(floating.tree.model)) == {"box", "imu"}
     mount, oracle = mounts(floating.tree.model)["imu"], FreeFlyer(URDF, floating)
-    base, acceleration, _jerk = along(Tumbling(3).pose, 0.5)
+    base, acceleration, _jerk = base_motion(Tumbling(3).pose, 0.5)
     pin.forwardKinematics(oracle.model, oracle.data, oracle.configuration(base, np.zeros(1)),
                           oracle.velocity(base, np.zeros(1)), oracle.fold @ np.append(base.spatial(acceleration), 0.0))
     frame = oracle.model.getFrameId("imu")

@@ -7,7 +7,7 @@ import pinocchio as pin
 
 from rnea_ros import BaseState
 from rnea_ros.algebra.vectors import rpy
-from rnea_ros.robots.inputs.base_state import along
+from rnea_ros.robots.inputs.base_state import base_motion
 from support.combined_machines import NODES, WEIGHTS, link
 from support.machines import Body, text
 
@@ -123,7 +123,7 @@ class TripodTruth:
             x = [a * np.sin(w * s + 0.7 * k) for k, (a, w) in enumerate(zip(self.A, self.w, strict=True))]
             return np.array(x[:3]), rpy(*x[3:])
 
-        state, acceleration, jerk = along(pose, t)
+        state, acceleration, jerk = base_motion(pose, t)
         return np.concatenate((state.position, state.quaternion)), state, acceleration, jerk
 
     def _feet(self, q):

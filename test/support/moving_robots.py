@@ -16,7 +16,7 @@ from rnea_ros import BaseState, PlatformMotion, Robot, load
 from rnea_ros.algebra.vectors import rpy
 from rnea_ros.demo.parallel_machines import delta, gough_stewart
 from rnea_ros.model.robot_file import robot_file
-from rnea_ros.robots.inputs.base_state import along
+from rnea_ros.robots.inputs.base_state import base_motion
 from support.free_flyer import FreeFlyer
 from support.machines import LoopOracle, PlatformOracle, solve
 from support.oracles import PinocchioOracle, difference
@@ -247,7 +247,7 @@ class MovingBase(MovingRobot):
             x = [size * np.sin(s * w + phase) for size, w, phase in zip(sway.size, sway.w, sway.phase)]
             return np.array(x[:3]), rpy(x[3], x[4], s * 0.5 + x[5])
 
-        return along(pose, t)
+        return base_motion(pose, t)
 
     def forces(self, t: float) -> np.ndarray:
         """(6 + n,): base wrench and torques."""

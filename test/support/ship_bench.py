@@ -9,7 +9,7 @@ from sensor_msgs.msg import Imu
 from rnea_msgs.msg import BaseDynamics, BaseStateStamped
 from rnea_ros import load
 from rnea_ros.algebra.vectors import rpy
-from rnea_ros.robots.inputs.base_state import along
+from rnea_ros.robots.inputs.base_state import base_motion
 from support.free_flyer import FreeFlyer
 from support.live_bench import URDF, LiveBench
 from support.machines import solve
@@ -31,7 +31,7 @@ def base_at(t, pace=1.0):
         return (np.array([0.3 * np.sin(1.1 * s), 0.2 * np.cos(s), 0.5 * np.sin(0.7 * s)]),
                 rpy(0.4 * np.sin(1.3 * s), 0.3 * np.sin(0.9 * s), 0.5 * s))
 
-    return along(pose, t)
+    return base_motion(pose, t)
 
 
 class Ship:

@@ -153,7 +153,7 @@ def given(base: BaseState | None) -> BaseState:
     return base
 
 
-def along(pose: Callable[[Any], tuple[Any, Any]], t: Any) -> tuple[BaseState, np.ndarray, np.ndarray]:
+def base_motion(pose: Callable[[Any], tuple[Any, Any]], t: Any) -> tuple[BaseState, np.ndarray, np.ndarray]:
     """State, acceleration (6,) and jerk (6,) of a base whose pose is given over time, exact.
 
     pose : t -> (position (3,), rotation (3, 3) from base to world), with plain operators and numpy functions: it is called
@@ -161,7 +161,7 @@ def along(pose: Callable[[Any], tuple[Any, Any]], t: Any) -> tuple[BaseState, np
     t    : time [s], a number or (samples,)
     """
     if np.ndim(t):
-        states, accelerations, jerks = zip(*(along(pose, one) for one in np.asarray(t, dtype=float)), strict=True)
+        states, accelerations, jerks = zip(*(base_motion(pose, one) for one in np.asarray(t, dtype=float)), strict=True)
         columns = (np.array([getattr(state, name) for state in states]) for name in ("position", "quaternion", "velocity"))
         return BaseState(*columns), np.array(accelerations), np.array(jerks)
     p, R = (np.array([derivative(part, k) for k in range(4)], dtype=float) for part in pose(Jet([float(t), 1.0, 0.0, 0.0])))
