@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from .robots.inputs.base_state import BaseState, base_motion
     from .robots.inputs.platform_motion import PlatformMotion
     from .robots.load import load
+    from .robots.results import Dynamics
     from .robots.robot import Robot
-    from .robots.tree import Dynamics
     from .sim.free_base import simulate_free_base
     from .trajectory import Constraints, PathLimits, TrajectoryScaler, plan_from_waypoints
     from .trajectory.chunk_executor import ChunkExecutor, ChunkOptions, ChunkResult

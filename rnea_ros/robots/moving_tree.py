@@ -16,14 +16,12 @@ from numpy.typing import ArrayLike
 from ..algebra.arrays import Array
 from ..algorithms.equations import BASE
 from ..algorithms.kinematics import Pose
-from .derivatives import JointWrenches
-from .energy import CenterOfMass, Energy, refuse_weightless
 from .inputs import validation
 from .inputs.base_state import BaseState
 from .inputs.validation import Wrenches
 from .kernels import link_functions, singularity
-from .link_kinematics import on_link
-from .tree import TreeDynamics
+from .results import CenterOfMass, Energy, JointWrenches
+from .tree import TreeDynamics, on_link, refuse_weightless
 
 # ---------------------------------------------------------------------- where links are
 

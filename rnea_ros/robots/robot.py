@@ -35,12 +35,6 @@ from .closure.loops import Loops
 from .closure.platform import Platform
 from .closure.platform_closure import PlatformClosure, TreeMotion
 from .closure.tracking import TOLERANCE, LoopTracker
-from .derivatives import (
-    JointWrenches,
-    JointWrenchSensitivities,
-    TorqueDeviations,
-)
-from .energy import CenterOfMass, Energy, GeneralizedMomentum
 from .inputs import validation
 from .inputs.base_state import BaseState, given
 from .inputs.payload import Payload
@@ -50,6 +44,15 @@ from .motion_solver import MotionSolver
 from .motors import MotorMotion
 from .platform_input import MISSING, by_platform
 from .program import RobotProgram
+from .results import (
+    CenterOfMass,
+    Dynamics,
+    Energy,
+    GeneralizedMomentum,
+    JointWrenches,
+    JointWrenchSensitivities,
+    TorqueDeviations,
+)
 from .role_derivatives import RobotDerivatives
 from .roles import DeclaredRoles, declared
 from .sample_solver import INVERSE
@@ -57,7 +60,7 @@ from .solution import ConstraintWrench, Solution, constraint_wrenches
 from .state_functions import StateFunctions
 from .structure import Structure
 from .tree import GRAVITY as STANDARD_GRAVITY
-from .tree import Dynamics, TreeDynamics
+from .tree import TreeDynamics
 
 Guess = Any  # positions (tree.n,) of all joints, or a PlatformMotion, near the first pose; None
 MOVING_BASES = ("floating", "prescribed")

@@ -22,10 +22,10 @@ from ..algorithms.closed_loops import HELD
 from ..algorithms.equations import WORLD, Rates, pose_series
 from ..algorithms.kinematics import Pose, base_poses
 from ..errors import InputError, some
-from .derivatives import JointWrenches, RateSensitivities, TorqueSensitivities
 from .inputs import validation
 from .inputs.validation import results
 from .motion_solver import MotionSolver
+from .results import JointWrenches, RateSensitivities, TorqueSensitivities
 from .sample_solver import SolverSample
 from .solution import NOISE, RANK, Situation, Solver, constant_series, row_changes
 from .structure import Structure, contact_poses

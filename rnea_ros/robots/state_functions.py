@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike
 from ..algebra.arrays import Array
 from ..algorithms.equations import BASE
 from . import moving_tree
-from .energy import CenterOfMass, Energy
 from .inputs import validation
 from .inputs.base_state import BaseState, given, quaternion
 from .motion_solver import MotionSolver
 from .reduced import ReducedEquations
+from .results import CenterOfMass, Energy
 from .role_derivatives import RobotDerivatives
 from .sample_solver import INVERSE
 from .solution import Situation

@@ -1,53 +1,66 @@
-"""TreeDynamics: dynamics of a tree of rigid links by recursions: the spanning tree of a Robot, and all of a fixed tree."""
+"""TreeDynamics: dynamics of a tree of rigid links by recursions: the spanning tree of a Robot, and all of a fixed tree.
+
+Conventions of poses, velocities and Jacobians, for all robots of the package:
+
+* a pose is (R, p) of the link's frame in the frame of the root link, or in the world where the base floats: R (3, 3) takes
+  vectors from the link's frame, p (3,) is its origin, or the point asked for [m];
+* velocities and Jacobians have six rows: velocity of the point, then angular velocity of the link, both along the axes of the
+  root link, or of the world [m/s, rad/s]. Pinocchio calls it LOCAL_WORLD_ALIGNED;
+* a point is given in the link's frame, and moves with the link; the frame's origin by default;
+* Jacobians have a column for each independent joint; six for a floating base before them, for BaseState.velocity.
+
+So link_velocity = jacobian @ qd, and acceleration of the point = jacobian @ qdd + jacobian_rate @ qd.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
+from ..algorithms.joint_dynamics import joint_dynamics, load_friction
+from ..algorithms.joint_wrenches import moving
+from ..algorithms.kinematics import Pose
 from ..algorithms.torque_rate import LinkForces, LinkMotion
 from ..codegen import kernel
 from ..codegen.kernel import Kernel
 from ..errors import InputError, ModelWarning, some, summary
 from ..model import urdf
 from ..model.drives import DriveLimit
-from ..model.tree import CoupledMotor, JointDynamics, Limits, Model, frozen
+from ..model.effort_convention import EffortConvention
+from ..model.tree import NO_COORDINATE, CoupledMotor, JointDynamics, Limits, Model, frozen
 from ..model.urdf_reader import Description
-from .derivatives import Sensitivities
-from .energy import Energetics
 from .inputs import validation
 from .inputs.payload import Payload
 from .inputs.validation import Wrenches
-from .kernels import singularity
+from .kernels import link_functions, singularity
 from .kernels.functions import KERNEL_FUNCTIONS, RECURSION
 from .kernels.kernel_function import KernelFunction
-from .kernels.store import KernelStore
-from .link_kinematics import LinkKinematics
+from .kernels.store import KernelStore, not_made
+from .results import (
+    CenterOfMass,
+    Dynamics,
+    Energy,
+    GeneralizedMomentum,
+    JointWrenches,
+    JointWrenchSensitivities,
+    RateSensitivities,
+    TorqueDeviations,
+    TorqueSensitivities,
+)
 
 GRAVITY = (0.0, 0.0, -9.81)
+ORIGIN = frozen(np.zeros(3))  # of the link's frame
 
 
-class Dynamics(NamedTuple):
-    """Joint torques and their rates along the motion, and the share of gravity in both: (n,) or (samples, n) each.
-
-    N m and N m/s for revolute joints, N and N/s for prismatic ones. Columns are Robot.joint_names; Robot.by_joint names them.
-    """
-
-    tau: Array
-    tau_rate: Array
-    gravity: Array
-    gravity_rate: Array
-
-
-class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
+class TreeDynamics:
     """Exact inverse dynamics of a robot, and its time derivative.
 
     Arrays are in the order of `joint_names`; (n,) for one sample or (samples, n) for many. Units: rad, m, N m, N, s.
@@ -335,6 +348,170 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
         validation.results("recursion", [np.asarray(x, dtype=float) for part in found for values in part for x in values])
         return found
 
+    # ------------------------------------------------------------------ derivatives and internal forces
+
+    def sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
+                      world_wrenches: Wrenches | None = None, **others: Any) -> TorqueSensitivities:
+        """Partial derivatives of the torques, joint dynamics included: Barman, thesis, chapter 3, in closed form."""
+        if others:
+            validation.no_others(self.name, others)
+        return tuple.__new__(TorqueSensitivities, self.evaluate("sensitivities", q, qd, qdd, wrenches=wrenches,
+                                                                 world_wrenches=world_wrenches))
+
+    def rate_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
+                           wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                           world_wrenches: Wrenches | None = None, **others: Any) -> RateSensitivities:
+        """Partial derivatives of the tau_rate of `torque_and_rate`; the kernel is three times that of `sensitivities`."""
+        if others:
+            validation.no_others(self.name, others)
+        return tuple.__new__(RateSensitivities, self.evaluate("rate_sensitivities", q, qd, qdd, qddd, wrenches=wrenches,
+                                                               wrench_rates=wrench_rates, world_wrenches=world_wrenches))
+
+    def torque_deviations(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, deviation: ArrayLike, *,
+                          wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                          world_wrenches: Wrenches | None = None) -> TorqueDeviations:
+        """Return standard deviations of torques and their rates, from those of the motion.
+
+        deviation : of q, qd, qdd, qddd, (4, n) or (4, samples, n), as MotionEstimator and estimate_recording give them. They
+                    are taken for independent of each other, and small: only sensitivities count.
+        """
+        stds = np.asarray(deviation, dtype=float)
+        if stds.ndim not in (2, 3) or len(stds) != 4:
+            raise InputError(f"deviation has shape {stds.shape}; (4, n) or (4, samples, n) is needed, of q, qd, qdd, qddd")
+        return tuple.__new__(TorqueDeviations, self.evaluate("torque_deviations", q, qd, qdd, qddd, *stds, wrenches=wrenches,
+                                                              wrench_rates=wrench_rates, world_wrenches=world_wrenches))
+
+    def joint_wrenches(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike | None = None, *,
+                       wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                       world_wrenches: Wrenches | None = None, **others: Any) -> JointWrenches:
+        """Return internal force and moment of every joint and, if the jerk qddd is given, their rates."""
+        if others:
+            validation.no_others(self.name, others)
+        given = {"wrenches": wrenches, "wrench_rates": wrench_rates, "world_wrenches": world_wrenches}
+        if qddd is None:
+            return JointWrenches(self.moving_joints, self.evaluate("joint_wrenches", q, qd, qdd, **given)[0], None)
+        wrench, rate = self.evaluate("joint_wrenches_and_rates", q, qd, qdd, qddd, **given)
+        return JointWrenches(self.moving_joints, wrench, rate)
+
+    def joint_wrench_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
+                                   world_wrenches: Wrenches | None = None) -> JointWrenchSensitivities:
+        """Partial derivatives of the internal wrenches of `joint_wrenches`."""
+        tables = self.evaluate("joint_wrench_sensitivities", q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches)
+        return JointWrenchSensitivities(self.moving_joints, *tables)
+
+    @property
+    def moving_joints(self) -> tuple[str, ...]:
+        """Every joint that moves a link, mimic joints included: the rows of the internal joint wrenches."""
+        return tuple(self.model.links[k].joint for k in moving(self.model))
+
+    # ------------------------------------------------------------------ energy, momentum, friction
+
+    def energy(self, q: ArrayLike, qd: ArrayLike, **others: Any) -> Energy:
+        """Kinetic and potential energy; the latter is zero with all mass at the root's origin."""
+        if others:
+            validation.no_others(self.name, others)
+        return Energy(*np.moveaxis(self.evaluate("energy", q, qd)[0], -1, 0))
+
+    def center_of_mass(self, q: ArrayLike, qd: ArrayLike | None = None, **others: Any) -> CenterOfMass:
+        """Mass centre, its velocity, and the momentum about it; without qd, at rest."""
+        if others:
+            validation.no_others(self.name, others)
+        refuse_weightless(self.total_mass)
+        return CenterOfMass(*self.evaluate("center_of_mass", q, validation.zeros_like("q", q) if qd is None else qd))
+
+    def power(self, qd: ArrayLike, tau: ArrayLike) -> Array:
+        """Power of the joint torques [W]: what the energy gains per second, less friction's loss and others' work."""
+        names = self.model.joint_names
+        moving, pushed = validation.coordinates("qd", qd, names), validation.coordinates("tau", tau, names)
+        return np.asarray((moving * pushed).sum(axis=-1))
+
+    def coriolis(self, q: ArrayLike, qd: ArrayLike, **others: Any) -> Array:
+        """C (n, n) or (samples, n, n), by Christoffel symbols: C qd are the velocity torques, and Mdot - 2 C is skew."""
+        if others:
+            validation.no_others(self.name, others)
+        columns = [self.evaluate("coriolis", q, qd, unit)[0] for unit in np.eye(self.model.n)]
+        return np.stack(columns, axis=-1) if columns else np.zeros((*np.shape(q), 0))
+
+    def generalized_momentum(self, q: ArrayLike, qd: ArrayLike) -> GeneralizedMomentum:
+        """p = M qd and drift = C^T qd - g - friction: observers estimate external torques by dp/dt - tau - drift."""
+        return tuple.__new__(GeneralizedMomentum, self.evaluate("generalized_momentum", q, qd))
+
+    def link_torques(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
+        """(links, n) or (samples, links, n): what each moving link needs alone, the others without mass; see `moving_joints`.
+
+        They add up to the torques, but for rotors, friction and offsets.
+        """
+        return self.evaluate("link_torques", q, qd, qdd)[0]
+
+    def link_torques_and_rates(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike) -> tuple[Array, Array]:
+        """`link_torques` and their rates along the motion."""
+        found = self.evaluate("link_torques_and_rates", q, qd, qdd, qddd)
+        return found[0], found[1]
+
+    def friction(self, qd: ArrayLike, qdd: ArrayLike | None = None) -> tuple[Array, Array]:
+        """Torques of friction and offsets, and their rates: (n,) or (samples, n) each; without qdd at constant speed.
+
+        Friction that depends on the load is not included, since the speed does not determine it: `load_friction`.
+        """
+        speed = validation.coordinates("qd", qd, self.model.joint_names)
+        rate = np.zeros_like(speed) if qdd is None else validation.coordinates("qdd", qdd, self.model.joint_names)
+        if validation.samples([speed, rate]) is not None:
+            speed, rate = np.broadcast_arrays(speed, rate)
+        return friction(self.model, speed, rate)
+
+    def load_friction(self, tau: ArrayLike, qd: ArrayLike) -> Array:
+        """Friction by the load in torques tau, (n,) or (samples, n): the share that grows with what the joints transmit."""
+        given, speed = (validation.coordinates(name, x, self.model.joint_names) for name, x in (("tau", tau), ("qd", qd)))
+        found = np.zeros_like(given)
+        if loaded := [link for link in self.model.links if link.term.load_dependent]:
+            left = given - friction(self.model, speed, np.zeros_like(speed))[0]
+            for link in loaded:
+                k = link.coordinate
+                found[..., k] = load_friction(link.term, left[..., k], speed[..., k])
+        return found
+
+    def measured_torque(self, effort: ArrayLike, q: ArrayLike, qd: ArrayLike,
+                        measured: EffortConvention | None = None) -> Array:
+        """Return the whole joint torque from reported efforts, whose convention is that of the robot file, or `measured`."""
+        convention = self.model.efforts.measured if measured is None else measured
+        given = validation.coordinates("effort", effort, self.model.joint_names)
+        if convention.plain:
+            return given
+        gravity: Array = self.evaluate("gravity", q)[0]
+        return convention.torque(given, gravity, self.friction(qd)[0] if convention.needs_friction else 0.0)
+
+    def mass_matrix_rate(self, q: ArrayLike, qd: ArrayLike) -> Array:
+        """d M / dt (n, n) or (samples, n, n) along the motion."""
+        return self.evaluate("mass_matrix_rate", q, qd)[0]
+
+    # ------------------------------------------------------------------ where links are
+
+    def link_pose(self, link: str, q: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Pose:
+        """R (3, 3) and p (3,), or (samples, ...) each, of the link's frame in the root link's; origin at the point."""
+        if others:
+            validation.no_others(self.name, others)
+        return tuple.__new__(Pose, on_link(self.store, link_functions.link_pose, link, q, point=point))
+
+    def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
+        """(6,) or (samples, 6): velocity of the point, angular velocity, along the root link's axes [m/s, rad/s]."""
+        if others:
+            validation.no_others(self.name, others)
+        return on_link(self.store, link_functions.link_velocity, link, q, qd, point=point)[0]
+
+    def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
+        """(6, n) or (samples, 6, n) with link_velocity = jacobian @ qd; followers of a mimic joint count with their leader."""
+        if others:
+            validation.no_others(self.name, others)
+        return on_link(self.store, link_functions.jacobian, link, q, point=point)[0]
+
+    def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
+        """(6, n) or (samples, 6, n): time derivative of `jacobian` along the motion."""
+        if others:
+            validation.no_others(self.name, others)
+        return on_link(self.store, link_functions.jacobian_rate, link, q, qd, point=point)[0]
+
+    # ------------------------------------------------------------------ kernels
+
     def evaluate(self, name: str, *motion: Any, **options: Any) -> tuple[Array, ...]:
         """Evaluate one of KERNEL_FUNCTIONS; options: loads and `masses`, as of KernelStore."""
         if not options and (found := self._quick[name](*motion)):
@@ -360,3 +537,36 @@ class TreeDynamics(Energetics, LinkKinematics, Sensitivities):
     def _check_base(self, function: KernelFunction) -> None:
         if not function.any_base:
             validation.held_base(self.model)
+
+
+def friction(model: Model, qd: Array, qdd: Array) -> tuple[Array, Array]:
+    """Return friction and offsets and their rates; those of mimic joints count at the joint that they follow."""
+    found = np.zeros((2, *np.shape(qd)))
+    for link in model.links:
+        if link.coordinate != NO_COORDINATE:
+            m, k = link.multiplier, link.coordinate
+            rest = np.zeros_like(qd[..., k])
+            found[0, ..., k] += m * joint_dynamics(link.term, m * qd[..., k], rest, rest)[0]
+            found[1, ..., k] += m * joint_dynamics(link.term, m * qd[..., k], m * qdd[..., k], rest)[1]
+    for motor in model.coupled_motors:
+        term, rest = replace(motor.term, rotor_inertia=0.0), np.zeros_like(qd[..., 0])
+        speed, acceleration = (motor.motion(np.moveaxis(x, -1, 0)) for x in (qd, qdd))
+        torque, rate = joint_dynamics(term, speed, acceleration, rest)
+        for k, ratio in zip(motor.coordinates, motor.ratios, strict=True):
+            found[0, ..., k] += ratio * torque
+            found[1, ..., k] += ratio * rate
+    return found[0], found[1]
+
+
+def refuse_weightless(mass: float) -> None:
+    """InputError where there is no mass to have a centre."""
+    if not mass > 0.0:
+        raise InputError("the robot has no mass, so it has no mass centre; give its links an <inertial> with a mass")
+
+
+def on_link(store: KernelStore, function: Callable[..., Any], link: str, *motion: ArrayLike, point: ArrayLike | None,
+            base: Sequence[ArrayLike] = ()) -> tuple[Array, ...]:
+    """Return a function of link_functions.py: of the motion, the point, and the blocks of the base that it takes."""
+    blocks = *motion, ORIGIN if point is None else point, *base
+    return store.quick.get((function, link), not_made)(*blocks) or store(link_functions.of_link(function, store.model, link),
+                                                                         *blocks)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..algebra.vectors import skew
 from ..model.tree import Model
-from .link_kinematics import LinkKinematics
+from .tree import TreeDynamics
 
 
 class WrenchTransform(NamedTuple):
@@ -36,7 +36,7 @@ def rigid_transform(model: Model, link: str, frame: str) -> WrenchTransform | No
     return _transform(here.R.T @ there.R, here.R.T @ (there.P - here.P), np.zeros(3), np.zeros(3))
 
 
-def moving_transform(robot: LinkKinematics, link: str, frame: str, q: np.ndarray, qd: np.ndarray) -> WrenchTransform:
+def moving_transform(robot: TreeDynamics, link: str, frame: str, q: np.ndarray, qd: np.ndarray) -> WrenchTransform:
     """Return the transform from any frame of the robot, at one sample q, qd (n,)."""
     here, there = robot.link_pose(link, q), robot.link_pose(frame, q)
     own, other = robot.link_velocity(link, q, qd), robot.link_velocity(frame, q, qd)

@@ -13,8 +13,8 @@ from ..algorithms.coordinates import from_links, to_links
 from ..algorithms.joint_dynamics import joint_dynamics, load_share, with_motors
 from ..errors import InputError, Rejected
 from ..model.tree import JointDynamics, Model
+from ..robots.results import Dynamics
 from ..robots.robot import Robot
-from ..robots.tree import Dynamics
 
 DECLARED = "robot_file"  # content of commanded efforts as the robot file declares it
 

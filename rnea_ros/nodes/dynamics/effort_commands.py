@@ -24,7 +24,7 @@ from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.dynamics.joint_states import StateReader
 from rnea_ros.nodes.dynamics.motion_source import MotionSource
 from rnea_ros.nodes.dynamics.served_robot import Motion, ServedRobot
-from rnea_ros.robots.tree import Dynamics
+from rnea_ros.robots.results import Dynamics
 
 PERIOD_S = 0.01  # of the timer [s]
 PREFIX = "effort_commands."

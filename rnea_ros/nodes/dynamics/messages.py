@@ -28,7 +28,7 @@ from rnea_ros.nodes.common.model_facts import RobotFacts, commanded_rate_limit
 from rnea_ros.nodes.dynamics.joint_states import finite
 from rnea_ros.nodes.dynamics.motion_source import SECOND
 from rnea_ros.nodes.fastpath import messages
-from rnea_ros.robots.derivatives import TorqueDeviations
+from rnea_ros.robots.results import TorqueDeviations
 from rnea_ros.trajectory.drive_utilization import DRIVE_ROWS, SHARES, SUPPLY_ROWS, SUPPLY_SHARE, DriveUtilization
 
 _ROWS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate", "gravity_effort", "gravity_effort_rate",

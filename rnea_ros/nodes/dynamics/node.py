@@ -54,8 +54,7 @@ from rnea_ros.nodes.dynamics.served_robot import (
 )
 from rnea_ros.nodes.dynamics.speed_scaling import SpeedScaler
 from rnea_ros.nodes.fastpath.messages import Decoder
-from rnea_ros.robots.derivatives import TorqueDeviations
-from rnea_ros.robots.tree import Dynamics
+from rnea_ros.robots.results import Dynamics, TorqueDeviations
 from rnea_ros.trajectory.drive_utilization import DriveUtilization
 
 TICK = 0.1  # s; of the watchdog

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -30,8 +31,8 @@ from rnea_ros.nodes.dynamics.pairing import PairedInput
 from rnea_ros.nodes.dynamics.served_parts import LoopTracking, MovingBase, MovingPlatform
 from rnea_ros.nodes.dynamics.whole_body import WholeBody, on_fixed_base, on_moving_base
 from rnea_ros.robots.inputs.combined_motion import base_motion_of
+from rnea_ros.robots.results import Dynamics
 from rnea_ros.robots.solution import ConstraintWrench, Solution
-from rnea_ros.robots.tree import Dynamics
 
 Motion = Sequence[np.ndarray]  # q, qd, qdd, qddd and what follows, (n,) each
 Loads = Callable[[np.ndarray, np.ndarray], dict[str, Any]]  # of q, qd of the tree: wrenches, wrench_rates
@@ -49,7 +50,7 @@ def no_loads(q: np.ndarray, qd: np.ndarray) -> dict[str, Any]:
     return {}
 
 
-class ServedRobot(RobotFacts):
+class ServedRobot(RobotFacts, ABC):
     """Robot in dynamics_node: its properties, and its torques sample by sample.
 
     robot          : of the library
@@ -98,9 +99,9 @@ class ServedRobot(RobotFacts):
 
     # ------------------------------------------------------------------ what it does
 
+    @abstractmethod
     def prepare(self, loads: Loads) -> None:
         """Compile all that `dynamics` needs, in the thread that builds models. Raises RneaError."""
-        raise NotImplementedError
 
     def configure(self, values: Values) -> None:
         """Apply parameters: before `connect`, and whenever they change."""
@@ -114,6 +115,7 @@ class ServedRobot(RobotFacts):
     def forget(self) -> None:
         """Discard earlier samples: the clock was set."""
 
+    @abstractmethod
     def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
         """Return torques, rates and the share of gravity in both at one sample.
 
@@ -122,11 +124,10 @@ class ServedRobot(RobotFacts):
         stamp    : of the motion [ns]
         Raises Rejected or RneaError.
         """
-        raise NotImplementedError
 
     def dynamics_from_topic(self, stamp: int, loads: Loads) -> Moved:
         """Return motion and torques at a stamp [ns] where the motion comes from `motion_topic`."""
-        raise NotImplementedError
+        raise Rejected("no_motion_topic", f"the motion of robot '{self.name}' comes from joint states")
 
     def body(self, motion: Motion, loads: dict[str, Any]) -> WholeBody | None:
         """Return the whole body in the last sample; None where unknown."""

@@ -14,7 +14,7 @@ from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.qos import LATCHED
 from rnea_ros.nodes.dynamics.served_robot import ServedRobot
-from rnea_ros.robots.tree import Dynamics
+from rnea_ros.robots.results import Dynamics
 from rnea_ros.trajectory.sample_torques import JointSpeedSplit
 from rnea_ros.trajectory.speed_factor import SpeedScaling, speed_factor
 

@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import ModelError, PoseError, some
 from ...model.tree import Model, frozen
 from ..inputs.validation import too_large
-from .inverses import EASY, MAX_CONDITION, Inverse, inverse, rank
+from .inverses import EASY, MAX_CONDITION, Inverse, rank
 from .loop_equations import LoopEquations, LoopMotion
 from .loops import Loops
 from .newton import CLOSED, NOT_CLOSED, OUT_OF_REACH, SINGULAR, NewtonSolution, newton, walk
@@ -36,7 +36,7 @@ class LoopClosure(LoopEquations):
     def motion(self, q: np.ndarray, qad: np.ndarray, qadd: np.ndarray, qaddd: np.ndarray) -> LoopMotion:
         """Velocity, acceleration, jerk of all joints at a closed pose q, from those of the active ones (N,) each."""
         motion, condition = self.evaluated(q, qad, qadd, qaddd)
-        if condition > EASY and (J_inverse := self._passive_inverse(q)).condition > MAX_CONDITION:
+        if condition > EASY and (J_inverse := self.passive_inverse(q)).condition > MAX_CONDITION:
             raise self._singular(q, J_inverse)
         if motion is None:
             raise too_large("motion of the passive joints")
@@ -48,9 +48,6 @@ class LoopClosure(LoopEquations):
         if found is not None and found[-1].max(initial=0.0) <= EASY:
             return LoopMotion(poses, *found[:-1])
         return LoopMotion(*map(np.array, zip(*map(self.motion, poses, *rates), strict=True)))
-
-    def _passive_inverse(self, q: np.ndarray) -> Inverse:
-        return self.solver(inverse, self.gaps(q)[1], self.passive)[0]
 
     # ------------------------------------------------------------------ closing
 
@@ -71,7 +68,7 @@ class LoopClosure(LoopEquations):
         if not begin.closed:
             begin = newton(step_at, guess, self.units)
         if not begin.closed:
-            raise PoseError(NOT_CLOSED, f"guess: {self._worst_gap(begin.x)}; a pose of all {self.model.n} joints near a "
+            raise PoseError(NOT_CLOSED, f"guess: {self.worst_gap(begin.x)}; a pose of all {self.model.n} joints near a "
                                         "closed one is needed")
         q, reached = walk(solve_at, begin, self.units)
         if reached < 1.0:
@@ -94,10 +91,10 @@ class LoopClosure(LoopEquations):
         solution = self._free_newton(q, np.setdiff1d(self.movable, self.loops.virtual))
         if not solution.closed and self.loops.platforms:
             raise ModelError("the legs do not reach the platform at the home pose: "
-                             f"{self._worst_gap(solution.x)} at best; give another home pose, or 'start': "
+                             f"{self.worst_gap(solution.x)} at best; give another home pose, or 'start': "
                              "{joint: position} for the legs", self.loops.where)
         if not solution.closed:
-            raise ModelError(f"the loops do not close near the pose to start from: {self._worst_gap(solution.x)} at best; "
+            raise ModelError(f"the loops do not close near the pose to start from: {self.worst_gap(solution.x)} at best; "
                              "give 'start': {joint: position} near a closed pose", self.loops.where)
         return solution.x
 
@@ -125,7 +122,7 @@ class LoopClosure(LoopEquations):
             advice = f"name {mobility} of {every}" if mobility else "it is a structure, not a mechanism"
             raise ModelError(f"{len(self.active)} active joints ({given}), but the loops leave {mobility} of the "
                              f"{len(self.movable)} joints free: {advice}{near}", self.loops.where)
-        J_inverse = self._passive_inverse(self.start)
+        J_inverse = self.passive_inverse(self.start)
         if J_inverse.condition > MAX_CONDITION:
             raise ModelError(f"{self._singular(self.start, J_inverse)}. This is the pose to start from: give another "
                              "'start', or name other active joints", self.loops.where)
@@ -145,26 +142,21 @@ class LoopClosure(LoopEquations):
         loops = [name for name, rows in self.loops.rows() if np.abs(J[rows][:, weak]).max(initial=0.0) > 0.0]
         return PoseError(SINGULAR, f"loop '{some(loops)}' is singular at {self._positions(q[self.active])}: the active joints "
                                    f"do not determine {some(self.model.joint_names[k] for k in weak)} there (condition number "
-                                   f"{J_inverse.condition:.2g}, at most {MAX_CONDITION:.0e} is allowed; {self._worst_gap(q)})")
+                                   f"{J_inverse.condition:.2g}, at most {MAX_CONDITION:.0e} is allowed; {self.worst_gap(q)})")
 
     def _no_way(self, qa: np.ndarray, q: np.ndarray, reached: float) -> PoseError:
         """Why the walk ended at the closed pose q, short of qa."""
         at_goal, still = q.copy(), np.zeros(len(self.active))
         at_goal[self.active] = qa
         there = newton(lambda q: self.careful_step(q, still, self.passive), at_goal, self.units)
-        J_inverse = self._passive_inverse(there.x)
+        J_inverse = self.passive_inverse(there.x)
         if there.step.gap <= np.sqrt(CLOSED) and J_inverse.condition > MAX_CONDITION:
             return self._singular(there.x, J_inverse)
-        last = self._passive_inverse(q).condition
+        last = self.passive_inverse(q).condition
         return PoseError(OUT_OF_REACH, f"no way to {self._positions(qa)}: {100 * reached:.0f} % of the way from the guess, "
                                        f"the loops come to a singular pose (condition number {last:.2g}); at the goal itself, "
-                                       f"{self._worst_gap(there.x)} at best. The goal is out of reach, or it needs another "
+                                       f"{self.worst_gap(there.x)} at best. The goal is out of reach, or it needs another "
                                        "way: give a guess nearer to it")
-
-    def _worst_gap(self, q: np.ndarray) -> str:
-        """Return the loop with the largest gap, and that gap."""
-        name, size, unit = self.loops.worst(self.gaps(q)[0], self.units.equations)
-        return f"loop '{name}' is open by {size:.3g} {unit}"
 
     def _positions(self, qa: np.ndarray) -> str:
         return ", ".join(f"{self.model.joint_names[k]} = {value:.6g}" for k, value in zip(self.active, qa, strict=True))

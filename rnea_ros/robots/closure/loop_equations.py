@@ -12,7 +12,7 @@ from ...algorithms import closed_loops
 from ...codegen import kernel
 from ...codegen.kernel import Kernel
 from ...model.tree import Model, frozen
-from .inverses import EASY, TracedInverse, inverse, norm
+from .inverses import EASY, Inverse, TracedInverse, inverse, norm
 from .loops import Loops
 from .newton import NOWHERE, NewtonStep
 from .units import Units, length_unit
@@ -39,6 +39,8 @@ class LoopEquations:
     selection       : unit columns (n, N) of the active joints
     units           : what counts as one, of equations and joints
     """
+
+    cut_joint = "loop"  # word for a cut joint in messages
 
     def __init__(self, model: Model, loops: Loops, backend: str, at_once: bool = True):
         """Prepare the equations of a model with loops.
@@ -156,6 +158,15 @@ class LoopEquations:
             return NOWHERE
         correction, slope, sizes = self._linearised(inverse, values, J, giving, direction)
         return NewtonStep(correction, slope, *map(float, sizes))
+
+    def passive_inverse(self, q: np.ndarray) -> Inverse:
+        """Return the inverse of the Jacobian by the passive joints, by singular values."""
+        return inverse(self.gaps(q)[1][:, self.passive], Units(self.units.equations, self.units.unknowns[self.passive]))
+
+    def worst_gap(self, q: np.ndarray) -> str:
+        """Return the cut joint that is open most, and by how much, for messages."""
+        name, size, unit = self.loops.worst(self.gaps(q)[0], self.units.equations)
+        return f"{self.cut_joint} '{name}' is open by {size:.3g} {unit}"
 
     def evaluated(self, q: np.ndarray, *rates: np.ndarray) -> tuple[LoopMotion | None, float]:
         """Motion at a closed pose q under rates of the active joints (N,) each, if it is finite; a bound of the condition."""

@@ -17,7 +17,7 @@ from ...errors import PoseError, some
 from ...model.tree import Model
 from ..inputs import validation
 from ..inputs.platform_motion import PlatformMotion
-from .inverses import EASY, MAX_CONDITION, TracedInverse, inverse, norm
+from .inverses import EASY, MAX_CONDITION, TracedInverse, norm
 from .loop_equations import LoopEquations
 from .loops import Loops
 from .newton import (
@@ -59,6 +59,8 @@ class PlatformClosure(LoopEquations):
     columns : numbers of the joints whose motion the caller wants
     """
 
+    cut_joint = "joint"
+
     def __init__(self, model: Model, loops: Loops, start: np.ndarray, columns: Sequence[int], backend: str):
         self.platform, = loops.platforms
         super().__init__(model, loops._replace(active=self.platform.joints), backend)
@@ -94,7 +96,7 @@ class PlatformClosure(LoopEquations):
             q = self.platform.coordinates(R, p, self.reach(row, near))
             found = self._follow.call(q, NO_INDICATOR, *map(np.ascontiguousarray, rates))
             far = found is None or found[5][1] > EASY
-            if far and (condition := self._legs_inverse(q).condition) > MAX_CONDITION:
+            if far and (condition := self.passive_inverse(q).condition) > MAX_CONDITION:
                 raise self._singular_legs(q, condition)
             if found is None:
                 raise validation.too_large("motion of the legs")
@@ -193,7 +195,7 @@ class PlatformClosure(LoopEquations):
         """Joints of the legs at the pose of row, next to a guess."""
         solution = self._solve(row, guess)
         if not solution.closed:
-            raise PoseError(NOT_CLOSED, f"guess: {self._worst_gap(solution.x)} at best; positions of all joints near this "
+            raise PoseError(NOT_CLOSED, f"guess: {self.worst_gap(solution.x)} at best; positions of all joints near this "
                                         "pose are needed")
         if solution.step.condition > MAX_CONDITION:
             raise self._singular_legs(solution.x, solution.step.condition)
@@ -204,9 +206,6 @@ class PlatformClosure(LoopEquations):
         still = np.zeros(6)
         return newton(lambda q: self.careful_step(q, still, self.passive),
                       self.platform.coordinates(row[:9].reshape(3, 3), row[9:12], guess), self.units)
-
-    def _legs_inverse(self, q: np.ndarray) -> Any:
-        return self.solver(inverse, self.gaps(q)[1], self.passive)[0]
 
     # ------------------------------------------------------------------ what went wrong
 
@@ -221,7 +220,7 @@ class PlatformClosure(LoopEquations):
                                               "the freedoms that the legs leave it")
 
     def _singular_legs(self, q: np.ndarray, condition: float) -> PoseError:
-        weakest = np.abs(self._legs_inverse(q).weakest)
+        weakest = np.abs(self.passive_inverse(q).weakest)
         names = some(self.model.joint_names[self.passive[k]] for k in np.flatnonzero(weakest > 0.3 * weakest.max(initial=0.0)))
         return PoseError(SINGULAR, f"a leg is at a singular pose: the platform does not determine {names} (condition number "
                                    f"{condition:.2g}, at most {MAX_CONDITION:.0e} is allowed)")
@@ -232,13 +231,9 @@ class PlatformClosure(LoopEquations):
             return self._singular_legs(there.x, there.step.condition)
         where = ", ".join(f"{x:.6g}" for x in goal[9:12])
         return PoseError(OUT_OF_REACH, f"the legs do not bring the platform to ({where}): {100 * reached:.0f} % of the way, "
-                                       f"they cannot follow (condition number {self._legs_inverse(q).condition:.2g}); at the "
-                                       f"goal itself, {self._worst_gap(there.x)} at best. If it is in reach, give a guess of "
-                                       "all joints")
-
-    def _worst_gap(self, q: np.ndarray) -> str:
-        name, size, unit = self.loops.worst(self.gaps(q)[0], self.units.equations)
-        return f"joint '{name}' is open by {size:.3g} {unit}"
+                                       f"they cannot follow (condition number {self.passive_inverse(q).condition:.2g}); at "
+                                       f"the goal itself, {self.worst_gap(there.x)} at best. If it is in reach, give a guess "
+                                       "of all joints")
 
 
 def rotation_vector(R: np.ndarray) -> np.ndarray:

@@ -50,15 +50,25 @@ class TrackedPose(NamedTuple):
     restarted: bool
 
 
-class Tracker:
-    """One stream of samples. Threads that share a tracker take turns.
+class LoopTracker:
+    """Tracker of the loops of a robot along one stream of samples. Threads that share one take turns.
 
-    counts : samples by what became of them: "followed", "restarted" (they count as followed too), or why they were refused
+    tolerance : by how much a passive joint may differ from its sensor [rad, or shares of the machine's unit of length]
+    counts    : samples by result: "followed", "restarted" (these count as followed too), or the reason of the refusal
     """
 
-    def __init__(self) -> None:
+    def __init__(self, closure: LoopClosure, tolerance: float = TOLERANCE):
         self._lock = Lock()
         self.counts: Counter[str] = Counter()
+        self._closure = closure
+        names, types = closure.model.joint_names, [joint.type for joint in closure.model.joints]
+        self._passive = np.setdiff1d(closure.passive, closure.loops.virtual)
+        self.passive_joints = tuple(names[k] for k in self._passive)
+        self._turns = np.array([types[k] != "prismatic" for k in self._passive], dtype=bool)
+        self._tolerances = tolerance * closure.units.unknowns[self._passive]
+        self._nothing = np.full(len(self.passive_joints), np.nan)
+        self._last: np.ndarray | None = None
+        self._agreed = True
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -71,25 +81,6 @@ class Tracker:
                 self.counts[reason] += 1
                 raise Rejected(reason, str(error)) from None
             self.counts[FOLLOWED] += 1
-
-
-class LoopTracker(Tracker):
-    """Follows the loops of a robot; it remembers the last pose.
-
-    tolerance : by how much a passive joint may differ from its sensor [rad, or shares of the machine's unit of length]
-    """
-
-    def __init__(self, closure: LoopClosure, tolerance: float = TOLERANCE):
-        super().__init__()
-        self._closure = closure
-        names, types = closure.model.joint_names, [joint.type for joint in closure.model.joints]
-        self._passive = np.setdiff1d(closure.passive, closure.loops.virtual)
-        self.passive_joints = tuple(names[k] for k in self._passive)
-        self._turns = np.array([types[k] != "prismatic" for k in self._passive], dtype=bool)
-        self._tolerances = tolerance * closure.units.unknowns[self._passive]
-        self._nothing = np.full(len(self.passive_joints), np.nan)
-        self._last: np.ndarray | None = None
-        self._agreed = True
 
     @property
     def last(self) -> np.ndarray | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
 from rnea_ros.nodes.dynamics.bases.base_topics import BaseImu, BaseOdometry, BaseStates, BaseTopic, ImuSample
 
 
-class BaseSource:
+class BaseSource(ABC):
     """Source of the motion of a base at any instant; subclasses combine topics."""
 
     def __init__(self, topics: Sequence[BaseTopic[Any]]):
@@ -29,9 +30,9 @@ class BaseSource:
         for topic in self.topics:
             topic.use(model)
 
+    @abstractmethod
     def at(self, stamp: int) -> BaseMotion:
         """Return the motion at an instant [ns]. Raises Rejected."""
-        raise NotImplementedError
 
     def state_at(self, stamp: int) -> BaseMotion:
         """Return the motion at an instant [ns] where only pose and velocity are needed. Raises Rejected."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -36,7 +37,7 @@ MAX_SAMPLES = 1024  # kept by stamp: an estimated motion is for an instant up to
 Sample = TypeVar("Sample")
 
 
-class BaseTopic(Generic[Sample]):
+class BaseTopic(ABC, Generic[Sample]):
     """Topic about a moving base. Subclasses read a sample from each message.
 
     mover  : name of what moves, for messages
@@ -98,9 +99,9 @@ class BaseTopic(Generic[Sample]):
             if self.then:
                 self.then(arrival)
 
+    @abstractmethod
     def _sample(self, message: Any) -> Sample:
         """Sample of a message. Raises Rejected."""
-        raise NotImplementedError
 
     def _keep(self, stamp: int, sample: Sample) -> None:
         """Store a sample. Raises Rejected where it does not continue the one before."""

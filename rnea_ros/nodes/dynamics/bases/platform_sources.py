@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -18,7 +19,7 @@ from rnea_ros.nodes.dynamics.bases.base_topics import BaseTopic
 from rnea_ros.nodes.dynamics.bases.platform_topics import PlatformPoses, PlatformStates, PlatformTwists
 
 
-class PlatformSource:
+class PlatformSource(ABC):
     """Motion of a platform at the latest instant for which all of its measurements have arrived. Subclasses read the topics.
 
     measured : topics whose messages are answered; each instant once
@@ -57,9 +58,9 @@ class PlatformSource:
         for topic in self.topics:
             topic.forget()
 
+    @abstractmethod
     def at(self, stamp: int) -> PlatformMotion:
         """Return the motion at a stamp [ns]. Raises Rejected."""
-        raise NotImplementedError
 
     def _on_measured(self, moved: Callable[[Stream, int, int], None], stream: Stream, arrival: int) -> None:
         """Ask for the motion at the last stamp that all measured topics have reached, once for each stamp."""
