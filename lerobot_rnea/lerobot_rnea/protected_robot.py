@@ -119,17 +119,16 @@ class ProtectedRobot(Robot):
         return observation
 
     def send_action(self, action: dict[str, Any]) -> dict[str, Any]:
-        """Execute an action `delay` later, as far as the limits allow; return the present command."""
+        """Execute an action `delay` later, as far as the limits allow; return the last command."""
         stream = self._connected_stream()
-        t = self.clock()
-        stream.push_action(action, t)
-        return stream.command(t)
+        stream.push_action(action, self.clock())
+        return dict(stream.sent)
 
     def disconnect(self) -> None:
         """Brake to rest, then disconnect the arm."""
         if self._stream is not None and self._thread is not None:
-            rests_at = self._stream.stop(self.clock())
-            while self._thread.is_alive() and self.clock() < rests_at:
+            self._stream.stop(self.clock())
+            while self._thread.is_alive() and self._stream.diagnostics()["time_to_rest"] > 0.0:
                 time.sleep(0.01)
             self._ends.set()
             self._thread.join()

@@ -20,19 +20,24 @@ from rnea_ros import ChunkExecutor, ChunkResult, InputError
 
 from .joint_mapping import JointMapping
 
-MAX_GAP = 0.25  # s between two commands; after a longer one the robot is at rest at the last command
+MAX_STEP_TIME = 0.03  # s by which the motion advances from one command to the next; after a longer pause it is delayed
+MAX_GAP = 0.5  # s between two commands; after a longer one the robot is at rest at the last command
 CONTINUED, SLOWER = 0.5, 0.12  # s for which actions are continued, and in which their velocity falls to a third
 KEPT = 4  # actions that are kept after they have passed, for their velocity
 SAME = 1e-6  # of a value: rounding of an action that is taken from a chunk (single precision is 6e-8)
 STRANGERS = 3  # actions in a row that are not of a chunk end its execution; LeRobot interpolates from one chunk to the next
 WINDOW = 0.5  # s after a chunk in which actions may be its points
+MAX_LEAD, SHORTER = 0.4, 0.98  # s, of the lead on a busy machine, and its factor after each chunk that was in time
 WARNING_PERIOD = 1.0  # s between two warnings of a kind
 
 logger = logging.getLogger(__name__)
 
 
 class ActionStream:
-    """Actions in, commands out. All times are in seconds of one clock. Calls from several threads are safe."""
+    """Actions in, commands out. All times are in seconds of one clock. Calls from several threads are safe.
+
+    Where commands are late, the motion waits: no command is further from the last one than the motion goes in MAX_STEP_TIME.
+    """
 
     def __init__(self, executor: ChunkExecutor, mapping: JointMapping, period: float, delay: float | None = None,
                  margin: float = 0.05):
@@ -41,12 +46,13 @@ class ActionStream:
         delay  : time from a single action to its execution [s]; None: the executor's lead and three periods
         margin : distance beyond a position limit within which a position is moved to the limit [rad, m]
         """
-        least = executor.options.lead + period
-        self.delay = executor.options.lead + 3.0 * period if delay is None else delay
+        least = executor.lead + period
+        self.delay = executor.lead + 3.0 * period if delay is None else delay
         if not self.delay > least:
             raise InputError(f"delay is {self.delay:.3g} s; more than the lead and a period, {least:.3g} s, is needed")
         self.mapping, self.period, self.margin = mapping, period, margin
         self._executor = executor
+        self._lead = self._least_lead = executor.lead
         self._lower, self._upper = (np.where(np.isnan(end), sign * np.inf, end) for end, sign in
                                     ((executor.limits.lower, -1.0), (executor.limits.upper, 1.0)))
         self._lock = threading.RLock()
@@ -62,7 +68,8 @@ class ActionStream:
         self._strangers = 0
         self._chunk_until = self._stamp = self._arrival = -math.inf
         self._interval = self.period
-        self._sent: dict[str, float] = {}
+        self.sent: dict[str, float] = {}
+        self._offset = 0.0  # of the clock, from the time of the motion [s]
         self._sent_at, self._sent_q = t, np.zeros(0)
 
     # ------------------------------------------------------------------ what a robot calls
@@ -74,28 +81,33 @@ class ActionStream:
             self._executor.reset(q, t)
             self._clear(t)
             self._is_stopped, self._sent_q = False, q
-            self._sent = {key: float(values[key]) for key in self.mapping.unprotected if key in values}
+            self.sent = {key: float(values[key]) for key in self.mapping.unprotected if key in values}
 
     def command(self, t: float) -> dict[str, float]:
         """Return the values of all motors at time t."""
         with self._lock:
+            t -= self._offset
             gap = t - self._sent_at
             if gap > MAX_GAP and self._executor.sample_ahead(self._sent_at)[1:].any():
                 # the motors are where the last command was: the motion cannot go on at its speed
                 self._count("interrupted", f"no command for {gap:.2f} s; the motion begins again from rest", t)
                 self._restart(t)
+            elif gap > MAX_STEP_TIME:
+                self._offset += gap - MAX_STEP_TIME
+                t = self._sent_at + MAX_STEP_TIME
             q = self._executor.sample(t)[0]
             self._sent_at, self._sent_q = t, q
-            found = {**self._sent, **self.mapping.values(q), **self._unprotected(t)}
-            self._sent = found
-            return {key: found[key] for key in self.mapping.keys if key in found}
+            found = {**self.sent, **self.mapping.values(q), **self._unprotected(t)}
+            self.sent = {key: found[key] for key in self.mapping.keys if key in found}
+            return self.sent
 
     def push_action(self, action: Mapping[str, Any], t: float) -> ChunkResult | None:
         """Execute an action `delay` later; None where it is a point of the chunk that is executed."""
         with self._lock:
+            t -= self._offset
             try:
                 q = self._inside(self.mapping.positions(action))
-                others = np.array([float(action.get(key, self._sent.get(key, math.nan))) for key in self.mapping.unprotected])
+                others = np.array([float(action.get(key, self.sent.get(key, math.nan))) for key in self.mapping.unprotected])
             except InputError as error:
                 return self._counted(ChunkResult("outside_position_limits", str(error)), t)
             except (TypeError, ValueError) as error:
@@ -114,7 +126,7 @@ class ActionStream:
             self._others.append((stamp + self.delay, others))
             while len(self._actions) > KEPT and self._actions[0][0] < t:
                 self._actions.popleft()
-            result = self._push(stamp, *self._continued(t), t)
+            result = self._push(stamp, *self._continued(t), t, self.delay - self.period)
             if not result.accepted:
                 self._actions.pop()
             return self._counted(result, t)
@@ -127,6 +139,7 @@ class ActionStream:
         """
         names = self.mapping.keys if names is None else tuple(names)
         with self._lock:
+            t, stamp = t - self._offset, stamp - self._offset
             try:
                 points = np.asarray(values, dtype=float)
                 if points.ndim != 2 or points.shape[1] != len(names):
@@ -150,18 +163,18 @@ class ActionStream:
                                      if len(row) == len(self.mapping.unprotected))
             return self._counted(result, t)
 
-    def stop(self, t: float) -> float:
-        """Brake to rest and reject actions from now on; return when the robot rests."""
+    def stop(self, t: float) -> None:
+        """Brake to rest and reject actions from now on; `diagnostics()["time_to_rest"]` is zero at rest."""
         with self._lock:
             self._is_stopped = True
-            return self._executor.stop(t)
+            self._executor.stop(t - self._offset)
 
     def diagnostics(self) -> dict[str, Any]:
         """Return counts of actions and chunks by outcome, and the state of the executor."""
         with self._lock:
             state = self._executor.diagnostics()
             return {"counts": dict(self._counts), "slowed_share": state.slowed_share, "binding_limit": state.binding_limit,
-                    "delay": state.delay, "time_to_rest": state.time_to_rest}
+                    "delay": state.delay, "lead": self._lead, "time_to_rest": state.time_to_rest}
 
     # ------------------------------------------------------------------ how
 
@@ -177,10 +190,15 @@ class ActionStream:
             self._counts["clipped"] += 1
         return np.where(np.isnan(q), q, inside)
 
-    def _push(self, stamp: float, times: np.ndarray, q: np.ndarray, t: float) -> ChunkResult:
+    def _push(self, stamp: float, times: np.ndarray, q: np.ndarray, t: float, longest: float = MAX_LEAD) -> ChunkResult:
+        """Push to the executor, with a longer lead after a search that took too long: the machine is busy."""
+        self._executor.lead = min(self._lead, longest)
         result = self._executor.push(stamp, q, times=times - stamp, now=t)
         if result.accepted:
             self._stamp = stamp
+            self._lead = max(self._least_lead, SHORTER * self._lead)
+        elif result.reason == "not_in_time":
+            self._lead = min(2.0 * self._lead, MAX_LEAD)
         return result
 
     def _paced(self, t: float) -> float:
@@ -201,7 +219,7 @@ class ActionStream:
         away, to join the actions later.
         """
         times, points = np.array([at for at, _ in self._actions]), np.array([q for _, q in self._actions])
-        ahead = max(1, int((times > t + self._executor.options.lead).sum()))
+        ahead = max(1, int((times > t + self._executor.lead).sum()))
         recent = slice(-KEPT, None)
         velocity = np.zeros(points.shape[1])
         if len(times) > 1 and times[-1] - times[recent][0] < 2.0 * KEPT * self.period:
@@ -222,11 +240,11 @@ class ActionStream:
         return False
 
     def _restart(self, t: float) -> None:
-        q, sent, stopped = self._sent_q, self._sent, self._is_stopped
+        q, sent, offset = self._sent_q, self.sent, self._offset
         self._executor.reset(np.clip(q, self._lower, self._upper), t)
         self._clear(t)
-        self._sent, self._sent_q = sent, q
-        if stopped:
+        self.sent, self._sent_q, self._offset = sent, q, offset
+        if self._is_stopped:
             self._executor.stop(t)
 
     def _unprotected(self, t: float) -> dict[str, float]:

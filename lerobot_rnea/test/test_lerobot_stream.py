@@ -34,6 +34,12 @@ def policy(t):
                            50.0 + 30.0 * math.sin(t)), strict=True))
 
 
+def policy_speed(t, step=1e-4):
+    """Return the largest speed of a joint [rad/s]."""
+    before, after = (np.array(list(policy(at).values()))[:3] for at in (t - step, t + step))
+    return np.radians(np.abs(after - before)).max() / (2.0 * step)
+
+
 def played(made, until, events, start=0.0):
     """Return times and commands (samples, 4) at 1 kHz; events: (time, call of time), in order."""
     waiting, times, found = list(events), np.arange(start, until, STEP), []
@@ -132,6 +138,23 @@ def test_after_a_gap_the_motion_begins_again_at_the_last_command():
     assert np.abs(after - wanted)[times > 4.0].max() < 0.5
 
 
+def test_late_commands_are_not_further_ahead():
+    """The motion waits for them, by a second in all here, and is not a second behind at the end."""
+    made, rng = stream(), np.random.default_rng(0)
+    waiting, found, t = actions(made, 6.0), [], 0.0
+    while t < 6.0:
+        t += rng.choice([0.01, 0.06], p=[0.9, 0.1])
+        while waiting and waiting[0][0] <= t:
+            waiting.pop(0)[1](t)
+        found.append([t, *made.command(t).values()])
+    times, commands = np.array(found)[:, 0], np.array(found)[:, 1:]
+    assert np.diff(times).max() > 0.05
+    fastest = np.degrees(np.array([policy_speed(t) for t in np.arange(0.0, 6.0, 0.01)])).max() * 2.0
+    assert np.abs(np.diff(commands[:, :3], axis=0)).max() < 0.031 * fastest
+    wanted = np.array([list(policy(max(t - made.delay, 0.0)).values()) for t in times])
+    assert np.median(np.abs(commands - wanted).max(axis=1)) < 7.0  # degrees; at 40 in a second
+
+
 @pytest.mark.parametrize(("changed", "reason"), [
     ({"elbow_flex.pos": math.nan}, "not_finite"),
     ({"elbow_flex.pos": 200.0}, "outside_position_limits"),
@@ -178,11 +201,12 @@ def test_the_unprotected_motor_is_in_step_with_the_joints():
 def test_stop_brakes_to_rest_and_rejects_actions():
     made = stream()
     played(made, 0.9, actions(made, 0.9))
-    rests_at = made.stop(0.9)
+    made.stop(0.9)
+    rests_at = 0.9 + made.diagnostics()["time_to_rest"]
     _, commands = played(made, 2.0, actions(made, 2.0, start=0.9), start=0.9)
     require_limits(positions(commands))
     at_rest = commands[round((rests_at - 0.9) / STEP) + 1:, :3]
-    assert np.ptp(at_rest, axis=0).max() < 1e-9 and rests_at < 1.9
+    assert np.ptp(at_rest, axis=0).max() < 1e-9 and rests_at < 1.9 and made.diagnostics()["time_to_rest"] == 0.0
     assert made.diagnostics()["counts"]["stopped"] == 33
 
 
@@ -195,3 +219,18 @@ def test_a_start_beyond_the_limits_is_refused():
     made = stream()
     with pytest.raises(InputError, match="shoulder_pan"):
         made.start(REST | {"shoulder_pan.pos": 120.0}, 0.0)
+
+
+def test_the_lead_grows_while_searches_take_too_long_and_shrinks_again():
+    made = stream()
+    executor = made._executor
+    executor.options = replace(executor.options, time_limit=1e-9, max_attempts=2)
+    leads = [made.diagnostics()["lead"]]
+    for k in range(3):
+        rows = np.array([list(policy(k * 0.1 + n * PERIOD).values()) for n in range(45)]) + 8.0 * (-1) ** k
+        made.push_chunk(k * 0.1, rows, k * 0.1)
+        leads.append(made.diagnostics()["lead"])
+    assert made.diagnostics()["counts"] == {"not_in_time": 3} and leads == [0.05, 0.1, 0.2, 0.4]
+    executor.options = replace(executor.options, time_limit=60.0, max_attempts=6)
+    assert made.push_chunk(0.3, [list(policy(0.3 + n * PERIOD).values()) for n in range(45)], 0.3).accepted
+    assert made.diagnostics()["lead"] < 0.4
