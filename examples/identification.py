@@ -15,19 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import (
-    STYLE,
-    JointDynamics,
-    Measurements,
-    Robot,
-    excite,
-    identify,
-    inertial_parameters,
-    nearest_physical,
-    parameter_values,
-    picture,
-    with_parameter_values,
-)
+import rnea_ros
+from rnea_ros import STYLE, JointDynamics, Measurements, Robot, excite, identify, nearest_physical, picture
 
 URDF = Path(__file__).resolve().parents[1] / "urdf" / "seven_r.urdf"
 SMOOTHING, ENCODER = 0.02, 2.0 * np.pi / 2**20  # rad/s, of Coulomb friction; rad per count
@@ -38,11 +27,11 @@ MIDDLE, SWING = np.array([0.1, 0.2, 0.2, -1.7, 0.2, 2.0, 0.4]), np.array([1.0, 0
 
 def true_robot(urdf: Robot) -> Robot:
     """Return the real robot, which differs from the URDF."""
-    rng, listed = np.random.default_rng(4), inertial_parameters(urdf.model)
-    bodies = parameter_values(urdf.model, listed).reshape(-1, 10) * rng.uniform(0.75, 1.3, (7, 1))
+    rng, listed = np.random.default_rng(4), rnea_ros.inertial_parameters(urdf.model)
+    bodies = rnea_ros.parameter_values(urdf.model, listed).reshape(-1, 10) * rng.uniform(0.75, 1.3, (7, 1))
     friction = zip(urdf.joint_names, rng.uniform(0.5, 3.0, 7), rng.uniform(0.3, 2.0, 7), rng.normal(size=7) * 0.3)
     terms = {name: JointDynamics(1e-5, 100.0, *term, SMOOTHING) for name, *term in friction}
-    return Robot.from_model(with_parameter_values(urdf.model, listed, bodies.ravel()).with_joint_dynamics(terms))
+    return Robot.from_model(rnea_ros.with_parameter_values(urdf.model, listed, bodies.ravel()).with_joint_dynamics(terms))
 
 
 def record(robot: Robot, motion, seconds: float, seed: int) -> Measurements:
@@ -65,7 +54,7 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     exciting = excite(urdf, PERIOD, guesses=5 if small else 20, iterations=0 if small else 20)
     found = identify(urdf, record(true, exciting.motion, PERIOD if small else 3 * PERIOD, 0), decimate=4)
     possible = nearest_physical(urdf.model, found.base, found.beta, found.solution.covariance)
-    wrong = np.abs(found.beta - found.base.grouping @ parameter_values(true.model, found.base.parameters)) / found.std
+    wrong = np.abs(found.beta - found.base.grouping @ rnea_ros.parameter_values(true.model, found.base.parameters)) / found.std
     seen = record(true, other, PERIOD / 2, 9)
     tau, before, after = (robot.inverse_dynamics(*other(seen.t)) for robot in (true, urdf, Robot.from_model(possible.model)))
     with picture(Path(out_dir) / "identification.png", (10, 6.5), settings=STYLE) as figure:

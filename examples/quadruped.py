@@ -13,17 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import (
-    STYLE,
-    BaseState,
-    Robot,
-    base_motion,
-    derivatives_of_time,
-    load,
-    picture,
-    simulate_free_base,
-    smooth_step,
-)
+from rnea_ros import STYLE, BaseState, Robot, base_motion, derivatives_of_time, load, picture, simulate_free_base, smooth_step
 
 LEG, FADED, G = 0.5, 0.2, 9.81  # stretched [m]; reaction at take-off, of the weight; [m/s^2]
 

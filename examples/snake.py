@@ -14,17 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import (
-    STYLE,
-    BaseState,
-    Robot,
-    color_scale,
-    derivatives_of_time,
-    load,
-    picture,
-    simulate_free_base,
-    smooth_step,
-)
+from rnea_ros import STYLE, BaseState, Robot, color_scale, derivatives_of_time, load, picture, simulate_free_base, smooth_step
 
 LENGTH, RADIUS, WATER = 1.5, 0.03, 1000.0  # of the body [m]; density of body and water alike [kg/m^3], so gravity is left out
 ALONG, ACROSS = 0.05, 2.0  # drag coefficients of a link, along and across it

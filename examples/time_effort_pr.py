@@ -17,20 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import (
-    STYLE,
-    Cost,
-    EndState,
-    PlannedMotion,
-    PlanningProblem,
-    PlanSettings,
-    Robot,
-    draw_stills,
-    picture,
-    plan_motion,
-    solve_plan,
-    torque_limits,
-)
+import rnea_ros
+from rnea_ros import STYLE, Cost, EndState, PlannedMotion, PlanSettings, Robot, draw_stills, picture, plan_motion
 
 URDF = Path(__file__).parents[1] / "urdf" / "pr.urdf"
 START, GOAL = np.array([0.1, 0.6]), np.array([np.pi / 4, -np.pi / 4])
@@ -44,10 +32,11 @@ def planned(robot: Robot, u: float) -> PlannedMotion:
 
 def without_ends(robot: Robot, control_points: int, instants: int) -> PlannedMotion:
     """Return the plan if effort and limits are sampled only at a few even instants inside the motion."""
-    tau = replace(torque_limits(robot, robot.limits.effort, {}), windows=[(0.01, 0.99)])
+    tau = replace(rnea_ros.torque_limits(robot, robot.limits.effort, {}), windows=[(0.01, 0.99)])
     start, goal = (EndState(q, np.zeros(2), np.full(2, np.nan)) for q in (START, GOAL))
-    problem = PlanningProblem(start, goal, [tau], Cost(1.0 - U, np.full(2, U), tau))
-    return solve_plan(problem, PlanSettings(spans=control_points - 3, instants=tuple(np.linspace(0.0, 1.0, instants + 2))))
+    problem = rnea_ros.PlanningProblem(start, goal, [tau], Cost(1.0 - U, np.full(2, U), tau))
+    times = tuple(np.linspace(0.0, 1.0, instants + 2))
+    return rnea_ros.solve_plan(problem, PlanSettings(spans=control_points - 3, instants=times))
 
 
 def draw(path: Path, robot: Robot, plan: PlannedMotion, durations: dict[float, float]) -> None:
