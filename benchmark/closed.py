@@ -34,22 +34,22 @@ def sides(name: str) -> dict[str, Loop]:
     assert not robot.is_fixed_tree
     start = robot.start[[*map(robot.tree.joint_names.index, robot.joint_names)]]
     samples = [list(sample) for sample in swing(start, 0.02 if name == "stewart" else 0.2)]
-    stream, pose, place = TorqueStream(robot), robot.start, 0
+    stream, pose, index = TorqueStream(robot), robot.start, 0
 
     def of_stream(count: int) -> float:
-        nonlocal place
+        nonlocal index
         began = time.perf_counter()
         for _ in range(count):
-            stream(*samples[place])
-            place = (place + 1) % SAMPLES
+            stream(*samples[index])
+            index = (index + 1) % SAMPLES
         return time.perf_counter() - began
 
     def of_platform(count: int) -> float:
-        nonlocal place
+        nonlocal index
         began = time.perf_counter()
         for _ in range(count):
-            robot.torque_and_rate(motion=moving[place], guess=pose)
-            place = (place + 1) % SAMPLES
+            robot.torque_and_rate(motion=moving[index], guess=pose)
+            index = (index + 1) % SAMPLES
         return time.perf_counter() - began
 
     loops = {"ours: tau, tau_rate and their gravity shares of the next sample": of_stream,

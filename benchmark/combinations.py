@@ -183,15 +183,15 @@ def streamed(robot: Any, size: float) -> Loop:
     poses = robot.close(motion[0])
     state = {"base": BaseState()} if getattr(robot, "has_moving_base", False) else {}
     samples = [(*(np.ascontiguousarray(part[k]) for part in motion), poses[k - 1]) for k in range(SAMPLES)]
-    place = 0
+    index = 0
 
     def loop(count: int) -> float:
-        nonlocal place
+        nonlocal index
         began = time.process_time()
         for _ in range(count):
-            q, qd, qdd, qddd, guess = samples[place]
+            q, qd, qdd, qddd, guess = samples[index]
             robot.torque_and_rate(q, qd, qdd, qddd, guess=guess, **state)
-            place = (place + 1) % SAMPLES
+            index = (index + 1) % SAMPLES
         return time.process_time() - began
 
     return loop

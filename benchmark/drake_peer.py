@@ -67,9 +67,9 @@ def planned(drake: MultibodyPlant, ends: np.ndarray, limits: Limits, points: int
     problem.AddVelocityBounds(-limits.velocity, limits.velocity)
     problem.AddDurationConstraint(0.05, 20.0)
     problem.AddDurationCost(1.0)
-    for place, pose in zip((0.0, 1.0), ends):
-        problem.AddPathPositionConstraint(pose, pose, place)
-        problem.AddPathVelocityConstraint(np.zeros(n), np.zeros(n), place)
+    for s, pose in zip((0.0, 1.0), ends):
+        problem.AddPathPositionConstraint(pose, pose, s)
+        problem.AddPathVelocityConstraint(np.zeros(n), np.zeros(n), s)
     problem.AddEffortBoundsAtNormalizedTimes(drake, np.linspace(0.0, 1.0, round(INSTANTS * points)))
     line = np.linspace(ends[0], ends[1], points).T
     problem.SetInitialGuess(BsplineTrajectory(BsplineBasis(problem.basis().order(), problem.basis().knots()), line))

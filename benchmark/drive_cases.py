@@ -19,7 +19,7 @@ from rnea_ros.trajectory.retiming import Retimed
 from support.oracles import PinocchioOracle
 from support.scaling_cases import urdf
 
-LOOKS = 4000  # instants of a motion
+N_SAMPLES = 4000  # instants of a motion
 ELECTRICAL = 5e-3  # s; time constant of the windings
 NO_LOAD = 3.0  # rad/s at the joint, at full voltage
 STALL = 2.5  # torque at rest at full voltage, by the most that gravity takes of it
@@ -44,7 +44,7 @@ class Seen(NamedTuple):
 
 
 def seen(arm: str, robot: Any, motion: Retimed) -> Seen:
-    oracle, states = PinocchioOracle(urdf(arm), robot), motion(np.linspace(0.0, motion.duration, LOOKS))
+    oracle, states = PinocchioOracle(urdf(arm), robot), motion(np.linspace(0.0, motion.duration, N_SAMPLES))
     found = [(*oracle.torque_and_rate(*state), *oracle.gravity_and_rate(*state[:2])) for state in zip(*states)]
     return Seen(*states[:3], *map(np.array, zip(*found)))
 

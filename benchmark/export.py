@@ -42,16 +42,16 @@ def exported(robot: Any, folder: Path) -> Any:
     library = c_library.library(robot, "robot", wanted=lambda name: name == "torque_and_rate")
     package.write(library, folder / "package")
     inputs, outputs = library.functions[0].blocks
-    places, x, y = [], 0, 0
+    arguments, x, y = [], 0, 0
     for block in inputs:
-        places.append(f"x + {x}")
+        arguments.append(f"x + {x}")
         x += block.size
     for block in outputs:
-        places.append(f"y + {y}")
+        arguments.append(f"y + {y}")
         y += block.size
     header = str(folder / "package" / "include" / "robot" / "robot.h")
     text = (folder / "package" / "src" / "robot.c").read_text().replace("robot/robot.h", header)
-    text += f"\nvoid flat(const double *x, double *y) {{ robot_torque_and_rate({', '.join(places)}); }}\n"
+    text += f"\nvoid flat(const double *x, double *y) {{ robot_torque_and_rate({', '.join(arguments)}); }}\n"
     return compiled(text, folder, "exported").flat
 
 

@@ -94,13 +94,13 @@ def _node_goals(node: dict[str, Any], notes: dict[str, str]) -> list[Goal]:
         ours, naive = node.get(f"ours, {what}"), node.get(f"naive, {what}")
         if ours is None or naive is None:
             continue
-        heard = f"5. node at 1 kHz, {what} listened to"
+        heading = f"5. node at 1 kHz, {what} subscribed"
         for key, text, limit, reached, unit in (
                 ("lost", f"messages lost of {ours.sent}", 0, float(ours.lost), ""),
                 ("p99", "99th percentile of the round trip", 1.0, ours.percentile(99) * 1e-3, " ms"),
                 ("p99.9", "99.9th percentile of the round trip", 1.0, ours.percentile(99.9) * 1e-3, " ms"),
                 ("cpu", "processor time per message / naive node's", 0.35, ours.cpu_ms / naive.cpu_ms, "")):
-            goal = Goal(f"{heard}: {text}", limit, reached, unit)
+            goal = Goal(f"{heading}: {text}", limit, reached, unit)
             made.append(goal if goal.met else Goal(goal.text, limit, reached, unit, note=notes.get(key, "")))
     return made
 
@@ -109,7 +109,7 @@ def _tick_goals(ticks: dict[str, Any], notes: dict[str, str]) -> list[Goal]:
     """Measure late ticks beside a solver in a separate process: as rare as without one."""
     if not ticks:
         return []
-    idle, busy = (ticks[name].late for name in ("idle", "busy, in a process of its own"))
+    idle, busy = (ticks[name].late for name in ("idle", "busy, in a separate process"))
     share = Goal("7. ticks of scaling_node at 1 kHz that come more than 1 ms late: so many more beside a busy solver than "
                  "beside an idle one", 0.001, float(np.mean(busy > 1.0) - np.mean(idle > 1.0)))
     return [share if share.met else Goal(share.text, share.limit, share.reached, note=notes["ticks"])]

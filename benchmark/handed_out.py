@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmark/handed_out.py --runs 10 -o benchmark/handed_out.md
 
-The controller is the stand-in for joint_trajectory_controller in a process of its own; every tenth update is 20 ms late.
+The controller is the stand-in for joint_trajectory_controller in a separate process; every tenth update is 20 ms late.
 Two processes beside it do nothing but compute. In each motion the node is paused, resumed, overridden, stopped for a second
 (SIGSTOP), or given other limits, at random times; one more is cancelled, and the last one ends with SIGKILL. Where
 control_msgs is not installed, the controller's action and state are other messages.
@@ -60,24 +60,24 @@ def motions(bench: Followed, runs: int, rng: np.random.Generator) -> tuple[list[
         for act in rng.permutation(["pause", "override", "hang", "limits"])[:3]:
             change(bench, str(act), rng)
         rest(bench)
-        if np.abs(bench.place - points[-1]).max() > 1e-6:
+        if np.abs(bench.position - points[-1]).max() > 1e-6:
             return [bench.commanded()], f"not at the goal of motion {run + 1}"
     begin(bench, points[::-1], rng)
     bench.serve("stop")
     rest(bench)
     found = [bench.commanded()]
-    begin(bench, np.stack((bench.place, START)), rng, 2.0)  # on another path
+    begin(bench, np.stack((bench.position, START)), rng, 2.0)  # on another path
     rest(bench)
     bench.commanded()
     begin(bench, POINTS, rng)
     bench.process.send(signal.SIGKILL)
     bench.ros.spin(4.0)
-    away = np.abs(bench.place - POINTS[-1]).max()
+    away = np.abs(bench.position - POINTS[-1]).max()
     return [*found, bench.commanded()], "at rest, " * bench.rests + ("at the goal" if away < 1e-6 else "on the path")
 
 
 def begin(bench: Followed, points: np.ndarray, rng: np.random.Generator, duration: float = DURATION) -> None:
-    bench.heard.clear()
+    bench.received.clear()
     bench.send(points, duration)
     bench.moving(float(rng.uniform(0.1, 0.5)))
 

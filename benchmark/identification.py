@@ -93,12 +93,12 @@ def simulated(name: str, seed: int) -> tuple[Fit, np.ndarray, np.ndarray]:
     tau[:, [kind == "prismatic" for kind in robot.joint_types]] = np.nan
     found = fit(robot, Measurements(t, np.round(q / TURN) * TURN, tau))
     other = motion(robot, seed + 77)(t[:10_000])[:3]
-    with tempfile.TemporaryDirectory() as place:
-        result_files.write(place, found, str(urdf), {}, "", pictures=False)
-        written = rnea_ros.load(Path(place) / result_files.URDF, Path(place) / result_files.ROBOT_FILE)
+    with tempfile.TemporaryDirectory() as folder_:
+        result_files.write(folder_, found, str(urdf), {}, "", pictures=False)
+        written = rnea_ros.load(Path(folder_) / result_files.URDF, Path(folder_) / result_files.ROBOT_FILE)
         joints = list(found.joints)
-        asked, told = true.torque(*other)[:, joints], written.inverse_dynamics(*other)[:, joints]
-    return found, *(np.sqrt(np.mean(x**2, axis=0)) for x in (asked, told - asked))
+        asked, torque_ = true.torque(*other)[:, joints], written.inverse_dynamics(*other)[:, joints]
+    return found, *(np.sqrt(np.mean(x**2, axis=0)) for x in (asked, torque_ - asked))
 
 
 def real(name: str, recordings: Path) -> Fit:
@@ -112,8 +112,8 @@ def folder() -> Path:
     """Where example-robot-data keeps its robots."""
     import pinocchio
 
-    for place in Path(pinocchio.__file__).parents:
-        if (found := place / "share" / "example-robot-data" / "robots").is_dir():
+    for folder_ in Path(pinocchio.__file__).parents:
+        if (found := folder_ / "share" / "example-robot-data" / "robots").is_dir():
             return found
     raise SystemExit("pip install example-robot-data")
 

@@ -32,7 +32,7 @@ from rnea_ros.trajectory.trajectory_scaler import Reference, TrajectoryScaler
 from support.scaling_cases import Later, dynamics, limits_for, ticked, urdf, waypoints
 
 ARMS = ("", "", "rr", "ur5_robot", "stanford")  # "": joints without a robot
-LOOK = 2.5e-4  # s; between looks, at most
+SAMPLE_PERIOD_S = 2.5e-4  # s; between looks, at most
 RATES = np.linspace(0.1, 1.0, 10)
 MOST = 60.0  # s
 
@@ -104,7 +104,7 @@ class Case:
             if worker is not None:
                 worker.step()
             before = scaler.constraints
-            seen = ticked(scaler, self.dt, max(2, int(np.ceil(self.dt / LOOK))))
+            seen = ticked(scaler, self.dt, max(2, int(np.ceil(self.dt / SAMPLE_PERIOD_S))))
             if scaler.constraints is not before:
                 played.allowed = excess(scaler)
             inside = scaler.constraints.limits
@@ -157,7 +157,7 @@ def torque_and_rates(arm: str, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, q
     return tau, rate, rate - weight @ qd
 
 
-def looked_at(seed: int) -> tuple[np.ndarray, list[float], float]:
+def checked(seed: int) -> tuple[np.ndarray, list[float], float]:
     """Return the largest utilization of each limit (6,), seconds beyond each limit, and the duration."""
     case = Case(seed)
     played = case.play()
@@ -177,7 +177,7 @@ if __name__ == "__main__":
     args = parser.parse_args()
     most, times = np.zeros(len(QUANTITIES)), []
     for seed in range(args.first, args.first + args.cases):
-        used, outside, duration = looked_at(seed)
+        used, outside, duration = checked(seed)
         most, times = np.maximum(most, used), times + outside
         said = (f"{seconds:.3f}" for seconds in outside)
         print(f"{seed:4d} {duration:8.4f} s  {used.max():.6f} of {QUANTITIES[used.argmax()]}", *said, flush=True)

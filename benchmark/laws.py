@@ -35,7 +35,7 @@ TORQUE, JERK = KINDS[:2]
 POINTS = (10, 60, 200)
 FOLLOWED = (10, 60)
 BESIDE = (5, 10, 20)  # points of paths that COPP is given too
-PLACES = 1001
+N_SAMPLES = 1001
 SPEED = 1.6  # times too fast, of the plan that is followed
 ROUNDS = 5
 
@@ -129,18 +129,18 @@ def _rest_solved(constraints: Constraints, plan: ScaledPlan, current: ScaledPlan
 def _copp(constraints: Constraints) -> Callable[[], float]:
     import copp_py as copp
 
-    limits, s = constraints.limits, np.linspace(0.0, constraints.path.length, PLACES)
+    limits, s = constraints.limits, np.linspace(0.0, constraints.path.length, N_SAMPLES)
     q, q1, q2, q3 = (np.ascontiguousarray(block) for block in constraints.path(s))
 
     def solved() -> float:
-        robot = copp.Robot(constraints.path.n, capacity=PLACES)
+        robot = copp.Robot(constraints.path.n, capacity=N_SAMPLES)
         robot.append_s(s)
         robot.set_q(q, q1, q2, 0, dddq=q3)
         for name in ("velocity", "acceleration", "jerk"):
             limit = getattr(limits, name)
-            getattr(robot, f"add_{name}_limits")(limit, -limit, start_idx_s=0, length=PLACES)
+            getattr(robot, f"add_{name}_limits")(limit, -limit, start_idx_s=0, length=N_SAMPLES)
         ra, third = copp.solver.topp2_ra, copp.solver.topp3_socp
-        problem = ra.Problem(robot.constraints, idx_s_interval=(0, PLACES - 1), a_boundary=(0.0, 0.0))
+        problem = ra.Problem(robot.constraints, idx_s_interval=(0, N_SAMPLES - 1), a_boundary=(0.0, 0.0))
         a, b = ra.solve(problem, ra.Options()), None
         for _ in range(2):
             around = {} if b is None else {"b_linearization": b}
@@ -167,7 +167,7 @@ def lines(found: Mapping[str, Any]) -> list[str]:
     text = ["## Time laws", "",
             f"7R arm, random points, the least processor time of {ROUNDS} rounds; kernels were made before. Torque: limits of "
             "torque, torque rate and velocity. Jerk: velocity, acceleration and jerk. COPP: its SOCP on "
-            f"{PLACES} places, twice; TOPP-RA: torque and velocity alone. Plans that are followed are {SPEED} times too "
+            f"{N_SAMPLES} points, twice; TOPP-RA: torque and velocity alone. Plans that are followed are {SPEED} times too "
             "fast. What takes over is solved for its next five seconds first, then as a whole (the rest of it).", "",
             "| points | what | solved in, ms | duration, s |", "|---|---|---|---|"]
     for name, solved in found.items():
@@ -186,7 +186,7 @@ def goals(found: Mapping[str, Any]) -> list[tuple[str, str, float, float | None,
     both = [(found[f"jerk {points}"], found[f"COPP {points}"]) for points in BESIDE if f"COPP {points}" in found]
     over = [ours.seconds / theirs.seconds for ours, theirs in both]
     longer = [ours.duration / theirs.duration for ours, theirs in both]
-    made += [("copp", f"7. fastest law with jerk / COPP's SOCP (N = {PLACES}), the worst of {BESIDE} points", 0.1,
+    made += [("copp", f"7. fastest law with jerk / COPP's SOCP (N = {N_SAMPLES}), the worst of {BESIDE} points", 0.1,
               max(over, default=None), ""),
              ("copp_duration", "7. the same, duration", 1.0, max(longer, default=None), "")]
     follows = [found[f"follow {points}"].seconds / found[f"fastest {points}"].seconds for points in FOLLOWED]

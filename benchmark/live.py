@@ -76,7 +76,7 @@ A palletiser's torques and rates take 25 us from Python (`tracker().follow` and 
 """
 
 
-class Heard(NamedTuple):
+class Received(NamedTuple):
     """What a node said of a moving robot: times (samples,), torques and rates (2, samples, n); and what else is to be told."""
 
     times: np.ndarray
@@ -84,23 +84,23 @@ class Heard(NamedTuple):
     said: dict[str, Any]
 
 
-def listened(moving: MovingRobot, samples: int, step: float, seconds: float) -> Heard:
+def listened(moving: MovingRobot, samples: int, step: float, seconds: float) -> Received:
     with tempfile.TemporaryDirectory() as folder, world(Path(folder)) as ros:
         bench = MovingBench(ros, moving, Path(folder), step, **{"diagnostics.period": 0.5}).met()
         times, found = zip(*(bench.next() for _ in range(samples)))
         torques = np.array([[message.effort for message in found], [message.effort_rate for message in found]])
         said = {"kind": bench.info[-1].kind, "samples": len(found), "seconds": samples * step, "repeated": bench.repeated}
-        return Heard(np.array(times), torques, said | (fed(bench, seconds) if seconds else {}))
+        return Received(np.array(times), torques, said | (fed(bench, seconds) if seconds else {}))
 
 
-def compared(name: str, seed: int, moving: MovingRobot, heard: Heard) -> dict[str, Any]:
+def compared(name: str, seed: int, moving: MovingRobot, received: Received) -> dict[str, Any]:
     """One row: largest errors of torque and rate, each relative to its own truth or to one, and when and where."""
-    truth = np.array([[moving.torque(t) for t in heard.times], [moving.rate(t) for t in heard.times]])
-    errors = np.abs(heard.torques - truth) / np.maximum(1.0, np.abs(truth))
-    places = [np.unravel_index(part.argmax(), part.shape) for part in errors]
-    return {"robot": name, "joints": len(moving.joints), "oracle": ROBOTS[name][0], "seed": seed, **heard.said,
-            "errors": errors.max(axis=(1, 2)).tolist(), "when": [float(heard.times[k]) for k, _ in places],
-            "where": [moving.joints[joint] for _, joint in places]}
+    truth = np.array([[moving.torque(t) for t in received.times], [moving.rate(t) for t in received.times]])
+    errors = np.abs(received.torques - truth) / np.maximum(1.0, np.abs(truth))
+    peaks = [np.unravel_index(part.argmax(), part.shape) for part in errors]
+    return {"robot": name, "joints": len(moving.joints), "oracle": ROBOTS[name][0], "seed": seed, **received.said,
+            "errors": errors.max(axis=(1, 2)).tolist(), "when": [float(received.times[k]) for k, _ in peaks],
+            "where": [moving.joints[joint] for _, joint in peaks]}
 
 
 def fed(bench: MovingBench, seconds: float) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def fed(bench: MovingBench, seconds: float) -> dict[str, Any]:
 
 HEAD = """# Robots of every kind over DDS, beside what is not ours
 
-`python benchmark/live.py`: each robot moves before a dynamics_node in a process of its own. Errors are the largest of every
+`python benchmark/live.py`: each robot moves before a dynamics_node in a separate process. Errors are the largest of every
 joint's torque and torque rate, each relative to its own truth or to one, whichever is larger. The truth of a rate is a
 sixth-order difference of the oracle's torques, in steps of {step:g} s; of combinations (Robot) one of tenth order along
 a motion that is integrated from the oracle's equations. Sent again: samples whose answer, or part of what it

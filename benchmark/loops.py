@@ -51,11 +51,11 @@ class Pinocchio:
         self._compare(case)
 
     def _add_joint(self, case: Case, k: int) -> None:
-        kind, place = case.model.joints[k].shortname(), case.model.jointPlacements[k]
+        kind, placement = case.model.joints[k].shortname(), case.model.jointPlacements[k]
         axis = getattr(case.model.joints[k].extract(), "axis", np.zeros(3)) if "Unaligned" in kind else np.zeros(3)
         body = case.model.inertias[k]
         xx, xy, xz, _, yy, yz, _, _, zz = body.inertia.ravel()
-        numbers = np.concatenate((axis, place.rotation.ravel(), place.translation, [body.mass], body.lever,
+        numbers = np.concatenate((axis, placement.rotation.ravel(), placement.translation, [body.mass], body.lever,
                                   [xx, xy, yy, xz, yz, zz]))
         if not self._library.robot_add_joint(self._robot, c_long(case.model.parents[k]), c_char_p(kind.encode()),
                                              _array(np.ascontiguousarray(numbers))):

@@ -35,7 +35,7 @@ FINE = 2.0 * np.pi / 2**20
 RUBS = 0.01  # Coulomb friction of an arm of which nothing is published, by its torque limit; viscous a fifth of that
 BALL = 1e-6  # kg m^2, of a payload that would have none
 NONE = ModelUncertainty(masses=0.0, period=STEP)
-DOUBTS = {
+UNCERTAINTIES = {
     "friction unknown": NONE._replace(friction=1.0), "masses 5 % at random": NONE._replace(masses=0.05),
     "masses 10 % at random": NONE._replace(masses=0.1), "all masses 5 %": NONE._replace(all_masses=0.05),
     "all masses 10 %": NONE._replace(all_masses=0.1), "payload of 1 kg": NONE._replace(payload=1.0, link=HAND),
@@ -100,14 +100,15 @@ class Mujoco:
         return data.qpos.copy(), data.qvel.copy()
 
 
-def plants(doubts: ModelUncertainty, draws: int = 4, of: Arm = PANDA, kind: Any = Plant) -> list[Any]:
+def plants(uncertainties: ModelUncertainty, draws: int = 4, of: Arm = PANDA, kind: Any = Plant) -> list[Any]:
     """Robots as they may be."""
     rng, n = np.random.default_rng(99), len(of.coulomb)
-    urdf = loaded(of.urdf, doubts.link, doubts.payload) if doubts.payload else of.urdf
-    if doubts.masses:
-        return [kind(urdf, 1.0 + doubts.masses * rng.uniform(-1.0, 1.0, n)) for _ in range(draws)]
-    return [kind(urdf, 1.0 + sign * doubts.all_masses, doubts.friction * of.coulomb, doubts.friction * of.viscous)
-            for sign in ((1.0, -1.0) if doubts.all_masses else (1.0,))]
+    urdf = loaded(of.urdf, uncertainties.link, uncertainties.payload) if uncertainties.payload else of.urdf
+    if uncertainties.masses:
+        return [kind(urdf, 1.0 + uncertainties.masses * rng.uniform(-1.0, 1.0, n)) for _ in range(draws)]
+    return [kind(urdf, 1.0 + sign * uncertainties.all_masses, uncertainties.friction * of.coulomb,
+                 uncertainties.friction * of.viscous)
+            for sign in ((1.0, -1.0) if uncertainties.all_masses else (1.0,))]
 
 
 def loaded(urdf: str, link: str, mass: float) -> str:
@@ -119,23 +120,23 @@ def loaded(urdf: str, link: str, mass: float) -> str:
     return urdf.replace("</robot>", f"{ball}{fixed}</robot>")
 
 
-def needed(bare: Robot, motion: Retimed, plant: Any, doubts: ModelUncertainty) -> np.ndarray:
+def needed(bare: Robot, motion: Retimed, plant: Any, uncertainties: ModelUncertainty) -> np.ndarray:
     """(2,): shares of torque and rate that keep the whole limits on this plant."""
     ahead = bare.inverse_dynamics(*motion(np.arange(0.0, motion.duration + 0.1, STEP))[:3])
-    return np.minimum(use(bare, ahead) / use(bare, commanded(bare, motion, plant, doubts)), 1.0)
+    return np.minimum(use(bare, ahead) / use(bare, commanded(bare, motion, plant, uncertainties)), 1.0)
 
 
-def commanded(bare: Robot, motion: Retimed, plant: Any, doubts: ModelUncertainty) -> np.ndarray:
+def commanded(bare: Robot, motion: Retimed, plant: Any, uncertainties: ModelUncertainty) -> np.ndarray:
     """Torques (samples, n) that feed-forward and a PD ask of a plant."""
     t = np.arange(0.0, motion.duration + 0.1, STEP)
     r, rd, rdd, _ = motion(t)
     ahead, M = bare.inverse_dynamics(r, rd, rdd), bare.mass_matrix(r)
     q, v, u = r[0].copy(), rd[0].copy(), np.zeros_like(r)
-    before, speed, share = q, np.zeros(bare.n), 1.0 - np.exp(-2.0 * np.pi * min(doubts.cutoff, 1e6) * STEP)
+    before, speed, share = q, np.zeros(bare.n), 1.0 - np.exp(-2.0 * np.pi * min(uncertainties.cutoff, 1e6) * STEP)
     for k in range(len(t)):
         seen, slow = q, v
-        if doubts.resolution:
-            seen = doubts.resolution * np.round(q / doubts.resolution)
+        if uncertainties.resolution:
+            seen = uncertainties.resolution * np.round(q / uncertainties.resolution)
             speed, before = speed + share * ((seen - before) / STEP - speed), seen
             slow = speed
         u[k] = ahead[k] + M[k] @ (BANDWIDTH**2 * (r[k] - seen) + 2.0 * BANDWIDTH * (rd[k] - slow))
@@ -153,10 +154,11 @@ def compared(of: Arm, along: list[Retimed], kind: Any, draws: int = 4) -> None:
     """Return the rows of one arm: the worst of some motions."""
     bare, rough = robot(False, of), robot(True, of)
     print("| doubt | torque: predicted | needed | rate: predicted | needed |\n|---|---|---|---|---|")
-    for name, doubts in DOUBTS.items():
-        doubts = doubts._replace(link=of.link) if doubts.payload else doubts
-        found = limits_share(rough if doubts.friction else bare, along, doubts).shares
-        worst = np.min([needed(bare, motion, plant, doubts) for plant in plants(doubts, draws, of, kind) for motion in along],
+    for name, uncertainties in UNCERTAINTIES.items():
+        uncertainties = uncertainties._replace(link=of.link) if uncertainties.payload else uncertainties
+        found = limits_share(rough if uncertainties.friction else bare, along, uncertainties).shares
+        worst = np.min([needed(bare, motion, plant, uncertainties)
+                        for plant in plants(uncertainties, draws, of, kind) for motion in along],
                        axis=0)
         print(f"| {name} | {found.effort:.2f} | {worst[0]:.2f} | {found.effort_rate:.2f} | {worst[1]:.2f} |", flush=True)
     print()
@@ -164,11 +166,12 @@ def compared(of: Arm, along: list[Retimed], kind: Any, draws: int = 4) -> None:
 
 def by_start(of: Arm, along: list[Retimed]) -> None:
     """Return the share that the torque rate needs, motion by motion, and gravity's torque at the start of each."""
-    bare, doubts = robot(False, of), DOUBTS["all masses 10 %"]
-    (heavier, _) = plants(doubts, 1, of, Mujoco)
+    bare, uncertainties = robot(False, of), UNCERTAINTIES["all masses 10 %"]
+    (heavier, _) = plants(uncertainties, 1, of, Mujoco)
     print("| gravity at the start [N m] | rate: predicted | needed |\n|---|---|---|")
-    rows = [(np.abs(bare.gravity(motion(np.zeros(1))[0][0])).max(), limits_share(bare, [motion], doubts).shares.effort_rate,
-             needed(bare, motion, heavier, doubts)[1]) for motion in along]
+    rows = [(np.abs(bare.gravity(motion(np.zeros(1))[0][0])).max(),
+             limits_share(bare, [motion], uncertainties).shares.effort_rate,
+             needed(bare, motion, heavier, uncertainties)[1]) for motion in along]
     for row in sorted(rows):
         print("| {:.0f} | {:.2f} | {:.2f} |".format(*row))
     print()

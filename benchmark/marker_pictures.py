@@ -79,14 +79,14 @@ class View(Renderer):
 
     def _draw(self, mark: Marker, R: np.ndarray, p: np.ndarray) -> None:
         kinds, colour = self._engine.mjtGeom, [getattr(mark.color, part) for part in "rgba"]
-        own, place = mark.pose.position, np.array([[at.x, at.y, at.z] for at in mark.points]).reshape(-1, 3) @ R.T + p
+        own, line = mark.pose.position, np.array([[at.x, at.y, at.z] for at in mark.points]).reshape(-1, 3) @ R.T + p
         middle = p + R @ np.array([own.x, own.y, own.z])
         if mark.type == Marker.LINE_STRIP:
-            for start, end in pairwise(place):
+            for start, end in pairwise(line):
                 self._engine.mjv_connector(self._geom(kinds.mjGEOM_CAPSULE, colour), kinds.mjGEOM_CAPSULE, 0.5 * mark.scale.x,
                                            start, end)
         elif mark.type == Marker.ARROW:
-            self._engine.mjv_connector(self._geom(kinds.mjGEOM_ARROW, colour), kinds.mjGEOM_ARROW, 0.5 * mark.scale.x, *place)
+            self._engine.mjv_connector(self._geom(kinds.mjGEOM_ARROW, colour), kinds.mjGEOM_ARROW, 0.5 * mark.scale.x, *line)
         elif mark.type in (Marker.SPHERE, Marker.CYLINDER):
             round_, size = mark.type == Marker.SPHERE, 0.5 * np.array([mark.scale.x, mark.scale.y, mark.scale.z])
             kind = kinds.mjGEOM_ELLIPSOID if round_ else kinds.mjGEOM_CYLINDER
@@ -96,11 +96,11 @@ class View(Renderer):
                 down = np.array([0.0, 0.0, 1.3 * k * mark.scale.z])
                 self._geom(kinds.mjGEOM_LABEL, colour, middle - down, np.full(3, 0.01), R).label = line
 
-    def _geom(self, kind: Any, colour: Any, place: np.ndarray = np.zeros(3), size: np.ndarray = np.zeros(3),
+    def _geom(self, kind: Any, colour: Any, line: np.ndarray = np.zeros(3), size: np.ndarray = np.zeros(3),
               R: np.ndarray = np.eye(3)) -> Any:
         scene = self._renderer.scene
         geom = scene.geoms[scene.ngeom]
-        self._engine.mjv_initGeom(geom, kind, size, place, R.ravel(), np.array(colour, np.float32))
+        self._engine.mjv_initGeom(geom, kind, size, line, R.ravel(), np.array(colour, np.float32))
         geom.emission = 0.3
         scene.ngeom += 1
         return geom
@@ -136,12 +136,12 @@ def shown(name: str, scene: Scene) -> None:
     whole, _ = urdf_reader.whole(path, allow_xacro=True)
     view = View(urdf_reader.text(whole), tree.joint_names, meshes(path), SIZE, scene.view, scene.centre, DARK)
 
-    def placed() -> Iterator[tuple[Marker, np.ndarray, np.ndarray]]:
+    def poses() -> Iterator[tuple[Marker, np.ndarray, np.ndarray]]:
         for mark in (*markers.changing, *markers.whole, *markers.static):
             if mark.action == Marker.ADD and mark.ns not in UNSEEN:
                 yield mark, *tree.link_pose(mark.header.frame_id, q)
 
-    image = view.show(q, placed())
+    image = view.show(q, poses())
     with picture(ROOT / "docs" / f"markers_{name}.png", (SIZE[0] / 100.0, SIZE[1] / 100.0), 100) as figure:
         figure.set_layout_engine("none")
         axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))

@@ -84,8 +84,9 @@ def measure(name: str, source: Path, operations: int, peak: float, rounds: int) 
     code, assembly = _compiled(text)
     store = np.random.default_rng(0).uniform(-1.0, 1.0, 3 * work + 8)
     start = (store.ctypes.data + 63) & ~63
-    places = [start + 8 * k * (work & ~7) for k in range(3)]
-    low = {part: times.low for part, times in interleaved({part: _loop(code, part, places) for part in calls}, rounds).items()}
+    addresses = [start + 8 * k * (work & ~7) for k in range(3)]
+    loops = {part: _loop(code, part, addresses) for part in calls}
+    low = {part: times.low for part, times in interleaved(loops, rounds).items()}
     counts = instructions(assembly)
     angles = -(-sum(program.operation_counts[op] for op in ("sin", "cos")) // 2)
     steps = sum((found for function, found in counts.items() if function.startswith("part")), Counter[str]())
@@ -109,12 +110,12 @@ def _compiled(text: str) -> tuple[Any, str]:
     return code, assembly
 
 
-def _loop(code: Any, part: str, places: Sequence[int]) -> Loop:
+def _loop(code: Any, part: str, addresses: Sequence[int]) -> Loop:
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(code.get_function_address(f"only_{part}"))
 
     def loop(count: int) -> float:
         began = time.perf_counter()
-        function(*places, count)
+        function(*addresses, count)
         return time.perf_counter() - began
 
     return loop

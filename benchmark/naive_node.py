@@ -35,13 +35,13 @@ class NaiveNode(Node):
         self.create_subscription(JointState, "joint_states", self.on_state, SENSOR)
 
     def on_desired(self, message: JointMotion) -> None:
-        place = {name: k for k, name in enumerate(message.joint_names)}
-        order = [place[name] for name in self.names]
+        index = {name: k for k, name in enumerate(message.joint_names)}
+        order = [index[name] for name in self.names]
         self.acceleration, self.jerk = np.array(message.acceleration)[order], np.array(message.jerk)[order]
 
     def on_state(self, message: JointState) -> None:
-        place = {name: k for k, name in enumerate(message.name)}
-        order = [place[name] for name in self.names]
+        index = {name: k for k, name in enumerate(message.name)}
+        order = [index[name] for name in self.names]
         q, qd, qdd, qddd = np.array(message.position)[order], np.array(message.velocity)[order], self.acceleration, self.jerk
         dq, dv, M = pin.computeRNEADerivatives(self.model, self.data, q, qd, qdd)
         tau, tau_rate = self.data.tau.copy(), dq @ qd + dv @ qdd + M @ qddd

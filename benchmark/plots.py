@@ -59,16 +59,16 @@ def latency(runs: Mapping[str, Load], file: Path) -> None:
 def percentiles(runs: Mapping[str, Sequence[float]], file: Path) -> None:
     figure, axes = plt.subplots(figsize=(10.5, 4.2), layout="constrained")
     styles = {"naive": (ORANGE, "s"), "ours": (BLUE, "o")}
-    places = -np.log10(1.0 - SHARES / 100.0)
+    decades = -np.log10(1.0 - SHARES / 100.0)
     for name, trips in runs.items():
         color, marker = styles[name.split(",")[0]]
         lines = {"alone": "--", "rclpy": ":", "ordinary": "-."}
         line = next((style for word, style in lines.items() if word in name), "-")
         label = name.replace("ours", "this package").replace("naive", "naive node with Pinocchio")
-        axes.semilogy(places, trips, line, marker=marker, ms=3.5, color=color, label=label)
+        axes.semilogy(decades, trips, line, marker=marker, ms=3.5, color=color, label=label)
     axes.axhline(1000.0, color=GREY, lw=0.8)
-    axes.annotate("one period of 1 kHz", (places[0], 1000.0), (0, 3), textcoords="offset points", color=GREY, fontsize=8)
-    axes.set_xticks(places, [f"{share:g} %" for share in SHARES])
+    axes.annotate("one period of 1 kHz", (decades[0], 1000.0), (0, 3), textcoords="offset points", color=GREY, fontsize=8)
+    axes.set_xticks(decades, [f"{share:g} %" for share in SHARES])
     axes.set(xlabel="percentile", ylabel="round trip, microseconds", title="Joint state to result over DDS, 7 joints, 1 kHz")
     _plain(axes.yaxis, axes.get_ylim())
     axes.grid(alpha=0.3)

@@ -1,4 +1,4 @@
-"""How late ticks at 1 kHz come while a solver works beside them: in a process of its own, in a thread, and not at all.
+"""How late ticks at 1 kHz come while a solver works beside them: in a separate process, in a thread, and not at all.
 
     python benchmark/ticks.py [--seconds 60] [--turn 2] [--priority 50]
 
@@ -129,11 +129,11 @@ def measure(seconds: float, turn: float = TURN, priority: int | None = None) -> 
     sys.setswitchinterval(SWITCH_INTERVAL)
     process = SolverProcess(lambda well, sentence: print(sentence))
     sides = {"no tick: a loop that does nothing": None, "idle": Solving(None),
-             "busy, in a process of its own": Solving(process), "busy, in a thread": Solving(ThreadPoolExecutor(1))}
+             "busy, in a separate process": Solving(process), "busy, in a thread": Solving(ThreadPoolExecutor(1))}
     late: dict[str, list[np.ndarray]] = {name: [] for name in sides}
     busy = 0.0
     try:
-        with sides["busy, in a process of its own"]:  # type: ignore[union-attr]  # it has begun before it counts
+        with sides["busy, in a separate process"]:  # type: ignore[union-attr]  # it has begun before it counts
             time.sleep(turn)
         for _ in range(max(1, round(seconds / turn))):
             for name, solving in sides.items():
@@ -152,7 +152,7 @@ def lines(found: Mapping[str, Ticks]) -> list[str]:
     text = ["## Ticks beside a solver", "",
             "How late a tick at 1 kHz comes, in milliseconds: scaler, torque and torque rate of a 7R arm in motion, in real "
             "time (SCHED_FIFO) where that is allowed, while the solver of scaling_node looks for one time law after another. "
-            f"The sides take turns of {TURN:g} s. scaling_node has its solver in a process of its own; the last row shows "
+            f"The sides take turns of {TURN:g} s. scaling_node has its solver in a separate process; the last row shows "
             f"why. Load of the machine: up to {busy:.1f}.", "",
             "| solver | ticks | laws | median | 99 % | 99.9 % | most | "
             + " | ".join(f"> {most:g} ms" for most in LATE) + " |",

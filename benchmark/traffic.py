@@ -1,6 +1,6 @@
 """What the node benchmark puts around a node: joint states at a fixed rate out, results in, each trip timed.
 
-A process of its own, ``python traffic.py '{"rate": 1000, ...}'``; prints one line of JSON. Results are taken as raw bytes,
+A separate process, ``python traffic.py '{"rate": 1000, ...}'``; prints one line of JSON. Results are taken as raw bytes,
 from a wait set of its own: what the receiving side costs would otherwise hide what the node costs.
 """
 
@@ -90,8 +90,8 @@ class Traffic:
             for subscription in self.subscriptions:
                 wait_set.add_subscription(subscription.handle)
             wait_set.wait(int(left * 1e9))
-            for place, (topic, subscription) in enumerate(zip(self.topics, self.subscriptions)):
-                while wait_set.is_ready("subscription", place) and (taken := subscription.handle.take_message(None, True)):
+            for k, (topic, subscription) in enumerate(zip(self.topics, self.subscriptions)):
+                while wait_set.is_ready("subscription", k) and (taken := subscription.handle.take_message(None, True)):
                     seconds, nanoseconds = STAMP.unpack_from(taken[0], 4)
                     k = (seconds - 1) * 1_000_000 + nanoseconds // 1000
                     if 0 <= k < len(self.sent) and seconds > 0:

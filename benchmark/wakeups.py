@@ -31,11 +31,11 @@ TICK, MESSAGE, STALLED = 1e-3, 5e-4, 10.0  # s
 class Stress(Node):
     def __init__(self) -> None:
         super().__init__("stress")
-        self.ticks = self.heard = 0
+        self.ticks = self.received = 0
         self.gaps: list[float] = [0.0]  # s; between two ticks, those above 0.1
         self.last = time.monotonic()
         self.create_timer(TICK, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self.create_subscription(Float64MultiArray, "stress", self._hear, 100, raw=True)
+        self.create_subscription(Float64MultiArray, "stress", self._receive, 100, raw=True)
         self._publisher = self.create_publisher(Float64MultiArray, "stress", 100)
 
     def _tick(self) -> None:
@@ -45,11 +45,11 @@ class Stress(Node):
         self.last = now
         self.ticks += 1
 
-    def _hear(self, _message: bytes) -> None:
-        self.heard += 1
+    def _receive(self, _message: bytes) -> None:
+        self.received += 1
 
     def feed(self, seconds: float) -> None:
-        """In a thread of its own, until the time is over or the timer has stopped."""
+        """In a separate thread, until the time is over or the timer has stopped."""
         message, due = serialize_message(Float64MultiArray(data=[1.0])), time.monotonic()
         end = due + seconds
         while due < end and time.monotonic() - self.last < STALLED:
@@ -58,7 +58,7 @@ class Stress(Node):
             time.sleep(max(due - time.monotonic(), 0.0))
         self.gaps.append(time.monotonic() - self.last)
         if self.gaps[-1] >= STALLED:  # whom nothing wakes cannot be asked to end
-            print(f"STALLED after {self.ticks} ticks, {self.heard} messages", flush=True)
+            print(f"STALLED after {self.ticks} ticks, {self.received} messages", flush=True)
             os._exit(1)
         self.context.try_shutdown()
 
@@ -76,7 +76,7 @@ def main() -> int:
         executor.spin()
     feeder.join()
     late = [gap for gap in node.gaps if gap > 0.1]
-    print(f"{node.ticks} ticks, {node.heard} messages, {len(late)} gaps above 0.1 s, the longest {max(node.gaps):.2f} s")
+    print(f"{node.ticks} ticks, {node.received} messages, {len(late)} gaps above 0.1 s, the longest {max(node.gaps):.2f} s")
     return 0
 
 

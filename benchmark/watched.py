@@ -40,7 +40,7 @@ def swept(most: float, strength: float, watched: str) -> tuple[float, float, flo
         robot.tick(it.samples[-1].reference, it.now)
     path = plan_from_waypoints(SWEEP, np.linspace(0.0, 1.0, len(SWEEP))).path
     way = path(np.linspace(0.0, path.length, 4001))[0]
-    off = max(np.abs(way - q).max(axis=1).min() for q in robot.places[::5])
+    off = max(np.abs(way - q).max(axis=1).min() for q in robot.positions[::5])
     return off, float(np.abs(robot.q - SWEEP[-1]).max()), it.samples[-1].reference.t
 
 

@@ -35,7 +35,7 @@ class ArmConfig(draccus.ChoiceRegistry):
 class ProtectedRobotConfig(RobotConfig):
     """Arm whose actions are executed inside the limits of a robot.
 
-    arm             : the robot that is protected, with all of its own options: --robot.arm.type=so101_follower
+    arm             : the robot that is protected, with all its options: --robot.arm.type=so101_follower
     urdf            : path of its URDF
     robot_file      : path of its robot file, or the name of a profile of rnea_ros; none: limits of the URDF alone
     limits          : effort, effort_rate, velocity, acceleration or jerk of all joints: the smaller of these and the URDF's

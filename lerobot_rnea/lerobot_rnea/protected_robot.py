@@ -74,12 +74,12 @@ class ProtectedRobot(Robot):
 
     @property
     def is_connected(self) -> bool:
-        """Whether the arm is connected."""
+        """True if the arm is connected."""
         return self.arm.is_connected
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether the arm is calibrated."""
+        """True if the arm is calibrated."""
         return self.arm.is_calibrated
 
     def calibrate(self) -> None:

@@ -97,7 +97,7 @@ def test_an_arm_that_takes_no_commands_is_reported(robot, caplog):
     assert f"did not take {MAX_ERRORS} commands" in caplog.text
 
 
-def test_a_chunk_comes_by_the_processor_steps(robot):
+def test_a_chunk_passes_the_processor_steps(robot):
     step = ProtectChunks()
     robot.get_observation()
     assert step({"observation": {"observation.state": np.zeros(4)}, "action": None})["action"] is None

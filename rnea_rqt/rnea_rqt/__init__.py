@@ -1,1 +1,1 @@
-"""Torques, torque rates and the use of drives as a window: an rqt plugin, and a program of its own."""
+"""Torques, torque rates and the use of drives as a window: an rqt plugin, and a standalone program."""

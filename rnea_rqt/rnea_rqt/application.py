@@ -1,4 +1,4 @@
-"""The window as a program of its own: ros2 run rnea_rqt rnea_rqt."""
+"""Standalone program with the window: ros2 run rnea_rqt rnea_rqt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def main(begin: Callable[[Session], None] = lambda session: None) -> int:
     try:
         session.restore(settings.value(KEY, ""))
         for which in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(which, lambda *_: app.quit())  # heard at the next picture, when Python runs again
+            signal.signal(which, lambda *_: app.quit())  # handled at the next picture, when Python runs again
         session.panel.show()
         begin(session)
         code = (getattr(app, "exec", None) or app.exec_)()

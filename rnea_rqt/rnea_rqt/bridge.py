@@ -1,4 +1,4 @@
-"""Between ROS and the window: a node in a thread of its own fills an inbox, and answers become Qt signals. Nothing here waits.
+"""Bridge between ROS and the window: a node in a separate thread fills an inbox, and answers become Qt signals.
 
 Not rqt's node: rclpy's executors fail where one thread takes away a subscription while another spins, and rqt would be deaf.
 """
@@ -33,9 +33,9 @@ from rnea_rqt.qt import QtCore, Signal
 from rnea_rqt.streams import Streams
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-TAKE = 0.03  # s between looks into the streams
+TAKE = 0.03  # s between two readings of the streams
 DEPTH = 100  # samples that may come in this time
-LOOK = 1.0  # s between looks at who is there
+DISCOVERY_PERIOD_S = 1.0  # s between two searches for nodes
 PATIENCE = 5.0  # s for an answer
 PAYLOAD = ("payload.link", "payload.mass", "payload.com")
 DESCRIPTION = "robot_description"  # a parameter of the nodes, or else a topic
@@ -43,7 +43,7 @@ NUMBERS = itertools.count()
 
 
 class Call(NamedTuple):
-    """What a service was asked for, until it answers."""
+    """Request to a service that is not answered yet."""
 
     deadline: float
     service: str
@@ -53,10 +53,10 @@ class Call(NamedTuple):
 
 
 class Bridge(QtCore.QObject):
-    """What is asked of it is done in the node's thread, one after the other."""
+    """Node of the window in its own thread, where requests of the window are processed in order."""
 
     found = Signal(list, list)  # dynamics_nodes, scaling_nodes
-    said = Signal(str)  # what became of a wish
+    said = Signal(str)  # outcome of a request
     payload_read = Signal(object)
     links_read = Signal(object)  # a tuple of names
 
@@ -73,8 +73,8 @@ class Bridge(QtCore.QObject):
         self._payload_unread = False
         self._node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # a simulation that rests stops no window
-        for period, look in ((TAKE, self._take), (LOOK, self._look)):
-            self._node.create_timer(period, look, clock=steady)
+        for period, callback in ((TAKE, self._take), (DISCOVERY_PERIOD_S, self._poll)):
+            self._node.create_timer(period, callback, clock=steady)
         self._executor = SingleThreadedExecutor(context=context)
         self._executor.add_node(self._node)
         self._thread = threading.Thread(target=self._spin, name="rnea_rqt", daemon=True)
@@ -116,7 +116,7 @@ class Bridge(QtCore.QObject):
         self._executor.create_task(self._override, share)
 
     def apply_payload(self, payload: Payload) -> None:
-        """To both nodes: whoever scales a motion must know what is carried."""
+        """Set the payload of both nodes: scaled motions depend on it too."""
         self._executor.create_task(self._apply_payload, payload)
 
     # --- in the node's thread: what is watched ------------------------------------------------------------------------
@@ -150,11 +150,11 @@ class Bridge(QtCore.QObject):
 
     def _forget(self, part: str) -> None:
         owned, self._owned[part] = self._owned[part], []
-        clients = [thing for _, thing in owned]
+        clients = [client for _, client in owned]
         self._clients = {name: client for name, client in self._clients.items() if client not in clients}
         self._pending = [call for call in self._pending if call.client not in clients]
-        for end, thing in owned:
-            end(thing)
+        for end, client in owned:
+            end(client)
 
     # --- what is asked for --------------------------------------------------------------------------------------------
 
@@ -171,29 +171,29 @@ class Bridge(QtCore.QObject):
         request = SetParametersAtomically.Request(
             parameters=[Parameter(name, value=value).to_parameter_msg() for name, value in zip(PAYLOAD, values)])
         words = f"{payload.mass:g} kg on {payload.link}"
-        told: list[str] = []
+        reported: list[str] = []
 
         def say(text: str) -> None:
             """One node's answer must not hide that of the other, which may have refused."""
-            told.append(text)
-            self.said.emit("; ".join(told))
+            reported.append(text)
+            self.said.emit("; ".join(reported))
 
         for node in filter(None, (self._dynamics, self._scaling)):
             self._call(f"{node}/set_parameters_atomically", request,
                        lambda answer: (answer.result.successful, answer.result.reason or words), say)
 
     def _read_payload(self) -> None:
-        def told(answer: GetParameters.Response) -> tuple[bool, str]:
+        def reported(answer: GetParameters.Response) -> tuple[bool, str]:
             if len(answer.values) == len(names):
                 link, mass, com, description = answer.values
-                self._tell_links(description.string_value)
+                self._update_links(description.string_value)
                 if len(com.double_array_value) == 3 and mass.double_value > 0.0:
                     self.payload_read.emit(Payload(link.string_value, mass.double_value, tuple(com.double_array_value)))
             return True, ""
 
         names = [*PAYLOAD, DESCRIPTION]
         self._payload_unread = False
-        self._call(f"{self._dynamics}/get_parameters", GetParameters.Request(names=names), told)
+        self._call(f"{self._dynamics}/get_parameters", GetParameters.Request(names=names), reported)
 
     def _call(self, service: str, request: Any, read: Callable[[Any], tuple[bool, str]],
               say: Callable[[str], None] | None = None) -> None:
@@ -201,7 +201,7 @@ class Bridge(QtCore.QObject):
         say = say or self.said.emit
         client = self._clients.get(service)
         if client is None or not client.service_is_ready():
-            say(f"{service}: nobody serves it")
+            say(f"{service}: not available")
             return
 
         def done(future: Any) -> None:
@@ -220,9 +220,9 @@ class Bridge(QtCore.QObject):
         self.inbox.put_robot(messages.robot(message))
 
     def _on_description(self, message: String) -> None:
-        self._tell_links(message.data)
+        self._update_links(message.data)
 
-    def _tell_links(self, urdf: str) -> None:
+    def _update_links(self, urdf: str) -> None:
         if names := messages.links(urdf):
             self.links_read.emit(names)
 
@@ -239,8 +239,8 @@ class Bridge(QtCore.QObject):
             if light.name.partition(":")[0] in (self._dynamics, self._scaling):
                 self.inbox.put_light(light)
 
-    def _look(self) -> None:
-        """Who is there, and who has not answered."""
+    def _poll(self) -> None:
+        """Search for nodes, and report services that have not answered."""
         self.found.emit(self._publishers("rnea_msgs/msg/JointDynamics", "/joint_dynamics"),
                         self._publishers("rnea_msgs/msg/ScaledMotion", "/scaled_motion"))
         late = [call for call in self._pending if call.deadline < time.monotonic()]

@@ -1,4 +1,4 @@
-"""What the widgets show, as plain data: no Qt and no ROS."""
+"""Data of the widgets, without Qt and ROS."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Sample:
     rows: tuple[str, ...]
     value: np.ndarray
     std: np.ndarray  # standard deviations
-    use: np.ndarray  # shares of the limits, as the node tells them
+    use: np.ndarray  # shares of the limits, as the node publishes them
 
 
 def utilization(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -82,7 +82,7 @@ def utilization(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndar
 
 @dataclass(frozen=True)
 class Motion:
-    """Where a scaled motion is; see rnea_msgs/ScaledMotion."""
+    """State of a scaled motion; see rnea_msgs/ScaledMotion."""
 
     number: int
     phase: str  # moving, paused, stopping, ended
@@ -105,7 +105,7 @@ class Light(NamedTuple):
 
 
 class Payload(NamedTuple):
-    """What a link carries."""
+    """Payload of a link."""
 
     link: str
     mass: float  # kg
@@ -114,7 +114,7 @@ class Payload(NamedTuple):
 
 @dataclass
 class Update:
-    """What has come since the last look."""
+    """Data that has arrived since the last update."""
 
     robot: Robot | None = None
     samples: list[Sample] = field(default_factory=list)

@@ -45,7 +45,7 @@ class History:
         self._newest = max(self._newest, number)
 
     def curves(self, quantity: int, row: int, span: float, points: int) -> list[Curve]:
-        """Of the last `span` seconds, with about so many points."""
+        """Return the curves of the last `span` seconds, with about so many points."""
         numbers = np.arange(self._newest - min(round(span / INTERVAL), CAPACITY - 1), self._newest + 1)
         slots = numbers % CAPACITY
         least, most = self._least[slots, quantity, row], self._most[slots, quantity, row]

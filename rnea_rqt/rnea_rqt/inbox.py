@@ -1,4 +1,4 @@
-"""What ROS has brought and the window has not yet shown: filled by one thread, emptied by another."""
+"""Messages that the window has not shown yet: filled by one thread, emptied by another."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections import deque
 
 from rnea_rqt.data import Light, Motion, Robot, Sample, Update
 
-MOST = 4000  # samples that are kept while nobody looks
+MOST = 4000  # samples that are kept while the window does not read
 WINDOW = 1.0  # s over which the rate is counted
 LATE = 5.0  # s after which a diagnostic status is stale
 
 
 class Inbox:
-    """Times are those of arrival, by a clock that nobody sets."""
+    """Messages with their arrival times by a monotonic clock."""
 
     def __init__(self, clock=time.monotonic):
         self._clock, self._lock = clock, threading.Lock()
@@ -50,7 +50,7 @@ class Inbox:
             self._lights[light.name] = self._clock(), light
 
     def keep_lights(self, nodes: set[str]) -> None:
-        """Of these nodes; the others are no longer watched."""
+        """Keep the lights of these nodes; the others are no longer watched."""
         with self._lock:
             self._lights = {name: light for name, light in self._lights.items() if name.partition(":")[0] in nodes}
 

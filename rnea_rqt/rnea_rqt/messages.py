@@ -47,7 +47,7 @@ def links(urdf: str) -> tuple[str, ...]:
 
 
 def sample(message: JointDynamics, of: Robot) -> Sample | None:
-    """None, if the message is of another model: that one will tell of itself soon."""
+    """None, if the message is of another model: its information follows."""
     if tuple(message.joint_names) != of.rows[:of.joints]:
         return None
     value, std, use = (unknown(len(of.rows)) for _ in range(3))
@@ -65,7 +65,7 @@ def sample(message: JointDynamics, of: Robot) -> Sample | None:
 
 
 def _fill(cells: np.ndarray, numbers) -> None:
-    """Arrays of drives are empty where nobody knows any; what is not finite cannot be drawn."""
+    """Arrays of drives are empty if none is known; what is not finite cannot be drawn."""
     if len(numbers) == len(cells):
         cells[:] = numbers
         cells[~np.isfinite(cells)] = np.nan
@@ -77,6 +77,6 @@ def motion(message: ScaledMotion) -> Motion:
 
 
 def lights(message: DiagnosticArray) -> list[Light]:
-    """In rclpy a level is one byte."""
+    """Return the lights of a diagnostics message; in rclpy a level is one byte."""
     return [Light(status.name, int.from_bytes(status.level, "little") & 3, status.message,
                   tuple((pair.key, pair.value) for pair in status.values)) for status in message.status]

@@ -19,7 +19,7 @@ def _binding():
         except ModuleNotFoundError as missing:
             if missing.name not in (name, f"{name}.QtCore"):
                 raise
-    raise ModuleNotFoundError(f"no Qt for Python: looked for {', '.join(BINDINGS)}; "
+    raise ModuleNotFoundError(f"no Qt for Python: tried {', '.join(BINDINGS)}; "
                               "with ROS install ros-$ROS_DISTRO-rqt-gui-py, else pip install PySide6-Essentials")
 
 

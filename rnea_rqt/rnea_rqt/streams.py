@@ -1,4 +1,4 @@
-"""Fast topics, looked into now and then: what an executor spends on waking up for each message would be most of the work."""
+"""Polled subscriptions for fast topics: an executor that wakes up for each message would be most of the work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 
 class Streams:
-    """Subscriptions of a node that nobody spins, by names."""
+    """Subscriptions of a node without executor, by names."""
 
     def __init__(self, beside: Node):
         self._node = rclpy.create_node(f"{beside.get_name()}_streams", context=beside.context, enable_rosout=False,
@@ -22,7 +22,7 @@ class Streams:
         newest = QoSProfile(depth=depth, reliability=ReliabilityPolicy.BEST_EFFORT)
         if name in self._open:
             self._node.destroy_subscription(self._open.pop(name))
-        self._open[name] = self._node.create_subscription(kind, topic, _nobody, newest)
+        self._open[name] = self._node.create_subscription(kind, topic, _no_source, newest)
 
     def take(self, name: str) -> list[Any]:
         """All messages that wait."""
@@ -38,5 +38,5 @@ class Streams:
         self._node.destroy_node()
 
 
-def _nobody(_: Any) -> None:
+def _no_source(_: Any) -> None:
     """Return the callbacks that an executor would call."""

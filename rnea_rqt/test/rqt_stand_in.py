@@ -1,4 +1,4 @@
-"""As much of rqt_gui_py as a plugin uses."""
+"""Stand-in for the part of rqt_gui_py that a plugin uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Plugin:
 
 
 class Context:
-    """What rqt hands to a plugin."""
+    """Context that rqt passes to a plugin."""
 
     def __init__(self, node, serial=1):
         self.node, self._serial, self.widgets = node, serial, []

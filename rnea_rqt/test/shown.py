@@ -1,4 +1,4 @@
-"""Data to show, and looks at what is shown."""
+"""Data to show, and checks of the painted pixels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LIGHTS = (Light("/dynamics_node: dynamics", 0, "joint torques are computed", (("
 
 
 def colours(widget) -> dict[str, int]:
-    """How many pixels of each colour a widget shows, by '#rrggbb'."""
+    """Count the pixels of each colour in a widget, by '#rrggbb'."""
     from rnea_rqt.qt import QtGui
 
     image = widget.grab().toImage().convertToFormat(QtGui.QImage.Format.Format_RGB32)

@@ -1,4 +1,4 @@
-"""What needs no Qt: limits, held peaks, the chart's memory, the inbox."""
+"""Data without Qt: limits, held peaks, the chart's memory, the inbox."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ def test_the_inbox_gives_everything_once():
     first, second = inbox.take(), inbox.take()
     assert first.robot is arm and len(first.samples) == 5 and first.motion is MOTION and first.rate == 5.0
     assert second.robot is None and not second.samples and second.motion is None
-    assert inbox.robot is arm  # whoever reads messages needs it further on
+    assert inbox.robot is arm  # the reader of messages still needs it
 
 
-def test_the_inbox_tells_how_old_things_are():
+def test_the_inbox_reports_the_age_of_messages():
     clock = Clock()
     inbox, arm = Inbox(clock), robot()
     inbox.put_sample(sample(arm))
@@ -111,7 +111,7 @@ def test_lights_of_nodes_that_are_no_longer_watched_go_out():
     assert [light.name for light in inbox.take().lights] == ["/dynamics_node: dynamics", "/dynamics_node: callbacks"]
 
 
-def test_the_inbox_is_bounded_while_nobody_looks():
+def test_the_inbox_is_bounded_while_it_is_not_read():
     inbox, arm = Inbox(), robot()
     for k in range(MOST + 10):
         inbox.put_sample(sample(arm, k))

@@ -1,4 +1,4 @@
-"""The window, offscreen and in a process of its own, beside real nodes over DDS; the plugin in rqt's stead."""
+"""The window, offscreen and in a separate process, beside real nodes over DDS; the plugin in rqt's stead."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def test_the_plugin_in_rqt(app, ros, monkeypatch):
     (panel,) = context.widgets
     assert plugin.name == "RneaPlugin" and panel.windowTitle().endswith("(2)")
 
-    def told():
+    def reported():
         app.processEvents()
         return panel.table.bars.robot.rows and panel.payload.payload().link == "tool"
 
-    ros.until(told, what="no model came")
+    ros.until(reported, what="no model came")
     assert panel.dynamics.node == "/dynamics_node" and panel.table.bars.robot.rows == ("joint1", "joint2")
     panel.span.setCurrentIndex(0)
     kept = rqt_stand_in.Settings()
@@ -84,13 +84,13 @@ def test_without_a_server_nothing_waits(app, ros):
         session.panel.scaling.choose("/scaling_node")
         session.panel.motion.buttons["pause"].click()
         ros.until(lambda: (app.processEvents(), session.panel.message.text())[1])
-        assert session.panel.message.text() == "/scaling_node/pause: nobody serves it"
+        assert session.panel.message.text() == "/scaling_node/pause: not available"
     finally:
         session.close()
 
 
 def test_nodes_are_changed_while_messages_come(app, ros):
-    """What is no longer watched is taken away in the thread that spins; in another one rclpy would fail now and then."""
+    """Subscriptions that are no longer needed are removed in the spinning thread; in another one rclpy sometimes fails."""
     from rnea_rqt.session import Session
 
     model = {"robot_description": URDF.read_text()}

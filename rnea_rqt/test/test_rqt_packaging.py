@@ -1,4 +1,4 @@
-"""What pip, colcon, rosdep and rqt are told agrees with each other and with the files that are there."""
+"""Metadata for pip, colcon, rosdep and rqt agree with each other and with the files."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_unknown_limits_and_data_that_no_longer_comes_are_grey(panel):
 
 
 def test_all_rows_fit_under_their_titles(app):
-    """In rqt the last row was half hidden: the height was chosen while nothing was known, and no titles have no height."""
+    """The last row was half hidden in rqt: the height was chosen while nothing was known, and no titles have no height."""
     from rnea_rqt.qt import QtGui
     from rnea_rqt.widgets.panel import Panel
 
@@ -106,7 +106,7 @@ def test_columns_are_those_of_which_something_is_known_and_wanted(panel):
     shown(panel, arm, sample(arm, effort=1.0, velocity=1.0))
     assert columns(panel) == ["effort", "velocity"]
     shown(panel, None, sample(arm, effort=1.0, power=5.0, current=2.0))
-    assert columns(panel) == ["effort", "power"]  # nobody has asked for the current
+    assert columns(panel) == ["effort", "power"]  # the current is switched off
     panel.table.hide_quantities(["effort"])
     assert columns(panel) == ["current", "power"]
 
@@ -143,7 +143,7 @@ def test_the_legend_of_the_chart_shows_every_row_in_any_width(panel, width):
     chart = panel.chart
     chart.resize(width, 200)
     entries, height = chart.legend(chart.fontMetrics(), chart.rows)
-    assert [text for _, text, place in entries if place is not None] == [f"joint{k}" for k in range(1, 7)]
+    assert [text for _, text, index in entries if index is not None] == [f"joint{k}" for k in range(1, 7)]
     assert all(box.right() <= width and box.bottom() <= height for box, *_ in entries)
     assert not any(one.intersects(other) for k, (one, *_) in enumerate(entries) for other, *_ in entries[:k])
 
@@ -175,7 +175,7 @@ def test_motion_buttons_and_slider(app, panel):
     panel.commanded.connect(asked.append)
     panel.overridden.connect(asked.append)
     panel.motion.buttons["pause"].click()
-    assert asked == []  # nobody to hear it
+    assert asked == []  # no node serves it
     panel.offer([], ["/scaling_node"])
     for name in ("pause", "resume", "stop"):
         panel.motion.buttons[name].click()
@@ -185,7 +185,7 @@ def test_motion_buttons_and_slider(app, panel):
     assert asked == ["pause", "resume", "stop", 0.3]
 
 
-def test_the_motion_is_told_in_words(panel):
+def test_the_motion_is_described(panel):
     panel.motion.show_motion(MOTION)
     text = {name: label.text() for name, label in panel.motion.labels.items()}
     assert text == {"phase": "moving", "speed factor": "63 %", "delay": "0.410 s",
@@ -193,7 +193,7 @@ def test_the_motion_is_told_in_words(panel):
     assert panel.motion.title() == "Motion 3" and panel.motion.progress.value() == 420 and panel.motion.slider.value() == 80
 
 
-def test_what_somebody_else_overrides_moves_the_slider_but_not_while_it_is_moved(panel):
+def test_an_override_by_others_moves_the_slider_unless_it_is_dragged(panel):
     asked = []
     panel.overridden.connect(asked.append)
     panel.motion.slider.setValue(40)
@@ -209,11 +209,11 @@ def test_payload(panel):
     panel.payload_applied.connect(asked.append)
     panel.payload.set_links(("base", "link1", "tool"))
     assert panel.payload.payload() == Payload("tool", 0.0, (0.0, 0.0, 0.0))
-    told = Payload("link1", 1.5, (0.0, -0.02, 0.1))
-    panel.payload.show_payload(told)
+    reported = Payload("link1", 1.5, (0.0, -0.02, 0.1))
+    panel.payload.show_payload(reported)
     panel.payload.set_links(("base", "link1", "hand"))
     panel.payload.apply.click()
-    assert asked == [told]
+    assert asked == [reported]
 
 
 def test_lights_are_sorted_by_what_is_worst(panel):

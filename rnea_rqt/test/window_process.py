@@ -1,6 +1,6 @@
-"""The window in a process of its own, pressed by itself: waits for torques, pauses the motion, resumes it, tells a payload.
+"""The window in a separate process, operated by a script: waits for torques, pauses the motion, resumes it, sets a payload.
 
-Prints a line for each step that was reached, and ends; whoever started it says how long that may take.
+Prints a line for each step that was reached, and ends; the parent process limits the time.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Press(QtCore.QObject):
         self.steps = self.script()
         next(self.steps)
         self.timer = QtCore.QTimer(self)
-        self.timer.timeout.connect(self.look)
+        self.timer.timeout.connect(self.check)
         self.timer.start(50)
 
-    def look(self):
+    def check(self):
         if next(self.steps, "end") == "end":
             self.timer.stop()
             QtWidgets.QApplication.instance().quit()
@@ -65,8 +65,8 @@ def wait(condition):
 
 def press(action, condition):
     """Again every ten seconds: on a busy machine an answer can get lost, and the window says so."""
-    for look in count():
-        if look % 200 == 0:
+    for check in count():
+        if check % 200 == 0:
             action()
         if condition():
             return

@@ -112,7 +112,7 @@ def test_gravity_along_an_axis_reduces_the_base_parameters(direction):
 
 @pytest.mark.parametrize("seed", trees(range(15)))
 def test_free_root_determines_all_parameters(seed):
-    """Ten of the root, seven of a revolute joint, four of a prismatic one, whatever the geometry."""
+    """Ten of the root, seven of a revolute joint, four of a prismatic one, for every geometry."""
     model = tree(seed).model
     found = base_parameters(model, free_root=True)
     if has_independent_joints(model):

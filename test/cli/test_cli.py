@@ -76,23 +76,23 @@ def test_model_as_json_is_complete(capsys):
 
 def test_check_prints_warnings_and_accepts_known_ones(tmp_path, capsys):
     assert main.main(["check", STANFORD]) == 0
-    doubtful = tmp_path / "doubtful.urdf"
-    doubtful.write_text(
+    suspicious = tmp_path / "suspicious.urdf"
+    suspicious.write_text(
         '<robot name="d"><link name="a"/><link name="b"><inertial><mass value="1"/>'
         '<inertia ixx="1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link><link name="c"/>'
         '<joint name="ab" type="revolute"><parent link="a"/><child link="b"/></joint>'
         '<joint name="bc" type="continuous"><parent link="b"/><child link="c"/></joint></robot>')
-    assert main.main(["check", str(doubtful)]) == 1
+    assert main.main(["check", str(suspicious)]) == 1
     text = capsys.readouterr().out
     assert "warning: link 'b': inertia breaks the triangle inequality" in text and "note: joint 'ab' has no <limit>" in text
     assert "warning: joint 'bc' has no inertia behind it" in text and text.endswith("2 warnings\n")
     known = ["--accept", "triangle_inequality"]
-    assert main.main(["check", str(doubtful), *known]) == 1
+    assert main.main(["check", str(suspicious), *known]) == 1
     assert capsys.readouterr().out.endswith("1 warning\n")
-    assert main.main(["check", str(doubtful), *known, "--accept", "no_inertia"]) == 0
+    assert main.main(["check", str(suspicious), *known, "--accept", "no_inertia"]) == 0
     assert "accepted: link 'b': inertia" in capsys.readouterr().out
     with pytest.raises(SystemExit):
-        main.main(["check", str(doubtful), "--accept", "triangle_inequalty"])
+        main.main(["check", str(suspicious), "--accept", "triangle_inequalty"])
     assert "did you mean 'triangle_inequality'?" in capsys.readouterr().err
 
 
@@ -108,7 +108,7 @@ def test_torque_writes_what_the_library_computes(tmp_path, capsys):
 
 
 def test_bands_show_how_far_off_torques_of_a_recording_may_be(tmp_path, monkeypatch):
-    """Two standard deviations of what positions alone tell, through the sensitivities; none where the motion is given."""
+    """Two standard deviations from positions alone, through the sensitivities; none where the motion is given."""
     rng, robot, t = np.random.default_rng(3), Robot.from_urdf(STANFORD), np.arange(0.0, 2.0, 0.002)
     motion = sines(rng, t, 6)
     recording, out, drawn = tmp_path / "recording.csv", tmp_path / "out.csv", []
@@ -244,7 +244,7 @@ def test_torque_estimates_missing_derivatives_and_says_so(tmp_path, capsys, kept
 
 
 def test_a_recording_of_a_joint_that_wraps(tmp_path):
-    """A continuous joint told from -pi to pi: the same torques as of one that counts its turns, from every reader."""
+    """A continuous joint wrapped to -pi .. pi: the same torques as of one that counts its turns, from every reader."""
     urdf, out, t = tmp_path / "one.urdf", tmp_path / "out.csv", np.arange(0.0, 4.0, 0.01)
     urdf.write_text(arm({"kind": "continuous", "axis": (0, 1, 0)}))
     counted, answers = 3.0 * t + 0.3 * np.sin(2.0 * t), []
@@ -253,8 +253,8 @@ def test_a_recording_of_a_joint_that_wraps(tmp_path):
         np.savetxt(motion, np.column_stack((t, q)), delimiter=",", header="t,q_j1", comments="")
         assert main.main(["torque", str(urdf), str(motion), "-o", str(out)]) == 0
         assert main.main(["query", str(urdf), "torque", "--state", str(motion), "-o", str(answer)]) == 0
-        told = json.loads(answer.read_text())
-        answers.append((columns(out, "tau_"), told["effort"], told["effort_rate"]))
+        reported = json.loads(answer.read_text())
+        answers.append((columns(out, "tau_"), reported["effort"], reported["effort_rate"]))
     for one, two in zip(*answers, strict=True):
         np.testing.assert_allclose(one, two, atol=1e-5)
 
@@ -317,16 +317,16 @@ def test_bad_motions_are_refused_with_the_reason(tmp_path, capsys, edit, said):
 @pytest.mark.parametrize("t", [lambda t: t, lambda t: 1.7e9 + t], ids=["s", "since 1970"])
 def test_instants_are_printed_with_all_digits(tmp_path, capsys, t):
     rows = np.loadtxt(MOTION, delimiter=",", skiprows=1)[::5]
-    told = t(rows[:, 0])
+    reported = t(rows[:, 0])
     path = edited_motion(tmp_path, lambda lines: [lines[0]] + [[repr(float(time)), *line[1:]]
-                                                               for time, line in zip(told, lines[1::5])])
+                                                               for time, line in zip(reported, lines[1::5])])
     assert main.main(["torque", STANFORD, path, "-o", str(tmp_path / "out.csv")]) == 0
     instants = {float(found) for found in re.findall(r"at t = (\S+) s", capsys.readouterr().out)}
-    assert instants and instants <= set(told)
+    assert instants and instants <= set(reported)
 
 
 @pytest.mark.parametrize("command", ["torque", "retime"])
-def test_times_since_1970_that_do_not_increase_are_told_with_all_their_digits(tmp_path, capsys, command):
+def test_times_since_1970_that_do_not_increase_are_printed_with_all_digits(tmp_path, capsys, command):
     times = [f"{1.7e9 + t:.3f}" for t in (0.0, 0.004, 0.012, 0.008, 0.016)]
     path = edited_motion(tmp_path, lambda lines: [lines[0]] + [[t, *line[1:]] for t, line in zip(times, lines[1:])])
     assert main.main([command, STANFORD, path, "-o", str(tmp_path / "out.csv")]) == 2
@@ -335,7 +335,7 @@ def test_times_since_1970_that_do_not_increase_are_told_with_all_their_digits(tm
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "ns"])
-def test_times_in_ms_are_refused_by_identify_and_doubted_by_retime(tmp_path, capsys, unit):
+def test_times_in_ms_are_refused_by_identify_and_warned_of_by_retime(tmp_path, capsys, unit):
     size, robot = {"s": 1.0, "ms": 1e3, "ns": 1e9}[unit], Robot.from_urdf(STANFORD)
     path = edited_motion(tmp_path, lambda lines: [[name.replace("qddd_", "tau_") for name in lines[0]]] + [
         [repr(size * float(line[0])), *line[1:]] for line in lines[1:]])

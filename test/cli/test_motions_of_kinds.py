@@ -47,7 +47,7 @@ def files(moving, folder, orders):
 
 
 MOVING = {"base": lambda: (MovingBase(URDF / "branched.urdf"), 4),
-          "motors told by higher derivatives": lambda: (MovingElastic(*hua_arm(), size=0.4), 6),
+          "motors by higher derivatives": lambda: (MovingElastic(*hua_arm(), size=0.4), 6),
           "motors that ride on springs": lambda: (MovingElastic(*four_joints(depth=4), size=0.4), 10),
           "motors measured": lambda: (MovingElastic(*four_joints(depth=4), size=0.4, measured=True), 4)}
 
@@ -62,7 +62,7 @@ def test_torques_and_rates_of_a_recording(tmp_path, name):
         assert worst(tau[k], moving.torque(T[k])) < 1e-9 and worst(rate[k], moving.rate(T[k])) < 1e-8
 
 
-def test_positions_alone_tell_the_motion_of_base_and_motors_too(tmp_path):
+def test_positions_alone_determine_the_motion_of_base_and_motors(tmp_path):
     for name in ("base", "motors measured"):
         moving, _ = MOVING[name]()
         urdf, motion, *file = files(moving, tmp_path, 1)
@@ -73,7 +73,7 @@ def test_positions_alone_tell_the_motion_of_base_and_motors_too(tmp_path):
 
 
 def test_motors_of_which_nothing_is_known(tmp_path, capsys):
-    urdf, motion, *file = files(MOVING["motors told by higher derivatives"]()[0], tmp_path, 4)
+    urdf, motion, *file = files(MOVING["motors by higher derivatives"]()[0], tmp_path, 4)
     assert main(["torque", urdf, motion, *file, "-o", str(tmp_path / "out.csv")]) == 2
     assert "It needs columns qdddd_<joint>, qddddd_<joint>, or positions of the motors" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""What commands share: JSON beside words, tables that fit, progress, outputs looked at first, completion; `rnea doctor`."""
+"""Common behaviour of commands: JSON and text, tables, progress, checks of outputs, completion; `rnea doctor`."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_tables_fit(width):
     ("excite", [STANFORD, "-o", "out.csv", "--trajectory"]), ("query", [STANFORD, "torque", "--state", MOTION, "-o"]),
     ("payload", [STANFORD, MOTION, "--link", "link6", "-o"]), ("torque", [STANFORD, MOTION, "-o"]),
 ])
-def test_outputs_are_looked_at_before_the_work(command, words, monkeypatch, tmp_path, capsys):
+def test_outputs_are_checked_before_the_work(command, words, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ipopt, "solve", lambda *args: pytest.fail("it worked first"), raising=False)
     monkeypatch.setattr(inputs, "read_recording", lambda *args: pytest.fail("it worked first"))

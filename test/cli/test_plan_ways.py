@@ -44,7 +44,7 @@ def motion(path) -> tuple[np.ndarray, np.ndarray]:
     return numbers[:, header.index("t")], np.stack([numbers[:, block] for block in blocks])
 
 
-def places(urdf: str, q: np.ndarray, link: str, center) -> np.ndarray:
+def centers(urdf: str, q: np.ndarray, link: str, center) -> np.ndarray:
     """(samples, 3) in the root link's frame, by Pinocchio."""
     model = pin.buildModelFromUrdf(urdf)
     data, frame, found = model.createData(), model.getFrameId(link), []
@@ -63,7 +63,7 @@ def test_an_arm_goes_round_an_obstacle_within_its_torques(tmp_path, capsys):
     _, (q, qd, qdd, qddd, tau, rate) = motion(out)
     balls = {"base_link": ((0, 0, 0.1), 0.12), "link4": ((0, 0, 0), 0.09), "link6": ((0, 0, 0), 0.07),
              "flange": ((0, 0, 0.05), 0.06)}
-    at = {link: places(ARM, q, link, center) for link, (center, _) in balls.items()}
+    at = {link: centers(ARM, q, link, center) for link, (center, _) in balls.items()}
     outside = [np.linalg.norm(at[link] - (0.5, 0.38, 0.55), axis=1).min() - balls[link][1] - 0.05 for link in balls]
     pairs = [("base_link", "link4"), ("base_link", "link6"), ("base_link", "flange"), ("link4", "link6"), ("link4", "flange")]
     inside = [np.linalg.norm(at[one] - at[other], axis=1).min() - balls[one][1] - balls[other][1] for one, other in pairs]
@@ -76,7 +76,7 @@ def test_an_arm_goes_round_an_obstacle_within_its_torques(tmp_path, capsys):
     np.testing.assert_allclose(rate, truth[:, 1], atol=1e-5)
     assert (np.abs(truth[:, 0]) <= arm.limits.effort * (1.0 + 1e-5)).all()
     free = motion(run(tmp_path, ARM, ARM_ENDS, "--refinements", 1)[1])[1][0]
-    assert np.linalg.norm(places(ARM, free, "link6", (0, 0, 0)) - (0.5, 0.38, 0.55), axis=1).min() < 0.13  # of 0.14 apart
+    assert np.linalg.norm(centers(ARM, free, "link6", (0, 0, 0)) - (0.5, 0.38, 0.55), axis=1).min() < 0.13  # of 0.14 apart
 
 
 def test_waypoints_are_passed_when_they_are_asked_for(tmp_path, capsys):
@@ -95,7 +95,7 @@ def test_the_file_of_the_repository_as_json(tmp_path, capsys):
     code, out = run(tmp_path, RR, ENDS, "--clearance", ROOT / "urdf" / "rr.clearance.yaml", "--refinements", 0, "--json",
                     "--guess", 0.3, -1.0)
     found = json.loads(capsys.readouterr().out)
-    way = places(RR, motion(out)[1][0], "link2", (0.4, 0.0, 0.0))
+    way = centers(RR, motion(out)[1][0], "link2", (0.4, 0.0, 0.0))
     distance = np.linalg.norm(way - (0.27, -0.22, 0.0), axis=1).min() - 0.1
     assert code == 0 and distance == pytest.approx(0.01, abs=1e-5)
     assert found["clearance"]["distance"] == pytest.approx(distance, abs=5e-6)  # other instants

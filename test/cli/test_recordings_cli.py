@@ -64,8 +64,9 @@ def test_one_recording_as_parquet_and_mcap(files, tmp_path, capsys):
     found = parquet.read_table(tmp_path / "out.parquet")
     assert found.column_names == ["stamp", "t", *(f"{kind}_{name}" for kind in ("tau", "tau_rate") for name in NAMES)]
     np.testing.assert_array_equal(np.stack([found[name].to_numpy() for name in found.column_names[1:]], axis=1), expected)
-    told = [message.effort for topic, _, message in bags.told(tmp_path / "out.mcap") if topic == "/rnea/joint_effort_rate"]
-    np.testing.assert_array_equal(told, expected[:, 3:])
+    reported = [message.effort for topic, _, message in bags.messages_in(tmp_path / "out.mcap")
+                if topic == "/rnea/joint_effort_rate"]
+    np.testing.assert_array_equal(reported, expected[:, 3:])
     assert not list(tmp_path.glob(".*"))
 
 
@@ -83,7 +84,7 @@ def test_identify_and_retime_read_bags(files):
     (t, q, qd), (t_csv, q_csv, _) = (motions.read_path(recording, NAMES) for recording in (bag, csv))
     np.testing.assert_allclose(t, t_csv, atol=1e-12)
     np.testing.assert_array_equal(q, q_csv)
-    assert qd is None  # a driver's velocities stop nobody
+    assert qd is None  # velocities of a driver do not mark stops
 
 
 def test_every_command_reads_other_names_and_holds_joints_that_are_missing(files, tmp_path, capsys):

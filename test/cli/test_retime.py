@@ -71,7 +71,7 @@ def test_jerk_limits():
     assert motion.duration > free.duration
 
 
-def test_the_path_is_kept_whatever_the_limits():
+def test_the_path_is_kept_for_all_limits():
     arm, points = robot("seven_r"), waypoints(robot("seven_r"), 4, 4)
     slow = retime_motion(arm, points, limits=limited(arm, points, velocity=np.full(7, 0.3)))
     quick = retime_motion(arm, points, limits=limited(arm, points))
@@ -81,7 +81,7 @@ def test_the_path_is_kept_whatever_the_limits():
 
 
 def test_stops_on_the_way_are_kept():
-    """A recording that rests in a corner; without velocities the repeated points tell."""
+    """A recording that rests in a corner; without velocities repeated points mark the rest."""
     corner = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
     x = np.linspace(0.0, 1.0, 41)
     s = (x**3 * (10.0 - 15.0 * x + 6.0 * x**2))[:, None]
@@ -158,7 +158,7 @@ def test_gravity_beyond_the_torque_limit():
         retime_motion(arm, [[-np.pi / 2, 0.0], [0.0, 0.0]], limits=weak)
 
 
-def test_what_is_doubtful_is_noted():
+def test_implausible_input_is_noted():
     arm = robot("rr")
     motion = retime_motion(arm, [[0.0, 0.0], [2.0, 4.0]], limits=replace(arm.limits, velocity=np.array([np.nan, 5.0])))
     assert motion.notes[0] == "no limits known, hence not enforced: effort rate; velocity of joint1; acceleration; jerk"
@@ -276,7 +276,7 @@ def test_what_cannot_be_written_is_said_before_the_work(words, said, capsys, mon
 
 
 def test_columns_not_used_are_named(capsys, tmp_path):
-    """Speeds of one joint alone tell nothing of stops."""
+    """Velocities of one joint only do not determine stops."""
     given = tmp_path / "given.csv"
     given.write_text("t,q_joint1,q_joint2,qd_joint1\n0,0,0,0\n1,1,1,0\n")
     assert main.main(["retime", RR, str(given), "-o", str(tmp_path / "fast.csv")]) == 0
@@ -331,7 +331,7 @@ def test_a_way_beyond_all_reason_is_refused(tmp_path, capsys):
     ({"limits": {}, "jerk": np.array([1.0, 0.0])}, "limits.jerk of joint2 is 0; a number above zero is needed"),
     ({"tolerance": "small"}, "tolerance is not an array of numbers"),
 ])
-def test_what_the_library_is_given_is_looked_at(given, message):
+def test_arguments_of_the_library_are_checked(given, message):
     """For retiming and planning alike; lists will do."""
     arm, fields = robot("rr"), {name: value for name, value in given.items() if name not in ("limits", "tolerance")}
     options = {"limits": replace(arm.limits, **fields)} if fields else given

@@ -201,7 +201,7 @@ def test_a_query_of_a_base_that_moves(capsys, tmp_path):
     assert code == 0 and len(json.loads(out)["effort"][0]) == robot.n
 
 
-def test_limits_of_a_file_of_their_own_go_over_those_of_the_robot_file(capsys, tmp_path):
+def test_limits_of_a_separate_file_override_those_of_the_robot_file(capsys, tmp_path):
     (tmp_path / "motion.csv").write_text("t,q_joint1,q_joint2\n" + "".join(f"{t},{0.1 * t},{-0.2 * t}\n" for t in range(8)))
     (tmp_path / "rr.yaml").write_text("version: 1\nlimits: {joint1: {max_velocity: 0.5}, joint2: {max_velocity: 0.5}}\n")
     (tmp_path / "own.yaml").write_text("version: 1\nlimits: {joint2: {max_velocity: 0.25}}\n")

@@ -113,10 +113,10 @@ def test_what_is_not_finite_is_seen_anywhere(value):
         blocks = [np.ones((count, 9)), np.ones((count, 1)), np.ones((count, 2))]
         assert compiled.samples(blocks, count)
         for block in blocks:
-            for place in np.ndindex(block.shape):
-                block[place] = value
+            for index in np.ndindex(block.shape):
+                block[index] = value
                 assert compiled.samples(blocks, count) is None
-                block[place] = 1.7976931348623157e308
+                block[index] = 1.7976931348623157e308
         assert compiled.samples([np.full_like(block, -1.7976931348623157e308) for block in blocks], count)
 
 
@@ -185,7 +185,7 @@ def run_with_threads(script):
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="this system does not list the threads of a process")
 def test_no_thread_outlives_a_call_that_an_exception_leaves():
-    """Arrays of an interrupted call are free, and soon somebody else's: nothing may write into them, however often it is
+    """Arrays of an interrupted call are free, and soon reused: nothing may write into them, however often it is
     interrupted.
     """
     run_with_threads("""

@@ -22,7 +22,7 @@ MOTION = np.random.default_rng(0).normal(size=(4, 2))
 
 
 @pytest.fixture(autouse=True)
-def place(monkeypatch, tmp_path):
+def cache_folder(monkeypatch, tmp_path):
     monkeypatch.setenv(cache.FOLDER, str(tmp_path / "kernels"))
     cache.counts.clear()
     return tmp_path / "kernels"
@@ -36,16 +36,16 @@ def expected():
     return np.array(Robot.from_urdf(URDF, backend="python").torque_and_rate(*MOTION))
 
 
-def test_found_again(place):
+def test_found_again(cache_folder):
     first = result()
-    assert cache.counts == {"compiled": 1} and len(list(place.iterdir())) == 1
-    assert place.stat().st_mode & 0o777 == 0o700 and next(place.iterdir()).stat().st_mode & 0o777 == 0o600
+    assert cache.counts == {"compiled": 1} and len(list(cache_folder.iterdir())) == 1
+    assert cache_folder.stat().st_mode & 0o777 == 0o700 and next(cache_folder.iterdir()).stat().st_mode & 0o777 == 0o600
     np.testing.assert_array_equal(result(), first)
     assert cache.counts == {"compiled": 1, "found": 1}
     np.testing.assert_allclose(first, expected(), rtol=1e-12)
 
 
-def test_everything_from_disk(place):
+def test_everything_from_disk(cache_folder):
     """The built-in function and the code for batches too."""
     rows = np.repeat(MOTION[:, None], 300, axis=1)
     first = result(), Robot.from_urdf(URDF).torque_and_rate(*rows)
@@ -59,16 +59,16 @@ def test_everything_from_disk(place):
 @pytest.mark.parametrize("damage", [
     lambda b: b"", lambda b: b[:20], lambda b: b[:-1], lambda b: b + b"\0", lambda b: b[:200] + bytes([b[200] ^ 1]) + b[201:],
     lambda b: bytes([b[0] ^ 1]) + b[1:], lambda b: b[:30] + bytes([b[30] ^ 255]) + b[31:], lambda b: b"\x7fELF" * 1000])
-def test_damaged_files_are_compiled_anew(place, damage):
+def test_damaged_files_are_compiled_anew(cache_folder, damage):
     first = result()
-    (file,) = place.iterdir()
+    (file,) = cache_folder.iterdir()
     sound = file.read_bytes()
     file.write_bytes(damage(sound))
     np.testing.assert_array_equal(result(), first)
     assert cache.counts == {"compiled": 2, "damaged": 1} and file.read_bytes() == sound
 
 
-def test_the_key_is_the_content(place):
+def test_the_key_is_the_content(cache_folder):
     result()
     Robot.from_urdf(URDF, gravity=(0.0, 0.0, -9.80665)).torque_and_rate(*MOTION)
     Robot.from_urdf(URDF.read_text().replace("rr", "other")).torque_and_rate(*MOTION)
@@ -77,7 +77,7 @@ def test_the_key_is_the_content(place):
     assert cache.object_code(b"key", lambda: b"two") == first == b"one" and cache.object_code(b"kez", lambda: b"two") == b"two"
 
 
-def test_a_folder_that_cannot_be_used(place, monkeypatch, tmp_path):
+def test_a_folder_that_cannot_be_used(cache_folder, monkeypatch, tmp_path):
     for bad in (tmp_path / "file" / "below", Path("/proc/nothing"), Path("/dev/null")):
         (tmp_path / "file").write_text("")
         monkeypatch.setenv(cache.FOLDER, str(bad))
@@ -90,24 +90,24 @@ def test_a_folder_that_cannot_be_used(place, monkeypatch, tmp_path):
     assert cache.counts == {"compiled": 1} and cache.folder() is None
 
 
-def test_a_full_disk(place, monkeypatch):
+def test_a_full_disk(cache_folder, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
     result()
-    assert cache.counts == {"compiled": 1, "unusable": 1} and not list(place.iterdir())
+    assert cache.counts == {"compiled": 1, "unusable": 1} and not list(cache_folder.iterdir())
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
-def test_a_folder_that_others_may_write_to_is_not_used(place, mode):
-    place.mkdir()
-    place.chmod(mode)
+def test_a_folder_that_others_may_write_to_is_not_used(cache_folder, mode):
+    cache_folder.mkdir()
+    cache_folder.chmod(mode)
     result()
-    assert cache.counts["unusable"] and not list(place.iterdir())
+    assert cache.counts["unusable"] and not list(cache_folder.iterdir())
 
 
-def test_a_folder_to_which_somebody_elses_link_leads_is_not_used(place, monkeypatch, tmp_path):
+def test_a_folder_behind_a_link_of_another_user_is_not_used(cache_folder, monkeypatch, tmp_path):
     (tmp_path / "mine").mkdir(mode=0o700)
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "mine")
@@ -130,28 +130,28 @@ def test_where_it_is(monkeypatch, tmp_path):
         assert cache.folder() == tmp_path / "home" / ".cache" / "rnea_ros"
 
 
-def test_it_does_not_grow_for_ever(place, monkeypatch):
+def test_it_does_not_grow_for_ever(cache_folder, monkeypatch):
     monkeypatch.setattr(cache, "LIMIT", 10_000)
     for k in range(30):
         cache.object_code(f"{k}".encode(), lambda: b"x" * 900)
-        for file in place.iterdir():
+        for file in cache_folder.iterdir():
             os.utime(file, ns=(0, file.stat().st_mtime_ns - 10**9))
-    assert sum(file.stat().st_size for file in place.iterdir()) <= 10_000
+    assert sum(file.stat().st_size for file in cache_folder.iterdir()) <= 10_000
     assert cache.object_code(b"29", lambda: b"lost") == b"x" * 900, "the newest stays"
     assert cache.object_code(b"0", lambda: b"anew") == b"anew"
 
 
-def test_what_else_lies_there_stays(place, monkeypatch):
-    """RNEA_ROS_CACHE may name a folder that holds other things."""
+def test_what_else_lies_there_stays(cache_folder, monkeypatch):
+    """RNEA_ROS_CACHE may name a folder with other files."""
     monkeypatch.setattr(cache, "LIMIT", 10_000)
-    place.mkdir(mode=0o700)
+    cache_folder.mkdir(mode=0o700)
     for name in ("thesis.tex", "old.o", "backup.part"):
-        (place / name).write_bytes(b"x" * 9_000)
-        os.utime(place / name, (0, 0))
+        (cache_folder / name).write_bytes(b"x" * 9_000)
+        os.utime(cache_folder / name, (0, 0))
     for k in range(30):
         cache.object_code(f"{k}".encode(), lambda: b"x" * 900)
-    assert {"thesis.tex", "old.o", "backup.part"} < {file.name for file in place.iterdir()}
-    assert len(list(place.iterdir())) < 15
+    assert {"thesis.tex", "old.o", "backup.part"} < {file.name for file in cache_folder.iterdir()}
+    assert len(list(cache_folder.iterdir())) < 15
 
 
 PROCESS = """
@@ -166,15 +166,15 @@ assert not cache.counts["damaged"] and not cache.counts["unusable"], cache.count
 """
 
 
-def test_several_processes_at_once(place):
+def test_several_processes_at_once(cache_folder):
     started = [subprocess.Popen([sys.executable, "-c", PROCESS, str(URDF)], stdout=subprocess.PIPE, cwd=ROOT, text=True)
                for _ in range(4)]
     printed = {process.communicate(timeout=240)[0] for process in started}
     assert len(printed) == 1 and all(process.returncode == 0 for process in started)
-    assert len(list(place.iterdir())) == 6 and not list(place.glob("*.part"))
+    assert len(list(cache_folder.iterdir())) == 6 and not list(cache_folder.glob("*.part"))
 
 
-def test_several_threads_at_once(place):
+def test_several_threads_at_once(cache_folder):
     found: list[np.ndarray] = []
     threads = [threading.Thread(target=lambda: found.append(result())) for _ in range(6)]
     [thread.start() for thread in threads]

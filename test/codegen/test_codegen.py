@@ -64,7 +64,7 @@ def test_random_graphs_have_the_values_of_the_plain_text(backend):
 
 
 def test_llvm_and_python_run_the_same_operations():
-    """Not to the last bit: machine code joins products to sums, one rounding instead of two, and has sines of its own."""
+    """Results differ in the last bits: machine code fuses products and sums, and has its own sine."""
     for seed in range(150):
         x = np.random.default_rng(seed).normal(size=(5, 4))
         a, b = (kernel.build(random_text(seed), {"x": 4}, backend)(x)[0] for backend in ("llvm", "python"))

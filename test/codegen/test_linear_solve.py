@@ -55,7 +55,7 @@ def test_machine_code_solves_every_size(n):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_pivots_tell_of_singular_and_nearly_singular_matrices(backend):
+def test_pivots_indicate_singular_and_nearly_singular_matrices(backend):
     run, B = solutions(4, 1, backend), np.ones(4)
     A = np.random.default_rng(0).normal(size=(4, 4))
     _, _, (smallest, largest) = run(np.concatenate((A.ravel(), B)))

@@ -1,4 +1,4 @@
-"""The built-in function of a kernel: the numbers of the slow call, nothing taken that it would look at twice."""
+"""The built-in function of a kernel: the numbers of the slow call, and unusual arguments are left to that."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def test_same_numbers(robot, call):
 
 
 @pytest.mark.parametrize("case", UNUSUAL)
-@pytest.mark.parametrize("place", range(4))
-def test_unusual_arguments_are_left_to_the_door(robot, call, case, place):
+@pytest.mark.parametrize("index", range(4))
+def test_unusual_arguments_are_left_to_the_door(robot, call, case, index):
     blocks = state()
-    blocks[place] = UNUSUAL[case]
+    blocks[index] = UNUSUAL[case]
     found = call(*blocks)
     assert found is None or "sequential" in repr(call), "numpy joins some of them to a sound array"
     if case in UNDERSTOOD:
@@ -82,9 +82,9 @@ def test_largest_and_smallest_numbers_are_finite(call):
 
 def test_what_comes_out_too_large_is_left_to_the_door(robot, call):
     """It was infinite, or not a number, without a word."""
-    for place, value in ((1, 1e200), (1, -1.7976931348623157e308), (2, 1.7e308)):
+    for index, value in ((1, 1e200), (1, -1.7976931348623157e308), (2, 1.7e308)):
         blocks = state()
-        blocks[place] = np.array([0.0, value, 1.0])
+        blocks[index] = np.array([0.0, value, 1.0])
         assert call(*blocks) is None
         with pytest.raises(InputError, match="torque_and_rate comes out too large for a number"):
             robot.torque_and_rate(*blocks)

@@ -210,13 +210,13 @@ def test_robots_without_moving_joints_are_rejected(tmp_path, capsys):
 @pytest.fixture(scope="module", params=DEMO_MOTIONS)
 def named(request):
     """A demo with a name, its robot, and the beginning of it by the library."""
-    demo, heard = DEMOS[request.param], None
+    demo, recorded = DEMOS[request.param], None
     robot = demo.load() if demo.simulate else demo.load(backend="python")
     if demo.simulate:
-        recording, heard = demo.simulate(robot, demo.make_motion(), 40.0 / demo.rate, demo.rate)
+        recording, recorded = demo.simulate(robot, demo.make_motion(), 40.0 / demo.rate, demo.rate)
     else:
         recording = compute_recording(robot, demo.make_motion().for_joints(robot.joint_names), 40.0 / demo.rate, demo.rate)
-    return demo, robot, recording, heard
+    return demo, robot, recording, recorded
 
 
 def failed(named, recording):
@@ -246,7 +246,7 @@ def test_picture_of_named_demos_shows_the_robot(named, tmp_path, monkeypatch):
 @pytest.mark.parametrize("geometry, volume", [
     ('<box size="1 2 3"/>', 6.0), ('<cylinder radius="0.5" length="2"/>', np.pi / 2), ('<sphere radius="0.5"/>', np.pi / 6)])
 def test_shapes_are_closed_and_seen_from_outside(geometry, volume):
-    """By Gauss's theorem, where it does not matter how a shape is placed."""
+    """Return the volume by Gauss's theorem, for any pose of a shape."""
     text = (f'<robot name="r"><link name="l"><visual><origin xyz="3 2 1" rpy="1 2 3"/><geometry>{geometry}</geometry></visual>'
             '</link></robot>')
     (shape,) = plots.urdf_shapes(text)
@@ -281,12 +281,13 @@ def test_elastic_arm_tracks_with_the_errors_of_the_paper(capsys):
         received.append((stamp, *joints, found.tau, found.tau_rate))
         states.append((stamp, [*state.motion[0], *state.motion[1], *state.tau, np.nan]))
         plant.advance()
-    recording, heard = (DemoRecording(*map(np.array, zip(*received))), {"states": TopicSeries(*map(np.array, zip(*states)))})
-    assert all(verdict.passed for verdict in elastic_arm.ELASTIC_DEMO.checks(robot, recording, heard))
+    recording = DemoRecording(*map(np.array, zip(*received)))
+    recorded = {"states": TopicSeries(*map(np.array, zip(*states)))}
+    assert all(verdict.passed for verdict in elastic_arm.ELASTIC_DEMO.checks(robot, recording, recorded))
     wrong = [replace(recording, **{name: getattr(recording, name) * 1.001}) for name in ("tau", "tau_rate")]
     wrong += [replace(recording, q=recording.q + 5e-3), recording.at(np.arange(4000))]
     for spoilt, judge in zip(wrong, (0, 1, 2, 2)):
-        verdicts = elastic_arm.ELASTIC_DEMO.checks(robot, spoilt, heard)
+        verdicts = elastic_arm.ELASTIC_DEMO.checks(robot, spoilt, recorded)
         assert [verdict.passed for verdict in verdicts] == [k != judge for k in range(3)], verdicts
     assert main.main(["demo", "--elastic", "--no-ros"]) == 2 and "runs nodes" in capsys.readouterr().err
 
@@ -466,7 +467,7 @@ def test_recording_begins_when_every_topic_has_a_message(monkeypatch):
     monkeypatch.setattr(recorders, "MAX_SLOWDOWN", 1000.0)
     domain, began, sent = free_domain(), time.monotonic(), {"dynamics": [], "states": []}
 
-    def tell():
+    def report():
         while not done:
             t = time.monotonic() - began
             for name, after, publisher in publishers:
@@ -481,16 +482,16 @@ def test_recording_begins_when_every_topic_has_a_message(monkeypatch):
     with recorders.recording_node("teller", domain) as (node, _):
         publishers = [("dynamics", 0, node.create_publisher(JointDynamics, "dynamics_node/joint_dynamics", 10)),
                       ("states", 150, node.create_publisher(JointState, "joint_states", 10))]
-        thread = threading.Thread(target=tell)
+        thread = threading.Thread(target=report)
         thread.start()
         try:
-            recording, heard = recorders.record_dynamics(domain, 0.5, 240.0, lambda message: None, lambda: True,
+            recording, recorded = recorders.record_dynamics(domain, 0.5, 240.0, lambda message: None, lambda: True,
                                                          {"states": ("sensor_msgs/JointState", "joint_states")})
         finally:
             done.append(True)
             thread.join()
     assert sent["dynamics"][0] < sent["states"][0] <= recording.t[0] and recording.t[-1] - recording.t[0] >= 0.5e9
-    assert len(np.intersect1d(recording.t, heard["states"].t))
+    assert len(np.intersect1d(recording.t, recorded["states"].t))
 
 
 @pytest.mark.parametrize(("on_path", "own", "expected"), [

@@ -1,4 +1,4 @@
-"""demo_follower beside scaling_node, both in processes of their own: back and forth for ever, whatever comes between."""
+"""demo_follower beside scaling_node, both in separate processes: back and forth for ever, with interruptions."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def ros(tmp_path):
         yield made
 
 
-class Heard:
+class Received:
     """What has come of scaled_motion: the latest, and where each motion that has ended came to rest, by its number. A thousand
     messages a second come: no more is done with one.
     """
 
     def __init__(self, ros):
         self.progress, self.motion, self.ends = 0.0, 0, {}
-        ros.node.create_subscription(ScaledMotion, "scaling_node/scaled_motion", self._hear, 10_000)
+        ros.node.create_subscription(ScaledMotion, "scaling_node/scaled_motion", self._receive, 10_000)
 
-    def _hear(self, message):
+    def _receive(self, message):
         self.progress, self.motion = message.progress, message.motion
         if message.phase == ScaledMotion.ENDED:
             self.ends[message.motion] = np.array(message.position)
@@ -46,22 +46,22 @@ class Heard:
 def test_goes_to_and_fro_and_on_after_a_stop(ros):
     task = overspeed_task(Robot.from_urdf(URDF))
     model = {"robot_description": URDF.read_text()}
-    heard = Heard(ros)
+    observed = Received(ros)
     node = ros.start("scaling_node", {**model, **limit_parameters(Robot.from_urdf(URDF), task.limits)})
     ros.start("demo_follower", model)
     first, last = task.points[0], task.points[-1]
 
     def stopped():
         """The number of a motion that was stopped somewhere between; on a busy machine the stop may come too late for one."""
-        ros.until(lambda: 0.3 < heard.progress < 0.7, of=node)
+        ros.until(lambda: 0.3 < observed.progress < 0.7, of=node)
         if ros.call(Trigger, "scaling_node/stop", Trigger.Request()).success:
-            ros.until(lambda: heard.motion in heard.ends, of=node)
-        return next((number for number, place in heard.ends.items()
-                     if min(np.abs(place - end).max() for end in (first, last)) > 1e-2), None)
+            ros.until(lambda: observed.motion in observed.ends, of=node)
+        return next((number for number, end_position in observed.ends.items()
+                     if min(np.abs(end_position - end).max() for end in (first, last)) > 1e-2), None)
 
     def after():
         """Where those that ended since came to rest; a trajectory that is sent again before an answer leaves out a number."""
-        return [place for later, place in sorted(heard.ends.items()) if later > number]
+        return [end_position for later, end_position in sorted(observed.ends.items()) if later > number]
 
     number = ros.until(stopped)
     ros.until(lambda: len(after()) >= 3, of=node)

@@ -1,4 +1,4 @@
-"""demo_robot in a process of its own: what it sends fits together, and it starts and ends as a node should."""
+"""demo_robot in a separate process: consistent messages, start and end."""
 
 from __future__ import annotations
 

@@ -157,9 +157,9 @@ def test_a_load_that_is_known_is_no_disturbance(known):
     start = [0.1 * x for x in motion(0.0)[:1]]
     slow = lambda t: [0.1 * 0.1**k * x for k, x in enumerate(motion(0.1 * t))]  # noqa: E731
     state = start[0], start[0][2:], np.zeros(3), np.zeros(1)
-    told, untold = (simulate_elastic_arm(plant, law, slow, state, 2.0, 8e-3, world_wrenches=wrenches)
+    known, unknown = (simulate_elastic_arm(plant, law, slow, state, 2.0, 8e-3, world_wrenches=wrenches)
                     for law in (knowing, controller))
-    assert np.abs(told.q_desired - told.q)[-1].max() < 1e-7 < 1e-3 < np.abs(untold.q_desired - untold.q)[-1].max()
+    assert np.abs(known.q_desired - known.q)[-1].max() < 1e-7 < 1e-3 < np.abs(unknown.q_desired - unknown.q)[-1].max()
 
 
 def test_backends_agree():

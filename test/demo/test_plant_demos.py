@@ -23,7 +23,7 @@ EVERY = 8
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def heard(request):
+def recorded(request):
     """A demo, its robot, and what would be received of it."""
     demo = DEMOS[request.param]
     device = machine(demo.name, demo.description.encode(), share_file(demo.robot_file))
@@ -38,31 +38,31 @@ def heard(request):
     return demo, robot, DemoRecording(t, q, qd, qdd, 0.0 * q, found, 0.0 * q), others
 
 
-def verdicts(heard, recording=None, **others):
-    demo, robot, received, beside = heard
+def verdicts(recorded, recording=None, **others):
+    demo, robot, received, beside = recorded
     return demo.checks(robot, recording or received, {**beside, **others})
 
 
-def test_checks_accept_right_and_reject_wrong_torques(heard):
-    received = heard[2]
-    assert all(verdict.passed for verdict in verdicts(heard))
-    assert not all(verdict.passed for verdict in verdicts(heard, replace(received, tau=1.02 * received.tau)))
+def test_checks_accept_right_and_reject_wrong_torques(recorded):
+    received = recorded[2]
+    assert all(verdict.passed for verdict in verdicts(recorded))
+    assert not all(verdict.passed for verdict in verdicts(recorded, replace(received, tau=1.02 * received.tau)))
 
 
-def test_few_late_wrenches_are_omitted_and_many_fail(heard):
-    received, beside = heard[2:]
+def test_few_late_wrenches_are_omitted_and_many_fail(recorded):
+    received, beside = recorded[2:]
     for few, passed in ((3, True), (30, False)):
         tau, lack = received.tau.copy(), beside["base_wrench"].values.copy()
         tau[50:50 + few] *= 1.5
         lack[50:50 + few, 2] = 10.0
-        found = verdicts(heard, replace(received, tau=tau), base_wrench=beside["base_wrench"]._replace(values=lack))
+        found = verdicts(recorded, replace(received, tau=tau), base_wrench=beside["base_wrench"]._replace(values=lack))
         assert all(verdict.passed for verdict in found) == passed
         assert f"{few} of {len(tau)} samples omitted" in found[-1].text or f"in {few} a wrench" in found[-1].text
 
 
-def test_picture_is_written(heard, tmp_path):
+def test_picture_is_written(recorded, tmp_path):
     pytest.importorskip("matplotlib")
-    demo, robot, received, beside = heard
+    demo, robot, received, beside = recorded
     demo.draw(robot, received, beside, tmp_path / "a.png", "a test")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 

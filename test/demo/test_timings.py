@@ -74,7 +74,7 @@ def test_a_plant_that_is_not_its_model():
     seen = 0
     for _ in range(200):
         instant = plant.exert([20.0, -20.0, 20.0])
-        if (np.abs(instant.qd) > np.maximum(0.3, 0.02 * np.abs(instant.qdd))).all():  # MuJoCo's friction looks 10 ms ahead
+        if (np.abs(instant.qd) > np.maximum(0.3, 0.02 * np.abs(instant.qdd))).all():  # friction: velocity 10 ms ahead
             rubs = coulomb * np.sign(instant.qd) + viscous * instant.qd
             found = true.inverse_dynamics(instant.q, instant.qd, instant.qdd) + rubs
             np.testing.assert_allclose(found, instant.tau, atol=1e-6)
@@ -107,7 +107,7 @@ def test_one_path_three_timings(tried, seven, tmp_path):
     assert (tmp_path / "plant.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_toppras_timing_keeps_torques_and_speeds_where_it_looks(tried, seven):
+def test_toppras_timing_keeps_torques_and_speeds_at_its_grid_points(tried, seven):
     _task, (_, toppra, _) = tried
     t = np.linspace(0.0, toppra.motion.duration, 3001)
     q, qd, qdd, _ = toppra.motion(t)
@@ -228,7 +228,7 @@ print(still.shape, 0.02 < drawn.mean() < 0.5, np.abs(still - moved).max() > 50.0
 
 
 def test_pictures_by_mujoco():
-    """In a process of its own: which library draws is decided when MuJoCo is imported."""
+    """In a separate process: which library draws is decided when MuJoCo is imported."""
     done = subprocess.run([sys.executable, "-c", DRAW], cwd=ROOT, capture_output=True, text=True, timeout=300)
     if "cannot render off screen" in done.stderr:
         pytest.skip(done.stderr.splitlines()[-1])

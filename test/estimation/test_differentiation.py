@@ -72,7 +72,7 @@ def test_documented_noise_and_error_of_a_recording(rate):
 
 
 def test_window_is_a_duration_for_any_sampling_rate():
-    """Of the stamps, whatever their spacing; widened where nobody asked and it would hold too few."""
+    """The window is of the stamps, for any spacing; a default window with too few samples is widened."""
     times = {rate: np.arange(5 * rate) / rate for rate in (1000, 500, 20)}
     said = {rate: str(estimate_derivatives(t, t[:, None]).window) for rate, t in times.items()}
     assert said == {1000: "windows of 0.15 s (151 samples)", 500: "windows of 0.15 s (75 samples)",

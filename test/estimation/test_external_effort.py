@@ -223,5 +223,5 @@ def test_external_wrench_needs_a_full_rank_jacobian(robot):
     effort = -(robot.inverse_dynamics(q, q * 0, q * 0, wrenches={"panda_hand": six}) - robot.gravity(q))
     found = ExternalEffortObserver(robot).push(0.0, q, q * 0, q)._replace(effort=effort, std=np.ones(7))
     assert np.allclose(external_wrench(robot, "panda_hand", q, found, moment=True), six, atol=1e-9)
-    assert external_wrench(robot, "panda_link2", q, found) is None  # two joints tell no three forces
+    assert external_wrench(robot, "panda_link2", q, found) is None  # two joints do not determine three forces
     assert external_wrench(robot, "panda_hand", q, found._replace(std=np.full(7, np.inf))) is None

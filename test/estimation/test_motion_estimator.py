@@ -1,4 +1,4 @@
-"""Motion estimated from positions as sensors tell them: how near, how late, and how far off by its own account."""
+"""Motion estimated from measured positions: accuracy, delay and standard deviations."""
 
 from contextlib import suppress
 from functools import partial

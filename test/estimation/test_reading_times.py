@@ -1,4 +1,4 @@
-"""When the positions of recordings were read: lost samples counted, even times, whatever a recording begins with."""
+"""Reading times of positions in recordings: lost samples counted, even times, for every beginning of a recording."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What positions and stamps tell of their sensors: resolution, repeated readings, noise, and when samples were taken."""
+"""Properties of sensors from positions and stamps: resolution, repeated readings, noise, and reading times."""
 
 import numpy as np
 import pytest

@@ -18,14 +18,14 @@ FINE = {"joints": ["b", "a"], "command_interfaces": ["position"], "interpolation
         "speed_scaling.initial_scaling_factor": 1.0, "constraints.goal_time": 0.0, "constraints.a.goal": 0.0}
 
 
-@pytest.mark.parametrize("told", [{}, FINE, FINE | {"allow_trajectory_replacement": False},
+@pytest.mark.parametrize("reported", [{}, FINE, FINE | {"allow_trajectory_replacement": False},
                                   FINE | {"joints": ["b", "a", "gripper"], "allow_partial_joints_goal": True}])
-def test_a_controller_as_it_comes_plays_trajectories(told):
-    assert not check_controller(told, JOINTS, HERE)
-    assert not check_controller(told, JOINTS, HERE | {"controller.interface": "action"})
+def test_a_controller_as_it_comes_plays_trajectories(reported):
+    assert not check_controller(reported, JOINTS, HERE)
+    assert not check_controller(reported, JOINTS, HERE | {"controller.interface": "action"})
 
 
-@pytest.mark.parametrize(("told", "here", "refuses", "words"), [
+@pytest.mark.parametrize(("reported", "here", "refuses", "words"), [
     ({"joints": ["a"]}, {}, True, "has no b"),
     ({"joints": ["a", "b", "c"]}, {}, True, "allow_partial_joints_goal"),
     ({"interpolation_method": "none"}, {}, True, "set splines"),
@@ -39,8 +39,8 @@ def test_a_controller_as_it_comes_plays_trajectories(told):
      {"output": "points", "controller.interface": "action"}, True, "output trajectory or horizon"),
     ({"constraints.a.goal": 0.01}, {"controller.interface": "action"}, False, "constraints.goal_time"),
 ])
-def test_what_it_would_not_play_is_named_with_what_to_set(told, here, refuses, words):
-    (finding,) = check_controller(FINE | told, JOINTS, HERE | here)
+def test_what_it_would_not_play_is_named_with_what_to_set(reported, here, refuses, words):
+    (finding,) = check_controller(FINE | reported, JOINTS, HERE | here)
     assert finding.refuses is refuses and words in finding.text
 
 
@@ -52,7 +52,7 @@ class Played:
         self.monitor.restart(JOINTS)
 
     def play(self, seconds, reference):
-        """reference(t) is what the controller tells of."""
+        """Controller whose reported reference is reference(t)."""
         for _ in range(round(seconds / 0.005)):
             self.now += 5_000_000
             t = (self.now - 10 * NS_PER_S) / NS_PER_S
@@ -72,7 +72,7 @@ def test_who_is_late_follows_and_who_stays_or_goes_elsewhere_does_not():
     assert it.play(MAX_LAG_S + TIMEOUT_S + 0.2, lambda t: 0.0)
 
 
-def test_it_has_arrived_when_it_has_told_so_since():
+def test_it_has_arrived_when_it_has_reported_so_since():
     it = Played()
     it.play(1.0, lambda t: t)
     assert it.monitor.has_reached_last(0) and not it.monitor.has_reached_last(it.now + 1) and len(it.monitor._sent) == 200

@@ -70,7 +70,7 @@ def test_support_rises_from_zero_to_gravity_and_falls_back(robot):
 def test_an_arm_floats_and_stays_where_it_is_led(robot):
     """The plant has the friction of a Panda; led to another pose by hand it stays there. Without commands it falls."""
     plant, goal = Plant(panda(), 1.0, COULOMB, VISCOUS), REST + np.array([0.3, 0.2, -0.3, 0.3, 0.2, -0.2, 0.4])
-    made, unit, places = commander(robot, CommandOptions("gravity_friction")), 2.0 * np.pi / 2**17, []
+    made, unit, positions = commander(robot, CommandOptions("gravity_friction")), 2.0 * np.pi / 2**17, []
     run(made, rest(1.1))
     q, v = REST, np.zeros(7)
     for k in range(round(6.0 / DT)):
@@ -78,8 +78,8 @@ def test_an_arm_floats_and_stays_where_it_is_led(robot):
         command = made.compensate(1.1 + t, np.round(q / unit) * unit, v)
         hand = LIMIT / 87.0 * (100.0 * (goal - q) - 20.0 * v) if 2.0 <= t < 3.0 else 0.0
         q, v = plant.step(DT, q, v, command.effort + hand)
-        places.append(q)
-    at = np.array(places)
+        positions.append(q)
+    at = np.array(positions)
     assert np.abs(at[round(2.0 / DT) - 1] - REST).max() < 1e-3
     assert np.abs(at[round(3.0 / DT)] - REST).max() > 0.1
     assert np.abs(at[-1] - at[round(4.0 / DT)]).max() < 5e-3

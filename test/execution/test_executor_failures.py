@@ -54,12 +54,12 @@ def test_new_limits_that_cannot_be_taken_over_bring_the_motion_to_rest(monkeypat
     assert np.abs(it.motion()[0][-1] - START).max() < 1e-9 and it.used(limits=TIGHT, since=before) <= 1.0
 
 
-def test_kernels_that_the_solver_cannot_compile_are_told(monkeypatch):
-    for error, told in ((MemoryError(), True), (InputError("asked for something else"), False)):  # that tells itself
+def test_kernels_that_the_solver_cannot_compile_are_reported(monkeypatch):
+    for error, reported in ((MemoryError(), True), (InputError("asked for something else"), False)):  # its message explains it
         monkeypatch.setattr(executor, "compile_kernels", fail(error))
         it = Stage()
         it.settle()
-        assert any("preparation failed" in text for text in it.events) is told
+        assert any("preparation failed" in text for text in it.events) is reported
 
 
 @pytest.mark.parametrize("error", FAILING[1:], ids=lambda error: type(error).__name__)
@@ -81,7 +81,7 @@ def test_no_thread_for_a_motion(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(it.worker, "submit", fail(RuntimeError("can't start new thread")))
         it.executor.accept(trajectory(), it.now)
-        with pytest.raises(RuntimeError):  # whoever asks for other limits hears that they are not taken
+        with pytest.raises(RuntimeError):  # a request for other limits is rejected with a message
             it.executor.set_robot(ROBOT, TIGHT)
     assert [rejected.reason for rejected in it.rejected] == ["internal_error"] and it.executor.phase is Phase.IDLE
 
@@ -129,7 +129,7 @@ def test_a_law_that_cannot_be_solved_leaves_the_slower_one(monkeypatch, error):
     assert any(text.startswith("the motion goes on as it was: ") for text in it.events)
 
 
-def test_a_sender_that_cannot_be_told_keeps_nobody_else_waiting():
+def test_a_failing_result_callback_does_not_delay_others():
     it = Stage()
     it.take(replace(trajectory(), on_end=fail(RuntimeError("gone"))))
     it.play(0.4)

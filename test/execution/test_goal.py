@@ -18,7 +18,7 @@ REST = np.full(3, NAN)
 UNKNOWN = np.full(3, NAN)
 
 
-def test_a_goal_is_in_the_models_order_whatever_the_messages():
+def test_a_goal_is_in_the_models_order_for_all_messages():
     goal = read_goal(NAMES, ["c", "a"], [TrajectoryPoint(0.0, [3.0, 1.0], [0.0, 0.0]),
                                     TrajectoryPoint(2.0, [3.5, 1.5], [0.0, 0.0])], 7)
     assert goal.q.tolist() == [[1.0, 0.0, 3.0], [1.5, 0.0, 3.5]] and goal.v.tolist() == np.zeros((2, 3)).tolist()
@@ -63,16 +63,16 @@ def test_names_without_end_are_cut_short(names):
 
 
 def test_where_a_motion_begins():
-    def begins(first, place, elsewhere="refuse", points=2, velocities=None):
+    def begins(first, start, elsewhere="refuse", points=2, velocities=None):
         rest = [velocities] * 2 if velocities else [(), ()]
         goal = read_goal(NAMES, NAMES, [TrajectoryPoint(first, [0.0] * 3, rest[0]),
                                    TrajectoryPoint(first + 1.0, [1.0] * 3, rest[1])][:points])
-        return anchor_to_start(goal, np.array(place), 0.01, elsewhere, np.array([1.0, NAN, 1.0]))
+        return anchor_to_start(goal, np.array(start), 0.01, elsewhere, np.array([1.0, NAN, 1.0]))
 
     for first in (0.0, 2.0):  # at the first point, or nothing known: as it is
-        for place in ([0.005, 0.0, 0.0], REST):
-            assert begins(first, place).q.tolist() == [[0.0] * 3, [1.0] * 3]
-    there = begins(2.0, [0.5, 0.0, NAN])  # a later first point is a place to go to
+        for start in ([0.005, 0.0, 0.0], REST):
+            assert begins(first, start).q.tolist() == [[0.0] * 3, [1.0] * 3]
+    there = begins(2.0, [0.5, 0.0, NAN])  # a later first point is approached
     assert there.times.tolist() == [0.0, 2.0, 3.0] and there.q[0].tolist() == [0.5, 0.0, 0.0]
     with pytest.raises(Rejected, match=r"a is at 0\.5, and at 0 in the first point") as caught:
         begins(0.0, [0.5, 0.0, 0.0])
@@ -98,9 +98,9 @@ def test_paths_stay_within_position_limits():
 def test_a_goal_goes_on_from_the_robots_count_of_turns():
     turns, turn = np.array([True, True, False]), 2.0 * math.pi
 
-    def begins(first, place, points=2, elsewhere="refuse"):
+    def begins(first, start, points=2, elsewhere="refuse"):
         goal = read_goal(NAMES, NAMES, [TrajectoryPoint(first + k, [3.0 + k, 0.0, 0.0]) for k in range(points)])
-        return anchor_to_start(goal, np.array(place), 0.01, elsewhere, UNKNOWN, turns)
+        return anchor_to_start(goal, np.array(start), 0.01, elsewhere, UNKNOWN, turns)
 
     there = begins(0.0, [3.005 - turn, NAN, 0.0])
     np.testing.assert_allclose(there.q, [[3.0 - turn, 0.0, 0.0], [4.0 - turn, 0.0, 0.0]])

@@ -20,7 +20,7 @@ REST = np.full(3, NAN)
 UNKNOWN = np.full(3, NAN)
 
 
-def test_places_of_several_senders_and_of_old():
+def test_positions_of_several_senders_and_of_old_messages():
     buffer = JointStateBuffer()
     buffer.update(["a", "x"], [1.0, 2.0], 10.0)
     buffer.update(["b", "a"], [3.0, NAN], 11.0)
@@ -30,7 +30,7 @@ def test_places_of_several_senders_and_of_old():
         buffer.update(["a", "b"], [1.0], 12.0)
     assert buffer.age(NAMES, 11.5).tolist() == [1.5, 0.5, 0.0]
     buffer.assumed_positions = {"a": 7.0, "c": 8.0}
-    np.testing.assert_array_equal(buffer.positions(NAMES, 10.5), [NAN, 3.0, 8.0])  # nobody ever named c
+    np.testing.assert_array_equal(buffer.positions(NAMES, 10.5), [NAN, 3.0, 8.0])  # c was never named
     buffer.clear()
     np.testing.assert_array_equal(buffer.positions(NAMES, 0.0), [NAN, NAN, 8.0])
 
@@ -51,12 +51,12 @@ RAMP = np.arange(0.0, 1.0, 1e-3)[:, None] * np.array([1.0, -2.0, 0.0])  # refere
 @pytest.mark.parametrize(("behind", "later", "age", "trusted"), [
     (0.0, 0.0, 0.0, True),
     (0.15, 0.0, 0.0, True),  # on its way
-    (0.15, 0.3, 0.4, True),  # the same, told late
+    (0.15, 0.3, 0.4, True),  # the same, received late
     (0.3, 0.0, 0.0, False),  # stopped by itself before the end
     (0.15, 0.1, 0.0, False),  # or just then: it should have come nearer
     (0.004, 5.0, 0.0, True),  # as near as its controller holds it
     (0.6, 0.2, 0.5, False),
-    (0.3, 5.0, 6.5, True),  # what came before all that is remembered tells nothing of now
+    (0.3, 5.0, 6.5, True),  # data before the buffer is not used
 ])
 def test_joint_states_win_over_the_last_reference(behind, later, age, trusted):
     measured = RAMP[-1 - round(1e3 * behind)]

@@ -25,7 +25,7 @@ class SetClock:
 
 
 class Calls:
-    """A loop at 500 Hz by a clock of its own, and the intervals that it tells its calls; each rests after so many."""
+    """A loop at 500 Hz with its own clock, and the intervals that it passes to its calls; each rests after so many."""
 
     def __init__(self, monkeypatch, rest=50, took=lambda number: 0.0):
         self.clock, self.intervals, self.rest, self.took = SetClock(), [], rest, took
@@ -72,7 +72,7 @@ def test_the_loop_sleeps_until_it_is_woken_and_keeps_a_record(calls):
 
 
 def test_a_call_that_comes_late_is_not_made_up_for(calls):
-    """The next one comes a period later, and each is told how much time went by."""
+    """The next call is a period later, and each gets the time that has passed."""
     it = calls(rest=6, took=lambda number: 0.009 if number == 3 else 0.0)
     it.run()
     np.testing.assert_allclose(it.intervals, [0.002, 0.002, 0.002, 0.009, 0.002, 0.002])
@@ -80,7 +80,7 @@ def test_a_call_that_comes_late_is_not_made_up_for(calls):
     assert (ticks, missed) == (5, 3)
 
 
-def test_what_ends_the_thread_is_told_once(calls):
+def test_an_error_that_ends_the_thread_is_reported_once(calls):
     def took(number):
         raise MemoryError(number)
 
@@ -110,4 +110,4 @@ def test_a_motion_follows_simulated_time_but_for_leaps():
     clock = SimulatedClock()
     clock.step(50_000_000_000, 0.001)
     clock.reset()
-    assert clock.step(60_000_000_000, 0.001) == (0.0, 0.0)  # between two motions time may do as it likes
+    assert clock.step(60_000_000_000, 0.001) == (0.0, 0.0)  # between two motions jumps of the clock have no effect

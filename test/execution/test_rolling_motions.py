@@ -17,7 +17,7 @@ from support.stage import trajectory
 
 
 class Followed(FollowedStage):
-    """What a controller makes of it, which hears of each message at the next tick."""
+    """Motion of a controller that receives each message at the next tick."""
 
     stopped = 0  # ms; for which the process is stopped before it sends what is fresh next
 
@@ -108,7 +108,7 @@ def test_many_changes_within_a_moment_make_no_jump(output):
 
 @pytest.mark.parametrize("output", ["trajectory", "horizon"])
 def test_a_process_that_is_stopped_before_it_sends_makes_no_jump(output):
-    """Twice: before anybody has heard of the motion, and where a change was foreseen."""
+    """Changes before the motion is published, and where a change was planned."""
     it = Followed(output=output)
     it.stopped = 700
     it.take(trajectory())
@@ -121,7 +121,7 @@ def test_a_process_that_is_stopped_before_it_sends_makes_no_jump(output):
     assert np.abs(it.at_last() - POINTS[-1]).max() < 1e-9
 
 
-def test_what_was_sent_too_late_is_told():
+def test_a_late_message_is_reported():
     it = begun(0.5)
     it.executor.set_override(0.5)
     motion, rolling = it.executor.motion, it.executor.motion.rolling
@@ -145,37 +145,37 @@ class Slow(TrajectoryFollower):
 
 
 def played(says, output="trajectory"):
-    it, told = Followed(output=output), []
+    it, reported = Followed(output=output), []
     it.executor.follower = Slow()
     it.executor.follower.says = says
-    it.take(replace(trajectory(), on_end=told.append))
+    it.take(replace(trajectory(), on_end=reported.append))
     it.play(0.5)
-    return it, told
+    return it, reported
 
 
 @pytest.mark.parametrize("output", ["points", "trajectory"])
 def test_a_motion_ends_when_its_follower_says_so_and_as_it_says(output):
-    it, told = played(Outcome("", "Goal successfully reached!"), output)
+    it, reported = played(Outcome("", "Goal successfully reached!"), output)
     it.play()
     assert it.samples[-1].reference.done and not it.samples[-2].reference.done
     assert it.now - it.executor.follower.asked > 1_000_000_000 and np.abs(it.samples[-1].reference.q - POINTS[-1]).max() < 1e-9
-    (outcome,) = told
+    (outcome,) = reported
     assert not outcome.reason and outcome.message.startswith("Goal successfully reached!: ended at its goal")
-    it, told = played(Outcome("path_tolerance", "joint 3 is held"), output)
+    it, reported = played(Outcome("path_tolerance", "joint 3 is held"), output)
     it.play()
-    assert told[0].reason == "path_tolerance" and "; joint 3 is held" in it.events[-1]
+    assert reported[0].reason == "path_tolerance" and "; joint 3 is held" in it.events[-1]
     start = it.executor._start.positions(ROBOT.joint_names, it.now, 0.01, it.measured)
     assert it.executor.phase is Phase.IDLE and start is START
 
 
 def test_who_stops_it_does_not_wait_for_a_follower_nor_who_gives_it_up():
-    it, told = played(None)
+    it, reported = played(None)
     it.play(5.0)
     assert it.executor.phase is Phase.SETTLING
     it.executor.stop("cancelled")
     it.play()
-    assert told[0].reason == "stopped" and told[0].message.startswith("cancelled: ended at its goal")
-    it, told = played(None)
+    assert reported[0].reason == "stopped" and reported[0].message.startswith("cancelled: ended at its goal")
+    it, reported = played(None)
     motion = it.executor.motion
     it.executor.abort("the controller refuses it", "controller_refused")
-    assert told[0] == ("controller_refused", "the controller refuses it") and it.executor.follower.halted is motion
+    assert reported[0] == ("controller_refused", "the controller refuses it") and it.executor.follower.halted is motion

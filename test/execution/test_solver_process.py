@@ -1,4 +1,4 @@
-"""Solving in a process of its own: answers as in this one, and whatever becomes of that process."""
+"""Solving in a separate process: answers as in this one, also after the end of that process."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_request_that_kills_it_is_not_made_for_ever(solver):
     assert solver.losses == 2 and solver.submit(pid).result(WAIT) == solver.pid
 
 
-def test_one_that_dies_between_two_requests_is_missed_by_nobody(solver):
+def test_a_process_that_dies_between_two_requests_is_replaced(solver):
     first = solver.submit(pid).result(WAIT)
     os.kill(first, signal.SIGKILL)
     assert solver.submit(pid).result(WAIT) == solver.pid != first

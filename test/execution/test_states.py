@@ -41,14 +41,14 @@ class Slots:
 
     def __init__(self, state: State):
         self.waiting, self.moving, self.prepared, self.braked = state in WAITS, state in MOVES, state is State.WAITING, False
-        self.told: list[str] = []
+        self.reported: list[str] = []
 
     def do(self, action: Action) -> None:
         match action:
             case Action.REPLACE | Action.REFUSE:
                 assert self.waiting
                 self.waiting = self.prepared = False
-                self.told.append("the one that waits")
+                self.reported.append("the one that waits")
             case Action.TAKE:
                 assert not self.waiting, "one would be forgotten"
                 self.waiting = True
@@ -66,17 +66,17 @@ class Slots:
             case Action.FINISH:
                 assert self.moving
                 self.moving = False
-                self.told.append("the one that moved")
+                self.reported.append("the one that moved")
 
 
 @pytest.mark.parametrize(("state", "event"), EVERY, ids=lambda value: value.name)
 def test_every_event_in_every_state(state, event):
-    """Nobody is forgotten, nobody is told twice, and the next state is true of what is held then."""
+    """Each goal gets its result exactly once, and the next state is consistent with the goals that are held."""
     following, actions = step(state, event)
     slots = Slots(state)
     for action in actions:
         slots.do(action)
-    assert max(Counter(slots.told).values(), default=0) <= 1
+    assert max(Counter(slots.reported).values(), default=0) <= 1
     assert (slots.waiting, slots.moving) == (following in WAITS, following in MOVES)
     assert slots.prepared == (following is State.WAITING)
     assert slots.braked == (following in {State.STOPPING, State.STOPPING_FOR_NEXT}
@@ -99,7 +99,7 @@ def test_what_is_promised_of_every_state(state):
     assert step(state, Event.DROP).state not in WAITS
     dropped_and_stopped = step(step(state, Event.DROP).state, Event.STOP).state
     assert dropped_and_stopped in {State.NO_MODEL, State.IDLE, State.STOPPING}
-    for late in (Event.PREPARED, Event.BEGIN, Event.NEXT_DUE, Event.REFUSED):  # what comes when nobody waits changes nothing
+    for late in (Event.PREPARED, Event.BEGIN, Event.NEXT_DUE, Event.REFUSED):  # late events change nothing
         if state not in WAITS:
             assert step(state, late) == (state, ())
 

@@ -26,8 +26,8 @@ WEAK = np.where(np.arange(7) == 0, 0.7, 1.0)
 NAMES = ROBOT.joint_names
 
 
-class Telling(WeakRobot):
-    """A weak one, of which efforts are told in another unit."""
+class ReportingRobot(WeakRobot):
+    """Weak robot whose efforts are reported in another unit."""
 
     def __init__(self, unit):
         super().__init__(START, WEAK, effort=FEEBLE)
@@ -41,7 +41,7 @@ class Telling(WeakRobot):
 def off_the_path(robot, points=SWEEP, duration=1.0):
     path = plan_from_waypoints(points, np.linspace(0.0, duration, len(points))).path
     way = path(np.linspace(0.0, path.length, 4001))[0]
-    return max(np.abs(way - q).max(axis=1).min() for q in robot.places[::5])
+    return max(np.abs(way - q).max(axis=1).min() for q in robot.positions[::5])
 
 
 def swept(robot, **values):
@@ -65,7 +65,7 @@ def test_a_motor_too_weak_loses_a_path_unless_it_is_watched():
 
 
 def test_a_robot_that_is_late_is_not_slowed():
-    """50 ms behind its references, and 50 ms old where it tells of itself."""
+    """50 ms behind its references, and its states are 50 ms old."""
     robot = WeakRobot(START, delay=50, age=50)
     it = Stage(robot=robot, **{"watch.tolerance": 0.01, "watch.path_tolerance": 0.02})
     it.take(trajectory())
@@ -81,11 +81,11 @@ def test_a_robot_that_is_late_is_not_slowed():
 def test_a_blocked_joint_stops_the_motion_and_the_next_one_begins_where_the_robot_is():
     robot = WeakRobot(START)
     it = Stage(robot=robot, **{"watch.tolerance": 0.02, "watch.path_tolerance": 0.1})
-    told = []
+    reported = []
     robot.blocked[4] = True
-    it.take(replace(trajectory(), on_end=told.append))
+    it.take(replace(trajectory(), on_end=reported.append))
     it.play()
-    (outcome,) = told
+    (outcome,) = reported
     assert outcome.reason == "path_tolerance" and "the position of joint5 is 0.1" in outcome.message
     assert "0.1 rad allowed (path_tolerance)" in outcome.message and "stopped at" in outcome.message
     assert 0.1 < np.abs(robot.q - it.samples[-1].reference.q).max() < 0.2  # not much further
@@ -101,36 +101,36 @@ def test_a_blocked_joint_stops_the_motion_and_the_next_one_begins_where_the_robo
 def test_a_robot_is_waited_for_at_its_goal(time, there):
     robot = WeakRobot(START, delay=300)
     it = Stage(robot=robot, **{"watch.goal_tolerance": 0.005, "watch.goal_time": time})
-    told = []
-    it.take(replace(trajectory(), on_end=told.append))
+    reported = []
+    it.take(replace(trajectory(), on_end=reported.append))
     it.play(0.1)
     while it.executor.motion.final_sample is None:
         it.play(0.01)
-    assert it.executor.phase is Phase.SETTLING and not it.samples[-1].reference.done and not told
+    assert it.executor.phase is Phase.SETTLING and not it.samples[-1].reference.done and not reported
     it.play()
     waited = (it.now - robot.now) * 1e-9
-    assert waited < 0.01 and it.samples[-1].reference.done and told[0].reason == ("" if there else "goal_tolerance")
-    assert ("rad off, 0.005 rad allowed (goal_tolerance)" in told[0].message) is not there
+    assert waited < 0.01 and it.samples[-1].reference.done and reported[0].reason == ("" if there else "goal_tolerance")
+    assert ("rad off, 0.005 rad allowed (goal_tolerance)" in reported[0].message) is not there
     assert (np.abs(robot.q - POINTS[-1]).max() < 0.01) == there
 
 
 def test_who_waits_for_a_robot_can_be_stopped():
     robot = WeakRobot(START, delay=5000)
     it = Stage(robot=robot, **{"watch.goal_tolerance": 0.005, "watch.goal_time": 0.0})
-    told = []
-    it.take(replace(trajectory(), on_end=told.append))
+    reported = []
+    it.take(replace(trajectory(), on_end=reported.append))
     it.play(6.0)
     assert it.executor.phase is Phase.SETTLING
     it.executor.stop()
     it.play()
-    assert told[0].reason == "stopped" and it.executor.phase is Phase.IDLE
+    assert reported[0].reason == "stopped" and it.executor.phase is Phase.IDLE
 
 
 def test_a_saturated_motor_that_falls_back_slows_before_the_tolerance_does():
-    """The same robot, and one that tells the efforts of its limits where it can do no more."""
+    """The same robot, and one that reports the efforts of its limits when saturated."""
     limits, shares = replace(LIMITS, effort=FEEBLE, effort_rate=20.0 * FEEBLE), []
     for unit in (1.0, WEAK):
-        it = Stage(limits, Telling(unit), **{"watch.tolerance": 0.5})
+        it = Stage(limits, ReportingRobot(unit), **{"watch.tolerance": 0.5})
         it.take(trajectory(SWEEP, 1.0))
         it.play(0.8)
         shares.append(it.executor.motion.monitor.speed_share)
@@ -151,7 +151,7 @@ def circle(t):
     return np.array([np.cos(t), np.sin(t)]), np.array([-np.sin(t), np.cos(t)])
 
 
-def test_error_across_the_path_and_lag_along_it_are_told_apart():
+def test_error_across_the_path_and_lag_along_it_are_distinguished():
     sent, off = SentReferences(2), np.zeros(2, dtype=bool)
     for k in range(5000):  # more than are kept
         sent.add(k * 1_000_000, *circle(k * 1e-3))

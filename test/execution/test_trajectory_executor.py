@@ -112,7 +112,7 @@ def test_override_and_stop():
     assert np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9
 
 
-def test_a_new_trajectory_is_refused_if_so_wished():
+def test_a_new_trajectory_is_refused_if_so_configured():
     it = Stage(on_new_trajectory="refuse")
     it.take(trajectory())
     it.play(0.3)
@@ -128,7 +128,7 @@ def test_stamps():
     it.take(trajectory(start=it.now + 500_000_000))
     it.play(0.45)
     assert it.executor.phase is Phase.WAITING and not it.samples
-    it.take(trajectory(duration=5.0, start=it.now + 100_000_000))  # another one in its place
+    it.take(trajectory(duration=5.0, start=it.now + 100_000_000))  # replaced by another one
     assert [rejected.reason for rejected in it.rejected] == ["replaced"]
     it.play(1.0)
     assert len(it.samples) == pytest.approx(900, abs=2)
@@ -316,8 +316,8 @@ def test_unknown_limits_are_named():
     assert it.events == ["no effort rate limit of joint3 is known: not enforced"]
 
 
-def test_each_goal_is_told_once_what_became_of_it():
-    """Reached, refused, replaced, stopped, given up: whoever sent it hears of it, and of nobody else's."""
+def test_each_goal_gets_its_result_once():
+    """Reached, refused, replaced, stopped, aborted: each sender gets only the result of its goal."""
     it, outcomes = Stage(), []
 
     def goal(name, *args, **options):

@@ -93,8 +93,8 @@ class Compiled:
         arrays = [np.ascontiguousarray(np.ravel(given[block.name]), dtype=float) for block in inputs]
         assert [len(array) for array in arrays] == [block.size for block in inputs]
         found = {block.name: np.full(block.size, np.nan) for block in outputs}
-        places = [ctypes.c_void_p(array.ctypes.data) for array in (*arrays, *found.values())]
-        self._code[f"{self.library.name}_{function}"](*places)
+        addresses = [ctypes.c_void_p(array.ctypes.data) for array in (*arrays, *found.values())]
+        self._code[f"{self.library.name}_{function}"](*addresses)
         return found
 
 
@@ -222,8 +222,8 @@ def instructions(robot: Compiled, function: str, seeds: Sequence[Any], folder: P
     for seed in seeds:
         arrays = [np.full(block.size, seed) if isinstance(seed, float) else np.random.default_rng(seed).normal(size=block.size)
                   for block in blocks]
-        places = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
-        found.add(code.count(ctypes.cast(code.call, ctypes.c_void_p), places))
+        addresses = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+        found.add(code.count(ctypes.cast(code.call, ctypes.c_void_p), addresses))
     return found
 
 

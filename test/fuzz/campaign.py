@@ -1,6 +1,6 @@
 """One target, tried for a while: python -m fuzz.campaign TARGET --seconds 10 --seed 1 --folder build/fuzz
 
-Runs in a process of its own whose memory is dirty (MALLOC_PERTURB_) and limited. What must not be is written into the folder:
+It runs in a separate process whose memory is dirty (MALLOC_PERTURB_) and limited. What must not be is written into the folder:
 the input as TARGET-DIGEST, what came of it as TARGET-DIGEST.txt; the input under way lies in TARGET.last, should the process
 die.
 Prints what became of all inputs, as JSON.
@@ -43,7 +43,7 @@ class Slow(Exception):
 
 
 class Campaign:
-    """findings: what must not be, the last line of each; became: how often each thing became of an input."""
+    """Result. findings: last line of each failure; became: number of inputs by outcome."""
 
     def __init__(self, target: Target, seed: int, folder: Path):
         self.target, self.folder = target, folder
@@ -66,7 +66,7 @@ class Campaign:
         try:
             with _patience():
                 self.became[outcome(attempt, data)] += 1
-        except BaseException as error:  # whatever it is, it is what is looked for
+        except BaseException as error:  # any exception is a finding
             if isinstance(error, KeyboardInterrupt):
                 raise
             self.became["FOUND"] += 1
@@ -92,7 +92,7 @@ class Campaign:
 
 @contextmanager
 def _patience() -> Iterator[None]:
-    if signal.getsignal(signal.SIGVTALRM) is not _slow:  # somebody else's process, which the signal would end
+    if signal.getsignal(signal.SIGVTALRM) is not _slow:  # a foreign process, which the signal would end
         yield
         return
     signal.setitimer(signal.ITIMER_VIRTUAL, PATIENCE)

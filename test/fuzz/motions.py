@@ -1,6 +1,6 @@
 """Targets that are motions: paths and limits retimed; trajectories and interrupts through the executor of scaling_node.
 
-Their judge is Pinocchio: no limit is passed, and torques told are those of the motion told.
+The oracle is Pinocchio: no limit is exceeded, and reported torques are those of the reported motion.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from support.node_bench import ARM, NAMES
 from support.stage import DT, Stage
 
 SLACK = 1e-3  # of a limit
-INSTANTS = 400  # of a motion, at which it is looked at
+INSTANTS = 400  # checked instants of a motion
 MOST_POINTS = 8
 LONGEST = 2.0  # s; of a motion that is played to its end
 QUANTITIES = ("effort", "effort_rate", "velocity", "acceleration", "jerk")
@@ -45,12 +45,12 @@ class Judge:
 
         self._oracle = PinocchioOracle(urdf, robot)
 
-    def check(self, motion: Any, limits: Limits, *told: Any) -> None:
-        """motion: q, qd, qdd, qddd (samples, n); told: its torques and their rates (samples, n), if anybody told them."""
+    def check(self, motion: Any, limits: Limits, *reported: Any) -> None:
+        """Check a motion q, qd, qdd, qddd (samples, n); reported: its torques and rates (samples, n), if available."""
         if not all(np.isfinite(block).all() for block in motion):
             raise WrongNumber("no number in a motion")
         torques = self.torques(motion)
-        for found, expected in zip(told, torques, strict=False):
+        for found, expected in zip(reported, torques, strict=False):
             if not np.abs(found - expected).max() <= 1e-9 * max(1.0, np.abs(expected).max()):
                 raise WrongNumber(f"torques are off by {np.abs(found - expected).max()}")
         values = *torques, *motion[1:]

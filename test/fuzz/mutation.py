@@ -1,4 +1,4 @@
-"""Inputs that nobody foresaw: made of good ones by a seeded generator, and choices read from bytes."""
+"""Unexpected inputs: valid ones changed by a seeded generator, and choices read from bytes."""
 
 from __future__ import annotations
 

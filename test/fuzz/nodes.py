@@ -28,7 +28,7 @@ from support.node_bench import ARM, NAMES
 from support.ros_helpers import free_domain, stamp
 
 LINKS = ("base", "upper", "fore", "wrist", "hand", "tool")
-WORDS = (*NAMES, "follow", "nobody", "", "link", "root", *LINKS)
+WORDS = (*NAMES, "follow", "unknown", "", "link", "root", *LINKS)
 STEPS = (0.01, 0.002, 0.0, 1e-9, -0.02, -1.0, 1.5, 100.0, 1e9, -1e9)  # s; from stamp to stamp
 ENOUGH = 100  # good states, after which an estimator has to know the motion
 UNUSUAL = ("snap", "crackle", "pop", "lock", "motor_position", "motor_velocity", "platform", "wrenches", "base",
@@ -111,7 +111,7 @@ def _desired(choose: Choices, when: float) -> JointMotion:
 
 
 def _sound(node: DynamicsNode, robot: Robot, clock: list[float]) -> str:
-    """Whatever came, the next good state is answered, with the torques of the motion that the answer tells."""
+    """The next valid state is answered, with the torques of the motion in the answer."""
     if node._health.fault:
         raise AssertionError(node._health.fault)
     node._on_jump(None)
@@ -126,9 +126,9 @@ def _sound(node: DynamicsNode, robot: Robot, clock: list[float]) -> str:
             break
     else:
         raise AssertionError(f"no good state is answered: {node._health.states.last_drop}")
-    told = node._out.dynamics
-    motion = (told.position, told.velocity, told.acceleration, told.jerk)
-    for found, expected in zip((told.effort, told.effort_rate), robot.torque_and_rate(*motion)):
+    reported = node._out.dynamics
+    motion = (reported.position, reported.velocity, reported.acceleration, reported.jerk)
+    for found, expected in zip((reported.effort, reported.effort_rate), robot.torque_and_rate(*motion)):
         if not np.abs(np.subtract(found, expected)).max() <= 1e-9 * max(1.0, np.abs(expected).max()):
             raise WrongNumber(f"{list(found)} instead of {expected} of the motion {motion}")
     return "went on"
@@ -141,7 +141,7 @@ def _parameters(folder: Path) -> Try:
 
     os.environ.update(ROS_LOG_DIR=str(folder))
     bench = Bench(robot_description=ARM, backend="reference").settle()
-    names = [entry.name.replace("<joint>", joint) for entry in QUERY_TABLE for joint in ("turn", "nobody")]
+    names = [entry.name.replace("<joint>", joint) for entry in QUERY_TABLE for joint in ("turn", "unknown")]
     texts = (ARM, OTHER, "", "<robot/>", "/dev/zero", "panda", *LINKS)
     count = [0]
 
@@ -190,7 +190,7 @@ def _value(choose: Choices, slot: Any) -> Any:
         return choose.pick(WORDS)
     inner = type(slot.value_type).__name__
     if inner.endswith("String"):
-        return list(choose.pick(([], [], [], NAMES, NAMES[::-1], ["hand"], LINKS, [*NAMES, "nobody"], ["turn", "turn"])))
+        return list(choose.pick(([], [], [], NAMES, NAMES[::-1], ["hand"], LINKS, [*NAMES, "unknown"], ["turn", "turn"])))
     if what != "Array" and inner == "BasicType":
         return choose.numbers(choose.pick((3, 3, 3, 3, 3, 3, 3, 0)))
     size = slot.size if what == "Array" else choose.pick((1, 1, 1, 2, 0, 3))

@@ -1,4 +1,4 @@
-"""`make fuzz`: every target for a while, each in a process of its own. Fails if anything was found.
+"""`make fuzz`: every target for a while, each in a separate process. Fails if anything was found.
 
 python -m fuzz.run --seconds 60 --seed 1           all targets, 60 s together
 python -m fuzz.run --seconds 600 --target urdf bag
@@ -36,7 +36,7 @@ def tried(name: str, seconds: float, seed: int, folder: Path, count: int) -> dic
     return json.loads(lines[-1])
 
 
-def told(name: str, result: dict) -> str:
+def reported(name: str, result: dict) -> str:
     became = Counter(result["became"])
     most = ", ".join(f"{word} {count}" for word, count in became.most_common(4))
     lines = [f"{name:<11} {became.total():>9} inputs, {result['megabytes']} MB: {most}"]
@@ -60,7 +60,7 @@ def main() -> int:
     results = {}
     for name in given.target:
         results[name] = tried(name, given.seconds / len(given.target), given.seed, given.folder, given.count)
-        print(told(name, results[name]), flush=True)
+        print(reported(name, results[name]), flush=True)
     total = sum(sum(result["became"].values()) for result in results.values())
     found = sum(len(result["found"]) for result in results.values())
     print(f"{total} inputs, seed {given.seed}: {found or 'nothing'} found" + (f", in {given.folder}" if found else ""))

@@ -35,7 +35,7 @@ class Target(NamedTuple):
 
 
 def outcome(attempt: Try, data: bytes) -> str:
-    """What became of an input. Raises whatever is no error of the package's own, and for one that teaches nothing."""
+    """Return the outcome of an input. Raises errors that are not of the package, and those without an explanation."""
     try:
         return attempt(data)
     except RneaError as error:

@@ -68,10 +68,10 @@ def test_floor_wrench_is_the_rate_of_momentum():
 def test_points_and_their_jacobians():
     w, (q, _qd, _qdd) = walker(), strides()
     positions, jacobians = w.points(q)
-    model, places = w.robot.model, w._links
+    model, attachments = w.robot.model, w._links
     for k in range(len(q)):
         ways = np.random.default_rng(k).normal(size=(w.n, 3))
-        slopes = complex_slopes(lambda x: points(model, places, x)[0].ravel(), q[k], ways)
+        slopes = complex_slopes(lambda x: points(model, attachments, x)[0].ravel(), q[k], ways)
         assert np.allclose(jacobians[k, :, :3].reshape(-1, w.n) @ ways, slopes, rtol=1e-12, atol=1e-12)
         for point, found in zip(w.human.points.values(), positions[k]):
             R, p = PinocchioOracle(w.human.urdf, w.robot).placement(point.link, q[k])

@@ -126,14 +126,14 @@ def test_directions():
              "right_elbow_flexion": ("right_hand", 0, 1), "left_hip_adduction": ("left_foot", 1, -1),
              "right_hip_adduction": ("right_foot", 1, 1), "l5s1_extension": ("head", 0, -1), "pelvis_tilt": ("head", 0, -1)}
     for joint, (link, axis, sign) in moved.items():
-        places = []
+        heights = []
         for angle in (0.0, 0.1):
             q = np.zeros(robot.n)
             q[model.joints[model.getJointId(joint)].idx_q] = angle
             data = model.createData()
             pin.framesForwardKinematics(model, data, q)
-            places.append(data.oMf[model.getBodyId(link)].translation[axis])
-        assert sign * (places[1] - places[0]) > 1e-3, joint
+            heights.append(data.oMf[model.getBodyId(link)].translation[axis])
+        assert sign * (heights[1] - heights[0]) > 1e-3, joint
 
 
 def test_torques_by_pinocchio():

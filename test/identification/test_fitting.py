@@ -63,7 +63,7 @@ def test_selected_friction_models_match_the_robot():
     assert first.asymmetric and not second.asymmetric and not third.asymmetric
     true = {link.joint: link.term for link in robots()[1].model.links}
     found = {link.joint: link.term for link in fitted().robot.model.links}
-    assert found["j3"].armature == pytest.approx(0.2, abs=0.05), "those of the others are not told from their bodies"
+    assert found["j3"].armature == pytest.approx(0.2, abs=0.05), "those of the others are not separable from their bodies"
     for joint in ("j2", "j3"):
         for term in ("viscous", "offset"):
             assert getattr(found[joint], term) == pytest.approx(getattr(true[joint], term), abs=0.2), (joint, term)
@@ -83,7 +83,7 @@ def test_friction_by_load_is_found_and_written():
 
 
 def test_base_parameter_errors_match_their_standard_deviations():
-    """Of bodies and rotors: errors in units of the standard deviation that is told."""
+    """Errors of bodies and rotors in units of the reported standard deviation."""
     found = fitted()
     count = sum(name.endswith(")") and not np.isnan(b) for name, b in zip(found.base.names, found.prior))
     truth = found.base.grouping[:count] @ true_values(found)
@@ -100,14 +100,14 @@ def true_values(found):
 
 
 def test_undetermined_parameters_are_named_and_keep_urdf_values():
-    """A joint that rests tells nothing of its rotor: no refusal, as least squares alone must refuse it."""
+    """A joint at rest does not determine its rotor: no refusal, as least squares alone must refuse it."""
     t, *_ = recorded()
     still = np.array([1.0, 1.0, 0.0])
     qs, qd, qdd, _ = motion(0)(t)
     tau = robots()[1].inverse_dynamics(qs * still, qd * still, qdd * still)
     found = fit(robots()[0], Measurements(t, qs * still, tau, qd * still, qdd * still))
-    told = " ".join(result_files.undetermined_directions(found))
-    assert "Ia(j3)" in told and "viscous(j3)" in told and "Ia(j2)" not in told
+    text = " ".join(result_files.undetermined_directions(found))
+    assert "Ia(j3)" in text and "viscous(j3)" in text and "Ia(j2)" not in text
     assert any(row.poorly_determined for row in result_files.base_parameter_rows(found))
     assert np.all(found.validation_error < 0.05 * found.rms)
 

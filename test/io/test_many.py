@@ -1,4 +1,4 @@
-"""Many recordings: the same bytes whoever works, what is done stays done, and what cannot be read harms nobody else."""
+"""Many recordings: the same bytes with any workers, finished parts are kept, and unreadable files do not affect others."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def test_batch_results_equal_those_of_the_library(recordings, short_blocks):
         samples, _ = files.read_samples(path, RecordingRequest(NAMES))
         motion = estimate_recording(samples["t"], samples["q"])
         expected = ROBOT.torque_and_rate(motion.q, motion.qd, motion.qdd, motion.qddd)
-        told = json.loads((folder / "result.json").read_text())
-        assert told["complete"] and told["samples"] == len(samples["t"]) == outcomes[path].rows
-        assert len(told["parts"]) == (1 if path.suffix == ".csv" else 3)
-        table = parquet.read_table([folder / part["file"] for part in told["parts"].values()])
+        result = json.loads((folder / "result.json").read_text())
+        assert result["complete"] and result["samples"] == len(samples["t"]) == outcomes[path].rows
+        assert len(result["parts"]) == (1 if path.suffix == ".csv" else 3)
+        table = parquet.read_table([folder / part["file"] for part in result["parts"].values()])
         for kind, values in zip(("tau", "tau_rate"), expected):
             found = np.stack([table[f"{kind}_{name}"].to_numpy() for name in NAMES], axis=1)
             np.testing.assert_allclose(found, values, rtol=1e-12, atol=1e-12)
@@ -141,8 +141,8 @@ def test_interrupted_batch_continues_where_it_ended(recordings, short_blocks, mo
     monkeypatch.setattr(batch, "compute_part", stops)
     with pytest.raises(KeyboardInterrupt):
         run(job(part=5.0), {path: folder})
-    told = json.loads((folder / "result.json").read_text())
-    assert not told["complete"] and list(told["parts"]) == []  # the first was done, and not yet heard of
+    result = json.loads((folder / "result.json").read_text())
+    assert not result["complete"] and list(result["parts"]) == []  # the first was done, and not yet reported
     monkeypatch.setattr(batch, "compute_part", compute)
     run(job(part=5.0), {path: folder})
     assert json.loads((folder / "result.json").read_text())["complete"] and len(content(folder)) == 3
@@ -167,13 +167,13 @@ def test_torques_are_written_as_a_playable_bag(recordings, short_blocks):
     expected = dict(zip(("/rnea/joint_effort", "/rnea/joint_effort_rate"),
                         ROBOT.torque_and_rate(motion.q, motion.qd, motion.qdd, motion.qddd)))
     stamps = {message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
-              for _, _, message in bags.told(path) if hasattr(message, "effort")}
+              for _, _, message in bags.messages_in(path) if hasattr(message, "effort")}
     for topic, values in expected.items():
-        told = [(when, message) for name, when, message in bags.told(folder) if name == topic]
-        np.testing.assert_allclose([message.effort for _, message in told], values, rtol=1e-12, atol=1e-12)
-        np.testing.assert_array_equal([message.position for _, message in told], motion.q)
-        assert {when for when, _ in told} == stamps and tuple(told[0][1].name) == NAMES
-        assert all(message.header.stamp.sec * 10**9 + message.header.stamp.nanosec == when for when, message in told)
+        result = [(when, message) for name, when, message in bags.messages_in(folder) if name == topic]
+        np.testing.assert_allclose([message.effort for _, message in result], values, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal([message.position for _, message in result], motion.q)
+        assert {when for when, _ in result} == stamps and tuple(result[0][1].name) == NAMES
+        assert all(message.header.stamp.sec * 10**9 + message.header.stamp.nanosec == when for when, message in result)
 
 
 def test_unreachable_scheduler_is_reported(monkeypatch):

@@ -78,10 +78,10 @@ def test_disordered_repeated_and_incomplete_messages_are_dropped(tmp_path):
     """Stamps count, not the order of the recording; joints are found by name; a gripper's own messages are left out."""
     stamps, q = bags.motion(1, 3, 2.0)
     entries = []
-    for k, (t, place) in enumerate(zip(stamps.tolist(), q)):
+    for k, (t, sample) in enumerate(zip(stamps.tolist(), q)):
         late = 30_000_000 if k % 10 == 3 else 1000
         names = ("j3", "finger", "j1", "j2")
-        entries.append((EPOCH + t + late, joint_state(EPOCH + t, names, place[[2, 0, 0, 1]], np.ones(4))))
+        entries.append((EPOCH + t + late, joint_state(EPOCH + t, names, sample[[2, 0, 0, 1]], np.ones(4))))
         if k % 50 == 7:
             others = (("j1", "finger", "j2", "j3"), np.zeros(4), np.zeros(4)), (("finger",), [0.0], [0.0])
             entries += [(EPOCH + t + 2000 + k, joint_state(EPOCH + t, *other)) for k, other in enumerate(others)]
@@ -98,8 +98,8 @@ def test_disordered_repeated_and_incomplete_messages_are_dropped(tmp_path):
 
 def test_messages_without_stamps_use_recording_times(tmp_path):
     stamps, q = bags.motion(2, 3, 1.0)
-    path = bags.bag(tmp_path / "a", {"/joint_states": [(EPOCH + t, joint_state(0, NAMES, place))
-                                                      for t, place in zip(stamps.tolist(), q)]})
+    path = bags.bag(tmp_path / "a", {"/joint_states": [(EPOCH + t, joint_state(0, NAMES, sample))
+                                                      for t, sample in zip(stamps.tolist(), q)]})
     source = files.open_recording(path, WANTED)
     (samples,) = source.pieces((-np.inf, np.inf))
     np.testing.assert_allclose(samples["t"], stamps * 1e-9, atol=1e-12)
@@ -120,11 +120,11 @@ def test_zero_stamp_is_valid_in_simulated_time(tmp_path, ahead):
 
 @pytest.mark.parametrize("back", [0.3, 0.9])
 def test_clock_that_was_set_back_is_rejected(tmp_path, back):
-    """Sorted by stamps, what was before and what was after would alternate: a motion that nobody made."""
+    """Sorted by stamps, what was before and what was after would alternate: a motion that never happened."""
     stamps, q = bags.motion(4, 3, 3.0)
-    told = stamps - np.where(stamps > 1_500_000_000, round(1e9 * back), 0)
-    entries = [(EPOCH + t, joint_state(EPOCH + stamp, NAMES, place)) for t, stamp, place in
-               zip(stamps.tolist(), told.tolist(), q)]
+    reported = stamps - np.where(stamps > 1_500_000_000, round(1e9 * back), 0)
+    entries = [(EPOCH + t, joint_state(EPOCH + stamp, NAMES, sample)) for t, stamp, sample in
+               zip(stamps.tolist(), reported.tolist(), q)]
     source = files.open_recording(bags.bag(tmp_path / "a", {"/joint_states": entries}), WANTED)
     with pytest.raises(InputError, match=r"stamps on /joint_states go back by 0\.[28]\d* s and go on from there"):
         list(source.pieces((-np.inf, np.inf)))

@@ -33,10 +33,10 @@ def test_what_is_taken_off_is_put_back(contains, motion):
 def test_torques_without_gravity_are_those_in_free_fall(motion):
     robot, falling = (load(panda(), file(effort_convention="without_gravity"), gravity=g) for g in (None, (0.0, 0.0, 0.0)))
     found = robot.dynamics(*motion)
-    told = robot.model.efforts.commanded.effort(found.tau, found.gravity)
-    assert np.allclose(told, falling.inverse_dynamics(*motion[:3]), rtol=0.0, atol=1e-11)
-    told_rate = robot.model.efforts.commanded.effort(found.tau_rate, found.gravity_rate)
-    assert np.allclose(told_rate, falling.torque_and_rate(*motion)[1], rtol=0.0, atol=1e-10)
+    reported = robot.model.efforts.commanded.effort(found.tau, found.gravity)
+    assert np.allclose(reported, falling.inverse_dynamics(*motion[:3]), rtol=0.0, atol=1e-11)
+    reported_rate = robot.model.efforts.commanded.effort(found.tau_rate, found.gravity_rate)
+    assert np.allclose(reported_rate, falling.torque_and_rate(*motion)[1], rtol=0.0, atol=1e-10)
 
 
 def test_friction_is_what_a_robot_without_it_lacks(motion):

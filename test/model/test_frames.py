@@ -30,11 +30,11 @@ CASES = {
         ("j1", 0, REVOLUTE, 0, 0, 0, 0, 0.5, 0.4), ("j2", 1, REVOLUTE, 0, 0, 0, 0, 0, 0)]),
     "coincident, reversed": ([{"xyz": (0, 0, 0.4), "axis": (0, 0, -1)}], [
         ("j1", 0, REVOLUTE, 0, 0, 0, 0, 0, 0.4), ("j2", 1, REVOLUTE, 0, 0, pi, 0, 0, 0)]),
-    "coincident and at the same place": ([{"axis": (0, 0, 1)}], [
+    "coincident and at the same origin": ([{"axis": (0, 0, 1)}], [
         ("j1", 0, REVOLUTE, 0, 0, 0, 0, 0, 0), ("j2", 1, REVOLUTE, 0, 0, 0, 0, 0, 0)]),
     "intersecting": ([{"xyz": (0, 0, 0.4), "axis": (0, 1, 0)}], [
         ("j1", 0, REVOLUTE, 0, 0, 0, 0, 0, 0.4), ("j2", 1, REVOLUTE, 0, 0, -pi / 2, 0, -pi / 2, 0)]),
-    "intersecting away from the joint's place": ([{"xyz": (0, 0.2, 0.4), "axis": (0, 1, 0)}], [
+    "intersecting away from the joint's origin": ([{"xyz": (0, 0.2, 0.4), "axis": (0, 1, 0)}], [
         ("j1", 0, REVOLUTE, 0, 0, 0, 0, 0, 0.4), ("j2", 1, REVOLUTE, 0, 0, -pi / 2, 0, -pi / 2, 0.2)]),
     "skew": ([{"xyz": (0.3, 0.2, 0.4), "axis": (0, 1, 0)}], [
         ("j1", 0, REVOLUTE, 0, 0, 0, 0, 0, 0.4), ("j2", 1, REVOLUTE, 0, 0, -pi / 2, 0.3, -pi / 2, 0.2)]),
@@ -73,7 +73,7 @@ def test_frames(case):
     assert robot.reconstruction_error < 1e-15
 
 
-def test_angles_that_nothing_tells_are_zero():
+def test_undetermined_angles_are_zero():
     """Of axes that coincide but for rounding; and of a frame that lies along the common normal, on whichever side."""
     assert from_pose(np.eye(3), np.array([-1e-17, 1e-17, 0.2])) == (0, 0, 0, 0, 0, 0.2)
     assert from_pose(np.eye(3), np.array([-0.5, 0, 0.2]), on_normal=True) == (0, 0, 0, -0.5, 0, 0.2)
@@ -113,7 +113,7 @@ def test_nearly_parallel_axes_keep_moderate_parameters_and_full_precision(expone
 @pytest.mark.parametrize("factor", [1 - 1e-15, 1.0, 1 + 1e-15])
 @pytest.mark.parametrize("angle", [frames.mdh.NEARLY_PARALLEL, frames.mdh.ANGLE_TOLERANCE])
 def test_the_limits_between_the_cases_are_safe(angle, factor):
-    """Whichever side rounding takes in the two places that ask, every pose is still exact."""
+    """Every pose is exact for both outcomes of the two comparisons that depend on rounding."""
     for seed in range(20):
         rng = np.random.default_rng(seed)
         aside = np.cross([0.0, 0.0, 1.0], rng.normal(size=3))
@@ -126,9 +126,9 @@ def test_a_frame_that_came_out_wrong_is_refused(monkeypatch):
     right = frames.assign_mdh_frames
 
     def wrong(bodies):
-        placed = right(bodies)
-        placed[1].R = about(np.array([1.0, 0.0, 0.0]), 1e-9) @ placed[1].R
-        return placed
+        poses = right(bodies)
+        poses[1].R = about(np.array([1.0, 0.0, 0.0]), 1e-9) @ poses[1].R
+        return poses
 
     monkeypatch.setattr(frames, "assign_mdh_frames", wrong)
     with pytest.raises(ModelError, match=r"frames came out .* off"):

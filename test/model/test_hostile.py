@@ -187,7 +187,7 @@ def test_the_largest_robots_are_accepted(probe, content):
 
 
 @pytest.mark.parametrize("path", ["/", "/dev/null", "/dev/zero", "no/such/robot.urdf", "no/such/robot.xacro", "robot\0.urdf",
-                                  "x" * 5000, "~nobody-at-all/robot.urdf"])
+                                  "x" * 5000, "~no-such-user/robot.urdf"])
 def test_paths(path):
     with pytest.raises(ModelError, match=r"cannot be read|not well-formed|more than 3000000 bytes"):
         Robot.from_urdf(path)
@@ -204,7 +204,7 @@ def test_a_file_that_may_not_be_read(tmp_path):
 
 
 def test_no_mesh_is_ever_opened(probe, tmp_path):
-    """The mesh is a pipe that nobody writes to: whoever opens it waits for ever."""
+    """The mesh is a pipe without a writer: opening it would block for ever."""
     os.mkfifo(tmp_path / "mesh.stl")
     uris = f"file://{tmp_path}/mesh.stl", f"{tmp_path}/mesh.stl", "package://nowhere/mesh.stl", "mesh.stl"
     meshes = "".join(f'<visual><geometry><mesh filename="{uri}"/></geometry></visual>' for uri in uris)

@@ -53,9 +53,9 @@ def by_hand(rows):
     model = pin.Model()
     for k, row in enumerate(rows, start=1):
         carrier = k - 1 if row.antecedent < 0 else row.antecedent
-        place = (turn(2, row.gamma) * along(2, row.b) * turn(0, row.alpha) * along(0, row.d) * turn(2, row.theta)
+        placement = (turn(2, row.gamma) * along(2, row.b) * turn(0, row.alpha) * along(0, row.d) * turn(2, row.theta)
                  * along(2, row.r))
-        joint = model.addJoint(carrier, pin.JointModelRZ() if row.type == "R" else pin.JointModelPZ(), place, row.joint)
+        joint = model.addJoint(carrier, pin.JointModelRZ() if row.type == "R" else pin.JointModelPZ(), placement, row.joint)
         inertia = np.zeros((3, 3))
         inertia[UPPER] = row.inertia
         inertia = inertia + np.triu(inertia, 1).T
@@ -99,8 +99,8 @@ def test_a_file(tmp_path):
     robot = TreeDynamics(dh_table.load_modified(path))
     assert robot.name == "tree" and robot.joint_types == ("continuous", "continuous", "prismatic")
     assert robot.limits.effort[0] == 9.0 and np.isnan(robot.limits.effort[1])
-    place = robot.link_pose("frame3", np.array([0.0, 0.7, 0.2]))
-    assert worst(place.p, [0.0, -0.3, 0.3]) < 1e-15  # r = 0.1 + 0.2 along z of frame 3, turned by pi/2 about x
+    placement = robot.link_pose("frame3", np.array([0.0, 0.7, 0.2]))
+    assert worst(placement.p, [0.0, -0.3, 0.3]) < 1e-15  # r = 0.1 + 0.2 along z of frame 3, turned by pi/2 about x
 
 
 @pytest.mark.parametrize(("text", "problem"), (

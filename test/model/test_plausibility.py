@@ -64,7 +64,7 @@ def test_a_mistake_is_named_with_its_likely_cause(text, name, cause):
 DEFECTS = {"icub": "inertia_too_small", "icub_reduced": "inertia_too_small", "romeo": "missing_mass"}  # in the files
 
 
-def test_no_file_of_a_maker_is_doubted_without_a_reason():
+def test_no_file_of_a_maker_gives_an_unfounded_warning():
     """The right leg of iCub has masses with inertias of 1e-18 kg m^2, the fingers of Romeo have no mass."""
     found = {path.stem: {warning.name for warning in urdf.load(path).warnings} & {*IMPLAUSIBLE}
              for path in example_urdfs() if path.stem != "ur3"}

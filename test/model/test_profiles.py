@@ -96,8 +96,8 @@ def test_a_motion_is_retimed_inside_what_it_says(name):
     robot = load(URDFS[name](), name, base="fixed")
     assert robot.is_fixed_tree
     file = robot_file.read(name)
-    told = [*file.section("limits"), *file.section("drives")]
-    assert told and set(told) <= set(robot.joint_names)
+    declared = [*file.section("limits"), *file.section("drives")]
+    assert declared and set(declared) <= set(robot.joint_names)
     limits = resolve_limits(robot, None)
     if name in VELOCITY_ALONE:
         limits = replace(limits, acceleration=np.full(robot.n, 8.0))
@@ -136,7 +136,7 @@ def test_a_profile_fits_prefixed_joints_and_passes_check(name, tmp_path, capsys)
         np.testing.assert_array_equal(getattr(prefixed.limits, quantity), getattr(plain.limits, quantity))
 
 
-def test_a_profile_says_where_its_numbers_are_from_and_what_nobody_knows():
+def test_a_profile_states_sources_and_unknown_values():
     for name in profiles.names():
         text = Path(profiles.located(name)).read_text(encoding="utf-8")
         assert text.startswith("# ") and ("# Unknown: " in text or "unknown" in text), name
@@ -145,9 +145,10 @@ def test_a_profile_says_where_its_numbers_are_from_and_what_nobody_knows():
 def test_profiles_say_what_efforts_mean():
     """Those that drivers report in one way or another are refused, and may still be currents whose gains are found."""
     efforts = {name: load(URDFS[name](), name, base="fixed").model.efforts for name in profiles.names()}
-    assert {name for name, told in efforts.items() if told.measured.quantity == "unknown"} == {
+    assert {name for name, declared in efforts.items() if declared.measured.quantity == "unknown"} == {
         "piper", "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30"}
-    assert {name: told.commanded.contains for name, told in efforts.items() if told.commanded.contains != "total"} == {
+    contents = {name: declared.commanded.contains for name, declared in efforts.items()}
+    assert {name: content for name, content in contents.items() if content != "total"} == {
         **dict.fromkeys(("iiwa7", "iiwa14"), "without_gravity"),
         **dict.fromkeys(("panda", "fer", "fr3", "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30"),
                         "without_gravity_and_friction")}

@@ -28,7 +28,7 @@ def refused(content, urdf=ARM):
     return error.value.problems
 
 
-def told(tmp_path, text, urdf=ARM):
+def problems_of(tmp_path, text, urdf=ARM):
     path = tmp_path / "arm.robot.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ModelError) as error:
@@ -90,7 +90,7 @@ def test_cut_joints_are_those_of_the_algorithm():
 
 
 def test_everything_at_once_in_the_order_of_the_file(tmp_path):
-    problems = told(tmp_path, """version: 1
+    problems = problems_of(tmp_path, """version: 1
 drives:
   j2: {gear_ratio: 0}
 limit: {}
@@ -148,51 +148,52 @@ friction: {j1: {viscos: 1.0}, j7: {viscous: .nan}}
     ({"loops": {"active": ["j1"]}}, "loops.cut_joints is missing; a mapping from names to entries"),
     ({1: 2}, "has the key 1, which is no text"), ({"limits": {True: {}}}, "limits has the key True, which is no text"),
 ])
-def test_what_is_wrong_is_told(content, said):
+def test_problems_are_reported(content, said):
     problems = refused(content)
     assert any(said in problem for problem in problems), problems
     assert len(problems) <= 2
 
 
 def test_names_that_yaml_takes_for_something_else(tmp_path):
-    problem, last = told(tmp_path, "version: 1\nlimits:\n  on: {max_effort: 1.0}\n")
+    problem, last = problems_of(tmp_path, "version: 1\nlimits:\n  on: {max_effort: 1.0}\n")
     assert problem.startswith("line 2, column 1: limits has the key True, which is no text; names that look like numbers")
     assert last.endswith("the file is not checked further until this is corrected")
 
 
 def test_a_mistake_in_the_platform_is_not_taken_for_one_in_the_urdf(tmp_path):
     text = (ROOT / "urdf" / "stewart.robot.yaml").read_text().replace("link: platform", "lnk: platform", 1)
-    problems = told(tmp_path, text, (ROOT / "urdf" / "stewart.urdf").read_text())
+    problems = problems_of(tmp_path, text, (ROOT / "urdf" / "stewart.urdf").read_text())
     line = 1 + text[:text.index("lnk:")].count("\n")
     assert any(problem.startswith(f"line {line}, column ") and "platform.lnk is not known" in problem for problem in problems)
 
 
-def test_an_alias_is_refused_with_its_place(tmp_path):
+def test_an_alias_is_refused_with_its_line(tmp_path):
     text = "version: 1\nlimits:\n  j1: &a {max_effort: 1.0}\n  j2: *a\n"
-    assert told(tmp_path, text) == ("line 4, column 7: alias *a is not supported; write the values out",)
+    assert problems_of(tmp_path, text) == ("line 4, column 7: alias *a is not supported; write the values out",)
 
 
 def test_no_version(tmp_path):
-    assert told(tmp_path, "gravity: [0, 0, -1]\n") == ("line 1, column 1: version is missing; allowed are 1",)
-    assert any("version is missing" in problem for problem in told(tmp_path, "loops: {active: [j1]}\n"))
+    assert problems_of(tmp_path, "gravity: [0, 0, -1]\n") == ("line 1, column 1: version is missing; allowed are 1",)
+    assert any("version is missing" in problem for problem in problems_of(tmp_path, "loops: {active: [j1]}\n"))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "7", "just words", "- version: 1", "~"])
 def test_what_is_no_mapping(tmp_path, text):
-    assert "a robot file is needed there" in told(tmp_path, text)[0]
+    assert "a robot file is needed there" in problems_of(tmp_path, text)[0]
 
 
 def test_names_with_dots_and_spaces_are_quoted(tmp_path):
-    (problem,) = told(tmp_path, "version: 1\nlimits: {'a joint.1': {max_effort: 1.0}}\n")
+    (problem,) = problems_of(tmp_path, "version: 1\nlimits: {'a joint.1': {max_effort: 1.0}}\n")
     assert problem.startswith("line 2, column 10: limits.'a joint.1': joint 'a joint.1' does not exist")
 
 
 def test_messages_stay_short_however_much_is_wrong(tmp_path):
     text = "version: 1\nlimits:\n" + "".join(f"  joint_{k}: {{max_effort: -1}}\n" for k in range(5000))
-    problems = told(tmp_path, text)
+    problems = problems_of(tmp_path, text)
     assert len(problems) == 51 and all(len(problem) < 500 for problem in problems)
     assert problems[-1] == "line 1, column 1: the file has more problems than the first 50"
-    assert all(len(problem) < 500 for problem in told(tmp_path, f"version: 1\n{'x' * 100_000}: 1\nrobot: {'y' * 100_000}\n"))
+    problems = problems_of(tmp_path, f"version: 1\n{'x' * 100_000}: 1\nrobot: {'y' * 100_000}\n")
+    assert all(len(problem) < 500 for problem in problems)
 
 
 def deep(levels):
@@ -202,7 +203,7 @@ def deep(levels):
     return value
 
 
-def test_mappings_in_python_are_looked_at_like_files():
+def test_mappings_in_python_are_checked_like_files():
     endless = {"version": 1}
     endless["loops"] = endless
     for content in ({"loops": deep(1000)}, endless):
@@ -252,7 +253,7 @@ def spoilt(content, rng):
 
 
 @pytest.mark.parametrize("content", KINDS, ids=lambda content: list(content)[-1])
-def test_whatever_is_in_a_file_it_is_read_or_refused_in_words(content):
+def test_every_file_is_read_or_refused_with_a_message(content):
     rng = random.Random(7)
     for _ in range(150):
         given = spoilt(content, rng)

@@ -135,8 +135,8 @@ def test_both_ways_to_give_the_centre_of_mass(tmp_path):
     head = "joint,type,theta,d,a,alpha,mass,"
     for text, name in ((head + "l,d_g\nq,P, -pi/3, 0.2, 0.1, 2*pi/3, 1, 0.3, 0.5\n", "thesis"),
                        (head + "com_x,com_y,com_z\nq,P, -pi/3, 0.2, 0.1, 2*pi/3, 1, {}, {}, {}\n", "frame")):
-        place = (0.3 - 0.1, 0.3 * np.sin(2 * np.pi / 3), 0.3 * np.cos(2 * np.pi / 3))
-        (tmp_path / name).write_text(text.format(*place), encoding="utf-8")
+        point = (0.3 - 0.1, 0.3 * np.sin(2 * np.pi / 3), 0.3 * np.cos(2 * np.pi / 3))
+        (tmp_path / name).write_text(text.format(*point), encoding="utf-8")
     thesis, frame = (dh_table.read_standard(tmp_path / name)[0] for name in ("thesis", "frame"))
     assert thesis.com == pytest.approx(frame.com, abs=1e-15)
     assert (thesis.theta, thesis.alpha) == pytest.approx((-np.pi / 3, 2 * np.pi / 3), abs=1e-15)

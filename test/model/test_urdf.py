@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, JointDynamics, ModelError, Robot
-from support.mdh_check import check_kinematics_and_inertias, forward_kinematics, place
+from support.mdh_check import check_kinematics_and_inertias, forward_kinematics, homogeneous
 from support.oracles import PinocchioOracle, deviation, worst
 from support.robots import INERTIAL, JointSpec, LinkSpec, Tree, about, arm, random_state
 
@@ -80,9 +80,9 @@ def test_planar_joint(axis, x):
     assert np.isnan(robot.limits.effort).all()
     normal = np.array(axis) / np.linalg.norm(axis)
     q, frame = [0.3, -0.5, 0.8], robot.model.frames["l1"]
-    pose = forward_kinematics(robot.model, q)[frame.link] @ place(frame.R, frame.P)
+    pose = forward_kinematics(robot.model, q)[frame.link] @ homogeneous(frame.R, frame.P)
     position = np.array([1, 2, 3]) + 0.3 * np.array(x) - 0.5 * np.cross(normal, x)
-    assert deviation(pose, place(about(normal, 0.8), position)) < 1e-15
+    assert deviation(pose, homogeneous(about(normal, 0.8), position)) < 1e-15
 
 
 def test_planar_joint_whose_names_are_taken():
@@ -200,8 +200,8 @@ def test_what_dynamics_does_not_need_is_not_read():
 def test_arguments_of_the_loader():
     with pytest.raises(InputError, match=r"'flying'; allowed are fixed, floating"):
         Robot.from_urdf(arm(UP), base="flying")
-    with pytest.raises(InputError, match="'nobody', but the moving joints are j1"):
-        Robot.from_urdf(arm(UP), joint_dynamics={"nobody": JointDynamics()})
+    with pytest.raises(InputError, match="'unknown', but the moving joints are j1"):
+        Robot.from_urdf(arm(UP), joint_dynamics={"unknown": JointDynamics()})
 
 
 def test_negative_friction_is_zero_and_said():

@@ -1,4 +1,4 @@
-"""A wrong URDF gets one error that lists everything wrong with it; a doubtful one gets warnings with the numbers."""
+"""An invalid URDF gets one error that lists all problems; an implausible one gets warnings with the numbers."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_each_wrong_thing_by_itself(case):
+def test_each_error_by_itself(case):
     elements, expected = WRONG[case]
     with pytest.raises(ModelError, match=expected) as caught:
         Robot.from_urdf(robot(*elements))
@@ -105,11 +105,11 @@ def test_the_good_parts_are_good():
 
 
 @pytest.mark.parametrize("odd", ['<axis xzy="0 0 1"/>', "<axis/>", '<axis xyz="0"/>'])
-def test_an_axis_where_nothing_turns_is_not_looked_at(odd):
+def test_an_axis_of_a_fixed_joint_is_ignored(odd):
     assert Robot.from_urdf(robot(*GOOD, link("c"), joint("fast", "b", "c", "fixed", odd, ""))).n == 1
 
 
-def test_a_prefix_that_nobody_declared_is_a_name_like_others():
+def test_an_undeclared_prefix_is_part_of_the_name():
     """As ROS's parser has it; old files for Gazebo do so."""
     odd = '<gazebo reference="b"><sensor:camera name="eye"/></gazebo>'
     with pytest.raises(ModelError, match="not well-formed"):  # lxml remembers it, in an error that comes later
@@ -119,7 +119,7 @@ def test_a_prefix_that_nobody_declared_is_a_name_like_others():
         Robot.from_urdf(robot(*GOOD, odd, "<a>"))
 
 
-def test_ten_wrong_things_give_one_error_with_all_ten():
+def test_ten_problems_give_one_error_with_all_ten():
     text = robot(
         link("a"), link("b", f'<inertial><mass value="-1"/>{INERTIA}</inertial>'), link("c", "<inertial><mass/></inertial>"),
         link("lost"), link("twice"), link("twice"), link("x"), link("y"),
@@ -166,7 +166,7 @@ def test_what_is_no_urdf_at_all(text, reason):
     assert len(str(caught.value)) < 1000
 
 
-# ---------------------------------------------------------------------- doubtful, not wrong
+# ---------------------------------------------------------------------- implausible, not invalid
 
 def warnings(text):
     """Warnings about single bodies, not about the robot as a whole."""

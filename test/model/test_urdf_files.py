@@ -43,7 +43,7 @@ def test_header_says_what_it_is_and_where_the_numbers_come_from(path):
 
 
 @each_file
-def test_nothing_is_doubtful_in_it(path):
+def test_it_gives_no_warnings(path):
     robot = Robot.from_urdf(path)
     assert robot.name == path.stem
     assert robot.warnings == ()
@@ -169,16 +169,16 @@ def test_drawn_shapes_hold_together(path):
     pin, coal = pytest.importorskip("pinocchio"), pytest.importorskip("coal")
     model = pin.buildModelFromUrdf(str(path))
     shapes = pin.buildGeomFromUrdf(model, str(path), pin.GeometryType.VISUAL)
-    data, places = model.createData(), shapes.createData()
+    data, geometry = model.createData(), shapes.createData()
     lower, upper = np.maximum(model.lowerPositionLimit, -3.0), np.minimum(model.upperPositionLimit, 3.0)
     pin.seed(1)
 
     def of(joint):
-        return [(shape.geometry, coal.Transform3s(place.rotation, place.translation))
-                for shape, place in zip(shapes.geometryObjects, places.oMg) if shape.parentJoint == joint]
+        return [(shape.geometry, coal.Transform3s(placement.rotation, placement.translation))
+                for shape, placement in zip(shapes.geometryObjects, geometry.oMg) if shape.parentJoint == joint]
 
     for q in [pin.neutral(model), *(pin.randomConfiguration(model, lower, upper) for _ in range(20))]:
-        pin.updateGeometryPlacements(model, data, shapes, places, q)
+        pin.updateGeometryPlacements(model, data, shapes, geometry, q)
         for joint in range(1, model.njoints):
             gap = min(coal.distance(*one, *two, coal.DistanceRequest(), coal.DistanceResult())
                       for one in of(joint) for two in of(model.parents[joint]))

@@ -15,7 +15,7 @@ from rnea_ros import ModelError, Robot, load, retime_motion
 from rnea_ros.cli import main
 from rnea_ros.demo import motion as demo_motion
 from rnea_ros.identification.excitation import excite
-from support.mdh_check import check_kinematics_and_inertias, forward_kinematics, place
+from support.mdh_check import check_kinematics_and_inertias, forward_kinematics, homogeneous
 from support.oracles import PinocchioOracle, deviation, pin
 from support.robots import arm, random_state, random_tree, rotation, seeds
 
@@ -66,7 +66,7 @@ def test_read_as_urdfdom_reads_it(said, row):
     ignored = [name for name in ("quat_xyzw", *LIMITS) if any(f" {name}> is ignored" in said for said in robot.warnings)]
     assert ignored == seen.get("ignored", [])
     frame = robot.model.frame("b")
-    T = forward_kinematics(robot.model, np.zeros(1))[frame.link] @ place(frame.R, frame.P)
+    T = forward_kinematics(robot.model, np.zeros(1))[frame.link] @ homogeneous(frame.R, frame.P)
     np.testing.assert_allclose(T[:3, :3], turned(*seen.get("joint_quat", (0, 0, 0, 1))), atol=2e-9)  # as it was printed
     if "inertial_quat" in seen:
         R, c = frame.R @ turned(*seen["inertial_quat"]), frame.R @ (1.0, 2.0, 3.0) + frame.P
@@ -109,7 +109,7 @@ def test_the_table_is_urdfdoms(said, row):
     seen = row["is"]
     try:
         model = pin.buildModelFromXML(text(said, row))
-    except ValueError as error:  # Pinocchio itself has its doubts about negative limits
+    except ValueError as error:  # Pinocchio itself rejects negative limits
         assert seen["urdfdom"] == "refused" or "greater than max" in str(error)
         return
     assert seen["urdfdom"] == "taken"
@@ -148,15 +148,15 @@ def test_near_gimbal_lock_a_quaternion_is_no_worse():
     R = rotation(0.3, np.pi / 2 - 1e-9, -0.7)
     robot = Robot.from_urdf(text("1.1", {"origin": 'quat_xyzw="{!r} {!r} {!r} {!r}"'.format(*map(float, quaternion(R)))}))
     frame = robot.model.frame("b")
-    T = forward_kinematics(robot.model, np.zeros(1))[frame.link] @ place(frame.R, frame.P)
+    T = forward_kinematics(robot.model, np.zeros(1))[frame.link] @ homogeneous(frame.R, frame.P)
     np.testing.assert_allclose(T[:3, :3], R, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize(("given", "length"), [("0 0 0.7 0.7", "0.9899"), ("0 3 0 4", "5"), ("0 0 0 0.002", "0.002")])
 def test_a_quaternion_that_is_not_of_unit_length_is_named(given, length):
-    for key, place_of_it in (("origin", "joint 'j'"), ("inertial", "link 'b'")):
+    for key, location_of_it in (("origin", "joint 'j'"), ("inertial", "link 'b'")):
         robot = Robot.from_urdf(text("1.1", {key: f'quat_xyzw="{given}"'}))
-        said = f"{place_of_it}: quat_xyzw has length {length} instead of 1: it is normalized [quaternion_length]"
+        said = f"{location_of_it}: quat_xyzw has length {length} instead of 1: it is normalized [quaternion_length]"
         assert robot.warnings == (said,)
 
 
@@ -181,7 +181,7 @@ def test_what_is_refused_is_said(said, row, expected):
         Robot.from_urdf(text(said, row))
 
 
-def test_attributes_without_effect_are_named_once_with_their_places():
+def test_attributes_without_effect_are_named_once_with_their_elements():
     odd = {"limit": 'effort="1" velocity="1" snap="3"', "xyz": (0, 0, 1)}
     urdf = arm(*[odd] * 12).replace("<origin xyz", '<origin quat_wxyz="1 0 0 0" xyz').replace(
         "<mass ", '<mass unit="g" v:unit="g" ').replace("<robot ", '<robot xmlns:v="http://vendor" colour="red" ')
@@ -230,7 +230,7 @@ def test_values_of_unknown_attributes_are_not_read(monkeypatch):
     assert len(reads) < 200 and "a7" not in reads
 
 
-def test_check_doubts_a_quaternion_that_has_no_effect(tmp_path, capsys):
+def test_check_warns_of_a_quaternion_without_effect(tmp_path, capsys):
     path = tmp_path / "old.urdf"
     path.write_text(text(None, {"origin": 'quat_xyzw="0.5 0.5 0.5 0.5"'}), encoding="utf-8")
     assert main.main(["check", str(path)]) == 1

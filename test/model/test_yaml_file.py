@@ -1,4 +1,4 @@
-"""YAML files from anywhere: what they cannot do to whoever reads them, in every class that reads one."""
+"""Hostile YAML files are rejected by every class that reads one."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_what_is_no_file(read, path):
     ("left_motor: 2.0", "left_motor: .inf", "a finite number"), ("left_motor: 2.0", "left_motor: two", "a finite number"),
     ("[0.5, 0, 0]", "[true, 0, 0]", r"first.xyz is \[True, 0, 0\]; three finite numbers"),
     ("[0.5, 0, 0]", "123", "three finite numbers")])
-def test_loops_are_told_what_is_wrong(tmp_path, old, new, said):
+def test_problems_of_loops_are_reported(tmp_path, old, new, said):
     text = FIVE_BAR.read_text()
     assert old in text
     (tmp_path / "given.yaml").write_text(text.replace(old, new))

@@ -1,4 +1,4 @@
-"""A base whose motion an inertial measurement unit tells, in dynamics_node, in a process of its own over DDS."""
+"""A base whose motion an inertial measurement unit measures, in dynamics_node, in a separate process over DDS."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ImuBench(ShipBench):
     def at_imu(self, t, **given):
         message = self.ship.imu(t, **given)
         w = base_at(t)[0].velocity[3:]
-        return self.told_at(t, lambda told, sent: told.jerk == sent.jerk and near(told.twist.angular, w),
+        return self.reported_at(t, lambda reported, sent: reported.jerk == sent.jerk and near(reported.twist.angular, w),
                             (self.imu, message))
 
 
@@ -59,7 +59,7 @@ def ship():
     return Ship()
 
 
-def test_an_imu_on_a_mast_tells_all_that_torques_need(ship, tmp_path):
+def test_an_imu_on_a_mast_determines_all_that_torques_need(ship, tmp_path):
     """Its rates given, all is exact; its orientation counts for gravity's share alone."""
     with world(tmp_path) as ros:
         bench = ImuBench(ros, ship, tmp_path).found()
@@ -73,7 +73,7 @@ def test_an_imu_on_a_mast_tells_all_that_torques_need(ship, tmp_path):
                            worst(numbers(whole.wrench), forces[:6]), worst(numbers(whole.wrench_rate), rates[:6])])
             base, acceleration, _jerk = base_at(t)
             orientation, linear = whole.state.pose.orientation, whole.state.acceleration.linear
-            if oriented:  # whatever the unit's place and axes
+            if oriented:  # for any position and axes of the unit
                 held = ship.robot.gravity(ship.joints(t)[0], base=base)[6:]
                 assert worst(found.gravity_effort, held) < 1e-10  # which follows the tilt
                 assert near(linear, acceleration[:3])
@@ -93,7 +93,7 @@ def test_joints_and_base_estimated_at_one_instant(tmp_path):
     with world(tmp_path) as ros:
         bench = ImuBench(ros, ship, tmp_path, motion_source="estimated", **{"base.motion_source": "estimated"}).found()
         ros.until(bench.states.get_subscription_count)
-        told: list[BaseDynamics] = bench.told
+        reported: list[BaseDynamics] = bench.reported
         for k in range(LENGTH):
             t = k * STEP
             message, when = ship.imu(t, orientation=False), stamp(bench.clock + t)
@@ -120,10 +120,10 @@ def test_joints_and_base_estimated_at_one_instant(tmp_path):
         shares = np.linalg.norm(errors, axis=(0, 2)) / np.linalg.norm(sizes, axis=(0, 2))
         print(f"RMS errors of torque and rate as shares of their RMS {shares}")
         assert shares[0] < 0.01 and shares[1] < 0.2
-        assert bench.clock + (LENGTH - 1) * STEP - seconds(bench.results[-1]) > 0.03 - 1e-6 and told
+        assert bench.clock + (LENGTH - 1) * STEP - seconds(bench.results[-1]) > 0.03 - 1e-6 and reported
 
 
-def test_what_a_unit_says_and_nobody_can_use_is_counted_and_late_ones_refuse(ship, tmp_path):
+def test_unusable_imu_messages_are_counted_and_late_ones_rejected(ship, tmp_path):
     with world(tmp_path) as ros:
         bench = ImuBench(ros, ship, tmp_path, **{"base.timeout": 0.5}).found()
         ros.until(lambda: bench.met((bench.imu, ship.imu(0.0))), of=bench.process)

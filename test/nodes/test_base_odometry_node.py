@@ -1,4 +1,4 @@
-"""A base whose motion odometry tells, with an inertial measurement unit or alone, in a process of its own over DDS; and one
+"""A base whose motion odometry measures, with an inertial measurement unit or alone, in a separate process over DDS; and one
 that begins to move at run time.
 """
 
@@ -25,7 +25,7 @@ from support.ship_bench import BRANCHED, GRAVITY, Ship, ShipBench, base_at, numb
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
 
 SAMPLES = 30
-FAR = 50.0  # m; what the bench tells of the base has stamps that say nothing of its speed
+FAR = 50.0  # m; stamps of the base messages are independent of its speed
 
 
 class OdometryBench(ShipBench):
@@ -38,11 +38,11 @@ class OdometryBench(ShipBench):
     def at_pose(self, t, *beside):
         message, base = self.ship.odometry(t), base_at(t)[0]
 
-        def agrees(told, sent):
-            there = told.pose.position
-            return told.jerk == sent.jerk and worst([there.x, there.y, there.z], base.position) < 1e-9
+        def agrees(reported, sent):
+            there = reported.pose.position
+            return reported.jerk == sent.jerk and worst([there.x, there.y, there.z], base.position) < 1e-9
 
-        return self.told_at(t, agrees, (self.odometry, message), *beside)
+        return self.reported_at(t, agrees, (self.odometry, message), *beside)
 
 
 def zero_moment_point(base, wrench):
@@ -67,7 +67,7 @@ def ship():
     return Ship()
 
 
-def test_odometry_of_a_mast_its_leaps_and_what_nobody_can_use(ship, tmp_path):
+def test_odometry_of_a_mast_its_jumps_and_unusable_messages(ship, tmp_path):
     with world(tmp_path) as ros:
         bench = OdometryBench(ros, ship, tmp_path, **{"base.source": "odometry", "base.timeout": 1.0})
         bench.prepared()
@@ -101,7 +101,7 @@ def test_odometry_of_a_mast_its_leaps_and_what_nobody_can_use(ship, tmp_path):
         assert bench.at_pose(0.2)
 
 
-def test_odometry_beside_an_imu_tells_the_pose_and_may_be_missed(ship, tmp_path):
+def test_odometry_beside_an_imu_gives_the_pose_and_may_be_missing(ship, tmp_path):
     with world(tmp_path) as ros:
         bench = OdometryBench(ros, ship, tmp_path, **{"base.source": "odometry+imu"})
         bench.prepared()
@@ -119,16 +119,17 @@ def test_odometry_beside_an_imu_tells_the_pose_and_may_be_missed(ship, tmp_path)
             errors.append(check(ship, t, *ros.until(found)))
         print(f"largest errors of torque, rate, base wrench and rate {np.max(errors, axis=0)}")
         assert np.max(errors) < 1e-8
-        bench.clock += 60.0  # what odometry told is of long ago
+        bench.clock += 60.0  # the odometry is out of date
 
-        def alone(told, sent):
-            return told.jerk == sent.jerk and math.isnan(told.pose.position.x) and math.isnan(told.pose.orientation.w)
+        def alone(reported, sent):
+            pose = reported.pose
+            return reported.jerk == sent.jerk and math.isnan(pose.position.x) and math.isnan(pose.orientation.w)
 
-        answer, whole = bench.told_at(0.3, alone, (bench.imu, ship.imu(0.3, orientation=False)))
+        answer, whole = bench.reported_at(0.3, alone, (bench.imu, ship.imu(0.3, orientation=False)))
         assert worst(answer.effort, ship.forces(0.3)[6:]) < 1e-8 and np.isnan(answer.gravity_effort).all()
         assert math.isnan(whole.zero_moment_point.x)
         ros.until(lambda: "only results that need no pose" in bench.diagnostics.status.message
-                  or not bench.told_at(0.3, alone, (bench.imu, ship.imu(0.3, orientation=False))))
+                  or not bench.reported_at(0.3, alone, (bench.imu, ship.imu(0.3, orientation=False))))
 
 
 def test_a_base_begins_to_move_and_is_bolted_down_again(ship, tmp_path):
@@ -149,9 +150,9 @@ def test_a_base_begins_to_move_and_is_bolted_down_again(ship, tmp_path):
             ros.until(lambda: "fixed base" in bench.info[-1].kind, what="no held base", of=bench.process)
             found = ros.until(lambda: bench.sample(ship.joints(0.4)), of=bench.process)
             assert worst(found.effort, robot.inverse_dynamics(*ship.joints(0.4)[:3])) < 1e-10
-            bench.base.publish(bench.message(0.4, bench.clock))  # nobody waits for it
+            bench.base.publish(bench.message(0.4, bench.clock))  # not waited for
             assert not ros.set(bench.node, robot_file=moving)
         ros.until(lambda: "fixed base" not in bench.info[-1].kind, of=bench.process)
-        bench.told.clear()
+        bench.reported.clear()
         ros.until(bench.met, of=bench.process)
-        assert same(bench.told[-1].state.pose.position, bench.message(0.0, 1.0).state.pose.position)
+        assert same(bench.reported[-1].state.pose.position, bench.message(0.0, 1.0).state.pose.position)

@@ -33,24 +33,25 @@ PACE = 3.0
 
 
 class Desk:
-    """A robot on a base as the node serves it. Sensors tell what the ship does; there is no node."""
+    """A robot on a base as the node serves it. Sensors measure the motion of the ship; there is no node."""
 
     def __init__(self, ship, robot=None, **values):
-        self.ship, self.heard = ship, {}
+        self.ship, self.received = ship, {}
         values = {entry.name: entry.default for entry in DYNAMICS_TABLE} | {"base.timeout": 100.0} | values
         self.served = served(robot or ship.robot, values)
         self.served.configure(values)
         self.served.connect(SimpleNamespace(publisher=lambda kind, name: None, clock=time.time_ns,
-                                            subscribe=lambda kind, name, callback: self.heard.__setitem__(name, callback)))
+                                            subscribe=lambda kind, name, callback: self.received.__setitem__(name, callback)))
 
-    def hear(self, topic, message, t):
+    def receive(self, topic, message, t):
         message.header.stamp = stamp(START + t)
-        self.heard[topic](serialize_message(message))
+        self.received[topic](serialize_message(message))
 
-    def hear_all(self, t):
-        for topic in self.heard:
-            self.hear(topic, {"~/base_odometry": self.ship.odometry, "~/base_state": lambda t: self.ship.state(t, START + t),
-                              "~/base_imu": lambda t: self.ship.imu(t, orientation=False)}[topic](t), t)
+    def receive_all(self, t):
+        for topic in self.received:
+            self.receive(topic, {"~/base_odometry": self.ship.odometry,
+                                 "~/base_state": lambda t: self.ship.state(t, START + t),
+                                 "~/base_imu": lambda t: self.ship.imu(t, orientation=False)}[topic](t), t)
 
     def dynamics(self, t):
         unmeasured = np.full((4, len(self.served.optional)), np.nan)
@@ -81,7 +82,7 @@ def test_of_even_streams_all_is_estimated_at_the_instant_asked_for(ship, source)
     desk = Desk(ship, **{"base.source": source, "motion_source": "estimated"})
     found = []
     for k in range(300):
-        desk.hear_all(k * STEP)
+        desk.receive_all(k * STEP)
         if k > 200:
             found.append(desk.errors(k * STEP - LAG))
             base, acceleration, _jerk = base_at(k * STEP - LAG, PACE)
@@ -99,7 +100,7 @@ def test_of_even_streams_all_is_estimated_at_the_instant_asked_for(ship, source)
 def test_with_rates_that_are_given_all_is_exact(ship, source):
     desk = Desk(ship, **{"base.source": source, "base.motion_source": "desired"})
     for t in np.linspace(0.0, 2.0, 9):
-        desk.hear_all(t)
+        desk.receive_all(t)
         assert max(desk.errors(t)) < 1e-8
         found = desk.base.message()
         assert math.isnan(found.pose.position.x) is (source == "imu")
@@ -110,7 +111,7 @@ def test_base_states_between_joint_states_are_interpolated(ship):
     """Base states every 10 ms: torques between them by Pinocchio; beyond the newest one for a few milliseconds."""
     desk = Desk(ship)
     for t in np.arange(0.0, 0.3, 0.01):
-        desk.hear_all(t)
+        desk.receive_all(t)
     found = [desk.errors(t) for t in (0.1, 0.1013, 0.155, 0.2381)]
     assert np.max(found, axis=0)[0] < 1e-6 and np.max(found, axis=0)[1] < 1e-3
     assert worst(desk.base.state.position, base_at(0.2381, PACE)[0].position) < 1e-12
@@ -122,14 +123,14 @@ def test_base_states_between_joint_states_are_interpolated(ship):
 def test_a_base_that_is_late_by_more_than_the_tolerance_is_rejected_with_the_remedy(ship, source):
     desk = Desk(ship, **{"base.source": source, "motion_source": "desired"})
     for t in np.arange(0.0, 1.0, STEP):
-        desk.hear_all(t)
+        desk.receive_all(t)
     with pytest.raises(Rejected, match=r"is 0.0\d+ s older than the joint state.* input_wait, of about 0.16 s") as refused:
         desk.dynamics(t + 0.08)
     name = {"state": "base_state", "imu": "base_imu", "odometry": "base_odometry"}[source]
     assert refused.value.reason == f"{name}_late"
     wider = Desk(ship, **{"base.source": source, "motion_source": "desired", "input_tolerance": 0.1})
     for t in np.arange(0.0, 1.0, STEP):
-        wider.hear_all(t)
+        wider.receive_all(t)
     wider.dynamics(t + 0.08)
 
 
@@ -140,7 +141,7 @@ def test_a_five_bar_on_a_ship():
     desk.served.prepare(no_loads)
     assert "loops" in desk.served.kind and set(desk.served.solved) == {"left_elbow", "right_elbow"}
     for t in np.linspace(0.0, 2.0, 9):
-        desk.hear_all(t)
+        desk.receive_all(t)
         assert max(desk.errors(t)) < 1e-8
     assert "loops.followed" in desk.served.findings()
 
@@ -150,7 +151,7 @@ def test_odometry_that_leaps_costs_a_message(ship):
     for k in range(62):
         message = ship.odometry(k * STEP)
         message.pose.pose.position.x += 5.0 if k >= 50 else 0.0
-        desk.hear("~/base_odometry", message, k * STEP)
+        desk.receive("~/base_odometry", message, k * STEP)
     assert desk.drops == {"base_odometry": {"base_odometry_jumped": 1}}
     before, after = (desk.served._base.source._odometry.pose(round((START + k * STEP) * 1e9)).position for k in (49, 60))
     assert abs(before[0] - base_at(49 * STEP, PACE)[0].position[0]) < 1e-9
@@ -160,7 +161,7 @@ def test_odometry_that_leaps_costs_a_message(ship):
 def test_stamps_of_another_clock(ship):
     desk = Desk(ship, **{"base.source": "imu", "base.timeout": 1.0})
     for k in range(100):
-        desk.hear("~/base_imu", ship.imu(k * STEP), k * STEP)
+        desk.receive("~/base_imu", ship.imu(k * STEP), k * STEP)
     for t in (-10.0, 10.0):
         with pytest.raises(Rejected, match=r"9\.6|10\.") as refused:
             desk.dynamics(t)
@@ -172,42 +173,42 @@ def test_a_unit_that_knows_no_orientation_fills_it_with_zeros(ship):
     message = ship.imu(0.0)
     for axis in "xyzw":
         setattr(message.orientation, axis, 0.0)
-    desk.hear("~/base_imu", message, 0.0)
+    desk.receive("~/base_imu", message, 0.0)
     message.header.frame_id = ""  # of the root link
-    desk.hear("~/base_imu", message, STEP)
+    desk.receive("~/base_imu", message, STEP)
     assert not any(desk.drops.values())
 
 
 def test_what_was_is_forgotten_with_the_clock(ship):
     desk = Desk(ship, **{"base.source": "odometry+imu"})
     for k in range(100):
-        desk.hear_all(k * STEP)
+        desk.receive_all(k * STEP)
     assert desk.dynamics(99 * STEP)
     desk.served.forget()
     with pytest.raises(Rejected, match="no usable message"):
         desk.dynamics(99 * STEP)
-    desk.hear_all(0.0)  # which is no step back now
+    desk.receive_all(0.0)  # which is no step back now
     assert not any(desk.drops.values())
 
 
 def test_odometry_that_is_missed_leaves_what_needs_no_pose(ship):
     desk = Desk(ship, **{"base.source": "odometry+imu", "base.motion_source": "desired", "base.timeout": 10.0})
-    desk.hear_all(0.0)
+    desk.receive_all(0.0)
     assert max(desk.errors(0.0)) < 1e-8 and not desk.served.warnings_now()
     for topic, message in (("~/base_imu", ship.imu(0.5, orientation=False)), ("~/base_state", ship.state(0.5, START + 20.0))):
-        desk.hear(topic, message, 20.0)
+        desk.receive(topic, message, 20.0)
     found = desk.served.dynamics(ship.joints(0.5), np.zeros((4, 0)), no_loads, round((START + 20.0) * 1e9))
     assert worst(found.tau, ship.forces(0.5)[6:]) < 1e-8 and np.isnan(found.gravity).all()
     assert not desk.base.has_position and "only results that need no pose are published" in desk.served.warnings_now()[0]
 
 
-def test_what_means_nothing_to_a_robot_is_told():
-    """platform.source for an arm, base.source for one that is bolted down: heard of, not swallowed."""
+def test_parameters_without_effect_are_reported():
+    """platform.source for an arm, base.source for a fixed one: reported, not ignored."""
     arm = load(ROOT / "urdf/rr.urdf", backend="reference")
     defaults = {entry.name: entry.default for entry in DYNAMICS_TABLE}
     assert not served(arm, defaults).extra_warnings
-    told = served(arm, defaults | {"platform.source": "pose", "base.source": "imu"}).warnings
-    assert [text.split(" is ")[0] for text in told] == ["base.source", "platform.source"]
-    assert "a parallel robot; this robot is a" in told[1]
+    reported = served(arm, defaults | {"platform.source": "pose", "base.source": "imu"}).warnings
+    assert [text.split(" is ")[0] for text in reported] == ["base.source", "platform.source"]
+    assert "a parallel robot; this robot is a" in reported[1]
     bolted = ScaledRobot(arm, base_orientation({"base.source": "imu", "base.timeout": 0.1}))
     assert any("base.source is ignored" in text for text in bolted.warnings)

@@ -148,7 +148,7 @@ def test_numbers_of_a_message_are_those_that_the_middleware_reads(kind):
 
 
 def spoiled(data, **changes):
-    """Of the little-endian bytes: a count at a place. Names begin at 20, the first at 24."""
+    """Little-endian bytes with a count at an offset. Names begin at 20, the first at 24."""
     data = bytearray(data)
     for at, value in changes.items():
         struct.pack_into("<I", data, int(at.removeprefix("at")), value)
@@ -208,7 +208,7 @@ def test_texts_whose_encoding_differs_among_middlewares_are_not_guessed():
 
 
 def test_fuzz(tmp_path):
-    """Through every decoder, in a process of its own; 1 000 000 by hand."""
+    """Pass bytes through every decoder, in a separate process; 1 000 000 by hand."""
     last = tmp_path / "last"
     command = [sys.executable, fuzz_messages.__file__, "10000", "--last", str(last)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, "PYTHONPATH": PATH})
@@ -217,7 +217,7 @@ def test_fuzz(tmp_path):
     counts = json.loads(run.stdout)
     for became in counts.values():
         assert {"malformed_header", "malformed_truncated", "malformed_string"} <= set(became)
-        assert "malformed_unread" not in became  # the middleware reads whatever is let pass
+        assert "malformed_unread" not in became  # the middleware reads all accepted bytes
     assert all(counts[name]["read"] > 50 for name in ("JointState", "JointMotion", "String", "DiagnosticArray"))
 
 
@@ -228,9 +228,9 @@ PAYLOADS = [b"", b"\0\1", b"\0\x08\0\2", *(head + b"\0\x08\0\2" * 40 for head in
 
 
 def send(ros, kind, topic, enough, payloads=PAYLOADS, qos=10):
-    """Again and again, until they have been counted: a reader that has not yet met this publisher hears nothing."""
+    """Again and again, until they have been counted: a reader that has not discovered this publisher receives nothing."""
     publisher = ros.node.create_publisher(kind, topic, qos)
-    ros.until(publisher.get_subscription_count, what=f"nobody hears {topic}")
+    ros.until(publisher.get_subscription_count, what=f"{topic} has no subscription")
 
     def counted():
         for payload in payloads:

@@ -1,4 +1,4 @@
-"""Closed loops in dynamics_node, in a process of its own over DDS: torques by multipliers on Pinocchio, and bad input."""
+"""Closed loops in dynamics_node, in a separate process over DDS: torques by multipliers on Pinocchio, and bad input."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ def test_torques_and_rates_of_a_moving_machine(tmp_path, robot, measured):
         assert set(info.solved_joints) == others and set(info.measured_joints) == set(moving.tree)
 
 
-def test_passive_joints_that_disagree_are_told(five_bar):
+def test_passive_joints_that_disagree_are_reported(five_bar):
     q = FIVE_BAR.state(0.2)[0]
     assert five_bar.sample(FIVE_BAR.motion(0.2), FIVE_BAR.passive(0.2, 0.01))
     assert "the loops have" not in five_bar.diagnostics.status.message
 
-    def told():
+    def reported():
         assert five_bar.sample(FIVE_BAR.motion(0.2), {"left_elbow": (q[1] + 0.5, 0.0)})
         return "left_elbow is -0.5 off its measured position" in five_bar.diagnostics.status.message
 
-    five_bar.ros.until(told, of=five_bar.process)
+    five_bar.ros.until(reported, of=five_bar.process)
     np.testing.assert_allclose(float(five_bar.diagnostics.values["left_elbow.loop_disagreement"]), -0.5, atol=1e-6)
 
 
@@ -123,7 +123,7 @@ def test_a_robot_file_that_is_not_there_ends_the_start(ros, path):
 
 
 def test_a_touched_machine(tmp_path):
-    """A wrench on the wrist, told in the frame of the lower arm, which moves relative to it."""
+    """A wrench on the wrist, expressed in the frame of the lower arm, which moves relative to it."""
     moving, force = MovingLoops("palletiser"), np.array([30.0, -10.0, 50.0])
     with world(tmp_path) as ros:
         bench = LiveBench(ros, "palletiser", moving.joints, **{"wrenches.names": ["grip"], "wrenches.grip.link": "wrist",

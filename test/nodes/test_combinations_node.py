@@ -1,4 +1,4 @@
-"""Combinations in dynamics_node, in a process of its own over DDS: torques and rates by Pinocchio with multipliers."""
+"""Combinations in dynamics_node, in a separate process over DDS: torques and rates by Pinocchio with multipliers."""
 
 from __future__ import annotations
 

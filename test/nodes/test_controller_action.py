@@ -1,4 +1,4 @@
-"""Motions as goals of a controller's action: who is told what becomes of them, by a controller in this process."""
+"""Motions as goals of a controller's action: results for their senders, with a controller in this process."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Client:
             [point.time_from_start.sec + point.time_from_start.nanosec * 1e-9 for point in points])
         sent = TrajectoryPoints(times, *(np.array([getattr(point, name) for point in points])
                                    for name in ("positions", "velocities", "accelerations")))
-        handle = SimpleNamespace(goal=goal, hear=feedback_callback, result=Future(), accepted=not self.deaf)
+        handle = SimpleNamespace(goal=goal, receive=feedback_callback, result=Future(), accepted=not self.deaf)
         handle.get_result_async, handle.cancel_goal_async = lambda: handle.result, lambda: self.cancelled(handle)
         try:
             if handle.accepted:
@@ -63,7 +63,7 @@ class Client:
         except InputError:
             handle.accepted = False
         self.handles.append(handle)
-        self.it.later = self.it.way  # as it is told
+        self.it.later = self.it.way  # as it is reported
         listen(self.answer(handle))
         self.it.later = 0
 
@@ -73,12 +73,12 @@ class Client:
 
 
 class Followed(FollowedStage):
-    """A stage with a controller at 1 kHz that is an action's server, and what a planner is told."""
+    """A stage with a controller at 1 kHz that is an action's server, and the results that a planner gets."""
 
     def __init__(self, **values):
         super().__init__(**{"output": "trajectory", **values})
-        self.way = self.later = 0  # ns; of a message, as it is told; by which it is later meanwhile
-        self.told, self.reports, self.client = [], [], Client(self)
+        self.way = self.later = 0  # ns; delay of a message; additional delay of the robot
+        self.reported, self.reports, self.client = [], [], Client(self)
         ignore = SimpleNamespace(service_is_ready=lambda: False, publish=lambda message: None,
                                  get_subscription_count=lambda: 0)
         clock = SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=self.now + self.later))
@@ -94,7 +94,7 @@ class Followed(FollowedStage):
         self.messages = SamplePublishers(node, self.link)
 
     def begin(self, points=POINTS, seconds=0.5, **fields):
-        self.take(replace(trajectory(points), on_end=self.told.append, **fields))
+        self.take(replace(trajectory(points), on_end=self.reported.append, **fields))
         return self.play(seconds)
 
     def update(self):
@@ -123,18 +123,18 @@ def test_every_change_is_a_goal_and_the_last_one_decides(it):
     it.begin()
     it.executor.pause()
     it.play(1.0)
-    assert it.executor.phase is Phase.PAUSED and not it.told and it.client.handles[-1].result.result().status == 4
+    assert it.executor.phase is Phase.PAUSED and not it.reported and it.client.handles[-1].result.result().status == 4
     it.executor.resume()
     it.play(0.3)
     it.executor.set_override(0.5)
     it.play(0.2)
-    it.client.handles[-1].hear(SimpleNamespace(feedback="where it is"))
+    it.client.handles[-1].receive(SimpleNamespace(feedback="where it is"))
     assert it.link.feedback == "where it is"
-    it.client.handles[0].hear(SimpleNamespace(feedback="where it was"))
+    it.client.handles[0].receive(SimpleNamespace(feedback="where it was"))
     assert it.link.feedback == "where it is"
     it.play()
     it.check()
-    (outcome,) = it.told
+    (outcome,) = it.reported
     assert not outcome.reason and outcome.message.startswith("goal succeeded: ended at its goal") and not it.reports
     assert len(it.client.handles) >= 4 and {handle.result.result().status for handle in it.client.handles[1:-1]} <= {4, 6}
 
@@ -144,25 +144,25 @@ def test_cancelled_by_the_planner_it_comes_to_rest_on_its_path(it):
     it.executor.stop("the goal was cancelled")
     it.play()
     it.check()
-    assert it.told[0].reason == "stopped" and not it.controller.state[1].any()
+    assert it.reported[0].reason == "stopped" and not it.controller.state[1].any()
     assert all(how.result.result().status != 5 for how in it.client.handles if how.result.done())
     it.measured = it.controller.state[0]
     it.begin(np.stack((it.measured, START)), np.inf)
-    assert not it.told[1].reason
+    assert not it.reported[1].reason
     it.check()
 
 
 def test_a_controller_that_rejects_the_first_goal_or_a_later_one(it):
     it.client.deaf = True
     it.begin()
-    assert it.told[0].reason == "controller_refused" and it.executor.phase is Phase.IDLE
+    assert it.reported[0].reason == "controller_refused" and it.executor.phase is Phase.IDLE
     assert "at its goal" not in " ".join(it.events) and it.health.trajectories.dropped["controller_refused"] == 1
     it.client.deaf = False
     it.begin()
     it.client.deaf = True
     it.executor.pause()
     it.play(0.5)  # it would have gone on
-    assert it.told[1].reason == "controller_refused" and it.executor.phase is Phase.IDLE
+    assert it.reported[1].reason == "controller_refused" and it.executor.phase is Phase.IDLE
     it.play(0.1)
     assert not it.controller.state[1].any() and np.abs(it.controller.state[0] - POINTS[-1]).max() > 0.1
 
@@ -173,11 +173,11 @@ def test_a_controller_that_rejects_the_first_goal_or_a_later_one(it):
 def test_what_the_controller_says_is_handed_on(it, how, code, reason):
     it.begin()
     it.end(it.client.handles[-1], how, code, "its own words")
-    assert it.told == [(reason, "/jtc: its own words")] and it.executor.phase is Phase.IDLE
+    assert it.reported == [(reason, "/jtc: its own words")] and it.executor.phase is Phase.IDLE
     assert it.reports == [] and "the motion is given up" in it.events[-1]
 
 
-def test_a_change_that_comes_late_is_told_and_the_next_ones_have_longer(it):
+def test_a_late_change_is_reported_and_doubles_the_lead_time(it):
     it.begin()
     lead, it.way = it.executor.motion.rolling.lead_time, 200_000_000
     it.executor.pause()
@@ -185,7 +185,7 @@ def test_a_change_that_comes_late_is_told_and_the_next_ones_have_longer(it):
     assert it.executor.motion.rolling.lead_time >= 2.0 * lead and "received a change of the motion 0." in it.reports[0]
 
 
-def test_an_answer_that_is_heard_late_is_no_late_change_where_its_reference_tells(it):
+def test_a_late_answer_is_no_late_change_if_the_reference_shows_it(it):
     """This process was stopped meanwhile, which says nothing of the controller."""
     it.begin()
     lead, it.way, it.link._state_at = it.executor.motion.rolling.lead_time, 200_000_000, math.inf
@@ -194,10 +194,10 @@ def test_an_answer_that_is_heard_late_is_no_late_change_where_its_reference_tell
     assert it.executor.phase is Phase.PAUSED and it.executor.motion.rolling.lead_time == lead and not it.reports
 
 
-@pytest.mark.parametrize(("answer", "told"), [
+@pytest.mark.parametrize(("answer", "reported"), [
     (done(SimpleNamespace(return_code=1)), "it does not cancel its goal, and may go on to the end of it: return code 1"),
     (failed(OSError("lost")), "OSError('lost')"), (Future(), "its action server does not answer a request")])
-def test_a_goal_that_is_not_cancelled_is_told(it, monkeypatch, answer, told):
+def test_a_goal_that_is_not_cancelled_is_reported(it, monkeypatch, answer, reported):
     monkeypatch.setitem(VALUES, "controller.timeout", 0.0)
     it.client.cancelled = lambda handle: answer
     it.begin()
@@ -205,18 +205,18 @@ def test_a_goal_that_is_not_cancelled_is_told(it, monkeypatch, answer, told):
     it.link.update()
     it.link.update()
     (report,) = (report for report in it.reports if "get_parameters" not in report)
-    assert report.startswith("/jtc: ") and report.endswith(told)
+    assert report.startswith("/jtc: ") and report.endswith(reported)
 
 
 def test_a_goal_whose_answer_fails_or_never_comes_gives_the_motion_up(it, monkeypatch):
     monkeypatch.setitem(VALUES, "controller.timeout", 0.0)
     it.client.answer = lambda handle: failed(OSError("lost"))
     it.begin(seconds=0.1)
-    assert it.told[0].reason == "internal_error" and "lost" in it.told[0].message
+    assert it.reported[0].reason == "internal_error" and "lost" in it.reported[0].message
     it.client.answer = lambda handle: Future()
     it.begin(seconds=0.1)
     it.link.update()
-    assert it.told[1] == ("controller_silent", "/jtc: its action server does not answer a request")
+    assert it.reported[1] == ("controller_silent", "/jtc: its action server does not answer a request")
 
 
 def test_an_answer_that_could_not_be_taken_in_time_is_waited_for(it, monkeypatch):
@@ -255,7 +255,7 @@ def test_tolerances_of_the_planner_are_the_controllers(it):
     assert sent.goal_time_tolerance == Duration(sec=1, nanosec=500_000_000)
 
 
-def test_a_controller_that_is_not_there_is_waited_for_then_told_once_and_refused_if_it_is_required(it, monkeypatch):
+def test_a_missing_controller_is_waited_for_reported_once_and_refused_if_required(it, monkeypatch):
     assert not it.link.is_settled
     it.link._created_at -= VALUES["controller.timeout"]
     it.link.update()
@@ -267,7 +267,7 @@ def test_a_controller_that_is_not_there_is_waited_for_then_told_once_and_refused
         it.link.check()
 
 
-def test_a_manager_tells_whether_it_is_active():
+def test_the_manager_reports_whether_it_is_active():
     answers, names = [], []
     client = SimpleNamespace(service_is_ready=lambda: True, call_async=lambda request: answers.pop(0),
                              remove_pending_request=lambda future: None)
@@ -282,9 +282,9 @@ def test_a_manager_tells_whether_it_is_active():
         view.update()
         assert [finding.text[:len(text)] for finding, text in zip(view.findings(), expected)] == expected
         assert len(view.findings()) == len(expected)
-    for looks, answer, why in ((1, failed(OSError("lost")), "OSError('lost')"), (2, Future(), "no answer")):
+    for checks, answer, why in ((1, failed(OSError("lost")), "OSError('lost')"), (2, Future(), "no answer")):
         answers[:] = [answer, Future()]
-        for _ in range(looks):
+        for _ in range(checks):
             view._requested_at = -np.inf
             view.update()
         (finding,) = view.findings()

@@ -1,4 +1,4 @@
-"""What a controller tells of its state, while it plays what it is sent on its topic: by a controller in this process."""
+"""Monitoring of a controller's state while it executes trajectories of its topic, with a controller in this process."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from support.stage import trajectory
 
 VALUES = {"controller.name": "/jtc", "controller.timeout": 5.0, "controller.required": False, "controller.interface": "topic",
           "output": "trajectory", "reference_effort": False, "start_tolerance": 0.01, "commands": "none", "frame_id": ""}
-AHEAD = 2  # ms; the controller tells where it will be
-STATES, LOOKS = 20, 100  # ms; from one of its states to the next; from look to look
+AHEAD = 2  # ms; the controller reports its future reference
+STATES, POLLS_MS = 20, 100  # ms; period of its states; period of polls
 WATCHED = {"watch.tolerance": 0.05, "watch.path_tolerance": 0.3}
 
 
 class Followed(FollowedStage):
-    """A controller that has messages `late` [ns], of a robot that is `off` what it is told, as `source` tells."""
+    """A controller whose messages are `late` [ns], of a robot that is `off` its reference, as `source` reports."""
 
     listeners = 1
 
@@ -58,18 +58,18 @@ class Followed(FollowedStage):
                                count_publishers=lambda topic: 1)
         self.health = SimpleNamespace(trajectories=Stream("trajectory"), report=lambda well, text: self.reports.append(text))
         settings = SimpleNamespace(values={**VALUES, "watch.source": source})
-        self.link = TopicController(node, settings, self.executor, self.health, lambda: (), lambda names: self.place)
+        self.link = TopicController(node, settings, self.executor, self.health, lambda: (), lambda names: self.position)
         self.executor.follower = self.link
         self.messages = SamplePublishers(node, self.link)
 
     @property
-    def place(self):
+    def position(self):
         return self.controller.state[0] + self.off
 
     def _measurement(self, names):
         if self.link.states is not None:
             return self.link.states.measurement(names, 1e-9 * self.now - 0.5)
-        return Measurement(np.full(7, self.now), self.place, self.controller.state[1], np.full(7, np.nan))
+        return Measurement(np.full(7, self.now), self.position, self.controller.state[1], np.full(7, np.nan))
 
     def publisher(self, topic):
         ours = topic.endswith("/joint_trajectory")
@@ -92,8 +92,8 @@ class Followed(FollowedStage):
         super().update()
         if self.now // 1_000_000 % STATES == 0:
             ahead = self.controller.update(1e-9 * self.now + 1e-3 * AHEAD)[0]
-            self.link._on_state(ControllerState(self.now, ROBOT.joint_names, ahead, self.place, (), (), 1.0))
-        if self.now // 1_000_000 % LOOKS == 0:
+            self.link._on_state(ControllerState(self.now, ROBOT.joint_names, ahead, self.position, (), (), 1.0))
+        if self.now // 1_000_000 % POLLS_MS == 0:
             self.link.update()
 
     def hand_out(self, motion, sample):
@@ -105,11 +105,11 @@ class Followed(FollowedStage):
         return self.play(seconds)
 
     @property
-    def told(self):
+    def reported(self):
         return [text for text in self.reports if "get_parameters" not in text]
 
 
-def test_a_change_that_comes_too_late_is_told_once_and_the_next_ones_have_longer(monkeypatch):
+def test_a_late_change_is_reported_once_and_doubles_the_lead_time(monkeypatch):
     it = Followed(monkeypatch).begun(0.6)
     lead = it.executor.motion.rolling.lead_time
     it.executor.set_override(0.4)
@@ -120,22 +120,22 @@ def test_a_change_that_comes_too_late_is_told_once_and_the_next_ones_have_longer
     it.play(0.5)
     it.executor.set_override(1.0)
     it.play(0.3)
-    assert not it.told and it.executor.motion.rolling.lead_time == lead
+    assert not it.reported and it.executor.motion.rolling.lead_time == lead
     assert it.link.diagnostics()["controller.late_changes"] == 0
     it.late = 300_000_000  # of which `lead` is not enough
     it.executor.set_override(0.2)
     it.play(0.6)
-    (text,) = it.told
+    (text,) = it.reported
     assert "/jtc received a change of the motion 0." in text and "lead is 0.2 s now" in text
     assert it.executor.motion.rolling.lead_time == 2.0 * lead and it.link.diagnostics()["controller.late_changes"] == 1
     it.late = 0
     it.executor.set_override(1.0)
     it.play()
-    assert len(it.told) == 1 and "ended at its goal" in it.events[-1] and np.abs(it.at_last() - POINTS[-1]).max() < 1e-9
+    assert len(it.reported) == 1 and "ended at its goal" in it.events[-1] and np.abs(it.at_last() - POINTS[-1]).max() < 1e-9
 
 
 @pytest.mark.parametrize("source", ["joint_states", "controller_state"])
-def test_a_controller_that_somebody_else_commands_gets_no_change_though_its_robot_is_watched(monkeypatch, source):
+def test_a_controller_with_another_client_gets_no_change_but_is_monitored(monkeypatch, source):
     it = Followed(monkeypatch, source, **WATCHED)
     it.executor.set_override(0.5)
     it.begun(0.9)
@@ -145,7 +145,7 @@ def test_a_controller_that_somebody_else_commands_gets_no_change_though_its_robo
     it.controller.set_trajectory(away, now)
     it.play(2.0)
     assert it.health.trajectories.dropped["controller_strays"] == 1 and it.executor.phase is Phase.IDLE
-    assert it.sent == sent + 1 and np.abs(it.place - START).max() < 1e-6  # the halt, where the other had it
+    assert it.sent == sent + 1 and np.abs(it.position - START).max() < 1e-6  # the halt, where the other had it
 
 
 def test_a_robot_is_watched_by_the_controllers_state(monkeypatch):
@@ -190,7 +190,7 @@ def test_fields_of_a_controllers_state():
     assert state.reference[0] == 1.0 and state.position[0] == 0.8 and state.factor == 1.0
 
 
-def test_who_is_to_tell_of_the_robot_must_be_known(monkeypatch):
+def test_the_source_of_the_state_must_be_known(monkeypatch):
     with pytest.raises(InputError, match=r"set controller\.name"):
         check_monitor_source({"controller.name": ""})
     monkeypatch.setattr(controller, "JointTrajectoryControllerState", None)

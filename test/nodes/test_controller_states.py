@@ -1,4 +1,4 @@
-"""What a joint_trajectory_controller tells of its reference, and what is found of the rest: without DDS and control_msgs."""
+"""Reference in the states of a joint_trajectory_controller, and estimates of the rest: without DDS and control_msgs."""
 
 from __future__ import annotations
 
@@ -44,62 +44,63 @@ def state(when: float, q=(5.0, 6.0, 7.0)):
 
 
 def play(motion, rate: float, seconds: float, **fields) -> tuple[ControllerStates, float]:
-    """What has heard a motion, and when that ended."""
-    heard = ControllerStates(NAMES)
+    """Return the reader that received a motion, and the time of its end."""
+    received = ControllerStates(NAMES)
     for k in range(round(rate * seconds)):
-        heard.read(message(1000.0 + k / rate, motion(k / rate), **fields))
-    return heard, k / rate
+        received.read(message(1000.0 + k / rate, motion(k / rate), **fields))
+    return received, k / rate
 
 
-def check(heard: ControllerStates, at: float, truth: np.ndarray, tolerance: float) -> None:
-    found = np.array(heard.motion(state(1000.0 + at), 0.1, 4))
+def check(received: ControllerStates, at: float, truth: np.ndarray, tolerance: float) -> None:
+    found = np.array(received.motion(state(1000.0 + at), 0.1, 4))
     np.testing.assert_array_less(np.abs(found - truth).max(axis=1), tolerance * np.maximum(1.0, np.abs(truth).max(axis=1)))
 
 
 @pytest.mark.parametrize("field", ["reference", "desired"])
 @pytest.mark.parametrize("rate", [50.0, 500.0])
 def test_a_reference_with_accelerations_is_known_exactly(rate, field):
-    heard, end = play(quintic, rate, 0.5, field=field)
-    check(heard, end, quintic(end), 1e-5)
-    check(heard, end - 2.0 / rate, quintic(end - 2.0 / rate), 1e-5)
-    check(heard, end + 1e-3, quintic(end + 1e-3), 5e-3)  # carried on by its derivatives
+    received, end = play(quintic, rate, 0.5, field=field)
+    check(received, end, quintic(end), 1e-5)
+    check(received, end - 2.0 / rate, quintic(end - 2.0 / rate), 1e-5)
+    check(received, end + 1e-3, quintic(end + 1e-3), 5e-3)  # carried on by its derivatives
 
 
 @pytest.mark.parametrize(("given", "more"), [(1, {}), (2, {}), (3, {"speed_scaling_factor": 0.5})])
 @pytest.mark.parametrize(("rate", "tolerance"), [(100.0, 0.02), (500.0, 2e-3)])
 def test_what_it_lacks_is_estimated_from_its_positions(rate, tolerance, given, more):
     """Under another speed than that of the trajectory its velocities are not those of its positions."""
-    heard, end = play(wave if not more else lambda t: wave(t) * [[1.0], [2.0], [4.0], [8.0]], rate, 1.5, given=given, **more)
-    check(heard, end, wave(end), tolerance)
+    faster = (lambda t: wave(t) * [[1.0], [2.0], [4.0], [8.0]]) if more else wave
+    received, end = play(faster, rate, 1.5, given=given, **more)
+    check(received, end, wave(end), tolerance)
 
 
-def test_speed_at_its_full_and_velocities_without_accelerations_are_taken_as_told():
-    heard, end = play(quintic, 500.0, 0.5, speed_scaling_factor=1.0)
-    check(heard, end, quintic(end), 1e-5)
-    heard, end = play(wave, 500.0, 1.0, given=2)
-    np.testing.assert_array_equal(heard.motion(state(1000.0 + end), 0.1, 4)[1], wave(end)[1])
+def test_full_speed_and_velocities_without_accelerations_are_used_as_received():
+    received, end = play(quintic, 500.0, 0.5, speed_scaling_factor=1.0)
+    check(received, end, quintic(end), 1e-5)
+    received, end = play(wave, 500.0, 1.0, given=2)
+    np.testing.assert_array_equal(received.motion(state(1000.0 + end), 0.1, 4)[1], wave(end)[1])
 
 
 def test_joints_of_others_rest_where_they_are():
-    heard = ControllerStates(NAMES)
+    received = ControllerStates(NAMES)
     for k in range(10):
-        heard.read(message(k / 500.0, quintic(k / 500.0)[:, :2], names=("b", "a")))
-    found = np.array(heard.motion(state(9 / 500.0), 0.1, 4))
+        received.read(message(k / 500.0, quintic(k / 500.0)[:, :2], names=("b", "a")))
+    found = np.array(received.motion(state(9 / 500.0), 0.1, 4))
     np.testing.assert_allclose(found[:3, [1, 0]], quintic(9 / 500.0)[:3, :2])
     np.testing.assert_array_equal(found[:, 2], [7.0, 0.0, 0.0, 0.0])
 
 
 def test_at_the_start_and_after_a_gap_it_waits_for_more():
-    heard = ControllerStates(NAMES)
+    received = ControllerStates(NAMES)
     for begin in (1.0, 3.0):
-        heard.read(message(begin, quintic(0.0)))
+        received.read(message(begin, quintic(0.0)))
         with pytest.raises(Rejected) as refused:
-            heard.motion(state(begin), 0.1, 4)
+            received.motion(state(begin), 0.1, 4)
         assert refused.value.reason == "history_too_short"
-        heard.read(message(begin + 0.002, quintic(0.002)))
-        assert np.isfinite(heard.motion(state(begin + 0.002), 0.1, 4)).all()
+        received.read(message(begin + 0.002, quintic(0.002)))
+        assert np.isfinite(received.motion(state(begin + 0.002), 0.1, 4)).all()
     with pytest.raises(Rejected, match="before the joint state") as refused:
-        heard.motion(state(3.2), 0.1, 4)
+        received.motion(state(3.2), 0.1, 4)
     assert refused.value.reason == "reference_timeout"
 
 
@@ -109,8 +110,8 @@ def test_at_the_start_and_after_a_gap_it_waits_for_more():
     ("wrong_size", NAMES, quintic(0.0)[:, :2]),
     ("position_not_finite", NAMES, np.full((4, 3), math.nan))])
 def test_bad_messages_are_refused_and_the_motion_before_stays(reason, names, motion):
-    heard, end = play(quintic, 500.0, 0.1)
+    received, end = play(quintic, 500.0, 0.1)
     with pytest.raises(Rejected) as refused:
-        heard.read(message(1000.0 + end + 0.002, motion, names=names))
+        received.read(message(1000.0 + end + 0.002, motion, names=names))
     assert refused.value.reason == reason
-    check(heard, end, quintic(end), 1e-5)
+    check(received, end, quintic(end), 1e-5)

@@ -1,4 +1,4 @@
-"""Drives in dynamics_node, in a process of its own over DDS: what it says of them, by the data sheet's formulas."""
+"""Drives in dynamics_node, in a separate process over DDS: published values against the data sheet's formulas."""
 
 import numpy as np
 import pytest

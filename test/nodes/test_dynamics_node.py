@@ -1,4 +1,4 @@
-"""dynamics_node in a process of its own, over real DDS: right to the last bit, and adjustable while it runs."""
+"""dynamics_node in a separate process, over real DDS: right to the last bit, and adjustable while it runs."""
 
 from __future__ import annotations
 

@@ -103,8 +103,8 @@ def test_stale_input_ends_the_output_and_new_input_revives_it(bench):
 def stopped_for_a_while(bench):
     """Stamps of the states sent meanwhile; None if sending was held up.
 
-    A process that is stopped while it holds a lock of the middleware's shared memory holds up whoever publishes to it: then
-    it is not the node that is looked at.
+    A process that is stopped while it holds a lock of the middleware's shared memory blocks all publishers to it: the
+    result then says nothing about the node.
     """
     bench.process.send(signal.SIGSTOP)
     stamps, began = [], time.monotonic()
@@ -194,14 +194,14 @@ def test_estimated_motion(bench, robot):
     assert (np.abs(result.effort - tau) < 4.0 * np.array(result.effort_std)).all()
     assert (np.abs(result.effort_rate - tau_rate) < 4.0 * np.array(result.effort_rate_std)).all()
 
-    def told():
-        """A report that was made while there were deviations to tell."""
+    def reported():
+        """Return a report that was made while there were deviations to report."""
         played()
         values = bench.diagnostics.values
         rate = float(values.get("estimator.readings_hz", 0.0))  # of all states, of which a gap or a loss takes some
         return {"turn.effort_rate_std", "estimator.lag_s"} <= values.keys() and abs(rate - 100.0) < 1.0 and values
 
-    values = bench.ros.until(told)
+    values = bench.ros.until(reported)
     assert values["estimator.lag_s"] == "0.03"
     assert float(values["turn.position_noise"]) > 0.0 and float(values["turn.effort_rate_std"]) > 0.0
     assert not bench.ros.set(NODE, motion_source="desired")
@@ -301,7 +301,7 @@ def test_missing_velocity_can_be_differentiated(bench):
 
 
 def test_parts_of_a_joint_state_are_merged(bench, robot):
-    """An arm and its gripper, each in messages of its own: computed with both, stamped with the newest."""
+    """An arm and its gripper, in separate messages: computed with both, stamped with the newest."""
     q, qd = [0.3, -0.2, 0.1], [0.5, 0.4, -0.3]
     assert bench.alive()
     bench.state(name=NAMES[:2], position=q[:2], velocity=qd[:2])

@@ -74,14 +74,14 @@ def test_preparing_is_no_fault_and_what_is_said_of_what_follows(ros):
     bench = Bench(ros, **{"diagnostics.period": 1.0})
     bare = {"velocity": [], "effort": []}
 
-    def tell(*names: str) -> None:
+    def publish_names(*names: str) -> None:
         bench.state(name=[*names], position=[0.0] * len(names), **bare)
         ros.spin(0.02)
 
     ros.until(bench.states.get_subscription_count)
     ros.node.create_publisher(String, "/robot_description", LATCHED).publish(String(data=chain(30)))
     while not bench.info:
-        tell("j0")
+        publish_names("j0")
     ros.until(lambda: bench.diagnostics.dropped("joint_states", "no_model") > 0)
     ros.until(lambda: "WAITING_STATE" in bench.process.log)
     before, _, preparing = bench.process.log.partition("preparing the model")
@@ -90,7 +90,7 @@ def test_preparing_is_no_fault_and_what_is_said_of_what_follows(ros):
     assert [line for line in meanwhile if "WARN" in line and "has no <limit>" not in line] == []
 
     def said(text: str) -> None:
-        ros.until(lambda: tell("j0", "strange") or text in bench.process.log, of=bench.process)
+        ros.until(lambda: publish_names("j0", "strange") or text in bench.process.log, of=bench.process)
 
     said("last one dropped: joint_missing: no message names j1, j2, j3, j4, j5, j6, j7, j8, j9, j10, j11, j12 and 17 more")
     said("not of this robot: strange; /joint_states has 1 publisher")
@@ -98,11 +98,11 @@ def test_preparing_is_no_fault_and_what_is_said_of_what_follows(ros):
     said("joint_states dropped, position_not_finite: j1 = nan")
 
 
-def test_joints_that_nobody_publishes_are_held(ros):
+def test_unpublished_joints_are_held(ros):
     bench = Bench(ros, robot_description=ARM, **{"hold_joints.slide": 0.25})
     ros.until(lambda: bench.info and bench.states.get_subscription_count() and bench.desired.get_subscription_count())
 
-    def tell() -> JointDynamics | None:
+    def publish_names() -> JointDynamics | None:
         desired = JointMotion(joint_names=NAMES[:2], acceleration=[1.0, 2.0], jerk=[3.0, 4.0])
         desired.header.stamp = stamp(bench.clock, -bench.dt)  # of the joint state that follows
         bench.desired.publish(desired)
@@ -110,11 +110,11 @@ def test_joints_that_nobody_publishes_are_held(ros):
         answer = bench.answer(stamp(bench.clock), timeout=2.0)
         return answer if answer and answer.jerk[0] else None  # zero: the desired motion was out of date already
 
-    result = ros.until(tell)
+    result = ros.until(publish_names)
     assert list(result.position) == [0.1, 0.2, 0.25] and list(result.velocity) == [0.3, 0.4, 0.0]
     assert list(result.acceleration) == [1.0, 2.0, 0.0] and list(result.jerk) == [3.0, 4.0, 0.0]
     assert not ros.set(NODE, hold_joints__slide=-0.5)
-    assert ros.until(tell).position[2] == -0.5
+    assert ros.until(publish_names).position[2] == -0.5
 
 
 def test_two_robots_in_two_namespaces(ros):
@@ -255,7 +255,7 @@ def warnings(bench):
 
 
 def test_dumped_parameters_are_taken_again_without_a_word(ros):
-    """Among them are joints of all types, and every limit that nobody knows."""
+    """Among them are joints of all types, and every unknown limit."""
     first = Bench(ros, robot_description=ARM).ready()
     names = ros.call(ListParameters, f"{NODE}/list_parameters", ListParameters.Request()).result.names
     dumped = ros.values(NODE, list(names))

@@ -56,9 +56,9 @@ def test_a_robot_that_adds_gravity_and_friction_follows_what_scaling_node_comman
         whole = np.array(message.effort)
         friction = np.array([0.3 * v + 0.2 * np.tanh(v / 0.01) for v in qd])
         assert np.abs(pin.rnea(robot.model, robot.data, q, qd, qdd) + friction - whole).max() < 1e-8
-    told = {tuple(message.commanded_effort) for message in motion.messages}
-    assert sum(tuple(command.data) in told for command in commands) > 10
-    assert sum(tuple(reference.points[0].effort) in told for reference in references) > 10
+    reported = {tuple(message.commanded_effort) for message in motion.messages}
+    assert sum(tuple(command.data) in reported for command in commands) > 10
+    assert sum(tuple(reference.points[0].effort) in reported for reference in references) > 10
 
 
 def test_the_parameter_goes_over_the_robot_file(tmp_path):

@@ -1,4 +1,4 @@
-"""Elastic joints in dynamics_node, in a process of its own over DDS: Pinocchio with rotors as bodies, and what is refused."""
+"""Elastic joints in dynamics_node, in a separate process over DDS: Pinocchio with rotors as bodies, and what is refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def arm(name, measured):
     return MovingElastic(*four_joints(**ARMS[name]), size=[0.4, 0.5, 0.1, 0.6], measured=measured)
 
 
-def told(moving, t):
+def reported(moving, t):
     """effort, effort_rate, link_effort, link_effort_rate of elastic joints, deflection and its rate of all."""
     (tau, load), (rate, load_rate) = moving.both_sides(t), difference(lambda s: moving.both_sides(t + s), h=H)
     bent = np.zeros((2, len(moving.joints)))
@@ -50,7 +50,7 @@ def test_both_sides_of_the_springs_of_a_moving_arm(tmp_path, name, way):
         errors = []
         for _ in range(SAMPLES):
             t, found = bench.next()
-            tau, rate, load, load_rate, deflection, deflection_rate = told(moving, t)
+            tau, rate, load, load_rate, deflection, deflection_rate = reported(moving, t)
             said = ros.until(lambda: next((m for m in springs if m.header.stamp == found.header.stamp), None))  # noqa: B023
             assert list(said.joint_names) == list(moving.joints) and said.effort == found.effort
             errors.append([worst(found.effort, tau), worst(found.effort_rate, rate), worst(said.effort_rate, rate),

@@ -139,16 +139,16 @@ def test_joint_effort_is_the_whole_torque_and_commanded_effort_is_without_gravit
     motion = np.random.default_rng(0).uniform(-1.0, 1.0, (4, 3))
     whole = bench.send(motion)
 
-    def told(messages):
+    def reported(messages):
         return bench.ros.until(lambda: next((m for m in messages if m.header.stamp == whole.header.stamp), None))
 
     found = robot.dynamics(*motion)
-    assert np.allclose(told(bench.efforts).effort, found.tau, rtol=1e-9)
-    assert np.allclose(told(bench.rates).effort, found.tau_rate, rtol=1e-9)
+    assert np.allclose(reported(bench.efforts).effort, found.tau, rtol=1e-9)
+    assert np.allclose(reported(bench.rates).effort, found.tau_rate, rtol=1e-9)
     assert np.allclose(whole.effort, found.tau, rtol=1e-9)
-    assert np.allclose(told(commanded).effort, found.tau - found.gravity, rtol=1e-9)
-    assert told(commanded).effort == whole.commanded_effort
-    assert np.allclose(told(rates).effort, found.tau_rate - found.gravity_rate, rtol=1e-9)
+    assert np.allclose(reported(commanded).effort, found.tau - found.gravity, rtol=1e-9)
+    assert reported(commanded).effort == whole.commanded_effort
+    assert np.allclose(reported(rates).effort, found.tau_rate - found.gravity_rate, rtol=1e-9)
     info = bench.info[-1]
     assert (info.commanded_effort_contains, info.commanded_effort_quantity) == ("without_gravity", "joint_torque")
     assert info.commanded_effort_units == info.effort_units
@@ -158,7 +158,7 @@ def test_joint_effort_is_the_whole_torque_and_commanded_effort_is_without_gravit
 
 
 def test_what_the_hand_carries(bench, robot):
-    """Held in many poses: mass and its place, no inertia. Without a payload first."""
+    """Held in many poses: mass and its position, no inertia. Without a payload first."""
     com = np.array([0.02, -0.03, 0.1])
 
     def poses(carrying, count=260):

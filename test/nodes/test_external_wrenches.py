@@ -66,7 +66,7 @@ class Wrench:
         self.wrench = ExternalWrench("hand", SimpleNamespace(values=self.values), lambda: 0, workers)
         self.wrench.use(robot)
 
-    def hear(self, *args, **given):
+    def receive(self, *args, **given):
         self.wrench.on_message(serialize_message(message(*args, **given)))
 
     def at(self, seconds=0.0):
@@ -87,110 +87,110 @@ def robot():
 
 def test_a_wrench_counts_as_it_came_or_the_other_way_round(robot):
     for sign, factor in (("on_robot", 1.0), ("by_robot", -1.0)):
-        heard = Wrench(robot, sign=sign)
-        np.testing.assert_array_equal(heard.at(), np.zeros((2, 6)))
-        heard.hear()
-        np.testing.assert_array_equal(heard.at(), [factor * SIX, np.zeros(6)])
+        topic = Wrench(robot, sign=sign)
+        np.testing.assert_array_equal(topic.at(), np.zeros((2, 6)))
+        topic.receive()
+        np.testing.assert_array_equal(topic.at(), [factor * SIX, np.zeros(6)])
 
 
 def test_the_rate_is_that_of_a_line_which_leads_to_the_stamp_of_the_state(robot):
     slope = np.arange(6.0) - 2.5
     for rate in ("estimated", "zero"):
-        heard = Wrench(robot, rate=rate)
+        topic = Wrench(robot, rate=rate)
         for seconds in (1.0, 1.01, 1.03, 1.04):
-            heard.hear(SIX + seconds * slope, seconds=seconds)
+            topic.receive(SIX + seconds * slope, seconds=seconds)
         for seconds in (1.045, 1.035):
-            value, speed = heard.at(seconds)
+            value, speed = topic.at(seconds)
             there = seconds if rate == "estimated" else 1.04
             np.testing.assert_allclose(value, SIX + there * slope, atol=1e-12)
             np.testing.assert_allclose(speed, slope * (rate == "estimated"), atol=1e-10)
-        value, _ = heard.at(5000.0)  # stamps of another clock
+        value, _ = topic.at(5000.0)  # stamps of another clock
         np.testing.assert_allclose(value, SIX + 1.04 * slope)
 
 
 @pytest.mark.parametrize("policy", ["drop", "hold", "stop"])
 def test_a_wrench_that_is_out_of_date(robot, policy):
-    heard = Wrench(robot, on_timeout=policy)
-    assert any("no usable message yet" in warning for warning in heard.wrench.warnings())
+    topic = Wrench(robot, on_timeout=policy)
+    assert any("no usable message yet" in warning for warning in topic.wrench.warnings())
     for seconds in (0.0, 0.01):
-        heard.hear(SIX * seconds, seconds=seconds)
-    assert not heard.wrench.warnings()
-    heard.age(20.0)
-    assert any("no usable message for 2" in warning for warning in heard.wrench.warnings())
+        topic.receive(SIX * seconds, seconds=seconds)
+    assert not topic.wrench.warnings()
+    topic.age(20.0)
+    assert any("no usable message for 2" in warning for warning in topic.wrench.warnings())
     if policy == "stop":
         with pytest.raises(Rejected, match="wrench 'hand'") as caught:
-            heard.at()
+            topic.at()
         assert caught.value.reason == "wrench_timeout"
     else:
-        np.testing.assert_allclose(heard.at(0.02), [0.01 * SIX * (policy == "hold"), np.zeros(6)])
+        np.testing.assert_allclose(topic.at(0.02), [0.01 * SIX * (policy == "hold"), np.zeros(6)])
 
 
 def test_what_is_no_wrench_is_dropped_and_counted(robot):
-    heard = Wrench(robot)
+    topic = Wrench(robot)
     bad = [("wrench_not_finite: force.y = nan, torque.z = inf", message([0.0, math.nan, 0.0, 0.0, 0.0, math.inf])),
            ("unknown_frame: frame_id 'hnd' is no link of robot 'arm'; its links: base, upper, fore, wrist, hand, tool; an "
             "empty one is link 'hand'; did you mean 'hand'?", message(frame="hnd"))]
     for words, given in bad:
-        heard.wrench.on_message(serialize_message(given))
-        assert heard.last_drop == words
+        topic.wrench.on_message(serialize_message(given))
+        assert topic.last_drop == words
     whole = serialize_message(message())
     for data, reason in ((b"", "malformed_header"), (whole[:30], "malformed_truncated"), (whole + bytes(200), "malformed_l")):
-        heard.wrench.on_message(data)
-        assert heard.last_drop.startswith(reason)
-    assert heard.wrench.stream.received == 5 and sum(heard.wrench.stream.dropped.values()) == 5
-    np.testing.assert_array_equal(heard.at(), np.zeros((2, 6)))
+        topic.wrench.on_message(data)
+        assert topic.last_drop.startswith(reason)
+    assert topic.wrench.stream.received == 5 and sum(topic.wrench.stream.dropped.values()) == 5
+    np.testing.assert_array_equal(topic.at(), np.zeros((2, 6)))
     without = Wrench(robot)
     without.wrench._robot = None
-    without.hear()
+    without.receive()
     assert without.last_drop.startswith("no_model")
 
 
 def test_stamps_that_go_back_begin_anew(robot):
-    heard = Wrench(robot)
-    heard.hear(seconds=2.0)
-    heard.hear(seconds=1.0)
-    assert heard.last_drop.startswith("stamp_went_back") and not heard.at(1.0)[0].any()
-    heard.hear(seconds=1.01)
-    np.testing.assert_array_equal(heard.at(1.01)[0], SIX)
+    topic = Wrench(robot)
+    topic.receive(seconds=2.0)
+    topic.receive(seconds=1.0)
+    assert topic.last_drop.startswith("stamp_went_back") and not topic.at(1.0)[0].any()
+    topic.receive(seconds=1.01)
+    np.testing.assert_array_equal(topic.at(1.01)[0], SIX)
 
 
 def test_a_frame_that_moves_is_used_when_its_kernels_are_compiled(robot):
     pending: Future = Future()
-    heard = Wrench(robot, SimpleNamespace(submit=lambda *_: pending))
-    heard.hear(frame="base", seconds=1.0)
-    assert heard.last_drop.startswith("frame_not_ready") and not heard.wrench.stream.faults
+    topic = Wrench(robot, SimpleNamespace(submit=lambda *_: pending))
+    topic.receive(frame="base", seconds=1.0)
+    assert topic.last_drop.startswith("frame_not_ready") and not topic.wrench.stream.faults
     pending.set_result(None)
-    heard.hear(frame="base", seconds=2.0)
+    topic.receive(frame="base", seconds=2.0)
     q, qd = np.array([[0.3, -0.4, 0.1], [1.0, 2.0, -1.0]])
     expected = moving_transform(robot, "hand", "base", q, qd)(SIX, np.zeros(6))
-    np.testing.assert_array_equal(heard.wrench.at(2 * SECOND, q, qd), expected)
+    np.testing.assert_array_equal(topic.wrench.at(2 * SECOND, q, qd), expected)
 
 
 def test_another_frame_or_model_begins_anew_another_payload_does_not(robot):
-    heard = Wrench(robot)
-    heard.hear(seconds=1.0)
-    heard.hear(2.0 * SIX, frame="tool", seconds=1.01)
-    assert not heard.at(1.01)[1].any()  # no line from one frame's numbers to another's
-    heard.wrench.use(robot.with_payload("tool", 1.0))
-    assert heard.at(1.01)[0].any()
-    heard.wrench.use(Robot.from_urdf(ARM))
-    assert not heard.at(1.01)[0].any()
+    topic = Wrench(robot)
+    topic.receive(seconds=1.0)
+    topic.receive(2.0 * SIX, frame="tool", seconds=1.01)
+    assert not topic.at(1.01)[1].any()  # no line from one frame's numbers to another's
+    topic.wrench.use(robot.with_payload("tool", 1.0))
+    assert topic.at(1.01)[0].any()
+    topic.wrench.use(Robot.from_urdf(ARM))
+    assert not topic.at(1.01)[0].any()
 
 
 def test_tare(robot, monkeypatch):
     monkeypatch.setattr(external_wrenches, "TARE_NS", 1000 * SECOND)
-    heard = Wrench(robot, sign="by_robot")
-    assert heard.wrench.tare() == (False, "hand: no message in the last second, its zero stays")
+    topic = Wrench(robot, sign="by_robot")
+    assert topic.wrench.tare() == (False, "hand: no message in the last second, its zero stays")
     for k in range(4):
-        heard.hear(SIX + (-1.0) ** k, seconds=1.0 + 0.01 * k)
-    done, words = heard.wrench.tare()
+        topic.receive(SIX + (-1.0) ** k, seconds=1.0 + 0.01 * k)
+    done, words = topic.wrench.tare()
     assert done and "3 -2 15 0.4 -0.5 0.6 [N, N m] in frame 'hand', the mean of 4" in words
-    heard.hear(SIX + 1.0, seconds=1.2)
-    np.testing.assert_allclose(heard.at(1.2)[0], -np.ones(6))
-    heard.hear(SIX, frame="tool", seconds=1.3)  # has a zero of its own
-    assert heard.wrench.tare()[1].endswith("the mean of 1, is zero now")
+    topic.receive(SIX + 1.0, seconds=1.2)
+    np.testing.assert_allclose(topic.at(1.2)[0], -np.ones(6))
+    topic.receive(SIX, frame="tool", seconds=1.3)  # has its own zero
+    assert topic.wrench.tare()[1].endswith("the mean of 1, is zero now")
     monkeypatch.setattr(external_wrenches, "TARE_NS", 0)
-    assert not heard.wrench.tare()[0]
+    assert not topic.wrench.tare()[0]
 
 
 @pytest.mark.parametrize(("given", "complaint"), [
@@ -211,7 +211,7 @@ def test_the_table_of_named_wrenches():
     assert {entry.default for entry in with_wrenches(WRENCHES, ["a"]) if entry.name.endswith("topic")} == {"~/wrench/a"}
 
 
-def test_what_a_sensor_feels_of_the_tool_takes_the_place_of_its_mass(robot):
+def test_a_wrench_that_includes_the_tool_replaces_its_mass(robot):
     """Beyond the sensor there is no mass, and what passes through the mount counts, by Pinocchio with a joint there: the
     torques are those of the whole robot, touched beyond the sensor or not.
     """
@@ -234,7 +234,7 @@ LINKS = {"wrist": "tool", "elbow": "fore"}
 
 
 class Touched(Bench):
-    """An arm with a sensor at its wrist, told by the robot's side, and a contact at its elbow, told along the base's axes."""
+    """An arm with a wrist sensor (sign by_robot), and a contact at its elbow, expressed along the base's axes."""
 
     def __init__(self, ros):
         given = {"names": list(LINKS), "wrist.sign": "by_robot", "wrist.topic": "/ft_sensor", "wrist.window": 2.0,
@@ -309,7 +309,7 @@ def test_torque_and_rate_of_a_touched_robot_that_moves(bench, robot):
 
 @pytest.mark.ros
 def test_a_touched_robot_at_the_speed_that_it_may_have(bench, robot):
-    """A wrench stays as it is where it is, however fast the robot comes by: the slowed motion just meets a limit."""
+    """A wrench is a function of the path, at any speed of the robot: the slowed motion just meets a limit."""
     oracle, rng = PinocchioOracle(ARM, robot), np.random.default_rng(8)
     most = np.array([40.0, np.inf, 60.0])  # of the URDF [N m, N]
 
@@ -323,18 +323,18 @@ def test_a_touched_robot_at_the_speed_that_it_may_have(bench, robot):
             if share(motion * [[1.0], [0.0], [0.0], [0.0]]) < 0.8 and share(motion) > 1.2:
                 return motion
 
-    heard: list[Float64] = bench.ros.listen(Float64, f"{NODE}/speed_scaling")
+    topic: list[Float64] = bench.ros.listen(Float64, f"{NODE}/speed_scaling")
     assert not bench.ros.set(NODE, wrenches__wrist__timeout=0.001, publish_speed_scaling=True, speed_scaling__fall=100.0,
                              speed_scaling__rise=100.0)
     bench.touch(bench.elbow, "elbow", SIX, "fore")
-    bench.ros.until(lambda: bench.send(np.zeros((4, 3))) and heard, of=bench.process)
+    bench.ros.until(lambda: bench.send(np.zeros((4, 3))) and topic, of=bench.process)
     for _ in range(3):
         motion = some_motion()
 
         def slowed(motion=motion):
             """Whether the newest factor is of this motion; the first ones are limited by the rates of the factor."""
             assert bench.send(motion)
-            factor = heard[-1].data
+            factor = topic[-1].data
             return 0.0 < factor < 1.0 and share(motion * factor ** np.arange(4)[:, None]) == pytest.approx(1.0, rel=1e-9)
 
         bench.ros.until(slowed)
@@ -342,18 +342,18 @@ def test_a_touched_robot_at_the_speed_that_it_may_have(bench, robot):
 
 
 @pytest.mark.ros
-def test_what_is_wrong_is_dropped_counted_and_told(bench):
+def test_invalid_messages_are_dropped_counted_and_reported(bench):
     bad = [("unknown_frame", message(frame="nose")), ("wrench_not_finite", message([math.nan] * 6)),
            ("malformed_truncated", serialize_message(message())[:40]), ("stamp_went_back", message(seconds=1.0))]
     for reason, given in bad:
         bench.touch(bench.wrist, "wrist", SIX, "tool")
         before = bench.diagnostics.dropped("wrench.wrist", reason)
 
-        def told(given=given, reason=reason, before=before):
+        def reported(given=given, reason=reason, before=before):
             bench.wrist.publish(given)
             return bench.diagnostics.dropped("wrench.wrist", reason) > before
 
-        bench.ros.until(told, of=bench.process)
+        bench.ros.until(reported, of=bench.process)
     assert bench.alive()
 
 
@@ -405,7 +405,7 @@ def test_a_sensor_that_feels_the_tool(tmp_path, robot):
 
 
 @pytest.mark.ros
-def test_a_link_that_there_is_not_is_told(tmp_path):
+def test_a_missing_link_is_reported(tmp_path):
     with world(tmp_path) as ros:
         given = {"robot_description": ARM, "wrenches.names": ["wrist"]}
         lost = ros.start("dynamics_node", given | {"wrenches.wrist.link": "tol"})

@@ -1,4 +1,4 @@
-"""What must not end a node: wake-ups that are lost, callbacks that fail, requests that nobody foresaw."""
+"""Failures that must not end a node: lost wake-ups, failing callbacks, unexpected requests."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def spinning(ros, lean, node=None):
 
 
 def spin(spun, condition, meanwhile=lambda: None, patience=120.0):
-    """Until the condition holds, which nothing tells the executor; meanwhile is called 500 times a second."""
+    """Until the condition holds, of which the executor is not notified; meanwhile is called 500 times a second."""
     end = time.monotonic() + patience
 
     def watch():
@@ -76,13 +76,13 @@ def spin(spun, condition, meanwhile=lambda: None, patience=120.0):
 
 def test_timers_go_on_while_wake_ups_are_lost(ros):
     """Nine of ten are swallowed here, as a middleware does with one in some ten thousand; messages come all the time."""
-    spun, rng, ticks, heard = spinning(ros, True), random.Random(5), [], []
-    told = spun._rare.trigger
-    spun._rare.trigger = lambda: rng.random() > 0.1 or told()
+    spun, rng, ticks, received = spinning(ros, True), random.Random(5), [], []
+    reported = spun._rare.trigger
+    spun._rare.trigger = lambda: rng.random() > 0.1 or reported()
     publisher = ros.node.create_publisher(Float64MultiArray, "topic", 10)
-    ros.node.create_subscription(Float64MultiArray, "topic", heard.append, 10)
+    ros.node.create_subscription(Float64MultiArray, "topic", received.append, 10)
     ros.node.create_timer(0.002, lambda: ticks.append(1))
-    spin(spun, lambda: len(ticks) > 300 and len(heard) > 300, lambda: publisher.publish(Float64MultiArray()))
+    spin(spun, lambda: len(ticks) > 300 and len(received) > 300, lambda: publisher.publish(Float64MultiArray()))
 
 
 def test_timers_go_on_where_every_wake_up_is_lost(ros):
@@ -140,9 +140,9 @@ class Stubborn(Waitable):
 
 
 @BOTH
-def test_callbacks_that_fail_are_told_and_the_others_go_on(ros, lean):
-    spun, told, ticks = spinning(ros, lean), [], []
-    spun.on_failure = lambda what, error: told.append((what, type(error)))
+def test_failing_callbacks_are_reported_and_the_others_continue(ros, lean):
+    spun, reported, ticks = spinning(ros, lean), [], []
+    spun.on_failure = lambda what, error: reported.append((what, type(error)))
 
     def fail(*_):
         raise ValueError("out of a callback")
@@ -166,32 +166,32 @@ def test_callbacks_that_fail_are_told_and_the_others_go_on(ros, lean):
 
     node.create_timer(0.02, tick)
     kinds = {"subscription /topic", "service /asked", "task", "stubborn", "timer", "guardcondition"}
-    spin(spun, lambda: kinds <= {what.partition(" test_")[0] for what, _ in told} and stubborn.asked > 2)
-    assert {error for _, error in told} == {ValueError, UnicodeDecodeError}
+    spin(spun, lambda: kinds <= {what.partition(" test_")[0] for what, _ in reported} and stubborn.asked > 2)
+    assert {error for _, error in reported} == {ValueError, UnicodeDecodeError}
 
 
 @BOTH
-def test_without_anybody_to_tell_a_failure_ends_it(ros, lean):
+def test_without_a_handler_a_failure_ends_it(ros, lean):
     spun = spinning(ros, lean)
     ros.node.create_timer(0.01, lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         spun.spin()
 
 
-def test_a_watcher_that_fails_is_told_and_goes_on(ros, monkeypatch):
-    spun, told, ticks = spinning(ros, True), [], []
-    spun.on_failure = lambda what, error: told.append(str(error))
+def test_a_failing_watcher_is_reported_and_continues(ros, monkeypatch):
+    spun, reported, ticks = spinning(ros, True), [], []
+    spun.on_failure = lambda what, error: reported.append(str(error))
     wait = spun._wait_for_something_rare
 
     def fail_twice():
-        if len(told) < 2:
+        if len(reported) < 2:
             raise OSError("no wait set")
         wait()
 
     monkeypatch.setattr(spun, "_wait_for_something_rare", fail_twice)
     ros.node.create_timer(0.05, lambda: ticks.append(1))
     spin(spun, lambda: len(ticks) > 10)
-    assert told == ["no wait set"] * 2
+    assert reported == ["no wait set"] * 2
 
 
 @BOTH
@@ -323,7 +323,7 @@ def test_a_process_that_must_end_brings_its_motion_to_rest_first(ros, executor):
     assert "cannot go on" in bench.process.log and "the middleware is gone" in bench.process.log
 
 
-def test_who_fails_to_finish_after_a_failure_still_tells_of_it():
+def test_a_failure_during_the_end_does_not_hide_the_first_failure():
     said = []
     node = SimpleNamespace(create_guard_condition=lambda callback: SimpleNamespace(trigger=lambda: None),
                            context=SimpleNamespace(ok=lambda: True), finish=lambda then: 0.01, end_now=lambda: 1 / 0,

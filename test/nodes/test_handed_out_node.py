@@ -1,4 +1,4 @@
-"""scaling_node in front of a controller that interpolates: what the robot is told at 500 Hz, whatever becomes of the node."""
+"""scaling_node in front of a controller that interpolates: commands of the robot at 500 Hz, also after the end of the node."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def check(commanded, points=POINTS):
     assert effort < 1.06 and rate < ASKED and commanded.off_the_path(points) < PATH and commanded.jump() < JUMP
 
 
-def test_a_controller_follows_whatever_becomes_of_the_node(ros, tmp_path):
+def test_a_controller_follows_after_the_end_of_the_node(ros, tmp_path):
     bench = Followed(ros, tmp_path, "trajectory", LATE, lead=LEAD).ready()
     handed_out = ros.listen(JointTrajectory, f"{CONTROLLER}/joint_trajectory")
     bench.ros.until(lambda: bench.diagnostics.values.get("joint_states.received", "0") != "0")
 
-    def at(place, what):
-        bench.ros.until(lambda: np.abs(bench.place - place).max() < 1e-6, timeout=120.0, what=what, of=bench.process)
+    def at(position, what):
+        bench.ros.until(lambda: np.abs(bench.position - position).max() < 1e-6, timeout=120.0, what=what, of=bench.process)
 
     bench.send()
     bench.moving(0.2)
@@ -52,9 +52,9 @@ def test_a_controller_follows_whatever_becomes_of_the_node(ros, tmp_path):
     bench.until("PAUSED")
     bench.serve("resume")
     bench.moving(0.6)
-    told = len(handed_out)
+    reported = len(handed_out)
     bench.override(0.5)
-    ros.until(lambda: len(handed_out) > told, what="nothing is handed out", of=bench.process)
+    ros.until(lambda: len(handed_out) > reported, what="nothing is handed out", of=bench.process)
     ros.spin(0.2)  # in the lines that send it, a stop would be too late to be noticed before
     bench.process.send(signal.SIGSTOP)  # what has been handed out goes on
     ros.spin(1.0)
@@ -64,7 +64,7 @@ def test_a_controller_follows_whatever_becomes_of_the_node(ros, tmp_path):
     check(bench.commanded())
     bench.until("IDLE")
     bench.send(POINTS[::-1])
-    ros.until(lambda: (bench.heard[-1].motion, bench.heard[-1].t) > (2, 0.3), what="no second motion", of=bench.process)
+    ros.until(lambda: (bench.received[-1].motion, bench.received[-1].t) > (2, 0.3), what="no second motion", of=bench.process)
     bench.process.send(signal.SIGKILL)
     at(START, "not carried on to the goal after the node was killed")
     check(bench.commanded())
@@ -83,19 +83,19 @@ def test_a_horizon_of_goals_ends_at_rest_when_the_node_is_killed(ros, tmp_path):
     bench.commanded()
     bench.override(0.15)  # so slow that it is not at its goal by then
     bench.send(POINTS)
-    ros.until(lambda: np.abs(bench.place - START).max() > 0.02, timeout=120.0, what="does not move", of=bench.process)
+    ros.until(lambda: np.abs(bench.position - START).max() > 0.02, timeout=120.0, what="does not move", of=bench.process)
     bench.process.send(signal.SIGKILL)
     ros.until(lambda: bench.rests, timeout=120.0, what="does not come to rest")
-    assert np.abs(bench.place - START).max() > 0.02 and np.abs(bench.place - POINTS[-1]).max() > 0.02
+    assert np.abs(bench.position - START).max() > 0.02 and np.abs(bench.position - POINTS[-1]).max() > 0.02
     check(bench.commanded())
 
 
-def test_a_controller_is_looked_at_before_a_motion_and_listened_to_during_one(ros, tmp_path):
+def test_a_controller_is_checked_before_a_motion_and_monitored_during_one(ros, tmp_path):
     ros.through = [control_msgs_stand_in.__file__]
     watched = {"watch.source": "controller_state", "watch.tolerance": 0.05}
     bench = Followed(ros, tmp_path, controller={"allow_trajectory_replacement": True}, **watched).ready()
     others = ros.node.create_publisher(JointTrajectory, f"{CONTROLLER}/joint_trajectory", 10)
-    bench.send()  # comes before the look is over
+    bench.send()  # arrives before the check is over
     ros.until(lambda: bench.diagnostics.dropped("trajectory", "controller"), of=bench.process)
     bench.logged("trajectory rejected, controller: /joint_trajectory_controller: it would begin a trajectory that starts in")
     ros.set(CONTROLLER, allow_trajectory_replacement=False)
@@ -103,17 +103,17 @@ def test_a_controller_is_looked_at_before_a_motion_and_listened_to_during_one(ro
 
     bench.send(duration=8.0)
     bench.moving(0.5)
-    others.publish(message(START[None], first=0.3))  # somebody else's
+    others.publish(message(START[None], first=0.3))  # of another client
     ros.until(lambda: bench.diagnostics.dropped("trajectory", "controller_strays"), of=bench.process)
     bench.until("IDLE")
     ros.until(lambda: bench.rests, timeout=120.0)
     bench.logged("off what it was sent")
     assert "at its goal" not in bench.process.log
-    ros.until(lambda: np.abs(bench.place - START).max() < 0.1)  # where it was halted, and joint states tell so
-    bench.heard.clear()
+    ros.until(lambda: np.abs(bench.position - START).max() < 0.1)  # where it was halted, and joint states show it
+    bench.received.clear()
     ros.set(CONTROLLER, receive_delay=0.5)
-    bench.send(np.stack((bench.place, START + 0.1)), 1.0)
+    bench.send(np.stack((bench.position, START + 0.1)), 1.0)
     assert bench.end().messages[-1].tracking_joint
     bench.logged("received a change of the motion 0.", "ended at its goal")
     bench.until("IDLE")
-    assert np.abs(bench.place - START - 0.1).max() < 0.01
+    assert np.abs(bench.position - START - 0.1).max() < 0.01

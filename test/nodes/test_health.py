@@ -25,7 +25,7 @@ TICK = 0.1  # s
 
 
 class Bench:
-    """A watchdog that looks every tenth of a second, and what it has logged: (s, severity, text)."""
+    """A watchdog that checks every tenth of a second, and what it has logged: (s, severity, text)."""
 
     def __init__(self, monkeypatch):
         self.now, self.log, self.reports = 100.0, [], []

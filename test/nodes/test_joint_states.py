@@ -151,7 +151,7 @@ def test_a_jump_makes_every_joint_unknown():
         read(reader, state("ac", (1.0, 3.0), (), sec=5.1))
 
 
-def test_joints_that_nobody_publishes_are_held():
+def test_unpublished_joints_are_held():
     source = MotionSource(NAMES, VALUES | {"hold_joints.b": 0.7, "motion_source": "estimated"})
     for k in range(100):
         source.read(state("ca", (3.0, 0.01 * k), (0.0, 1.0), sec=1.0 + 0.01 * k))
@@ -172,7 +172,7 @@ def motion(t):
     return np.array([np.sin(w * t), w * np.cos(w * t), -w**2 * np.sin(w * t), -w**3 * np.cos(w * t)])
 
 
-def tell(source, t, names=NAMES, offset=100.0, sender=b"", wrong=0.0, stamp=None):
+def push(source, t, names=NAMES, offset=100.0, sender=b"", wrong=0.0, stamp=None):
     columns = [NAMES.index(name) for name in names]
     q, qd = motion(t - wrong)[:2, columns]
     source.read(state(names, q, qd, offset + t if stamp is None else stamp), sender)
@@ -185,12 +185,12 @@ def estimated():
 
 
 def test_derivatives_of_parts_are_estimated_at_the_rate_of_each(estimated):
-    """All at one instant, though each is told of at its own rate."""
+    """All at one instant, though each is published at its own rate."""
     arm, gripper = np.arange(0.0, 4.0, 0.002), np.arange(0.0011, 4.0, 0.031)
     answered = 0
     for t, names in sorted([(t, "ab") for t in arm] + [(t, "c") for t in gripper]):
         try:
-            found = tell(estimated, t, names)
+            found = push(estimated, t, names)
         except Rejected as rejected:
             assert rejected.passing and t < 1.5
             continue
@@ -205,7 +205,7 @@ def test_derivatives_of_parts_are_estimated_at_the_rate_of_each(estimated):
 
 
 def test_auto_uses_the_desired_motion_while_it_arrives_and_mixes_it_with_no_estimate():
-    """Desired accelerations are 50 too high: only together with the measured state of their own instant do they appear."""
+    """Desired accelerations are 50 too high: only together with the measured state of the same instant do they appear."""
     source, found, wrong = MotionSource(NAMES, VALUES | {"motion_source": "auto", "desired_timeout": 1e-3}), [], 50.0
     for t in np.arange(0.0, 1.5, 0.002):
         begun, arriving = t > 0.5, 0.5 < t < 0.9
@@ -251,7 +251,7 @@ def outcome(source, seconds, stamps, **more):
     answered, worst, refused = 0, 0.0, []
     for t, stamp in zip(seconds, stamps):
         try:
-            worst = max(worst, np.abs(tell(source, t, stamp=stamp, **more)[2] - motion(t - LAG)[2]).max())
+            worst = max(worst, np.abs(push(source, t, stamp=stamp, **more)[2] - motion(t - LAG)[2]).max())
             answered += 1
         except Rejected as rejected:
             refused.append(rejected.reason)
@@ -272,7 +272,7 @@ BEGINNING = 90  # states at most until there is an estimate
     (1000.0, T % 0.6, [*START, "stamp_went_back", *START]),
     (0.0, T + 3600.0 * (LATER & (T < 0.601)), [*START, "stamp_ahead", "stamp_went_back", *START]),
     (0.0, T + 3600.0 * LATER, [*START, "stamp_ahead", *START]),
-    (1000.0, T + 3600.0 * LATER, START),  # another place of a recording: a gap
+    (1000.0, T + 3600.0 * LATER, START),  # another part of a recording: a gap
 ], ids=["old", "ahead", "set back", "looped", "one ahead", "set ahead", "gap"])
 def test_jumps_of_the_stamps_cost_one_message_and_the_history(estimated, first, stamps, expected, request):
     now = time.time() if "ahead" in request.node.callspec.id else 0.0  # stamps of this machine's clock, or of another one
@@ -333,7 +333,7 @@ def test_a_desired_motion_from_before_a_jump_is_not_used():
 
 
 def test_a_late_desired_motion_is_named_and_counted_or_stops():
-    """80 ms after its stamp: on_desired_timeout applies, whatever arrives."""
+    """80 ms after its stamp: on_desired_timeout applies, also if messages arrive."""
     for policy in ("zero_jerk", "hold", "stop"):
         source = MotionSource(NAMES, VALUES | {"on_desired_timeout": policy})
         wanted = JointMotion(joint_names=list(NAMES), acceleration=[1.0] * 3, jerk=[2.0] * 3)
@@ -360,7 +360,7 @@ def test_two_senders_of_the_same_joints_are_noticed_and_not_mixed(estimated):
     for k, t in enumerate(T):
         sender, wrong = ((b"one", 0.0), (b"two", 0.3))[k % 2]
         try:
-            found = tell(estimated, t, sender=sender, wrong=wrong)
+            found = push(estimated, t, sender=sender, wrong=wrong)
         except Rejected as rejected:
             assert rejected.reason == "other_sender" if sender == b"two" else rejected.passing and k < 2 * BEGINNING
             continue
@@ -372,9 +372,9 @@ def test_two_senders_of_the_same_joints_are_noticed_and_not_mixed(estimated):
 def test_another_sender_is_used_when_the_first_one_has_been_silent(estimated, monkeypatch):
     """A recording played again: another sender, whose stamps begin where the first one's began."""
     monkeypatch.setattr(joint_states, "HANDOVER_NS", 0)
-    told = [outcome(estimated, T, 1000.0 + T, sender=sender) for sender in (b"one", b"two")]
-    assert [refused for _, _, refused in told] == [START, ["stamp_went_back", *START]]
-    assert all(answered >= len(T) - BEGINNING - 1 and worst < 0.03 for answered, worst, _ in told)
+    reported = [outcome(estimated, T, 1000.0 + T, sender=sender) for sender in (b"one", b"two")]
+    assert [refused for _, _, refused in reported] == [START, ["stamp_went_back", *START]]
+    assert all(answered >= len(T) - BEGINNING - 1 and worst < 0.03 for answered, worst, _ in reported)
 
 
 def test_senders_of_different_joints_do_not_conflict(estimated):

@@ -82,8 +82,8 @@ def test_dynamics_node_publishes_only_while_active(ros):
         assert not results
         assert change(ros, name, "cleanup") == "unconfigured"
         ros.until(lambda: not ros.node.count_publishers(f"{name}/joint_dynamics"), of=node)
-        for heard in (info, results, diagnostics.messages):
-            heard.clear()
+        for recorded in (info, results, diagnostics.messages):
+            recorded.clear()
         assert not ros.set(name, state_timeout=0.25 + turn)  # parameters are served in every state
         assert ros.get(name, "state_timeout") == 0.25 + turn
     assert "Traceback" not in node.log
@@ -163,7 +163,7 @@ def test_nodes_start_active(ros):
         assert answer.values[0].bool_value
 
 
-def test_all_nodes_in_one_process_have_names_and_lifecycles_of_their_own(ros):
+def test_all_nodes_in_one_process_have_separate_names_and_lifecycles(ros):
     process = ros.start("all_nodes", {"robot_description": ARM, "motion_source": "desired"})
     results = ros.listen(JointDynamics, "/dynamics_node/joint_dynamics")
     states = ros.node.create_publisher(JointState, "joint_states", 10)

@@ -1,4 +1,4 @@
-"""The parameter `locked`: what nobody may change while a node runs, in this process and over DDS."""
+"""The parameter `locked`: changes that are rejected while a node runs, in this process and over DDS."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def test_what_was_given_may_be_given_again_and_nothing_comes_of_it(bench, tmp_pa
 
 def test_the_first_description_of_the_topic_stays(bench):
     node = bench(locked=True)
-    node.hear("<robot/>")
+    node.receive("<robot/>")
     node.settle()
-    node.hear(ARM)
+    node.receive(ARM)
     node.settle()
     for text in (OTHER, ARM, "", "<robot/>"):
-        node.hear(text)
+        node.receive(text)
         node.settle()
     assert [robot.name for robot in node.robots] == ["arm"]
     assert node.settings.lock.refused == {"/robot_description": 3}
@@ -94,9 +94,9 @@ def test_without_it_all_goes_through(bench):
 
 @pytest.mark.ros
 def test_a_locked_node_over_dds(tmp_path):
-    """By parameters and by topic; it goes on computing, and tells what it refused."""
+    """By parameters and by topic; it goes on computing, and reports rejected changes."""
     with world(tmp_path) as ros:
-        told: list[DiagnosticArray] = ros.listen(DiagnosticArray, "/diagnostics")
+        reported: list[DiagnosticArray] = ros.listen(DiagnosticArray, "/diagnostics")
         description = ros.node.create_publisher(String, "/robot_description", LATCHED)
         description.publish(String(data=ARM))
         bench = node_bench.Bench(ros, locked=True, frame_id="a").ready()
@@ -110,7 +110,7 @@ def test_a_locked_node_over_dds(tmp_path):
             f"refused.{name}": str(count - more) for name, count, more in zip(("gravity", "use_sim_time"), requests, (1, 0))}
 
         def lock():
-            found = [status for message in told for status in message.status if status.name == f"{bench.node}: lock"]
+            found = [status for message in reported for status in message.status if status.name == f"{bench.node}: lock"]
             return bool(found) and {pair.key: pair.value for pair in found[-1].values} == counts
 
         ros.until(lock, what="refusals were not counted", of=bench.process)

@@ -47,7 +47,7 @@ def marks(kind, axes, effort, rate=0.0):
     return [[m for m in markers.changing if m.header.frame_id == f"l{k}" and m.ns == "effort"] for k in range(robot.n)]
 
 
-def places(mark):
+def points_of(mark):
     return np.array([[p.x, p.y, p.z] for p in mark.points])
 
 
@@ -59,7 +59,7 @@ def test_an_arc_turns_about_the_axis_the_way_the_effort_pushes(kind, sign, share
     for axis, (line, head) in zip(axes, marks(kind, axes, sign * share * LIMIT)):
         axis = sign * axis / np.linalg.norm(axis)
         assert (line.type, head.type, head.action) == (Marker.LINE_STRIP, Marker.ARROW, Marker.ADD)
-        arc, (neck, tip) = places(line), places(head)
+        arc, (neck, tip) = points_of(line), points_of(head)
         everything = np.array([*arc, neck, tip])
         np.testing.assert_allclose(everything @ axis, 0.0, atol=1e-12)  # in the plane across the axis
         np.testing.assert_allclose(np.linalg.norm(everything, axis=1), SIZE / 2.0)
@@ -74,7 +74,7 @@ def test_an_arrow_points_along_the_axis_the_way_the_effort_pushes(sign, share):
     axes = SIX + SKEW
     for axis, (arrow,) in zip(axes, marks("prismatic", axes, sign * share * LIMIT)):
         assert arrow.type == Marker.ARROW
-        start, end = places(arrow)
+        start, end = points_of(arrow)
         length = SIZE * min(share, 1.0)
         np.testing.assert_allclose([start, end], [np.zeros(3), sign * length * axis / np.linalg.norm(axis)], atol=SIZE / 90)
 
@@ -146,9 +146,9 @@ def test_a_wrench_is_an_arrow_along_its_force_and_one_about_its_moment():
     markers.fill(out, {"l0": np.concatenate((force, moment))})
     arrow, head, turn = marks = [m for m in markers.changing if m.ns == "external_wrench"]
     assert {m.header.frame_id for m in marks} == {"l0"}
-    np.testing.assert_allclose(np.cross(places(arrow)[1], force), 0.0, atol=1e-12)
-    assert places(arrow)[1] @ force > 0.0 and np.cross(*places(head)) @ moment > 0.0
-    assert (np.cross(places(turn)[:-1], places(turn)[1:]) @ moment > 0.0).all()
+    np.testing.assert_allclose(np.cross(points_of(arrow)[1], force), 0.0, atol=1e-12)
+    assert points_of(arrow)[1] @ force > 0.0 and np.cross(*points_of(head)) @ moment > 0.0
+    assert (np.cross(points_of(turn)[:-1], points_of(turn)[1:]) @ moment > 0.0).all()
     markers.fill(out, {"l0": np.zeros(6)})
     assert {m.action for m in marks} == {Marker.DELETE}
 

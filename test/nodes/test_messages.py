@@ -28,7 +28,7 @@ URDF = """<robot name="r"><link name="base"/>{}</robot>""".format("".join(
     for k, (name, kind) in enumerate(zip(NAMES, ("revolute", "prismatic", "revolute")))))
 
 
-def test_shares_of_limits_up_and_down_by_place_and_of_what_is_commanded():
+def test_utilization_by_direction_and_position_and_of_commanded_efforts():
     zone = {"velocity_offset": 0.1, "deceleration_limit": 2.0, "lower_position_limit": -1.1, "upper_position_limit": 1.1}
     robot = load(URDF.encode(), {"version": 1, "commanded_effort": {"contains": "without_gravity"}, "limits": {
         "a": {"max_commanded_effort_rate": 7.0, "max_effort_rate": 11.0, "velocity_by_position": zone},
@@ -46,7 +46,7 @@ def test_shares_of_limits_up_and_down_by_place_and_of_what_is_commanded():
         assert message.effort_rate_utilization[0] == pytest.approx(abs(result.tau_rate[0]) / 11.0)
         np.testing.assert_allclose(message.commanded_effort, result.tau - result.gravity)
         np.testing.assert_allclose(message.commanded_effort_rate, commanded)
-        assert out.effort.effort.tolist() == list(message.effort) == result.tau.tolist()  # whole, whatever is commanded
+        assert out.effort.effort.tolist() == list(message.effort) == result.tau.tolist()  # whole, for every convention
         assert message.effort_utilization[1] == pytest.approx(max(result.tau[1] / 9.0, -result.tau[1] / 3.0))
         way = 1.1 - q[0] if qd[0] > 0.0 else q[0] + 1.1
         assert message.velocity_utilization[0] == pytest.approx(abs(qd[0]) / min(2.0, math.sqrt(4.0 * way) - 0.1))

@@ -72,7 +72,7 @@ def test_only_what_is_called_a_robot_file_is_opened(tmp_path):
         assert "secret" not in str(caught.value)
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "folder.yml").mkdir()
-    for name in ("pipe.yaml", "folder.yml"):  # whoever opens that pipe waits for ever
+    for name in ("pipe.yaml", "folder.yml"):  # opening that pipe blocks for ever
         with pytest.raises(InputError, match="no regular file"):
             FileText.read(str(tmp_path / name))
     with pytest.raises(ModelError, match="cannot be read"):

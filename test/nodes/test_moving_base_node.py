@@ -1,4 +1,4 @@
-"""A base that moves in dynamics_node, in a process of its own over DDS: Pinocchio's free-flyer, and bad base states."""
+"""A base that moves in dynamics_node, in a separate process over DDS: Pinocchio's free-flyer, and bad base states."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_torques_and_the_wrench_of_the_base_on_a_moving_ship(ship, tmp_path):
         errors = []
         for t in np.linspace(0.0, 3.0, SAMPLES):
             found, forces, rates = bench.at(t), ship.forces(t), ship.rates(t)
-            whole, wrench = (of_stamp(ros, heard, found.header.stamp) for heard in (bench.told, wrenches))
+            whole, wrench = (of_stamp(ros, received, found.header.stamp) for received in (bench.reported, wrenches))
             assert whole.header.frame_id == wrench.header.frame_id == ship.robot.tree.root_link
             assert whole.wrench == wrench.wrench
             errors.append([worst(found.effort, forces[6:]), worst(found.effort_rate, rates[6:]),

@@ -1,4 +1,4 @@
-"""Closed loops on a base that moves in dynamics_node, in a process of its own over DDS: Pinocchio's free-flyer, projected."""
+"""Closed loops on a base that moves in dynamics_node, in a separate process over DDS: Pinocchio's free-flyer, projected."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_five_bar_on_a_ship(tmp_path):
         ros.until(bench.met, of=bench.process)
         errors = []
         for t in np.linspace(0.0, 2.0, SAMPLES):
-            found, whole = bench.told_at(t, lambda told, sent: told == sent)
+            found, whole = bench.reported_at(t, lambda reported, sent: reported == sent)
             forces, rates = ship.forces(t), ship.rates(t)
             errors.append([worst(found.effort, forces[6:]), worst(found.effort_rate, rates[6:]),
                            worst(numbers(whole.wrench), forces[:6]), worst(numbers(whole.wrench_rate), rates[:6])])

@@ -42,10 +42,10 @@ class Stand:
         self.executor.add_node(self.node)
         self.executor.add_node(self.probe)
         self.said = []
-        self.probe.create_subscription(DiagnosticArray, "/diagnostics", self._hear, 100)
+        self.probe.create_subscription(DiagnosticArray, "/diagnostics", self._receive, 100)
 
-    def _hear(self, heard):
-        self.said += [status.message for status in heard.status]
+    def _receive(self, received):
+        self.said += [status.message for status in received.status]
 
     def close(self):
         self.executor.shutdown()

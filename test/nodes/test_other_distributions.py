@@ -78,19 +78,19 @@ def test_the_nodes_use_nothing_that_a_distribution_lacks(distribution, tmp_path)
     path = os.pathsep.join(map(str, (STUBS, tmp_path / "messages", ROOT / "rnea_rqt")))
     environment = {**os.environ, "MYPYPATH": path}
     environment.pop("PYTHONPATH", None)
-    told = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    errors = [line for line in told.stdout.splitlines() if ": error: " in line]
-    assert not [line for line in errors if wrong.name not in line], told.stdout + told.stderr
+    reported = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    errors = [line for line in reported.stdout.splitlines() if ": error: " in line]
+    assert not [line for line in errors if wrong.name not in line], reported.stdout + reported.stderr
     first = len(BEGIN.splitlines()) + 1
-    assert {int(line.split(":")[1]) for line in errors} == set(range(first, first + len(WRONG[distribution]))), told.stdout
+    assert {int(line.split(":")[1]) for line in errors} == set(range(first, first + len(WRONG[distribution]))), reported.stdout
 
 
 @pytest.mark.parametrize(("lists", "waiting"), [
     ({"_tasks": []}, False), ({"_tasks": ["a task"]}, True),  # Humble to Kilted
     ({"_ready_tasks": deque()}, False), ({"_ready_tasks": deque(["a task"])}, True),  # Lyrical
     ({}, True)])  # none of these: who knows
-def test_the_executor_looks_at_the_tasks_that_its_rclpy_keeps(lists, waiting):
-    """A task that no wait has told of is served all the same; where there is none, nobody is woken for it."""
+def test_the_executor_checks_the_tasks_of_its_rclpy(lists, waiting):
+    """A task that no wait has reported is still served; without one the executor is not woken."""
     executor = SimpleNamespace(_known=[], _all=lambda *plurals: [], **lists)
     assert LeanExecutor._has_unreported_tasks(executor) is waiting
 
@@ -104,6 +104,6 @@ def test_a_node_does_its_work_with_what_humble_has(tmp_path):
         motion = np.random.default_rng(5).uniform(-1.0, 1.0, (4, 3))
         result, expected = bench.send(motion), Robot.from_urdf(ARM).dynamics(*motion)
         assert (list(result.effort), list(result.effort_rate)) == (expected.tau.tolist(), expected.tau_rate.tolist())
-        told = ros.call(GetParameters, f"{NODE}/get_parameters", GetParameters.Request(names=["diagnostics.period"]))
-        assert [value.double_value for value in told.values] == [0.1]
+        reported = ros.call(GetParameters, f"{NODE}/get_parameters", GetParameters.Request(names=["diagnostics.period"]))
+        assert [value.double_value for value in reported.values] == [0.1]
         assert bench.alive()

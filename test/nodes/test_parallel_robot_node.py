@@ -1,4 +1,4 @@
-"""Parallel robots in dynamics_node, in a process of its own over DDS: forces by multipliers on Pinocchio, and the platform."""
+"""Parallel robots in dynamics_node, in a separate process over DDS: forces by multipliers on Pinocchio, and the platform."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_forces_and_rates_of_a_moving_platform(tmp_path, name):
         for _ in range(SAMPLES):
             t, found = bench.next()
             errors.append((worst(found.effort, moving.torque(t)), worst(found.effort_rate, moving.rate(t))))
-            tells(moving.platform(t), ros, poses, twists, found.header.stamp)
+            publish_platform(moving.platform(t), ros, poses, twists, found.header.stamp)
         print(f"{name}: largest errors of force and rate {np.max(errors, axis=0)}")
         assert np.max(errors) < 1e-8
         info, values = bench.info[-1], bench.diagnostics.next()
@@ -53,7 +53,7 @@ def test_forces_and_rates_of_a_moving_platform(tmp_path, name):
         assert bench.next() and bench.process.alive
 
 
-def tells(platform, ros, poses, twists, stamp):
+def publish_platform(platform, ros, poses, twists, stamp):
     """Pose and twist of this stamp are those of the platform."""
     pose, twist = (ros.until(lambda said=said: next((m for m in said if m.header.stamp == stamp), None))
                    for said in (poses, twists))

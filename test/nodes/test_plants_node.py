@@ -1,4 +1,4 @@
-"""dynamics_node hears a robot that MuJoCo moves, over DDS: a quadruped that stands and trots, and a five-bar."""
+"""dynamics_node with a robot that MuJoCo simulates, over DDS: a quadruped that stands and trots, and a five-bar."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class WalkerBench(LiveBench):
         self.base = create(BaseStateStamped, f"{self.node}/base_state", 10)
         self.imu = create(Imu, f"{self.node}/base_imu", 10)
         self.feet = {foot: create(WrenchStamped, f"{self.node}/wrench/{foot}", 10) for foot in feet}
-        self.told: list[BaseDynamics] = ros.listen(BaseDynamics, f"{self.node}/base_dynamics")
+        self.reported: list[BaseDynamics] = ros.listen(BaseDynamics, f"{self.node}/base_dynamics")
 
     def at(self, rates):
         """The answer to an instant, and the wrench that the base lacks. What came too late is sent again."""
@@ -74,9 +74,9 @@ class WalkerBench(LiveBench):
         return self.ros.until(send, what="no answer", of=self.process)
 
     def beside(self, when):
-        """What is told of the base with the answer of that stamp, just after it; None while the node has not met us."""
+        """Return the base message with the stamp of an answer; None while the node has not discovered this one."""
         for _ in range(50):
-            found = next((one for one in reversed(self.told) if one.header.stamp == when), None)
+            found = next((one for one in reversed(self.reported) if one.header.stamp == when), None)
             if found:
                 return found
             self.ros.spin(0.005)
@@ -113,7 +113,7 @@ def test_a_quadruped_that_stands_and_trots(walked, tmp_path):
 
 
 def test_a_five_bar_that_is_pulled_to_and_fro(tmp_path):
-    """Its loop is an equality constraint of MuJoCo; the node hears its two motors."""
+    """Its loop is an equality constraint of MuJoCo; the node receives its two motors."""
     device = machine("five_bar", URDF / "five_bar.urdf", URDF / "five_bar.robot.yaml")
     moved = list(islice(with_rates(device.instants()), 2000))[100::50]
     peak = np.abs([rates.instant.tau for rates in moved]).max(axis=0)

@@ -130,7 +130,7 @@ def test_both_executors_serve_messages_timers_services_and_signals(ros, executor
 def test_entities_that_come_and_go_are_followed(ros):
     spun = lean.LeanExecutor(context=ros.context)
     spun.lean = True
-    node, heard = ros.node, []
+    node, recorded = ros.node, []
     ros._executor.remove_node(node)
     spun.add_node(node)
     publisher = node.create_publisher(Float64MultiArray, "topic", 10)
@@ -139,18 +139,18 @@ def test_entities_that_come_and_go_are_followed(ros):
     def tick():
         publisher.publish(Float64MultiArray())
         if not late:
-            late.append(node.create_subscription(Float64MultiArray, "topic", lambda _: hear(), 10))
+            late.append(node.create_subscription(Float64MultiArray, "topic", lambda _: receive(), 10))
 
-    def hear():
-        heard.append(True)
-        if len(heard) == 3:
+    def receive():
+        recorded.append(True)
+        if len(recorded) == 3:
             node.destroy_subscription(late[0])
             node.create_timer(0.3, ros.context.try_shutdown)
 
     node.create_timer(0.02, tick)
     with suppress(ExternalShutdownException):
         spun.spin()
-    assert len(heard) == 3  # nothing came after it was destroyed
+    assert len(recorded) == 3  # nothing came after it was destroyed
 
 
 # --- bytes ------------------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def state(names, position, velocity, sec=1, effort=(), frame=""):
 
 
 def significant(data, kind):
-    """The bytes without those that fill up: the middleware sends whatever was in its memory."""
+    """Return the bytes without padding, which the middleware does not initialize."""
     fixed, numbers = messages.spans(data, messages.field_kinds(kind))
     return len(data), data[4:12], [data[start:end] for start, end in (*fixed, *numbers)]
 
@@ -171,9 +171,9 @@ def significant(data, kind):
 def spoilt(data, kind):
     """The same message with something else where it is filled up."""
     fixed, numbers = messages.spans(data, messages.field_kinds(kind))
-    places = set(range(len(data))) - {k for start, end in (*fixed, *numbers, (4, 12)) for k in range(start, end)}
-    assert places
-    return bytes(byte ^ 0x55 if k in places else byte for k, byte in enumerate(data))
+    offsets = set(range(len(data))) - {k for start, end in (*fixed, *numbers, (4, 12)) for k in range(start, end)}
+    assert offsets
+    return bytes(byte ^ 0x55 if k in offsets else byte for k, byte in enumerate(data))
 
 
 def test_bytes_are_read_as_the_middleware_reads_them():

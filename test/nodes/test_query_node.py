@@ -1,4 +1,4 @@
-"""query_node in a process of its own, over real DDS: the library's numbers to the last bit, and Pinocchio's."""
+"""query_node in a separate process, over real DDS: the library's numbers to the last bit, and Pinocchio's."""
 
 from __future__ import annotations
 
@@ -155,17 +155,17 @@ def test_where_links_are_and_how_they_move(asker, robot, oracle, batch):
     """Links of every joint, of a mimic joint and of a fixed one; points of them."""
     links, point = ["upper", "wrist", "hand", "tool"], np.array([0.1, -0.2, 0.3])
     given = {"links": links, "points": [Point(x=0.1, y=-0.2, z=0.3)] * len(links)}
-    places = asker.ask("compute_forward_kinematics", batch, **given)
+    kinematics = asker.ask("compute_forward_kinematics", batch, **given)
     slopes = asker.ask("compute_jacobians", batch, **given)
-    assert places["links"] == slopes["links"] == links and slopes["coordinates"] == IN_MODEL
+    assert kinematics["links"] == slopes["links"] == links and slopes["coordinates"] == IN_MODEL
     columns = [IN_MODEL.index(name) for name in NAMES]
     for k in range(len(batch)):
         for i, link in enumerate(links):
             R, p, J, Jd = oracle.kinematics(link, point, batch.q[k], batch.qd[k])
             row = k * len(links) + i
-            close(places["pose"][row][:3], p)
-            close(base_state.BaseState(quaternion=places["pose"][row][3:]).rotation, R)
-            close(places["twist"][row], J @ batch.qd[k])
+            close(kinematics["pose"][row][:3], p)
+            close(base_state.BaseState(quaternion=kinematics["pose"][row][3:]).rotation, R)
+            close(kinematics["twist"][row], J @ batch.qd[k])
             close(slopes["jacobian"][row][:, columns], J)
             close(slopes["jacobian_rate"][row][:, columns], Jd)
     every = asker.ask("compute_forward_kinematics", batch)
@@ -238,8 +238,8 @@ def test_energy_of_a_base_that_moves(asker, floating, free_flyer, batch):
     for k in range(len(batch)):
         state = batch.base_at(k), batch.q[k], batch.qd[k]
         close((answer["kinetic_energy"][k], answer["potential_energy"][k]), free_flyer.energy(*state))
-        place, velocity, momentum = free_flyer.center_of_mass(*state)
-        close(answer["center_of_mass"][k], place)
+        pose, velocity, momentum = free_flyer.center_of_mass(*state)
+        close(answer["center_of_mass"][k], pose)
         close(answer["center_of_mass_velocity"][k], velocity)
         close(np.concatenate((answer["linear_momentum"][k], answer["angular_momentum"][k])), momentum)
 
@@ -282,7 +282,7 @@ def test_floating_forward_dynamics(asker, floating, free_flyer, batch):
         close(free_flyer.forces(batch.base_at(k), *motion, batch.wrenches_at(k)), np.concatenate((np.zeros(6), batch.tau[k])))
 
 
-def test_tree_places_every_link_where_pinocchio_does(asker, robot, oracle, batch):
+def test_link_poses_of_the_tree_are_those_of_pinocchio(asker, robot, oracle, batch):
     response = asker("get_tree")
     assert response.success and response.model_id == robot.model_id
     assert (response.robot_name, response.root_link, response.total_mass) == ("arm", "base", robot.total_mass)
@@ -398,7 +398,7 @@ def test_refusals_teach(asker, service, fields, words):
 
 
 class Client(threading.Thread):
-    """A client with a DDS participant of its own, which asks about states of its own and keeps the answers."""
+    """Client with a separate DDS participant, which requests random states and keeps the answers."""
 
     def __init__(self, domain: int, number: int, start: threading.Barrier):
         super().__init__(name=f"client_{number}")

@@ -125,7 +125,7 @@ def test_a_robot_file_that_is_wrong_changes_nothing(asker, tmp_path):
     robot = swap(asker, "five_bar")
     before = asker.info[-1].model_id
     bad = tmp_path / "bad.yaml"
-    bad.write_text("version: 1\nloops: {active: [nobody]}\n")
+    bad.write_text("version: 1\nloops: {active: [unknown]}\n")
     reason = asker.ros.set(NODE, robot_file=str(bad))
     assert "loops.cut_joints is missing" in reason
     answer = ask(asker, "compute_inverse_dynamics", robot, motion(robot, 5))

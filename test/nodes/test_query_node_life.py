@@ -120,7 +120,7 @@ raise SystemExit(node.main())
 """
 
 
-def test_a_first_question_that_compiles_keeps_nobody_waiting(ros):
+def test_a_first_request_that_compiles_does_not_delay_others(ros):
     """However long that takes: others are answered meanwhile."""
     n, program, start = 10, ros.folder / "program.py", ros.start
     program.write_text(SLOW)

@@ -121,13 +121,13 @@ def result(asker, handle):
 
 def test_a_motion_is_planned_with_feedback(asker, planner, oracle):
     pytest.importorskip("casadi")
-    told = []
-    handle = sent(asker, planner, goal(rate=100.0), lambda message: told.append(message.feedback))
+    reported = []
+    handle = sent(asker, planner, goal(rate=100.0), lambda message: reported.append(message.feedback))
     found = result(asker, handle)
     assert found.status == GoalStatus.STATUS_SUCCEEDED
     _, q = check(found.result, oracle)
     np.testing.assert_allclose(q[[0, -1]], POINTS[:2], rtol=0, atol=1e-9)
-    assert told and all(one.stage and one.duration > 0.0 for one in told)
+    assert reported and all(one.stage and one.duration > 0.0 for one in reported)
     assert found.result.objective == pytest.approx(found.result.duration)
     fastest = result(asker, sent(asker, planner, goal(time_tolerance=0.0))).result
     assert fastest.duration < found.result.duration <= 1.005 * fastest.duration * (1.0 + 1e-9)
@@ -135,9 +135,9 @@ def test_a_motion_is_planned_with_feedback(asker, planner, oracle):
 
 def test_a_goal_that_is_cancelled_ends_and_the_next_one_is_planned(asker, planner):
     pytest.importorskip("casadi")
-    told = []
-    handle = sent(asker, planner, goal(best_of=1000), lambda message: told.append(message.feedback))
-    asker.ros.until(lambda: told, timeout=300.0, what="no feedback", of=asker.process)
+    reported = []
+    handle = sent(asker, planner, goal(best_of=1000), lambda message: reported.append(message.feedback))
+    asker.ros.until(lambda: reported, timeout=300.0, what="no feedback", of=asker.process)
     asked = asker("get_tree")  # the node answers meanwhile
     assert asked.success
     cancelling = handle.cancel_goal_async()

@@ -94,7 +94,7 @@ class ReferenceBench(node_bench.Bench):
         assert not self.ros.set(NODE, motion_source="reference", reference__source="trajectory")
         return self
 
-    def tell(self, publisher, message) -> None:
+    def publish_to(self, publisher, message) -> None:
         """Until the node has it: topics do not wait for each other, and best effort may lose a message."""
         before = int(self.diagnostics.next()["reference.received"])
         self._again(lambda: publisher.publish(message),
@@ -141,7 +141,7 @@ def check(result, motion: np.ndarray, tolerance: float = 1e-9) -> None:
 def test_a_trajectory_that_a_controller_executes(bench):
     bench.refused("reference_missing", bench.tick())
     begin = bench.clock + 0.02
-    bench.tell(bench.trajectories, trajectory(begin))
+    bench.publish_to(bench.trajectories, trajectory(begin))
     for t in (0.0, 0.1, 0.3, 0.55, 0.99):
         check(bench.at(begin + t), truth(t))
     check(bench.at(begin + 1.3), np.concatenate((truth(1.0, 1), np.zeros((3, 3)))))
@@ -157,14 +157,14 @@ def test_a_trajectory_that_a_controller_executes(bench):
     ("velocity_missing", NAMES, TIMES, {"velocities": []}),
 ])
 def test_a_bad_trajectory_is_refused_and_counted_and_the_one_before_stays(bench, reason, names, times, fields):
-    bench.tell(bench.trajectories, trajectory(bench.clock + 1.0, names, times, **fields))
+    bench.publish_to(bench.trajectories, trajectory(bench.clock + 1.0, names, times, **fields))
     assert bench.diagnostics.dropped("reference", reason) >= 1
     assert bench.at(bench.tick()) is not None
 
 
 @pytest.mark.parametrize(("reason", "later"), [("trajectory_past", -50.0), ("trajectory_far", 1e6)])
 def test_a_trajectory_of_another_time_is_refused(bench, reason, later):
-    bench.tell(bench.trajectories, trajectory(bench.clock + later))
+    bench.publish_to(bench.trajectories, trajectory(bench.clock + later))
     assert bench.diagnostics.dropped("reference", reason) >= 1
 
 
@@ -172,28 +172,28 @@ def test_scaled_motions_that_cease_or_say_nonsense(bench):
     assert not bench.ros.set(NODE, reference__source="scaled_motion")
     bench.refused("reference_missing", bench.tick())
     when = bench.clock + 1.0
-    bench.tell(bench.scaled, scaled(when))
+    bench.publish_to(bench.scaled, scaled(when))
     check(bench.at(when), np.array([[value] * 3 for value in (0.1, 0.2, 0.3, 0.4)]))
     bad = [("unknown_joint", {"joint_names": [*NAMES[:2], "other"]}), ("joint_missing", {"joint_names": NAMES[:2]}),
            ("jerk_not_finite", {"jerk": [0.0, math.nan, 0.0]}), ("wrong_size", {"velocity": [0.0]})]
     for reason, fields in bad:
-        bench.tell(bench.scaled, scaled(when + 0.01, **fields))
+        bench.publish_to(bench.scaled, scaled(when + 0.01, **fields))
         assert bench.diagnostics.dropped("reference", reason) >= 1
     dt = 0.03  # carried on by its own derivatives
     course = np.polynomial.Polynomial([0.1, 0.2, 0.3 / 2.0, 0.4 / 6.0])
     check(bench.at(when + dt), np.array([[course.deriv(k)(dt)] * 3 for k in range(4)]))
     bench.refused("reference_timeout", when + 0.2)
     rest = dict.fromkeys(("velocity", "acceleration", "jerk"), [0.0] * 3)
-    bench.tell(bench.scaled, scaled(when + 0.3, ScaledMotion.ENDED, **rest))
+    bench.publish_to(bench.scaled, scaled(when + 0.3, ScaledMotion.ENDED, **rest))
     check(bench.at(when + 0.7), np.array([[0.1] * 3, *np.zeros((3, 3))]))  # what has ended rests
 
 
-def test_what_a_controller_tells_of_its_reference(bench):
+def test_the_reference_of_a_controller(bench):
     assert not bench.ros.set(NODE, reference__source="controller_state")
     bench.refused("reference_missing", bench.tick())
     begin = bench.clock + 0.02
     for k in range(6):
-        bench.tell(bench.controller, controller_state(begin + 0.01 * k, truth(0.01 * k)))
+        bench.publish_to(bench.controller, controller_state(begin + 0.01 * k, truth(0.01 * k)))
     check(bench.at(begin + 0.05), truth(0.05), 1e-5)
     dt = 0.002  # carried on by its own derivatives
     np.testing.assert_allclose(bench.at(begin + 0.05 + dt).position, truth(0.05 + dt)[0], atol=1e-6)
@@ -206,7 +206,7 @@ def test_what_a_controller_tells_of_its_reference(bench):
     found = bench.at(begin + 1.0)
     np.testing.assert_allclose(found.position, wave(1.0)[0], atol=1e-3)
     np.testing.assert_allclose(found.jerk, wave(1.0)[3], rtol=0.1, atol=1.0)
-    bench.tell(bench.controller, controller_state(begin + 1.01, wave(1.01)[:, :2], given=1))
+    bench.publish_to(bench.controller, controller_state(begin + 1.01, wave(1.01)[:, :2], given=1))
     assert bench.diagnostics.dropped("reference", "wrong_size") >= 1
 
 
@@ -232,12 +232,13 @@ def test_the_reference_of_scaling_node_gives_its_torques_and_rates(tmp_path):
             f"{bench.node}/scaled_motion") == 2 and node.diagnostics.state == "WAITING_STATE", of=node.process)
         for way in (1, -1, 1, -1):  # until the nodes know of each other
             before = int(node.diagnostics.values["reference.received"])
-            bench.heard.clear()
+            bench.received.clear()
             bench.send(POINTS[::way])
-            ros.until(lambda: bench.heard and bench.heard[-1].phase == ScaledMotion.ENDED, timeout=120.0, of=bench.process)
-            if int(node.diagnostics.next()["reference.received"]) > before + 0.3 * len(bench.heard):
+            ros.until(lambda: bench.received and bench.received[-1].phase == ScaledMotion.ENDED, timeout=120.0,
+                      of=bench.process)
+            if int(node.diagnostics.next()["reference.received"]) > before + 0.3 * len(bench.received):
                 break
-        exact, asked = 0, bench.heard[5::len(bench.heard) // 20]
+        exact, asked = 0, bench.received[5::len(bench.received) // 20]
         for message in asked:
             state = node_bench.JointState(name=scaling_bench.NAMES, position=[0.0] * 7)
             state.header.stamp = message.header.stamp

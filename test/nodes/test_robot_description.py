@@ -1,4 +1,4 @@
-"""Models from parameters and descriptions, in this process: what a node reports is what it computes with, whatever fails."""
+"""Models from parameters and descriptions, in this process: a node uses the model that it reports, also after failures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from support.node_bench import ARM, NAMES
 URDFS = Path(__file__).resolve().parents[2] / "urdf"
 SEVEN_R = (URDFS / "seven_r.urdf").read_text(), str(URDFS / "seven_r.robot.yaml")
 BAD = '<robot name="x"><link name="a"/><link name="b"/></robot>'
-POISON = 13.0  # N m of Coulomb friction: such a model cannot be built, but for one who tries nobody knows
+POISON = 13.0  # N m of Coulomb friction: building such a model fails in this test
 FAILURES = [InputError("no"), OverflowError("no"), MemoryError(), KeyboardInterrupt()]
 
 
@@ -66,7 +66,7 @@ def test_a_value_that_makes_no_model_goes_back(bench, poison, error):
     assert it.robots[-1].total_mass == before.total_mass + 2.0 and it.consistent()
 
 
-def test_who_is_overtaken_by_a_bad_value_is_told_too(bench, poison):
+def test_a_request_that_a_bad_value_replaces_is_answered(bench, poison):
     it = bench(robot_description=ARM).settle()
     assert not it.set(payload__link="tool", payload__mass=2.0)
     assert not it.set(joint_dynamics__spin__coulomb=POISON)  # before the payload's model is there
@@ -78,20 +78,20 @@ def test_who_is_overtaken_by_a_bad_value_is_told_too(bench, poison):
 def test_swaps_in_both_directions(bench, poison):
     """A value that only the other robot cannot be built with does not lock it out."""
     it = bench()
-    it.hear(ARM)
+    it.receive(ARM)
     it.settle()
     assert not it.set(joint_dynamics__turn__viscous=2.0)
     it.settle()
-    it.hear(OTHER)
+    it.receive(OTHER)
     it.settle()
     assert it.robots[-1].name == "other" and it.consistent()
     assert not it.set(joint_dynamics__turn__viscous=5.0)  # of a joint that is not there now
     assert it.get("joint_dynamics.turn.viscous") == 5.0
     assert "joint_dynamics.turn.viscous is -1" in it.set(joint_dynamics__turn__viscous=-1.0)
-    it.hear(ARM)
+    it.receive(ARM)
     it.settle()
     assert it.robots[-1].name == "arm" and it.get("joint_dynamics.turn.viscous") == 5.0 and it.consistent()
-    it.hear(BAD)
+    it.receive(BAD)
     it.settle()
     assert it.refusals and it.robots[-1].name == "arm" and it.consistent()
     for down in (1.62, 3.73):  # the refused text does not stand in the way, now or later
@@ -118,7 +118,7 @@ def test_a_refused_half_of_a_swap_names_the_call_that_sets_both(bench):
     for half in ({"robot_description": ARM}, {"robot_file": str(URDFS / "palletiser.robot.yaml")}):
         assert "in one call of the service ~/set_parameters_atomically" in it.set(**half)
     assert it.get("robot_description") == SEVEN_R[0] and it.get("robot_file") == SEVEN_R[1]
-    it.hear(ARM)  # the parameter robot_description is set: not used
+    it.receive(ARM)  # the parameter robot_description is set: not used
     it.settle()
     assert it.robots[-1].name == "seven_r"
 
@@ -151,10 +151,10 @@ def test_many_parameters_in_one_request_build_one_model_and_unchanged_ones_none(
 def test_a_description_that_waits_for_a_parameter(bench):
     """Refused for a payload on a link that it has not; the model before stays, until the payload is taken off."""
     it = bench(payload__link="tool", payload__mass=1.0)
-    it.hear(ARM)
+    it.receive(ARM)
     it.settle()
     handless = OTHER.replace('"tool"', '"flange"')
-    it.hear(handless)
+    it.receive(handless)
     it.settle()
     assert "tool" in it.refusals[-1] and it.robots[-1].name == "arm" and it.consistent()
     assert not it.set(payload__mass=2.0)
@@ -168,7 +168,7 @@ def test_a_description_that_waits_for_a_parameter(bench):
 def test_bad_values_at_the_start_are_mended_one_by_one(bench, poison):
     it = bench(robot_description=ARM, payload__link="nose", payload__mass=1.0, joint_dynamics__spin__coulomb=POISON).settle()
     assert not it.robots and "nose" in it.refusals[0]
-    assert "no <link>" in it.set(robot_description="<robot/>")  # hopeless whatever else is mended
+    assert "no <link>" in it.set(robot_description="<robot/>")  # fails independently of other errors
     assert "coulomb is -1" in it.set(joint_dynamics__spin__coulomb=-1.0)
     assert not it.set(payload__link="tool")
     it.settle()
@@ -227,17 +227,17 @@ def test_limits_beyond_any_machine_are_reported_as_such(bench):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_many_clients_at_once(bench, poison, seed):
-    """Whatever is set, published and refused meanwhile, in whatever order."""
+    """Parameters and topics in any order, some of them rejected."""
     rng = np.random.default_rng(seed)
     it = bench()
-    it.hear(ARM)
+    it.receive(ARM)
     it.settle()
     for _ in range(40):
         joint = rng.choice([*NAMES, "follow", "yaw"])
         value = float(rng.choice([0.0, 0.5, POISON, -1.0, math.inf, 1e300]))
         kind = rng.integers(9)
         if kind < 2:
-            it.hear(str(rng.choice([ARM, OTHER, BAD], p=[0.4, 0.4, 0.2])))
+            it.receive(str(rng.choice([ARM, OTHER, BAD], p=[0.4, 0.4, 0.2])))
         elif kind < 5 and it.node.has_parameter(f"joint_dynamics.{joint}.coulomb"):
             it.set(**{f"joint_dynamics.{joint}.coulomb": value})
         elif kind == 5:
@@ -253,10 +253,10 @@ def test_many_clients_at_once(bench, poison, seed):
         if it.node.has_parameter(f"joint_dynamics.{name}.coulomb"):
             assert it.get(f"joint_dynamics.{name}.coulomb") in (0.0, 0.5) or name not in it.robots[-1].joint_names
             assert not it.set(**{f"joint_dynamics.{name}.coulomb": 0.25})
-    it.hear(OTHER)
+    it.receive(OTHER)
     assert not it.set(robot_description="")
     for text in (OTHER, ARM):
-        it.hear(text)
+        it.receive(text)
         assert it.consistent() and it.robots[-1].name == ("arm" if text == ARM else "other")
     assert not it.set(payload__link="tool", payload__mass=2.5)
     assert it.consistent() and it.robots[-1].payloads["tool"].mass == 2.5

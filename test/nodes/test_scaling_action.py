@@ -157,7 +157,7 @@ def test_a_goal_that_succeeds_and_what_is_said_meanwhile(desk):
     reference = desk.it.samples[-1].reference
     assert first.joint_names == NAMES and list(first.desired.positions) == reference.q.tolist() and first.index == 1
     assert list(first.desired.velocities) == reference.qd.tolist() and first.header.stamp.sec == 7
-    assert not first.actual.positions and not first.error.positions  # nobody tells where the robot is
+    assert not first.actual.positions and not first.error.positions  # the position of the robot is unknown
     desk.it.measured = reference.q - 0.01
     desk.play(0.9)
     second = handle.feedback[-1]
@@ -192,7 +192,7 @@ def test_what_is_found_when_it_is_prepared_aborts(desk, fields, names, code, wor
     assert handle.status == "aborted" and result.error_code == code and words in result.error_string
 
 
-def test_what_changes_between_two_looks_aborts(desk):
+def test_a_change_between_two_checks_aborts(desk):
     asked = request(message(POINTS, DURATION, start=desk.it.now * 1e-9))
     assert desk.callbacks["goal_callback"](asked) is GoalResponse.ACCEPT
     desk.it.now += 60 * 10**9
@@ -241,7 +241,7 @@ def test_another_goal_or_a_stop_aborts(desk):
     assert first.status == "aborted" and result.error_code == -1
     assert result.error_string.startswith("another trajectory came: ended stopped at")
     desk.play(0.2)
-    assert third.feedback and not first.feedback[1:]  # each hears of its own motion
+    assert third.feedback and not first.feedback[1:]  # feedback is for the own motion only
     desk.it.executor.stop()
     desk.it.play()
     assert third.status == "aborted" and desk.result(third).error_string.startswith("a stop was requested: ")
@@ -252,7 +252,7 @@ def tolerance(joint, position=0.0, velocity=0.0, acceleration=0.0):
 
 
 def test_tolerances_of_a_goal(stage):
-    """Refused where nothing tells what they are of; violated on the way, violated at the goal, kept."""
+    """Tolerances: rejected without a measured motion; violated on the way, violated at the goal, kept."""
     robot = WeakRobot(START)
     desk = Desk(stage(robot=robot))
     near = {"goal_tolerance": [tolerance(name, 0.005, 0.05) for name in NAMES],
@@ -281,7 +281,7 @@ def test_tolerances_of_a_goal(stage):
 
 
 class TwoTimers(Waitable):
-    """Like an action server, it is more than one thing to wait for, and none of them an event."""
+    """Like an action server, it has several entities in a wait set, and no event."""
 
     def __init__(self, node: Node):
         super().__init__(node.default_callback_group)
@@ -317,7 +317,7 @@ class TwoTimers(Waitable):
             timer.handle.__exit__(*reason)
 
 
-def test_the_lean_executor_serves_what_is_several_things_to_wait_for():
+def test_the_lean_executor_serves_waitables_with_several_entities():
     context = Context()
     rclpy.init(context=context, domain_id=free_domain())
     node = Node("waits", context=context)
@@ -364,7 +364,7 @@ class Client:
     def send(self, trajectory: JointTrajectory, **fields):
         """A goal's handle, once it is accepted or rejected."""
         future = self.client.send_goal_async(self.kind.Goal(trajectory=trajectory, **fields),
-                                             feedback_callback=lambda told: self.feedback.append(told.feedback))
+                                             feedback_callback=lambda reported: self.feedback.append(reported.feedback))
         self.ros.until(future.done, of=self.bench.process)
         return future.result()
 
@@ -401,7 +401,7 @@ def test_goals_over_dds(client):
     assert status == GoalStatus.STATUS_SUCCEEDED and result.error_code == 0 and "ended at its goal" in result.error_string
     assert 10 < len(client.feedback) < 25 * np.ptp(motion.stamps) + 5 and list(client.feedback[0].joint_names) == NAMES
     sent = {tuple(m.position) for m in motion.messages}
-    assert sum(tuple(told.desired.positions) in sent for told in client.feedback) > 0.8 * len(client.feedback)
+    assert sum(tuple(reported.desired.positions) in sent for reported in client.feedback) > 0.8 * len(client.feedback)
     status, result = client.result(client.send(message(np.stack((POINTS[-1], POINTS[-1])))))
     assert status == GoalStatus.STATUS_ABORTED and result.error_code == -1 and "all the same" in result.error_string
 
@@ -423,12 +423,13 @@ def test_goals_over_dds(client):
     bench.moving(0.05)
     bench.send(START[None], first=0.5)
     assert client.result(second)[0] == GoalStatus.STATUS_ABORTED
-    ros.until(lambda: bench.heard[-1].phase == ScaledMotion.ENDED and np.abs(bench.heard[-1].position - START).max() < 1e-9)
+    ros.until(lambda: bench.received[-1].phase == ScaledMotion.ENDED
+              and np.abs(bench.received[-1].position - START).max() < 1e-9)
     assert "Traceback" not in bench.process.log and bench.process.alive
 
 
 @pytest.mark.ros
-def test_whoever_waits_for_a_goal_hears_that_the_node_ends(client):
+def test_clients_that_wait_for_a_goal_get_a_result_when_the_node_ends(client):
     future = client.send(message(POINTS, DURATION)).get_result_async()
     client.bench.moving(0.3)
     client.bench.process.send(signal.SIGTERM)

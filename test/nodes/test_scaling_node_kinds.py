@@ -1,4 +1,4 @@
-"""scaling_node with a robot file, in a process of its own over DDS: loops, springs, drives; and what it refuses.
+"""scaling_node with a robot file, in a separate process over DDS: loops, springs, drives; and rejected robots.
 
 Oracles: multipliers on Pinocchio for loops, Pinocchio and the rotors' inertia for the spring's side of an elastic joint.
 """

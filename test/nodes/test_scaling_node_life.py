@@ -59,7 +59,7 @@ def test_description_late_bad_and_exchanged_while_moving(ros):
     assert list(bench.end().messages[-1].joint_names) == names
 
 
-def test_a_joint_that_nobody_publishes_is_held(ros):
+def test_an_unpublished_joint_is_held(ros):
     bench = Bench(ros, state_timeout=10.0, **{f"hold_joints.{NAMES[6]}": 0.3}).ready()
     bench.stand((POINTS[0][:6], NAMES[:6]))
     bench.send(POINTS[:, :6], names=NAMES[:6])
@@ -92,7 +92,7 @@ def test_two_robots_in_two_namespaces(ros):
     right.send(POINTS[::-1], 2.0)
     left.end().check()
     right.end().check(points=POINTS[::-1], duration=2.0)
-    assert not left.heard and not right.heard
+    assert not left.received and not right.received
 
 
 def test_simulated_time_stops_goes_on_and_jumps(ros):
@@ -110,35 +110,35 @@ def test_simulated_time_stops_goes_on_and_jumps(ros):
     now = play(100.0, 0.1)
     bench.send(POINTS, 3.0, start=now + 0.5)
     bench.until("WAITING")
-    while not (bench.heard and bench.heard[-1].t > 0.5):
+    while not (bench.received and bench.received[-1].t > 0.5):
         now = play(now, 0.1)
 
     def stands() -> bool:
-        before = len(bench.heard)
+        before = len(bench.received)
         ros.spin(0.3)
-        return len(bench.heard) == before
+        return len(bench.received) == before
 
     ros.until(stands, what="time stands still, and the motion does not", of=bench.process)
-    assert bench.heard[-1].phase != ScaledMotion.ENDED and bench.heard[-1].header.stamp.sec < now
-    while bench.heard[-1].phase != ScaledMotion.ENDED:
+    assert bench.received[-1].phase != ScaledMotion.ENDED and bench.received[-1].header.stamp.sec < now
+    while bench.received[-1].phase != ScaledMotion.ENDED:
         now = play(now, 0.1)
     motion = bench.end()
     motion.check(duration=3.0)
-    # never ahead of the clock; behind it where the clock went on by more than a step between two looks of the node
+    # never ahead of the clock; behind it where the clock went on by more than a step between two ticks of the node
     assert motion.t[-1] - motion.t[0] < motion.stamps[-1] - motion.stamps[0] + 0.01
     assert motion.stamps[0] > 100.6 - 1e-6 and motion.t[0] < motion.stamps[0] - 100.6 + 0.01  # when its stamp says
     bench.send(POINTS[::-1], 3.0)
     ros.until(lambda: bench.diagnostics.state == "WAITING")
-    while not bench.heard:
+    while not bench.received:
         now = play(now, 0.1)
     play(50.0, 0.1)  # the simulation is started anew
     bench.until("IDLE")
     bench.logged("the clock was set back: the motion is given up")
-    bench.heard.clear()
+    bench.received.clear()
     bench.send(POINTS, 3.0)
     ros.until(lambda: bench.diagnostics.state == "WAITING")
     now = 50.1
-    while not (bench.heard and bench.heard[-1].phase == ScaledMotion.ENDED):
+    while not (bench.received and bench.received[-1].phase == ScaledMotion.ENDED):
         now = play(now, 0.1)
     bench.end().check(duration=3.0)
 
@@ -150,9 +150,9 @@ def test_a_motion_does_not_leap_with_simulated_time(ros):
     ros.until(clock.get_subscription_count)
     bench.send(POINTS, 3.0)
     now, jumped = 100.0, False
-    while not (bench.heard and bench.heard[-1].phase == ScaledMotion.ENDED):
+    while not (bench.received and bench.received[-1].phase == ScaledMotion.ENDED):
         now += 0.005
-        if not jumped and bench.heard and bench.heard[-1].t > 1.0:
+        if not jumped and bench.received and bench.received[-1].t > 1.0:
             now, jumped = now + 3600.0, True
         clock.publish(Clock(clock=stamp(now)))
         ros.spin(0.002)
@@ -169,13 +169,13 @@ def test_a_signal_in_the_middle_of_a_motion_brings_it_to_rest_first(ros, how, ex
     bench.send(POINTS, 8.0)
     bench.moving(0.05 if how == signal.SIGINT else 0.5)
     bench.process.send(how)
-    bench.send(START[None], first=0.5)  # nobody waits for it any more
+    bench.send(START[None], first=0.5)  # not waited for
     motion = bench.end()
     motion.check(duration=8.0)
     assert bench.process.wait() == 0 and "rror" not in bench.process.log
     assert motion.messages[-1].progress < 1.0 and ScaledMotion.STOPPING in {m.phase for m in motion.messages}
     ros.until(lambda: references and not np.any(references[-1].points[-1].velocities))
-    assert list(references[-1].points[-1].positions) == list(motion.position[-1]) and not bench.heard
+    assert list(references[-1].points[-1].positions) == list(motion.position[-1]) and not bench.received
     assert "comes to rest first" in bench.process.log and "ended stopped at" in bench.process.log
 
 
@@ -205,7 +205,7 @@ def test_who_cannot_come_to_rest_ends_all_the_same_and_leaves_the_way_to_rest(ro
 
     def moving() -> bool:
         clock.publish(Clock(clock=stamp(next(times))))
-        return bench.heard and bench.heard[-1].t > 0.3
+        return bench.received and bench.received[-1].t > 0.3
 
     ros.until(moving, what="no motion", of=bench.process)
     bench.process.send(signal.SIGTERM)
@@ -215,10 +215,10 @@ def test_who_cannot_come_to_rest_ends_all_the_same_and_leaves_the_way_to_rest(ro
         bench.process.send(again)
     code = bench.process.wait()
     ros.drain()
-    assert code == 0 and bench.heard[-1].phase != ScaledMotion.ENDED
+    assert code == 0 and bench.received[-1].phase != ScaledMotion.ENDED
     assert f"{words}: ends at once" in bench.process.log and "Traceback" not in bench.process.log
     ros.until(lambda: references and not np.any(references[-1].points[-1].velocities), what="no way to rest")
-    check_way_to_rest(bench.heard[-1], references[-1].points)
+    check_way_to_rest(bench.received[-1], references[-1].points)
 
 
 def check_way_to_rest(sent, points):

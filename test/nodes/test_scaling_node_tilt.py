@@ -57,7 +57,7 @@ class TiltedBench(Bench):
 
     def moved(self, message):
         """A motion while the topic says this again and again."""
-        def told():
+        def reported():
             message.header.stamp = stamp(self.clock)
             self.clock += 0.01
             self.teller.publish(message)
@@ -65,13 +65,13 @@ class TiltedBench(Bench):
             return self.clock
 
         for _ in range(80):  # longer than what a mean is taken of
-            told()
+            reported()
         received = f"base_{self.node.split('/')[1]}.received"
-        self.ros.until(lambda: told() and int(self.diagnostics.values.get(received, 0)) > 0, of=self.process)
-        self.heard.clear()
+        self.ros.until(lambda: reported() and int(self.diagnostics.values.get(received, 0)) > 0, of=self.process)
+        self.received.clear()
         begin, self.home = self.home, self.home + 0.05
         self.send(np.stack((begin, self.home)), 0.5)
-        self.ros.until(lambda: told() and self.heard, of=self.process)
+        self.ros.until(lambda: reported() and self.received, of=self.process)
         return self.end()
 
 

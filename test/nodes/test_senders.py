@@ -1,4 +1,4 @@
-"""Senders of joint states are told apart by whatever this rclpy says of messages: identities, numbers, nothing."""
+"""Senders of joint states are distinguished by the message info of this rclpy: identities, numbers, or none."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def identified(name):
     return {"publisher_gid": {"data": bytes([ord(name[0])] * 16)}, "publication_sequence_number": 7}
 
 
-def told(senders, reader, infos, names=("abc",)):
+def reported(senders, reader, infos, names=("abc",)):
     """What is said after messages of which this is known; they name these joints in turn."""
     for k, info in enumerate(infos):
         joints = names[k % len(names)]
@@ -50,26 +50,26 @@ def told(senders, reader, infos, names=("abc",)):
 def test_identities_are_named():
     one, two = "driver", "other"
     senders = Senders(graph(one, two, "third"), "/joint_states")
-    assert told(senders, StateReader("abc"), [identified(one)] * 5) == []
-    assert told(senders, StateReader("abc"), [identified(one), identified(two)] * 5) == [
+    assert reported(senders, StateReader("abc"), [identified(one)] * 5) == []
+    assert reported(senders, StateReader("abc"), [identified(one), identified(two)] * 5) == [
         "2 senders publish a, b, c on /joint_states: /driver, /other; the first is used, messages of the others are "
         "rejected (other_sender): stop them, or remap their topic"]
 
 
-def test_numbers_tell_as_well():
+def test_sequence_numbers_identify_senders():
     senders = Senders(graph("driver", "other"), "/joint_states")
-    assert told(senders, StateReader("abc"), [numbered(k) for k in (5, 6, 7, 9, 20, 21)]) == []  # some were lost
+    assert reported(senders, StateReader("abc"), [numbered(k) for k in (5, 6, 7, 9, 20, 21)]) == []  # some were lost
     mixed = [numbered(k) for pair in zip(range(1000, 1020), range(3, 23)) for k in pair]
-    assert told(Senders(graph("driver", "other"), "/joint_states"), StateReader("abc"), mixed) == [
+    assert reported(Senders(graph("driver", "other"), "/joint_states"), StateReader("abc"), mixed) == [
         "2 senders publish a, b, c on /joint_states: /driver, /other; the first is used, messages of the others are "
         "rejected (other_sender): stop them, or remap their topic"]
-    parts = told(Senders(graph("arm", "hand"), "/joint_states"), StateReader("abc"), mixed, ("ab", "c"))
-    assert parts == []  # each of its own joints
+    parts = reported(Senders(graph("arm", "hand"), "/joint_states"), StateReader("abc"), mixed, ("ab", "c"))
+    assert parts == []  # each with other joints
 
 
 @pytest.mark.parametrize("first", [(1, 1), (500, 500), (500, 501), (7, 90000)])
 def test_numbers_follow_their_senders(first):
-    """Whatever is lost on the way."""
+    """Lost messages do not matter."""
     rng = np.random.default_rng(sum(first))
     senders, sent, seen = Senders(graph(), ""), list(first), {0: [], 1: []}
     for _ in range(500):
@@ -94,14 +94,14 @@ def test_where_nothing_is_known_the_graph_is_asked():
     question = ["this ROS distribution does not identify the sender of a message: if more than one of /driver, /other "
                 "publishes the same joints on /joint_states, their messages are mixed and torques are wrong; stop all but "
                 "one, or remap their topics"]
-    assert told(Senders(graph("driver"), "/joint_states"), StateReader("abc"), [{}] * 6) == []
-    assert told(Senders(graph("driver", "other"), "/joint_states"), StateReader("abc"), [{}] * 6) == question
-    assert told(Senders(graph("arm", "hand"), "/joint_states"), StateReader("abc"), [{}] * 6, ("ab", "c")) == []
+    assert reported(Senders(graph("driver"), "/joint_states"), StateReader("abc"), [{}] * 6) == []
+    assert reported(Senders(graph("driver", "other"), "/joint_states"), StateReader("abc"), [{}] * 6) == question
+    assert reported(Senders(graph("arm", "hand"), "/joint_states"), StateReader("abc"), [{}] * 6, ("ab", "c")) == []
 
 
 def test_stamps_that_jump_again_and_again_are_a_sign():
     senders = Senders(graph("driver", "other"), "/joint_states")
-    assert told(senders, StateReader("abc"), [numbered(k) for k in range(6)]) == []
+    assert reported(senders, StateReader("abc"), [numbered(k) for k in range(6)]) == []
     for _ in range(MAX_JUMPS):
         senders.jumped()
     assert senders.warnings(StateReader("abc")) == [
@@ -110,11 +110,11 @@ def test_stamps_that_jump_again_and_again_are_a_sign():
 
 
 def test_a_callback_gets_what_this_rclpy_has(monkeypatch):
-    heard = []
-    with_info(lambda *both: heard.append(both))(b"data", {"publisher_gid": None})
+    received = []
+    with_info(lambda *both: received.append(both))(b"data", {"publisher_gid": None})
     monkeypatch.delattr(Subscription, "CallbackType", raising=False)  # as in Humble
-    with_info(lambda *both: heard.append(both))(b"data")
-    assert heard == [(b"data", {"publisher_gid": None}), (b"data", {})]
+    with_info(lambda *both: received.append(both))(b"data")
+    assert received == [(b"data", {"publisher_gid": None}), (b"data", {})]
 
 
 NUMBERS_ALONE = """

@@ -117,7 +117,7 @@ class Interrupting:
         if name == "{module}":
             os.kill(os.getpid(), signal.SIGINT)
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may have it ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the parent process may ignore it
 sys.meta_path.insert(0, Interrupting())
 from {commands} import {name}
 sys.exit({name}())

@@ -44,10 +44,10 @@ def motion_with(robot: Robot, seed: int, low: float, high: float) -> np.ndarray:
 
 def listening(bench: Bench, robot: Robot) -> list[Float64]:
     """The factors published from now on, one for each result."""
-    heard: list[Float64] = bench.ros.listen(Float64, f"{NODE}/speed_scaling")
+    received: list[Float64] = bench.ros.listen(Float64, f"{NODE}/speed_scaling")
     # nothing in the way of the signal but the closed form
     assert not bench.ros.set(NODE, publish_speed_scaling=True, speed_scaling__fall=100.0, speed_scaling__rise=100.0)
-    bench.ros.until(lambda: bench.send(np.zeros((4, 3))) and heard)
+    bench.ros.until(lambda: bench.send(np.zeros((4, 3))) and received)
     seeds = count(5)
 
     def newest() -> bool:
@@ -55,32 +55,32 @@ def listening(bench: Bench, robot: Robot) -> list[Float64]:
         motion = motion_with(robot, next(seeds), 0.4, 0.6)
         if not bench.send(motion, attempts=1):
             return False
-        bench.ros.until(lambda: heard[-1].data == pytest.approx(float(wanted(robot, motion).factor), rel=1e-12))
+        bench.ros.until(lambda: received[-1].data == pytest.approx(float(wanted(robot, motion).factor), rel=1e-12))
         return True
 
     bench.ros.until(newest)
-    heard.clear()
+    received.clear()
     bench.results.clear()
-    return heard
+    return received
 
 
-def answered(bench: Bench, heard: list[Float64], motion: np.ndarray) -> float:
-    """The factor that the node tells with its answer to a motion."""
+def answered(bench: Bench, received: list[Float64], motion: np.ndarray) -> float:
+    """Return the factor that the node publishes with its answer to a motion."""
     result = bench.send(motion)
     assert result
-    place = bench.results.index(result)
-    bench.ros.until(lambda: len(heard) > place)
-    return heard[place].data
+    index = bench.results.index(result)
+    bench.ros.until(lambda: len(received) > index)
+    return received[index].data
 
 
 def test_off_by_default_then_the_closed_form(bench):
     robot = Robot.from_urdf(ARM)
     assert list(robot.joint_names) == list(LIMITS)
     assert f"{NODE}/speed_scaling" not in dict(bench.ros.node.get_topic_names_and_types())
-    heard = listening(bench, robot)
+    received = listening(bench, robot)
     for low, high in ((1.1, 9.0), (0.1, 0.4), (0.5, 0.9), (-1.0, 1e-9), (0.5, 0.9)):
         motion = motion_with(robot, 3, low, high)
-        assert answered(bench, heard, motion) == pytest.approx(min(1.0, float(wanted(robot, motion).factor)), rel=1e-12)
+        assert answered(bench, received, motion) == pytest.approx(min(1.0, float(wanted(robot, motion).factor)), rel=1e-12)
     status = Diagnostics(bench.ros, NODE)
     bench.ros.until(lambda: bench.send(motion) and "of turn binds at factor" in status.status.message, timeout=120.0)
     assert "no effort rate limit of spin, slide is known: not enforced" in bench.process.log
@@ -91,12 +91,12 @@ def test_rate_limits_and_executed_motions(bench):
     robot = Robot.from_urdf(ARM)
     motion = motion_with(robot, 4, 0.3, 0.6)
     target = float(wanted(robot, motion).factor)
-    heard = listening(bench, robot)
+    received = listening(bench, robot)
     assert not bench.ros.set(NODE, speed_scaling__motion="executed", speed_scaling__fall=4.0)
-    bench.ros.until(lambda: answered(bench, heard, np.zeros((4, 3))) == 1.0)
+    bench.ros.until(lambda: answered(bench, received, np.zeros((4, 3))) == 1.0)
     values, times = [1.0], [bench.clock]
     for _ in range(60):
-        values.append(answered(bench, heard, motion * values[-1] ** np.arange(4)[:, None]))
+        values.append(answered(bench, received, motion * values[-1] ** np.arange(4)[:, None]))
         times.append(bench.clock)
     assert (-np.diff(values) <= 4.0 * np.diff(times) + 1e-9).all()
     assert values[-1] == pytest.approx(target, rel=1e-6)

@@ -87,7 +87,7 @@ def test_a_node_may_do_what_it_does_and_nothing_else(kind):
 
 
 def test_the_file_has_the_form_that_sros2_reads():
-    """Its schema: one profile in an enclave, groups of topics, services and actions with rules of their own, no name twice."""
+    """Its schema: one profile in an enclave, groups of topics, services and actions with separate rules, no name twice."""
     assert POLICY.getroot().tag == "policy" and POLICY.getroot().get("version") == "0.2.0"
     rules = {"topics": {"publish", "subscribe"}, "services": {"reply", "request"}, "actions": {"execute", "call"}}
     enclaves = POLICY.findall("enclaves/enclave")

@@ -1,4 +1,4 @@
-"""scaling_node with a robot that does not always follow, as its joint states tell."""
+"""scaling_node with a robot that does not always follow, by its joint states."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ pytestmark = pytest.mark.ros
 
 
 class Watched(Bench):
-    """With a robot that is `off` its references, and tells so at once; its clock is `ahead` [s]."""
+    """With a robot that is `off` its references, and publishes it at once; its clock is `ahead` [s]."""
 
     def __init__(self, ros, **parameters):
         super().__init__(ros, control_rate=100.0, **parameters)
-        self.off, self.ahead, self.place, self.finished = np.zeros(7), 0.0, START, 0
+        self.off, self.ahead, self.position, self.finished = np.zeros(7), 0.0, START, 0
         ros.node.create_subscription(ScaledMotion, f"{self.node}/scaled_motion", self._follow, 100)
 
     def _follow(self, message):
         if message.phase == ScaledMotion.ENDED:
             self.finished += 1
             return
-        self.place = np.array(message.position) + self.off
-        self.tell(message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec + self.ahead)
+        self.position = np.array(message.position) + self.off
+        self.publish_state(message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec + self.ahead)
 
     def arrived(self, motions):
-        """So many have ended, and the robot has heard all of them."""
+        """So many have ended, and the robot has received all of them."""
         self.ros.until(lambda: self.finished >= motions, what="no end", of=self.process)
 
-    def tell(self, time):
-        told = JointState(name=NAMES, position=self.place.tolist())
-        told.header.stamp = stamp(time)
-        self.states.publish(told)
+    def publish_state(self, time):
+        reported = JointState(name=NAMES, position=self.position.tolist())
+        reported.header.stamp = stamp(time)
+        self.states.publish(reported)
 
 
 def test_a_robot_is_watched(tmp_path):
     with world(tmp_path) as ros:
         it = Watched(ros, **{"state_timeout": 5.0, "watch.tolerance": 0.05, "watch.path_tolerance": 0.2}).ready()
 
-        def heard(what):
-            ros.until(lambda: it.heard and what(it.heard[-1]), timeout=120.0, what="not heard", of=it.process)
+        def received(what):
+            ros.until(lambda: it.received and what(it.received[-1]), timeout=120.0, what="not received", of=it.process)
 
         it.send()  # and the robot follows
-        heard(lambda m: m.tracking_joint and m.tracking_error < 1e-3 and m.tracking_share == 1.0)
+        received(lambda m: m.tracking_joint and m.tracking_error < 1e-3 and m.tracking_share == 1.0)
         motion = it.end()
         motion.check()
         assert all(m.tracking_share == 1.0 for m in motion.messages)
@@ -61,7 +61,7 @@ def test_a_robot_is_watched(tmp_path):
         it.arrived(1)
         it.off[2] = 0.15  # from 0.05 to 0.2 it is slowed
         it.send(POINTS[::-1])
-        heard(lambda m: m.tracking_joint == "joint3" and m.tracking_error > 0.1 and m.tracking_share < 0.6)
+        received(lambda m: m.tracking_joint == "joint3" and m.tracking_error > 0.1 and m.tracking_share < 0.6)
         it.logged("is slowed: the tracking error of joint3 is", "0.05 are allowed (watch.tolerance)")
         ros.until(lambda: float(it.diagnostics.values["tracking.share"]) < 1.0, what="no share", of=it.process)
         it.off[2] = 0.4
@@ -73,9 +73,9 @@ def test_a_robot_is_watched(tmp_path):
         assert not ros.set(it.node, watch__goal_tolerance=0.01, watch__goal_time=30.0)
         it.off[:] = 0.0
         it.off[4] = 0.02
-        it.stand((it.place,))
-        it.send(np.stack((it.place, it.place + 0.1)), 0.3)
-        heard(lambda m: m.phase == ScaledMotion.SETTLING)
+        it.stand((it.position,))
+        it.send(np.stack((it.position, it.position + 0.1)), 0.3)
+        received(lambda m: m.phase == ScaledMotion.SETTLING)
         it.until("SETTLING")
         it.off[4] = 0.0  # there at last
         assert it.end().messages[-1].progress > 0.999999
@@ -83,7 +83,7 @@ def test_a_robot_is_watched(tmp_path):
         it.arrived(3)
 
         it.ahead = 30.0
-        it.send(np.stack((it.place, it.place - 0.1)), 2.0)
+        it.send(np.stack((it.position, it.position - 0.1)), 2.0)
         ros.until(lambda: "ahead of this node's clock: the robot is not monitored" in it.diagnostics.status.message,
                   what="no word of it", of=it.process)
         assert it.end().messages[-1].tracking_joint == ""

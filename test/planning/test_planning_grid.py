@@ -1,4 +1,4 @@
-"""Where a plan is looked at: tops of parabolas found exactly, and spans halved where the highest derivative spikes."""
+"""Grid on which a plan is checked: peaks of parabolas found exactly, and spans halved where the highest derivative spikes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from rnea_ros.planning.bspline import Curve, evenly_spread, find_peaks, split_sp
 BREAKS = np.linspace(0.0, 1.0, 9)
 
 
-@pytest.mark.parametrize("place", [0.031, 0.4, 0.46875, 0.73, 0.1285, 0.2465])
-def test_peak_of_a_parabola_is_found(place):
+@pytest.mark.parametrize("peak", [0.031, 0.4, 0.46875, 0.73, 0.1285, 0.2465])
+def test_peak_of_a_parabola_is_found(peak):
     """Wherever it is, next to the ends of a span as well: one peak, of its height."""
     at = evenly_spread(BREAKS, 12)
-    bulge = 0.02 - 40.0 * (at.u - place) ** 2
+    bulge = 0.02 - 40.0 * (at.u - peak) ** 2
     excess = np.stack((np.full(len(at.u), -np.inf), bulge, bulge - 0.03), axis=1)
     found = list(find_peaks(at, 3, excess, 1e-6))
     assert [(peak.number, peak.component) for peak in found] == [(3, 1)]
-    assert found[0].u == pytest.approx(place) and found[0].height == pytest.approx(0.02)
+    assert found[0].u == pytest.approx(peak) and found[0].height == pytest.approx(0.02)
     assert not list(find_peaks(at, 3, excess, 0.021))
 
 

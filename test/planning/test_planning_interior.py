@@ -219,10 +219,10 @@ def test_ipopt_is_tried_where_the_interior_point_method_fails(monkeypatch):
 def test_programs_that_cannot_be_condensed():
     given = problem(STARTS["rest"])
     assert is_condensable(program(given))
-    place = EndState(np.array([0.0, np.nan]), np.zeros(2), FREE)
+    end_state = EndState(np.array([0.0, np.nan]), np.zeros(2), FREE)
     tie = coupled_ends(1, np.eye(2), np.zeros(2))
     narrow = replace(given.quantities[1], lower=np.zeros(2), upper=np.zeros(2))
-    for other in (replace(given, start=place), replace(given, coupling=tie), replace(given, box=(-np.ones(2), np.ones(2))),
+    for other in (replace(given, start=end_state), replace(given, coupling=tie), replace(given, box=(-np.ones(2), np.ones(2))),
                   replace(given, quantities=[*given.quantities, narrow])):
         assert not is_condensable(program(other))
 

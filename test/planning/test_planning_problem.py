@@ -33,19 +33,19 @@ def motion(*values: float) -> np.ndarray:
     ((-5.0, -3.0, -5.0, 0.0, 0.0, -0.75), (1.0, -2.0, 0.0, -INF, 1.0, -0.5)),
 ])
 def test_excess_over_limits(values, excess):
-    place = motion_quantity(0, NAMES, LOWER, UPPER)
-    assert place.enforced.tolist() == [0, 1, 2, 4, 5]
-    np.testing.assert_allclose(place.excess(motion(*values), np.zeros(1))[0], excess)
+    quantity = motion_quantity(0, NAMES, LOWER, UPPER)
+    assert quantity.enforced.tolist() == [0, 1, 2, 4, 5]
+    np.testing.assert_allclose(quantity.excess(motion(*values), np.zeros(1))[0], excess)
 
 
 def test_limits_hold_in_their_windows_only():
     """Both ends included."""
-    place = replace(motion_quantity(0, ("a",), np.array([-1.0]), np.array([1.0])), windows=[(0.0, 0.25), (0.5, 0.75)])
+    quantity = replace(motion_quantity(0, ("a",), np.array([-1.0]), np.array([1.0])), windows=[(0.0, 0.25), (0.5, 0.75)])
     u = np.array([0.0, 0.25, 0.3, 0.5, 0.7, 0.75, 0.76, 1.0])
     inside = [True, True, False, True, True, True, False, False]
-    assert place.is_active(u).tolist() == inside
+    assert quantity.is_active(u).tolist() == inside
     y = np.repeat(motion(3.0), len(u), axis=0)
-    np.testing.assert_array_equal(place.excess(y, u)[:, 0], np.where(inside, 2.0, -INF))
+    np.testing.assert_array_equal(quantity.excess(y, u)[:, 0], np.where(inside, 2.0, -INF))
 
 
 def problem(start: EndState, goal: EndState, lower=-3.0, upper=3.0, duration=(1e-3, 9.0)) -> PlanningProblem:
@@ -101,13 +101,13 @@ def test_effort_cost_bounds_the_speed():
 def test_known_end_states_are_checked_with_tolerance():
     zero = np.zeros(2)
     here = EndState(zero, zero, zero)
-    place, speed, bend = (motion_quantity(order, ("a", "b"), np.full(2, -1.0), np.full(2, 1.0)) for order in range(3))
-    check_problem(PlanningProblem(here, replace(here, q=np.full(2, 1.0 + 1e-10)), [place, speed]))
+    quantity, speed, bend = (motion_quantity(order, ("a", "b"), np.full(2, -1.0), np.full(2, 1.0)) for order in range(3))
+    check_problem(PlanningProblem(here, replace(here, q=np.full(2, 1.0 + 1e-10)), [quantity, speed]))
     for goal, words in ((replace(here, q=np.array([0.0, 1.001])), "goal: position of b is 1.001 there"),
                         (EndState(zero, np.array([-1.2, NAN]), np.full(2, NAN)), "goal: velocity of a is -1.2 there"),
                         (EndState(zero, np.array([0.1, 0.0]), np.array([NAN, 5.0])), "goal: acceleration of b is 5 there")):
         with pytest.raises(PlanningError, match=words):
-            check_problem(PlanningProblem(here, goal, [place, speed, bend]))
+            check_problem(PlanningProblem(here, goal, [quantity, speed, bend]))
 
 
 def test_one_sided_limit_is_enforced():

@@ -1,4 +1,4 @@
-"""Motions that pass poses, keep apart from things, or are asked for in too short a time."""
+"""Motions with waypoints, clearance to obstacles, or a duration that is too short."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_posture_that_cannot_be_held_is_named_in_the_error():
 
 
 def test_plans_are_ranked_after_refinement(monkeypatch):
-    """A coarse plan that looks better than it is does not keep the others from being made finer."""
+    """A coarse plan that seems better than it is does not prevent the refinement of the others."""
     coarse = planner.PlanSearch.coarse_drafts
 
     def flattered(self, guesses):
@@ -74,14 +74,14 @@ def test_plans_are_ranked_after_refinement(monkeypatch):
 
 
 def test_waypoints_are_passed():
-    places = [(0.3, -1.9), (0.7, -0.9)]
-    given = rr(waypoints=dict(zip((0.4, 0.7), places)))
-    np.testing.assert_allclose(given(np.array([0.4, 0.7]) * given.duration)[0], places, atol=1e-6)
-    chosen = rr(waypoints=places)
+    waypoints_ = [(0.3, -1.9), (0.7, -0.9)]
+    given = rr(waypoints=dict(zip((0.4, 0.7), waypoints_)))
+    np.testing.assert_allclose(given(np.array([0.4, 0.7]) * given.duration)[0], waypoints_, atol=1e-6)
+    chosen = rr(waypoints=waypoints_)
     q = chosen(np.linspace(0.0, chosen.duration, 20001))[0]
-    passed = [np.abs(q - place).max(axis=1).argmin() for place in places]
+    passed = [np.abs(q - waypoint).max(axis=1).argmin() for waypoint in waypoints_]
     assert passed[0] < passed[1]
-    np.testing.assert_allclose(q[passed], places, atol=1e-3)
+    np.testing.assert_allclose(q[passed], waypoints_, atol=1e-3)
     assert max(chosen.excess.values()) <= 1e-6 and chosen.duration > rr_plan().duration
     there_and_back = rr(goal=RR_START, waypoints=[RR_GOAL])
     assert there_and_back.duration > 1.5 * rr_plan().duration

@@ -25,7 +25,7 @@ RESULTS = BENCHMARK / "results.md"
 
 @pytest.mark.parametrize("name", ["gait", "instants", "planning", "recordings", "saturation", "scaling", "ticks", "wakeups"])
 def test_what_is_run_by_hand_measures_the_source_beside_it(tmp_path, name):
-    """From anywhere, whatever is installed."""
+    """Benchmarks run from any folder, with the source beside them."""
     (tmp_path / "rnea_ros.py").write_text("raise ImportError('not the source')")
     program = f"import sys; sys.path.insert(0, {str(BENCHMARK)!r}); import {name}, rnea_ros; print(rnea_ros.__file__)"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}

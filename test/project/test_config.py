@@ -111,14 +111,14 @@ def test_rviz_shows_what_is_right_and_not_what_is_wrong(displays):
 
 
 def test_rviz_leaves_the_window_to_the_3d_view(rviz):
-    """The Time panel is wider than half of the window; RViz hides docks by chance where it is not told."""
+    """The Time panel is wider than half of the window; RViz hides docks by chance unless it is configured."""
     assert [panel["Class"] for panel in rviz["Panels"]] == ["rviz_common/Displays", "rviz_common/Views"]
     window = rviz["Window Geometry"]
     assert window["Hide Left Dock"] is window["Hide Right Dock"] is False and "QMainWindow State" not in window
 
 
 @pytest.mark.parametrize("name", ["stanford", "seven_r"])
-def test_rviz_looks_at_all_of_the_demos_robots(name):
+def test_the_rviz_view_contains_the_demos_robots(name):
     text = aimed((CONFIG / "rnea.rviz").read_text(), ROOT / "urdf" / f"{name}.urdf")
     shown = yaml.safe_load(text)["Visualization Manager"]
     view, floor = shown["Views"]["Current"], shown["Displays"][0]["Offset"]["Z"]
@@ -146,15 +146,15 @@ def shapes(urdf):
         there = demo_motion.choose_motion(robot)
         poses = [there(t).q for t in np.linspace(0.0, there.duration, 30)]
     model = pin.buildModelFromUrdf(str(urdf))
-    looks = pin.buildGeomFromUrdf(model, str(urdf), pin.GeometryType.VISUAL)
-    data, placed, found = model.createData(), looks.createData(), []
+    visuals = pin.buildGeomFromUrdf(model, str(urdf), pin.GeometryType.VISUAL)
+    data, poses, found = model.createData(), visuals.createData(), []
     for pose in poses:
         angles = [(np.cos(q), np.sin(q)) if joint.nq == 2 else (q,) for q, joint in zip(pose, model.joints[1:])]
-        pin.updateGeometryPlacements(model, data, looks, placed, np.concatenate(angles))
-        for shape, place in zip(looks.geometryObjects, placed.oMg):
+        pin.updateGeometryPlacements(model, data, visuals, poses, np.concatenate(angles))
+        for shape, pose in zip(visuals.geometryObjects, poses.oMg):
             shape.geometry.computeLocalAABB()
             box = shape.geometry.aabb_local
-            found += [place.act(np.array(corner)) for corner in product(*zip(box.min_, box.max_))]
+            found += [pose.act(np.array(corner)) for corner in product(*zip(box.min_, box.max_))]
     return np.array(found)
 
 
@@ -243,7 +243,7 @@ def test_every_parameter_is_explained(name):
 
 @pytest.mark.parametrize("name", ["dynamics_node", "scaling_node", "query_node", "stanford"])
 @pytest.mark.parametrize("node", TABLES)
-def test_whatever_a_file_gives_to_a_node_is_in_its_table(name, node):
+def test_all_parameters_of_a_file_are_in_the_nodes_table(name, node):
     for parameter, value in parameters(name, node).items():
         entry = find(parameter, TABLES[node])
         assert entry is not None and not entry.problem(value), parameter

@@ -1,4 +1,4 @@
-"""A short run of `make fuzz`: in this process what is quick, and that a finding is told."""
+"""A short run of `make fuzz`: fast targets in this process, and the report of a finding."""
 
 from __future__ import annotations
 

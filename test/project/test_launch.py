@@ -146,7 +146,7 @@ def test_the_stand_in_does_what_launch_does(tmp_path):
 
 
 def unnamed(one):
-    """Without the place that a file made for RViz happens to have."""
+    """Return a file without the folder of a temporary RViz file."""
     return one._replace(arguments=[re.sub(r".*/rnea_[a-z0-9_]{8}\.rviz", "rnea.rviz", word) for word in one.arguments])
 
 
@@ -312,12 +312,13 @@ def test_references_go_to_the_controllers_that_are_named(start):
     node = start("scaling", urdf=RR, controller="/jtc", controller_interface="action", output="horizon",
                  forward_controller="/forward", commands="commanded_effort").one("scaling_node")
     assert "~/commands:=/forward/commands" in node.remappings
-    told = {"controller.name": "/jtc", "controller.interface": "action", "output": "horizon", "commands": "commanded_effort"}
-    assert {name: node.parameters[name] for name in told} == told
-    assert not set(told) & set(start("scaling", urdf=RR).one("scaling_node").parameters)
+    reported = {"controller.name": "/jtc", "controller.interface": "action", "output": "horizon",
+                "commands": "commanded_effort"}
+    assert {name: node.parameters[name] for name in reported} == reported
+    assert not set(reported) & set(start("scaling", urdf=RR).one("scaling_node").parameters)
 
 
-def test_rviz_looks_from_the_robots_root_and_gets_markers(start):
+def test_rviz_uses_the_root_frame_and_gets_markers(start):
     result = start("dynamics", ALL, urdf=str(URDF / "branched.urdf"), rviz="true", start_rsp="true")
     option, file, *root = result.one("rviz2").arguments[:4]
     assert (option, root) == ("-d", ["-f", "base_link"])
@@ -326,7 +327,7 @@ def test_rviz_looks_from_the_robots_root_and_gets_markers(start):
     view = aimed["Visualization Manager"]["Views"]["Current"]
     assert 1.0 < view["Distance"] < 10.0 and view["Distance"] != ours["Visualization Manager"]["Views"]["Current"]["Distance"]
     own = start("dynamics", ALL, urdf=str(URDF / "branched.urdf"), rviz="true", rviz_config=file)
-    assert own.one("rviz2").arguments[:2] == ["-d", file]  # what somebody names stays as it is
+    assert own.one("rviz2").arguments[:2] == ["-d", file]  # a given file is unchanged
     assert result.one("dynamics_node").parameters["publish_markers"] is True
     assert result.one(RSP).parameters["publish_frequency"] == 1000.0  # as often as efforts come, not 20 Hz
 
@@ -358,7 +359,7 @@ def test_a_state_publisher_is_not_started_beside_another(start, world):
 
     assert programs() == ["dynamics_node", RSP]
     publisher = world.node.create_publisher(String, "robot_description", LATCHED)  # as a driver's does
-    tries = (start("dynamics", ALL, urdf=RR) for _ in range(5))  # a busy machine may take longer than a look of four seconds
+    tries = (start("dynamics", ALL, urdf=RR) for _ in range(5))  # discovery may take longer on a busy machine
     seen = next(result for result in tries if result.said)
     assert seen.programs == ["dynamics_node"] and len(seen.said) == 1
     assert programs(start_rsp="true") == ["dynamics_node", RSP]
@@ -368,21 +369,21 @@ def test_a_state_publisher_is_not_started_beside_another(start, world):
 
 @ros
 @pytest.mark.ros
-def test_who_tells_of_a_robot_is_found_by_name_or_topic(world):
+def test_a_publisher_of_the_description_is_found_by_name_or_topic(world):
     import rclpy
     from std_msgs.msg import String
 
     from rnea_ros.nodes.common.launch_support import GraphObserver
 
     def seen(*namespaces, patience=60.0):
-        looks = [GraphObserver(namespace) for namespace in namespaces]
+        observers = [GraphObserver(namespace) for namespace in namespaces]
         with suppress(AssertionError):
-            world.until(lambda: any(look.robot_description_publisher() for look in looks), timeout=patience)
+            world.until(lambda: any(observer.robot_description_publisher() for observer in observers), timeout=patience)
         try:
-            return [look.robot_description_publisher() for look in looks]
+            return [observer.robot_description_publisher() for observer in observers]
         finally:
-            for look in looks:
-                look.end()
+            for observer in observers:
+                observer.end()
 
     nodes = [rclpy.create_node(name, namespace=space, context=world.context)
              for name, space in ((RSP, "left"), ("driver", "right"), ("bystander", "alone"))]
@@ -390,7 +391,7 @@ def test_who_tells_of_a_robot_is_found_by_name_or_topic(world):
         nodes[1].create_publisher(String, "robot_description", 1)
         nodes[2].create_publisher(String, "something_else", 1)
         assert seen("left") == seen("/left") == [f"/left/{RSP}"]
-        assert seen("right")[0].endswith(("/driver", "_UNKNOWN_"))  # a publisher is heard of before its node's name
+        assert seen("right")[0].endswith(("/driver", "_UNKNOWN_"))  # a publisher is discovered before its node's name
         assert seen("alone", "", patience=6.0) == ["", ""]
     finally:
         for node in nodes:
@@ -404,17 +405,17 @@ def test_all_nodes_of_the_demo_compute_with_the_same_robot(start, world, tmp_pat
     from rnea_msgs.msg import ModelInfo
     from support.ros_helpers import LATCHED
 
-    heard = {}
+    received = {}
     for one in start("demo", query_node="true").started:
         name = one.executable
         if name != "demo_robot":
-            heard[name] = world.listen(ModelInfo, f"{name}/model_info", LATCHED)
+            received[name] = world.listen(ModelInfo, f"{name}/model_info", LATCHED)
             own = tmp_path / f"{name}.yaml"  # comes after the files, as launch has it
             own.write_text(yaml.safe_dump({"/**": {"ros__parameters": one.parameters}}))
             files = [word for file in (*one.files, str(own)) for word in ("--params-file", file)]
             node = world.start(name, {}, "", *files)
-    world.until(lambda: all(heard.values()), of=node)
-    models = {name: messages[-1] for name, messages in heard.items()}
+    world.until(lambda: all(received.values()), of=node)
+    models = {name: messages[-1] for name, messages in received.items()}
     assert {model.model_id for model in models.values()} == {load(URDF / "panda.urdf", URDF / "panda.robot.yaml").model_id}
     assert all(list(model.effort_rate_limit) == [1000.0] * 7 for model in models.values())  # those of the robot file
 
@@ -443,15 +444,15 @@ def test_the_demo_runs_and_ends_cleanly(world, tmp_path, colons, file, arguments
     run = (f'#!/bin/sh\nexport PYTHONPATH="{ROOT}:$PYTHONPATH"\ncase "$(basename "$0")" in {cases} esac\n'
            f'exec {sys.executable} -m "$module" "$@"\n')
     made = workspace(tmp_path / "workspace", ALONE, run)
-    heard = world.listen(getattr(rnea_msgs.msg, kind), topic)
+    received = world.listen(getattr(rnea_msgs.msg, kind), topic)
     command = [sys.executable, "-c", RUN, str(LAUNCH / f"{file}.launch.py"),
                *(argument.format(colons=colons) for argument in arguments)]
     process = subprocess.Popen(command, env={**os.environ, "AMENT_PREFIX_PATH": prefixes(made), "TMPDIR": str(tmp_path)},
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        world.until(lambda: heard and any(heard[-1].effort_rate), timeout=120.0)
+        world.until(lambda: received and any(received[-1].effort_rate), timeout=120.0)
     finally:
         process.send_signal(signal.SIGINT)
         output = process.communicate(timeout=240)[0]
-    assert len(heard[-1].effort) == joints
+    assert len(received[-1].effort) == joints
     assert output.count("process has finished cleanly") == nodes, output

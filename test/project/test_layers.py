@@ -1,4 +1,4 @@
-"""Dependencies point one way, and what is heavy or foreign is imported in one place: read from the source, not from a run."""
+"""Dependencies point one way, and foreign or slow packages are imported in one module: read from the source."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_import_of_the_package_brings_in_nothing_optional():
     assert not run.stderr
 
 
-def test_nobody_who_does_not_plan_imports_planning():
+def test_only_planning_imports_planning():
     code = ("import sys, rnea_ros; before = [name for name in sys.modules if 'rnea_ros.planning' in name]; "
             "rnea_ros.plan_motion; print(before, 'rnea_ros.planning.planner' in sys.modules, 'plan_motion' in dir(rnea_ros))")
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
@@ -211,7 +211,7 @@ def test_nobody_who_does_not_plan_imports_planning():
         rnea_ros.plan_motions  # noqa: B018
 
 
-def test_text_becomes_code_in_one_place():
+def test_text_becomes_code_in_one_module():
     for module, tree in modules().items():
         called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
         if module != "codegen/python":

@@ -1,4 +1,4 @@
-"""The matrix of places it should run: the workflow tries the same combinations, and the page shows each."""
+"""The matrix of supported platforms: the workflow tries the same combinations, and the page shows each."""
 
 import importlib.util
 import sys

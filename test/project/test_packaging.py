@@ -1,4 +1,4 @@
-"""What pip, colcon and rosdep are told agrees with each other and with the files that are there."""
+"""Metadata for pip, colcon and rosdep agree with each other and with the files."""
 import ast
 import importlib
 import re
@@ -28,7 +28,7 @@ WHERE_INSTALLED = {"control_msgs", "controller_manager_msgs"}  # the nodes do mo
 
 
 def read_setup(*arguments, folder=ROOT):
-    """What `setup.py ARGUMENTS` tells setuptools; nothing is built."""
+    """Return the arguments that `setup.py ARGUMENTS` passes to setuptools; nothing is built."""
     pytest.importorskip("setuptools")
     from distutils.core import run_setup  # Python 3.12 and later: by setuptools
 
@@ -111,7 +111,7 @@ def test_colcon_may_link_to_setup_py(tmp_path):
 
 
 def test_an_old_pip_makes_a_wheel_too():
-    """Else it runs setup.py as colcon does, and the commands are where no shell looks."""
+    """Otherwise it runs setup.py as colcon does, and no shell finds the commands."""
     assert 'build-backend = "setuptools.build_meta"' in (ROOT / "pyproject.toml").read_text()
     assert "[project]" not in (ROOT / "pyproject.toml").read_text()  # that is setup.py's
 

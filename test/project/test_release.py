@@ -1,4 +1,4 @@
-"""What strangers are told of the packages, by whatever file, is the same everywhere; no message changes unnoticed.
+"""Facts about the packages are the same in all files; no message changes unnoticed.
 
 ``python test/project/test_release.py --update`` writes the digests of the messages.
 """
@@ -47,7 +47,7 @@ def interfaces():
     return found
 
 
-def test_every_file_tells_one_version_and_one_address():
+def test_all_files_have_one_version_and_one_address():
     module = facts()
     assert not module.differing(module.VERSION, module.stated("version"))
     assert not module.differing(module.ADDRESS, module.stated("url"))
@@ -55,10 +55,10 @@ def test_every_file_tells_one_version_and_one_address():
 
 def test_a_new_version_and_address_reach_every_file(tmp_path):
     module = facts()
-    for place in (*module.VERSION, *module.ADDRESS):
-        copy = tmp_path / place.file
+    for entry in (*module.VERSION, *module.ADDRESS):
+        copy = tmp_path / entry.file
         copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(read(place.file), encoding="utf-8")
+        copy.write_text(read(entry.file), encoding="utf-8")
     module.ROOT = tmp_path
     for address in ("https://one.example/rnea", "https://two.example/rnea"):
         assert module.main(["--version", "9.8.7", "--address", address]) == 0
@@ -110,7 +110,7 @@ def test_rosdoc2_finds_a_configuration_for_each_package():
 
 
 def test_rosdep_and_colcon_find_all_packages_in_a_workspace(tmp_path):
-    """They look for no package inside of another, but follow links: those that the page on installation makes."""
+    """They do not search packages inside other packages, but follow links: those that the page on installation makes."""
     packages = pytest.importorskip("catkin_pkg.packages")
     (tmp_path / "rnea_ros").symlink_to(ROOT)
     (line,) = re.findall(r"^ln -s (.*) src$", read("docs/install.md"), re.M)

@@ -20,10 +20,10 @@ def test_all_nodes_answer_rightly_after_troubles(tmp_path):
         soak = Soak(Nodes(ros), 1)
         soak._all = [soak.payload, soak.clock_back]
         soak.run(600.0, troubles=2)
-        told = report(soak, 1.0)
-    assert not soak.found, told
+        reported = report(soak, 1.0)
+    assert not soak.found, reported
     assert soak.troubles == {"payload": 1, "clock_back": 1} and min(soak.nodes.answers.values()) >= 9
-    assert "0 wrong" in told and told.endswith("nothing found")
+    assert "0 wrong" in reported and reported.endswith("nothing found")
 
 
 def test_what_grows_is_found():

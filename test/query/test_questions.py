@@ -37,7 +37,7 @@ def question(robot, name, motion=(), **more):
     return {key: value[0] if isinstance(value, np.ndarray) else value for key, value in answer.items()}
 
 
-def same_place(pose, R, p, tolerance=1e-11):
+def same_point(pose, R, p, tolerance=1e-11):
     assert worst(pose[:3], p) < tolerance
     assert abs(abs(pose[3:] @ quaternion(R)) - 1.0) < tolerance
 
@@ -76,12 +76,12 @@ def test_links_of_trees(seed):
     links = [link for link in robot.model.frames if oracle.model.existFrame(link, pin.FrameType.BODY)][-4:]
     q, qd = np.random.default_rng(seed).uniform(-1.0, 1.0, (2, robot.n))
     given = {"links": links, "points": [POINT.tolist()] * len(links)}
-    places, slopes = (question(robot, name, (q, qd), **given) for name in ("kinematics", "jacobians"))
-    assert places["links"] == slopes["links"] == tuple(links) and slopes["coordinates"] == robot.joint_names
+    kinematics, slopes = (question(robot, name, (q, qd), **given) for name in ("kinematics", "jacobians"))
+    assert kinematics["links"] == slopes["links"] == tuple(links) and slopes["coordinates"] == robot.joint_names
     for k, link in enumerate(links):
         R, p, J, Jd = oracle.kinematics(link, POINT, q, qd)
-        same_place(places["pose"][k], R, p)
-        assert worst(places["twist"][k], J @ qd) < 1e-11
+        same_point(kinematics["pose"][k], R, p)
+        assert worst(kinematics["twist"][k], J @ qd) < 1e-11
         assert worst(slopes["jacobian"][k], J) < 1e-11 and worst(slopes["jacobian_rate"][k], Jd) < 1e-11
 
 
@@ -92,13 +92,13 @@ def test_links_of_a_base_that_moves_in_the_order_asked_for():
     q, qd = np.random.default_rng(2).uniform(-1.0, 1.0, (2, robot.n))
     state = {"position": base.position.tolist(), "orientation": base.quaternion.tolist(), "velocity": base.velocity.tolist()}
     given = {"links": ["left_hand"], "points": [POINT.tolist()], "base": [state], "joint_names": list(names)}
-    place, slope = (question(robot, name, (q[::-1], qd[::-1]), **given) for name in ("kinematics", "jacobians"))
+    point, slope = (question(robot, name, (q[::-1], qd[::-1]), **given) for name in ("kinematics", "jacobians"))
     R, p, J, Jd = oracle.kinematics(base, q, qd, "left_hand", POINT)
     order = [*range(6), *range(5 + robot.n, 5, -1)]
-    same_place(place["pose"][0], R, p)
+    same_point(point["pose"][0], R, p)
     assert slope["coordinates"][5:7] == ("base rz", names[0])
     assert worst(slope["jacobian"][0], J[:, order]) < 1e-11 and worst(slope["jacobian_rate"][0], Jd[:, order]) < 1e-11
-    assert worst(place["twist"][0], J @ np.concatenate((base.velocity, qd))) < 1e-11
+    assert worst(point["twist"][0], J @ np.concatenate((base.velocity, qd))) < 1e-11
     matrix = question(robot, "matrix", (q[::-1], qd[::-1]), joint_names=list(names), base=[state])
     assert matrix["coordinates"] == slope["coordinates"]
     assert worst(matrix["mass_matrix"], oracle.mass_matrix(base, q)[np.ix_(order, order)]) < 1e-11
@@ -115,7 +115,7 @@ def test_links_of_closed_loops(name):
     tree = PinocchioOracle(robot_text(robot, name), robot.tree)
     R, p, Jl, _ = tree.kinematics(link, POINT, closed["all_positions"], closed["all_velocities"])
     given = {"links": [link], "points": [POINT.tolist()]}
-    same_place(question(robot, "kinematics", (q, qd), **given)["pose"][0], R, p)
+    same_point(question(robot, "kinematics", (q, qd), **given)["pose"][0], R, p)
     assert worst(question(robot, "jacobians", (q, qd), **given)["jacobian"][0], Jl @ closed["active_jacobian"]) < 1e-10
 
 
@@ -268,8 +268,8 @@ def test_platforms(name):
     tau, gap = oracle.forces([legs[key][columns] for key in ("all_positions", "all_velocities", "all_accelerations")],
                              robot.platform_motion(*motion))
     assert gap < 1e-9 and worst(question(robot, "torque", motion)["effort"], tau) < 1e-8
-    place = question(robot, "kinematics", motion[:2], links=[robot.platforms[0]])
-    assert worst(place["pose"][0], found["pose"]) < 1e-12 and worst(place["twist"][0], found["twist"]) < 1e-10
+    point = question(robot, "kinematics", motion[:2], links=[robot.platforms[0]])
+    assert worst(point["pose"][0], found["pose"]) < 1e-12 and worst(point["twist"][0], found["twist"]) < 1e-10
 
 
 # --- what a kind has no answer to, and what is wrong ----------------------------------------------------------------------
@@ -333,7 +333,7 @@ def test_a_guess_chooses_the_branch():
     assert worst(question(robot, "loops", (q,), guess=guess)["all_positions"], poses) < 1e-12
 
 
-def test_fingerprints_tell_robots_apart():
+def test_fingerprints_distinguish_robots():
     """Of the same tree with and without loops; of another stiffness; the same of the same."""
     found = [kind(name).model_id for name in ("five_bar", "five_bar", "stewart", "hua_arm", "branched", "seven_r")]
     assert found[0] == found[1] and len(set(found)) == 5

@@ -71,7 +71,7 @@ def test_five_bar_is_khalils(five_bar):
 
 
 def test_parallelograms_keep_the_palletisers_wrist_level(palletiser):
-    """Opposite sides stay parallel: the map from motors to joints is constant and known, whatever the pose."""
+    """Opposite sides stay parallel: the map from motors to joints is constant and known at every pose."""
     one, two, four, three = np.eye(4)
     assert palletiser.joint_names == ("joint1", "joint2", "joint4", "joint3")
     expected = {"joint1": one, "joint2": two, "joint3": three, "joint4": four, "elbow": three - two, "wrist_joint": -three,
@@ -181,7 +181,7 @@ def test_rates_are_differences_along_the_motion(name):
     assert deviation(difference(lambda t: robot.motion(*along(motion, t)).G, h), state.Gd) < 1e-9
 
 
-# --- lengths of their own ---------------------------------------------------------------------------------------------
+# --- characteristic lengths -------------------------------------------------------------------------------------------
 
 
 def chain(rng, joints):

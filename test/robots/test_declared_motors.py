@@ -14,8 +14,8 @@ from support.robots import arm, motor_file
 ROOT = Path(__file__).resolve().parents[2]
 ARM = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}, {"mimic": {"joint": "j1"}})
 GOOD = {"stiffness": 50.0, "gear_ratio": 9.0, "rotor_inertia": 0.01}
-PLACED = GOOD | {"link": "l1", "axis": [0, 1, 0]}
-WHOLE = PLACED | {"mass": 1.0, "transverse_inertia": 0.02}
+WITH_AXIS = GOOD | {"link": "l1", "axis": [0, 1, 0]}
+WHOLE = WITH_AXIS | {"mass": 1.0, "transverse_inertia": 0.02}
 
 
 def loaded(**joints):
@@ -34,14 +34,14 @@ def loaded(**joints):
     ({"stiffness": 50.0}, "drives.j2.rotor_inertia is missing or zero; an elastic joint needs one above zero"),
     (GOOD | {"rotor_inertia": 0.0}, "drives.j2.rotor_inertia is missing or zero; an elastic joint needs one above zero"),
     (GOOD | {"gear_rati": 1.0}, "drives.j2.gear_rati is not known; allowed are gear_ratio, rotor_inertia, viscous"),
-    (PLACED | {"link": "wrist"}, "motors.j2.link: link 'wrist' does not exist; the links are base, l1, l2, l3"),
-    (PLACED | {"link": 3}, "motors.j2.link is 3; the name of a link is needed"),
-    (PLACED | {"axis": [0, 1]}, "motors.j2.axis is [0, 1]; three finite numbers are needed"),
-    (PLACED | {"axis": [0, 0, 0]}, "motors.j2.axis is [0, 0, 0]; a direction is needed"),
+    (WITH_AXIS | {"link": "wrist"}, "motors.j2.link: link 'wrist' does not exist; the links are base, l1, l2, l3"),
+    (WITH_AXIS | {"link": 3}, "motors.j2.link is 3; the name of a link is needed"),
+    (WITH_AXIS | {"axis": [0, 1]}, "motors.j2.axis is [0, 1]; three finite numbers are needed"),
+    (WITH_AXIS | {"axis": [0, 0, 0]}, "motors.j2.axis is [0, 0, 0]; a direction is needed"),
     (GOOD | {"link": "l1"}, "motors.j2.axis is missing; three finite numbers are needed"),
     (GOOD | {"axis": [0, 1, 0]}, "motors.j2.link is missing; the name of a link is needed"),
     (GOOD | {"mass": 1.0}, "motors.j2.transverse_inertia is missing, which mass needs"),
-    (PLACED | {"position": [0, 0, 1]}, "motors.j2.mass is missing, which position needs"),
+    (WITH_AXIS | {"position": [0, 0, 1]}, "motors.j2.mass is missing, which position needs"),
     (WHOLE | {"transverse_inertia": 0.004}, "transverse_inertia is 0.004, less than half of rotor_inertia, 0.01"),
     (WHOLE | {"mass": 0}, "motors.j2.mass is 0; a number above zero is needed"),
 ])
@@ -64,9 +64,9 @@ def test_bad_sections_are_refused(content, message):
     assert message in str(error.value)
 
 
-def test_everything_wrong_is_told_at_once():
+def test_all_problems_are_reported_at_once():
     with pytest.raises(ModelError) as error:
-        loaded(elbow=GOOD, j1=GOOD | {"gear_ratio": 0.0}, j2=PLACED | {"stiffness": -1.0, "link": "wrist"})
+        loaded(elbow=GOOD, j1=GOOD | {"gear_ratio": 0.0}, j2=WITH_AXIS | {"stiffness": -1.0, "link": "wrist"})
     assert len(error.value.problems) == 5  # joint elbow is named in two sections
 
 
@@ -116,7 +116,7 @@ def test_order_in_the_file_does_not_count():
 
 
 def test_the_papers_arm_is_declared():
-    """hua-mixed-joints section V: springs, gears, and the rotors' masses and places."""
+    """hua-mixed-joints section V: springs, gears, and the rotors' masses and positions."""
     robot = load(ROOT / "urdf" / "hua_arm.urdf", ROOT / "urdf" / "hua_arm.robot.yaml")
     assert robot.joint_names == ("joint1", "joint2", "joint3") and robot.elastic_joints == ("joint3",)
     assert robot.stiffness == [100.0] and robot.order == 5

@@ -14,7 +14,7 @@ from support.oracles import PinocchioOracle
 from support.scaling_cases import ARMS, urdf, waypoints
 
 TIGHT = 0.99  # of the limit that binds is used at least
-LOOKS = 4000
+N_SAMPLES = 4000
 SHEET = {"gear_ratio": 100.0, "torque_constant": 0.1, "resistance": 0.5, "inductance": 2.5e-3, "efficiency": 0.8}
 
 
@@ -30,7 +30,7 @@ def gravity_of(robot, seed):
 
 
 def drives_for(robot, seed, rng):
-    """Drives that gravity uses about half of, each with constants of its own."""
+    """Drives that gravity uses about half of, each with other constants."""
     found = {}
     for name, torque in zip(robot.joint_names, gravity_of(robot, seed)):
         ratio, constant = float(rng.choice([-1.0, 1.0]) * rng.uniform(50, 150)), float(rng.uniform(0.05, 0.2))
@@ -45,9 +45,9 @@ def drives_for(robot, seed, rng):
 
 
 def pinocchio_along(name, robot, motion):
-    """qd, tau and its rate at LOOKS instants of a motion, the latter two by Pinocchio."""
+    """qd, tau and its rate at N_SAMPLES instants of a motion, the latter two by Pinocchio."""
     oracle = PinocchioOracle(urdf(name), robot)
-    motions = motion(np.linspace(0.0, motion.duration, LOOKS))
+    motions = motion(np.linspace(0.0, motion.duration, N_SAMPLES))
     tau, tau_rate = map(np.array, zip(*(oracle.torque_and_rate(*sample) for sample in zip(*motions))))
     return motions[1], tau, tau_rate
 
@@ -145,7 +145,7 @@ def test_friction_is_taken_off_torque_and_counted_in_power():
     limits = {"drives": {name: {**SHEET, "max_current": 40.0, "max_power": 150.0, "coulomb": 4.0} for name in joints}}
     robot = arm_with("seven_r", limits)
     motion = retime_motion(robot, waypoints(robot, 7))
-    q, qd, qdd, qddd = motion(np.linspace(0.0, motion.duration, LOOKS))
+    q, qd, qdd, qddd = motion(np.linspace(0.0, motion.duration, N_SAMPLES))
     used = utilizations(robot.drive_limits, *robot.torque_and_rate(q, qd, qdd, qddd), qd)
     assert TIGHT * 0.97 < used.max() <= 1.0
     with pytest.raises(InputError, match="Coulomb friction takes all of the current of joint1"):
@@ -181,13 +181,13 @@ def test_sections_that_need_more_say_so():
         arm_with("seven_r", {"limits": {"joint1": {"has_effort_limits": False, "min_effort": -3.0}}})
 
 
-@pytest.mark.parametrize("convention, ratio, doubted", [
+@pytest.mark.parametrize("convention, ratio, warned", [
     ("dc", 1.0, False), ("dc", 1.41, True), ("peak", 1.5, False), ("peak", 1.0, True), ("rms", 3.0, False),
     ("rms", 1.732, False), ("rms", 1.22, True)])
-def test_constants_that_do_not_belong_together_are_doubted(convention, ratio, doubted):
+def test_inconsistent_constants_give_a_warning(convention, ratio, warned):
     robot = arm_with("seven_r", {"drives": {"joint1": {"torque_constant": 0.3, "back_emf_constant": 0.3 / ratio,
                                                        "current_convention": convention}}})
-    assert any("torque_constant" in warning for warning in robot.warnings) == doubted
+    assert any("torque_constant" in warning for warning in robot.warnings) == warned
 
 
 def test_uses_are_shares_of_the_limit_on_either_side():

@@ -74,7 +74,7 @@ def test_the_shares_are_those_that_retiming_keeps(seed):
             assert mine == pytest.approx(share), (owner, quantity)
 
 
-def test_behind_a_spring_the_motor_turns_as_it_is_told():
+def test_behind_a_spring_the_motor_speed_is_an_input():
     robot = arm({"joint2": SHEETS["joint2"]}, {})
     ones = np.ones(7)
     assert filled(robot, ones, 1e3 * ones, ones, springs=["joint2"])[0]["motor_velocity"]["joint2"] == -50.0
@@ -94,7 +94,7 @@ def test_windings_warm_by_exponentials():
     load_row, left_row = (DRIVE_ROWS.index(name) for name in ("thermal_load", "thermal_time_left"))
     tau, zero, stamp = np.full(7, 45.0), np.zeros(7), 10**18
     use.fill(stamp, tau, zero, zero)
-    assert use.drives[load_row][0] == 0.0  # before the first sample nobody knows
+    assert use.drives[load_row][0] == 0.0  # unknown before the first sample
     stamp += 10**11
     use.fill(stamp, tau, zero, zero)
     cold = use.drives[load_row].copy()

@@ -255,7 +255,7 @@ def test_stiffer_springs_approach_the_rigid_robot():
     assert errors[0] > 1e-3 and all(0.008 < b / a < 0.012 for a, b in pairwise(errors))
 
 
-def test_a_motor_without_a_place_is_a_rotor_inertia():
+def test_a_motor_without_a_link_is_a_rotor_inertia():
     """motor_link left out: on a rigid joint as JointDynamics has it, on an elastic one as a motor in the base has it."""
     urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 0.6, 0.8), "xyz": (0.3, 0, 0), "rpy": (0.3, -0.2, 0.5)})
     short, motion = {"gear_ratio": 9.0, "rotor_inertia": 0.01}, polynomial(5, 2, 4)(0.0)
@@ -264,11 +264,11 @@ def test_a_motor_without_a_place_is_a_rotor_inertia():
     robot = Robot.from_urdf(urdf, joint_dynamics={"j1": term, "j2": term})
     assert worst(rigid.inverse_dynamics(*motion[:3]), robot.inverse_dynamics(*motion[:3])) < 1e-13
     assert worst(rigid.torque_and_rate(*motion[:4]), robot.torque_and_rate(*motion[:4])) < 1e-13
-    springs = [motor_file({"j1": short | place | {"stiffness": 70.0}, "j2": short | place | {"stiffness": 50.0}})
-               for place in ({}, {"link": "base", "axis": [0.3, 0.4, 0.5]})]
-    placed = [load(urdf, declared) for declared in springs]
-    assert placed[0].order == 5
-    for one, two in zip(*(known(each.motor_motion(*motion)) for each in placed), strict=True):
+    springs = [motor_file({"j1": short | mount | {"stiffness": 70.0}, "j2": short | mount | {"stiffness": 50.0}})
+               for mount in ({}, {"link": "base", "axis": [0.3, 0.4, 0.5]})]
+    robots = [load(urdf, declared) for declared in springs]
+    assert robots[0].order == 5
+    for one, two in zip(*(known(each.motor_motion(*motion)) for each in robots), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-13, atol=1e-14)
 
 

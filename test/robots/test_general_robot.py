@@ -160,7 +160,7 @@ def test_motor_behind_a_spring_turns_by_the_deflection_that_an_over_constrained_
     assert off(rate, expected_rate[columns]) < 1e-9
 
 
-def test_wrenches_of_cut_joints_take_the_place_of_the_loops():
+def test_wrenches_of_cut_joints_replace_the_loops():
     """On the open tree they hold the joints that follow, and the motors exert the same torques."""
     robot, truth, motion, state = case("loop, spring", 0)
     found, tree = robot.solve(*motion, **state), Robot.from_urdf(truth.machine.urdf)
@@ -205,10 +205,10 @@ def test_loop_agrees_with_equality_constraints_of_mujoco():
     model = spec.compile()
     model.eq_data[0, :3], model.eq_data[0, 3:6] = cut["first"]["xyz"], cut["second"]["xyz"]
     data, names = mujoco.MjData(model), list(made.q)
-    place = [int(model.joint(name).dofadr[0]) for name in names]
+    index = [int(model.joint(name).dofadr[0]) for name in names]
     q, v, a = np.zeros((3, model.nv))
     for k, values in enumerate((q, v, a)):
-        values[place] = [found.positions[name][k] for name in names]
+        values[index] = [found.positions[name][k] for name in names]
 
     def jacobian(q):
         data.qpos[:], data.qvel[:] = q, v
@@ -223,9 +223,9 @@ def test_loop_agrees_with_equality_constraints_of_mujoco():
     mujoco.mj_mulM(model, data, load, a)
     load += data.qfrc_bias
     spring, (name, given) = made.file["springs"], next(iter(made.file["springs"].items()))
-    load[place[names.index(name)]] += given["stiffness"] * (q[place[names.index(name)]] - given["rest"])
-    load[place[names.index(name)]] += given["damping"] * v[place[names.index(name)]]
-    motors = [place[names.index(one)] for one in made.given]
+    load[index[names.index(name)]] += given["stiffness"] * (q[index[names.index(name)]] - given["rest"])
+    load[index[names.index(name)]] += given["damping"] * v[index[names.index(name)]]
+    motors = [index[names.index(one)] for one in made.given]
     solution = np.linalg.lstsq(np.hstack((np.eye(model.nv)[:, motors], J.T)), load, rcond=None)[0]
     assert len(spring) == 1
     assert off([found.efforts[one][0] for one in made.given], solution[:len(motors)]) < 1e-11

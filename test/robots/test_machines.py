@@ -37,8 +37,8 @@ def symbols(elf: bytes) -> tuple[int, dict[str, int]]:
     for _, kind, _, _, start, length, link, _, _, _ in sections:
         if kind == 2:
             names = sections[link][4]
-            for place in range(start, start + length, 24):
-                name, info, _, section = struct.unpack_from("<IBBH", elf, place)
+            for offset in range(start, start + length, 24):
+                name, info, _, section = struct.unpack_from("<IBBH", elf, offset)
                 if info >> 4 == 1:
                     found[elf[names + name:elf.index(b"\0", names + name)].decode()] = section
     return machine, found
@@ -131,8 +131,8 @@ def test_text_in_c(robot, tmp_path, name):
     x, y = np.random.default_rng(0).normal(size=found.size), np.empty(found.width)
     x[:10] = np.random.default_rng(1).uniform(0.5, 1.0, 10)
     starts = np.cumsum([0, *found.inputs.values()])[:-1], np.cumsum([0, *map(np.prod, found.shapes)])[:-1]
-    places = [array.ctypes.data + 8 * int(start) for array, some in zip((x, y), starts) for start in some]
-    ctypes.CDLL(str(tmp_path / "arm.so")).stanford_arm(*map(ctypes.c_void_p, places))
+    offsets = [array.ctypes.data + 8 * int(start) for array, some in zip((x, y), starts) for start in some]
+    ctypes.CDLL(str(tmp_path / "arm.so")).stanford_arm(*map(ctypes.c_void_p, offsets))
     np.testing.assert_allclose(y, np.concatenate([part.ravel() for part in found(x)]), rtol=1e-9, atol=1e-10)
 
 

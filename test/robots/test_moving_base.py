@@ -136,7 +136,7 @@ def test_refusals():
 
 
 def test_a_thrown_arm_falls_as_it_must():
-    """Whatever the joints do, the mass centre flies a parabola and angular momentum about it stays."""
+    """For every joint motion, the mass centre flies a parabola and angular momentum about it stays."""
     thrown = load(ROOT / "urdf" / "rr.urdf", base="floating")
     start = BaseState(velocity=(1.0, 0.0, 2.0, 0.3, -0.2, 0.5))
 

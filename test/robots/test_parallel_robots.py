@@ -180,7 +180,7 @@ def rps_3(radius=0.5, height=0.8):
 
 
 def test_freedoms_that_change_with_the_pose():
-    """3-RPS: the twists that the platform may have turn with it, so the constraints have rates of their own."""
+    """3-RPS: the twists that the platform may have turn with it, so the constraints have rates."""
     machine = rps_3()
     robot = machine.robot()
     urdf, loops = as_closed_loop(machine, "ball1", "spherical")
@@ -352,7 +352,7 @@ def test_forward_dynamics_undoes_inverse_dynamics(machines, name):
 
 
 @each_machine
-def test_the_actuators_tell_where_the_platform_is(machines, name):
+def test_the_actuators_determine_the_platform_pose(machines, name):
     """Direct kinematics undoes inverse kinematics, to the jerk; and every answer is the one for the platform's motion."""
     _machine, robot = machines[name]
     motion = polynomial(name, robot, 4)(0.0)

@@ -1,4 +1,4 @@
-"""Robots of every class go through a pickle and can be copied, whatever runs their kernels: same numbers, read-only models."""
+"""Robots of every class go through a pickle and can be copied, with every backend: same numbers, read-only models."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ def test_a_fingerprint_does_not_hang_on_the_order_of_payloads(robot):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_numbers_too_large_come_with_a_word(backend):
-    """One sample and many, the plain answers and those that also look for what moves no mass."""
+    """One sample and many, the plain answers and those that also search massless joints."""
     robot, (q, qd, qdd, qddd) = Robot.from_urdf(arm({}, {"axis": (0, 1, 0)}), backend=backend), motion(n=2)
     floating = load(arm({}, {"axis": (0, 1, 0)}), base="floating", backend=backend)
     spring = load(arm({}, {"axis": (0, 1, 0)}), {"version": 1, "springs": {"j2": {"stiffness": 4.0}}}, backend=backend)

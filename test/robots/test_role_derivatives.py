@@ -96,7 +96,7 @@ def test_tables_without_the_compiled_program_are_the_same(name, monkeypatch):
 
 @pytest.mark.parametrize(("robot_file", "urdf"), [("palletiser.robot.yaml", "palletiser.urdf"),
                                                   ("hua_arm.robot.yaml", "hua_arm.urdf")])
-def test_tables_of_one_kind_alone_are_those_of_its_own_class(robot_file, urdf):
+def test_tables_of_one_kind_are_those_of_its_class(robot_file, urdf):
     old = rnea_ros.load(URDF / urdf, URDF / robot_file)
     robot = Robot(TreeDynamics.from_urdf(URDF / urdf), URDF / robot_file)
     motion = 0.2 * np.random.default_rng(0).normal(size=(old.order + 1, old.n))

@@ -1,4 +1,4 @@
-"""What sensors on a base tell of it: from any place and any axes on it to the motion of its origin, rates included."""
+"""Motion of a base from its sensors: from any position and axes to the motion of its origin, with rates."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ URDF = """<robot name="box"><link name="box"><inertial><mass value="2"/>
 
 
 class Tumbling:
-    """A base that turns and flies any way, and a place on it with axes of its own."""
+    """A base that turns and flies any way, and a point on it with other axes."""
 
     def __init__(self, seed):
         rng = np.random.default_rng(seed)
@@ -49,7 +49,7 @@ class Tumbling:
         return p + R @ self.r, R @ self.R
 
     def imu(self, t):
-        """Acceleration less gravity and angular velocity at the place, along the axes of the base."""
+        """Acceleration less gravity and angular velocity at the point, along the axes of the base."""
         base, acceleration, _jerk = base_motion(self.sensor_pose, t)
         return (np.stack((acceleration[:3] - base.into_base(GRAVITY), base.velocity[3:])) @ self.R.T).ravel()
 
@@ -64,7 +64,7 @@ def with_rates(signals, t):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_an_accelerometer_anywhere_tells_the_motion_of_the_origin_and_its_rates(seed):
+def test_an_accelerometer_anywhere_determines_the_motion_of_the_origin(seed):
     body, t = Tumbling(seed), 0.3
     base, acceleration, jerk = base_motion(body.pose, t)
     found = from_imu(body.r, with_rates(body.imu, t))
@@ -74,7 +74,7 @@ def test_an_accelerometer_anywhere_tells_the_motion_of_the_origin_and_its_rates(
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_an_odometer_anywhere_tells_the_motion_of_the_origin_and_its_rates(seed):
+def test_a_twist_anywhere_determines_the_motion_of_the_origin(seed):
     body, t = Tumbling(seed), -0.4
     base, acceleration, jerk = base_motion(body.pose, t)
     found = from_twist(body.r, with_rates(body.twist, t))
@@ -100,10 +100,10 @@ def test_the_frame_of_an_imu_is_that_of_its_link():
     pin.forwardKinematics(oracle.model, oracle.data, oracle.configuration(base, np.zeros(1)),
                           oracle.velocity(base, np.zeros(1)), oracle.fold @ np.append(base.spatial(acceleration), 0.0))
     frame = oracle.model.getFrameId("imu")
-    told = pin.getFrameClassicalAcceleration(oracle.model, oracle.data, frame, pin.ReferenceFrame.LOCAL).linear
+    reported = pin.getFrameClassicalAcceleration(oracle.model, oracle.data, frame, pin.ReferenceFrame.LOCAL).linear
     spin = pin.getFrameVelocity(oracle.model, oracle.data, frame, pin.ReferenceFrame.LOCAL).angular
     expected, _ = point_motion(mount.r, base.velocity[3:], acceleration, np.zeros(6))
-    assert worst(mount.along_base(told, spin), np.concatenate((expected[:3], base.velocity[3:]))) < 1e-12
+    assert worst(mount.along_base(reported, spin), np.concatenate((expected[:3], base.velocity[3:]))) < 1e-12
     assert worst(mount.turn, quaternion(mount.R)) < 1e-15
 
 

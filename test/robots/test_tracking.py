@@ -55,7 +55,7 @@ def test_a_stream_is_the_motion(machines, name):
         found = tracker.follow(*swing(name, t))
         for ours, theirs in zip(found.motion, whole, strict=True):
             assert deviation(ours, theirs[k]) < 1e-12
-        if k % 100 == 0:  # with the last pose as a guess, whatever else is asked begins where it ends
+        if k % 100 == 0:  # with the last pose as a guess, other requests start where it ends
             assert deviation(robot.close(swing(name, t)[0], guess=tracker.last), found.motion.q) < 1e-14
         assert found.agrees and not found.restarted and np.isnan(found.disagreement).all()
         assert tracker.last is found.motion.q
@@ -105,7 +105,7 @@ def test_sensors_are_compared_by_the_shorter_way_round(five_bar):
 
 
 def test_after_a_gap_the_sensors_win(five_bar):
-    """The robot went through a singular pose while nobody looked."""
+    """The robot went through a singular pose between two samples."""
     q, rest = np.array(START["five_bar"]), np.zeros((3, 2))
     tracker = five_bar.tracker()
     tracker.follow(q, *rest)

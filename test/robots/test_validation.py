@@ -86,7 +86,7 @@ def test_numbers_of_samples_must_agree(robot):
 
 
 @pytest.mark.parametrize(("wrench", "expected"), [
-    ({"nobody": np.zeros(6)}, r"link 'nobody' is not in robot 'arm'; its links: base, l1, l2, l3, l4"),
+    ({"unknown": np.zeros(6)}, r"link 'unknown' is not in robot 'arm'; its links: base, l1, l2, l3, l4"),
     ({"l1": np.zeros(3)}, r"wrench on link 'l1' is .*; \(6,\) or \(samples, 6\) finite numbers are needed, force first"),
     ({"l1": np.zeros((6, 1))}, r"wrench on link 'l1'"), ({"l1": np.zeros((1, 1, 6))}, r"wrench on link 'l1'"),
     ({"l1": [np.nan] * 6}, r"wrench on link 'l1'"), ({"l1": "up"}, r"wrench on link 'l1'"),
@@ -119,7 +119,7 @@ def test_wrong_settings():
 
 
 @pytest.mark.parametrize(("wrong", "expected"), [
-    ({"link": "nobody"}, r"link 'nobody' is not in robot"), ({"mass": -1.0}, "not negative"), ({"mass": np.nan}, "finite"),
+    ({"link": "unknown"}, r"link 'unknown' is not in robot"), ({"mass": -1.0}, "not negative"), ({"mass": np.nan}, "finite"),
     ({"mass": "heavy"}, "payload"), ({"mass": None}, "payload"), ({"com": (0, 0)}, "3 numbers"), ({"com": "here"}, "payload"),
     ({"com": (0, np.inf, 0)}, "finite"), ({"inertia": np.eye(2)}, "3 x 3"), ({"inertia": [1, 2, 3]}, "3 x 3"),
     ({"inertia": np.arange(9).reshape(3, 3)}, "symmetric"), ({"inertia": -np.eye(3)}, "not negative"),

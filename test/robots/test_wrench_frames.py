@@ -1,4 +1,4 @@
-"""Wrenches told in the frame of any link: torque and torque rate by Pinocchio's Jacobians, at the place where they act."""
+"""Wrenches expressed in the frame of any link: torque and rate by Pinocchio's Jacobians at the point where they act."""
 
 from __future__ import annotations
 

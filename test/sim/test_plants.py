@@ -114,7 +114,7 @@ def test_another_quadruped(name):
 
 
 def test_closed_loops_as_equality_constraints():
-    """They give way: the torques are those of loops that are closed exactly, to what the constraints are out of place."""
+    """They give way: the torques are those of loops that are closed exactly, up to the error of the constraints."""
     device = made("five_bar")
     instants = played(device, 2.0)[50:]
     robot = device.plant.robot
@@ -123,14 +123,14 @@ def test_closed_loops_as_equality_constraints():
     assert 0.0 < max(away) < 1e-5
 
 
-def test_an_arm_that_is_pushed_at_a_tool_nobody_knows_of():
+def test_an_arm_that_is_pushed_at_an_unknown_tool():
     device = machine("touched")
     instants = played(device, 2.0, every=5)
     assert np.ptp([instant.wrenches["tool0"] for instant in instants], axis=0).max() > 20.0  # N
     assert errors(device.plant.robot, device, instants).max() < 1e-12
 
 
-def test_a_plant_is_placed_anywhere_and_does_the_same_again():
+def test_a_plant_starts_at_any_state_and_is_reproducible():
     device = machine("solo12")
     turned = BaseState((1.0, 2.0, 3.0), (0.5, 0.5, 0.5, 0.5), (0.1, 0.2, 0.3, -0.1, 0.2, 0.4))
     device.plant.set_state(device.start, turned)
@@ -162,7 +162,7 @@ def test_noise_is_of_its_size_and_decided_by_its_seed(solo):
     np.testing.assert_allclose(off, [0.4] * 3 + [0.5] * 3, rtol=0.3)
 
 
-def test_what_has_no_plant_is_told(monkeypatch):
+def test_robots_without_a_plant_are_refused(monkeypatch):
     mimic = arm({}, {"mimic": {"joint": "j1"}})
     rough = {"version": 1, "friction": {"j1": {"coulomb": 1.0}}}
     for urdf, file, words in ((mimic, None, r"mimic joints \(j2\)"), (arm({}), rough, "Coulomb"),

@@ -93,9 +93,9 @@ class Nodes:
                   for t, q in ((0.0, self._q), (seconds, goal))]
         self._trajectories.publish(JointTrajectory(joint_names=NAMES, points=points))
 
-    def look(self) -> None:
+    def check(self) -> None:
         for name, process in self.processes.items():
-            self.growth[name].look(process.pid)
+            self.growth[name].check(process.pid)
 
     def _on_dynamics(self, message: JointDynamics) -> None:
         began = self._sent.pop((message.header.stamp.sec, message.header.stamp.nanosec), None)

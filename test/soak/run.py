@@ -34,7 +34,7 @@ from soak.watch import children
 from support.ros_helpers import world
 
 RECOVERY = 240.0  # s; in which every node has to answer again, on a machine that may be busy
-LOOKS = 5.0  # s; from look to look at what processes use
+CHECK_PERIOD_S = 5.0  # s; period of checks of the processes' resources
 LIFE = 5  # rounds of troubles
 BAD = ("", "<robot/>", "<robot name='x'><link name='a'/><link name='b'/></robot>", "no XML")
 BYTES = (b"", b"\0\1\0\0" + b"\0\x08\0\2" * 40, b"\0\1\0\0" + bytes(17), bytes(range(200)))
@@ -42,7 +42,7 @@ BYTES = (b"", b"\0\1\0\0" + b"\0\x08\0\2" * 40, b"\0\1\0\0" + bytes(17), bytes(r
 
 class Soak:
     """found: what must not be, in sentences; troubles: how many of each there were; longest: until all answered again [s];
-    enough: whether somebody wants it to end after this trouble.
+    enough: whether to end after this trouble.
     """
 
     def __init__(self, nodes: Nodes, seed: int):
@@ -50,7 +50,7 @@ class Soak:
         self.found: list[str] = []
         self.troubles: Counter[str] = Counter()
         self.longest, self.enough = 0.0, False
-        self._looked, self._rounds = 0.0, 0
+        self._checked, self._rounds = 0.0, 0
         self._raw = nodes.ros.node.create_publisher(JointState, "/joint_states", 10)
         self._all: list[Callable[[], None]] = [
             self.motion, self.motion, self.payload, self.description, self.bad_description, self.malformed, self.pause,
@@ -82,9 +82,9 @@ class Soak:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.nodes.step()
-            if time.monotonic() - self._looked > LOOKS:
-                self._looked = time.monotonic()
-                self.nodes.look()
+            if time.monotonic() - self._checked > CHECK_PERIOD_S:
+                self._checked = time.monotonic()
+                self.nodes.check()
 
     def answered(self, after: str) -> None:
         """Every node answers rightly again; scaling_node by a motion."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 ALLOWED = {"megabytes": 60.0, "descriptors": 24.0, "threads": 12.0}  # more at the end than after the beginning
 
-ENOUGH = 12  # looks in each quarter
+ENOUGH = 12  # checks in each quarter
 
 
 class Use(NamedTuple):
@@ -40,7 +40,7 @@ class Growth:
     def __init__(self) -> None:
         self.seen: list[Use] = []
 
-    def look(self, pid: int) -> None:
+    def check(self, pid: int) -> None:
         if found := use(pid):
             self.seen.append(found)
 

@@ -47,11 +47,11 @@ def motion(seed: int, joints: int, seconds: float, rate: float = 125.0) -> tuple
 def recorded(folder: Path, names: Sequence[str], seed: int = 0, seconds: float = 3.0, **options: Any) -> Path:
     """A robot that moves: its bag's file."""
     stamps, q = motion(seed, len(names), seconds)
-    entries = [(EPOCH + t + LATE, joint_state(EPOCH + t, names, place)) for t, place in zip(stamps.tolist(), q)]
+    entries = [(EPOCH + t + LATE, joint_state(EPOCH + t, names, sample)) for t, sample in zip(stamps.tolist(), q)]
     return bag(folder, {"/joint_states": entries}, **options)
 
 
-def told(path: Path) -> Iterator[tuple[str, int, Any]]:
+def messages_in(path: Path) -> Iterator[tuple[str, int, Any]]:
     """(topic, recorded [ns], message) of all joint states in a bag."""
     with Reader(path) as made:
         for topic, when, data in made.messages():

@@ -1,4 +1,4 @@
-/* How many instructions a function takes: a child runs it, its parent steps through it. Counts all of them, whatever the clock does.
+/* How many instructions a function takes: a child runs it, its parent steps through it. Counts all of them, independently of the clock.
  *
  * long count(call, arguments): call(arguments) between two marks, or -1 where the system forbids to step. */
 #define _GNU_SOURCE

@@ -74,7 +74,7 @@ def _from_segment(a: np.ndarray, b: np.ndarray, q: np.ndarray) -> float:
 
 
 class Followed(Bench):
-    """With a robot that is where the controller tells it to be."""
+    """Bench with a robot that tracks its controller exactly."""
 
     names = NAMES
 
@@ -96,8 +96,8 @@ class Followed(Bench):
         return Commanded(1e-9 * (stamps - stamps[0]), *np.moveaxis(fields, 1, 0))
 
     @property
-    def place(self) -> np.ndarray:
-        """Where the robot is told to be."""
+    def position(self) -> np.ndarray:
+        """Commanded position of the robot."""
         return self._last[0]
 
     @property

@@ -75,7 +75,7 @@ class FreeFlyer:
         return base.classical(spatial)
 
     def center_of_mass(self, base, q, qd):
-        """Place, velocity, momentum about it (6,), in the world."""
+        """Position, velocity, momentum about it (6,), in the world."""
         q, v = self.configuration(base, q), self.velocity(base, qd)
         h = pin.computeCentroidalMomentum(self.model, self.data, q, v).vector.copy()
         c = pin.centerOfMass(self.model, self.data, q, v).copy()

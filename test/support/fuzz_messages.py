@@ -103,7 +103,7 @@ def buffer(rng: random.Random, valid: bytes) -> bytes:
 
 
 def fuzz(count: int, seed: int, last: Callable[[bytes], None]) -> dict[str, dict[str, int]]:
-    """How often a message was read or refused, by type and reason. Raises what nobody expects."""
+    """How often a message was read or refused, by type and reason. Raises unexpected errors."""
     rng, read = random.Random(seed), readers()
     valid = [(type(message), serialize_message(message)) for message in VALID]
     found: dict[str, Counter[str]] = {kind.__name__: Counter() for kind in read}

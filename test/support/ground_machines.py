@@ -115,7 +115,7 @@ class TripodTruth:
         self.q0 = pin.neutral(self.body.model)
         self.q0[[k + 1 for k in self.order]] = list(pose.values())
         self.q0[:7] = self.base(0.0)[0]
-        self.places = self._feet(self.q0)[0]
+        self.positions = self._feet(self.q0)[0]
 
     def base(self, t: float):
         """Pose (7,) and the velocity (6,), its first and second rates, along the base's axes, by automatic differentiation."""
@@ -129,17 +129,17 @@ class TripodTruth:
     def _feet(self, q):
         model = self.body.model
         data = self.body.state(q, np.zeros(model.nv))
-        places = np.concatenate([data.oMf[foot].translation for foot in self.feet])
+        feet_positions = np.concatenate([data.oMf[foot].translation for foot in self.feet])
         J = np.vstack([self.body.motion(data, foot)[2][:3] for foot in self.feet])
-        return places, J
+        return feet_positions, J
 
     def at(self, t: float):
         """Configuration, velocity, acceleration and efforts."""
         model, q = self.body.model, self.q0.copy()
         q[:7], state, acceleration, _ = self.base(t)
         for _ in range(20):
-            places, J = self._feet(q)
-            q[[k + 1 for k in self.order]] += np.linalg.solve(J[:, self.order], self.places - places)
+            feet_positions, J = self._feet(q)
+            q[[k + 1 for k in self.order]] += np.linalg.solve(J[:, self.order], self.positions - feet_positions)
         _, J = self._feet(q)
         v, a = np.zeros(model.nv), np.zeros(model.nv)
         v[:6], a[:6] = state.velocity, state.spatial(acceleration)

@@ -2,7 +2,7 @@
 
     python humble_stand_in.py -m rnea_ros.nodes.dynamics.node ...
 
-runs a node for which callbacks are given a message alone, however many they could take, services do not tell their name,
+runs a node for which callbacks are given a message alone, however many they could take, services do not have their name,
 and a wait set's numbers add up to new ones.
 """
 

@@ -59,7 +59,7 @@ class Bench:
     def get(self, name):
         return self.node.get_parameter(name).value
 
-    def hear(self, text):
+    def receive(self, text):
         self.intake._on_description(serialize_message(String(data=text)))
 
     def consistent(self):

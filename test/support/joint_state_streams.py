@@ -47,7 +47,7 @@ class TorqueErrors(NamedTuple):
 
 
 def joint_states(rng: np.random.Generator, kind, n: int, sensor: Sensor, seconds: float = 5.0) -> Stream:
-    """A motion of some kind (motions.py), as this sensor tells it."""
+    """A motion of some kind (motions.py), as this sensor measures it."""
     t = np.arange(0.0, seconds, 1.0 / sensor.rate)
     motion = kind(rng, t, n)
     q = encoded(rng, motion[0], sensor.bits, sensor.noise)[np.arange(len(t)) // sensor.repeated * sensor.repeated]

@@ -1,6 +1,6 @@
 """What a launch file starts: its command lines, parameters included, without the nodes.
 
-`by_launch` asks ROS 2's own launch, in a process of its own, with programs that only note how they were called. `by_stand_in`
+`by_launch` asks ROS 2's own launch, in a separate process, with programs that only note how they were called. `by_stand_in`
 does the same where launch cannot be had: the few classes that our files use, as launch 3.7 and launch_ros 0.28 treat them,
 and nothing else, so that a file which uses more of them fails here. test_launch.py compares the two wherever it can.
 """
@@ -290,8 +290,8 @@ def _modules() -> dict[str, ModuleType]:
         names |= {"ament_index_python": (),
                   "ament_index_python.packages": (PackageNotFoundError, get_package_prefix, get_package_share_directory)}
     modules = {name: ModuleType(name) for name in names}
-    for name, things in names.items():
-        vars(modules[name]).update({thing.__name__: thing for thing in things})
+    for name, stubs in names.items():
+        vars(modules[name]).update({stub.__name__: stub for stub in stubs})
     return modules
 
 

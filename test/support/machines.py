@@ -96,7 +96,7 @@ def polygon(corners, seed: int = 0, sliders: tuple[int, ...] = ()) -> Mechanism:
 
 
 def bennett(theta1: float, lengths=(0.4, 0.25), twist: float = 0.6, seed: int = 0) -> tuple[Mechanism, float]:
-    """Bennett's linkage, four axes in space that move although nobody would expect it, at its angle theta1; and K.
+    """Bennett's linkage, four axes in space that move although a count of freedoms predicts none, at its angle theta1; and K.
 
     Two opposite links have length a and twist alpha, the others b and beta, with sin(alpha) / a = sin(beta) / b. The angles
     between them obey tan(theta1 / 2) tan(theta2 / 2) = K = sin((beta + alpha) / 2) / sin((beta - alpha) / 2).

@@ -10,7 +10,7 @@ from support.oracles import deviation, pin
 from support.robots import about, random_state
 
 
-def place(R, P):
+def homogeneous(R, P):
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = R, P
     return T
@@ -23,8 +23,8 @@ def forward_kinematics(model, q):
     for link in model.links[1:]:
         value = link.multiplier * q[link.coordinate] + link.offset if link.joint else 0.0
         theta, r = link.theta + (link.sigma == REVOLUTE) * value, link.r + (link.sigma == PRISMATIC) * value
-        factors = [place(about(z, link.gamma), 0), place(e, [0, 0, link.b]), place(about(x, link.alpha), 0),
-                   place(e, [link.d, 0, 0]), place(about(z, theta), 0), place(e, [0, 0, r])]
+        factors = [homogeneous(about(z, link.gamma), 0), homogeneous(e, [0, 0, link.b]), homogeneous(about(x, link.alpha), 0),
+                   homogeneous(e, [link.d, 0, 0]), homogeneous(about(z, theta), 0), homogeneous(e, [0, 0, r])]
         poses.append(poses[link.parent] @ np.linalg.multi_dot(factors))
     return poses
 
@@ -34,7 +34,7 @@ def check_kinematics_and_inertias(robot, oracle, seed):
     poses = forward_kinematics(robot.model, q)
     for name, frame in robot.model.frames.items():
         R, P = oracle.placement(name, q)
-        assert deviation(poses[frame.link] @ place(frame.R, frame.P), place(R, P)) < 3e-14, (seed, name)
+        assert deviation(poses[frame.link] @ homogeneous(frame.R, frame.P), homogeneous(R, P)) < 3e-14, (seed, name)
     for k, link in enumerate(robot.model.links):
         body = oracle.model.inertias[oracle.model.getJointId(link.joint) if link.joint else 0]
         if k and not link.joint:

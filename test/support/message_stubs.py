@@ -24,17 +24,17 @@ def write(folder: Path, packages: Iterable[tuple[str, str]], lacking: Collection
     waiting, done = list(packages), []
     while waiting:
         package, kind = waiting.pop()
-        place = folder / package / f"{kind}.pyi"
+        file = folder / package / f"{kind}.pyi"
         try:
             module = importlib.import_module(f"{package}.{kind}")
         except ImportError:
             continue
-        if place.exists():
+        if file.exists():
             continue
-        place.parent.mkdir(parents=True, exist_ok=True)
-        (place.parent / "__init__.pyi").touch()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        (file.parent / "__init__.pyi").touch()
         text, needed = _module(module, f"{package}.{kind}", lacking)
-        place.write_text(text)
+        file.write_text(text)
         done.append(f"{package}.{kind}")
         waiting += [(name, "msg") for name in needed]
     return done

@@ -35,8 +35,8 @@ def splines(rng: np.random.Generator, t: np.ndarray, n: int, apart: float = 0.6,
 
 def s_curves(rng: np.random.Generator, t: np.ndarray, n: int, velocity: float = 2.0, acceleration: float = 10.0,
              jerk: float = 100.0, rest: float = 0.05) -> np.ndarray:
-    """From place to place under limits of velocity, acceleration and jerk, which jumps; all joints arrive together."""
-    motion, start, place = np.zeros((4, len(t), n)), 0.0, np.zeros(n)
+    """Moves from point to point under limits of velocity, acceleration and jerk, which jumps; all joints arrive together."""
+    motion, start, point = np.zeros((4, len(t), n)), 0.0, np.zeros(n)
     while start < t[-1]:
         way = rng.normal(0.0, 1.3, n)
         laws = [_law(abs(distance), velocity, acceleration, jerk) for distance in way]
@@ -46,8 +46,8 @@ def s_curves(rng: np.random.Generator, t: np.ndarray, n: int, velocity: float = 
             slower = sum(segments) / longest
             found = _played(segments, jumps, (t[on] - start) * slower)
             motion[:, on, k] = np.sign(way[k]) * found * slower ** np.arange(4)[:, None]
-        motion[0, on] += place
-        place, start = place + way, start + longest + rest
+        motion[0, on] += point
+        point, start = point + way, start + longest + rest
     return motion
 
 
@@ -91,7 +91,7 @@ def jumping(rng: np.random.Generator, t: np.ndarray, n: int) -> np.ndarray:
 
 
 def encoded(rng: np.random.Generator, q: np.ndarray, bits: int = 17, noise: float = 0.0) -> np.ndarray:
-    """Positions as encoders of so many bits for a turn tell them, with noise before they do."""
+    """Return positions as measured by encoders of so many bits per turn, with noise before quantization."""
     step = TURN / 2.0**bits
     return np.round((q + noise * rng.normal(size=q.shape)) / step + rng.uniform(size=q.shape[1:])) * step
 

@@ -37,7 +37,7 @@ class MovingBench(LiveBench):
     def _publishers(self) -> list[Any]:
         create = self.ros.node.create_publisher
         if self.moving.base:
-            self._told: list[BaseDynamics] = self.ros.listen(BaseDynamics, f"{self.node}/base_dynamics")
+            self._reported: list[BaseDynamics] = self.ros.listen(BaseDynamics, f"{self.node}/base_dynamics")
             return [create(BaseStateStamped, f"{self.node}/base_state", 10)]
         return [create(WrenchStamped, f"{self.node}/wrench/wrist", 10)] if isinstance(self.moving, MovingTouched) else []
 
@@ -75,7 +75,7 @@ class MovingBench(LiveBench):
         return [*zip(self._others, first), *zip((self.desired, self.states), self.messages(moving.motion(t), beside, when))]
 
     def feed(self, pairs: list[tuple[Any, Any]]) -> None:
-        """Publish a sample, made for whatever time, at the next stamp, and take what has come."""
+        """Publish a sample of any time at the next stamp, and process received messages."""
         when = stamp(self.tick())
         for publisher, message in pairs:
             message.header.stamp = when
@@ -96,15 +96,15 @@ class MovingBench(LiveBench):
             return None
         if isinstance(self.moving, MovingTouched) and any(found.input_age):
             return None
-        return found if not self.moving.base or self._told_of(before[0][1]) else None
+        return found if not self.moving.base or self._reported_about(before[0][1]) else None
 
-    def _told_of(self, given: BaseStateStamped) -> bool:
+    def _reported_about(self, given: BaseStateStamped) -> bool:
         """Whether the answer is for this state of the base."""
         end = time.monotonic() + 1.0
-        while not (self._told and self._told[-1].header.stamp == given.header.stamp) and time.monotonic() < end:
+        while not (self._reported and self._reported[-1].header.stamp == given.header.stamp) and time.monotonic() < end:
             self.ros.step(0.005)
-        return bool(self._told) and self._told[-1].header.stamp == given.header.stamp and \
-            (self._told[-1].state == given.state or self.moving.parameters.get("base.motion_source") == "free")
+        return bool(self._reported) and self._reported[-1].header.stamp == given.header.stamp and \
+            (self._reported[-1].state == given.state or self.moving.parameters.get("base.motion_source") == "free")
 
 
 def touch(moving: MovingTouched, t: float, when: Time) -> WrenchStamped:

@@ -1,6 +1,6 @@
 """Combinations in motion, for dynamics_node: inputs at any time, and torques with their rates by Pinocchio with multipliers.
 
-Each sample is a state of its own: coordinates whose state is an input follow sines, and the equations of motion are integrated
+Samples are independent states: coordinates whose state is an input follow sines, and the equations of motion are integrated
 a few steps to both sides of it for the rates.
 """
 

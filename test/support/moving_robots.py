@@ -1,4 +1,4 @@
-"""Robots of every kind in motion, for dynamics_node: what it is told, sample by sample, and torques that are not ours.
+"""Robots of every kind in motion, for dynamics_node: its messages, sample by sample, and torques of an independent oracle.
 
 Every one swings in all its freedoms by sines of frequencies and phases that a seed draws.
 """
@@ -138,7 +138,7 @@ class MovingLoops(MovingRobot):
         return self.kkt.inverse(*self.state(t), self.swing(t)[2])[0]
 
     def passive(self, t: float, off: float = 0.0) -> dict[str, tuple[float, float]]:
-        """Measured positions of the passive joints, with speeds that nobody looks at."""
+        """Measured positions of the passive joints, with velocities that are not used."""
         q = self.state(t)[0]
         return {name: (value + off, 0.0) for name, value in zip(self.tree, q) if name not in self.joints}
 
@@ -182,7 +182,7 @@ class MovingPlatform(MovingRobot):
 
 
 class MovingElastic(MovingRobot):
-    """Rotors are bodies in Pinocchio. Where the motors are measured they move as they like, next to their joints; else as our
+    """Rotors are bodies in Pinocchio. Measured motors move independently, near their joints; else as our
     library has it, and the oracle says how far the springs are then from carrying their loads.
     """
 
@@ -207,7 +207,7 @@ class MovingElastic(MovingRobot):
         return [found.q_motor, found.qd_motor, found.qdd_motor]
 
     def beside(self, t: float) -> dict[str, np.ndarray] | None:
-        """What joint states and desired motion tell of the motors."""
+        """Return the motion of the motors in joint states and desired motion."""
         names = [f"{joint}_motor" for joint in self.robot.elastic_joints]
         return dict(zip(names, np.transpose(self.motors(t)))) if self.measured else None
 

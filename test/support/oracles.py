@@ -76,8 +76,8 @@ class PinocchioOracle:
     def placement(self, link, q):
         """Rotation and position of a URDF link in the root link's frame."""
         pin.framesForwardKinematics(self.model, self.data, self.configuration(q))
-        place = self.data.oMf[self._id(link)]
-        return place.rotation.copy(), place.translation.copy()
+        placement = self.data.oMf[self._id(link)]
+        return placement.rotation.copy(), placement.translation.copy()
 
     def kinematics(self, link, point, q, qd):
         """R, p, Jacobian and its rate of a point of a URDF link, in the root link's frame."""
@@ -114,8 +114,8 @@ OBSERVED = ("w", "wd", "a", "f", "n")  # what PinocchioOracle.at returns, three 
 def frame_kinematics(model, number, point, q, v):
     """R, p, Jacobian (6, nv) and its rate of a frame moved to a point of it, LOCAL_WORLD_ALIGNED."""
     model, frame, axes = model.copy(), model.frames[number], pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
-    place = frame.placement * pin.SE3(np.eye(3), np.asarray(point))
-    number = model.addFrame(pin.Frame("the point asked for", frame.parentJoint, number, place, pin.FrameType.OP_FRAME), False)
+    placement = frame.placement * pin.SE3(np.eye(3), np.asarray(point))
+    number = model.addFrame(pin.Frame("requested point", frame.parentJoint, number, placement, pin.FrameType.OP_FRAME), False)
     data = model.createData()
     pin.computeJointJacobiansTimeVariation(model, data, q, v)
     pin.framesForwardKinematics(model, data, q)

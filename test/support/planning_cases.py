@@ -39,7 +39,7 @@ def pendulum_and_slide(lower: float = -9.0, upper: float = 9.0) -> Quantity:
 
 
 def toy() -> PlanningProblem:
-    """Everything at once: a free place, tied speeds, a window, a cost with both weights, a limit of one joint only."""
+    """Everything at once: a free position, tied speeds, a window, a cost with both weights, a limit of one joint only."""
     rate = pendulum_and_slide()
     early = motion_quantity(1, ("swing", "slide"), np.array([-1.0, -np.inf]), np.array([1.0, np.inf]), windows=[(0.0, 0.3)])
     start = EndState(np.array([0.2, np.nan]), np.zeros(2), np.full(2, np.nan))

@@ -1,4 +1,4 @@
-"""A platform that tells dynamics_node how it moves, over DDS."""
+"""Bench that publishes the motion of a platform to dynamics_node over DDS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BAD = [("unknown_frame", lambda m, pose: setattr(m.header, "frame_id", "moon")),
 
 
 class PlatformBench(LiveBench):
-    """The platform of a Gough-Stewart machine tells how it moves; stamps are the time of the motion, from `began` on."""
+    """Bench with the platform of a Gough-Stewart machine; stamps are the time of the motion, from `began` on."""
 
     def __init__(self, ros, folder, moving, source, topic, kind, **parameters):
         self.moving, self.topic, self.kind = moving, topic, kind
@@ -29,7 +29,7 @@ class PlatformBench(LiveBench):
         self.prepared()
         ros.until(self.teller.get_subscription_count)
 
-    def tell(self, message):
+    def publish_message(self, message):
         """At the next stamp, which is returned."""
         message.header.stamp = when = stamp(self.tick())
         self.teller.publish(message)
@@ -37,17 +37,18 @@ class PlatformBench(LiveBench):
 
     def answered(self, message):
         """The answer to a message, which is sent until there is one."""
-        return self.ros.until(lambda: self.answer(self.tell(message), timeout=2.0), what="no answer", of=self.process)
+        return self.ros.until(lambda: self.answer(self.publish_message(message), timeout=2.0), what="no answer",
+                             of=self.process)
 
     def refuses(self, make):
-        """Bad messages are counted, each by its reason, and the joint states that nobody asked for."""
+        """Bad messages are counted, each by its reason, and so are unused joint states."""
         for reason, spoil in BAD:
             reason = f"{self.topic}_{reason}" if reason == "unusable" else reason
             before, bad = int(self.diagnostics.values.get(f"dropped.{self.topic}.{reason}", 0)), make()
             spoil(bad, bad.pose if self.kind is PoseStamped else bad.state.pose)
 
             def dropped(reason=reason, before=before, bad=bad):
-                self.tell(bad)
+                self.publish_message(bad)
                 return self.diagnostics.dropped(self.topic, reason) > before
 
             self.ros.until(dropped, of=self.process)
@@ -62,14 +63,14 @@ class PlatformBench(LiveBench):
 
 def state(platform):
     message, R = BaseStateStamped(), np.asarray(platform.rotation)
-    place(message.state.pose, platform.position, R)
+    pose_of(message.state.pose, platform.position, R)
     for part, six in ((message.state.twist, platform.velocity), (message.state.acceleration, platform.acceleration),
                       (message.state.jerk, platform.jerk)):
         fill(part.linear, part.angular, np.concatenate((R.T @ six[:3], R.T @ six[3:])))
     return message
 
 
-def place(pose, position, R):
+def pose_of(pose, position, R):
     p, o = pose.position, pose.orientation
     p.x, p.y, p.z = map(float, position)
     o.x, o.y, o.z, o.w = map(float, quaternion(R))

@@ -99,8 +99,8 @@ class Batch:
         return JointSample(**dict(zip(FIELDS, rows)))
 
     def _base(self, k: int) -> BaseState:
-        place, turn = self.base.position[k].tolist(), self.base.quaternion[k].tolist()
-        pose = Pose(position=Point(**dict(zip("xyz", place))), orientation=Quaternion(**dict(zip("xyzw", turn))))
+        point, turn = self.base.position[k].tolist(), self.base.quaternion[k].tolist()
+        pose = Pose(position=Point(**dict(zip("xyz", point))), orientation=Quaternion(**dict(zip("xyzw", turn))))
         return BaseState(pose=pose, twist=six(Twist, self.base.velocity[k]),
                          acceleration=six(Accel, self.base_acceleration[k]), jerk=six(Accel, self.base_jerk[k]))
 

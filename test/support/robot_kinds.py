@@ -31,7 +31,7 @@ BASE = BaseState((0.1, 0.2, 0.3), (0.0, 0.6, 0.0, 0.8), (0.3, -0.2, 0.1, 0.5, -0
 class Case(NamedTuple):
     """A robot of one kind and what its calls need beside q and its derivatives.
 
-    state : keywords of nearly every call; motors : those that tell the state of motors from a motion
+    state : keywords of nearly every call; motors : keywords with the state of motors for a motion
     first : rows of the base before those of the joints; last : rows of motors after them
     at    : where q lies
     over_held : planar, with revolute cut joints

@@ -167,7 +167,7 @@ class _Growth:
         numbers = " ".join(f'{name}="{float(value)!r}"' for name, value in values)
         return f'<inertial>{origin}<mass value="{m!r}"/><inertia {numbers}/></inertial>'
 
-    def place(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def placement(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Axis line (direction, a point) of a new joint on a body whose own axis is z through zero."""
         rng = self.rng
         relation = rng.choice(["oblique", "square", "parallel", "nearly", "coincident", "intersecting"])
@@ -196,7 +196,7 @@ class _Growth:
             return
         parent, R, P, z = self.sites[rng.integers(len(self.sites)) if rng.random() < self.branching else -1]
         kind = str(rng.choice([*MOVING, "fixed", "planar"], p=[0.4, 0.2, 0.2, 0.15, 0.05]))
-        direction, point = self.place(z)
+        direction, point = self.placement(z)
         rpy = rng.uniform(-3, 3, 3) * (rng.random(3) < 0.7)
         if rng.random() < 0.3:
             rpy = rng.integers(-2, 3, 3) * (np.pi / 2)

@@ -1,4 +1,4 @@
-"""Real nodes in processes of their own, over real DDS, in a domain that no other test shares."""
+"""Real nodes in separate processes, over real DDS, in a domain that no other test uses."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ PATH = os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")
 
 
 def free_domain() -> int:
-    """A ROS domain whose ports nobody uses; above 101 the ports are those that Linux hands out itself.
+    """Return a ROS domain whose ports are free; above 101 the ports are those that Linux hands out itself.
 
     Several participants' ports are tried: a node that outlived its test may hold the second one's while the first is free.
-    Workers of pytest-xdist (gw0, gw1 ..) look in every fourth domain, so that two cannot find the same one at once.
+    Workers of pytest-xdist (gw0, gw1 ..) try every fourth domain, so that two cannot find the same one at once.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
     while True:
@@ -67,7 +67,7 @@ def _server() -> NodeServer:
 
 
 class World:
-    """A ROS domain of its own, one node of the test in it, and the processes that were started there."""
+    """A private ROS domain, one node of the test in it, and the processes that were started there."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -91,7 +91,7 @@ class World:
             self.context.try_shutdown()
         finally:
             for process in self._processes:
-                if COVERAGE:  # `make coverage`: who is killed does not tell which lines it ran
+                if COVERAGE:  # `make coverage`: a killed process does not report its lines
                     process.terminate()
                     with suppress(subprocess.TimeoutExpired):
                         process.wait(10.0)
@@ -112,7 +112,7 @@ class World:
         process: subprocess.Popen | ForkedProcess
         if isinstance(module, Path) or self.through or COVERAGE:
             which = [str(module)] if isinstance(module, Path) else [*self.through, "-m", MODULES[module]]
-            with log.open("a") as out:  # a session of its own: Ctrl-C in the terminal ends the tests, which end this
+            with log.open("a") as out:  # a separate session: Ctrl-C in the terminal ends the tests, which end this
                 process = subprocess.Popen([sys.executable, *which, *arguments], stdout=out, stderr=subprocess.STDOUT,
                                            cwd=self.folder, start_new_session=True, env=environment)
         else:

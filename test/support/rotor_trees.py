@@ -40,7 +40,7 @@ def rotor(entry) -> str:
 class RotorTree:
     """Torques of joints and motors of a tree, from Pinocchio's rnea of links and rotors; v = fold @ (qd, thetad).
 
-    tree  : the robot without its rotors; joints: its declaration, in which every motor has a mass and a place of its own
+    tree  : the robot without its rotors; joints: its declaration, in which every motor has a mass and a position
     """
 
     def __init__(self, tree: Tree, joints: dict, robot: Robot):
@@ -96,7 +96,7 @@ class RotorTree:
 
 
 def declare(rng, tree: Tree, names, followed=(), elastic=0.5, links=None) -> dict:
-    """Motors with random gears, axes and places on random links, some joints elastic."""
+    """Motors with random gears, axes and positions on random links, some joints elastic."""
     joints = {}
     for name in names:
         across = float(rng.uniform(2e-4, 2e-3))
@@ -139,7 +139,7 @@ class Written(NamedTuple):
 
 @cache
 def hua_arm():
-    """The arm of urdf/, its rotors as its robot file places them."""
+    """The arm of urdf/, its rotors as its robot file declares them."""
     text, content = ((URDF / f"hua_arm{ending}").read_text() for ending in (".urdf", ".robot.yaml"))
     file = yaml.safe_load(content)
     joints = {name: {"gear_ratio": drive["gear_ratio"], "rotor_inertia": drive["rotor_inertia"],

@@ -56,8 +56,8 @@ class Bench:
         robot = {} if own else {**({"robot_description": TEXT} if description else {}), **limits()}
         self.process = ros.start("scaling_node", {"diagnostics.period": 0.1, "output": "points", **robot, **parameters},
                                  namespace)
-        self.heard: list[ScaledMotion] = ros.listen(ScaledMotion, f"{self.node}/scaled_motion", 5000)
-        self.ended = 0  # number of the last motion whose end was heard
+        self.received: list[ScaledMotion] = ros.listen(ScaledMotion, f"{self.node}/scaled_motion", 5000)
+        self.ended = 0  # number of the last motion whose end was received
         self.diagnostics = Diagnostics(ros, self.node, "scaling")
         self.trajectories = ros.node.create_publisher(JointTrajectory, f"{self.node}/joint_trajectory", 10)
         self.states = ros.node.create_publisher(JointState, f"{prefix}/joint_states", 10)
@@ -102,27 +102,27 @@ class Bench:
 
     def moving(self, seconds: float = 0.3) -> None:
         """Wait until a motion that has not ended has been under way for some time."""
-        self.ros.until(lambda: self.heard and self.heard[-1].motion > self.ended and self.heard[-1].t > seconds,
+        self.ros.until(lambda: self.received and self.received[-1].motion > self.ended and self.received[-1].t > seconds,
                        what="no motion", of=self.process)
 
     def pause(self) -> None:
         """The motion under way, until it stands."""
         assert not self.serve("pause")
         self.until("PAUSED")
-        self.ros.until(lambda: self.heard[-1].phase == ScaledMotion.PAUSED and not np.abs(self.heard[-1].velocity).any())
+        self.ros.until(lambda: self.received[-1].phase == ScaledMotion.PAUSED and not np.abs(self.received[-1].velocity).any())
 
     def end(self) -> Samples:
         """Samples of the motion under way, when it has ended; late messages of an earlier one are left out."""
-        self.ros.until(lambda: self.heard and self.heard[-1].phase == ScaledMotion.ENDED
-                       and self.heard[-1].motion > self.ended, timeout=120.0, what="no end", of=self.process)
-        self.ended = self.heard[-1].motion
-        samples = Samples([m for m in self.heard if m.motion == self.ended])
-        self.heard.clear()
+        self.ros.until(lambda: self.received and self.received[-1].phase == ScaledMotion.ENDED
+                       and self.received[-1].motion > self.ended, timeout=120.0, what="no end", of=self.process)
+        self.ended = self.received[-1].motion
+        samples = Samples([m for m in self.received if m.motion == self.ended])
+        self.received.clear()
         return samples
 
     def alive(self) -> bool:
         """Whether it still moves, there and back a little."""
-        assert self.process.alive and not self.heard
+        assert self.process.alive and not self.received
         here = self.home.copy()
         self.send(np.stack((here, here + 0.02)), 0.3)
         assert np.abs(self.end().position[-1] - here - 0.02).max() < 1e-9
@@ -133,7 +133,7 @@ class Bench:
 
 
 class Samples:
-    """What was heard of a motion or more, as arrays."""
+    """Return the received samples of one or more motions, as arrays."""
 
     def __init__(self, messages: list[ScaledMotion]):
         self.messages = list(messages)

@@ -134,7 +134,7 @@ class Later(Executor):
         for _, future, work in due:
             try:
                 future.set_result(work())
-            except Exception as error:  # as a real worker hands on whatever was raised
+            except Exception as error:  # as a real worker passes on every error
                 future.set_exception(error)
 
 

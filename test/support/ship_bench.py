@@ -55,7 +55,7 @@ class Ship:
         return difference(lambda s: self.forces(t + s), h=1e-2 / self.pace)
 
     def imu(self, t, orientation=True):
-        """What a unit on the mast tells, by Pinocchio."""
+        """Return the measurements of a unit on the mast, by Pinocchio."""
         base, acceleration, _ = base_at(t, self.pace)
         model, data, rest = self.oracle.model, self.oracle.data, np.zeros(self.robot.n)
         pin.forwardKinematics(model, data, self.oracle.configuration(base, rest), self.oracle.velocity(base, rest),
@@ -144,16 +144,16 @@ class ShipBench(LiveBench):
         given = {"robot_description": BRANCHED, "robot_file": str(file), "base.timeout": 5.0}
         super().__init__(ros, "branched", ship.names, **given | parameters)
         self.base = ros.node.create_publisher(BaseStateStamped, f"{self.node}/base_state", 10)
-        self.told: list[BaseDynamics] = ros.listen(BaseDynamics, f"{self.node}/base_dynamics")
+        self.reported: list[BaseDynamics] = ros.listen(BaseDynamics, f"{self.node}/base_dynamics")
         self.ship = ship
 
     def message(self, t, seconds):
         return self.ship.state(t, seconds)
 
-    def told_at(self, t, agrees, *beside):
-        """The answer to the robot's motion at t, and what is told of the base. The base state, and messages (publisher,
+    def reported_at(self, t, agrees, *beside):
+        """The answer to the robot's motion at t, and the published base motion. The base state, and messages (publisher,
         message) beside it, are sent just before: if one comes too late, or is lost, an older one is used; all is sent again
-        until what is told agrees with it.
+        until the published motion agrees with it.
         """
         def send():
             message = self.message(t, self.clock + self.dt)
@@ -163,24 +163,24 @@ class ShipBench(LiveBench):
             self.base.publish(message)
             self.ros.spin(0.002)
             found = self.sample(self.ship.joints(t), attempts=1)
-            told = found and of_stamp(self.ros, self.told, found.header.stamp)
-            return told and agrees(told.state, message.state) and (found, told)
+            reported = found and of_stamp(self.ros, self.reported, found.header.stamp)
+            return reported and agrees(reported.state, message.state) and (found, reported)
 
         return self.ros.until(send, what="no answer", of=self.process)
 
     def at(self, t):
         """The answer to the robot's motion at t."""
-        return self.told_at(t, lambda told, sent: told == sent)[0]
+        return self.reported_at(t, lambda reported, sent: reported == sent)[0]
 
     def met(self, *beside):
-        """Whether the node is heard, whatever it tells."""
+        """Return whether the node has published the base."""
         message = self.message(0.0, self.clock + self.dt)
         for publisher, other in beside:
             other.header.stamp = message.header.stamp
             publisher.publish(other)
         self.base.publish(message)
         self.sample(self.ship.joints(0.0), attempts=1)
-        return self.told
+        return self.reported
 
     def refused(self, reason, t=0.1):
         """Until a joint state is dropped for a reason."""
@@ -191,8 +191,8 @@ class ShipBench(LiveBench):
         self.ros.until(dropped, of=self.process)
 
 
-def of_stamp(ros, heard, when):
-    return ros.until(lambda: next((message for message in heard if message.header.stamp == when), None))
+def of_stamp(ros, received, when):
+    return ros.until(lambda: next((message for message in received if message.header.stamp == when), None))
 
 
 def numbers(wrench):

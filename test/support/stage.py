@@ -1,4 +1,4 @@
-"""A trajectory executor without threads: its time is told by the test, tick by tick, and so is when its workers work."""
+"""A trajectory executor without threads: the test sets its time, tick by tick, and when its workers work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def trajectory(points=POINTS, duration=DURATION, first=0.0, start=0):
 
 
 class Deferred(Executor):
-    """A worker that works when it is told to."""
+    """Worker that works on request."""
 
     def __init__(self):
         self._waiting = deque()
@@ -46,7 +46,7 @@ class Deferred(Executor):
             future, work, args = self._waiting.popleft()
             try:
                 future.set_result(work(*args))
-            except BaseException as error:  # as a real worker hands on whatever was raised
+            except BaseException as error:  # as a real worker passes on every error
                 future.set_exception(error)
         return found
 
@@ -65,7 +65,7 @@ class Stage:
         self.executor.set_robot(arm, limits)
 
     def _measurement(self, names):
-        return self.robot.seen(names) if self.robot and self.robot.told else no_measurement(names)
+        return self.robot.seen(names) if self.robot and self.robot.reported else no_measurement(names)
 
     def wake(self):
         self.wakes += 1

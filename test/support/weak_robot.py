@@ -15,19 +15,19 @@ class WeakRobot:
     """Its torques are cut off at shares of the effort limits, its strength; it gets references `delay` ticks late.
 
     age     : of its joint states [ticks]; their stamps are right
-    places  : of all ticks
+    positions : of all ticks
     blocked : joints that cannot move
     """
 
     def __init__(self, q, strength=1.0, delay=0, age=5, effort=LIMITS.effort, dt=1e-3):
         self.q, self.qd, self.tau = np.array(q, dtype=float), np.zeros(len(q)), np.zeros(len(q))
-        self.blocked, self.places, self.now = np.zeros(len(q), dtype=bool), [], 0
+        self.blocked, self.positions, self.now = np.zeros(len(q), dtype=bool), [], 0
         self._most, self._dt, self._references, self._delay = strength * effort, dt, [], delay
-        self.told, self._age = [], age
+        self.reported, self._age = [], age
 
     def stand(self):
         """Say where it is."""
-        self.told.append(Measurement(np.full(len(self.q), self.now), self.q.copy(), self.qd.copy(), self.tau.copy()))
+        self.reported.append(Measurement(np.full(len(self.q), self.now), self.q.copy(), self.qd.copy(), self.tau.copy()))
 
     def tick(self, reference, now):
         """Move on for a tick, once it has got a reference at time now [ns]."""
@@ -42,7 +42,7 @@ class WeakRobot:
         accelerations[free] = np.linalg.solve(M[np.ix_(free, free)], pull[free])
         self.qd = np.where(free, np.clip(self.qd + self._dt * accelerations, -FASTEST, FASTEST), 0.0)
         self.q = self.q + self._dt * self.qd
-        self.places.append(self.q)
+        self.positions.append(self.q)
 
     def seen(self, names):
-        return self.told[max(len(self.told) - 1 - self._age, 0)]
+        return self.reported[max(len(self.reported) - 1 - self._age, 0)]

@@ -17,7 +17,7 @@ from support.oracles import PinocchioOracle
 from support.robots import random_tree
 
 PROMISED = 1.12  # times what is planned, at its peak
-DENSE = 23  # instants between two points, none of which are those that were looked at
+DENSE = 23  # instants between two points, none of which is a sample of the check
 SEEDS = range(4)
 
 
@@ -63,7 +63,7 @@ def test_quintics_ask_for_hardly_more_than_the_motion(seed):
     moving = peaks > 1e-3 * peaks.max()
     asked, got, peaks = asked[:, moving], got[:, moving], peaks[moving]
     assert (got.max(axis=0) / peaks).max() <= PROMISED
-    # and at its place: no more than a share of the peak above what is planned in the same interval
+    # and at its position: no more than a share of the peak above what is planned in the same interval
     asked, got = (x.reshape(-1, DENSE, x.shape[1]).max(axis=1) for x in (asked, got))
     assert ((got - asked) / peaks).max() <= PROMISED - 1.0
 

@@ -426,7 +426,7 @@ def test_a_trajectory_that_comes_after_its_splice_is_not_committed(monkeypatch):
 
 
 def test_threads_sample_while_another_one_pushes():
-    """References of a thread that ticks are one motion, whatever another one commits meanwhile."""
+    """References of a thread that ticks are one motion while another thread commits trajectories."""
     one = arm("panda")
     run, intent = started(one, speed=0.6)
     began, samples, ends = time.monotonic(), [], threading.Event()

@@ -185,9 +185,9 @@ def test_what_a_constraint_may_come_to_in_a_part_of_a_law(compiled):
     x = np.linspace(-1.0, 1.0, limit_check.COARSE_STEPS + 1)[:, None, None]
     names = [f"p{k}" for k in range(len(x))]
     inputs = {**dict.fromkeys(names, 4), "rate": 1, "share": 1, "offset": 1}
-    look = over_samples(limit_check.utilization_bound, inputs, compiled)
+    bound = over_samples(limit_check.utilization_bound, inputs, compiled)
     samples = ends[0] + x * ends[1] + x * x * ends[2]
-    used, reach, sums = look([*samples, np.array([0.8]), np.array([share]), offset[:, None]], 600)[0].T
+    used, reach, sums = bound([*samples, np.array([0.8]), np.array([share]), offset[:, None]], 600)[0].T
     rates = 0.8 * np.array([1.0, 0.75, 0.5])
 
     def played(x, rate):

@@ -1,4 +1,4 @@
-"""Limits that differ up and down, or by place, and of what is commanded: kept by retiming and planning, used to the full.
+"""Limits by direction or position, and limits of commanded torques: kept by retiming and planning, used to the full.
 
 Oracle: the published formulas, written out here, and Pinocchio's torque rate less that of its gravity.
 """
@@ -20,7 +20,7 @@ from rnea_ros.trajectory.retiming import retime_motion
 from support.oracles import PinocchioOracle
 from support.scaling_cases import ARMS, urdf, waypoints
 
-TIGHT, LOOKS = 0.99, 4000
+TIGHT, N_SAMPLES = 0.99, 4000
 RR = {"version": 1, "gravity": [0.0, -9.81, 0.0]}
 
 
@@ -29,7 +29,7 @@ def arm_with(name, sections):
 
 
 def sampled(motion):
-    return motion(np.linspace(0.0, motion.duration, LOOKS))
+    return motion(np.linspace(0.0, motion.duration, N_SAMPLES))
 
 
 def rates_less_gravity(name, robot, motion):
@@ -61,7 +61,7 @@ def test_rates_of_what_is_commanded(name):
     assert np.abs(whole[3] - jerk).max() > 1e-3 * np.abs(jerk).max()  # not the limit of whole torques
 
 
-def test_a_limit_of_effort_rate_is_of_the_whole_torque_whatever_the_robot_is_commanded():
+def test_an_effort_rate_limit_is_of_the_whole_torque_for_all_conventions():
     """The profile ur10e of the third trial: a limit given by the user was exceeded 1.19 times by the whole torque."""
     bare = load(urdf("ur5_robot"))
     points, rate = waypoints(bare, 6), 20.0 * np.maximum(bare.limits.effort, 1e-3)
@@ -164,7 +164,7 @@ def test_planned_motions_keep_them():
     robot = rr({"joint1": {"max_velocity": 3.0, "velocity_by_position": zone},
                 "joint2": {"max_velocity": 4.0, "min_velocity": -1.0}})
     plan = plan_motion(robot, [-0.5, 0.4], [1.2, -0.6])
-    q, qd, *_ = plan(np.linspace(0.0, plan.duration, LOOKS))
+    q, qd, *_ = plan(np.linspace(0.0, plan.duration, N_SAMPLES))
     up, _ = allowed(zone, 3.0, q[:, 0])
     assert (qd[:, 0] <= up + 2e-3).all() and (qd[:, 0] > 0.98 * up - 2e-3).any()
     assert 0.98 < -qd[:, 1].min() < 1.002
@@ -200,7 +200,7 @@ def test_slopes_are_those_of_the_values():
 
 
 def test_fr3_is_as_slow_near_its_ends_as_libfranka_says():
-    """At three places of joint 4, by the header's own numbers."""
+    """Limits at three positions of joint 4, by the numbers of the header."""
     limits = robot_file.read(profiles.located("fr3")).section("limits")["fr3_joint4"]
     q = np.array([-3.0, -1.5, -0.2])
     up, down = allowed(limits["velocity_by_position"], limits["max_velocity"], q)

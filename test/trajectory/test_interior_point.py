@@ -42,7 +42,7 @@ def test_the_minimum_is_that_of_dense_equations(rng, scheduled, fixed):
 
 def seen(rng):
     """A point, its constraints' values, and those of a point before."""
-    size = sum(len(places) * number for places, number in GROUPS)
+    size = sum(len(members) * number for members, number in GROUPS)
     c, basis, rows = rng.uniform(0.5, 1.0, 4), rng.uniform(0.1, 0.5, 12), rng.uniform(-0.1, 0.1, size)
     before = rng.uniform(-0.3, 0.3, COUNT)
     return c, basis, rows, before, interior_point.evaluate_constraints(GROUPS, c, basis, rows, before)
@@ -86,13 +86,13 @@ def test_multipliers_follow_newtons_step(rng):
 
 
 def test_without_a_compiler_numpy_does_all_points_at_once(rng, monkeypatch):
-    size = sum(len(places) * number for places, number in GROUPS)
+    size = sum(len(members) * number for members, number in GROUPS)
     blocks = [rng.uniform(0.1, 0.2, (9, width)) for width in (4, 12, size, COUNT)]
     found = []
     for backend in ("llvm", "python"):
         monkeypatch.setattr(kernel, "available", lambda asked, backend=backend: backend)
-        look, shares = interior_point.point_kernels.__wrapped__(GROUPS)
-        values, rest = look(blocks, 9)
+        value, shares = interior_point.point_kernels.__wrapped__(GROUPS)
+        values, rest = value(blocks, 9)
         more = [np.full((9, 1), 0.2), values, blocks[3], np.full((9, 2 * COUNT), 0.4), np.array([0.1, 0.2, 1.5, 1.0])]
         found.append([values, rest, *shares([*blocks[:3], *more], 9)])
     for ours, theirs in zip(*found, strict=True):

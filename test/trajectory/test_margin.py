@@ -30,14 +30,14 @@ def motions():
 def test_what_is_predicted_is_what_a_plant_needs(bare, motions, name, kind):
     if kind is margins.Mujoco:
         pytest.importorskip("mujoco")
-    doubts = margins.DOUBTS[name]
-    found = limits_share(bare, motions, doubts).shares
-    needed = np.min([margins.needed(bare, motion, plant, doubts) for plant in margins.plants(doubts, kind=kind)
+    uncertainties = margins.UNCERTAINTIES[name]
+    found = limits_share(bare, motions, uncertainties).shares
+    needed = np.min([margins.needed(bare, motion, plant, uncertainties) for plant in margins.plants(uncertainties, kind=kind)
                      for motion in motions], axis=0)
     assert np.abs(found - needed).max() < 0.03
 
 
-def test_the_share_falls_with_the_doubt(bare, motions):
+def test_the_share_falls_with_the_uncertainty(bare, motions):
     shares = [limits_share(bare, motions, ModelUncertainty(masses=0.0, all_masses=x)).shares for x in (0.0, 0.05, 0.1)]
     assert shares[0] == (1.0, 1.0)
     assert shares[1].effort > shares[2].effort and shares[1].effort_rate > shares[2].effort_rate

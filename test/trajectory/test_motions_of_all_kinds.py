@@ -29,7 +29,7 @@ from support.robot_kinds import ARM, BASE, FIVE_BAR, GRAVITY, case
 from support.rotor_trees import four_joints
 
 URDF = Path(__file__).resolve().parents[2] / "urdf"
-LOOKS = 4000
+N_SAMPLES = 4000
 TIGHT = 0.99  # of the limit that binds is used at least
 POINTS = {"five_bar": [[2.0, 1.0], [1.7, 1.2], [1.9, 0.8]],
           "palletiser": [[0.0, 0.0, 0.0, 0.0], [0.5, 0.3, 1.0, -0.2], [1.0, -0.2, 0.5, 0.3], [0.6, 0.4, -1.0, 0.1]]}
@@ -49,9 +49,9 @@ def limited(robot, points, base=None):
 
 
 def used(side, motion, limits):
-    """The largest share of each limit at LOOKS instants, and these instants."""
+    """The largest share of each limit at N_SAMPLES instants, and these instants."""
     stream = TorqueStream(side)
-    _, qd, qdd, _ = samples = motion(np.linspace(0.0, motion.duration, LOOKS))
+    _, qd, qdd, _ = samples = motion(np.linspace(0.0, motion.duration, N_SAMPLES))
     tau, rate = map(np.array, zip(*(stream(*sample)[:2] for sample in zip(*samples))))
     shares = {name: np.nanmax(np.abs(values) / getattr(limits, name)) for name, values in (
         ("effort", tau), ("effort_rate", rate), ("velocity", qd), ("acceleration", qdd))}
@@ -77,7 +77,7 @@ def test_loops_keep_their_limits(name):
     content = pytest.importorskip("yaml").safe_load((URDF / f"{name}.robot.yaml").read_text())["loops"]
     oracle = LoopOracle((URDF / f"{name}.urdf").read_text(), {"loops": content | {"active": robot.joint_names}},
                         robot.tree.joint_names)
-    for k in range(50, LOOKS, LOOKS // 12):
+    for k in range(50, N_SAMPLES, N_SAMPLES // 12):
         sample = [x[k] for x in samples]
 
         def torque(t, sample=sample):
@@ -141,7 +141,7 @@ def test_springs_carry_no_more_than_their_limits_and_motors_keep_their_speed():
     side = link_side(robot)
     assert type(side) is Robot
     (tau, rate), samples = check(side, retime_motion(robot, points, limits=limits), limits)
-    for k in range(40, LOOKS, LOOKS // 12):
+    for k in range(40, N_SAMPLES, N_SAMPLES // 12):
         sample = [x[k] for x in samples]
 
         def load(t, sample=sample):
@@ -204,7 +204,7 @@ def test_a_base_that_stands_tilted():
     (tau, rate), samples = check(side, retime_motion(robot, points, limits=limits, base=base), limits)
     oracle = PinocchioOracle(ARM, side)
     assert np.abs(side.gravity_vector - BASE.rotation.T @ robot.gravity_vector).max() < 1e-12
-    for k in range(40, LOOKS, LOOKS // 12):
+    for k in range(40, N_SAMPLES, N_SAMPLES // 12):
         for ours, wanted in zip((tau[k], rate[k]), oracle.torque_and_rate(*(x[k] for x in samples))):
             assert worst(ours, wanted) < 1e-9
 

@@ -1,4 +1,4 @@
-"""Motions handed out to their end: what a controller makes of them, whenever it hears of a change, and if it never does."""
+"""Rolling trajectories: the motion of a controller that receives each change at any time, or never."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def quantities(motion):
 
 
 class Controller:
-    """Follows the points that it has heard of last, which it hears of some time after they were sent."""
+    """Controller that executes the points received last, some time after they were sent."""
 
     def __init__(self, rolling, late):
         self.rolling, self.late = rolling, late
@@ -128,7 +128,7 @@ def test_what_is_foreseen_from_a_moment_before_the_rest_rests(motion):
 
 @pytest.mark.parametrize("horizon", [np.inf, 0.5])
 def test_all_that_may_happen(motion, horizon):
-    """A better law, pause, override, other limits, and a stop, with a controller that hears of each 30 ms later."""
+    """A better law, pause, override, other limits, and a stop, with a controller that receives each 30 ms later."""
     tighter = motion.constraints(motion.path, motion.limits._replace(effort_rate=0.8 * motion.limits.effort_rate))
     actions = [(0.9, lambda it: it.scaler.pause()), (1.7, lambda it: it.scaler.resume()),
                (2.2, lambda it: it.scaler.override(0.3)), (2.5, lambda it: it.scaler.override(1.0)),
@@ -149,14 +149,14 @@ def test_who_never_calls_again_leaves_a_motion_that_ends_at_rest(motion):
     check(motion, commanded, planned)
     points = rolling.points
     assert not np.abs(points.qd[-1]).max() > 1e-9
-    place = points.q[-1] - motion.path(np.linspace(0.0, motion.path.length, 20001))[0]
-    assert np.linalg.norm(place, axis=1).min() < 1e-3 and np.abs(points.q[-1] - motion.points[-1]).max() > 0.01
+    difference_ = points.q[-1] - motion.path(np.linspace(0.0, motion.path.length, 20001))[0]
+    assert np.linalg.norm(difference_, axis=1).min() < 1e-3 and np.abs(points.q[-1] - motion.points[-1]).max() > 0.01
     whole = RollingTrajectory(scaler(motion), quantities(motion)).points
     assert np.abs(whole.q[-1] - motion.points[-1]).max() < 1e-9 and not np.abs(whole.qd[-1]).max() > 1e-9
 
 
 def test_a_hang_of_a_second(motion):
-    """What was asked for meanwhile begins when it is heard of, not in the past."""
+    """A request takes effect when its result arrives, not in the past."""
     rolling = RollingTrajectory(scaler(motion), quantities(motion), 0.5)
     actions = [(1.0, lambda it: it.scaler.pause()), (2.6, lambda it: it.scaler.resume())]
     commanded, planned, _ = play(rolling, motion, actions, hangs=[(0.8, 1.8)])
@@ -197,7 +197,7 @@ def test_what_could_not_be_sent_is_taken_back(motion):
             planned.append((reference.q, reference.qd, reference.qdd, reference.qddd))
             commanded.append(controller.update(t))
         else:
-            commanded.append(controller.update(t))  # and is told nothing
+            commanded.append(controller.update(t))  # without a message
             planned.append(commanded[-1])
         t += TICK
     check(motion, np.swapaxes(commanded, 0, 1), np.swapaxes(planned, 0, 1))

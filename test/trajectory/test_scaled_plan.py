@@ -267,7 +267,7 @@ def test_each_leg_makes_its_delay_good(errand, followed):
 
 @pytest.mark.parametrize(("at", "offset"), [(0.3, 0.25), (3.6, 0.0), (4.2, 0.25)])
 def test_a_law_is_handed_over_where_it_moves(errand, followed, at, offset):
-    """In any leg: what was is kept, and the delay made good, whatever the clocks show."""
+    """In any leg: the past is kept, and the delay recovered, for any clock."""
     constraints, current = toy_constraints(errand.path), followed.slower(0.9)
     found = replan_from(constraints, current, at, errand, True, offset)
     t = np.linspace(0.0, at, 50)[:-1]
@@ -306,8 +306,8 @@ def test_a_long_motion_is_hastened(errand, followed, rate, catch_up, monkeypatch
     t, joint = np.linspace(0.0, found.law.duration, 1000), at + moment - gain
     for times, later in ((t[t < at], 0.0), (t[(t > joint) & (t < rest[0] - gain)], gain), (t[t > rest[0]], 0.0)):
         np.testing.assert_allclose(found.law(times)[:3], current.law(times + later)[:3], atol=1e-7)
-    for place in (at, joint):
-        np.testing.assert_allclose(*found.law(np.array([[place - 1e-9], [place + 1e-9]]))[:3, :, 0].T, atol=1e-6)
+    for s in (at, joint):
+        np.testing.assert_allclose(*found.law(np.array([[s - 1e-9], [s + 1e-9]]))[:3, :, 0].T, atol=1e-6)
     rest_of_it = found.law.segment(at, found.law.duration)
     assert worst(constraints, rest_of_it) < 1.0
     never_ahead(errand, rest_of_it, at)
@@ -334,7 +334,7 @@ def test_gravity_beyond_a_limit_is_refused():
     assert f"takes {np.abs(5.0 * np.sin(q[:, 0])).max():.4g} of the 4 N m" in str(refused.value)
 
 
-def test_rest_is_looked_for_ahead_and_at_every_point():
+def test_rest_is_searched_ahead_and_at_every_point():
     """A needle of a metre in a path of ten kilometres."""
     path = path_through(np.array([[0.0, 0.0], [0.0, 5003.0], [1.2, 5003.0], [0.0, 5003.0], [0.0, 1e4]]), stops=[1, 2, 3])
     held = 5.0 * np.sin(1.2)

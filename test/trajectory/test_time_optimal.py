@@ -22,7 +22,7 @@ from support.scaling_cases import ARMS, Motion, dynamics, limits_for, toy, urdf,
 
 
 def worst(constraints, law, most=None) -> float:
-    """The largest use of any limit, looked at more densely than the solver does, at the law's speed and below."""
+    """Return the largest utilization of any limit, sampled more densely than by the solver, at the law's speed and below."""
     s, v, a, u = law(np.linspace(0.0, law.duration, 20_011))
     rows = constraints(s)
     return max(float(np.abs(constraint_values(rows, k * v, k**2 * a, k**3 * u)).max()) for k in (1.0, 0.9, 0.5))
@@ -76,7 +76,7 @@ def test_the_largest_steady_rate_of_a_law(quantity, limit, monkeypatch):
     slow = law.slower(0.05)
     assert slow_to_limits(constraints, slow) is slow
     motion, whole = law.sample_pieces()[0], constraints.utilization(law.sample_pieces()[0])
-    monkeypatch.setattr("rnea_ros.trajectory.constraints.SAMPLES_PER_BLOCK", 50)  # samples looked at together
+    monkeypatch.setattr("rnea_ros.trajectory.constraints.SAMPLES_PER_BLOCK", 50)  # samples per block
     assert steady_rate(constraints, law, 0.97) == pytest.approx(factor, rel=1e-12)
     np.testing.assert_allclose(constraints.utilization(motion), whole, atol=1e-12)
 
@@ -94,7 +94,7 @@ def test_what_the_grid_does_not_see_is_made_good(moving, monkeypatch):
         fastest_law(constraints, laws.rest_to_rest(0.0, constraints.path.length, 0.5).segment(0.1, 0.5), moving=True)
 
 
-def test_a_needle_between_the_first_looks():
+def test_a_peak_between_the_first_samples():
     """A path that swings out and back within a hair's breadth of its length."""
     path = path_through([[0.0, 0.0], [0.0, 2.0], [0.001, 2.001], [0.0, 2.002], [0.0, 4.0]])
     unknown = np.full(2, np.nan)
@@ -203,8 +203,8 @@ def test_a_motion_is_cut_off_a_moment_after_it_came_to_rest(gap, same):
     constraints = bent(effort=[9.0, 5.0], effort_rate=[60.0, 60.0])
     slow = laws.rest_to_rest(0.0, constraints.path.length, 20.0)
     tail = slow.segment(3.0, 20.0)
-    told = tail.then(laws.rest_law(tail.end, 5.0)).segment(0.0, tail.duration + gap)
-    law = fastest_law(constraints, told, moving=True)
+    given_law = tail.then(laws.rest_law(tail.end, 5.0)).segment(0.0, tail.duration + gap)
+    law = fastest_law(constraints, given_law, moving=True)
     assert np.isfinite(law.coefficients).all() and np.diff(law.breaks).min() > 1e-4
     assert law.duration == pytest.approx(fastest_law(constraints, tail, moving=True).duration, rel=same)
 
@@ -249,7 +249,7 @@ def test_stops_are_rests():
     assert worst(constraints, law) < 1.0
 
 
-def test_gravity_beyond_a_limit_names_joint_and_place():
+def test_gravity_beyond_a_limit_names_joint_and_position():
     motion = Motion("seven_r", 0, count=4)
     weak = motion.limits._replace(effort=motion.limits.effort * [1, 0.5, 1, 1, 1, 1, 1])
     with pytest.raises(InputError, match=r"gravity alone takes .* of joint2 at s = .* no speed is slow enough"):
@@ -289,7 +289,7 @@ def test_nothing_bounds_the_acceleration_of_a_massless_joint():
         assert time_optimal_law(Constraints(path, PathDynamics(arm), known, arm.joint_names)).duration > 0.8
 
 
-def test_the_lowest_place_of_a_spline_between_its_points():
+def test_the_minimum_of_a_spline_between_its_points():
     rng = np.random.default_rng(3)
     for _ in range(50):
         spline = CubicSpline(np.cumsum(rng.uniform(0.1, 1.0, 9)))

@@ -62,7 +62,7 @@ def test_a_table_is_the_rows_along_the_law(plan):
 
 
 def test_a_table_is_made_as_far_as_it_is_needed(plan):
-    """It goes on before a transition leaves it, and is the same in the end, whatever it began with."""
+    """It goes on before a transition leaves it, and is the same in the end, for every start."""
     here = constraints(plan.path)
     whole, table = CoefficientTable(here, plan.law), CoefficientTable(here, plan.law, 0.3, 0.2)
     assert 0.2 < table.edges[0] <= 0.3 and 0.5 <= table.edges[-1] < 0.6 < plan.law.duration
@@ -82,7 +82,7 @@ def test_a_table_is_made_as_far_as_it_is_needed(plan):
 
 @pytest.mark.parametrize("where", [0.0, 0.4])
 def test_a_table_ends_its_parts_where_the_path_has_breaks(plan, where):
-    """Of a law that has none of its own, from the beginning of the path and from between two of its breaks."""
+    """Transitions of a law without breaks, from the beginning of the path and from between two of its breaks."""
     breaks, length = plan.path.breaks, plan.path.length
     law = rest_to_rest(where * length, length, 3.0)
     ahead = breaks[(breaks > where * length) & (breaks < length)]
@@ -101,7 +101,7 @@ def test_how_long_a_transition_takes(plan):
 
 
 def test_a_rate_stays_between_nothing_and_all(plan):
-    """Whatever the limits leave: a transition that swings out of 0 to 1 is none."""
+    """For all limits: a transition that swings out of 0 to 1 is none."""
     wide = CoefficientTable(constraints(plan.path, (1e9, 1e9), (1e9, 1e9)), plan.law)
     for k, kappa, end, allowed in ((0.9, 5.0, 1.0, False), (0.1, -5.0, 0.0, False),
                                    (0.5, 0.5, 1.0, True), (0.5, -0.5, 0.0, True)):
@@ -130,7 +130,7 @@ def test_what_parabolas_reach():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_transition_keeps_to_the_limits_at_every_instant(plan, seed):
-    """Whatever was under way. What is refused was beyond, or all but."""
+    """Requests during any transition. Rejected ones were beyond the limits, or nearly."""
     rng = np.random.default_rng(seed)
     here = constraints(plan.path, (8.0, 5.0), (60.0, 50.0))
     table, law = CoefficientTable(here, plan.law), plan.law
@@ -171,7 +171,7 @@ def test_a_transition_ends_where_it_says(plan):
 
 
 def test_another_base_is_the_same_motion(plan):
-    """On the clock of the slowed law: the same place, speed and acceleration."""
+    """On the clock of the slowed law: the same position, speed and acceleration."""
     slow = plan.slower(0.4)
     for k, later in ((0.3, 0.75), (0.4, 1.0)):
         clock = TimeScaling(CoefficientTable(constraints(plan.path), plan.law), 0.2, 0.6, k)
@@ -229,7 +229,7 @@ def test_braking_exceeds_no_new_limit_by_more_than_going_on_would(plan, since, e
     allowed = np.abs(table_use(found.table, ahead, 1.0, 0.0, 0.0)).reshape(len(ahead), -1).max(axis=0)
     while clock.k > 0.999 * found.factor and clock.sigma < 0.9 * plan.law.duration:
         if clock.table is wider and clock.brake(found.table, found.factor):
-            assert clock.table is found.table  # whatever follows is verified with the new limits, not with wider ones
+            assert clock.table is found.table  # later changes are verified with the new limits, not with wider ones
         assert clock.table in (wider, found.table) and (clock.table is found.table or clock.k == 1.0)
         used = np.abs(table_use(found.table, np.array([clock.sigma]), clock.k, clock.kappa, clock.w)).ravel()
         peak = np.maximum(peak, used)

@@ -23,7 +23,7 @@ def check(motion, played, limits=None) -> None:
 
 
 def continuous(played) -> None:
-    """No step of speed, whatever law takes over from whichever."""
+    """No step of speed at any change of the law."""
     dt = np.diff(played.t)[:, None]
     gained = played.qd[1:] - played.qd[:-1] - 0.5 * dt * (played.qdd[1:] + played.qdd[:-1])
     assert np.abs(gained).max() < 5e-3
@@ -99,7 +99,7 @@ def test_pause_holds_and_resuming_costs_little(motion, solved):
 
 
 def test_it_can_come_to_rest_from_anywhere(motion, solved):
-    """Whatever the moment, a pause ends in rest, on the path or at its end, inside the limits all the way."""
+    """A pause at any time ends in rest, on the path or at its end, inside the limits all the way."""
     at_rest = []
     scaler = again(solved)
     for _ in range(16):
@@ -189,8 +189,8 @@ def test_tighter_limits_before_the_start(motion, solved):
 
 
 @pytest.mark.parametrize("delay", [5, 150, 700])
-def test_changes_while_a_slow_worker_looks_at_others(motion, solved, delay):
-    """Each is dealt with in the end, whatever was begun when it came; one that is refused undoes none before it."""
+def test_changes_while_a_slow_worker_checks_others(motion, solved, delay):
+    """Each request is processed in the end, also during another one; one that is refused undoes none before it."""
     tight = motion.limits._replace(effort=0.9 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
     tighter = tight._replace(velocity=0.8 * motion.limits.velocity)
     heavy = motion.limits._replace(effort=0.5 * motion.limits.effort)
@@ -217,8 +217,8 @@ def ticked_until(scaler, happened, most: int = 4000) -> None:
     raise AssertionError("it never happened")
 
 
-def test_a_law_takes_over_while_new_limits_are_looked_at(motion):
-    """What was found for the law before says nothing of this one: they are looked at again."""
+def test_a_law_takes_over_while_new_limits_are_checked(motion):
+    """What was found for the law before says nothing of this one: they are checked again."""
     tight = motion.limits._replace(effort=0.9 * motion.limits.effort, velocity=0.8 * motion.limits.velocity)
     worker = Later(1900)  # ticks: the law comes when the clock, going faster again, is about to reach where it would begin
     scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True, worker=worker)
@@ -229,7 +229,7 @@ def test_a_law_takes_over_while_new_limits_are_looked_at(motion):
     ticked_until(scaler, lambda: scaler._state.handover is not None)
     worker.delay = 300
     scaler.change(motion.constraints(motion.path, tight))
-    scaler.pause()  # the clock will not come by that place, so the law takes over
+    scaler.pause()  # the clock will not reach that position, so the law takes over
     ticked_until(scaler, lambda: scaler.current is not first)
     assert scaler._requested
     scaler.resume()
@@ -240,7 +240,7 @@ def test_a_law_takes_over_while_new_limits_are_looked_at(motion):
     ended(motion, played)
 
 
-def test_a_law_is_slowed_while_other_new_limits_are_looked_at(motion, solved):
+def test_a_law_is_slowed_while_other_new_limits_are_checked(motion, solved):
     """The same where it is the law of the limits before that takes over."""
     tight, tighter = (motion.limits._replace(effort=share * motion.limits.effort, velocity=share * motion.limits.velocity)
                       for share in (0.9, 0.85))
@@ -432,7 +432,7 @@ def test_what_status_says(motion, solved):
     assert scaler.status().delay == pytest.approx(status.delay, abs=0.3)  # waiting is no delay
 
 
-def test_bad_wishes_are_refused(motion, solved):
+def test_invalid_commands_are_refused(motion, solved):
     scaler = again(solved)
     for share in (-0.1, 1.2, np.nan):
         with pytest.raises(InputError, match="override is"):
@@ -460,7 +460,7 @@ def test_unknown_limits_are_not_enforced_and_said_so(motion):
 
 
 def test_with_velocity_limits_alone_it_can_be_paused_and_slowed():
-    """No effort is known of many a URDF: a plan inside the velocities is played, and its clock may change as it likes."""
+    """No effort is known of many a URDF: a plan inside the velocities is played, and its clock may change without limits."""
     plan = plan_from_waypoints([[0.0, 0.0], [1.0, 0.5], [0.0, 1.0]], [0.0, 1.0, 2.0])
     velocity = np.array([3.0, 3.0])
     scaler = TrajectoryScaler(Constraints(plan.path, None,

@@ -54,7 +54,7 @@ class BarModel(QtCore.QAbstractTableModel):
         self._cells = np.stack(cells, axis=2).tolist()
 
     def known(self, column: int) -> bool:
-        """Whether a quantity has been told of any row."""
+        """Return whether a quantity has been received for any row."""
         return bool(np.isfinite(self._value[column]).any())
 
     def most_used(self) -> tuple[str, str, float] | None:
@@ -112,7 +112,7 @@ class BarTable(QtWidgets.QTableView):
     def __init__(self, parent=None):
         super().__init__(parent)
         self.bars = BarModel(self)
-        self.names: list[str] = []  # of the rows that somebody has selected
+        self.names: list[str] = []  # of the selected rows
         self.setModel(self.bars)
         self.setItemDelegate(BarDelegate(self))
         self.setSelectionBehavior(VIEW.SelectionBehavior.SelectRows)
@@ -180,7 +180,7 @@ class BarTable(QtWidgets.QTableView):
         return switch
 
     def _hide(self, *_: bool) -> None:
-        """Columns that are switched off, and those that nobody has told anything of."""
+        """Hide columns that are switched off, and those without data."""
         for column, quantity in enumerate(QUANTITIES):
             hidden = not (self._switches[quantity.key].isChecked() and self.bars.known(column))
             if hidden != self.isColumnHidden(column):
@@ -188,7 +188,7 @@ class BarTable(QtWidgets.QTableView):
                 self._fit()  # titles that are all hidden have no height
 
     def _fit(self) -> None:
-        """As high as all rows, their titles and a scroll bar; the rest of the window is the chart's."""
+        """Fit the height to all rows, their titles and a scroll bar; the chart gets the rest of the window."""
         rows = self.verticalHeader().defaultSectionSize() * max(2, self.bars.rowCount())
         around = self.horizontalHeader().sizeHint().height() + self.horizontalScrollBar().sizeHint().height()
         self.setMaximumHeight(rows + around + 2 * self.frameWidth())

@@ -13,7 +13,7 @@ SIGMAS = 2.0
 
 
 class Bar(NamedTuple):
-    """What one cell shows; NaN: unknown."""
+    """Content of one cell; NaN: unknown."""
 
     unit: str
     stale: bool

@@ -62,13 +62,13 @@ class StripChart(QtWidgets.QWidget):
         frame.scale(area.width() / self.span, -area.height() / (most - least))
         frame.translate(0.0, -least)
         self._paint_grid(painter, area, frame, (least, most), colours)
-        for place, row in enumerate(rows):
-            self._paint_row(painter, frame, row, curves[row], (least, most), self._pen(place, colours))
+        for index, row in enumerate(rows):
+            self._paint_row(painter, frame, row, curves[row], (least, most), self._pen(index, colours))
         self._paint_legend(painter, legend, colours)
 
-    def _pen(self, place: int, colours: Theme) -> QtGui.QPen:
+    def _pen(self, index: int, colours: Theme) -> QtGui.QPen:
         count = len(colours.curves)
-        return QtGui.QPen(colours.curves[place % count], 1.6, STYLES[place // count % len(STYLES)])
+        return QtGui.QPen(colours.curves[index % count], 1.6, STYLES[index // count % len(STYLES)])
 
     def _paint_grid(self, painter, area, frame, shown, colours) -> None:
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -90,7 +90,7 @@ class StripChart(QtWidgets.QWidget):
         for curve in curves:
             points = [QtCore.QPointF(x, y) for x, y in zip(curve.time.tolist(), curve.value.tolist())]
             painter.drawPolyline(frame.map(QtGui.QPolygonF(points)))
-        if len(self.rows) > 1:  # nobody could tell whose limits they are
+        if len(self.rows) > 1:  # limits of several rows would be ambiguous
             return
         painter.setPen(QtGui.QPen(pen.color(), 1.0, Qt.PenStyle.DashDotDotLine))
         for limits in (self._robot.low, self._robot.high):
@@ -105,18 +105,18 @@ class StripChart(QtWidgets.QWidget):
         title = " ".join(filter(None, (quantity.title, f"[{', '.join(units)}]" if any(units) else "")))
         found: list[LegendEntry] = []
         x, y = 8.0, 2.0
-        for text, place in [(title, None), *((self._robot.rows[row], place) for place, row in enumerate(rows))]:
-            width = metrics.horizontalAdvance(text) + 4.0 + (0.0 if place is None else SWATCH)
+        for text, index in [(title, None), *((self._robot.rows[row], index) for index, row in enumerate(rows))]:
+            width = metrics.horizontalAdvance(text) + 4.0 + (0.0 if index is None else SWATCH)
             if found and x + width > self.width():
                 x, y = 8.0, y + height
-            found.append((QtCore.QRectF(x, y, width, height), text, place))
+            found.append((QtCore.QRectF(x, y, width, height), text, index))
             x += width + 10.0
         return found, y + height
 
     def _paint_legend(self, painter, legend, colours) -> None:
-        for box, text, place in legend:
-            if place is not None:
-                painter.setPen(self._pen(place, colours))
+        for box, text, index in legend:
+            if index is not None:
+                painter.setPen(self._pen(index, colours))
                 y = box.center().y()
                 painter.drawLine(QtCore.QPointF(box.left(), y), QtCore.QPointF(box.left() + SWATCH - 5.0, y))
                 box = box.adjusted(SWATCH, 0.0, 0.0, 0.0)

@@ -1,14 +1,14 @@
-"""Which node to watch: those that are there, and the one that was chosen, also while it is away."""
+"""Selection of the node to watch: existing nodes, and the chosen one, also while it is away."""
 
 from __future__ import annotations
 
 from rnea_rqt.qt import QtWidgets, Signal
 
-NOBODY = "none yet"
+NO_NODE = "none yet"
 
 
 class NodeChooser(QtWidgets.QComboBox):
-    """Chooses the first node by itself, until somebody chooses."""
+    """Selector that chooses the first node, until the user chooses one."""
 
     chosen = Signal(str)  # full name of a node
 
@@ -24,18 +24,18 @@ class NodeChooser(QtWidgets.QComboBox):
         """Set the nodes that exist now."""
         if not self.node and nodes:
             self.choose(nodes[0])
-        shown = sorted({*nodes, *filter(None, [self.node])}) or [NOBODY]
+        shown = sorted({*nodes, *filter(None, [self.node])}) or [NO_NODE]
         if shown != [self.itemText(row) for row in range(self.count())]:
             self.clear()
             self.addItems(shown)
-            self.setEnabled(shown != [NOBODY])
+            self.setEnabled(shown != [NO_NODE])
         self.setCurrentIndex(self.findText(self.node) if self.node else 0)
 
     def _on_activated(self, row: int) -> None:
         self.choose(self.itemText(row))
 
     def choose(self, node: str) -> None:
-        if node not in ("", NOBODY, self.node):
+        if node not in ("", NO_NODE, self.node):
             self.node = node
             if self.findText(node) < 0:
                 self.addItem(node)

@@ -14,7 +14,7 @@ SETTLED = 150  # ms; a slider that is moved is sent when it has rested so long
 
 
 class MotionPanel(QtWidgets.QGroupBox):
-    """Asks for nothing by itself: each signal is something that somebody has pressed."""
+    """Buttons of a motion: each signal is an action of the user."""
 
     commanded = Signal(str)  # pause, resume, stop
     overridden = Signal(float)  # 0 to 1
@@ -71,7 +71,7 @@ class MotionPanel(QtWidgets.QGroupBox):
         self._rest.start()
 
     def set_reachable(self, reachable: bool) -> None:
-        """Whether there is a node that would hear it."""
+        """Enable the buttons if there is a node that serves them."""
         self.slider.setEnabled(reachable)
         for button in self.buttons.values():
             button.setEnabled(reachable)
@@ -84,7 +84,7 @@ class MotionPanel(QtWidgets.QGroupBox):
                  "delay": f"{number(motion.delay)} s", "nearest limit": nearest if motion.joint else "none"}
         for name, text in words.items():
             self.labels[name].setText(text)
-        if not self._rest.isActive() and not self.slider.isSliderDown():  # what somebody else has asked for
+        if not self._rest.isActive() and not self.slider.isSliderDown():  # an override by another client
             self.slider.blockSignals(True)
             self.slider.setValue(round(100.0 * motion.override))
             self.slider.blockSignals(False)

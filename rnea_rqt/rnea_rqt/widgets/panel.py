@@ -16,12 +16,12 @@ from rnea_rqt.widgets.motion_panel import MotionPanel
 from rnea_rqt.widgets.payload_panel import PayloadPanel
 from rnea_rqt.widgets.theme import percent
 
-NOBODY_THERE = "no dynamics_node to be seen"
+NO_NODE_FOUND = "no dynamics_node to be seen"
 STALE = 1.0  # s without a sample after which what is shown is no longer true
 
 
 class Panel(QtWidgets.QWidget):
-    """Shows updates, tells by signals what somebody wants, and knows nothing else."""
+    """Panel that shows updates, and emits signals for actions of the user."""
 
     dynamics_chosen, scaling_chosen = Signal(str), Signal(str)
     commanded, overridden, payload_applied = Signal(str), Signal(float), Signal(object)
@@ -117,7 +117,7 @@ class Panel(QtWidgets.QWidget):
     def _show_age(self, update: Update) -> None:
         nearest = self.table.bars.most_used()
         if isinf(update.age):
-            self.status.setText("no data yet" if self.dynamics.node else NOBODY_THERE)
+            self.status.setText("no data yet" if self.dynamics.node else NO_NODE_FOUND)
         elif update.age > STALE:
             self.status.setText(f"no data for {update.age:.1f} s")
         else:
@@ -127,7 +127,7 @@ class Panel(QtWidgets.QWidget):
     # --- settings -----------------------------------------------------------------------------------------------------
 
     def settings(self) -> dict[str, Any]:
-        """All that somebody has chosen, as what JSON can say."""
+        """Return all choices of the user, as data for JSON."""
         return {"dynamics": self.dynamics.node, "scaling": self.scaling.node, "hidden": self.table.hidden(),
                 "chart": QUANTITIES[self.chart.quantity].key, "span": self.chart.span, "rows": self.table.names,
                 "sizes": [splitter.sizes() for splitter in self.splitters]}

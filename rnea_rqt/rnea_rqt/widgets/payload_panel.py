@@ -1,4 +1,4 @@
-"""What the robot carries: shown, and told to the nodes."""
+"""Payload of the robot: shown, and sent to the nodes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from rnea_rqt.qt import QtWidgets, Signal
 
 
 class PayloadPanel(QtWidgets.QGroupBox):
-    """Nothing is told before Apply is pressed."""
+    """Editor of the payload; values are sent when Apply is pressed."""
 
     applied = Signal(object)  # a Payload
 
     def __init__(self, parent=None):
         super().__init__("Payload", parent)
         self.link = QtWidgets.QComboBox()
-        self.link.setEditable(True)  # while nobody has told the links
+        self.link.setEditable(True)  # until the links are known
         self.link.setSizeAdjustPolicy(QtWidgets.QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.mass = _spin(0.0, 1e4, " kg", "mass")
         self.com = [_spin(-100.0, 100.0, "", f"centre of mass, {axis} in the link's frame, m") for axis in "xyz"]

@@ -1,4 +1,4 @@
-"""Colours of a light or a dark desktop, told apart by people who see few colours (Okabe and Ito), and numbers as text."""
+"""Colours for light and dark desktops, suitable for colour-blind people (Okabe and Ito), and numbers as text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Theme(NamedTuple):
     curves: tuple[QtGui.QColor, ...]
 
     def of_use(self, share: float) -> QtGui.QColor:
-        """Of a share of a limit; NaN: unknown."""
+        """Return the colour of a share of a limit; NaN: unknown."""
         if math.isnan(share):
             return self.off
         return self.over if share > OVER else self.near if share >= NEAR else self.well
@@ -54,7 +54,7 @@ _DARK = ("#56b4e9", "#ff8a3d", "#2cc79b", "#e39cc4", "#f0e442", "#8fa9ff", "#ddd
 
 
 def mixed(first: QtGui.QColor, second: QtGui.QColor, share: float) -> QtGui.QColor:
-    """So much of the second colour in the first."""
+    """Return a mixture of two colours, with a share of the second."""
     pairs = ((first.red(), second.red()), (first.green(), second.green()), (first.blue(), second.blue()))
     return QtGui.QColor(*(round(a + share * (b - a)) for a, b in pairs))
 

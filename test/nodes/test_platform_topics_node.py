@@ -1,4 +1,4 @@
-"""dynamics_node where the platform tells how a parallel robot moves, in a process of its own over DDS: forces by multipliers
+"""dynamics_node with topics of a parallel robot's platform, in a separate process over DDS: forces by multipliers
 on Pinocchio; and bad poses.
 """
 
@@ -23,7 +23,7 @@ from rnea_ros.errors import Rejected
 from rnea_ros.nodes.dynamics.bases.platform_topics import PlatformPoses
 from support.moving_robots import MovingPlatform
 from support.oracles import worst
-from support.platform_bench import PlatformBench, place, shares, state, twist
+from support.platform_bench import PlatformBench, pose_of, shares, state, twist
 from support.ros_helpers import stamp, world
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(900)]
@@ -37,7 +37,7 @@ def stewart():
     return MovingPlatform("gough_stewart")
 
 
-def test_forces_and_rates_of_a_platform_whose_whole_motion_is_told(stewart, tmp_path):
+def test_forces_and_rates_of_a_platform_whose_whole_motion_is_published(stewart, tmp_path):
     with world(tmp_path) as ros:
         bench = PlatformBench(ros, tmp_path, stewart, "state", "platform_state", BaseStateStamped)
         moving, errors = bench.moving, []
@@ -45,8 +45,8 @@ def test_forces_and_rates_of_a_platform_whose_whole_motion_is_told(stewart, tmp_
         for t in np.linspace(0.0, 3.0, SAMPLES):
             found = bench.answered(state(moving.platform(t)))
             errors.append((worst(found.effort, moving.torque(t)), worst(found.effort_rate, moving.rate(t))))
-            for told, wanted in zip((found.position, found.velocity, found.acceleration, found.jerk), moving.motion(t)):
-                np.testing.assert_allclose(told, wanted, atol=1e-9)
+            for reported, wanted in zip((found.position, found.velocity, found.acceleration, found.jerk), moving.motion(t)):
+                np.testing.assert_allclose(reported, wanted, atol=1e-9)
         print(f"largest errors of force and rate {np.max(errors, axis=0)}")
         assert np.max(errors) < 1e-8
         said = ros.until(lambda: next((m for m in poses if m.header.stamp == found.header.stamp), None)).pose.position
@@ -65,18 +65,18 @@ def test_forces_and_rates_of_a_platform_whose_poses_are_measured(stewart, tmp_pa
         def measured(t):
             return posed(moving.platform(t), rng.normal(0.0, 1e-5, 3), rng.normal(0.0, 2e-5, 3))
 
-        def told():
-            bench.tell(measured(bench.clock + bench.dt - bench.began))
+        def reported():
+            bench.publish_message(measured(bench.clock + bench.dt - bench.began))
             ros.spin(0.001)
             return bench.results
 
-        while len(ros.until(told, of=bench.process)) < 600:
+        while len(ros.until(reported, of=bench.process)) < 600:
             bench.paced()
         force, rate = shares(bench, bench.results[200:600:10])
         assert force < 0.02 and rate < 0.2
         bench.refuses(lambda: measured(0.0))
         before = len(bench.results)
-        ros.until(lambda: len(told()) > before, of=bench.process)
+        ros.until(lambda: len(reported()) > before, of=bench.process)
 
 
 class TwistedBench(PlatformBench):
@@ -92,7 +92,7 @@ class TwistedBench(PlatformBench):
         if motion_source == "desired":
             ros.until(self.desired_motion.get_subscription_count)
 
-    def tell_all(self, pose, twist, desired=None, late=False):
+    def send_all(self, pose, twist, desired=None, late=False):
         """At the next stamp, which is returned. late: send the desired motion last."""
         when = stamp(self.tick())
         sent = [(self.desired_motion, desired), (self.teller, pose), (self.twists, twist)]
@@ -106,7 +106,7 @@ class TwistedBench(PlatformBench):
 
 def posed(platform, position=0.0, turn=(0.0, 0.0, 0.0)):
     message, skew = PoseStamped(), np.cross(np.eye(3), turn)
-    place(message.pose, platform.position + position, platform.rotation @ (np.eye(3) - skew))
+    pose_of(message.pose, platform.position + position, platform.rotation @ (np.eye(3) - skew))
     return message
 
 
@@ -117,7 +117,7 @@ def test_measured_pose_and_twist_with_desired_acceleration_and_jerk_are_exact(st
             platform = bench.moving.platform(t)
             elsewhere = platform._replace(position=platform.position + 0.1, velocity=2.0 * np.asarray(platform.velocity))
             found = bench.ros.until(lambda p=platform, e=elsewhere: bench.answer(
-                bench.tell_all(posed(p), twist(p), state(e), late=len(errors) % 2 == 1), timeout=2.0), what="no answer",
+                bench.send_all(posed(p), twist(p), state(e), late=len(errors) % 2 == 1), timeout=2.0), what="no answer",
                 of=bench.process)
             errors.append((worst(found.effort, bench.moving.torque(t)), worst(found.effort_rate, bench.moving.rate(t))))
         print(f"largest errors of force and rate {np.max(errors, axis=0)}")
@@ -126,7 +126,7 @@ def test_measured_pose_and_twist_with_desired_acceleration_and_jerk_are_exact(st
         def dropped(reason, spoil):
             bad = twist(platform)
             spoil(bad)
-            bench.tell_all(posed(platform), bad, state(platform))
+            bench.send_all(posed(platform), bad, state(platform))
             return bench.diagnostics.dropped("platform_twist_measured", reason)
 
         for reason, spoil in (("unknown_frame", lambda m: setattr(m.header, "frame_id", "moon")),
@@ -141,14 +141,14 @@ def test_rates_of_a_measured_twist_are_nearer_than_those_of_poses(stewart, tmp_p
         bench = TwistedBench(ros, tmp_path, stewart, "estimated")
         bench.dt = 0.004
 
-        def told():
+        def reported():
             platform = bench.moving.platform(bench.clock + bench.dt - bench.began)
             noisy = np.asarray(platform.velocity) + rng.normal(0.0, [1e-4] * 3 + [2e-4] * 3)
-            bench.tell_all(posed(platform, rng.normal(0.0, 1e-5, 3), rng.normal(0.0, 2e-5, 3)),
+            bench.send_all(posed(platform, rng.normal(0.0, 1e-5, 3), rng.normal(0.0, 2e-5, 3)),
                            twist(platform._replace(velocity=noisy)))
             return bench.results
 
-        while len(ros.until(told, of=bench.process)) < 600:
+        while len(ros.until(reported, of=bench.process)) < 600:
             bench.paced()
         force, rate = shares(bench, bench.results[200:600:10])
         assert force < 0.01 and rate < 0.1
@@ -165,7 +165,7 @@ def test_a_pose_that_the_legs_do_not_allow_never_reaches_the_filters():
     topic.connect(SimpleNamespace(clock=time.time_ns, subscribe=lambda kind, name, callback: None))
     for number, height in enumerate((1.0, 9.0, 1.0)):
         message = PoseStamped()
-        place(message.pose, [0.0, 0.0, height], np.eye(3))
+        pose_of(message.pose, [0.0, 0.0, height], np.eye(3))
         message.header.stamp = stamp(1.0 + 0.01 * number)
         topic.on_message(serialize_message(message))
     assert topic.stream.received == 3 and len(answered) == 2 and dict(topic.stream.dropped) == {"out_of_reach": 1}
