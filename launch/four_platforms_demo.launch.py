@@ -3,8 +3,8 @@
     ros2 launch rnea_ros four_platforms_demo.launch.py
     ros2 launch rnea_ros four_platforms_demo.launch.py rviz:=true
 
-All arguments of dynamics.launch.py but the robot can be given. `rnea demo --robot four_platforms` checks the published torques;
-rnea_ros/demo/catalogue.py describes the demo.
+All arguments of dynamics.launch.py but the robot can be given. `rnea demo --robot four_platforms` checks the published
+torques; rnea_ros/demo/catalogue.py describes the demo.
 """
 
 from pathlib import Path
