@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from node import real_time_is_allowed
 
-from rnea_ros.execution.executed_motion import ExecutedMotion
+from rnea_ros.execution.executed_motion import TrajectoryMotion
 from rnea_ros.execution.goal import TrajectoryPoint, read_goal
 from rnea_ros.execution.rate_loop import RateLoop
 from rnea_ros.execution.solver_process import SolverProcess
@@ -47,14 +47,14 @@ SWITCH_INTERVAL = 5e-4  # s; scaling_node's
 COUNT = 20  # points of the motion that is solved for
 
 
-def moving() -> ExecutedMotion:
+def moving() -> TrajectoryMotion:
     """Slow enough to last."""
     plan = plan_from_waypoints(POINTS, np.linspace(0.0, 3600.0, len(POINTS)))
     constraints = Constraints(plan.path, DYNAMICS, DYNAMICS.limits(LIMITS), ROBOT.joint_names)
     points = [TrajectoryPoint(float(t), q) for t, q in zip(np.linspace(0.0, 3600.0, len(POINTS)), POINTS)]
     goal = read_goal(ROBOT.joint_names, ROBOT.joint_names, points)
     monitor = TrackingMonitor(ROBOT, LIMITS, goal, MONITOR_OFF)
-    return ExecutedMotion(1, goal, TrajectoryScaler(constraints, plan), ROBOT, LIMITS, monitor)
+    return TrajectoryMotion(1, goal, TrajectoryScaler(constraints, plan), ROBOT, LIMITS, monitor)
 
 
 class Solving:
@@ -84,7 +84,7 @@ class Solving:
             self.solved += 1
 
 
-def _ticks(motion: ExecutedMotion) -> Callable[[float], object]:
+def _ticks(motion: TrajectoryMotion) -> Callable[[float], object]:
     return lambda elapsed: motion.tick(elapsed, time.time_ns(), time.time_ns)
 
 

@@ -47,7 +47,7 @@ OWN = [
         default_value="",
         choices=["", "horizon", "trajectory", "points"],
         description="What it gets: the motion of the next moment and of coming to rest, the whole motion ahead, or points one "
-        "by one, which end at speed if the node does (parameter output). Empty: as params_file says.",
+        "by one, each with an unchecked stop behind it (parameter output). Empty: as params_file says.",
     ),
     DeclareLaunchArgument(
         "forward_controller",

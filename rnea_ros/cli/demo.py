@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..demo import catalogue, plots, scaling
+from ..demo import catalogue, plots, policies, scaling
 from ..demo import run as runs
 from ..demo.catalogue import DEMOS, TREES
 from ..demo.checks import CheckResult
@@ -43,6 +43,9 @@ NO_ROS_LIVE = "rnea demo --plant --live needs ROS 2: {reason}. Without --live, `
 ABOUT_PLANT = """{robot} in MuJoCo: masses up to 5 % wrong, friction that its controller does not model, drives with limits of
 torque, torque rate and voltage. {motions} random paths, {timings} timings of each, one controller.
 """
+ABOUT_POLICY = """{robot} in MuJoCo, with saturating drives. A scripted policy sends {chunks} chunks of 50 points, from
+observations that are 200 ms old; they are noisy, contradict each other, and some are lost. Three ways of execution:
+"""
 Tracking = Callable[[trials.TimingTask], Iterator[trials.TimingResult]]
 
 
@@ -52,13 +55,17 @@ def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
                         "to the limits, with a pause and an override")
     parser.add_argument("--plant", action="store_true", help="comparison of timings: a simulated arm with saturating drives "
                         "tracks motions as planned, with TOPP-RA's timing and with ours")
+    parser.add_argument("--policy", action="store_true", help="action chunks of a noisy policy, 200 ms behind: a simulated "
+                        "arm executes them as sent, filtered and clamped, and with ChunkExecutor")
     parser.add_argument("--live", action="store_true", help="with --plant: over ROS and in real time, ours through "
                         "scaling_node, to a controller that interpolates as joint_trajectory_controller does")
-    parser.add_argument("--arm", choices=tuple(ARM_SOURCES), default="panda", help="with --plant: the arm; default panda")
+    parser.add_argument("--arm", choices=tuple(ARM_SOURCES), default="panda",
+                        help="with --plant or --policy: the arm; default panda")
     parser.add_argument("--motions", type=int, metavar="COUNT", help="with --plant: number of random paths, default 8, with "
                         "--live 4")
-    parser.add_argument("--seed", type=int, default=0, help="with --plant: seed of paths, masses and friction; default 0")
-    parser.add_argument("--movie", metavar="PATH.gif", help="with --plant: animation of the first path")
+    parser.add_argument("--seed", type=int, default=0, help="with --plant or --policy: seed of paths, masses and "
+                        "friction; default 0")
+    parser.add_argument("--movie", metavar="PATH.gif", help="with --plant or --policy: animation of the first path")
     parser.add_argument("--robot", choices=sorted({*DEMOS, *TREES}), help="robot of the demo; default panda")
     parser.add_argument("--elastic", action="store_const", const="elastic", dest="robot", help="the same as --robot elastic")
     parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot: a URDF, or a .xacro file and its arguments NAME:=VALUE; "
@@ -95,16 +102,19 @@ def run_demo(args: argparse.Namespace) -> CommandResult | int:
 
 
 def _run(args: argparse.Namespace) -> CommandResult:
-    if args.robot and (args.urdf or args.scaling or args.plant):
-        raise RneaError(f"--robot {args.robot} has its own robot and motion: leave --urdf, --scaling and --plant out")
-    if args.robot_file and (args.robot or args.scaling or args.plant):
-        raise RneaError("--robot-file is for --urdf only: leave it, or --robot, --scaling and --plant out")
+    if args.robot and (args.urdf or args.scaling or args.plant or args.policy):
+        raise RneaError(f"--robot {args.robot} has its own robot and motion: leave --urdf, --scaling, --plant and --policy "
+                        "out")
+    if args.robot_file and (args.robot or args.scaling or args.plant or args.policy):
+        raise RneaError("--robot-file is for --urdf only: leave it, or --robot, --scaling, --plant and --policy out")
     if args.live and not args.plant:
         raise RneaError("--live compares timings over ROS: add --plant")
     if args.plot is None:
-        kind = "scaling" if args.scaling else "plant" if args.plant else args.robot
+        kind = "scaling" if args.scaling else "plant" if args.plant else "policy" if args.policy else args.robot
         args.plot = f"demo_{kind}.png" if kind else "demo.png"
     check_files(args.plot, args.movie)
+    if args.policy:
+        return _policy(args)
     return _scaling(args) if args.scaling else _timings(args) if args.plant else _robot(args)
 
 
@@ -239,6 +249,33 @@ def _timings(args: argparse.Namespace) -> CommandResult:
     origin = f"{motions} motions, {len(timings)} timings of each, in {time.monotonic() - began:.0f} s{pace}"
     return _outcome(origin, trials.check_results(found), args.plot,
                     lambda path: pictures.draw_trials(*tracked[0], found, path), trials.result_data(found))
+
+
+# ---------------------------------------------------------------------- action chunks of a policy
+
+
+def _policy(args: argparse.Namespace) -> CommandResult:
+    if args.movie:
+        select_offscreen_renderer()
+    mujoco()
+    began, rng = time.monotonic(), np.random.default_rng(args.seed)
+    arm = Arm(ArmSource(user_path(args.urdf)) if args.urdf else ARM_SOURCES[args.arm])
+    policy = policies.Policy(arm, rng)
+    chunks, masses = policy.chunks(policies.DURATION_S), arm.masses(rng)
+    _report(ABOUT_POLICY.format(robot=arm.robot.name, chunks=len(chunks)))
+    results, ways = [], []
+    for result, way in policies.run(arm, policy, chunks, masses):
+        results.append(result)
+        ways.append(way)
+        _report(f"  {result.way}: " + ("lost" if result.lost else f"{result.off_rms:.1f} mm off the intent (RMS)"))
+    executed = ways[-1]
+    assert isinstance(executed, policies.Executed)
+    _report(f"\n{policies.result_table(results)}")
+    if args.movie:
+        policies.write_movie(arm, policy, results, args.movie)
+    origin = f"{len(chunks)} chunks, {len(results)} ways of execution, in {time.monotonic() - began:.0f} s"
+    return _outcome(origin, policies.check_results(arm.robot, results[-1], executed), args.plot,
+                    lambda path: policies.draw(arm, policy, results, path), policies.result_data(results))
 
 
 def _tracking(args: argparse.Namespace, arm: Arm, rng: np.random.Generator, timings: dict[str, trials.Timing]

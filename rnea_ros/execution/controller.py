@@ -37,7 +37,7 @@ def check_controller(controller: Parameters, joint_names: Sequence[str], paramet
     """Return what keeps a controller from executing what it will be sent.
 
     controller : parameters of the controller
-    parameters : parameters output, reference_effort and controller.interface of the sender
+    parameters : parameters output, points_stop_time, reference_effort and controller.interface of the sender
     """
     streams_points = parameters["output"] == "points"
     check_interface = parameters["controller.interface"] == "action"
@@ -58,9 +58,10 @@ def _check_joints(controller: Parameters, joint_names: Sequence[str]) -> Iterato
 
 def _check_points(controller: Parameters, parameters: Parameters) -> Iterator[Finding]:
     """Check for single points, each replaced by the next one."""
-    if not controller.get("allow_nonzero_velocity_at_trajectory_end", False):
+    stops = parameters["points_stop_time"] > 0.0
+    if not stops and not controller.get("allow_nonzero_velocity_at_trajectory_end", False):
         yield Finding(True, "it would reject every point that moves, and go straight to the last one: set its "
-                            "allow_nonzero_velocity_at_trajectory_end, or output: trajectory here")
+                            "allow_nonzero_velocity_at_trajectory_end, or points_stop_time or output: horizon here")
     if parameters["reference_effort"] and "effort" not in controller.get("command_interfaces", ("effort",)):
         yield Finding(True, "it rejects points with effort, having no such command interface: set reference_effort: false")
     if not controller.get("interpolate_from_desired_state", controller.get("open_loop_control", False)):

@@ -1,11 +1,15 @@
-"""Executed motion: the references of one trajectory, the torques that they need, and the limit that binds."""
+"""Executed motion: the references of one trajectory or policy, the torques that they need, and the limit that binds.
+
+`TrajectoryMotion` executes a trajectory on its path; policy_motion.py has the motion that follows the chunks of a policy.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -28,6 +32,7 @@ from .tracking_monitor import TrackingMonitor
 STREAM, TRAJECTORY, HORIZON = OUTPUTS = ("points", "trajectory", "horizon")  # values of the parameter `output`
 LATE_TICK_SHARE, MAX_STEPS_PER_TICK = 0.5, 20  # lateness in control periods from which a tick advances in several steps
 GOAL_TOL = 1e-9  # share of the path within which a motion is at its end
+PAUSED_RATE = 1e-3  # share of the speed below which a paused motion is reported as paused
 SAME_POINT_TOL = 1e-9  # rad, m; extent of points that are all the same
 
 
@@ -48,10 +53,8 @@ class Sample(NamedTuple):
 
     effort, effort_rate                     : (n,) whole joint torque [N m] and its rate
     commanded_effort, commanded_effort_rate : (n,) values for the robot's controller
-    planned_time : time at which the plan passes this point of the path [s]
-    delay        : time behind the plan, pauses and overrides excluded [s]
-    speed        : speed along the path as a share of the planned one; NaN where the plan rests
-    binding      : the most used limit
+    share, planned_time, delay, speed : see Progress
+    binding                           : the most used limit
     """
 
     reference: Reference
@@ -59,6 +62,7 @@ class Sample(NamedTuple):
     effort_rate: np.ndarray
     commanded_effort: np.ndarray
     commanded_effort_rate: np.ndarray
+    share: float
     planned_time: float
     delay: float
     speed: float
@@ -94,48 +98,159 @@ class InverseTimeLaw:
         return t, speed if speed > self._min_speed else float("nan")
 
 
+class PublishedTrajectory(Protocol):
+    """Trajectory that a controller executes by its own clock, replaced from a splice time on when it changes."""
+
+    @property
+    def points(self) -> Sequence[Any]:
+        """Times (count,) [s] since the begin of the motion, q, qd, qdd (count, n), to rest; more may follow."""
+
+    @property
+    def is_fresh(self) -> bool:
+        """Return whether the points are not published yet."""
+
+    @property
+    def published(self) -> bool:
+        """Return whether anything was published."""
+
+    @property
+    def lead_time(self) -> float:
+        """Time between a request for a change and its splice time [s]."""
+
+    @property
+    def splice_time(self) -> float:
+        """Time at which the trajectory leaves the one before [s]."""
+
+    @property
+    def send_deadline(self) -> float:
+        """Time by which a fresh trajectory must be published [s]."""
+
+    def mark_published(self) -> None:
+        """Record that the fresh trajectory is published."""
+
+    def withdraw(self) -> None:
+        """Return to the trajectory before: the fresh one was not published in time."""
+
+    def double_lead_time(self) -> None:
+        """Double the lead time: a change was too late."""
+
+
+class Progress(NamedTuple):
+    """State of a motion at one reference.
+
+    share        : executed share of the path, 0 to 1
+    planned_time : time at which the plan passes this point [s]
+    delay        : time behind the plan, pauses and overrides excluded [s]
+    speed        : speed as a share of the planned one; NaN where the plan rests
+    """
+
+    share: float
+    planned_time: float
+    delay: float
+    speed: float
+
+
 class ExecutedMotion:
     """Goal that a robot executes, or is ready to execute.
 
     number        : counted from 1
-    rolling       : trajectory that the controller executes, where single points are not streamed
-    start_ns      : time at which it begins [ns]; of a rolling trajectory, after the lead time for its first message
+    start_ns      : time at which it begins [ns]
+    limits        : limits in use
     monitor       : monitor of the robot that follows it
     stop_message, stop_reason : why it must stop; empty while it may go on
     final_sample  : last sample, once its reference rests at the end
     control_steps : references (q, qd, qdd) of the last tick, one for each control period; the last is that of its sample
+    message       : why a request is not done; empty if it is
+    change_error  : why other limits or another payload cannot be kept; empty if they can
+    path          : path that it follows, where that is known from the beginning
     """
 
-    def __init__(self, number: int, goal: Goal, scaler: TrajectoryScaler, robot: Robot, limits: Limits,
-                 monitor: TrackingMonitor, rolling: RollingTrajectory | None = None, commanded_effort: str = DECLARED):
-        self.number, self.goal, self.scaler, self.rolling = number, goal, scaler, rolling
+    message = change_error = ""
+    path: Path | None = None
+
+    @property
+    def rolling(self) -> PublishedTrajectory | None:
+        """Trajectory that the controller executes, where single points are not streamed."""
+        raise NotImplementedError
+
+    def __init__(self, number: int, goal: Goal, robot: Robot, limits: Limits, monitor: TrackingMonitor,
+                 commanded_effort: str = DECLARED):
+        self.number, self.goal = number, goal
         self.start_ns = 0
-        self._change_requested_at = 0  # time since which a change waits [ns], 0 if none does
         self.joint_names = robot.joint_names
         self.monitor = monitor
         self.stop_message = self.stop_reason = ""
         self.final_sample: Sample | None = None
         self.control_steps: list[Reference] = []
         self.peak_utilization, self.peak_limit = 0.0, ""
-        self._inverse_plan = InverseTimeLaw(scaler.plan.law)
         self._torques: TorqueStream | None = None
         self._commanded_contains = commanded_effort
         self.set_robot(robot, limits)
 
     def set_robot(self, robot: Robot, limits: Limits) -> None:
-        """Use another payload or other limits from now on."""
+        """Compute torques and monitor with another payload or other limits from now on."""
+        self.limits = limits
         self._torques, self.continuous = TorqueStream(robot, self._torques), continuous_joints(robot.joint_types, limits)
         self._commanded = CommandedEffort(robot, self._commanded_contains)
         self.monitor.set_robot(robot, limits)
         self.root_link = robot.tree.root_link
-        if self.rolling is not None:
-            self.rolling.quantities = interpolated_quantities(robot, self.scaler.constraints)
         if (utilization := LimitUtilization.of(robot, limits)).labels:
             self._limit_utilization = utilization
 
+    # ------------------------------------------------------------------ what a motion of each kind defines
+
+    @property
+    def start_position(self) -> np.ndarray:
+        """Position (n,) at which it begins."""
+        raise NotImplementedError
+
+    @property
+    def is_paused(self) -> bool:
+        """Return whether it rests because of a pause."""
+        raise NotImplementedError
+
+    def start(self, now: int) -> None:
+        """Begin at time now [ns]."""
+        raise NotImplementedError
+
+    def brake(self) -> None:
+        """Come to rest, and end there."""
+        raise NotImplementedError
+
+    def set_speed(self, paused: bool, share: float) -> None:
+        """Rest while paused; else go on at a share of the speed, 0 to 1."""
+        raise NotImplementedError
+
+    def prepare_change(self, context: ExecutionContext) -> Callable[[], None]:
+        """Return the function that changes to other limits or another payload. Called by a worker; raises InputError."""
+        raise NotImplementedError
+
+    def next_reference(self, dt: float, now: int, clock: Callable[[], int], can_splice: Callable[[int, int], bool],
+                       period: float) -> Reference:
+        """Return the reference of a tick; arguments as of `tick`."""
+        raise NotImplementedError
+
+    def progress(self, reference: Reference) -> Progress:
+        """Return the progress at a reference."""
+        raise NotImplementedError
+
+    def describe_timing(self) -> str:
+        """Return the planned duration, for the log."""
+        raise NotImplementedError
+
+    def describe_end(self, last: Reference) -> tuple[bool, str]:
+        """Return whether the motion at rest is at its goal, and a sentence for the log."""
+        raise NotImplementedError
+
+    def diagnostics(self, reference: Reference) -> dict[str, object]:
+        """Return values for /diagnostics."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ common
+
     def check_start(self, position: np.ndarray, tolerance: float) -> None:
         """Raise Rejected if the robot's position (n,), NaN where unknown, is not where the motion begins."""
-        start = self.scaler.plan.path.at(0.0)[0]
+        start = self.start_position
         distance = np.abs(unwrap_to(position, start, self.continuous) - start)
         if np.fmax.reduce(distance, initial=0.0) > tolerance:
             worst = int(np.nanargmax(distance))
@@ -143,18 +258,10 @@ class ExecutedMotion:
                                            "trajectory came")
 
     def stop(self, message: str, reason: str = "stopped") -> None:
-        """Come to rest on the path, and end there."""
+        """Come to rest, and end there."""
         if not self.stop_message:
             self.stop_message, self.stop_reason = message, reason
-        self.scaler.stop()
-
-    def start(self, now: int) -> None:
-        """Begin at time now [ns]."""
-        self.start_ns = now + round(self.rolling.lead_time * 1e9) if self.rolling is not None else now
-
-    def change(self, constraints: Constraints) -> None:
-        """Change to other limits, or another payload, on the same path."""
-        (self.rolling or self.scaler).change(constraints)
+        self.brake()
 
     def tick(self, dt: float, now: int, clock: Callable[[], int],
              can_splice: Callable[[int, int], bool] = lambda requested, now: True, period: float = np.inf) -> Sample:
@@ -169,39 +276,27 @@ class ExecutedMotion:
         """
         if self.final_sample is not None:
             return self.final_sample
-        if self.rolling is None:
-            count = int(np.clip(np.ceil(dt / period - LATE_TICK_SHARE), 1, MAX_STEPS_PER_TICK))
-            for k in range(count):
-                reference = self.scaler.tick(dt / count)
-                self.control_steps = [*(self.control_steps if k else ()), reference]
-                if reference.done:
-                    break
-        else:
-            reference = self._rolling_reference(self.rolling, now, clock, can_splice)
+        reference = self.next_reference(dt, now, clock, can_splice, period)
         assert self._torques is not None
         found = self._torques(reference.q, reference.qd, reference.qdd, reference.qddd)
         binding = self._limit_utilization.binding(found.tau, found.tau_rate, reference.q, reference.qd, reference.qdd,
                                                   reference.qddd)
-        planned_time, planned_speed = self._inverse_plan.at(reference.s)
-        delay = self.scaler.due - planned_time
         if binding.utilization > self.peak_utilization:
             self.peak_utilization, self.peak_limit = binding.utilization, binding.description
         commanded = self._commanded(found, reference.qd, reference.qdd)
-        sample = Sample(reference, found.tau, found.tau_rate, *commanded, planned_time, delay, reference.sd / planned_speed,
-                        binding)
+        sample = Sample(reference, found.tau, found.tau_rate, *commanded, *self.progress(reference), binding)
         self.final_sample = sample if reference.done else None
         return sample
 
-    def _rolling_reference(self, rolling: RollingTrajectory, now: int, clock: Callable[[], int],
-                             can_splice: Callable[[int, int], bool]) -> Reference:
-        t = 1e-9 * (now - self.start_ns)
-        if not rolling.needs_replan(t):
-            self._change_requested_at = 0
-        else:
-            self._change_requested_at = self._change_requested_at or now
-            if can_splice(self._change_requested_at, now) and rolling.replan(lambda: 1e-9 * (clock() - self.start_ns)):
-                self._change_requested_at = 0
-        return rolling.at(t)
+    def advance_in_steps(self, advance: Callable[[float], Reference], dt: float, period: float) -> Reference:
+        """Advance by dt [s] in steps of about a control period, and record their references."""
+        count = int(np.clip(np.ceil(dt / period - LATE_TICK_SHARE), 1, MAX_STEPS_PER_TICK))
+        for k in range(count):
+            reference = advance(dt / count)
+            self.control_steps = [*(self.control_steps if k else ()), reference]
+            if reference.done:
+                break
+        return reference
 
     def can_splice_in_time(self, now: int) -> bool:
         """Return whether a fresh trajectory reaches the controller before its splice time, if it is sent now [ns].
@@ -227,6 +322,89 @@ class ExecutedMotion:
             self.rolling.double_lead_time()
         return late
 
+
+class TrajectoryMotion(ExecutedMotion):
+    """Motion of a trajectory, on its path.
+
+    start_ns : of a rolling trajectory, after the lead time for its first message
+    """
+
+    def __init__(self, number: int, goal: Goal, scaler: TrajectoryScaler, robot: Robot, limits: Limits,
+                 monitor: TrackingMonitor, rolling: RollingTrajectory | None = None, commanded_effort: str = DECLARED):
+        self.scaler, self._rolling, self.path = scaler, rolling, scaler.plan.path
+        self._change_requested_at = 0  # time since which a change waits [ns], 0 if none does
+        self._inverse_plan = InverseTimeLaw(scaler.plan.law)
+        super().__init__(number, goal, robot, limits, monitor, commanded_effort)
+
+    @property
+    def rolling(self) -> RollingTrajectory | None:
+        """Trajectory that the controller executes, where single points are not streamed."""
+        return self._rolling
+
+    def set_robot(self, robot: Robot, limits: Limits) -> None:
+        """Compute torques and monitor with another payload or other limits from now on."""
+        super().set_robot(robot, limits)
+        if self.rolling is not None:
+            self.rolling.quantities = interpolated_quantities(robot, self.scaler.constraints)
+
+    @property
+    def start_position(self) -> np.ndarray:
+        """Position (n,) at which it begins."""
+        return self.scaler.plan.path.at(0.0)[0]
+
+    @property
+    def is_paused(self) -> bool:
+        """Return whether it rests because of a pause."""
+        return self.scaler.time_scaling.k < PAUSED_RATE
+
+    @property
+    def message(self) -> str:  # type: ignore[override]
+        """Return why a request is not done; empty if it is."""
+        return self.scaler.message
+
+    @property
+    def change_error(self) -> str:  # type: ignore[override]
+        """Return why other limits or another payload cannot be kept; empty if they can."""
+        return self.scaler.change_error
+
+    def start(self, now: int) -> None:
+        """Begin at time now [ns]."""
+        self.start_ns = now + round(self.rolling.lead_time * 1e9) if self.rolling is not None else now
+
+    def brake(self) -> None:
+        """Come to rest on the path, and end there."""
+        self.scaler.stop()
+
+    def set_speed(self, paused: bool, share: float) -> None:
+        """Rest on the path while paused; else go on at a share of the speed, 0 to 1."""
+        (self.scaler.pause if paused else self.scaler.resume)()
+        self.scaler.override(share)
+
+    def prepare_change(self, context: ExecutionContext) -> Callable[[], None]:
+        """Return the function that changes to other limits or another payload, on the same path. Raises InputError."""
+        constraints = context.constraints(self.scaler.plan.path)
+        return partial((self.rolling or self.scaler).change, constraints)
+
+    def next_reference(self, dt: float, now: int, clock: Callable[[], int], can_splice: Callable[[int, int], bool],
+                       period: float) -> Reference:
+        """Return the reference of a tick; arguments as of `tick`."""
+        if self.rolling is None:
+            return self.advance_in_steps(self.scaler.tick, dt, period)
+        rolling, t = self.rolling, 1e-9 * (now - self.start_ns)
+        if not rolling.needs_replan(t):
+            self._change_requested_at = 0
+        else:
+            self._change_requested_at = self._change_requested_at or now
+            if can_splice(self._change_requested_at, now) and rolling.replan(lambda: 1e-9 * (clock() - self.start_ns)):
+                self._change_requested_at = 0
+        return rolling.at(t)
+
+    def progress(self, reference: Reference) -> Progress:
+        """Return the progress at a reference."""
+        planned_time, planned_speed = self._inverse_plan.at(reference.s)
+        return Progress(reference.s / self.scaler.plan.path.length, planned_time, self.scaler.due - planned_time,
+                        reference.sd / planned_speed)
+
     def describe_timing(self) -> str:
         """Return planned and scaled duration, for the log."""
         current, plan = self.scaler.current.law.duration, self.scaler.plan.law.duration
@@ -240,6 +418,11 @@ class ExecutedMotion:
         where = "at its goal" if at_goal else f"stopped at {share:.1%} of its path"
         return at_goal, (f"ended {where} after {last.t:.2f} s, planned {plan.law.duration:.2f} s; used "
                          f"{self.peak_utilization:.1%} of {self.peak_limit}")
+
+    def diagnostics(self, reference: Reference) -> dict[str, object]:
+        """Return values for /diagnostics."""
+        return {"planned_s": f"{self.scaler.plan.law.duration:.3f}",
+                "expected_s": f"{self.scaler.current.law.duration:.3f}"}  # without pauses and overrides to come
 
 
 class ExecutionContext(NamedTuple):
@@ -266,7 +449,7 @@ class ExecutionContext(NamedTuple):
             return cls(robot, limits, None, in_words(error))
 
     def make_motion(self, number: int, goal: Goal, position: np.ndarray, parameters: Mapping[str, Any],
-                    solver: Executor) -> ExecutedMotion:
+                    solver: Executor) -> TrajectoryMotion:
         """Make the motion of a goal from a position (n,). Raises RneaError, as Rejected where the goal is the reason."""
         robot, limits = self.robot, self.limits
         goal = anchor_to_start(goal, position, parameters["start_tolerance"], parameters["start_mismatch"], limits.velocity,
@@ -284,7 +467,7 @@ class ExecutionContext(NamedTuple):
             horizon = parameters["horizon"] if parameters["output"] == HORIZON else np.inf
             rolling = RollingTrajectory(scaler, interpolated_quantities(robot, constraints), horizon, parameters["lead"])
         monitor = TrackingMonitor(robot, limits, goal, parameters, 0.0 if streamed else parameters["lead"])
-        return ExecutedMotion(number, goal, scaler, robot, limits, monitor, rolling, parameters["commanded_effort"])
+        return TrajectoryMotion(number, goal, scaler, robot, limits, monitor, rolling, parameters["commanded_effort"])
 
     @property
     def continuous(self) -> np.ndarray:
@@ -293,9 +476,13 @@ class ExecutionContext(NamedTuple):
 
     def constraints(self, path: Path) -> Constraints:
         """Return all limits along a path. Raises InputError."""
+        return self.require_dynamics().constraints(path, self.limits)
+
+    def require_dynamics(self) -> PathDynamics:
+        """Return the dynamics along paths. Raises InputError where there are none."""
         if self.dynamics is None:
             raise InputError(self.problem)
-        return self.dynamics.constraints(path, self.limits)
+        return self.dynamics
 
     def missing_limits(self) -> dict[str, str]:
         """Return a warning for each of effort and effort_rate; empty where all its limits are known."""

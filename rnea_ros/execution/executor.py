@@ -5,6 +5,9 @@ there. A pause lasts until resumed. Another payload, other limits, or another de
 the motion; where they cannot be kept, the motion comes to rest. A robot with other joints is used once the motion has come to
 rest. states.py has all of this in one table; here are the ticks, the lock between the threads, the preparation of motions and
 what is reported. A failure in any thread is reported, and the motion comes to rest.
+
+An action chunk of a policy that comes while nothing moves begins a motion that follows the policy (policy_motion.py); later
+ones change it. After a stop, or a failure, chunks are rejected until `resume`: a policy goes on sending them.
 """
 
 from __future__ import annotations
@@ -21,18 +24,20 @@ import numpy as np
 from ..errors import InputError, Rejected, RneaError, in_words
 from ..model.tree import Limits
 from ..robots.robot import Robot
+from ..trajectory.chunk_executor import ChunkResult
 from ..trajectory.path_dynamics import PathDynamics
 from ..trajectory.time_optimal import Progress
 from ..trajectory.trajectory_scaler import Reference
 from .executed_motion import ExecutedMotion, ExecutionContext, Sample
 from .goal import MANY_POINTS, MAX_DELAY_S, Goal, OnEnd, Outcome
 from .joint_states import Measurement, StartState, no_measurement
+from .policy_motion import ActionChunk, PolicyGoal, PolicyMotion, make_policy_motion, policy_goal
 from .solver_process import SolverProcess
 from .states import Event, EventContext, Phase, State, StateMachine, phase
 
+CONTROLLER_STATE_NS = 100_000_000  # age at which the last state of the controller counts as the present one
 LONG_DELAY_S = 1.0  # from which the wait for the start time of a trajectory is reported
 MAX_FAILED_TICKS = 100  # consecutive ticks that may fail before a motion is given up
-PAUSED_RATE = 1e-3  # share of the speed below which a paused motion is reported as paused
 OTHER_JOINTS = "the new robot model has other joints"
 PATH_TOLERANCE = "path_tolerance"  # reason of a motion that was stopped because its robot had left the path
 Names = tuple[str, ...]
@@ -65,7 +70,7 @@ class TrajectoryExecutor:
     """Executor of trajectories. All methods may be called from any thread, `tick` from one only.
 
     parameters  : control_rate, output, horizon, interpolation, catch_up, solve_first, start_tolerance, start_mismatch,
-                  on_new_trajectory, watch.*
+                  on_new_trajectory, watch.*; policy_frequency, policy.* for chunks
     measured    : joint names -> positions (n,), NaN where not measured
     on_event    : called with (is_ok, message)
     on_rejected : called with every Rejected that is not raised
@@ -75,6 +80,7 @@ class TrajectoryExecutor:
     solver      : executor that solves for time laws beside the ticks; default a process
     clock       : time by which whole trajectories are executed [ns]
     measurement : joint names -> measured joint states during a motion
+    on_chunk    : called with the result of every action chunk
     follower    : controller that executes the references: confirms that a motion has reached its goal, and is cancelled where
                   one is given up
     """
@@ -83,9 +89,10 @@ class TrajectoryExecutor:
                  on_event: Callable[[bool, str], None], on_rejected: Callable[[Rejected], None], wake: Callable[[], None],
                  age: Callable[[Names], np.ndarray] = lambda names: np.zeros(len(names)), worker: Executor | None = None,
                  solver: Executor | None = None, clock: Callable[[], int] = time.time_ns,
-                 measurement: Callable[[Names], Measurement] = no_measurement):
+                 measurement: Callable[[Names], Measurement] = no_measurement,
+                 on_chunk: Callable[[ChunkResult], None] = lambda result: None):
         self.parameters, self.follower, self._clock, self._measurement = parameters, TrajectoryFollower(), clock, measurement
-        self._on_event, self._on_rejected, self._wake = on_event, on_rejected, wake
+        self._on_event, self._on_rejected, self._wake, self._on_chunk = on_event, on_rejected, wake, on_chunk
         self._start = StartState(measured, age)
         self._lock = threading.RLock()
         self._worker = worker or ThreadPoolExecutor(1, thread_name_prefix="preparation")
@@ -99,6 +106,8 @@ class TrajectoryExecutor:
         self._message = ""  # message of the scaler that was reported last
         self._missing_limits: dict[str, str] = {}  # warnings that were reported last, by quantity
         self._failed_ticks = 0  # consecutive
+        self._first_chunk: ActionChunk | None = None  # newest one, while the motion that it begins is prepared
+        self._policy_stopped = ""  # why chunks are rejected until `resume`
 
     def close(self) -> None:
         """Stop the workers."""
@@ -124,7 +133,7 @@ class TrajectoryExecutor:
     def phase(self) -> Phase:
         """Reported phase."""
         motion = self.motion
-        paused = self.paused and motion is not None and motion.scaler.time_scaling.k < PAUSED_RATE
+        paused = self.paused and motion is not None and motion.is_paused
         return phase(self._machine.state, paused, motion is not None and motion.final_sample is not None)
 
     @property
@@ -170,18 +179,55 @@ class TrajectoryExecutor:
         if len(goal.times) > MANY_POINTS:
             self._on_event(True, f"preparing a trajectory of {len(goal.times)} points: about a second for each thousand")
 
+    def push_chunk(self, chunk: ActionChunk, now: int) -> None:
+        """Execute an action chunk that came at time now [ns]; `on_chunk` gets its result. Called by one thread."""
+        with self._lock:
+            motion, rejected = self._machine.motion, self._reject_chunk()
+            if rejected is None and not isinstance(motion, PolicyMotion):
+                if self._first_chunk is not None:
+                    self._on_chunk(ChunkResult("replaced", "a newer chunk came before the motion had begun"))
+                self._first_chunk = chunk
+                if self._machine.state is State.IDLE:
+                    self._machine.fire(Event.GOAL, EventContext(
+                        goal=policy_goal(self._joint_names, self._on_policy_end), now=now))
+                return
+        if rejected is None:
+            assert isinstance(motion, PolicyMotion)
+            rejected = self._push(motion, chunk, now)  # without the lock: ticks go on meanwhile
+        self._on_chunk(rejected)
+
+    def _push(self, motion: PolicyMotion, chunk: ActionChunk, now: int) -> ChunkResult:
+        frequency = self.parameters["policy_frequency"]
+        return motion.push(chunk, 1.0 / frequency if frequency > 0.0 else 0.0, now)
+
+    def _reject_chunk(self) -> ChunkResult | None:
+        """Return why no chunk can be executed now; None if one can."""
+        machine, waiting = self._machine, self._machine.waiting
+        if machine.state is State.NO_MODEL:
+            return ChunkResult("no_model", "there is no robot description yet")
+        if self._policy_stopped:
+            return ChunkResult("stopped", f"{self._policy_stopped}: call ~/resume to follow the policy again")
+        if isinstance(machine.motion, PolicyMotion) and machine.state is State.MOVING:
+            now = self._clock()
+            on_trajectory = self.follower.can_splice(now - CONTROLLER_STATE_NS, now)
+            return None if on_trajectory else ChunkResult("controller", "the controller is not on the trajectory that it has")
+        if machine.motion is not None or not (waiting is None or isinstance(waiting, PolicyGoal)):
+            return ChunkResult("busy", "another motion is executed, or comes to rest")
+        return None if not self.paused else ChunkResult("paused", "the motion is paused: call ~/resume")
+
     def pause(self) -> None:
         """Bring motions to rest on their path until `resume`."""
         self._set_paused(True, "paused")
 
     def resume(self) -> None:
-        """Continue after a pause."""
+        """Continue after a pause, and follow a policy again after a stop."""
+        self._policy_stopped = ""
         self._set_paused(False, "resumed")
 
     def _set_paused(self, paused: bool, word: str) -> None:
         with self._lock:
             changed, self.paused = paused != self.paused, paused
-            self._update_scaler()
+            self._update_speed()
         if changed:
             self._on_event(True, word)
 
@@ -191,7 +237,7 @@ class TrajectoryExecutor:
             raise InputError(f"share is {share}; it must be from 0 to 1")
         with self._lock:
             changed, self.override = share != self.override, float(share)
-            self._update_scaler()
+            self._update_speed()
         if changed:
             self._on_event(True, f"override: {share:.4g} of the speed")
 
@@ -206,6 +252,7 @@ class TrajectoryExecutor:
             executed = machine.motion.goal if machine.motion is not None else None
             for event, goal in ((Event.DROP, machine.waiting), (Event.STOP, executed)):
                 if goal is not None and only in (None, goal.on_end):
+                    self._stop_policy(goal, message)
                     machine.fire(event, context)
                     found = True
         return found
@@ -214,11 +261,23 @@ class TrajectoryExecutor:
         """Give up all trajectories without coming to rest: the robot is elsewhere. reason: as in Rejected."""
         with self._lock:
             waiting, motion = self._machine.waiting, self.motion
+            self._stop_policy(motion.goal if motion is not None else waiting, message)
             self._machine.fire(Event.ABORT, EventContext(Outcome(reason, message)))
             if motion is not None:
                 self.follower.cancel(motion)
         if waiting is not None or motion is not None:
             self._on_event(False, f"{message}: the motion is given up")
+
+    def _on_policy_end(self, outcome: Outcome) -> None:
+        """Report the chunk that waits for a motion which does not begin."""
+        if self._first_chunk is not None and outcome.reason:
+            self._first_chunk = None
+            self._on_chunk(ChunkResult(outcome.reason, outcome.message))
+
+    def _stop_policy(self, goal: Goal | None, message: str) -> None:
+        """Reject chunks from now on, where a goal that ends follows a policy."""
+        if isinstance(goal, PolicyGoal):
+            self._policy_stopped = message
 
     def compute_stop(self, now: int, period: float) -> tuple[ExecutedMotion, list[Sample]] | None:
         """Give up a streamed motion, and return its samples at a period [s] until it rests on its path.
@@ -248,11 +307,10 @@ class TrajectoryExecutor:
             if has_ended or not self.stop(message, is_ok=False):
                 self._on_event(False, message)
 
-    def _update_scaler(self) -> None:
+    def _update_speed(self) -> None:
         """Pass pause and override on to the current motion."""
         if (motion := self._current) is not None:
-            (motion.scaler.pause if self.paused else motion.scaler.resume)()
-            motion.scaler.override(self.override * motion.monitor.speed_share)
+            motion.set_speed(self.paused, self.override * motion.monitor.speed_share)
 
     # ------------------------------------------------------------------ tick
 
@@ -283,12 +341,13 @@ class TrajectoryExecutor:
             machine.fire(Event.NEXT_DUE, EventContext(Outcome("stopped", "another trajectory came"), is_ok=True))
         sample = motion.tick(dt, now, self._clock, self.follower.can_splice, 1.0 / self.parameters["control_rate"])
         self._start.add_reference(motion.joint_names, sample.reference.q, now)
-        self._read_scaler_message(motion)
+        self._read_message(motion)
         monitor = motion.monitor
         for is_ok, change in monitor.update(sample.reference, self._measurement(motion.joint_names), now):
             self._on_event(is_ok, f"motion {motion.number} {change}")
-        self._update_scaler()
+        self._update_speed()
         if monitor.violation and not motion.stop_message and not sample.reference.done:
+            self._stop_policy(motion.goal, monitor.violation)
             machine.fire(Event.STOP, EventContext(Outcome(PATH_TOLERANCE, monitor.violation), is_ok=False))
         if not sample.reference.done:
             return motion, sample
@@ -307,16 +366,21 @@ class TrajectoryExecutor:
             motion.check_start(self._start.positions(motion.joint_names, now, tolerance, motion.continuous), tolerance)
         except Rejected as rejected:
             self._machine.fire(Event.REFUSED, EventContext(Outcome(rejected.reason, rejected.detail)))
+            if isinstance(motion, PolicyMotion):  # reported as the outcome of its first chunk
+                return
             raise
         motion.start(now)
         self._machine.fire(Event.BEGIN)
+        if isinstance(motion, PolicyMotion) and (chunk := self._first_chunk) is not None:
+            self._first_chunk = None
+            self._on_chunk(self._push(motion, chunk, now))
         begins = "is ready, and waits, paused" if self.paused else "begins"
         self._on_event(True, f"motion {motion.number} {begins}: {motion.describe_timing()}")
 
-    def _read_scaler_message(self, motion: ExecutedMotion) -> None:
-        before, self._message = self._message, motion.scaler.message
-        if motion.scaler.change_error:
-            self._stop_for_change(motion, motion.scaler.change_error)
+    def _read_message(self, motion: ExecutedMotion) -> None:
+        before, self._message = self._message, motion.message
+        if motion.change_error:
+            self._stop_for_change(motion, motion.change_error)
         elif self._message not in ("", before):
             self._on_event(False, f"the motion goes on as it was: {self._message}")
 
@@ -334,11 +398,14 @@ class TrajectoryExecutor:
 
     def _on_refused(self, goal: Goal, rejected: Rejected) -> None:
         with self._lock:
-            self._machine.refuse(goal, rejected)
+            if isinstance(goal, PolicyGoal) and goal is self._machine.waiting:  # reported as the outcome of its first chunk
+                self._machine.fire(Event.REFUSED, EventContext(Outcome(rejected.reason, rejected.detail)))
+            else:
+                self._machine.refuse(goal, rejected)
 
     def _on_ready(self, motion: ExecutedMotion) -> None:
         self._message = ""
-        self._update_scaler()
+        self._update_speed()
         self._wake()
 
     def _use_context(self, context: ExecutionContext) -> bool:
@@ -357,9 +424,9 @@ class TrajectoryExecutor:
         try:
             with self._lock:
                 motion.set_robot(context.robot, context.limits)
-            constraints = context.constraints(motion.scaler.plan.path)
+            change = motion.prepare_change(context)
             with self._lock:
-                motion.change(constraints)
+                change()
         except BaseException as error:
             with self._lock:
                 self._stop_for_change(motion, in_words(error))
@@ -467,6 +534,9 @@ class _Preparation:
         if context is None or goal.joint_names != context.robot.joint_names:
             raise Rejected("no_model", "the robot description was exchanged since the trajectory came")
         position = self._start.positions(goal.joint_names, now, parameters["start_tolerance"], context.continuous)
+        if isinstance(goal, PolicyGoal):
+            self._motions += 1
+            return make_policy_motion(context, self._motions, goal, position, parameters)
         motion = context.make_motion(self._motions + 1, goal, position, parameters, self._solver)
         self._motions += 1
         return motion

@@ -645,16 +645,17 @@ class ChunkExecutor:
             used = slice(int(np.searchsorted(times, gap)), len(times) - attempt.dropped)
             if used.stop <= used.start:
                 break
-            count += 1
             wanted = points[used]
             aims = np.clip(wanted, self._lower + attempt.inset, self._upper - attempt.inset) if attempt.inset else wanted
             targets = Targets(times[used], aims, chunk.period * attempt.stretch)
             smoothing = (WAVELENGTHS[attempt.smoothing - 1] / (2.0 * math.pi)) ** 6 if attempt.smoothing else INTERPOLATION
             path = chunk_spline.fit(state, targets, TAILS[attempt.tail], smoothing)
-            deviation = float(np.abs(path(targets.times)[0] - wanted).max())
+            off = np.abs(path(targets.times)[0] - wanted).max(axis=1)
+            deviation = float(off.max())
             if attempt.smoothing and deviation > options.tolerance:
-                search.too_smooth()
+                search.too_smooth(bool(off[SETTLED:].max(initial=0.0) <= options.tolerance), chunk.period * attempt.stretch)
                 continue
+            count += 1
             excess = self._excess(path, targets.times)
             if excess is None:
                 kept = np.concatenate(([splice], splice + targets.times))
@@ -804,9 +805,16 @@ class _Search:
         self._max_smoothing = len(WAVELENGTHS) if options.tolerance > 0.0 else 0
         self._first, self._rate_before = True, 0.0
 
-    def too_smooth(self) -> None:
-        """Smooth less from now on: the path is too far from the points."""
-        self._max_smoothing = self.attempt.smoothing - 1
+    def too_smooth(self, at_splice: bool, period: float) -> None:
+        """Change an attempt whose path is too far from the points: join them later, if only at the splice, else smooth less.
+
+        A motion that is offset from the points bends them where it joins them.
+        """
+        attempt = self.attempt
+        if at_splice and attempt.bridge < MAX_BRIDGE and self._can_bridge(longer := self._longer_bridge(), period):
+            self.attempt = self._with_bridge(attempt, longer, period)
+            return
+        self._max_smoothing = attempt.smoothing - 1
         self.attempt = replace(self.attempt, smoothing=self._max_smoothing)
 
     def improve(self, excess: _Excess, times: np.ndarray, period: float) -> bool:
@@ -831,10 +839,9 @@ class _Search:
                 self.attempt = replace(self.attempt, delay=self._behind, bridge=0.0)
                 return True
             if attempt.bridge < MAX_BRIDGE and not (excess.is_speed and attempt.bridge > self._least_bridge):
-                return self._bridge(max(MIN_BRIDGE, LONGER * attempt.bridge, self._least_bridge), period)
+                return self._bridge(self._longer_bridge(), period)
         if attempt.smoothing and excess.rate < MIN_GAIN * self._rate_before:
-            self._max_smoothing = 0  # the path itself is too fast, not its noise
-            self.attempt = replace(self.attempt, smoothing=0)
+            self._max_smoothing = attempt.smoothing  # the path itself is too fast, not only its noise
         elif attempt.smoothing < self._max_smoothing:
             self._rate_before = excess.rate
             self.attempt = replace(self.attempt, smoothing=attempt.smoothing + (1 if excess.rate > 0.7 else 2))
@@ -850,6 +857,13 @@ class _Search:
                         smoothing=min(warm.smoothing, self._max_smoothing))
         longest = (self._ahead + found.delay) * found.stretch - 1.01 * MIN_POINTS * period  # with which no point waits
         return self._with_bridge(found, max(min(self._warm_bridge, longest), 0.0), period) if at_splice else found
+
+    def _longer_bridge(self) -> float:
+        return min(max(MIN_BRIDGE, LONGER * self.attempt.bridge, self._least_bridge), MAX_BRIDGE)
+
+    def _can_bridge(self, bridge: float, period: float) -> bool:
+        """Return whether points are left behind a bridge."""
+        return bridge + MIN_POINTS * period <= (self._ahead + self.attempt.delay) * self.attempt.stretch
 
     def _bridge(self, bridge: float, period: float) -> bool:
         self.attempt = self._with_bridge(self.attempt, bridge, period)

@@ -12,7 +12,7 @@ from rnea_ros.execution.tracking_monitor import SentReferenceMonitor
 JOINTS = ("a", "b")
 NS_PER_S = 1_000_000_000
 TIMEOUT_S = SentReferenceMonitor.TIMEOUT_S
-HERE = {"output": "trajectory", "reference_effort": False, "controller.interface": "topic"}
+HERE = {"output": "trajectory", "points_stop_time": 0.0, "reference_effort": False, "controller.interface": "topic"}
 FINE = {"joints": ["b", "a"], "command_interfaces": ["position"], "interpolation_method": "splines",
         "allow_partial_joints_goal": False, "allow_nonzero_velocity_at_trajectory_end": False,
         "speed_scaling.initial_scaling_factor": 1.0, "constraints.goal_time": 0.0, "constraints.a.goal": 0.0}
@@ -23,6 +23,11 @@ FINE = {"joints": ["b", "a"], "command_interfaces": ["position"], "interpolation
 def test_a_controller_as_it_comes_plays_trajectories(reported):
     assert not check_controller(reported, JOINTS, HERE)
     assert not check_controller(reported, JOINTS, HERE | {"controller.interface": "action"})
+
+
+def test_points_with_a_stop_end_at_rest():
+    stops = {"output": "points", "points_stop_time": 0.3}
+    assert not check_controller(FINE | {"interpolate_from_desired_state": True}, JOINTS, HERE | stops)
 
 
 @pytest.mark.parametrize(("reported", "here", "refuses", "words"), [

@@ -14,7 +14,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from support import control_msgs_stand_in
 from support.followed_bench import CONTROLLER, Followed
-from support.reach import POINTS, START
+from support.reach import DURATION, POINTS, START
 from support.ros_helpers import world
 from support.scaling_bench import message
 
@@ -88,6 +88,28 @@ def test_a_horizon_of_goals_ends_at_rest_when_the_node_is_killed(ros, tmp_path):
     ros.until(lambda: bench.rests, timeout=120.0, what="does not come to rest")
     assert np.abs(bench.position - START).max() > 0.02 and np.abs(bench.position - POINTS[-1]).max() > 0.02
     check(bench.commanded())
+
+
+def test_points_end_in_a_stop_when_the_node_hangs(ros, tmp_path):
+    """The controller executes the stop behind the last point: velocities fall to zero in 0.6 s, not within one update."""
+    bench = Followed(ros, tmp_path, "points", {"interpolate_from_desired_state": True}, points_stop_time=0.6).ready()
+    bench.ros.until(lambda: bench.diagnostics.values.get("joint_states.received", "0") != "0")
+    bench.ros.until(lambda: bench.diagnostics.values["controller.state"] == "ok", of=bench.process)
+    bench.send(POINTS, 4.0 * DURATION)
+    bench.moving(0.6)
+    bench.process.send(signal.SIGSTOP)
+    ros.until(lambda: bench.rests, timeout=120.0, what="does not come to rest")
+    found = bench.commanded()
+    rests = int(np.flatnonzero(np.abs(found.qd).max(axis=1) > 1e-9)[-1])
+    last = (found.t > found.t[rests] - 0.5) & (found.t <= found.t[rests] + 0.02)  # of the stop, behind the last point
+    qd, t = found.qd[last], found.t[last]
+    assert np.abs(qd[0]).max() > 0.05 and len(t) > 50
+    assert (np.abs(np.diff(qd, axis=0)) <= 4.0 * np.abs(qd[0]).max() / 0.5 * np.diff(t)[:, None] + 1e-3).all()
+    place = bench.position
+    bench.process.send(signal.SIGCONT)
+    bench.until("IDLE")
+    assert "the robot brakes by itself: the motion is given up" in bench.process.log
+    assert np.abs(bench.position - place).max() < 1e-9
 
 
 def test_a_controller_is_checked_before_a_motion_and_monitored_during_one(ros, tmp_path):

@@ -54,7 +54,8 @@ class Bench:
         prefix = f"/{namespace}" if namespace else ""
         self.ros, self.node = ros, prefix + NODE
         robot = {} if own else {**({"robot_description": TEXT} if description else {}), **limits()}
-        self.process = ros.start("scaling_node", {"diagnostics.period": 0.1, "output": "points", **robot, **parameters},
+        self.process = ros.start("scaling_node", {"diagnostics.period": 0.1, "output": "points",
+                                                   "points_stop_time": 0.0, **robot, **parameters},
                                  namespace)
         self.received: list[ScaledMotion] = ros.listen(ScaledMotion, f"{self.node}/scaled_motion", 5000)
         self.ended = 0  # number of the last motion whose end was received

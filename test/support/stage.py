@@ -18,7 +18,10 @@ from support.reach import DURATION, LIMITS, POINTS, ROBOT
 
 VALUES = {"interpolation": "positions", "catch_up": True, "solve_first": False, "start_tolerance": 0.01,
           "start_mismatch": "refuse", "on_new_trajectory": "replace", "output": "points",
-          "control_rate": 1000.0, "horizon": 0.5, "lead": 0.1, "commanded_effort": "robot_file", **MONITOR_OFF}
+          "control_rate": 1000.0, "horizon": 0.5, "lead": 0.1, "commanded_effort": "robot_file", **MONITOR_OFF,
+          "policy_frequency": 30.0, "policy.timeout": 0.5, "policy.lead": 0.2, "policy.max_age": 1.0, "policy.max_step": 0.5,
+          "policy.tolerance": 0.02, "policy.max_stretch": 6.0, "policy.blending": "newest", "policy.ensemble_decay": 0.01,
+          "policy.alignment": "time", "policy.alignment_time": 0.1}
 DT = 1e-3
 
 
@@ -56,12 +59,13 @@ class Stage:
 
     def __init__(self, limits=LIMITS, robot=None, arm=ROBOT, **values):
         self.samples, self.events, self.rejected, self.measured = [], [], [], np.full(arm.n, math.nan)
+        self.results = []  # of action chunks
         self.now, self.wakes = 1_000_000_000, 0
         self.worker, self.solver, self.robot = Deferred(), Deferred(), robot
         self.executor = TrajectoryExecutor(
             VALUES | values, lambda names: self.measured, lambda well, text: self.events.append(text), self.rejected.append,
             self.wake, worker=self.worker, solver=self.solver, clock=lambda: self.now,
-            measurement=self._measurement)
+            measurement=self._measurement, on_chunk=self.results.append)
         self.executor.set_robot(arm, limits)
 
     def _measurement(self, names):

@@ -239,12 +239,15 @@ SCALING = (
     ParameterEntry("output", "horizon", "Content of ~/reference. horizon: the motion of the next `horizon` seconds and the "
                    "stop after it, as stamped points. trajectory: the whole scaled motion as stamped points, sent again when "
                    "something changes. points: the next reference in each control period, for receivers that take nothing "
-                   "else; if the node hangs or is killed the robot stops at once, beyond every limit. Takes effect with the "
-                   "next motion", choices=("horizon", "trajectory", "points")),
+                   "else; if the node hangs or is killed the robot brakes in `points_stop_time`, or stops at once, beyond "
+                   "every limit. Takes effect with the next motion", choices=("horizon", "trajectory", "points")),
     ParameterEntry("horizon", 0.5, "Time of motion that is sent before the stop, with output horizon. It is sent again when "
                    "half of it is over", "s", 0.2, 30.0),
     ParameterEntry("lead", 0.1, "Time from the request for a change to its beginning, with output trajectory or horizon. Half "
                    "of it is for the computation, half for the message. It is doubled when it is too short", "s", 0.02, 2.0),
+    ParameterEntry("points_stop_time", 0.3, "Duration of the stop that follows the point in each message, with output points. "
+                   "A receiver that executes both brakes to rest by itself if the node ends, not checked against the limits; "
+                   "one that takes the first point alone stops at once. 0: the point alone", "s", 0.0, 5.0),
     ParameterEntry("controller.name", "", "Name with namespace of the joint_trajectory_controller that executes the motions: "
                    "references go to its joint_trajectory instead of ~/reference, trajectories that its parameters do not "
                    "allow are rejected, and a motion is given up where its controller_state (needs control_msgs) has another "
@@ -296,6 +299,29 @@ SCALING = (
                    "the goal has no goal_tolerance. 0 disables the check", "rad, m", 0.0, 10.0),
     ParameterEntry("watch.goal_time", 2.0, "Time after the last reference within which the robot must be inside the goal "
                    "tolerance, where the goal has no goal_time_tolerance. 0: unlimited", "s", 0.0, 3600.0),
+    ParameterEntry("policy_frequency", 0.0, "Rate of the points of an action chunk on ~/action_chunks whose points have no "
+                   "times. 0: chunks need time_from_start", "Hz", 0.0, 1000.0),
+    ParameterEntry("policy.lead", 0.05, "Time from the arrival of an action chunk to its execution. Half of it is for the "
+                   "computation, half for the message to the controller. It is doubled, up to 0.4 s, while it is too short. "
+                   "This and the other parameters policy.* take effect with the next motion", "s", 0.01, 1.0),
+    ParameterEntry("policy.timeout", 2.0, "Time at rest without an accepted chunk after which the motion ends; the next chunk "
+                   "begins another one", "s", 0.1, 3600.0),
+    ParameterEntry("policy.max_age", 1.0, "Largest age of the observation of a chunk: of header.stamp. A stamp of zero is the "
+                   "time of arrival", "s", 0.01, 60.0),
+    ParameterEntry("policy.max_step", 0.5, "Largest step from one point of a chunk to the next, and from the motion to the "
+                   "chunk", "rad, m", 1e-4, 100.0),
+    ParameterEntry("policy.tolerance", 0.02, "Largest distance from the points of a chunk by which they are rounded where "
+                   "limits bind. 0: points are not rounded, the motion is slower instead", "rad, m", 0.0, 10.0),
+    ParameterEntry("policy.max_stretch", 6.0, "Largest factor by which a chunk is slowed where limits bind; a chunk that "
+                   "needs more is rejected", low=1.0, high=100.0),
+    ParameterEntry("policy.blending", "newest", "Use of overlapping chunks: the newest one alone; or their mean with "
+                   "exponential weights, as in the temporal ensembling of ACT", choices=("newest", "ensemble")),
+    ParameterEntry("policy.ensemble_decay", 0.01, "Decay of these weights from one chunk to the next newer one; negative: "
+                   "newer chunks weigh more", low=-10.0, high=10.0),
+    ParameterEntry("policy.alignment", "time", "Treatment of a chunk that is offset from the motion: time, its points stay "
+                   "where they are; offset, the offset at the splice is added to the points and decays",
+                   choices=("time", "offset")),
+    ParameterEntry("policy.alignment_time", 0.1, "Time constant of that decay", "s", 1e-3, 10.0),
     ParameterEntry("shutdown_timeout", 4.0, "Time for a motion to come to rest after SIGINT or SIGTERM, before the process "
                    "ends anyway. ros2 launch repeats the signal, which ends it at once, after 5 s (its argument "
                    "sigterm_timeout)", "s", 0.0, 60.0),

@@ -21,7 +21,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_ros.errors import InputError, Rejected
 from rnea_ros.execution.controller import PARAMETERS, Finding, check_controller
-from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
+from rnea_ros.execution.executed_motion import ExecutedMotion, PublishedTrajectory, Sample
 from rnea_ros.execution.executor import TrajectoryExecutor, TrajectoryFollower
 from rnea_ros.execution.goal import NO_TOLERANCE, TOLERANCE_FIELDS, Outcome
 from rnea_ros.execution.joint_states import JointStateBuffer
@@ -32,7 +32,6 @@ from rnea_ros.nodes.common.stamps import duration, nanoseconds
 from rnea_ros.nodes.fastpath.messages import Reader
 from rnea_ros.nodes.scaling.controller_clients import ControllerGoals, ControllerManagerClient, RemoteParameters
 from rnea_ros.nodes.scaling.diagnostics import ScalingDiagnostics
-from rnea_ros.trajectory.rolling_trajectory import RollingTrajectory
 
 try:
     from control_msgs.action import FollowJointTrajectory
@@ -263,7 +262,7 @@ class NamedController(Controller):
         if playback.late > 0.0 and motion.rolling is not None:  # it has lacked a change for so long
             self._report_late_change(motion.rolling, playback.late)
 
-    def _report_late_change(self, rolling: RollingTrajectory, late: float) -> None:
+    def _report_late_change(self, rolling: PublishedTrajectory, late: float) -> None:
         rolling.double_lead_time()
         self._late_changes += 1
         self._health.report(False, f"{self.name} received a change of the motion {late:.3f} s late, and may have jumped: lead "
@@ -413,7 +412,7 @@ class ActionController(NamedController):
         assert motion.rolling is not None
         self._goals.send(goal, partial(self._on_accepted, motion, motion.rolling, motion.rolling.splice_time))
 
-    def _on_accepted(self, motion: ExecutedMotion, rolling: RollingTrajectory, splice_time: float) -> None:
+    def _on_accepted(self, motion: ExecutedMotion, rolling: PublishedTrajectory, splice_time: float) -> None:
         """Report a goal that is accepted after its splice time [s]: the controller has jumped.
 
         Where the controller reports its reference, that is judged instead: this process may have been suspended, and have

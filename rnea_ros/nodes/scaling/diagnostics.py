@@ -22,6 +22,7 @@ from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.diagnostics import REPEAT_PERIOD_S, WAITING_GRACE_S, NodeState, Stream, Throttle, count_noun
 from rnea_ros.nodes.common.parameter_table import DERIVATIVES
 from rnea_ros.nodes.scaling.robot import ScaledRobot
+from rnea_ros.trajectory.chunk_executor import ChunkResult
 
 MISSED_TICKS_WARNING_SHARE = 0.01
 
@@ -40,7 +41,7 @@ class ScalingDiagnostics:
         self._node, self._executor, self._rate_loop, self._solver = node, executor, rate_loop, solver
         self._step_limiter = step_limiter
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self.trajectories, self.states = Stream("trajectory"), Stream("joint_states")
+        self.trajectories, self.states, self.chunks = Stream("trajectory"), Stream("joint_states"), Stream("chunk")
         self.robot: ScaledRobot | None = None
         self.model_error = ""
         self.is_preparing = False
@@ -69,6 +70,11 @@ class ScalingDiagnostics:
         self.trajectories.drop(rejected)
         self._node.get_logger().error(f"trajectory rejected, {rejected.reason}: {rejected.detail}")
 
+    def on_chunk(self, result: ChunkResult) -> None:
+        """Count the result of an action chunk."""
+        if not result.accepted:
+            self.chunks.drop(Rejected(result.reason, result.message))
+
     def report(self, is_ok: bool, message: str) -> None:
         """Log a message; if it is not ok, also add it to the next diagnostics."""
         if is_ok:
@@ -81,7 +87,7 @@ class ScalingDiagnostics:
         """Publish if anything changed or the period [s] is over. hint: how to give the node a robot description."""
         if (failure := self._rate_loop.take_failure()) is not None:
             self.report(False, f"the thread that sends references has ended, restart the node: {in_words(failure)}")
-        phase, dropped = self._executor.phase, self.trajectories.dropped.total()
+        phase, dropped = self._executor.phase, self.trajectories.dropped.total() + self.chunks.dropped.total()
         is_due = time.monotonic() - self._published_at >= period
         if phase is not self._published_phase or dropped != self._published_drops or is_due:
             status = self._status(phase, hint)
@@ -91,9 +97,10 @@ class ScalingDiagnostics:
             waited = time.monotonic() - self._created_at > WAITING_GRACE_S
             if phase is Phase.NO_MODEL and waited and status.level != DiagnosticStatus.OK:
                 self._node.get_logger().warning(status.message, throttle_duration_sec=REPEAT_PERIOD_S)
-        for reason, text in self.states.fresh().items():
-            if self._throttle.due(reason):
-                self._node.get_logger().warning(f"{self.states.name} rejected, {text}")
+        for stream in (self.states, self.chunks):
+            for reason, text in stream.fresh().items():
+                if self._throttle.due(f"{stream.name} {reason}"):
+                    self._node.get_logger().warning(f"{stream.name} rejected, {text}")
 
     def _status(self, phase: Phase, hint: str) -> DiagnosticStatus:
         now, cpu = time.monotonic(), time.process_time()
@@ -115,7 +122,7 @@ class ScalingDiagnostics:
                       "commanded_effort.quantity": robot.commanded.quantity} if robot else {}),
                   **self._motion_values(notes), **self._tick_values(elapsed, notes),
                   "cpu_percent": f"{100.0 * used / elapsed:.1f}", "solver.losses": self._solver.losses}
-        for stream in (self.trajectories, self.states, *(robot.streams if robot else ())):
+        for stream in (self.trajectories, self.states, self.chunks, *(robot.streams if robot else ())):
             received, dropped = stream.since_last_report()
             values |= {f"{stream.name}.received": stream.received, f"{stream.name}.rate_hz": f"{received / elapsed:.1f}",
                        f"{stream.name}.last_drop": stream.last_drop}
@@ -137,11 +144,9 @@ class ScalingDiagnostics:
         if self.last is None:
             return {}
         (motion, sample), reference = self.last, self.last[1].reference
-        plan, current = motion.scaler.plan, motion.scaler.current
         notes += filter(None, (motion.monitor.problem if motion is self._executor.motion else "",))
-        return {"motion": motion.number, "done": reference.done, "progress": f"{reference.s / plan.path.length:.4f}",
-                "time_s": f"{reference.t:.3f}", "planned_s": f"{plan.law.duration:.3f}",
-                "expected_s": f"{current.law.duration:.3f}",  # without pauses and overrides to come
+        return {"motion": motion.number, "done": reference.done, "progress": f"{sample.share:.4f}",
+                "time_s": f"{reference.t:.3f}", **motion.diagnostics(reference),
                 "delay_s": f"{sample.delay:.3f}", "speed_scaling": f"{sample.speed:.4f}",
                 "binding": sample.binding.description, "utilization": f"{sample.binding.utilization:.4f}",
                 "peak_utilization": f"{motion.peak_utilization:.4f}", "peak_of": motion.peak_limit,

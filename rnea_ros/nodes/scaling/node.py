@@ -1,7 +1,8 @@
-"""Node scaling_node: trajectories in, references at a control rate out, on the exact path and inside all limits.
+"""Node scaling_node: trajectories or action chunks in, references at a control rate out, inside all limits.
 
-Subscribes ~/joint_trajectory, joint_states, robot_description. Publishes ~/reference, ~/scaled_motion, ~/speed_scaling,
-~/commands while it moves; /diagnostics. Serves ~/pause, ~/resume, ~/stop, ~/override; action ~/follow_joint_trajectory.
+Subscribes ~/joint_trajectory, ~/action_chunks, joint_states, robot_description. Publishes ~/reference, ~/scaled_motion,
+~/speed_scaling, ~/commands while it moves; /diagnostics. Serves
+~/pause, ~/resume, ~/stop, ~/override; action ~/follow_joint_trajectory.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from rnea_ros.errors import InputError, Rejected, in_words
 from rnea_ros.execution.executor import TrajectoryExecutor
 from rnea_ros.execution.goal import Goal
 from rnea_ros.execution.joint_states import JointStateBuffer, Measurement
+from rnea_ros.execution.policy_motion import ActionChunk
 from rnea_ros.execution.rate_loop import RateLoop, StepLimiter
 from rnea_ros.execution.solver_process import SolverProcess
 from rnea_ros.execution.states import REPLACED
@@ -48,6 +50,7 @@ JOINT_STATE_FIELDS = ("position", "velocity", "effort")
 MAX_STATE_AGE_S = 0.5  # of a joint state that a moving robot is monitored by
 UPDATE_PERIOD_S = 0.1  # of controller checks and diagnostics
 TICK_TIMEOUT_S = 0.2  # for the tick under way when the node has to end at once
+COAST_SHARE = 0.25  # of points_stop_time, after which a motion without points is given up
 SWITCH_INTERVAL_S = 5e-4  # of the interpreter, so that ticks go on while another thread solves for a time law
 
 
@@ -75,7 +78,8 @@ class ScalingNode(ManagedNode):
         self._trajectory_executor = TrajectoryExecutor(
             values, self._measured, self._on_event, lambda rejected: self._health.reject(rejected), self._rate_loop.wake,
             lambda names: self._joint_states.age(names, time.monotonic()), solver=solver,
-            clock=lambda: self.get_clock().now().nanoseconds, measurement=self._measurement)
+            clock=lambda: self.get_clock().now().nanoseconds, measurement=self._measurement,
+            on_chunk=lambda result: self._health.on_chunk(result))
         self._health = ScalingDiagnostics(self, self._trajectory_executor, self._rate_loop, solver, self._step_limiter)
         self._controller = make_controller(self, self._settings, self._trajectory_executor, self._health,
                                            lambda: self._robot.joint_names if self._robot else (), self._measured)
@@ -85,6 +89,7 @@ class ScalingNode(ManagedNode):
         self._path_markers = PathMarkers(self)
         self._read_trajectory, self._decode_state = Reader(JointTrajectory), Decoder(JointState, JOINT_STATE_FIELDS)
         self._trajectories = self.create_subscription(JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10, raw=True)
+        self._chunks = self.create_subscription(JointTrajectory, "~/action_chunks", self._on_chunk, 10, raw=True)
         self._states = self.create_subscription(
             JointState, "joint_states", self._on_state, SCALING_SENSOR, raw=True,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
@@ -100,7 +105,8 @@ class ScalingNode(ManagedNode):
                      self._trajectory_executor.close, self._rate_loop.close, jumps.unregister):
             self.at_cleanup.callback(undo)
         self.create_timer(UPDATE_PERIOD_S, self._update, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self.get_logger().info(f"trajectories on {self._trajectories.topic_name}, positions from {self._states.topic_name}")
+        self.get_logger().info(f"trajectories on {self._trajectories.topic_name}, action chunks on {self._chunks.topic_name}, "
+                               f"positions from {self._states.topic_name}")
         self._warn_of_points()
 
     def finish(self, then: Callable[[], None]) -> float:
@@ -166,15 +172,38 @@ class ScalingNode(ManagedNode):
 
     def _goal(self, message: JointTrajectory) -> Goal:
         """Return the goal of a message. Raises Rejected."""
+        robot = self._ready_robot()
+        if robot.update_base_orientation():
+            self._use_limits()
+        return goal_from_message(message, robot.joint_names)
+
+    def _ready_robot(self) -> ScaledRobot:
+        """Return the robot. Raises Rejected where no motion can be executed."""
         if self._on_rest is not None:
             raise Rejected("ending", "the node is shutting down")
         self.check_active()
         if self._robot is None:
             raise Rejected("no_model", "there is no robot description yet")
         self._controller.check()
-        if self._robot.update_base_orientation():
-            self._use_limits()
-        return goal_from_message(message, self._robot.joint_names)
+        return self._robot
+
+    def _on_chunk(self, data: bytes) -> None:
+        """Execute an action chunk: points of any joints in any order; header.stamp is that of the observation."""
+        self._health.chunks.received += 1
+        now = self.get_clock().now().nanoseconds
+        try:
+            chunk = chunk_from_message(self._read_trajectory(data), now)
+            if self._robot is None or not self._controller.is_settled:  # another description may be under way
+                raise Rejected("not_ready", "the robot description or the controller is not known yet")
+            if self._ready_robot().update_base_orientation() and self._trajectory_executor.motion is None:
+                self._use_limits()
+            self._trajectory_executor.push_chunk(chunk, now)
+        except Rejected as rejected:
+            self._health.chunks.drop(rejected)
+        except Exception as error:
+            if self.context.ok():
+                self._health.chunks.drop(Rejected("internal_error", in_words(error)))
+                self._report(error)
 
     def _attempt(self, request: Callable[[], object]) -> Rejected | None:
         """Execute the request of a message. Any error is counted, reported and returned, not raised."""
@@ -251,9 +280,12 @@ class ScalingNode(ManagedNode):
         try:
             now = self.get_clock().now()
             simulated = now.nanoseconds if self.get_clock().ros_time_is_active else None
-            dt = self._step_limiter.step(elapsed, 1.0 / self._rate_loop.rate, self._settings.values["longest_step"], simulated)
+            longest, coasted = self._settings.values["longest_step"], self._coasted(elapsed, simulated)
+            dt = self._step_limiter.step(elapsed, 1.0 / self._rate_loop.rate, max(longest, coasted), simulated)
             found = self._trajectory_executor.tick(now.nanoseconds, dt) if dt > 0.0 else None
             if found is not None:
+                if coasted > longest:  # the receiver is about there, and needs no points on the way
+                    found[0].control_steps = [found[1].reference]
                 self._health.on_sample(*found)
                 self._path_markers.on_sample(*found)
                 self._controller.on_sample(*found, now.nanoseconds)
@@ -272,6 +304,22 @@ class ScalingNode(ManagedNode):
         if self._on_rest is not None:
             self._end(self._on_rest)
         return False
+
+    def _coasted(self, elapsed: float, simulated: int | None) -> float:
+        """Return the number of control periods for which the receiver of points has executed the stop behind the last one.
+
+        For a short time that is about the motion itself, which goes on from there. After a longer one the receiver has
+        braked, and the motion is given up.
+        """
+        motion, stop_time = self._trajectory_executor.motion, self._settings.values["points_stop_time"]
+        sent = self._health.last
+        if motion is None or motion.rolling is not None or not stop_time or simulated is not None:
+            return 0.0
+        if sent is None or sent[0] is not motion or not sent[1].reference.qd.any():  # it rests
+            return 0.0
+        if elapsed > COAST_SHARE * stop_time:
+            self._trajectory_executor.abort(f"no point was sent for {elapsed:.3f} s, and the robot brakes by itself")
+        return elapsed * self._rate_loop.rate
 
     def _end(self, then: Callable[[], None]) -> None:
         try:
@@ -346,15 +394,20 @@ class ScalingNode(ManagedNode):
         self._rate_loop.rate = self._settings.values["control_rate"]
         if any(name.startswith("joint_limits.") for name in changed):
             self._use_limits()
-        if "output" in changed:
+        if changed & {"output", "points_stop_time"}:
             self._warn_of_points()
         self._assume_positions()
 
     def _warn_of_points(self) -> None:
-        if self._settings.values["output"] == "points":
-            self.get_logger().warning("output is points: if this node stops, hangs or is killed, the robot stops at once from "
-                                      "its velocity, beyond every limit. Set output: horizon, unless the receiver takes "
-                                      "nothing but single points")
+        """Warn of what output points risks."""
+        values = self._settings.values
+        if values["output"] == "points":
+            stop = values["points_stop_time"]
+            brakes = f"brakes in {stop:g} s, not checked against the limits, if its receiver executes the stop behind a point"
+            self.get_logger().warning("output is points: if this node stops, hangs or is killed, the robot "
+                                      + (f"{brakes}; else it " if stop > 0.0 else "")
+                                      + "stops at once from its velocity, beyond every limit. Set output: horizon, unless the "
+                                      "receiver takes nothing but single points")
 
     def _update(self) -> None:
         hint = f"set parameter robot_description, or publish it on {self._description.topic_name} (reliable, transient_local)"
@@ -362,6 +415,18 @@ class ScalingNode(ManagedNode):
         self._controller.update()
         self._start_if_ready()
         self._health.update(self._settings.values["diagnostics.period"], hint)
+
+
+def chunk_from_message(message: JointTrajectory, now: int) -> ActionChunk:
+    """Return the action chunk of a JointTrajectory that came at time now [ns]. Raises Rejected.
+
+    A stamp of zero is the time of arrival. Points have no times where all of them are zero.
+    """
+    if not message.joint_names or not message.points:
+        raise Rejected("wrong_shape", f"the chunk has {len(message.points)} points for {len(message.joint_names)} joints")
+    times = [nanoseconds(point.time_from_start) * 1e-9 for point in message.points]
+    return ActionChunk(nanoseconds(message.header.stamp) or now, tuple(message.joint_names),
+                       [list(point.positions) for point in message.points], times if any(times) else None)
 
 
 def main(args: list[str] | None = None) -> int:

@@ -21,7 +21,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from rnea_msgs.msg import ScaledMotion
 from rnea_ros import Robot
-from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
+from rnea_ros.execution.executed_motion import ExecutedMotion, PublishedTrajectory, Sample
 from rnea_ros.execution.states import Phase
 from rnea_ros.model.tree import Model
 from rnea_ros.nodes.common.diagnostics import REPEAT_PERIOD_S
@@ -29,7 +29,6 @@ from rnea_ros.nodes.common.marker_shapes import GREY, SKY, colour, heat, marker,
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.stamps import duration
 from rnea_ros.nodes.scaling.controller import Controller
-from rnea_ros.trajectory.rolling_trajectory import RollingTrajectory
 from rnea_ros.trajectory.trajectory_scaler import Reference
 
 QUEUE_DEPTH = 10
@@ -69,7 +68,7 @@ class SamplePublishers:
             message.phase = ScaledMotion.ENDED if reference.done else PHASES.get(phase, ScaledMotion.MOVING)
             for field, view in self._views.items():
                 view[:] = fields[field]
-            message.t, message.s, message.progress = reference.t, reference.s, reference.s / motion.scaler.plan.path.length
+            message.t, message.s, message.progress = reference.t, reference.s, sample.share
             message.delay, message.override_share, message.speed_scaling = sample.delay, override, sample.speed
             message.utilization, message.binding_joint, message.binding_limit = sample.binding
             message.tracking_error, message.tracking_joint, message.tracking_lag = motion.monitor.status
@@ -78,13 +77,13 @@ class SamplePublishers:
         if motion.rolling is not None:
             self._send_trajectory(motion, motion.rolling)
         elif _has_subscribers(self._reference):
-            self._send_points([(step, sample) for step in motion.control_steps or [reference]], parameters)
+            self._send_points(motion, [(step, sample) for step in motion.control_steps or [reference]], parameters)
         if parameters["commands"] != "none" and _has_subscribers(self._commands):
             self._commands.publish(Float64MultiArray(data=array.array("d", fields[parameters["commands"]].tobytes())))
         if sample.speed == sample.speed and _has_subscribers(self._speed):
             self._speed.publish(Float64(data=sample.speed))
 
-    def _send_trajectory(self, motion: ExecutedMotion, rolling: RollingTrajectory) -> None:
+    def _send_trajectory(self, motion: ExecutedMotion, rolling: PublishedTrajectory) -> None:
         """Send a fresh trajectory of a motion that the controller executes by its own clock."""
         if not rolling.is_fresh:
             return
@@ -103,22 +102,36 @@ class SamplePublishers:
                 self._logger.error(f"points of motion {motion.number} were sent up to {late:.3f} s too late, this process was "
                                    "suspended or had no processor: the controller may have jumped on its path")
 
-    def _send_points(self, steps: Sequence[tuple[Reference, Sample]], parameters: Values) -> None:
-        """Publish points one control period apart, each with the efforts of its sample."""
-        while len(self._points) < len(steps):
+    def _send_points(self, motion: ExecutedMotion, steps: Sequence[tuple[Reference, Sample]], parameters: Values) -> None:
+        """Publish points one control period apart, each with the efforts of its sample, and a stop behind the last one."""
+        while len(self._points) <= len(steps):
             self._points.append(JointTrajectoryPoint())
         for k, (point, (step, sample)) in enumerate(zip(self._points, steps), 1):
             point.positions, point.velocities, point.accelerations = (
                 array.array("d", x.tobytes()) for x in (step.q, step.qd, step.qdd))
             point.effort = array.array("d", sample.commanded_effort.tobytes() if parameters["reference_effort"] else b"")
             point.time_from_start = duration(k / parameters["control_rate"])
-        self._trajectory.points = self._points[:len(steps)]
+        count, (last, _), stop_time = len(steps), steps[-1], parameters["points_stop_time"]
+        if stop_time > 0.0 and last.qd.any():
+            self._fill_stop(self._points[count], motion, last, stop_time)
+            self._points[count].effort = self._points[count - 1].effort
+            self._points[count].time_from_start = duration(count / parameters["control_rate"] + stop_time)
+            count += 1
+        self._trajectory.points = self._points[:count]
         self._reference.publish(self._trajectory)
+
+    @staticmethod
+    def _fill_stop(point: JointTrajectoryPoint, motion: ExecutedMotion, last: Reference, stop_time: float) -> None:
+        """Set where the robot rests after a stop from a reference, whose velocity is a cubic polynomial of time."""
+        q = last.q + 0.5 * stop_time * last.qd + stop_time * stop_time / 12.0 * last.qdd
+        q = np.fmax(np.fmin(q, motion.limits.upper), motion.limits.lower)  # unknown limits are NaN
+        rest = array.array("d", bytes(8 * len(q)))
+        point.positions, point.velocities, point.accelerations = array.array("d", q.tobytes()), rest, rest
 
     def send_stop(self, motion: ExecutedMotion, samples: Sequence[Sample], parameters: Values) -> None:
         """Publish all samples until rest in one message: the controller comes to rest without this node."""
         if motion is self._motion and _has_subscribers(self._reference):
-            self._send_points([(sample.reference, sample) for sample in samples], parameters)
+            self._send_points(motion, [(sample.reference, sample) for sample in samples], parameters)
 
     def flush(self) -> None:
         """Wait until all messages have been received, for at most FLUSH_TIMEOUT_S."""
@@ -156,7 +169,8 @@ class TipPath(NamedTuple):
 
 def compute_tip_path(robot: Robot, motion: ExecutedMotion) -> TipPath:
     """Return the path of the tip, or of the platform. Raises RneaError."""
-    path = motion.scaler.plan.path
+    path = motion.path
+    assert path is not None
     s = np.linspace(0.0, path.length, PATH_SAMPLES)
     link = robot.platforms[0] if not robot.is_fixed_tree and robot.platforms else tip(_model(robot))
     return TipPath(motion, s, np.asarray(robot.link_pose(link, path(s)[0]).p))
@@ -188,7 +202,7 @@ class PathMarkers:
 
     def _publish(self) -> None:
         newest, self._newest = self._newest, None
-        if newest is None or self.robot is None or not self._publisher.get_subscription_count():
+        if newest is None or newest[0].path is None or self.robot is None or not self._publisher.get_subscription_count():
             return
         motion, sample = newest
         if self._computed is None or self._computed[0] is not motion:

@@ -1,0 +1,343 @@
+"""Demo of ChunkExecutor: a simulated arm executes the chunks of a scripted, noisy policy in three ways, from the same plant.
+
+The policy intends smooth steps between random poses. Five times a second it sends 50 points for 30 Hz, computed from an
+observation that is 200 ms old when they arrive. Points are noisy, each chunk is offset from the one before, and some are lost.
+The arm has saturating drives and a controller that knows masses and friction only roughly (demo/timings/arms.py).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ..errors import InputError
+from ..io.figures import movie, picture
+from ..robots.robot import Robot
+from ..sim.rendering import Polyline, Renderer
+from ..sim.tracking import CONTROL_PERIOD_S, MAX_TRACKING_ERROR, TrackingResult, TrackingSimulation
+from ..trajectory.chunk_executor import ChunkExecutor, ChunkOptions
+from ..trajectory.limit_utilization import LimitUtilization
+from .checks import CheckResult
+from .plots import STYLE
+from .timings.arms import Arm
+
+RATE, COUNT, EVERY_S, LATENCY_S = 30.0, 50, 0.2, 0.2  # Hz, points, s, s
+NOISE, OFFSET, LOST_SHARE = 0.003, 0.03, 0.1  # rad of each point; rad of each chunk and joint; of chunks
+STEP_S, REST_S = 1.7, 0.2  # duration of a step between two poses, and of the rest behind it
+DURATION_S, BEGIN_S = 6.0, 0.3
+LIMIT_SHARE = 0.9  # of limits that the executor uses; the rest is for feedback
+EMA_GAIN = 0.3  # of a step of the policy's rate, towards the newest point
+RAW, CLAMPED, EXECUTED = "as sent", "EMA and clamp", "ChunkExecutor"
+COLOURS = {RAW: "#6b6b6b", CLAMPED: "#c44e00", EXECUTED: "#1f4e79"}  # distinguishable with colour blindness
+SLOPE_S = 1e-4  # over which the velocity of points as sent is computed; their jumps are not part of it
+MAX_DRAWS = 40  # of random poses at which gravity alone is feasible
+
+
+class SentChunk(NamedTuple):
+    """Chunk: time of arrival and of its observation [s], positions (COUNT, n) for the times stamp + k / RATE."""
+
+    arrival: float
+    stamp: float
+    positions: np.ndarray
+
+
+class Policy:
+    """Scripted policy of an arm: smooth steps of seventh order between random poses."""
+
+    def __init__(self, arm: Arm, rng: np.random.Generator):
+        """Draw random poses. Raises InputError if gravity is infeasible at all of them."""
+        poses: list[np.ndarray] = []
+        for _ in range(MAX_DRAWS):
+            drawn = [q for q in arm.points(rng) if (np.abs(arm.robot.gravity(q)) < 0.8 * arm.robot.limits.effort).all()]
+            poses += drawn
+        if len(poses) < 2:
+            raise InputError(f"{arm.robot.name} can be held at none of {MAX_DRAWS} random poses")
+        self._poses, self._rng = np.array(poses), rng
+        self._limits = arm.robot.limits
+
+    def __call__(self, t: Any) -> np.ndarray:
+        """Return the intended positions (samples, n) at times t (samples,) [s]."""
+        t = np.maximum(np.asarray(t, dtype=float) - BEGIN_S, 0.0)
+        k = np.minimum((t // (STEP_S + REST_S)).astype(int), len(self._poses) - 2)
+        u = np.clip((t - k * (STEP_S + REST_S)) / STEP_S, 0.0, 1.0)[:, None]
+        a, b = self._poses[k], self._poses[k + 1]
+        return a + (b - a) * u**4 * (35.0 - 84.0 * u + 70.0 * u**2 - 20.0 * u**3)
+
+    def chunks(self, duration: float) -> list[SentChunk]:
+        """Return the chunks that arrive, in this order."""
+        found, n = [], self._poses.shape[1]
+        lower, upper = np.nan_to_num(self._limits.lower, nan=-np.inf), np.nan_to_num(self._limits.upper, nan=np.inf)
+        for stamp in np.arange(0.0, duration, EVERY_S).tolist():
+            positions = self(stamp + np.arange(COUNT) / RATE) + NOISE * self._rng.standard_normal((COUNT, n))
+            positions = np.clip(positions + OFFSET * self._rng.uniform(-1.0, 1.0, n), lower, upper)
+            if self._rng.random() > LOST_SHARE:
+                found.append(SentChunk(stamp + LATENCY_S, stamp, positions))
+        return found
+
+
+class Execution(Protocol):
+    """Way to execute chunks."""
+
+    def push(self, chunk: SentChunk) -> None:
+        """Take a chunk that arrives."""
+
+    def sample(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the commanded position, velocity and acceleration (n,) at time t [s]."""
+
+
+class AsSent:
+    """Points of the newest chunk, interpolated linearly at their times."""
+
+    def __init__(self, q: np.ndarray):
+        self._chunk: SentChunk | None = None
+        self._q = q
+
+    def push(self, chunk: SentChunk) -> None:
+        """Take a chunk that arrives."""
+        self._chunk = chunk
+
+    def wanted(self, t: float) -> np.ndarray:
+        """Return the policy's position (n,) at time t [s]."""
+        if self._chunk is None:
+            return self._q
+        times = self._chunk.stamp + np.arange(COUNT) / RATE
+        return np.array([np.interp(t, times, column) for column in self._chunk.positions.T])
+
+    def sample(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the commanded position, velocity and acceleration (n,) at time t [s]."""
+        q = self.wanted(t)
+        return q, (self.wanted(t + SLOPE_S) - q) / SLOPE_S, np.zeros_like(q)
+
+
+class Clamped(AsSent):
+    """Exponential moving average of the points at the policy's rate, with steps clamped to the velocity limits."""
+
+    def __init__(self, q: np.ndarray, velocity: np.ndarray):
+        super().__init__(q)
+        self._step = velocity / RATE
+        self._from, self._to, self._since = q, q, 0.0
+
+    def sample(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the commanded position, velocity and acceleration (n,) at time t [s]."""
+        if t - self._since >= 1.0 / RATE:
+            self._from, self._since = self._to, t
+            self._to = self._from + np.clip(EMA_GAIN * (self.wanted(t) - self._from), -self._step, self._step)
+        u = (t - self._since) * RATE
+        return self._from + u * (self._to - self._from), (self._to - self._from) * RATE, np.zeros_like(self._to)
+
+
+class Executed:
+    """Commands of a ChunkExecutor."""
+
+    def __init__(self, robot: Robot, q: np.ndarray):
+        # the simulation waits for the executor, however busy the machine is
+        self.executor = ChunkExecutor(robot, options=ChunkOptions(limit_share=LIMIT_SHARE, time_limit=60.0))
+        self.executor.reset(q, 0.0)
+        self.motion: list[np.ndarray] = []
+
+    def push(self, chunk: SentChunk) -> None:
+        """Take a chunk that arrives."""
+        self.executor.push(chunk.stamp, chunk.positions, period=1.0 / RATE, now=chunk.arrival)
+
+    def sample(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the commanded position, velocity and acceleration (n,) at time t [s]."""
+        self.motion.append(self.executor.sample(t))
+        q, qd, qdd, _ = self.motion[-1]
+        return q, qd, qdd
+
+
+class PolicyResult(NamedTuple):
+    """Result of one way of execution.
+
+    tracked : simulated motion
+    torque, rate : largest commanded torque and torque rate, as shares of their limits
+    beyond  : time with a commanded torque rate above its limit [ms]
+    off, off_rms : distance of the tool from the policy's intent at the same time: largest and RMS [mm]
+    """
+
+    way: str
+    tracked: TrackingResult
+    torque: float
+    rate: float
+    beyond: float
+    off: float
+    off_rms: float
+
+    @property
+    def lost(self) -> bool:
+        return self.tracked.lost
+
+
+def run(arm: Arm, policy: Policy, chunks: Sequence[SentChunk], masses: np.ndarray) -> Iterator[tuple[PolicyResult, Execution]]:
+    """Yield the result of every way of execution of the same chunks on the same plant, with what executed them."""
+    q = policy(np.zeros(1))[0]
+    ways: dict[str, Execution] = {RAW: AsSent(q), CLAMPED: Clamped(q, arm.robot.limits.velocity),
+                                  EXECUTED: Executed(arm.robot, q)}
+    for way, execution in ways.items():
+        yield _result(arm, policy, way, _tracked(arm, q, execution, chunks, masses)), execution
+
+
+def _tracked(arm: Arm, start: np.ndarray, execution: Execution, chunks: Sequence[SentChunk],
+             masses: np.ndarray) -> TrackingResult:
+    times = np.arange(0.0, DURATION_S, CONTROL_PERIOD_S)
+    tracker, waiting = TrackingSimulation(arm.plant(masses), start), list(chunks)
+    reference, q, commanded, applied = np.zeros((4, len(times), len(start)))
+    for k, t in enumerate(times.tolist()):
+        while waiting and waiting[0].arrival <= t:
+            execution.push(waiting.pop(0))
+        reference[k], rd, rdd = execution.sample(t)
+        q[k], commanded[k] = tracker.step(reference[k], rd, rdd)
+        applied[k] = tracker.drives.tau
+        if np.abs(reference[k] - q[k]).max() > MAX_TRACKING_ERROR:
+            till = slice(k + 1)
+            return TrackingResult(times[till], reference[till], q[till], commanded[till], applied[till], True)
+    return TrackingResult(times, reference, q, commanded, applied, False)
+
+
+def _result(arm: Arm, policy: Policy, way: str, tracked: TrackingResult) -> PolicyResult:
+    limits = arm.robot.limits
+    rate = np.abs(np.diff(tracked.commanded, axis=0)) / CONTROL_PERIOD_S / limits.effort_rate
+    off = 1e3 * np.linalg.norm(arm.tool_at(tracked.q) - arm.tool_at(policy(tracked.t)), axis=1)
+    return PolicyResult(way, tracked, float((np.abs(tracked.commanded) / limits.effort).max()), float(rate.max()),
+                        1e3 * CONTROL_PERIOD_S * int((rate > 1.0).any(axis=1).sum()), float(off.max()),
+                        float(np.sqrt((off**2).mean())))
+
+
+TABLE_HEAD = ("execution", "torque / limit", "torque rate / limit", "ms beyond it", "off the intent, mm: RMS (largest)",
+              "lost")
+
+
+def result_table(results: Sequence[PolicyResult]) -> str:
+    """Return the table as text."""
+    lines = [TABLE_HEAD, *((one.way, f"{one.torque:.2f}", f"{one.rate:.2f}", f"{one.beyond:.0f}",
+                            f"{one.off_rms:.1f} ({one.off:.1f})", "yes" if one.lost else "no") for one in results)]
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    return "\n".join("  ".join(cell.ljust(width) if not k else cell.rjust(width) for k, (cell, width) in
+                               enumerate(zip(line, widths))) for line in lines)
+
+
+def result_data(results: Sequence[PolicyResult]) -> dict[str, list[dict[str, Any]]]:
+    """Return the numbers for programs, one row per way of execution; off : [mm], beyond : [ms]."""
+    names = ("way", "torque", "rate", "beyond", "off", "off_rms", "lost")
+    return {"executions": [{name: getattr(one, name) for name in names} for one in results]}
+
+
+def check_results(robot: Robot, result: PolicyResult, executed: Executed) -> list[CheckResult]:
+    """Check the executor; the other ways are for comparison."""
+    q, qd, qdd, qddd = np.array(executed.motion).swapaxes(0, 1)
+    tau, tau_rate = robot.torque_and_rate(q, qd, qdd, qddd)
+    utilization = LimitUtilization.of(robot, robot.limits)
+    used = max((utilization.binding(*row) for row in zip(tau, tau_rate, q, qd, qdd, qddd, strict=True)),
+               key=lambda one: one.utilization)
+    counts = executed.executor.diagnostics().counts
+    rejected = ", ".join(f"{reason} {count}" for reason, count in counts.items() if reason != "accepted") or "none"
+    return [CheckResult(used.utilization <= LIMIT_SHARE + 1e-6, f"{EXECUTED}: the motion uses at most "
+                        f"{used.utilization:.1%} of a limit ({used.description}); {LIMIT_SHARE:.0%} allowed"),
+            CheckResult(not result.lost, f"{EXECUTED}: the arm follows to the end"),
+            CheckResult(counts.get("accepted", 0) > 0, f"{EXECUTED}: {counts.get('accepted', 0)} chunks accepted; rejected: "
+                                                       f"{rejected}")]
+
+
+# ---------------------------------------------------------------------------------------------------------------- pictures
+
+MAX_RATE_SHOWN = 4.0  # limits
+ZOOM_S = (0.3, 1.5)  # of the joint that is shown
+SHORT = {RAW: "as sent", CLAMPED: "EMA and clamp", EXECUTED: "ChunkExecutor"}
+
+
+def draw(arm: Arm, policy: Policy, results: Sequence[PolicyResult], path: str | os.PathLike[str]) -> None:
+    """Draw tool paths, the most used torque rate, and one joint beside the intent. Raises RneaError without matplotlib."""
+    intent = policy(results[0].tracked.t if not results[0].lost else results[-1].tracked.t)
+    tool = arm.tool_at(intent)
+    middle = tool.mean(axis=0)
+    plane = np.linalg.svd(tool - middle, full_matrices=False)[2][:2]
+    joint = int(np.ptp(intent, axis=0).argmax())
+    with picture(path, (12.0, 8.4), dpi=110, settings={**STYLE, "font.size": 11}) as figure:
+        axes = figure.subplots(3, len(results), height_ratios=(1.1, 1.0, 1.0))
+        for (above, between, below), one in zip(axes.T, results):
+            colour, tracked = COLOURS[one.way], one.tracked
+            above.plot(*((tool - middle) @ plane.T).T, color="0.75", linewidth=7.0, solid_capstyle="round")
+            above.plot(*((arm.tool_at(tracked.q) - middle) @ plane.T).T, color=colour, linewidth=1.6)
+            above.set_title(SHORT[one.way], loc="left", color=colour, fontsize=13, fontweight="bold")
+            above.set_aspect("equal", adjustable="datalim")
+            label = f"lost after {tracked.t[-1]:.2f} s" if one.lost else f"{one.off_rms:.1f} mm off the intent (RMS)"
+            above.text(0.02, 0.02, label, transform=above.transAxes, color="#b00020" if one.lost else colour)
+            above.set(xticks=[], yticks=[])
+            above.spines[:].set_visible(False)
+            rate = np.diff(tracked.commanded, axis=0) / CONTROL_PERIOD_S / arm.robot.limits.effort_rate
+            worst = np.take_along_axis(rate, np.abs(rate).argmax(axis=1)[:, None], axis=1)[:, 0]
+            between.axhspan(-1.0, 1.0, color="0.93", linewidth=0.0)
+            between.plot(tracked.t[1:], np.clip(worst, -MAX_RATE_SHOWN, MAX_RATE_SHOWN), color=colour, linewidth=0.8)
+            for end in (-1.0, 1.0):
+                between.axhline(end, color="#444444", linewidth=1.2, linestyle="--")
+            between.set(ylim=(-1.05 * MAX_RATE_SHOWN, 1.05 * MAX_RATE_SHOWN), xlim=(0.0, DURATION_S), xlabel="time [s]")
+            between.set_title(f"up to {_factor(one.rate)} times the limit, {one.beyond:.0f} ms beyond", loc="left",
+                              fontsize=10, color=colour)
+            shown = (tracked.t >= ZOOM_S[0]) & (tracked.t <= ZOOM_S[1])
+            t = np.linspace(*ZOOM_S, 400)
+            below.plot(t, policy(t)[:, joint], color="0.75", linewidth=5.0, label="intent")
+            below.plot(tracked.t[shown], tracked.reference[shown, joint], color=colour, linewidth=1.4, label="commanded")
+            below.set(xlim=ZOOM_S, xlabel="time [s]")
+        for row in axes[1:]:
+            low, high = zip(*(axis.get_ylim() for axis in row))
+            for axis in row:
+                axis.set_ylim(min(low), max(high))
+        axes[0, 0].set_ylabel("tool path", fontsize=11)
+        axes[1, 0].set_ylabel("commanded torque rate\n/ limit, worst joint")
+        axes[2, 0].set_ylabel(f"{arm.robot.joint_names[joint]} [rad]")
+        axes[2, 0].legend(loc="best", frameon=False, fontsize=10)
+        figure.suptitle(f"{arm.robot.name}: one noisy policy, 200 ms behind, executed in three ways by the same drives",
+                        x=0.01, ha="left", fontsize=13)
+
+
+PANEL_PX = (240, 250)  # width and height
+FRAME_RATE, SLOW_MOTION, END_PAUSE_S = 12, 1.5, 1.0  # frames per second; factor; s
+VIEW = (140.0, -18.0, 1.9)  # azimuth, elevation [degrees], distance [m]
+TRAIL_S = 1.5  # of the tool's way behind it
+TRAIL_STEP = 20  # samples
+
+
+def write_movie(arm: Arm, policy: Policy, results: Sequence[PolicyResult], path: str | Path) -> None:
+    """Write a GIF. Raises RneaError without matplotlib, and if MuJoCo cannot render."""
+    ahead = arm.tool_at(policy(np.arange(0.0, DURATION_S, 0.05)))
+    centre = 0.5 * (ahead.min(axis=0) + ahead.max(axis=0)) * (0.5, 0.5, 0.9)
+    render = Renderer(arm.shapes, arm.robot.joint_names, arm.meshes, PANEL_PX, VIEW, centre)
+    times = np.arange(0.0, SLOW_MOTION * DURATION_S + END_PAUSE_S, 1.0 / FRAME_RATE) / SLOW_MOTION
+
+    def panel(one: PolicyResult, t: float) -> np.ndarray:
+        tracked = one.tracked
+        now = min(int(np.searchsorted(tracked.t, t)), len(tracked.t) - 1)
+        begun = max(now - round(TRAIL_S / CONTROL_PERIOD_S), 0)
+        trail = arm.tool_at(tracked.q[np.unique([*range(begun, now, TRAIL_STEP), now])])
+        lines = [Polyline(ahead, (0.6, 0.6, 0.6), 0.005), Polyline(trail, _rgb(COLOURS[one.way]), 0.009)]
+        return render(tracked.q[now], lines, one.lost and t >= tracked.t[-1])
+
+    def frame(axes: Any, k: int) -> None:
+        axes.imshow(np.hstack([panel(one, times[k]) for one in results]))
+        axes.set_axis_off()
+        for column, one in enumerate(results):
+            left, tracked = PANEL_PX[0] * (column + 0.04), one.tracked
+            rate = np.abs(np.diff(tracked.commanded, axis=0)) / CONTROL_PERIOD_S / arm.robot.limits.effort_rate
+            so_far = float(rate[tracked.t[1:] <= times[k]].max(initial=0.0))
+            lost = one.lost and times[k] >= tracked.t[-1]
+            axes.text(left, 2.0, SHORT[one.way], color=COLOURS[one.way], fontsize=10, fontweight="bold", va="top")
+            text = f"lost after {tracked.t[-1]:.2f} s" if lost else f"torque rate up to {_factor(so_far)} x limit"
+            tint = "#b00020" if lost or so_far > 1.0 else "0.3"
+            axes.text(left, PANEL_PX[1] - 2.0, text, color=tint, fontsize=9, va="bottom")
+
+    movie(path, (len(results) * PANEL_PX[0] / 100.0, PANEL_PX[1] / 100.0), frame, len(times), FRAME_RATE)
+
+
+def _factor(share: float) -> str:
+    """Return a share of a limit as text."""
+    return f"{share:.2f}" if share < 10.0 else f"{share:.0f}"
+
+
+def _rgb(colour: str) -> tuple[float, ...]:
+    """Return the colour "#rrggbb" as three numbers."""
+    return tuple(int(colour[a:b], 16) / 255.0 for a, b in pairwise((1, 3, 5, 7)))

@@ -1,0 +1,262 @@
+"""Action chunks through a trajectory executor: one motion, inside the limits, that stops, pauses and ends as any other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rnea_ros.execution.controller import TrajectorySpline
+from rnea_ros.execution.policy_motion import ActionChunk, PolicyMotion
+from rnea_ros.execution.states import Phase
+from support.reach import LIMITS, POINTS, ROBOT, START
+from support.stage import DT, Stage, trajectory
+
+NS = 1_000_000_000
+PERIOD = 1.0 / 30.0
+COUNT = 30
+OUTPUTS = ("points", "horizon")
+
+
+def intent(t):
+    """Positions (samples, 7) of a policy at times since its start [s], from START at rest."""
+    t = np.maximum(np.asarray(t, dtype=float), 0.0)[:, None]
+    return START + 0.15 * (1.0 - np.cos(1.5 * t)) * np.array([1.0, 0.5, -0.6, 0.7, 0.8, -0.5, 1.0])
+
+
+class Policy:
+    """Policy in front of a stage: every 0.2 s a chunk from an observation that is 0.1 s old."""
+
+    def __init__(self, **values):
+        self.it = Stage(**values)
+        self.it.measured, self.began = START.copy(), self.it.now
+        self.it.settle()
+
+    @property
+    def t(self):
+        return 1e-9 * (self.it.now - self.began)
+
+    def chunk(self, stamp, offset=0.0, names=ROBOT.joint_names, times=False):
+        columns = [ROBOT.joint_names.index(name) for name in names]
+        points = intent(stamp + PERIOD * np.arange(COUNT))[:, columns] + offset
+        return ActionChunk(self.began + round(stamp * NS), names, points.tolist(),
+                           PERIOD * np.arange(COUNT) if times else None)
+
+    def push(self, chunk=None):
+        """Push a chunk, now; returns its result, if it has one."""
+        before = len(self.it.results)
+        self.it.executor.push_chunk(chunk or self.chunk(self.t - 0.1), self.it.now)
+        self.it.settle()
+        return self.it.results[-1] if len(self.it.results) > before else None
+
+    def run(self, seconds):
+        for _ in range(round(seconds / 0.2)):
+            self.push()
+            self.play(0.2)
+        return self
+
+    def play(self, seconds=60.0):
+        self.it.play(seconds)
+        if self.it.executor.phase is Phase.IDLE:  # a clock goes on
+            self.it.now = max(self.it.now, self.began)
+        return self
+
+    @property
+    def phase(self):
+        return self.it.executor.phase
+
+    def require_one_motion(self, since=0):
+        """Positions, velocities and accelerations of all samples fit together, and torques are inside the limits."""
+        assert self.it.used(since=since) <= 1.0
+        q, qd, qdd, qddd = (x[since:] for x in self.it.motion())
+        for value, rate, scale in ((q, qd, 1e-6), (qd, qdd, 1e-4), (qdd, qddd, 0.3)):
+            change = np.diff(value, axis=0) - 0.5 * DT * (rate[1:] + rate[:-1])
+            assert np.abs(change).max() < scale
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_a_policy_is_followed_to_rest(output):
+    policy = Policy(output=output).run(2.0)
+    assert [result.reason for result in policy.it.results] == ["accepted"] * 10 and policy.phase is Phase.MOVING
+    t = np.array([sample.reference.t for sample in policy.it.samples])
+    q = policy.it.motion()[0]
+    late = t > 0.5
+    assert np.abs(q[late] - intent(t[late] + 1e-3)).max() < 3e-3
+    policy.play()
+    policy.require_one_motion()
+    last = policy.it.samples[-1]
+    assert policy.phase is Phase.IDLE and last.reference.done and not last.reference.qd.any()
+    assert any("no chunk was accepted for 0.5 s" in text and "10 chunks accepted" in text for text in policy.it.events)
+    policy.it.measured = last.reference.q.copy()
+    assert policy.push(policy.chunk(policy.t, 0.9)) is None and policy.play(0.1).phase is Phase.MOVING  # another motion
+    assert policy.it.results[-1].reason == "step_too_large" and policy.it.executor.motion.number == 2
+
+
+def test_points_are_published_until_rest_and_continue_each_other():
+    """What a controller commands from the published points alone is what the motion is, whatever comes afterwards."""
+    policy = Policy(output="horizon")
+    published = []
+
+    def publish():
+        motion = policy.it.executor.motion
+        if isinstance(motion, PolicyMotion) and motion.rolling.is_fresh:
+            assert motion.can_splice_in_time(policy.it.now)
+            published.append((motion.rolling.splice_time, TrajectorySpline(*motion.rolling.points[:4])))
+            assert motion.mark_sent(policy.it.now) <= 0.0
+
+    for k in range(180):
+        if k % 30 == 0:
+            policy.push(policy.chunk(policy.t - 0.1, 0.01 * (k // 30 % 2)))
+        policy.play(0.01)
+        publish()
+    assert len(published) == 6
+    assert np.abs(published[-1][1](99.0, 3)[1]).max() < 1e-12
+    samples = [sample.reference for sample in policy.it.samples]
+    for (splice, spline), (until, _) in zip(published, [*published[1:], (np.inf, None)]):
+        for reference in samples:
+            if splice - 0.1 < reference.t < until:
+                q, _, qdd = spline(reference.t, 3)
+                assert np.abs(q - reference.q).max() < 1e-8 and np.abs(qdd - reference.qdd).max() < 1e-5
+
+
+def test_a_trajectory_that_is_too_late_for_its_splice_is_not_executed():
+    policy = Policy(output="horizon")
+    policy.push()
+    policy.play(0.3)
+    motion = policy.it.executor.motion
+    assert motion.rolling.is_fresh
+    motion.mark_sent(policy.began + 1)
+    assert policy.push().accepted
+    policy.it.now += round(0.5 * NS)  # the process is suspended before it is sent
+    assert motion.rolling.lead_time == 0.2
+    policy.it.executor.tick(policy.it.now, DT)
+    assert not motion.can_splice_in_time(policy.it.now) and motion.rolling.lead_time == 0.4
+    policy.play(0.1)
+    assert not motion.rolling.is_fresh and policy.push().accepted
+    for _ in range(100):  # the lead time recovers
+        motion.rolling.mark_published()
+    assert motion.rolling.lead_time == 0.2
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_pause_override_and_stop(output):
+    policy = Policy(output=output).run(1.0)
+    policy.it.executor.pause()
+    policy.play(1.0)
+    assert policy.phase is Phase.PAUSED and policy.push().reason == "paused"
+    policy.it.executor.resume()
+    here = policy.it.samples[-1].reference.q
+    policy.began += round(0.3 * NS)
+    assert policy.push(policy.chunk(policy.t, here - intent([policy.t])[0])).accepted
+    policy.play(0.5)
+    policy.it.executor.set_override(0.5)
+    policy.play(0.01)
+    here = policy.it.samples[-1].reference.q
+    result = policy.push(policy.chunk(policy.t, here - intent([policy.t])[0]))
+    assert result.accepted and result.stretch == pytest.approx(2.0)
+    policy.play(0.3)
+    assert policy.it.executor.stop()
+    assert policy.play().phase is Phase.IDLE and policy.push().reason == "stopped"
+    assert any("a stop was requested" in text for text in policy.it.events)
+    policy.require_one_motion()
+    policy.it.executor.resume()
+    here = policy.it.samples[-1].reference.q
+    policy.it.measured = here.copy()
+    policy.push(policy.chunk(policy.t, here - intent([policy.t])[0]))
+    policy.play(0.1)
+    assert policy.it.results[-1].accepted and policy.phase is Phase.MOVING
+
+
+def test_trajectories_and_policies_do_not_mix():
+    """A trajectory replaces a policy; chunks are rejected until it ends."""
+    policy = Policy(output="horizon").run(0.6)
+    policy.it.measured[:] = np.nan
+    here = policy.it.samples[-1].reference.q
+    policy.it.take(trajectory(here[None] + 0.2, first=3.0))
+    assert policy.push().reason == "busy"
+    while policy.phase is not Phase.MOVING:
+        policy.play(0.05)
+    assert policy.push().reason == "busy"  # the trajectory is executed now
+    policy.play()
+    assert np.abs(policy.it.samples[-1].reference.q - here - 0.2).max() < 1e-6 and policy.it.used() <= 1.0
+
+
+def test_chunks_of_some_joints_in_any_order_with_times():
+    policy = Policy()
+    names = tuple(ROBOT.joint_names[k] for k in (5, 0, 3))
+    policy.push(policy.chunk(-0.1, names=names, times=True))
+    policy.play(0.9)
+    q = policy.it.samples[-1].reference.q
+    assert np.abs(q[[5, 0, 3]] - intent([0.9])[0, [5, 0, 3]]).max() < 5e-3
+    assert np.abs(q[[1, 2, 4, 6]] - START[[1, 2, 4, 6]]).max() < 1e-6
+
+
+def test_chunks_that_cannot_be_executed_are_named():
+    policy = Policy(policy_frequency=0.0)
+    policy.push()
+    policy.play(0.1)
+    assert policy.it.results[-1].reason == "bad_times" and "policy_frequency" in policy.it.results[-1].message
+    ragged = policy.chunk(0.0, times=True)
+    ragged.positions[3].append(0.0)
+    assert policy.push(ragged).reason == "wrong_shape"
+    assert policy.push(policy.chunk(0.0, np.nan, times=True)).reason == "not_finite"
+    assert policy.push(ActionChunk(policy.it.now, ("elbow",), [[0.0]], [0.0])).reason == "unknown_joint"
+    unknown = Policy()
+    unknown.it.measured[:] = np.nan
+    assert unknown.push().reason == "no_position" and unknown.phase is Phase.IDLE
+    assert not unknown.it.rejected and unknown.push().reason == "no_position"
+    preparing = Policy()
+    preparing.it.executor.push_chunk(preparing.chunk(-0.1), preparing.it.now)
+    preparing.it.executor.push_chunk(preparing.chunk(0.0), preparing.it.now)
+    assert [result.reason for result in preparing.it.results] == ["replaced"]
+    preparing.it.settle()
+    preparing.play(0.1)
+    assert [result.reason for result in preparing.it.results] == ["replaced", "accepted"]
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_new_limits_in_motion(output):
+    policy = Policy(output=output).run(0.8)
+    tight = replace(LIMITS, effort_rate=0.7 * LIMITS.effort_rate)
+    policy.it.executor.set_robot(ROBOT, tight)
+    policy.it.settle()
+    policy.play(0.1)
+    since = len(policy.it.samples)
+    policy.run(1.0)
+    policy.play()
+    assert policy.it.used(limits=tight, since=since) <= 1.0
+    policy.require_one_motion()
+    assert policy.it.results[-1].accepted
+
+
+def test_limits_that_nothing_keeps_end_the_motion():
+    policy = Policy().run(0.8)
+    policy.it.executor.set_robot(ROBOT, replace(LIMITS, effort=0.05 * LIMITS.effort))
+    policy.it.settle()
+    assert policy.play().phase is Phase.IDLE and not policy.it.samples[-1].reference.qd.any()
+    assert any("cannot go on with the new limits or payload: no motion to rest keeps" in text for text in policy.it.events)
+    assert policy.push().reason == "stopped"
+
+
+def test_a_late_tick_delays_streamed_points():
+    """The process was suspended for a second: the motion goes on where it was, and is inside the limits."""
+    policy = Policy(output="points").run(1.0)
+    policy.it.now += NS
+    policy.play(0.05)
+    assert policy.push().accepted
+    policy.run(0.6)
+    policy.play()
+    policy.require_one_motion()
+
+
+def test_a_new_motion_begins_at_the_robot():
+    policy = Policy().run(0.4)
+    policy.it.executor.abort("the clock was set back")
+    assert policy.push().reason == "stopped"
+    policy.it.executor.resume()
+    policy.it.measured = POINTS[1].copy()
+    policy.it.samples.clear()
+    policy.push(policy.chunk(policy.t, POINTS[1] - intent([policy.t])[0]))
+    policy.play(0.02)
+    assert np.abs(policy.it.samples[0].reference.q - POINTS[1]).max() < 1e-9
