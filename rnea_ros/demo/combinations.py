@@ -164,7 +164,7 @@ def _solve_period(robot: Robot, motion: np.ndarray, options: Sequence[dict[str, 
 
 def _platform_poses(robot: Robot, period: float, solved: Sequence[Any]) -> dict[str, Callable[[float], Pose]]:
     """Return the motion of every platform in the root link's frame: positions and roll, pitch, yaw as Fourier series."""
-    found = {}
+    found: dict[str, Callable[[float], Pose]] = {}
     q = np.array([[one.positions[name][0] for name in robot.tree.joint_names] for one in solved])
     for link in robot.platforms:
         poses = [robot.tree.link_pose(link, row) for row in q]
