@@ -136,7 +136,7 @@ _MODULES = {
     ".robots.inputs.platform_motion": ("PlatformMotion",),
     ".robots.load": ("load",),
     ".robots.robot": ("Robot",),
-    ".robots.tree": ("Dynamics",),
+    ".robots.results": ("Dynamics",),
     ".sim.free_base": ("simulate_free_base",),
     ".trajectory": ("Constraints", "PathLimits", "TrajectoryScaler", "plan_from_waypoints"),
     ".trajectory.chunk_executor": ("ChunkExecutor", "ChunkOptions", "ChunkResult"),
