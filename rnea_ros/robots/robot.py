@@ -120,7 +120,7 @@ class Robot:
     @cached_property
     def roles(self) -> DeclaredRoles:
         """Role of each joint, and what the robot file declares beside the tree."""
-        validation.only_plain_joints(self.tree.model, "Robot", couplings=True)
+        validation.no_load_friction(self.tree.model)
         return declared(self.tree.model, self._file, self.tree.backend)
 
     @cached_property

@@ -59,12 +59,6 @@ class DeclaredRoles:
     motor_names: Mapping[str, str]
     where: str
 
-    @property
-    def joint_names(self) -> tuple[str, ...]:
-        """Joints whose positions are inputs or whose efforts are results, in the order of the tree."""
-        named = {*self.given, *self.state, *self.actuated}
-        return tuple(name for name in (*self.given, *self.state, *self.follows) if name in named)
-
     def charts(self, model: Model) -> tuple[str, ...]:
         """Return the names of the joints that stand still, one for each platform."""
         return tuple(model.joint_names[k] for k in self.loops.charts) if self.loops else ()
@@ -128,7 +122,7 @@ def declared(model: Model, file: RobotFile, backend: str) -> DeclaredRoles:
     follows = tuple(name for name in names if name in follows or (name in actuated and name not in given))
     if loops is not None:
         independent = tuple(k for k, name in enumerate(names) if name in given or name in state)
-        loops = replace_active(loops, independent)
+        loops = loops._replace(active=independent)
     return DeclaredRoles(given, state, follows, actuated, loops, contacts, wheels, springs, motors, rotors, weights,
                          motor_names, file.where)
 
@@ -137,11 +131,6 @@ def platforms_of(file: RobotFile) -> tuple[str, ...]:
     """Return the links that are platforms."""
     one = file.section("platform")
     return (*([one["link"]] if one else []), *file.section("platforms"))
-
-
-def replace_active(loops: Loops, active: tuple[int, ...]) -> Loops:
-    """Return the loops with other independent joints."""
-    return loops._replace(active=active)
 
 
 def _check(file: RobotFile, model: Model, passive: Sequence[str], loops: Loops | None, contacts: Sequence[Cut],

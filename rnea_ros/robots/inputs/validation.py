@@ -120,17 +120,10 @@ def no_others(robot: str, others: Mapping[str, Any]) -> None:
         raise InputError(f"{some(given)} has no meaning for robot '{robot}', a tree of rigid links on a fixed base")
 
 
-def only_plain_joints(model: Model, kind: str, couplings: bool = False) -> None:
-    """Raise InputError for what only fixed trees (TreeDynamics) serve: friction by load, and motors of coupled transmissions.
-
-    couplings: whether the kind serves coupled transmissions
-    """
-    if model.coupled_motors and not couplings:
-        names = some([motor.name for motor in model.coupled_motors])
-        raise InputError(f"couplings: a {kind} does not serve the coupled motors {names}; fixed trees do. Remove the section "
-                         "couplings from the robot file")
+def no_load_friction(model: Model) -> None:
+    """Raise InputError for friction by load, which only fixed trees (TreeDynamics) serve."""
     if rough := [link.joint for link in model.links if link.term.load_dependent]:
-        raise InputError(f"load_dependent of {some(rough, quoted=True)}: a {kind} does not have friction by load, fixed trees "
+        raise InputError(f"load_dependent of {some(rough, quoted=True)}: a Robot does not have friction by load, fixed trees "
                          "do; the load of its joints hangs on loops, springs or a base that is free")
 
 
