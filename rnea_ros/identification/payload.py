@@ -80,7 +80,7 @@ class PayloadEstimator:
         frame = robot.model.frame(link)
         owner = robot.model.links[frame.link].name
         self._regressor = Regressor(robot, [Parameter(frame.link, kind, owner, "") for kind in INERTIAL])
-        self._to_mdh = _to_mdh_frame(frame)
+        self.to_mdh = _to_mdh_frame(frame)
 
     def raw(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, tau: np.ndarray, friction: bool = True) -> RawPayload:
         """Return the least-squares estimate over samples (k, n), joints weighted by their residuals.
@@ -92,7 +92,7 @@ class PayloadEstimator:
             raise InputError(f"{samples} samples of motion and torques; at least {MIN_SAMPLES} are needed")
         measured = np.isfinite(tau).all(axis=0)
         left = (tau - self.robot.inverse_dynamics(q, qd, qdd))[:, measured]
-        Y = self._regressor(q, qd, qdd) @ self._to_mdh
+        Y = self._regressor(q, qd, qdd) @ self.to_mdh
         friction_columns = _columns_of_friction(self.robot, qd) if friction else np.zeros((samples, n, 0))
         W = np.concatenate((Y, friction_columns), axis=2)[:, measured]
         size = np.concatenate((PRIOR_STD, np.full(friction_columns.shape[2], FRICTION_PRIOR_STD)))

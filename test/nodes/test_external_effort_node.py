@@ -203,3 +203,23 @@ def test_efforts_of_several_senders_are_merged_and_kept_by_stamp():
         efforts.at(1_000_000_000)
     with pytest.raises(Rejected, match=r"no effort of b for 0\.1 s"):
         efforts.read(JointState(name=["a"], effort=[5.0]), 1_900_000_000, 0.1)
+
+
+def test_a_payload_that_is_wrong_is_a_warning_with_the_remedy(bench, robot):
+    loaded, w, dt = robot.with_payload("hand", 2.0, [0.0, 0.05, 0.1]), np.array([0.5, 0.7, 0.4]), bench.dt
+    bench.dt = 0.02
+
+    def move():
+        x = w * (bench.clock + bench.dt)
+        q, qd = np.array([0.9, 1.2, 0.2]) * np.sin(x), np.array([0.9, 1.2, 0.2]) * w * np.cos(x)
+        effort = loaded.inverse_dynamics(q, qd, np.zeros(3))  # the node has no acceleration: it is taken as zero
+        bench.state(position=q.tolist(), velocity=qd.tolist(), effort=effort.tolist())
+        return "payload.excess_kg" in bench.diagnostics.values
+
+    bench.ros.until(move, what="the payload is not noticed", of=bench.process)
+    found = bench.diagnostics.values
+    assert abs(float(found["payload.excess_kg"]) - 2.0) < 0.4 and found["payload.link"] == "hand"
+    assert "set payload.link: hand, payload.mass: " in bench.diagnostics.status.message
+    assert bench.ros.set(NODE, external_effort__check_payload=False) == ""
+    bench.ros.until(lambda: move() or "payload.excess_kg" not in bench.diagnostics.values, what="the warning stays")
+    bench.dt = dt

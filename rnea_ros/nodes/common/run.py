@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -88,6 +89,16 @@ class Worker:
         self._node = node
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._wake = node.create_guard_condition(lambda: None)  # executors do not notice what other threads finish
+
+    def start(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Run the function without waiting for it; an error is logged."""
+        def run() -> None:
+            try:
+                function(*arguments)
+            except Exception:
+                self._node.get_logger().error(traceback.format_exc())
+
+        self._thread.submit(run)
 
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return the result of the function, or raise its error."""

@@ -89,10 +89,15 @@ class MeasuredEffort:
 
 
 PAYLOAD_PERIOD_NS, PAYLOAD_SAMPLES = 20_000_000, 3000  # samples for payloads: shortest period, number (one minute)
+CHECK_PERIOD_NS = 2_000_000_000  # between two checks of the declared payload
 
 
 class PayloadService:
-    """~/estimate_payload: estimate of what a link carries, from motions and measured efforts of the last minute."""
+    """~/estimate_payload, and checks of the declared payload, from motions and measured efforts of the last minute.
+
+    finding    : what the checks of the declared payload find; None if nothing contradicts it
+    detectable : smallest wrong mass that they could find [kg], NaN while unknown
+    """
 
     def __init__(self, node: Node):
         self._node, self._worker = node, Worker(node, "payload")
@@ -100,14 +105,23 @@ class PayloadService:
         self._samples: deque[tuple[int, np.ndarray]] = deque(maxlen=PAYLOAD_SAMPLES)
         self._estimators: dict[str, Any] = {}  # by link, of identification/payload.py
         self._tares: dict[str, Any] = {}
+        self._monitor: Any = None  # of identification/payload_monitor.py, used in the worker's thread
+        self._checked: tuple[Any, ...] = ()  # robot, link and mass uncertainty of the checks; empty: none are wanted
+        self._checked_at, self._is_checking = 0, False
+        self.finding: Any = None  # WrongPayload
+        self.detectable = float("nan")
         node.create_service(EstimatePayload, "~/estimate_payload", self._serve, callback_group=ReentrantCallbackGroup())
 
-    def use(self, robot: Robot) -> None:
-        """Use a model. Samples stay valid with another payload, not with other links or joints."""
+    def use(self, robot: Robot, values: Values) -> None:
+        """Use a model and parameters. Samples stay valid with another payload, not with other links or joints."""
         if self._robot is None or robot.model is not self._robot.model:
-            self._tares = {}
+            self._tares, self._monitor = {}, None
             self.forget()
         self._robot, self._estimators = robot, {}
+        link = values["payload.link"] or values[LINK]
+        is_wanted = values[f"{PREFIX}check_payload"]
+        self._checked = (robot, link, values[f"{PREFIX}mass_uncertainty"]) if is_wanted else ()
+        self.finding, self.detectable = None, float("nan")
 
     def forget(self) -> None:
         """Discard all samples: the clock was set."""
@@ -117,6 +131,30 @@ class PayloadService:
         """Add a motion and its torques at a stamp [ns]."""
         if not self._samples or stamp - self._samples[-1][0] >= PAYLOAD_PERIOD_NS:
             self._samples.append((stamp, np.array((q, qd, qdd, tau))))
+            if self._checked and not self._is_checking and abs(stamp - self._checked_at) >= CHECK_PERIOD_NS:
+                self._is_checking, self._checked_at = True, stamp
+                self._worker.start(self._check, *self._checked, list(self._samples))
+
+    def _check(self, robot: Robot, link: str, masses: float, samples: list[tuple[int, np.ndarray]]) -> None:
+        """Check the declared payload, in the worker's thread."""
+        from rnea_ros.identification.payload_monitor import MonitorOptions, PayloadMonitor, tool_link
+
+        try:
+            link = link or tool_link(robot)
+            monitor, options = self._monitor, MonitorOptions(masses=masses)
+            if monitor is None or (monitor.link, monitor.options) != (link, options):
+                monitor = PayloadMonitor(robot, link, options)
+            elif monitor.robot is not robot:
+                monitor.use(robot)
+            if link in self._tares:
+                monitor.set_tare(self._tares[link])
+            self._monitor = monitor
+            spacing = (samples[-1][0] - samples[0][0]) * 1e-9 / max(len(samples) - 1, 1)
+            finding = monitor.check(np.array([sample for _, sample in samples]), spacing)
+            if self._checked and self._checked[0] is robot:  # else the answer is late
+                self.finding, self.detectable = finding, monitor.detectable
+        finally:
+            self._is_checking = False
 
     def close(self) -> None:
         self._worker.close()
@@ -216,7 +254,7 @@ class ExternalEfforts:
             self._learner = None
             self._node.get_logger().warning("learning of contact thresholds is cancelled: model or parameters changed; "
                                             "start it again with ~/learn_contact_thresholds")
-        self._payload.use(robot)
+        self._payload.use(robot, values)
         self._last: tuple[np.ndarray, Any] | None = None
         self._robot, self._link, self._moment = robot, values[LINK], values[f"{PREFIX}wrench"] == "force_and_moment"
         learnt = {name: ContactCalibration(*(values[f"contact.{name}.{part}"] for part in CALIBRATION_FIELDS))
@@ -337,6 +375,8 @@ class ExternalEfforts:
         found = [self._friction_warning()] if self._unknown_friction else []
         if self._learner is not None:
             found.append(f"learning contact thresholds: {self._learner.seconds:.0f} s of free motion so far")
+        if self._payload.finding is not None:
+            found.append(str(self._payload.finding))
         if self._singular:
             found.append(f"no external wrench on link '{self._link}': its Jacobian does not determine all components in "
                          "this pose")
@@ -346,4 +386,9 @@ class ExternalEfforts:
         if self._observer is None:
             return {}
         joints = [name for name, active in zip(self._robot.joint_names, self._observer.in_contact) if active]
-        return {"contact": "yes" if joints else "no", "contact.joints": " ".join(joints)}
+        found: dict[str, object] = {"contact": "yes" if joints else "no", "contact.joints": " ".join(joints),
+                                    "payload.detectable_kg": f"{self._payload.detectable:.2f}"}
+        if (wrong := self._payload.finding) is not None:
+            found |= {"payload.link": wrong.link, "payload.excess_kg": f"{wrong.excess:.3f}",
+                      "payload.excess_std_kg": f"{wrong.std:.3f}"}
+        return found
