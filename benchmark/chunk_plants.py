@@ -25,6 +25,8 @@ import numpy as np
 import pinocchio as pin
 
 import rnea_ros
+from rnea_ros.demo.timings import arms as timings
+from rnea_ros.sim.tracking import track
 from support.chunk_streams import INSTANT, Arm, utilization
 from support.scaling_cases import urdf
 
@@ -180,3 +182,35 @@ def _servo_shares(plant: Plant, motion: np.ndarray, step: float) -> dict[str, fl
     voltage = servo.resistance / servo.constant * tau + servo.constant * qd
     found["drive"] = float(np.abs(voltage / servo.voltage).max())
     return found
+
+
+SLEWING = ("panda", "ur5")  # arms of rnea_ros.demo.timings: drives with a slew limit, wrong masses, friction
+SHARE = 0.9  # of torque and torque rate for the motion; the rest is for feedback
+
+
+@cache
+def slewing_arm(name: str) -> tuple[timings.Arm, Arm]:
+    """Return an arm of the demo of timings, and the same with limits for chunks."""
+    demo = timings.Arm(timings.ARM_SOURCES[name])
+    own = demo.robot.limits.share(SHARE, SHARE)
+    lower, upper = np.fmax(own.lower, -2.5), np.fmin(own.upper, 2.5)
+    n = demo.robot.n
+    limits = replace(own, lower=lower, upper=upper, velocity=np.fmin(own.velocity, MAX_VELOCITY),
+                     acceleration=np.full(n, MAX_ACCELERATION), jerk=np.full(n, MAX_JERK))
+    middle = np.clip(np.array(timings.ARM_SOURCES[name].rest), lower, upper)
+    model = pin.buildModelFromXML(demo.urdf.decode())
+    return demo, Arm(demo.robot, limits, model, middle, np.minimum(0.5 * (upper - lower), 1.2))
+
+
+def tracked(name: str, motion: np.ndarray, step: float, seed: int) -> tuple[bool, float]:
+    """Return whether a drive with a slew limit loses a motion (3 or 4, samples, n), and the largest error [rad]."""
+    demo, _ = slewing_arm(name)
+    plant = demo.plant(demo.masses(np.random.default_rng(seed)))
+    count = motion.shape[1]
+
+    def at(t: np.ndarray) -> tuple[np.ndarray, ...]:
+        k = np.minimum(np.rint(t / step).astype(int), count - 1)
+        return motion[0][k], motion[1][k], motion[2][k]
+
+    found = track(plant, at, (count - 1) * step)
+    return found.lost, float(np.abs(found.reference - found.q).max())
