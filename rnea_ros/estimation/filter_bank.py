@@ -158,6 +158,9 @@ LATER_S = 0.04  # innovations later than this after an instant do not change the
 # Smoothing: a filter that fits now and no longer this many times LATER_S later brings a later move into a standstill.
 # Share of the distance to the filters that fit then that counts as disagreement
 _FORESIGHT, _FORESIGHT_SHARE = 4, 0.4
+# Later instants, in LATER_S, at which a filter of a recording must fit while less than _REACH of its time constants are over:
+# smoothing uses the innovations until then. Log-likelihood by which it fits clearly worse: less is chance
+_REACHES, _REACH, _CLEARLY_WORSE = (2, 3, 4), 3.0, 6.0
 PRIOR_LOG_ODDS = 2.0 * np.log([[width] for _, width in BANK])  # prior in favour of lower bandwidth, (m, 1)
 # Distance between two calibrations: this time and at least so many samples
 _CALIBRATION_S, _CALIBRATION_SAMPLES = 0.032, 4
@@ -426,6 +429,30 @@ class FilterBank:
         weights /= np.add.reduce(weights)
         return weights
 
+    def _smoothing_weights(self, sample: int) -> np.ndarray:
+        """Return the weights (m, n) of smoothed estimates at a sample.
+
+        Smoothing of a slow filter uses innovations long after the sample. Its weight is that of the instant at which it fits
+        worst, compared with the best filter, among those within the reach of its gains.
+        """
+        last, lead = self._end - 1, self._later
+        worst = self._relative_likelihoods(min(sample + lead, last))
+        for later in _REACHES:
+            slow = self._width * (later * LATER_S) < _REACH
+            if not slow.any():
+                break
+            there = self._relative_likelihoods(min(sample + later * lead, last))
+            worst[slow] = np.minimum(worst[slow], there[slow] + _CLEARLY_WORSE)
+        weights: np.ndarray = np.exp(worst - np.maximum.reduce(worst))
+        weights /= np.add.reduce(weights)
+        return weights
+
+    def _relative_likelihoods(self, sample: int) -> np.ndarray:
+        """Return the log-likelihoods (m, n) of the filters up to a sample, less that of the best one."""
+        found: np.ndarray = self._likelihoods[sample] - PRIOR_LOG_ODDS
+        found -= np.maximum.reduce(found)
+        return found
+
     def _modelled_variance(self, later: int) -> np.ndarray:
         """Return the variance (4, m) of a state after innovations of so many samples, for the longest recent step."""
         if self._longest <= (1.0 + _EVEN) * self.period:
@@ -445,8 +472,8 @@ class FilterBank:
         phase_std: standard deviation of the error common to all sample times [s]
         """
         sample = self._nearest_sample(time)
-        each, weights = self._filter_estimates(sample, self._end)
-        weights = weights[:, None]
+        each, _ = self._filter_estimates(sample, self._end)
+        weights = self._smoothing_weights(sample)[:, None]
         motion = (each * weights).sum(axis=0)
         noise = np.sqrt(self._gains.variance[self._end - sample - 1]) @ weights[:, 0] * np.sqrt(self._variance)
         disagreement = (np.abs(each[:, :ORDERS] - motion[:ORDERS]) * weights).sum(axis=0)
