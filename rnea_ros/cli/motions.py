@@ -115,8 +115,7 @@ def run_retime(args: argparse.Namespace) -> CommandResult:
     path = inputs.single_recording(args)
     robot, limits, _forces = robot_and_limits(args, path)
     how = inputs.reading_options(args)
-    timed = how.rate is not None or files.is_bag(path) or csv_files.has_times(path, how.csv)
-    t, points, velocities = read_path(path, robot.joint_names, how if timed else how._replace(rate=1.0), robot.joint_types)
+    t, points, velocities = read_path(path, robot.joint_names, how, robot.joint_types)
     files.check_angle_unit(path, how, robot, points)
     watch = ProgressLine()
     motion = retime_motion(robot, points, velocities, limits.share(*args.limits_share), args.tolerance,
@@ -127,6 +126,7 @@ def run_retime(args: argparse.Namespace) -> CommandResult:
     for note in motion.notes:
         print(f"note: {note}", file=sys.stderr)
     written = write_motion(args, robot, motion, limits)
+    timed = _has_times(path, how)
     before = f"{t[-1] - t[0]:.6g} s -> " if timed else ""
     return CommandResult(f"{before}{motion.duration:.6g} s through {motion.route.points} points, {written.text}",
                    {"duration_before": t[-1] - t[0] if timed else None, "points": motion.route.points,
@@ -136,7 +136,8 @@ def run_retime(args: argparse.Namespace) -> CommandResult:
 def read_path(path: str | Path, joint_names: tuple[str, ...],
               how: ReadingOptions = ReadingOptions(), joint_types: tuple[str, ...] = ()) -> tuple[np.ndarray, np.ndarray,
                                                                                                   np.ndarray | None]:
-    """Return t (samples,), increasing, q (samples, n), and qd if the file has it."""
+    """Return t (samples,), increasing, q (samples, n), and qd if given; t counts the rows of a file without times."""
+    how = how if _has_times(path, how) else how._replace(rate=1.0)
     known = inputs.read_recording(path, RecordingRequest(joint_names, reading=how, joint_types=joint_types))
     t = known["t"]
     if len(t) < 2:
@@ -146,6 +147,10 @@ def read_path(path: str | Path, joint_names: tuple[str, ...],
         k = int(late[0])
         raise InputError(f"{path}: times must increase, but row {k + 3} has t = {t[k + 1]:.13g} after {t[k]:.13g}")
     return t, known["q"], known.get("qd")
+
+
+def _has_times(path: str | Path, how: ReadingOptions) -> bool:
+    return how.rate is not None or files.is_bag(path) or csv_files.has_times(path, how.csv)
 
 
 DEFAULT_SETTINGS = PlanSettings()
