@@ -3,38 +3,72 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pytest
 
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
-# Folders whose files take longest come first: a long file at the end would leave the other workers without work.
-FIRST = ("demo", "robots", "project", "nodes", "export", "inertial", "gait", "identification")
+# Tests of nodes wait most of their time, others compute: files of both kinds take turns, so that processors have work at any
+# time. Within a kind the folders whose files take longest come first, and their longest files: one at the end would leave the
+# other workers without work.
+WAITING = ("demo", "nodes", "rnea_rqt")
+COMPUTING = ("robots", "project", "export", "identification", "gait", "codegen", "estimation", "trajectory", "planning")
+LONGEST = ("test_scaling_node", "test_timings", "test_demo", "test_scaling_node_life", "test_dynamics_node_input",
+           "test_handed_out_node", "test_told_platform_node", "test_external_effort_node", "test_combinations_node",
+           "test_plants_node", "test_other_distributions",
+           "test_parallel_robots", "test_closed_loops", "test_derivatives_of_robots", "test_floating_base",
+           "test_sensitivities", "test_invariants", "test_readme", "test_site", "test_typing", "test_fuzz")
 
 # One thread for linear algebra: the matrices are small, and threads that wait for each other beside other workers took three
 # quarters of the processor time of tests of identification. Before numpy is imported; processes of tests inherit it.
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
-# Kernels are compiled once for each run: workers, and nodes that they start, inherit the folder of the first process.
+# Folders of this run, which the first process makes: workers, and the processes that they start, inherit them.
+FOLDERS: list[str] = []
 if not IS_WORKER:
-    os.environ["RNEA_ROS_CACHE"] = tempfile.mkdtemp(prefix="rnea_test_kernels_")
+    FOLDERS.append(tempfile.mkdtemp(prefix="rnea_test_kernels_"))
+    os.environ["RNEA_ROS_CACHE"] = FOLDERS[-1]  # each kernel is compiled once
+    # Where Python may not write bytecode beside the sources, some hundred processes would each compile all that they import,
+    # which takes longer than most of them run.
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        FOLDERS.append(tempfile.mkdtemp(prefix="rnea_test_bytecode_"))
+        os.environ["PYTHONPYCACHEPREFIX"] = FOLDERS[-1]
 
 
 def pytest_unconfigure() -> None:
-    if not IS_WORKER:
-        shutil.rmtree(os.environ["RNEA_ROS_CACHE"], ignore_errors=True)
+    for folder in FOLDERS:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Sort files, and leave out what `make campaign` runs; see `seeds` of support/robots.py."""
-    rank = {folder: number for number, folder in enumerate(FIRST)}
-    items.sort(key=lambda item: rank.get(item.path.parent.name, len(FIRST)))
+    place = in_turns(dict.fromkeys(item.path for item in items))
+    items.sort(key=lambda item: place[item.path])
     if "RNEA_TEST_SEEDS" not in os.environ:
         left_out = [item for item in items if item.get_closest_marker("campaign")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("campaign")]
+
+
+def in_turns(files: Iterable[Path]) -> dict[Path, float]:
+    """Return the place of each file, from 0 to 1: each kind from its longest file to its shortest, both kinds in turns."""
+    places: dict[Path, float] = {}
+    kinds: dict[bool, list[Path]] = {False: [], True: []}
+    for file in files:
+        kinds[not {file.parent.name, file.parent.parent.name}.isdisjoint(WAITING)].append(file)
+    for waits, folders in ((True, WAITING), (False, COMPUTING)):
+        def length(file: Path, folders: tuple[str, ...] = folders) -> tuple[int, int]:
+            """Where a file is in the lists; what is in none of them comes last."""
+            folder = file.parent.name if file.parent.name != "test" else file.parent.parent.name
+            return (LONGEST.index(file.stem) if file.stem in LONGEST else len(LONGEST),
+                    folders.index(folder) if folder in folders else len(folders))
+
+        kinds[waits].sort(key=length)
+        places |= {file: number / len(kinds[waits]) for number, file in enumerate(kinds[waits])}
+    return places
 
 
 @pytest.fixture(scope="module", autouse=True)

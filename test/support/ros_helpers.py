@@ -75,6 +75,7 @@ class World:
         self._processes: list[subprocess.Popen | ForkedProcess] = []
         self.through: list[str] = []  # a file that runs the modules of nodes, if they are not to be run as they are
         self.requests: Counter[str] = Counter()  # sent so far, by service; some more than once
+        self._clients: dict[tuple[Any, str], Any] = {}
         self.context = Context()
         os.environ.update(ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", ROS_LOG_DIR=str(folder / "log"))
         self.context.init(domain_id=self.domain)
@@ -163,7 +164,9 @@ class World:
         return value
 
     def call(self, kind: Any, service: str, request: Any) -> Any:
-        client = self.node.create_client(kind, service)
+        if (kind, service) not in self._clients:  # kept, since client and server take their time to find each other
+            self._clients[kind, service] = self.node.create_client(kind, service)
+        client = self._clients[kind, service]
         self.until(client.service_is_ready, what=f"no service {service}")
         # A server that has not yet met the client's reader drops its answer after 0.1 s, and on a busy machine that happens:
         # ask again. All that the tests ask for may be asked twice.
@@ -177,9 +180,7 @@ class World:
             return next((future for future in asked if future.done()), None)
 
         since: list[float] = []
-        done = self.until(answered, what=f"no answer from {service}")
-        self.node.destroy_client(client)
-        return done.result()
+        return self.until(answered, what=f"no answer from {service}").result()
 
     def listen(self, kind: Any, topic: str, qos: Any = 100) -> list:
         """Everything received on a topic from now on."""

@@ -18,6 +18,7 @@ from support.ros_helpers import Diagnostics, World, stamp
 from support.scaling_cases import urdf
 
 NODE = "/scaling_node"
+RATE = 250.0  # Hz; what a test can follow on a busy machine
 NAMES = list(ROBOT.joint_names)
 FIELDS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")
 TEXT = urdf("seven_r").read_text()
@@ -54,9 +55,9 @@ class Bench:
         prefix = f"/{namespace}" if namespace else ""
         self.ros, self.node = ros, prefix + NODE
         robot = {} if own else {**({"robot_description": TEXT} if description else {}), **limits()}
-        self.process = ros.start("scaling_node", {"diagnostics.period": 0.1, "output": "points",
-                                                   "points_stop_time": 0.0, **robot, **parameters},
-                                 namespace)
+        given = {"diagnostics.period": 0.1, "output": "points", "points_stop_time": 0.0, "control_rate": RATE, **robot,
+                 **parameters}
+        self.process = ros.start("scaling_node", given, namespace)
         self.received: list[ScaledMotion] = ros.listen(ScaledMotion, f"{self.node}/scaled_motion", 5000)
         self.ended = 0  # number of the last motion whose end was received
         self.diagnostics = Diagnostics(ros, self.node, "scaling")
@@ -149,6 +150,18 @@ class Samples:
         shares = [np.abs(value / limit).max(axis=1)
                   for value, limit in ((tau, given.effort), (rate, given.effort_rate), (self.velocity, given.velocity))]
         return np.max(shares, axis=0)
+
+    def known(self, robot) -> np.ndarray:
+        """(samples,) whether efforts are those of a robot."""
+        torque, _ = robot.torque_and_rate(self.position, self.velocity, self.acceleration, self.jerk)
+        return np.isclose(self.effort, torque, rtol=1e-9, atol=1e-9).all(axis=1)
+
+    def distance(self, q) -> float:
+        """Return the distance of a point from the motion [rad, m]: from cubics through the samples and their velocities."""
+        h, s = np.diff(self.t)[:, None, None], np.linspace(0.0, 1.0, 21)[:, None]
+        (a, b), (da, db) = ((x[:-1, None], x[1:, None]) for x in (self.position, self.velocity))
+        way = a + s**2 * (3.0 - 2.0 * s) * (b - a) + h * s * (1.0 - s) * ((1.0 - s) * da - s * db)
+        return float(np.abs(way - q).max(axis=-1).min())
 
     def check(self, robot=ROBOT, points=POINTS, duration: float = DURATION) -> None:
         """Limits kept, exactly on the path, at rest in the end; efforts are the library's."""
