@@ -371,11 +371,22 @@ def test_scaling_demo_rejects_no_ros(capsys):
 # --- with processes ---------------------------------------------------------------------------------------------------
 
 
+# The command, which gives its nodes more time than a user would wait: imports of a dozen processes on a busy machine.
+COMMAND = """
+import sys
+from rnea_ros.cli.main import main
+from rnea_ros.demo import run, scaling
+
+run.TIMEOUT_S = scaling.TIMEOUT_S = 240.0
+sys.exit(main())
+"""
+
+
 def start(*arguments, cwd):
     pytest.importorskip("rclpy")
     pytest.importorskip("rnea_msgs.msg")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))}
-    return subprocess.Popen([sys.executable, "-u", "-m", "rnea_ros.cli.main", "demo", *arguments], cwd=cwd, env=environment,
+    return subprocess.Popen([sys.executable, "-u", "-c", COMMAND, "demo", *arguments], cwd=cwd, env=environment,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
