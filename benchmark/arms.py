@@ -58,7 +58,7 @@ class Arm(NamedTuple):
 
     @property
     def noise(self) -> np.ndarray:
-        """Of measured efforts (n,)."""
+        """Standard deviation of measured efforts (n,)."""
         return np.maximum(LEAST, NOISE * load(self.urdf).limits.effort)
 
 

@@ -35,7 +35,7 @@ class Batch:
 
     @property
     def speedup(self) -> float:
-        """By minima, of the largest size."""
+        """Return the ratio of minimum times for the largest size."""
         return self.threads[1].low / self.threads[THREADS].low
 
     @property

@@ -56,7 +56,7 @@ def pinocchio(case: Case) -> dict[str, Loop]:
 
 
 def mujoco(case: Case) -> Loop:
-    """Without pictures and collisions, which URDFs keep in files."""
+    """Return the model without meshes, which URDFs have in files."""
     try:
         import mujoco as mj
     except ImportError as error:

@@ -64,7 +64,7 @@ class Case:
 
     @cached_property
     def fold(self) -> np.ndarray:
-        """(nv, 6 + n or n): a mimic joint of ours is a joint of its own there."""
+        """(nv, 6 + n or n): a mimic joint of ours is a separate joint there."""
         base = 6 if self.floating else 0
         fold = np.zeros((self.model.nv, base + self.n))
         fold[:base, :base] = np.eye(base)

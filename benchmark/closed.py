@@ -68,7 +68,7 @@ def measure(rounds: int) -> dict[str, dict[str, Times]]:
 
 
 def lines(found: Mapping[str, Mapping[str, Times]]) -> list[str]:
-    """Of results.md."""
+    """Return the lines of results.md."""
     text = ["## Loops and platforms, one call from Python", "",
             "Microseconds. The loops of the palletiser (4 motors, 10 joints) and of the Stewart platform (6 motors) are "
             "followed from sample to sample, as dynamics_node does. Pinocchio's rnea of the same tree, loops open, is there "

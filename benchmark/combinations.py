@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the source beside it, whatever is installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the source beside it, not the installed package
 
 from timing import Loop, Times, interleaved
 
@@ -237,7 +237,7 @@ def loading(load: Callable[[], Robot], size: float) -> tuple[float, float, Robot
 
 
 class _ByStages(Robot):
-    """The same without the program."""
+    """Robot without its program."""
 
     def _program(self, *_: Any) -> None:
         return None
@@ -271,7 +271,7 @@ def goals(found: list[Machine]) -> list[tuple[str, float, float, str]]:
 
 
 def lines(found: list[Machine]) -> list[str]:
-    """Of results.md."""
+    """Return the lines of results.md."""
     def cell(machine: Machine, what: str) -> str:
         if what not in machine.times:
             return ""

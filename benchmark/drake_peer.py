@@ -60,7 +60,7 @@ def moved(trajectory: BsplineTrajectory, instants: int) -> tuple[np.ndarray, ...
 
 
 def planned(drake: MultibodyPlant, ends: np.ndarray, limits: Limits, points: int) -> BsplineTrajectory | None:
-    """From rest to rest by so many control points; None where SNOPT finds nothing."""
+    """Return a motion from rest to rest with so many control points; None if SNOPT fails."""
     n = drake.num_positions()
     problem = KinematicTrajectoryOptimization(n, num_control_points=points, spline_order=CUBIC, duration=2.0)
     problem.AddPositionBounds(limits.lower, limits.upper)

@@ -1,6 +1,6 @@
 """Random limits of drives for random motions: what a robot file says of them, and what share of them a motion uses.
 
-The shares are written out here, from the torques and rates that Pinocchio finds, without a look at the package's rows.
+The shares are written out here, from the torques and rates that Pinocchio finds, independently of the package's rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CAP = 1.5  # rad/s, m/s: velocity far from the ends
 
 
 class Seen(NamedTuple):
-    """A motion at LOOKS instants, torques and rates by Pinocchio: (LOOKS, n) each."""
+    """A motion at N_SAMPLES instants, torques and rates by Pinocchio: (N_SAMPLES, n) each."""
 
     q: np.ndarray
     qd: np.ndarray
@@ -39,7 +39,7 @@ class Seen(NamedTuple):
 
     @property
     def power(self) -> np.ndarray:
-        """(LOOKS,), of all joints together."""
+        """Return the power (N_SAMPLES,) of all joints together."""
         return (self.tau * self.qd).sum(axis=1)
 
 
@@ -50,7 +50,7 @@ def seen(arm: str, robot: Any, motion: Retimed) -> Seen:
 
 
 class Row(NamedTuple):
-    """Sections of a robot file, and the shares of their limits (LOOKS, ...) that a motion uses."""
+    """Sections of a robot file, and the utilizations of their limits (N_SAMPLES, ...) of a motion."""
 
     sections: dict[str, Any]
     used: Callable[[Seen], np.ndarray]
@@ -60,7 +60,7 @@ Names = tuple[str, ...]
 
 
 def voltage(names: Names, gravity: np.ndarray, rng: np.random.Generator) -> tuple[Row, np.ndarray]:
-    """Of motors that gravity uses up to 1 / STALL of at rest; and the torque that full voltage gives there (n,)."""
+    """Return drives whose torque at rest is up to 1 / STALL of the stall torque, and the torque at full voltage (n,)."""
     torque = STALL * np.maximum(gravity, 0.1 * gravity.max())
     constant, ratio = rng.uniform(0.05, 0.2, len(names)), rng.uniform(50.0, 150.0, len(names))
     ratio *= rng.choice([-1.0, 1.0], len(names))
@@ -129,7 +129,7 @@ def less_gravity(names: Names, free: Seen, rng: np.random.Generator) -> Row:
 
 
 def by_position(names: Names, free: Seen, rng: np.random.Generator) -> Row:
-    """As libfranka's rate_limiting.h has it."""
+    """Return velocity limits by position, as in libfranka's rate_limiting.h."""
     lower, upper = free.q.min(axis=0) - 0.05, free.q.max(axis=0) + 0.05
     offset, k = rng.uniform(0.05, 0.2, len(names)), rng.uniform(2.0, 8.0, len(names))
     zones = np.stack((offset, 0.5 * k, lower, upper), axis=1).tolist()

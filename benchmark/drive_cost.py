@@ -1,4 +1,4 @@
-"""What the drives of a robot file cost dynamics_node for each joint state: torques, rates and three messages as bytes.
+"""Cost of drives in a robot file for each joint state of dynamics_node: torques, rates and three messages as bytes.
 
     python benchmark/drive_cost.py [--rounds 200]
 

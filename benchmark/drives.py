@@ -5,7 +5,7 @@
 Arms on random paths. First motors of random constants: the path is retimed with their voltage as the limit, and with the box
 that data sheets tempt to use (torque, and speed without load at full voltage), without and with a torque rate of 15 times the
 torque per second. Then one retiming for each other kind of limit beside torque, velocity and acceleration, random shares of
-what the motion without it takes. What each motion uses is looked at in Pinocchio's torque and rate, at 4000 instants; IPOPT
+what the motion without it takes. The utilization is computed from Pinocchio's torque and rate, at 4000 instants; IPOPT
 finds the optimum of the same limits on another formulation, kept at its nodes alone.
 
 Every result is a line of the file as soon as it is known; those that are there are not made again.
@@ -46,7 +46,7 @@ class Wanted(NamedTuple):
     """One retiming.
 
     limits : beside those of drives; None: the robot's
-    row    : the limit that is looked at; kept: whether the motion shall keep it
+    row    : the inspected limit; kept: whether the motion shall keep it
     before : largest use of it by the motion without it, which takes so long [s]
     """
 
@@ -101,15 +101,15 @@ def retimed(one: Wanted) -> dict[str, Any]:
     began = time.perf_counter()
     motion = retime_motion(one.robot, one.points, limits=one.limits, drive_limits=one.drive_limits)
     spent = time.perf_counter() - began
-    looked, limits = seen(one.arm, one.robot, motion), resolve_limits(one.robot, one.limits)
-    pairs = (looked.tau, limits.effort), (looked.qd, limits.velocity), (looked.qdd, limits.acceleration)
+    sampled, limits = seen(one.arm, one.robot, motion), resolve_limits(one.robot, one.limits)
+    pairs = (sampled.tau, limits.effort), (sampled.qd, limits.velocity), (sampled.qdd, limits.acceleration)
     others = max(float(np.nan_to_num(np.abs(part) / limit, nan=0.0).max()) for part, limit in pairs)
-    return {"duration": motion.duration, "used": float(one.row.used(looked).max()), "others": others, "before": one.before,
+    return {"duration": motion.duration, "used": float(one.row.used(sampled).max()), "others": others, "before": one.before,
             "without": one.without, "spent": spent, "load": os.getloadavg()[0]}
 
 
 def optimal(one: Wanted, duration: float) -> dict[str, Any]:
-    """By IPOPT, limits kept at so many nodes: more of them where ours seems slow, since a peak between nodes is not seen."""
+    """Return the optimum of IPOPT with limits at a number of nodes: more if ours seems slow: peaks between are missed."""
     constraints = PathDynamics(one.robot).constraints(fit_route(one.points).path, resolve_limits(one.robot, one.limits))
     began, found = time.perf_counter(), {}
     for nodes in NODES:

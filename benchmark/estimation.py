@@ -1,4 +1,4 @@
-"""How near torque and torque rate come to the truth when the motion is estimated from joint states, and what a message costs.
+"""Accuracy of torque and torque rate when the motion is estimated from joint states, and the cost of a message.
 
     python benchmark/estimation.py [SEEDS]
 
@@ -47,7 +47,7 @@ SENSORS = {
 
 
 def trial(robot: Robot, seed: int, kind: str, sensor: Sensor) -> list[TorqueErrors]:
-    """At each lag, and of the recording."""
+    """Return the errors at each lag, and of the recording."""
     stream = joint_states(np.random.default_rng(seed), KINDS[kind], robot.n, sensor)
     live = estimates(MotionEstimator(robot.n, max(LAGS)), stream, LAGS)
     order = np.argsort(stream.stamps)  # a recorder may sort what came out of order
@@ -70,7 +70,7 @@ def row(robots: list[Robot], seeds: int, kind: str, name: str) -> str:
 
 
 def cost(n: int, rate: float, messages: int = 3000) -> tuple[float, float]:
-    """Of a message [us]: the estimate alone, and with the robot's torques. Median."""
+    """Return the median cost of a message [us]: the estimate alone, and with the robot's torques."""
     robot, t = Robot.from_urdf(urdf("seven_r")), np.arange(messages) / rate
     q = np.round(np.sin(t[:, None] + np.arange(n)) / 4.8e-5) * 4.8e-5
     estimator, took = MotionEstimator(n), []
@@ -112,7 +112,7 @@ How these were reached, and what is left (simulation, other seeds than the table
   bank that suits each joint best, chosen with the truth known, is 20 to 25 % off. A memory of innovations of 20 to 90 ms,
   and equal or double caution, move that by less than one point, and quick memories cost smooth motion a third (3.2 % to 4.3
   %). So no weighting of these drives is worth more: at a jump every linear filter is half of the jump off, and the rest
-  follows from noise. An oracle that chose among the filters anew at each sample would leave 10 %; innovations do not tell
+  follows from noise. An oracle that chose among the filters anew at each sample would leave 10 %; innovations do not show
   in time.
 """
 

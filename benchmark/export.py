@@ -76,7 +76,7 @@ void flat(const double *x, double *y) { const double *a[1] = {x}; double *r[1] =
 
 
 class _Scalar:
-    """Of CasADi, with the methods that numpy looks for."""
+    """Scalar of CasADi with the methods that numpy uses."""
 
     def __init__(self, x: Any):
         self.x = x

@@ -1,4 +1,4 @@
-"""What was to be reached, and what was: each goal with its limit, and words for where it is missed."""
+"""Goals and results: each goal with its limit, and a note if it is missed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a controller of 500 Hz makes of scaling_node on a busy machine: points streamed, whole trajectories, horizons, goals.
+"""Motion of a 500 Hz controller behind scaling_node on a busy machine: points streamed, whole trajectories, horizons, goals.
 
     .venv/bin/python benchmark/handed_out.py --runs 10 -o benchmark/handed_out.md
 
@@ -44,7 +44,7 @@ controller is sent messages on ~/joint_trajectory, by the action goals of ~/foll
 
 Torque and torque rate are what the controller's commands ask for, from one update to the next, by the robot's exact dynamics,
 as shares of the limits; what is planned uses up to 1.00 of them. Times planned: the torque rate by the largest that was
-planned for the joint, as far as the node told it, which tells nothing while it is stopped. Jump: how far a command is from
+planned for the joint, as far as the node published it; it is silent while stopped. Jump: how far a command is from
 what the velocities of two updates say, as a share of the way at full acceleration: 0.1 is the bend of a curve, 1 is a jump.
 
 | output | by | motions | torque | torque rate | times planned | off the path [mm] | jump | goals | after SIGKILL |

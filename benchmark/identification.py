@@ -1,4 +1,4 @@
-"""How well `rnea identify` does with its defaults: arms with friction that no model here has, and recordings of real ones.
+"""Accuracy of `rnea identify` with its defaults: arms with friction that no model here has, and recordings of real ones.
 
     python -m benchmark.identification [--real FOLDER] [--seeds N]
 
@@ -109,7 +109,7 @@ def real(name: str, recordings: Path) -> Fit:
 
 
 def folder() -> Path:
-    """Where example-robot-data keeps its robots."""
+    """Return the folder of robots in example-robot-data."""
     import pinocchio
 
     for folder_ in Path(pinocchio.__file__).parents:

@@ -32,7 +32,7 @@ from rnea_ros.trajectory.trajectory_scaler import Reference, TrajectoryScaler
 from support.scaling_cases import Later, dynamics, limits_for, ticked, urdf, waypoints
 
 ARMS = ("", "", "rr", "ur5_robot", "stanford")  # "": joints without a robot
-SAMPLE_PERIOD_S = 2.5e-4  # s; between looks, at most
+SAMPLE_PERIOD_S = 2.5e-4  # s; largest distance of samples
 RATES = np.linspace(0.1, 1.0, 10)
 MOST = 60.0  # s
 
@@ -115,7 +115,7 @@ class Case:
 
 
 class Played:
-    """What was seen, the limits in force (6, n) then, and those asked for on the way with their times."""
+    """Sampled motion, the limits in force (6, n), and the requested limits with their times."""
 
     def __init__(self, limits: PathLimits):
         self.seen: list[Reference] = []

@@ -1,4 +1,4 @@
-"""How cost grows with the number of joints: time of a call, and from URDF to the first result."""
+"""Cost by number of joints: time of a call, and from URDF to the first result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Size:
 
 
 def build(source: str, cache: str = "") -> float:
-    """From a URDF's text to the first tau and tau_rate, processor time [s], which is what it takes where nobody else runs;
+    """Return the processor time [s] from a URDF's text to the first tau and tau_rate;
     cache: folder for compiled code, or none.
     """
     with mock.patch.dict(os.environ, RNEA_ROS_CACHE=cache):

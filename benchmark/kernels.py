@@ -64,7 +64,7 @@ def _compare(case: Case) -> None:
     if case.n == model.nv:
         pairs.append((robot.forward_dynamics(q, qd, qdd), pin.aba(model, data, theirs_q, v, a) @ fold))
     for ours, theirs in pairs:
-        assert np.abs(ours - theirs).max() <= 1e-9 * np.abs(theirs).max(), f"{case.name}: the sides compute different things"
+        assert np.abs(ours - theirs).max() <= 1e-9 * np.abs(theirs).max(), f"{case.name}: the sides differ"
 
 
 def _of_robot(case: Case, rounds: int) -> list[Row]:

@@ -4,7 +4,7 @@
 
 Writes laws.md; a section of `make bench` too. Random points of the 7R arm. What is timed is the solution alone, kernels made
 before: processor time of the thread, the least of some rounds, all sides in turn. COPP is asked as its README says: TOPP2-RA,
-then its SOCP twice around the last answer, on 1001 places. Its paths are ours, sampled.
+then its SOCP twice around the last answer, on 1001 points. Its paths are ours, sampled.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _taken_over(constraints: Constraints, plan: ScaledPlan, current: ScaledPlan)
 
 
 def _rest_solved(constraints: Constraints, plan: ScaledPlan, current: ScaledPlan) -> float:
-    """All of the rest, for which nobody waits."""
+    """Compute the rest of the motion, which is not awaited."""
     slow = current.slower(0.9)
     at = 0.3 * slow.law.duration
     return next_law(constraints, slow, at, plan, True, 0.0, at - LEAD_S).motion.law.duration
@@ -163,7 +163,7 @@ def _toppra(points: int) -> Callable[[], float]:
 
 
 def lines(found: Mapping[str, Any]) -> list[str]:
-    """For results.md."""
+    """Return the lines of results.md."""
     text = ["## Time laws", "",
             f"7R arm, random points, the least processor time of {ROUNDS} rounds; kernels were made before. Torque: limits of "
             "torque, torque rate and velocity. Jerk: velocity, acceleration and jerk. COPP: its SOCP on "
@@ -210,7 +210,7 @@ def main() -> None:
                "with which times grow, and ratios less.")
     text = [*lines(found), "", written, "", "| goal | to reach | reached | | why not |", "|---|---|---|---|---|", *rows,
             *(f"\nNot measured: {line}" for line in found["missing"])]
-    text[0] = text[0].removeprefix("#")  # a page of its own
+    text[0] = text[0].removeprefix("#")  # a separate page
     (HERE / "laws.md").write_text("\n".join(text) + "\n")
     print("\n".join(text))
 

@@ -44,7 +44,7 @@ def from_examples(name: str) -> Path:
 
 
 def sea_arm(seed: int) -> MovingRobot:
-    """Each motor on the link before its joint, behind a spring, with an encoder of its own."""
+    """Each motor on the link before its joint, behind a spring, with its own encoder."""
     return MovingElastic(*four_joints(depth=4), size=0.4, seed=seed, measured=True)
 
 
@@ -77,7 +77,7 @@ A palletiser's torques and rates take 25 us from Python (`tracker().follow` and 
 
 
 class Received(NamedTuple):
-    """What a node said of a moving robot: times (samples,), torques and rates (2, samples, n); and what else is to be told."""
+    """Messages of a node about a moving robot: times (samples,), torques and rates (2, samples, n), and a summary."""
 
     times: np.ndarray
     torques: np.ndarray

@@ -68,7 +68,7 @@ class Pinocchio:
         self._library.robot_results(self._robot, _array(theirs[0]), _array(theirs[1]))
         ours = case.robot.torque_and_rate(*case.motion[:, 0])
         for a, b in zip(ours, theirs @ case.fold):
-            assert np.abs(a - b).max() <= 1e-9 * np.abs(b).max(), f"{case.name}: the two sides compute different things"
+            assert np.abs(a - b).max() <= 1e-9 * np.abs(b).max(), f"{case.name}: the two sides differ"
 
     def loop(self, what: str) -> Loop:
         name = c_char_p(what.encode())

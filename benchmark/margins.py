@@ -61,7 +61,7 @@ PANDA = Arm(panda(), HAND, COULOMB, VISCOUS)
 
 
 def arm(name: str) -> Arm:
-    """Of SOURCES."""
+    """Return an arm of SOURCES."""
     source = ARM_SOURCES[name]
     if name == "panda":
         return PANDA
@@ -81,7 +81,7 @@ def robot(friction: bool, of: Arm = PANDA) -> Robot:
 
 
 def motions(count: int, seed: int = 0) -> list[Retimed]:
-    """Of the Panda, near REST."""
+    """Return motions of the Panda near REST."""
     rng, bare = np.random.default_rng(seed), robot(False)
     return [retime_motion(bare, REST + RANGE * rng.uniform(-1.0, 1.0, (4, 7))) for _ in range(count)]
 
@@ -112,7 +112,7 @@ def plants(uncertainties: ModelUncertainty, draws: int = 4, of: Arm = PANDA, kin
 
 
 def loaded(urdf: str, link: str, mass: float) -> str:
-    """With a ball at the origin of a link."""
+    """Return a URDF with a ball at the origin of a link."""
     axes = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
     moments = " ".join(f'{name}="{BALL if name[1] == name[2] else 0.0}"' for name in axes)
     ball = f'<link name="ball"><inertial><mass value="{mass}"/><inertia {moments}/></inertial></link>'
@@ -153,7 +153,7 @@ def use(bare: Robot, tau: np.ndarray) -> np.ndarray:
 def compared(of: Arm, along: list[Retimed], kind: Any, draws: int = 4) -> None:
     """Return the rows of one arm: the worst of some motions."""
     bare, rough = robot(False, of), robot(True, of)
-    print("| doubt | torque: predicted | needed | rate: predicted | needed |\n|---|---|---|---|---|")
+    print("| uncertainty | torque: predicted | needed | rate: predicted | needed |\n|---|---|---|---|---|")
     for name, uncertainties in UNCERTAINTIES.items():
         uncertainties = uncertainties._replace(link=of.link) if uncertainties.payload else uncertainties
         found = limits_share(rough if uncertainties.friction else bare, along, uncertainties).shares

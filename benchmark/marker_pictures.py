@@ -2,7 +2,7 @@
 
     python benchmark/marker_pictures.py [robot ...]
 
-Line strips, arrows, spheres, cylinders and texts are drawn in the places, sizes and colours that the messages say. It is not
+Line strips, arrows, spheres, cylinders and texts are drawn with the positions, sizes and colours of the messages. It is not
 RViz: its arrows have another head, and its texts one size for all.
 """
 

@@ -1,4 +1,4 @@
-"""Where the time of a batch goes: its parts by themselves, in the cache, and the instructions that they are made of.
+"""Profile of a batch: its parts separately, in the cache, and their instructions.
 
 The parts are those of rnea_ros/codegen/llvm/tiles.py: a tile of as many samples as a vector has lanes is turned from rows into
 lanes (take), computed (steps), and turned back (give). Each is called in a loop of machine code on the same few kilobytes.
@@ -38,14 +38,14 @@ done:
   ret void
 }}
 """
-# Of x86-64; the first that fits counts. Whatever reads or writes memory by the way counts as arithmetic.
+# Of x86-64; the first that fits counts. Arithmetic with memory operands counts as arithmetic.
 KINDS = (("fused", r"vfn?m(add|sub)\w*pd"), ("product", r"vmulpd"), ("sum", r"v(add|sub)pd"),
          ("shuffle", r"v(unpck|perm|shuf|insert|extract|blend|broadcast|valign)\w*"), ("move", r"vmov\w*"))
 
 
 @dataclass(frozen=True)
 class Part:
-    """Of a tile: how often it comes, seconds for one, vector instructions by kind."""
+    """Part of a tile: number of occurrences, seconds for one, vector instructions by kind."""
 
     name: str
     times: int
@@ -122,7 +122,7 @@ def _loop(code: Any, part: str, addresses: Sequence[int]) -> Loop:
 
 
 def instructions(assembly: str) -> dict[str, Counter[str]]:
-    """By function: vector instructions by kind."""
+    """Return vector instructions by kind for each function."""
     found: dict[str, Counter[str]] = {}
     counts: Counter[str] = Counter()
     for line in assembly.splitlines():
@@ -135,14 +135,15 @@ def instructions(assembly: str) -> dict[str, Counter[str]]:
 
 
 def lines(found: Sequence[Mix]) -> list[str]:
-    """Of results.md."""
+    """Return the lines of results.md."""
     kinds = [kind for kind, _ in KINDS]
     text = ["### Where the time of a batch goes", "",
             f"A tile of {found[0].lanes} samples: its parts by themselves, in loops of machine code on data in the cache, and "
             "their vector instructions, sines and cosines among them. The share of the peak and the share that the "
             "instructions allow hold for a part and all above it. They allow less than all, since only a product that is "
-            "fused with a sum makes full use of a multiplier, and sines, cosines and the look for what is not finite count as "
-            "no work. Beyond that, steps lose to registers, which are too few: most of its moves go to memory, or come from "
+            "fused with a sum makes full use of a multiplier, and sines, cosines and the check "
+            "for values that are not finite count as no work. Beyond that, steps lose to registers, which are "
+            "too few: most of its moves go to memory, or come from "
             "there. What the table above has less than the last line here is memory and the call.", "",
             "| robot | part | times | ns | share | " + " | ".join(kinds) + " | allowed |",
             "|---|---|---|---|---|" + "---|" * len(kinds) + "---|"]

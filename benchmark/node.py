@@ -131,7 +131,7 @@ def measure(seconds: float) -> dict[str, Load]:
 
 
 def alarm(seconds: float) -> Load:
-    """How late the machine itself wakes a process, measured in a separate process."""
+    """Return the wake-up delay of the machine itself, measured in a separate process."""
     done = subprocess.run([sys.executable, "-c", CLOCK, str(seconds), str(RATE)], capture_output=True, text=True, check=True)
     late = np.array(json.loads(done.stdout)) * 1e6
     return Load(ALARM, len(late), 0, late, 0.0, 0, os.getloadavg()[0])

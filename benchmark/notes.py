@@ -11,13 +11,13 @@ NOTES = {
              "turned into lanes and back, and memory",
     "lost": "a queue of 100 messages is a tenth of a second: a process that is not let run for longer loses some. What the "
             "naive node loses, and the load, stand in the last table",
-    "laws": "time goes with the length of the motion, an interval for each 40 ms, three places in each: 60 points of these "
-            "take a minute of motion, 5200 places, which are solved for three times, looked at three times in between, and on "
+    "laws": "time goes with the length of the motion, an interval for each 40 ms, three points in each: 60 points of these "
+            "take a minute of motion, 5200 points, which are solved for three times, checked three times in between, and on "
             "four coarser grids before",
-    "copp": "short motions: COPP has 1001 places whatever the length; on short grids half of our time is Python between "
+    "copp": "short motions: COPP has 1001 points for every length; on short grids half of our time is Python between "
             "kernels",
-    "copp_duration": "ours keeps to 99.9 % of the limits at every instant, COPP to all of them at its places alone",
-    "first": "the plan is looked at to its end, at four places of each piece and every 20 ms",
+    "copp_duration": "ours keeps to 99.9 % of the limits at every instant, COPP to all of them at its grid points only",
+    "first": "limits are checked along the whole plan, at four points of each piece and every 20 ms",
     "take_over": "what is solved for is five seconds of motion, or all of one that is not much longer",
     "p99": SHARED,
     "p99.9": "who only sleeps wakes up as late as the first row of the table of nodes says; a round trip has several such "

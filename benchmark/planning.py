@@ -144,7 +144,7 @@ def main(pairs: int = 50) -> None:
              f"`python benchmark/planning.py {pairs}`, {platform.machine()}, Python {platform.python_version()}, default "
              "settings; poses are those of seeds that nothing was tuned to. Seconds are computing time of the process, all "
              "methods interleaved; longer: median of the duration beyond the shortest one found inside the limits, in %; "
-             "excess: the largest beyond any limit, relative, looked at 120 times in every span (negative: what is left). "
+             "excess: the largest beyond any limit, relative, sampled 120 times in every span (negative: what is left). "
              f"Load at its beginning: {os.getloadavg()[0]:.0f} on {os.cpu_count()} processors.", "",
              "| arm | limits | method | pairs | solved | median [s] | 90 % [s] | largest [s] | longer [%] | excess |",
              "|---|---|---|---|---|---|---|---|---|---|"]

@@ -35,7 +35,7 @@ def played(device: SimulatedMachine, seconds: float, every: int = 1) -> list[Ins
 
 
 def rows(robot, device: SimulatedMachine, instants: Sequence[Instant], whole: Sequence[Instant] | None = None):
-    """By leg and phase; whole : as it was, where `instants` is as somebody thinks that it was."""
+    """Return rows by leg and phase; whole : true motion, where `instants` is an estimate."""
     whole = instants if whole is None else whole
     truth = np.array([instant.tau for instant in whole])
     found = np.array([torques(robot, instant, device.motors) for instant in instants])
@@ -56,7 +56,7 @@ def by_phase(table) -> list[str]:
 
 
 def rate_rows(robot, device: SimulatedMachine, instants: Sequence[Instant]):
-    """Of the torque rates, beside the slopes of the motors' torques."""
+    """Return rows of the torque rates, beside the slopes of the motors' torques."""
     rates = list(with_rates(instants))
     forces = np.array([[np.linalg.norm(six[:3]) for six in one.instant.wrenches.values()] for one in rates])
     phase = phases(np.array([one.instant.t for one in rates]), forces)

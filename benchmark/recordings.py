@@ -81,7 +81,7 @@ def _peak(pid: int) -> float:
 
 
 def digest(folder: Path) -> str:
-    """Of all results."""
+    """Return a digest of all results."""
     found = hashlib.sha256()
     for file in sorted(folder.rglob("*.parquet")):
         found.update(file.read_bytes())

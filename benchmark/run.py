@@ -30,7 +30,7 @@ SECTIONS = ("kernels", "calls", "closed", "combinations", "batch", "joints", "no
 
 
 def measure(sections: tuple[str, ...], rounds: int, node_seconds: float) -> dict[str, Any]:
-    """By section; "missing" says what could not be measured."""
+    """Return results by section; "missing" lists what could not be measured."""
     found: dict[str, Any] = {"missing": []}
 
     def attempt(section: str, work: Any) -> None:

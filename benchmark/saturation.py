@@ -1,4 +1,4 @@
-"""Which timing does a robot survive whose drives saturate? Random paths of three arms in MuJoCo.
+"""Timings that a robot with saturating drives can track: random paths of three arms in MuJoCo.
 
     python benchmark/saturation.py [--motions 20] [--seed 0] [--arm panda] [--few] [--picture demo_plant.png]
 

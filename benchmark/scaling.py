@@ -30,7 +30,7 @@ from support.scaling_cases import ARMS, DT, Later, Motion, Played, again
 from support.scaling_optimum import optimum
 
 HERE = Path(__file__).resolve().parent
-BETWEEN = 5  # instants looked at in each tick
+BETWEEN = 5  # instants sampled in each tick
 NODES = 400  # of the optimum
 DISTURBED = 2  # motions of each arm
 LONG = 3.0  # s, of a pause and of an override

@@ -3,7 +3,7 @@
     python benchmark/scaling_laws.py --save before.json [--first 0] [--cases 60]
     python benchmark/scaling_laws.py --against before.json [--save after.json]
 
-Every law is looked at by itself: its largest use of the limits at 20 000 instants, at its own speed and at half of it.
+Every law is checked separately: its largest utilization of the limits at 20 000 instants, at its own speed and at half of it.
 `seconds` is processor time of one solution, after one to warm up.
 """
 

@@ -1,4 +1,4 @@
-"""How late ticks at 1 kHz come while a solver works beside them: in a separate process, in a thread, and not at all.
+"""Lateness of ticks at 1 kHz while a solver works: in a separate process, in a thread, and not at all.
 
     python benchmark/ticks.py [--seconds 60] [--turn 2] [--priority 50]
 
@@ -94,7 +94,7 @@ def _nothing(_elapsed: float) -> None:
 
 @dataclass(frozen=True)
 class Ticks:
-    """How late each tick came [ms], laws solved meanwhile, and the most that the machine was loaded."""
+    """Lateness of each tick [ms], laws solved meanwhile, and the largest load of the machine."""
 
     late: np.ndarray
     solved: int
@@ -102,7 +102,7 @@ class Ticks:
 
 
 def ticked(seconds: float, priority: int, tick: Callable[[float], object]) -> np.ndarray:
-    """How late each tick was [ms]."""
+    """Return the lateness of each tick [ms]."""
     late: list[float] = []
 
     def begin() -> None:
@@ -122,7 +122,7 @@ def ticked(seconds: float, priority: int, tick: Callable[[float], object]) -> np
 
 
 def measure(seconds: float, turn: float = TURN, priority: int | None = None) -> dict[str, Ticks]:
-    """By what the solver does. priority: None: in real time where that is allowed."""
+    """Return results by activity of the solver. priority: None: in real time if allowed."""
     if priority is None:
         priority = PRIORITY if real_time_is_allowed() else 0
     interval = sys.getswitchinterval()
@@ -147,11 +147,11 @@ def measure(seconds: float, turn: float = TURN, priority: int | None = None) -> 
 
 
 def lines(found: Mapping[str, Ticks]) -> list[str]:
-    """Of results.md."""
+    """Return the lines of results.md."""
     busy = max(one.busy for one in found.values())
     text = ["## Ticks beside a solver", "",
             "How late a tick at 1 kHz comes, in milliseconds: scaler, torque and torque rate of a 7R arm in motion, in real "
-            "time (SCHED_FIFO) where that is allowed, while the solver of scaling_node looks for one time law after another. "
+            "time (SCHED_FIFO) where that is allowed, while the solver of scaling_node computes one time law after another. "
             f"The sides take turns of {TURN:g} s. scaling_node has its solver in a separate process; the last row shows "
             f"why. Load of the machine: up to {busy:.1f}.", "",
             "| solver | ticks | laws | median | 99 % | 99.9 % | most | "

@@ -1,7 +1,7 @@
-"""What the node benchmark puts around a node: joint states at a fixed rate out, results in, each trip timed.
+"""Traffic of the node benchmark: joint states at a fixed rate out, results in, each trip timed.
 
 A separate process, ``python traffic.py '{"rate": 1000, ...}'``; prints one line of JSON. Results are taken as raw bytes,
-from a wait set of its own: what the receiving side costs would otherwise hide what the node costs.
+from a separate wait set: what the receiving side costs would otherwise hide what the node costs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Traffic:
         self.trips: dict[str, dict[int, float]] = {}
 
     def connect(self) -> None:
-        """Wait until everybody has found each other."""
+        """Wait until all endpoints are discovered."""
         end = time.monotonic() + DISCOVERY
         while not (self.states.get_subscription_count() and all(s.get_publisher_count() for s in self.subscriptions)):
             if time.monotonic() > end:

@@ -49,7 +49,7 @@ class Stress(Node):
         self.received += 1
 
     def feed(self, seconds: float) -> None:
-        """In a separate thread, until the time is over or the timer has stopped."""
+        """Publish in a separate thread, until the time is over or the timer has stopped."""
         message, due = serialize_message(Float64MultiArray(data=[1.0])), time.monotonic()
         end = due + seconds
         while due < end and time.monotonic() - self.last < STALLED:

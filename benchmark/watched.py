@@ -29,7 +29,7 @@ WATCHED = {"no": {}, "yes": {"watch.tolerance": 0.02}, "yes, 50 ms late": {"watc
 
 
 def swept(most: float, strength: float, watched: str) -> tuple[float, float, float]:
-    """How far off the path a joint gets, how far off it ends [rad], and how long that takes [s]."""
+    """Return the largest deviation from the path, the deviation at the end [rad], and the duration [s]."""
     first = np.arange(len(EFFORT)) == 0
     effort = np.where(first, most, EFFORT)
     robot = WeakRobot(START, np.where(first, strength, 1.0), delay=50 if "late" in watched else 0, effort=effort)
