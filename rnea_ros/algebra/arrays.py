@@ -1,4 +1,4 @@
-"""The one kind of array that the package returns."""
+"""Type of the arrays that the package returns."""
 
 from __future__ import annotations
 

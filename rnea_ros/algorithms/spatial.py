@@ -1,4 +1,4 @@
-"""Six-dimensional algebra of khalil-rne section 3: what the recursions of forward dynamics and of free bases share.
+"""Six-dimensional algebra of khalil-rne section 3, shared by the recursions of forward dynamics and of free bases.
 
     T       moves velocities and accelerations from frame i to frame j; its transpose moves forces back        (17)
     J       inertia of a link about its frame's origin                                                         (11)
@@ -21,7 +21,7 @@ from .coordinates import to_links
 
 
 class Velocities(NamedTuple):
-    """Lists over links 0..N of what positions and velocities decide; see the module. T and gamma of link 0 are None."""
+    """Lists over links 0..N that depend on positions and velocities only; see the module. T and gamma of link 0 are None."""
 
     T: list
     w: list

@@ -1,4 +1,4 @@
-"""Object code on disk, so that a robot that was compiled once starts at once. What cannot be read or written is compiled anew.
+"""Object code on disk, so that a robot is compiled once. Files that cannot be read or written are compiled again.
 
 Files lie in $XDG_CACHE_HOME/rnea_ros (default ~/.cache/rnea_ros), named after a digest of all that goes into them; the
 environment variable RNEA_ROS_CACHE names another folder, or none if it is empty. Each begins with a digest of its content.
@@ -23,7 +23,7 @@ from pathlib import Path
 FOLDER = "RNEA_ROS_CACHE"
 LIMIT = 256 << 20
 OURS = re.compile(r"[0-9a-f]{64}\.o|rnea_\w+\.part")  # names of files here, whole and half written
-TRACED = ("algebra", "algorithms", "codegen", "inertial", "model", "robots")  # rooms whose text decides what is traced
+TRACED = ("algebra", "algorithms", "codegen", "inertial", "model", "robots")  # folders that determine the traced programs
 _MAGIC = b"rnea_ros object 1\n"
 
 counts: Counter[str] = Counter()  # "found", "compiled", "damaged", "unusable": what happened in this process

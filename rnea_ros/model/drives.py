@@ -178,18 +178,18 @@ class Drive(NamedTuple):
 
     @property
     def current(self) -> LinearTerm:
-        """[A]."""
+        """Motor current [A] as a linear form of torque, torque rate and speed."""
         return LinearTerm(effort=1.0 / (self.torque_constant * self.gear_ratio * self.efficiency))
 
     @property
     def voltage(self) -> LinearTerm:
-        """[V]."""
+        """Motor voltage [V] as a linear form of torque, torque rate and speed."""
         by_torque = self.current.effort
         return LinearTerm(self.resistance * by_torque, self.inductance * by_torque, self.back_emf_constant * self.gear_ratio)
 
     @property
     def motor_velocity(self) -> LinearTerm:
-        """[rad/s]."""
+        """Motor speed [rad/s] as a linear form of torque, torque rate and speed."""
         return LinearTerm(effort_rate=self.gear_ratio / self.transmission_stiffness, velocity=self.gear_ratio)
 
     @property
@@ -232,7 +232,7 @@ class VelocityLimits:
         self.zones = numbers[0], 2.0 * numbers[1], numbers[2:]  # o, 2 a, both ends
 
     def __call__(self, q: np.ndarray, direction: np.ndarray) -> np.ndarray:
-        """(..., n) how fast each joint may be at q (..., n) the way it goes, by the sign of direction (..., n)."""
+        """Return the largest speed (..., n) of each joint at q (..., n), in the direction of the sign of `direction`."""
         found = np.broadcast_to(self.most, q.shape).copy()
         k, (offset, twice, (lower, upper)) = self.joints, self.zones
         way = np.where(direction[..., k] < 0.0, q[..., k] - lower, upper - q[..., k])

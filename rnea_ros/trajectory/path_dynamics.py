@@ -1,4 +1,4 @@
-"""A robot as scaling/ wants it: torque and torque rate along a path, and the limits that it keeps there."""
+"""Torque and torque rate of a robot along a path, and its limits there."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class PathDynamics:
 
 
 def _check_velocities(velocity: VelocityLimits, path: Path, joint_names: Sequence[str]) -> None:
-    """InputError where a path goes so near to the end of a joint that it may not move that way at all."""
+    """Raise InputError if a path is so near to a position limit that no velocity is allowed in its direction."""
     s = np.linspace(0.0, path.length, N_SAMPLES)
     q, way = path(s)[:2]
     stuck = (velocity(q, way) <= 0.0) & (np.abs(way) > STILL)

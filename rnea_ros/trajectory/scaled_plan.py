@@ -204,7 +204,7 @@ def _leg_law(t: np.ndarray, s: np.ndarray, v: Any, a: Any) -> TimeLaw:
 
 
 def is_feasible(constraints: Constraints, law: TimeLaw) -> bool:
-    """Return whether a law, and every slower playing of it, is inside the limits."""
+    """Return whether a law, and every slower playback of it, is inside the limits."""
     return steady_rate(constraints, law, PLAN_LEVEL) >= 1.0
 
 

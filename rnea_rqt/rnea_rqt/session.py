@@ -1,4 +1,4 @@
-"""A panel with a bridge behind it: what the plugin and the program have in common."""
+"""Panel with its bridge to ROS, shared by the plugin and the program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FRAME = 33  # ms between two pictures, however many messages come
 
 
 class Session(QtCore.QObject):
-    """Lives in the window's thread."""
+    """Panel and bridge of one window, for calls in the window's thread."""
 
     def __init__(self, context: Context):
         super().__init__()

@@ -26,7 +26,7 @@ def torque_deviations(model, gravity, options, q, qd, qdd, qddd, q_std, qd_std, 
 
 
 def _spread(tables, deviations):
-    """Root of the sum of squares of table @ deviation, joint by joint."""
+    """Return the root of the sum of squares of table @ deviation for each joint."""
     shares = [table * deviation for table, deviation in zip(tables, deviations, strict=False)]
     return np.array([np.sqrt(variance) for variance in sum((share * share).sum(axis=1) for share in shares)])
 

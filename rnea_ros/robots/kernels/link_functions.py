@@ -60,6 +60,6 @@ BLOCKS = {link_pose: ("q", "point"), link_velocity: ("q", "qd", "point"), jacobi
 
 
 def of_link(function: Callable[..., Any], model: Model, link: str) -> KernelFunction:
-    """A function of this module for one URDF link; InputError names the links that exist."""
+    """Return a function of this module for one URDF link; InputError names the links that exist."""
     return KernelFunction((function, link), partial(function, model.frame(link)), BLOCKS[function], any_base=True,
                           massless=True)
