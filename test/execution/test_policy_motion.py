@@ -94,7 +94,7 @@ def test_a_policy_is_followed_to_rest(output):
 
 
 def test_points_are_published_until_rest_and_continue_each_other():
-    """What a controller commands from the published points alone is what the motion is, whatever comes afterwards."""
+    """Commands that a controller computes from the published points alone are the motion, also with later points."""
     policy = Policy(output="horizon")
     published = []
 

@@ -109,11 +109,11 @@ def test_points_end_in_a_stop_when_the_node_hangs(ros, tmp_path):
     qd, t = found.qd[last], found.t[last]
     assert np.abs(qd[0]).max() > 0.05 and len(t) > 50
     assert (np.abs(np.diff(qd, axis=0)) <= 4.0 * np.abs(qd[0]).max() / 0.5 * np.diff(t)[:, None] + 1e-3).all()
-    place = bench.position
+    position = bench.position
     bench.process.send(signal.SIGCONT)
     bench.until("IDLE")
     assert "the robot brakes by itself: the motion is given up" in bench.process.log
-    assert np.abs(bench.position - place).max() < 1e-9
+    assert np.abs(bench.position - position).max() < 1e-9
 
 
 def test_a_controller_is_checked_before_a_motion_and_monitored_during_one(ros, tmp_path):
