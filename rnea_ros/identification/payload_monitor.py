@@ -24,7 +24,7 @@ MAX_SAMPLES = 250  # samples of a window that are used: friction errors are corr
 
 
 @dataclass(frozen=True)
-class MonitorOptions:
+class PayloadMonitorOptions:
     """Options of the payload monitor.
 
     windows        : lengths of the latest motion that checks use, shortest first [s]
@@ -84,7 +84,7 @@ class PayloadMonitor:
     detectable : smallest difference of the mass that the last check could have reported [kg]; NaN before the first
     """
 
-    def __init__(self, robot: Robot, link: str, options: MonitorOptions = MonitorOptions()):
+    def __init__(self, robot: Robot, link: str, options: PayloadMonitorOptions = PayloadMonitorOptions()):
         """robot: with its declared payload. The kernels are compiled by the first check."""
         self.link, self.options = link, options
         self._estimator = PayloadEstimator(robot, link)

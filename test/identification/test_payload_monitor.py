@@ -10,7 +10,7 @@ import pytest
 
 from rnea_ros import Robot
 from rnea_ros.identification.payload import PayloadEstimator
-from rnea_ros.identification.payload_monitor import MonitorOptions, PayloadMonitor, tool_link
+from rnea_ros.identification.payload_monitor import PayloadMonitor, PayloadMonitorOptions, tool_link
 from support.oracles import example_urdfs
 from support.plant import panda
 
@@ -93,7 +93,7 @@ def test_half_a_kilogram_that_is_picked_up_is_found_within_seconds(name):
 
 
 def test_half_a_kilogram_is_found_from_the_start_where_masses_are_known():
-    monitor = PayloadMonitor(arm("panda"), "panda_link7", MonitorOptions(masses=0.01))
+    monitor = PayloadMonitor(arm("panda"), "panda_link7", PayloadMonitorOptions(masses=0.01))
     times = [end for end, found in findings(monitor, samples("panda", 3, 40.0, 0.5, link_error=0.01)) if found]
     assert times and times[0] <= 20.0
 

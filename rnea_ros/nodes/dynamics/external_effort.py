@@ -137,11 +137,11 @@ class PayloadService:
 
     def _check(self, robot: Robot, link: str, masses: float, samples: list[tuple[int, np.ndarray]]) -> None:
         """Check the declared payload, in the worker's thread."""
-        from rnea_ros.identification.payload_monitor import MonitorOptions, PayloadMonitor, tool_link
+        from rnea_ros.identification.payload_monitor import PayloadMonitor, PayloadMonitorOptions, tool_link
 
         try:
             link = link or tool_link(robot)
-            monitor, options = self._monitor, MonitorOptions(masses=masses)
+            monitor, options = self._monitor, PayloadMonitorOptions(masses=masses)
             if monitor is None or (monitor.link, monitor.options) != (link, options):
                 monitor = PayloadMonitor(robot, link, options)
             elif monitor.robot is not robot:
