@@ -193,7 +193,7 @@ def slewing_arm(name: str) -> tuple[timings.Arm, Arm]:
     """Return an arm of the demo of timings, and the same with limits for chunks."""
     demo = timings.Arm(timings.ARM_SOURCES[name])
     own = demo.robot.limits.share(SHARE, SHARE)
-    lower, upper = np.fmax(own.lower, -2.5), np.fmin(own.upper, 2.5)
+    lower, upper = np.fmax(own.lower, -3.0), np.fmin(own.upper, 3.0)
     n = demo.robot.n
     limits = replace(own, lower=lower, upper=upper, velocity=np.fmin(own.velocity, MAX_VELOCITY),
                      acceleration=np.full(n, MAX_ACCELERATION), jerk=np.full(n, MAX_JERK))
