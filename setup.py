@@ -109,6 +109,7 @@ setup(
             "elastic_plant = rnea_ros.demo.nodes.commands:elastic_plant",
             "elastic_controller = rnea_ros.demo.nodes.commands:elastic_controller",
             "demo_follower = rnea_ros.demo.nodes.commands:demo_follower",
+            "demo_policy = rnea_ros.demo.nodes.commands:demo_policy",
         ],
     },
     data_files=[

@@ -46,6 +46,14 @@ class SentChunk(NamedTuple):
     positions: np.ndarray
 
 
+def smooth_steps(poses: np.ndarray, t: np.ndarray, step: float, rest: float = 0.0) -> np.ndarray:
+    """Return positions (samples, n) at times t (samples,) [s]: seventh-order steps between poses (count, n), with rests."""
+    t = np.maximum(t, 0.0)
+    k = np.minimum((t // (step + rest)).astype(int), len(poses) - 2)
+    u = np.clip((t - k * (step + rest)) / step, 0.0, 1.0)[:, None]
+    return poses[k] + (poses[k + 1] - poses[k]) * u**4 * (35.0 - 84.0 * u + 70.0 * u**2 - 20.0 * u**3)
+
+
 class Policy:
     """Scripted policy of an arm: smooth steps of seventh order between random poses."""
 
@@ -62,11 +70,7 @@ class Policy:
 
     def __call__(self, t: Any) -> np.ndarray:
         """Return the intended positions (samples, n) at times t (samples,) [s]."""
-        t = np.maximum(np.asarray(t, dtype=float) - BEGIN_S, 0.0)
-        k = np.minimum((t // (STEP_S + REST_S)).astype(int), len(self._poses) - 2)
-        u = np.clip((t - k * (STEP_S + REST_S)) / STEP_S, 0.0, 1.0)[:, None]
-        a, b = self._poses[k], self._poses[k + 1]
-        return a + (b - a) * u**4 * (35.0 - 84.0 * u + 70.0 * u**2 - 20.0 * u**3)
+        return smooth_steps(self._poses, np.asarray(t, dtype=float) - BEGIN_S, STEP_S, REST_S)
 
     def chunks(self, duration: float) -> list[SentChunk]:
         """Return the chunks that arrive, in this order."""

@@ -23,7 +23,7 @@ MODULES = {  # by node
     **{f"{kind}_node": f"rnea_ros.nodes.{kind}.node" for kind in ("dynamics", "scaling", "query")},
     "all_nodes": "rnea_ros.nodes.all_nodes",
     **{name: f"rnea_ros.demo.nodes.{name}"
-       for name in ("demo_robot", "demo_follower", "demo_plant", "elastic_plant", "elastic_controller",
+       for name in ("demo_robot", "demo_follower", "demo_policy", "demo_plant", "elastic_plant", "elastic_controller",
                     "trajectory_controller", "arm_plant")},
 }
 EXAMPLE_PREFIX = f"{EXAMPLE_PACKAGE}:"

@@ -238,6 +238,8 @@ class Bridge(QtCore.QObject):
         for light in messages.lights(message):
             if light.name.partition(":")[0] in (self._dynamics, self._scaling):
                 self.inbox.put_light(light)
+                if light.name.partition(":")[0] == self._scaling and (policy := messages.policy(light)) is not None:
+                    self.inbox.put_policy(policy)
 
     def _poll(self) -> None:
         """Search for nodes, and report services that have not answered."""

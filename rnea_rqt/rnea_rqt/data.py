@@ -104,6 +104,27 @@ class Light(NamedTuple):
     values: tuple[tuple[str, str], ...] = ()
 
 
+class PolicyStatus(NamedTuple):
+    """Status of the action chunks that scaling_node executes; NaN where unknown.
+
+    received, rate : number of chunks, and their rate [Hz]
+    rejected       : (reason, number), most frequent first
+    slowed_share   : share of the accepted chunks that limits slowed
+    binding        : limit that bound last
+    delay, age     : time behind the policy, and age of the observation that is followed [s]
+    last_drop      : the last rejection, in a sentence
+    """
+
+    received: int
+    rate: float
+    rejected: tuple[tuple[str, int], ...]
+    slowed_share: float
+    binding: str
+    delay: float
+    age: float
+    last_drop: str
+
+
 class Payload(NamedTuple):
     """Payload of a link."""
 
@@ -119,6 +140,7 @@ class Update:
     robot: Robot | None = None
     samples: list[Sample] = field(default_factory=list)
     motion: Motion | None = None
+    policy: PolicyStatus | None = None
     lights: tuple[Light, ...] = ()  # all of them
     age: float = np.inf  # of the newest sample [s]
     rate: float = 0.0  # samples for each second

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 
-from rnea_rqt.data import Light, Motion, Robot, Sample, Update
+from rnea_rqt.data import Light, Motion, PolicyStatus, Robot, Sample, Update
 
 MOST = 4000  # samples that are kept while the window does not read
 WINDOW = 1.0  # s over which the rate is counted
@@ -20,6 +20,7 @@ class Inbox:
         self._clock, self._lock = clock, threading.Lock()
         self.clear_samples()
         self._motion: Motion | None = None
+        self._policy: PolicyStatus | None = None
         self._lights: dict[str, tuple[float, Light]] = {}
 
     def clear_samples(self) -> None:
@@ -49,6 +50,11 @@ class Inbox:
         with self._lock:
             self._lights[light.name] = self._clock(), light
 
+    def put_policy(self, policy: PolicyStatus | None) -> None:
+        """Store the status of a policy."""
+        with self._lock:
+            self._policy = policy
+
     def keep_lights(self, nodes: set[str]) -> None:
         """Keep the lights of these nodes; the others are no longer watched."""
         with self._lock:
@@ -66,6 +72,7 @@ class Inbox:
             while self._arrivals and now - self._arrivals[0] > WINDOW and len(self._arrivals) > 1:
                 self._arrivals.popleft()
             update.rate = len(self._arrivals) / WINDOW
+            update.policy, self._policy = self._policy, None
             update.lights = tuple(light if now - arrived <= LATE else light._replace(level=3)
                                   for arrived, light in self._lights.values())
         return update

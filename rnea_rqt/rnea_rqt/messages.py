@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from math import nan
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 
 from rnea_msgs.msg import JointDynamics, ModelInfo, ScaledMotion
-from rnea_rqt.data import INDEX, QUANTITIES, Light, Motion, Robot, Sample, unknown
+from rnea_rqt.data import INDEX, QUANTITIES, Light, Motion, PolicyStatus, Robot, Sample, unknown
 
 PHASES = {ScaledMotion.MOVING: "moving", ScaledMotion.PAUSED: "paused, until resumed", ScaledMotion.STOPPING: "stopping",
           ScaledMotion.ENDED: "ended", ScaledMotion.SETTLING: "settling"}
@@ -80,3 +81,17 @@ def lights(message: DiagnosticArray) -> list[Light]:
     """Return the lights of a diagnostics message; in rclpy a level is one byte."""
     return [Light(status.name, int.from_bytes(status.level, "little") & 3, status.message,
                   tuple((pair.key, pair.value) for pair in status.values)) for status in message.status]
+
+
+def policy(light: Light) -> PolicyStatus | None:
+    """Return the status of a policy from the diagnostics of scaling_node; None where no chunk was received."""
+    values = dict(light.values)
+    received = int(values.get("chunk.received", 0))
+    if not received:
+        return None
+    head = "dropped.chunk."
+    counts = [(key.removeprefix(head), int(count)) for key, count in light.values if key.startswith(head)]
+    rejected = tuple(sorted(counts, key=lambda pair: -pair[1]))
+    share, delay, age = (float(values.get(f"policy.{name}", nan)) for name in ("slowed_share", "delay_s", "observation_age_s"))
+    return PolicyStatus(received, float(values.get("chunk.rate_hz", nan)), rejected, share, values.get("policy.binding", ""),
+                        delay, age, values.get("chunk.last_drop", ""))

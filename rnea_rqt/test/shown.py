@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from rnea_rqt.data import INDEX, Light, Motion, Robot, Sample, unknown, utilization
+from rnea_rqt.data import INDEX, Light, Motion, PolicyStatus, Robot, Sample, unknown, utilization
 
 LIMITS = {"effort": 50.0, "effort_rate": 400.0, "velocity": 2.0, "voltage": 48.0, "power": 100.0}
 
@@ -30,6 +30,8 @@ def sample(of: Robot, stamp: float = 0.0, std: float = np.nan, **values: float) 
 
 
 MOTION = Motion(3, "moving", 0.42, 0.63, 0.41, 0.8, 0.98, "joint2", "effort_rate")
+POLICY = PolicyStatus(183, 4.0, (("step_too_large", 11), ("not_in_time", 2)), 0.07, "effort rate of joint2", 0.012, 0.31,
+                      "step_too_large: the chunk is 0.99 from the motion")
 LIGHTS = (Light("/dynamics_node: dynamics", 0, "joint torques are computed", (("state", "ACTIVE"),)),
           Light("/scaling_node: scaling", 1, "moving; limits are unknown"))
 

@@ -7,8 +7,8 @@ import pytest
 
 messages = pytest.importorskip("rnea_msgs.msg", reason="no ROS here")
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue  # noqa: E402
-from rnea_rqt.data import INDEX, Motion  # noqa: E402
-from rnea_rqt.messages import DRIVES, lights, links, motion, robot, sample  # noqa: E402
+from rnea_rqt.data import INDEX, Light, Motion  # noqa: E402
+from rnea_rqt.messages import DRIVES, lights, links, motion, policy, robot, sample  # noqa: E402
 
 NAN = float("nan")
 
@@ -83,3 +83,11 @@ def test_motion_and_lights():
     status = DiagnosticStatus(name="/n: dynamics", level=DiagnosticStatus.WARN, message="m", values=values)
     (light,) = lights(DiagnosticArray(status=[status]))
     assert light == ("/n: dynamics", 1, "m", (("k", "v"),))
+
+
+def test_a_policy_is_read_from_diagnostics():
+    values = (("chunk.received", "12"), ("chunk.rate_hz", "4.9"), ("chunk.last_drop", "busy: so"), ("dropped.chunk.busy", "2"),
+              ("dropped.chunk.stopped", "3"), ("policy.slowed_share", "0.25"), ("policy.delay_s", "0.1"))
+    found = policy(Light("/scaling_node: scaling", 0, "", values))
+    assert found[:5] == (12, 4.9, (("stopped", 3), ("busy", 2)), 0.25, "") and found.delay == 0.1 and np.isnan(found.age)
+    assert policy(Light("/scaling_node: scaling", 0, "", (("chunk.received", "0"),))) is None

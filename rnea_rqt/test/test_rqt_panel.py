@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rnea_rqt.data import INDEX, QUANTITIES, Light, Payload, Update
 
-from shown import LIGHTS, MOTION, colours, robot, sample
+from shown import LIGHTS, MOTION, POLICY, colours, robot, sample
 
 OVER, NEAR, WELL = "#d03a00", "#e69f00", "#0072b2"  # on a light desktop
 
@@ -265,3 +265,15 @@ def test_settings_come_back_in_another_window(app, panel):
 def test_strange_settings_are_ignored(panel, settings):
     panel.restore(settings)
     assert not panel.grab().isNull() and panel.chart.span == 10.0
+
+
+def test_a_policy_is_shown_once_it_has_sent_chunks(panel):
+    shown(panel, robot())
+    assert panel.policy.isHidden()
+    shown(panel, None, policy=POLICY)
+    texts = {name: label.text() for name, label in panel.policy.labels.items()}
+    assert not panel.policy.isHidden() and texts == {
+        "chunks": "183 received, 4 Hz", "rejected": "11 step too large, 2 not in time", "slowed": "7 %",
+        "binding limit": "effort rate of joint2", "delay": "0.012 s behind the policy", "observation": "0.310 s old"}
+    panel.scaling.chosen.emit("/another/scaling_node")
+    assert panel.policy.isHidden()

@@ -22,8 +22,8 @@ from support.launching import REAL, RUN, arguments_of, by_launch, by_stand_in, l
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCH, CONFIG, URDF = ROOT / "launch", ROOT / "config", ROOT / "urdf"
 FILES = sorted(LAUNCH.glob("*.launch.py"))
-NODES = ("dynamics_node", "demo_robot", "query_node", "scaling_node", "demo_follower", "demo_plant", "elastic_plant",
-         "elastic_controller")
+NODES = ("dynamics_node", "demo_robot", "query_node", "scaling_node", "demo_follower", "demo_policy", "demo_plant",
+         "elastic_plant", "elastic_controller")
 OWN_ROBOTS = {LAUNCH / f"{name}_demo.launch.py": name for name in DEMOS}
 RSP = "robot_state_publisher"
 ALONE = {"rnea_ros": NODES, "rviz2": (), RSP: ()}  # hidden, if this machine has them
@@ -106,6 +106,7 @@ CASES = [  # file, arguments, packages, what is started
      "demo_follower dynamics_node query_node scaling_node"),
     ("scaling_demo", {"urdf": STANFORD, "dynamics": "false", "speed": "1.5"}, ALONE, "demo_follower scaling_node"),
     ("scaling_demo", {"rviz": "true"}, ALONE, ""),
+    ("policy_demo", {}, ALONE, "demo_policy dynamics_node scaling_node"),
     ("scaling_demo", {"speed": "fast", "urdf": RR}, ALONE, ""),
     ("palletiser_demo", {"query_node": "true", "namespace": "left"}, ALONE, "demo_robot dynamics_node query_node"),
     ("palletiser_demo", {"rviz": "true", "start_rsp": "true"}, ALL, f"demo_robot dynamics_node {RSP} rviz2"),

@@ -17,6 +17,10 @@ def demo_follower() -> int:
     return start_module("rnea_ros.demo.nodes.demo_follower")
 
 
+def demo_policy() -> int:
+    return start_module("rnea_ros.demo.nodes.demo_policy")
+
+
 def elastic_plant() -> int:
     return start_module("rnea_ros.demo.nodes.elastic_plant")
 

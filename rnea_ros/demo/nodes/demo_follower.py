@@ -41,8 +41,12 @@ POSITION_TOL = 1e-3  # rad, m; of a waypoint that is reached
 
 
 class DemoFollower(Node):
+    """Robot and sender of trajectories."""
+
+    node_name = "demo_follower"
+
     def __init__(self) -> None:
-        super().__init__("demo_follower", automatically_declare_parameters_from_overrides=True)
+        super().__init__(self.node_name, automatically_declare_parameters_from_overrides=True)
         values = ParameterSet(self, PARAMETERS).values
         robot = Robot.from_urdf(values["robot_description"].encode())
         self._task, self._names, self._frame = overspeed_task(robot, values["speed"]), list(robot.joint_names), robot.root_link
@@ -54,8 +58,12 @@ class DemoFollower(Node):
         self._trajectories = self.create_publisher(JointTrajectory, "scaling_node/joint_trajectory", 10)
         self.create_subscription(ScaledMotion, "scaling_node/scaled_motion", self._follow, 10)
         self.create_timer(STATE_PERIOD_S, self._rest, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self.get_logger().info(f"sending {robot.name} back and forth in {self._task.times[-1]:.2f} s each way; this demo's "
-                               f"limits allow {self._task.fastest:.2f} s")
+        self.get_logger().info(f"{robot.name}: {self.announce()}")
+
+    def announce(self) -> str:
+        """Return what is sent, for the log."""
+        return (f"back and forth in {self._task.times[-1]:.2f} s each way; this demo's limits allow "
+                f"{self._task.fastest:.2f} s")
 
     def _follow(self, message: ScaledMotion) -> None:
         self._reference, self._rested = message, 0.0
@@ -65,7 +73,12 @@ class DemoFollower(Node):
         self._rested += STATE_PERIOD_S
         if self._rested > 2 * STATE_PERIOD_S:
             self._publish_state()
-        if self._rested > REST_S and self._trajectories.get_subscription_count():
+        if self._rested > REST_S:
+            self.next_trajectory()
+
+    def next_trajectory(self) -> None:
+        """Send the next trajectory, if there is a subscriber."""
+        if self._trajectories.get_subscription_count():
             self._rested = 0.0
             self._trajectories.publish(trajectory_message(self._names, *self._next()))
 

@@ -14,6 +14,7 @@ from rnea_rqt.widgets.chooser import NodeChooser
 from rnea_rqt.widgets.lights import Lights
 from rnea_rqt.widgets.motion_panel import MotionPanel
 from rnea_rqt.widgets.payload_panel import PayloadPanel
+from rnea_rqt.widgets.policy_panel import PolicyPanel
 from rnea_rqt.widgets.theme import percent
 
 NO_NODE_FOUND = "no dynamics_node to be seen"
@@ -33,7 +34,7 @@ class Panel(QtWidgets.QWidget):
         self.dynamics, self.scaling = NodeChooser(), NodeChooser()
         self.status, self.message = _line(), _line()
         self.table, self.chart, self.lights = BarTable(), StripChart(), Lights()
-        self.motion, self.payload = MotionPanel(), PayloadPanel()
+        self.motion, self.policy, self.payload = MotionPanel(), PolicyPanel(), PayloadPanel()
         self.quantity, self.span = QtWidgets.QComboBox(), QtWidgets.QComboBox()
         self.reset = QtWidgets.QPushButton("Reset peaks")
         self._arrange()
@@ -48,7 +49,7 @@ class Panel(QtWidgets.QWidget):
         left.addWidget(_column(_row("Chart", self.quantity, "of the last", self.span, None, self.reset), self.chart))
         left.setStretchFactor(0, 3)
         left.setStretchFactor(1, 2)
-        right = _column(self.motion, self.payload, "Diagnostics", self.lights, self.message)
+        right = _column(self.motion, self.policy, self.payload, "Diagnostics", self.lights, self.message)
         self.splitters = left, QtWidgets.QSplitter(Qt.Orientation.Horizontal)
         self.splitters[1].addWidget(left)
         self.splitters[1].addWidget(right)
@@ -75,6 +76,7 @@ class Panel(QtWidgets.QWidget):
         self.span.setCurrentIndex(1)
 
     def _on_scaling(self, _: str) -> None:
+        self.policy.hide()  # until the chosen node reports one
         self.motion.set_reachable(True)
 
     # --- in ---------------------------------------------------------------------------------------------------------
@@ -95,6 +97,8 @@ class Panel(QtWidgets.QWidget):
             self.chart.update()
         if update.motion:
             self.motion.show_motion(update.motion)
+        if update.policy:
+            self.policy.show_policy(update.policy)
         self.lights.show_lights(update.lights)
         self._show_age(update)
 
