@@ -1,0 +1,38 @@
+"""Demo of a policy: the same chunks in three ways, and the numbers of its table from the simulated motion."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mujoco")
+
+from rnea_ros.demo import policies
+from rnea_ros.demo.timings.arms import ARM_SOURCES, Arm
+from rnea_ros.sim.tracking import CONTROL_PERIOD_S
+
+
+def test_an_arm_executes_a_policy_in_three_ways(monkeypatch):
+    monkeypatch.setattr(policies, "DURATION_S", 1.0)
+    rng = np.random.default_rng(1)
+    arm = Arm(ARM_SOURCES["seven_r"])
+    policy = policies.Policy(arm, rng)
+    chunks = policy.chunks(1.0)
+    assert all(chunk.arrival == pytest.approx(chunk.stamp + 0.2) for chunk in chunks)
+    off = np.abs(chunks[0].positions - policy(chunks[0].stamp + np.arange(policies.COUNT) / policies.RATE))
+    assert 1e-3 < off.max() < policies.OFFSET + 6.0 * policies.NOISE
+    found = list(policies.run(arm, policy, chunks, arm.masses(rng)))
+    assert [result.way for result, _ in found] == [policies.RAW, policies.CLAMPED, policies.EXECUTED]
+    result, executed = found[-1]
+    assert isinstance(executed, policies.Executed)
+    checks = policies.check_results(arm.robot, result, executed)
+    assert all(check.passed for check in checks)
+    rate = np.abs(np.diff(result.tracked.commanded, axis=0)).max(axis=0) / CONTROL_PERIOD_S / arm.robot.limits.effort_rate
+    assert result.rate == pytest.approx(rate.max()) and result.rate < min(one.rate for one, _ in found[:2])
+    assert policies.RAW in policies.result_table([one for one, _ in found])
+
+
+def test_smooth_steps_begin_and_end_at_rest():
+    poses = np.array([[0.0], [1.0], [-1.0]])
+    q = policies.smooth_steps(poses, np.array([-1.0, 0.0, 0.5, 1.0, 1.2, 2.2, 9.0]), 1.0, 0.2)[:, 0]
+    assert np.allclose(q, [0.0, 0.0, 0.5, 1.0, 1.0, -1.0, -1.0])
