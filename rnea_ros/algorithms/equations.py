@@ -124,6 +124,14 @@ class EquationsOfMotion:
         self.actuated = tuple(actuated)
         self.weights = None if weights is None else np.array([weights.get(name, 1.0) for name in actuated])
         self.selection = np.eye(len(self.coordinates))[:, [self.coordinates.index(name) for name in actuated]]
+        # Motors behind springs by number in `actuated`: joint, motor, stiffness. Least efforts count the torque of the spring.
+        self.sprung_actuators = {self.actuated.index(name): (self.base + motor.coordinate, self.coordinates.index(name),
+                                                             motor.stiffness)
+                                 for motor in motors if motor.stiffness < math.inf and weights is not None
+                                 and (name := f"motor of {model.joint_names[motor.coordinate]}") in self.actuated}
+        self.adjoint_selection = self.selection.copy()  # rows of the dynamics in which the weighted efforts are
+        for k, (joint, place, _) in self.sprung_actuators.items():
+            self.adjoint_selection[[joint, place], k] = 1.0, 0.0
         n, m, e = len(self.coordinates), len(self.constraints), len(self.actuated)
         ends = np.cumsum([0, n, m, e, *((n, m) if weights is not None else ())]).tolist()
         self.parts = {name: slice(a, b) for name, a, b in zip(("x", "lambda", "tau", "nu", "kappa"), ends, ends[1:])}
@@ -405,10 +413,17 @@ class EquationsOfMotion:
 
     def optimality_rows(self, R: Any, p: Any, x: Any, tau: Any, nu: Any, kappa: Any, free: Any,
                         anchors: Sequence[Any] = ()) -> list[Any]:
-        """Return rows of least tau^T W tau: derivatives by tau, by lambda, and by x'' of the coordinates `free`."""
+        """Return rows of least tau^T W tau: derivatives by tau, by lambda, and by x'' of the coordinates `free`.
+
+        The effort of a motor behind a spring counts as the torque of the spring, which the joint receives.
+        """
         assert self.weights is not None
         J = self.constraint_jacobian(R, p, x, anchors)
-        found = [t * weight - column @ nu for t, weight, column in zip(tau, self.weights, self.selection.T, strict=True)]
+        efforts = list(tau)
+        for k, (joint, place, stiffness) in self.sprung_actuators.items():
+            efforts[k] = (x[place] - x[joint]) * stiffness
+        found = [t * weight - column @ nu for t, weight, column in zip(efforts, self.weights, self.adjoint_selection.T,
+                                                                       strict=True)]
         pulled = self.mass_matrix(x) @ nu + J.T @ kappa if len(J) else self.mass_matrix(x) @ nu
         return [*found, *(J @ nu), *(pulled[j] for j in free)]
 

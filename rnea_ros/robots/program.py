@@ -646,7 +646,10 @@ class _Matrices:
         equations = self.equations
         assert equations.weights is not None
         if i < e:
-            return (float(equations.weights[i]) if i == k else 0.0) if name == "tau" else -equations.selection[k, i]
+            if name == "x":  # the torque of a spring
+                joint, _, stiffness = equations.sprung_actuators[i]
+                return float(equations.weights[i]) * (-stiffness if k == joint else stiffness)
+            return (float(equations.weights[i]) if i == k else 0.0) if name == "tau" else -equations.adjoint_selection[k, i]
         if i < e + m:
             return self.J[i - e, k]
         free = self.structure.free[i - e - m]

@@ -285,10 +285,14 @@ class Solver:
             if structure.optimal:
                 e, at = len(equations.actuated), n + m
                 full[at:at + e, parts["tau"]] = np.diag(np.asarray(equations.weights))
-                full[at:at + e, parts["nu"]] = -equations.selection.T
+                full[at:at + e, parts["nu"]] = -equations.adjoint_selection.T
+                for i, (joint, place, stiffness) in equations.sprung_actuators.items():
+                    slope = stiffness * np.asarray(equations.weights)[i]
+                    full[at + i, parts["tau"]], full[at + i, [joint, place]] = 0.0, (-slope, slope)
                 full[at + e:at + e + m, parts["nu"]] = J
                 full[at + e + m:, parts["nu"]] = M[structure.free]
                 full[at + e + m:, parts["kappa"]] = J.T[structure.free]
+                full[at:] = np.where(gap[at:] == 0, full[at:], 0.0)
         return full[np.ix_(rows, structure.columns[columns])]
 
     def jacobian(self, x: np.ndarray, situation: Situation) -> np.ndarray:

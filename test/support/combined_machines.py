@@ -154,6 +154,11 @@ class Truth:
         self.cuts = [(cut["type"], self.body.frame(cut["first"]), self.body.frame(cut["second"])) for cut in of.cuts.values()]
         n, number = self.body.model.nv, self.body.number
         self.number = number
+        armature = np.zeros(n)
+        for name, drive in of.file.get("drives", {}).items():
+            if name not in of.elastic:
+                armature[number[name]] = drive.get("rotor_inertia", 0.0) * drive.get("gear_ratio", 1.0)**2
+        self.body.model.armature = armature
         self.amplitude, self.frequency = rng.uniform(0.1, 0.4, n), rng.uniform(1.0, 3.0, n)
         self.phase = rng.uniform(0.0, 6.0, n)
         self.given = [number[name] for name in of.given] + (list(range(6)) if of.base == "prescribed" else [])
@@ -205,7 +210,7 @@ class Truth:
         M, h = self.body.mass_matrix(q), self.body.rnea(q, v, np.zeros(model.nv))
         for name, spring in self.machine.file.get("springs", {}).items():
             k = self.number[name]
-            h[k] += spring["stiffness"] * (q[k + offset] - spring["rest"]) + spring["damping"] * v[k]
+            h[k] += spring["stiffness"] * (q[k + offset] - spring.get("rest", 0.0)) + spring["damping"] * v[k]
         data = self.body.state(q, v)
         found = [constraint(kind, *(self.body.motion(data, end) for end in ends)) for kind, *ends in self.cuts]
         J = np.vstack([one + two for (one, two), _ in found]) if found else np.zeros((0, model.nv))

@@ -7,9 +7,11 @@ a few steps to both sides of it for the rates.
 from __future__ import annotations
 
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pinocchio as pin
+import yaml
 
 import rnea_ros
 from rnea_ros import BaseState
@@ -17,16 +19,17 @@ from rnea_ros.robots.inputs.combined_motion import base_motion_of
 from support.combined_machines import NODES, WEIGHTS, Machine, Truth, machine
 from support.ground_machines import STEP, TripodTruth, VehicleTruth, tripod, vehicle
 from support.machines import ROWS, constraint, solve
-from support.moving_robots import MovingRobot, Sines
+from support.moving_robots import URDF, MovingRobot, Sines
 
 
 class StreamTruth(Truth):
     """Truth at any time: `at` moves the origin of time and the state there."""
 
-    def __init__(self, of: Machine, seed: int = 0):
+    def __init__(self, of: Machine, seed: int = 0, size: float = 1.0):
         self.shift = 0.0
         super().__init__(of, seed)
-        self._sway = Sines(self.start, 0.2, seed + 1)
+        self.amplitude *= size
+        self._sway = Sines(self.start, 0.2 * size**2, seed + 1)
         self._pose = Sines(np.zeros(6), 0.3, seed + 2)
         self._closed = self.start.copy()
 
@@ -93,8 +96,10 @@ class StreamTruth(Truth):
 class MovingCombination(MovingRobot):
     """A random machine. measured: whether joint states name the motors behind springs."""
 
-    def __init__(self, of: Machine, seed: int = 0, measured: bool = False):
-        self._truth, self.machine, self.urdf = StreamTruth(of, seed), of, of.urdf
+    def __init__(self, of: Machine, seed: int = 0, measured: bool = False, size: float = 1.0, step: float | None = None):
+        """size: of the motion, as a share of the usual one; step: of the differences [s]"""
+        self._truth, self.machine, self.urdf = StreamTruth(of, seed, size), of, of.urdf
+        self._truth.step = step or self._truth.step
         content: dict[str, Any] = {key: value for key, value in of.file.items() if key != "version"}
         if measured:
             content["elastic_joints"] = {name: {**entry, "motor_joint": f"{name}_motor"}
@@ -103,9 +108,17 @@ class MovingCombination(MovingRobot):
         self.robot = rnea_ros.load(of.urdf, of.file)
         self.joints, self.numbers = self.robot.joint_names, self._truth.number
         self._samples: dict[float, Any] = {}
+        self._states: dict[float, Any] = {}
         if of.base != "fixed":
             self.base = self._base
             self.parameters = {"base.motion_source": "free"} if of.base == "floating" else {}
+
+    def state(self, t: float):
+        """Positions, velocities, accelerations and efforts of time t."""
+        if t not in self._states:
+            truth = self._truth.at(t)
+            self._states[t] = truth.equations(0.0, truth.X0)
+        return self._states[t]
 
     def sample(self, t: float):
         """Sample of time t: ((q, v, a, efforts), efforts of motors at links, their three rates)."""
@@ -114,7 +127,7 @@ class MovingCombination(MovingRobot):
         return self._samples[t]
 
     def motion(self, t):
-        truth, ((q, v, *_), *_) = self._truth, self.sample(t)
+        truth, (q, v, *_) = self._truth, self.state(t)
         offset = truth.body.model.nq - truth.body.model.nv
         orders = 4 if self.measured else self.robot.order + 1
         found, derivatives = np.zeros((orders, self.robot.n)), truth.driven(t)
@@ -126,7 +139,7 @@ class MovingCombination(MovingRobot):
         return list(found)
 
     def _base(self, t):
-        truth, ((q, v, *_), *_) = self._truth, self.sample(t)
+        truth, (q, v, *_) = self._truth, self.state(t)
         state = BaseState(q[:3], q[3:7] / np.linalg.norm(q[3:7]), v[:6])
         if self.machine.base == "floating":
             return state, np.zeros(6), np.zeros(6)
@@ -144,9 +157,15 @@ class MovingCombination(MovingRobot):
     def beside(self, t):
         return {f"{name}_motor": self._motor(name, t) for name in self.machine.elastic} if self.measured else None
 
-    def both(self, t: float) -> np.ndarray:
-        """(2, n): torques of the joints, and their rates."""
-        truth, ((q, v, a, _), efforts, rates) = self._truth, self.sample(t)
+    def both(self, t: float, rates: bool = True) -> np.ndarray:
+        """(2, n): torques of the joints, and their rates, zero where they are not asked for."""
+        if rates or self.machine.elastic:
+            return self._both(t, *self.sample(t))
+        state = self.state(t)
+        return self._both(t, state, state[3], np.zeros((1, len(state[3]))))
+
+    def _both(self, t: float, state: Any, efforts: Any, rates: Any) -> np.ndarray:
+        truth, (q, v, a, _) = self._truth, state
         offset, found = truth.body.model.nq - truth.body.model.nv, np.zeros((2, self.robot.n))
         for column, name in enumerate(self.joints):
             k = truth.number[name]
@@ -154,7 +173,8 @@ class MovingCombination(MovingRobot):
                 found[:, column] = [part[truth.motors.index(k)] for part in (efforts, rates[0])]
             elif name in self.machine.file.get("springs", {}):
                 spring = self.machine.file["springs"][name]
-                found[:, column] = (-spring["stiffness"] * (q[k + offset] - spring["rest"]) - spring["damping"] * v[k],
+                stretch = q[k + offset] - spring.get("rest", 0.0)
+                found[:, column] = (-spring["stiffness"] * stretch - spring["damping"] * v[k],
                                     -spring["stiffness"] * v[k] - spring["damping"] * a[k])
             if name in self.machine.elastic:
                 drive = self.machine.file["drives"][name]
@@ -163,10 +183,22 @@ class MovingCombination(MovingRobot):
         return found
 
     def torque(self, t):
-        return self.both(t)[0]
+        return self.both(t, rates=False)[0]
 
     def rate(self, t):
         return self.both(t)[1]
+
+
+def biped(seed: int = 0) -> MovingCombination:
+    """The biped of urdf/: four loops and four springs, 24 joints, on a gantry that moves."""
+    file = yaml.safe_load((URDF / "biped.robot.yaml").read_text())
+    urdf = (URDF / "biped.urdf").read_text()
+    joints = [element.get("name") for element in ElementTree.fromstring(urdf).findall("joint")]
+    active, state = file["loops"]["active"], list(file["springs"])
+    follows = [name for name in joints if name not in active and name not in state]
+    made = Machine(urdf, file, dict.fromkeys(joints, 0.0), active, state, follows, [], file["base"],
+                   file["loops"]["cut_joints"])
+    return MovingCombination(made, seed, size=0.3, step=2e-4)  # the springs' natural frequencies are some hundred rad/s
 
 
 class MovingTripod(MovingRobot):
@@ -239,4 +271,5 @@ COMBINATIONS = {
         machine(seed, joints=10, base="prescribed", loops=2, springs=1), seed),
     "loop and spring": lambda seed: MovingCombination(machine(seed, joints=7, loops=1, springs=1), seed),
     "elastic joint and loop": lambda seed: MovingCombination(machine(seed, joints=6, loops=1, elastic=1), seed),
+    "biped": biped,
 }

@@ -128,7 +128,8 @@ PASSIVE = {"type": "array", "items": _name("joint", "A joint without motor and s
            "description": "Joints without motor and spring: their motion follows from position and velocity [rad, m]."}
 
 ACTUATION_WEIGHTS = _each("joint", "Weights of redundant motors: their torques minimise the sum of weight torque^2; default 1 "
-                          "each.", _positive("Weight of one motor [1/(N m)^2, 1/N^2]."), least=1)
+                          "each. Of an elastic joint, the torque of its spring counts.",
+                          _positive("Weight of one motor [1/(N m)^2, 1/N^2]."), least=1)
 
 GROUND_CONTACTS = _each("", "Contacts that hold a link in the world while the robot stands, by any name; the motion of "
                         "the base is given then.", _object("One contact.", {
