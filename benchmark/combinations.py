@@ -1,6 +1,6 @@
 """Robot from Python: one streamed sample, loading time, growth with the number of coordinates.
 
-    python benchmark/combinations.py [ROUNDS]      measures these alone and writes combinations.md
+    python benchmark/combinations.py [ROUNDS]      measures these alone and writes combinations.md, combinations.png
 
 The machines are Gough-Stewart modules in series, declared as loops of one tree, and a biped like Cassie.
 """
@@ -236,11 +236,11 @@ def loading(load: Callable[[], Robot], size: float) -> tuple[float, float, Robot
     return found[0], min(found[1:]), robot
 
 
-class _ByStages(Robot):
-    """Robot without its program."""
-
-    def _program(self, *_: Any) -> None:
-        return None
+def by_stages(robot: Robot) -> Robot:
+    """Return the same robot without the compiled program."""
+    found = Robot(robot.tree, robot.declaration | {"version": 1})
+    found._solver.program_of = lambda inputs: None
+    return found
 
 
 def measure(rounds: int) -> list[Machine]:
@@ -252,7 +252,7 @@ def measure(rounds: int) -> list[Machine]:
         made.append(Machine(name, len(robot.structure().equations.coordinates), cold, cached))
         sides[name, "streamed"], sides[name, "batch"] = streamed(robot, size), batch(robot, size)
         if len(made) < 4:
-            sides[name, "stages"] = streamed(_ByStages(robot.tree, robot.declaration | {"version": 1}), size)
+            sides[name, "stages"] = streamed(by_stages(robot), size)
     times = interleaved({"|".join(key): loop for key, loop in sides.items()}, rounds)
     for machine in made:
         machine.times = {what: times[f"{name}|{what}"] for name, what in sides if name == machine.name}
@@ -291,10 +291,47 @@ def lines(found: list[Machine]) -> list[str]:
     return text
 
 
+def picture(found: list[Machine], file: Path) -> None:
+    """Growth with the number of coordinates: one sample, loading, loading from the cache."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    towers = [machine for machine in found if "Stewart" in machine.name]
+    n = np.array([machine.coordinates for machine in towers])
+    sides = ((left, "microseconds of processor time", "One sample of torques and rates, from Python",
+              [("streamed", "one call a sample", lambda m: m.times["streamed"].low * 1e6),
+               ("batch", "500 samples in one call", lambda m: m.times["batch"].low * 1e6)]),
+             (right, "seconds of processor time", "From URDF to the first result",
+              [("cold", "nothing compiled before", lambda m: m.cold), ("cached", "from the cache", lambda m: m.cached)]))
+    for axes, unit, title, series in sides:
+        for (what, label, value), colour in zip(series, ("#1f5fa8", "#d9822b")):
+            values = [value(machine) for machine in towers]
+            axes.plot(n, values, "o-", color=colour, label=f"Stewart platforms in series: {label}")
+            axes.plot([0, n[-1]], [0, values[0] / n[0] * n[-1]], ":", color=colour)
+            others = [machine for machine in found if machine not in towers]
+            axes.plot([machine.coordinates for machine in others], [value(machine) for machine in others], "s", color=colour)
+            if what in ("streamed", "cold"):
+                for machine in others:
+                    axes.annotate(machine.name.split(",")[0], (machine.coordinates, value(machine)), (4, -11),
+                                  textcoords="offset points", fontsize=8)
+        axes.plot([], [], ":", color="#777777", label="linear")
+        axes.set(xlabel="coordinates", ylabel=unit, title=title, xlim=(0, None), ylim=(0, None))
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False)
+    figure.savefig(file, dpi=110)
+    plt.close(figure)
+
+
 if __name__ == "__main__":
     measured = measure(int(sys.argv[1]) if len(sys.argv) > 1 else 60)
     rows = [f"| {text} | {limit:g}{unit} | {reached:.3g}{unit} |" for text, limit, reached, unit in goals(measured)]
     written = "\n".join(["# Combinations", "", "Written by `python benchmark/combinations.py`.", "", *lines(measured), "",
-                         "| goal | to reach | reached |", "|---|---|---|", *rows])
+                         f"Load of the machine at the end: {os.getloadavg()[0]:.0f}, on {os.cpu_count()} processors.", "",
+                         "| goal | to reach | reached |", "|---|---|---|", *rows, "",
+                         "![Growth with the number of coordinates](combinations.png)"])
     print(written)
+    picture(measured, Path(__file__).with_suffix(".png"))
     (Path(__file__).parent / "combinations.md").write_text(written + "\n")

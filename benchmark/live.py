@@ -1,6 +1,6 @@
 """Robots of every kind before dynamics_node, over DDS: torque and torque rate of a moving robot beside what is not ours.
 
-    python benchmark/live.py [ROBOT ...] [--samples 2000] [--seed 0] [--step 0.001] [--cost SECONDS]
+    python benchmark/live.py [ROBOT ...] [--samples 2000] [--rates 100] [--seed 0] [--step 0.001] [--cost SECONDS]
 
 Writes live.md beside this file; with robots named, their rows of it alone. What is not answered is sent again and counted,
 what is never answered ends the run. --cost: for so long each robot is fed at 1 kHz, and its node says what a sample took.
@@ -93,14 +93,23 @@ def listened(moving: MovingRobot, samples: int, step: float, seconds: float) -> 
         return Received(np.array(times), torques, said | (fed(bench, seconds) if seconds else {}))
 
 
-def compared(name: str, seed: int, moving: MovingRobot, received: Received) -> dict[str, Any]:
-    """One row: largest errors of torque and rate, each relative to its own truth or to one, and when and where."""
-    truth = np.array([[moving.torque(t) for t in received.times], [moving.rate(t) for t in received.times]])
-    errors = np.abs(received.torques - truth) / np.maximum(1.0, np.abs(truth))
-    peaks = [np.unravel_index(part.argmax(), part.shape) for part in errors]
+def compared(name: str, seed: int, moving: MovingRobot, received: Received, rates: int) -> dict[str, Any]:
+    """One row: largest errors of torque and rate, each relative to its own truth or to one, and when and where.
+
+    rates: at how many samples, evenly spaced, the rates are compared
+    """
+    every = np.arange(len(received.times))
+    some = np.unique(np.linspace(0, len(every) - 1, min(rates, len(every))).astype(int))
+    errors, when, where = [], [], []
+    for found, truth_at, samples in zip(received.torques, (moving.torque, moving.rate), (every, some), strict=True):
+        truth = np.array([truth_at(received.times[k]) for k in samples])
+        error = np.abs(found[samples] - truth) / np.maximum(1.0, np.abs(truth))
+        k, joint = np.unravel_index(error.argmax(), error.shape)
+        errors.append(float(error.max()))
+        when.append(float(received.times[samples[k]]))
+        where.append(moving.joints[joint])
     return {"robot": name, "joints": len(moving.joints), "oracle": ROBOTS[name][0], "seed": seed, **received.said,
-            "errors": errors.max(axis=(1, 2)).tolist(), "when": [float(received.times[k]) for k, _ in peaks],
-            "where": [moving.joints[joint] for _, joint in peaks]}
+            "rates": len(some), "errors": errors, "when": when, "where": where}
 
 
 def fed(bench: MovingBench, seconds: float) -> dict[str, Any]:
@@ -132,8 +141,8 @@ sixth-order difference of the oracle's torques, in steps of {step:g} s; of combi
 a motion that is integrated from the oracle's equations. Sent again: samples whose answer, or part of what it
 needs, was lost; every sample was answered.
 
-| robot | kind | joints | oracle | samples | motion | sent again | torque | where | rate | where |
-|---|---|---|---|---|---|---|---|---|---|---|
+| robot | kind | joints | oracle | samples | rates compared | motion | sent again | torque | where | rate | where |
+|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 COSTS = """
 What a sample costs the node while joint states, desired motion, base states and wrenches come at 1 kHz and all results are
@@ -151,7 +160,8 @@ def page(rows: Mapping[str, Mapping[str, Any]]) -> str:
     for row in rows.values():
         where = [f"{joint}, {when:.3f} s" for joint, when in zip(row["where"], row["when"])]
         text += (f"| {row['robot']} | {row['kind']} | {row['joints']} | {row['oracle']} | {row['samples']} | "
-                 f"{row['seconds']:g} s, seed {row['seed']} | {row['repeated']} | {row['errors'][0]:.1e} | {where[0]} | "
+                 f"{row.get('rates', row['samples'])} | {row['seconds']:g} s, seed {row['seed']} | {row['repeated']} | "
+                 f"{row['errors'][0]:.1e} | {where[0]} | "
                  f"{row['errors'][1]:.1e} | {where[1]} |\n")
     costs = [row for row in rows.values() if "cpu_us" in row]
     text += COSTS if costs else ""
@@ -165,6 +175,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("robots", nargs="*", metavar="ROBOT", help=", ".join(ROBOTS))
     parser.add_argument("--samples", type=int, default=2000)
+    parser.add_argument("--rates", type=int, default=100, help="samples whose rates are compared, evenly spaced")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--step", type=float, default=1e-3, help="of the motion, between two samples [s]")
     parser.add_argument("--cost", type=float, default=0.0, metavar="SECONDS")
@@ -172,7 +183,7 @@ def main() -> None:
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     for name in args.robots or ROBOTS:
         moving = ROBOTS[name][1](args.seed)
-        row = compared(name, args.seed, moving, listened(moving, args.samples, args.step, args.cost))
+        row = compared(name, args.seed, moving, listened(moving, args.samples, args.step, args.cost), args.rates)
         print(json.dumps(row), flush=True)
         kept[name] = kept.get(name, {}) | row
         KEPT.write_text(json.dumps(kept, indent=1))
