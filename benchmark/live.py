@@ -140,7 +140,8 @@ HEAD = """# Robots of every kind over DDS, beside what is not ours
 joint's torque and torque rate, each relative to its own truth or to one, whichever is larger. The truth of a rate is a
 sixth-order difference of the oracle's torques, in steps of {step:g} s; of combinations (Robot) one of tenth order along
 a motion that is integrated from the oracle's equations. Sent again: samples whose answer, or part of what it
-needs, was lost; every sample was answered.
+needs, was lost; every sample was answered. Rows in which all rates are compared are of an earlier run, before one class served
+every robot.
 
 | robot | kind | joints | oracle | samples | rates compared | motion | sent again | torque | where | rate | where |
 |---|---|---|---|---|---|---|---|---|---|---|---|
