@@ -45,8 +45,8 @@ def pytest_unconfigure() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Sort files, and leave out what `make campaign` runs; see `seeds` of support/robots.py."""
-    place = in_turns(dict.fromkeys(item.path for item in items))
-    items.sort(key=lambda item: place[item.path])
+    order = in_turns(dict.fromkeys(item.path for item in items))
+    items.sort(key=lambda item: order[item.path])
     if "RNEA_TEST_SEEDS" not in os.environ:
         left_out = [item for item in items if item.get_closest_marker("campaign")]
         config.hook.pytest_deselected(items=left_out)
@@ -54,8 +54,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def in_turns(files: Iterable[Path]) -> dict[Path, float]:
-    """Return the place of each file, from 0 to 1: each kind from its longest file to its shortest, both kinds in turns."""
-    places: dict[Path, float] = {}
+    """Return the position of each file, from 0 to 1: each kind from its longest to its shortest file, both kinds in turns."""
+    order: dict[Path, float] = {}
     kinds: dict[bool, list[Path]] = {False: [], True: []}
     for file in files:
         kinds[not {file.parent.name, file.parent.parent.name}.isdisjoint(WAITING)].append(file)
@@ -67,8 +67,8 @@ def in_turns(files: Iterable[Path]) -> dict[Path, float]:
                     folders.index(folder) if folder in folders else len(folders))
 
         kinds[waits].sort(key=length)
-        places |= {file: number / len(kinds[waits]) for number, file in enumerate(kinds[waits])}
-    return places
+        order |= {file: number / len(kinds[waits]) for number, file in enumerate(kinds[waits])}
+    return order
 
 
 @pytest.fixture(scope="module", autouse=True)
