@@ -435,7 +435,7 @@ class ConstrainedMotion:
                 best = tail, found
             if tail < TAIL or worse:
                 break
-            L *= 0.8 if tail < 1e-12 else 0.5
+            L *= 0.8 if tail < 1e-12 else 0.7
         assert best, "the motion is singular"
         self.half_width, self.tail = best[1][0][-1], best[0]
         return best[1]
