@@ -130,8 +130,8 @@ class EquationsOfMotion:
                                  for motor in motors if motor.stiffness < math.inf and weights is not None
                                  and (name := f"motor of {model.joint_names[motor.coordinate]}") in self.actuated}
         self.adjoint_selection = self.selection.copy()  # rows of the dynamics in which the weighted efforts are
-        for k, (joint, place, _) in self.sprung_actuators.items():
-            self.adjoint_selection[[joint, place], k] = 1.0, 0.0
+        for k, (joint, rotor, _) in self.sprung_actuators.items():
+            self.adjoint_selection[[joint, rotor], k] = 1.0, 0.0
         n, m, e = len(self.coordinates), len(self.constraints), len(self.actuated)
         ends = np.cumsum([0, n, m, e, *((n, m) if weights is not None else ())]).tolist()
         self.parts = {name: slice(a, b) for name, a, b in zip(("x", "lambda", "tau", "nu", "kappa"), ends, ends[1:])}
@@ -420,8 +420,8 @@ class EquationsOfMotion:
         assert self.weights is not None
         J = self.constraint_jacobian(R, p, x, anchors)
         efforts = list(tau)
-        for k, (joint, place, stiffness) in self.sprung_actuators.items():
-            efforts[k] = (x[place] - x[joint]) * stiffness
+        for k, (joint, rotor, stiffness) in self.sprung_actuators.items():
+            efforts[k] = (x[rotor] - x[joint]) * stiffness
         found = [t * weight - column @ nu for t, weight, column in zip(efforts, self.weights, self.adjoint_selection.T,
                                                                        strict=True)]
         pulled = self.mass_matrix(x) @ nu + J.T @ kappa if len(J) else self.mass_matrix(x) @ nu

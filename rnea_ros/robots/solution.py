@@ -286,9 +286,9 @@ class Solver:
                 e, at = len(equations.actuated), n + m
                 full[at:at + e, parts["tau"]] = np.diag(np.asarray(equations.weights))
                 full[at:at + e, parts["nu"]] = -equations.adjoint_selection.T
-                for i, (joint, place, stiffness) in equations.sprung_actuators.items():
+                for i, (joint, rotor, stiffness) in equations.sprung_actuators.items():
                     slope = stiffness * np.asarray(equations.weights)[i]
-                    full[at + i, parts["tau"]], full[at + i, [joint, place]] = 0.0, (-slope, slope)
+                    full[at + i, parts["tau"]], full[at + i, [joint, rotor]] = 0.0, (-slope, slope)
                 full[at + e:at + e + m, parts["nu"]] = J
                 full[at + e + m:, parts["nu"]] = M[structure.free]
                 full[at + e + m:, parts["kappa"]] = J.T[structure.free]

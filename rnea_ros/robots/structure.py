@@ -112,8 +112,8 @@ class Structure:
             e, at = len(self.equations.actuated), n + m
             sigma[at:at + e, parts["tau"]] = np.where(np.eye(e) != 0.0, 0, ABSENT)
             sigma[at:at + e, parts["nu"]] = np.where(self.equations.adjoint_selection.T != 0.0, 0, ABSENT)
-            for k, (joint, place, _) in self.equations.sprung_actuators.items():
-                sigma[at + k, parts["tau"]], sigma[at + k, [joint, place]] = ABSENT, 0
+            for k, (joint, rotor, _) in self.equations.sprung_actuators.items():
+                sigma[at + k, parts["tau"]], sigma[at + k, [joint, rotor]] = ABSENT, 0
             sigma[at + e:at + e + m, parts["nu"]] = np.where(_present(J), 0, ABSENT)
             sigma[at + e + m:, parts["nu"]] = np.where(_present(M)[self.free], 0, ABSENT)
             sigma[at + e + m:, parts["kappa"]] = np.where(_present(J).T[self.free], 0, ABSENT)

@@ -2,7 +2,7 @@
 
     M a + h = S tau + J^T lambda,    J a + drift = 0
 
-M, h and the Jacobians of frames come from Pinocchio or MuJoCo. Rotors on links are bodies on joints of their own. Given
+M, h and the Jacobians of frames come from Pinocchio or MuJoCo. Rotors on links are bodies on separate joints. Given
 coordinates follow sines; all others follow from the equations, integrated by DOP853. Derivatives in time are those of the
 polynomial through values at Chebyshev points.
 """
@@ -48,7 +48,7 @@ class RandomMachine:
 
 
 def with_rotors(made: RandomMachine) -> str:
-    """URDF in which every rotor that the robot file places on a link is a body on a revolute joint."""
+    """URDF in which every rotor that the robot file mounts on a link is a body on a revolute joint."""
     extra = ""
     for name, entry in made.file.get("motors", {}).items():
         body = rotor(entry | {"rotor_inertia": made.file["drives"][name]["rotor_inertia"]})
@@ -99,12 +99,12 @@ class MujocoBody:
         self.model.opt.gravity[:] = gravity
         self.of, self.data = of, mujoco.MjData(self.model)
         nv = of.model.nv
-        self.order, self.places, self.free = np.zeros(nv, dtype=int), np.zeros(of.model.nq, dtype=int), []
+        self.order, self.qpos_indices, self.free = np.zeros(nv, dtype=int), np.zeros(of.model.nq, dtype=int), []
         for k in range(1, of.model.njoints):
             name, joint = of.model.names[k], of.model.joints[k]
             theirs = self.model.joint("free base" if name == "root_joint" else name)
             self.order[joint.idx_v:joint.idx_v + joint.nv] = theirs.dofadr[0] + np.arange(joint.nv)
-            self.places[joint.idx_q:joint.idx_q + joint.nq] = theirs.qposadr[0] + np.arange(joint.nq)
+            self.qpos_indices[joint.idx_q:joint.idx_q + joint.nq] = theirs.qposadr[0] + np.arange(joint.nq)
             if joint.nq == 7:
                 self.free.append((joint.idx_q, joint.idx_v, of.model.jointPlacements[k]))
         self._frames: dict[int, tuple[int, Any]] = {}
@@ -118,7 +118,7 @@ class MujocoBody:
             theirs[i:i + 7] = [*pose.translation, w, x, y, z]
             T[j:j + 3, j:j + 3] = pose.rotation
             bias[j:j + 3] = pose.rotation @ cross(v[j + 3:j + 6], v[j:j + 3])
-        self.data.qpos[self.places] = theirs
+        self.data.qpos[self.qpos_indices] = theirs
         self.data.qvel[self.order] = T @ v
         mujoco.mj_forward(self.model, self.data)
         return T, bias
@@ -185,10 +185,10 @@ class ConstrainedMotion:
             turn = pin.exp3(0.5 * rng.normal(size=3)) if not self.wheels else pin.rpy.rpyToMatrix(0.0, 0.0, rng.uniform(-3, 3))
             q[:7] = pin.SE3ToXYZQUAT(pin.SE3(turn, rng.normal(size=3)))
         for name, value in made.q.items():
-            q[self.place[name]] = value
+            q[self.q_index[name]] = value
         self._follow_rotors(q)
         for name in self.elastic_bodies:  # a deflection, where it is a state
-            q[self.place[f"motor of {name}"]] = self.ratio[name] * (made.q[name] + 0.05 * rng.normal())
+            q[self.q_index[f"motor of {name}"]] = self.ratio[name] * (made.q[name] + 0.05 * rng.normal())
         self.start = q.copy()
         q = self.closed(q)
         self._anchors = self._poses_of_contacts(q)
@@ -204,13 +204,13 @@ class ConstrainedMotion:
     # ------------------------------------------------------------------ coordinates
 
     def _name_coordinates(self) -> None:
-        """Set names of the coordinates, F with v = F u, and places of positions in Pinocchio's configuration."""
+        """Set names of the coordinates, F with v = F u, and indices of positions in Pinocchio's configuration."""
         file, model = self.made.file, self.model
         motors, elastic = file.get("motors", {}), file.get("elastic_joints", {})
         self.ratio = {name: drive.get("gear_ratio", 1.0) for name, drive in file.get("drives", {}).items()}
         self.elastic_bodies = [name for name in elastic if name in motors]
         self.names: list[str] = []
-        self.place, columns, self.rotors, self.free_joints = {}, [], {}, []
+        self.q_index, columns, self.rotors, self.free_joints = {}, [], {}, []
         for k in range(1, model.njoints):
             name, joint = model.names[k], model.joints[k]
             if name.startswith("rotor joint of "):
@@ -219,7 +219,7 @@ class ConstrainedMotion:
             if joint.nq == 7:
                 self.free_joints.append((joint.idx_q, joint.idx_v))
             labels = BASE if name == "root_joint" else [name] if joint.nv == 1 else [f"{name}[{i}]" for i in range(6)]
-            self.place |= {label: joint.idx_q for label in labels if joint.nv == 1}
+            self.q_index |= {label: joint.idx_q for label in labels if joint.nv == 1}
             self.names += labels
             columns += [np.eye(model.nv)[joint.idx_v + i] for i in range(joint.nv)]
         for name in self.elastic_bodies:
@@ -231,19 +231,19 @@ class ConstrainedMotion:
         for name, k in self.rotors.items():
             joint = model.joints[k]
             label = f"motor of {name}"
-            self.place[label] = joint.idx_q
+            self.q_index[label] = joint.idx_q
             self.F[joint.idx_v, self.number[label if name in self.elastic_bodies else name]] = self.ratio[name]
 
     def _follow_rotors(self, q) -> None:
         """Turn the rotors of rigid joints with their joints."""
         for name in self.rotors:
             if name not in self.elastic_bodies:
-                q[self.place[f"motor of {name}"]] = self.ratio[name] * q[self.place[name]]
+                q[self.q_index[f"motor of {name}"]] = self.ratio[name] * q[self.q_index[name]]
 
     def _roles(self, given: Sequence[str]) -> None:
         file, number = self.made.file, self.number
         loops, sprung, loose = file.get("loops"), file.get("springs", {}), file.get("passive", ())
-        joints = [name for name in self.names if name in self.place and not name.startswith("motor of ")]
+        joints = [name for name in self.names if name in self.q_index and not name.startswith("motor of ")]
         actuated = [name for name in joints if (name in loops["active"] if loops else name not in (*sprung, *loose))]
         self.state = [name for name in joints if name in (*sprung, *loose) and name not in actuated]
         motors = [f"motor of {name}" if name in self.elastic_bodies else name for name in actuated]
@@ -344,8 +344,8 @@ class ConstrainedMotion:
             q[i + 3:i + 7] /= np.linalg.norm(q[i + 3:i + 7])
         moved, velocity = self.driven(t)[:2]
         for k, k_given in enumerate(self.given):
-            if (name := self.names[k_given]) in self.place:
-                q[self.place[name]] = self.start[self.place[name]] + moved[k] * self.turns.get(name, 1.0)
+            if (name := self.names[k_given]) in self.q_index:
+                q[self.q_index[name]] = self.start[self.q_index[name]] + moved[k] * self.turns.get(name, 1.0)
         u[self.given] = velocity
         self._follow_rotors(q)
         return q, u
@@ -359,16 +359,16 @@ class ConstrainedMotion:
         if self.source:
             theta, rate, acceleration = self.source(t, q, u)
             for name, value in zip(self.elastic_bodies, theta, strict=True):
-                q[self.place[f"motor of {name}"]] = self.ratio[name] * value
+                q[self.q_index[f"motor of {name}"]] = self.ratio[name] * value
             u[self.behind], a[self.behind] = rate, acceleration
         v = self.F @ u
         M = self.F.T @ body.mass_matrix(q) @ self.F + self.armature
         h = self.F.T @ body.rnea(q, v, np.zeros(self.model.nv))
         for name, spring in self.made.file.get("springs", {}).items():
             k = self.number[name]
-            h[k] += spring["stiffness"] * (q[self.place[name]] - spring.get("rest", 0.0)) + spring.get("damping", 0.0) * u[k]
+            h[k] += spring["stiffness"] * (q[self.q_index[name]] - spring.get("rest", 0.0)) + spring.get("damping", 0.0) * u[k]
         for name in self.elastic_bodies:
-            turn = q[self.place[f"motor of {name}"]] / self.ratio[name] - q[self.place[name]]
+            turn = q[self.q_index[f"motor of {name}"]] / self.ratio[name] - q[self.q_index[name]]
             torque = self.made.file["elastic_joints"][name]["stiffness"] * turn
             h[self.number[name]] -= torque
             h[self.number[f"motor of {name}"]] += torque

@@ -335,10 +335,10 @@ def inputs(robot: Robot, motion: ConstrainedMotion, t: float, q: Any, u: Any, a:
     found = np.zeros((robot.order + 1, robot.n))
     for column, name in enumerate(robot.joint_names):
         k = motion.number[name]
-        found[:2, column] = q[motion.place[name]], u[k]
+        found[:2, column] = q[motion.q_index[name]], u[k]
         if k in given:
             found[2:, column] = [driven[order][given[k]] for order in range(2, robot.order + 1)]
-    names = motion.place
+    names = motion.q_index
     near = [q[names[name]] if name in names else 0.0 for name in robot.tree.joint_names]
     options: dict[str, Any] = {} if robot.platforms else {"guess": np.array(near)}
     if motion.free:
@@ -389,10 +389,10 @@ def compare(made: RandomMachine, seed: int) -> Errors:
     scale, rate_scale = np.abs(torque).max(), np.abs(rate).max()
     accelerations = _accelerations(found, motion, a[middle])
     if decided:  # the rotors' velocity and acceleration are those of their positions
-        places = np.array([motors(t, *state) for t, *state in zip(times, q, u, strict=True)])
+        motor_states = np.array([motors(t, *state) for t, *state in zip(times, q, u, strict=True)])
         for order in (1, 2):
-            slope = derivatives(times, places[:, order - 1], 1)
-            accelerations = max(accelerations, np.abs(places[middle, order] - slope).max() / (1.0 + np.abs(slope).max()))
+            slope = derivatives(times, motor_states[:, order - 1], 1)
+            accelerations = max(accelerations, np.abs(motor_states[middle, order] - slope).max() / (1.0 + np.abs(slope).max()))
     return Errors(float(np.abs(tau - torque).max() / scale), float(np.abs(tau_rate - rate).max() / rate_scale),
                   float(accelerations), _beside_mujoco(made, motion, efforts[middle]))
 
