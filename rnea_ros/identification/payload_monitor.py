@@ -115,6 +115,8 @@ class PayloadMonitor:
         Only what two checks in a row agree on is returned.
         """
         best: tuple[float, float, float, RawPayload] | None = None
+        if period <= 0.0:  # one sample, or none
+            return self.finding
         for window in self.options.windows:
             count = round(window / period)
             if len(samples) < max(count, MIN_SAMPLES):

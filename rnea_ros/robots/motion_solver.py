@@ -88,6 +88,10 @@ class MotionSolver:
         """Return offsets and unknowns for a use."""
         return self.samples.solver(use).structure
 
+    def loaded_structure(self, use: str) -> Structure:
+        """Return the structure of the equations whose links carry the payloads; kernels take them as inputs instead."""
+        return self.structure(use).carrying(self._payloads)
+
     def equations(self, use: str = INVERSE) -> EquationsOfMotion:
         """Return the equations for a use."""
         return self.samples.solver(use).equations

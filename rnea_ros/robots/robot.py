@@ -500,10 +500,11 @@ class Robot:
         return LoopTracker(self._closure, tolerance) if self._closure else None
 
     def structure(self, use: str = INVERSE) -> Structure:
-        """Return offsets and unknowns for a use: "inverse", "carried" (the base's motion is given), "forward"; with the
-        motion of motors behind springs given, "measured motors" and "carried, measured motors".
+        """Return offsets and unknowns for a use, with the payloads in the links of its equations: "inverse", "carried" (the
+        base's motion is given), "forward"; with the motion of motors behind springs given, "measured motors" and "carried,
+        measured motors".
         """
-        return self._solver.structure(use)
+        return self._solver.loaded_structure(use)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is compiled: machine code holds addresses of this process."""

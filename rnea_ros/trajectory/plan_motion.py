@@ -132,6 +132,9 @@ def motion_limits(robot: Robot, limits: Limits) -> list[Quantity]:
 
 
 def torque(robot: Robot, limit: np.ndarray, loads: Mapping[str, Any]) -> Quantity:
+    """Return the joint torques as a quantity that a plan keeps within +-limit (n,) [N m, N]; loads: options of the robot's
+    inverse dynamics, as wrenches.
+    """
     return Quantity("torque", robot.joint_names, 2, lambda *motion: robot.inverse_dynamics(*motion, **loads),
                     lambda *motion: robot.sensitivities(*motion, **loads), -limit, limit, affine=2)
 

@@ -16,7 +16,8 @@ from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import PinocchioOracle, example_urdfs, worst
 from support.robots import random_state, random_tree
 
-SHIPPED = sorted(path for path in (Path(__file__).parents[2] / "urdf").glob("*.urdf") if path.stem != "stewart")  # no tree
+PLATFORMS = ("stewart", "two_platforms", "four_platforms")  # no trees
+SHIPPED = sorted(path for path in (Path(__file__).parents[2] / "urdf").glob("*.urdf") if path.stem not in PLATFORMS)
 EXAMPLES = ("panda", "ur5_robot", "solo12", "talos_reduced")  # mimic joints, a plain arm, branches, many merged links
 TINY = 1e-30
 

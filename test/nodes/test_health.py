@@ -32,6 +32,7 @@ class Bench:
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
         monkeypatch.setattr(time, "monotonic_ns", lambda: round(self.now * 1e9))
         self.health = Health("/dynamics_node")
+        self.health.is_active = True
         logger = SimpleNamespace(**{severity: lambda text, severity=severity: self.log.append((self.now, severity, text))
                                     for severity in ("info", "warning")})
         clock = SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=round(self.now * 1e9), to_msg=Time))

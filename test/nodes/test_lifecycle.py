@@ -82,7 +82,7 @@ def test_dynamics_node_publishes_only_while_active(ros):
         assert not results
         assert change(ros, name, "cleanup") == "unconfigured"
         ros.until(lambda: not ros.node.count_publishers(f"{name}/joint_dynamics"), of=node)
-        for recorded in (info, results, diagnostics.messages):
+        for recorded in (info, results):
             recorded.clear()
         assert not ros.set(name, state_timeout=0.25 + turn)  # parameters are served in every state
         assert ros.get(name, "state_timeout") == 0.25 + turn
@@ -124,15 +124,14 @@ def test_deactivated_scaling_node_brings_its_motion_to_rest(ros):
     name = "/scaling_node"
     assert state(ros, name) == "unconfigured"
     trajectories = ros.node.create_publisher(JointTrajectory, f"{name}/joint_trajectory", 10)
-    diagnostics = Diagnostics(ros, name, "scaling")
     samples = ros.listen(ScaledMotion, f"{name}/scaled_motion", 5000)
-    for _ in range(2):
+    for diagnostics in (Diagnostics(ros, name, "scaling") for _ in range(2)):
         assert change(ros, name, "configure") == "inactive"
         ros.until(trajectories.get_subscription_count)
         ros.until(lambda: ros.node.count_publishers(f"{name}/scaled_motion"))
-        ros.until(lambda: diagnostics.values)
+        ros.until(lambda seen=diagnostics: seen.values)
         trajectories.publish(message())
-        ros.until(lambda: diagnostics.dropped("trajectory", "inactive"), of=node)
+        ros.until(lambda seen=diagnostics: seen.dropped("trajectory", "inactive"), of=node)
         assert change(ros, name, "activate") == "active"
         trajectories.publish(message(duration=60.0))
         ros.until(lambda: samples and samples[-1].t > 0.2, of=node)
@@ -141,7 +140,6 @@ def test_deactivated_scaling_node_brings_its_motion_to_rest(ros):
         np.testing.assert_allclose(samples[-1].velocity, 0.0, atol=1e-9)
         assert np.abs(samples[-1].position - POINTS[-1]).max() > 1e-3  # on the way, not at the end
         assert change(ros, name, "cleanup") == "unconfigured"
-        diagnostics.messages.clear()
         samples.clear()
     assert "Traceback" not in node.log
     assert node.stop() == 0, node.log

@@ -147,14 +147,14 @@ def shapes(urdf):
         poses = [there(t).q for t in np.linspace(0.0, there.duration, 30)]
     model = pin.buildModelFromUrdf(str(urdf))
     visuals = pin.buildGeomFromUrdf(model, str(urdf), pin.GeometryType.VISUAL)
-    data, poses, found = model.createData(), visuals.createData(), []
+    data, geometry, found = model.createData(), visuals.createData(), []
     for pose in poses:
         angles = [(np.cos(q), np.sin(q)) if joint.nq == 2 else (q,) for q, joint in zip(pose, model.joints[1:])]
-        pin.updateGeometryPlacements(model, data, visuals, poses, np.concatenate(angles))
-        for shape, pose in zip(visuals.geometryObjects, poses.oMg):
+        pin.updateGeometryPlacements(model, data, visuals, geometry, np.concatenate(angles))
+        for shape, placement in zip(visuals.geometryObjects, geometry.oMg):
             shape.geometry.computeLocalAABB()
             box = shape.geometry.aabb_local
-            found += [pose.act(np.array(corner)) for corner in product(*zip(box.min_, box.max_))]
+            found += [placement.act(np.array(corner)) for corner in product(*zip(box.min_, box.max_))]
     return np.array(found)
 
 
