@@ -101,14 +101,15 @@ def test_points_end_in_a_stop_when_the_node_hangs(ros, tmp_path):
     bench.ros.until(lambda: bench.diagnostics.values["controller.state"] == "ok", of=bench.process)
     bench.send(POINTS, 4.0 * DURATION)
     bench.moving(0.6)
+    ros.until(lambda: np.abs(bench.position - POINTS[0]).max() > 0.05, what="does not move", of=bench.controller)
     bench.process.send(signal.SIGSTOP)
     ros.until(lambda: bench.rests, timeout=120.0, what="does not come to rest")
     found = bench.commanded()
     rests = int(np.flatnonzero(np.abs(found.qd).max(axis=1) > 1e-9)[-1])
-    last = (found.t > found.t[rests] - 0.5) & (found.t <= found.t[rests] + 0.02)  # of the stop, behind the last point
+    last = (found.t > found.t[rests] - 0.3) & (found.t <= found.t[rests] + 0.02)  # of the stop, behind the last point
     qd, t = found.qd[last], found.t[last]
-    assert np.abs(qd[0]).max() > 0.05 and len(t) > 50
-    assert (np.abs(np.diff(qd, axis=0)) <= 4.0 * np.abs(qd[0]).max() / 0.5 * np.diff(t)[:, None] + 1e-3).all()
+    assert np.abs(qd[0]).max() > 0.02 and len(t) > 30
+    assert (np.abs(np.diff(qd, axis=0)) <= 4.0 * np.abs(qd[0]).max() / 0.3 * np.diff(t)[:, None] + 1e-3).all()
     position = bench.position
     bench.process.send(signal.SIGCONT)
     bench.until("IDLE")
