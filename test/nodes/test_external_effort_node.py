@@ -33,6 +33,16 @@ def robot():
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
+    yield from make_bench(tmp_path_factory)
+
+
+@pytest.fixture
+def new_bench(tmp_path_factory):
+    """Of a robot that nothing has touched before."""
+    yield from make_bench(tmp_path_factory)
+
+
+def make_bench(tmp_path_factory):
     with world(tmp_path_factory.mktemp("external_effort")) as ros:
         found = Bench(ros, robot_description=ARM, publish_external_effort=True, commanded_effort="without_gravity",
                       measured_effort="total", state_timeout=10.0, **{"external_effort.link": "hand"})
@@ -205,7 +215,8 @@ def test_efforts_of_several_senders_are_merged_and_kept_by_stamp():
         efforts.read(JointState(name=["a"], effort=[5.0]), 1_900_000_000, 0.1)
 
 
-def test_a_payload_that_is_wrong_is_a_warning_with_the_remedy(bench, robot):
+def test_a_payload_that_is_wrong_is_a_warning_with_the_remedy(new_bench, robot):
+    bench = new_bench
     loaded, w, dt = robot.with_payload("hand", 2.0, [0.0, 0.05, 0.1]), np.array([0.5, 0.7, 0.4]), bench.dt
     bench.dt = 0.02
 

@@ -36,6 +36,7 @@ class Stand:
     def __init__(self, folder, make, **parameters):
         file = folder / "parameters.yaml"
         file.write_text(yaml.safe_dump({"/**": {"ros__parameters": parameters}}))
+        rclpy.try_shutdown()  # the default context of this process may have been used by another test file
         rclpy.init(args=["--ros-args", "--params-file", str(file)], domain_id=free_domain())
         self.node, self.probe = make(), rclpy.create_node("probe")
         self.executor = SingleThreadedExecutor()

@@ -54,6 +54,7 @@ def done(kind):
     """The same of a node that does all that it can without another kind of robot."""
     given = {"robot_description": ARM, "backend": "python", **EVERYTHING[kind]}
     words = [word for name, value in given.items() for word in ("-p", f"{name}:={'true' if value is True else value}")]
+    rclpy.try_shutdown()  # the default context of this process may have been used by another test file
     rclpy.init(args=["--ros-args", *words, "--disable-external-lib-logs"], domain_id=free_domain(),
                signal_handler_options=SignalHandlerOptions.NO)
     try:
