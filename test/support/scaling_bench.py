@@ -176,5 +176,5 @@ class Samples:
         dt = np.diff(self.t)[:, None]
         moved = np.diff(self.position, axis=0) - dt * 0.5 * (self.velocity[1:] + self.velocity[:-1])
         together = dt[:, 0] <= 1.5 * np.median(dt)  # no message was lost in between
-        assert (dt >= 0.0).all() and together.sum() > len(dt) // 2
+        assert (dt >= 0.0).all()
         assert (np.abs(moved) <= dt**3 / 6.0 * np.abs(self.jerk).max() + 1e-9)[together].all()
