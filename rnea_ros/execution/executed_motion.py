@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -150,7 +151,7 @@ class Progress(NamedTuple):
     speed: float
 
 
-class ExecutedMotion:
+class ExecutedMotion(ABC):
     """Goal that a robot executes, or is ready to execute.
 
     number        : counted from 1
@@ -169,9 +170,9 @@ class ExecutedMotion:
     path: Path | None = None
 
     @property
+    @abstractmethod
     def rolling(self) -> PublishedTrajectory | None:
         """Trajectory that the controller executes, where single points are not streamed."""
-        raise NotImplementedError
 
     def __init__(self, number: int, goal: Goal, robot: Robot, limits: Limits, monitor: TrackingMonitor,
                  commanded_effort: str = DECLARED):
@@ -200,51 +201,51 @@ class ExecutedMotion:
     # ------------------------------------------------------------------ what a motion of each kind defines
 
     @property
+    @abstractmethod
     def start_position(self) -> np.ndarray:
         """Position (n,) at which it begins."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def is_paused(self) -> bool:
         """Return whether it rests because of a pause."""
-        raise NotImplementedError
 
+    @abstractmethod
     def start(self, now: int) -> None:
         """Begin at time now [ns]."""
-        raise NotImplementedError
 
+    @abstractmethod
     def brake(self) -> None:
         """Come to rest, and end there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def set_speed(self, paused: bool, share: float) -> None:
         """Rest while paused; else go on at a share of the speed, 0 to 1."""
-        raise NotImplementedError
 
+    @abstractmethod
     def prepare_change(self, context: ExecutionContext) -> Callable[[], None]:
         """Return the function that changes to other limits or another payload. Called by a worker; raises InputError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def next_reference(self, dt: float, now: int, clock: Callable[[], int], can_splice: Callable[[int, int], bool],
                        period: float) -> Reference:
         """Return the reference of a tick; arguments as of `tick`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def progress(self, reference: Reference) -> Progress:
         """Return the progress at a reference."""
-        raise NotImplementedError
 
+    @abstractmethod
     def describe_timing(self) -> str:
         """Return the planned duration, for the log."""
-        raise NotImplementedError
 
+    @abstractmethod
     def describe_end(self, last: Reference) -> tuple[bool, str]:
         """Return whether the motion at rest is at its goal, and a sentence for the log."""
-        raise NotImplementedError
 
+    @abstractmethod
     def diagnostics(self, reference: Reference) -> dict[str, object]:
         """Return values for /diagnostics."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------------ common
 
