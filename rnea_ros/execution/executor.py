@@ -333,6 +333,7 @@ class TrajectoryExecutor:
     def _tick(self, now: int, dt: float) -> tuple[ExecutedMotion, Sample] | None:
         machine = self._machine
         if machine.ready is not None and now >= machine.ready.goal.start:
+            dt = min(dt, 1e-9 * max(now - machine.ready.goal.start, 1))  # it begins within this step
             self._begin(machine.ready, now)
         motion = machine.motion
         if motion is None:
