@@ -42,6 +42,7 @@ class CLibrary(NamedTuple):
 
     name         : prefix of every function
     payload_link : link whose payload is an argument, or None
+    links        : links with exported poses and Jacobians
     omitted      : names of the functions that this robot does not have, since one of its joints moves no mass
     """
 
@@ -50,6 +51,7 @@ class CLibrary(NamedTuple):
     payload_link: str | None
     functions: list[CFunction]
     omitted: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
     @property
     def joint_count(self) -> int:
@@ -58,20 +60,20 @@ class CLibrary(NamedTuple):
     def header(self) -> str:
         """Return the declarations with their documentation."""
         upper = self.name.upper()
-        lines = [_comment(self._story()), f"#ifndef {upper}_H", f"#define {upper}_H", "", "#ifdef __cplusplus", 'extern "C" {',
+        lines = [comment(self._story()), f"#ifndef {upper}_H", f"#define {upper}_H", "", "#ifdef __cplusplus", 'extern "C" {',
                  "#endif", "", f"#define {upper}_JOINTS {self.joint_count}",
                  f'#define {upper}_MODEL_ID "{self.robot.model_id}"', "",
                  f"extern const char *const {self.name}_joint_names[{upper}_JOINTS];", ""]
         for traced in self.functions:
             count = sum(traced.program.operation_counts.values())
-            lines += [_comment([traced.function.text, f"{count} operations, always the same ones."]),
+            lines += [comment([traced.function.text, f"{count} operations, always the same ones."]),
                       f"{self._prototype(traced)};", ""]
         return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""])
 
     def source(self) -> str:
         """Definitions."""
-        names = ", ".join(_literal(name) for name in self.robot.joint_names)
-        lines = [_comment([f"Robot {self.name}: see {self.name}.h."]), f'#include "{self.name}/{self.name}.h"', "",
+        names = ", ".join(literal(name) for name in self.robot.joint_names)
+        lines = [comment([f"Robot {self.name}: see {self.name}.h."]), f'#include "{self.name}/{self.name}.h"', "",
                  c.preamble(program for _, program in self.functions),
                  f"const char *const {self.name}_joint_names[{self.name.upper()}_JOINTS] = {{{names}}};", ""]
         for function, program in self.functions:
@@ -85,7 +87,7 @@ class CLibrary(NamedTuple):
         held = [f"    std::array<double, {block.size}> {block.name}_{{}};" for block in payload]
         names = f"    static const char *joint_name(std::size_t k) {{ return {self.name}_joint_names[k]; }}"
         return "\n".join([
-            _comment([f"Robot {self.name} in C++17: the functions of {self.name}.h on std::array. An object holds its payload "
+            comment([f"Robot {self.name} in C++17: the functions of {self.name}.h on std::array. An object holds its payload "
                       "and nothing else; it allocates nothing, and may be copied and used from any thread."]),
             "#pragma once", "", "#include <array>", "#include <cstddef>", "", f'#include "{self.name}/{self.name}.h"', "",
             f"namespace {self.name} {{", "", "class Robot {", "public:",
@@ -126,8 +128,9 @@ def library(robot: Robot, name: str, payload_link: str | None = None, links: Ite
 
     payload_link : link that carries a payload, which becomes an argument; links : those whose poses and Jacobians are wanted
     """
+    named = tuple(dict.fromkeys(links))
     carrier = robot.with_payload(payload_link, 1.0) if payload_link else robot
-    every = exported(carrier, links)
+    every = exported(carrier, named)
     if payload_link and "payloads" not in every[0].inputs:  # else it is carried for good
         raise InputError(f"what link '{payload_link}' of a {robot.kind} carries can be no argument: declare it in "
                          "`payloads` of the robot file")
@@ -138,7 +141,18 @@ def library(robot: Robot, name: str, payload_link: str | None = None, links: Ite
         traced = [CFunction(one, trace(one.__call__, one.inputs)) for one in functions]
     omitted = tuple(one.function.name for one in traced if not one.program.is_finite)
     kept = [one for one in traced if one.program.is_finite]
-    return CLibrary(c.identifier(name), robot, payload_link, kept, omitted)
+    return CLibrary(c.identifier(name), robot, payload_link, kept, omitted, named)
+
+
+def comment(paragraphs: Sequence[str]) -> str:
+    """Return a C comment of paragraphs, wrapped."""
+    lines = [line for paragraph in paragraphs for line in textwrap.wrap(paragraph, WIDTH, break_on_hyphens=False) or [""]]
+    return "/* " + "\n * ".join(lines).replace("\n * \n", "\n *\n") + " */"
+
+
+def literal(name: str) -> str:
+    """Return a string of C: bytes that are no plain letters become octal escapes."""
+    return '"' + "".join(chr(x) if re.match(r"[A-Za-z0-9 _.,:+-]", chr(x)) else f"\\{x:03o}" for x in name.encode()) + '"'
 
 
 def identifier(name: str) -> str:
@@ -186,16 +200,6 @@ def _member(name: str, traced: CFunction, carries: bool) -> str:
     return "\n".join(lines)
 
 
-def _comment(paragraphs: Sequence[str]) -> str:
-    lines = [line for paragraph in paragraphs for line in textwrap.wrap(paragraph, WIDTH, break_on_hyphens=False) or [""]]
-    return "/* " + "\n * ".join(lines).replace("\n * \n", "\n *\n") + " */"
-
-
 def _plain(name: str) -> str:
     """Return a name for a C comment: characters that are not plain, or could end the comment, are replaced."""
     return re.sub(r"[^A-Za-z0-9 _.,:+-]", "?", name)
-
-
-def _literal(name: str) -> str:
-    """Return a string of C: bytes that are no plain letters become octal escapes."""
-    return '"' + "".join(chr(x) if re.match(r"[A-Za-z0-9 _.,:+-]", chr(x)) else f"\\{x:03o}" for x in name.encode()) + '"'

@@ -7,6 +7,7 @@ kernels one after the other, the same calls on symbols.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -14,7 +15,9 @@ import numpy as np
 
 from ..algebra.taylor import derivative, jets
 from ..algorithms import closed_loops
+from ..algorithms.coordinates import from_links, to_links
 from ..algorithms.equations import BASE, EquationsOfMotion, Rates
+from ..algorithms.joint_dynamics import joint_dynamics, with_motors
 from ..errors import InputError, some
 from ..model.tree import Model
 from ..robots.inputs.combined_motion import base_acceleration, base_jerk
@@ -91,13 +94,38 @@ def _of_tree(robot: Robot) -> list[ExportedFunction]:
         _kernel(store, "torque_and_rate", "tau tau_rate", "Joint torques of a motion and their exact time derivatives."),
         _kernel(store, "inverse_dynamics", "tau", "Joint torques of a motion."),
         _kernel(store, "gravity", "tau", "Torques that hold the robot still against gravity."),
+        _gravity_and_rate(store),
+        _friction(robot.tree.model),
         _kernel(store, "bias", "tau", "Torques at zero acceleration: velocity terms, gravity, friction.", "inverse_dynamics",
                 ("qdd",)),
         _kernel(store, "mass_matrix", "M", "Mass matrix, row by row."),
         _kernel(store, "forward_dynamics", "qdd", "Accelerations under torques; not finite where a joint moves no mass."),
         _kernel(store, "sensitivities", "dtau_dq dtau_dqd dtau_dqdd", "Partial derivatives of the torques, row by row: a row "
                 "for each torque."),
+        _kernel(store, "rate_sensitivities", "drate_dq drate_dqd drate_dqdd drate_dqddd", "Partial derivatives of the torque "
+                "rates, row by row: a row for each rate."),
     ]
+
+
+def _gravity_and_rate(store: KernelStore) -> ExportedFunction:
+    traced, sizes = store.traced(KERNEL_FUNCTIONS["dynamics"], by_paper=False)
+    still = {block: np.zeros(sizes.pop(block)) for block in ("qdd", "qddd")}
+    return ExportedFunction("gravity_and_rate", "Torques that hold the robot still against gravity, and their rates as the "
+                            "joints move.", lambda **blocks: traced(**blocks, **still)[2:], sizes, ("tau", "tau_rate"))
+
+
+def _friction(model: Model) -> ExportedFunction:
+    motors = [replace(motor, term=replace(motor.term, rotor_inertia=0.0)) for motor in model.coupled_motors]
+    terms = [replace(link.term, rotor_inertia=0.0) for link in model.links]
+
+    def evaluate(qd: Any, qdd: Any) -> Any:
+        motion = zip(terms, to_links(model, qd), to_links(model, qdd), strict=True)
+        pairs = [joint_dynamics(term, v, a, 0.0) for term, v, a in motion]
+        tau, rate = (from_links(model, column) for column in zip(*pairs, strict=True))
+        return with_motors(motors, tau, rate, qd, qdd, qd * 0.0)
+
+    return ExportedFunction("friction", "Torques of friction and offsets, and their rates; without the friction that grows "
+                            "with the load.", evaluate, {"qd": model.n, "qdd": model.n}, ("tau", "tau_rate"))
 
 
 def _of_moving_tree(robot: Robot) -> list[ExportedFunction]:
@@ -313,12 +341,23 @@ def _of_loops(robot: Robot) -> list[ExportedFunction]:
         correction, _slope, sizes = closure.step_of(q, np.zeros(active))
         return [q + correction, sizes[:1], sizes[2:3]]
 
+    dynamics, _ = robot.tree.store.traced(KERNEL_FUNCTIONS["dynamics"], by_paper=False)
+
+    def gravity_and_rate(q: Any, qd: Any, **carried: Any) -> list[Any]:
+        still = np.zeros(active)
+        *motion, G, Gd, condition = closure.motion_of(q, qd, still, still)
+        _, _, tau, rate = dynamics(q=q, qd=motion[0], qdd=motion[1], qddd=motion[2], **carried)
+        return [*closed_loops.active_torque(G, Gd, np.array(tau, dtype=object), np.array(rate, dtype=object)), condition]
+
     rates = dict.fromkeys(("qd", "qdd", "qddd"), active)
     results = ("tau", "tau_rate", "qd_all", "qdd_all", "qddd_all", "condition")
     return [
         ExportedFunction("torque_and_rate", "Torques of the active joints and their exact time derivatives, and the motion of "
                          "all joints. q: all joints of the tree, closed; the others: active joints. Beyond a condition of 1e7 "
                          "the loops are singular.", torque_and_rate, {**payloads, "q": n, **rates}, results),
+        ExportedFunction("gravity_and_rate", "Torques of the active joints that hold the robot still against gravity, and "
+                         "their rates as the joints move.", gravity_and_rate, {**payloads, "q": n, "qd": active},
+                         ("tau", "tau_rate", "condition")),
         ExportedFunction("close_step", "One step of Newton's method: moves the passive joints of q so that the loops close. "
                          "gap: how far they were open [m or rad]. Set the active joints of the last cycle's pose and step "
                          "until the gap is rounding, as a rule twice.", close, {"q": n}, ("q_closed", "gap", "condition")),
@@ -366,10 +405,17 @@ def _of_links(robot: Robot, links: Iterable[str]) -> list[ExportedFunction]:
     found, origin, store = [], ("point",), robot.tree.store
     for link in links:
         of = {function: link_functions.of_link(function, store.model, link)
-              for function in (link_functions.link_pose, link_functions.jacobian)}
-        word = "".join(x if x.isascii() and x.isalnum() else "_" for x in link)
+              for function in (link_functions.link_pose, link_functions.jacobian, link_functions.jacobian_rate)}
+        word = link_word(link)
         found += [_kernel(store, f"pose_{word}", "rotation position", f"Pose of link {link} in the root link's frame; "
                           "rotation row by row.", of[link_functions.link_pose], origin),
                   _kernel(store, f"jacobian_{word}", "J", f"Jacobian of link {link}, 6 rows, linear before angular, "
-                          "along the root link's axes; row by row.", of[link_functions.jacobian], origin)]
+                          "along the root link's axes; row by row.", of[link_functions.jacobian], origin),
+                  _kernel(store, f"jacobian_rate_{word}", "J_rate", f"Time derivative of the Jacobian of link {link}, row by "
+                          "row.", of[link_functions.jacobian_rate], origin)]
     return found
+
+
+def link_word(link: str) -> str:
+    """Return the name of a link as a part of names in C."""
+    return "".join(x if x.isascii() and x.isalnum() else "_" for x in link)
