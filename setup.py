@@ -93,6 +93,8 @@ setup(
         # pin is Pinocchio, an oracle as MuJoCo and TOPP-RA are
         "test": ["distributed", "example-robot-data", "mujoco>=3.3", "pin>=3", "pyarrow", "pytest", "pytest-timeout",
                  "pytest-xdist", "rosbags", "toppra"],
+        "jax": ["jax>=0.4.36"],  # robots' functions with gradients, in float64 on the processor
+        "torch": ["torch>=2.1"],
         "lint": ["codespell~=2.4.2", "mypy~=2.4.1", "ruff~=0.17.5"],
         # the peers; C++ of pin needs Eigen
         "bench": ["casadi", "cmeel-eigen", "copp-py", "matplotlib", "mujoco", "pin>=3", "toppra"],

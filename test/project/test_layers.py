@@ -42,6 +42,7 @@ LAYERS = {
     "identification/*": ("identification/*", "io/figures", *ROBOTS),
     "query/*": ("query/*", "identification/*", "planning/*", "trajectory/*", *ROBOTS),
     "export/*": ("export/*", *ROBOTS),
+    "interop/*": ("interop/*", "export/functions", *ROBOTS),
     "gait/*": ("gait/*", "planning/*", "io/*", *ROBOTS),
     "execution/*": ("execution/*", "trajectory/*", *ROBOTS),
     "sim/*": ("sim/*", *ROBOTS),
@@ -63,11 +64,12 @@ IMPORTERS = {
     "mujoco": ("sim/scene",), "toppra": ("demo/timings/trials",), "casadi": ("planning/ipopt",),
     "scipy": ("identification/*", "planning/bspline", "planning/condensed"),
     "rosbags": ("io/bags",), "pyarrow": ("io/files",), "distributed": ("io/batch",),
+    "torch": ("interop/torch",), "jax": ("interop/jax",),
     **dict.fromkeys(ROS, ("nodes/*", "demo/nodes/*")),
 }
 # Imported where they are used; see test below.
 LAZY = ("matplotlib", "mpl_toolkits", "scipy", "casadi", "llvmlite", "mujoco", "toppra", "rosbags", "pyarrow", "distributed",
-        "argcomplete")
+        "argcomplete", "torch", "jax")
 LATE = ("jsonschema", "yaml")  # needed, but only where a robot file is given
 WITHIN_FUNCTIONS = {"demo": ("demo/processes",)}  # where there is ROS
 # Rooms of this package that a module names in strings: modules that it starts in other processes, or imports on demand.

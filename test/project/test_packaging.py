@@ -117,7 +117,7 @@ def test_an_old_pip_makes_a_wheel_too():
 
 
 def test_package_xml_names_what_is_imported(setup):
-    optional_extras = ("bags", "dask", "planning", "plot", "sim")
+    optional_extras = ("bags", "dask", "jax", "planning", "plot", "sim", "torch")
     extras = [requirement for extra in optional_extras for requirement in setup.extras_require[extra]]
     optional = names(extras) | NOT_IN_ROSDEP | WHERE_INSTALLED | INSIDE_ANOTHER
     rosdep = {pypi.replace("-", "_"): key for key, pypi in PYPI.items()} | {"yaml": "python3-yaml"}

@@ -1,0 +1,87 @@
+"""Derivatives of traced programs beside complex steps of the functions themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnea_ros.algebra.linalg import lu
+from rnea_ros.codegen.ir import adjoint
+from rnea_ros.codegen.ir.program import trace
+from rnea_ros.errors import InputError
+
+SIZE, STEP = 4, 1e-30
+X, SEEDS = np.array([0.3, -0.7, 1.1, 0.4]), np.array([0.5, -1.5, 2.0])
+
+
+def every_operation(x: Any) -> list[Any]:
+    """Use each operation with a rule, constants, inputs as results, and a result that repeats."""
+    a, b, c, d = x
+    first = np.sin(a * b) / (2.0 + np.cos(c)) - np.tan(d) * np.tanh(b - 3.0 * a)
+    second = np.sqrt(3.0 + a * a) + np.exp(-b) * (first - c)
+    return [first, second, c]
+
+
+def program():
+    return trace(lambda x: [every_operation(x)], {"x": SIZE})
+
+
+def complex_jacobian(function, x):
+    columns = []
+    for k in range(len(x)):
+        moved = x.astype(complex)
+        moved[k] += 1j * STEP
+        columns.append(np.imag(np.array(function(moved), dtype=complex)) / STEP)
+    return np.array(columns).T
+
+
+def test_the_example_has_every_operation():
+    assert set(program().operation_counts) == {"add", "sub", "mul", "div", "neg", "sin", "cos", "tan", "tanh", "sqrt", "exp"}
+
+
+def test_a_replay_gives_the_values():
+    np.testing.assert_allclose(np.array(adjoint.evaluate(program(), list(X)), dtype=float), every_operation(X), rtol=1e-15)
+
+
+def test_gradients_are_those_of_complex_steps():
+    wanted = complex_jacobian(every_operation, X).T @ SEEDS
+    np.testing.assert_allclose(np.array(adjoint.gradient(program(), list(X), list(SEEDS)), dtype=float), wanted, rtol=1e-13)
+
+
+def smooth(x: Any) -> list[Any]:
+    """Use what jets have rules for."""
+    a, b, c, d = x
+    return [np.sin(a * b) / (2.0 + np.cos(c)), np.sqrt(3.0 + d * d) * np.tanh(b - 3.0 * a), d]
+
+
+def test_jacobians_and_hessians_are_those_of_complex_steps():
+    traced = trace(lambda x: [smooth(x)], {"x": SIZE})
+    jacobian = np.array(adjoint.jacobian(traced, list(X)), dtype=float)
+    np.testing.assert_allclose(jacobian, complex_jacobian(smooth, X), rtol=1e-13)
+    chosen = adjoint.jacobian(traced, list(X), [2, 0])
+    np.testing.assert_allclose(np.array(chosen, dtype=float), jacobian[:, [2, 0]], rtol=1e-15)
+
+    def gradient(x):
+        return adjoint.gradient(traced, list(x), list(SEEDS))
+
+    hessian = np.array(adjoint.hessian(traced, list(X), list(SEEDS)), dtype=float)
+    np.testing.assert_allclose(hessian, complex_jacobian(gradient, X), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(hessian, hessian.T, rtol=1e-12)
+
+
+def test_symbols_are_differentiated_into_another_program():
+    traced = program()
+    twice = trace(lambda x, seeds: [adjoint.gradient(traced, x, seeds)], {"x": SIZE, "seeds": len(SEEDS)})
+    assert adjoint.can_differentiate(twice)
+    found = np.array(adjoint.evaluate(twice, [*X, *SEEDS]), dtype=float)
+    np.testing.assert_allclose(found, complex_jacobian(every_operation, X).T @ SEEDS, rtol=1e-13)
+
+
+@pytest.mark.parametrize("function", [lambda x: [abs(x[0])], lambda x: [lu(x.reshape(2, 2)).solve(np.ones((2, 1)))]])
+def test_maxima_and_linear_systems_are_refused(function):
+    traced = trace(function, {"x": SIZE})
+    assert not adjoint.can_differentiate(traced)
+    with pytest.raises(InputError, match="has no derivative here; allowed are add, "):
+        adjoint.gradient(traced, list(X), [1.0] * len(traced.results))
