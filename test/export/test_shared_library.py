@@ -218,6 +218,11 @@ def test_the_layout_of_the_struct_is_frozen(tmp_path):
     assert set(ARGUMENTS) == set(shared_library.SLOTS)
 
 
+def test_the_controllers_have_the_same_header():
+    copy = ROOT / "rnea_controllers" / "include" / "rnea_controllers" / shared_library.HEADER
+    assert copy.read_bytes() == (TEMPLATES / shared_library.HEADER).read_bytes()
+
+
 def test_the_source_compiles_without_a_warning(stanford):
     folder = Path(stanford[0]._library._name).parent
     subprocess.run([COMPILER, "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O0", "-Iinclude", "-fsyntax-only",

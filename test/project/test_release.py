@@ -17,7 +17,8 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = {"rnea_ros": ROOT, "rnea_msgs": ROOT / "rnea_msgs", "rnea_rqt": ROOT / "rnea_rqt"}
+FOLDERS = {"rnea_ros": ROOT, "rnea_msgs": ROOT / "rnea_msgs", "rnea_rqt": ROOT / "rnea_rqt",
+           "rnea_controllers": ROOT / "rnea_controllers"}
 INTERFACES = ROOT / "test" / "golden" / "interfaces.json"
 SETUP_FACT = r'^ +{}="([^"]*)",$'
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = (".ci", "benchmark", "config", "docs", "examples", "launch", "lerobot_rnea", "packaging", "rnea_msgs", "rnea_ros",
-           "rnea_rqt", "test", "urdf")
+FOLDERS = (".ci", "benchmark", "config", "docs", "examples", "launch", "lerobot_rnea", "packaging", "rnea_controllers",
+           "rnea_msgs", "rnea_ros", "rnea_rqt", "test", "urdf")
 OPENINGS = tuple(folder for folder in FOLDERS if folder != "test")  # a test states what happens
 LISTS = ("test_style.py", "test_readme.py")  # files with the words and phrases that are not used
 SUFFIXES = {".action", ".c", ".cfg", ".h", ".hpp", ".ini", ".md", ".msg", ".py", ".rst", ".srv", ".toml", ".txt", ".urdf",

@@ -1,0 +1,507 @@
+#include "rnea_controllers/inverse_dynamics_controller.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <stdexcept>
+
+#include "hardware_interface/types/hardware_interface_type_values.hpp"
+#include "pluginlib/class_list_macros.hpp"
+
+namespace rnea_controllers
+{
+
+using controller_interface::CallbackReturn;
+using controller_interface::InterfaceConfiguration;
+using controller_interface::interface_configuration_type;
+using controller_interface::return_type;
+
+namespace
+{
+
+constexpr unsigned kGraceCycles = 2;       // cycles without a state that count as the state before
+constexpr double kMovingVelocity = 0.01;   // rad/s, m/s: above it a position that never changes is stale
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+const std::vector<std::string> kReferences{
+  hardware_interface::HW_IF_POSITION, hardware_interface::HW_IF_VELOCITY, hardware_interface::HW_IF_ACCELERATION};
+const std::map<std::string, Mode> kModes{
+  {"gravity", Mode::kGravity}, {"feedforward", Mode::kFeedforward}, {"computed_torque", Mode::kComputedTorque},
+  {"joint_impedance", Mode::kJointImpedance}};
+const std::map<std::string, FrictionSource> kFriction{
+  {"none", FrictionSource::kNone}, {"reference", FrictionSource::kReference}, {"measured", FrictionSource::kMeasured}};
+const std::map<std::string, int> kContents{
+  {"total", RNEA_TOTAL}, {"without_gravity", RNEA_WITHOUT_GRAVITY},
+  {"without_gravity_and_friction", RNEA_WITHOUT_GRAVITY_AND_FRICTION}};
+
+template<class T>
+T choice(const std::string & name, const std::string & value, const std::map<std::string, T> & choices)
+{
+  const auto found = choices.find(value);
+  if (found != choices.end()) {
+    return found->second;
+  }
+  std::string allowed;
+  for (const auto & entry : choices) {
+    allowed += (allowed.empty() ? "" : ", ") + entry.first;
+  }
+  throw std::runtime_error("parameter " + name + " is '" + value + "'; allowed: " + allowed);
+}
+
+double value_or(const std::optional<double> & value, double otherwise) noexcept
+{
+  return value && std::isfinite(*value) ? *value : otherwise;
+}
+
+}  // namespace
+
+CallbackReturn InverseDynamicsController::on_init()
+{
+  try {
+    const auto declare = [this](const std::string & name, const auto & value, const std::string & description, bool fixed) {
+        rcl_interfaces::msg::ParameterDescriptor descriptor;
+        descriptor.description = description;
+        descriptor.read_only = false;
+        if (fixed) {
+          descriptor.additional_constraints = "Read when the controller is configured.";
+        }
+        if (!get_node()->has_parameter(name)) {
+          get_node()->template declare_parameter<std::decay_t<decltype(value)>>(name, value, descriptor);
+        }
+      };
+    const std::vector<double> none;
+    declare("robot_library", std::string(), "Path of the shared library that `rnea export --shared` has written.", true);
+    declare(
+      "joints", std::vector<std::string>(), "Names of the joints in the hardware, in the order of the exported robot. "
+      "Empty: its own names.", true);
+    declare("mode", std::string("computed_torque"), "Control law: gravity, feedforward, computed_torque, joint_impedance.", true);
+    declare(
+      "stiffness", none, "Gain of the position error of each joint [N m/rad, N/m], with computed_torque [1/s^2]. One number: "
+      "of all joints. Empty: 0.", true);
+    declare(
+      "damping", none, "Gain of the velocity error of each joint [N m s/rad, N s/m], with computed_torque [1/s]. One number: "
+      "of all joints. Empty: 0.", true);
+    declare(
+      "friction", std::string("reference"), "Velocity at which the friction of the robot file is compensated: reference, "
+      "measured, none.", true);
+    declare(
+      "effort_convention", std::string("robot_file"), "What commanded efforts contain: robot_file (as exported), total, "
+      "without_gravity, without_gravity_and_friction.", true);
+    declare(
+      "max_effort", none, "Maximum torque of each joint, gravity included [N m, N]. Empty: that of the exported robot. Numbers "
+      "above it do not count.", true);
+    declare(
+      "max_effort_rate", none, "Maximum torque rate of each joint [N m/s, N/s]. Empty: that of the exported robot. Numbers "
+      "above it do not count.", true);
+    declare(
+      "activation_time", 0.5, "Duration in which the torque from before the activation fades out. 0: at once, within the "
+      "torque rate. [s]", true);
+    declare(
+      "state_timeout", 0.5, "Duration of missing states after which update() returns an error, so that the controller is "
+      "deactivated. 0: never. [s]", true);
+    declare(
+      "stale_timeout", 0.1, "Duration in which a position may stay the same although its velocity is not zero. 0: any. [s]",
+      true);
+    declare("payload.mass", 0.0, "Mass of the payload on the link of `rnea export --payload` [kg]. At run time.", false);
+    declare(
+      "payload.com", std::vector<double>{0.0, 0.0, 0.0}, "Centre of mass of the payload in the link's frame [m].", false);
+    declare(
+      "payload.inertia", std::vector<double>(6, 0.0), "ixx, ixy, ixz, iyy, iyz, izz of the payload about its centre of mass, "
+      "along the link's axes [kg m^2].", false);
+    declare("payload_time", 0.5, "Duration in which a new payload replaces the last one [s].", true);
+  } catch (const std::exception & error) {
+    RCLCPP_ERROR(get_node()->get_logger(), "parameters rejected: %s", error.what());
+    return CallbackReturn::ERROR;
+  }
+  return CallbackReturn::SUCCESS;
+}
+
+CallbackReturn InverseDynamicsController::on_configure(const rclcpp_lifecycle::State &)
+{
+  try {
+    configure();
+  } catch (const std::exception & error) {
+    RCLCPP_ERROR(get_node()->get_logger(), "not configured: %s", error.what());
+    release();
+    return CallbackReturn::FAILURE;
+  }
+  return CallbackReturn::SUCCESS;
+}
+
+void InverseDynamicsController::configure()
+{
+  const auto node = get_node();
+  release();
+  library_ = RobotLibrary("robot_library", node->get_parameter("robot_library").as_string());
+  const auto & robot = library_.api();
+  const auto n = static_cast<std::size_t>(robot.n);
+  if (robot.torque_and_rate == nullptr || robot.gravity == nullptr || robot.gravity_and_rate == nullptr) {
+    throw std::runtime_error(
+            "parameter robot_library names a library without torque_and_rate, gravity or gravity_and_rate; export the robot "
+            "without --only");
+  }
+  joints_ = node->get_parameter("joints").as_string_array();
+  if (joints_.empty()) {
+    joints_.assign(robot.joint_names, robot.joint_names + n);
+  }
+  if (joints_.size() != n) {
+    throw std::runtime_error(
+            "parameter joints has " + std::to_string(joints_.size()) + " names; robot '" + robot.robot_name + "' has " +
+            std::to_string(n) + " joints");
+  }
+  law_ = std::make_unique<TorqueLaw>(robot, read_options(robot));
+  q_.assign(n, kNaN);
+  qd_ = q_before_ = q_;
+  state_timeout_ = node->get_parameter("state_timeout").as_double();
+  stale_timeout_ = node->get_parameter("stale_timeout").as_double();
+  cycle_ = get_update_rate() > 0 ? 1.0 / get_update_rate() : 0.0;
+  law_->set_payload(read_payload({}));
+  parameter_callback_ = node->add_on_set_parameters_callback(
+    [this](const std::vector<rclcpp::Parameter> & changed) {return on_parameters(changed);});
+  report_timer_ = node->create_wall_timer(std::chrono::seconds(1), [this]() {report();});
+  RCLCPP_INFO(
+    node->get_logger(), "robot '%s', model %s, exported by %s", robot.robot_name, robot.model_id, robot.exporter);
+}
+
+TorqueLawOptions InverseDynamicsController::read_options(const rnea_robot_api & robot)
+{
+  const auto node = get_node();
+  TorqueLawOptions options;
+  options.mode = choice("mode", node->get_parameter("mode").as_string(), kModes);
+  options.friction = choice("friction", node->get_parameter("friction").as_string(), kFriction);
+  options.stiffness = read_array("stiffness", 0.0);
+  options.damping = read_array("damping", 0.0);
+  options.max_effort = read_limit("max_effort", robot.effort);
+  options.max_effort_rate = read_limit("max_effort_rate", robot.effort_rate);
+  options.max_commanded_effort_rate = read_limit("", robot.commanded_effort_rate);
+  const auto convention = node->get_parameter("effort_convention").as_string();
+  options.contains = convention == "robot_file" ? robot.commanded.contains : choice("effort_convention", convention, kContents);
+  options.per_unit.assign(robot.commanded.per_unit, robot.commanded.per_unit + robot.n);
+  if (robot.commanded.quantity == RNEA_UNKNOWN_QUANTITY) {
+    throw std::runtime_error(
+            std::string("the robot file of '") + robot.robot_name + "' does not say what commanded efforts are; declare "
+            "commanded_effort there and export the robot again");
+  }
+  if (options.contains == RNEA_WITHOUT_GRAVITY_AND_FRICTION && robot.friction == nullptr) {
+    throw std::runtime_error(
+            "efforts without gravity and friction need the friction of the joints, which a robot with loops does not have; "
+            "allowed: total, without_gravity");
+  }
+  options.activation_time = node->get_parameter("activation_time").as_double();
+  options.payload_time = node->get_parameter("payload_time").as_double();
+  return options;
+}
+
+std::vector<double> InverseDynamicsController::read_array(const std::string & name, double default_value)
+{
+  const auto n = joints_.size();
+  const auto given = get_node()->get_parameter(name).as_double_array();
+  if (!given.empty() && given.size() != 1 && given.size() != n) {
+    throw std::runtime_error(
+            "parameter " + name + " has " + std::to_string(given.size()) + " numbers; allowed: none, 1 or " +
+            std::to_string(n));
+  }
+  for (const double x : given) {
+    if (!std::isfinite(x) || x < 0.0) {
+      throw std::runtime_error("parameter " + name + " contains " + std::to_string(x) + "; allowed: numbers of at least 0");
+    }
+  }
+  return given.size() == n ? given : std::vector<double>(n, given.empty() ? default_value : given[0]);
+}
+
+std::vector<double> InverseDynamicsController::read_limit(const std::string & name, const double * of_the_robot)
+{
+  auto limit = name.empty() ? std::vector<double>(joints_.size(), kUnlimited) : read_array(name, kUnlimited);
+  for (std::size_t k = 0; k < limit.size(); ++k) {
+    limit[k] = std::isfinite(of_the_robot[k]) ? std::min(limit[k], of_the_robot[k]) : limit[k];
+  }
+  return limit;
+}
+
+Payload InverseDynamicsController::read_payload(const std::vector<rclcpp::Parameter> & changed) const
+{
+  const auto get = [this, &changed](const std::string & name) {
+      for (const auto & parameter : changed) {
+        if (parameter.get_name() == name) {
+          return parameter;
+        }
+      }
+      return get_node()->get_parameter(name);
+    };
+  const double mass = get("payload.mass").as_double();
+  const auto com = get("payload.com").as_double_array();
+  const auto inertia = get("payload.inertia").as_double_array();
+  const auto finite = [](const std::vector<double> & x) {
+      return std::all_of(x.begin(), x.end(), [](double number) {return std::isfinite(number);});
+    };
+  if (!(mass >= 0.0 && std::isfinite(mass)) || com.size() != 3 || inertia.size() != 6 || !finite(com) || !finite(inertia)) {
+    throw std::runtime_error(
+            "payload.mass must be a number of at least 0, payload.com 3 numbers, payload.inertia 6 numbers (ixx, ixy, ixz, "
+            "iyy, iyz, izz)");
+  }
+  Payload payload{};
+  const auto & robot = library_.api();
+  if (robot.payload_parameters != nullptr) {
+    robot.payload_parameters(mass, com.data(), inertia.data(), payload.data());
+  } else if (mass > 0.0) {
+    throw std::runtime_error(
+            std::string("payload.mass is ") + std::to_string(mass) + ", but robot '" + robot.robot_name + "' was exported "
+            "without a payload; export it with --payload LINK");
+  }
+  return payload;
+}
+
+rcl_interfaces::msg::SetParametersResult InverseDynamicsController::on_parameters(
+  const std::vector<rclcpp::Parameter> & changed)
+{
+  rcl_interfaces::msg::SetParametersResult result;
+  result.successful = true;
+  const bool concerned = std::any_of(
+    changed.begin(), changed.end(), [](const auto & parameter) {return parameter.get_name().rfind("payload.", 0) == 0;});
+  if (!concerned || !library_) {
+    return result;
+  }
+  try {
+    payload_box_.set(read_payload(changed));
+    payload_changed_ = true;
+  } catch (const std::exception & error) {
+    result.successful = false;
+    result.reason = error.what();
+  }
+  return result;
+}
+
+InterfaceConfiguration InverseDynamicsController::command_interface_configuration() const
+{
+  InterfaceConfiguration found{interface_configuration_type::INDIVIDUAL, {}};
+  for (const auto & joint : joints_) {
+    found.names.push_back(joint + "/" + hardware_interface::HW_IF_EFFORT);
+  }
+  return found;
+}
+
+InterfaceConfiguration InverseDynamicsController::state_interface_configuration() const
+{
+  InterfaceConfiguration found{interface_configuration_type::INDIVIDUAL, {}};
+  for (const auto & joint : joints_) {
+    found.names.push_back(joint + "/" + hardware_interface::HW_IF_POSITION);
+    found.names.push_back(joint + "/" + hardware_interface::HW_IF_VELOCITY);
+  }
+  return found;
+}
+
+std::vector<hardware_interface::CommandInterface::SharedPtr>
+InverseDynamicsController::on_export_reference_interfaces_list()
+{
+  references_.clear();
+  for (const auto & joint : joints_) {
+    for (const auto & name : kReferences) {
+      references_.push_back(
+        std::make_shared<hardware_interface::CommandInterface>(std::string(get_node()->get_name()) + "/" + joint, name));
+    }
+  }
+  return references_;
+}
+
+std::vector<hardware_interface::StateInterface::SharedPtr> InverseDynamicsController::on_export_state_interfaces_list()
+{
+  exported_.clear();
+  for (const auto & joint : joints_) {
+    for (const auto * name : {"effort_rate", "utilization"}) {
+      exported_.push_back(
+        std::make_shared<hardware_interface::StateInterface>(std::string(get_node()->get_name()) + "/" + joint, name));
+    }
+  }
+  return exported_;
+}
+
+CallbackReturn InverseDynamicsController::on_activate(const rclcpp_lifecycle::State &)
+{
+  const auto check = [this](const auto & interfaces, const std::vector<std::string> & wanted, const char * kind) {
+      bool complete = interfaces.size() == wanted.size();
+      for (std::size_t k = 0; complete && k < wanted.size(); ++k) {
+        complete = interfaces[k].get_name() == wanted[k];
+      }
+      if (!complete) {
+        RCLCPP_ERROR(
+          get_node()->get_logger(), "not activated: %zu %s interfaces are there; %zu are needed, %s first", interfaces.size(),
+          kind, wanted.size(), wanted.front().c_str());
+      }
+      return complete;
+    };
+  if (!check(command_interfaces_, command_interface_configuration().names, "command") ||
+    !check(state_interfaces_, state_interface_configuration().names, "state"))
+  {
+    return CallbackReturn::FAILURE;
+  }
+  if (!read_states()) {
+    RCLCPP_ERROR(
+      get_node()->get_logger(), "not activated: a joint has no position or velocity yet; wait for the first reading of the "
+      "hardware");
+    return CallbackReturn::FAILURE;
+  }
+  std::vector<double> effort_before;
+  for (const auto & command : command_interfaces_) {
+    effort_before.push_back(value_or(command.get_optional(), kNaN));
+  }
+  law_->q = q_before_ = q_;
+  law_->qd = qd_;
+  law_->start(effort_before);
+  for (std::size_t k = 0; k < joints_.size(); ++k) {
+    const bool written = references_.size() != 3 * joints_.size() || (
+      references_[3 * k]->set_value(q_[k]) && references_[3 * k + 1]->set_value(0.0) &&
+      references_[3 * k + 2]->set_value(0.0));
+    if (!written) {
+      RCLCPP_ERROR(get_node()->get_logger(), "not activated: references of %s are in use", joints_[k].c_str());
+      return CallbackReturn::FAILURE;
+    }
+  }
+  missing_time_ = stale_time_ = 0.0;
+  missed_cycles_ = 0;
+  return CallbackReturn::SUCCESS;
+}
+
+return_type InverseDynamicsController::update_reference_from_subscribers(const rclcpp::Time &, const rclcpp::Duration &)
+{
+  return return_type::OK;  // nothing precedes: references stay those of the activation, the pose is held
+}
+
+return_type InverseDynamicsController::update_and_write_commands(const rclcpp::Time &, const rclcpp::Duration & period)
+{
+  const double elapsed = std::max(0.0, period.seconds());
+  // The robot checks steps between messages: a late cycle has no larger step.
+  const double dt = cycle_ > 0.0 ? std::min(elapsed, cycle_) : elapsed;
+  if (payload_changed_.exchange(false)) {
+    if (const auto payload = payload_box_.try_get()) {
+      law_->set_payload(*payload);
+    } else {
+      payload_changed_ = true;  // the box is in use: in the next cycle
+    }
+  }
+  const bool complete = read_states();
+  check_staleness(elapsed);
+  missed_cycles_ = complete ? 0 : missed_cycles_ + 1;
+  missing_cycles_ += complete ? 0 : 1;
+  const bool stale = stale_timeout_ > 0.0 && stale_time_ > stale_timeout_;
+  stale_cycles_ += stale ? 1 : 0;
+  const bool holds = stale || missed_cycles_ > kGraceCycles;
+  missing_time_ = holds ? missing_time_ + elapsed : 0.0;
+  if (holds) {
+    law_->hold(dt);
+  } else {
+    law_->q = q_;
+    law_->qd = qd_;
+    read_references();
+    law_->update(dt);
+  }
+  limited_cycles_ += law_->limited() ? 1 : 0;
+  unwritten_cycles_ += write_commands() ? 0 : 1;
+  return state_timeout_ > 0.0 && missing_time_ > state_timeout_ ? return_type::ERROR : return_type::OK;
+}
+
+bool InverseDynamicsController::read_states() noexcept
+{
+  bool complete = true;
+  for (std::size_t k = 0; k < q_.size(); ++k) {
+    const double position = value_or(state_interfaces_[2 * k].get_optional(), kNaN);
+    const double velocity = value_or(state_interfaces_[2 * k + 1].get_optional(), kNaN);
+    const bool valid = std::isfinite(position) && std::isfinite(velocity);
+    q_[k] = valid ? position : q_[k];
+    qd_[k] = valid ? velocity : qd_[k];
+    complete = complete && valid;
+  }
+  return complete;
+}
+
+void InverseDynamicsController::check_staleness(double dt) noexcept
+{
+  bool moves = false, changed = false;
+  for (std::size_t k = 0; k < q_.size(); ++k) {
+    moves = moves || std::abs(qd_[k]) > kMovingVelocity;
+    changed = changed || q_[k] != q_before_[k];
+    q_before_[k] = q_[k];
+  }
+  stale_time_ = moves && !changed ? stale_time_ + dt : 0.0;
+}
+
+void InverseDynamicsController::read_references() noexcept
+{
+  // A reference that is not finite: the position stays, velocity and acceleration are zero.
+  for (std::size_t k = 0; k < q_.size() && !references_.empty(); ++k) {
+    law_->q_ref[k] = value_or(references_[3 * k]->get_optional(), law_->q_ref[k]);
+    law_->qd_ref[k] = value_or(references_[3 * k + 1]->get_optional(), 0.0);
+    law_->qdd_ref[k] = value_or(references_[3 * k + 2]->get_optional(), 0.0);
+  }
+}
+
+bool InverseDynamicsController::write_commands() noexcept
+{
+  bool written = true;
+  for (std::size_t k = 0; k < q_.size(); ++k) {
+    written = command_interfaces_[k].set_value(law_->effort[k]) && written;
+    if (!exported_.empty()) {
+      written = exported_[2 * k]->set_value(law_->tau_rate[k]) && written;
+      written = exported_[2 * k + 1]->set_value(law_->utilization[k]) && written;
+    }
+  }
+  return written;
+}
+
+void InverseDynamicsController::report()
+{
+  const auto logger = get_node()->get_logger();
+  const auto news = [](const std::atomic<std::uint64_t> & counter, std::uint64_t & reported) {
+      const std::uint64_t now = counter, more = now - reported;
+      reported = now;
+      return static_cast<unsigned long long>(more);
+    };
+  if (const auto count = news(missing_cycles_, reported_missing_)) {
+    RCLCPP_WARN(logger, "joint states are missing or not finite in %llu cycles: gravity is held at the last pose", count);
+  }
+  if (const auto count = news(stale_cycles_, reported_stale_)) {
+    RCLCPP_WARN(logger, "joint positions do not change although joints move, in %llu cycles: gravity is held", count);
+  }
+  if (const auto count = news(limited_cycles_, reported_limited_)) {
+    RCLCPP_INFO(logger, "limits of torque or torque rate changed the efforts of %llu cycles", count);
+  }
+  if (const auto count = news(unwritten_cycles_, reported_unwritten_)) {
+    RCLCPP_WARN(logger, "effort interfaces were in use in %llu cycles: the efforts before stay", count);
+  }
+}
+
+CallbackReturn InverseDynamicsController::on_deactivate(const rclcpp_lifecycle::State &)
+{
+  // Whatever follows begins with the torque of gravity.
+  law_->hold(kUnlimited);
+  return write_commands() ? CallbackReturn::SUCCESS : CallbackReturn::ERROR;
+}
+
+CallbackReturn InverseDynamicsController::on_cleanup(const rclcpp_lifecycle::State &)
+{
+  release();
+  return CallbackReturn::SUCCESS;
+}
+
+CallbackReturn InverseDynamicsController::on_error(const rclcpp_lifecycle::State &)
+{
+  release();
+  return CallbackReturn::SUCCESS;
+}
+
+void InverseDynamicsController::release()
+{
+  report_timer_.reset();
+  parameter_callback_.reset();
+  payload_changed_ = false;
+  law_.reset();
+  library_ = RobotLibrary();
+  joints_.clear();
+  references_.clear();
+  exported_.clear();
+}
+
+}  // namespace rnea_controllers
+
+PLUGINLIB_EXPORT_CLASS(
+  rnea_controllers::InverseDynamicsController, controller_interface::ChainableControllerInterface)
