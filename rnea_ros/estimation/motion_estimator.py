@@ -15,6 +15,7 @@ from .sample_clock import CLOCK_SET_SAMPLES, SampleClock
 
 LAG = 0.03  # default lag of the estimate behind the newest sample [s]
 _GAP, _GAP_PERIODS = 0.05, 5  # the filters restart after a gap of this time and this many periods
+_UNKNOWN_GAP = 0.5  # the same while the period is unknown: bursts may be so far apart [s]
 _START_SAMPLES = 8  # samples from which the period is estimated; more are awaited in steps of this size
 # Samples lost at once that suggest a start within a burst; samples awaited in that case
 _MAX_LOST_SAMPLES, _RETRY_SAMPLES = 30, 64
@@ -269,7 +270,7 @@ class MotionEstimator:
     def _add_reading(self, stamp: float, q: np.ndarray, qd: np.ndarray | None) -> None:
         """Add positions of a new reading."""
         gap = stamp - self._stamp
-        if self._period and gap > max(_GAP, _GAP_PERIODS * self._period):
+        if gap > self._longest_step():
             self._restart()
             self._gap, self._waited = True, stamp + min(_WAITING * gap, _LONGEST_WAIT)
         if len(self._turning) or len(self._revolute):
@@ -288,6 +289,15 @@ class MotionEstimator:
             self._start_filters()
         elif not self._filters and len(self._waiting) % _START_SAMPLES == 0 and len(self._waiting) >= self._wanted:
             self._start_filters()
+
+    def _longest_step(self) -> float:
+        """Return the longest time between two samples that is no gap [s]."""
+        if self._period:
+            return max(_GAP, _GAP_PERIODS * self._period)
+        if len(self._waiting) < 2:
+            return math.inf
+        mean = (self._waiting[-1][0] - self._waiting[0][0]) / (len(self._waiting) - 1)
+        return max(_UNKNOWN_GAP, _GAP_PERIODS * mean)
 
     def _unwrap(self, stamp: float, q: np.ndarray, qd: np.ndarray | None) -> np.ndarray:
         """Return positions (n,) without wraps.

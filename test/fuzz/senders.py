@@ -30,7 +30,7 @@ LONG = 0.03  # of the streams take 3 times as long
 EPOCH = 1_700_000_000_000_000_000  # ns
 CHECKED = 14  # instants of a stream at which estimates are checked, after the first quarter
 START = 0.5  # s; deviations are checked from then on
-LATELY = 0.35  # s; stamps of messages received since then say which instants an estimate may be of
+LATELY = 0.35  # s; stamps of messages received since then, and of the one before, say which instants an estimate may be of
 APART = 0.1  # s; errors of stamps that differ by more are those of two clocks
 TENTH = 10.0  # errors may be so many standard deviations
 UNLIMITED = 3.0  # times the largest speed of a joint
@@ -194,11 +194,11 @@ def judge(stream: Sender, rng: np.random.Generator, lag: float) -> Verdict:
     late = (stream.stamps - EPOCH) * 1e-9 - stream.read
     for k, count, motion, deviation in rows:
         since = np.searchsorted(stream.arrival[kept[:count]], stream.arrival[k] - LATELY - lag)
-        recent = kept[since:count]
+        recent = kept[max(since - 1, 0):count]  # an estimate between two messages may be of the clock of either
         instant = (stream.stamps[k] - EPOCH) * 1e-9 - lag
         error = _error(stream, motion, instant - late[recent], recent)
         if error[0].any():  # a position that the robot had is inside of any cone
-            moved = np.abs(np.diff(stream.positions[kept[max(since - 1, 0):count]], axis=0)).max(axis=0, initial=0.0)
+            moved = np.abs(np.diff(stream.positions[recent], axis=0)).max(axis=0, initial=0.0)
             verdict.outside = max(verdict.outside, _outside(stream, motion[0], instant, recent, late[recent], moved))
         if stream.arrival[k] > stream.arrival[0] + START:
             off = (error / (deviation + ROUNDING)).max(axis=1)
@@ -254,8 +254,13 @@ def make(_folder: Path) -> Try:
     return attempt
 
 
+# Found by campaigns: a clock that a restart set back by the length of the pause before it; one set by 235 s and 374 s while
+# the period was being learnt from stamps that jitter.
+FOUND = ("62435508b7415fbe", "c40cd3fb93d5f5f8")
+
+
 def seeds() -> list[bytes]:
-    return [k.to_bytes(4, "little") for k in range(64)]
+    return [*map(bytes.fromhex, FOUND), *(k.to_bytes(4, "little") for k in range(64))]
 
 
 TARGETS = (Target("estimator", seeds, make, generate=lambda rng: rng.randbytes(8)),)
