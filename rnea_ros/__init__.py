@@ -33,6 +33,15 @@ if TYPE_CHECKING:
     from .model.tree import JointDynamics, Limits, Model
     from .planning import Cost, EndState, PlannedMotion, PlanningProblem, PlanSettings
     from .planning import plan as solve_plan
+    from .robots.flexible import (
+        FlexiblePredictor,
+        driven_joints,
+        free_vibration,
+        predict_deflection,
+        residual_vibration,
+        root_loads,
+        tip_deflection,
+    )
     from .robots.inputs.base_state import BaseState, base_motion
     from .robots.inputs.platform_motion import PlatformMotion
     from .robots.load import load
@@ -42,6 +51,7 @@ if TYPE_CHECKING:
     from .trajectory import Constraints, PathLimits, TrajectoryScaler, plan_from_waypoints
     from .trajectory.chunk_executor import ChunkExecutor, ChunkOptions, ChunkResult
     from .trajectory.clearance import Clearance, Obstacle, Sphere
+    from .trajectory.input_shaping import InputShaper, input_shaper
     from .trajectory.margin import ModelUncertainty, limits_share
     from .trajectory.path_dynamics import PathDynamics
     from .trajectory.plan_motion import plan_motion
@@ -60,7 +70,9 @@ __all__ = [
     "Dynamics",
     "EndState",
     "ExternalEffortObserver",
+    "FlexiblePredictor",
     "InputError",
+    "InputShaper",
     "InverseDynamicsController",
     "JointDynamics",
     "Limits",
@@ -86,12 +98,15 @@ __all__ = [
     "color_scale",
     "derivatives_of_time",
     "draw_stills",
+    "driven_joints",
     "estimate_payload",
     "excite",
     "fit",
+    "free_vibration",
     "gough_stewart",
     "identify",
     "inertial_parameters",
+    "input_shaper",
     "limits_share",
     "load",
     "nearest_physical",
@@ -99,8 +114,11 @@ __all__ = [
     "picture",
     "plan_from_waypoints",
     "plan_motion",
+    "predict_deflection",
     "read_recording",
+    "residual_vibration",
     "retime_motion",
+    "root_loads",
     "screw_inverse_dynamics",
     "screws",
     "simulate_elastic_arm",
@@ -108,6 +126,7 @@ __all__ = [
     "smooth",
     "smooth_step",
     "solve_plan",
+    "tip_deflection",
     "torque_limits",
     "with_parameter_values",
 ]
@@ -132,6 +151,8 @@ _MODULES = {
     ".io.recording": ("RecordedMotion",),
     ".model.tree": ("JointDynamics", "Limits", "Model"),
     ".planning": ("Cost", "EndState", "PlanSettings", "PlannedMotion", "PlanningProblem"),
+    ".robots.flexible": ("FlexiblePredictor", "driven_joints", "free_vibration", "predict_deflection", "residual_vibration",
+                         "root_loads", "tip_deflection"),
     ".robots.inputs.base_state": ("BaseState", "base_motion"),
     ".robots.inputs.platform_motion": ("PlatformMotion",),
     ".robots.load": ("load",),
@@ -141,6 +162,7 @@ _MODULES = {
     ".trajectory": ("Constraints", "PathLimits", "TrajectoryScaler", "plan_from_waypoints"),
     ".trajectory.chunk_executor": ("ChunkExecutor", "ChunkOptions", "ChunkResult"),
     ".trajectory.clearance": ("Clearance", "Obstacle", "Sphere"),
+    ".trajectory.input_shaping": ("InputShaper", "input_shaper"),
     ".trajectory.margin": ("ModelUncertainty", "limits_share"),
     ".trajectory.path_dynamics": ("PathDynamics",),
     ".trajectory.plan_motion": ("plan_motion",),

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..errors import InputError, ModelWarning, near, shown, some
 from . import mdh
+from .beams import FlexibleLink
 from .drives import Drive, DriveLimit, Supply, VelocityByPosition
 from .effort_convention import TOTAL, Efforts
 
@@ -271,6 +272,7 @@ class Model(Frozen):
     warnings : implausible properties, a sentence each; accepted_warnings : those whose names the robot file accepts
     contact : contact thresholds by joint, as learnt from free motion
     coupled_motors : motors of coupled transmissions; no URDF has them
+    flexible_links : beams in place of links; their coordinates are joints of the tree that several links follow
     """
 
     name: str
@@ -288,6 +290,7 @@ class Model(Frozen):
     accepted_warnings: tuple[ModelWarning, ...] = ()
     contact: Mapping[str, ContactCalibration] = field(default_factory=dict)
     coupled_motors: tuple[CoupledMotor, ...] = ()
+    flexible_links: tuple[FlexibleLink, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))

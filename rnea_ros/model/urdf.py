@@ -87,7 +87,7 @@ class _Tree:
             self.warnings.append(ModelWarning("held_base", f"floating joint '{name}' is held fixed at its origin; "
                                               "base='floating' frees it"))
             return root
-        if _inertia(self.links[root])[0] > 0.0:
+        if inertia(self.links[root])[0] > 0.0:
             self.warnings.append(ModelWarning("ignored_mass", f"mass of link '{root}' is ignored: it is the world, to which "
                                               f"floating joint '{name}' connects the base"))
         return end(floating[0], "child")
@@ -119,11 +119,11 @@ class _Tree:
         return number, R, P
 
     def _add_inertia(self, link: str, body: TreeBody, R: np.ndarray, P: np.ndarray) -> None:
-        m, centre, inertia = _inertia(self.links[link])
+        m, centre, moments = inertia(self.links[link])
         if self.links[link].find("inertial") is None:
             return
-        self.warnings += urdf_validation.inertia_warnings(f"link '{link}'", m, inertia)
-        J, ms = rotate_inertia(R, *shift(inertia, np.zeros(3), m, centre))
+        self.warnings += urdf_validation.inertia_warnings(f"link '{link}'", m, moments)
+        J, ms = rotate_inertia(R, *shift(moments, np.zeros(3), m, centre))
         J, ms = shift(J, ms, m, P)
         body.m, body.ms, body.J = body.m + m, body.ms + ms, body.J + J
 
@@ -151,15 +151,15 @@ def origin(element: _Element) -> tuple[np.ndarray, np.ndarray]:
     return R, _numbers(given, "xyz", ORIGIN)
 
 
-def _inertia(link: _Element) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass, centre of mass in the link's frame, inertia about it in the link's axes."""
+def inertia(link: _Element) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return mass, centre of mass in the link's frame, inertia about it in the link's axes."""
     inertial = link.find("inertial")
     if inertial is None:
         return 0.0, np.zeros(3), np.zeros((3, 3))
     R, centre = origin(inertial)
     xx, xy, xz, yy, yz, zz = (_number(inertial.find("inertia"), name) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
-    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    return _number(inertial.find("mass"), "value"), centre, R @ inertia @ R.T
+    moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return _number(inertial.find("mass"), "value"), centre, R @ moments @ R.T
 
 
 def _assemble(tree: _Tree, base: str, friction: bool, where: str) -> Model:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import ModelError
-from ..model import urdf, urdf_reader
+from ..model import flexible_links, urdf, urdf_reader
 from ..model.robot_file import robot_file as reader
 from ..model.robot_file.robot_file import RobotFile, Source
 from ..model.tree import Model
@@ -44,6 +44,10 @@ def load(source: str | bytes | os.PathLike[str], robot_file: Source | None = Non
             raise ModelError("declares platform without loops: cut joints must join its legs to it", file.where)
         description, file = with_platforms(description, file)
     model = urdf.load(description, **options)
+    if flexible_links.SECTION in content:
+        file.check_schema()
+        rigid, (description, chains) = model, flexible_links.with_flexible_links(description, file, model)
+        model = flexible_links.with_modes(urdf.load(description, **options), chains, rigid)
     file = file.checked(model)
     return Robot(_tree(model, file, backend), file)
 

@@ -66,7 +66,8 @@ Guess = Any  # positions (tree.n,) of all joints, or a PlatformMotion, near the 
 MOVING_BASES = ("floating", "prescribed")
 COMPILED = ("_solver", "_solvers", "_derivatives", "_functions")  # what holds machine code
 # Sections of a robot file that decide the numbers.
-ROLES = ("loops", "platform", "platforms", "springs", "passive", "actuation_weights", "ground_contacts", "wheels")
+ROLES = ("loops", "platform", "platforms", "springs", "passive", "flexible_links", "actuation_weights", "ground_contacts",
+         "wheels")
 DECIDING = ("base", "drives", *ROLES, "elastic_joints", "motors")
 # Functions for which a fixed tree has its own kernels (tree.py), without the general equations.
 OF_TREES = ("torque_and_rate", "dynamics", "inverse_dynamics", "forward_dynamics", "bias", "gravity", "gravity_and_rate",
@@ -239,7 +240,8 @@ class Robot:
     @property
     def links(self) -> tuple[str, ...]:
         """Names of all URDF links."""
-        hidden = self.loops.hidden(self.model) if self.loops else ()
+        hidden = self.loops.hidden(self.model) if self.loops else set()
+        hidden |= {name for beam in self.model.flexible_links for name in beam.hidden(self.model.frames)}
         return tuple(link for link in self.model.frames if link not in hidden)
 
     @property

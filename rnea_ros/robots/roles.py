@@ -3,6 +3,7 @@
 declared                      motion of the coordinate                            effort
 joint with a motor            given                                               wanted
 `springs`, `passive`          state: position and velocity are inputs             known: spring and damper, or zero
+`flexible_links`              modes: state                                        known: stiffness and damping of the mode
 other joint of a loop         follows                                             known: friction
 `elastic_joints`              joint given, its motor follows                      joint: spring; motor: wanted
 `base: floating`              state                                               known: zero
@@ -96,6 +97,9 @@ def declared(model: Model, file: RobotFile, backend: str) -> DeclaredRoles:
     _check(file, model, passive, loops, contacts, wheels)
     springs = tuple(JointSpring(names.index(name), float(entry["stiffness"]), float(entry.get("rest", 0.0)),
                                 float(entry.get("damping", 0.0))) for name, entry in sprung.items())
+    modes = [mode for beam in model.flexible_links for mode in beam.modes]
+    springs += tuple(JointSpring(names.index(mode.joint), mode.stiffness, 0.0, mode.damping) for mode in modes)
+    sprung = {**sprung, **dict.fromkeys(mode.joint for mode in modes)}
     no_names: tuple[str, ...] = ()
     if loops is None:
         actuated = tuple(name for name in names if name not in sprung and name not in passive)
@@ -139,6 +143,10 @@ def _check(file: RobotFile, model: Model, passive: Sequence[str], loops: Loops |
         both = [name for name in passive if model.joint_names.index(name) in loops.active]
         if both:
             raise ModelError(f"passive: {some(both)} is an active joint of `loops` too; name it in one of them", file.where)
+    bends = {beam.link for beam in model.flexible_links}
+    if missing := [link for link in file.section("flexible_links") if link not in bends]:
+        raise ModelError(f"flexible_links: {some(missing)} of the tree is rigid: rnea_ros.load, which reads the URDF too, "
+                         "makes flexible links", file.where)
     for section, entries in (("ground_contacts", contacts), ("wheels", wheels)):
         if entries and model.base != "floating":
             raise ModelError(f"{section} needs a base that moves: set base to floating or prescribed, not fixed", file.where)

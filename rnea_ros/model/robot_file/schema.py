@@ -15,6 +15,7 @@ from ..effort_convention import QUANTITIES as EFFORT_QUANTITIES
 
 Schema = dict[str, Any]
 
+MAX_MODES = 4
 LARGEST = 1e12  # of any number: products of three stay finite
 ROOT_AXES = "in the root link's frame; with a base that moves, in the world's"
 
@@ -147,6 +148,42 @@ WHEELS = _each("", "Wheels that roll on the plane z = 0 of the world without sli
         "holds": {"type": "array", "items": {"enum": ["along", "across", "normal"]}, "minItems": 1, "uniqueItems": True,
                   "description": "Directions in which the lowest point has no velocity: along the track, across it, normal to "
                                  "the ground; default along, across [-]."}}, ("link", "axis", "radius")), least=1)
+
+TABLE = _object("Shapes as measured or from a finite element model, instead of `shapes`.", {
+    "positions": {"type": "array", "items": {"type": "number", "minimum": 0, "maximum": 1}, "minItems": 3, "maxItems": 200,
+                  "description": "Points of the beam, from 0 at its start to 1 at its end [-]."},
+    "deflections": {"type": "array", "minItems": 1, "maxItems": MAX_MODES, "description": "A list for each mode: deflections "
+                    "at these points, of any size; 0, and without slope, at the start [-].",
+                    "items": {"type": "array", "items": {"type": "number", "minimum": -LARGEST, "maximum": LARGEST},
+                              "description": "Deflections of one mode [-]."}}}, ("positions", "deflections"))
+
+
+def _count(text: str, least: int, most: int) -> Schema:
+    return {"type": "integer", "minimum": least, "maximum": most, "description": text}
+
+
+FLEXIBLE_LINKS = _each("link", "Links that bend: a beam from `start` to `end`. What the URDF attaches to the link moves with "
+                       "the point of the beam that it is nearest to.", _object("One beam.", {
+    "start": _numbers("Where the beam begins in the frame of the link; default 0 0 0 [m].", 3),
+    "end": _numbers("Where it ends [m].", 3),
+    "mass": _positive("Mass of the beam, evenly along its length; the rest of the link stays rigid at its start; default: the "
+                      "whole link [kg]."),
+    "damping": _not_negative("Damping ratio of each mode of the beam alone; default 0 [-]."),
+    "bending": _each("", "Bending in one direction or two, by any name: the coordinates are LINK.NAME1, LINK.NAME2, ..., each "
+                     "its share of the deflection of the end [m].", _object("Bending in one direction.", {
+                         "direction": _numbers("Direction across the beam in which it bends, in the link's frame [-].", 3),
+                         "stiffness": _positive("E I [N m^2]."),
+                         "modes": _count(f"Number of modes, 1 to {MAX_MODES}; default 3.", 1, MAX_MODES),
+                         "shapes": _word("Shapes of the modes. polynomial (default): exact under forces and moments at the "
+                                         "end; clamped_free: eigenfunctions of the beam alone.", "polynomial", "clamped_free"),
+                         "table": TABLE,
+                         "section_modulus": _positive("Stress at the start is bending moment / section_modulus [m^3].")},
+                         ("direction", "stiffness")), least=1),
+    "twist": _object("Twist about the beam: coordinates LINK.twist1, ..., each its share of the angle of the end [rad].", {
+        "stiffness": _positive("G J [N m^2]."),
+        "modes": _count(f"Number of modes, 1 to {MAX_MODES}; default 1.", 1, MAX_MODES),
+        "section_modulus": _positive("Shear stress at the start is moment / section_modulus [m^3].")}, ("stiffness",)),
+    "slices": _count("Number of slices of the beam; default: modes + 4.", 2, 40)}, ("end",)), least=1)
 
 PAYLOADS = _each("link", "Rigid bodies that links carry beside what the URDF says.", _object(
     "What one link carries.", {
@@ -303,8 +340,9 @@ SCHEMA: Schema = {
                                                             "default false: many URDFs hold settings of simulators there."},
         "loops": LOOPS, "platform": PLATFORM, "platforms": PLATFORMS, "elastic_joints": ELASTIC_JOINTS, "motors": MOTORS,
         "springs": SPRINGS,
-        "passive": PASSIVE, "actuation_weights": ACTUATION_WEIGHTS, "ground_contacts": GROUND_CONTACTS, "wheels": WHEELS,
-        "payloads": PAYLOADS, "drives": DRIVES, "couplings": COUPLINGS, "supplies": SUPPLIES, "limits": LIMITS,
+        "passive": PASSIVE, "flexible_links": FLEXIBLE_LINKS, "actuation_weights": ACTUATION_WEIGHTS,
+        "ground_contacts": GROUND_CONTACTS, "wheels": WHEELS, "payloads": PAYLOADS, "drives": DRIVES, "couplings": COUPLINGS,
+        "supplies": SUPPLIES, "limits": LIMITS,
         "friction": FRICTION,
         "accepted_warnings": {
             "type": "array", "items": {"type": "string", "enum": [*plausibility.ACCEPTABLE]},

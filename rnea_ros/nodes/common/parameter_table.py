@@ -126,6 +126,9 @@ DYNAMICS = (
                    "measured. estimated: from the sensors; desired: from ~/base_state; free: from the dynamics of a "
                    "floating base", choices=("estimated", "desired", "free"), read_only=True),
     *BASE_TOPICS,
+    ParameterEntry("flexible.deflection", "measured", "Source of the modal coordinates of flexible links. measured: joint "
+                   "states, as of other joints; predicted: from the motion of the other joints, on a fixed base",
+                   choices=("measured", "predicted"), read_only=True),
     ParameterEntry("platform.source", "actuators", "Source of the motion of a parallel robot. actuators: joint states of "
                    "its actuators; state: ~/platform_state, with the whole motion of the platform; pose: "
                    "~/platform_pose_measured; pose+twist: this and ~/platform_twist_measured",

@@ -124,8 +124,9 @@ class EffortMarkers:
         self.rings: list[Marker] = []
         self._peak_rates = np.zeros(robot.n)
         numbers = {name: k for k, name in enumerate(robot.joint_names)}
+        links = set(robot.robot.links)  # those within a planar joint or a flexible link have no frame in TF
         for link, own in zip(robot.model.links, joint_marker_sizes(robot.model)):
-            if link.joint in numbers and link.name in robot.model.frames:  # links within a planar joint have no frame in TF
+            if link.joint in numbers and link.name in links:
                 k = numbers[link.joint]
                 axis = robot.model.frames[link.name].R[2]  # z of the MDH frame in the URDF's
                 self._add(k, link.name, axis, size or float(own), robot.joint_types[k] == "prismatic")

@@ -17,6 +17,7 @@ from rnea_ros import BaseState, InputError, Robot
 from rnea_ros.algorithms.closed_loops import Cut
 from rnea_ros.errors import Rejected, some
 from rnea_ros.model.effort_convention import Efforts
+from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.model_facts import RobotFacts
 from rnea_ros.nodes.common.parameter_table import DYNAMICS
@@ -30,6 +31,7 @@ from rnea_ros.nodes.dynamics.messages import Sent
 from rnea_ros.nodes.dynamics.pairing import PairedInput
 from rnea_ros.nodes.dynamics.served_parts import LoopTracking, MovingBase, MovingPlatform
 from rnea_ros.nodes.dynamics.whole_body import WholeBody, on_fixed_base, on_moving_base
+from rnea_ros.robots import flexible
 from rnea_ros.robots.inputs.combined_motion import base_motion_of
 from rnea_ros.robots.results import Dynamics
 from rnea_ros.robots.solution import ConstraintWrench, Solution
@@ -524,14 +526,109 @@ class ServedGeneralRobot(ServedRobot):
         return found
 
 
+LONGEST_GAP_S = 0.25  # between samples; after a longer one, prediction begins again at the equilibrium
+
+
+class ServedFlexibleRobot(ServedRobot):
+    """Robot with flexible links. joint_names: the joints that motors move; its modal coordinates are on ~/deflection.
+
+    Each sample continues the prediction from the one before: vibration that the motion excites, from the equilibrium at the
+    first sample. What disturbs the real robot is not in it.
+    """
+
+    def __init__(self, robot: Robot, values: Values):
+        """Create a robot. Raises InputError where deflections cannot be predicted, as on a base that moves."""
+        super().__init__(robot)
+        self._predictor = flexible.FlexiblePredictor(robot)
+        self._general = ServedGeneralRobot(robot, values)
+        self._driven, self._modes = self._predictor.driven, self._predictor.columns
+        self.joint_names, self.n = tuple(robot.joint_names[k] for k in self._driven), len(self._driven)
+        self.joint_types = tuple(robot.joint_types[k] for k in self._driven)
+        self.solved, self.cuts, self.moved_parts = self._general.solved, self._general.cuts, ("flexible",)
+        self._deflection = np.zeros((3, len(self._modes)))
+        message = JointState(header=Header(frame_id=self.root_link), name=list(self._predictor.names))
+        self._message = Sent(message, self._deflection)
+        self._restarts, self._last = 0, np.zeros((4, robot.n))
+
+    @property
+    def limits(self) -> Limits:
+        return self.robot.limits.of(self._driven)
+
+    def prepare(self, loads: Loads) -> None:
+        self._general.prepare(loads)
+        self._predictor.advance(0.0, np.zeros((4, self.n)))
+        flexible.root_loads(self.robot, *self._last)
+        self._predictor.restart()
+
+    def connect(self, topics: Topics) -> None:
+        self._general.connect(topics)
+        self._publisher = topics.publisher(JointState, "~/deflection")
+
+    def take_over(self, before: ServedRobot) -> None:
+        if isinstance(before, ServedFlexibleRobot) and before._predictor.names == self._predictor.names:
+            self._predictor.continue_from(before._predictor)
+
+    def forget(self) -> None:
+        self._predictor.restart()
+        self._general.forget()
+
+    def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
+        time, before = 1e-9 * stamp, self._predictor.time
+        if before is not None and not 0.0 < time - before <= LONGEST_GAP_S:
+            self._predictor.restart()
+            self._restarts += 1
+        load: dict[str, Any] = {}
+        if loads is not no_loads:
+            load = loads(*self._whole(motion)[:2])
+        whole = self._predictor.advance(time, np.array(motion[:4]), **load)
+        found = self._general.dynamics(list(whole), optional, loads, stamp)
+        self._last, self._deflection[:2], self._deflection[2] = whole, whole[:2, self._modes], found.tau[self._modes]
+        return Dynamics(*(part[self._driven] for part in found))
+
+    def _whole(self, motion: Motion) -> np.ndarray:
+        whole = self._last.copy()
+        whole[:, self._driven] = motion[:4]
+        return whole
+
+    def publish(self, when: Time) -> None:
+        self._general.publish(when)
+        if self._publisher.has_subscribers():
+            self._publisher.send(self._message.packed((when.sec, when.nanosec)))
+
+    def constraint_wrenches(self) -> Any:
+        return self._general.constraint_wrenches()
+
+    def body(self, motion: Motion, loads: dict[str, Any]) -> WholeBody | None:
+        return self._general.body(motion, loads)
+
+    def findings(self) -> dict[str, object]:
+        found: dict[str, object] = {"flexible.restarts": self._restarts}
+        try:
+            tips, roots = flexible.tip_deflection(self.robot, self._last[0]), flexible.root_loads(self.robot, *self._last)
+        except InputError:  # internal forces that loops leave open
+            return found
+        for link, tip in tips.items():
+            found[f"flexible.{link}.deflection"] = float(np.linalg.norm(tip))
+            for name, root in roots[link].items():
+                found[f"flexible.{link}.{name}.root_moment"] = float(root.moment[0])
+                if np.isfinite(root.stress[0]):
+                    found[f"flexible.{link}.{name}.root_stress"] = float(root.stress[0])
+        return found
+
+
 FOR: dict[str, tuple[str, str]] = {  # parameters that only some robots read: the part that they need, in a word and in words
     **dict.fromkeys(("base.source", "base.motion_source"), ("base", "a robot whose base moves")),
+    "flexible.deflection": ("flexible", "a robot with flexible_links"),
     **dict.fromkeys(("platform.source", "platform.motion_source"), ("platform", "a parallel robot"))}
 
 
 def served(robot: Robot, values: Values) -> ServedRobot:
     """Return the robot as the node serves it. Raises InputError where parameters contradict it."""
-    found = ServedTree(robot) if robot.is_fixed_tree else ServedGeneralRobot(robot, values)
+    found: ServedRobot
+    if values.get("flexible.deflection") == "predicted" and robot.model.flexible_links:
+        found = ServedFlexibleRobot(robot, values)
+    else:
+        found = ServedTree(robot) if robot.is_fixed_tree else ServedGeneralRobot(robot, values)
     if values["base.motion_source"] == "free" and not found.has_free_base and "base" in found.moved_parts:
         raise InputError(f"base.motion_source is 'free', which a {found.kind} does not serve: it is for combinations on base: "
                          "floating whose acceleration follows from the dynamics; allowed are estimated and desired")
