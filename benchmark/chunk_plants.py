@@ -2,7 +2,8 @@
 
     so101      SO-101 with its gripper, URDF of example-robot-data, profile so101: STS3215 servos (voltage, rotors, friction)
     koch       arm of two XL430 and four XL330 servos, generated here: link lengths 108, 100 and 58 mm as low_cost_robot has
-               them, masses of the servos and of printed links; profile koch: straight speed-torque curves
+               them, masses of the servos and of printed links; profile koch: XL430 by their straight speed-torque curves,
+               XL330 by voltage, rotors and friction
     ur5e       generated here from the maker's published Denavit-Hartenberg table, masses and centres of mass; inertias are
                those of rods; profile ur5e
     panda      URDF of example-robot-data, its fingers fixed
@@ -10,8 +11,8 @@
     z1         Unitree Z1 with its gripper, URDF of example-robot-data
 
 Torque and velocity limits are the maker's or, where these are larger or unknown, 1.3 times the largest gravity torque plus 6
-rad/s^2 of inertia (2 % of the arm's largest at least), and 2 rad/s. Torque rate (the torque in 60 ms), acceleration (14
-rad/s^2) and jerk (700 rad/s^3) are assumed: no maker publishes all three.
+rad/s^2 of inertia and 4 times the Coulomb friction (2 % of the arm's largest at least), and 2 rad/s. Torque rate (the torque
+in 60 ms), acceleration (14 rad/s^2) and jerk (700 rad/s^3) are assumed: no maker publishes all three.
 """
 
 from __future__ import annotations
@@ -39,23 +40,29 @@ BRAKING = 10.0  # times the supply's power, where a robot file has no limit of b
 
 class Servo(NamedTuple):
     """Servo of a joint at its output: rotor inertia [kg m^2], Coulomb [N m] and viscous friction [N m s/rad], torque constant
-    [N m/A = V s/rad], resistance [ohm], voltage [V].
+    [N m/A = V s/rad], resistance [ohm], voltage [V]; stall torque [N m] and speed without load [rad/s] of a straight curve.
     """
 
-    rotor: float = 0.0284
-    coulomb: float = 0.0524
-    viscous: float = 0.0591
-    constant: float = 1.2116
-    resistance: float = 2.676
-    voltage: float = 7.178
+    rotor: float = 0.0
+    coulomb: float = 0.0
+    viscous: float = 0.0
+    constant: float = 1.0
+    resistance: float = 0.0
+    voltage: float = math.inf
+    stall: float = math.inf
+    free: float = math.inf
+
+
+STS3215 = Servo(0.0284, 0.0524, 0.0591, 1.2116, 2.676, 7.178)
+XL430, XL330 = Servo(stall=1.5, free=6.3879), Servo(0.00181, 0.0128, 0.00366, 0.3867, 4.017, 5.0)
+SERVOS = {"so101": (STS3215,) * 6, "koch": (XL430, XL430, XL330, XL330, XL330, XL330)}
 
 
 class Plant(NamedTuple):
-    """Arm with its servos, if it has such, and stall torque [N m] and speed without load [rad/s] of each joint, if known."""
+    """Arm with its servos, one for each joint or none, and the power of its supply [W]."""
 
     arm: Arm
-    servo: Servo | None = None
-    curves: np.ndarray | None = None
+    servos: tuple[Servo, ...] = ()
     supply: float = math.inf
 
 
@@ -135,33 +142,26 @@ def plant(name: str) -> Plant:
     at = rng.uniform(lower, upper, (500, robot.n))
     gravity = np.abs(robot.gravity(at)).max(axis=0)
     inertia = np.diagonal(robot.mass_matrix(at[:50]), axis1=1, axis2=2).max(axis=0)
-    servo = Servo() if name == "so101" else None
-    wanted = 1.3 * gravity + 6.0 * inertia + (0.2 if servo else 0.0)
+    servos = SERVOS.get(name, ())
+    friction = np.array([servo.coulomb for servo in servos]) if servos else np.zeros(robot.n)
+    wanted = 1.3 * gravity + 6.0 * inertia + 4.0 * friction
     effort = np.fmin(own.effort, np.maximum(wanted, LEAST_SHARE * wanted.max()))
     n = robot.n
     limits = replace(robot.limits, lower=lower, upper=upper, effort=effort, effort_rate=effort / RISE,
                      velocity=np.fmin(own.velocity, MAX_VELOCITY), acceleration=np.full(n, MAX_ACCELERATION),
                      jerk=np.full(n, MAX_JERK))
     one = Arm(robot, limits, model, 0.5 * (lower + upper), 0.5 * (upper - lower))
-    curves = None
-    if name == "koch":
-        curves = np.array([[1.5, 6.3879], [1.5, 6.3879], *[[0.52, 10.7861]] * 4])
-    return Plant(one, servo, curves, SUPPLY if name == "xarm7" else math.inf)
+    return Plant(one, servos, SUPPLY if name == "xarm7" else math.inf)
 
 
 def used(plant: Plant, motion: np.ndarray, step: float = INSTANT) -> dict[str, float]:
     """Return the largest share of every limit that a motion (4, samples, n) uses, drives and supply included."""
     one = plant.arm
-    found = utilization(one, motion, step) if plant.servo is None else _servo_shares(plant, motion, step)
-    if plant.curves is None and not math.isfinite(plant.supply):
-        return found
-    _, qd, _, _ = motion
-    tau = one.efforts(*motion[:3])
-    if plant.curves is not None:
-        stall, free = plant.curves.T
-        found["drive"] = float((np.abs(tau / stall) + np.abs(qd / free)).max())
-    else:
-        power = (tau * qd).sum(axis=1)
+    if plant.servos:
+        return _servo_shares(plant, motion, step)
+    found = utilization(one, motion, step)
+    if math.isfinite(plant.supply):
+        power = (one.efforts(*motion[:3]) * motion[1]).sum(axis=1)
         found["drive"] = float(np.maximum(power / plant.supply, -power / (BRAKING * plant.supply)).max())
     return found
 
@@ -171,16 +171,16 @@ def _servo_shares(plant: Plant, motion: np.ndarray, step: float) -> dict[str, fl
 
     Friction of a joint at rest is anything up to Coulomb's: the torque rate is that of the rest, as a step has none.
     """
-    one, servo = plant.arm, plant.servo
-    assert servo is not None
+    one = plant.arm
+    rotor, coulomb, viscous, constant, resistance, supply, stall, free = np.array(plant.servos).T
     q, qd, qdd, _ = motion
-    smooth = one.efforts(q, qd, qdd) + servo.rotor * qdd + servo.viscous * qd
-    tau = smooth + servo.coulomb * np.sign(qd)
+    smooth = one.efforts(q, qd, qdd) + rotor * qdd + viscous * qd
+    tau = smooth + coulomb * np.sign(qd)
     found = utilization(one, motion, step)
     found["effort"] = float(np.abs(tau / one.limits.effort).max())
     found["effort_rate"] = float(np.abs((smooth[2:] - smooth[:-2]) / (2.0 * step) / one.limits.effort_rate).max())
-    voltage = servo.resistance / servo.constant * tau + servo.constant * qd
-    found["drive"] = float(np.abs(voltage / servo.voltage).max())
+    voltage = resistance / constant * tau + constant * qd
+    found["drive"] = float(max(np.abs(voltage / supply).max(), (np.abs(tau / stall) + np.abs(qd / free)).max()))
     return found
 
 

@@ -5,8 +5,9 @@
 
 Streams are those of test/support/chunk_streams.py, arms those of chunk_plants.py, peers those of chunk_peers.py. Torques are
 Pinocchio's; motions are evaluated at 0.1 ms instants, commands of peers at 1 ms with differences as derivatives. With --rows,
-each stream's figures are appended to a file as they are found, and streams that are in it are not repeated: a campaign can be
-interrupted, and its page written from what there is (--page).
+each stream's figures are appended to a file as they are found, and figures that are in it are not repeated: a campaign can be
+interrupted, and its page written from what there is (--page). Remove those of ChunkExecutor after a change of it, and its are
+found again; with --peers and no name only its are.
 """
 
 from __future__ import annotations
@@ -102,30 +103,33 @@ def sampling(executor: ChunkExecutor) -> float:
     return (time.thread_time() - began) / len(times)
 
 
-def played_stream(kind: str, name: str, seed: int, duration: float, peers: list[str]) -> ROW:
+def played_stream(kind: str, name: str, seed: int, duration: float, names: list[str]) -> ROW:
+    """Return the figures of these names: of ChunkExecutor or a peer."""
     one = plant(name)
     sent = stream(kind if kind in KINDS else "smooth", seed, one.arm, rate=RATES[seed % 3], duration=duration,
                   speed=SPEEDS.get(kind, 0.7))
-    row: ROW = {"kind": kind, "arm": name, "seed": seed, "duration": duration, OURS: ours(one, sent, kind)}
-    for other in peers:
-        row[other] = peer(other, one, sent)
+    row: ROW = {"kind": kind, "arm": name, "seed": seed, "duration": duration}
+    for other in names:
+        row[other] = ours(one, sent, kind) if other == OURS else peer(other, one, sent)
     return row
 
 
 TRACKED = ("disagreeing", "faulty", FAST)  # streams that drives with a slew limit follow, in MuJoCo
 
 
-def tracked_stream(kind: str, name: str, seed: int, duration: float, peers: list[str]) -> ROW:
+def tracked_stream(kind: str, name: str, seed: int, duration: float, names: list[str]) -> ROW:
     """Return for each name whether the arm was lost, and the largest tracking error [rad]."""
     _, one = slewing_arm(name)
     sent = stream(kind if kind in KINDS else "smooth", seed, one, rate=RATES[seed % 3], duration=duration,
                   speed=SPEEDS.get(kind, 0.7))
-    executor = ChunkExecutor(one.robot, one.limits, ChunkOptions(time_limit=10.0))
-    row: ROW = {"tracked": kind, "arm": name, "seed": seed, OURS: tracked(name, played(executor, sent, STEP)[1], STEP, seed)}
-    for other in peers:
-        motion = [PEERS[other](sent, one)[0]]
-        motion += [np.gradient(motion[0], STEP, axis=0)]
-        motion += [np.gradient(motion[1], STEP, axis=0)]
+    row: ROW = {"tracked": kind, "arm": name, "seed": seed}
+    for other in names:
+        if other == OURS:
+            motion = list(played(ChunkExecutor(one.robot, one.limits, ChunkOptions(time_limit=10.0)), sent, STEP)[1])
+        else:
+            motion = [PEERS[other](sent, one)[0]]
+            motion += [np.gradient(motion[0], STEP, axis=0)]
+            motion += [np.gradient(motion[1], STEP, axis=0)]
         row[other] = tracked(name, np.array(motion), STEP, seed)
     return row
 
@@ -240,6 +244,12 @@ def page(rows: list[ROW], note: str = "") -> str:
     return text
 
 
+def key(row: ROW) -> tuple[object, ...]:
+    """Return what distinguishes the stream of a row from others."""
+    field = "tracked" if "tracked" in row else "kind"
+    return field, row[field], row["arm"], row["seed"]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=2)
@@ -253,34 +263,25 @@ def main() -> int:
     parser.add_argument("--note", default="", help="sentences about the run, for the page")
     parser.add_argument("-o", type=Path)
     given = parser.parse_args()
-    rows: list[ROW] = []
+    rows: dict[tuple[object, ...], ROW] = {}
     if given.rows and given.rows.exists():
-        rows = [json.loads(text) for text in given.rows.read_text(encoding="utf-8").splitlines()]
-    known = {(row.get("kind", row.get("tracked")), row["arm"], row["seed"], "kind" in row) for row in rows}
-    for seed in range(0 if given.page else given.plants):
-        for kind in TRACKED:
-            for name in SLEWING:
-                if (kind, name, seed, False) not in known:
-                    row = tracked_stream(kind, name, seed, given.duration, given.peers)
-                    print(row, flush=True)
-                    rows.append(row)
-                    if given.rows:
-                        with given.rows.open("a", encoding="utf-8") as file:
-                            file.write(json.dumps(row) + "\n")
-    for seed in range(0 if given.page else given.seeds):
-        for kind in given.kinds:
-            for name in given.arms:
-                if (kind, name, seed, True) in known:
-                    continue
-                row = played_stream(kind, name, seed, given.duration, given.peers)
-                rows.append(row)
-                worst, quantity = max((share, quantity) for quantity, share in row[OURS]["used"].items())
-                print(f"{seed} {kind} {name}: {worst:.3f} {quantity}, {dict(row[OURS]['results'])}", flush=True)
-                if given.rows:
-                    with given.rows.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(row) + "\n")
+        for text in given.rows.read_text(encoding="utf-8").splitlines():
+            row = json.loads(text)
+            rows.setdefault(key(row), {}).update(row)
+    wanted = [("tracked", kind, name, seed) for seed in range(given.plants) for kind in TRACKED for name in SLEWING]
+    wanted += [("kind", kind, name, seed) for seed in range(given.seeds) for kind in given.kinds for name in given.arms]
+    for one in [] if given.page else wanted:
+        names = [name for name in (OURS, *given.peers) if name not in rows.get(one, {})]
+        if not names:
+            continue
+        row = (tracked_stream if one[0] == "tracked" else played_stream)(*one[1:], given.duration, names)
+        rows.setdefault(one, {}).update(row)
+        print(*one, str({name: row[name]["used"] if "used" in row[name] else row[name] for name in names})[:160], flush=True)
+        if given.rows:
+            with given.rows.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
     if given.o:
-        given.o.write_text(page(rows, given.note), encoding="utf-8")
+        given.o.write_text(page(list(rows.values()), given.note), encoding="utf-8")
     return 0
 
 

@@ -31,7 +31,6 @@ from support.reach import DURATION, LIMITS, POINTS, START
 from support.ros_helpers import world
 
 LATE = {"late_every": 10, "late_by": 0.02, "allow_nonzero_velocity_at_trajectory_end": True}
-BUSY = 2
 STOPPED = 1.0  # s
 ROW = "| {} | {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.2f} | {:.2f} | {} | {} |\n"
 HEAD = """# Motions handed out to a controller
@@ -128,11 +127,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rows", nargs="+", default=["points/topic", "trajectory/topic", "horizon/topic", "trajectory/action",
                                                       "horizon/action"])
+    parser.add_argument("--busy", type=int, default=2, help="processes that compute all the time")
     parser.add_argument("-o", type=Path)
     given = parser.parse_args()
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY)]
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(given.busy)]
     try:
-        page = HEAD.format(busy=BUSY, cores=os.cpu_count())
+        page = HEAD.format(busy=given.busy, cores=os.cpu_count())
         for kind in given.rows:
             page += row(*kind.split("/"), given.runs, given.seed)
             print(page.splitlines()[-1], flush=True)

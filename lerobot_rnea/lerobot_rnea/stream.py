@@ -27,7 +27,6 @@ KEPT = 4  # actions that are kept after they have passed, for their velocity
 SAME = 1e-6  # of a value: rounding of an action that is taken from a chunk (single precision is 6e-8)
 STRANGERS = 3  # actions in a row that are not of a chunk end its execution; LeRobot interpolates from one chunk to the next
 WINDOW = 0.5  # s after a chunk in which actions may be its points
-MAX_LEAD, SHORTER = 0.4, 0.98  # s, of the lead on a busy machine, and its factor after each chunk that was in time
 WARNING_PERIOD = 1.0  # s between two warnings of a kind
 
 logger = logging.getLogger(__name__)
@@ -52,7 +51,7 @@ class ActionStream:
             raise InputError(f"delay is {self.delay:.3g} s; more than the lead and a period, {least:.3g} s, is needed")
         self.mapping, self.period, self.margin = mapping, period, margin
         self._executor = executor
-        self._lead = self._least_lead = executor.lead
+        self._max_lead = executor.max_lead
         self._lower, self._upper = (np.where(np.isnan(end), sign * np.inf, end) for end, sign in
                                     ((executor.limits.lower, -1.0), (executor.limits.upper, 1.0)))
         self._lock = threading.RLock()
@@ -126,7 +125,7 @@ class ActionStream:
             self._others.append((stamp + self.delay, others))
             while len(self._actions) > KEPT and self._actions[0][0] < t:
                 self._actions.popleft()
-            result = self._push(stamp, *self._continued(t), t, self.delay - self.period)
+            result = self._push(stamp, *self._continued(t), t, min(self.delay - self.period, self._max_lead))
             if not result.accepted:
                 self._actions.pop()
             return self._counted(result, t)
@@ -156,7 +155,7 @@ class ActionStream:
             self._interval = min(max(t - self._arrival, self.period), WINDOW)
             self._arrival, self._chunk_until = t, t + 2.0 * self._interval + WINDOW
             self._actions.clear()
-            result = self._push(max(stamp, self._stamp + 1e-6), times, q, t)
+            result = self._push(max(stamp, self._stamp + 1e-6), times, q, t, self._max_lead)
             if result.accepted:
                 others = points[:, [names.index(key) for key in self.mapping.unprotected if key in names]]
                 self._others = deque((at, row) for at, row in zip(times.tolist(), others, strict=True)
@@ -174,7 +173,7 @@ class ActionStream:
         with self._lock:
             state = self._executor.diagnostics()
             return {"counts": dict(self._counts), "slowed_share": state.slowed_share, "binding_limit": state.binding_limit,
-                    "delay": state.delay, "lead": self._lead, "time_to_rest": state.time_to_rest}
+                    "delay": state.delay, "lead": state.lead, "time_to_rest": state.time_to_rest}
 
     # ------------------------------------------------------------------ how
 
@@ -190,15 +189,12 @@ class ActionStream:
             self._counts["clipped"] += 1
         return np.where(np.isnan(q), q, inside)
 
-    def _push(self, stamp: float, times: np.ndarray, q: np.ndarray, t: float, longest: float = MAX_LEAD) -> ChunkResult:
-        """Push to the executor, with a longer lead after a search that took too long: the machine is busy."""
-        self._executor.lead = min(self._lead, longest)
+    def _push(self, stamp: float, times: np.ndarray, q: np.ndarray, t: float, max_lead: float) -> ChunkResult:
+        """Push to the executor. A single action is executed after its delay: a longer lead would be too late."""
+        self._executor.max_lead = max_lead
         result = self._executor.push(stamp, q, times=times - stamp, now=t)
         if result.accepted:
             self._stamp = stamp
-            self._lead = max(self._least_lead, SHORTER * self._lead)
-        elif result.reason == "not_in_time":
-            self._lead = min(2.0 * self._lead, MAX_LEAD)
         return result
 
     def _paced(self, t: float) -> float:

@@ -76,12 +76,13 @@ def test_single_actions_are_executed_after_the_delay_and_inside_the_limits():
     times, commands = played(made, 6.0, actions(made, 4.0))
     require_limits(positions(commands))
     wanted = np.array([list(policy(max(t - made.delay, 0.0)).values()) for t in times])
-    assert np.abs(commands - wanted)[times < 4.0].max() < 0.2  # degrees, percent
+    errors = np.abs(commands - wanted)[times < 4.0].max(axis=1)  # degrees, percent
+    assert errors.max() < 0.3 and np.median(errors) < 0.05
     assert np.ptp(commands[-100:], axis=0).max() == 0.0  # at rest behind the last action
     assert made.diagnostics()["counts"] == {"accepted": 120}
 
 
-@pytest.mark.parametrize("jump", [0.1, 0.2])
+@pytest.mark.parametrize("jump", [0.1, 0.2, 0.4])
 def test_a_motion_to_a_far_action_catches_up(jump):
     made = stream()
 
@@ -92,7 +93,7 @@ def test_a_motion_to_a_far_action_catches_up(jump):
     times, commands = played(made, 4.0, actions(made, 4.0, moved))
     require_limits(positions(commands))
     wanted = np.array([list(moved(max(t - made.delay, 0.0)).values()) for t in times])
-    assert np.abs(commands - wanted)[times > 2.0].max() < 0.5
+    assert np.abs(commands - wanted)[times > 1.0].max() < 0.5
 
 
 def test_a_chunk_is_executed_at_its_times():

@@ -55,14 +55,10 @@ class PublishingOptions:
 
     overlap_s      : part of the trajectory before the present time that is published again [s]
     deadline_share : share of the lead time before the splice by which a trajectory must be published
-    max_lead_s     : largest lead time [s]
-    recovery       : number of trajectories published in time after which a lead time that was doubled is halved
     """
 
     overlap_s: float = 0.3
     deadline_share: float = 0.25
-    max_lead_s: float = 0.4
-    recovery: int = 50
 
 
 OPTIONS = PublishingOptions()
@@ -77,7 +73,7 @@ class PublishedChunks:
     published = True  # the controller rests where the motion begins: the first trajectory may be late as any other
 
     def __init__(self, chunks: ChunkExecutor):
-        self._chunks, self._in_time = chunks, 0
+        self._chunks = chunks
         self._trajectory = chunks.committed()
         self.points = self._trajectory.waypoints(0.0)
         self.is_fresh = False
@@ -106,10 +102,8 @@ class PublishedChunks:
 
     def mark_published(self) -> None:
         """Record that the fresh trajectory is published."""
-        self.is_fresh, self._in_time = False, self._in_time + 1
+        self.is_fresh = False
         self._chunks.mark_passed_on(self._trajectory)
-        if self._in_time >= OPTIONS.recovery:
-            self._in_time, self._chunks.lead = 0, max(0.5 * self._chunks.lead, self._chunks.options.lead)
 
     def withdraw(self) -> None:
         """Return to the trajectory that was published: the fresh one is too late."""
@@ -119,8 +113,7 @@ class PublishedChunks:
 
     def double_lead_time(self) -> None:
         """Double the lead time: a trajectory was too late."""
-        self._in_time = 0
-        self._chunks.lead = max(min(2.0 * self._chunks.lead, OPTIONS.max_lead_s), self._chunks.options.lead)
+        self._chunks.double_lead()
 
 
 class PolicyMotion(ExecutedMotion):
@@ -266,7 +259,7 @@ class PolicyMotion(ExecutedMotion):
                 "policy.rejected": sum(found.counts.values()) - found.counts.get("accepted", 0),
                 "policy.slowed_share": f"{found.slowed_share:.4f}", "policy.binding": found.binding_limit,
                 "policy.delay_s": f"{found.delay:.4f}", "policy.observation_age_s": f"{found.observation_age:.4f}",
-                "policy.time_to_rest_s": f"{found.time_to_rest:.4f}", "policy.lead_s": f"{self._chunks.lead:g}"}
+                "policy.time_to_rest_s": f"{found.time_to_rest:.4f}", "policy.lead_s": f"{found.lead:g}"}
 
 
 def make_policy_motion(context: ExecutionContext, number: int, goal: Goal, position: np.ndarray,

@@ -13,8 +13,9 @@ for 400 samples of seven joints. A trajectory without an excess is committed unc
 the largest excess is:
 
     behind the chunk    a longer brake, then a brake that begins at an earlier point
-    at the splice       the first points are skipped, and a bridge of least jerk joins the motion to later ones; where that is
-                        not enough, the motion stays behind the policy by as much as it is
+    at the splice       the first points are skipped, and a bridge of least jerk joins the motion to later ones, as long as the
+                        constant rate that keeps the limits there requires; where that is not enough, the motion stays behind
+                        the policy by as much as it is
     elsewhere           smoothing, while the path stays within `tolerance` of the points; then points further apart in time, by
                         the largest constant rate that keeps the limits in closed form, reached by a ramp from the present one
 
@@ -63,13 +64,16 @@ BEND = 1.5 / 8.0  # of a second difference: what a parabola exceeds its samples 
 POSITION_TOLERANCE = 1e-9  # of half a joint's range: rounding of a joint that rests at its end
 AGREEMENT = 1e-9  # rad, m; within which the committed trajectory passes through a point of a new chunk
 WAVELENGTHS = (4.0, 6.0, 9.0, 14.0, 22.0)  # periods; shorter waves are smoothed out, one step after the other
-CATCH_UP = 0.6  # s; the longest bridge with which a motion that is behind catches up with the policy
+CATCH_UP = 0.8  # s; the longest bridge with which a motion that is behind catches up with the policy
 MIN_BRIDGE, MAX_BRIDGE, LONGER = 0.1, 1.6, 2.0  # s, s, and the factor from one to the next
+MARGIN, MIN_MARGIN, MAX_MARGIN = 1.4, 1.1, 2.0  # factors from the estimated duration of a bridge to the one that is tried
+MIN_LONGER, MIN_JOINT_RATE = 1.25, 0.02  # least factor from one bridge to the next, and rate for which one is estimated
 MEAN_TO_PEAK = 1.5  # about, of the velocity of a bridge
 NEARER = 0.7  # share of the distance from where a chunk is now, within which a point that has passed is near
+JOINED = 2  # points, up to which limits bound the bridge before them
 SETTLED = 5  # points, after which a mismatch at the splice has decayed (a spline forgets 0.43 from knot to knot)
 MIN_POINTS = 4  # behind a bridge; else the points wait until the bridge ends
-RECOVERY = 0.93  # of the stretch that served last, with which the next chunk is tried
+RECOVERY = 0.93  # of the stretch and the margin that served last, with which the next chunk is tried
 TAILS = (0.25, 0.4, 0.65, 1.0, 1.6)  # s
 STOP_TAILS = (0.08, 0.13, 0.2, 0.32, 0.5, 0.8, 1.25)  # s
 RAMP = 0.3  # s in which the rate changes from the present one to another
@@ -77,6 +81,7 @@ MIN_GAIN = 1.1  # of the rate by one step of smoothing; else the points are furt
 MIN_STRETCH_STEP, MAX_STRETCH_STEP = 1.06, 3.0
 KEPT = 1.0  # s for which trajectories that were replaced can still be sampled
 MIN_SPACING = 1e-5  # s between waypoints
+LEAD_RECOVERY = 0.98  # of a lead that was doubled, with each accepted chunk
 MAX_BRAKES = 3  # that are computed where a thread is suspended meanwhile
 MAX_FUTURE = 1.0  # s; a stamp further ahead is that of another clock
 
@@ -86,6 +91,7 @@ class ChunkOptions:
     """Options of ChunkExecutor.
 
     lead            : time between the arrival of a chunk and the splice, from which on it is executed [s]
+    max_lead        : largest lead: it is doubled after a chunk that came too late for it, and returns slowly [s]
     max_age         : largest age of a chunk's observation [s]
     max_step        : largest step between two points of a chunk, and from the motion to the chunk [rad, m]
     tolerance       : largest distance of the motion from a chunk's points where limits bind; 0 smooths nothing [rad, m]
@@ -102,6 +108,7 @@ class ChunkOptions:
     """
 
     lead: float = 0.05
+    max_lead: float = 0.4
     max_age: float = 1.0
     max_step: float = 0.5
     tolerance: float = 0.02
@@ -119,7 +126,7 @@ class ChunkOptions:
         for name, allowed in (("blending", ("newest", "ensemble")), ("alignment", ("time", "offset"))):
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} is {getattr(self, name)!r}; it must be {allowed[0]!r} or {allowed[1]!r}")
-        for name in ("lead", "max_age", "max_step", "alignment_time", "ensemble_size", "max_attempts"):
+        for name in ("lead", "max_lead", "max_age", "max_step", "alignment_time", "ensemble_size", "max_attempts"):
             if not 0.0 < getattr(self, name) < math.inf:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be a finite number above zero")
         if not self.max_stretch >= 1.0 or not 0.0 < self.limit_share <= 1.0 or not self.tolerance >= 0.0:
@@ -168,6 +175,7 @@ class ChunkDiagnostics:
     delay           : time by which the motion is behind the policy [s]
     observation_age : age of the observation that the motion follows [s]; NaN without any
     time_to_rest    : time until the committed trajectory ends [s]
+    lead            : present lead [s]
     """
 
     counts: Mapping[str, int]
@@ -176,6 +184,7 @@ class ChunkDiagnostics:
     delay: float
     observation_age: float
     time_to_rest: float
+    lead: float
 
 
 class _Segment(NamedTuple):
@@ -281,6 +290,7 @@ class _Excess(NamedTuple):
     limit      : what is exceeded
     overshoot  : of a position, beyond the end of the joint [rad, m]
     rate       : largest constant rate at which every limit is kept along the points
+    joint_rate : the same where the motion joins the points
     speed_rate : the same of velocity limits, which smoothing does not help to keep
     is_speed   : whether the largest excess is of a velocity
     """
@@ -289,6 +299,7 @@ class _Excess(NamedTuple):
     limit: str
     overshoot: float = 0.0
     rate: float = 1.0
+    joint_rate: float = 1.0
     speed_rate: float = 1.0
     is_speed: bool = False
 
@@ -300,7 +311,7 @@ class ChunkExecutor:
     `push` with every chunk and `sample` at the rate of the controller. Methods may be called from several threads: `sample`
     never waits for a computation, and no trajectory is replaced at a time that was sampled already.
 
-    lead : time between the arrival of a chunk and the splice [s]; may be changed
+    max_lead : largest lead [s]; may be changed
     """
 
     def __init__(self, robot: Robot, limits: Limits | None = None, options: ChunkOptions | None = None):
@@ -311,7 +322,7 @@ class ChunkExecutor:
         Raises InputError where the robot cannot be served, or not one limit is known.
         """
         self.options = options or ChunkOptions()
-        self.lead = self.options.lead
+        self._lead, self.max_lead = self.options.lead, max(self.options.max_lead, self.options.lead)
         self._editing, self._sampling = threading.RLock(), threading.Lock()
         self._share = 1.0
         self._use(robot, limits)
@@ -324,7 +335,7 @@ class ChunkExecutor:
         self._slowed, self._stamp, self._now, self._binding = 0, math.nan, -math.inf, ""
         self._sampled = -math.inf  # latest time that was sampled
         self._stopped = False
-        self._warm, self._last, self._mismatched = _Attempt(), None, 0.0
+        self._warm, self._margin, self._last, self._mismatched = _Attempt(), MARGIN, None, 0.0
         self._warm_up()
 
     def _use(self, robot: Robot, limits: Limits | None) -> None:
@@ -421,8 +432,11 @@ class ChunkExecutor:
             if isinstance(result, _Chunk):
                 result = self._execute(result)
             self._counts[result.reason] += 1
-            if result.accepted and result.stretch > (1.0 + 1e-9) / self._share:
-                self._slowed += 1
+            if result.reason == "not_in_time":
+                self.double_lead()
+            elif result.accepted:
+                self._lead = max(LEAD_RECOVERY * self._lead, self.options.lead)
+                self._slowed += result.stretch > (1.0 + 1e-9) / self._share
             if result.binding:
                 self._binding = result.binding
             return result
@@ -477,6 +491,15 @@ class ChunkExecutor:
         return CommittedTrajectory(self._segments, math.nan, math.inf).sample(t)
 
     @property
+    def lead(self) -> float:
+        """Time between the arrival of a chunk and the splice [s]: longer than that of the options on a busy machine."""
+        return min(self._lead, self.max_lead)
+
+    def double_lead(self) -> None:
+        """Double the lead, up to `max_lead`: a trajectory was too late for it."""
+        self._lead = min(2.0 * self._lead, max(self.options.max_lead, self.options.lead))
+
+    @property
     def is_stopped(self) -> bool:
         """True if chunks are rejected since `stop`."""
         return self._stopped
@@ -524,7 +547,7 @@ class ChunkExecutor:
         return ChunkDiagnostics({reason: self._counts[reason] for reason in REASONS if self._counts[reason]},
                                 self._slowed / accepted if accepted else 0.0, self._binding,
                                 self._at(self._now).delay(self._now), self._now - self._stamp,
-                                max(0.0, self.end_time - self._now))
+                                max(0.0, self.end_time - self._now), self.lead)
 
     # ------------------------------------------------------------------ what is valid
 
@@ -628,7 +651,7 @@ class ChunkExecutor:
         least_bridge = float(np.nan_to_num(MEAN_TO_PEAK * mismatch / self.limits.velocity).max())
         # with bounded jerk the time grows with the cube root of the distance
         warm_bridge = self._warm.bridge * min(1.5, float(mismatch.max() / max(self._mismatched, 1e-6)) ** (1.0 / 3.0))
-        search = _Search(behind, self._warm, options, float(chunk.times[-1] - splice), least_bridge, warm_bridge,
+        search = _Search(behind, self._warm, options, float(chunk.times[-1] - splice), least_bridge, warm_bridge, self._margin,
                          not state[1:].any(), 1.0 / self._share)
         time_limit = 0.5 * self.lead if options.time_limit is None else options.time_limit
         binding, count = "", 0
@@ -642,7 +665,10 @@ class ChunkExecutor:
                                attempt.stretch)
             gap = 0.25 * chunk.period if agreed else 0.5 * chunk.period
             gap = max(gap, attempt.bridge)
-            used = slice(int(np.searchsorted(times, gap)), len(times) - attempt.dropped)
+            first = min(int(np.searchsorted(times, gap)), len(times) - 1)
+            if times[first] < gap:  # the last point waits: nothing else is left
+                times = times + (gap - times[first])
+            used = slice(first, len(times) - attempt.dropped)
             if used.stop <= used.start:
                 break
             wanted = points[used]
@@ -664,6 +690,7 @@ class ChunkExecutor:
                     return ChunkResult("not_in_time", f"the trajectory was found {self._sampled - splice:.3g} s after its "
                                                       "splice time", binding=binding, attempts=count)
                 self._stamp, self._warm, self._mismatched = chunk.stamp, attempt, float(mismatch.max())
+                self._margin = search.margin
                 self._chunks.append(chunk)
                 return ChunkResult("accepted", "", splice, float(delays[-1]), attempt.stretch, deviation,
                                    len(times) - len(aims), binding, count)
@@ -776,18 +803,22 @@ class ChunkExecutor:
             overshoot = float(0.5 * (reach[:, number].max() - 1.0) * (self._upper[joint] - self._lower[joint]))
             return _Excess(float(t[sample]), f"position of {self.joint_names[joint]}", overshoot)
         beyond = reach[:, :count] > 1.0
+        joining = along = beyond
         if times is not None:
-            beyond &= ((t >= times[min(SETTLED, len(times) - 1)]) & (t <= times[-1]))[:, None]
+            joining = beyond & (t < times[min(JOINED, len(times) - 1)])[:, None]
+            along = beyond & ((t >= times[min(SETTLED, len(times) - 1)]) & (t <= times[-1]))[:, None]
         speeds = np.array(["velocity" in quantity for _, quantity in constraints.labels])
-        rate, speed_rate = (smallest_factor(polynomials[chosen] / share, 1.0) for chosen in (beyond, beyond & speeds))
-        return _Excess(float(t[sample]), constraints.describe(int(number)), 0.0, rate, speed_rate, bool(speeds[number]))
+        rate, joint_rate, speed_rate = (smallest_factor(polynomials[chosen] / share, 1.0)
+                                        for chosen in (along, joining, along & speeds))
+        return _Excess(float(t[sample]), constraints.describe(int(number)), 0.0, rate, joint_rate, speed_rate,
+                       bool(speeds[number]))
 
 
 class _Search:
     """Choice of the next attempt from the excess of the last one."""
 
     def __init__(self, behind: float, warm: _Attempt, options: ChunkOptions, ahead: float, least_bridge: float,
-                 warm_bridge: float, rests: bool, least_stretch: float = 1.0):
+                 warm_bridge: float, margin: float, rests: bool, least_stretch: float = 1.0):
         """Create a choice.
 
         behind       : delay of the committed motion at the splice [s]
@@ -795,15 +826,25 @@ class _Search:
         ahead        : time left in the chunk [s]
         least_bridge : about the least time from the motion to the chunk [s]
         warm_bridge  : time that the bridge to the last chunk would take for the distance to this one [s]
+        margin       : factor from the estimated duration of a bridge to the one that served last
         rests        : whether the robot rests at the splice
         least_stretch : of times, where chunks are to be executed more slowly
         """
         self._least_bridge, self._warm_bridge, self._rests = least_bridge, warm_bridge, rests
+        self._margin, self._estimate = min(max(RECOVERY * margin, MIN_MARGIN), MAX_MARGIN), 0.0
         self._least_stretch = least_stretch
         self.attempt = _Attempt(tail=warm.tail, stretch=least_stretch, delay=behind if least_stretch > 1.0 else 0.0)
         self._behind, self._warm, self._options, self._ahead = behind, warm, options, ahead
         self._max_smoothing = len(WAVELENGTHS) if options.tolerance > 0.0 else 0
         self._first, self._rate_before = True, 0.0
+
+    @property
+    def margin(self) -> float:
+        """Return the factor from the first estimate of a bridge's duration to the present one."""
+        attempt = self.attempt
+        if not attempt.bridge or not self._estimate or attempt.waits or attempt.stretch > self._least_stretch:
+            return self._margin
+        return attempt.bridge / self._estimate
 
     def too_smooth(self, at_splice: bool, period: float) -> None:
         """Change an attempt whose path is too far from the points: join them later, if only at the splice, else smooth less.
@@ -825,21 +866,25 @@ class _Search:
             inset = min(self._options.tolerance, max(2.0 * attempt.inset, 2.0 * excess.overshoot))
             self.attempt = replace(attempt, inset=inset)
             return True
-        if excess.t > times[-1] - 0.5 * period:
-            return self._brake_otherwise(excess, len(times), period)
         at_splice = excess.t < times[0] + 2.0 * period
-        if first and (warm := self._as_before(at_splice, period)) != attempt:
+        if excess.t >= times[0] and excess.t > times[-1] - 0.5 * period:
+            is_changed = self._brake_otherwise(excess, len(times), period)
+            if is_changed or not at_splice:
+                return is_changed
+        bridge = self._estimated_bridge(excess, float(times[0])) if at_splice else 0.0
+        if first and (warm := self._as_before(bridge, period)) != attempt:
             self.attempt = warm
             return True
         if excess.speed_rate < 1.0 and self._slow_down(excess.speed_rate) and not at_splice:
             return True
         if at_splice:
             is_late = self._behind > 0.5 * period and attempt.delay < self._behind
-            if is_late and (attempt.bridge >= CATCH_UP or attempt.stretch > 1.0):
+            if is_late and (bridge > CATCH_UP or attempt.stretch > 1.0):
                 self.attempt = replace(self.attempt, delay=self._behind, bridge=0.0)
                 return True
             if attempt.bridge < MAX_BRIDGE and not (excess.is_speed and attempt.bridge > self._least_bridge):
-                return self._bridge(self._longer_bridge(), period)
+                self.attempt = self._with_bridge(attempt, bridge, period)
+                return True
         if attempt.smoothing and excess.rate < MIN_GAIN * self._rate_before:
             self._max_smoothing = attempt.smoothing  # the path itself is too fast, not only its noise
         elif attempt.smoothing < self._max_smoothing:
@@ -849,14 +894,28 @@ class _Search:
             return True
         return self._slow_down(excess.rate)
 
-    def _as_before(self, at_splice: bool, period: float) -> _Attempt:
-        """Return what served for the last chunk, a little faster; with the bridge that was long enough then, for as far."""
+    def _as_before(self, bridge: float, period: float) -> _Attempt:
+        """Return what served for the last chunk, a little faster; with a bridge, if it is not zero."""
         warm = self._warm
         stretch = max(self._least_stretch, RECOVERY * warm.stretch) if warm.stretch > 1.0 else self._least_stretch
         found = replace(self.attempt, delay=self._behind if stretch > 1.0 else 0.0, stretch=stretch,
                         smoothing=min(warm.smoothing, self._max_smoothing))
+        if not bridge:
+            return found
+        if stretch > self._least_stretch:  # the estimate is that of faster points
+            bridge = self._warm_bridge
         longest = (self._ahead + found.delay) * found.stretch - 1.01 * MIN_POINTS * period  # with which no point waits
-        return self._with_bridge(found, max(min(self._warm_bridge, longest), 0.0), period) if at_splice else found
+        return self._with_bridge(found, min(bridge, longest) if longest > 0.0 else bridge, period)
+
+    def _estimated_bridge(self, excess: _Excess, first: float) -> float:
+        """Return the duration of the next bridge, where one that ended at time `first` [s] was too short.
+
+        With the whole bridge at the constant rate that keeps the limits it would be longer by its inverse.
+        """
+        estimate = first / max(excess.joint_rate, MIN_JOINT_RATE)
+        if not self._estimate:
+            self._estimate = estimate
+        return max(self._margin * estimate, MIN_LONGER * max(first, self.attempt.bridge), self._least_bridge)
 
     def _longer_bridge(self) -> float:
         return min(max(MIN_BRIDGE, LONGER * self.attempt.bridge, self._least_bridge), MAX_BRIDGE)
@@ -864,10 +923,6 @@ class _Search:
     def _can_bridge(self, bridge: float, period: float) -> bool:
         """Return whether points are left behind a bridge."""
         return bridge + MIN_POINTS * period <= (self._ahead + self.attempt.delay) * self.attempt.stretch
-
-    def _bridge(self, bridge: float, period: float) -> bool:
-        self.attempt = self._with_bridge(self.attempt, bridge, period)
-        return True
 
     def _with_bridge(self, attempt: _Attempt, bridge: float, period: float) -> _Attempt:
         """Return an attempt with this bridge; where too few points are left behind it, or a skipped way would have to be

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from rnea_ros.execution.controller import TrajectorySpline
 from rnea_ros.execution.policy_motion import ActionChunk, PolicyMotion
 from rnea_ros.execution.states import Phase
+from rnea_ros.trajectory import chunk_executor
 from support.reach import LIMITS, POINTS, ROBOT, START
 from support.stage import DT, Stage, trajectory
 
@@ -134,9 +136,20 @@ def test_a_trajectory_that_is_too_late_for_its_splice_is_not_executed():
     assert not motion.can_splice_in_time(policy.it.now) and motion.rolling.lead_time == 0.4
     policy.play(0.1)
     assert not motion.rolling.is_fresh and policy.push().accepted
-    for _ in range(100):  # the lead time recovers
-        motion.rolling.mark_published()
-    assert motion.rolling.lead_time == 0.2
+    assert 0.2 < motion.rolling.lead_time < 0.4  # it recovers with each chunk
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_the_lead_grows_where_chunks_are_not_planned_in_time(output, monkeypatch):
+    """On a machine on which each reading of the clock is 0.08 s after the last one, half of the lead of 0.2 s is too short."""
+    clock = iter(0.08 * np.arange(10_000))
+    monkeypatch.setattr(chunk_executor, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    policy = Policy(output=output).run(1.0)
+    assert [result.reason for result in policy.it.results] == ["not_in_time"] + ["accepted"] * 4
+    shown = policy.it.executor.motion.diagnostics(policy.it.samples[-1].reference)
+    assert 0.2 < float(shown["policy.lead_s"]) < 0.4
+    policy.play()
+    policy.require_one_motion()
 
 
 @pytest.mark.parametrize("output", OUTPUTS)

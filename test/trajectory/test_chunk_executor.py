@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ pytest.importorskip("pinocchio")
 from rnea_ros import ChunkExecutor, ChunkOptions, InputError, load
 from rnea_ros.execution.controller import TrajectorySpline
 from rnea_ros.model.drives import utilizations
-from rnea_ros.trajectory import chunk_spline
+from rnea_ros.trajectory import chunk_executor, chunk_spline
 from rnea_ros.trajectory.chunk_executor import REASONS
 from support.chunk_streams import INSTANT, KINDS, Sent, Stream, arm, played, stream, task, utilization
 from support.scaling_cases import urdf
@@ -278,6 +279,51 @@ def test_motion_rejoins_a_policy_after_a_pause():
     assert np.abs(motion[0, -1200:-1000] - sent.intent(times[-1200:-1000])).max() < 1e-4
 
 
+@pytest.mark.parametrize("name", ARMS)
+@pytest.mark.parametrize("ahead", [1e-4, 0.03, 0.2])
+@pytest.mark.parametrize("speed", [0.0, 0.7])
+def test_a_chunk_of_one_point_is_executed_however_near_it_is(name, ahead, speed):
+    """The point waits where limits do not allow to reach it in time; the motion rests there."""
+    one = arm(name)
+    run, intent = started(one, speed=max(speed, 0.1))
+    if speed:
+        assert run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.05).accepted
+    now = 0.9 if speed else 0.02
+    goal = run.sample_ahead(now + run.lead)[0] + 0.02
+    result = run.push(now - 0.01, goal[None], times=[0.01 + run.lead + ahead], now=now)
+    assert result.accepted and result.attempts > 0
+    times = np.arange(now, run.end_time + 0.1, INSTANT)
+    motion = np.array([run.sample(t) for t in times]).swapaxes(0, 1)
+    assert max(utilization(one, motion).values()) <= 1.0
+    require_continuous(times, motion)
+    assert np.abs(motion[0] - goal).max(axis=1).min() < 1e-3 and not motion[1:, -1].any()
+
+
+def test_the_lead_grows_while_searches_take_too_long_and_shrinks_again(monkeypatch):
+    """On a machine on which each reading of the clock is 30 ms after the last one, half of the first lead is too short."""
+    one = arm("panda")
+    intent = task(np.random.default_rng(0), one, 0.4)
+    run, clock = ChunkExecutor(one.robot, one.limits), iter(0.03 * np.arange(10_000))
+    run.reset(intent(np.zeros(1))[0], 0.0)
+    monkeypatch.setattr(chunk_executor, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    results, leads = [], [run.lead]
+    for k in range(12):
+        stamp = 6 * k * PERIOD
+        results.append(run.push(stamp, chunk(intent, stamp) + 0.02 * (-1.0) ** k, period=PERIOD, now=stamp + 0.1).reason)
+        leads.append(run.lead)
+    assert results[0] == "not_in_time" and leads[1] == 2.0 * leads[0]
+    assert results.count("accepted") >= 9 and set(results) == {"accepted", "not_in_time"}
+    assert max(leads) <= run.options.max_lead
+    monkeypatch.undo()
+    longest = run.lead
+    stamps = 2.4 + 6 * PERIOD * np.arange(4)
+    assert all(run.push(stamp, chunk(intent, stamp), period=PERIOD, now=stamp + 0.1).accepted for stamp in stamps)
+    assert run.options.lead <= run.lead < longest
+    assert run.diagnostics().lead == run.lead
+    run.max_lead = 0.06
+    assert run.lead == 0.06
+
+
 def test_diagnostics():
     run, intent = started(arm("panda"))
     run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.1)
@@ -290,8 +336,35 @@ def test_diagnostics():
     assert found.slowed_share == 0.0 and found.delay == pytest.approx(0.0)
 
 
-def test_drive_and_position_dependent_limits_are_kept():
-    """Limits that only a robot file has: voltage of motors, and velocity by position."""
+@pytest.mark.parametrize("name", ["panda", "ur5_robot"])
+@pytest.mark.parametrize(("kind", "speed"), [("smooth", 1.0), ("disagreeing", 0.7), ("late", 1.0), ("lost", 1.0)])
+def test_velocity_limits_by_position_are_kept_in_a_stream(name, kind, speed):
+    """The limit is that of docs/robot_file.md, written anew: sqrt(2 a d) - offset at the distance d from the end ahead."""
+    one, deceleration, offset = arm(name), 0.3, 0.05
+    ends = one.middle + 0.53 * one.reach * np.array([[-1.0], [1.0]])
+    zones = {joint: {"max_velocity": 2.0, "velocity_by_position": {
+        "velocity_offset": offset, "deceleration_limit": deceleration, "lower_position_limit": lower,
+        "upper_position_limit": upper}} for joint, lower, upper in zip(one.robot.joint_names, *ends.tolist(), strict=True)}
+    zoned = one._replace(robot=load(urdf(name).read_text(encoding="utf-8"), {"version": 1, "limits": zones}))
+    sent = stream(kind, 3, one, duration=2.4, speed=speed)
+
+    def share(motion):
+        q, qd = motion[:2]
+        distance = np.where(qd > 0.0, ends[1] - q, q - ends[0])
+        allowed = np.minimum(np.sqrt(2.0 * deceleration * np.maximum(distance, 0.0)) - offset, 2.0)
+        return float(np.where(np.abs(qd) > 1e-3, np.abs(qd) / np.maximum(allowed, 1e-6), 0.0).max())
+
+    run = executor(zoned)
+    times, motion, results = played(run, sent)
+    assert 0.5 < share(motion) <= 1.0
+    assert max(utilization(one, motion).values()) <= 1.0
+    require_continuous(times, motion)
+    assert any(result.accepted for result in results)
+    assert share(played(executor(one), sent, 1e-3)[1]) > 1.1  # the stream needs the limit
+
+
+def test_drive_limits_are_kept():
+    """Limits that only a robot file has: voltage of motors."""
     one = arm("ur5_robot")
     names = one.robot.joint_names
     file = {"version": 1, "drives": {name: {"gear_ratio": 100.0, "torque_constant": 0.1, "resistance": 0.3,
