@@ -161,7 +161,7 @@ audit: $(DONE)-venv
 COLCON_PYTEST_ARGS ?= $(addprefix test/,$(addsuffix .py,$(addprefix project/test_,packaging launch) nodes/test_commands))
 # The controllers need ros2_control, which the wheels lack; test/controllers compiles them with stand-in headers.
 CONTROLLERS := $(if $(wildcard $(addsuffix /share/controller_interface/package.xml,$(subst :, ,$(AMENT_PREFIX_PATH)))),rnea_controllers)
-PACKAGES := . rnea_msgs rnea_rqt $(CONTROLLERS)  # colcon does not search for packages inside a package
+PACKAGES := . rnea_msgs rnea_rqt rnea_plugins $(CONTROLLERS)  # colcon does not search for packages inside a package
 # Not in build, install and log, where a developer's workspace may be. A sourced ROS has its own colcon.
 FOLDERS := --build-base build/colcon/build --install-base build/colcon/install
 ifneq ($(ROS),system)
@@ -171,7 +171,7 @@ endif
 COLCON += colcon --log-base build/colcon/log
 
 colcon: env
-	@echo '[colcon] building rnea_msgs, rnea_ros, rnea_rqt$(if $(CONTROLLERS), and rnea_controllers) (30 s)'
+	@echo '[colcon] building rnea_msgs, rnea_ros, rnea_rqt, rnea_plugins$(if $(CONTROLLERS), and rnea_controllers) (30 s)'
 	@$(COLCON) build --base-paths $(PACKAGES) $(FOLDERS)
 	@echo '[colcon] testing them'
 	@$(COLCON) test --base-paths $(PACKAGES) --packages-skip rnea_rqt $(FOLDERS) --event-handlers console_direct+ \
@@ -207,8 +207,8 @@ api: $(DONE)-venv
 VERSION = $(shell sed -n 's|.*<version>\(.*\)</version>|\1|p' package.xml)
 release:
 	@rm -rf build/release && mkdir -p build/release/rnea
-	@git archive --prefix=rnea_ros/ HEAD . ':!rnea_msgs' ':!rnea_rqt' ':!rnea_controllers' ':!lerobot_rnea' | tar --extract --directory build/release/rnea
-	@git archive HEAD rnea_msgs rnea_rqt rnea_controllers lerobot_rnea | tar --extract --directory build/release/rnea
+	@git archive --prefix=rnea_ros/ HEAD . ':!rnea_msgs' ':!rnea_rqt' ':!rnea_controllers' ':!rnea_plugins' ':!lerobot_rnea' | tar --extract --directory build/release/rnea
+	@git archive HEAD rnea_msgs rnea_rqt rnea_controllers rnea_plugins lerobot_rnea | tar --extract --directory build/release/rnea
 	@tar --create --gzip --file build/release/rnea-$(VERSION).tar.gz --directory build/release rnea
 	@echo 'build/release/rnea-$(VERSION).tar.gz'
 

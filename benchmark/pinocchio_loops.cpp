@@ -78,7 +78,7 @@ void *robot_new() { return new Robot; }
 
 void robot_delete(void *robot) { delete static_cast<Robot *>(robot); }
 
-// numbers: axis (3), rotation by rows (9) and place (3) of the joint in its parent; mass, centre (3) and inertia about it (6:
+// numbers: axis (3), rotation by rows (9) and position (3) of the joint in its parent; mass, centre (3) and inertia about it (6:
 // xx, xy, yy, xz, yz, zz). False: unknown kind.
 bool robot_add_joint(void *robot, long parent, const char *kind, const double *numbers) {
   auto &model = static_cast<Robot *>(robot)->model;

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("package.xml", "rnea_msgs/package.xml", "rnea_rqt/package.xml", "rnea_controllers/package.xml")
+PACKAGES = ("package.xml", "rnea_msgs/package.xml", "rnea_rqt/package.xml", "rnea_controllers/package.xml",
+            "rnea_plugins/package.xml")
 SETUPS = ("setup.py", "rnea_rqt/setup.py")
 PROJECTS = ("rnea_msgs/pyproject.toml", "lerobot_rnea/pyproject.toml")
 

@@ -236,15 +236,18 @@ class Limits(Frozen):
         """Return the limits of some coordinates, by index."""
         return Limits(*(frozen(getattr(self, f.name)[coordinates]) for f in fields(self)))
 
-    def share(self, effort: float = 1.0, effort_rate: float = 1.0) -> Limits:
-        """Return limits with shares of those of torque and of both torque rates. Raises InputError beyond 0 to 1."""
-        for name, share in (("effort", effort), ("effort rate", effort_rate)):
+    def share(self, effort: float = 1.0, effort_rate: float = 1.0, velocity: float = 1.0, acceleration: float = 1.0) -> Limits:
+        """Return limits with shares of those of torque, of both torque rates, velocity and acceleration.
+
+        Raises InputError beyond 0 to 1.
+        """
+        shares = {"effort": effort, "effort_rate": effort_rate, "commanded_effort_rate": effort_rate, "velocity": velocity,
+                  "acceleration": acceleration}
+        for name, share in shares.items():
             if not 0.0 < share <= 1.0:
-                raise InputError(f"the share of the {name} limits is {share:g}; a number above zero, at most 1, is needed")
-        if effort == effort_rate == 1.0:
-            return self
-        return replace(self, effort=frozen(effort * self.effort), effort_rate=frozen(effort_rate * self.effort_rate),
-                       commanded_effort_rate=frozen(effort_rate * self.commanded_effort_rate))
+                raise InputError(f"the share of the {name.replace('_', ' ')} limits is {share:g}; a number above zero, at "
+                                 "most 1, is needed")
+        return replace(self, **{name: frozen(share * getattr(self, name)) for name, share in shares.items() if share != 1.0})
 
 
 @dataclass(frozen=True, eq=False)

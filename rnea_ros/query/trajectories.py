@@ -30,9 +30,10 @@ TRAJECTORY = ("positions", "velocities", "accelerations")
 
 def retime(robot: Robot, request: Request, limits: Limits) -> Answer:
     """Retime a path. request: trajectory with joint_names, positions and velocities (rows, or empty); tolerance [rad, m]; rate
-    [Hz].
+    [Hz]; velocity_share, acceleration_share: of the limits, default 1.
     """
     base, rate = default_base(robot), _rate(request)
+    limits = limits.share(velocity=request.get("velocity_share", 1.0), acceleration=request.get("acceleration_share", 1.0))
     given = request["trajectory"]
     rows, moving = given["positions"], given.get("velocities") or []
     if moving and len(moving) != len(rows):

@@ -94,7 +94,8 @@ def test_a_path_is_retimed(asker, oracle):
     ({"trajectory": JointTrajectory(joint_names=IN_MODEL)}, "samples is empty"),
     ({"trajectory": JointTrajectory(joint_names=["turn"], points=[JointTrajectoryPoint(positions=[0.0])] * 2)},
      "joint_names lacks 'spin', 'slide'"),
-    (path(tolerance=-1.0), "tolerance is -1; a finite number, zero or more, is needed")])
+    (path(tolerance=-1.0), "tolerance is -1; a finite number, zero or more, is needed"),
+    (path(acceleration_share=0.0), "the share of the acceleration limits is 0; a number above zero, at most 1, is needed")])
 def test_what_cannot_be_retimed_is_said(asker, fields, words):
     answer = retime(asker, **fields)
     assert not answer.success and words in answer.message

@@ -18,7 +18,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = {"rnea_ros": ROOT, "rnea_msgs": ROOT / "rnea_msgs", "rnea_rqt": ROOT / "rnea_rqt",
-           "rnea_controllers": ROOT / "rnea_controllers"}
+           "rnea_controllers": ROOT / "rnea_controllers", "rnea_plugins": ROOT / "rnea_plugins"}
 INTERFACES = ROOT / "test" / "golden" / "interfaces.json"
 SETUP_FACT = r'^ +{}="([^"]*)",$'
 

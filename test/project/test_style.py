@@ -12,11 +12,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (".ci", "benchmark", "config", "docs", "examples", "launch", "lerobot_rnea", "packaging", "rnea_controllers",
-           "rnea_msgs", "rnea_ros", "rnea_rqt", "test", "urdf")
+           "rnea_msgs", "rnea_plugins", "rnea_ros", "rnea_rqt", "test", "urdf")
 OPENINGS = tuple(folder for folder in FOLDERS if folder != "test")  # a test states what happens
 LISTS = ("test_style.py", "test_readme.py")  # files with the words and phrases that are not used
-SUFFIXES = {".action", ".c", ".cfg", ".h", ".hpp", ".ini", ".md", ".msg", ".py", ".rst", ".srv", ".toml", ".txt", ".urdf",
-            ".xml", ".yaml"}
+SUFFIXES = {".action", ".c", ".cfg", ".cpp", ".h", ".hpp", ".ini", ".md", ".msg", ".py", ".rst", ".srv", ".toml", ".txt",
+            ".urdf", ".xml", ".yaml"}
 # Words for persons, and words that hide the term of the field, with the meanings in which they are allowed.
 WORDS = re.compile(r"""(?<![a-z]) (?:
     told | tell s? (?!\(\)) | telling | heard | hears? | hearing | nobody s? | somebody | someone | anybody | everybody

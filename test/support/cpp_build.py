@@ -1,0 +1,35 @@
+"""Compilation of C++ for tests: against the stand-ins for headers that are not installed, without a warning."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STAND_INS = ROOT / "test" / "support" / "stand_ins"
+FLAGS = ("-Wall", "-Wextra", "-Werror", "-O1", "-g0", "-fPIC", "-shared", f"-I{STAND_INS}")
+
+
+def build_library(target: Path, *sources: str | Path, options: tuple[str, ...] = (), standard: str = "c++17") -> ctypes.CDLL:
+    """Compile sources, relative to the repository, to a shared library and load it. Skips the test without g++."""
+    if not (compiler := shutil.which("g++")):
+        pytest.skip("no g++")
+    command = [compiler, f"-std={standard}", *FLAGS, *options, *(str(ROOT / source) for source in sources), "-o", str(target)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600.0)
+    assert done.returncode == 0, done.stderr
+    return ctypes.CDLL(str(target))
+
+
+def eigen_include() -> Path:
+    """Folder of Eigen's headers: the system's, or those that the wheel of casadi has. Skips the test without them."""
+    casadi = find_spec("casadi")
+    packages = casadi.submodule_search_locations if casadi else None
+    for folder in (Path("/usr/include/eigen3"), *(Path(package) / "include" / "eigen3" for package in packages or ())):
+        if (folder / "Eigen" / "Core").is_file():
+            return folder
+    pytest.skip("no headers of Eigen: install libeigen3-dev, or casadi")
