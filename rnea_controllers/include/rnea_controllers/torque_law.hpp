@@ -55,7 +55,8 @@ public:
   std::vector<double> tau, tau_rate;           ///< result: whole torques, and the model's rates of them
   std::vector<double> utilization;             ///< result: largest share of the limits of torque and torque rate
 
-  /// Begin at the measured state. effort_before: efforts commanded last (n numbers); one that is not finite counts as gravity.
+  /// Begin at the measured state. effort_before: efforts commanded last (n numbers); one that is not finite counts as gravity,
+  /// and so do zeros of all joints.
   void start(const std::vector<double> & effort_before);
   /// Set the payload that is reached after payload_time.
   void set_payload(const Payload & payload) noexcept;
