@@ -474,7 +474,12 @@ CallbackReturn InverseDynamicsController::on_deactivate(const rclcpp_lifecycle::
 {
   // Whatever follows begins with the torque of gravity.
   law_->hold(kUnlimited);
-  return write_commands() ? CallbackReturn::SUCCESS : CallbackReturn::ERROR;
+  bool written = write_commands();
+  // joint_trajectory_controller begins where it finds references, of whatever age; without any it begins at the joints' state.
+  for (const auto & reference : references_) {
+    written = reference->set_value(kNaN) && written;
+  }
+  return written ? CallbackReturn::SUCCESS : CallbackReturn::ERROR;
 }
 
 CallbackReturn InverseDynamicsController::on_cleanup(const rclcpp_lifecycle::State &)
