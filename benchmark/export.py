@@ -59,9 +59,9 @@ def of_casadi(robot: Robot, folder: Path) -> Any:
     """Return the paper's recursion on CasADi's scalars, and the C that it writes of it."""
     n = robot.n
     symbols = [casadi.SX.sym(name, n) for name in ("q", "qd", "qdd", "qddd")]
-    scalars = [np.array([_Scalar(x[k]) for k in range(n)], dtype=object) for x in symbols]
+    scalars = [np.array([SymbolicScalar(x[k]) for k in range(n)], dtype=object) for x in symbols]
     tau, rate = torque_rate.torque_and_rate(robot.model, *scalars, robot.gravity_vector)
-    found = casadi.vertcat(*(x.x if isinstance(x, _Scalar) else x for x in (*tau, *rate)))
+    found = casadi.vertcat(*(x.x if isinstance(x, SymbolicScalar) else x for x in (*tau, *rate)))
     function = casadi.Function("f", [casadi.vertcat(*symbols)], [found])
     here = os.getcwd()
     os.chdir(folder)
@@ -75,33 +75,33 @@ void flat(const double *x, double *y) { const double *a[1] = {x}; double *r[1] =
     return compiled(text, folder, "casadi_flat").flat
 
 
-class _Scalar:
+class SymbolicScalar:
     """Scalar of CasADi with the methods that numpy uses."""
 
     def __init__(self, x: Any):
         self.x = x
 
-    def sin(self) -> _Scalar:
-        return _Scalar(casadi.sin(self.x))
+    def sin(self) -> SymbolicScalar:
+        return SymbolicScalar(casadi.sin(self.x))
 
-    def cos(self) -> _Scalar:
-        return _Scalar(casadi.cos(self.x))
+    def cos(self) -> SymbolicScalar:
+        return SymbolicScalar(casadi.cos(self.x))
 
-    def __neg__(self) -> _Scalar:
-        return _Scalar(-self.x)
+    def __neg__(self) -> SymbolicScalar:
+        return SymbolicScalar(-self.x)
 
 
 def _operator(name: str) -> Any:
-    def operate(self: _Scalar, other: Any) -> Any:
+    def operate(self: SymbolicScalar, other: Any) -> Any:
         if isinstance(other, np.ndarray):
             return NotImplemented
-        return _Scalar(getattr(self.x, name)(other.x if isinstance(other, _Scalar) else float(other)))
+        return SymbolicScalar(getattr(self.x, name)(other.x if isinstance(other, SymbolicScalar) else float(other)))
 
     return operate
 
 
 for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv"):
-    setattr(_Scalar, f"__{_name}__", _operator(f"__{_name}__"))
+    setattr(SymbolicScalar, f"__{_name}__", _operator(f"__{_name}__"))
 
 
 def measured(sides: dict[str, Any], size: int, width: int, loop: Any) -> tuple[dict[str, float], float]:

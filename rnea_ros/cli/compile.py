@@ -9,7 +9,7 @@ from pathlib import Path
 from ..codegen import c_compiler
 from ..codegen import cache as disk
 from ..errors import InputError, some
-from ..export import c_library, package, shared_library
+from ..export import c_library, casadi_library, package, shared_library
 from ..export.warm_up import warm_up
 from ..trajectory.path_dynamics import PathDynamics
 from . import inputs
@@ -67,14 +67,16 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", nargs="+", metavar="FUNCTION", help="export these functions only")
     parser.add_argument("--shared", action="store_true", help="also compile lib<NAME>.so for this processor, for controllers "
                         "and plug-ins that load it at run time: trees and loops on a held base")
-    parser.add_argument("--portable", action="store_true", help="with --shared: for any processor of this architecture; "
-                        "slower, and rounded differently without fused multiply-add")
+    parser.add_argument("--casadi", action="store_true", help="also compile lib<NAME>_casadi.so, whose functions, Jacobians "
+                        "and Hessians casadi.external loads; half a minute for an arm")
+    parser.add_argument("--portable", action="store_true", help="with --shared and --casadi: for any processor of this "
+                        "architecture; slower, and rounded differently without fused multiply-add")
 
 
 def run_export(args: argparse.Namespace) -> CommandResult:
     folder = Path(args.output)
-    if args.portable and not args.shared:
-        raise InputError("--portable names the processor of a shared library; give --shared as well")
+    if args.portable and not (args.shared or args.casadi):
+        raise InputError("--portable names the processor of a shared library; give --shared or --casadi as well")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "test" / "self_test.c").is_file():
         raise InputError(f"{folder} is neither empty nor an earlier export; name a new folder")
     check_folder(folder)
@@ -92,16 +94,22 @@ def run_export(args: argparse.Namespace) -> CommandResult:
                          f"{some(names) or 'others: leave --only out to see them'}")
     if args.shared:
         shared_library.check(library)
-    written = package.write(library, folder)
+    casadi = casadi_library.library(library, bool(wanted)) if args.casadi else None
+    written, loaded = package.write(library, folder), []
     if args.shared:
         with show_working("compiling the shared library"):
             written += [*shared_library.write(library, folder), shared_library.build(library, folder, args.portable)]
+        loaded.append(f"set the parameter robot_library of a controller to {written[-1].resolve()}")
+    if casadi is not None:
+        with show_working("compiling the library for CasADi"):
+            written += casadi_library.write(casadi, folder, args.portable)
+        loaded += [f"casadi.external('{function}', '{written[-1].resolve()}')" for function in casadi.names]
     operations = {f"{name}_{traced.function.name}": sum(traced.program.operation_counts.values())
                   for traced in library.functions}
     lines = [f"  {function}: {count} operations" for function, count in operations.items()]
     lines += [f"  {library.omission}"] if library.omitted else []
+    lines += [f"  {sentence}" for sentence in (casadi.omitted if casadi else ())]
     lines += [f"{len(names)} functions of the {robot.kind} '{robot.name}' -> {folder} ({len(written)} files); next:",
-              f"set the parameter robot_library of a controller to {written[-1].resolve()}" if args.shared else
-              f"cd {folder} && cmake -B build -DNATIVE=ON && cmake --build build && ctest --test-dir build"]
+              *(loaded or [f"cd {folder} && cmake -B build -DNATIVE=ON && cmake --build build && ctest --test-dir build"])]
     return CommandResult("\n".join(lines), {"robot": robot.name, "kind": robot.kind, "operations": operations,
                                       "folder": folder, "files": list(written)})

@@ -58,11 +58,11 @@ def compiled(program: Program) -> CompiledKernel | None:
     """Return a kernel from the folder (for this processor, or portable) or compiled now; None if neither is possible."""
     text = _text(program)
     for target in _targets:
-        if (code := disk.found(_key(text, target))) is not None:
+        if (code := disk.found(key(text, target))) is not None:
             return CompiledKernel(code)
     if not compiler():
         return None
-    return CompiledKernel(disk.object_code(_key(text, _targets[0]), lambda: _by_compiler(text, _targets[0])))
+    return CompiledKernel(disk.object_code(key(text, _targets[0]), lambda: _by_compiler(text, _targets[0])))
 
 
 @contextmanager
@@ -128,7 +128,8 @@ def _starts(blocks: list[c.Block]) -> list[int]:
     return starts
 
 
-def _key(text: str, target: str) -> bytes:
+def key(text: str, target: str) -> bytes:
+    """Return the key of compiled code in the cache: text, flags and, for NATIVE, the instruction sets of this processor."""
     kind = f"{platform.machine()} {_processor()}" if target == NATIVE else platform.machine()
     return f"{target} {kind} {' '.join(FLAGS)}\n{text}".encode()
 

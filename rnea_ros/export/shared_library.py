@@ -69,16 +69,21 @@ def write(library: CLibrary, folder: Path) -> list[Path]:
 
 
 def build(library: CLibrary, folder: Path, portable: bool = False) -> Path:
-    """Compile lib<name>.so in the folder of a written library and return its path.
+    """Compile lib<name>.so in the folder of a written library and return its path; portable as of `compiled`."""
+    return compiled(folder, library.name, (f"{library.name}.c", f"{library.name}_api.c"), portable)
+
+
+def compiled(folder: Path, name: str, sources: Sequence[str], portable: bool = False) -> Path:
+    """Compile lib<name>.so of sources in src/ of an export's folder, and return its path.
 
     portable : for any processor of this architecture; else for this one, with the numbers of Python to the last bit
     """
     if not (compiler := c_compiler.compiler()):
         raise InputError("no C compiler found for the shared library: install cc, gcc or clang, or set the environment "
-                         "variable CC; or leave --shared out and compile the sources elsewhere")
-    target = folder / f"lib{library.name}.so"
+                         "variable CC; or leave --shared and --casadi out and compile the sources elsewhere")
+    target = folder / f"lib{name}.so"
     command = [compiler, *FLAGS, *(() if portable else ("-march=native",)), "-Iinclude", "-o", target.name,
-               f"src/{library.name}.c", f"src/{library.name}_api.c", "-lm"]
+               *(f"src/{source}" for source in sources), "-lm"]
     try:
         subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S,
                        stdin=subprocess.DEVNULL)

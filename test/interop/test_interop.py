@@ -6,6 +6,7 @@ The libraries themselves where they are installed, else small stand-ins of test/
 from __future__ import annotations
 
 import importlib
+import runpy
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -239,6 +240,38 @@ def test_robots_with_linear_systems_that_need_pivots_are_refused():
     arm = load(ROOT / "urdf" / "ankles.urdf", ROOT / "urdf" / "ankles.robot.yaml")
     with pytest.raises(InputError, match=f"torque_and_rate of robot '{arm.name}', .*cannot be differentiated here"):
         batch_function.batch_function(arm, "torque_and_rate")
+
+
+def test_casadi_compiles_once_and_differentiates(monkeypatch, tmp_path):
+    ca = pytest.importorskip("casadi")
+    interop = importlib.import_module("rnea_ros.interop.casadi")
+    monkeypatch.setenv("RNEA_ROS_CACHE", str(tmp_path))
+    arm, rng = robot("rr"), np.random.default_rng(9)
+    for _ in range(2):
+        function = interop.external(arm)
+    assert len(list(tmp_path.glob("*.o"))) == 1
+    motion = rng.normal(size=(4, arm.n))
+    symbols = [ca.MX.sym(name, arm.n) for name in ("q", "qd", "qdd", "qddd")]
+    by_qd = ca.Function("by_qd", symbols, [ca.jacobian(function(*symbols)[1], symbols[1])])
+    close(np.array(by_qd(*motion)), arm.rate_sensitivities(*motion)[1])
+    with pytest.raises(InputError, match=r"has no function 'torques'; there are torque_and_rate"):
+        interop.external(arm, "torques")
+
+
+def test_the_example_keeps_to_limits_and_uses_them(tmp_path):
+    """The shares are those of Robot.torque_and_rate; a motion that is the fastest one has some at its limit."""
+    pytest.importorskip("casadi")
+    pytest.importorskip("matplotlib")
+    found = runpy.run_path(str(ROOT / "examples" / "optimal_control.py"))["main"](tmp_path, small=True)
+    assert 0.4 < found["duration"] < 0.6
+    assert 0.999 < max(found["torque"], found["rate"]) < 1.0001
+    assert (tmp_path / "optimal_control.png").is_file()
+
+
+def test_casadi_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "casadi", None)
+    with pytest.raises(MissingPackage, match=r"interop.casadi needs CasADi: pip install '\.\[planning\]'"):
+        importlib.import_module("rnea_ros.interop.casadi").external(robot("rr"))
 
 
 @pytest.mark.parametrize("name", ["torch", "jax"])
