@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .robots.load import load
     from .robots.results import Dynamics
     from .robots.robot import Robot
+    from .robots.rolling import WheelLoad, WheelOdometry, tip_over_margin, wheel_loads
     from .sim.free_base import simulate_free_base
     from .trajectory import Constraints, PathLimits, TrajectoryScaler, plan_from_waypoints
     from .trajectory.chunk_executor import ChunkExecutor, ChunkOptions, ChunkResult
@@ -94,6 +95,8 @@ __all__ = [
     "Robot",
     "Sphere",
     "TrajectoryScaler",
+    "WheelLoad",
+    "WheelOdometry",
     "base_motion",
     "color_scale",
     "derivatives_of_time",
@@ -127,7 +130,9 @@ __all__ = [
     "smooth_step",
     "solve_plan",
     "tip_deflection",
+    "tip_over_margin",
     "torque_limits",
+    "wheel_loads",
     "with_parameter_values",
 ]
 # Nothing is imported before it is asked for: a node that does not plan starts without what plans, and commands can say what an
@@ -158,6 +163,7 @@ _MODULES = {
     ".robots.load": ("load",),
     ".robots.robot": ("Robot",),
     ".robots.results": ("Dynamics",),
+    ".robots.rolling": ("WheelLoad", "WheelOdometry", "tip_over_margin", "wheel_loads"),
     ".sim.free_base": ("simulate_free_base",),
     ".trajectory": ("Constraints", "PathLimits", "TrajectoryScaler", "plan_from_waypoints"),
     ".trajectory.chunk_executor": ("ChunkExecutor", "ChunkOptions", "ChunkResult"),

@@ -39,7 +39,7 @@ from .joint_wrenches import in_urdf_frame, moving
 from .kinematics import ORIGIN, base_poses, link_jacobian
 
 BASE = ("base x", "base y", "base z", "base rx", "base ry", "base rz")
-DIRECTIONS = ("along", "across", "normal")
+DIRECTIONS = ("along", "across", "normal", "roller")
 
 
 class JointSpring(NamedTuple):
@@ -74,11 +74,15 @@ class Motor(NamedTuple):
 
 
 class Wheel(NamedTuple):
-    """Thin disc that rolls on the plane z = 0 of the world without slipping.
+    """Thin disc or sphere that rolls on the plane z = 0 of the world without slipping.
 
     link, center, axis : number of the link that it is part of; center (3,) [m] and unit axis (3,) in that link's frame
     radius             : [m]
-    holds              : of DIRECTIONS, those in which its lowest point has no velocity
+    holds              : of DIRECTIONS, those in which its lowest point has no velocity: along the track of a disc, across it,
+                         normal to the ground, along the axis of the roller that touches the ground (mecanum, omni). Along and
+                         across of a sphere are the axes x and y of the world
+    shape              : "disc" or "sphere"
+    roller_angle       : from the axis of the wheel to that of the lowest roller, about the normal [rad]
     """
 
     name: str
@@ -87,6 +91,8 @@ class Wheel(NamedTuple):
     axis: Any
     radius: float
     holds: tuple[str, ...] = ("along", "across")
+    shape: str = "disc"
+    roller_angle: float = 0.0
 
 
 class Rates(NamedTuple):
@@ -384,16 +390,20 @@ class EquationsOfMotion:
         return np.array(rows, dtype=object)
 
     @staticmethod
-    def touch(wheel: Wheel, R: Any) -> tuple[Any, tuple[Any, Any, Any]]:
+    def touch(wheel: Wheel, R: Any) -> tuple[Any, tuple[Any, Any, Any, Any]]:
         """Return lowest point (3,) [m] and DIRECTIONS, (3,) each, in the frame of the wheel's link.
 
         R: of that frame in the world.
         """
         up, axis = R.T @ Z, np.asarray(wheel.axis, dtype=float)
+        if wheel.shape == "sphere":
+            return wheel.center - up * wheel.radius, (R[0], R[1], up, R[0])
         tilt = up @ axis
         cosine = np.sqrt(1.0 - tilt * tilt)
         along = cross(axis, up) * (1.0 / cosine)
-        return wheel.center - (up - axis * tilt) * (wheel.radius / cosine), (along, cross(up, along), up)
+        across = cross(up, along)
+        roller = across * math.cos(wheel.roller_angle) - along * math.sin(wheel.roller_angle)
+        return wheel.center - (up - axis * tilt) * (wheel.radius / cosine), (along, across, up, roller)
 
     # ------------------------------------------------------------------ all rows
 

@@ -31,6 +31,7 @@ SUBCOMMANDS = {
     "contact": "learn contact thresholds from a recording of free motion",
     "margin": "compute the share of the limits to plan with, with allowance for model error",
     "flexible": "predict deflection, torque and vibration of a robot with flexible links",
+    "rolling": "compute ground forces, slip and tip-over margins of a robot on wheels",
     "gait": "predict how a human walks",
     "query": "compute any of the robot's dynamics, as JSON",
     "doctor": "show what is installed, what that enables, and how to install the rest",

@@ -163,8 +163,8 @@ class _Call:
 
     def __init__(self, robot: Robot, program: RobotProgram):
         self._program, self._has_loops = program, GUESS in program.sizes
-        unread = {INDICATOR, *(() if robot.roles.contacts else ("base_position",)), *(("base_velocity",) if robot.roles.wheels
-                                                                                       else ())}
+        follows = set(BASE).issubset(robot.roles.posed)
+        unread = {INDICATOR, *(() if robot.roles.contacts else ("base_position",)), *(("base_velocity",) if follows else ())}
         self._zeros = {name: np.zeros(size) for name, size in program.sizes.items()
                        if name in unread or (name == "q" and self._has_loops)}
         self.inputs = {"q" if name == GUESS else name: size for name, size in program.sizes.items() if name not in self._zeros}
@@ -244,7 +244,7 @@ def _parts(robot: Robot, program: RobotProgram) -> dict[str, Part]:
         found["tau_link"] = ("torques on the links, behind rotors and springs",
                              lambda tau, _rate, Y: _link_side(robot, equations, tau, Y, 0))
         found["tau_link_rate"] = "their rates", lambda _tau, rate, Y: _link_side(robot, equations, rate, Y, 1)
-    if equations.base and robot.roles.wheels:
+    if set(BASE) & {*robot.roles.posed}:
         found["base_velocity"] = "velocity of the base, as the wheels roll", _derivative(1, slice(6))
     if equations.base and BASE[0] in equations.actuated:
         first = tau + equations.actuated.index(BASE[0])

@@ -27,7 +27,7 @@ from ..algebra.taylor import derivative, jets
 from ..algebra.vectors import ZERO, cross, quaternion
 from ..algorithms import closed_loops
 from ..algorithms.elimination import Elimination, EliminationBlock, Factors, plan, triangular_blocks
-from ..algorithms.equations import BASE, EquationsOfMotion, Rates, pose_series
+from ..algorithms.equations import EquationsOfMotion, Rates, pose_series
 from ..algorithms.kinematics import Pose, base_poses
 from ..algorithms.structural_analysis import ABSENT
 from ..codegen import kernel
@@ -454,7 +454,7 @@ class RobotProgram:
         With G of the coordinates that are free, G^T g and G^T (g' - J'^T lambda), lambda = J_f^-T g_f: without G itself.
         """
         equations = self.equations
-        pose, follows = self._pose(blocks, blocks["q"]), {*self.roles.follows, *(BASE if self.roles.wheels else ())}
+        pose, follows = self._pose(blocks, blocks["q"]), {*self.roles.follows, *self.roles.rolled}
         situation, n = self._situation(blocks, pose), len(equations.coordinates)
         x, v = np.zeros((2, n)).astype(object)
         x[equations.joints] = pose

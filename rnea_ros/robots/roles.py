@@ -8,7 +8,9 @@ other joint of a loop         follows                                           
 `elastic_joints`              joint given, its motor follows                      joint: spring; motor: wanted
 `base: floating`              state                                               known: zero
 `base: prescribed`            given                                               wanted: the base wrench
-`wheels`                      base with given pose: the pose is an input, the velocity follows known: zero
+`wheels`                      base: the pose is an input, the velocity follows;      known: zero
+                              state in directions that rolling leaves free; the same for passive joints
+                              motors more than rolling decides: the position alone   wanted, of least norm
 `ground_contacts`             base given, joints of supporting legs follow        wanted, of least norm
 """
 
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from ..algebra.vectors import rpy
 from ..algorithms.equations import BASE, WORLD, EquationsOfMotion, JointSpring, Motor, Wheel
 from ..algorithms.kinematics import base_poses, within
 from ..errors import ModelError, some
+from ..model import mdh
 from ..model.robot_file.robot_file import RobotFile
 from ..model.tree import Frame, Model
 from . import declared_motors
@@ -34,6 +37,8 @@ from .closure.loops import Cut, Loops
 from .closure.newton import newton
 from .inputs.payload import Payload
 
+PARALLEL = 1e-6
+ROLLED_FIRST = ("base x", "base y", "base z", "base rz", "base ry", "base rx")  # a bicycle leans freely
 RANK = 1e-7  # singular values below this share of the largest are zero
 TRIAL_POSES = 3
 
@@ -43,6 +48,10 @@ class DeclaredRoles:
     """Roles of joints, loops and contacts that a robot file declares for a tree, in numbers of the model.
 
     given, state, follows : names of the joints by role; actuated: joints with a motor, in the order of the tree
+    posed                 : coordinates of a rolling base, and joints, whose position is an input and whose velocity follows
+    rolled                : coordinates whose velocity rolling decides, also where it is an input: these and others are free
+    friction              : coefficients of friction by wheel, where known
+    trials                : poses (n,) of the joints at which wheels may roll; None without wheels
     loops                 : cut joints, with the independent joints as the active ones; None without loops
     """
 
@@ -59,6 +68,10 @@ class DeclaredRoles:
     weights: Mapping[str, float] | None
     motor_names: Mapping[str, str]
     where: str
+    posed: tuple[str, ...] = ()
+    rolled: tuple[str, ...] = ()
+    trials: tuple[Any, ...] | None = None
+    friction: Mapping[str, float] = field(default_factory=dict)
 
     def charts(self, model: Model) -> tuple[str, ...]:
         """Return the names of the joints that stand still, one for each platform."""
@@ -123,12 +136,25 @@ def declared(model: Model, file: RobotFile, backend: str) -> DeclaredRoles:
     if contacts:
         weights = weights or {}
         given = _independent(_contact_jacobians(model, contacts), names, state, actuated)
-    follows = tuple(name for name in names if name in follows or (name in actuated and name not in given))
+    posed, rolled, trials = no_names, no_names, None
+    if wheels:
+        trials = _rolling_poses(model, wheels)
+        jacobians = _rolling_jacobians(model, wheels, trials)
+        if weights is not None:
+            given = _independent(jacobians, (*BASE, *names), state, actuated)
+        others = tuple(name for name in actuated if name not in given)
+        rolled = _rolled(jacobians, (*BASE, *names), (*ROLLED_FIRST, *others, *state))
+        posed = (*(name for name in BASE if name in rolled or not _is_held_up(jacobians)), *others,
+                 *(name for name in state if name in rolled))
+    follows = tuple(name for name in names if name in follows
+                    or (name in actuated and name not in given and name not in posed))
     if loops is not None:
         independent = tuple(k for k, name in enumerate(names) if name in given or name in state)
         loops = loops._replace(active=independent)
     return DeclaredRoles(given, state, follows, actuated, loops, contacts, wheels, springs, motors, rotors, weights,
-                         motor_names, file.where)
+                         motor_names, file.where, posed, rolled, trials,
+                         {name: float(wheel["friction"]) for name, wheel in file.section("wheels").items()
+                          if "friction" in wheel})
 
 
 def platforms_of(file: RobotFile) -> tuple[str, ...]:
@@ -180,12 +206,58 @@ def _contacts(model: Model, file: RobotFile) -> tuple[Cut, ...]:
 def _wheels(model: Model, file: RobotFile) -> tuple[Wheel, ...]:
     found = []
     for name, entry in file.section("wheels").items():
-        frame = model.frame(entry["link"])
-        axis = frame.R @ np.array(entry["axis"], dtype=float)
+        frame, shape = model.frame(entry["link"]), entry.get("shape", "disc")
+        axis = frame.R @ np.array(entry.get("axis", (0.0, 0.0, 1.0)), dtype=float)
         center = frame.P + frame.R @ np.array(entry.get("center", (0.0, 0.0, 0.0)), dtype=float)
+        default = ("roller",) if "roller_angle" in entry else ("along", "across")
         found.append(Wheel(name, frame.link, center, axis / np.linalg.norm(axis), float(entry["radius"]),
-                           tuple(entry.get("holds", ("along", "across")))))
+                           tuple(entry.get("holds", default)), shape, float(entry.get("roller_angle", 0.0))))
     return tuple(found)
+
+
+# ---------------------------------------------------------------------- rolling
+
+
+def _rolling_poses(model: Model, wheels: Sequence[Wheel]) -> tuple[np.ndarray, ...]:
+    """Return poses (n,) at which wheels roll together: joints that steer a wheel are at zero, all others anywhere near."""
+    steering = set()
+    at_zero = base_poses(model, np.zeros(model.n))
+    for wheel in wheels:
+        axis, number = at_zero[wheel.link].R @ wheel.axis, wheel.link
+        while number:
+            link, turn = model.links[number], at_zero[number].R[:, 2]
+            if link.coordinate >= 0 and (link.sigma == mdh.PRISMATIC or abs(abs(turn @ axis) - 1.0) > PARALLEL):
+                steering.add(link.coordinate)
+            number = link.parent
+    rng, moving = np.random.default_rng(0), np.array([k not in steering for k in range(model.n)], dtype=float)
+    return tuple(size * moving * rng.normal(size=model.n) for size in (0.0, 0.05, 0.05))
+
+
+def _rolling_jacobians(model: Model, wheels: Sequence[Wheel], poses: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return A (m, 6 + n) of base and joints, the base level."""
+    equations = EquationsOfMotion(model, np.zeros(3), wheels=wheels)
+    return [np.array(equations.constraint_jacobian(np.eye(3), np.zeros(3), np.r_[np.zeros(6), pose]), dtype=float)
+            for pose in poses]
+
+
+def _rolled(jacobians: Sequence[np.ndarray], names: Sequence[str], candidates: Sequence[str]) -> tuple[str, ...]:
+    """Return the first candidates whose velocities the rows decide together, in the order of names."""
+    columns: list[int] = []
+    for name in candidates:
+        k = names.index(name)
+        if all(_rank(A[:, [*columns, k]]) > len(columns) for A in jacobians):
+            columns.append(k)
+    return tuple(names[k] for k in sorted(columns))
+
+
+def _is_held_up(jacobians: Sequence[np.ndarray]) -> bool:
+    """Return whether no free motion of the base moves it along the normal: else `normal` was forgotten in `holds`."""
+    for A in jacobians:
+        _, s, V = np.linalg.svd(A[:, :6])
+        free = V[int((s > RANK * s.max(initial=0.0)).sum()):]
+        if len(free) and np.abs(free[:, 2]).max() > RANK:
+            return False
+    return True
 
 
 # ---------------------------------------------------------------------- which joints are independent

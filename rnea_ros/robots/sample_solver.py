@@ -80,20 +80,21 @@ class SampleSolver:
         if use not in self._of_any_payload:
             carried, measured = use in (CARRIED, MEASURED[CARRIED]), use in MEASURED.values()
             equations = self._roles.equations(self._model, self._tree.gravity_vector, carried, measured, self._carriers)
-            joints, state = self._roles, [*self._roles.state]
-            given, posed = list(joints.given), list(BASE if joints.wheels else ())
+            joints = self._roles
+            state = [name for name in joints.state if name not in joints.posed]
+            given, posed = list(joints.given), list(joints.posed)
             if measured:
                 given += [f"motor of {name}" for name in equations.elastic_joints]
             if carried:
                 given += BASE
-            elif self._model.base == "floating" and not posed:
-                state += BASE
+            elif self._model.base == "floating":
+                state += [name for name in BASE if name not in posed]
             if use == FORWARD:
                 state += [*given, *(f"motor of {name}" for name in equations.elastic_joints)]
                 given = []
             roles = Roles.of(given, state, posed, joints.follows, use == FORWARD,
                              joints.charts(self._model))
-            poses = self._closure.trials if self._closure else None
+            poses = self._closure.trials if self._closure else joints.trials
             self._of_any_payload[use] = Solver(equations, decided(equations, roles, self._roles.where, poses),
                                                self._tree.backend)
         return self._of_any_payload[use]
@@ -140,8 +141,8 @@ class SampleSolver:
         for k, array in enumerate(motion[1:length], start=1):
             Y[k, indices] = np.where(known > k, array, 0.0)
         if base is not None:
-            if not self._roles.wheels:  # else the velocity follows
-                Y[1, :6] = base.velocity
+            Y[1, :6] = [0.0 if name in self._roles.posed else value  # else the velocity follows
+                        for name, value in zip(BASE, base.velocity, strict=True)]
             if use in (CARRIED, MEASURED[CARRIED]):
                 rates = base_rates_of(base, base_acceleration, base_jerk) if base_rates is None else base_rates
                 needed = structure.order_for(stages) - 1

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
-from ..algorithms.equations import BASE
 from . import moving_tree
 from .inputs import validation
 from .inputs.base_state import BaseState, given, quaternion
@@ -41,7 +40,7 @@ class StateFunctions:
     def reduced(self) -> ReducedEquations:
         """Equations of the coordinates that are free."""
         solver, roles = self._solver, self._solver.roles
-        follows = {*roles.follows, *(BASE if roles.wheels else ())}
+        follows = {*roles.follows, *roles.rolled}
         return ReducedEquations(solver.samples.solver(INVERSE), follows, roles.charts(solver.tree.model))
 
     # ------------------------------------------------------------------ samples

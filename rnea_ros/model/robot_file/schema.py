@@ -140,14 +140,21 @@ GROUND_CONTACTS = _each("", "Contacts that hold a link in the world while the ro
     "rpy": _numbers("Its turn, as in a URDF; default 0 0 0 [rad].", 3)}, ("link", "type")), least=1)
 
 WHEELS = _each("", "Wheels that roll on the plane z = 0 of the world without slipping, by any name; the velocity of the base "
-               "follows.", _object("One wheel, a thin disc.", {
+               "follows. It is an input where the base may lean or turn freely, as of a bicycle.", _object("One wheel.", {
         "link": _name("link", "Link of the wheel."),
-        "axis": _numbers("Axis of the wheel in the frame of the link; any length but zero [-].", 3),
+        "shape": _word("disc (default): a thin disc; sphere: a ball.", "disc", "sphere"),
+        "axis": _numbers("Axis of a disc in the frame of the link; any length but zero [-].", 3),
         "center": _numbers("Center of the wheel in the frame of the link; default 0 0 0 [m].", 3),
         "radius": _positive("Radius of the wheel [m]."),
-        "holds": {"type": "array", "items": {"enum": ["along", "across", "normal"]}, "minItems": 1, "uniqueItems": True,
-                  "description": "Directions in which the lowest point has no velocity: along the track, across it, normal to "
-                                 "the ground; default along, across [-]."}}, ("link", "axis", "radius")), least=1)
+        "roller_angle": _number("Angle from the axis of the wheel to that of the roller that touches the ground, about the "
+                                "normal: +-0.785 for mecanum wheels, 1.571 for omni wheels [rad].", minimum=-1.6, maximum=1.6),
+        "holds": {"type": "array", "items": {"enum": ["along", "across", "normal", "roller"]}, "minItems": 1,
+                  "uniqueItems": True, "description":
+                  "Directions in which the lowest point has no velocity: along the track of a disc, across it, normal to the "
+                  "ground, along the axis of a roller. Along and across of a sphere are x and y of the world. Default along, "
+                  "across; with roller_angle roller [-]."},
+        "friction": _positive("Friction coefficient between wheel and ground, for the slip margin; default: unknown [-].")},
+    ("link", "radius")), least=1)
 
 TABLE = _object("Shapes as measured or from a finite element model, instead of `shapes`.", {
     "positions": {"type": "array", "items": {"type": "number", "minimum": 0, "maximum": 1}, "minItems": 3, "maxItems": 200,

@@ -394,8 +394,22 @@ def _supplies(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
             yield Problem(("supplies", name, "joints"), f"names a joint twice: {some(twice)}")
 
 
+def _wheels(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    for name, wheel in content["wheels"].items():
+        path, holds = ("wheels", name), wheel.get("holds", ())
+        if wheel.get("shape") == "sphere":
+            if wrong := [key for key in ("roller_angle", "axis") if key in wheel]:
+                yield Problem((*path, wrong[0]), "is of a disc; a sphere has none. Leave it out")
+        elif "axis" not in wheel or not np.any(wheel["axis"]):
+            yield Problem((*path, "axis"), "is missing or zero; a disc turns about an axis [-]")
+        if ("roller" in holds) != ("roller_angle" in wheel) and holds:
+            yield Problem((*path, "roller_angle"), "and holds: [roller] belong together: give both [rad]")
+        if "roller" in holds and {"along", "across"} & set(holds):
+            yield Problem((*path, "holds"), f"is {shown(holds)}; a wheel with rollers holds roller and normal only")
+
+
 RULES: tuple[tuple[Sequence[str], Callable[[Content, Sequence[Model]], Iterator[Problem]]], ...] = (
     (("robot",), _robot), (("loops",), _loops), (("elastic_joints", "motors", "drives"), _motors), (("springs",), _springs),
     (("payloads",), _payloads), (("limits",), _limits), (("drives",), _drives), (("friction", "drives"), _friction),
-    (("couplings", "friction", "commanded_effort", "measured_effort"), _couplings),
+    (("wheels",), _wheels), (("couplings", "friction", "commanded_effort", "measured_effort"), _couplings),
     (("supplies",), _supplies), (("commanded_effort", "measured_effort", "drives"), _efforts))

@@ -121,7 +121,8 @@ DYNAMICS = (
                    "before a warning; for prismatic joints as a share of the machine's size", "rad", 1e-6, 10.0,
                    read_only=True),
     ParameterEntry("base.source", "state", "Source of the motion of a moving base: topics ~/base_state, ~/base_imu, "
-                   "~/base_odometry", choices=("state", "imu", "odometry", "odometry+imu"), read_only=True),
+                   "~/base_odometry; wheels: dead reckoning from the joint states of wheels that decide it",
+                   choices=("state", "imu", "odometry", "odometry+imu", "wheels"), read_only=True),
     ParameterEntry("base.motion_source", "estimated", "Source of acceleration and jerk of a moving base, where they are not "
                    "measured. estimated: from the sensors; desired: from ~/base_state; free: from the dynamics of a "
                    "floating base", choices=("estimated", "desired", "free"), read_only=True),

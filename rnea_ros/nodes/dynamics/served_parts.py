@@ -187,8 +187,7 @@ class MovingBase:
 
     def forget(self) -> None:
         """Discard the samples: the clock was set."""
-        for topic in self.source.topics:
-            topic.forget()
+        self.source.forget()
 
     def publish(self, when: Time, base: BaseMotion, wrench: np.ndarray, wrench_rate: np.ndarray) -> None:
         """Publish the motion of the base, and the wrench (6,) that it needs with its rate, along its axes."""

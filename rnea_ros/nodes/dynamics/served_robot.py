@@ -34,6 +34,7 @@ from rnea_ros.nodes.dynamics.whole_body import WholeBody, on_fixed_base, on_movi
 from rnea_ros.robots import flexible
 from rnea_ros.robots.inputs.combined_motion import base_motion_of
 from rnea_ros.robots.results import Dynamics
+from rnea_ros.robots.rolling import WheelLoad, tip_over_margin, wheel_loads
 from rnea_ros.robots.solution import ConstraintWrench, Solution
 
 Motion = Sequence[np.ndarray]  # q, qd, qdd, qddd and what follows, (n,) each
@@ -235,7 +236,7 @@ class ServedGeneralRobot(ServedRobot):
         self._base: MovingBase | None = None
         self._decided = not roles.wheels  # whether the motion of the base is given, not only its pose
         if robot.has_moving_base:
-            self._base = MovingBase(base_source(values), robot.tree)
+            self._base = MovingBase(base_source(values, robot), robot.tree)
             self.streams, self.moved_parts = self._base.source.streams, ("base",)
             self.has_free_base = not robot.carried and not roles.contacts
             self._decided = self._decided and values["base.motion_source"] != "free"
@@ -386,7 +387,10 @@ class ServedGeneralRobot(ServedRobot):
         base = None
         if self._base:
             base = self._base.source.at(stamp) if self._decided else self._base.source.state_at(stamp)
-        return self.evaluate(motion, optional, loads, base)
+        result = self.evaluate(motion, optional, loads, base)
+        if self._base and self._last is not None and len(self._last[0].base) > 1:
+            self._base.source.on_solved(stamp, self._last[0].base[:2])
+        return result
 
     def dynamics_from_topic(self, stamp: int, loads: Loads) -> Moved:
         assert self._platform is not None
@@ -515,12 +519,26 @@ class ServedGeneralRobot(ServedRobot):
 
     def warnings_now(self) -> list[str]:
         base = self._base.source.warnings() if self._base else []
-        return base + (self._loops.warnings() if self._loops else [])
+        return base + (self._loops.warnings() if self._loops else []) + rolling_warnings(self.wheel_loads())
+
+    def wheel_loads(self) -> dict[str, WheelLoad]:
+        """Return the load of each wheel in the last sample; empty where unknown."""
+        if not self._general.roles.wheels or self._last is None or self._last[1] is None:
+            return {}
+        self._find_multipliers()
+        found, base, _ = self._last
+        return wheel_loads(self._general, found, base.state) if found.multipliers and base else {}
 
     def findings(self) -> dict[str, object]:
         found: dict[str, object] = self._base.source.findings() if self._base else {}
         found |= self._loops.findings() if self._loops else {}
         self._find_multipliers()
+        loads = self.wheel_loads()
+        for name, load in loads.items():
+            known = {"normal_force": load.normal[0], "friction_use": load.friction_use}
+            found |= {f"wheels.{name}.{key}": float(value) for key, value in known.items() if not np.isnan(value)}
+        if loads and not np.isnan(margin := tip_over_margin(loads)):
+            found["wheels.tip_over_margin"] = margin
         if self._last is not None and self._last[0].open_multipliers:
             found["open_multipliers"] = some(self._last[0].open_multipliers)
         return found
@@ -548,7 +566,7 @@ class ServedFlexibleRobot(ServedRobot):
         self._deflection = np.zeros((3, len(self._modes)))
         message = JointState(header=Header(frame_id=self.root_link), name=list(self._predictor.names))
         self._message = Sent(message, self._deflection)
-        self._restarts, self._last = 0, np.zeros((4, robot.n))
+        self._restarts, self._began, self._last = 0, 0, np.zeros((4, robot.n))
 
     @property
     def limits(self) -> Limits:
@@ -567,13 +585,16 @@ class ServedFlexibleRobot(ServedRobot):
     def take_over(self, before: ServedRobot) -> None:
         if isinstance(before, ServedFlexibleRobot) and before._predictor.names == self._predictor.names:
             self._predictor.continue_from(before._predictor)
+            self._began = before._began
 
     def forget(self) -> None:
         self._predictor.restart()
         self._general.forget()
 
     def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
-        time, before = 1e-9 * stamp, self._predictor.time
+        if self._predictor.time is None:
+            self._began = stamp
+        time, before = 1e-9 * (stamp - self._began), self._predictor.time
         if before is not None and not 0.0 < time - before <= LONGEST_GAP_S:
             self._predictor.restart()
             self._restarts += 1
@@ -614,6 +635,15 @@ class ServedFlexibleRobot(ServedRobot):
                 if np.isfinite(root.stress[0]):
                     found[f"flexible.{link}.{name}.root_stress"] = float(root.stress[0])
         return found
+
+
+def rolling_warnings(loads: Mapping[str, WheelLoad]) -> list[str]:
+    """Return a warning about wheels that would slip, and one about a vehicle that tips over."""
+    slip = [name for name, load in loads.items() if load.friction_use > 1.0]
+    found = [f"{some(slip)} would slip: the force in the ground is above friction times normal force"] if slip else []
+    if loads and tip_over_margin(dict(loads)) < 0.0:
+        found.append("the vehicle tips over: the zero moment point is outside the wheels' support polygon")
+    return found
 
 
 FOR: dict[str, tuple[str, str]] = {  # parameters that only some robots read: the part that they need, in a word and in words

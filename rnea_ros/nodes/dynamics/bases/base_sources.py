@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rnea_ros import BaseState
+from rnea_ros import BaseState, Robot, WheelOdometry
 from rnea_ros.errors import Rejected
 from rnea_ros.model.tree import Model
 from rnea_ros.nodes.common.parameters import Values
@@ -37,6 +37,14 @@ class BaseSource(ABC):
     def state_at(self, stamp: int) -> BaseMotion:
         """Return the motion at an instant [ns] where only pose and velocity are needed. Raises Rejected."""
         return self.at(stamp)
+
+    def on_solved(self, stamp: int, rates: np.ndarray) -> None:  # noqa: B027  # most sources do not need it
+        """Take the base's velocity and its rate (2, 6), which follow from the sample at a stamp [ns]."""
+
+    def forget(self) -> None:
+        """Discard the samples: the clock was set."""
+        for topic in self.topics:
+            topic.forget()
 
     def warnings(self) -> list[str]:
         """Return warnings about its messages."""
@@ -77,6 +85,31 @@ class OdometrySource(BaseSource):
 
     def findings(self) -> dict[str, object]:
         return {} if self._desired else self._odometry.findings()
+
+
+class WheelSource(BaseSource):
+    """Pose by dead reckoning from the wheels, from the origin at the first sample."""
+
+    def __init__(self, robot: Robot):
+        """Create a source. Raises InputError where the wheels do not decide the motion of the base."""
+        super().__init__([])
+        self._odometry, self._began = WheelOdometry(robot), 0
+
+    def at(self, stamp: int) -> BaseMotion:
+        return BaseMotion(self._odometry.predict(1e-9 * (stamp - self._began)), *np.zeros((2, 6)))
+
+    def on_solved(self, stamp: int, rates: np.ndarray) -> None:
+        if self._odometry.time is None:
+            self._began = stamp
+        self._odometry.update(1e-9 * (stamp - self._began), rates)
+
+    def forget(self) -> None:
+        """Continue from the last pose at the next sample: the clock was set."""
+        self._odometry = WheelOdometry(self._odometry.robot, self._odometry.state)
+
+    def findings(self) -> dict[str, object]:
+        x, y, _ = self._odometry.state.position
+        return {"wheel_odometry.x": float(x), "wheel_odometry.y": float(y)}
 
 
 class ImuSource(BaseSource):
@@ -130,9 +163,11 @@ class ImuSource(BaseSource):
         return {} if self._desired else self._imu.findings()
 
 
-def base_source(values: Values) -> BaseSource:
-    """Return the source that parameters select."""
+def base_source(values: Values, robot: Robot) -> BaseSource:
+    """Return the source that parameters select. Raises InputError where it does not suit the robot."""
     source, timeout = values["base.source"], values["base.timeout"]
+    if source == "wheels":
+        return WheelSource(robot)
     if source == "state":
         return BaseStateSource(BaseStates(timeout))
     desired = BaseStates(timeout) if values["base.motion_source"] == "desired" else None

@@ -1,0 +1,183 @@
+"""Robots on wheels: ground forces, slip and tip-over margins, and the pose of the base by dead reckoning.
+
+Forces between wheels and ground are multipliers of the rolling constraints; `Robot.solve` returns them with their rates.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..algebra.arrays import Array
+from ..algorithms.equations import BASE, DIRECTIONS, Wheel
+from ..algorithms.kinematics import Pose, base_poses
+from ..errors import InputError, some
+from .inputs.base_state import BaseState
+from .robot import Robot
+from .solution import Solution
+
+RK_STEPS = 4  # Runge-Kutta steps between two samples
+ON_A_LINE = 1e-9  # m
+
+
+class WheelLoad(NamedTuple):
+    """Force of the ground on one wheel.
+
+    point  : where the wheel touches the ground, in the world (3,) [m]
+    force  : BY the ground ON the wheel, along the axes of the world (3,) [N]
+    normal : its component along the normal of the ground, and the rate [N, N/s]; NaN unless `holds` has normal
+    tangential : size of its component in the ground, and the rate [N, N/s]
+    friction_use : tangential / (friction coefficient times normal), 1 at the limit of slip; NaN where unknown, infinite where
+                   nothing presses the wheel to the ground
+    """
+
+    point: Array
+    force: Array
+    normal: Array
+    tangential: Array
+    friction_use: float
+
+
+def wheel_loads(robot: Robot, found: Solution, base: BaseState) -> dict[str, WheelLoad]:
+    """Return the load of each wheel in a solution of one sample, by its name. base: its pose.
+
+    Of over-constrained vehicles, as those on four wheels, forces are shared out by least squares; `open_multipliers` of the
+    solution names them, and `tip_over_margin` does not depend on them.
+    """
+    wheels = _wheels(robot)
+    q = np.array([found.positions[name][0] for name in robot.tree.joint_names])
+    poses = base_poses(robot.model, q, Pose(base.rotation, base.position))
+    equations, loads = robot.structure().equations, {}
+    for wheel in wheels:
+        pose = poses[wheel.link]
+        point, directions = equations.touch(wheel, pose.R)
+        parts = {way: np.atleast_1d(found.multipliers[f"{wheel.name}[{way}]"])[:2] for way in wheel.holds}
+        force = sum(pose.R @ directions[DIRECTIONS.index(way)] * value[0] for way, value in parts.items())
+        normal = parts.pop("normal", np.full(2, np.nan))
+        sides = np.array(list(parts.values())) if parts else np.zeros((1, len(normal)))
+        size = float(np.linalg.norm(sides[:, 0]))
+        slopes = [float(sides[:, 0] @ sides[:, k] / size) if size else 0.0 for k in range(1, sides.shape[1])]
+        use = np.nan
+        if (friction := robot.roles.friction.get(wheel.name)) is not None and not np.isnan(normal[0]):
+            use = size / (friction * normal[0]) if normal[0] > 0.0 else np.inf
+        loads[wheel.name] = WheelLoad(pose.p + pose.R @ point, np.asarray(force, dtype=float), normal,
+                                      np.array([size, *slopes]), float(use))
+    return loads
+
+
+def tip_over_margin(loads: dict[str, WheelLoad]) -> float:
+    """Return the distance of the zero moment point from the nearest edge of the wheels' support polygon [m].
+
+    Negative outside: the vehicle tips over. Zero for wheels on one line. NaN where no wheel holds the normal direction.
+    """
+    known = [load for load in loads.values() if not np.isnan(load.normal[0])]
+    total = sum(load.normal[0] for load in known)
+    if not known or total <= 0.0:
+        return float("nan")
+    points = np.array([load.point[:2] for load in known])
+    weights = np.array([load.normal[0] for load in known])
+    return _inside(weights @ points / total, points)
+
+
+def _inside(point: Array, corners: Array) -> float:
+    """Return the distance of a point from the edge of the convex hull of others; negative outside."""
+    hull = _hull(corners)
+    if len(hull) < 3:
+        return 0.0
+    edges = np.roll(hull, -1, axis=0) - hull
+    normals = np.column_stack((-edges[:, 1], edges[:, 0])) / np.linalg.norm(edges, axis=1)[:, None]
+    return float((normals * (point - hull)).sum(axis=1).min())
+
+
+def _hull(points: Array) -> Array:
+    """Return the corners of the convex hull, counter-clockwise (Andrew's monotone chain)."""
+    def half(ordered: list[list[float]]) -> list[list[float]]:
+        chain: list[list[float]] = []
+        for point in ordered:
+            while len(chain) > 1:
+                (ax, ay), (bx, by) = chain[-2:]
+                if (bx - ax) * (point[1] - ay) - (by - ay) * (point[0] - ax) > ON_A_LINE**2:
+                    break
+                chain.pop()
+            chain.append(point)
+        return chain[:-1]
+
+    ordered = sorted(points.tolist())
+    return np.array([*half(ordered), *half(ordered[::-1])])
+
+
+def _wheels(robot: Robot) -> tuple[Wheel, ...]:
+    wheels = () if robot.is_fixed_tree else robot.roles.wheels
+    if not wheels:
+        raise InputError(f"robot '{robot.name}' has no wheels; declare them in wheels of its robot file")
+    return wheels
+
+
+class WheelOdometry:
+    """Pose of the base by dead reckoning: its velocity follows from the motion of the wheels, and is integrated.
+
+    state : pose and velocity at the last sample; solution: everything that follows from that sample
+    """
+
+    def __init__(self, robot: Robot, start: BaseState | None = None):
+        """Create the odometry. Raises InputError where wheels alone do not decide the motion.
+
+        start: pose at the first sample, default the origin
+        """
+        _wheels(robot)
+        if free := [name for name in BASE if name not in robot.roles.posed]:
+            raise InputError(f"the wheels of robot '{robot.name}' do not decide the motion of its base: {some(free)} is free; "
+                             "its pose and velocity are inputs")
+        self.robot, self.state = robot, BaseState() if start is None else start
+        self.time: float | None = None
+        self.solution: Solution | None = None
+        self._rates = np.zeros((2, 6))
+
+    def predict(self, time: float) -> BaseState:
+        """Return the state at a time after the last sample, by its velocity and acceleration [s]."""
+        if self.time is None:
+            return self.state
+        h = time - self.time
+        after = self._rates[0] + h * self._rates[1]
+        return self._integrated(h, after, self._rates[1])
+
+    def update(self, time: float, rates: ArrayLike) -> BaseState:
+        """Integrate to a sample. rates: numbers of the base's velocity there and their first rates (2, 6)."""
+        now = np.asarray(rates, dtype=float)[:2]
+        if self.time is not None and time > self.time:
+            self.state = self._integrated(time - self.time, now[0], now[1])
+        else:
+            self.state = BaseState(self.state.position, self.state.quaternion, now[0])
+        self.time, self._rates = time, now.copy()
+        return self.state
+
+    def advance(self, time: float, *motion: ArrayLike) -> BaseState:
+        """Return the state of the base at the next sample. motion: q, qd, qdd, qddd (n,) of the joints."""
+        self.solution = self.robot.solve(*motion, base=self.predict(time))
+        return self.update(time, self.solution.base)
+
+    def _integrated(self, h: float, after: Array, after_rate: Array) -> BaseState:
+        """Return the state h after the last sample; between both, the velocity is a cubic polynomial of time."""
+        (before, rate), p, q = self._rates, self.state.position, self.state.quaternion
+
+        def velocity(s: float) -> Array:
+            a, b, c, d = 1 - 3 * s**2 + 2 * s**3, s - 2 * s**2 + s**3, 3 * s**2 - 2 * s**3, s**3 - s**2
+            return np.asarray(a * before + b * h * rate + c * after + d * h * after_rate)
+
+        def slope(s: float, q: Array) -> tuple[Array, Array]:
+            v, w = np.split(velocity(s), 2)
+            turn = 0.5 * np.append(q[3] * w + np.cross(q[:3], w), -q[:3] @ w)
+            return BaseState(quaternion=q / np.linalg.norm(q)).rotation @ v, turn
+
+        step = h / RK_STEPS
+        for k in range(RK_STEPS):
+            s, slopes = k / RK_STEPS, []
+            for node in (0.0, 0.5, 0.5, 1.0):
+                at = q + node * step * slopes[-1][1] if slopes else q
+                slopes.append(slope(s + node / RK_STEPS, at))
+            p = p + step / 6.0 * (slopes[0][0] + 2.0 * slopes[1][0] + 2.0 * slopes[2][0] + slopes[3][0])
+            q = q + step / 6.0 * (slopes[0][1] + 2.0 * slopes[1][1] + 2.0 * slopes[2][1] + slopes[3][1])
+            q = q / np.linalg.norm(q)
+        return BaseState(p, q, after)
