@@ -63,7 +63,8 @@ def run_rolling(args: argparse.Namespace) -> CommandResult:
                "largest_tangential": float(table[f"tangential_{name}"].max()),
                "largest_friction_use": float(table[f"friction_use_{name}"].max())} for name in names]
     lines = format_table(("wheel", "least normal [N]", "largest tangential [N]", "largest friction use"),
-                         [(one["wheel"], *(f"{value:.4g}" for value in list(one.values())[1:])) for one in wheels], "<>>>")
+                         [(str(one["wheel"]), *(f"{value:.4g}" for value in list(one.values())[1:])) for one in wheels],
+                         "<>>>")
     if tipping is not None:
         lines.append(f"least tip-over margin {margin[tipping]:.4g} m at t = {t[tipping]:.13g} s"
                      + (": the vehicle tips over" if margin[tipping] < 0.0 else ""))

@@ -173,7 +173,7 @@ class WheelOdometry:
 
         step = h / RK_STEPS
         for k in range(RK_STEPS):
-            s, slopes = k / RK_STEPS, []
+            s, slopes = k / RK_STEPS, list[tuple[Array, Array]]()
             for node in (0.0, 0.5, 0.5, 1.0):
                 at = q + node * step * slopes[-1][1] if slopes else q
                 slopes.append(slope(s + node / RK_STEPS, at))
