@@ -387,11 +387,11 @@ return_type InverseDynamicsController::update_and_write_commands(const rclcpp::T
   stale_cycles_ += stale ? 1 : 0;
   const bool holds = stale || missed_cycles_ > kGraceCycles;
   missing_time_ = holds ? missing_time_ + elapsed : 0.0;
+  law_->q = q_;  // of a joint without a state the last one
+  law_->qd = qd_;
   if (holds) {
     law_->hold(dt);
   } else {
-    law_->q = q_;
-    law_->qd = qd_;
     read_references();
     law_->update(dt);
   }

@@ -87,6 +87,7 @@ void TorqueLaw::update(double dt) noexcept
 void TorqueLaw::hold(double dt) noexcept
 {
   advance_payload(dt);
+  close(pose_, q);
   compute_added();
   tau = gravity_;
   tau_rate = zeros_;

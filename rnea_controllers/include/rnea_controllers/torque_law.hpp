@@ -62,7 +62,7 @@ public:
   void set_payload(const Payload & payload) noexcept;
   /// Compute efforts of the state and the reference; dt: duration of the cycle [s].
   void update(double dt) noexcept;
-  /// Compute efforts that hold gravity at the last state that `update` had.
+  /// Compute efforts that hold gravity at the measured pose q; no other input counts.
   void hold(double dt) noexcept;
   /// Return whether a limit changed the torques of the last call.
   bool limited() const noexcept { return limited_; }
