@@ -507,7 +507,7 @@ def test_every_cycle_takes_the_same_instructions(realtime, exported, mode):
 
 
 def test_sanitizers_find_nothing_in_the_life_of_a_controller(tmp_path, exported):
-    sanitized = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+    sanitized = ("-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
     program = build(tmp_path / "sanitized", *sanitized, "-Wno-pedantic", "-Wno-conversion", "-Wno-old-style-cast",
                     sources=("harness.cpp", "realtime.cpp"))
     done = run(program, exported("panda")[0], "computed_torque", "life", "500")
