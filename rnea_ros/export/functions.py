@@ -394,8 +394,8 @@ def _platform_close_step(robot: Robot) -> ExportedFunction:
         return [q + correction, sizes[:1], sizes[2:3]]
 
     return ExportedFunction("platform_close_step", "As close_step, but the joints of the legs move to where the platform is: "
-                            f"{some(robot.tree.joint_names[k] for k in legs.platform.joints)} of q hold its pose, of origin "
-                            "and angles about the moving axes x, y, z.", close, {"q": robot.tree.n},
+                            f"{some(robot.tree.joint_names[k] for k in legs.platforms[0].joints)} of q hold its pose, of "
+                            "origin and angles about the moving axes x, y, z.", close, {"q": robot.tree.n},
                             ("q_closed", "gap", "condition"))
 
 

@@ -42,7 +42,7 @@ from .inputs.platform_motion import PlatformMotion
 from .inputs.validation import Wrenches
 from .motion_solver import MotionSolver
 from .motors import MotorMotion
-from .platform_input import MISSING, by_platform
+from .platform_input import MISSING, Platforms, by_platform
 from .program import RobotProgram
 from .results import (
     CenterOfMass,
@@ -440,20 +440,20 @@ class Robot:
         rotation, position = self._platform.pose(self.start)
         return position, rotation
 
-    def tree_motion(self, motion: PlatformMotion, *, guess: ArrayLike | None = None, orders: int = 3) -> TreeMotion:
-        """Return the motion of all joints of the tree from that of the platform: inverse kinematics of the legs.
+    def tree_motion(self, motion: Platforms, *, guess: ArrayLike | None = None, orders: int = 3) -> TreeMotion:
+        """Return the motion of all joints of the tree from that of the platforms: inverse kinematics of the legs.
 
         guess  : (tree.n,) near the first pose; else the platform is led there from `start`
         orders : how many of velocity, acceleration and jerk the legs must allow
         Raises PoseError at poses out of reach, singular poses of legs, and motions that the legs do not allow.
         """
-        every = self.platform_closure.motion(motion, validation.guess(guess, self.tree.n), orders)[1]
+        every = self.platform_closure.motion(self._motions(motion), validation.guess(guess, self.tree.n), orders)[1]
         return TreeMotion(*(every[..., k, :] for k in range(4)))
 
     @by_platform
     def platform_motion(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
                         qddd: ArrayLike = MISSING, *, guess: Guess = None,
-                        motion: PlatformMotion | None = None) -> PlatformMotion:
+                        motion: Platforms | None = None) -> PlatformMotion:
         """Return the motion of the platform from that of the actuators, (n,) or (samples, n): direct kinematics."""
         platform = self._platform
         if self.order > 3:
@@ -464,20 +464,40 @@ class Robot:
 
     def platform_of(self, found: Solution) -> PlatformMotion:
         """Return the motion of the platform in a solution; derivatives that it does not have are zero."""
+        return self._platform.motion(*self._tree_rates(found))
+
+    def platforms_of(self, found: Solution) -> dict[str, PlatformMotion]:
+        """Return the motion of each platform in a solution, by its link; derivatives that it does not have are zero."""
+        rates = self._tree_rates(found)
+        return {platform.link: platform.motion(*rates) for platform in (self.loops.platforms if self.loops else ())}
+
+    def _tree_rates(self, found: Solution) -> Array:
+        """Return positions and derivatives (orders, ..., tree.n) of all joints of the tree in a solution."""
         columns = [found.positions[name] for name in self.tree.joint_names]
         orders = min(4, *(column.shape[-1] for column in columns))
-        return self._platform.motion(*np.moveaxis(np.array([column[..., :orders] for column in columns]), (0, -1), (-1, 0)))
+        return np.moveaxis(np.array([column[..., :orders] for column in columns]), (0, -1), (-1, 0))
 
-    def actuator_motion(self, motion: PlatformMotion, guess: ArrayLike | None, orders: int) -> tuple[list[Array], Array]:
-        """Return q, qd, qdd, qddd, (n,) or (samples, n), from the motion of the platform, and the first closed pose
+    def _motions(self, motion: Platforms) -> list[PlatformMotion]:
+        """Return the motion of each platform. InputError unless there is one for each."""
+        if isinstance(motion, PlatformMotion):
+            self._platform  # noqa: B018  # refuses robots with none or several
+            return [motion]
+        if not self.platforms or set(motion) != {*self.platforms}:
+            raise InputError(f"motion is given for {some(motion)}; robot '{self.name}' has the platforms "
+                             f"{some(self.platforms) or 'none'}: give that of each")
+        return [motion[link] for link in self.platforms]
+
+    def actuator_motion(self, motion: Platforms, guess: ArrayLike | None, orders: int) -> tuple[list[Array], Array]:
+        """Return q, qd, qdd, qddd, (n,) or (samples, n), from the motion of the platforms, and the first closed pose
         (tree.n,).
         """
-        found, every = self.platform_closure.motion(motion, validation.guess(guess, self.tree.n), orders)
+        found, every = self.platform_closure.motion(self._motions(motion), validation.guess(guess, self.tree.n), orders)
         return found, every[0] if every.ndim == 2 else every[0, 0] if len(every) else self.start
 
-    def pose_of(self, guess: PlatformMotion) -> Array:
-        """Return the closed pose (tree.n,) at a pose of the platform that the legs are led to from `start`."""
-        every = self.tree_motion(guess.at_rest(), orders=0).q
+    def pose_of(self, guess: Platforms) -> Array:
+        """Return the closed pose (tree.n,) at a pose of the platforms that the legs are led to from `start`."""
+        still = {link: motion.at_rest() for link, motion in zip(self.platforms, self._motions(guess), strict=True)}
+        every = self.tree_motion(guess.at_rest() if isinstance(guess, PlatformMotion) else still, orders=0).q
         if every.ndim != 1:
             raise InputError(f"guess is one pose, position (3,) and rotation (3, 3); got {len(every)}")
         return every
@@ -486,14 +506,16 @@ class Robot:
     def _platform(self) -> Platform:
         platforms = self.loops.platforms if self.loops else ()
         if len(platforms) != 1:
-            found = f"has the platforms {some(self.platforms)}; one" if platforms else "has no platform; one"
-            raise InputError(f"robot '{self.name}' {found} is needed for its motion: give that of the actuators, q, qd, ...")
+            found = (f"has the platforms {some(self.platforms)}: give {{link: motion}} with that of each, or that of the "
+                     "actuators" if platforms else "has no platform: give the motion of the actuators")
+            raise InputError(f"robot '{self.name}' {found}, q, qd, ...")
         return platforms[0]
 
     @cached_property
     def platform_closure(self) -> PlatformClosure:
-        """Inverse kinematics of the platform. InputError unless there is one."""
-        self._platform  # noqa: B018  # refuses robots without one
+        """Inverse kinematics of the platforms. InputError without one."""
+        if not self.platforms or self.loops is None:
+            self._platform  # noqa: B018  # refuses robots without one
         assert self.loops is not None
         return PlatformClosure(self.tree.model, self.loops, self.start, self._columns, self.tree.backend)
 
@@ -521,7 +543,7 @@ class Robot:
     @by_platform
     def inverse_dynamics(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, *higher: ArrayLike,
                          base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
-                         base_rates: ArrayLike | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+                         base_rates: ArrayLike | None = None, guess: Guess = None, motion: Platforms | None = None,
                          wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                          world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
                          qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
@@ -534,7 +556,7 @@ class Robot:
     def torque_and_rate(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
                         qddd: ArrayLike = MISSING, *higher: ArrayLike, base: BaseState | None = None,
                         base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
-                        base_rates: ArrayLike | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+                        base_rates: ArrayLike | None = None, guess: Guess = None, motion: Platforms | None = None,
                         wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                         world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
                         qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
@@ -550,7 +572,7 @@ class Robot:
     def dynamics(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, qddd: ArrayLike = MISSING,
                  *higher: ArrayLike, base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
                  base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None, guess: Guess = None,
-                 motion: PlatformMotion | None = None, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
+                 motion: Platforms | None = None, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                  world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None,
                  qdd_motor: ArrayLike | None = None, qddd_motor: ArrayLike | None = None) -> Dynamics:
         """Return torques, rates, and of both the share that holds the joints still against gravity on a held base."""
@@ -564,7 +586,7 @@ class Robot:
     def motor_motion(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, *higher: ArrayLike,
                      base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
                      base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None, guess: Guess = None,
-                     motion: PlatformMotion | None = None, wrenches: Wrenches | None = None,
+                     motion: Platforms | None = None, wrenches: Wrenches | None = None,
                      wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
                      q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
                      qddd_motor: ArrayLike | None = None) -> MotorMotion:
@@ -583,7 +605,7 @@ class Robot:
     @by_platform
     def solve(self, *derivatives: ArrayLike, stages: int = 2, base: BaseState | None = None,
               base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
-              base_rates: ArrayLike | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+              base_rates: ArrayLike | None = None, guess: Guess = None, motion: Platforms | None = None,
               wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
               q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
               qddd_motor: ArrayLike | None = None, multipliers: bool = True) -> Solution:
@@ -691,7 +713,7 @@ class Robot:
 
     @by_platform
     def forward_dynamics(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, tau: ArrayLike = MISSING, *,
-                         base: BaseState | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+                         base: BaseState | None = None, guess: Guess = None, motion: Platforms | None = None,
                          wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None,
                          q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Array:
         """Return the accelerations (n,) or (samples, n) under motor torques tau (n,); those of other joints are not read."""
@@ -704,7 +726,7 @@ class Robot:
 
     @by_platform
     def response(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, tau: ArrayLike = MISSING, *, guess: Guess = None,
-                 motion: PlatformMotion | None = None, **options: Any) -> Solution:
+                 motion: Platforms | None = None, **options: Any) -> Solution:
         """Return the Solution of every coordinate under motor torques tau, (n,) or (samples, n).
 
         Holding contacts decide the base's motion: `Solution.base` has its acceleration, `multipliers` the contact forces.
@@ -724,7 +746,7 @@ class Robot:
 
     @by_platform
     def mass_matrix(self, q: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
-                    motion: PlatformMotion | None = None) -> Array:
+                    motion: Platforms | None = None) -> Array:
         """Return M of the `independent` coordinates: M a + bias = efforts. Shape (N, N) or (samples, N, N).
 
         base: needed with wheels alone, which roll on the plane z = 0 of the world
@@ -737,7 +759,7 @@ class Robot:
 
     @by_platform
     def bias(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
-             motion: PlatformMotion | None = None, wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None,
+             motion: Platforms | None = None, wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None,
              q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Array:
         """Return the efforts (N,) without acceleration of the `independent` coordinates: velocities, gravity, friction,
         springs, loads.
@@ -751,7 +773,7 @@ class Robot:
 
     @by_platform
     def gravity(self, q: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
-                motion: PlatformMotion | None = None) -> Array:
+                motion: Platforms | None = None) -> Array:
         """Return the efforts (N,) of the `independent` coordinates that hold the robot still against gravity alone."""
         if self.is_bare:
             return moving_tree.gravity(self.tree, q, given(base))
@@ -759,13 +781,13 @@ class Robot:
 
     @by_platform
     def gravity_and_rate(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None,
-                         guess: Guess = None, motion: PlatformMotion | None = None) -> tuple[Array, Array]:
+                         guess: Guess = None, motion: Platforms | None = None) -> tuple[Array, Array]:
         """Return the torques (n,) that hold the joints still against gravity, and their rates as base and joints move."""
         return self._solver.gravity_and_rate(q, qd, base, guess, self._functions.gravity_and_rate)
 
     @by_platform
     def energy(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
-               motion: PlatformMotion | None = None, q_motor: ArrayLike | None = None,
+               motion: Platforms | None = None, q_motor: ArrayLike | None = None,
                qd_motor: ArrayLike | None = None) -> Energy:
         """Return kinetic energy, rotors included, and potential energy of gravity and springs [J].
 
@@ -777,7 +799,7 @@ class Robot:
 
     @by_platform
     def center_of_mass(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None,
-                       guess: Guess = None, motion: PlatformMotion | None = None) -> CenterOfMass:
+                       guess: Guess = None, motion: Platforms | None = None) -> CenterOfMass:
         """Return position and velocity of the mass centre and the momentum about it: (3,), (3,), (6,) or (samples, ...).
         """
         if self.is_bare:
@@ -788,7 +810,7 @@ class Robot:
 
     @by_platform
     def link_pose(self, link: str, q: ArrayLike = MISSING, point: ArrayLike | None = None, *, base: BaseState | None = None,
-                  guess: Guess = None, motion: PlatformMotion | None = None) -> Pose:
+                  guess: Guess = None, motion: Platforms | None = None) -> Pose:
         """Return R (3, 3) and p (3,) [m] of a link's frame, or of a point (3,) in it, in the root link's frame or the
         world.
         """
@@ -798,7 +820,7 @@ class Robot:
 
     @by_platform
     def link_velocity(self, link: str, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, point: ArrayLike | None = None, *,
-                      base: BaseState | None = None, guess: Guess = None, motion: PlatformMotion | None = None) -> Array:
+                      base: BaseState | None = None, guess: Guess = None, motion: Platforms | None = None) -> Array:
         """Return (6,) or (samples, 6): velocity of the point [m/s], angular velocity [rad/s], along the axes of
         `link_pose`.
         """
@@ -818,7 +840,7 @@ class Robot:
 
     @by_platform
     def jacobian(self, link: str, q: ArrayLike = MISSING, point: ArrayLike | None = None, *, base: BaseState | None = None,
-                 guess: Guess = None, motion: PlatformMotion | None = None) -> Array:
+                 guess: Guess = None, motion: Platforms | None = None) -> Array:
         """Return (6, N) or (samples, 6, N): link_velocity by the velocities of the `independent` coordinates, motors left
         out; those of a base are BaseState.velocity.
         """
@@ -828,7 +850,7 @@ class Robot:
 
     @by_platform
     def jacobian_rate(self, link: str, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, point: ArrayLike | None = None, *,
-                      base: BaseState | None = None, guess: Guess = None, motion: PlatformMotion | None = None) -> Array:
+                      base: BaseState | None = None, guess: Guess = None, motion: Platforms | None = None) -> Array:
         """Return (6, N) or (samples, 6, N), the time derivative of `jacobian` along the motion."""
         if self.is_bare:
             return moving_tree.jacobian_rate(self.tree, link, q, qd, point, given(base))
@@ -838,7 +860,7 @@ class Robot:
 
     @by_platform
     def coriolis(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
-                 motion: PlatformMotion | None = None, qd_motor: ArrayLike | None = None) -> Array:
+                 motion: Platforms | None = None, qd_motor: ArrayLike | None = None) -> Array:
         """Return C of the `independent` coordinates, (N, N) or (samples, N, N): C v are their velocity efforts, M' - 2 C is
         skew. v: velocities of the `independent` coordinates, of a base along its axes.
         """
@@ -847,7 +869,7 @@ class Robot:
     @by_platform
     def sensitivities(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, *higher: ArrayLike,
                       base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
-                      base_rates: ArrayLike | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+                      base_rates: ArrayLike | None = None, guess: Guess = None, motion: Platforms | None = None,
                       wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                       world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
                       qd_motor: ArrayLike | None = None) -> tuple[Array, ...]:
@@ -865,7 +887,7 @@ class Robot:
     def rate_sensitivities(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
                            qddd: ArrayLike = MISSING, *higher: ArrayLike, base: BaseState | None = None,
                            base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
-                           base_rates: ArrayLike | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+                           base_rates: ArrayLike | None = None, guess: Guess = None, motion: Platforms | None = None,
                            wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                            world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
                            qd_motor: ArrayLike | None = None) -> tuple[Array, ...]:
@@ -881,7 +903,7 @@ class Robot:
     def joint_wrenches(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
                        qddd: ArrayLike | None = None, *higher: ArrayLike, base: BaseState | None = None,
                        base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
-                       base_rates: ArrayLike | None = None, guess: Guess = None, motion: PlatformMotion | None = None,
+                       base_rates: ArrayLike | None = None, guess: Guess = None, motion: Platforms | None = None,
                        wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
                        world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
                        qd_motor: ArrayLike | None = None) -> JointWrenches:

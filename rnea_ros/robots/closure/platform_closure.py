@@ -1,4 +1,4 @@
-"""Inverse kinematics of a platform: the pose and motion of its legs from the motion of the platform."""
+"""Inverse kinematics of one platform, or of several in series: the pose and motion of their legs from their motion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...algorithms import closed_loops
 from ...codegen import kernel
 from ...codegen.ir.expression import larger
 from ...codegen.kernel import Kernel
-from ...errors import PoseError, some
+from ...errors import InputError, PoseError, some
 from ...model.tree import Model
 from ..inputs import validation
 from ..inputs.platform_motion import PlatformMotion
@@ -41,7 +41,6 @@ PASSING = 0.05  # rad or shares of the unit of length: how far the straight way 
 ALLOWED = 1e-7  # share of a velocity, acceleration or jerk of the platform that the legs may fail to follow
 EXACT_GAP = 1e-11  # rad or shares of the unit of length: gap that is left by the compiled steps
 NO_INDICATOR = np.zeros(1)
-RATES = (slice(12, 18), slice(18, 24), slice(24, 30))  # velocity, acceleration and jerk in PlatformMotion.rows()
 
 
 class TreeMotion(NamedTuple):
@@ -54,46 +53,69 @@ class TreeMotion(NamedTuple):
 
 
 class PlatformClosure(LoopEquations):
-    """Solves the loop equations for the legs of one platform, whose pose is given; walks begin from `start`, a closed pose.
+    """Solves the loop equations for the legs of platforms, whose poses are given; walks begin from `start`, a closed pose.
 
-    columns : numbers of the joints whose motion the caller wants
+    columns   : numbers of the joints whose motion the caller wants
+    platforms : in the order in which their motions are given; rates of all of them stand in one array (6 platforms,)
     """
 
     cut_joint = "joint"
 
     def __init__(self, model: Model, loops: Loops, start: np.ndarray, columns: Sequence[int], backend: str):
-        self.platform, = loops.platforms
-        super().__init__(model, loops._replace(active=self.platform.joints), backend)
+        self.platforms = loops.platforms
+        super().__init__(model, loops._replace(active=tuple(k for one in self.platforms for k in one.joints)), backend)
         self.start, self._columns = start, list(columns)
-        angles = [1.0] * 3
-        self.twist_units = np.array([float(self.units.equations[self.loops.lengths].max(initial=1e-300))] * 3 + angles)
+        unit = float(self.units.equations[self.loops.lengths].max(initial=1e-300))
+        self._still = np.zeros(6 * len(self.platforms))
+        self.twist_units = np.array([unit, unit, unit, 1.0, 1.0, 1.0] * len(self.platforms))
 
-    def motion(self, motion: PlatformMotion, guess: np.ndarray | None, orders: int) -> tuple[list[np.ndarray], np.ndarray]:
+    def motion(self, motions: Sequence[PlatformMotion], guess: np.ndarray | None,
+               orders: int) -> tuple[list[np.ndarray], np.ndarray]:
         """Return q, qd, qdd, qddd of the columns, (N,) or (samples, N), and of all joints, (4, n) or (samples, 4, n).
 
+        motions : of each platform, one sample or as many samples each
         guess  : (n,) near the pose that is meant, else the pose from which the platform is led to its first pose
         orders : how many of velocity, acceleration and jerk the legs must allow
         Raises InputError at poses out of reach, singular poses, and motions that the legs do not allow.
         """
-        checked = motion.checked()
+        checked = [motion.checked() for motion in motions]
         near = self.start if guess is None else guess
-        if checked.position.ndim == 1:
+        counts = {len(motion.position) if motion.position.ndim > 1 else None for motion in checked}
+        if len(counts) > 1:
+            raise InputError(f"the motions of the platforms have {some(map(str, counts))} samples; as many are needed of each")
+        if (count := counts.pop()) is None:
             return self._sample(checked, near, orders)
-        count = len(checked.position)
         found, every = np.zeros((4, count, len(self._columns))), np.zeros((count, 4, self.model.n))
-        for k, sample in enumerate(zip(*checked, strict=True)):
+        for k in range(count):
             with validation.at_sample(k):
-                found[:, k], every[k] = self._sample(PlatformMotion(*sample), near, orders)
+                sample = [PlatformMotion(*(part[k] for part in motion)) for motion in checked]
+                found[:, k], every[k] = self._sample(sample, near, orders)
             near = every[k, 0]
         return [*found], every
 
-    def _sample(self, motion: PlatformMotion, near: np.ndarray, orders: int) -> tuple[list[np.ndarray], np.ndarray]:
-        p, R, *rates = motion
-        q = self.platform.coordinates(R, p, near)
+    def coordinates(self, rows: Sequence[np.ndarray], near: np.ndarray) -> np.ndarray:
+        """Return the pose `near` (n,) with the platforms at the poses of rows of PlatformMotion."""
+        for platform, row in zip(self.platforms, rows, strict=True):
+            near = platform.coordinates(row[:9].reshape(3, 3), row[9:12], near)
+        return near
+
+    def rates(self, q: Any, *rates: Any) -> list[Any]:
+        """Return first to third derivatives of the platforms' joints from twists, accelerations and jerks; any scalar."""
+        parts = [platform.rates(q, *(rate[6 * k:6 * k + 6] for rate in rates)) for k, platform in enumerate(self.platforms)]
+        return [np.concatenate(one) for one in zip(*parts, strict=True)]
+
+    def _sample(self, motions: Sequence[PlatformMotion], near: np.ndarray,
+                orders: int) -> tuple[list[np.ndarray], np.ndarray]:
+        q = near
+        for platform, motion in zip(self.platforms, motions, strict=True):
+            q = platform.coordinates(motion.rotation, motion.position, q)
+        one = len(motions) == 1
+        rates = motions[0][2:] if one else [np.concatenate(parts) for parts in zip(*(motion[2:] for motion in motions),
+                                                                                   strict=True)]
         found = self._follow.call(q, NO_INDICATOR, *rates)
         if found is None or found[5].item(0) > 1.0:
-            row = motion.rows()
-            q = self.platform.coordinates(R, p, self.reach(row, near))
+            rows = [motion.rows() for motion in motions]
+            q = self.coordinates(rows, self.reach(rows, near))
             found = self._follow.call(q, NO_INDICATOR, *map(np.ascontiguousarray, rates))
             far = found is None or found[5][1] > EASY
             if far and (condition := self.passive_inverse(q).condition) > MAX_CONDITION:
@@ -102,7 +124,7 @@ class PlatformClosure(LoopEquations):
                 raise validation.too_large("motion of the legs")
         *moved, every, _, sizes, left = found
         if max(sizes.tolist()[:orders], default=0.0) > ALLOWED:
-            self._check_followed(left[:orders], motion.rows())
+            self._check_followed(left[:orders], rates)
         return moved, every
 
     # ------------------------------------------------------------------ compiled
@@ -112,16 +134,16 @@ class PlatformClosure(LoopEquations):
         """Close the legs by Newton's method and find their motion: q, qd, qdd, qddd of the columns; all joints (4, n);
         indicator and condition; sizes of what the legs do not follow, and that itself (3, m).
         """
-        sizes = {"q": self.model.n, "indicator": 1, "velocity": 6, "acceleration": 6, "jerk": 6}
+        sizes = {"q": self.model.n, "indicator": 1, **dict.fromkeys(("velocity", "acceleration", "jerk"), len(self._still))}
         return kernel.build(self._followed, sizes, self._backend, (self._closing, ALMOST, STEPS), self._recipe())
 
     def _recipe(self) -> str:
         """Everything that decides the kernel, in words and numbers."""
         frames = [(cut.name, cut.type, frame.link, frame.R.tolist(), frame.P.tolist())
                   for cut in self.loops.cuts for frame in (cut.first, cut.second)]
-        numbers = [self.platform.rotation, self.units.equations, self.units.unknowns, self.passive]
-        return repr(("platform", self.model.model_id, frames, self.platform.joints, self.platform.chart, self._columns,
-                     [array.tolist() for array in numbers]))
+        numbers = [*(one.rotation for one in self.platforms), self.units.equations, self.units.unknowns, self.passive]
+        return repr(("platform", self.model.model_id, frames, [(one.joints, one.chart) for one in self.platforms],
+                     self._columns, [array.tolist() for array in numbers]))
 
     def _closing(self, q: Any, indicator: Any, **unused: Any) -> list[Any]:
         """Return a step of Newton's method and a further one with the same Jacobian: the error left is of third order."""
@@ -138,7 +160,7 @@ class PlatformClosure(LoopEquations):
         and jerk of the platform, at a closed pose; any scalar.
         """
         J_inverse, solve = self.solver(TracedInverse, closed_loops.jacobian(self.phi, q)[1], self.passive)
-        given = self.platform.rates(q, *rates)
+        given = self.rates(q, *rates)
 
         def closing(*motion: Any) -> Any:
             return closed_loops.closure_rates(self.phi, q, *motion)
@@ -157,23 +179,27 @@ class PlatformClosure(LoopEquations):
 
     # ------------------------------------------------------------------ closing
 
-    def reach(self, row: np.ndarray, guess: np.ndarray) -> np.ndarray:
-        """Return the closed pose (n,) at the pose of a row, on the branch of a closed pose, or next to another guess."""
-        begin = NewtonSolution(guess, self.step(guess, np.zeros(6)))
+    def reach(self, rows: Sequence[np.ndarray], guess: np.ndarray) -> np.ndarray:
+        """Return the closed pose (n,) at the poses of rows, on the branch of a closed pose, or next to another guess."""
+        begin = NewtonSolution(guess, self.step(guess, self._still))
         if not begin.closed:
-            return self._near(row, guess)
-        R0, P0 = self.platform.pose(guess)
-        turn, slide = rotation_vector(row[:9].reshape(3, 3) @ R0.T), row[9:12] - P0
-        twist, still = np.concatenate((slide, turn)), np.zeros(6)
+            return self._near(rows, guess)
+        starts = [platform.pose(guess) for platform in self.platforms]
+        ways = [(row[9:12] - P0, rotation_vector(row[:9].reshape(3, 3) @ R0.T))
+                for row, (R0, P0) in zip(rows, starts, strict=True)]
+        twist = np.concatenate([part for way in ways for part in way])
 
         def posed(s: float) -> np.ndarray:
             if s == 1.0:
-                return self.platform.coordinates(row[:9].reshape(3, 3), row[9:12], guess)
-            return self.platform.coordinates(turned_by(turn * s) @ R0, P0 + slide * s, guess)
+                return self.coordinates(rows, guess)
+            q = guess
+            for platform, (R0, P0), (slide, turn) in zip(self.platforms, starts, ways, strict=True):
+                q = platform.coordinates(turned_by(turn * s) @ R0, P0 + slide * s, q)
+            return q
 
         def step_at(q: np.ndarray, x: np.ndarray) -> NewtonStep:
             q[self.passive] = x
-            step = self.step(q, self.platform.rates(q, twist, still, still)[0])
+            step = self.step(q, self.rates(q, twist, self._still, self._still)[0])
             return step._replace(correction=step.correction[self.passive], slope=step.slope[self.passive])
 
         def solve_at(s: float, x: np.ndarray) -> NewtonSolution:
@@ -188,12 +214,12 @@ class PlatformClosure(LoopEquations):
         q = posed(reached)
         q[self.passive] = x
         if reached < 1.0:
-            raise self._no_way(q, row, reached)
+            raise self._no_way(q, rows, reached)
         return q
 
-    def _near(self, row: np.ndarray, guess: np.ndarray) -> np.ndarray:
-        """Joints of the legs at the pose of row, next to a guess."""
-        solution = self._solve(row, guess)
+    def _near(self, rows: Sequence[np.ndarray], guess: np.ndarray) -> np.ndarray:
+        """Joints of the legs at the poses of rows, next to a guess."""
+        solution = self._solve(rows, guess)
         if not solution.closed:
             raise PoseError(NOT_CLOSED, f"guess: {self.worst_gap(solution.x)} at best; positions of all joints near this "
                                         "pose are needed")
@@ -201,18 +227,16 @@ class PlatformClosure(LoopEquations):
             raise self._singular_legs(solution.x, solution.step.condition)
         return solution.x
 
-    def _solve(self, row: np.ndarray, guess: np.ndarray) -> NewtonSolution:
+    def _solve(self, rows: Sequence[np.ndarray], guess: np.ndarray) -> NewtonSolution:
         """Solve by singular values, which show the cause of an unreachable or singular pose."""
-        still = np.zeros(6)
-        return newton(lambda q: self.careful_step(q, still, self.passive),
-                      self.platform.coordinates(row[:9].reshape(3, 3), row[9:12], guess), self.units)
+        return newton(lambda q: self.careful_step(q, self._still, self.passive), self.coordinates(rows, guess), self.units)
 
     # ------------------------------------------------------------------ what went wrong
 
-    def _check_followed(self, left: Any, row: np.ndarray) -> None:
+    def _check_followed(self, left: Any, rates: Sequence[np.ndarray]) -> None:
         """Raise an error if the rates of the closure do not vanish: the legs do not allow this motion of the platform."""
         for order, (word, rate) in enumerate(zip(("velocity", "acceleration", "jerk"), left)):
-            scale = max(1.0, *(float(np.abs(row[part] / self.twist_units).max()) for part in RATES[:order + 1]))
+            scale = max(1.0, *(float(np.abs(part / self.twist_units).max()) for part in rates[:order + 1]))
             if np.abs(rate / self.units.equations).max() > ALLOWED * scale ** (order + 1):
                 name, size, unit = self.loops.worst(rate, self.units.equations)
                 raise PoseError(NOT_FOLLOWED, f"the legs do not allow this {word} of the platform: it would tear joint "
@@ -225,11 +249,11 @@ class PlatformClosure(LoopEquations):
         return PoseError(SINGULAR, f"a leg is at a singular pose: the platform does not determine {names} (condition number "
                                    f"{condition:.2g}, at most {MAX_CONDITION:.0e} is allowed)")
 
-    def _no_way(self, q: np.ndarray, goal: np.ndarray, reached: float) -> PoseError:
-        there = self._solve(goal, q)
+    def _no_way(self, q: np.ndarray, goals: Sequence[np.ndarray], reached: float) -> PoseError:
+        there = self._solve(goals, q)
         if there.step.gap <= np.sqrt(CLOSED) and there.step.condition > MAX_CONDITION:
             return self._singular_legs(there.x, there.step.condition)
-        where = ", ".join(f"{x:.6g}" for x in goal[9:12])
+        where = "; ".join(", ".join(f"{x:.6g}" for x in goal[9:12]) for goal in goals)
         return PoseError(OUT_OF_REACH, f"the legs do not bring the platform to ({where}): {100 * reached:.0f} % of the way, "
                                        f"they cannot follow (condition number {self.passive_inverse(q).condition:.2g}); at "
                                        f"the goal itself, {self.worst_gap(there.x)} at best. If it is in reach, give a guess "

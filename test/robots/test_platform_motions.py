@@ -1,0 +1,89 @@
+"""Several platforms whose motions are given: the actuators' torques, by their own motion, by virtual power, and refusals."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rnea_ros
+from rnea_ros import InputError, PlatformMotion
+
+URDF = Path(__file__).resolve().parents[2] / "urdf"
+
+
+@cache
+def robot():
+    return rnea_ros.load(URDF / "two_platforms.urdf", URDF / "two_platforms.robot.yaml")
+
+
+def actuators(machine, seed=0, size=0.02):
+    """Motion of the actuators near the home pose: (4, n)."""
+    rng = np.random.default_rng(seed)
+    motion = size * rng.normal(size=(4, machine.n))
+    motion[0] += machine.home_motion[0]
+    return motion
+
+
+def test_torques_by_the_motion_of_the_platforms_are_those_by_the_motion_of_the_actuators():
+    machine = robot()
+    motion = actuators(machine)
+    moved = machine.platforms_of(machine.solve(*motion, multipliers=False))
+    assert list(moved) == list(machine.platforms) and len(moved) > 1
+    expected = machine.torque_and_rate(*motion)
+    found = machine.torque_and_rate(motion=moved)
+    np.testing.assert_allclose(found[0], expected[0], atol=1e-9 * np.abs(expected[0]).max())
+    np.testing.assert_allclose(found[1], expected[1], atol=1e-8 * np.abs(expected[1]).max())
+    q, _ = machine.actuator_motion(moved, None, 3)
+    np.testing.assert_allclose(q, motion, atol=1e-10)
+
+
+def test_power_of_the_actuators_is_the_slope_of_the_energy_of_given_platform_motions():
+    """The energy is that of the tree; platforms follow sines in time."""
+    machine = robot()
+    home = machine.platforms_of(machine.solve(*machine.home_motion[:4], multipliers=False))
+
+    def motions(t):
+        found = {}
+        for k, (link, pose) in enumerate(home.items()):
+            w, at = 2.0 + k, np.array([0.3, 0.8, 1.9]) + k
+            slides = [0.01 * (k + 1) * w**n * np.sin(w * t + at + 0.5 * np.pi * n) for n in range(4)]
+            turns = [0.03 * w**n * np.sin(w * t + 2.0 * at + 0.5 * np.pi * n) for n in range(4)]
+            slides[0] = slides[0] + pose.position
+            found[link] = PlatformMotion.from_rpy(slides, turns)
+        return found
+
+    def energy(t):
+        q, _ = machine.actuator_motion(motions(t), None, 1)
+        return machine.energy(q[0], q[1], guess=machine.pose_of(motions(t))).total
+
+    h, t = 1e-3, 0.2
+    power = (8.0 * (energy(t + h) - energy(t - h)) - (energy(t + 2 * h) - energy(t - 2 * h))) / (12.0 * h)
+    tau = machine.inverse_dynamics(motion=motions(t))
+    q, _ = machine.actuator_motion(motions(t), None, 1)
+    assert abs(tau @ q[1] - power) < 1e-7 * np.abs(tau).max()
+
+
+def test_many_samples_are_those_one_by_one():
+    machine = robot()
+    many = [machine.platforms_of(machine.solve(*actuators(machine, seed), multipliers=False)) for seed in (0, 1)]
+    stacked = {link: PlatformMotion(*(np.array(parts) for parts in zip(*(one[link] for one in many), strict=True)))
+               for link in machine.platforms}
+    found = machine.torque_and_rate(motion=stacked)
+    for k, one in enumerate(many):
+        np.testing.assert_allclose(found[0][k], machine.torque_and_rate(motion=one)[0], rtol=1e-9)
+
+
+def test_motions_that_lack_a_platform_are_refused_by_name():
+    machine = robot()
+    moved = machine.platforms_of(machine.solve(*machine.home_motion[:4], multipliers=False))
+    one = next(iter(moved))
+    with pytest.raises(InputError, match="give that of each"):
+        machine.torque_and_rate(motion={one: moved[one]})
+    with pytest.raises(InputError, match=r"give \{link: motion\} with that of each"):
+        machine.torque_and_rate(motion=moved[one])
+    single = rnea_ros.load(URDF / "stewart.urdf", URDF / "stewart.robot.yaml")
+    with pytest.raises(InputError, match="has the platforms platform"):
+        single.torque_and_rate(motion=moved)
