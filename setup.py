@@ -101,7 +101,7 @@ setup(
     },
     entry_points={
         "console_scripts": [
-            "rnea = rnea_ros.cli.command:rnea",
+            "rnea = rnea_ros.cli:rnea",
             "all_nodes = rnea_ros.nodes.commands:all_nodes",
             "dynamics_node = rnea_ros.nodes.commands:dynamics_node",
             "demo_robot = rnea_ros.demo.nodes.commands:demo_robot",

@@ -26,7 +26,7 @@ import numpy as np
 import pinocchio as pin
 
 import rnea_ros
-from rnea_ros.demo.timings import arms as timings
+from rnea_ros.demo import arms as timings
 from rnea_ros.sim.tracking import track
 from support.chunk_streams import INSTANT, Arm, utilization
 from support.scaling_cases import urdf
@@ -184,7 +184,7 @@ def _servo_shares(plant: Plant, motion: np.ndarray, step: float) -> dict[str, fl
     return found
 
 
-SLEWING = ("panda", "ur5")  # arms of rnea_ros.demo.timings: drives with a slew limit, wrong masses, friction
+SLEWING = ("panda", "ur5")  # arms of rnea_ros.demo.arms: drives with a slew limit, wrong masses, friction
 SHARE = 0.9  # of torque and torque rate for the motion; the rest is for feedback
 
 

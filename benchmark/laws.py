@@ -153,7 +153,7 @@ def _copp(constraints: Constraints) -> Callable[[], float]:
 
 
 def _toppra(points: int) -> Callable[[], float]:
-    from rnea_ros.demo.timings.trials import toppra, toppra_timing
+    from rnea_ros.demo.timing_trials import toppra, toppra_timing
     from rnea_ros.trajectory.retiming import fit_route
 
     toppra()

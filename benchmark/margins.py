@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from rnea_ros import Robot, load
 from rnea_ros.cli.motions import random_motions
+from rnea_ros.demo.arms import ARM_SOURCES, EFFORT_SWING_S
 from rnea_ros.demo.processes import share_file
-from rnea_ros.demo.timings.arms import ARM_SOURCES, EFFORT_SWING_S
 from rnea_ros.sim.scene import UnmodelledDynamics, mujoco, scene
 from rnea_ros.trajectory.margin import ModelUncertainty, limits_share
 from rnea_ros.trajectory.retiming import Retimed, retime_motion

@@ -26,9 +26,8 @@ from rnea_ros.nodes.common.model_facts import joint_limits, joint_parameters
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE
 from rnea_ros.nodes.dynamics.markers import Markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
-from rnea_ros.nodes.dynamics.served_robot import STILL, ServedGeneralRobot, ServedRobot, no_loads, served
-from rnea_ros.nodes.dynamics.whole_body import WholeBody
-from rnea_ros.sim.rendering import Renderer, select_offscreen_renderer
+from rnea_ros.nodes.dynamics.served_robot import STILL, ServedGeneralRobot, ServedRobot, WholeBody, no_loads, served
+from rnea_ros.sim.scene import Renderer, select_offscreen_renderer
 
 ROOT = Path(__file__).parents[1]
 SIZE, DARK = (900, 700), (0.19, 0.19, 0.19)

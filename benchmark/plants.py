@@ -18,11 +18,23 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from rnea_ros import BaseState, load
 from rnea_ros.estimation.motion_estimator import MotionEstimator
-from rnea_ros.nodes.common.sensed_base import from_imu
+from rnea_ros.nodes.common.base import from_imu
 from rnea_ros.sim import scene as scenes
-from rnea_ros.sim.comparison import CHANGE, STANCE, SWING, errors_by_leg_and_phase, phases, torque_rates, torques, with_rates
 from rnea_ros.sim.machines import QUADRUPEDS, SimulatedMachine, machine
-from rnea_ros.sim.plant import TYPICAL_NOISE, Instant, Noise, Sensors
+from rnea_ros.sim.plant import (
+    CHANGE,
+    STANCE,
+    SWING,
+    TYPICAL_NOISE,
+    Instant,
+    Noise,
+    Sensors,
+    errors_by_leg_and_phase,
+    phases,
+    torque_rates,
+    torques,
+    with_rates,
+)
 
 URDF = Path(__file__).resolve().parents[1] / "urdf"
 PHASES = (STANCE, SWING, CHANGE)

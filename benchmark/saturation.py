@@ -2,7 +2,7 @@
 
     python benchmark/saturation.py [--motions 20] [--seed 0] [--arm panda] [--few] [--picture demo_plant.png]
 
-The paths, plants and timings are those of `rnea demo --plant` (rnea_ros/demo/timings), and some timings more.
+The paths, plants and timings are those of `rnea demo --plant` (rnea_ros/demo/timing_trials.py), and some timings more.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from rnea_ros.demo.timings import pictures, trials
-from rnea_ros.demo.timings.arms import ARM_SOURCES, Arm
+from rnea_ros.demo import timing_trials as trials
+from rnea_ros.demo.arms import ARM_SOURCES, Arm
 
 
 def campaign(name: str, motions: int, seed: int, timings: Mapping[str, trials.Timing], drawn: str | None) -> None:
@@ -32,7 +32,7 @@ def campaign(name: str, motions: int, seed: int, timings: Mapping[str, trials.Ti
                  _line(["---"] * len(trials.TABLE_HEAD)), *map(_line, trials.table_rows(found))):
         print(line, flush=True)
     if drawn:
-        pictures.draw_trials(task, shown[-3:], shown, drawn)
+        trials.draw_trials(task, shown[-3:], shown, drawn)
 
 
 def _line(cells) -> str:

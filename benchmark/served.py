@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 import rnea_ros
-from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
+from rnea_ros.nodes.common.base import BaseMotion
 from rnea_ros.nodes.dynamics.served_robot import ServedGeneralRobot, no_loads
 from support.moving_combinations import combination
 

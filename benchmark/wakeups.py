@@ -1,6 +1,6 @@
 """The lean executor for a long time: a timer of 1 kHz beside 2 kHz of messages. Does the timer ever stop?
 
-A wake-up that is lost shows as a gap of rnea_ros.nodes.fastpath.executor.PATIENCE at most; after one of 10 s it ends with 1.
+A wake-up that is lost shows as a gap of rnea_ros.nodes.common.executor.PATIENCE at most; after one of 10 s it ends with 1.
 For an hour: python benchmark/wakeups.py 3600
 """
 
@@ -23,7 +23,7 @@ from std_msgs.msg import Float64MultiArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from rnea_ros.nodes.fastpath.executor import LeanExecutor
+from rnea_ros.nodes.common.executor import LeanExecutor
 
 TICK, MESSAGE, STALLED = 1e-3, 5e-4, 10.0  # s
 

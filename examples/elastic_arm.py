@@ -3,14 +3,14 @@
     python examples/elastic_arm.py [OUT_DIR]
 
 The inverse-dynamics controller (37)-(49) follows sines in all joints for ten seconds; the last joint starts 25 degrees off.
-Four runs: without load; with the paper's payload, which it knows nothing of; and with a weight of 3 N at the tool, unknown
-and known.
+There are four runs: without load; with the paper's payload, which its model does not contain; and with a weight of 3 N at the
+tool, not contained and contained in the model.
 
-The paper's payload is f_e = (0, 0, -3) N, and (20) takes it for a force BY the last link: on the arm it acts upwards. So the
-motor torques are lower with it than without, as the paper says; with a weight they are higher. The paper gives neither
-lengths nor gains. Here: urdf/hua_arm.urdf, and four gains with which all six tracking errors come within 6 % of the paper's.
-Four numbers chosen for six: this supports the model, it does not prove it. The desired motor position of the elastic joint
-needs two time derivatives of a torque; they are exact, from the recursion on jets, not filtered.
+The paper's payload is f_e = (0, 0, -3) N, in (20) a force BY the last link, so it acts upwards on the arm: motor torques are
+lower with it than without, as in the paper; with a weight they are higher. The paper gives neither lengths nor gains. With
+urdf/hua_arm.urdf and four chosen gains all six tracking errors are within 6 % of the paper's. That supports the model and does
+not prove it. The desired motor position of the elastic joint needs two time derivatives of a torque; they are exact, from the
+recursion on Taylor series, not filtered.
 """
 
 from __future__ import annotations

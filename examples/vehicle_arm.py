@@ -2,9 +2,9 @@
 
     python examples/vehicle_arm.py [OUT_DIR]
 
-The vehicle's pose is a formula in time. Run on a jet of time it gives velocity, acceleration and jerk of the arm's base, and
-the torque-rate recursion (guarino-gfd (3)-(21)) starts from these instead of from rest. The joints hold still: all that the
-picture shows beyond a constant comes from the road.
+The vehicle's pose is a function of time. Evaluated on a Taylor series of time it gives velocity, acceleration and jerk of the
+arm's base, and the torque-rate recursion (guarino-gfd (3)-(21)) starts from these instead of from rest. The joints are at
+rest: every change in the picture is caused by the road.
 """
 
 from __future__ import annotations

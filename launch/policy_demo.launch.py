@@ -13,40 +13,18 @@ limits. Limits of effort and effort rate are the demo's. Everything that scaling
 from pathlib import Path
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import OpaqueFunction
 from launch.launch_description_sources import load_python_launch_file_as_module
 
-from rnea_ros import Robot
 from rnea_ros.demo.policies import RATE
-from rnea_ros.demo.scaling import limit_parameters, overspeed_task
 
-SHARE = Path(__file__).resolve().parents[1]
-scaling = load_python_launch_file_as_module(str(SHARE / "launch" / "scaling.launch.py"))
-dynamics = scaling.dynamics
-
-OWN = [
-    DeclareLaunchArgument(
-        "urdf",
-        default_value="",
-        description="Robot: path to a .urdf or .xacro file. A .xacro file is a program, which is run. Without any, a 7R arm.",
-    ),
-    DeclareLaunchArgument(
-        "dynamics", default_value="true", choices=["true", "false"], description="Whether to start dynamics_node, for RViz."
-    ),
-]
-ARGUMENTS = dynamics.joined(OWN, scaling.ARGUMENTS)
+demo = load_python_launch_file_as_module(str(Path(__file__).resolve().with_name("scaling_demo.launch.py")))
 
 
 def generate_launch_description():
-    return LaunchDescription([*ARGUMENTS, OpaqueFunction(function=start)])
+    return LaunchDescription([*demo.ARGUMENTS, OpaqueFunction(function=start)])
 
 
 def start(context):
     """Return the nodes, with the demo's limits for all of them."""
-    given = context.launch_configurations
-    dynamics.default_robot(given, SHARE / "urdf" / "seven_r.urdf")
-    dynamics.read_robot(given)
-    robot = Robot.from_urdf(given["robot_description"].encode())
-    limits = limit_parameters(robot, overspeed_task(robot).limits)
-    actions = scaling.start(context, {**limits, "policy_frequency": RATE})
-    return [*actions, dynamics.node(given, "rnea_ros", "demo_policy", [dynamics.described(given)])]
+    return demo.demo_nodes(context, "demo_policy", {}, {"policy_frequency": RATE})

@@ -29,25 +29,30 @@ OWN = [
         description="Robot: path to a .urdf or .xacro file. A .xacro file is a program, which is run. Without any, a 7R arm.",
     ),
     DeclareLaunchArgument(
-        "speed", default_value="2.0", description="How many times faster than the limits allow the trajectories are planned."
-    ),
-    DeclareLaunchArgument(
         "dynamics", default_value="true", choices=["true", "false"], description="Whether to start dynamics_node, for RViz."
     ),
 ]
 ARGUMENTS = dynamics.joined(OWN, scaling.ARGUMENTS)
+SPEED = DeclareLaunchArgument(
+    "speed", default_value="2.0", description="How many times faster than the limits allow the trajectories are planned."
+)
 
 
 def generate_launch_description():
-    return LaunchDescription([*ARGUMENTS, OpaqueFunction(function=start)])
+    return LaunchDescription([*ARGUMENTS, SPEED, OpaqueFunction(function=start)])
 
 
 def start(context):
     """Return the nodes, with the demo's limits for all of them."""
+    return demo_nodes(context, "demo_follower", {"speed": dynamics.number(context.launch_configurations, "speed")})
+
+
+def demo_nodes(context, robot_node, robot_parameters, scaling_parameters=None):
+    """Return the nodes of a demo: those of scaling.launch.py, and one that is the robot and sends motions."""
     given = context.launch_configurations
     dynamics.default_robot(given, SHARE / "urdf" / "seven_r.urdf")
     dynamics.read_robot(given)
     robot = Robot.from_urdf(given["robot_description"].encode())
-    actions = scaling.start(context, limit_parameters(robot, overspeed_task(robot).limits))
-    follower = {**dynamics.described(given), "speed": dynamics.number(given, "speed")}
-    return [*actions, dynamics.node(given, "rnea_ros", "demo_follower", [follower])]
+    limits = limit_parameters(robot, overspeed_task(robot).limits)
+    actions = scaling.start(context, {**limits, **(scaling_parameters or {})})
+    return [*actions, dynamics.node(given, "rnea_ros", robot_node, [{**dynamics.described(given), **robot_parameters}])]

@@ -18,6 +18,11 @@ def shown(value: Any, most: int = 80) -> str:
         return "a very large number"
 
 
+def count_noun(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is 1."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def some(names: Iterable[object], most: int = 12, quoted: bool = False) -> str:
     """Return the first few names for a message and the number of others, since lists from messages may be long."""
     left = iter(names)

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ def in_turns(files: Iterable[Path]) -> dict[Path, float]:
         kinds[not {file.parent.name, file.parent.parent.name}.isdisjoint(WAITING)].append(file)
     for waits, folders in ((True, WAITING), (False, COMPUTING)):
         def length(file: Path, folders: tuple[str, ...] = folders) -> tuple[int, int]:
-            """Where a file is in the lists; what is in none of them comes last."""
+            """Return the position of a file in the lists; files in no list come last."""
             folder = file.parent.name if file.parent.name != "test" else file.parent.parent.name
             return (LONGEST.index(file.stem) if file.stem in LONGEST else len(LONGEST),
                     folders.index(folder) if folder in folders else len(folders))
@@ -69,6 +70,15 @@ def in_turns(files: Iterable[Path]) -> dict[Path, float]:
         kinds[waits].sort(key=length)
         order |= {file: number / len(kinds[waits]) for number, file in enumerate(kinds[waits])}
     return order
+
+
+@pytest.fixture
+def ros(tmp_path: Path) -> Iterator[Any]:
+    """ROS domain of one test, with the processes that it starts."""
+    from support.ros_helpers import world
+
+    with world(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture(scope="module", autouse=True)

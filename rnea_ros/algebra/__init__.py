@@ -1,0 +1,1 @@
+"""Vectors, small linear algebra, Taylor series and linear forms, for any scalar."""

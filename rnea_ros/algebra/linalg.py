@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,7 @@ def lu(A: Any) -> LU:
     return _NumericLU(A) if symbol is None else _SymbolicLU(symbol.factored(A), len(A))
 
 
-class LU:
+class LU(ABC):
     """Factor P A = L U of a square matrix A (n, n).
 
     smallest, largest : magnitude of the smallest and of the largest pivot; their ratio is near zero where A is singular, and
@@ -157,6 +158,14 @@ class LU:
         """Return X (n,) or (n, m) with A^T X = B."""
         return self._solved(np.asarray(B), transposed=True)
 
+    @abstractmethod
+    def _solved(self, B: np.ndarray, transposed: bool) -> np.ndarray:
+        """Return X with A X = B, or A^T X = B."""
+
+
+class _ColumnLU(LU):
+    """LU factor that solves for columns of scalars."""
+
     def _solved(self, B: np.ndarray, transposed: bool) -> np.ndarray:
         """Solve column by column of jets' coefficients; columns of zeros cost nothing."""
         if B.ndim == 1:
@@ -173,11 +182,12 @@ class LU:
             X[:, wanted] = self._columns(B[:, wanted], transposed)
         return X
 
+    @abstractmethod
     def _columns(self, B: np.ndarray, transposed: bool) -> np.ndarray:
-        raise NotImplementedError
+        """Return X (n, m) for columns B (n, m) without jets."""
 
 
-class _NumericLU(LU):
+class _NumericLU(_ColumnLU):
     """LU of floats or complex numbers, in place as LAPACK stores it; reciprocals of the pivots on the diagonal."""
 
     def __init__(self, A: np.ndarray):
@@ -222,7 +232,7 @@ class _NumericLU(LU):
         return B
 
 
-class _SymbolicLU(LU):
+class _SymbolicLU(_ColumnLU):
     """LU of traced symbols: a node of their graph."""
 
     def __init__(self, factor: Any, n: int):
@@ -245,11 +255,12 @@ class _SeriesLU(LU):
     def _solved(self, B, transposed):
         if B.ndim == 1:
             return self._solved(B[:, None], transposed)[:, 0]
+        solve = self._constant.solve_transposed if transposed else self._constant.solve
         X: list[np.ndarray] = []
         for right in _coefficients(B, len(self._rest) + 1):
             for A, x in zip(self._rest, X[::-1], strict=False):
                 right = right - (A.T if transposed else A) @ x
-            X.append(self._constant._solved(right, transposed))
+            X.append(solve(right))
         return _from_coefficients(X)
 
 

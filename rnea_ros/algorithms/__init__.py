@@ -1,0 +1,1 @@
+"""Recursions of the papers, for any scalar."""

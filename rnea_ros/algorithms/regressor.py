@@ -21,7 +21,7 @@ def regressor(model, count, q, qd, qdd, qddd, gravity=ZERO, base=RootMotion(), r
     model   : its parameters are the forms 0 to count - 1, or zero: see inertial_parameters.with_unknowns
     gravity : acceleration (3,) in frame 0 [m/s^2]
     base    : motion of link 0, see torque_rate.py
-    root    : put six rows above: the wrench on link 0 that its motion needs, in frame 0, force first; in Yd the rates of its
+    root    : prepend six rows: the wrench on link 0 that its motion needs, in frame 0, force first; in Yd the rates of its
               components
     """
     motion = kinematics(model, q, qd, qdd, qddd, base._replace(a=base.a - gravity))

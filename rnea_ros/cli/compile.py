@@ -17,6 +17,7 @@ from .output import CommandResult, check_folder, show_working
 
 
 def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `rnea compile`."""
     inputs.add_robot_arguments(parser)
     inputs.add_friction(parser)
     inputs.add_gravity(parser)
@@ -31,6 +32,7 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_compile(args: argparse.Namespace) -> CommandResult:
+    """Run `rnea compile`; return its result."""
     if args.output:
         os.environ[disk.FOLDER] = args.output
     if (folder := disk.folder()) is None:
@@ -56,6 +58,7 @@ def run_compile(args: argparse.Namespace) -> CommandResult:
 
 
 def add_export_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `rnea export`."""
     inputs.add_robot_arguments(parser)
     inputs.add_gravity(parser)
     inputs.add_friction(parser)
@@ -74,6 +77,7 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_export(args: argparse.Namespace) -> CommandResult:
+    """Run `rnea export`; return its result."""
     folder = Path(args.output)
     if args.portable and not (args.shared or args.casadi):
         raise InputError("--portable names the processor of a shared library; give --shared or --casadi as well")

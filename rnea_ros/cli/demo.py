@@ -1,4 +1,4 @@
-"""`rnea demo`: a simulated robot, the nodes in separate processes, a live table, checks, and a picture."""
+"""`rnea demo` and `rnea watch`: a simulated robot, the nodes in separate processes, a live table, checks, and a picture."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 
 from ..demo import catalogue, plots, policies, scaling
-from ..demo import run as runs
+from ..demo import robot_demo as runs
+from ..demo import timing_live as live
+from ..demo import timing_trials as trials
+from ..demo.arms import ARM_SOURCES, Arm, ArmSource
 from ..demo.catalogue import DEMOS, TREES
 from ..demo.checks import CheckResult
 from ..demo.processes import Interrupted, MissingRos, NodesFailed, recorders, share_file, user_path
 from ..demo.table import LiveTable
-from ..demo.timings import live, pictures, trials
-from ..demo.timings.arms import ARM_SOURCES, Arm, ArmSource
 from ..errors import RneaError
 from ..model import urdf, urdf_reader
 from ..robots.robot import Robot
-from ..sim.rendering import select_offscreen_renderer
-from ..sim.scene import mujoco
+from ..sim.scene import mujoco, select_offscreen_renderer
 from . import inputs
 from .output import CommandResult, check_files
 
@@ -245,10 +245,10 @@ def _timings(args: argparse.Namespace) -> CommandResult:
     found = [result for _, results in tracked for result in results]
     _report(f"\n{trials.result_table(found)}")
     if args.movie:
-        pictures.write_movie(*tracked[0], args.movie)
+        trials.write_movie(*tracked[0], args.movie)
     origin = f"{motions} motions, {len(timings)} timings of each, in {time.monotonic() - began:.0f} s{pace}"
     return _outcome(origin, trials.check_results(found), args.plot,
-                    lambda path: pictures.draw_trials(*tracked[0], found, path), trials.result_data(found))
+                    lambda path: trials.draw_trials(*tracked[0], found, path), trials.result_data(found))
 
 
 # ---------------------------------------------------------------------- action chunks of a policy
@@ -291,3 +291,47 @@ def _track(track: Tracking, task: trials.TimingTask, name: str) -> tuple[trials.
     _report(f"  {name}, {task.fastest.duration:.2f} s at the fastest: " + "; ".join(
         f"{one.timing.partition(',')[0]} {'lost' if one.lost else f'{one.off:.1f} mm off'}" for one in results))
     return task, results
+
+
+TYPE = "rnea_msgs/msg/JointDynamics"
+
+
+def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `rnea watch`."""
+    parser.add_argument("topic", nargs="?", help=f"topic of type {TYPE}; default: the first one found")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time [s]; default: until Ctrl-C")
+    parser.add_argument("--once", action="store_true", help="print one message and exit")
+    parser.add_argument("--wait", type=float, default=10.0, help="longest time to wait for the first message [s]; default 10")
+
+
+def run_watch(args: argparse.Namespace) -> int:
+    """Return exit code 0 if a message was received. Raises RneaError if there is no ROS, or no message within --wait."""
+    try:
+        nodes = recorders()
+    except MissingRos as error:
+        raise RneaError(f"rnea watch needs ROS 2: {error}; source a ROS 2 installation, or run `make env`") from None
+    domain = os.environ.get("ROS_DOMAIN_ID", "0")
+    tables: dict[tuple[str, ...], LiveTable] = {}
+    received = 0
+
+    def show(message: Any, joint_types: list[str]) -> bool:
+        nonlocal received
+        received += 1
+        names = tuple(message.joint_names)
+        if names not in tables:
+            print(f"joint torques, motion source: {message.motion_source or 'unknown'}", flush=True)
+            tables[names] = LiveTable(names, joint_types or ["revolute"] * len(names), sys.stdout)
+        tables[names].show(message)
+        return not args.once and time.monotonic() < end
+
+    begin = time.monotonic()
+    end = begin + args.seconds
+    topic, candidates = nodes.watch_dynamics(args.topic, args.wait, args.seconds, show)
+    if received:
+        return 0
+    if topic is None:
+        raise RneaError(f"no topic of type {TYPE} within {args.wait:g} s in ROS domain {domain}: start dynamics_node, or set "
+                        "ROS_DOMAIN_ID to the domain that it runs in")
+    others = f"; other topics of this type: {', '.join(candidates)}" if candidates else ""
+    raise RneaError(f"no message on {topic} within {args.wait:g} s: dynamics_node publishes when it receives joint states; "
+                    f"see its log and /diagnostics{others}")

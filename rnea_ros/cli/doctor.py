@@ -139,6 +139,7 @@ def qt_on_x11() -> str:
 
 
 def loads(library: str) -> bool:
+    """Return whether a shared library can be loaded."""
     return not loading_error(library)
 
 

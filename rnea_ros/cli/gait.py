@@ -26,6 +26,7 @@ TOES = ["right_toes_moment_y", "left_toes_moment_y"]
 
 
 def add_gait_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `rnea gait`."""
     parser.add_argument("-o", "--output", metavar="FOLDER", required=True,
                         help="folder for human.urdf, stride.csv, walk.png, skeleton.png, report.txt")
     parser.add_argument("--speed", type=float, default=DEFAULT_STEP.speed, metavar="M/S",
@@ -49,6 +50,7 @@ def add_gait_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_gait(args: argparse.Namespace) -> CommandResult:
+    """Run `rnea gait`; return its result."""
     human = Human(args.stature, args.mass, args.sex, LOWER_BODY if args.legs else NEUTRAL)
     step = WalkingStep(args.speed, args.step, smooth=args.human, transfer=args.human, upright=args.human, elastic=args.elastic)
     check_folder(folder := Path(args.output))

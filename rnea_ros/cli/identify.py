@@ -21,6 +21,7 @@ from .output import CommandResult, check_folder, format_table, show_working, ter
 
 
 def add_identify_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `rnea identify`."""
     inputs.add_robot_arguments(parser)
     parser.add_argument("recordings", nargs="+", metavar="RECORDING",
                         help="CSV with columns t, q_<joint>, tau_<joint>, and qd_ and qdd_, which are used if both exist; or "

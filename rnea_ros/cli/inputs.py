@@ -44,12 +44,14 @@ def add_robot_arguments(parser: argparse.ArgumentParser, base: bool = True) -> N
 
 
 def add_gravity(parser: argparse.ArgumentParser) -> None:
+    """Add the option --gravity."""
     parser.add_argument("--gravity", nargs=3, type=float, metavar=("X", "Y", "Z"),
                         help="acceleration of gravity in the root link's frame, with a moving base in the world [m/s^2]; "
                         "default: from the robot file, or 0 0 -9.81")
 
 
 def add_friction(parser: argparse.ArgumentParser) -> None:
+    """Add the option --friction."""
     parser.add_argument("--friction", action="store_const", const=True, help="use the URDF's damping and friction")
 
 
@@ -136,6 +138,7 @@ def _parameter_limits(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of commands that read recordings."""
     parser.add_argument("--topic", metavar="NAME", help="topic of the joint states in a bag; default /joint_states, or the "
                                                         "only one")
     parser.add_argument("--rename", nargs="+", default=[], metavar="OLD=NEW",

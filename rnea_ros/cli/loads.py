@@ -22,6 +22,7 @@ PAYLOAD_UNITS = ("kg", *["m"] * 3, *["kg m^2"] * 6)
 
 
 def add_payload_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `rnea payload`."""
     inputs.add_robot_arguments(parser, base=False)
     parser.add_argument("motion", metavar="RECORDING",
                         help="a CSV with columns t, q_<joint>, tau_<joint>, and qd_ and qdd_, which are used if both exist; "
@@ -39,6 +40,7 @@ def add_payload_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_payload(args: argparse.Namespace) -> CommandResult:
+    """Run `rnea payload`; return its result."""
     check_files(args.output)
     robot, how = inputs.load_measured_robot(args), inputs.reading_options(args)
     recording = inputs.read_measurements(args.motion, robot, how, args.no_torque)
@@ -74,6 +76,7 @@ def payload_file(found: PayloadEstimate) -> RobotFile:
 
 
 def add_contact_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `rnea contact`."""
     inputs.add_robot_arguments(parser, base=False)
     parser.add_argument("motion", metavar="RECORDING",
                         help="recording of free motion, every joint in both directions, at least 10 s and better a minute: a "
@@ -88,6 +91,7 @@ def add_contact_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_contact(args: argparse.Namespace) -> CommandResult:
+    """Run `rnea contact`; return its result."""
     check_files(args.output)
     robot, how = inputs.load_measured_robot(args), inputs.reading_options(args)
     recording = inputs.read_measurements(args.motion, robot, how, args.no_torque)

@@ -42,7 +42,7 @@ SUBCOMMANDS = {
 
 MODULES = {"check": "models", "model": "models", "robot-file": "models", "from-dh": "models", "export": "compile",
            "retime": "motions", "plan": "motions", "excite": "motions", "margin": "motions", "payload": "loads",
-           "contact": "loads"}  # of subcommands; the others have their own module
+           "contact": "loads", "watch": "demo"}  # of subcommands; the others have their own module
 
 
 class Subcommand(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, ModelWarning, some
+from ..errors import InputError, ModelWarning, count_noun, some
 from ..model import dh_table, plausibility, urdf
 from ..model.robot_file import profiles, robot_file
 from ..model.robot_file.schema import SCHEMA
@@ -24,6 +24,7 @@ from .output import CommandResult, check_files, format_table, terminal_width
 
 
 def add_check_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `rnea check`."""
     inputs.add_robot_arguments(parser)
     parser.add_argument("--accept", action="append", default=[], metavar="NAME", choices=plausibility.ACCEPTABLE,
                         help="name of a warning (in brackets after it) that does not count for the exit code. May be "
@@ -53,10 +54,6 @@ def run_check(args: argparse.Namespace) -> CommandResult:
         "accepted": accepted, "notes": notes, "coupled_motors": robot.coupled_motor_speeds}, int(bool(warnings)))
 
 
-def count_noun(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def _missing_inertia(robot: TreeDynamics) -> list[ModelWarning]:
     """Return warnings about joints without an inertia of links or rotors."""
     if any(warning.name == "massless" for warning in robot.warnings):
@@ -80,10 +77,12 @@ JOINT_TYPES = ("revolute", "prismatic", "fixed")
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `rnea model`."""
     inputs.add_robot_arguments(parser)
 
 
 def run_model(args: argparse.Namespace) -> CommandResult:
+    """Run `rnea model`; return its result."""
     robot = inputs.load_robot(args, print_warnings=False)  # the result holds all warnings
     text, what = model_table(robot, terminal_width()), robot.description
     if len(what) > 1 or not robot.is_fixed_tree:
@@ -92,6 +91,7 @@ def run_model(args: argparse.Namespace) -> CommandResult:
 
 
 def model_table(robot: Robot, width: int | None = None) -> str:
+    """Return the modified Denavit-Hartenberg tree as text, at most `width` characters wide."""
     lines = [f"robot {robot.name}: {len(robot.tree_joints)} joints, {robot.total_mass:.6g} kg, root link '{robot.root_link}', "
              f"largest deviation from the URDF {robot.reconstruction_error:.1e}", ""]
     lines += format_table(("j", "joint", "a(j)", "type", "gamma", "b", "alpha", "d", "theta", "r"), [
@@ -107,6 +107,7 @@ def model_table(robot: Robot, width: int | None = None) -> str:
 
 
 def model_data(robot: Robot) -> dict[str, Any]:
+    """Return the model for programs."""
     links = [{**{key: value for key, value in vars(link).items() if not key.startswith("_")}, "ms": link.ms.tolist(),
               "J": link.J.tolist(), "term": asdict(link.term)} for link in robot.model.links]
     frames = {name: {"link": f.link, "R": f.R.tolist(), "P": f.P.tolist()} for name, f in robot.model.frames.items()
@@ -120,6 +121,7 @@ def model_data(robot: Robot) -> dict[str, Any]:
 
 
 def add_robot_file_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `rnea robot-file`."""
     parser.add_argument("file", metavar="FILE", nargs="?", help="robot file, or name of a profile")
     parser.add_argument("--urdf", metavar="ROBOT.urdf", help="also check it against this robot, and describe the result")
     parser.add_argument("--list", action="store_true", help="print the names of the profiles")
@@ -148,6 +150,7 @@ CONVENTIONS = ("standard", "modified")
 
 
 def add_from_dh_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `rnea from-dh`."""
     parser.add_argument("table", metavar="TABLE.csv", help="columns joint, type (R or P), theta, d, a, alpha (standard) or "
                         "antecedent, gamma, b, alpha, d, theta, r (modified); optional mass, com_x ..., ixx ..., lower, "
                         "upper, "
@@ -159,6 +162,7 @@ def add_from_dh_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_from_dh(args: argparse.Namespace) -> CommandResult:
+    """Run `rnea from-dh`; return its result."""
     check_files(args.output)
     modified = set(dh_table.MODIFIED_ONLY_COLUMNS) & set(dh_table.column_names(args.table))
     convention = args.convention or CONVENTIONS[bool(modified)]

@@ -35,6 +35,7 @@ MOST_ROWS = 10_000_000
 
 
 def add_motion_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of commands that write motions."""
     parser.add_argument("-o", "--output", metavar="OUT.csv", required=True,
                         help=f"motion to write, columns t and {', '.join(f'{block}_<joint>' for block in BLOCKS)}")
     parser.add_argument("--limits", metavar="LIMITS.yaml",
@@ -99,6 +100,7 @@ def write_motion(args: argparse.Namespace, moved: Robot, motion: TimedMotion, li
 
 
 def add_retime_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `rnea retime`."""
     inputs.add_robot_arguments(parser)
     parser.add_argument("recordings", nargs="*", metavar="TRAJECTORY",
                         help="a CSV with columns q_<joint>, optionally t, and qd_<joint>, zero at stops; or a ROS 2 bag")
@@ -112,6 +114,7 @@ def add_retime_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_retime(args: argparse.Namespace) -> CommandResult:
+    """Run `rnea retime`; return its result."""
     path = inputs.single_recording(args)
     robot, limits, _forces = robot_and_limits(args, path)
     how = inputs.reading_options(args)
@@ -158,6 +161,7 @@ N_CLEARANCE_SAMPLES = 2001  # along the plan
 
 
 def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `rnea plan`."""
     inputs.add_robot_arguments(parser)
     parser.add_argument("--from", dest="start", nargs="+", type=float, required=True, metavar="Q",
                         help="joint positions at the start, at rest, in the order of `rnea model` [rad, m]")
@@ -193,6 +197,7 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_plan(args: argparse.Namespace) -> CommandResult:
+    """Run `rnea plan`; return its result."""
     robot, limits, forces = robot_and_limits(args)
     settings = PlanSettings(degree=args.degree, spans=args.spans, refinements=args.refinements, best_of=args.best_of)
     clearance = read_clearance(args.clearance, robot) if args.clearance else None
@@ -245,6 +250,7 @@ TRAJECTORY_RATE_HZ = 50.0  # per second
 
 
 def add_excite_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `rnea excite`."""
     inputs.add_robot_arguments(parser)
     add_motion_arguments(parser)
     parser.add_argument("--trajectory", metavar="OUT.yaml",
@@ -265,6 +271,7 @@ def add_excite_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_excite(args: argparse.Namespace) -> CommandResult:
+    """Run `rnea excite`; return its result."""
     if args.periods < 1:
         raise InputError(f"--periods is {args.periods}; at least 1 is needed")
     check_files(args.trajectory)
@@ -324,6 +331,7 @@ NO_UNCERTAINTY = ModelUncertainty(masses=0.0)
 
 
 def add_margin_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `rnea margin`."""
     inputs.add_robot_arguments(parser, base=False)
     parser.add_argument("trajectories", nargs="*", metavar="TRAJECTORY.csv",
                         help=f"paths as for `rnea retime`, which are retimed; default: {N_RANDOM_PATHS} random ones")
@@ -348,6 +356,7 @@ def add_margin_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_margin(args: argparse.Namespace) -> CommandResult:
+    """Run `rnea margin`; return its result."""
     robot = inputs.load_fixed_tree(args)
     limits, _forces = inputs.read_limits(robot, args)
     given = {name: getattr(args, name) for name in ModelUncertainty._fields}

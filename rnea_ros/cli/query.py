@@ -28,9 +28,8 @@ from typing import Any
 from ..errors import InputError, near
 from ..io import csv_files, recording
 from ..io.recording import derivative_note
-from ..query.answers import REQUESTS
+from ..query.answers import REQUESTS, tree
 from ..query.request import BASE, FIELDS, GUESS, HIGHER, MOTION, OF_MOTORS, WRENCH, Request, RequestHandler, answer_request
-from ..query.tree import tree
 from ..robots.robot import Robot
 from . import inputs
 from .output import CommandResult, check_files, show_working, to_json
@@ -44,6 +43,7 @@ FLAGS = ("base_motion_given", "of_rate")
 
 
 def add_query_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `rnea query`."""
     parser.description = __doc__
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = "requests:\n" + "\n".join(f"  {name:<22}{handler.text}" for name, handler in REQUESTS.items()) + (

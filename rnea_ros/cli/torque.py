@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, some
-from ..io import batch, figures, files, recording, torques
-from ..io import torques as compute
+from ..io import batch, csv_files, figures, files, recording
 from ..io.batch import BatchOutcome as OneOutcome
+from ..io.csv_files import Torques
 from ..io.recording import ReadingOptions, RecordedMotion, Recording, RecordingRequest, check_blocks, recording_schema
-from ..io.torques import Torques
 from ..model.drives import DriveLimit, utilizations_by_owner
 from ..model.effort_convention import UNKNOWN
 from ..model.robot_file import robot_file
@@ -34,6 +33,7 @@ N_LIMITS_SHOWN = 3  # limits
 
 
 def add_torque_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `rnea torque`."""
     inputs.add_robot_arguments(parser)
     parser.add_argument("recordings", nargs="*", metavar="RECORDING",
                         help="a CSV with columns t, q_<joint>, and optionally qd_, qdd_, qddd_; a moving base is read "
@@ -55,6 +55,7 @@ def add_torque_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_torque(args: argparse.Namespace) -> CommandResult:
+    """Run `rnea torque`; return its result."""
     inputs.resolve_recordings(args)
     if is_batch(args):
         if args.deviations:
@@ -105,7 +106,8 @@ class _TorqueComputation:
 
     def __init__(self, robot: Robot, keep: bool, deviations: bool):
         """keep: keep the torques for a picture; deviations: add them to the results."""
-        self.robot, self.keep, self.deviations, self.torque_and_rate = robot, keep, deviations, compute.torque_function(robot)
+        self.robot, self.keep, self.deviations = robot, keep, deviations
+        self.torque_and_rate = csv_files.torque_function(robot)
         self.peaks = PeakTracker(limit_utilization(robot))
         self.thermal = ThermalAccumulator(thermal_drives(robot), robot.joint_names)
         self.summary = _Summary(robot)
@@ -119,15 +121,15 @@ class _TorqueComputation:
         for block in recording.motions(source, types, window):
             files.check_angle_unit(source.path, source.wanted.reading, self.robot, block.q)
             self.blocks.append(block.only(slice(0)))
-            for motion in compute.motion_parts(block):
-                found = compute.compute_torques(self.torque_and_rate, motion)
+            for motion in csv_files.motion_parts(block):
+                found = csv_files.compute_torques(self.torque_and_rate, motion)
                 self.peaks.add(found.t, found.tau, found.tau_rate, found.q, found.qd, found.qdd, found.qddd)
                 self.thermal.add(found.t, found.tau)
                 measured = _measured(self.robot, motion)
                 self.summary.add(found, measured)
                 if self.keep or self.deviations:
                     unknown = np.full((2, *found.tau.shape), np.nan)
-                    deviation = compute.torque_deviations(self.robot, motion)
+                    deviation = csv_files.torque_deviations(self.robot, motion)
                     found = found._replace(deviation=unknown if deviation is None else deviation)
                 if self.keep:
                     self.kept.append(found)
@@ -236,6 +238,7 @@ N_FAILURES_SHOWN = 20
 
 
 def add_batch_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options for many recordings."""
     group = parser.add_argument_group("many recordings", "OUT is a folder; finished parts are not computed again")
     group.add_argument("--format", choices=files.TORQUE_FORMATS, help="of the results, default parquet")
     group.add_argument("--workers", type=int, metavar="N", help="number of processes; default: number of processors")
@@ -317,7 +320,7 @@ def _job(args: argparse.Namespace, kind: str) -> batch.BatchJob:
         options["robot_file"] = robot_file.draft(args.robot_file) if args.robot_file else None
     else:
         served = inputs.load_robot(args)
-        torques.torque_function(served)
+        csv_files.torque_function(served)
         if served.is_fixed_tree:
             served.torque_and_rate(*[[0.0] * served.n] * 4)  # compile once for all workers of this machine
         robot = pickle.dumps(served)

@@ -1,0 +1,1 @@
+"""Functions of arrays as programs, and as machine code, Python or C."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..robots.robot import Robot
-from ..sim.comparison import CHANGE, STANCE, SWING, phases
+from ..sim.plant import CHANGE, STANCE, SWING, phases
 from .motion import MotionSample, stanford_motion
 
 
@@ -82,6 +82,13 @@ class CheckResult(NamedTuple):
 
     passed: bool
     text: str
+
+
+def text_table(lines: Sequence[Sequence[str]]) -> str:
+    """Return rows of cells as text in columns: the first one to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    rows = ([cell.rjust(width) for cell, width in zip(line, widths)] for line in lines)
+    return "\n".join("  ".join([line[0].ljust(widths[0]), *row[1:]]) for line, row in zip(lines, rows))
 
 
 def check_bitwise(robot: Robot, motion: MotionSample, tau: np.ndarray, tau_rate: np.ndarray) -> CheckResult:

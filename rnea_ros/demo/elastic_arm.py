@@ -15,7 +15,7 @@ import numpy as np
 
 from ..robots.robot import Robot
 from .checks import EXACT_TOL, CheckResult, DemoRecording, Topics, check_close, pair_by_stamp
-from .elastic_control import accelerations
+from .elastic_control import accelerations, runge_kutta
 from .robot_demo import RobotDemo
 
 START = np.array([0.0, 0.0, -0.4363])  # rad, at rest, spring relaxed
@@ -108,12 +108,7 @@ class ElasticArm:
 
     def advance(self) -> None:
         """Advance to the next command, by a step of the classical Runge-Kutta method."""
-        x, h = self._x, self.step
-        a = self._slope(0.0, x)
-        b = self._slope(h / 2, x + a * (h / 2))
-        c = self._slope(h / 2, x + b * (h / 2))
-        d = self._slope(h, x + c * h)
-        self._x = x + (a + 2.0 * b + 2.0 * c + d) * (h / 6)
+        self._x = runge_kutta(self._slope, self._x, np.array([0.0, self.step]))[-1]
 
     def _slope(self, since: float, x: np.ndarray) -> np.ndarray:
         """Return dx/dt a time `since` after the command [s]."""

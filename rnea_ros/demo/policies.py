@@ -2,29 +2,29 @@
 
 The policy intends smooth steps between random poses. Five times a second it sends 50 points for 30 Hz, computed from an
 observation that is 200 ms old when they arrive. Points are noisy, each chunk is offset from the one before, and some are lost.
-The arm has saturating drives and a controller that knows masses and friction only roughly (demo/timings/arms.py).
+The arm has saturating drives and a controller that knows masses and friction only roughly (demo/arms.py).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ..errors import InputError
-from ..io.figures import movie, picture
+from ..io.figures import picture
 from ..robots.robot import Robot
-from ..sim.rendering import Polyline, Renderer
 from ..sim.tracking import CONTROL_PERIOD_S, MAX_TRACKING_ERROR, TrackingResult, TrackingSimulation
 from ..trajectory.chunk_executor import ChunkExecutor, ChunkOptions
 from ..trajectory.limit_utilization import LimitUtilization
-from .checks import CheckResult
+from . import tracking_pictures
+from .arms import Arm
+from .checks import CheckResult, text_table
 from .plots import STYLE
-from .timings.arms import Arm
+from .tracking_pictures import MovieOptions, ShownMotion, draw_rates, draw_tool_path, rate_shares
 
 RATE, COUNT, EVERY_S, LATENCY_S = 30.0, 50, 0.2, 0.2  # Hz, points, s, s
 NOISE, OFFSET, LOST_SHARE = 0.003, 0.03, 0.1  # rad of each point; rad of each chunk and joint; of chunks
@@ -205,7 +205,7 @@ def _tracked(arm: Arm, start: np.ndarray, execution: Execution, chunks: Sequence
 
 def _result(arm: Arm, policy: Policy, way: str, tracked: TrackingResult) -> PolicyResult:
     limits = arm.robot.limits
-    rate = np.abs(np.diff(tracked.commanded, axis=0)) / CONTROL_PERIOD_S / limits.effort_rate
+    rate = np.abs(rate_shares(arm, tracked))
     off = 1e3 * np.linalg.norm(arm.tool_at(tracked.q) - arm.tool_at(policy(tracked.t)), axis=1)
     return PolicyResult(way, tracked, float((np.abs(tracked.commanded) / limits.effort).max()), float(rate.max()),
                         1e3 * CONTROL_PERIOD_S * int((rate > 1.0).any(axis=1).sum()), float(off.max()),
@@ -220,9 +220,7 @@ def result_table(results: Sequence[PolicyResult]) -> str:
     """Return the table as text."""
     lines = [TABLE_HEAD, *((one.way, f"{one.torque:.2f}", f"{one.rate:.2f}", f"{one.beyond:.0f}",
                             f"{one.off_rms:.1f} ({one.off:.1f})", "yes" if one.lost else "no") for one in results)]
-    widths = [max(map(len, column)) for column in zip(*lines)]
-    return "\n".join("  ".join(cell.ljust(width) if not k else cell.rjust(width) for k, (cell, width) in
-                               enumerate(zip(line, widths))) for line in lines)
+    return text_table(lines)
 
 
 def result_data(results: Sequence[PolicyResult]) -> dict[str, list[dict[str, Any]]]:
@@ -251,41 +249,29 @@ def check_results(robot: Robot, result: PolicyResult, executed: Executed) -> lis
 
 MAX_RATE_SHOWN = 4.0  # limits
 ZOOM_S = (0.3, 1.5)  # of the joint that is shown
-SHORT = {RAW: "as sent", CLAMPED: "EMA and clamp", EXECUTED: "ChunkExecutor"}
+
+
+def _shown(result: PolicyResult) -> ShownMotion:
+    return ShownMotion(result.way, COLOURS[result.way], result.tracked)
 
 
 def draw(arm: Arm, policy: Policy, results: Sequence[PolicyResult], path: str | os.PathLike[str]) -> None:
     """Draw tool paths, the most used torque rate, and one joint beside the intent. Raises RneaError without matplotlib."""
     intent = policy(results[0].tracked.t if not results[0].lost else results[-1].tracked.t)
-    tool = arm.tool_at(intent)
-    middle = tool.mean(axis=0)
-    plane = np.linalg.svd(tool - middle, full_matrices=False)[2][:2]
-    joint = int(np.ptp(intent, axis=0).argmax())
+    tool, joint = arm.tool_at(intent), int(np.ptp(intent, axis=0).argmax())
     with picture(path, (12.0, 8.4), dpi=110, settings={**STYLE, "font.size": 11}) as figure:
         axes = figure.subplots(3, len(results), height_ratios=(1.1, 1.0, 1.0))
         for (above, between, below), one in zip(axes.T, results):
-            colour, tracked = COLOURS[one.way], one.tracked
-            above.plot(*((tool - middle) @ plane.T).T, color="0.75", linewidth=7.0, solid_capstyle="round")
-            above.plot(*((arm.tool_at(tracked.q) - middle) @ plane.T).T, color=colour, linewidth=1.6)
-            above.set_title(SHORT[one.way], loc="left", color=colour, fontsize=13, fontweight="bold")
-            above.set_aspect("equal", adjustable="datalim")
-            label = f"lost after {tracked.t[-1]:.2f} s" if one.lost else f"{one.off_rms:.1f} mm off the intent (RMS)"
-            above.text(0.02, 0.02, label, transform=above.transAxes, color="#b00020" if one.lost else colour)
-            above.set(xticks=[], yticks=[])
-            above.spines[:].set_visible(False)
-            rate = np.diff(tracked.commanded, axis=0) / CONTROL_PERIOD_S / arm.robot.limits.effort_rate
-            worst = np.take_along_axis(rate, np.abs(rate).argmax(axis=1)[:, None], axis=1)[:, 0]
-            between.axhspan(-1.0, 1.0, color="0.93", linewidth=0.0)
-            between.plot(tracked.t[1:], np.clip(worst, -MAX_RATE_SHOWN, MAX_RATE_SHOWN), color=colour, linewidth=0.8)
-            for end in (-1.0, 1.0):
-                between.axhline(end, color="#444444", linewidth=1.2, linestyle="--")
-            between.set(ylim=(-1.05 * MAX_RATE_SHOWN, 1.05 * MAX_RATE_SHOWN), xlim=(0.0, DURATION_S), xlabel="time [s]")
+            shown, tracked = _shown(one), one.tracked
+            draw_tool_path(above, arm, tool, shown, f"{one.off_rms:.1f} mm off the intent (RMS)")
+            draw_rates(between, arm, shown, MAX_RATE_SHOWN)
+            between.set_xlim(0.0, DURATION_S)
             between.set_title(f"up to {_factor(one.rate)} times the limit, {one.beyond:.0f} ms beyond", loc="left",
-                              fontsize=10, color=colour)
-            shown = (tracked.t >= ZOOM_S[0]) & (tracked.t <= ZOOM_S[1])
+                              fontsize=10, color=shown.colour)
+            part = (tracked.t >= ZOOM_S[0]) & (tracked.t <= ZOOM_S[1])
             t = np.linspace(*ZOOM_S, 400)
             below.plot(t, policy(t)[:, joint], color="0.75", linewidth=5.0, label="intent")
-            below.plot(tracked.t[shown], tracked.reference[shown, joint], color=colour, linewidth=1.4, label="commanded")
+            below.plot(tracked.t[part], tracked.reference[part, joint], color=shown.colour, linewidth=1.4, label="commanded")
             below.set(xlim=ZOOM_S, xlabel="time [s]")
         for row in axes[1:]:
             low, high = zip(*(axis.get_ylim() for axis in row))
@@ -299,49 +285,19 @@ def draw(arm: Arm, policy: Policy, results: Sequence[PolicyResult], path: str | 
                         x=0.01, ha="left", fontsize=13)
 
 
-PANEL_PX = (240, 250)  # width and height
-FRAME_RATE, SLOW_MOTION, END_PAUSE_S = 12, 1.5, 1.0  # frames per second; factor; s
-VIEW = (140.0, -18.0, 1.9)  # azimuth, elevation [degrees], distance [m]
-TRAIL_S = 1.5  # of the tool's way behind it
-TRAIL_STEP = 20  # samples
-
-
 def write_movie(arm: Arm, policy: Policy, results: Sequence[PolicyResult], path: str | Path) -> None:
-    """Write a GIF. Raises RneaError without matplotlib, and if MuJoCo cannot render."""
-    ahead = arm.tool_at(policy(np.arange(0.0, DURATION_S, 0.05)))
-    centre = 0.5 * (ahead.min(axis=0) + ahead.max(axis=0)) * (0.5, 0.5, 0.9)
-    render = Renderer(arm.shapes, arm.robot.joint_names, arm.meshes, PANEL_PX, VIEW, centre)
-    times = np.arange(0.0, SLOW_MOTION * DURATION_S + END_PAUSE_S, 1.0 / FRAME_RATE) / SLOW_MOTION
+    """Write a GIF of all ways of execution. Raises RneaError without matplotlib, and if MuJoCo cannot render."""
+    line = arm.tool_at(policy(np.arange(0.0, DURATION_S, 0.05)))
 
-    def panel(one: PolicyResult, t: float) -> np.ndarray:
-        tracked = one.tracked
-        now = min(int(np.searchsorted(tracked.t, t)), len(tracked.t) - 1)
-        begun = max(now - round(TRAIL_S / CONTROL_PERIOD_S), 0)
-        trail = arm.tool_at(tracked.q[np.unique([*range(begun, now, TRAIL_STEP), now])])
-        lines = [Polyline(ahead, (0.6, 0.6, 0.6), 0.005), Polyline(trail, _rgb(COLOURS[one.way]), 0.009)]
-        return render(tracked.q[now], lines, one.lost and t >= tracked.t[-1])
+    def caption(number: int, t: float) -> tuple[str, bool]:
+        tracked = results[number].tracked
+        so_far = float(np.abs(rate_shares(arm, tracked))[tracked.t[1:] <= t].max(initial=0.0))
+        return f"torque rate up to {_factor(so_far)} x limit", so_far > 1.0
 
-    def frame(axes: Any, k: int) -> None:
-        axes.imshow(np.hstack([panel(one, times[k]) for one in results]))
-        axes.set_axis_off()
-        for column, one in enumerate(results):
-            left, tracked = PANEL_PX[0] * (column + 0.04), one.tracked
-            rate = np.abs(np.diff(tracked.commanded, axis=0)) / CONTROL_PERIOD_S / arm.robot.limits.effort_rate
-            so_far = float(rate[tracked.t[1:] <= times[k]].max(initial=0.0))
-            lost = one.lost and times[k] >= tracked.t[-1]
-            axes.text(left, 2.0, SHORT[one.way], color=COLOURS[one.way], fontsize=10, fontweight="bold", va="top")
-            text = f"lost after {tracked.t[-1]:.2f} s" if lost else f"torque rate up to {_factor(so_far)} x limit"
-            tint = "#b00020" if lost or so_far > 1.0 else "0.3"
-            axes.text(left, PANEL_PX[1] - 2.0, text, color=tint, fontsize=9, va="bottom")
-
-    movie(path, (len(results) * PANEL_PX[0] / 100.0, PANEL_PX[1] / 100.0), frame, len(times), FRAME_RATE)
+    options = MovieOptions(slow_motion=1.5, end_pause=1.0, view=(140.0, -18.0, 1.9), trail=1.5)
+    tracking_pictures.write_movie(arm, line, [*map(_shown, results)], caption, path, options)
 
 
 def _factor(share: float) -> str:
     """Return a share of a limit as text."""
     return f"{share:.2f}" if share < 10.0 else f"{share:.0f}"
-
-
-def _rgb(colour: str) -> tuple[float, ...]:
-    """Return the colour "#rrggbb" as three numbers."""
-    return tuple(int(colour[a:b], 16) / 255.0 for a, b in pairwise((1, 3, 5, 7)))

@@ -20,8 +20,8 @@ from ..model.xacro_file import XacroFile
 from ..sim.machines import EXAMPLE_PACKAGE, example_urdf
 
 MODULES = {  # by node
-    **{f"{kind}_node": f"rnea_ros.nodes.{kind}.node" for kind in ("dynamics", "scaling", "query")},
-    "all_nodes": "rnea_ros.nodes.all_nodes",
+    **{f"{kind}_node": f"rnea_ros.nodes.{kind}.node" for kind in ("dynamics", "scaling")},
+    **{name: f"rnea_ros.nodes.{name}" for name in ("query_node", "all_nodes")},
     **{name: f"rnea_ros.demo.nodes.{name}"
        for name in ("demo_robot", "demo_follower", "demo_policy", "demo_plant", "elastic_plant", "elastic_controller",
                     "trajectory_controller", "arm_plant")},

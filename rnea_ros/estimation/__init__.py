@@ -1,0 +1,1 @@
+"""Motion from measured positions, and external efforts from measured efforts."""

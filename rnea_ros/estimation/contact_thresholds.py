@@ -4,8 +4,8 @@ In free motion the external effort is the model's error. Per joint an offset, Co
 by least squares and compensated afterwards. The threshold is the largest remaining effort, in standard deviations of the
 model's error, times a margin.
 
-The model's error depends on pose and motion, so the same motion again shows nothing new, however long it lasts. The
-evidence is the number of different states of motion, at which the velocities (n,) of the arm differ. The margin grows as the
+The model's error depends on pose and motion, so repeating a motion adds no information, however long it lasts. The evidence
+is the number of different states of motion, at which the velocities (n,) of the arm differ. The margin grows as the
 quantile of Student's t distribution with so many degrees of freedom.
 """
 
@@ -34,7 +34,7 @@ STATE_PERIOD_S = 0.1  # period at which states are compared [s]
 STATE_DISTANCE = 1.0  # states differ if the speed of a joint differs by more than this, in its root mean square
 QUANTILE = 2.576  # of the normal distribution at 99.5 %: the margin grows as that of Student's t
 MAX_GROWTH = 2.0  # largest growth of the margin
-LITTLE_SPEED = 0.25  # a joint below this share of its velocity limit showed little, where states are few
+LITTLE_SPEED = 0.25  # joints below this share of their velocity limit are named in a warning about too few states
 MIN_TIME_S = 10.0  # shortest free motion [s]
 PERIOD_S = 0.004  # period of the samples that are kept [s], far below the observer's time constant
 MAX_SAMPLES = 150_000  # ten minutes

@@ -16,9 +16,9 @@ MAX_COARSE_STEP_S = 1.0  # longest step of a coarse simulated clock
 class RateLoop:
     """Loop that calls step(seconds since the last call) at a rate, from wake() until step returns False.
 
-    A separate thread keeps the rate better than a timer of an executor, which also waits for other work, and costs half. A
-    late call is not repeated: the next one follows a period later, and its argument is the time that has passed. on_start
-    is called once by the thread. If either function raises, the thread ends, and `take_failure` returns the error.
+    A separate thread keeps the rate better than an executor's timer, which also waits for other work, at half of the processor
+    time. A late call is not repeated: the next one follows a period later, and its argument is the elapsed time. on_start is
+    called once by the thread. If either function raises, the thread ends, and `take_failure` returns the error.
     """
 
     def __init__(self, step: Callable[[float], bool], rate: float, on_start: Callable[[], None] = lambda: None):
@@ -81,12 +81,12 @@ class RateLoop:
 
 
 def limit_step(elapsed: float, longest: float) -> tuple[float, float]:
-    """Return the step of a motion and the time that it leaves out [s]: after a late call it is delayed and does not jump."""
+    """Return the step of a motion and the remaining elapsed time [s]: a late call delays the motion, which does not jump."""
     return min(elapsed, longest), max(elapsed - longest, 0.0)
 
 
 class SimulatedClock:
-    """Steps of a simulated clock. Jumps are ignored: the next reference would jump as far.
+    """Steps of a simulated clock. Jumps are ignored, because the reference would jump as well.
 
     A jump is a step of more than MAX_CLOCK_STEP_S and more than twice the step before, which a coarse clock does not exceed.
     """
@@ -99,7 +99,7 @@ class SimulatedClock:
         self._last = 0
 
     def step(self, now: int, period: float) -> tuple[float, float]:
-        """Return the step of a motion until now [ns], and the time that it leaves out [s]; a jump counts as one period."""
+        """Return the step of a motion until now [ns], and the ignored time [s]; a jump counts as one period."""
         last, self._last = self._last, now
         step = (now - last) * 1e-9 if last else 0.0
         if step <= 0.0:
@@ -112,7 +112,7 @@ class SimulatedClock:
 class StepLimiter:
     """Step by which each tick advances a motion: by the steady clock, or by a simulated one.
 
-    lost : time that motions left out [s], because of late ticks and clock jumps
+    lost : time by which motions were delayed by late ticks and clock jumps [s]
     """
 
     def __init__(self, on_event: Callable[[bool, str], None]):

@@ -1,0 +1,1 @@
+"""A robot's functions as a C library."""

@@ -30,7 +30,7 @@ LIMITS = ("lower", "upper", "velocity", "acceleration", "jerk", "effort", "effor
 
 
 class Slot(NamedTuple):
-    """A function pointer of the ABI.
+    """Function pointer of the ABI.
 
     inputs, outputs : names of its arguments, in their order
     sources         : exported functions that can serve it, in the order of preference

@@ -14,9 +14,9 @@ is a share of the body's, length that of the mean subject, mass centre from the 
 of the length. On a foot, the lengths add up to 2 % more than the stature of the mean man: kept as published.
 
 x forward, y left, z up; the floor is z = 0. With all coordinates zero it stands upright, arms hanging, the middle of the hips
-at the origin: `standing_height` lifts it onto the floor. Positive are flexion of hip, knee, shoulder and elbow, extension of
-trunk, neck and toes, dorsiflexion, adduction, internal rotation; forward, left, up. Coordinates of the left limbs are
-mirrored, so that equal numbers are mirrored postures.
+at the origin; raised by `standing_height` it stands on the floor. Positive are flexion of hip, knee, shoulder and elbow,
+extension of trunk, neck and toes, dorsiflexion, adduction, internal rotation; forward, left, up. Coordinates of the left limbs
+are mirrored, so that equal numbers are mirrored postures.
 """
 
 from __future__ import annotations
@@ -102,11 +102,6 @@ class Segment:
         own = self.inertia - self.mass * distance_inertia
         return (Segment(self.mass * (1.0 - share), other, own * (1.0 - share)),
                 Segment(self.mass * share, centre, own * share))
-
-
-def combine_segments(*bodies: Segment) -> Segment:
-    """Return several bodies as one."""
-    return _sum_segments([(1.0, body) for body in bodies])
 
 
 def _sum_segments(signed):

@@ -43,8 +43,6 @@ MEASURED_ANGLES = {
 }
 ANGLE_STD = {"hip_flexion": 6.0, "knee_flexion": 6.0, "ankle_dorsiflexion": 5.0}  # standard deviation, about [deg]
 PELVIS_LEAN = 12.0  # forward lean of the clinical pelvis [deg]
-# of body weight, at 1.2 to 1.4 m/s
-VERTICAL_PEAKS, VERTICAL_VALLEY, FORE_AFT_PEAK = (1.0, 1.3), (0.7, 0.95), 0.25
 
 
 def compare_with_measured(joint: str, share: np.ndarray, angle: np.ndarray) -> tuple[float, float]:

@@ -6,14 +6,15 @@ Ten numbers are those of a body if and only if its pseudo-inertia (Wensing, Kim 
         [ ms^T  m ]
 
 is positive definite: positive mass, mass centre inside, triangle inequality, all in one. Rotor inertia and friction are not
-negative. The question is convex: how near do the base parameters of a physical robot come to the measured ones?
+negative. The physical robot whose base parameters are nearest to the measured ones solves a convex problem:
 
     minimise  1/2 |u|^2 + mu sum_j D(S_j, S0_j),    grouping @ params = beta + L u,    L L^T the covariance of beta,
 
 D(S, S0) = tr(S0^-1 S) - log det(S0^-1 S) - 4 is zero for the model's body and infinite at the boundary (Lee, Wensing and
-Park 2020). As mu decreases it is the barrier of an interior-point method, and to the end it draws what beta leaves open to
-the model. The unknowns of the Newton steps are u and the parameters that are not kept; in these, the measurement is a unit
-matrix, however precise it is. |u|^2 / 2 exceeds its minimum by at most mu times the number of inequalities.
+Park 2020). As mu decreases it is the barrier of an interior-point method; it keeps the parameters that beta does not
+determine near the model's. The unknowns of the Newton steps are u and the parameters that are not kept; in these, the
+measurement is a unit matrix, however precise it is. |u|^2 / 2 exceeds its minimum by at most mu times the number of
+inequalities.
 
 A conic programme (cvxpy 1.9.3 with Clarabel 0.11.1) finds the end of this path in 0.05 s of processor time for arms of six and
 seven joints with 78 and 91 parameters, this module in 0.2 to 0.3 s, and in up to 4 s where a body must become ten thousand

@@ -1,0 +1,1 @@
+"""Motions in CSV files and bags; pictures."""

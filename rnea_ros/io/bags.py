@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError, MissingPackage, RneaError, near, some
+from .csv_files import Torques
 from .recording import BLOCKS, RecordingRequest, RecordingSpan, Samples
-from .torques import Torques
 
 JOINT_STATE, STRING = "sensor_msgs/msg/JointState", "std_msgs/msg/String"
 METADATA = "metadata.yaml"  # makes a folder one bag

@@ -27,6 +27,7 @@ from ..robots.load import load
 from ..robots.robot import Robot
 from ..trajectory.limit_utilization import PeakTracker, PeakUtilization, limit_utilization
 from . import bags, files
+from .csv_files import Torques, compute_torques, motion_parts, torque_function
 from .recording import (
     ReadingOptions,
     Recording,
@@ -37,7 +38,6 @@ from .recording import (
     motions,
     recording_schema,
 )
-from .torques import Torques, compute_torques, motion_parts, torque_function
 
 RESULT_VERSION = 1  # version of the results; results of other versions are discarded
 _READ_BYTES = 1 << 20

@@ -1,7 +1,7 @@
 """Motions in CSV files: a header ``t, q_<joint>, qd_<joint>, qdd_<joint>, qddd_<joint>`` in any order, one row per sample.
 
 Large files are read piece by piece: the offset of each few thousand rows is indexed once (CsvRecording). numpy.loadtxt
-parses the numbers; files with text in other columns are parsed row by row.
+parses the numbers; files with text in other columns are parsed row by row. Torques of a motion are computed part by part.
 """
 
 from __future__ import annotations
@@ -14,22 +14,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import InputError, some
 from ..estimation.position_sensor import consistent_stamps
 from ..estimation.smoothing import estimate_recording
-from .recording import (
-    BLOCKS,
-    CsvFormat,
-    RecordedMotion,
-    RecordingRequest,
-    RecordingSpan,
-    Samples,
-    higher_derivatives,
-)
+from ..robots.program import MOTORS
+from ..robots.robot import Robot
+from . import recording
+from .recording import BLOCKS, CsvFormat, RecordedMotion, RecordingRequest, RecordingSpan, Samples, higher_derivatives
 
 MAX_GAP = 3.0  # largest gap over which samples of merged files are interpolated [median periods]
 CHUNK = 20_000  # rows between two progress reports
@@ -53,12 +48,6 @@ def read_motion(path: str | Path, joint_names: Sequence[str], window: float | No
         how, deviation, wrapped = guesses.how, guesses.deviation, guesses.wrapped
     q, qd, qdd, qddd = (known[block] for block in BLOCKS)
     return RecordedMotion(t, q, qd, qdd, qddd, estimated, how, ignored, deviation, higher_derivatives(known), wrapped)
-
-
-def known_columns(path: str | Path, joint_names: Sequence[str]) -> tuple[np.ndarray, dict[str, np.ndarray], tuple[str, ...]]:
-    """Return t (samples,), the blocks q .. qddd (samples, n) that the file has for every joint, and the unused columns."""
-    blocks, ignored = read_columns(path, joint_names, BLOCKS, ("q",))
-    return blocks.pop("t"), blocks, ignored
 
 
 class CsvLayout(NamedTuple):
@@ -415,3 +404,91 @@ class CsvRecording:
             return np.empty((0, len(self._layout.scale)))
         whole = table.shape[1] == len(self._layout.names) and np.isfinite(table).all()
         return self._layout.table(table[:, self._layout.numbers], first) if whole else None
+
+
+TorqueAndRate = Callable[[RecordedMotion], tuple[np.ndarray, np.ndarray]]
+
+
+class Torques(NamedTuple):
+    """Times (k,) [s], positions, velocities, torques and their rates, accelerations and jerks (k, n).
+
+    deviation : standard deviations of torques and rates (2, k, n), if requested; NaN where unknown
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    tau: np.ndarray
+    tau_rate: np.ndarray
+    qdd: np.ndarray
+    qddd: np.ndarray
+    deviation: np.ndarray | None = None
+
+    @property
+    def table(self) -> np.ndarray:
+        """Rows of a file: (k, 1 + 2 n), with deviations (k, 1 + 4 n)."""
+        return np.column_stack((self.t, self.tau, self.tau_rate, *(() if self.deviation is None else self.deviation)))
+
+
+def torque_columns(joint_names: tuple[str, ...], deviations: bool = False) -> list[str]:
+    """Return the names of the columns of a table of torques."""
+    kinds = ("tau", "tau_rate", "std_tau", "std_tau_rate")[:4 if deviations else 2]
+    return ["t"] + [f"{kind}_{name}" for kind in kinds for name in joint_names]
+
+
+def motion_parts(motion: RecordedMotion) -> Iterator[RecordedMotion]:
+    """Yield parts of a motion that are computed at once, to bound memory."""
+    for k in range(0, len(motion.t), CHUNK):
+        yield motion.only(slice(k, k + CHUNK))
+
+
+def compute_torques(torque_and_rate: TorqueAndRate, motion: RecordedMotion) -> Torques:
+    """Return the torques of one part of a motion."""
+    tau, tau_rate = torque_and_rate(motion)
+    q, qd, qdd, qddd = (block[:, :tau.shape[1]] for block in (motion.q, motion.qd, motion.qdd, motion.qddd))
+    return Torques(motion.t, q, qd, tau, tau_rate, qdd, qddd)
+
+
+def torque_function(robot: Robot) -> TorqueAndRate:
+    """Return a function from a motion with the columns of the robot's schema to torques and their rates (samples, n).
+
+    It is called part after part. A moving base follows the recording. Raises InputError if the recording is insufficient.
+    """
+    if not robot.is_fixed_tree:
+        return _sequential(robot)
+    return lambda motion: robot.torque_and_rate(motion.q, motion.qd, motion.qdd, motion.qddd)
+
+
+def _general(robot: Robot, motion: RecordedMotion, guess: Any) -> tuple[np.ndarray, np.ndarray]:
+    if not robot.has_moving_base:
+        if recording.motor_names(robot):
+            motors: dict[str, Any] = dict(zip(MOTORS, recording.other_motion(robot, motion), strict=True))
+            return robot.torque_and_rate(*recording.joint_motion(robot, motion), guess=guess, **motors)
+        return robot.torque_and_rate(*recording.flat_motion(robot, motion), guess=guess)
+    base, acceleration, jerk = recording.base_motion(robot, motion)
+    return robot.torque_and_rate(*recording.joint_motion(robot, motion), base=base, base_acceleration=acceleration,
+                                 base_jerk=jerk, guess=guess)
+
+
+def _sequential(robot: Robot) -> TorqueAndRate:
+    """Return a function that continues the loops from one part of the motion to the next."""
+    pose: Any = None  # of all joints of the tree
+
+    def torque_and_rate(motion: RecordedMotion) -> tuple[np.ndarray, np.ndarray]:
+        nonlocal pose
+        before, moved = pose, recording.joint_motion(robot, motion)
+        pose = robot.close(moved[0], guess=before)[-1]
+        return _general(robot, motion, before)
+
+    return torque_and_rate
+
+
+def torque_deviations(robot: Robot, motion: RecordedMotion) -> np.ndarray | None:
+    """Return standard deviations of torques and rates (2, samples, n), NaN where unknown; None if all are unknown."""
+    if motion.deviation is None or not robot.is_fixed_tree:
+        return None
+    known = np.isfinite(motion.deviation).all(axis=(0, 2))
+    found = np.full((2, *motion.q.shape), np.nan)
+    found[:, known] = robot.torque_deviations(motion.q[known], motion.qd[known], motion.qdd[known], motion.qddd[known],
+                                              motion.deviation[:, known])
+    return found

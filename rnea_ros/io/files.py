@@ -23,7 +23,7 @@ from ..estimation.smoothing import combined_method, unwrapped_note
 from ..robots.robot import Robot
 from . import bags, csv_files
 from .bags import METADATA, BagRecording
-from .csv_files import CsvRecording
+from .csv_files import CsvRecording, Torques, torque_columns
 from .recording import (
     TIME_UNITS,
     ReadingOptions,
@@ -37,7 +37,6 @@ from .recording import (
     motions,
     recording_schema,
 )
-from .torques import Torques, torque_columns
 
 
 def write_parquet(path: Path, names: Sequence[str], origin: int | None, tables: Iterator[np.ndarray]) -> None:

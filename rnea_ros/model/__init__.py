@@ -1,0 +1,1 @@
+"""URDF and robot file as a tree of links."""

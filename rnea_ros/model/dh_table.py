@@ -147,19 +147,23 @@ def body_urdf(row: TableRow, link: str) -> str:
 
 
 def fixed_joint_urdf(name: str, parent: str, child: str, xyz: Sequence[float], rpy: Sequence[float]) -> str:
+    """Return the element of a fixed joint."""
     return (f'  <joint name="{name}" type="fixed"><parent link="{parent}"/><child link="{child}"/>\n'
             f"    {origin(xyz, rpy)}</joint>")
 
 
 def origin(xyz: Sequence[float], rpy: Sequence[float]) -> str:
+    """Return an origin element."""
     return f"<origin xyz={attribute(*xyz)} rpy={attribute(*rpy)}/>"
 
 
 def robot_urdf(name: str, parts: Sequence[str]) -> str:
+    """Return the URDF of a robot with these elements."""
     return "\n".join([f"<robot name={quoteattr(name)}>", *parts, "</robot>"])
 
 
 def attribute(*numbers: float) -> str:
+    """Return numbers as the value of an attribute."""
     return quoteattr(" ".join(repr(float(x)) for x in np.asarray(numbers)))
 
 

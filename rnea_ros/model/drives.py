@@ -84,6 +84,7 @@ class LimitFactors(NamedTuple):
 
 
 def limit_factors(limits: Sequence[DriveLimit], n: int) -> LimitFactors:
+    """Return the factors of drive limits, as arrays."""
     found = LimitFactors(*np.zeros((4, len(limits), n)))
     for row, limit in enumerate(limits):
         for name, table in found._asdict().items():

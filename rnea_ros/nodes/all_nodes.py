@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sys
 
-from rnea_ros.nodes.common.run import run
+from rnea_ros.nodes.common.process import run
 from rnea_ros.nodes.dynamics.node import DynamicsNode
-from rnea_ros.nodes.query.node import QueryNode
+from rnea_ros.nodes.query_node import QueryNode
 from rnea_ros.nodes.scaling.node import SWITCH_INTERVAL_S, ScalingNode
 
 
 def main(args: list[str] | None = None) -> int:
+    """Run the node; return the exit code."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     return run([DynamicsNode, ScalingNode, QueryNode], args)
 

@@ -35,7 +35,7 @@ COMMANDS = {
     "scaling_node": NodeCommand("rnea_ros.nodes.scaling.node", "Execute trajectories, slowed just enough for all limits.",
                                 "docs/scaling_node.md", "controller:=/joint_trajectory_controller",
                                 "config/scaling_node.yaml"),
-    "query_node": NodeCommand("rnea_ros.nodes.query.node", "Serve the dynamics of a robot as ROS services.",
+    "query_node": NodeCommand("rnea_ros.nodes.query_node", "Serve the dynamics of a robot as ROS services.",
                               "docs/query_node.md", "backend:=python", "config/query_node.yaml"),
     "all_nodes": NodeCommand("rnea_ros.nodes.all_nodes", "Run dynamics_node, scaling_node and query_node in one process.",
                              "docs/lifecycle.md", "backend:=python", "config/dynamics_node.yaml")}
@@ -142,16 +142,20 @@ def _description(path: str, arguments: dict[str, str]) -> str:
 
 
 def dynamics_node() -> int:
+    """Run dynamics_node; return the exit code."""
     return start("dynamics_node")
 
 
 def query_node() -> int:
+    """Run query_node; return the exit code."""
     return start("query_node")
 
 
 def scaling_node() -> int:
+    """Run scaling_node; return the exit code."""
     return start("scaling_node")
 
 
 def all_nodes() -> int:
+    """Run the three nodes in one process; return the exit code."""
     return start("all_nodes")

@@ -41,7 +41,6 @@ FIELDS = ("position", "velocity", "acceleration", "jerk", "effort", *HIGHER, *OF
 ZERO_BY_DEFAULT = FIELDS[1:5]
 BASE = {"position": (0.0, 0.0, 0.0), "orientation": (0.0, 0.0, 0.0, 1.0), "velocity": (0.0,) * 6, "acceleration": (0.0,) * 6,
         "jerk": (0.0,) * 6}
-POSE = ("position", "orientation")
 GUESS = ("joint_names", "position", "platform")
 WRENCH = ("link", "frame", "wrench", "rate")
 FRAMES = ("link", "root")

@@ -1,0 +1,1 @@
+"""Robots: any combination of base, loops, springs, motors and contacts."""

@@ -27,6 +27,7 @@ def drives(model: Model, file: RobotFile) -> tuple[Drive, ...]:
 
 
 def supplies(model: Model, file: RobotFile) -> tuple[Supply, ...]:
+    """Return the supplies of a robot file."""
     return tuple(Supply(name, tuple(given.get("joints", model.joint_names)), **_numbers(given))
                  for name, given in file.section("supplies").items())
 

@@ -45,6 +45,7 @@ def velocity_by_position(model: Model, file: RobotFile) -> tuple[VelocityByPosit
 
 
 def limit(given: Mapping[str, Any], quantity: str, before: float) -> float:
+    """Return the limit that a section gives for a quantity, else the one before."""
     if given.get(f"has_{quantity}_limits") is False:
         return np.nan
     return float(given.get(f"max_{quantity}", before))
@@ -102,6 +103,7 @@ class DeclaredPayload(NamedTuple):
 
 
 def payloads(file: RobotFile) -> Iterator[DeclaredPayload]:
+    """Yield the payloads of a robot file."""
     for link, given in file.section("payloads").items():
         xx, xy, xz, yy, yz, zz = given.get("inertia", (0.0,) * 6)
         yield DeclaredPayload(link, given["mass"], given.get("com", (0.0,) * 3), ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))

@@ -7,7 +7,7 @@
       elbow:
         gear_ratio: 10.0               # turns of the rotor for one of the joint (rad/m); default 1, negative turns it round
         rotor_inertia: 0.004           # kg m^2, of the rotor about its own axis
-        viscous: 0.1                   # friction of motor and gear, as the joint's side feels it [N m s/rad]
+        viscous: 0.1                   # friction of motor and gear, on the joint's side [N m s/rad]
         coulomb: 0.2                   # [N m]
     motors:
       elbow:

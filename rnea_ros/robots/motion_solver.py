@@ -71,7 +71,7 @@ class MotionSolver:
         """Return the solver of the same tree with other payloads on the same links. Kernels are shared."""
         if not tree.payloads:
             return self
-        twin = copy(self)
+        twin: MotionSolver = copy(self)
         twin.tree, twin.motor_loads = tree, self.motor_loads
         twin._payloads = np.concatenate([tree.payloads[link].parameters for link in sorted(tree.payloads)])
         twin.samples, twin._programs, twin._compiled = self.samples.carrying(twin._payloads), {}, {}

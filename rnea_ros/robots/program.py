@@ -153,7 +153,7 @@ class RobotProgram:
 
     def carrying(self, payloads: Array) -> RobotProgram:
         """Return the same program with other payloads, ten numbers for each carrier of the equations. Kernels are shared."""
-        twin = copy(self)
+        twin: RobotProgram = copy(self)
         twin._payloads = payloads if PAYLOADS in self.sizes else None
         return twin
 

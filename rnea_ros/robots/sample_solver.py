@@ -65,7 +65,7 @@ class SampleSolver:
 
     def carrying(self, payloads: Array) -> SampleSolver:
         """Return the same equations with other payloads, ten numbers for each carrier. Kernels are shared."""
-        twin = copy(self)
+        twin: SampleSolver = copy(self)
         twin._payloads, twin._solvers = payloads, {}
         return twin
 

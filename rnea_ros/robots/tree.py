@@ -182,7 +182,7 @@ class TreeDynamics:
         payload = Payload.on_link(self.model, link, mass, com, inertia)
         if payload.mass > 0.0:
             payloads[link] = payload
-        return self._twin(payloads)
+        return self.carrying(payloads)
 
     def with_masses(self, factors: ArrayLike) -> TreeDynamics:
         """Return the robot with the mass of each moving link, and its moments, times a factor: (len(moving_joints),).
@@ -193,15 +193,15 @@ class TreeDynamics:
         given = validation.vector("factors", factors, len(links))
         added = {f"mass of {link.name}": Payload.share(self.model, number, factor - 1.0) for number, link, factor in zip(
             (k for k, link in enumerate(self.model.links) if link.joint), links, given, strict=True)}
-        return self._twin({**self.payloads, **added})
+        return self.carrying({**self.payloads, **added})
 
     def with_joint_dynamics(self, terms: Mapping[str, JointDynamics]) -> TreeDynamics:
         """Return the robot with other joint dynamics, by joint name (mimic joints included)."""
-        return TreeDynamics(self.model.with_joint_dynamics(terms), self.backend, self.gravity_vector)._twin(self.payloads)
+        return TreeDynamics(self.model.with_joint_dynamics(terms), self.backend, self.gravity_vector).carrying(self.payloads)
 
     def with_coupled_motors(self, motors: Sequence[CoupledMotor]) -> TreeDynamics:
         """Return the same robot with these motors of coupled transmissions instead of those it has."""
-        return TreeDynamics(self.model.with_coupled_motors(motors), self.backend, self.gravity_vector)._twin(self.payloads)
+        return TreeDynamics(self.model.with_coupled_motors(motors), self.backend, self.gravity_vector).carrying(self.payloads)
 
     def coupled_motor_torques(self, tau: ArrayLike) -> dict[str, Array]:
         """Return the torque of every motor of coupled transmissions by name: a number or (samples,) each [N m, at the motor].
@@ -227,7 +227,7 @@ class TreeDynamics:
     def with_drive_limits(self, limits: Sequence[DriveLimit]) -> TreeDynamics:
         """Return the same tree with other limits of drives and supplies."""
         model = replace(self.model, drive_limits=tuple(limits))
-        return TreeDynamics(model, self.backend, self.gravity_vector)._twin(self.payloads)
+        return TreeDynamics(model, self.backend, self.gravity_vector).carrying(self.payloads)
 
     def with_free_base(self) -> TreeDynamics:
         """Return the same tree with a free root link. Kernels are shared."""
@@ -237,12 +237,12 @@ class TreeDynamics:
 
     def held(self, gravity: ArrayLike) -> TreeDynamics:
         """Return the robot on a base that does not move; gravity (3,) in the frame of its root link."""
-        return TreeDynamics(replace(self.model, base="fixed"), self.backend, gravity)._twin(self.payloads)
+        return TreeDynamics(replace(self.model, base="fixed"), self.backend, gravity).carrying(self.payloads)
 
     def __copy__(self) -> TreeDynamics:
-        return self._twin(self.payloads)
+        return self.carrying(self.payloads)
 
-    def _twin(self, payloads: Mapping[str, Payload]) -> TreeDynamics:
+    def carrying(self, payloads: Mapping[str, Payload]) -> TreeDynamics:
         """Return a robot that shares the kernels, with other payloads."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)

@@ -43,7 +43,7 @@ class Obstacle(NamedTuple):
 
 @dataclass(frozen=True)
 class Clearance:
-    """Distances that a motion keeps.
+    """Minimum distances of a motion.
 
     spheres   : shape of the robot
     obstacles : fixed spheres that no sphere may touch

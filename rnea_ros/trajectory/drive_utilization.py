@@ -104,7 +104,11 @@ class DriveUtilization:
         self._stamp: int | None = None
         self._checked = 0
         self._joint_names = tuple(joint_names)
-        if before is not None and self._warmth and before._warmth and before._joint_names == self._joint_names:
+        if before is not None:
+            self._take_over(before)
+
+    def _take_over(self, before: DriveUtilization) -> None:
+        if self._warmth and before._warmth and before._joint_names == self._joint_names:
             self._warmth.take_over(before._warmth)
             self._stamp = before._stamp
 

@@ -1,5 +1,4 @@
-"""Torque and torque rate along a path as polynomials of the path speed: trees, closed loops, motors on links.
-"""
+"""Torque and torque rate along a path as polynomials of the path speed: trees, closed loops, motors on links."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from .path import Path
 
 
 class CachedRobot:
-    """Base of objects with a `robot`: unpickled, it is the first one of the same model, with its compiled kernels."""
+    """Base class of objects with a `robot`. Unpickling reuses the first robot of the same model and its compiled kernels."""
 
     robot: Robot
 
@@ -158,7 +157,7 @@ class ClosedChainTerms:
 
     def along(self, path: Path) -> ClosedChainTerms:
         s = np.union1d(np.linspace(0.0, path.length, N_SAMPLES), path.breaks)
-        found = copy.copy(self)
+        found: ClosedChainTerms = copy.copy(self)
         found._q, poses, pose = path(s)[0], [], self._poses[0]
         for s_k, q in zip(s, found._q, strict=True):
             try:
@@ -185,8 +184,7 @@ class LinkMotorTerms(CachedRobot):
 
     Call with q, q', q'', q''' (samples, n) each.
 
-
-    friction : (n,) what Coulomb friction can take of each torque
+    friction : (n,) largest Coulomb friction of each torque
     """
 
     def __init__(self, robot: Robot):

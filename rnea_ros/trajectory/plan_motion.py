@@ -140,6 +140,7 @@ def torque(robot: Robot, limit: np.ndarray, loads: Mapping[str, Any]) -> Quantit
 
 
 def torque_rate(robot: Robot, limit: np.ndarray, loads: Mapping[str, Any], name: str = "torque rate") -> Quantity:
+    """Return the torque rate as a quantity with limits (n,)."""
     return Quantity(name, robot.joint_names, 3, lambda *motion: robot.torque_and_rate(*motion, **loads)[1],
                     lambda *motion: robot.rate_sensitivities(*motion, **loads), -limit, limit, affine=2)
 

@@ -13,7 +13,7 @@ from support.oracles import deviation
 
 
 def matrix(rng, m, n, condition):
-    """With singular values from 1 down to 1 / condition."""
+    """Return a matrix with singular values from 1 down to 1 / condition."""
     U, V = (np.linalg.qr(rng.normal(size=(k, k)))[0][:, :n] for k in (m, n))
     return U * np.geomspace(1.0, 1.0 / condition, n) @ V.T
 
@@ -21,7 +21,8 @@ def matrix(rng, m, n, condition):
 @pytest.mark.parametrize("condition", [1.0, 1e3, 1e6])
 @pytest.mark.parametrize("shape", [(1, 1), (4, 4), (9, 4), (15, 6)])
 def test_least_squares_are_as_exact_as_a_stable_method(shape, condition):
-    """For right sides within reach of J, as those of redundant equations are, the condition number itself limits the error."""
+    """The condition number itself limits the error if the right side is in the range of J, as that of redundant equations is.
+    """
     rng = np.random.default_rng(shape[0])
     for _ in range(20):
         J = matrix(rng, *shape, condition)

@@ -21,7 +21,7 @@ def test_products_and_rotations_are_pinocchios():
 
 
 def test_angles_of_a_rotation_give_it_back():
-    """Also where two of them turn about the same axis: then the first one is zero."""
+    """Two of the angles may turn about the same axis: then the first one is zero."""
     some, odd = np.random.default_rng(1).uniform(-1.5, 1.5, (50, 3)), ((0.3, np.pi / 2, 1.9), (0.3, -np.pi / 2, -2.0))
     for roll, pitch, yaw in [*some, *odd, (3.1, 0.0, -3.1), (0.3, 0.2, 0.0), (0.3, 0.2, np.pi / 2)]:
         R = rpy(roll, pitch, yaw)

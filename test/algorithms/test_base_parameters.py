@@ -44,7 +44,7 @@ def examples():
 
 
 def rank(W):
-    """By singular values, columns scaled to length one; what is far smaller than the others is nothing."""
+    """Return the rank by singular values, columns scaled to length one; values far smaller than the others do not count."""
     lengths = np.linalg.norm(W, axis=0)
     there = lengths > 1e-10 * lengths.max(initial=0.0)
     sizes = np.linalg.svd(W[:, there] / lengths[there], compute_uv=False)
@@ -222,7 +222,7 @@ def everything(model, seed, gravity=GRAVITY):
 
 
 def numbers(model, second_moments=False):
-    """How many are not zero."""
+    """Return the number of values that are not zero."""
     return sum(np.count_nonzero(ten(link.m, link.ms, np.eye(3) * np.trace(link.J) / 2 - link.J if second_moments else link.J))
                for link in model.links[1:])
 

@@ -56,7 +56,7 @@ def robots() -> dict[str, Model]:
 
 
 def operation_counts() -> dict[str, dict[str, int]]:
-    """Of tau and tau_rate, from base parameters, as kernels are."""
+    """Return the operations of tau and tau_rate, from base parameters as kernels have them."""
     found = {}
     for name, model in robots().items():
         light = regrouped(model, GRAVITY, second_moments=True)

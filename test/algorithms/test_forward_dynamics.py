@@ -50,7 +50,7 @@ def test_the_seeds_cover_both_ways():
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_forward_of_inverse_is_the_identity(seed):
-    """With friction, rotors, a payload and wrenches."""
+    """The model has friction, rotors, a payload and wrenches."""
     r, (q, qd, qdd, _), rng = robot(seed), motion(seed), np.random.default_rng(seed)
     links = list(r.model.frames)
     loaded = r.with_payload(links[-1], 0.7, (0.1, 0.2, 0.0), np.diag([0.01, 0.02, 0.015]))
@@ -132,7 +132,7 @@ def test_wrong_sizes_are_refused():
 
 
 def test_bodies_on_a_base_that_is_given():
-    """What `prescribed` needs as torques gives the accelerations back: here on a base at rest, from the same text."""
+    """The torques that `prescribed` returns give the accelerations back, on a base at rest from the same text."""
     r, (q, qd, qdd, qddd) = robot(SEEDS[2]), motion(SEEDS[2])
     tau = prescribed(r.model, q, qd, qdd, qddd, RootMotion(), r.gravity_vector)[0]
     assert worst(r.forward_dynamics(q, qd, tau), qdd) < 1e-9

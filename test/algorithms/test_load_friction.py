@@ -38,7 +38,7 @@ def test_it_is_a_share_of_the_load():
 
 
 def test_the_rate_is_its_derivative():
-    """By the complex step: torques along q(t), whose derivatives are those given."""
+    """The complex step differentiates the torques along q(t), whose derivatives are given."""
     q, qd, qdd, qddd = motion(1, 1)[:, 0]
     h = 1e-30j
     reference = TreeDynamics(ROBOT.model, "reference")

@@ -96,7 +96,9 @@ def test_base_rows_are_the_wrench_on_the_root(seed):
     state, (w, wd, wdd, a, j) = random_state(rng, model.n), rng.normal(size=(5, 3))
 
     def wrench(t):
-        """Of a base whose w and a are polynomials of time, seen in its own frame: their rates add w x, but for w itself."""
+        """Return the wrench of a base whose w and a are polynomials of time in its own frame: their rates add w x, except for
+        w.
+        """
         wt, slope, at_t = w + wd * t + wdd * t * t / 2, wd + wdd * t, a + j * t
         base = RootMotion(wt, slope, wdd + np.cross(wt, slope), at_t, j + np.cross(wt, at_t))
         moving = along(*state, t)
@@ -149,7 +151,7 @@ def test_kernels_and_batches(seed):
 
 
 def operations(n):
-    """Of Y and Yd of a chain of n joints in general position, for each entry that is not zero."""
+    """Return the operations of Y and Yd for each entry that is not zero, of a chain of n joints in general position."""
     model = TreeDynamics.from_urdf(arm(*[{"xyz": (0.1, 0.2, 0.3), "rpy": (0.4, 0.5, 0.6), "axis": (0, 0, 1)}] * n)).model
     unknown, count, gravity = with_unknowns(model, parameters(model)), 10 * n, np.array([0.0, 0.0, -9.81])
 
@@ -184,7 +186,7 @@ def test_values_come_back(seed):
     assert worst(tau, Y @ new) < 1e-12 and worst(rate, Yd @ new) < 1e-12
 
 
-def test_what_is_not_linear_is_refused():
+def test_nonlinear_operations_on_forms_are_rejected():
     p, q = unknowns(2)
     for wrong in (lambda: p * q, lambda: p / q, lambda: 1.0 / p, lambda: p + 1.0, lambda: 2.0 - q, lambda: p - 1j):
         with pytest.raises(TypeError):

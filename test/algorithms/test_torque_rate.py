@@ -155,7 +155,7 @@ def test_gravity_and_its_rate(seed):
 
 @pytest.mark.parametrize("seed", FEW)
 def test_wrench_and_its_rate_on_every_link(seed):
-    """Also on links merged by fixed joints, with the wrench in the URDF link's own frame."""
+    """Links merged by fixed joints are included; the wrench is in the frame of the URDF link."""
     robot, oracle = pair(seed)
     state, rng = motion(robot, seed), np.random.default_rng(seed)
     for link in robot.model.frames:
@@ -171,7 +171,7 @@ def test_wrench_and_its_rate_on_every_link(seed):
 
 @pytest.mark.parametrize("seed", FEW)
 def test_wrenches_on_several_links_add_up(seed):
-    """Also on links of one body."""
+    """Links of one body are included."""
     robot, oracle = pair(seed)
     state, rng = motion(robot), np.random.default_rng(0)
     wrenches = {link: rng.normal(size=6) for link in robot.model.frames}

@@ -219,8 +219,10 @@ def test_torque_writes_deviations_and_refuses_unknown_endings(tmp_path, capsys):
         assert not (tmp_path / name).exists()
 
 
-def test_files_as_people_have_them(tmp_path):
-    """From Windows, with a BOM, quoted numbers, spaces, an empty row, commas at the end, and text in a column of no use."""
+def test_csv_variants_of_spreadsheets_are_read(tmp_path):
+    """The files have Windows line ends, a BOM, quoted numbers, spaces, an empty row, trailing commas, and an unused column of
+    text.
+    """
     header, *rows = MOTION.read_text().splitlines()
     rows = ["".join(f'"{word}", ' for word in row.split(",")) + "slow," for row in rows]
     strange = tmp_path / "strange.csv"
@@ -233,7 +235,7 @@ def test_files_as_people_have_them(tmp_path):
 
 
 @pytest.mark.parametrize("kept, said", [(7, "qd, qdd, qddd"), (13, "qdd, qddd"), (19, "qddd")])
-def test_torque_estimates_missing_derivatives_and_says_so(tmp_path, capsys, kept, said):
+def test_torque_estimates_missing_derivatives_and_reports_it(tmp_path, capsys, kept, said):
     out = tmp_path / "out.csv"
     motion = edited_motion(tmp_path, lambda lines: [line[:kept] for line in lines])
     assert main.main(["torque", STANFORD, motion, "-o", str(out)]) == 0
@@ -259,7 +261,7 @@ def test_a_recording_of_a_joint_that_wraps(tmp_path):
         np.testing.assert_allclose(one, two, atol=1e-5)
 
 
-def test_query_says_what_it_estimates_beside_its_answer(tmp_path, capsys):
+def test_query_reports_estimated_derivatives_on_standard_error(tmp_path, capsys):
     motion = edited_motion(tmp_path, lambda lines: [line[:7] for line in lines])
     for options, used in (((), "0.15 s (15 samples)"), (("--window", "0.1"), "0.1 s (11 samples)")):
         assert main.main(["query", STANFORD, "torque", "--state", motion, "-o", str(tmp_path / "out.json"), *options]) == 0

@@ -83,7 +83,7 @@ def test_folders_too(command, words, tmp_path, capsys):
     assert "cannot be written into: it is a file" in capsys.readouterr().err
 
 
-def test_long_work_says_that_it_goes_on(monkeypatch, capsys):
+def test_long_work_reports_progress(monkeypatch, capsys):
     monkeypatch.setattr(output, "QUIET_S", -1.0)
     monkeypatch.setattr(output, "INTERVAL_S", 0.001)
     said, deadline = "", time.monotonic() + 60.0
@@ -126,7 +126,7 @@ def test_the_shell_completes(line, offered, tmp_path):
     assert set((tmp_path / "found").read_text().split("\n")) == offered
 
 
-def test_the_doctor_says_what_is_missing(monkeypatch, capsys):
+def test_the_doctor_reports_missing_packages(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "installed", lambda package, module="": "" if package == "mujoco" else "1.0")
     monkeypatch.setattr(doctor, "ros_2", lambda there: f"asked, {there}")
     assert main(["doctor"]) == 0

@@ -79,7 +79,7 @@ def test_an_arm_goes_round_an_obstacle_within_its_torques(tmp_path, capsys):
     assert np.linalg.norm(centers(ARM, free, "link6", (0, 0, 0)) - (0.5, 0.38, 0.55), axis=1).min() < 0.13  # of 0.14 apart
 
 
-def test_waypoints_are_passed_when_they_are_asked_for(tmp_path, capsys):
+def test_waypoints_are_passed_at_their_times(tmp_path, capsys):
     words = ["--waypoint", 0.3, -1.9, "--waypoint", 0.7, -0.9, "--refinements", 0, "--rate", 10000]
     code, out = run(tmp_path, RR, ENDS, *words, "--shares", 0.25, 0.75)
     assert code == 0, capsys.readouterr().err

@@ -47,7 +47,7 @@ def table(path):
     return np.loadtxt(path, delimiter=",", skiprows=1)
 
 
-def test_a_bag_says_what_a_csv_says(files, tmp_path, capsys):
+def test_a_bag_and_a_csv_give_the_same_result(files, tmp_path, capsys):
     urdf, bag, csv = files
     for name, words in {"csv": (urdf, csv), "bag": (urdf, bag), "folder": (urdf, bag.parent), "own": (bag,),
                         "own_folder": (bag.parent,)}.items():
@@ -142,7 +142,7 @@ def test_a_folder_of_recordings(files, tmp_path, capsys):
     (("{bag}", "--topic", "/states"), "topic /states is not in it"),
     (("{empty}",), "no recordings in"),
 ])
-def test_what_is_refused(files, tmp_path, capsys, monkeypatch, words, message):
+def test_invalid_recordings_are_rejected(files, tmp_path, capsys, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
     urdf, bag, csv = files
@@ -217,7 +217,6 @@ def test_headerless_and_unstamped_files_are_read_by_options(files, tmp_path):
 
 
 def test_efforts_that_count_the_other_way_are_reversed_by_an_option(files):
-    """Beside those that the robot file reverses."""
     parser = argparse.ArgumentParser()
     inputs.add_robot_arguments(parser)
     inputs.add_torque_recording_arguments(parser)

@@ -217,7 +217,7 @@ def test_a_limits_file_over_those_of_the_urdf(tmp_path):
     assert np.abs(found["qdd"]).max() <= 6.0 and 0.95 < np.abs(found["qd"]).max() <= 1.0
 
 
-def test_what_comes_out_can_go_in_again(tmp_path, capsys):
+def test_written_motions_are_read_again(tmp_path, capsys):
     code, out = run(tmp_path)
     first = table(out)["t"][-1]
     again = tmp_path / "again.csv"
@@ -267,7 +267,7 @@ def test_bad_options_are_explained(tmp_path, capsys, words, message):
     (["-o", "."], ".: cannot be written: it is a folder"),
     (["-o", "fast.csv", "--plot", "fast.doc"], "fast.doc cannot be drawn: 'doc' is no format of pictures; there are "),
 ])
-def test_what_cannot_be_written_is_said_before_the_work(words, said, capsys, monkeypatch, tmp_path):
+def test_unwritable_outputs_are_reported_before_the_computation(words, said, capsys, monkeypatch, tmp_path):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("rnea_ros.cli.motions.retime_motion", lambda *args: pytest.fail("it worked first"))
@@ -298,7 +298,7 @@ def test_a_robot_without_joints(tmp_path, capsys):
 
 
 def test_names_that_are_no_plain_words(tmp_path, capsys, recwarn):
-    """In the header of a CSV, in a limits file, and in a picture, which takes $ for no formula."""
+    """Such names occur in the header of a CSV, in a limits file and in a picture, where $ starts no formula."""
     pytest.importorskip("matplotlib")
     urdf_file, given, limits, out = (tmp_path / name for name in ("odd.urdf", "given.csv", "limits.yaml", "fast.csv"))
     text = (ROOT / "urdf" / "rr.urdf").read_text().replace('"joint1"', '"bras, 1$_x^$ {左"')
@@ -332,7 +332,7 @@ def test_a_way_beyond_all_reason_is_refused(tmp_path, capsys):
     ({"tolerance": "small"}, "tolerance is not an array of numbers"),
 ])
 def test_arguments_of_the_library_are_checked(given, message):
-    """For retiming and planning alike; lists will do."""
+    """Retiming and planning check alike and accept lists."""
     arm, fields = robot("rr"), {name: value for name, value in given.items() if name not in ("limits", "tolerance")}
     options = {"limits": replace(arm.limits, **fields)} if fields else given
     for act in (retime_motion, *([] if "tolerance" in given else [lambda arm, q, **options: plan_motion(arm, *q, **options)])):

@@ -51,7 +51,7 @@ def torques(path):
 
 
 @pytest.mark.parametrize("name", ["branched", "five_bar", "hua_arm", "palletiser", "seven_r", "stanford", "stewart"])
-def test_what_it_prints_is_a_robot_file_that_says_the_same(capsys, tmp_path, name):
+def test_the_printed_robot_file_is_equivalent(capsys, tmp_path, name):
     urdf, _, file = beside(name)
     for words in ([file], [file, "--urdf", urdf]):
         code, out, err = run(capsys, "robot-file", *words)
@@ -67,7 +67,7 @@ def test_the_schema(capsys):
     assert out == (ROOT / "config" / "robot_file.schema.json").read_text(encoding="utf-8")
 
 
-def test_what_is_wrong_is_an_error(capsys, tmp_path):
+def test_invalid_robot_files_are_errors(capsys, tmp_path):
     (tmp_path / "bad.yaml").write_text("version: 1\ndrives: {j9: {gear_ratio: 0}}\n")
     code, out, err = run(capsys, "robot-file", tmp_path / "bad.yaml")
     assert (code, out) == (2, "") and "line 2, column 15: drives.j9.gear_ratio is 0" in err and "exist" not in err
@@ -108,7 +108,7 @@ def test_torques_of_a_tree(capsys, tmp_path):
 
 @pytest.mark.parametrize(("name", "size"), [("five_bar", 0.4), ("stewart", 0.05)])
 def test_torques_of_loops_and_platforms_follow_them_through_the_motion(capsys, tmp_path, monkeypatch, name, size):
-    """In parts: each begins where the last one ended."""
+    """The motion is computed in parts; each begins where the last one ended."""
     monkeypatch.setattr(csv_files, "CHUNK", 7)
     urdf, _, file = beside(name)
     robot = load(urdf, file, backend="python")
@@ -149,7 +149,7 @@ ENDS = ["--from", "0", "0", "--to", "1", "1", "-o", "out.csv"]
 
 @pytest.mark.parametrize(("words", "said"), [
     (["identify", *beside("branched"), MOTION], "robot 'branched' is a tree on a floating base; rnea identify serves")])
-def test_what_a_command_does_not_serve_is_said(capsys, words, said):
+def test_unsupported_robots_are_rejected_with_the_reason(capsys, words, said):
     code, out, err = run(capsys, *words)
     assert (code, out) == (2, "") and said in err and "rnea_ros.load" in err
 
@@ -157,7 +157,7 @@ def test_what_a_command_does_not_serve_is_said(capsys, words, said):
 @pytest.mark.parametrize(("words", "said"), [
     (["plan", *beside("branched"), *ENDS], "the base of robot 'branched' is free: a motion of the joints alone does not say"),
     (["retime", *beside("hua_arm"), MOTION, "-o", "out.csv"], "the motor of elastic joint 'joint3' rides on link1")])
-def test_what_a_motion_of_the_joints_does_not_decide(capsys, words, said):
+def test_undetermined_motions_are_rejected(capsys, words, said):
     code, out, err = run(capsys, *words)
     assert (code, out) == (2, "") and said in err
 

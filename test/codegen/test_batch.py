@@ -70,7 +70,7 @@ def test_blocks_of_any_size(size):
 
 
 def test_results_are_apart():
-    """They come in one piece of memory, of which each has its own part."""
+    """Results share one block of memory, without overlap."""
     compiled = kernel.build(products, {"a": 3, "b": 1, "c": 2}, "llvm")
     rng = np.random.default_rng(0)
     a, b, c = rng.normal(size=(40, 3)), rng.normal(size=(40, 1)), rng.normal(size=(40, 2))
@@ -107,7 +107,7 @@ def test_layouts():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_seen_anywhere(value):
+def test_values_that_are_not_finite_are_detected_anywhere(value):
     compiled = kernel.build(lambda a, b, c: [[x * 1e-9 for x in [*a, *b, *c]]], {"a": 9, "b": 1, "c": 2}, "llvm")
     for count in (1, 8, 21):
         blocks = [np.ones((count, 9)), np.ones((count, 1)), np.ones((count, 2))]
@@ -232,7 +232,7 @@ assert cut > 20, cut
 
 @pytest.mark.parametrize("given", [0, 1])
 def test_threads_that_the_system_does_not_give(monkeypatch, given):
-    """Where there is no such function, and where it fails."""
+    """The function is missing, or fails."""
     refuse = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)(lambda *_: 11)
     functions = (ctypes.cast(refuse, ctypes.c_void_p).value,) * 2 if given else (None, None)
     monkeypatch.setattr(batch, "_thread_functions", lambda: functions)

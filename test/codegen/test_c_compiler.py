@@ -39,14 +39,14 @@ print(cache.counts["compiled"], "compiled")
 
 
 def asked(folder: Path | str, tools: str, *robot: Path, **environment: str) -> subprocess.CompletedProcess:
-    """By a process without llvmlite; tools: where it finds programs."""
+    """Run a program in a process without llvmlite. tools: folder of programs."""
     given = {**os.environ, "PATH": tools, "RNEA_ROS_CACHE": str(folder), "PYTHONPATH": str(ROOT), **environment}
     return subprocess.run([sys.executable, "-c", ASK, *map(str, robot)], capture_output=True, text=True, timeout=240,
                           env=given, check=False)
 
 
 def compile_ahead(*arguments: Path | str) -> str:
-    """What `rnea compile` says."""
+    """Return the output of `rnea compile`."""
     done = subprocess.run([sys.executable, "-m", "rnea_ros.cli.main", "compile", *map(str, arguments)], capture_output=True,
                           text=True, timeout=240, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
     assert done.returncode == 0, done.stderr
@@ -77,7 +77,7 @@ def test_many_samples_and_bad_ones():
 
 
 @pytest.mark.parametrize("portable", [False, True])
-def test_what_is_compiled_ahead_serves_a_machine_without_compiler_and_llvm(tmp_path, portable):
+def test_precompiled_kernels_serve_a_machine_without_compiler_and_llvm(tmp_path, portable):
     kernels, nothing = tmp_path / "kernels", tmp_path / "bin"
     nothing.mkdir()
     said = compile_ahead(URDF, "-o", kernels, "--payload", LINK, *(["--portable"] if portable else []))
@@ -99,7 +99,7 @@ def test_loops_compiled_ahead(tmp_path):
     assert done.returncode == 0 and "0 compiled" in done.stdout, done.stdout + done.stderr
 
 
-def test_without_anything_python_serves_and_says_so(tmp_path):
+def test_python_is_used_and_reported_without_llvm_and_compiler(tmp_path):
     (nothing := tmp_path / "bin").mkdir()
     for folder in ("", tmp_path / "empty"):
         done = asked(folder, str(nothing), URDF)

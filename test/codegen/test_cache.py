@@ -141,7 +141,7 @@ def test_it_does_not_grow_for_ever(cache_folder, monkeypatch):
     assert cache.object_code(b"0", lambda: b"anew") == b"anew"
 
 
-def test_what_else_lies_there_stays(cache_folder, monkeypatch):
+def test_foreign_files_in_the_cache_stay(cache_folder, monkeypatch):
     """RNEA_ROS_CACHE may name a folder with other files."""
     monkeypatch.setattr(cache, "LIMIT", 10_000)
     cache_folder.mkdir(mode=0o700)

@@ -1,4 +1,4 @@
-"""From a function to a kernel: folding, sharing and signs change no value; what is traced, is generated, is compiled."""
+"""Tracing, generation and compilation of a function: folding, sharing and signs change no value."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_sharing():
     assert dict(program.operation_counts) == {"mul": 2, "add": 1, "sin": 1}
 
 
-def test_what_no_output_needs_is_dropped():
+def test_operations_without_an_output_are_dropped():
     def text(v):
         np.tan(v[0])
         return [[v[1] * 2.0]]
@@ -302,7 +302,7 @@ def test_an_old_llvmlite_counts_as_none():
 
 
 def without_llvm(instead):
-    """What is said where llvmlite is something else, and there is no C compiler."""
+    """Return the messages where llvmlite has an unusable version and there is no C compiler."""
     import json
 
     text, state = arm({}, {"axis": (1, 2, 3)}), np.random.default_rng(0).normal(size=(4, 2)).tolist()

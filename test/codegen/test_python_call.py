@@ -58,7 +58,7 @@ def test_same_numbers(robot, call):
 
 @pytest.mark.parametrize("case", UNUSUAL)
 @pytest.mark.parametrize("index", range(4))
-def test_unusual_arguments_are_left_to_the_door(robot, call, case, index):
+def test_unusual_arguments_are_left_to_the_checked_path(robot, call, case, index):
     blocks = state()
     blocks[index] = UNUSUAL[case]
     found = call(*blocks)
@@ -80,8 +80,8 @@ def test_largest_and_smallest_numbers_are_finite(call):
         assert call(*blocks) is not None
 
 
-def test_what_comes_out_too_large_is_left_to_the_door(robot, call):
-    """It was infinite, or not a number, without a word."""
+def test_results_that_overflow_are_left_to_the_checked_path(robot, call):
+    """Such a result was returned as infinite or NaN without an error."""
     for index, value in ((1, 1e200), (1, -1.7976931348623157e308), (2, 1.7e308)):
         blocks = state()
         blocks[index] = np.array([0.0, value, 1.0])

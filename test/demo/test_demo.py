@@ -163,7 +163,7 @@ def test_no_ros_computes_and_checks_the_stanford_demo(tmp_path, capsys):
 
 @pytest.mark.parametrize("name", ["panda", "pr", "branched"])
 def test_no_ros_computes_any_urdf(name, capsys):
-    """With --json, stdout holds nothing but the result."""
+    """Standard output holds nothing but the result with --json."""
     assert main.main(["demo", "--no-ros", "--urdf", str(ROOT / "urdf" / f"{name}.urdf"), "--plot", "", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["robot"] == name and result["picture"] is None and len(result["peak_torque_rate"]) == len(result["joints"])
@@ -425,7 +425,7 @@ def test_demo_over_ros_passes_and_leaves_no_process_or_file(tmp_path, words, sai
 @pytest.mark.slow
 @pytest.mark.parametrize("names", [None, pytest.param("joint{}", marks=pytest.mark.campaign), "joint_{}.0"])
 def test_scaling_demo_ends_and_leaves_no_process_or_file(tmp_path, tmp_path_factory, names):
-    """Also with joints whose names contain dots, as an Allegro hand's do."""
+    """Names of joints may contain dots, as those of an Allegro hand."""
     words = []
     if names:
         urdf = tmp_path_factory.mktemp("urdf") / "stanford.urdf"
@@ -509,7 +509,7 @@ def test_recording_begins_when_every_topic_has_a_message(monkeypatch):
     (True, False, ["rnea demo --urdf ROBOT.urdf", "dynamics_node --urdf ROBOT.urdf", "rnea watch"]),
     (False, True, [".venv/bin/dynamics_node --urdf ROBOT.urdf", ".venv/bin/rnea watch"])])
 def test_next_commands_are_found_by_the_shell(on_path, own, expected, monkeypatch):
-    """After `make demo` no environment is active: `rnea` alone is not found."""
+    """No environment is active after `make demo`: `rnea` alone is not found."""
     monkeypatch.setattr(demo_command.sys, "argv", [".venv/bin/rnea", "demo"])
     monkeypatch.setattr(demo_command.shutil, "which", lambda name: f"/usr/bin/{name}" if on_path else None)
     assert list(demo_command.commands_to_try(own)) == expected

@@ -15,22 +15,15 @@ from std_srvs.srv import Trigger
 from rnea_msgs.msg import ScaledMotion
 from rnea_ros import Robot
 from rnea_ros.demo.scaling import limit_parameters, overspeed_task
-from support.ros_helpers import world
 
 pytestmark = pytest.mark.ros
 
 URDF = Path(__file__).resolve().parents[2] / "urdf" / "rr.urdf"
 
 
-@pytest.fixture
-def ros(tmp_path):
-    with world(tmp_path) as made:
-        yield made
-
-
 class Received:
-    """What has come of scaled_motion: the latest, and where each motion that has ended came to rest, by its number. A thousand
-    messages a second come: no more is done with one.
+    """Received scaled_motion: the latest message, and the position of rest of each motion that has ended, by its number. A
+    thousand messages arrive per second, so nothing more is done with one.
     """
 
     def __init__(self, ros):
@@ -60,7 +53,7 @@ def test_goes_to_and_fro_and_on_after_a_stop(ros):
                      if min(np.abs(end_position - end).max() for end in (first, last)) > 1e-2), None)
 
     def after():
-        """Where those that ended since came to rest; a trajectory that is sent again before an answer leaves out a number."""
+        """Return the positions of rest of the motions that ended since; a trajectory that is sent again skips a number."""
         return [end_position for later, end_position in sorted(observed.ends.items()) if later > number]
 
     number = ros.until(stopped)

@@ -86,7 +86,7 @@ def test_choice_follows_the_robot_and_the_user():
     assert demo_motion.choose_motion(arm, duration=5.0).duration == 5.0
 
 
-def test_errors_say_what_there_is():
+def test_errors_list_the_known_motions():
     with pytest.raises(InputError, match="not for 'arm'"):
         demo_motion.choose_motion(robot(), "stanford")
     with pytest.raises(InputError, match="auto, stanford and sweep"):

@@ -17,18 +17,12 @@ from std_msgs.msg import String
 from rnea_msgs.msg import JointMotion
 from rnea_ros import Robot
 from rnea_ros.demo import motion as demo_motion
-from support.ros_helpers import LATCHED, world
+from support.ros_helpers import LATCHED
 
 pytestmark = pytest.mark.ros
 
 URDFS = Path(__file__).resolve().parents[2] / "urdf"
 TEXT = {name: (URDFS / f"{name}.urdf").read_text() for name in ("stanford", "branched", "rr")}
-
-
-@pytest.fixture
-def ros(tmp_path):
-    with world(tmp_path) as made:
-        yield made
 
 
 def nanoseconds(message):
@@ -45,7 +39,7 @@ def test_states_and_derivatives_are_those_of_the_motion(ros, name):
         return [(state, by_stamp[nanoseconds(state)]) for state in states if nanoseconds(state) in by_stamp]
 
     def near():
-        """Of the steps from one to the next, those that are short: on a busy machine some take longer."""
+        """Return the short steps between samples: on a busy machine some take longer."""
         return np.diff([nanoseconds(state) for state, _ in pairs()]) < 10**7
 
     ros.until(lambda: near().sum() > 150)

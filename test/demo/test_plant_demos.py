@@ -15,8 +15,8 @@ from rnea_ros.demo.catalogue import DEMOS
 from rnea_ros.demo.checks import DemoRecording, TopicSeries
 from rnea_ros.demo.processes import share_file
 from rnea_ros.errors import RneaError
-from rnea_ros.sim.comparison import torques
 from rnea_ros.sim.machines import machine
+from rnea_ros.sim.plant import torques
 
 NAMES = ("quadruped", "touched")
 EVERY = 8

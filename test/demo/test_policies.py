@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("mujoco")
 
 from rnea_ros.demo import policies
-from rnea_ros.demo.timings.arms import ARM_SOURCES, Arm
+from rnea_ros.demo.arms import ARM_SOURCES, Arm
 from rnea_ros.sim.tracking import CONTROL_PERIOD_S
 
 

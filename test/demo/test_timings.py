@@ -15,8 +15,9 @@ pytest.importorskip("mujoco")
 
 from rnea_ros import RneaError, load
 from rnea_ros.cli import main
-from rnea_ros.demo.timings import live, pictures, trials
-from rnea_ros.demo.timings.arms import ARM_SOURCES, MAX_MASS_ERROR, Arm, ArmSource
+from rnea_ros.demo import timing_live as live
+from rnea_ros.demo import timing_trials as trials
+from rnea_ros.demo.arms import ARM_SOURCES, MAX_MASS_ERROR, Arm, ArmSource
 from rnea_ros.sim.plant import Plant
 from rnea_ros.sim.scene import UnmodelledDynamics, scene
 from rnea_ros.sim.tracking import SaturatingDrives
@@ -102,8 +103,8 @@ def test_one_path_three_timings(tried, seven, tmp_path):
     text = trials.result_table(outcomes)
     assert [line.split()[-3:] for line in text.splitlines()[1:]] == [list(f"{n} of 1".split()) for n in (1, 1, 0)]
     pytest.importorskip("matplotlib")
-    pictures.draw_trials(task, outcomes, outcomes, tmp_path / "plant.png")
-    pictures.draw_trials(task, [planned, ours], [planned, ours], tmp_path / "two.png")  # without toppra
+    trials.draw_trials(task, outcomes, outcomes, tmp_path / "plant.png")
+    trials.draw_trials(task, [planned, ours], [planned, ours], tmp_path / "two.png")  # without toppra
     assert (tmp_path / "plant.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -129,7 +130,7 @@ def test_plants_are_drawn_by_a_seed(seven):
     assert 0.0 < np.abs(first - other).max() < 2.0 * MAX_MASS_ERROR * first.max()
 
 
-def test_what_is_missing_is_said(monkeypatch, tmp_path, capsys):
+def test_missing_packages_are_reported(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "toppra", None)
     with pytest.raises(RneaError, match=r"TOPP-RA's timing needs toppra .*\.\[sim\]"):
         trials.toppra()
@@ -142,7 +143,7 @@ def test_what_is_missing_is_said(monkeypatch, tmp_path, capsys):
 
 
 def test_the_command(tmp_path, monkeypatch, capsys):
-    """Without toppra: one path, two timings."""
+    """One path with two timings, without toppra."""
     monkeypatch.setitem(sys.modules, "toppra", None)
     monkeypatch.chdir(tmp_path)
     assert main.main(["demo", "--plant", "--arm", "seven_r", "--motions", "1", "--plot", ""]) == 0
@@ -152,7 +153,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert main.main(["demo", "--plant", "--robot", "stewart"]) == 2
 
 
-def test_what_an_arm_recorded(tmp_path):
+def test_the_recording_of_an_arm_is_read(tmp_path):
     """Read while it grows: nothing until the motion has ended, or is lost."""
     file, n = tmp_path / "recording", 2
     still, moving = np.zeros((300, n)), np.linspace(0.0, 0.1, 101)[1:, None] * np.ones(n)
@@ -185,7 +186,7 @@ def test_what_an_arm_recorded(tmp_path):
 
 @pytest.mark.ros
 def test_live(tmp_path, monkeypatch, capsys):
-    """The same over ROS; without toppra: one path, two timings."""
+    """One path with two timings over ROS, without toppra."""
     for package in ("rclpy", "rnea_msgs", "matplotlib"):
         pytest.importorskip(package)
     monkeypatch.setitem(sys.modules, "toppra", None)
@@ -213,9 +214,9 @@ def test_live_is_of_the_plant(capsys):
 
 DRAW = """
 import numpy as np
-from rnea_ros.sim.rendering import Polyline, Renderer, select_offscreen_renderer
+from rnea_ros.sim.scene import Polyline, Renderer, select_offscreen_renderer
 select_offscreen_renderer()
-from rnea_ros.demo.timings.arms import ARM_SOURCES, Arm
+from rnea_ros.demo.arms import ARM_SOURCES, Arm
 arm = Arm(ARM_SOURCES["seven_r"])
 q = np.array([0.0, 0.5, 0.0, -1.8, 0.0, 1.8, 0.0])
 draw = Renderer(arm.shapes, arm.robot.joint_names, arm.meshes, (120, 100), (140.0, -20.0, 2.0), (0.2, 0.0, 0.4))
@@ -228,7 +229,7 @@ print(still.shape, 0.02 < drawn.mean() < 0.5, np.abs(still - moved).max() > 50.0
 
 
 def test_pictures_by_mujoco():
-    """In a separate process: which library draws is decided when MuJoCo is imported."""
+    """A separate process is needed: the rendering library is selected when MuJoCo is imported."""
     done = subprocess.run([sys.executable, "-c", DRAW], cwd=ROOT, capture_output=True, text=True, timeout=300)
     if "cannot render off screen" in done.stderr:
         pytest.skip(done.stderr.splitlines()[-1])

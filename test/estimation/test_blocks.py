@@ -21,7 +21,7 @@ def test_blocks_last_a_minute_or_contain_enough_samples():
 
 @pytest.mark.parametrize("seed", range(2))
 def test_estimates_are_equal_across_block_boundaries(seed):
-    """To a tenth of the standard deviations, and everywhere: the filters have forgotten where they began."""
+    """Estimates agree to a tenth of the standard deviations everywhere: the filters have forgotten their start."""
     rng, t = np.random.default_rng(seed), np.arange(0.0, 64.0, 0.008)
     q = encoded(rng, sines(rng, t, 2)[0])
     found, whole = estimate_recording(t, q), estimate_block(t, {0: q})

@@ -116,7 +116,7 @@ def test_filter_errors_stay_bounded_for_any_sequence_of_steps(steps):
 
 
 def test_filters_attenuate_motion_above_their_bandwidth():
-    """Of the smoother: a sine of the bandwidth comes out at half its size, for w ** (2 states) = drive / noise."""
+    """The smoother halves a sine of the bandwidth, for w ** (2 states) = drive / noise."""
     for m, (_, width) in enumerate(BANK):
         period, lags = 0.2 / width, 200
         found = steady_gains(period, lags)

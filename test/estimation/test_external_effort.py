@@ -166,7 +166,7 @@ def test_margin_growth_follows_students_t():
 
 
 def test_thresholds_from_one_repeated_sweep_are_no_contact_in_other_motions():
-    """With a margin that is constant, the first push motion has a contact before the push."""
+    """A constant margin would report a contact before the push in the first push motion."""
     robot, model, rng = load(panda()), load(panda(), {"version": 1, "friction": FRICTION}), np.random.default_rng(4)
     plant, wanted = wrong(rng), sweep(rng)
     learner = ContactLearner(ExternalEffortObserver(robot))

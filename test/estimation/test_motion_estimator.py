@@ -94,7 +94,7 @@ def test_cubic_motion_is_estimated_exactly(lag, lost):
 
 
 def test_estimate_belongs_to_the_requested_instant():
-    """Also between samples, and of a lag that is no multiple of the period."""
+    """The instant may be between samples, the lag no multiple of the period."""
     rng = np.random.default_rng(2)
     t = np.arange(0.0, 3.0, DT)
     motion = splines(rng, t, 4)
@@ -124,7 +124,7 @@ def test_repeated_and_disordered_stamps_are_dropped_and_a_step_back_restarts():
 
 
 def test_sender_restart_with_slightly_older_stamps_restarts_the_estimator():
-    """It was away for as long as its clock went back: 1 rad/s seemed to leap by 0.4 rad."""
+    """The sender pauses for as long as its clock goes back: 1 rad/s looks like a jump of 0.4 rad."""
     t, estimator = np.arange(0.0, 1.0, 0.008), MotionEstimator(1)
     stream(estimator, t, t[:, None])
     later = t[-1] - 0.04 + 0.008 * np.arange(20)
@@ -207,7 +207,7 @@ def test_filters_stay_stable_in_bursts_with_losses(seed, seconds):
 
 @pytest.mark.parametrize("step", [0.012, 0.019, 0.03, -0.012])
 def test_accelerations_are_correct_right_after_a_clock_step(step):
-    """At 200 Hz: they were wrong for seconds, by up to 100 of their deviations."""
+    """Accelerations were wrong for seconds at 200 Hz, by up to 100 deviations."""
     t = 0.005 * np.arange(500)
     times, found, deviation = stream(MotionEstimator(1), t + step * (t >= 1.0), np.sin(t)[:, None])
     late = times > 1.1
@@ -317,7 +317,7 @@ def test_gap_restarts_the_filters_and_lost_samples_do_not():
 
 
 def test_continuous_joint_is_estimated_across_a_wrap():
-    """At constant speed; the position is of the branch that was received."""
+    """The speed is constant; the position is on the branch that was received."""
     t = np.arange(0.0, 4.0, DT)
     q = encoded(np.random.default_rng(3), np.column_stack((0.1 * t, 4.0 * t, -9.0 * t)))
     wrapped = q - TURN * np.round(q / TURN) * [0, 1, 1]
@@ -349,7 +349,7 @@ def test_wrapped_revolute_joint_is_estimated_across_the_jump(stamps):
 
 
 def test_fast_motion_of_a_revolute_joint_is_no_wrap():
-    """At 20 Hz steps up to half a turn, as of a joint at 60 rad/s; and points of a plan one second apart."""
+    """Steps of up to half a turn at 20 Hz are those of a joint at 60 rad/s, or of points of a plan one second apart."""
     t = np.arange(0.0, 4.0, 0.05)
     estimator = MotionEstimator(1, revolute=[0])
     stream(estimator, t, (60.0 * np.sin(t) ** 2)[:, None])
@@ -512,7 +512,7 @@ def test_deviations_grow_inside_a_gap():
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("leap", [-0.03, 0.02])
 def test_jump_increases_the_deviations(seed, leap):
-    """As where a driver's clock is set: what is estimated just before is astray, and says so instead of being sure."""
+    """Estimates just before the jump, as where a driver's clock is set, are wrong and have large deviations."""
     assert furthest(seed, (0.7, 0.8), lambda t, q: (t, q + np.where(t < 0.8, 0.0, leap)[:, None])) < 60.0
 
 

@@ -75,7 +75,7 @@ def test_bursts_have_even_reading_times():
 
 @pytest.mark.parametrize("every", [2, 8])
 def test_repeated_readings_are_one_reading(every):
-    """At rest as often as in motion."""
+    """Repetition is detected at rest and in motion."""
     rng, t = np.random.default_rng(36), 0.001 * np.arange(4000)
     resting = np.minimum(t, 2.0) + np.maximum(t - 3.0, 0.0)
     fine = encoded(rng, np.column_stack((np.sin(4.0 * resting), np.cos(3.0 * resting))))

@@ -37,7 +37,6 @@ def root_mean_square(values):
     (smooth, Sensor(rate=1000.0, repeated=8), {0.05: 0.17}),
 ], ids=["smooth", "jerk that jumps", "coarse", "jitter and losses", "125 Hz at 1 kHz"])
 def test_torque_rate_error_is_below_its_bound(arms, kind, sensor, most):
-    """For each time that results are late."""
     found = {lag: [] for lag in most}
     for robot, seed in itertools.product(arms, SEEDS):
         stream = joint_states(np.random.default_rng(seed), kind, robot.n, sensor)
@@ -53,7 +52,7 @@ def test_torque_rate_error_is_below_its_bound(arms, kind, sensor, most):
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("sensor", [Sensor(), Sensor(rate=1000.0, repeated=8)], ids=["500 Hz", "125 Hz at 1 kHz"])
 def test_torques_of_a_recording(arms, seed, sensor):
-    """Of positions alone."""
+    """The recording has positions alone."""
     for robot in arms:
         stream = joint_states(np.random.default_rng(seed), smooth, robot.n, sensor)
         found = estimate_recording(stream.stamps, stream.q)

@@ -1,4 +1,4 @@
-"""What is wrong with a controller before a motion, and whether it follows during one."""
+"""Checks of a controller's parameters before a motion, and of its state during one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_points_with_a_stop_end_at_rest():
      {"output": "points", "controller.interface": "action"}, True, "output trajectory or horizon"),
     ({"constraints.a.goal": 0.01}, {"controller.interface": "action"}, False, "constraints.goal_time"),
 ])
-def test_what_it_would_not_play_is_named_with_what_to_set(reported, here, refuses, words):
+def test_unplayable_trajectories_are_rejected_with_the_parameter_to_set(reported, here, refuses, words):
     (finding,) = check_controller(FINE | reported, JOINTS, HERE | here)
     assert finding.refuses is refuses and words in finding.text
 

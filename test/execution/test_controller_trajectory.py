@@ -47,7 +47,9 @@ def test_without_a_stamp_it_begins_where_it_is_taken_over():
 @pytest.mark.parametrize(("given", "qd", "degree"), [(1, [0.3, 0.2], 1), (2, [0.3, 0.2], 3), (3, [0.3, 0.2], 3),
                                                     (3, [np.nan, 0.2], 1)])
 def test_the_way_to_a_first_point_that_is_later_begins_at_the_robot(given, qd, degree):
-    """As the controller: cubic where both ends have velocities, of the measured one no acceleration is known; else linear."""
+    """The interpolation is the controller's: cubic where both ends have velocities, since no acceleration is measured; else
+    linear.
+    """
     of, q, qd = polynomials(5), np.array([0.5, -0.5]), np.array(qd)
     follow = ControllerTrajectory(goal(of, given, times=TIMES + 0.2), 3 * SECOND, q, qd, NO_TURNS)
     first = truth(of, 0.2)

@@ -30,7 +30,7 @@ def loaded(robot):
 
 
 def gravity(q, mass=0.0):
-    """By Pinocchio."""
+    """Return the torques of gravity by Pinocchio."""
     plant = Plant(panda())
     if mass:
         plant.carry("panda_hand", mass, np.array([0.02, 0.0, 0.1]))

@@ -14,7 +14,7 @@ from support.stage import DT, Stage, trajectory
 
 
 def course(effort: np.ndarray, q: np.ndarray, adds: float) -> np.ndarray:
-    """Where it is after these efforts (samples, n), DT apart, from rest at q, by Runge and Kutta."""
+    """Return positions after efforts (samples, n), DT apart, from rest at q, by the Runge-Kutta rule."""
     model = pin.buildModelFromUrdf(str(urdf("seven_r")))
     data = model.createData()
 

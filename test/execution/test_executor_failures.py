@@ -1,4 +1,4 @@
-"""What fails that never should, in a tick or in a worker: it is reported, and what moves comes to rest."""
+"""Failures in a tick or in a worker: they are reported, and the motion comes to rest."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_ticks_that_fail_for_ever_give_the_motion_up(monkeypatch):
 
 @pytest.mark.parametrize("error", FAILING, ids=lambda error: type(error).__name__)
 def test_a_law_that_cannot_be_solved_leaves_the_slower_one(monkeypatch, error):
-    """What is played is inside the limits to its end, so it may go on."""
+    """The law in use is inside the limits to its end."""
     it = Stage()
     with monkeypatch.context() as patch:
         patch.setattr(trajectory_scaler, "next_law", fail(error))

@@ -49,7 +49,7 @@ TWO = [TrajectoryPoint(0.0, [0.0] * 3), TrajectoryPoint(1.0, [1.0] * 3)]
     (NAMES, [TWO[0], TrajectoryPoint(1.0, [1.0, NAN, math.inf])], "not_finite", "b = nan, c = inf"),
     (NAMES, [point._replace(velocities=[NAN] * 3) for point in TWO], "not_finite", "velocities of point 0"),
 ])
-def test_what_is_no_goal(names, points, reason, detail):
+def test_invalid_goals_are_rejected(names, points, reason, detail):
     with pytest.raises(Rejected, match=detail) as caught:
         read_goal(NAMES, list(names), points)
     assert caught.value.reason == reason

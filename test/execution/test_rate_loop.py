@@ -12,7 +12,7 @@ from rnea_ros.execution.rate_loop import RateLoop, SimulatedClock, limit_step
 
 
 class SetClock:
-    """In place of the module time: it stands still but for those who sleep, and for what a call is said to take."""
+    """Replacement of the module time whose clock advances only by sleeps and by declared durations of calls."""
 
     def __init__(self):
         self.now = 100.0
@@ -42,7 +42,7 @@ class Calls:
         return more
 
     def run(self):
-        """Until it rests."""
+        """Run the loop until it rests."""
         self.loop.wake()
         assert self.resting.acquire(timeout=30.0)
 

@@ -19,7 +19,7 @@ def found(spline: TrajectorySpline, rate: float) -> tuple[np.ndarray, np.ndarray
 
 
 def inside(times: np.ndarray, intervals: float, rate: float) -> np.ndarray:
-    """Which samples have no point in so many intervals before them."""
+    """Return a mask of samples without a point in the given number of intervals before them."""
     return np.all([(times <= t) | (times > t + intervals / rate) for t in TIMES], axis=0)
 
 

@@ -75,7 +75,7 @@ def test_a_controller_follows_through_pause_override_limits_and_stop(output):
 
 
 @pytest.mark.parametrize("at", [1.58, 1.62, 1.67])
-def test_other_limits_when_all_is_handed_out_to_the_end(at):
+def test_other_limits_after_the_whole_trajectory_was_sent(at):
     """Nothing is left that they concern: the law is at its end where they would begin."""
     it = begun(at)
     it.executor.set_robot(ROBOT, LIMITS.share(effort=1.0, effort_rate=0.7))
@@ -84,7 +84,7 @@ def test_other_limits_when_all_is_handed_out_to_the_end(at):
     assert not any("internal error" in event for event in it.events), it.events
 
 
-def test_a_new_trajectory_replaces_the_one_that_is_handed_out():
+def test_a_new_trajectory_replaces_the_sent_one():
     it = begun(0.5)
     it.measured = np.full(7, np.nan)
     it.take(trajectory(START[None], first=1.0))
@@ -154,7 +154,7 @@ def played(says, output="trajectory"):
 
 
 @pytest.mark.parametrize("output", ["points", "trajectory"])
-def test_a_motion_ends_when_its_follower_says_so_and_as_it_says(output):
+def test_a_motion_ends_with_the_outcome_of_its_follower(output):
     it, reported = played(Outcome("", "Goal successfully reached!"), output)
     it.play()
     assert it.samples[-1].reference.done and not it.samples[-2].reference.done

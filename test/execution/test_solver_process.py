@@ -37,7 +37,7 @@ def solver():
 
 
 def gone(pid: int) -> bool:
-    """Whether a process has ended, and been waited for if it was this one's child; soon."""
+    """Return whether a process ends soon, and has been waited for if it is a child of this one."""
     end = time.monotonic() + WAIT
     while alive(pid):
         if time.monotonic() > end:
@@ -80,7 +80,7 @@ def breaks(progress):
 
 
 def works_on(file, progress):
-    """Until it is not wanted any more."""
+    """Return whether a process computes until its result is not needed any more."""
     Path(file).touch()
     while True:
         progress("", 0.0)
@@ -117,20 +117,20 @@ def test_it_is_another_process_and_the_same_for_all(solver):
 
 
 @pytest.mark.parametrize(("work", "error"), [(fails, InputError("no")), (breaks, ZeroDivisionError("none"))])
-def test_what_fails_there_fails_here(solver, work, error):
+def test_errors_of_the_solver_process_are_raised(solver, work, error):
     with pytest.raises(type(error), match=str(error)):
         solver.submit(work).result(WAIT)
     assert solver.submit(pid).result(WAIT) == solver.pid and not solver.losses
 
 
-def test_what_cannot_be_sent_fails_and_nothing_else(solver):
+def test_requests_that_cannot_be_pickled_fail_alone(solver):
     for work in (lambda progress: 1, lambda_of):  # there, and back
         with pytest.raises(Exception, match=r"pickle|local object"):
             solver.submit(work).result(WAIT)
     assert solver.submit(pid).result(WAIT) == solver.pid and not solver.losses
 
 
-def test_a_process_that_dies_is_started_again_and_asked_again(solver, tmp_path):
+def test_a_process_that_dies_is_restarted_with_the_request(solver, tmp_path):
     first = solver.submit(pid).result(WAIT)
     assert solver.submit(partial(dies_once, tmp_path / "died")).result(WAIT) == "answered"
     assert solver.pid != first and gone(first) and solver.losses == 1
@@ -150,7 +150,7 @@ def test_a_process_that_dies_between_two_requests_is_replaced(solver):
 
 
 def test_the_newest_request_is_answered(solver, tmp_path):
-    """What is not wanted any more is given up where it stands, and what waits is not even begun."""
+    """Obsolete work is interrupted, and obsolete requests are not begun."""
     begun = tmp_path / "begun"
     old = solver.submit(partial(works_on, begun))
     until(begun.exists)

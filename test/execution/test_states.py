@@ -18,7 +18,7 @@ MOVES = {State.MOVING, State.MOVING_WITH_NEXT, State.STOPPING, State.STOPPING_FO
 
 
 def table() -> str:
-    """As in docs/execution_states.md."""
+    """Return the table of docs/execution_states.md."""
     lines = ["| state | event | next state | actions |", "|---|---|---|---|"]
     for state, events in TABLE.items():
         for event, (following, actions) in events.items():
@@ -37,7 +37,7 @@ def test_the_page_shows_the_table():
 
 
 class Slots:
-    """What an executor would hold: the trajectories, each with what became of it."""
+    """Trajectories of an executor, each with its outcome."""
 
     def __init__(self, state: State):
         self.waiting, self.moving, self.prepared, self.braked = state in WAITS, state in MOVES, state is State.WAITING, False
@@ -86,7 +86,7 @@ def test_every_event_in_every_state(state, event):
 
 
 @pytest.mark.parametrize("state", State)
-def test_what_is_promised_of_every_state(state):
+def test_invariants_of_every_state(state):
     known = state is not State.NO_MODEL
     if known:
         taken, actions = step(state, Event.GOAL)
@@ -118,7 +118,7 @@ def test_every_state_can_be_reached_and_left():
 
 
 @pytest.mark.parametrize("state", State)
-def test_what_is_reported_of_a_state(state):
+def test_reported_phases_of_states(state):
     plain, paused = phase(state, False), phase(state, True)
     assert state.name.startswith(plain.name)
     assert paused is (Phase.PAUSED if plain is Phase.MOVING else plain)

@@ -54,7 +54,7 @@ def swept(robot, **values):
 
 
 def test_a_motor_too_weak_loses_a_path_unless_it_is_watched():
-    """By 30 %, while the motion asks for all of its limit."""
+    """The motor is 30 % too weak, and the motion uses its whole limit."""
     lost, kept = (WeakRobot(START, WEAK, effort=FEEBLE) for _ in range(2))
     swept(lost)
     it = swept(kept, **{"watch.tolerance": 0.02})
@@ -127,7 +127,7 @@ def test_who_waits_for_a_robot_can_be_stopped():
 
 
 def test_a_saturated_motor_that_falls_back_slows_before_the_tolerance_does():
-    """The same robot, and one that reports the efforts of its limits when saturated."""
+    """A second robot reports the efforts of its limits when saturated."""
     limits, shares = replace(LIMITS, effort=FEEBLE, effort_rate=20.0 * FEEBLE), []
     for unit in (1.0, WEAK):
         it = Stage(limits, ReportingRobot(unit), **{"watch.tolerance": 0.5})
@@ -172,7 +172,7 @@ def test_error_across_the_path_and_lag_along_it_are_distinguished():
     assert math.isnan(unknown.position[0]) and abs(unknown.position[1]) < 1e-6
 
 
-def test_references_with_gaps_say_nothing():
+def test_references_with_gaps_are_not_judged():
     sent, off = SentReferences(1), np.zeros(1, dtype=bool)
     assert sent.tracking_error(np.array([5]), np.zeros(1), np.zeros(1), 0.1, off) is None
     for t in (1.0, 1.1, 1.2, 2.0, 2.1):

@@ -246,7 +246,7 @@ def test_references_of_a_joint_that_wraps_do_not_jump(monkeypatch):
     (replace(LIMITS, lower=LIMITS.lower + 10.0), POINTS, "limits", "position limits of joint1 are .*: no position is inside"),
     (LIMITS, np.stack((START, START + [0, 0, 0, 2.0, 0, 0, 0])), "position_limit", "joint4 would be at 0.5"),
 ])
-def test_what_cannot_be_done_is_refused(limits, points, reason, detail):
+def test_infeasible_requests_are_rejected(limits, points, reason, detail):
     it = Stage(limits)
     it.take(trajectory(points))
     (rejected,) = it.rejected
@@ -369,7 +369,7 @@ def test_each_goal_gets_its_result_once():
     check(("elsewhere", "not_at_start"))
 
 
-def test_what_is_asked_of_it_is_said():
+def test_requests_and_their_effects_are_reported():
     it = Stage()
     it.executor.pause()
     it.executor.pause()

@@ -205,7 +205,7 @@ def test_bases_that_move(compiled, name):
 
 
 def instructions(robot: Compiled, function: str, seeds: Sequence[Any], folder: Path) -> set[int]:
-    """How many one call takes, counted step by step, for arguments of several seeds."""
+    """Return the instructions of one call, counted step by step, for arguments of several seeds."""
     traced = next(one for one in robot.library.functions if one.function.name == function)
     prototype = f"{robot.library.name}_{function}"
     blocks = [block for blocks in traced.blocks for block in blocks]
@@ -410,7 +410,7 @@ def test_names_of_joints_cannot_break_out_of_the_text(tmp_path):
     assert names[0] == evil.encode() and call.self_test().startswith("0 ")
 
 
-def test_what_cannot_be_exported_says_why(tmp_path, capsys):
+def test_robots_that_cannot_be_exported_are_rejected_with_the_reason(tmp_path, capsys):
     pr = str(ROOT / "urdf" / "pr.urdf")
     assert main(["export", pr, "-o", str(tmp_path / "x"), "--only", "coriolis"]) == 2
     assert "no function coriolis for a tree on a fixed base" in capsys.readouterr().err

@@ -42,7 +42,9 @@ def stanford(tmp_path_factory):
 
 
 def same(found, wanted) -> None:
-    """The same bits with fused multiply-add, which the kernels of Python use; else up to rounding."""
+    """Check that results are equal to the last bit with fused multiply-add, as the kernels of Python have it, else up to
+    rounding.
+    """
     if FUSED:
         np.testing.assert_array_equal(found, np.ravel(wanted))
     else:
@@ -235,7 +237,7 @@ def test_names_of_the_robot_cannot_break_the_source(tmp_path):
         assert library.api.n == 2
 
 
-def test_what_the_abi_does_not_serve_is_refused_before_anything_is_written(tmp_path, capsys):
+def test_robots_outside_the_abi_are_rejected_before_anything_is_written(tmp_path, capsys):
     for urdf, more, reason in (("hua_arm.urdf", ["--robot-file", str(ROOT / "urdf" / "hua_arm.robot.yaml")], "qdddd"),
                                ("stanford.urdf", ["--base", "floating"], "base")):
         folder = tmp_path / urdf

@@ -1,4 +1,6 @@
-"""The same targets guided by coverage, where atheris installs: python -m fuzz.guided urdf -max_total_time=60 -seed=1
+"""Fuzzing of the same targets guided by coverage, where atheris installs.
+
+    python -m fuzz.guided urdf -max_total_time=60 -seed=1
 
 Inputs that reach new lines of rnea_ros are kept and changed further, in build/fuzz/corpus/TARGET. Other options are those of
 libFuzzer. It ends with the first finding.

@@ -22,7 +22,7 @@ from rnea_ros import Limits, Robot, retime_motion
 from rnea_ros.errors import RneaError
 from rnea_ros.execution.goal import TrajectoryPoint, read_goal
 from rnea_ros.execution.states import Phase
-from rnea_ros.nodes.query.messages import SERVICES, fill, plain
+from rnea_ros.nodes.query_node import SERVICES, fill_response, request_values
 from support.node_bench import ARM, NAMES
 from support.stage import DT, Stage
 
@@ -38,7 +38,7 @@ AWAY = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 0.03, 1.0)
 
 
 class Judge:
-    """What Pinocchio says of motions of an arm."""
+    """Reference torques of an arm by Pinocchio."""
 
     def __init__(self, urdf: str, robot: Robot):
         from support.oracles import PinocchioOracle
@@ -117,13 +117,13 @@ def _retime(_folder: Path) -> Try:
 
 
 def _asked(choose: Choices, robot: Robot, judge: Judge, limits: Limits, points: list[list[float]]) -> str:
-    """The same of query_node's service."""
+    """Return the same results by query_node's service."""
     service, fast = SERVICES["retime_trajectory"], choose.byte() % 2
     sent = [JointTrajectoryPoint(positions=q, velocities=_pose(choose, robot.n) if fast else []) for q in points]
     request = RetimeTrajectory.Request(trajectory=JointTrajectory(joint_names=NAMES, points=sent), tolerance=1e-6,
                                        rate=choose.pick((1000.0, 1000.0, 100.0, 10.0, 0.1, 1e9, 0.0, -1.0, np.nan)))
-    answer = service.answer(robot, plain(request), limits)
-    fill(service.kind.Response(), answer)
+    answer = service.answer(robot, request_values(request), limits)
+    fill_response(service.kind.Response(), answer)
     trajectory = answer["trajectory"]
     motion = [trajectory[name] for name in ("positions", "velocities", "accelerations")] + [answer["jerk"]]
     few = slice(None, None, max(1, len(motion[0]) // INSTANTS))

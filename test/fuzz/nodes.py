@@ -19,10 +19,10 @@ from fuzz.mutation import Choices
 from fuzz.target import Target, Try, WrongNumber
 from rnea_msgs.msg import JointMotion
 from rnea_ros import Robot
+from rnea_ros.nodes.common.cdr import SIZES
 from rnea_ros.nodes.common.parameter_table import QUERY_TABLE
 from rnea_ros.nodes.dynamics.node import DynamicsNode
-from rnea_ros.nodes.fastpath.messages import SIZES
-from rnea_ros.nodes.query.messages import SERVICES, fill, plain
+from rnea_ros.nodes.query_node import SERVICES, fill_response, request_values
 from support import fuzz_messages
 from support.node_bench import ARM, NAMES
 from support.ros_helpers import free_domain, stamp
@@ -178,7 +178,7 @@ def _parameters(folder: Path) -> Try:
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 def _value(choose: Choices, slot: Any) -> Any:
-    """Of a field of a message, as its type says."""
+    """Return a value for a field of a message of this type."""
     what = type(slot).__name__
     if what == "BasicType":
         if slot.typename in ("float", "double"):
@@ -210,8 +210,8 @@ def _services(_folder: Path) -> Try:
         choose = Choices(data)
         service = choose.pick(asked)
         request = _filled(choose, service.kind.Request)
-        answer = service.answer(robot, plain(request), robot.limits)
-        fill(service.kind.Response(), answer)
+        answer = service.answer(robot, request_values(request), robot.limits)
+        fill_response(service.kind.Response(), answer)
         for name, found in answer.items():
             if isinstance(found, np.ndarray) and found.dtype == float and not np.isfinite(found).all():
                 raise WrongNumber(f"{service.kind.__name__}: {name} is {found}")

@@ -22,7 +22,7 @@ FOLDER = Path("build/fuzz")
 
 
 def tried(name: str, seconds: float, seed: int, folder: Path, count: int) -> dict:
-    """What a campaign says, or that its process died or hung, which is a finding."""
+    """Return the output of a campaign; a process that died or hung is a finding."""
     command = [sys.executable, "-X", "faulthandler", "-m", "fuzz.campaign", name, "--seconds", str(seconds), "--seed",
                str(seed), "--folder", str(folder), "--count", str(count)]
     try:

@@ -63,7 +63,7 @@ class Motion:
 
 @dataclass
 class Sender:
-    """What a sender publishes, in the order of arrival: instants read [s], arrivals [s], stamps [ns], positions (m, n)."""
+    """Stream of a sender in the order of arrival: instants read [s], arrivals [s], stamps [ns], positions (m, n)."""
 
     motion: Motion
     read: np.ndarray
@@ -160,7 +160,7 @@ def _encoded(rng: np.random.Generator, q: np.ndarray) -> np.ndarray:
 
 @dataclass
 class Verdict:
-    """What became of a stream. outside: by how much estimates leave the cone, in widths of it, at most 1; deviations: largest
+    """Result of a stream. outside: largest distance of estimates from the cone, in its widths, at most 1; deviations: largest
     error of position, velocity, acceleration and jerk in standard deviations.
     """
 

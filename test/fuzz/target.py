@@ -1,4 +1,4 @@
-"""What a target of fuzzing is, and what must never come of an input."""
+"""Target of fuzzing, and the errors that no input may cause."""
 
 from __future__ import annotations
 

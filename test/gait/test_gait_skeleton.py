@@ -74,7 +74,7 @@ def test_tables(person):
 
 
 def person_inertia(model, link):
-    """Of one link in its own frame; a body's joint carries the bodies of the links that move with it."""
+    """Return the inertia of one link in its own frame; a joint carries the bodies of the links that move with it."""
     return next(inertia for name, inertia in bodies(model) if name == link)
 
 

@@ -64,7 +64,7 @@ def test_files(written):
 
 
 def loads(written, model, data, k):
-    """On every joint of Pinocchio's model, from the floor's forces that were written; data knows the placements."""
+    """Return the forces on every joint of Pinocchio's model from the written floor forces; data has the placements."""
     found = pin.StdVec_Force()
     found.extend([pin.Force.Zero()] * model.njoints)
     for side in ("right", "left"):

@@ -317,7 +317,9 @@ def test_coupled_motor_inertia_and_friction_are_identified_and_written():
 
 
 def test_undeclared_coupling_is_suspected():
-    """Of joints 2 and 3, in noise, whose own friction terms have absorbed some of it; not of joints without one."""
+    """The coupling of joints 2 and 3 is found in noise although their friction terms have absorbed part of it; other joints
+    are not suspected.
+    """
     rng, t = np.random.default_rng(2), np.arange(0.0, 30.0, 0.005)
     w, phase = rng.uniform(0.5, 3.0, (2, 3))
     qd, qdd = np.sin(w * t[:, None] + phase), w * np.cos(w * t[:, None] + phase)
@@ -350,7 +352,7 @@ def test_held_joints_add_no_parameters():
 
 
 def test_joint_without_measured_torque_is_skipped(tmp_path, capsys):
-    """By option or pattern; without asking, a column that is missing or has no numbers."""
+    """Joints are skipped by name or pattern, and without an option if a column is missing or has no numbers."""
     robot, t, q, *_ = planar()
     table, names = np.column_stack((t, q, planar_recording().tau)), ["t", "q_j1", "q_j2", "tau_j1", "tau_j2"]
     np.savetxt(tmp_path / "all.csv", table, delimiter=",", header=",".join(names), comments="")
@@ -460,7 +462,7 @@ def arguments(*words):
 
 
 def test_command_line(tmp_path, capsys):
-    """What is written is the robot that was reported, without and with a robot file beside it."""
+    """The written robot is the reported one, with and without a robot file."""
     (tmp_path / "robot.urdf").write_text(URDF)
     file = "version: 1\nlimits: {j1: {max_effort: 90.0}}\ndrives: {j2: {gear_ratio: 100.0}}\n"
     (tmp_path / "robot.yaml").write_text(file)

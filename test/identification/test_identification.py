@@ -335,7 +335,7 @@ def test_exciting_motion_keeps_its_limits_and_starts_at_rest():
 
 
 def test_exciting_motion_keeps_torque_and_rate_limits():
-    """Where they are tight the whole motion is slowed, just as much as is needed; what cannot be held is refused."""
+    """Tight limits slow the whole motion, no more than needed; infeasible ones are an error."""
     robot = robots()[1]
     free = excite(Robot.from_model(robot.model), guesses=2, iterations=0)
     t = np.linspace(0.0, 10.0, 3001)
@@ -367,8 +367,8 @@ def test_better_excitation_gives_better_parameters():
 
 
 def test_exciting_motion_reduces_the_prediction_variance():
-    """With the regressor of all inertial parameters by differences of torques: predictions on other motions are more certain
-    than after any random motion. The condition number of columns of one length, as objective, does not reach that.
+    """Predictions on other motions are more certain than after any random motion, by the regressor of all inertial parameters
+    from differences of torques. The condition number of columns of equal length, as objective, does not achieve that.
     """
     model = Robot.from_urdf(arm(*SIX[1:4])).model
     listed = parameters(model, ())

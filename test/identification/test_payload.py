@@ -1,4 +1,4 @@
-"""What a Panda carries, from recordings of a plant that is not quite its model."""
+"""Payload of a Panda, from recordings of a plant that differs from its model."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def robot():
 
 
 def recording(robot, seed, mass, seconds=12.0, other=None):
-    """Of a robot whose masses are 5 % off, with friction; other: seed of the motion, if it is another one."""
+    """Return a recording of a robot whose masses are 5 % wrong, with friction. other: seed of another motion."""
     rng = np.random.default_rng(seed)
     plant = Plant(panda(), 1.0 + 0.05 * rng.choice([-1.0, 1.0], 7), COULOMB, VISCOUS)
     if mass:
@@ -81,7 +81,7 @@ def test_undetermined_payload_values_are_reported(robot):
     assert np.linalg.eigvalsh(found.inertia)[0] > 0.0
 
 
-def test_what_is_refused(robot):
+def test_payloads_that_cannot_be_estimated_are_rejected(robot):
     with pytest.raises(InputError, match="no payload detected on link 'panda_hand'"):
         estimate_payload(robot, LINK, exact(robot, mass=0.0))
     with pytest.raises(InputError, match="link 'elbow' is not in robot"):

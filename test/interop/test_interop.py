@@ -191,7 +191,7 @@ def test_third_derivatives_are_refused_by_name(library):
         gradient(once)(*given)
 
 
-def test_what_is_given_wrong_is_named(library):
+def test_invalid_arguments_are_named(library):
     arm = robot("panda")
     function, x = library.differentiable(arm), library.array(np.zeros(arm.n))
     with pytest.raises(InputError, match=r"takes 4 arrays, q \(\.\.\., 7\), qd .*; got 3"):

@@ -218,7 +218,8 @@ def test_text_that_is_not_utf_8_is_rejected(tmp_path):
     """Far beyond what is read with the header."""
     path = tmp_path / "odd.csv"
     path.write_bytes(b"t,q_a,note\n" + b"".join(b"%d,1,slow\n" % k for k in range(2000)) + b"2000,1,m\xfcde\n")
-    for read in (lambda: files.open_recording(path, RecordingRequest(("a",))), lambda: csv_files.known_columns(path, ("a",))):
+    for read in (lambda: files.open_recording(path, RecordingRequest(("a",))),
+                 lambda: csv_files.read_columns(path, ("a",), csv_files.BLOCKS, ("q",))):
         with pytest.raises(InputError, match=r"cannot be read beyond row .*'utf-8' codec can't decode byte 0xfc"):
             read()
 

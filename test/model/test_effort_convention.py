@@ -1,4 +1,4 @@
-"""What efforts mean: one definition and its inverse, from the robot file."""
+"""Conventions of efforts: one definition and its inverse, from the robot file."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def motion():
 
 
 @pytest.mark.parametrize("contains", CONTENTS)
-def test_what_is_taken_off_is_put_back(contains, motion):
+def test_commanded_and_measured_conventions_are_inverse(contains, motion):
     rng = np.random.default_rng(1)
     convention = EffortConvention(contains, "current", tuple(rng.uniform(-5.0, 5.0, 7)))
     tau, gravity, friction = rng.uniform(-9.0, 9.0, (3, 7))
@@ -64,6 +64,6 @@ def test_robot_file():
     ({"effort_convention": "gravity"}, "effort_convention is 'gravity'; allowed are total, without_gravity"),
     ({"commanded_effort": {"reversed": ["elbow"]}}, "joint 'elbow' does not exist"),
     ({"measured_effort": {"quantity": "volts"}}, "allowed are joint_torque, motor_torque, current")])
-def test_what_is_refused(sections, words):
+def test_invalid_conventions_are_rejected(sections, words):
     with pytest.raises(ModelError, match=words):
         load(panda(), file(**sections))

@@ -74,7 +74,7 @@ def test_frames(case):
 
 
 def test_undetermined_angles_are_zero():
-    """Of axes that coincide but for rounding; and of a frame that lies along the common normal, on whichever side."""
+    """Angles are undetermined if axes coincide up to rounding, or if a frame lies along the common normal."""
     assert from_pose(np.eye(3), np.array([-1e-17, 1e-17, 0.2])) == (0, 0, 0, 0, 0, 0.2)
     assert from_pose(np.eye(3), np.array([-0.5, 0, 0.2]), on_normal=True) == (0, 0, 0, -0.5, 0, 0.2)
 
@@ -96,7 +96,7 @@ def test_example_robots_against_pinocchio(path):
 @pytest.mark.parametrize("sense", [1, -1], ids=["parallel", "anti-parallel"])
 @pytest.mark.parametrize("exponent", range(1, 17))
 def test_nearly_parallel_axes_keep_moderate_parameters_and_full_precision(exponent, sense):
-    """As calibrated arms have them; the strict common normal would be up to 1e14 m away."""
+    """Calibrated arms have such axes; the exact common normal would be up to 1e14 m away."""
     rpy = (0.3, -0.7, 1.9)  # turned, since Pinocchio takes axes within 1e-12 of the frame's for those
     tilted = rotation(*rpy).T @ about(np.array([0.6, 0.8, 0.0]), 10.0**-exponent) @ [0, 0, sense]
     joints = UP, {"xyz": (0.4, 0.1, 0.2), "rpy": rpy, "axis": tuple(tilted)}, {"xyz": (0.3, -0.2, 0.1), "axis": (1, 2, 3)}

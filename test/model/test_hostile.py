@@ -290,7 +290,7 @@ LOADERS = {
 
 @pytest.mark.parametrize("loader", LOADERS)
 def test_a_xacro_file_is_not_run_unasked(tmp_path, loader):
-    """What it can do is shown first: the file harms as soon as it is allowed to."""
+    """The file does harm as soon as it is permitted to run."""
     harm = tmp_path / "harm"
     path = xacro_file(tmp_path, EVIL.format(harm=harm))
     for source in (path, str(path), str(path).encode()):

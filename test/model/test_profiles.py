@@ -22,7 +22,7 @@ UR = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint", "wrist_1_joint
 
 
 def example_robot(name: str) -> Path:
-    """Of the package example-robot-data."""
+    """Return a URDF of the package example-robot-data."""
     return next(file for file in example_urdfs() if file.stem == name)
 
 
@@ -82,7 +82,7 @@ URDFS = {
 
 
 def without_jumps(robot: Robot) -> Robot:
-    """Without Coulomb friction, whose jump at rest is no torque rate that a drive could have a limit for."""
+    """Return the robot without Coulomb friction, whose jump at rest exceeds any limit of torque rate."""
     smooth = {link.joint: replace(link.term, coulomb=0.0) for link in robot.model.links if link.joint}
     return Robot.from_model(robot.model.with_joint_dynamics(smooth))
 
@@ -142,7 +142,7 @@ def test_a_profile_states_sources_and_unknown_values():
         assert text.startswith("# ") and ("# Unknown: " in text or "unknown" in text), name
 
 
-def test_profiles_say_what_efforts_mean():
+def test_profiles_define_the_effort_conventions():
     """Those that drivers report in one way or another are refused, and may still be currents whose gains are found."""
     efforts = {name: load(URDFS[name](), name, base="fixed").model.efforts for name in profiles.names()}
     assert {name for name, declared in efforts.items() if declared.measured.quantity == "unknown"} == {
@@ -192,7 +192,7 @@ def test_a_profile_of_another_robot_is_refused_in_one_sentence():
     assert "profile fr3 is for fr3_joint1, fr3_joint2" in problem and "has shoulder_pan_joint" in problem
 
 
-def test_a_profile_that_fits_two_arms_says_so():
+def test_a_profile_that_fits_two_arms_is_ambiguous():
     urdf = arm(*[{}] * 14)
     for k in range(14, 0, -1):
         urdf = urdf.replace(f'"j{k}"', f'"{"left" if k < 8 else "right"}_lbr_A{(k - 1) % 7 + 1}"')

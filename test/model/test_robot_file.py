@@ -56,7 +56,7 @@ def leaves(schema, path=()):
 
 
 @pytest.mark.parametrize(("path", "schema"), list(leaves(SCHEMA)), ids=lambda value: ".".join(value) if value else "all")
-def test_every_key_says_what_it_is(path, schema):
+def test_every_key_of_the_schema_has_a_description(path, schema):
     text = schema.get("description", "")
     assert text.endswith(".") and "  " not in text
     names = ("active", "joints", "type", "reversed", "accepted_warnings")
@@ -68,7 +68,7 @@ LATER = [path for path, schema in leaves(SCHEMA) if schema.get("not") == {}]
 
 
 @pytest.mark.parametrize("path", LATER, ids=".".join)
-def test_what_is_declared_only_is_refused_with_not_yet(path):
+def test_sections_without_an_implementation_are_rejected(path):
     names = {"drives": "j1", "limits": "j1", "friction": "j1", "elastic_joints": "j1"}
     content = value = {}
     for key, after in zip(path, [*path[1:], None], strict=True):
@@ -178,7 +178,7 @@ def test_no_version(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "7", "just words", "- version: 1", "~"])
-def test_what_is_no_mapping(tmp_path, text):
+def test_content_that_is_no_mapping_is_rejected(tmp_path, text):
     assert "a robot file is needed there" in problems_of(tmp_path, text)[0]
 
 

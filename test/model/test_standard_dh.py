@@ -171,7 +171,7 @@ def test_errors_name_every_cell(tmp_path, text, problems):
     assert str(path) in str(error.value)
 
 
-def test_what_the_urdf_refuses_is_refused():
+def test_tables_that_make_an_invalid_urdf_are_rejected():
     with pytest.raises(ModelError, match="2 joints are named 'q'"):
         dh_table.load_standard([StandardRow("q", "R"), StandardRow("q", "P")])
     with pytest.raises(ModelError, match="mass -1 kg is negative"):

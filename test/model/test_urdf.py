@@ -190,7 +190,7 @@ def test_sources(tmp_path):
         assert Robot.from_urdf(source).name == "Ärm"
 
 
-def test_what_dynamics_does_not_need_is_not_read():
+def test_elements_without_dynamics_are_not_read():
     noise = ('<material name="m"><texture/></material><transmission name="t"><joint name="j1"/></transmission>'
              '<gazebo><x/></gazebo><ros2_control name="c"><joint name="j1"/></ros2_control></robot>')
     text = arm(UP).replace("</robot>", noise).replace("</link>", "<visual><geometry><mesh/></geometry></visual></link>")

@@ -110,7 +110,7 @@ def test_an_axis_of_a_fixed_joint_is_ignored(odd):
 
 
 def test_an_undeclared_prefix_is_part_of_the_name():
-    """As ROS's parser has it; old files for Gazebo do so."""
+    """ROS's parser reads it so; old files for Gazebo have such prefixes."""
     odd = '<gazebo reference="b"><sensor:camera name="eye"/></gazebo>'
     with pytest.raises(ModelError, match="not well-formed"):  # lxml remembers it, in an error that comes later
         Robot.from_urdf("<robot><")
@@ -138,7 +138,7 @@ def test_ten_problems_give_one_error_with_all_ten():
     assert message.count("\n  - ") == len(caught.value.problems)
 
 
-def test_no_problem_is_said_twice():
+def test_every_problem_is_reported_once():
     for elements, _ in WRONG.values():
         found = problems(robot(*elements))
         assert len(set(found)) == len(found)
@@ -160,7 +160,7 @@ def test_the_error_names_its_source(tmp_path):
     (b"\x89PNG\r\n\0\xff", "not well-formed"), ("<robot name='\ud800'/>", "not well-formed"),
     (None, "cannot be read"), (42, "cannot be read"),
     ('<robot xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:arm/></robot>', "unexpanded xacro")])
-def test_what_is_no_urdf_at_all(text, reason):
+def test_files_that_are_no_urdf_are_rejected(text, reason):
     with pytest.raises(ModelError, match=reason) as caught:
         Robot.from_urdf(text)
     assert len(str(caught.value)) < 1000

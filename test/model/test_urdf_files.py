@@ -35,7 +35,7 @@ def assert_close(value, expected, tolerance=1e-11):
 
 
 @each_file
-def test_header_says_what_it_is_and_where_the_numbers_come_from(path):
+def test_header_states_the_robot_and_the_source_of_its_numbers(path):
     text = path.read_text()
     header = text[text.index("<!--"):text.index("-->")]
     assert text.index("<!--") < text.index("<robot") and len(header) > 300

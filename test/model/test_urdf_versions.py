@@ -47,7 +47,7 @@ def turned(x, y, z, w):
 
 
 def quaternion(R):
-    """Of a rotation, from the eigenvector of its largest eigenvalue (Bar-Itzhack)."""
+    """Return the quaternion of a rotation, the eigenvector of the largest eigenvalue (Bar-Itzhack)."""
     K = np.empty((4, 4))
     K[:3, :3] = R + R.T - np.trace(R) * np.eye(3)
     K[3, :3] = K[:3, 3] = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
@@ -118,7 +118,7 @@ def test_the_table_is_urdfdoms(said, row):
 
 
 def in_quaternions(urdf, rng):
-    """The same robot in URDF 1.1, each rpy written as a quaternion that is not quite of unit length."""
+    """Return the robot in URDF 1.1, each rpy written as a quaternion that is nearly of unit length."""
 
     def orientation(found):
         q = quaternion(rotation(*map(float, found[1].split()))) * rng.choice([-1.0, 1.0]) * rng.uniform(0.9995, 1.0005)
@@ -176,7 +176,7 @@ def test_rounding_is_not_worth_a_word():
     ("1.2", {"limit": '... acceleration="1e400"'}, 'acceleration="1e400">: not finite'),
     ("1.3", {}, '<robot version="1.3">: this version of URDF is not known; known are 1.0, 1.1, 1.2'),
     ("1", {}, "this version of URDF is not known")])
-def test_what_is_refused_is_said(said, row, expected):
+def test_rejected_versions_name_the_reason(said, row, expected):
     with pytest.raises(ModelError, match=expected):
         Robot.from_urdf(text(said, row))
 
@@ -194,7 +194,7 @@ def test_attributes_without_effect_are_named_once_with_their_elements():
     assert {said.name for said in found} == {"unknown_attribute", "misspelt_attribute"}
 
 
-def test_vendors_may_say_of_joints_and_links_what_they_like():
+def test_unknown_elements_of_vendors_are_ignored():
     urdf = text("1.2", {}).replace("<joint ", '<joint dont_collapse="true" ').replace("<link ", '<link type="soft" ')
     assert not Robot.from_urdf(urdf).warnings
 

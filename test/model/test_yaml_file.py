@@ -32,7 +32,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     ("loops: {}\nloops: {}", "line 2, column 1: key 'loops' occurs twice; remove one"), (b"\xff\xfe\x00", "is not YAML"),
     (bytes(range(256)), "is not YAML"), (b"\x89PNG\r\n\x1a\n\x00\x00", "is not YAML"),
     ("a: " + "9" * 10_000, "is not YAML|is not known"), ("? [1]\n: 2", "is not YAML"), ("--- 1\n--- 2", "is not YAML")])
-def test_what_is_refused(tmp_path, read, text, said):
+def test_unsupported_yaml_is_rejected_with_its_position(tmp_path, read, text, said):
     file = tmp_path / "given.yaml"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ModelError, match="(?s)given.yaml.*" + said) as refused:
@@ -42,7 +42,7 @@ def test_what_is_refused(tmp_path, read, text, said):
 
 @each_reader
 @pytest.mark.parametrize("path", ["missing.yaml", "", "/", "a\0b", 0, 7.5])
-def test_what_is_no_file(read, path):
+def test_missing_and_binary_files_are_rejected(read, path):
     with pytest.raises(ModelError, match="cannot be read"):
         read(path)
 
@@ -74,7 +74,6 @@ def test_numbers_without_a_dot_are_numbers(tmp_path):
     ("4e-3", 0.004), ("-1E5", -1e5), (".5", 0.5), ("5.", 5.0), ("+7", 7), ("0", 0), ("-.inf", -float("inf")), ("1e3", 1000.0),
     ("010", "010"), ("1:30", "1:30"), ("1_000", "1_000"), ("0x10", "0x10"), ("1e", "1e"), (".", "."), ("-", [None])])
 def test_numbers_are_those_of_yaml_1_2(tmp_path, text, value):
-    """And never another number than people mean."""
     (tmp_path / "given.yaml").write_text(f"a:\n  {text}\n")
     found = yaml_file.read(tmp_path / "given.yaml", "").content["a"]
     assert found == value and type(found) is type(value)
@@ -93,7 +92,7 @@ def test_a_key_cannot_be_merged_in(tmp_path):
     assert yaml_file.read(tmp_path / "given.yaml", "").content == {"<<": {"a": 1}, "a": 2}
 
 
-def test_what_is_written_reads_the_same(tmp_path):
+def test_written_files_are_read_unchanged(tmp_path):
     content = {"version": 1, "b": {"c": [1.5, 0, -2e-7], "d": {"e": "1:30", "f": True, "g": "yes", "Ä": "5"}}, "a": {}}
     (tmp_path / "given.yaml").write_text(text := yaml_file.text(content))
     assert yaml_file.read(tmp_path / "given.yaml", "").content == content

@@ -88,7 +88,7 @@ def test_an_imu_on_a_mast_determines_all_that_torques_need(ship, tmp_path):
 
 
 def test_joints_and_base_estimated_at_one_instant(tmp_path):
-    """Of noisy streams: neither the joints' encoders nor the unit know a rate."""
+    """The streams are noisy; neither encoders nor the unit measure a rate."""
     rng, ship = np.random.default_rng(4), Ship(pace=3.0)
     with world(tmp_path) as ros:
         bench = ImuBench(ros, ship, tmp_path, motion_source="estimated", **{"base.motion_source": "estimated"}).found()

@@ -46,7 +46,7 @@ class OdometryBench(ShipBench):
 
 
 def zero_moment_point(base, wrench):
-    """On the plane z = 0."""
+    """Return the zero-moment point on the plane z = 0."""
     f, n = base.rotation @ wrench[:3], base.rotation @ wrench[3:]
     n = n + np.cross(base.position, f)
     return [-n[1] / f[2], n[0] / f[2], 0.0]

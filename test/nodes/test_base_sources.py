@@ -1,4 +1,4 @@
-"""Where the motion of a base comes from, without a node: streams of sensors, at any instant; and what is wrong with them."""
+"""Sources of the motion of a base without a node: streams of sensors at any instant, and rejected messages."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from rclpy.serialization import serialize_message
 
 from rnea_ros import load
 from rnea_ros.errors import Rejected
+from rnea_ros.nodes.common.base import pose_difference
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE
-from rnea_ros.nodes.common.sensed_base import pose_difference
 from rnea_ros.nodes.dynamics.served_robot import no_loads, served
 from rnea_ros.nodes.scaling.robot import ScaledRobot, base_orientation
 from support.oracles import worst
@@ -62,7 +62,7 @@ class Desk:
         return self.served.base_motion[0]
 
     def errors(self, t):
-        """Of torque and rate."""
+        """Return the errors of torque and rate."""
         found = self.dynamics(t)
         return worst(found.tau, self.ship.forces(t)[6:]), worst(found.tau_rate, self.ship.rates(t)[6:])
 
@@ -77,8 +77,8 @@ def ship():
 
 
 @pytest.mark.parametrize("source", ["imu", "odometry", "odometry+imu"])
-def test_of_even_streams_all_is_estimated_at_the_instant_asked_for(ship, source):
-    """Without noise; how near it is with noise, test_base_imu_node.py shows."""
+def test_regular_streams_are_estimated_at_the_requested_instant(ship, source):
+    """The streams have no noise; test_base_imu_node.py measures errors with noise."""
     desk = Desk(ship, **{"base.source": source, "motion_source": "estimated"})
     found = []
     for k in range(300):
@@ -179,7 +179,7 @@ def test_a_unit_that_knows_no_orientation_fills_it_with_zeros(ship):
     assert not any(desk.drops.values())
 
 
-def test_what_was_is_forgotten_with_the_clock(ship):
+def test_samples_are_discarded_when_the_clock_is_set(ship):
     desk = Desk(ship, **{"base.source": "odometry+imu"})
     for k in range(100):
         desk.receive_all(k * STEP)

@@ -1,4 +1,4 @@
-"""What the bytes of a message are held against: the middleware's own serializer, its own deserializer, and hand-made bytes."""
+"""Validation of message bytes against the middleware's serializer and deserializer, and hand-made bytes."""
 
 from __future__ import annotations
 
@@ -27,21 +27,15 @@ from type_description_interfaces.msg import TypeDescription
 from visualization_msgs.msg import MarkerArray
 
 from rnea_msgs.msg import BaseStateStamped, JointDynamics, JointMotion, ModelInfo, ScaledMotion
-from rnea_ros.nodes.fastpath.messages import SIZES, Decoder, Malformed, NumbersReader, Reader, checker
+from rnea_ros.nodes.common.cdr import SIZES, Decoder, Malformed, NumbersReader, Reader, checker
 from support import fuzz_messages, node_bench, scaling_bench
 from support.node_bench import ARM
-from support.ros_helpers import LATCHED, PATH, world
+from support.ros_helpers import LATCHED, PATH
 
 KINDS = [Empty, Header, String, UInt8MultiArray, JointState, JointMotion, JointDynamics, ModelInfo, ScaledMotion,
          JointTrajectory, MultiDOFJointTrajectory, MultiDOFJointState, Imu, Image, PointCloud2, DiagnosticArray,
          DiagnosticStatus, MarkerArray, PoseWithCovarianceStamped, ParameterDescriptor, ParameterEvent,
          SetParameters.Request, SetParameters.Response, SetBool.Request, SetBool.Response, TypeDescription]
-
-
-@pytest.fixture
-def ros(tmp_path):
-    with world(tmp_path) as made:
-        yield made
 
 
 def some(rng, slot):
@@ -68,7 +62,7 @@ def filled(rng, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_what_the_middleware_serializes_is_a_message(kind):
+def test_messages_of_the_middleware_are_accepted(kind):
     rng, check = random.Random(kind.__name__), checker(kind)
     check(serialize_message(kind()))
     for _ in range(60):
@@ -80,8 +74,8 @@ def test_what_the_middleware_serializes_is_a_message(kind):
 
 @pytest.mark.parametrize("kind", [JointTrajectory, SetParameters.Request, PoseWithCovarianceStamped, MarkerArray,
                                   TypeDescription], ids=lambda kind: kind.__name__)
-def test_what_is_cut_is_refused_wherever_the_middleware_refuses_it(kind):
-    """And what is let pass is read."""
+def test_truncated_messages_are_rejected_as_by_the_middleware(kind):
+    """Accepted bytes are read by the middleware."""
     rng, check = random.Random(kind.__name__), checker(kind)
     refused = 0
     for _ in range(20):
@@ -170,7 +164,7 @@ def spoiled(data, **changes):
     (spoiled(by_hand("<"), at52=2**29), "truncated", "position: 536870912 entries"),
     (spoiled(by_hand("<"), at52=10), "truncated", ""),
 ])
-def test_what_is_wrong_is_said(data, reason, words):
+def test_the_error_names_field_and_cause(data, reason, words):
     with pytest.raises(Malformed) as caught:
         Reader(JointState)(data)
     assert caught.value.reason == f"malformed_{reason}" and words in caught.value.detail
@@ -243,7 +237,7 @@ def send(ros, kind, topic, enough, payloads=PAYLOADS, qos=10):
 
 
 def counted(bench, topic):
-    """Whether all kinds were counted by the node."""
+    """Return whether the node counted all kinds."""
     return lambda: sum(int(count) for key, count in bench.diagnostics.values.items()
                        if key.startswith(f"dropped.{topic}.malformed")) > 2 * len(PAYLOADS)
 

@@ -15,7 +15,7 @@ from std_msgs.msg import Header
 import rnea_ros
 from rnea_ros import InputError
 from rnea_ros.errors import Rejected
-from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
+from rnea_ros.nodes.common.base import BaseMotion
 from rnea_ros.nodes.dynamics.served_robot import ServedGeneralRobot, no_loads
 from support.moving_bench import MovingBench
 from support.moving_combinations import COMBINATIONS, combination

@@ -51,7 +51,7 @@ def test_arguments_of_ros_alone_stay_as_they_are():
     (["--urdf", str(URDF), "name:=left"], "only a .xacro file has arguments"),
     (["--urdf", str(URDF), "--foo"], "unrecognized arguments: --foo"), (["name:=left"], "--urdf FILE.xacro is missing"),
     (["--urdf"], "expected one argument")])
-def test_what_no_node_can_use_ends_it_at_once(monkeypatch, capsys, words, message):
+def test_invalid_arguments_end_a_node_at_once(monkeypatch, capsys, words, message):
     monkeypatch.setattr(sys, "argv", ["dynamics_node", *words])
     with pytest.raises(SystemExit) as end:
         commands.start("dynamics_node")

@@ -19,10 +19,9 @@ from rnea_ros import InputError
 from rnea_ros.errors import Rejected
 from rnea_ros.execution.states import Phase
 from rnea_ros.nodes.common.diagnostics import Stream
-from rnea_ros.nodes.common.stamps import nanoseconds
-from rnea_ros.nodes.scaling import controller, controller_clients
-from rnea_ros.nodes.scaling.controller import ActionController
-from rnea_ros.nodes.scaling.controller_clients import CONTROLLER_TYPE, ControllerManagerClient
+from rnea_ros.nodes.common.topics import nanoseconds
+from rnea_ros.nodes.scaling import controller
+from rnea_ros.nodes.scaling.controller import CONTROLLER_TYPE, ActionController, ControllerManagerClient
 from rnea_ros.nodes.scaling.publishers import SamplePublishers
 from rnea_ros.sim.trajectory_controller import TrajectoryPoints
 from support.followed_stage import FollowedStage, done, failed
@@ -36,7 +35,7 @@ VALUES = {"controller.name": "/jtc", "controller.timeout": 5.0, "controller.requ
 
 
 class Client:
-    """Of an action whose server is a controller by the stage's clock."""
+    """Client of an action whose server is a controller by the stage's clock."""
 
     answer = staticmethod(done)
 
@@ -170,7 +169,7 @@ def test_a_controller_that_rejects_the_first_goal_or_a_later_one(it):
 @pytest.mark.parametrize(("how", "code", "reason"), [("aborted", -4, "path_tolerance"), ("aborted", -5, "goal_tolerance"),
                                                      ("aborted", -1, "controller_aborted"),
                                                      ("canceled", 0, "controller_canceled")])
-def test_what_the_controller_says_is_handed_on(it, how, code, reason):
+def test_the_result_of_the_controller_is_forwarded(it, how, code, reason):
     it.begin()
     it.end(it.client.handles[-1], how, code, "its own words")
     assert it.reported == [(reason, "/jtc: its own words")] and it.executor.phase is Phase.IDLE
@@ -222,7 +221,7 @@ def test_a_goal_whose_answer_fails_or_never_comes_gives_the_motion_up(it, monkey
 def test_an_answer_that_could_not_be_taken_in_time_is_waited_for(it, monkeypatch):
     """This process was stopped for ten seconds after it had sent a goal."""
     clock = SimpleNamespace(monotonic=lambda: it.seconds)
-    monkeypatch.setattr(controller_clients, "time", clock)
+    monkeypatch.setattr(controller, "time", clock)
     it.client.answer, it.seconds = lambda handle: Future(), 0.0
     it.begin(seconds=0.1)
     overdue = []

@@ -19,7 +19,7 @@ from rnea_ros import InputError
 from rnea_ros.execution.joint_states import Measurement
 from rnea_ros.execution.states import Phase
 from rnea_ros.nodes.common.diagnostics import Stream
-from rnea_ros.nodes.common.stamps import nanoseconds
+from rnea_ros.nodes.common.topics import nanoseconds
 from rnea_ros.nodes.scaling import controller
 from rnea_ros.nodes.scaling.controller import (
     ControllerState,

@@ -33,7 +33,7 @@ def wave(t: float) -> np.ndarray:
 
 
 def message(when: float, motion: np.ndarray, given: int = 3, field: str = "reference", names=NAMES, **more):
-    """With the first `given` derivatives."""
+    """Return a message with the first `given` derivatives."""
     q, qd, qdd = (row.tolist() if k < given else [] for k, row in enumerate(motion[:3]))
     point = JointTrajectoryPoint(positions=q, velocities=qd, accelerations=qdd)
     return SimpleNamespace(header=Header(stamp=stamp(when)), joint_names=list(names), **{field: point}, **more)
@@ -67,7 +67,7 @@ def test_a_reference_with_accelerations_is_known_exactly(rate, field):
 
 @pytest.mark.parametrize(("given", "more"), [(1, {}), (2, {}), (3, {"speed_scaling_factor": 0.5})])
 @pytest.mark.parametrize(("rate", "tolerance"), [(100.0, 0.02), (500.0, 2e-3)])
-def test_what_it_lacks_is_estimated_from_its_positions(rate, tolerance, given, more):
+def test_missing_derivatives_of_the_reference_are_estimated(rate, tolerance, given, more):
     """Under another speed than that of the trajectory its velocities are not those of its positions."""
     faster = (lambda t: wave(t) * [[1.0], [2.0], [4.0], [8.0]]) if more else wave
     received, end = play(faster, rate, 1.5, given=given, **more)

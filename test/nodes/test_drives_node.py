@@ -22,7 +22,7 @@ supplies:
 """
 
 
-def test_what_drives_are_asked_for(tmp_path):
+def test_drive_utilization_is_published(tmp_path):
     (tmp_path / "arm.robot.yaml").write_text(FILE)
     rng = np.random.default_rng(7)
     with world(tmp_path) as ros:

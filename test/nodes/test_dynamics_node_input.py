@@ -1,4 +1,4 @@
-"""What dynamics_node makes of its input: bad, missing, late, without velocities, without desired motion."""
+"""Inputs of dynamics_node: bad, missing, late, without velocities, without desired motion."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_desired_timeout(bench, policy, jerk):
     assert not bench.ros.set(NODE, on_desired_timeout="zero_jerk")
 
 
-def test_diagnostics_say_how_it_is(bench):
+def test_diagnostics_report_state_and_rates(bench):
     def said():
         bench.send(np.array([[0.1] * 3, [0.0] * 3, [0.0] * 3, [1000.0] * 3]))
         status = bench.diagnostics.status
@@ -260,7 +260,7 @@ def test_estimates_that_diverge_are_dropped_and_counted_and_the_node_goes_on(ben
     assert bench.alive()
 
 
-def test_auto_changes_from_desired_to_estimated_motion_and_says_so(bench):
+def test_auto_changes_from_desired_to_estimated_motion_and_reports_it(bench):
     ros = bench.ros
     assert not ros.set(NODE, motion_source="auto")
 
@@ -319,7 +319,7 @@ def test_parts_of_a_joint_state_are_merged(bench, robot):
 
 
 def test_a_clock_that_is_set_costs_a_message_and_the_history(bench):
-    """What was before a jump is in no fit after it."""
+    """Samples from before a jump are in no later fit."""
     assert not bench.ros.set(NODE, motion_source="estimated")
 
     def play(slope: float) -> JointDynamics:

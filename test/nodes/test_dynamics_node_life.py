@@ -23,15 +23,9 @@ from rnea_msgs.msg import JointDynamics, JointMotion
 from rnea_ros import Robot
 from rnea_ros.estimation.motion_estimator import LAG
 from support.node_bench import ARM, NAMES, NODE, Bench, chain, urdf
-from support.ros_helpers import LATCHED, stamp, world
+from support.ros_helpers import LATCHED, stamp
 
 pytestmark = pytest.mark.ros
-
-
-@pytest.fixture
-def ros(tmp_path):
-    with world(tmp_path) as made:
-        yield made
 
 
 def test_description_late_broken_swapped_repeated(ros):
@@ -69,7 +63,7 @@ def test_description_late_broken_swapped_repeated(ros):
     ros.until(lambda: bench.info[-1].gravity[2] == -1.62)
 
 
-def test_preparing_is_no_fault_and_what_is_said_of_what_follows(ros):
+def test_preparing_is_no_fault_and_later_states_are_reported(ros):
     """Joint states that come before there is a model are not worth a warning; why they are of no use is said afterwards."""
     bench = Bench(ros, **{"diagnostics.period": 1.0})
     bare = {"velocity": [], "effort": []}
@@ -95,7 +89,7 @@ def test_preparing_is_no_fault_and_what_is_said_of_what_follows(ros):
     said("last one dropped: joint_missing: no message names j1, j2, j3, j4, j5, j6, j7, j8, j9, j10, j11, j12 and 17 more")
     said("not of this robot: strange; /joint_states has 1 publisher")
     bench.state(name=["j1"], position=[math.nan], **bare)
-    said("joint_states dropped, position_not_finite: j1 = nan")
+    said("joint_states rejected, position_not_finite: j1 = nan")
 
 
 def test_unpublished_joints_are_held(ros):
@@ -143,7 +137,7 @@ def test_clock_that_jumps_back(ros):
     ros.until(lambda: bench.info and bench.states.get_subscription_count() and clock.get_subscription_count())
 
     def met() -> bool:
-        """Whether clock and joint states have reached the node."""
+        """Return whether clock and joint states have reached the node."""
         clock.publish(Clock(clock=stamp(50.0)))
         bench.clock = 50.0
         bench.state()
@@ -155,7 +149,7 @@ def test_clock_that_jumps_back(ros):
         bench.clock = start - bench.dt
 
         def shown() -> bool:
-            """Whether the node's clock has jumped: the clock and joint states do not wait for each other."""
+            """Return whether the node's clock has jumped: the clock and joint states are independent topics."""
             clock.publish(Clock(clock=stamp(start)))
             return bench.diagnostics.stamp == stamp(start)
 
@@ -250,7 +244,7 @@ def test_parameters_without_effect_are_named(ros):
 
 
 def warnings(bench):
-    """What is said of parameters."""
+    """Return the warnings about parameters."""
     return [line for line in bench.process.log.splitlines() if "WARN" in line and re.search("parameters? '", line)]
 
 

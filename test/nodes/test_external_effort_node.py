@@ -38,7 +38,7 @@ def bench(tmp_path_factory):
 
 @pytest.fixture
 def new_bench(tmp_path_factory):
-    """Of a robot that nothing has touched before."""
+    """Return a bench of a robot without earlier contacts."""
     yield from make_bench(tmp_path_factory)
 
 
@@ -167,7 +167,7 @@ def test_joint_effort_is_the_whole_torque_and_commanded_effort_is_without_gravit
             in bench.process.log)
 
 
-def test_what_the_hand_carries(bench, robot):
+def test_the_payload_of_the_hand_is_estimated(bench, robot):
     """Held in many poses: mass and its position, no inertia. Without a payload first."""
     com = np.array([0.02, -0.03, 0.1])
 

@@ -125,7 +125,7 @@ def test_a_wrench_that_is_out_of_date(robot, policy):
         np.testing.assert_allclose(topic.at(0.02), [0.01 * SIX * (policy == "hold"), np.zeros(6)])
 
 
-def test_what_is_no_wrench_is_dropped_and_counted(robot):
+def test_invalid_wrenches_are_dropped_and_counted(robot):
     topic = Wrench(robot)
     bad = [("wrench_not_finite: force.y = nan, torque.z = inf", message([0.0, math.nan, 0.0, 0.0, 0.0, math.inf])),
            ("unknown_frame: frame_id 'hnd' is no link of robot 'arm'; its links: base, upper, fore, wrist, hand, tool; an "
@@ -292,7 +292,7 @@ def test_torque_and_rate_of_a_touched_robot_that_moves(bench, robot):
         answered += 1
 
         def loads(t, at=result.header.stamp, now=now):
-            """By the environment on the links, seen in their frames, t seconds later."""
+            """Return the wrenches of the environment on the links, in their frames, t seconds later."""
             q, qd, *_ = along(*now, t)
             six = -(start + (at.sec - origin + at.nanosec * 1e-9 + t) * slope)
             return {"tool": moving_transform(robot, "tool", "hand", q, qd)(six, -slope),
@@ -314,7 +314,7 @@ def test_a_touched_robot_at_the_speed_that_it_may_have(bench, robot):
     most = np.array([40.0, np.inf, 60.0])  # of the URDF [N m, N]
 
     def share(motion):
-        """Of the limits, at this speed."""
+        """Return the used share of the limits at this speed."""
         return (np.abs(oracle.torque(*motion[:3], {"fore": SIX})) / most).max()
 
     def some_motion():
@@ -332,7 +332,8 @@ def test_a_touched_robot_at_the_speed_that_it_may_have(bench, robot):
         motion = some_motion()
 
         def slowed(motion=motion):
-            """Whether the newest factor is of this motion; the first ones are limited by the rates of the factor."""
+            """Return whether the newest factor belongs to this motion; the first ones are limited by the rates of the factor.
+            """
             assert bench.send(motion)
             factor = topic[-1].data
             return 0.0 < factor < 1.0 and share(motion * factor ** np.arange(4)[:, None]) == pytest.approx(1.0, rel=1e-9)

@@ -25,22 +25,16 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 
 from rnea_ros.nodes.common.diagnostics import CallbackFailures, failure_response
+from rnea_ros.nodes.common.executor import LeanExecutor, trigger
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.run import graceful_shutdown
-from rnea_ros.nodes.fastpath.executor import LeanExecutor, trigger
+from rnea_ros.nodes.common.process import graceful_shutdown
 from support import scaling_bench
 from support.node_bench import ARM
-from support.ros_helpers import Diagnostics, world
+from support.ros_helpers import Diagnostics
 
 BOTH = pytest.mark.parametrize("lean", [True, False])
 NO_TYPE = 10  # of a parameter: there are 0 to 9
-
-
-@pytest.fixture
-def ros(tmp_path):
-    with world(tmp_path) as made:
-        yield made
 
 
 def spinning(ros, lean, node=None):
@@ -54,7 +48,7 @@ def spinning(ros, lean, node=None):
 
 
 def spin(spun, condition, meanwhile=lambda: None, patience=120.0):
-    """Until the condition holds, of which the executor is not notified; meanwhile is called 500 times a second."""
+    """Spin until a condition holds of which the executor is not notified; `meanwhile` is called 500 times a second."""
     end = time.monotonic() + patience
 
     def watch():
@@ -93,7 +87,7 @@ def test_timers_go_on_where_every_wake_up_is_lost(ros):
 
 
 @BOTH
-def test_what_other_threads_trigger_is_served_where_that_is_lost(ros, lean):
+def test_triggers_of_other_threads_are_served_even_if_one_is_lost(ros, lean):
     """The node has no timer that would wake the executor."""
     spun, served = spinning(ros, lean), []
     guard = ros.node.create_guard_condition(lambda: served.append("guard"))
@@ -285,7 +279,7 @@ def test_parameters_of_a_request_are_applied_together_beside_one_of_no_type_alon
 
 BROKEN = """
 from pathlib import Path
-from rnea_ros.nodes.fastpath import executor
+from rnea_ros.nodes.common import executor
 from rnea_ros.nodes.scaling import node as scaling_node
 
 def spoiled(function):
@@ -299,8 +293,8 @@ class Spoiled(executor.LeanExecutor):
     _wait_set = spoiled(executor.LeanExecutor._wait_set)
     wait_for_ready_callbacks = spoiled(executor.LeanExecutor.wait_for_ready_callbacks)
 
-from rnea_ros.nodes.common import run
-run.LeanExecutor = Spoiled
+from rnea_ros.nodes.common import process
+process.LeanExecutor = Spoiled
 raise SystemExit(scaling_node.main())
 """
 

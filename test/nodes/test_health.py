@@ -1,4 +1,4 @@
-"""What dynamics_node says of itself, and when: by a clock that the test sets."""
+"""Diagnostics and log lines of dynamics_node over time, by a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Bench:
         self.watchdog = Watchdog(node, publisher, self.health, lambda state: [f"hint for {state.name}"])
 
     def run(self, seconds, meanwhile=lambda: None):
-        """What is logged from now on, by seconds since then."""
+        """Return the log lines from now on, with the time since then [s]."""
         began, logged = self.now, len(self.log)
         while self.now < began + seconds:
             meanwhile()
@@ -60,7 +60,7 @@ def robot():
     return Robot.from_urdf(ARM, backend="python")
 
 
-def test_why_nothing_is_computed_is_said_within_two_seconds(bench, robot):
+def test_the_reason_for_no_result_is_logged_within_two_seconds(bench, robot):
     bench.health.set_model(robot)
     missing = Rejected("joint_missing", "no message names slide", passing=True)
     log = bench.run(9.0, lambda: bench.health.states.drop(missing))
@@ -72,11 +72,11 @@ def test_why_nothing_is_computed_is_said_within_two_seconds(bench, robot):
     assert log[0][0] < 2.0 and "none of this robot's" in log[0][2]  # another reason is not kept back
 
 
-def test_a_fault_is_said_at_once_and_then_now_and_then(bench, robot):
+def test_a_fault_is_logged_at_once_and_then_periodically(bench, robot):
     bench.health.set_model(robot)
     bench.run(1.0)
     log = bench.run(3.5 * REPEAT_PERIOD_S, lambda: bench.health.states.drop(Rejected("wrong_size", "position has 2 entries")))
-    faults = [when for when, _, text in log if text == "joint_states dropped, wrong_size: position has 2 entries"]
+    faults = [when for when, _, text in log if text == "joint_states rejected, wrong_size: position has 2 entries"]
     assert faults == pytest.approx(REPEAT_PERIOD_S * np.arange(4), abs=5 * TICK)
 
 

@@ -167,7 +167,7 @@ def test_unpublished_joints_are_held():
 
 
 def motion(t):
-    """Of three sines: q, qd, qdd, qddd (4, 3)."""
+    """Return q, qd, qdd, qddd (4, 3) of three sines."""
     w = FREQUENCY
     return np.array([np.sin(w * t), w * np.cos(w * t), -w**2 * np.sin(w * t), -w**3 * np.cos(w * t)])
 
@@ -247,7 +247,7 @@ def test_auto_estimates_where_states_have_no_velocities_and_names_the_remedy():
 
 
 def outcome(source, seconds, stamps, **more):
-    """How many were answered, the largest error of the acceleration, and what was refused why, in a row for the same."""
+    """Return the number of answers, the largest error of the acceleration, and the reasons of consecutive rejections."""
     answered, worst, refused = 0, 0.0, []
     for t, stamp in zip(seconds, stamps):
         try:
@@ -282,7 +282,7 @@ def test_jumps_of_the_stamps_cost_one_message_and_the_history(estimated, first, 
 
 
 def test_a_silence_is_no_jump(estimated, monkeypatch):
-    """By the steady clock as much time has passed as by the stamps, however far these are from the node's."""
+    """The steady clock advances as the stamps do, however far these are from the node's clock."""
     steady = [0]
     monkeypatch.setattr(time, "monotonic_ns", lambda: steady[0])
     refused = []

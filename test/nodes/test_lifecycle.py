@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ from rnea_msgs.srv import ComputeMassMatrix
 from rnea_ros import Robot
 from support.node_bench import ARM, NAMES
 from support.reach import POINTS
-from support.ros_helpers import LATCHED, Diagnostics, World, stamp, world
+from support.ros_helpers import LATCHED, Diagnostics, World, stamp
 from support.scaling_bench import TEXT, limits, message
 
 pytestmark = pytest.mark.ros
@@ -27,12 +29,6 @@ IDS = {"configure": Transition.TRANSITION_CONFIGURE, "activate": Transition.TRAN
        "deactivate": Transition.TRANSITION_DEACTIVATE, "cleanup": Transition.TRANSITION_CLEANUP,
        "shutdown": Transition.TRANSITION_INACTIVE_SHUTDOWN}
 POSITION = [0.1, 0.2, 0.3]
-
-
-@pytest.fixture
-def ros(tmp_path):
-    with world(tmp_path) as made:
-        yield made
 
 
 def change(ros: World, node: str, name: str) -> str:
@@ -45,16 +41,9 @@ def state(ros: World, node: str) -> str:
     return ros.call(GetState, f"{node}/get_state", GetState.Request()).current_state.label
 
 
-def test_dynamics_node_publishes_only_while_active(ros):
-    node = ros.start("dynamics_node", {"robot_description": ARM, "autostart": False, "motion_source": "desired",
-                                       "diagnostics.period": 0.1})
-    name = "/dynamics_node"
-    assert state(ros, name) == "unconfigured"
-    assert not ros.node.count_publishers(f"{name}/joint_dynamics")
-    info, results = ros.listen(ModelInfo, f"{name}/model_info", LATCHED), ros.listen(JointDynamics, f"{name}/joint_dynamics")
-    diagnostics = Diagnostics(ros, name)
-    states = ros.node.create_publisher(JointState, "joint_states", 10)
-    clock, received = 1000.0, []
+def state_sender(ros: World) -> Callable[[], None]:
+    """Return a function that publishes the next joint state at rest."""
+    states, clock = ros.node.create_publisher(JointState, "joint_states", 10), 1000.0
 
     def send() -> None:
         nonlocal clock
@@ -63,6 +52,19 @@ def test_dynamics_node_publishes_only_while_active(ros):
         given.header.stamp = stamp(clock)
         states.publish(given)
         ros.spin(0.01)
+
+    return send
+
+
+def test_dynamics_node_publishes_only_while_active(ros):
+    node = ros.start("dynamics_node", {"robot_description": ARM, "autostart": False, "motion_source": "desired",
+                                       "diagnostics.period": 0.1})
+    name = "/dynamics_node"
+    assert state(ros, name) == "unconfigured"
+    assert not ros.node.count_publishers(f"{name}/joint_dynamics")
+    info, results = ros.listen(ModelInfo, f"{name}/model_info", LATCHED), ros.listen(JointDynamics, f"{name}/joint_dynamics")
+    diagnostics = Diagnostics(ros, name)
+    send, received = state_sender(ros), []
 
     for turn in range(2):  # a second time after a cleanup, with everything created again
         assert change(ros, name, "configure") == "inactive"
@@ -164,16 +166,7 @@ def test_nodes_start_active(ros):
 def test_all_nodes_in_one_process_have_separate_names_and_lifecycles(ros):
     process = ros.start("all_nodes", {"robot_description": ARM, "motion_source": "desired"})
     results = ros.listen(JointDynamics, "/dynamics_node/joint_dynamics")
-    states = ros.node.create_publisher(JointState, "joint_states", 10)
-    clock = 1000.0
-
-    def send() -> None:
-        nonlocal clock
-        clock += 0.01
-        given = JointState(name=NAMES, position=POSITION, velocity=[0.0] * 3)
-        given.header.stamp = stamp(clock)
-        states.publish(given)
-        ros.spin(0.01)
+    send = state_sender(ros)
 
     ros.until(lambda: send() or results, of=process)
     assert change(ros, "/query_node", "deactivate") == "inactive"

@@ -59,7 +59,7 @@ def test_a_locked_node_refuses_counts_and_stays_as_it_is(bench):
     assert node.settings.lock.refused == {name.replace("__", "."): 1 for name in CHANGES}
 
 
-def test_what_was_given_may_be_given_again_and_nothing_comes_of_it(bench, tmp_path):
+def test_unchanged_values_of_locked_parameters_are_ignored(bench, tmp_path):
     """Tools that load a whole parameter file set what is already so. A robot file is not read again: it may be another one."""
     file = tmp_path / "robot.yaml"
     file.write_text("version: 1\nlimits: {turn: {max_effort: 7.0}}\n")
@@ -94,7 +94,7 @@ def test_without_it_all_goes_through(bench):
 
 @pytest.mark.ros
 def test_a_locked_node_over_dds(tmp_path):
-    """By parameters and by topic; it goes on computing, and reports rejected changes."""
+    """Changes by parameters and topic are rejected and reported; computation continues."""
     with world(tmp_path) as ros:
         reported: list[DiagnosticArray] = ros.listen(DiagnosticArray, "/diagnostics")
         description = ros.node.create_publisher(String, "/robot_description", LATCHED)

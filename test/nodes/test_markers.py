@@ -17,7 +17,7 @@ from rnea_ros.nodes.common.marker_shapes import VERMILION, YELLOW, joint_marker_
 from rnea_ros.nodes.common.model_facts import joint_limits, joint_parameters
 from rnea_ros.nodes.dynamics.markers import Markers, cut_joint_markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
-from rnea_ros.nodes.dynamics.whole_body import on_fixed_base
+from rnea_ros.nodes.dynamics.served_robot import on_fixed_base
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 10.0
@@ -113,7 +113,7 @@ def test_without_a_limit_of_the_rate_colours_are_of_the_largest_lately():
 
 
 def test_marks_are_as_large_as_the_links_beside_them():
-    """The same robot twice as large has marks twice as large; those of a finger are small."""
+    """A robot twice as large has markers twice as large; those of a finger are small."""
     one, two = (joint_marker_sizes(Robot.from_urdf(arm_with_finger(scale), backend="reference").model) for scale in (1.0, 2.0))
     np.testing.assert_allclose(two, 2.0 * one, rtol=1e-9)
     assert one[-1] < 0.3 * one[1]
@@ -130,7 +130,7 @@ def arm_with_finger(scale):
     return f'<robot name="r"><link name="base"/>{links}{joints}</robot>'
 
 
-def test_values_and_legend_say_it_in_words():
+def test_values_and_legend_are_texts():
     robot = Robot.from_urdf(urdf("prismatic", SIX[:1]), backend="reference")
     out, markers = filled(robot, [([-8.0], [3.5])])
     markers.fill_static(out)

@@ -16,9 +16,9 @@ from rnea_ros import Robot, load
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.marker_shapes import GREY, heat
 from rnea_ros.nodes.common.model_facts import joint_limits, joint_parameters, model_info
-from rnea_ros.nodes.dynamics.desired_motion import MAX_MOTIONS, DesiredReader
 from rnea_ros.nodes.dynamics.markers import Markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
+from rnea_ros.nodes.dynamics.references import MAX_MOTIONS, DesiredReader
 
 NAMES = ("a", "b", "c")
 URDF = """<robot name="r"><link name="base"/>{}</robot>""".format("".join(

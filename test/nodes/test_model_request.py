@@ -1,4 +1,4 @@
-"""What parameters, description and robot file ask for together, and the robot that comes of it; no node is needed."""
+"""Model requests from parameters, description and robot file, and the robots made of them, without a node."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_robot_is_that_of_load():
 
 
 def test_parameters_go_over_the_file():
-    """What a parameter says of a joint's friction is all of it: that of the file's drive and of its joint."""
+    """A friction parameter of a joint replaces all friction of the file's drive and joint."""
     terms = (("joint_dynamics.joint1.rotor_inertia", 2.0e-4), ("joint_dynamics.joint1.viscous", 7.0))
     made, plain = request("seven_r", terms=terms).robot().model, request("seven_r").robot().model
     first, before = made.links[1].term, plain.links[1].term
@@ -63,7 +63,7 @@ def test_a_file_is_another_request_when_its_content_is(tmp_path):
 
 
 def test_only_what_is_called_a_robot_file_is_opened(tmp_path):
-    """Who sets the parameter need not be who may read the files of the node's user, and sees what is wrong with them."""
+    """Any process that sets the parameter sees the error; it need not have access to the files of the node's user."""
     secret = tmp_path / "id_rsa"
     secret.write_text("key: [secret")
     for path in (str(secret), "/dev/zero", "/etc/passwd", "pandas", str(tmp_path), "\0"):

@@ -18,7 +18,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rnea_msgs.msg import JointSample
 from rnea_msgs.srv import ComputeEnergy
 from rnea_ros.execution.states import Phase
-from rnea_ros.nodes.query import node as query_node
+from rnea_ros.nodes import query_node
 from rnea_ros.nodes.scaling import node as scaling_node
 from rnea_ros.trajectory import path_dynamics
 from support.node_bench import ARM

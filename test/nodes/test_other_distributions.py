@@ -23,7 +23,7 @@ import numpy as np
 from rcl_interfaces.srv import GetParameters
 
 from rnea_ros import Robot
-from rnea_ros.nodes.fastpath.executor import LeanExecutor
+from rnea_ros.nodes.common.executor import LeanExecutor
 from support import humble_stand_in, message_stubs
 from support.node_bench import ARM, NODE, Bench
 from support.ros_helpers import world

@@ -15,10 +15,10 @@ from builtin_interfaces.msg import Time
 
 from rnea_msgs.msg import JointMotion
 from rnea_ros.errors import Rejected
+from rnea_ros.nodes.common import pairing
 from rnea_ros.nodes.common.diagnostics import Stream
-from rnea_ros.nodes.dynamics import pairing
-from rnea_ros.nodes.dynamics.desired_motion import DesiredReader
-from rnea_ros.nodes.dynamics.pairing import InputPairing, PairedInput, extrapolated, interpolated
+from rnea_ros.nodes.common.pairing import InputPairing, PairedInput, extrapolated, interpolated
+from rnea_ros.nodes.dynamics.references import DesiredReader
 
 MS = 1_000_000
 

@@ -58,7 +58,7 @@ def test_every_entry_is_complete_and_accepts_its_default(entry):
     (ParameterEntry("x", [0.0] * 3, "", size=3), "1 2 3", "x needs 3 doubles"),
     (ParameterEntry("x", [0.0] * 3, "", size=3), 7, "x needs 3 doubles, got 7"),
 ])
-def test_refusals_say_what_is_allowed(entry, value, complaint):
+def test_rejections_state_the_allowed_values(entry, value, complaint):
     assert entry.problem(value).startswith(complaint)
 
 

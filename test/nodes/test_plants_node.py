@@ -17,8 +17,8 @@ from std_msgs.msg import Header
 
 from rnea_msgs.msg import BaseDynamics, BaseStateStamped
 from rnea_ros.demo.nodes import demo_plant
-from rnea_ros.sim.comparison import CHANGE, STANCE, SWING, phases, with_rates
 from rnea_ros.sim.machines import machine
+from rnea_ros.sim.plant import CHANGE, STANCE, SWING, phases, with_rates
 from support.live_bench import URDF, LiveBench
 from support.ros_helpers import stamp, world
 

@@ -20,7 +20,7 @@ from rclpy.serialization import serialize_message
 
 from rnea_msgs.msg import BaseStateStamped
 from rnea_ros.errors import Rejected
-from rnea_ros.nodes.dynamics.bases.platform_topics import PlatformPoses
+from rnea_ros.nodes.dynamics.base_sources import PlatformPoses
 from support.moving_robots import MovingPlatform
 from support.oracles import worst
 from support.platform_bench import PlatformBench, pose_of, shares, state, twist
@@ -56,7 +56,7 @@ def test_forces_and_rates_of_a_platform_whose_whole_motion_is_published(stewart,
 
 
 def test_forces_and_rates_of_a_platform_whose_poses_are_measured(stewart, tmp_path):
-    """With noise; 30 ms late."""
+    """The poses are noisy, and the estimate is 30 ms late."""
     rng = np.random.default_rng(5)
     with world(tmp_path) as ros:
         bench = PlatformBench(ros, tmp_path, stewart, "pose", "platform_pose_measured", PoseStamped)
@@ -93,7 +93,7 @@ class TwistedBench(PlatformBench):
             ros.until(self.desired_motion.get_subscription_count)
 
     def send_all(self, pose, twist, desired=None, late=False):
-        """At the next stamp, which is returned. late: send the desired motion last."""
+        """Send all messages at the next stamp, and return it. late: send the desired motion last."""
         when = stamp(self.tick())
         sent = [(self.desired_motion, desired), (self.teller, pose), (self.twists, twist)]
         for publisher, message in reversed(sent) if late else sent:
@@ -155,7 +155,7 @@ def test_rates_of_a_measured_twist_are_nearer_than_those_of_poses(stewart, tmp_p
 
 
 def test_a_pose_that_the_legs_do_not_allow_never_reaches_the_filters():
-    """Without a node or a robot. Legs that are slides, as above, reach everything."""
+    """Neither a node nor a robot is needed. Legs that are slides reach every pose."""
     def reach(position, rotation):
         if position[2] > 5.0:
             raise Rejected("out_of_reach", "too high")

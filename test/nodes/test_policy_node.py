@@ -14,7 +14,7 @@ pytest.importorskip("rnea_msgs")
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import ScaledMotion
-from rnea_ros.nodes.common.stamps import duration
+from rnea_ros.nodes.common.topics import duration
 from support.followed_bench import CONTROLLER, Followed
 from support.reach import ROBOT, START
 from support.ros_helpers import stamp, world
@@ -85,7 +85,7 @@ class Policy(Followed):
         return int(self.diagnostics.values.get("policy.accepted", 0))
 
     def require_limits(self):
-        """All that was commanded since the last call keeps the limits and is one motion; returns it."""
+        """Check that all commands since the last call are inside the limits and one continuous motion; return it."""
         found = self.commanded()
         effort, rate = found.used()
         assert effort <= 1.0 and rate < ASKED and found.jump() < 0.6

@@ -1,4 +1,4 @@
-"""What dynamics_node may ask of its process, and the ways that its messages take: bytes, wait set, threads."""
+"""Process settings of dynamics_node, and the path of its messages: bytes, wait set, threads."""
 
 from __future__ import annotations
 
@@ -23,22 +23,16 @@ from std_msgs.msg import Float64MultiArray
 
 from rnea_msgs.msg import JointDynamics
 from rnea_ros import InputError, Robot
+from rnea_ros.nodes.common import cdr
+from rnea_ros.nodes.common import executor as lean
 from rnea_ros.nodes.common.parameter_table import PROCESS
-from rnea_ros.nodes.common.run import apply_process_settings, freeze_garbage
+from rnea_ros.nodes.common.process import apply_process_settings, freeze_garbage
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
-from rnea_ros.nodes.fastpath import executor as lean
-from rnea_ros.nodes.fastpath import messages
 from rnea_ros.trajectory.drive_utilization import DRIVE_ROWS, SUPPLY_ROWS
 from support.node_bench import ARM, NAMES, NODE, Bench
-from support.ros_helpers import stamp, world
+from support.ros_helpers import stamp
 
 OFF = {entry.name: entry.default for entry in PROCESS}
-
-
-@pytest.fixture
-def ros(tmp_path):
-    with world(tmp_path) as made:
-        yield made
 
 
 def pid(bench):
@@ -164,13 +158,13 @@ def state(names, position, velocity, sec=1, effort=(), frame=""):
 
 def significant(data, kind):
     """Return the bytes without padding, which the middleware does not initialize."""
-    fixed, numbers = messages.spans(data, messages.field_kinds(kind))
+    fixed, numbers = cdr.spans(data, cdr.field_kinds(kind))
     return len(data), data[4:12], [data[start:end] for start, end in (*fixed, *numbers)]
 
 
 def spoilt(data, kind):
-    """The same message with something else where it is filled up."""
-    fixed, numbers = messages.spans(data, messages.field_kinds(kind))
+    """Return the message with other bytes in its padding."""
+    fixed, numbers = cdr.spans(data, cdr.field_kinds(kind))
     offsets = set(range(len(data))) - {k for start, end in (*fixed, *numbers, (4, 12)) for k in range(start, end)}
     assert offsets
     return bytes(byte ^ 0x55 if k in offsets else byte for k, byte in enumerate(data))
@@ -179,7 +173,7 @@ def spoilt(data, kind):
 def test_bytes_are_read_as_the_middleware_reads_them():
     """A walk through messages that differ in names, sizes, order and frame, each shape several times."""
     rng = np.random.default_rng(1)
-    decode = messages.Decoder(JointState, ("position", "velocity", "effort"))
+    decode = cdr.Decoder(JointState, ("position", "velocity", "effort"))
     for k in range(300):
         shape = rng.integers(0, 6)
         n = int(rng.integers(0, 4))
@@ -193,7 +187,7 @@ def test_bytes_are_read_as_the_middleware_reads_them():
 
 
 def test_a_known_layout_is_read_into_the_same_message():
-    decode = messages.Decoder(JointState, ("position", "velocity"))
+    decode = cdr.Decoder(JointState, ("position", "velocity"))
     first = decode(serialize_message(state("ab", (1.0, 2.0), (3.0, 4.0))))
     assert decode(serialize_message(state("ab", (5.0, 6.0), (7.0, 8.0)))) is first
     assert list(first.position) == [5.0, 6.0] and list(first.velocity) == [7.0, 8.0]
@@ -209,13 +203,13 @@ def learnt(monkeypatch):
         found.append(data)
         return deserialize_message(data, kind)
 
-    monkeypatch.setattr(messages, "deserialize_message", deserialize)
+    monkeypatch.setattr(cdr, "deserialize_message", deserialize)
     return found
 
 
 def test_layouts_that_alternate_are_learnt_once_each(learnt):
     """An arm, and two grippers whose messages are equally long."""
-    decode = messages.Decoder(JointState, ("position", "velocity"))
+    decode = cdr.Decoder(JointState, ("position", "velocity"))
     for k in range(10):
         for names in ("abcdefg", "lr", "mr"):
             sent = state(names, [k + 0.5] * len(names), [-k] * len(names), k)
@@ -223,8 +217,8 @@ def test_layouts_that_alternate_are_learnt_once_each(learnt):
     assert len(learnt) == 3
 
 
-def test_what_fills_up_may_be_anything(learnt):
-    decode = messages.Decoder(JointState, ("position", "velocity"))
+def test_padding_bytes_are_ignored(learnt):
+    decode = cdr.Decoder(JointState, ("position", "velocity"))
     for k in range(5):
         sent = state(("a", "bb"), (k, 1.0), (2.0, k), k, frame="base")
         data = serialize_message(sent)
@@ -233,24 +227,24 @@ def test_what_fills_up_may_be_anything(learnt):
 
 
 def test_who_sends_ever_other_layouts_is_not_remembered(learnt):
-    decode = messages.Decoder(JointState, ("position",))
-    for k in range(10 * messages.LAYOUTS):
+    decode = cdr.Decoder(JointState, ("position",))
+    for k in range(10 * cdr.LAYOUTS):
         decode(serialize_message(state(f"{k:04}", [0.0] * 4, ())))
-        assert sum(map(len, decode._known.values())) <= messages.LAYOUTS
-    assert len(learnt) == 10 * messages.LAYOUTS
+        assert sum(map(len, decode._known.values())) <= cdr.LAYOUTS
+    assert len(learnt) == 10 * cdr.LAYOUTS
 
 
 def test_an_unknown_layout_goes_by_whole_messages(monkeypatch):
-    monkeypatch.setattr(messages, "spans", lambda data, kinds: ([], [(16, 32)] * len(kinds)))
+    monkeypatch.setattr(cdr, "spans", lambda data, kinds: ([], [(16, 32)] * len(kinds)))
     sent = state("ab", (1.0, 2.0), (3.0, 4.0))
-    decode = messages.Decoder(JointState, ("position",))
+    decode = cdr.Decoder(JointState, ("position",))
     assert decode(serialize_message(sent)) == sent == decode(serialize_message(sent))
-    assert messages.Encoder(sent).blocks is None
+    assert cdr.Encoder(sent).blocks is None
 
 
 @pytest.mark.parametrize("n, drives, supplies", [(1, 0, 0), (2, 2, 1), (7, 7, 2), (3, 3, 3), (2, 0, 2)])
 def test_bytes_are_written_as_the_middleware_writes_them(n, drives, supplies):
-    arrays = messages.float_arrays(JointDynamics())
+    arrays = cdr.float_arrays(JointDynamics())
     lengths = [1, len(arrays) - 1 - len(DRIVE_ROWS) - len(SUPPLY_ROWS), len(DRIVE_ROWS), len(SUPPLY_ROWS)]
     assert arrays[lengths[1] + 1:] == [*DRIVE_ROWS, *SUPPLY_ROWS]
     inputs = [f"topic{k}" for k in range(supplies)]
@@ -258,7 +252,7 @@ def test_bytes_are_written_as_the_middleware_writes_them(n, drives, supplies):
     message = JointDynamics(joint_names=[f"joint{k}" for k in range(n)], motion_source="estimated", input_names=inputs,
                             **{name: [0.0] * size for name, size in zip(arrays, sizes)})
     message.header.frame_id = "base_link"
-    encoder = messages.Encoder(message, lengths)
+    encoder = cdr.Encoder(message, lengths)
     assert encoder.blocks is not None
     assert [block.shape for block in encoder.blocks] == list(zip(lengths, (len(inputs), n, drives, supplies)))
     rng = np.random.default_rng(n)
@@ -272,7 +266,7 @@ def test_bytes_are_written_as_the_middleware_writes_them(n, drives, supplies):
 
 def test_arrays_of_unlike_sizes_make_no_block():
     message = JointDynamics(joint_names=["a", "b"], position=[0.0, 0.0], velocity=[0.0])
-    assert messages.Encoder(message).blocks is None
+    assert cdr.Encoder(message).blocks is None
 
 
 def test_messages_go_whole_where_bytes_cannot(monkeypatch):
@@ -286,7 +280,7 @@ def test_messages_go_whole_where_bytes_cannot(monkeypatch):
 
     packed = sent()
     with monkeypatch.context() as patch:
-        patch.setattr(messages, "spans", lambda data, kinds: ([], [(16, 32)] * len(kinds)))
+        patch.setattr(cdr, "spans", lambda data, kinds: ([], [(16, 32)] * len(kinds)))
         whole = sent()
     assert [type(message) for message in whole] == [JointState] * 4 + [JointDynamics]
     for message, data in zip(whole, packed):
@@ -294,7 +288,7 @@ def test_messages_go_whole_where_bytes_cannot(monkeypatch):
 
 
 def test_a_robot_without_joints_has_no_rows():
-    assert messages.Encoder(JointDynamics()).blocks is None
+    assert cdr.Encoder(JointDynamics()).blocks is None
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------

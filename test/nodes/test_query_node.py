@@ -66,7 +66,7 @@ def free_flyer(floating):
 
 
 def same(answer, **expected):
-    """To the last bit."""
+    """Check that two answers are equal to the last bit."""
     for name, values in expected.items():
         np.testing.assert_array_equal(answer[name], values, err_msg=name)
 

@@ -18,17 +18,11 @@ from rnea_ros import JointDynamics, Robot
 from support.node_bench import ARM, chain, urdf
 from support.query_bench import NODE, SERVICES, Asker, numbers
 from support.robots import LIMIT, JointSpec, LinkSpec, Tree
-from support.ros_helpers import LATCHED, world
+from support.ros_helpers import LATCHED
 
 pytestmark = pytest.mark.ros
 AT = [0.1, 0.2, 0.3]
 DUST = {"rtol": 1e-12, "atol": 1e-12}  # N m, kg m^2: two kernels, or one for a sample and for many, round differently
-
-
-@pytest.fixture
-def ros(tmp_path):
-    with world(tmp_path) as made:
-        yield made
 
 
 def massless() -> str:
@@ -105,7 +99,7 @@ def test_parameters_change_what_is_answered(ros):
 SLOW = """
 import time
 from pathlib import Path
-from rnea_ros.nodes.query import node
+from rnea_ros.nodes import query_node as node
 
 service = node.SERVICES["compute_sensitivities"]
 

@@ -96,7 +96,7 @@ def test_a_path_is_retimed(asker, oracle):
      "joint_names lacks 'spin', 'slide'"),
     (path(tolerance=-1.0), "tolerance is -1; a finite number, zero or more, is needed"),
     (path(acceleration_share=0.0), "the share of the acceleration limits is 0; a number above zero, at most 1, is needed")])
-def test_what_cannot_be_retimed_is_said(asker, fields, words):
+def test_paths_that_cannot_be_retimed_are_rejected_with_the_reason(asker, fields, words):
     answer = retime(asker, **fields)
     assert not answer.success and words in answer.message
 

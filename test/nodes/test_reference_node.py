@@ -18,7 +18,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import ScaledMotion
 from rnea_ros import Robot
-from rnea_ros.nodes.common.stamps import duration
+from rnea_ros.nodes.common.topics import duration
 from support import controller_state_node, node_bench, scaling_bench
 from support.node_bench import ARM, NAMES, NODE
 from support.reach import POINTS
@@ -52,7 +52,7 @@ def trajectory(begin: float, names=NAMES, times=TIMES, **fields) -> JointTraject
 
 
 def controller_state(when: float, motion: np.ndarray, given: int = 3):
-    """With the first `given` derivatives."""
+    """Return a controller state with the first `given` derivatives."""
     made = (ControllerState or JointTrajectory)(joint_names=NAMES)
     made.header.stamp = stamp(when)
     q, qd, qdd = (row.tolist() if k < given else [] for k, row in enumerate(motion[:3]))
@@ -95,7 +95,7 @@ class ReferenceBench(node_bench.Bench):
         return self
 
     def publish_to(self, publisher, message) -> None:
-        """Until the node has it: topics do not wait for each other, and best effort may lose a message."""
+        """Publish until the node has received it: topics are independent, and best effort may lose a message."""
         before = int(self.diagnostics.next()["reference.received"])
         self._again(lambda: publisher.publish(message),
                     lambda: int(self.diagnostics.values["reference.received"]) > before)
@@ -168,7 +168,7 @@ def test_a_trajectory_of_another_time_is_refused(bench, reason, later):
     assert bench.diagnostics.dropped("reference", reason) >= 1
 
 
-def test_scaled_motions_that_cease_or_say_nonsense(bench):
+def test_scaled_motions_that_cease_or_are_invalid(bench):
     assert not bench.ros.set(NODE, reference__source="scaled_motion")
     bench.refused("reference_missing", bench.tick())
     when = bench.clock + 1.0

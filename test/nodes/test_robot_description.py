@@ -165,7 +165,7 @@ def test_a_description_that_waits_for_a_parameter(bench):
     assert it.robots[-1].name == "other" and "flange" in it.robots[-1].payloads
 
 
-def test_bad_values_at_the_start_are_mended_one_by_one(bench, poison):
+def test_bad_values_at_the_start_can_be_corrected_one_by_one(bench, poison):
     it = bench(robot_description=ARM, payload__link="nose", payload__mass=1.0, joint_dynamics__spin__coulomb=POISON).settle()
     assert not it.robots and "nose" in it.refusals[0]
     assert "no <link>" in it.set(robot_description="<robot/>")  # fails independently of other errors

@@ -28,8 +28,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rnea_msgs.msg import ScaledMotion
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.diagnostics import Stream
-from rnea_ros.nodes.common.stamps import goal_from_message
-from rnea_ros.nodes.fastpath.executor import LeanExecutor
+from rnea_ros.nodes.common.executor import LeanExecutor
+from rnea_ros.nodes.common.topics import goal_from_message
 from rnea_ros.nodes.scaling.action import FollowJointTrajectoryServer
 from support.reach import DURATION, LIMITS, POINTS, ROBOT, START
 from support.ros_helpers import free_domain, world
@@ -63,7 +63,7 @@ class Feedback(SimpleNamespace):
 
 
 class Handle:
-    """As rclpy's, which allows only these transitions."""
+    """Goal handle with the transitions that rclpy allows."""
 
     def __init__(self, asked):
         self.request, self.status, self.feedback = asked, "accepted", []
@@ -149,7 +149,7 @@ def desk(stage):
     return Desk(stage())
 
 
-def test_a_goal_that_succeeds_and_what_is_said_meanwhile(desk):
+def test_a_goal_succeeds_with_feedback(desk):
     handle = desk.send(request(message(POINTS, DURATION)))
     assert handle.status == "executing" and desk.timer == ["off", "on"] and desk.health.trajectories.received == 1
     desk.play(0.5)
@@ -175,7 +175,7 @@ def test_a_goal_that_succeeds_and_what_is_said_meanwhile(desk):
     ({"start": 1e-3}, {}, "too_late"),
     ({}, {"multi_dof_trajectory": SimpleNamespace(points=[0])}, "multi_dof"),
 ])
-def test_what_is_wrong_at_a_glance_is_rejected(desk, fields, more, reason):
+def test_invalid_goals_are_rejected(desk, fields, more, reason):
     desk.it.now = 10**12
     assert desk.send(request(message(**fields), **more)) is None
     assert desk.rejected == [reason] and not desk.results and desk.timer == ["off"]
@@ -186,7 +186,7 @@ def test_what_is_wrong_at_a_glance_is_rejected(desk, fields, more, reason):
     ({"points": np.stack((START, START + [0, 0, 0, 2, 0, 0, 0]))}, NAMES, -1, "joint4 would be at 0.5"),
     ({"points": POINTS[:, :6]}, NAMES[:6], -2, "joint7: not named"),
 ])
-def test_what_is_found_when_it_is_prepared_aborts(desk, fields, names, code, words):
+def test_goals_that_cannot_be_prepared_are_aborted(desk, fields, names, code, words):
     handle = desk.send(request(message(names=names, **fields)))
     result = desk.result(handle)
     assert handle.status == "aborted" and result.error_code == code and words in result.error_string

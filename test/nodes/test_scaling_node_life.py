@@ -20,18 +20,12 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from rnea_msgs.msg import ScaledMotion
-from rnea_ros.nodes.common.run import SIGNALS, graceful_shutdown
+from rnea_ros.nodes.common.process import SIGNALS, graceful_shutdown
 from support.reach import LIMITS, POINTS, START
-from support.ros_helpers import LATCHED, stamp, world
+from support.ros_helpers import LATCHED, stamp
 from support.scaling_bench import NAMES, TEXT, Bench
 
 pytestmark = pytest.mark.ros
-
-
-@pytest.fixture
-def ros(tmp_path):
-    with world(tmp_path) as made:
-        yield made
 
 
 def test_description_late_bad_and_exchanged_while_moving(ros):
@@ -195,7 +189,7 @@ def test_a_paused_motion_and_none_do_not_keep_it(ros):
     ({"shutdown_timeout": 0.5}, None, "not finished within 0.5 s"),
 ])
 def test_who_cannot_come_to_rest_ends_all_the_same_and_leaves_the_way_to_rest(ros, parameters, again, words):
-    """In simulated time that stands still, so does the motion."""
+    """The motion stands still where simulated time does."""
     bench = Bench(ros, use_sim_time=True, **parameters).ready()
     references = ros.listen(JointTrajectory, f"{bench.node}/reference", 5000)
     clock = ros.node.create_publisher(Clock, "/clock", 10)

@@ -16,7 +16,7 @@ from sensor_msgs.msg import Imu
 from rnea_msgs.msg import BaseStateStamped
 from rnea_ros import BaseState, load
 from rnea_ros.algebra.vectors import rpy
-from rnea_ros.nodes.dynamics.bases.base_topics import BaseStates
+from rnea_ros.nodes.common.base import BaseStates
 from rnea_ros.nodes.scaling.robot import BaseStateOrientation, ScaledRobot
 from rnea_ros.robots.inputs.base_state import quaternion
 from support.oracles import worst
@@ -102,7 +102,7 @@ def test_a_unit_with_and_without_orientation(ros, tmp_path):
 
 
 def test_another_payload_leaves_the_base_turned_as_it_is():
-    """For a motion under way: the next trajectory asks anew."""
+    """The orientation stays for a motion under way and is measured again for the next trajectory."""
     class Turned(BaseStateOrientation):
         def measure(self, gravity):
             return BaseState(quaternion=[np.sin(0.2), 0.0, 0.0, np.cos(0.2)])

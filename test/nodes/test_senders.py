@@ -37,7 +37,7 @@ def identified(name):
 
 
 def reported(senders, reader, infos, names=("abc",)):
-    """What is said after messages of which this is known; they name these joints in turn."""
+    """Return the warnings after messages with this information, whose names alternate among these joints."""
     for k, info in enumerate(infos):
         joints = names[k % len(names)]
         message = JointState(name=list(joints), position=[0.0] * len(joints), velocity=[0.0] * len(joints))

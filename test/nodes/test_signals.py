@@ -14,7 +14,7 @@ pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs")
 
 
-from rnea_ros.nodes.common import run
+from rnea_ros.nodes.common import process
 from support.ros_helpers import PATH, free_domain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +31,7 @@ def program(tmp_path, text):
 INTERRUPTED = """
 import os, signal, sys, time
 from rclpy.node import Node
-from rnea_ros.nodes.common.run import run
+from rnea_ros.nodes.common.process import run
 
 class Busy(Node):
     lean = {lean}
@@ -63,9 +63,9 @@ SPOILED = """
 import os, signal, sys
 import rclpy
 from rclpy.node import Node
-from rnea_ros.nodes.common import run
+from rnea_ros.nodes.common import process
 
-class Failing(run.LeanExecutor):
+class Failing(process.LeanExecutor):
     def spin(self):
         try:
             os.kill(os.getpid(), signal.SIGINT)
@@ -74,13 +74,13 @@ class Failing(run.LeanExecutor):
         raise RuntimeError("as the middleware's code says it")
 
 rclpy.ok = lambda: True  # the thread that ends the context has not been let run yet
-run.LeanExecutor = Failing
-sys.exit(run.run([lambda: Node("spoiled")]))
+process.LeanExecutor = Failing
+sys.exit(process.run([lambda: Node("spoiled")]))
 """
 
 
 @pytest.mark.ros
-def test_what_a_signal_spoils_is_no_failure(tmp_path):
+def test_errors_caused_by_a_signal_are_no_failure(tmp_path):
     done = program(tmp_path, SPOILED)
     assert (done.returncode, done.stderr) == (0, "")
     done = program(tmp_path, SPOILED.replace("os.kill(os.getpid(), signal.SIGINT)", "pass"))
@@ -91,7 +91,7 @@ MAKING = """
 import os, signal, sys, time
 import rclpy
 from rclpy.node import Node
-from rnea_ros.nodes.common.run import run
+from rnea_ros.nodes.common.process import run
 
 def make():
     os.kill(os.getpid(), signal.SIGTERM)
@@ -135,21 +135,21 @@ def test_who_interrupts_an_import_gets_no_traceback(tmp_path, commands, name, mo
 
 
 def test_nor_who_interrupts_the_command(tmp_path):
-    done = program(tmp_path, IMPORTING.format(module="numpy", commands="rnea_ros.cli.command", name="rnea"))
+    done = program(tmp_path, IMPORTING.format(module="numpy", commands="rnea_ros.cli", name="rnea"))
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
     late = "import sys; sys.argv[1:] = ['model', '/nowhere']\n"  # a subcommand's own imports, when main runs already
-    late += IMPORTING.format(module="rnea_ros.cli.models", commands="rnea_ros.cli.command", name="rnea")
+    late += IMPORTING.format(module="rnea_ros.cli.models", commands="rnea_ros.cli", name="rnea")
     done = program(tmp_path, late)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_nothing_is_raised_where_signals_are_noted():
-    before = {number: signal.getsignal(number) for number in run.SIGNALS}
+    before = {number: signal.getsignal(number) for number in process.SIGNALS}
     try:
-        came = run.noted_signals()
-        for number in run.SIGNALS:
+        came = process.noted_signals()
+        for number in process.SIGNALS:
             os.kill(os.getpid(), number)
-        assert came == list(run.SIGNALS)
+        assert came == list(process.SIGNALS)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -51,7 +51,7 @@ def listening(bench: Bench, robot: Robot) -> list[Float64]:
     seeds = count(5)
 
     def newest() -> bool:
-        """Whether result and factor of a motion that was not sent before are the newest: messages come in order."""
+        """Return whether result and factor of a new motion are the newest: messages arrive in order."""
         motion = motion_with(robot, next(seeds), 0.4, 0.6)
         if not bench.send(motion, attempts=1):
             return False

@@ -14,7 +14,7 @@ import rclpy
 from rclpy.signals import SignalHandlerOptions
 
 from rnea_ros.nodes.dynamics.node import DynamicsNode
-from rnea_ros.nodes.query.node import QueryNode
+from rnea_ros.nodes.query_node import QueryNode
 from rnea_ros.nodes.scaling.node import ScalingNode
 from support.node_bench import ARM
 from support.ros_helpers import free_domain
@@ -51,7 +51,7 @@ def allowed(name):
 
 
 def done(kind):
-    """The same of a node that does all that it can without another kind of robot."""
+    """Return the same of a node that does everything possible without another kind of robot."""
     given = {"robot_description": ARM, "backend": "python", **EVERYTHING[kind]}
     words = [word for name, value in given.items() for word in ("-p", f"{name}:={'true' if value is True else value}")]
     rclpy.try_shutdown()  # the default context of this process may have been used by another test file

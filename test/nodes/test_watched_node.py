@@ -19,7 +19,7 @@ pytestmark = pytest.mark.ros
 
 
 class Watched(Bench):
-    """With a robot that is `off` its references, and publishes it at once; its clock is `ahead` [s]."""
+    """Bench whose robot is `off` its references and publishes its state at once; its clock is `ahead` [s]."""
 
     def __init__(self, ros, **parameters):
         super().__init__(ros, control_rate=100.0, **parameters)
@@ -34,7 +34,7 @@ class Watched(Bench):
         self.publish_state(message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec + self.ahead)
 
     def arrived(self, motions):
-        """So many have ended, and the robot has received all of them."""
+        """Return whether so many motions have ended, and the robot has received all of them."""
         self.ros.until(lambda: self.finished >= motions, what="no end", of=self.process)
 
     def publish_state(self, time):

@@ -49,7 +49,7 @@ def exact(s, i, degree, interval, u, order=0):
 
 @pytest.mark.parametrize("degree", [3, 4, 5])
 def test_basis_is_evaluated_at_both_ends_of_each_span(degree):
-    """In fractions, without rounding."""
+    """Fractions have no rounding errors."""
     s = [Fraction(float(knot)) for knot in knots(BREAKS, degree)]
     for span in range(len(BREAKS) - 1):
         u = np.array([BREAKS[span], 0.3 * BREAKS[span] + 0.7 * BREAKS[span + 1], BREAKS[span + 1]])

@@ -1,4 +1,4 @@
-"""What cannot be planned is said, with the reason; what is trivial is done; long work is reported."""
+"""Infeasible problems are reported with the reason, trivial ones are solved, and long work reports its progress."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def test_interior_point_reports_its_status(monkeypatch):
 
 
 def test_ipopt_is_tried_where_the_interior_point_method_fails(monkeypatch):
-    """From the first guess, without ours once more."""
+    """IPOPT begins with the first guess, and ours is not repeated."""
     tries, seen = [], {}
 
     def stuck(program, x, start, tolerance, most, watch):
@@ -228,7 +228,7 @@ def test_programs_that_cannot_be_condensed():
 
 
 def test_motion_between_position_limits_is_as_fast_as_inside():
-    """Where a motion begins and ends at a limit, that limit has no inside there."""
+    """The limit has no interior where a motion begins or ends at it."""
     arm = robot("panda")
     known, refined = arm.limits, PlanSettings(refinements=3)
     at, beside = (plan_motion(arm, known.lower, known.upper, settings=refined,

@@ -1,4 +1,4 @@
-"""What a problem says of itself, by hand: excess over limits, windows, what rests, what is checked."""
+"""Properties of a problem computed by hand: excess over limits, windows, rest, checks."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_break_belongs_to_the_following_span():
 
 
 def test_terms_of_a_cost_add_up_in_its_curvature():
-    """By Gauss and Newton, with one term that counts early only."""
+    """One of the terms of the Gauss-Newton matrix counts early only."""
     rng = np.random.default_rng(0)
     y, u, weight = rng.normal(size=(5, 4, 2)), np.linspace(0.0, 1.0, 5), rng.uniform(0.1, 1.0, 5)
     rate = pendulum_and_slide()

@@ -49,7 +49,7 @@ def test_fastest_motion_has_bang_bang_torques():
 
 
 def test_the_thesis_even_knots():
-    """What evenly spaced knots reach with limits held everywhere; the thesis's 0.392 s needs more than 30 of them."""
+    """Evenly spaced knots with limits held everywhere need more than 30 knots for the thesis's 0.392 s."""
     arm = robot("rr")
     for points, expected in ((6, 0.4212), (10, 0.3992), (20, 0.3930)):
         plan = plan_motion(arm, RR_START, RR_GOAL, settings=PlanSettings(spans=points - 3, refinements=0), time_tolerance=0.0)
@@ -132,7 +132,7 @@ def test_a_given_duration_with_no_other_cost_is_planned_with_least_jerk():
 
 
 def test_moving_start_and_goal_states():
-    """From one moment of a plan to another one it can be no slower than the plan itself."""
+    """A motion from one moment of a plan to another is not slower than the plan."""
     arm, whole = robot("rr"), rr_plan(500.0)
     a, b = 0.3 * whole.duration, 0.8 * whole.duration
     q, qd, qdd, _ = plan_at = whole(np.array([a, b]))

@@ -24,7 +24,7 @@ RESULTS = BENCHMARK / "results.md"
 
 
 @pytest.mark.parametrize("name", ["gait", "instants", "planning", "recordings", "saturation", "scaling", "ticks", "wakeups"])
-def test_what_is_run_by_hand_measures_the_source_beside_it(tmp_path, name):
+def test_benchmarks_measure_the_source_tree(tmp_path, name):
     """Benchmarks run from any folder, with the source beside them."""
     (tmp_path / "rnea_ros.py").write_text("raise ImportError('not the source')")
     program = f"import sys; sys.path.insert(0, {str(BENCHMARK)!r}); import {name}, rnea_ros; print(rnea_ros.__file__)"
@@ -67,7 +67,7 @@ def test_a_compiler_that_is_missing_is_said(monkeypatch):
 
 
 def test_both_sides_are_given_the_same_motion():
-    """Of a chain as the benchmark makes them, and of a robot with a mimic joint and joints in another order."""
+    """The robots are a chain of the benchmark, and one with a mimic joint and joints in another order."""
     for case in (cases.Case("chain", cases.chain(7)), cases.Case("panda", cases.path("panda"))):
         q, v, a, _ = np.split(case.pinocchio[3], np.cumsum([case.model.nq, case.model.nv, case.model.nv]))
         theirs = pin.rnea(case.model, case.data, q, v, a) @ case.fold

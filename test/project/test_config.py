@@ -202,7 +202,7 @@ AGGREGATOR_KEYS = {"critical": bool, "history_depth": int, "other_as_errors": bo
 
 
 def tasks():
-    """What the nodes call themselves on /diagnostics, "<node>: TASK", read from their sources."""
+    """Return the names TASK in "<node>: TASK" on /diagnostics, from the sources of the nodes."""
     source = "".join(file.read_text() for file in (ROOT / "rnea_ros" / "nodes").rglob("*.py"))
     return set(re.findall(r'(?:name=f"\{[^}]*\}: |EventCounter\(node, ")(\w+)"', source))
 
@@ -227,7 +227,7 @@ def test_the_aggregator_sorts_every_status_into_one_group():
 
 
 def parameters(name, node):
-    """What a file gives to a node, in whichever namespace it is."""
+    """Return the parameters that a file gives to a node, in any namespace."""
     found = file_parameters(CONFIG / f"{name}.yaml", f"/{node}")
     assert found and found == file_parameters(CONFIG / f"{name}.yaml", f"/left/arm/{node}")
     return found
@@ -258,7 +258,7 @@ def test_a_nodes_file_has_every_parameter_with_its_default(node, entries):
 
 @pytest.mark.parametrize("name", ["dynamics_node", "scaling_node", "query_node", "stanford"])
 def test_who_fills_in_a_file_describes_one_robot_for_all_nodes(name):
-    """What is a robot's stands in the section for every node, and nothing else does."""
+    """Parameters of the robot, and no others, are in the section for every node."""
     assert parameters(name, "any").keys() == {entry for entry in parameters(name, name) if find(entry, ROBOT)}
 
 

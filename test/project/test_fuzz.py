@@ -29,12 +29,12 @@ def test_nothing_is_found(name, tmp_path):
 
 
 def test_the_other_targets_have_seeds_that_pass():
-    """They need a node, or what dies with its process: `make fuzz` runs them, and test_cdr.py the messages."""
+    """These targets need a node or a separate process: `make fuzz` runs them, and test_cdr.py the messages."""
     assert set(TARGETS) - set(IN_PROCESS) == {"messages", "states", "estimates", "parameters"}
     assert all(len(target.seeds()) >= 2 for target in TARGETS.values())
 
 
-def test_what_must_not_be_is_found_and_kept(tmp_path):
+def test_findings_are_detected_and_stored(tmp_path):
     raised = [InputError("what was given, what is allowed"), InputError(""), WrongNumber("1 instead of 2"), KeyError("x"),
               MemoryError(), RecursionError()]
 

@@ -34,7 +34,7 @@ ros = pytest.mark.skipif(importlib.util.find_spec("rclpy") is None, reason="no R
 
 @pytest.fixture
 def start(tmp_path):
-    """What a launch file starts: start("demo", ALL, rviz="true")."""
+    """Return what a launch file starts: start("demo", ALL, rviz="true")."""
     def run(name, packages=ALONE, **given):
         return launched(LAUNCH / f"{name}.launch.py", given, packages, tmp_path)
 
@@ -122,7 +122,7 @@ def named(case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=named)
-def test_what_is_started(start, case):
+def test_launch_files_start_these_nodes(start, case):
     file, given, packages, programs = case
     result = start(file, packages, **given)
     assert " ".join(result.programs) == programs
@@ -155,7 +155,7 @@ def unnamed(one):
 @pytest.mark.parametrize("file, given", [
     ("demo", {"query_node": "true"}), ("scaling_demo", {"query_node": "true", "urdf": RR}), ("dynamics", {"urdf": RR}),
     ("scaling", {"urdf": RR})], ids=["demo", "scaling_demo", "dynamics", "scaling"])
-def test_what_is_missing_is_said_before_anything_starts(start, file, given, missing):
+def test_missing_arguments_are_reported_before_anything_starts(start, file, given, missing):
     result = start(file, {**ALL, "rnea_ros": tuple(set(NODES) - {missing})}, **given, start_rsp="true")
     assert result.error == "" or (f"{missing} is not installed" in result.error and not result.started)
     assert (missing in result.programs) is False and bool(result.error) != bool(result.started)
@@ -167,7 +167,7 @@ def test_rviz_where_it_is_missing_leaves_nothing_behind(start, file):
     assert result.error.startswith("rviz2 is not installed: install ros-<distro>-rviz2") and not result.started
 
 
-def test_a_missing_state_publisher_is_a_word_unless_it_was_asked_for(start):
+def test_a_missing_state_publisher_is_a_note_unless_requested(start):
     result = start("dynamics", urdf=RR)
     assert result.started and result.said == [f"{RSP} is not installed: no link poses on tf; torques need none"]
     result = start("dynamics", urdf=RR, start_rsp="true")

@@ -34,7 +34,7 @@ def test_the_page_shows_every_combination(matrix):
             assert (ROOT / test.partition("::")[0]).exists(), test
 
 
-def test_what_is_missing_is_said(matrix):
+def test_missing_requirements_are_reported(matrix):
     combination = matrix.Combination("x", "3.12", tools=("no-such-tool",))
     assert combination.missing({}) == "no Python 3.12 here" and combination.missing({"3.12": "p"}) == "no no-such-tool here"
     assert "| x | 3.12 | numpy 2 | 3 passed | 2026-01-01 |" in matrix.table(

@@ -183,7 +183,7 @@ def test_examples_run(line, tmp_path):
 
 
 def test_examples_and_pages_use_the_public_face():
-    """They import rnea_ros itself; rnea_ros.sim, robots in MuJoCo, and rnea_ros.interop are the other public packages."""
+    """Only rnea_ros itself, rnea_ros.sim (robots in MuJoCo) and rnea_ros.interop are public packages."""
     pages = {path: "\n".join(re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL))
              for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))}
     pages |= {path: path.read_text(encoding="utf-8") for path in (ROOT / "examples").glob("*.py")}
@@ -276,10 +276,8 @@ def test_launch_lines_name_files_and_arguments_that_exist(line):
 
 def test_topics_of_the_pages_are_the_nodes():
     nodes = ROOT / "rnea_ros" / "nodes"
-    own = ("served_robot", "served_parts", "bases/base_topics",
-           "bases/platform_topics", "effort_commands", "external_effort", "markers",
-           "references", "messages")
-    names = ("dynamics/node", "common/robot_description", "dynamics/speed_scaling", "scaling/node", "scaling/controller",
+    own = ("node", "served_robot", "base_sources", "controller_outputs", "external_effort", "markers", "references")
+    names = ("common/robot_description", "common/base", "dynamics/messages", "scaling/node", "scaling/controller",
              "scaling/publishers", *(f"dynamics/{name}" for name in own))
     source = "".join((nodes / f"{name}.py").read_text() for name in names)
     topics = re.findall(r"^\| `([~/a-z_]+)` \| [a-z_]+/[A-Z]", everything(), flags=re.MULTILINE)
@@ -374,7 +372,7 @@ def test_pictures_and_links_lead_somewhere():
 
 
 def anchors(page: Path) -> set[str]:
-    """Of the headings, as hosts of Markdown make them."""
+    """Return the anchors of headings, as hosts of Markdown make them."""
     headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -400,6 +398,13 @@ def test_every_step_of_the_architecture_names_what_is_in_its_files():
         for name in set(quoted) - set(files):
             for word in name.split("."):
                 assert re.search(rf"\b{word}\b", source), f"{name}: {step}"
+
+
+def test_no_way_of_the_architecture_visits_a_file_twice():
+    for way in re.split(r"^## ", text(DOCS["architecture"]), flags=re.MULTILINE)[2:]:
+        steps = re.findall(r"^\d+\. (.*?)(?=^\d+\. |\n\n|\Z)", way, flags=re.MULTILINE | re.DOTALL)
+        visited = [name for step in steps for name in dict.fromkeys(re.findall(r"`([\w/]+\.py)`", step))]
+        assert len(steps) == 10 and len(set(visited)) == len(visited)
 
 
 def test_rooms_of_the_architecture_are_the_layers():
@@ -431,7 +436,7 @@ def test_the_glossary_has_one_sentence_for_each_word_in_order():
     assert all(meaning.endswith(".") for _, meaning in rows)
 
 
-def test_ci_calls_what_the_readme_says_on_every_python_of_the_readme():
+def test_ci_runs_the_commands_and_pythons_of_the_readme():
     yaml = pytest.importorskip("yaml", reason="PyYAML comes with ROS 2")
     assert "make test" in (ROOT / ".ci/run").read_text() and "make test" in blocks("bash", README)[0].splitlines()
     (job,) = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"].values()

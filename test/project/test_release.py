@@ -68,7 +68,7 @@ def test_a_new_version_and_address_reach_every_file(tmp_path):
     compile((tmp_path / "setup.py").read_text(), "setup.py", "exec")
 
 
-def test_every_file_names_the_same_people_and_licence():
+def test_every_file_names_the_same_maintainer_and_licence():
     people = {(person.text, person.get("email")) for name in FOLDERS for tag in ("maintainer", "author")
               for person in manifest(name).findall(tag)}
     ((name, email),) = people
@@ -111,7 +111,7 @@ def test_rosdoc2_finds_a_configuration_for_each_package():
 
 
 def test_rosdep_and_colcon_find_all_packages_in_a_workspace(tmp_path):
-    """They do not search packages inside other packages, but follow links: those that the page on installation makes."""
+    """Both skip packages inside other packages but follow links, which the page on installation makes."""
     packages = pytest.importorskip("catkin_pkg.packages")
     (tmp_path / "rnea_ros").symlink_to(ROOT)
     (line,) = re.findall(r"^ln -s (.*) src$", read("docs/install.md"), re.M)

@@ -45,7 +45,7 @@ def own(cls: type) -> Iterator[tuple[str, object]]:
             yield name, inner
 
 
-def test_every_public_name_says_what_it_is():
+def test_every_public_name_has_a_description():
     silent, seen = [], set()
     for name in rnea_ros.__all__:
         found = getattr(rnea_ros, name)

@@ -26,7 +26,7 @@ def test_all_nodes_answer_rightly_after_troubles(tmp_path):
     assert "0 wrong" in reported and reported.endswith("nothing found")
 
 
-def test_what_grows_is_found():
+def test_growth_is_detected():
     growing, steady = Growth(), Growth()
     growing.seen = [Use(100.0 + 4.0 * k, 20, 10) for k in range(60)]
     steady.seen = [Use(300.0 if k < 5 else 100.0, 20, 10) for k in range(60)]

@@ -13,7 +13,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (".ci", "benchmark", "config", "docs", "examples", "launch", "lerobot_rnea", "packaging", "rnea_controllers",
            "rnea_msgs", "rnea_plugins", "rnea_ros", "rnea_rqt", "test", "urdf")
-OPENINGS = tuple(folder for folder in FOLDERS if folder != "test")  # a test states what happens
 LISTS = ("test_style.py", "test_readme.py")  # files with the words and phrases that are not used
 SUFFIXES = {".action", ".c", ".cfg", ".cpp", ".h", ".hpp", ".ini", ".md", ".msg", ".py", ".rst", ".srv", ".toml", ".txt",
             ".urdf", ".xml", ".yaml"}
@@ -66,7 +65,7 @@ def test_files_of_the_root_use_the_words_of_the_field(name):
     assert not words_of((ROOT / name).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("folder", OPENINGS)
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_docstrings_start_with_a_noun_phrase_or_an_imperative(folder):
     found = [f"{path.relative_to(ROOT)} {name}: {text.splitlines()[0]}" for path in files(folder)
              for name, text in docstrings(path) if FRAGMENT.match(text)]

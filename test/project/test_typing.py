@@ -1,4 +1,4 @@
-"""What a user's type checker sees of the installed package: py.typed, and a face that a strict one accepts."""
+"""Types of the installed package: py.typed, and a public face that a strict type checker accepts."""
 
 from __future__ import annotations
 

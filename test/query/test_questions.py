@@ -29,7 +29,7 @@ POINT = np.array([0.1, -0.2, 0.3])
 
 
 def question(robot, name, motion=(), **more):
-    """Of one sample: the entries of each array without it; q, qd ... in the robot's order."""
+    """Return a request with one sample: the entries of each array without the sample axis; q, qd ... in the robot's order."""
     sample = dict(zip(FIELDS, (np.asarray(x).tolist() for x in motion)))
     sample |= more.pop("sample", {})
     request = {"samples": [sample]} if sample else {}
@@ -85,7 +85,7 @@ def test_links_of_trees(seed):
         assert worst(slopes["jacobian"][k], J) < 1e-11 and worst(slopes["jacobian_rate"][k], Jd) < 1e-11
 
 
-def test_links_of_a_base_that_moves_in_the_order_asked_for():
+def test_links_on_a_moving_base_are_in_the_requested_order():
     file = ROOT / "urdf" / "branched.urdf"
     robot = load(file, base="floating", backend="python")
     oracle, base, names = FreeFlyer(file, robot), random_base(np.random.default_rng(1)), robot.joint_names[::-1]
@@ -159,7 +159,7 @@ def test_the_regressor_of_closed_loops(name):
 
 @pytest.mark.parametrize("name", ["loop, spring", "passive joint"])
 def test_the_regressor_of_joints_without_motors(name):
-    """Of their measured accelerations: what remains is the torque of the spring, or nothing."""
+    """The regressor is for measured accelerations: the torque of the spring remains, or nothing."""
     robot, _, motion, state = case(name, 0)
     solved = robot.solve(*motion, **state)
     motion = np.array([[solved.positions[joint][k] for joint in robot.joint_names] for k in range(4)])
@@ -236,7 +236,8 @@ def test_motors_of_a_combination_carry_what_its_elastic_joints_need():
 
 
 def test_a_joint_without_motor_and_spring_is_passive():
-    """As docs/systems.md says: hardly any stiffness. Its torque vanishes, its acceleration is Pinocchio's."""
+    """The joint has hardly any stiffness, as docs/systems.md describes. Its torque vanishes, its acceleration is Pinocchio's.
+    """
     file = ROOT / "urdf" / "stanford.urdf"
     robot = load(file, {"version": 1, "springs": {"joint5": {"stiffness": 1e-12}}}, backend="python")
     oracle, motion = PinocchioOracle(file, robot.tree), np.random.default_rng(5).uniform(-1.0, 1.0, (3, robot.n))
@@ -287,7 +288,7 @@ def kind(name):
     ("hua_arm", "torque", "3 derivatives of q are given; 5 decide the torque rates of robot 'hua_arm' with joint3 elastic"),
     ("hua_arm", "forward", "q_motor, qd_motor is missing: springs pull by where their motors are"),
     ("five_bar", "platform", "a platform: robot 'five_bar' is a robot on a fixed base with loops")])
-def test_what_has_no_answer_is_said(name, asked, words):
+def test_requests_without_an_answer_are_rejected_with_the_reason(name, asked, words):
     robot = kind(name)
     with pytest.raises(InputError) as error:
         question(robot, asked, robot.home_motion[:2])
@@ -302,7 +303,7 @@ def test_what_has_no_answer_is_said(name, asked, words):
     ("five_bar", {"guess": {"platform": [{}]}}, "guess.joint_names and guess.position is needed"),
     ("stewart", {"guess": {"platform": [{}, {}]}}, "guess.platform has 2 poses; one is needed"),
     ("stewart", {"guess": {"joint_names": ["slide1"], "position": [0.0]}}, "guess lacks")])
-def test_what_does_not_fit_the_kind_is_said(name, more, words):
+def test_requests_for_another_kind_of_robot_are_rejected(name, more, words):
     robot = kind(name)
     with pytest.raises(InputError) as error:
         question(robot, "torque", robot.home_motion[:2], **more)
@@ -334,7 +335,7 @@ def test_a_guess_chooses_the_branch():
 
 
 def test_fingerprints_distinguish_robots():
-    """Of the same tree with and without loops; of another stiffness; the same of the same."""
+    """Loops and a stiffness change the fingerprint; equal robots have the same."""
     found = [kind(name).model_id for name in ("five_bar", "five_bar", "stewart", "hua_arm", "branched", "seven_r")]
     assert found[0] == found[1] and len(set(found)) == 5
     tree = kind("five_bar").tree

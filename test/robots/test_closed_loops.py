@@ -239,7 +239,7 @@ LOOPS = (slides_in_a_plane, slides_and_a_pin_that_is_idle, slides_in_space, doub
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("joints", LOOPS)
 def test_machines_of_any_size_wherever_they_are_cut(joints, seed):
-    """Where only slides move a cut joint, rounding is all that is left of levers, and no length to compare with."""
+    """Slides alone give a cut joint no levers but rounding errors, and no length to compare with."""
     rng = np.random.default_rng(seed)
     machine, L = chain(rng, joints(rng))
     idle = joints is slides_and_a_pin_that_is_idle
@@ -270,7 +270,7 @@ def test_it_does_not_matter_where_the_loop_is_cut():
 
 
 def test_it_does_not_matter_how_the_pin_is_declared():
-    """In a planar loop two equations are enough; the others are redundant and change nothing."""
+    """Two equations are enough in a planar loop; the others are redundant and change nothing."""
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
     expected = load(urdf, loops).torque_and_rate([0.3], [1.1], [-0.7], [3.0])
     for kind in ("spherical", "connect", "point_on_axis", "cylindrical"):
@@ -330,7 +330,7 @@ def test_power_in_is_energy_gained(five_bar):
 
 
 def test_friction_rotors_and_payload_count_at_every_joint_of_the_tree():
-    """By virtual work: what a passive joint's friction takes comes from the motor."""
+    """The motors provide the friction of passive joints, by virtual work."""
     terms = {"j1": JointDynamics(rotor_inertia=0.002, gear_ratio=20.0, viscous=0.3),
              "j2": JointDynamics(viscous=0.5, coulomb=0.4),
              "j3": JointDynamics(offset=0.7)}
@@ -537,7 +537,7 @@ def test_cut_joints_are_checked(change, message):
         load(urdf, loops)
 
 
-def test_everything_wrong_is_said_at_once():
+def test_all_problems_of_loops_are_reported_at_once():
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j7"])
     loops["loops"]["cut_joints"]["j4"] |= {"type": "ball", "first": "b8"}
     with pytest.raises(ModelError) as error:

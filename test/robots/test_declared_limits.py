@@ -96,7 +96,7 @@ def test_followers_have_forces_only(tmp_path):
     ("", "holds nothing; a robot file is needed there"),
     ("joint_limits: {}", "joint_limits is not known; .*did you mean 'limits'"),
 ])
-def test_what_is_wrong_is_said(tmp_path, text, message):
+def test_invalid_limits_are_reported(tmp_path, text, message):
     with pytest.raises(ModelError, match=message) as caught:
         read(written(tmp_path, text), robot("rr"))
     assert "limits.yaml" in str(caught.value)

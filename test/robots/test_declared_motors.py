@@ -94,7 +94,7 @@ def test_bad_files_are_refused(tmp_path, text, message):
     assert str(path) in str(error.value) and message in str(error.value)
 
 
-def test_a_missing_file_says_what_to_write(tmp_path):
+def test_a_missing_robot_file_names_the_section_to_write(tmp_path):
     with pytest.raises(ModelError, match=r"arm\.robot\.yaml: cannot be read \(No such file.*'version: 1'"):
         load(ARM, tmp_path / "arm.robot.yaml")
 

@@ -30,7 +30,7 @@ def steady_loads(one):
 @pytest.mark.parametrize("of_rate", [False, True], ids=["torque", "rate"])
 @each_kind
 def test_sensitivities_are_differences_of_the_torques(kind, of_rate):
-    """Of torques and of their rates, by every derivative of every coordinate, under loads of links and of the world."""
+    """Torques and rates are differentiated by every derivative of every coordinate, under loads on links and in the world."""
     one, motion = case(kind), motion_of(case(kind), 5)
     robot, count = one.robot, one.robot.order + of_rate
     loads = loads_on(one) if of_rate else steady_loads(one)
@@ -48,7 +48,7 @@ def test_sensitivities_are_differences_of_the_torques(kind, of_rate):
 
 @each_kind
 def test_many_samples_are_one_after_the_other(kind):
-    """Of motions, of loads, of both."""
+    """Motions, loads or both have several samples."""
     one, motion = case(kind), motion_of(case(kind), 6)
     robot, loads = one.robot, loads_on(one)
     pushed = {name: {link: np.stack((six, 2.0 * six)) for link, six in given.items()} for name, given in loads.items()}
@@ -210,7 +210,7 @@ def test_rates_of_joint_wrenches_are_differences(kind):
 
 
 def test_the_axis_component_is_the_torque():
-    """Of trees: of an elastic joint, what its spring gives; beyond a motor on a link, the load."""
+    """The component is that of the spring at an elastic joint, and of the load beyond a motor on a link."""
     for kind in ("Robot", "moving base"):
         one, motion = case(kind), motion_of(case(kind), 9)
         found = one.robot.joint_wrenches(*motion[:3], **one.state, **steady_loads(one))
@@ -268,7 +268,7 @@ def test_a_hexapods_joints_transmit_what_the_closed_loop_says():
     assert deviation(many.rate[1], ours.rate) < 1e-8
 
 
-def test_a_planar_machine_says_why_not():
+def test_a_planar_machine_is_rejected_with_the_reason():
     robot = planar_3rrr().robot(backend="python")
     with pytest.raises(InputError, match=r"more than the motion needs.*pin.*point_on_axis instead of revolute"):
         robot.joint_wrenches(motion=PlatformMotion(*robot.home))

@@ -167,12 +167,12 @@ def test_gravity_that_no_drive_holds_is_refused():
     ({"efficiency": 1.2}, "a number up to 1 is needed"),
     ({"speed_torque_curve": [[0.0, 10.0], [1.0, 2.0], [2.0, 1.5], [2.2, 0.0]]}, r"corner \(1, 2\) is inside"),
     ({"speed_torque_curve": [[1.0, 10.0], [-1.0, 2.0]]}, "zero speed and torque is not inside")])
-def test_what_a_data_sheet_cannot_mean_is_refused(drive, said):
+def test_contradictory_data_sheets_are_rejected(drive, said):
     with pytest.raises(ModelError, match=said):
         arm_with("seven_r", {"drives": {"joint2": drive}})
 
 
-def test_sections_that_need_more_say_so():
+def test_invalid_supplies_and_limits_are_rejected():
     with pytest.raises(ModelError, match="neither max_power nor max_braking_power"):
         arm_with("seven_r", {"supplies": {"rail": {}}})
     with pytest.raises(ModelError, match="names a joint twice: joint1"):

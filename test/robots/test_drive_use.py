@@ -1,4 +1,4 @@
-"""What drives are asked for, sample by sample: by the data sheet's own formulas; windings by their exponentials."""
+"""Utilization of drives, sample by sample: by the formulas of data sheets, and exponentials for windings."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def filled(robot, tau, tau_rate, qd, **given):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_data_sheets_say(seed):
+def test_utilization_by_the_formulas_of_data_sheets(seed):
     robot = arm()
     rng = np.random.default_rng(seed)
     tau, tau_rate, qd = rng.normal(size=(3, 7)) * [[30.0], [500.0], [2.0]]
@@ -137,7 +137,7 @@ def test_the_time_that_is_left_is_when_the_load_is_one():
     ({"continuous_current": 3.0}, "torque_constant"),
     ({"torque_constant": 0.1, "continuous_current": 3.0, "continuous_torque": 3.0}, "give one of"),
     ({"thermal_time_constant": 3.0}, "continuous_current [A] or continuous_torque")])
-def test_what_is_missing_is_said(sheet, said):
+def test_incomplete_data_sheets_are_rejected(sheet, said):
     with pytest.raises(ModelError) as caught:
         arm({"joint1": sheet})
     assert said in str(caught.value)

@@ -23,7 +23,7 @@ each_robot = pytest.mark.parametrize("name", [*CASES, *SEEDS])
 
 
 def accelerations(found, robot):
-    """Of the joints in a Solution."""
+    """Return the accelerations of the joints in a Solution."""
     return np.array([found.positions[name][2] for name in robot.joint_names])
 
 
@@ -177,7 +177,7 @@ def test_the_six_equations_of_the_base(name):
 
 @each_case
 def test_free_fall(name):
-    """Without torques nothing but gravity: the mass centre falls with it, and momentum about it stays."""
+    """The mass centre falls with gravity, and the momentum about it is constant."""
     base, q, qd, *_ = state(name)
     still = np.zeros(robot(name).n)
     found = robot(name).response(q, qd, still, base=base)
@@ -241,7 +241,7 @@ def test_backends_and_batches_agree():
 
 
 def test_payload_friction_and_rotors():
-    """They count as on a fixed base: tau of a given base motion that is none."""
+    """Their effect is that on a fixed base: the torques at a base motion of zero."""
     text = source(5)
     names = Robot.from_urdf(text).joint_names
     terms = {name: JointDynamics(0.1, 3.0, 0.4, 0.2, 0.1, 0.3) for name in names[:2]}
@@ -276,7 +276,7 @@ def test_a_single_free_body():
 
 
 def test_a_massless_base_on_a_joint():
-    """What hangs on the base can be turned without it: the base's own turn about that axis has no answer."""
+    """The links on the base can turn without it: the base's rotation about that axis is undetermined."""
     text = arm({"axis": (0, 0, 1)}).replace(f'<link name="base">{INERTIAL}</link>', '<link name="base"/>')
     loose = load(text, base="floating")
     with pytest.raises(InputError, match="'base rz'"):

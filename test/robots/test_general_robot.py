@@ -161,7 +161,7 @@ def test_motor_behind_a_spring_turns_by_the_deflection_that_an_over_constrained_
 
 
 def test_wrenches_of_cut_joints_replace_the_loops():
-    """On the open tree they hold the joints that follow, and the motors exert the same torques."""
+    """The wrenches hold the passive joints of the open tree, and the motors exert the same torques."""
     robot, truth, motion, state = case("loop, spring", 0)
     found, tree = robot.solve(*motion, **state), Robot.from_urdf(truth.machine.urdf)
     wrenches, q = {}, np.array([[found.positions[joint][k] for joint in tree.joint_names] for k in range(3)])
@@ -325,7 +325,7 @@ def test_too_few_derivatives_are_refused_with_their_number():
         robot.torque_and_rate(*motion[:4], **state)
 
 
-def test_base_rates_that_elastic_joints_need_are_asked_for():
+def test_missing_base_rates_of_elastic_joints_are_an_error():
     robot, _, motion, state = case("elastic joint, given base", 0)
     with pytest.raises(InputError, match=r"2 rates of the base's velocity are given; 4 decide"):
         robot.torque_and_rate(*motion, base=state["base"], base_acceleration=np.zeros(6), base_jerk=np.zeros(6))

@@ -90,7 +90,7 @@ def test_robots_that_share_links_answer_alike():
             assert np.array_equal(a, b)
 
 
-def test_what_cannot_be_is_refused():
+def test_unknown_links_are_rejected():
     robot = Robot.from_urdf(ARM)
     q, link = np.zeros(3), list(robot.model.frames)[-1]
     for method, motion in zip(METHODS, ((q,), (q, q), (q,), (q, q)), strict=True):

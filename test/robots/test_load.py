@@ -48,7 +48,7 @@ def file(**sections):
 
 
 def plain(base="fixed"):
-    """What TREE makes of ARM, by the constructors alone."""
+    """Return the robot of TREE and ARM, by the constructors alone."""
     robot = Robot.from_urdf(ARM, base, "python", (0.5, 0.0, -9.0), joint_dynamics=TERMS)
     return robot.with_payload("l2", 1.5, (0.01, 0.02, 0.03), BOX)
 
@@ -193,7 +193,7 @@ def test_limits_go_over_those_of_the_urdf():
         np.testing.assert_array_equal(limits.upper, before.upper)
 
 
-def test_friction_of_the_urdf_only_if_asked_and_the_file_over_it():
+def test_friction_of_the_urdf_is_optional_and_overridden_by_the_file():
     urdf = ARM.replace("</joint>", '<dynamics damping="3" friction="2"/></joint>', 1)
     for asked, term in ((False, JointDynamics(viscous=7.0)), (True, JointDynamics(viscous=7.0, coulomb=2.0))):
         found = load(urdf, file(friction={"j1": {"viscous": 7.0}}, urdf_friction=asked), backend="python")

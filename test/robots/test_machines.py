@@ -1,4 +1,4 @@
-"""The same program for other machines: an object file for ARM, and text in C."""
+"""Programs for other machines: an object file for ARM, and text in C."""
 
 from __future__ import annotations
 

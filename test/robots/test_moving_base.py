@@ -78,7 +78,8 @@ def test_rates_with_a_given_base_motion(name):
 
 
 def test_zero_moment_point():
-    """At rest below the mass centre; and for any motion, where the ground reaction has no moment along the ground."""
+    """The point is below the mass centre at rest, and where the ground reaction has no moment along the ground in any motion.
+    """
     robot_, ground, normal = robot("solo12"), np.array([0.2, 0.1, -0.4]), np.array([0.1, -0.2, 1.0])
     upright = load(source("solo12"), base="prescribed")
     base, q, qd, qdd, _ = state("solo12")
@@ -97,7 +98,7 @@ def test_zero_moment_point():
 
 
 def test_contacts_that_make_up_the_base_wrench_free_the_base():
-    """At the root alone, and shared out to four feet, where they reach the root through the legs."""
+    """The wrench acts on the root alone, or is distributed to four feet that carry the root through the legs."""
     for name, feet in (("g1_29dof_rev_1_0", ()), ("solo12", ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"))):
         base, q, qd, qdd, _ = state(name)
         given, r = np.random.default_rng(12).normal(size=6), robot(name)
@@ -136,7 +137,7 @@ def test_refusals():
 
 
 def test_a_thrown_arm_falls_as_it_must():
-    """For every joint motion, the mass centre flies a parabola and angular momentum about it stays."""
+    """The mass centre is on a parabola for every joint motion, and the angular momentum about it is constant."""
     thrown = load(ROOT / "urdf" / "rr.urdf", base="floating")
     start = BaseState(velocity=(1.0, 0.0, 2.0, 0.3, -0.2, 0.5))
 
@@ -174,7 +175,7 @@ def test_example_vehicle_arm(tmp_path):
     assert (tmp_path / "vehicle_arm.png").stat().st_size > 10_000
 
 
-def test_what_only_holds_for_a_base_that_is_held_is_refused_for_a_free_one():
+def test_functions_of_a_fixed_base_are_rejected_for_a_free_one():
     """Each of these returned the torques of a fixed base."""
     text = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)})
     robot = TreeDynamics.from_urdf(text, base="floating")

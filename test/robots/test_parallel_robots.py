@@ -29,7 +29,7 @@ each_machine = pytest.mark.parametrize("name", MACHINES)
 
 @pytest.fixture(scope="module")
 def machines():
-    """Of each name: the machine's texts and its robot; gravity is aslant, so that the planar machine feels it too."""
+    """Return texts and robot of each machine by name; gravity is oblique, so that it acts on the planar machine too."""
     texts = {name: make() for name, (make, _) in MACHINES.items()}
     return {name: (machine, machine.robot(gravity=(1.0, -4.0, -9.0))) for name, machine in texts.items()}
 
@@ -454,7 +454,7 @@ def with_mass(urdf, link, mass, at):
 
 
 def test_wrenches_act_by_virtual_work(machines):
-    """On the platform and on a leg: actuators give what the wrench takes, -Jp^T w and -Q^T J^T w, at a constant rate too."""
+    """Actuators exert -Jp^T w for a wrench on the platform and -Q^T J^T w for one on a leg, also at a constant rate."""
     _machine, robot = machines["delta"]
     motion = polynomial("delta", robot)(0.0)
     tau, tau_rate = robot.torque_and_rate(motion=motion)
@@ -680,7 +680,6 @@ def test_the_platform_rides_out_the_sea(tmp_path):
 
 
 def test_a_delta_robot_picks_at_10_g():
-    """The same class, another machine."""
     robot = delta().robot()
     motion = PlatformMotion(*robot.home, acceleration=[98.1, 0.0, 0.0, 0.0, 0.0, 0.0])
     assert 1.0 < np.abs(robot.inverse_dynamics(motion=motion)).max() < 100.0

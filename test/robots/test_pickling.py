@@ -120,7 +120,7 @@ def test_another_process_takes_it_over():
     same(pickle.loads(found.stdout), expected)
 
 
-def test_what_was_read_only_stays_so():
+def test_read_only_arrays_stay_read_only():
     robot = rigid("python")[0]
     for twin in (pickle.loads(pickle.dumps(robot)), copy.deepcopy(robot)):
         link = twin.model.links[2]

@@ -28,7 +28,7 @@ LOADS = ((3.0, -2.0, 1.0, 0.5, -0.4, 0.3), (1.0, 2.0, -1.0, 0.2, 0.1, -0.3), (-2
 
 
 def stages_alone(monkeypatch):
-    """From now on nothing is served by the program."""
+    """Disable the program: all answers come from the stages."""
     monkeypatch.setattr(MotionSolver, "program", lambda *_: None)
 
 
@@ -45,7 +45,7 @@ def counted(monkeypatch) -> list[str]:
 
 
 def fresh(robot: Robot) -> Robot:
-    """The same robot with nothing compiled."""
+    """Return the robot with nothing compiled."""
     return pickle.loads(pickle.dumps(robot))
 
 

@@ -1,4 +1,4 @@
-"""What holds for every robot: signatures, shapes of all answers, laws of mechanics, copies."""
+"""Properties of every robot: signatures, shapes of all answers, laws of mechanics, copies."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_load_gives_such_a_robot():
 
 
 def answers(case: Case, motion: list[np.ndarray]) -> dict[str, Any]:
-    """Of every method, to the same positional arguments for every kind."""
+    """Return the answers of every method to the same positional arguments."""
     robot, (q, qd), state = case.robot, motion[:2], case.state
     tau, at = motion[2], {**case.state, **case.motors(*motion)}
     return {
@@ -194,7 +194,7 @@ def test_rates_are_derivatives_along_the_motion_under_loads(kind):
 
 @each_kind
 def test_energy_grows_by_the_power_of_the_motors(kind):
-    """Of all that moves and all springs, nothing else; of the mass centre, momentum is mass times velocity."""
+    """The energy is that of all moving bodies and springs; the momentum is mass times velocity of the mass centre."""
     one, motion = case(kind), motion_of(case(kind), 5)
     robot = one.robot
     motion = whole_motion(one, *motion)
@@ -265,7 +265,7 @@ def test_a_payload_counts_and_leaves_the_robot_as_it_was(kind):
 
 @each_kind
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "with_payload"])
-def test_what_cannot_be_is_an_input_error(kind, name):
+def test_impossible_arguments_are_input_errors(kind, name):
     """No AttributeError, and no other robot's answer: wrong sizes, numbers that are none, links that are not there."""
     one = case(kind)
     robot, motion = one.robot, motion_of(one)

@@ -142,7 +142,7 @@ def test_robot_without_joints(backend):
         stone.gravity([0.0])
 
 
-def test_what_a_robot_says_of_itself(robot):
+def test_properties_and_repr_of_a_robot(robot):
     assert robot.name == "arm" and robot.n == 3 and robot.root_link == "base"
     assert robot.joint_names == ("j1", "j2", "j4") and robot.joint_types == ("revolute", "revolute", "prismatic")
     assert robot.backend == available("llvm") and robot.gravity_vector.tolist() == [0.0, 0.0, -9.81]
@@ -244,7 +244,7 @@ def test_numbers_too_large_come_with_a_word(backend):
 
 
 def test_masked_values_are_no_numbers(robot):
-    """They were taken for what lies under the mask."""
+    """The values under the mask were used."""
     state = motion()
     hidden = np.ma.masked_array(state[1], mask=[False, True, *[False] * (robot.n - 2)])
     for qd in (hidden, np.ma.masked_array([state[1]] * 3, mask=[[False] * robot.n, hidden.mask, [False] * robot.n]),

@@ -7,7 +7,7 @@ import pytest
 
 from rnea_ros import BaseState, load
 from rnea_ros.algebra.vectors import rpy
-from rnea_ros.nodes.common.sensed_base import (
+from rnea_ros.nodes.common.base import (
     extrapolate_base,
     from_imu,
     from_twist,

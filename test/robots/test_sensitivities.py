@@ -176,7 +176,7 @@ def test_world_and_link_loads_differ_where_the_link_turns():
 
 @pytest.mark.parametrize("seed", (1, 36))
 def test_a_world_load_on_every_urdf_link(seed):
-    """Also on links merged by fixed joints: turned into the link by Pinocchio, it is a wrench of the link."""
+    """Links merged by fixed joints are included: turned into the link by Pinocchio, the load is a wrench of the link."""
     robot, text = tree(seed)
     oracle, rng = PinocchioOracle(text, robot), np.random.default_rng(seed)
     state = random_state(rng, robot.n)[:3]
@@ -311,7 +311,7 @@ def test_backends_and_batches(seed, backend):
                     assert worst(a[k], b) < 1e-12, name
 
 
-def test_what_a_kernel_costs():
+def test_operation_counts_of_sensitivities():
     """A 7R costs less than 4 recursions, a 32-joint tree grows by its depth; lost sharing would show here."""
     for name, most in (("panda_description/urdf/panda", 5_000), ("talos_data/robots/talos_reduced", 21_000)):
         model = Robot.from_urdf(EXAMPLES[name]).model
@@ -338,7 +338,7 @@ def test_the_example(tmp_path):
     assert (tmp_path / "sensitivities.png").stat().st_size > 20_000
 
 
-def test_errors_say_what_is_wrong():
+def test_errors_name_the_invalid_argument():
     robot = Robot.from_urdf(arm({}, {}), backend="reference")
     state = np.zeros((3, 2))
     with pytest.raises(InputError, match="link 'hand' is not in robot 'arm'"):

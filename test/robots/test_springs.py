@@ -38,7 +38,7 @@ def test_golden_tree(backend):
     assert worst(robot.forward_dynamics(tree["q"], tree["qd"], tau), case["qdd"]) < 1e-11
 
 
-def test_what_is_asked_of_a_spring_joint_is_not_read():
+def test_desired_accelerations_of_spring_joints_are_ignored():
     tree, robot = GOLDEN["tree4"], golden_robot()
     free = [k for k, name in enumerate(robot.joint_names) if name in robot.state_joints]
     asked = np.array([1.0, 2.0, 3.0, 4.0])
@@ -118,7 +118,7 @@ def test_rates_are_derivatives_along_the_motion(seed):
 
 @pytest.mark.parametrize("seed", ELASTIC)
 def test_wrenches_do_what_robots_wrenches_do(seed):
-    """On the link or held in the world: the torques that the Robot needs at the accelerations that came out."""
+    """Wrenches on the link or constant in the world give the torques that Robot returns at the resulting accelerations."""
     _, robot, springs = tree(seed)
     elastic = Robot(robot, {"springs": springs}).with_payload(robot.model.links[-1].name, 0.7, (0.1, 0.2, 0.3))
     loaded = robot.with_payload(robot.model.links[-1].name, 0.7, (0.1, 0.2, 0.3))

@@ -80,7 +80,7 @@ def test_a_branch_is_kept_however_far_apart_the_samples_are(five_bar):
     assert tracker.counts["followed"] > 15 and tracker.counts["out of reach"] > 0
 
 
-def test_sensors_say_on_which_branch_the_stream_begins(five_bar):
+def test_sensors_select_the_branch_at_the_start(five_bar):
     q, rest = np.array(START["five_bar"]), np.zeros((3, 2))
     mirrored = other_branch(five_bar, q)
     tracker = five_bar.tracker()
@@ -116,7 +116,7 @@ def test_after_a_gap_the_sensors_win(five_bar):
 
 
 def test_sensors_lead_to_where_no_straight_way_goes(five_bar):
-    """From pose to pose there is a wall between; next to what is measured there is none."""
+    """A singularity separates two poses, and none is near the measured positions."""
     rest, tracker = np.zeros((3, 2)), five_bar.tracker()
     near = np.array([2.2, 0.6])
     pose = five_bar.close(near)
@@ -129,7 +129,7 @@ def test_sensors_lead_to_where_no_straight_way_goes(five_bar):
     assert found.restarted and np.abs(found.motion.q - shifted).max() < 1e-12
 
 
-def test_what_is_refused_is_counted_and_changes_nothing(five_bar):
+def test_rejected_samples_are_counted_and_change_nothing(five_bar):
     rest, tracker = np.zeros((3, 2)), five_bar.tracker()
     q = np.array(START["five_bar"])
     last = tracker.follow(q, *rest).motion.q

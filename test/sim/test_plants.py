@@ -15,9 +15,20 @@ pytest.importorskip("mujoco")
 
 from rnea_ros import BaseState, InputError, RneaError, load
 from rnea_ros.sim import machines
-from rnea_ros.sim.comparison import CHANGE, STANCE, SWING, errors_by_leg_and_phase, phases, torque_rates, torques, with_rates
 from rnea_ros.sim.machines import MACHINES, QUADRUPEDS, machine
-from rnea_ros.sim.plant import Noise, Plant, Sensors
+from rnea_ros.sim.plant import (
+    CHANGE,
+    STANCE,
+    SWING,
+    Noise,
+    Plant,
+    Sensors,
+    errors_by_leg_and_phase,
+    phases,
+    torque_rates,
+    torques,
+    with_rates,
+)
 from rnea_ros.sim.scene import mujoco, scene
 from support.robots import arm
 
@@ -39,7 +50,7 @@ def played(device, seconds, every=1):
 
 
 def errors(robot, device, instants):
-    """Of the package, as shares of each motor's peak torque (samples, n)."""
+    """Return the errors of the package's torques as shares of each motor's peak (samples, n)."""
     truth = np.array([instant.tau for instant in instants])
     found = np.array([torques(robot, instant, device.motors) for instant in instants])
     return np.abs(found - truth) / np.abs(truth).max(axis=0)
@@ -67,8 +78,8 @@ def test_a_quadruped_of_others_stands_and_trots_and_its_torques_are_those_of_its
     assert sum(row.samples for row in rows) == 4 * len(t) and max(row.worst for row in rows) == pytest.approx(0.5 * PERCENT)
 
 
-def test_what_touches_and_turns_counts(solo):
-    """Without foot forces, rotors or friction the torques are others: the comparison would show it."""
+def test_foot_forces_rotors_and_friction_change_the_torques(solo):
+    """Torques without foot forces, rotors or friction differ: the comparison is sensitive to them."""
     device, instants = solo
     for changed in ({"base": "floating"}, {"base": "floating", "gravity": [0.0, 0.0, -9.0]}):
         robot = load(QUADRUPEDS["solo12"].urdf, {"version": 1, **changed}, backend="reference")
@@ -91,7 +102,7 @@ def test_sensors_of_the_base(solo):
 
 
 def test_torque_rates_are_the_slopes_of_the_motors_torques(solo):
-    """To what difference quotients over two milliseconds are good for, where contacts stay as they are."""
+    """Difference quotients over two milliseconds bound the accuracy, at constant contacts."""
     device, instants = solo
     rates = list(with_rates(instants))
     forces = np.array([[np.linalg.norm(six) for six in one.instant.wrenches.values()] for one in rates])
@@ -114,7 +125,7 @@ def test_another_quadruped(name):
 
 
 def test_closed_loops_as_equality_constraints():
-    """They give way: the torques are those of loops that are closed exactly, up to the error of the constraints."""
+    """The constraints yield: the torques are those of exactly closed loops up to that error."""
     device = made("five_bar")
     instants = played(device, 2.0)[50:]
     robot = device.plant.robot
@@ -197,6 +208,6 @@ def test_links_that_are_frames_of_others_and_joints_that_slide():
 
 
 def test_nothing_else_imports_mujoco():
-    code = "import sys, rnea_ros, rnea_ros.sim.machines, rnea_ros.sim.comparison; print('mujoco' in sys.modules)"
+    code = "import sys, rnea_ros, rnea_ros.sim.machines, rnea_ros.sim.plant; print('mujoco' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert run.stdout.strip() == "False" and MACHINES

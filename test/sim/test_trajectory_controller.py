@@ -45,7 +45,7 @@ def test_it_comes_from_where_it_is_and_a_new_trajectory_replaces_all_of_the_old_
     assert np.abs(it.update(2.0)[0] - Q[0] - 0.1).max() < 1e-9
 
 
-def test_what_it_refuses():
+def test_invalid_trajectories_are_rejected():
     it = TrajectoryController(np.zeros(3))
     moving = TrajectoryPoints(TIMES[:3], Q[:3], QD[:3], QDD[:3])
     with pytest.raises(InputError, match="allow_nonzero_velocity_at_trajectory_end"):

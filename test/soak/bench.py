@@ -15,7 +15,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rnea_msgs.msg import JointDynamics, JointMotion, JointSample, ScaledMotion
 from rnea_msgs.srv import ComputeInverseDynamics
 from rnea_ros import Robot
-from rnea_ros.nodes.common.stamps import duration
+from rnea_ros.nodes.common.topics import duration
 from soak.watch import Growth
 from support.node_bench import ARM, NAMES, urdf
 from support.ros_helpers import LATCHED, Process, World, stamp

@@ -117,7 +117,7 @@ class Soak:
         self.nodes.description.publish(String(data=self.rng.choice(TEXTS)))
 
     def bad_description(self) -> None:
-        """It is latched: a node that began with it would wait for another one for ever, as it should."""
+        """Publish an invalid latched description: a node that begins with it waits for another one."""
         self.nodes.description.publish(String(data=self.rng.choice(BAD)))
         self.answered("a bad description")
         self.description()

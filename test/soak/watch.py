@@ -1,4 +1,4 @@
-"""What a process uses, from /proc, and whether that grows without bound."""
+"""Resources of a process from /proc, and detection of unbounded growth."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def use(pid: int) -> Use | None:
 
 
 def children(pid: int) -> list[int]:
-    """Of a process: those of its solver, for instance."""
+    """Return the child processes of a process: those of its solver, for instance."""
     try:
         return [int(word) for task in Path(f"/proc/{pid}/task").iterdir() for word in (task / "children").read_text().split()]
     except OSError:
@@ -35,7 +35,7 @@ def children(pid: int) -> list[int]:
 
 
 class Growth:
-    """Of one process: its use over time."""
+    """Resources of one process over time."""
 
     def __init__(self) -> None:
         self.seen: list[Use] = []

@@ -255,7 +255,8 @@ class Truth:
         return [found[k] for k in range(-5, 6)]
 
     def sample(self):
-        """At t = 0: velocities, accelerations and jerks by Pinocchio's numbers; motors' efforts by name, and their rates.
+        """Return velocities, accelerations and jerks by Pinocchio's numbers at t = 0; the motors' efforts by name, and their
+        rates.
 
         The motor of an elastic joint turns by the deflection that the joint's effort needs: theta = q + effort / stiffness.
         """

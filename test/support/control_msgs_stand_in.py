@@ -73,7 +73,7 @@ def _part(number: int) -> property:
 
 
 def install() -> None:
-    """From now on PlanMotion and JointTrajectory are not what they are called in this process."""
+    """Replace PlanMotion and JointTrajectory in this process."""
     dress(PlanMotion.Goal, "joint_names", GOAL, listed=True)
     dress(PlanMotion.Result, "message", RESULT)
     dress(PlanMotion.Feedback, "stage", FEEDBACK)

@@ -51,7 +51,8 @@ class Commanded(NamedTuple):
         return REACH * max(_distance(way, q) for q in self.q[::5])
 
     def jump(self) -> float:
-        """By how much a position differs from what the velocities say, as a share of the way at full acceleration.
+        """Return the difference between a position and the integrated velocities, as a share of the distance at full
+        acceleration.
 
         From one update to the next; not after an update that is later than those of a late controller: the trapezoidal
         rule says nothing of that long a step.
@@ -63,7 +64,7 @@ class Commanded(NamedTuple):
 
 
 def _distance(way: np.ndarray, q: np.ndarray) -> float:
-    """Of a point from a polygon."""
+    """Return the distance of a point from a polygon."""
     k = int(np.linalg.norm(way - q, axis=1).argmin())
     return min(_from_segment(a, b, q) for a, b in pairwise(way[max(k - 1, 0):k + 2]))
 

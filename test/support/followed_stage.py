@@ -29,11 +29,11 @@ class FollowedStage(Stage):
         self.controller, self.commanded, self.measured = TrajectoryController(START), [], START
 
     def update(self):
-        """Before each tick."""
+        """Update the controller before each tick."""
         self.commanded.append(self.controller.update(self.now * 1e-9))
 
     def hand_out(self, motion, sample):
-        """What a tick found."""
+        """Pass the result of a tick to the controller."""
         raise NotImplementedError
 
     def play(self, seconds=np.inf):
@@ -53,11 +53,11 @@ class FollowedStage(Stage):
             del self.executor.tick
 
     def at_last(self):
-        """Where the controller comes to rest."""
+        """Return the position at which the controller rests."""
         return self.controller.update(self.now * 1e-9 + 1.0)[0]
 
     def check(self):
-        """What was commanded is as planned, inside the limits, on one smooth curve."""
+        """Check that commands are as planned, inside the limits, and on one smooth curve."""
         q, qd, qdd = (np.array([state[k] for state in self.commanded]) for k in range(3))
         tau = ROBOT.inverse_dynamics(q, qd, qdd)
         rate = np.diff(tau, axis=0) / 1e-3

@@ -33,11 +33,11 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rnea_msgs.msg import BaseStateStamped, JointMotion
 from rnea_ros import Robot
 from rnea_ros.errors import Rejected
-from rnea_ros.nodes.common.stamps import goal_from_message
-from rnea_ros.nodes.dynamics.desired_motion import DesiredReader
+from rnea_ros.nodes.common.cdr import Decoder, Reader
+from rnea_ros.nodes.common.topics import goal_from_message
 from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrench
 from rnea_ros.nodes.dynamics.joint_states import StateReader
-from rnea_ros.nodes.fastpath.messages import Decoder, Reader
+from rnea_ros.nodes.dynamics.references import DesiredReader
 
 LARGEST = 1 << 16  # bytes
 HEADERS = [b"\0\1\0\0"] * 6 + [b"\0\0\0\0", b"\0\2\0\0", b"\0\3\0\0", b"\0\7\0\0", b"\0\x08\0\2", b"\0\x09\0\0", b"\1\1\1\1"]
@@ -63,7 +63,7 @@ VALID: list[Any] = [
 
 
 def readers() -> dict[type, Callable[[bytes], Any]]:
-    """By message type, as the nodes use them."""
+    """Return readers by message type, as the nodes use them."""
     names = ("turn", "spin", "slide")
     state, desired = StateReader(names), DesiredReader(names)
     decode_state, decode_desired = (Decoder(kind, fields) for kind, fields in (
@@ -103,7 +103,7 @@ def buffer(rng: random.Random, valid: bytes) -> bytes:
 
 
 def fuzz(count: int, seed: int, last: Callable[[bytes], None]) -> dict[str, dict[str, int]]:
-    """How often a message was read or refused, by type and reason. Raises unexpected errors."""
+    """Count reads and rejections by message type and reason. Raises unexpected errors."""
     rng, read = random.Random(seed), readers()
     valid = [(type(message), serialize_message(message)) for message in VALID]
     found: dict[str, Counter[str]] = {kind.__name__: Counter() for kind in read}

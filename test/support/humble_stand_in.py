@@ -26,7 +26,7 @@ def _take(_executor: Executor, subscription: Any) -> Callable[[], Any] | None:
 
 
 def install() -> None:
-    """From now on, in this process."""
+    """Install the stand-in in this process."""
     Executor._take_subscription = _take
     del Subscription.callback, Subscription.CallbackType, Service.service_name, NumberOfEntities.__iadd__
 

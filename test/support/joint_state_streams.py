@@ -17,7 +17,7 @@ START = 1.0  # s, from which on errors count: motions begin within half a second
 
 
 class Sensor(NamedTuple):
-    """How positions come into joint states."""
+    """Error model of positions in joint states."""
 
     bits: int = 17  # of the encoder, for a turn
     noise: float = 0.0  # standard deviation before the encoder [rad]
@@ -57,7 +57,7 @@ def joint_states(rng: np.random.Generator, kind, n: int, sensor: Sensor, seconds
 
 
 def estimates(estimator: MotionEstimator, stream: Stream, lags: Sequence[float]) -> list[tuple[np.ndarray, ...]]:
-    """For each lag: times (k,) [s], motion and deviations (4, k, n) of what is estimated so long before each joint state."""
+    """Return times (k,) [s], and motion and deviations (4, k, n) estimated for each lag before each joint state."""
     found: list[list[tuple]] = [[] for _ in lags]
     stamps = EPOCH + np.round(stream.stamps * 1e9).astype(np.int64)
     for seconds, stamp, q in zip(stream.stamps, stamps.tolist(), stream.q):
@@ -69,7 +69,7 @@ def estimates(estimator: MotionEstimator, stream: Stream, lags: Sequence[float])
 
 
 def torque_errors(robot: Robot, stream: Stream, times: np.ndarray, motion: np.ndarray, deviation: np.ndarray) -> TorqueErrors:
-    """Of an estimated motion (4, k, n) at these times."""
+    """Return the torque errors of an estimated motion (4, k, n) at these times."""
     counted = (times >= START) & (times <= stream.t[-1])
     times, motion, deviation = times[counted], motion[:, counted], deviation[:, counted]
     true = robot.torque_and_rate(*at(stream.motion, stream.t, times))

@@ -1,4 +1,4 @@
-"""What a launch file starts: its command lines, parameters included, without the nodes.
+"""Command lines of a launch file, parameters included, without its nodes.
 
 `by_launch` asks ROS 2's own launch, in a separate process, with programs that only note how they were called. `by_stand_in`
 does the same where launch cannot be had: the few classes that our files use, as launch 3.7 and launch_ros 0.28 treat them,
@@ -51,7 +51,7 @@ class Started(NamedTuple):
 
 
 class Launched(NamedTuple):
-    """What came of a launch file. error: why launch gave up, "" if it did not."""
+    """Result of a launch file. error: why launch stopped, "" if it did not."""
 
     started: list[Started]
     said: list[str]
@@ -277,7 +277,7 @@ def get_package_share_directory(package: str) -> str:
 
 
 def _modules() -> dict[str, ModuleType]:
-    """What is imported instead of launch and launch_ros, and of ament_index_python where that is missing too."""
+    """Return modules that replace launch and launch_ros, and ament_index_python if it is missing."""
     names = {
         "launch": (LaunchDescription,),
         "launch.actions": (DeclareLaunchArgument, LogInfo, OpaqueFunction, TimerAction),
@@ -320,6 +320,6 @@ def module_of(file: Path) -> ModuleType:
 
 
 def arguments_of(file: Path) -> list[Any]:
-    """What a launch file declares, by the stand-in."""
+    """Return the declared arguments of a launch file, by the stand-in."""
     entities = module_of(file).generate_launch_description().entities
     return [entity for entity in entities if isinstance(entity, DeclareLaunchArgument)]

@@ -130,7 +130,7 @@ def _transform(length, twist, theta):
 
 
 def as_closed_loop(machine, first, kind):
-    """The same machine as a tree: the platform hangs on the link of cut joint `first`, the others close the loops."""
+    """Return the machine as a tree: the platform is attached at cut joint `first`, the others close the loops."""
     loops = {name: {**cut, "first": as_frame(cut["first"]), "second": as_frame(cut["second"])}
              for name, cut in machine.loops["cut_joints"].items()}
     ends = loops.pop(first)
@@ -315,7 +315,7 @@ class PlatformOracle:
 
 
 class FloatingLoopOracle(LoopOracle):
-    """The same with a free-flyer for a base: six equations and unknowns more, first; the base's acceleration spatial."""
+    """Oracle of loops on a free-flyer: six more equations and unknowns, first; the base's acceleration is spatial."""
 
     def __init__(self, urdf: str, loops: dict, joint_names):
         super().__init__(urdf, loops, joint_names)

@@ -20,7 +20,7 @@ def imported(sources: Iterable[Path]) -> set[tuple[str, str]]:
 
 
 def write(folder: Path, packages: Iterable[tuple[str, str]], lacking: Collection[str]) -> list[str]:
-    """Of whole packages, and of those that their fields are of; without `lacking`, "Message.name". Returns those there are."""
+    """Write stubs of packages and of those that their fields need, without `lacking` ("Message.name"). Return the packages."""
     waiting, done = list(packages), []
     while waiting:
         package, kind = waiting.pop()

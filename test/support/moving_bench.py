@@ -99,7 +99,7 @@ class MovingBench(LiveBench):
         return found if not self.moving.base or self._reported_about(before[0][1]) else None
 
     def _reported_about(self, given: BaseStateStamped) -> bool:
-        """Whether the answer is for this state of the base."""
+        """Return whether the answer is for this state of the base."""
         end = time.monotonic() + 1.0
         while not (self._reported and self._reported[-1].header.stamp == given.header.stamp) and time.monotonic() < end:
             self.ros.step(0.005)

@@ -40,7 +40,7 @@ class Sines:
 
 
 class MovingRobot:
-    """What one is, and what it does.
+    """Robot on a moving base with its motion.
 
     joints : those that desired motions name, in the order of their columns; urdf: text; content: of the robot file
     """

@@ -128,7 +128,7 @@ class Bench:
         self.ros.until(lambda: self.results and seconds(self.results[-1]) > until, what="no results", of=self.process)
 
     def active(self) -> None:
-        """Until the node says that it is, for which joint states must not cease."""
+        """Send joint states until the node reports that it is active."""
         self.ros.until(lambda: self.state() or self.diagnostics.state == "ACTIVE", what="never ACTIVE", of=self.process)
 
     def alive(self) -> bool:

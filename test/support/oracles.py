@@ -88,7 +88,9 @@ class PinocchioOracle:
         return sum(inertia.mass for inertia in self.model.inertias)
 
     def at(self, link, point, q, qd, qdd):
-        """Of the moving body that carries a URDF link, at a point of that link: see OBSERVED. Seen in the root frame."""
+        """Return the quantity OBSERVED of the moving body that carries a URDF link, at a point of that link, in the root
+        frame.
+        """
         pin.rnea(self.model, self.data, self.configuration(q), self.fold @ qd, self.fold @ qdd)
         pin.forwardKinematics(self.model, self.data, self.configuration(q))  # rnea leaves oMi as it was
         frame = self._frame(link)

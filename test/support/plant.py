@@ -23,7 +23,7 @@ def panda() -> str:
 
 
 class Sample(NamedTuple):
-    """What the robot's driver reports, with the true motion: t [s], arrays (n,)."""
+    """Report of the robot's driver with the true motion: t [s], arrays (n,)."""
 
     t: float
     q: np.ndarray
@@ -85,7 +85,7 @@ class Motion(NamedTuple):
 
 
 def motion(rng: np.random.Generator, brisk: float = 1.0, count: int = 3) -> Motion:
-    """Of a Panda: up to about 1.5 rad/s times brisk."""
+    """Return a motion of a Panda, up to about 1.5 rad/s times brisk."""
     w = brisk * rng.uniform(0.5, 2.0, (count, 7))
     return Motion(REST, RANGE * rng.uniform(0.5, 1.0, (count, 7)) / count, w, rng.uniform(0.0, 2.0 * np.pi, (count, 7)))
 

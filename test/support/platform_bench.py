@@ -30,7 +30,7 @@ class PlatformBench(LiveBench):
         ros.until(self.teller.get_subscription_count)
 
     def publish_message(self, message):
-        """At the next stamp, which is returned."""
+        """Publish a message at the next stamp, and return it."""
         message.header.stamp = when = stamp(self.tick())
         self.teller.publish(message)
         return when

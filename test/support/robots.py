@@ -83,7 +83,7 @@ class Tree:
         return f"<robot name={quoteattr(self.name)}>\n{elements}\n</robot>"
 
     def plain(self) -> str:
-        """The same robot for readers that want limits and do not know planar joints."""
+        """Return the robot for readers that need limits and reject planar joints."""
         tree = Tree(self.name, list(self.links))
         for joint in self.joints:
             if joint.kind == "planar":

@@ -56,7 +56,7 @@ def free_domain() -> int:
 
 
 def stamp(seconds: float, before: float = 0.0) -> Time:
-    """Of an instant, or of one so long before it."""
+    """Return the stamp of an instant, or of one that is earlier by a time."""
     whole, part = divmod(round(seconds * 1e9) - round(before * 1e9), 1_000_000_000)
     return Time(sec=whole, nanosec=part)
 
@@ -127,7 +127,7 @@ class World:
             self._executor.spin_once(timeout_sec=left)
 
     def step(self, seconds: float) -> None:
-        """What comes first, or so long nothing."""
+        """Wait for the next event, at most for a time."""
         self._executor.spin_once(timeout_sec=seconds)
 
     def drain(self, quiet: float = 0.2) -> None:
@@ -229,7 +229,7 @@ class Process:
         self._process.send_signal(which)
 
     def wait(self) -> int:
-        """Until it has ended; returns the exit code."""
+        """Wait until the process has ended; return the exit code."""
         return self._process.wait(timeout=DISCOVERY)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> int:

@@ -11,7 +11,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import ScaledMotion
 from rnea_msgs.srv import SetOverride
-from rnea_ros.nodes.common.stamps import duration as span
+from rnea_ros.nodes.common.topics import duration as span
 from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
 from support.reach import DURATION, LIMITS, POINTS, ROBOT
 from support.ros_helpers import Diagnostics, World, stamp
@@ -25,7 +25,7 @@ TEXT = urdf("seven_r").read_text()
 
 
 def limits(given=LIMITS) -> dict[str, Any]:
-    """As parameters."""
+    """Return limits as parameters."""
     found: dict[str, Any] = {}
     for name, effort, rate in zip(NAMES, given.effort.tolist(), given.effort_rate.tolist()):
         head = f"joint_limits.{name}"
@@ -123,7 +123,7 @@ class Bench:
         return samples
 
     def alive(self) -> bool:
-        """Whether it still moves, there and back a little."""
+        """Return whether the node still executes a short motion there and back."""
         assert self.process.alive and not self.received
         here = self.home.copy()
         self.send(np.stack((here, here + 0.02)), 0.3)

@@ -24,7 +24,7 @@ ROOT = File(__file__).resolve().parents[2]
 
 @cache
 def urdf(name: str) -> File | None:
-    """Of this package, or of example-robot-data; None where that is not installed."""
+    """Return a URDF of this package or of example-robot-data; None if that is not installed."""
     own = ROOT / "urdf" / f"{name}.urdf"
     if own.exists():
         return own
@@ -157,7 +157,7 @@ def ticked(scaler: TrajectoryScaler, dt: float, between: int = 1) -> list[Refere
 
 
 def again(scaler: TrajectoryScaler, worker: Executor | None = None) -> TrajectoryScaler:
-    """The same state; laws and tables do not change."""
+    """Return a scaler in the same state; laws and tables are shared."""
     other = copy.copy(scaler)
     other.restore(scaler.snapshot())
     other._requested, other._worker = [], worker

@@ -91,7 +91,7 @@ class Ship:
         return message
 
     def state(self, t, seconds):
-        """Of the base, stamped so."""
+        """Return the stamped state of the base."""
         base, acceleration, jerk = base_at(t, self.pace)
         found = BaseStateStamped()
         found.header.stamp = stamp(seconds)
@@ -115,7 +115,7 @@ class FiveBarOnShip(Ship):
         assert list(self.robot.joint_names) == self.bar.tree
 
     def file_content(self):
-        """Of its robot file."""
+        """Return the content of the robot file."""
         return {"version": 1, **self.bar.content, "base": "prescribed", "gravity": list(GRAVITY)}
 
     def joints(self, t):
@@ -183,7 +183,7 @@ class ShipBench(LiveBench):
         return self.reported
 
     def refused(self, reason, t=0.1):
-        """Until a joint state is dropped for a reason."""
+        """Send until a joint state is dropped for a reason."""
         def dropped():
             self.publish(self.ship.joints(t))
             return self.diagnostics.dropped("joint_states", reason)
@@ -201,5 +201,5 @@ def numbers(wrench):
 
 
 def same(one, other):
-    """Whether two vectors of messages are the same but for rounding."""
+    """Return whether two vectors of messages are equal up to rounding."""
     return all(abs(getattr(one, axis) - getattr(other, axis)) < 1e-9 for axis in "xyz")

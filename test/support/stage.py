@@ -43,7 +43,7 @@ class Deferred(Executor):
         return future
 
     def work(self):
-        """All that waits; whether anything did."""
+        """Execute all waiting work; return whether there was any."""
         found = bool(self._waiting)
         while self._waiting:
             future, work, args = self._waiting.popleft()
@@ -79,12 +79,12 @@ class Stage:
         self.settle()
 
     def settle(self):
-        """Until the workers have done what they had to do."""
+        """Execute the work of the workers until none is left."""
         while self.worker.work() or self.solver.work():
             pass
 
     def play(self, seconds=math.inf):
-        """Until then, or the end of all motions; the solver keeps pace with the ticks."""
+        """Tick until a time, or the end of all motions; the solver keeps pace with the ticks."""
         begun = self.now
         while self.executor.phase not in (Phase.IDLE, Phase.NO_MODEL) and self.now - begun < seconds * 1e9:
             self.now += round(DT * 1e9)

@@ -17,7 +17,7 @@ float64, float32 = np.dtype("float64"), np.dtype("float32")
 
 
 class Context:
-    """What torch hands to setup_context and backward."""
+    """Context that torch passes to setup_context and backward."""
 
     saved_tensors: tuple[Tensor, ...] = ()
 

@@ -109,7 +109,7 @@ def test_a_feasible_stream_passes_unchanged(name, rate):
 
 
 def test_a_chunk_is_executed_from_the_splice_on():
-    """Before it, nothing changes; the lead is all the delay."""
+    """Nothing changes before the splice; the lead is all the delay."""
     run, intent = started(arm("panda"), speed=0.3)
     before = np.array([run.sample_ahead(t) for t in np.arange(0.0, 0.2, 0.01)])
     result = run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.1)
@@ -525,7 +525,7 @@ def test_threads_sample_while_another_one_pushes():
 
 
 def test_limits_and_payload_change_while_it_moves():
-    """From a lead later on the new limits hold, where a brake within them exists; a motion inside them goes on."""
+    """New limits hold after the lead if a brake within them exists; a motion inside them continues."""
     one = arm("ur5_robot")
     tighter = replace(one.limits, acceleration=0.8 * one.limits.acceleration, velocity=0.9 * one.limits.velocity)
     for limits, goes_on in ((replace(one.limits, velocity=2.0 * one.limits.velocity), True), (tighter, None)):

@@ -161,7 +161,7 @@ def test_basis():
 
 
 def test_compiled_rows_are_those_of_numpy(monkeypatch):
-    """Of some joints' limits of each quantity, more samples than one vector holds."""
+    """Some joints have limits of each quantity, and there are more samples than one vector holds."""
     known = dynamics("seven_r")
     path, rng = path_through(waypoints(known.robot, 2)), np.random.default_rng(7)
     limits = np.where(rng.random((6, 7)) < 0.3, np.nan, rng.uniform(1.0, 50.0, (6, 7)))
@@ -178,8 +178,10 @@ def test_compiled_rows_are_those_of_numpy(monkeypatch):
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_what_a_constraint_may_come_to_in_a_part_of_a_law(compiled):
-    """Beside the largest sample by no more than a parabola through three; and nothing that may bind is left out."""
+def test_bounds_of_constraints_on_intervals_of_a_law(compiled):
+    """The bound exceeds the largest sample by no more than a parabola through three; every constraint that may bind is
+    included.
+    """
     rng, offset, share = np.random.default_rng(11), np.array([0.0, 0.2, -0.5])[np.arange(600) % 3], 0.9
     ends = rng.uniform(-0.4, 0.4, (3, 600, 4))
     x = np.linspace(-1.0, 1.0, limit_check.COARSE_STEPS + 1)[:, None, None]

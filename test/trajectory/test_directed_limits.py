@@ -213,7 +213,7 @@ def test_fr3_is_as_slow_near_its_ends_as_libfranka_says():
     ({"velocity_by_position": {"deceleration_limit": 1.0, "lower_position_limit": 1.0, "upper_position_limit": 0.0},
       "max_velocity": 1.0}, "lower_position_limit is not below"),
     ({"min_velocity": 1.0}, "min_velocity")])
-def test_what_makes_no_sense_is_refused(given, said):
+def test_contradictory_directed_limits_are_rejected(given, said):
     with pytest.raises(ModelError) as caught:
         arm_with("seven_r", {"limits": {"joint1": given}})
     assert said in str(caught.value)

@@ -48,9 +48,9 @@ def seen(rng):
     return c, basis, rows, before, interior_point.evaluate_constraints(GROUPS, c, basis, rows, before)
 
 
-def test_what_is_added_is_the_derivative_of_the_merit(rng):
-    """Of weight / sqrt y - mu sum log (1 - value^2), by a complex step; the matrix with multipliers at mu / slack is that of
-    Gauss and Newton, and where they did not follow they are as they were.
+def test_gradient_and_matrix_are_derivatives_of_the_merit_function(rng):
+    """A complex step differentiates weight / sqrt y - mu sum log (1 - value^2). With multipliers at mu / slack the matrix is
+    that of Gauss and Newton; multipliers that did not follow are unchanged.
     """
     c, basis, rows, before, (values, (slowness, product, largest, fall)) = seen(rng)
     mu, weight, multipliers = 0.3, [0.7], rng.uniform(0.5, 1.0, 2 * COUNT)

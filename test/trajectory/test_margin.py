@@ -27,7 +27,7 @@ def motions():
 
 @pytest.mark.parametrize(("name", "kind"), [("all masses 5 %", margins.Mujoco), ("payload of 1 kg", margins.Plant),
                                             ("encoder 2^-20, velocity 60 Hz", margins.Plant)])
-def test_what_is_predicted_is_what_a_plant_needs(bare, motions, name, kind):
+def test_predicted_margin_is_that_of_a_simulated_plant(bare, motions, name, kind):
     if kind is margins.Mujoco:
         pytest.importorskip("mujoco")
     uncertainties = margins.UNCERTAINTIES[name]
@@ -67,7 +67,7 @@ def test_masses_are_scaled_link_by_link(bare):
     assert other.total_mass != bare.total_mass and bare.with_masses(np.ones(7)).total_mass == pytest.approx(bare.total_mass)
 
 
-def test_what_is_refused(bare, motions):
+def test_incomplete_requests_for_margins_are_rejected(bare, motions):
     with pytest.raises(InputError, match="the link that may carry 1 kg is needed"):
         limits_share(bare, motions, ModelUncertainty(payload=1.0))
     with pytest.raises(InputError, match="motions are needed"):

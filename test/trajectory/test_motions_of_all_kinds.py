@@ -145,7 +145,7 @@ def test_springs_carry_no_more_than_their_limits_and_motors_keep_their_speed():
         sample = [x[k] for x in samples]
 
         def load(t, sample=sample):
-            """Of the links alone: where motors stand does not matter to what is beyond the springs."""
+            """Return the load of the links alone: the position of motors does not matter beyond the springs."""
             joints, motors = along(*sample, t), np.zeros(4)
             x, v, a = (np.concatenate((part, motors)) for part in joints)
             return oracle.torques(x, v, a)[:4] - (oracle.stiffness @ x)[:4]
@@ -171,7 +171,7 @@ def test_the_motors_speed_behind_a_spring_binds():
 
 
 def test_motors_that_ride_on_links():
-    """Of rigid joints they count; of an elastic one they ask for more derivatives than a time law has."""
+    """Motors of rigid joints count; one of an elastic joint needs more derivatives than a time law has."""
     with pytest.raises(InputError, match="the motor of elastic joint 'joint3' rides on link1, which feels how it spins"):
         link_side(both("hua_arm"))
     ridden = {"version": 1, "elastic_joints": {"j1": {"stiffness": 90.0}}, "motors": {"j3": {"link": "l2", "axis": [0, 0, 1]}},
@@ -222,7 +222,7 @@ def test_loops_on_a_base_that_something_carries_stand_level():
     ("moving loops", None, "is free: a motion of the joints alone"),
     ("Robot", BaseState(), "stands on a fixed base: base has no meaning"),
     ("springs", None, "j2 of robot 'arm' has no motor: nothing drives it along a path")])
-def test_what_has_no_meaning_is_said(name, base, words):
+def test_bases_without_effect_are_rejected_with_the_reason(name, base, words):
     robot, at = case(name).robot, np.asarray(case(name).at)
     with pytest.raises(InputError, match=words):
         retime_motion(robot, np.stack((at, at + 0.1)), base=base)

@@ -16,7 +16,7 @@ def points():
 
 
 def jumps(path, order: int) -> float:
-    """Of a derivative at the inner points."""
+    """Return the jumps of a derivative at the inner points."""
     inner = path.breaks[1:-1]
     h = np.diff(path.breaks)[:-1]
     size = path.coefficients.shape[1]
@@ -202,7 +202,7 @@ def test_when_a_law_is_where():
 
 
 def test_where_a_law_goes_back():
-    """By the roots of its acceleration; a law that touches rest, to rounding, does not go back."""
+    """The roots of the acceleration decide; a law that touches rest up to rounding does not go back."""
     rng, seen = np.random.default_rng(0), set()
     for k in range(300):
         speed = np.polynomial.Polynomial(rng.normal(size=5) + [2.0, 0.0, 0.0, 0.0, 0.0])

@@ -56,7 +56,7 @@ class Controller:
 
 
 def play(rolling, motion, actions=(), late=0.03, until=60.0, hangs=()):
-    """What the controller commands and what is planned, tick by tick: two arrays (4, ticks, n), and times."""
+    """Return the commands of the controller and the plan, tick by tick: two arrays (4, ticks, n), and times."""
     controller, t, waiting = Controller(rolling, late), 0.0, sorted(actions, key=lambda action: action[0])
     commanded, planned, times = [], [], []
     while t < until:
@@ -77,7 +77,7 @@ def play(rolling, motion, actions=(), late=0.03, until=60.0, hangs=()):
 
 
 def check(motion, commanded, planned, limits=None):
-    """On the path, inside the limits as planned, hardly more as commanded, never a jump."""
+    """Check that commands are on the path, nearly inside the limits, and without jumps; the plan is inside."""
     asked, got = (np.abs(quantities(motion)(*it)) for it in (planned, commanded))
     limits = limits or motion.limits
     assert (asked / np.concatenate((limits.effort, limits.effort_rate))).max() <= 1.0 + 1e-6
@@ -112,7 +112,7 @@ def test_a_rollout_is_what_ticks_make():
     assert ahead.done and np.abs(ahead.reference().q - motion.points[-1]).max() < 1e-9
 
 
-def test_what_is_foreseen_from_a_moment_before_the_rest_rests(motion):
+def test_a_rollout_from_just_before_the_rest_ends_at_rest(motion):
     """There is still a jerk, of a transition with 1e-16 s left. It went on in what was handed out: a leap of a milliradian."""
     it = scaler(motion)
     for _ in range(100):
@@ -164,7 +164,7 @@ def test_a_hang_of_a_second(motion):
     assert rolling.scaler.done
 
 
-def test_what_takes_too_long_is_not_published(motion):
+def test_a_trajectory_that_is_computed_too_late_is_not_published(motion):
     rolling = RollingTrajectory(scaler(motion), quantities(motion))
     rolling.is_fresh, before, lead = False, rolling.points, rolling.lead_time
     rolling.scaler.pause()
@@ -176,7 +176,7 @@ def test_what_takes_too_long_is_not_published(motion):
     assert np.isin(still, rolling.points.times).all()
 
 
-def test_what_could_not_be_sent_is_taken_back(motion):
+def test_a_trajectory_that_could_not_be_sent_is_discarded(motion):
     """A maker that is stopped for 0.7 s after it has foreseen a change: it goes on from what the others have."""
     rolling = RollingTrajectory(scaler(motion, delay=60), quantities(motion))
     controller, commanded, planned, t, held = Controller(rolling, 0.0), [], [], 0.0, ()

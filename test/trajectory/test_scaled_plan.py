@@ -1,4 +1,4 @@
-"""From timed points to a plan, and from a plan to the motion nearest to it inside the limits."""
+"""Plans from timed points, and the motion nearest to a plan inside the limits."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_velocities_and_accelerations_at_the_points(interpolation):
         np.testing.assert_allclose(found[2][1:-1], a[1:-1], atol=1e-8)
 
 
-def test_what_is_said_of_the_ends_does_not_count():
+def test_velocities_at_the_ends_are_ignored():
     """The motion rests there: with no acceleration, and with the curvature that the spline has."""
     source = plan_from_waypoints(POINTS, TIMES)
     q, v, a = motion_at(source, TIMES)
@@ -89,7 +89,7 @@ def test_a_velocity_against_the_path_does_not_turn_it():
 
 
 def test_a_law_never_goes_back():
-    """Where a spline through the times would."""
+    """A spline through the times would go back."""
     times = np.array([0.0, 0.1, 3.0, 3.1])
     plan = plan_from_waypoints(POINTS, times)
     assert plan.law(np.linspace(0.0, 3.1, 5001))[1].min() > -1e-9
@@ -164,7 +164,7 @@ def test_a_plan_inside_the_limits_is_untouched():
     assert np.array_equal(follow_plan(constraints, plan).law.coefficients, plan.law.coefficients)
 
 
-def test_what_fits():
+def test_laws_are_feasible_up_to_the_largest_steady_rate():
     plan = plan_from_waypoints(POINTS, TIMES)
     constraints = toy_constraints(plan.path)
     factor = steady_rate(constraints, plan.law, 1.0)
@@ -215,7 +215,7 @@ def test_making_good_where_the_plan_is_slow():
     assert law.duration < 1.005 * (best.duration + max((due - t).max(), 0.0))
 
 
-def test_rests_are_kept_and_delays_made_good_in_them():
+def test_delays_are_recovered_during_rests():
     points, times = POINTS[[0, 1, 2, 2, 3]], np.array([0.0, 0.25, 0.5, 2.0, 3.5])
     plan = plan_from_waypoints(points, times)
     constraints = toy_constraints(plan.path)
@@ -242,7 +242,7 @@ def followed(errand):
 
 
 def never_ahead(plan, law, offset=0.0) -> None:
-    """Of the plan, where it moves."""
+    """Return whether a law is never ahead of the plan while that moves."""
     t = np.linspace(0.0, law.duration, 8001)[1:-1]
     s, v, *_ = law(t)
     t, s = t[v > 1e-3], s[v > 1e-3]
@@ -250,7 +250,7 @@ def never_ahead(plan, law, offset=0.0) -> None:
 
 
 def test_each_leg_makes_its_delay_good(errand, followed):
-    """Before its rest where it can, else in the rest; what fits is played as planned."""
+    """The delay is recovered before the rest if possible, else in the rest; feasible legs are executed as planned."""
     constraints, found = toy_constraints(errand.path), followed
     np.testing.assert_allclose(found.rests, errand.rests, atol=1e-3)
     assert found.law.duration == pytest.approx(6.5, abs=1e-3) and worst(constraints, found.law) < 1.0
@@ -266,8 +266,8 @@ def test_each_leg_makes_its_delay_good(errand, followed):
 
 
 @pytest.mark.parametrize(("at", "offset"), [(0.3, 0.25), (3.6, 0.0), (4.2, 0.25)])
-def test_a_law_is_handed_over_where_it_moves(errand, followed, at, offset):
-    """In any leg: the past is kept, and the delay recovered, for any clock."""
+def test_a_law_is_replanned_while_it_moves(errand, followed, at, offset):
+    """The past stays in any leg, and the delay is recovered for any clock."""
     constraints, current = toy_constraints(errand.path), followed.slower(0.9)
     found = replan_from(constraints, current, at, errand, True, offset)
     t = np.linspace(0.0, at, 50)[:-1]
@@ -281,8 +281,8 @@ def test_a_law_is_handed_over_where_it_moves(errand, followed, at, offset):
     never_ahead(errand, rest_of_it, at + offset)
 
 
-def test_a_law_is_handed_over_at_the_planned_speed(errand):
-    """Not to be faster than that: it goes on."""
+def test_a_law_is_replanned_at_the_planned_speed(errand):
+    """The law need not be faster than planned, and continues."""
     constraints = toy_constraints(errand.path)
     current = follow_plan(constraints, errand, catch_up=False)
     begin, end = current.legs()[2]
@@ -295,8 +295,10 @@ def test_a_law_is_handed_over_at_the_planned_speed(errand):
 
 
 @pytest.mark.parametrize(("rate", "catch_up"), [(0.4, True), (0.4, False), (0.9, True)])
-def test_a_long_motion_is_hastened(errand, followed, rate, catch_up, monkeypatch):
-    """For a moment; then it goes on as it was, sooner up to its rest: without a step, inside the limits, never ahead."""
+def test_a_long_motion_is_replanned_for_a_horizon(errand, followed, rate, catch_up, monkeypatch):
+    """The motion is replanned for a moment and then continues as before, earlier up to its rest: without a step, inside the
+    limits, never ahead.
+    """
     moment = 0.3 / rate
     monkeypatch.setattr(plans, "HORIZON_S", moment)
     constraints, current, at = toy_constraints(errand.path), followed.slower(rate), 0.5
@@ -315,8 +317,8 @@ def test_a_long_motion_is_hastened(errand, followed, rate, catch_up, monkeypatch
 
 
 @pytest.mark.parametrize(("into", "offset", "until"), [(0.0, 0.0, 3.0), (0.3, -0.2, 3.2), (0.6, 0.5, None)])
-def test_a_law_is_handed_over_where_it_rests(errand, followed, into, offset, until):
-    """It goes on resting for as long as planned, and no shorter than it has."""
+def test_a_law_is_replanned_while_it_rests(errand, followed, into, offset, until):
+    """The rest is as long as planned, and no shorter than it already was."""
     constraints, current = toy_constraints(errand.path), followed
     at = current.rests[0][0] + into
     found = replan_from(constraints, current, at, errand, True, offset)

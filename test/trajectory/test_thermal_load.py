@@ -1,4 +1,4 @@
-"""How warm motions make windings: against steps of a thermal ODE, motion after motion, by Pinocchio's torques."""
+"""Winding temperatures of motions against steps of a thermal ODE, motion after motion, with Pinocchio's torques."""
 
 import itertools
 
@@ -89,14 +89,14 @@ def test_a_repeated_motion_uses_what_the_windings_stand(pause):
     assert 0.999 < max(loads.max(), load_.max()) < 1.0005
 
 
-def test_what_need_not_be_slower_is_not():
+def test_motions_below_the_thermal_limit_are_not_slowed():
     points = closed(waypoints(load(urdf("seven_r")), 4))
     robot = arm(2.0, points)
     fast = retime_motion(robot, points)
     assert slow_to_continuous_duty(robot, fast) is fast
 
 
-def test_what_no_speed_makes_cool_is_refused():
+def test_motions_that_overheat_at_any_speed_are_rejected():
     points = closed(waypoints(load(urdf("seven_r")), 4))
     robot = arm(0.01, points)
     with pytest.raises(InputError, match="even at 2% of its speed"):
@@ -107,7 +107,7 @@ def test_what_no_speed_makes_cool_is_refused():
         slow_to_continuous_duty(robot, retime_motion(robot, points), -1.0)
 
 
-def test_the_commands_say_it(tmp_path, capsys):
+def test_the_commands_report_the_thermal_load(tmp_path, capsys):
     file = tmp_path / "arm.robot.yaml"
     names = load(urdf("seven_r")).joint_names
     sheet = ("{continuous_torque: 150.0, thermal_time_constant: 20.0, gear_ratio: 100.0, torque_constant: 0.1, "

@@ -41,7 +41,7 @@ def bent(**limits) -> Constraints:
     return Constraints(path, lambda *p: torque_terms(toy, *p), PathLimits(**known))
 
 
-def test_what_falls_freely_may_not_be_slowed():
+def test_a_free_fall_cannot_be_slowed():
     """A pendulum of 1 kg m^2 and 5 N m swings without its motor; at half the speed the motor would have to brake."""
     pytest.importorskip("casadi")
     from support.scaling_optimum import optimum
@@ -64,7 +64,7 @@ def test_what_falls_freely_may_not_be_slowed():
 @pytest.mark.parametrize(("quantity", "limit"), [("effort", 9.0), ("effort_rate", 40.0), ("velocity", 1.0),
                                                  ("acceleration", 4.0), ("jerk", 40.0)])
 def test_the_largest_steady_rate_of_a_law(quantity, limit, monkeypatch):
-    """At it the one limit that is known is reached, to the share asked for."""
+    """The only known limit is reached at this rate, to the requested share."""
     constraints = bent(**{quantity: [limit, limit]})
     law = laws.rest_to_rest(0.0, constraints.path.length, 1.0)
     for share in (1.0, 0.97):
@@ -82,8 +82,8 @@ def test_the_largest_steady_rate_of_a_law(quantity, limit, monkeypatch):
 
 
 @pytest.mark.parametrize("moving", [False, True])
-def test_what_the_grid_does_not_see_is_made_good(moving, monkeypatch):
-    """On a grid so coarse that much happens between its points, and never tightened: slowed, or taken back, until inside."""
+def test_violations_between_grid_points_are_corrected(moving, monkeypatch):
+    """The grid is coarse and never refined: the law is slowed, or replaced, until it is inside the limits."""
     monkeypatch.setattr(time_optimal, "MAX_TIGHTENING_ROUNDS", 0)
     constraints = bent(effort=[9.0, 5.0], effort_rate=[60.0, 60.0])
     slow = laws.rest_to_rest(0.0, constraints.path.length, 4.0)
@@ -197,8 +197,8 @@ def test_a_law_from_a_moving_start():
 
 @pytest.mark.parametrize(("gap", "same"), [(4e-15, 1e-9), (-4e-15, 1e-9), (1e-11, 0.05)])
 def test_a_motion_is_cut_off_a_moment_after_it_came_to_rest(gap, same):
-    """By rounding, where a rest's time was added up otherwise than the law's breaks: then its end is where it was. Or by so
-    little that the grid has no interval for it.
+    """Rounding separates the end of a rest from the law's breaks: then the end of the motion stays. It may also be too short
+    for an interval of the grid.
     """
     constraints = bent(effort=[9.0, 5.0], effort_rate=[60.0, 60.0])
     slow = laws.rest_to_rest(0.0, constraints.path.length, 20.0)
@@ -301,7 +301,7 @@ def test_the_minimum_of_a_spline_between_its_points():
 
 
 def test_a_recorded_path_with_sharp_turns():
-    """Where a path all but turns back, what the limits mean changes within a fraction of a millisecond."""
+    """The limits change within a fraction of a millisecond where a path nearly reverses."""
     arm = dynamics("rr").robot
     u = np.linspace(0.0, 1.0, 300)[:, None] ** 1.3
     waves = np.random.default_rng(9).uniform(-1.0, 1.0, (4, 2))

@@ -62,7 +62,7 @@ def test_a_table_is_the_rows_along_the_law(plan):
 
 
 def test_a_table_is_made_as_far_as_it_is_needed(plan):
-    """It goes on before a transition leaves it, and is the same in the end, for every start."""
+    """The table is extended before a transition leaves it, and equals the complete one for every start."""
     here = constraints(plan.path)
     whole, table = CoefficientTable(here, plan.law), CoefficientTable(here, plan.law, 0.3, 0.2)
     assert 0.2 < table.edges[0] <= 0.3 and 0.5 <= table.edges[-1] < 0.6 < plan.law.duration
@@ -101,7 +101,7 @@ def test_how_long_a_transition_takes(plan):
 
 
 def test_a_rate_stays_between_nothing_and_all(plan):
-    """For all limits: a transition that swings out of 0 to 1 is none."""
+    """A transition that leaves 0 to 1 is rejected for all limits."""
     wide = CoefficientTable(constraints(plan.path, (1e9, 1e9), (1e9, 1e9)), plan.law)
     for k, kappa, end, allowed in ((0.9, 5.0, 1.0, False), (0.1, -5.0, 0.0, False),
                                    (0.5, 0.5, 1.0, True), (0.5, -0.5, 0.0, True)):
@@ -116,7 +116,7 @@ def test_a_rate_stays_between_nothing_and_all(plan):
         assert clock._begin_verified(end) == (rate.min() >= 0.0 and rate.max() <= 1.0)
 
 
-def test_what_parabolas_reach():
+def test_peaks_of_parabolas_between_samples():
     """Their ends, and their peak where it lies between them; to a fiftieth of their bend."""
     rng = np.random.default_rng(0)
     x = np.linspace(0.0, 1.0, 4001)
@@ -171,7 +171,7 @@ def test_a_transition_ends_where_it_says(plan):
 
 
 def test_another_base_is_the_same_motion(plan):
-    """On the clock of the slowed law: the same position, speed and acceleration."""
+    """Position, speed and acceleration are equal on the clock of the slowed law."""
     slow = plan.slower(0.4)
     for k, later in ((0.3, 0.75), (0.4, 1.0)):
         clock = TimeScaling(CoefficientTable(constraints(plan.path), plan.law), 0.2, 0.6, k)
@@ -184,7 +184,7 @@ def test_another_base_is_the_same_motion(plan):
 
 
 def test_another_base_in_the_middle_of_a_transition(plan):
-    """Where that can be verified; else nothing changes, as where the rate is still too large."""
+    """The base changes if that can be verified; else nothing changes, as where the rate is still too large."""
     slow, here = plan.slower(0.6), constraints(plan.path)
     for limits, k, taken in ((here, 0.55, True), (here, 0.65, False), (constraints(plan.path, rate=(0.5, 0.5)), 0.55, False)):
         clock = TimeScaling(CoefficientTable(here, plan.law), 0.2, 0.6, k)
@@ -203,7 +203,7 @@ def test_another_base_in_the_middle_of_a_transition(plan):
 # ---------------------------------------------------------------------- other limits
 
 
-def test_what_tighter_limits_mean(plan):
+def test_tighter_limits_lower_the_rate(plan):
     """The slowed law is inside them with room; the present one is not."""
     tight = constraints(plan.path, (7.0, 5.0), (50.0, 90.0))
     found = assess(tight, plan, 0.0)
@@ -220,7 +220,7 @@ def test_what_tighter_limits_mean(plan):
     (0.25, (20.0, 20.0), (60.0, 45.0)), (0.65, (20.0, 20.0), (60.0, 45.0)), (0.85, (9.0, 6.0), (70.0, 50.0)),
     (0.25, (7.0, 5.0), (50.0, 90.0)), (0.5, (9.0, 6.5), (90.0, 90.0))])
 def test_braking_exceeds_no_new_limit_by_more_than_going_on_would(plan, since, effort, rate):
-    """Where every braking transition would, as while the motion decelerates at the limit, braking begins a little later."""
+    """Braking begins a little later where every braking transition would exceed one, as during a deceleration at the limit."""
     tight = constraints(plan.path, effort, rate)
     found = assess(tight, plan, since * plan.law.duration)
     clock = TimeScaling(found.table, 0.2, since * plan.law.duration)
@@ -252,7 +252,7 @@ def test_limits_that_leave_room_change_nothing(plan):
     assert found.factor == 1.0 and found.slower is None and found.table.law is plan.law
 
 
-def test_what_is_behind_does_not_count(plan):
+def test_samples_that_are_passed_do_not_count(plan):
     """Neither of limits nor of gravity."""
     late, qd = 0.97 * plan.law.duration, plan.path(plan.law.coefficients[:, 0])[1] * plan.law.coefficients[:, 1:2]
     slow = constraints(plan.path, velocity=0.8 * np.abs(qd).max(axis=0))

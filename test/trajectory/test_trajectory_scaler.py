@@ -30,7 +30,7 @@ def continuous(played) -> None:
 
 
 def ended(motion, played) -> None:
-    """At the goal, at rest."""
+    """Return whether the motion rests at the goal."""
     continuous(played)
     assert played.done and np.abs(played.q[-1] - motion.points[-1]).max() < 1e-9
     assert not np.abs(played.qd[-1]).max() > 1e-9 and not np.abs(played.qdd[-1]).max() > 1e-9
@@ -162,7 +162,7 @@ def test_tighter_limits_on_the_way(motion, solved):
 
 
 def test_tighter_limits_while_the_rate_never_rests(motion, solved):
-    """They are in force as soon as it has come down to them, however it changes, and not only when it stands still."""
+    """The limits are active as soon as the rate has fallen to them, however it changes, and not only when it is constant."""
     limits = motion.limits._replace(effort=0.9 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
     scaler = again(solved)
     for _ in range(1000):
@@ -181,7 +181,6 @@ def test_tighter_limits_while_the_rate_never_rests(motion, solved):
 
 
 def test_tighter_limits_before_the_start(motion, solved):
-    """At rest nothing has to come down first."""
     limits = motion.limits._replace(effort=0.9 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
     played = Played(again(solved), [(0.0, lambda r: r.change(motion.constraints(motion.path, limits)))])
     check(motion, played, limits)
@@ -218,7 +217,7 @@ def ticked_until(scaler, happened, most: int = 4000) -> None:
 
 
 def test_a_law_takes_over_while_new_limits_are_checked(motion):
-    """What was found for the law before says nothing of this one: they are checked again."""
+    """The result for the law before is obsolete: the limits are checked again."""
     tight = motion.limits._replace(effort=0.9 * motion.limits.effort, velocity=0.8 * motion.limits.velocity)
     worker = Later(1900)  # ticks: the law comes when the clock, going faster again, is about to reach where it would begin
     scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True, worker=worker)
@@ -241,7 +240,7 @@ def test_a_law_takes_over_while_new_limits_are_checked(motion):
 
 
 def test_a_law_is_slowed_while_other_new_limits_are_checked(motion, solved):
-    """The same where it is the law of the limits before that takes over."""
+    """The law of the limits before takes over."""
     tight, tighter = (motion.limits._replace(effort=share * motion.limits.effort, velocity=share * motion.limits.velocity)
                       for share in (0.9, 0.85))
     worker = Later(1)
@@ -309,7 +308,7 @@ def test_a_payload_too_heavy_is_refused(motion, solved):
 
 
 def test_work_is_done_beside_the_ticks(motion):
-    """With a worker: the first answer at once, then the solved law, then other limits."""
+    """A worker returns the first answer at once, then the solved law, then other limits."""
     limits = motion.limits._replace(effort=0.95 * motion.limits.effort)
     worker = Later(200)
     scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True, worker=worker)
@@ -367,7 +366,7 @@ def odd_paths():
 
 @pytest.mark.parametrize(("points", "times"), [pytest.param(*case[1:], id=case[0]) for case in odd_paths()])
 def test_odd_paths(points, times):
-    """In their planned timing as far as possible, then with half of the speed for a while."""
+    """The paths are executed in their planned timing as far as possible, then at half the speed for a while."""
     robot = dynamics("seven_r").robot
     plan = plan_from_waypoints(points, times)
     limits = limits_for(robot, plan.path)
@@ -419,7 +418,7 @@ def test_rests_of_a_plan_are_played(motion):
     assert standing[np.abs(played.s - plan.path.stops[0]) < 1e-9].sum() > 100
 
 
-def test_what_status_says(motion, solved):
+def test_status_reports_delay_speed_and_limit(motion, solved):
     scaler = again(solved)
     for _ in range(800):
         scaler.tick(DT)
@@ -450,7 +449,7 @@ def test_invalid_commands_are_refused(motion, solved):
         TrajectoryScaler(motion.constraints(motion.path, weak), motion.plan, at_once=True)
 
 
-def test_unknown_limits_are_not_enforced_and_said_so(motion):
+def test_unknown_limits_are_reported_as_not_enforced(motion):
     unknown = motion.limits._replace(effort_rate=np.full(motion.robot.n, np.nan))
     constraints = motion.constraints(motion.path, unknown)
     assert {name for _, name in constraints.unknown} == {"effort_rate", "jerk"}
@@ -485,7 +484,7 @@ def test_constraints_of_another_path_are_refused(motion):
 
 
 def jerky(plan, acceleration: float, jerk: float) -> Constraints:
-    """The same limits for all joints, and no robot."""
+    """Return the same limits for all joints, without a robot."""
     n = plan.path.n
     unknown = np.full((3, n), np.nan)
     return Constraints(plan.path, None, PathLimits(*unknown, np.full(n, acceleration), np.full(n, jerk)))
@@ -511,7 +510,7 @@ def test_limits_of_jerk_alone_let_it_come_to_rest_soon():
 
 
 def test_a_law_never_runs_backwards():
-    """Not even where the planned speed touches zero and the law is not to be faster."""
+    """The planned speed touches zero, and the law must not be faster."""
     plan = plan_from_waypoints([[0.0], [1.27], [1.56], [2.02], [3.86]], [0.0, 0.18, 0.44, 1.17, 1.82])
     constraints = jerky(plan, 10.1, 491.0)
     for catch_up in (True, False):

@@ -1,0 +1,1 @@
+"""Expressions and programs of traced functions."""

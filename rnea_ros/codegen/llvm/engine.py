@@ -164,7 +164,7 @@ class MachineCode:
         key = f"recipe {cache.sources()} {made_by} {lanes()} {usable}\n{recipe}"
         head, _, code = cache.object_code(key.encode(), made).partition(b"\n")
         sizes = json.loads(head)
-        found = cls.__new__(cls)
+        found: MachineCode = cls.__new__(cls)
         has_call = usable and python_call.fits(sizes["inputs"], sizes["outputs"])
         found._connect(_loaded(machine, code), sizes["iterated"], has_call)
         return found, sizes

@@ -6,6 +6,7 @@ import struct
 
 
 def type_of(lanes: int) -> str:
+    """Return the LLVM type of a number, or of a vector of `lanes` numbers."""
     return "double" if lanes == 1 else f"<{lanes} x double>"
 
 

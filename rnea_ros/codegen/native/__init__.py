@@ -1,0 +1,1 @@
+"""Calls of machine code from Python, and batches of calls in threads."""

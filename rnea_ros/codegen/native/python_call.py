@@ -188,7 +188,7 @@ def _numpy_table() -> Any:
         from numpy.core import _multiarray_umath as core
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return (ctypes.c_void_p * (_NEW + 1)).from_address(pointer(core._ARRAY_API, None))
+    return (ctypes.c_void_p * (_NEW + 1)).from_address(pointer(core._ARRAY_API, None))  # noqa: SLF001  # numpy has no public name for it
 
 
 class _Definition(ctypes.Structure):

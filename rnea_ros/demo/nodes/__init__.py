@@ -1,0 +1,1 @@
+"""Nodes of the demos: simulated robots, controllers and recorders."""

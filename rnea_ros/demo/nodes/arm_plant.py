@@ -24,11 +24,11 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
 from rnea_ros import InputError
+from rnea_ros.demo import timing_live as live
+from rnea_ros.demo.arms import ARM_SOURCES, Arm, ArmSource
 from rnea_ros.demo.nodes.trajectory_controller import NANO, PARAMETERS, TrajectoryControllerNode
-from rnea_ros.demo.timings import live
-from rnea_ros.demo.timings.arms import ARM_SOURCES, Arm, ArmSource
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
-from rnea_ros.nodes.common.run import run
+from rnea_ros.nodes.common.process import run
 from rnea_ros.sim.tracking import CONTROL_PERIOD_S, MAX_TRACKING_ERROR, TrackingSimulation
 from rnea_ros.sim.trajectory_controller import TrajectoryController
 
@@ -36,7 +36,7 @@ ARM_PARAMETERS = (
     ParameterEntry("arm", "panda", "Which arm", choices=tuple(ARM_SOURCES), read_only=True),
     ParameterEntry("urdf", "", "Path of another arm's URDF, with torque limits; its tool is its last link", read_only=True),
     ParameterEntry("masses", [1.0], "Factors on the masses of its links: by how much they are wrong", read_only=True),
-    ParameterEntry("recording", "", "File of what happened in each period, see demo/timings/live.py", read_only=True),
+    ParameterEntry("recording", "", "File of what happened in each period, see demo/timing_live.py", read_only=True),
 )
 PERIOD_NS = round(CONTROL_PERIOD_S * NANO)
 MAX_CATCH_UP_S = 0.02  # lag behind real time that is made up
@@ -44,6 +44,8 @@ PERIODS_PER_CLOCK = 5  # control periods from one /clock message, and comparison
 
 
 class ArmPlant(TrajectoryControllerNode):
+    """Node that simulates an arm with its controller."""
+
     entries = (*PARAMETERS, *ARM_PARAMETERS)
     _time = NANO  # ns; zero would mean that no time was received
 
@@ -115,6 +117,7 @@ class ArmPlant(TrajectoryControllerNode):
 
 
 def main(args: Sequence[str] | None = None) -> int:
+    """Run the node; return the exit code."""
     return run([ArmPlant], args)
 
 

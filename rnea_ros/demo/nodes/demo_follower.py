@@ -16,7 +16,6 @@ import array
 from collections.abc import Sequence
 
 import numpy as np
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
@@ -25,9 +24,10 @@ from rnea_msgs.msg import JointMotion, ScaledMotion
 from rnea_ros import Robot
 from rnea_ros.demo.nodes.recorders import trajectory_message
 from rnea_ros.demo.scaling import overspeed_task
+from rnea_ros.nodes.common.diagnostics import steady_timer
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.run import run
+from rnea_ros.nodes.common.process import run
 
 PARAMETERS = (
     ParameterEntry("robot_description", "", "URDF as XML text", read_only=True),
@@ -57,7 +57,7 @@ class DemoFollower(Node):
         self._desired = self.create_publisher(JointMotion, "dynamics_node/desired_motion", 10)
         self._trajectories = self.create_publisher(JointTrajectory, "scaling_node/joint_trajectory", 10)
         self.create_subscription(ScaledMotion, "scaling_node/scaled_motion", self._follow, 10)
-        self.create_timer(STATE_PERIOD_S, self._rest, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(self, STATE_PERIOD_S, self._rest)
         self.get_logger().info(f"{robot.name}: {self.announce()}")
 
     def announce(self) -> str:
@@ -102,6 +102,7 @@ class DemoFollower(Node):
 
 
 def main(args: Sequence[str] | None = None) -> int:
+    """Run the node; return the exit code."""
     return run([DemoFollower], args)
 
 

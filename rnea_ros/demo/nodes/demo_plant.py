@@ -21,19 +21,19 @@ from typing import Any
 import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import WrenchStamped
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Header
 
 from rnea_msgs.msg import BaseStateStamped, JointDynamics, JointMotion, ModelInfo
+from rnea_ros.nodes.common.base import BaseMotion, fill_axes, to_wrench
+from rnea_ros.nodes.common.diagnostics import steady_timer
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.qos import LATCHED
-from rnea_ros.nodes.common.run import run
-from rnea_ros.sim.comparison import InstantRates, with_rates
+from rnea_ros.nodes.common.process import run
+from rnea_ros.nodes.common.topics import LATCHED
 from rnea_ros.sim.machines import MACHINES, machine
-from rnea_ros.sim.plant import TYPICAL_NOISE, Instant, Noise, Sensors
+from rnea_ros.sim.plant import TYPICAL_NOISE, Instant, InstantRates, Noise, Sensors, with_rates
 
 PARAMETERS = (
     ParameterEntry("robot_description", "", "URDF as XML text; empty: that of the machine", read_only=True),
@@ -85,7 +85,7 @@ class DemoPlant(Node):
         if not self._began:
             self._began = self.get_clock().now().nanoseconds
             self.create_subscription(JointDynamics, "dynamics_node/joint_dynamics", self._on_answer, QUEUE)
-            self.create_timer(self._period, self._step, clock=Clock(clock_type=ClockType.STEADY_TIME))
+            steady_timer(self, self._period, self._step)
 
     def _on_answer(self, answer: JointDynamics) -> None:
         self._unanswered = 0
@@ -137,40 +137,27 @@ def desired_motion_message(header: Any, names: list[str], motors: np.ndarray, ra
 
 def base_state_message(header: Any, rates: InstantRates) -> BaseStateStamped:
     """Return the complete motion of the base."""
-    base, acceleration, made = rates.instant.base, rates.instant.base_acceleration, BaseStateStamped(header=header)
+    base, acceleration = rates.instant.base, rates.instant.base_acceleration
     assert base is not None and acceleration is not None and rates.base_jerk is not None
-    _fill(made.state.pose.position, base.position)
-    _fill(made.state.pose.orientation, base.quaternion)
-    for six, numbers in ((made.state.twist, base.velocity), (made.state.acceleration, acceleration),
-                         (made.state.jerk, rates.base_jerk)):
-        _fill(six.linear, numbers[:3])
-        _fill(six.angular, numbers[3:])
-    return made
+    return BaseStateStamped(header=header, state=BaseMotion(base, acceleration, rates.base_jerk).message())
 
 
 def imu_message(header: Any, instant: Instant) -> Imu:
     """Return the IMU's measurement; it has no orientation."""
     made = Imu(header=header)
     made.orientation_covariance[0] = UNAVAILABLE
-    _fill(made.linear_acceleration, instant.accelerometer)
-    _fill(made.angular_velocity, instant.gyro)
+    fill_axes(made.linear_acceleration, instant.accelerometer)
+    fill_axes(made.angular_velocity, instant.gyro)
     return made
 
 
 def wrench_message(header: Any, six: np.ndarray) -> WrenchStamped:
     """Return the wrench of the environment on the link that the header names."""
-    made = WrenchStamped(header=header)
-    _fill(made.wrench.force, six[:3])
-    _fill(made.wrench.torque, six[3:])
-    return made
-
-
-def _fill(message: Any, numbers: Any) -> None:
-    for axis, number in zip("xyzw", numbers):
-        setattr(message, axis, float(number))
+    return WrenchStamped(header=header, wrench=to_wrench(six))
 
 
 def main(args: Sequence[str] | None = None) -> int:
+    """Run the node; return the exit code."""
     return run([DemoPlant], args)
 
 

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from rclpy.clock import Clock, ClockType
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_ros.demo.nodes.demo_follower import DemoFollower
 from rnea_ros.demo.policies import COUNT, EVERY_S, LATENCY_S, LOST_SHARE, NOISE, OFFSET, RATE, smooth_steps
-from rnea_ros.nodes.common.run import run
+from rnea_ros.nodes.common.diagnostics import steady_timer
+from rnea_ros.nodes.common.process import run
 
 NS_PER_S = 1_000_000_000
 SLOWER = 3.0  # than the fastest motion of the demo's limits
@@ -44,7 +44,7 @@ class DemoPolicy(DemoFollower):
         self._step = SLOWER * task.fastest / (len(task.points) - 1)
         self._began = 0  # time at which the policy began [ns]
         self._chunks = self.create_publisher(JointTrajectory, "scaling_node/action_chunks", 10)
-        self.create_timer(EVERY_S, self._send, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(self, EVERY_S, self._send)
 
     def next_trajectory(self) -> None:
         """Send nothing: the policy moves the robot."""
@@ -72,6 +72,7 @@ class DemoPolicy(DemoFollower):
 
 
 def main(args: Sequence[str] | None = None) -> int:
+    """Run the node; return the exit code."""
     return run([DemoPolicy], args)
 
 

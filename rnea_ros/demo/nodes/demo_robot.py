@@ -20,7 +20,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from geometry_msgs.msg import TransformStamped
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header, String
@@ -29,11 +28,12 @@ from rnea_msgs.msg import BaseStateStamped, JointMotion
 from rnea_ros import RneaError, Robot
 from rnea_ros.demo.catalogue import DEMO_MOTIONS, tree_motion
 from rnea_ros.demo.robot_demo import DemoMotion
+from rnea_ros.nodes.common.base import BaseMotion, fill_axes
+from rnea_ros.nodes.common.diagnostics import steady_timer
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.qos import LATCHED
-from rnea_ros.nodes.common.run import run
-from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
+from rnea_ros.nodes.common.process import run
+from rnea_ros.nodes.common.topics import LATCHED
 from rnea_ros.robots.inputs.base_state import quaternion
 
 PARAMETERS = (
@@ -86,7 +86,7 @@ class DemoRobot(Node):
         self._bases = self.create_publisher(BaseStateStamped, "dynamics_node/base_state", 10) if player.base else None
         self._first = self._last = -1
         # Steady clock: the ROS clock may stop or jump; a message then has the motion of its stamp.
-        self.create_timer(1.0 / self._values["rate"], self._step, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(self, 1.0 / self._values["rate"], self._step)
         self.get_logger().info(player.about)
 
     def _step(self) -> None:
@@ -128,13 +128,13 @@ class FreeLinkPublisher:
 
 def _transform_message(header: Header, link: str, R, P) -> TransformStamped:
     message = TransformStamped(header=header, child_frame_id=link)
-    p, o = message.transform.translation, message.transform.rotation
-    p.x, p.y, p.z = map(float, P)
-    o.x, o.y, o.z, o.w = map(float, quaternion(R))
+    fill_axes(message.transform.translation, P)
+    fill_axes(message.transform.rotation, quaternion(R))
     return message
 
 
 def main(args: Sequence[str] | None = None) -> int:
+    """Run the node; return the exit code."""
     return run([DemoRobot], args)
 
 

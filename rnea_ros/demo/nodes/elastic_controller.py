@@ -24,8 +24,8 @@ from rnea_ros.demo.elastic_control import DESIRED, InverseDynamicsController
 from rnea_ros.execution.controller import TrajectorySpline
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.run import run
-from rnea_ros.nodes.common.stamps import nanoseconds
+from rnea_ros.nodes.common.process import run
+from rnea_ros.nodes.common.topics import nanoseconds
 
 PARAMETERS = (
     ParameterEntry("robot_description", "", "URDF as XML text", read_only=True),
@@ -104,6 +104,7 @@ class ElasticController(Node):
 
 
 def main(args: Sequence[str] | None = None) -> int:
+    """Run the node; return the exit code."""
     return run([ElasticController], args)
 
 

@@ -22,7 +22,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Empty, Header
@@ -31,11 +30,11 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rnea_msgs.msg import JointDynamics, JointMotion
 from rnea_ros import InputError, load
 from rnea_ros.demo.elastic_arm import REFERENCE_PERIOD_S, START, ElasticArm, ElasticArmState, reference
+from rnea_ros.nodes.common.diagnostics import steady_timer
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.qos import LATCHED
-from rnea_ros.nodes.common.run import run
-from rnea_ros.nodes.common.stamps import duration, nanoseconds
+from rnea_ros.nodes.common.process import run
+from rnea_ros.nodes.common.topics import LATCHED, duration, nanoseconds
 
 PARAMETERS = (
     ParameterEntry("robot_description", "", "URDF as XML text", read_only=True),
@@ -55,6 +54,8 @@ ANSWER_TIMEOUT_S = 0.2  # after it the encoders are sent again, since a message 
 
 
 class ElasticPlantNode(Node):
+    """Node that simulates the arm with elastic joints."""
+
     def __init__(self) -> None:
         super().__init__("elastic_plant", automatically_declare_parameters_from_overrides=True)
         values = ParameterSet(self, PARAMETERS).values
@@ -79,7 +80,7 @@ class ElasticPlantNode(Node):
         self.create_subscription(JointState, "joint_commands", self._on_command, 10)
         self.create_subscription(JointDynamics, "dynamics_node/joint_dynamics", self._on_dynamics, 10)
         self.create_subscription(Empty, "demo_listens", lambda message: self._awaited.discard("rnea demo"), LATCHED)
-        self.create_timer(1.0 / values["rate"], self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(self, 1.0 / values["rate"], self._tick)
         self.get_logger().info(f"brakes hold {robot.name} until elastic_controller and dynamics_node answer")
 
     # ------------------------------------------------------------------ time
@@ -158,6 +159,7 @@ def _stamped_header(nanosecond: int, frame: str) -> Header:
 
 
 def main(args: Sequence[str] | None = None) -> int:
+    """Run the node; return the exit code."""
     return run([ElasticPlantNode], args)
 
 

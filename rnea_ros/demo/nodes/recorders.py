@@ -27,8 +27,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rnea_msgs.msg import JointDynamics, ModelInfo, ScaledMotion
 from rnea_msgs.srv import SetOverride
 from rnea_ros.demo.checks import DemoRecording, Topics, TopicSeries
-from rnea_ros.nodes.common.qos import LATCHED
-from rnea_ros.nodes.common.stamps import duration, nanoseconds
+from rnea_ros.nodes.common.topics import LATCHED, duration, nanoseconds
 
 POLL_S = 0.05  # of one spin
 
@@ -169,6 +168,7 @@ class ServiceCall(NamedTuple):
 
 
 def trajectory_message(joint_names: Sequence[str], points: np.ndarray, times: np.ndarray) -> JointTrajectory:
+    """Return the trajectory of waypoints (points, n) at times (points,) [s]."""
     message = JointTrajectory(joint_names=list(joint_names))
     for t, q in zip(times, points):
         message.points.append(JointTrajectoryPoint(positions=q.tolist(), time_from_start=duration(t)))
@@ -288,5 +288,6 @@ class PlantSession:
 
 @contextmanager
 def plant_session(domain_id: int, joint_names: Sequence[str], still_there: Callable[[], bool]) -> Iterator[PlantSession]:
+    """Connect to the processes of a live timing demo."""
     with recording_node("plant_session", domain_id) as (node, executor):
         yield PlantSession(node, executor, joint_names, still_there)

@@ -29,8 +29,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rnea_ros.errors import InputError
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet, Values
-from rnea_ros.nodes.common.run import run
-from rnea_ros.nodes.common.stamps import nanoseconds
+from rnea_ros.nodes.common.process import run
+from rnea_ros.nodes.common.topics import nanoseconds
 from rnea_ros.nodes.scaling.action import DeferredActionServer, FollowJointTrajectory
 from rnea_ros.nodes.scaling.controller import JointTrajectoryControllerState
 from rnea_ros.sim.trajectory_controller import TrajectoryController, TrajectoryPoints
@@ -61,6 +61,8 @@ PARAMETERS = (
 
 
 class TrajectoryControllerNode(Node):
+    """Node that follows trajectories."""
+
     entries: tuple[ParameterEntry, ...] = PARAMETERS
 
     def __init__(self) -> None:
@@ -227,6 +229,7 @@ class TrajectoryControllerNode(Node):
 
 
 def main(args: Sequence[str] | None = None) -> int:
+    """Run the node; return the exit code."""
     return run([TrajectoryControllerNode], args)
 
 

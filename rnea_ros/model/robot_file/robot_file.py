@@ -63,7 +63,8 @@ class RobotFile:
         models : of the tree, or of the legs and the platform. ModelError unless names and values fit them.
         """
         if profile := profiles.name_of(self.where):
-            return self._renamed(profile, models)._checked(models)
+            renamed: RobotFile = self._renamed(profile, models)
+            return renamed._checked(models)
         return self._checked(models)
 
     def _renamed(self, profile: str, models: Sequence[Model]) -> RobotFile:

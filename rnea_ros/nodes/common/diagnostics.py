@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
 from typing import Any, NamedTuple
@@ -17,11 +17,13 @@ from rcl_interfaces.srv import SetParameters
 from rclpy.clock import Clock, ClockType
 from rclpy.executors import await_or_execute
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.service import Service
+from rclpy.timer import Timer
 from std_msgs.msg import Header
 
 from rnea_ros.errors import Rejected, in_words
-from rnea_ros.nodes.fastpath.executor import described
+from rnea_ros.nodes.common.executor import described
 
 REPEAT_PERIOD_S = 10.0  # s; after which the console repeats what is still wrong
 WAITING_GRACE_S = 1.0  # s; of waiting that is not worth a warning
@@ -36,6 +38,8 @@ class WatchedLimits(NamedTuple):
 
 
 class NodeState(Enum):
+    """State of a node, with its description on /diagnostics."""
+
     INACTIVE = "inactive: activate it by its lifecycle service"
     WAITING_MODEL = "waiting for a robot description"
     PREPARING = "preparing the model"
@@ -103,10 +107,26 @@ class Throttle:
             self._when[about] = now
         return due
 
+    def fresh(self, streams: Iterable[Stream]) -> list[str]:
+        """Return a line for the last fault of each reason in streams since the previous call, unless it was logged lately."""
+        return [f"{stream.name} rejected, {text}" for stream in streams for reason, text in stream.fresh().items()
+                if self.due(f"{stream.name} {reason}")]
 
-def count_noun(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless it is 1."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+def steady_timer(node: Node, period: float, callback: Callable[[], None]) -> Timer:
+    """Create a timer of the steady clock, which no simulated or set time stops. period : [s]"""
+    return node.create_timer(period, callback, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+
+def make_status(name: str, level: bytes, message: str, hardware_id: str, values: Mapping[str, object]) -> DiagnosticStatus:
+    """Return a status. name : "<full name of the node>: <task>"."""
+    return DiagnosticStatus(level=level, name=name, message=message, hardware_id=hardware_id,
+                            values=[KeyValue(key=key, value=str(value)) for key, value in values.items()])
+
+
+def publish_status(node: Node, publisher: Publisher, status: DiagnosticStatus) -> None:
+    """Publish a status on /diagnostics, stamped with the node's clock."""
+    publisher.publish(DiagnosticArray(header=Header(stamp=node.get_clock().now().to_msg()), status=[status]))
 
 
 PERIOD = 1.0  # s; of /diagnostics
@@ -123,17 +143,16 @@ class EventCounter:
         self.counts: Counter[str] = Counter()
         self._reported = 0
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        node.create_timer(PERIOD, self._report, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(node, PERIOD, self._report)
 
     def _report(self) -> None:
         total, before = self.counts.total(), self._reported
         self._reported = total
-        status = DiagnosticStatus(
-            level=DiagnosticStatus.WARN if total > before else DiagnosticStatus.OK, message=self._message(total),
-            name=f"{self._node.get_fully_qualified_name()}: {self._what}", hardware_id=self._node.get_name(),
-            values=[KeyValue(key=f"{self._verb}.{name}", value=str(count)) for name, count in sorted(self.counts.items())])
-        header = Header(stamp=self._node.get_clock().now().to_msg())
-        self._publisher.publish(DiagnosticArray(header=header, status=[status]))
+        level = DiagnosticStatus.WARN if total > before else DiagnosticStatus.OK
+        values = {f"{self._verb}.{name}": count for name, count in sorted(self.counts.items())}
+        name = f"{self._node.get_fully_qualified_name()}: {self._what}"
+        publish_status(self._node, self._publisher,
+                       make_status(name, level, self._message(total), self._node.get_name(), values))
 
 
 TRACEBACK_PERIOD_S = 10.0  # s; between two tracebacks of the same callback
@@ -198,7 +217,7 @@ def failure_response(response: Any, why: str) -> Any:
     return response
 
 
-def on_result(future: Any, take: Callable[[Any], None], fail: Callable[[str], None]) -> None:
+def on_future_done(future: Any, take: Callable[[Any], None], fail: Callable[[str], None]) -> None:
     """Call take(result) when a future is done, or fail(reason), also if take raises. rclpy's futures do not report errors."""
 
     def done(answered: Any) -> None:

@@ -18,8 +18,8 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from rnea_ros import InputError, RneaError
-from rnea_ros.errors import Rejected, in_words, near, some
-from rnea_ros.nodes.common.diagnostics import EventCounter, count_noun
+from rnea_ros.errors import Rejected, count_noun, in_words, near, some
+from rnea_ros.nodes.common.diagnostics import EventCounter
 from rnea_ros.nodes.common.parameter_table import JOINT, ParameterEntry, find, limit_flags
 
 LOCKED_ROBOT = ("robot_description", "robot_file", "gravity", "use_friction", "payload.", "joint_dynamics.", "hold_joints.",

@@ -27,12 +27,12 @@ from rnea_ros.errors import in_words, shown, some
 from rnea_ros.model.robot_file import profiles, robot_file
 from rnea_ros.model.robot_file.robot_file import RobotFile
 from rnea_ros.model.urdf_reader import links_beyond, movable_joints, without_mass
+from rnea_ros.nodes.common.cdr import Malformed, Reader
+from rnea_ros.nodes.common.executor import trigger
 from rnea_ros.nodes.common.model_facts import ineffective_parameters, joint_parameters
 from rnea_ros.nodes.common.parameter_table import MODEL, ROBOT_FILE
 from rnea_ros.nodes.common.parameters import ParameterSet, Values
-from rnea_ros.nodes.common.qos import LATCHED
-from rnea_ros.nodes.fastpath.executor import trigger
-from rnea_ros.nodes.fastpath.messages import Malformed, Reader
+from rnea_ros.nodes.common.topics import LATCHED
 
 SUFFIXES = (".yaml", ".yml")  # of a robot file
 TERMS = "joint_dynamics."

@@ -30,15 +30,16 @@ from rnea_ros.estimation.contact_thresholds import ContactLearner, LearnedContac
 from rnea_ros.estimation.external_effort import EffortUncertainty, ExternalEffortObserver, external_wrench
 from rnea_ros.model.effort_convention import EffortConvention
 from rnea_ros.model.tree import ContactCalibration
+from rnea_ros.nodes.common.base import to_wrench
+from rnea_ros.nodes.common.cdr import RawPublisher
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.parameters import Values
-from rnea_ros.nodes.common.run import Worker
-from rnea_ros.nodes.common.stamps import UNKNOWN
+from rnea_ros.nodes.common.process import Worker
+from rnea_ros.nodes.common.topics import UNKNOWN_STAMP
 from rnea_ros.nodes.dynamics.joint_states import JointMap, not_finite
 from rnea_ros.nodes.dynamics.messages import Sent
 from rnea_ros.nodes.dynamics.motion_source import MotionSource
 from rnea_ros.nodes.dynamics.served_robot import Motion, ServedRobot
-from rnea_ros.nodes.fastpath.messages import RawPublisher
 
 MAX_EFFORTS = 1024  # kept by stamp: half a second, the longest lag of an estimator, at 2 kHz
 
@@ -51,12 +52,12 @@ class MeasuredEffort:
 
     def __init__(self, joint_names: Sequence[str]):
         self._map, n = JointMap(joint_names), len(joint_names)
-        self._values, self._stamps = np.zeros(n), np.full(n, UNKNOWN)
+        self._values, self._stamps = np.zeros(n), np.full(n, UNKNOWN_STAMP)
         self.forget()
 
     def forget(self) -> None:
         """Discard all efforts: the clock was set, or the input was silent."""
-        self._stamps.fill(UNKNOWN)
+        self._stamps.fill(UNKNOWN_STAMP)
         self._kept: deque[tuple[int, np.ndarray]] = deque(maxlen=MAX_EFFORTS)
 
     def read(self, message: JointState, stamp: int, age: float) -> None:
@@ -322,11 +323,7 @@ class ExternalEfforts:
         six = self.wrench().get(self._link)
         if six is None:
             return
-        message = WrenchStamped()
-        message.header.stamp, message.header.frame_id = source.when, self._link
-        f, n = message.wrench.force, message.wrench.torque
-        f.x, f.y, f.z, n.x, n.y, n.z = map(float, six)
-        self._wrenches.send(message)
+        self._wrenches.send(WrenchStamped(header=Header(stamp=source.when, frame_id=self._link), wrench=to_wrench(six)))
 
     # ------------------------------------------------------------------ thresholds learnt from free motion
 

@@ -23,13 +23,13 @@ from std_srvs.srv import Trigger
 from rnea_ros import InputError, RneaError
 from rnea_ros.errors import Rejected, near, some
 from rnea_ros.estimation.differentiation import LinearTrend
+from rnea_ros.nodes.common.cdr import Reader
 from rnea_ros.nodes.common.diagnostics import Stream
+from rnea_ros.nodes.common.pairing import PairedInput
 from rnea_ros.nodes.common.parameter_table import WRENCHES
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.stamps import Jumped, Timeline
-from rnea_ros.nodes.dynamics.pairing import PairedInput
+from rnea_ros.nodes.common.topics import Jumped, Timeline
 from rnea_ros.nodes.dynamics.served_robot import Loads, ServedRobot
-from rnea_ros.nodes.fastpath.messages import Reader
 from rnea_ros.robots.tree import TreeDynamics
 from rnea_ros.robots.wrench_frames import WrenchTransform, moving_transform, rigid_transform
 

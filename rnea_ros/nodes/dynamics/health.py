@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
 from rclpy.publisher import Publisher
-from std_msgs.msg import Header
 
+from rnea_ros.errors import count_noun
 from rnea_ros.model.plausibility import implausible
 from rnea_ros.nodes.common.diagnostics import (
     REPEAT_PERIOD_S,
@@ -23,7 +23,8 @@ from rnea_ros.nodes.common.diagnostics import (
     Stream,
     Throttle,
     WatchedLimits,
-    count_noun,
+    make_status,
+    publish_status,
 )
 from rnea_ros.nodes.common.model_facts import RobotFacts
 
@@ -117,10 +118,8 @@ class Health:
         values |= self._latency_values() | self._use_values(notes) | self.findings()
         if notes:
             level = max(level, DiagnosticStatus.WARN)
-        return DiagnosticStatus(
-            level=level, name=f"{self.name}: dynamics", message="; ".join([message, *notes]),
-            hardware_id=self.robot.name if self.robot else "no robot description",
-            values=[KeyValue(key=key, value=str(value)) for key, value in values.items()])
+        return make_status(f"{self.name}: dynamics", level, "; ".join([message, *notes]),
+                           self.robot.name if self.robot else "no robot description", values)
 
     def _model_values(self) -> dict[str, object]:
         robot = self.robot
@@ -182,15 +181,12 @@ class Watchdog:
             else:
                 log.warning(change)
             self._shown, self._since = state, now
-        for stream in self._health.streams:
-            for reason, text in stream.fresh().items():
-                if self._console.due(f"{stream.name} {reason}"):
-                    log.warning(f"{stream.name} dropped, {text}")
+        for text in self._console.fresh(self._health.streams):
+            log.warning(text)
         if changed or now - self._reported >= period:
             self._reported = now
-            clock = self._node.get_clock().now()
-            status = self._health.report(timeout, clock.nanoseconds, self._hints(state))
-            self._publisher.publish(DiagnosticArray(header=Header(stamp=clock.to_msg()), status=[status]))
+            status = self._health.report(timeout, self._node.get_clock().now().nanoseconds, self._hints(state))
+            publish_status(self._node, self._publisher, status)
             if state is NodeState.ACTIVE and status.level != DiagnosticStatus.OK and self._console.due(state.name):
                 log.warning(status.message)
         if _LEVEL.get(state) != DiagnosticStatus.OK and now - self._since >= WAITING_GRACE_S:

@@ -21,7 +21,7 @@ from sensor_msgs.msg import JointState
 
 from rnea_ros.errors import Rejected, some
 from rnea_ros.estimation.motion_estimator import MotionEstimator
-from rnea_ros.nodes.common.stamps import UNKNOWN, Jumped, Timeline
+from rnea_ros.nodes.common.topics import UNKNOWN_STAMP, Jumped, Timeline
 
 MAX_SENDERS = 32  # senders, and orders of joint names, that are stored
 MAX_NAMES = 1000  # joint names in a message whose order is stored
@@ -110,9 +110,9 @@ class JointStateSource:
         self.joints, self.columns = layout.joints, layout.columns
         self.values = np.zeros((2, len(layout.joints)))
         self.q, self.qd = self.values
-        self.stamp, self.arrival = UNKNOWN, 0  # arrival of the last message that was used, by the steady clock [ns]
+        self.stamp, self.arrival = UNKNOWN_STAMP, 0  # arrival of the last message that was used, by the steady clock [ns]
         self.received = 0  # arrival of the last message, used or not [ns]
-        self.pushed, self.history = UNKNOWN, cast("MotionEstimator | None", None)  # the last stamp in the history
+        self.pushed, self.history = UNKNOWN_STAMP, cast("MotionEstimator | None", None)  # the last stamp in the history
         self.conflicting: list[JointStateSource] = []  # of other senders, with joints of this one
 
     def clear(self) -> None:
@@ -144,7 +144,7 @@ class StateReader:
         self.q_all, self.qd_all = self._values
         self.q, self.qd = self._values[:, :n]
         self.q[:], self.qd[:] = 0.0, 0.0
-        self._stamps = np.full(n + len(optional), UNKNOWN)  # of all joints
+        self._stamps = np.full(n + len(optional), UNKNOWN_STAMP)  # of all joints
         self._since = self._stamps[:n]
         self._unpublished = np.ones(n + len(optional), dtype=bool)
         self.rests = self._unpublished[:n]  # joints that were never published
@@ -165,7 +165,7 @@ class StateReader:
         try:
             source.stamp = source.timeline.advance(message.header.stamp)
         except Jumped:
-            self._stamps.fill(UNKNOWN)
+            self._stamps.fill(UNKNOWN_STAMP)
             source.clear()
             raise
         source.arrival = source.received = source.timeline.arrival
@@ -199,7 +199,7 @@ class StateReader:
             return
         rests, others = self.rests, source.layout.others
         self.q[rests] = self.held[rests]
-        unknown = np.where(rests, np.isnan(self.held), self._since == UNKNOWN)
+        unknown = np.where(rests, np.isnan(self.held), self._since == UNKNOWN_STAMP)
         if unknown.any():
             strange = f"; not of this robot: {some(others)}" if others else ""
             raise Rejected("joint_missing", f"no message names {some(self._names(np.flatnonzero(unknown)))} (set "
@@ -219,7 +219,7 @@ class StateReader:
         if n == len(self._stamps):
             return NO_JOINTS
         found = self._values[:, n:].copy()
-        found[:, (self._stamps[n:] == UNKNOWN) | (self.stamp - self._stamps[n:] > self.age * 1e9)] = np.nan
+        found[:, (self._stamps[n:] == UNKNOWN_STAMP) | (self.stamp - self._stamps[n:] > self.age * 1e9)] = np.nan
         return found
 
     def _register_sender(self, layout: Layout, sender: bytes) -> JointStateSource:
@@ -267,7 +267,7 @@ class StateReader:
             source.timeline.forget()
             source.clear()
             source.arrival = 0
-        self._stamps.fill(UNKNOWN)
+        self._stamps.fill(UNKNOWN_STAMP)
 
     def _names(self, joints: Iterable[int]) -> list[str]:
         return [self._map.joint_names[k] for k in joints]

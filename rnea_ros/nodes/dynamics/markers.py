@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from builtin_interfaces.msg import Duration
 from geometry_msgs.msg import Point
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions, QoSPolicyKind
@@ -25,6 +24,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from rnea_ros.algorithms.closed_loops import Cut
 from rnea_ros.errors import Rejected
 from rnea_ros.model.tree import Frame, Model
+from rnea_ros.nodes.common.diagnostics import steady_timer
 from rnea_ros.nodes.common.marker_shapes import (
     CIRCLE_STEPS,
     FAINT,
@@ -47,8 +47,7 @@ from rnea_ros.nodes.common.marker_shapes import (
 from rnea_ros.nodes.common.model_facts import RobotFacts
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
-from rnea_ros.nodes.dynamics.served_robot import ServedRobot
-from rnea_ros.nodes.dynamics.whole_body import WholeBody
+from rnea_ros.nodes.dynamics.served_robot import ServedRobot, WholeBody
 from rnea_ros.robots.solution import ConstraintWrench
 
 HEAD_STEPS = 4  # length of the head of an arc, where the arc is that long
@@ -340,7 +339,6 @@ class MarkerPublisher:
         self._publisher = node.create_publisher(MarkerArray, "~/markers", QoSProfile(depth=self.QUEUE_DEPTH),
                                                 qos_overriding_options=QoSOverridingOptions(policies))
         self._node, self._latest = node, latest
-        self._clock = Clock(clock_type=ClockType.STEADY_TIME)
         self._timer: Timer | None = None
         self._markers: Markers | None = None
         self._rate, self._size, self._count = 0.0, 0.0, 0
@@ -352,7 +350,7 @@ class MarkerPublisher:
         if rate != self._rate:
             if self._timer is not None:
                 self._node.destroy_timer(self._timer)
-            self._timer = self._node.create_timer(1.0 / rate, self._tick, clock=self._clock) if rate else None
+            self._timer = steady_timer(self._node, 1.0 / rate, self._tick) if rate else None
             self._rate = rate
 
     def _tick(self) -> None:

@@ -23,11 +23,11 @@ from rnea_ros.errors import Rejected
 from rnea_ros.model.drives import MIN_VELOCITY, VelocityLimits, two_sided_limits
 from rnea_ros.model.effort_convention import TOTAL, EffortConvention
 from rnea_ros.model.tree import Limits
+from rnea_ros.nodes.common import cdr
 from rnea_ros.nodes.common.diagnostics import WatchedLimits
 from rnea_ros.nodes.common.model_facts import RobotFacts, commanded_rate_limit
 from rnea_ros.nodes.dynamics.joint_states import finite
 from rnea_ros.nodes.dynamics.motion_source import SECOND
-from rnea_ros.nodes.fastpath import messages
 from rnea_ros.robots.results import TorqueDeviations
 from rnea_ros.trajectory.drive_utilization import DRIVE_ROWS, SHARES, SUPPLY_ROWS, SUPPLY_SHARE, DriveUtilization
 
@@ -55,11 +55,11 @@ class Sent:
         """parts: (arrays, size) each, the values of the message's arrays in their order."""
         self._message = message
         rows = [row for part in parts for row in part]
-        for name, row in zip(messages.float_arrays(message), rows, strict=True):
+        for name, row in zip(cdr.float_arrays(message), rows, strict=True):
             setattr(message, name, array.array("d", bytes(row.nbytes)))
         self._shown = [(np.frombuffer(getattr(message, name)), row)
-                       for name, row in zip(messages.float_arrays(message), rows) if row.size]
-        self._encoder = messages.Encoder(message, [len(part) for part in parts])
+                       for name, row in zip(cdr.float_arrays(message), rows) if row.size]
+        self._encoder = cdr.Encoder(message, [len(part) for part in parts])
         self._written = [(block, part) for block, part in zip(self._encoder.blocks or (), parts) if part.size]
 
     def message(self) -> Any:
@@ -215,7 +215,7 @@ class ResultPublishers:
     def __init__(self, node: Node, queue: int):
         publishers = [node.create_publisher(kind, name, queue) for kind, name in TOPICS]
         self.topic_name = publishers[-1].topic_name
-        self._publishers = [messages.RawPublisher(publisher) for publisher in publishers]
+        self._publishers = [cdr.RawPublisher(publisher) for publisher in publishers]
 
     def publish(self, filled: DynamicsMessages) -> None:
         for publisher, sent in zip(self._publishers, filled.sent):

@@ -15,10 +15,9 @@ from sensor_msgs.msg import JointState
 from rnea_ros.errors import Rejected, some
 from rnea_ros.estimation.motion_estimator import MotionEstimator
 from rnea_ros.nodes.common.parameters import Values
-from rnea_ros.nodes.common.stamps import Jumped
-from rnea_ros.nodes.dynamics.desired_motion import DesiredReader
+from rnea_ros.nodes.common.topics import Jumped
 from rnea_ros.nodes.dynamics.joint_states import JointStateSource, StateReader
-from rnea_ros.nodes.dynamics.references import References
+from rnea_ros.nodes.dynamics.references import DesiredReader, References
 
 Motion = tuple[np.ndarray, ...]  # q, qd, qdd, qddd, and further derivatives where they are desired
 NO_JOINTS = np.zeros((4, 0))

@@ -14,27 +14,22 @@ from typing import Any
 
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
-from rclpy.duration import Duration
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 
 from rnea_msgs.msg import JointMotion, ModelInfo
 from rnea_ros import RneaError, Robot
-from rnea_ros.errors import Rejected
-from rnea_ros.nodes.common.diagnostics import NodeState, Stream, count_noun
-from rnea_ros.nodes.common.lifecycle import ManagedNode
+from rnea_ros.errors import Rejected, count_noun
+from rnea_ros.nodes.common.cdr import Decoder
+from rnea_ros.nodes.common.diagnostics import NodeState, Stream, steady_timer
 from rnea_ros.nodes.common.model_facts import joint_limits, limit_violations, model_info
+from rnea_ros.nodes.common.pairing import InputPairing, PairedInput
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE, with_wrenches
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.qos import DYNAMICS_QUEUE, DYNAMICS_SENSOR, LATCHED
+from rnea_ros.nodes.common.process import ManagedNode, apply_process_settings, freeze_garbage, run
 from rnea_ros.nodes.common.robot_description import ModelRequest, RobotDescriptionSource
-from rnea_ros.nodes.common.run import apply_process_settings, freeze_garbage, run
-from rnea_ros.nodes.common.stamps import Jumped
-from rnea_ros.nodes.common.topics import Topics
-from rnea_ros.nodes.dynamics import references
-from rnea_ros.nodes.dynamics.desired_motion import FIELDS
-from rnea_ros.nodes.dynamics.effort_commands import EffortCommands
+from rnea_ros.nodes.common.topics import DYNAMICS_QUEUE, DYNAMICS_SENSOR, LATCHED, Jumped, Topics
+from rnea_ros.nodes.dynamics.controller_outputs import EffortCommands, SpeedScaler
 from rnea_ros.nodes.dynamics.external_effort import ExternalEfforts
 from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrenches, wrench_names
 from rnea_ros.nodes.dynamics.health import Health, Watchdog
@@ -42,7 +37,13 @@ from rnea_ros.nodes.dynamics.joint_states import MessageInfo, Senders, with_info
 from rnea_ros.nodes.dynamics.markers import MarkerData, MarkerPublisher
 from rnea_ros.nodes.dynamics.messages import Deviations, DynamicsMessages, ResultPublishers
 from rnea_ros.nodes.dynamics.motion_source import SECOND, MotionSource
-from rnea_ros.nodes.dynamics.pairing import InputPairing, PairedInput
+from rnea_ros.nodes.dynamics.references import (
+    FIELDS,
+    REFERENCE_TOPICS,
+    check_reference_source,
+    reference_topics,
+    subscribe_references,
+)
 from rnea_ros.nodes.dynamics.served_robot import (
     Loads,
     Motion,
@@ -52,8 +53,6 @@ from rnea_ros.nodes.dynamics.served_robot import (
     no_loads,
     served,
 )
-from rnea_ros.nodes.dynamics.speed_scaling import SpeedScaler
-from rnea_ros.nodes.fastpath.messages import Decoder
 from rnea_ros.robots.results import Dynamics, TorqueDeviations
 from rnea_ros.trajectory.drive_utilization import DriveUtilization
 
@@ -70,7 +69,7 @@ class DynamicsNode(ManagedNode):
         super().__init__("dynamics_node")
         self._wrench_names = wrench_names(self)
         self._settings = ParameterSet(self, with_wrenches(DYNAMICS_TABLE, self._wrench_names), self._on_parameters)
-        references.check(self._settings.values)
+        check_reference_source(self._settings.values)
         apply_process_settings(self._settings.values)
         self.lean = self._settings.values["process.executor"] == "lean"
         self.autostart(self._settings.values["autostart"])
@@ -103,7 +102,7 @@ class DynamicsNode(ManagedNode):
         self._commands = EffortCommands(self, DYNAMICS_QUEUE)
         self._streams = tuple(self._health.streams)
         self._desired = self.create_subscription(JointMotion, "~/desired_motion", self._on_desired, DYNAMICS_SENSOR, raw=True)
-        references.subscribe(self, lambda read: self._take(self._health.reference, read))
+        subscribe_references(self, lambda read: self._take(self._health.reference, read))
         self._states = self.create_subscription(
             JointState, "joint_states", with_info(self._on_state), DYNAMICS_SENSOR, raw=True,
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
@@ -111,13 +110,11 @@ class DynamicsNode(ManagedNode):
         self._deviations = Deviations()
         self._senders = Senders(self, self._states.topic_name)
         self._intake = RobotDescriptionSource(self, self._settings, self._use, self._refuse, self._serve)
-        back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
-        jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_jump)
         for part in (self._external, self._deviations, self._wrenches, self._intake):
             if part:
                 self.at_cleanup.callback(part.close)
-        self.at_cleanup.callback(jumps.unregister)
-        self.create_timer(TICK, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self.on_clock_set_back(self._forget)
+        steady_timer(self, TICK, self._tick)
         self.get_logger().info(f"joint states from {self._states.topic_name}, results on {self._results.topic_name}")
 
     def wait_for_model(self) -> str:
@@ -242,9 +239,6 @@ class DynamicsNode(ManagedNode):
             self._health.fault = f"internal error, please report it: {error!r}"
             self.get_logger().error(traceback.format_exc(), throttle_duration_sec=10.0)
 
-    def _on_jump(self, jump: TimeJump) -> None:
-        self._forget()
-
     def _forget(self) -> None:
         self._pairing.clear()
         for part in (self._robot and self._motion, self._robot, self._wrenches, self._external):
@@ -307,7 +301,7 @@ class DynamicsNode(ManagedNode):
         inputs = [
             PairedInput("~/desired_motion", self._health.desired, timeout,
                         lambda: not robot.motion_topic and parameter("motion_source") in ("desired", "auto")),
-            PairedInput(references.TOPICS[parameter("reference.source")].name, self._health.reference, timeout,
+            PairedInput(REFERENCE_TOPICS[parameter("reference.source")].name, self._health.reference, timeout,
                         lambda: parameter("motion_source") == "reference" and parameter("reference.source") != "trajectory")]
         return [*inputs, *robot.paired(), *(self._wrenches.paired() if self._wrenches else [])]
 
@@ -344,7 +338,7 @@ class DynamicsNode(ManagedNode):
             self._info.publish(info)
 
     def _on_parameters(self, changed: set[str]) -> None:
-        references.check(self._settings.values)
+        check_reference_source(self._settings.values)
         if not self.is_configured:
             return
         if self._robot is not None:
@@ -375,7 +369,7 @@ class DynamicsNode(ManagedNode):
         if state is NodeState.WAITING_MODEL:
             return [f"set parameter robot_description, or publish it on {self._intake.topic_name} (reliable, transient_local)"]
         if state is NodeState.WAITING_STATE:
-            needed = [(self._robot and self._robot.motion_topic) or "joint_states", *references.topics(self._settings.values)]
+            needed = [(self._robot and self._robot.motion_topic) or "joint_states", *reference_topics(self._settings.values)]
             return [f"{topic} has {count_noun(self.count_publishers(topic), 'publisher')}"
                     for topic in map(self.resolve_topic_name, needed)]
         senders = self._senders.warnings(self._motion.state) if self._robot is not None else []
@@ -392,6 +386,7 @@ class DynamicsNode(ManagedNode):
 
 
 def main(args: list[str] | None = None) -> int:
+    """Run the node; return the exit code."""
     return run([DynamicsNode], args)
 
 

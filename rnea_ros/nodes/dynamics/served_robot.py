@@ -1,7 +1,11 @@
-"""ServedRobot: a robot in dynamics_node. Trees on a fixed base are evaluated by their kernels, all others by Robot.solve."""
+"""Robot in dynamics_node, and its parts: moving base, moving platform, closed loops, the robot as a whole.
+
+Trees on a fixed base are evaluated by their kernels, all others by Robot.solve.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -9,33 +13,258 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from builtin_interfaces.msg import Time
+from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
-from rnea_msgs.msg import ElasticDynamics, ModelInfo
-from rnea_ros import BaseState, InputError, Robot
+from rnea_msgs.msg import BaseDynamics, ElasticDynamics, ModelInfo
+from rnea_ros import BaseState, InputError, PlatformMotion, Robot
 from rnea_ros.algorithms.closed_loops import Cut
 from rnea_ros.errors import Rejected, some
 from rnea_ros.model.effort_convention import Efforts
 from rnea_ros.model.tree import Limits
+from rnea_ros.nodes.common.base import BaseMotion, fill_axes, to_wrench
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.model_facts import RobotFacts
+from rnea_ros.nodes.common.pairing import PairedInput
 from rnea_ros.nodes.common.parameter_table import DYNAMICS
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.robot_description import tried
 from rnea_ros.nodes.common.topics import Topics
-from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion
-from rnea_ros.nodes.dynamics.bases.base_sources import base_source
-from rnea_ros.nodes.dynamics.desired_motion import FIELDS
+from rnea_ros.nodes.dynamics.base_sources import BaseSource, PlatformSource, base_source, platform_source
 from rnea_ros.nodes.dynamics.messages import Sent
-from rnea_ros.nodes.dynamics.pairing import PairedInput
-from rnea_ros.nodes.dynamics.served_parts import LoopTracking, MovingBase, MovingPlatform
-from rnea_ros.nodes.dynamics.whole_body import WholeBody, on_fixed_base, on_moving_base
 from rnea_ros.robots import flexible
+from rnea_ros.nodes.dynamics.motion_source import ESTIMATING
+from rnea_ros.nodes.dynamics.references import FIELDS
+from rnea_ros.robots.closure.tracking import Found, LoopTracker, TrackedPose
+from rnea_ros.robots.inputs.base_state import quaternion
 from rnea_ros.robots.inputs.combined_motion import base_motion_of
+from rnea_ros.robots.moving_tree import zero_moment_point
 from rnea_ros.robots.results import Dynamics
 from rnea_ros.robots.rolling import WheelLoad, tip_over_margin, wheel_loads
 from rnea_ros.robots.solution import ConstraintWrench, Solution
+from rnea_ros.robots.tree import TreeDynamics
+
+UNKNOWN_POINT, UNKNOWN_WRENCH = np.full(3, np.nan), np.full(6, np.nan)
+
+
+class WholeBody(NamedTuple):
+    """Quantities in the frame of the root link; NaN where unknown.
+
+    center_of_mass    : (3,) [m]
+    base_wrench       : (6,) exerted on the base by what carries it, about the frame's origin [N, N m]
+    zero_moment_point : (3,) on the plane through that origin, normal to gravity [m]
+    """
+
+    center_of_mass: np.ndarray
+    base_wrench: np.ndarray = UNKNOWN_WRENCH
+    zero_moment_point: np.ndarray = UNKNOWN_POINT
+
+
+def on_fixed_base(tree: TreeDynamics, motion: Sequence[np.ndarray], loads: dict[str, Any]) -> WholeBody:
+    """Return the whole body of a tree on a base at rest. motion: of all its joints, (n,) each, up to the jerk."""
+    forces = tree.recursion(*motion, **loads)[1]
+    wrench = np.concatenate((forces.f[0], forces.n[0]))
+    g = tree.gravity_vector
+    weight = tree.total_mass * float(np.linalg.norm(g))
+    point = zero_moment_point(wrench, weight, np.zeros(3), -g) if weight else UNKNOWN_POINT
+    return WholeBody(tree.center_of_mass(*motion[:2]).position, wrench, point)
+
+
+def on_moving_base(tree: TreeDynamics, motion: Sequence[np.ndarray], wrench: np.ndarray, base: BaseState | None) -> WholeBody:
+    """Return the whole body of a tree on a base that moves and needs a wrench. base: None where its pose is not known."""
+    center = tree.center_of_mass(*motion[:2]).position
+    if base is None:
+        return WholeBody(center, wrench)
+    return WholeBody(center, wrench, base.into_base(zero_moment_point_of(tree, wrench, base) - base.position))
+
+
+def zero_moment_point_of(tree: TreeDynamics, wrench: np.ndarray, base: BaseState) -> np.ndarray:
+    """Return the zero-moment point (3,) in the world, on the plane z = 0, of a wrench (6,) on the base along its axes."""
+    force, moment = np.split(base.into_world(wrench), 2)
+    weight = tree.total_mass * float(np.linalg.norm(tree.gravity_vector))
+    if not weight:
+        return UNKNOWN_POINT
+    return zero_moment_point(np.concatenate((force, moment + np.cross(base.position, force))), weight, np.zeros(3),
+                             np.array([0.0, 0.0, 1.0]))
+
+
+class LoopTracking:
+    """Closed loops along the stream of samples: passive joints follow from the last pose; their sensors are compared."""
+
+    def __init__(self, tracker: LoopTracker):
+        self._tracker = tracker
+        self._last: TrackedPose | None = None
+
+    def locate(self, independent: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Return positions of all joints of the tree from those of the independent ones; others: measured, NaN where unknown.
+        Raises Rejected.
+        """
+        found: TrackedPose = track(self._tracker.locate, independent, _sensed(others))
+        self._last = found
+        return found.pose
+
+    @property
+    def begun(self) -> bool:
+        """True if there is a last pose."""
+        return self._tracker.last is not None
+
+    def move(self, function: Callable[[np.ndarray], tuple[Found, np.ndarray]]) -> Found:
+        """Return function(pose near the closed one), which returns its result and the closed pose. Raises Rejected."""
+        self._last = None
+        found: Found = track(self._tracker.move, function)
+        return found
+
+    def warnings(self) -> list[str]:
+        if self._last is None or self._last.agrees:
+            return []
+        differing = dict(self._compared(self._last))
+        worst = max(differing, key=lambda name: abs(differing[name]))
+        return [f"{worst} is {differing[worst]:+.4g} off its measured position in the loops: check the assembly branch, the "
+                "sensor\'s zero and sign, and the robot file"]
+
+    def findings(self) -> dict[str, object]:
+        found: dict[str, object] = {f"loops.{reason.replace(' ', '_')}": count
+                                    for reason, count in sorted(self._tracker.counts.items())}
+        compared = [] if self._last is None else self._compared(self._last)
+        return found | {f"{name}.loop_disagreement": f"{value:.3g}" for name, value in compared}
+
+    def _compared(self, found: TrackedPose) -> list[tuple[str, float]]:
+        """Passive joints that are measured, and how they differ from that."""
+        compared = zip(self._tracker.passive_joints, found.disagreement)
+        return [(name, value) for name, value in compared if not math.isnan(value)]
+
+
+def _sensed(positions: np.ndarray) -> np.ndarray | None:
+    """Return the positions, or None if none is known."""
+    return None if np.isnan(positions).all() else positions
+
+
+def track(step, *sample):
+    """Return the result of a tracker's step for a sample. Reasons of Rejected become diagnostic keys, without spaces."""
+    try:
+        return step(*sample)
+    except Rejected as refusal:
+        raise Rejected(refusal.reason.replace(" ", "_"), refusal.detail) from None
+
+
+class MovingPlatform:
+    """Platform of a robot. It publishes its pose on ~/platform_pose and its velocity on ~/platform_twist.
+
+    source : topics with its motion; None if that follows from the actuators
+    """
+
+    def __init__(self, robot: Robot, values: Values, loops: LoopTracking):
+        """Create a platform. Raises InputError for a source that does not determine the motion of the robot."""
+        self._robot, self._loops = robot, loops
+        self.source: PlatformSource | None = None
+        if values["platform.source"] != "actuators":
+            if robot.elastic_joints or robot.state_joints:
+                raise InputError(f"platform.source is '{values['platform.source']}', but the motion of the platform does not "
+                                 "decide that of springs and passive joints of this robot; allowed is actuators")
+            tracker = robot.tracker()
+            assert tracker is not None  # a platform has loops
+            self._measured = LoopTracking(tracker)
+            self.source = platform_source(robot, values, self._reach)
+            self.source.use(robot.tree.model)
+
+    def _reach(self, position: np.ndarray, rotation: np.ndarray) -> None:
+        """Raise Rejected for a measured pose that the legs do not allow."""
+        def reached(near: np.ndarray) -> tuple[None, np.ndarray]:
+            return None, self._robot.tree_motion(PlatformMotion(position, rotation), guess=near, orders=0).q
+
+        self._measured.move(reached)
+
+    def prepare(self) -> None:
+        """Compile what finds poses of the legs, or refuses them."""
+        self._robot.closure.compile()
+        if self.source:
+            self._robot.tree_motion(PlatformMotion(*self._robot.home))
+
+    def connect(self, topics: Topics) -> None:
+        self._poses = topics.publisher(PoseStamped, "~/platform_pose")
+        self._twists = topics.publisher(TwistStamped, "~/platform_twist")
+        if self.source:
+            self.source.connect(topics)
+
+    def take_over(self, before: MovingPlatform) -> None:
+        """Go on with the topics of a robot before, of the same model."""
+        if self.source and before.source:
+            self.source, self._measured = before.source, before._measured
+
+    def move(self, stamp: int, function: Callable[[list[np.ndarray], np.ndarray], Found]) -> tuple[list[np.ndarray], Found]:
+        """Return motion of the actuators at a stamp [ns], and function(that, closed pose). Raises Rejected."""
+        assert self.source is not None
+        motion = self.source.at(stamp)
+
+        def moved(near: np.ndarray) -> tuple[tuple[list[np.ndarray], Found], np.ndarray]:
+            found, pose = self._robot.actuator_motion(motion, near, 3)
+            return (found, function(found, pose)), pose
+
+        return self._loops.move(moved)
+
+    def publish(self, when: Time, root: str, found: Solution) -> None:
+        """Publish pose and twist in a solution, along the axes of the root link."""
+        if not (self._poses.has_subscribers() or self._twists.has_subscribers()):
+            return
+        platform = self._robot.platform_of(found)
+        if self._poses.has_subscribers():
+            pose = PoseStamped()
+            fill_axes(pose.pose.position, platform.position)
+            fill_axes(pose.pose.orientation, quaternion(np.asarray(platform.rotation)))
+            self._poses.send(_stamped(pose, when, root))
+        if self._twists.has_subscribers():
+            twist = TwistStamped()
+            fill_axes(twist.twist.linear, platform.velocity[:3])
+            fill_axes(twist.twist.angular, platform.velocity[3:])
+            self._twists.send(_stamped(twist, when, root))
+
+
+class MovingBase:
+    """Moving base: its motion from a source, the wrench that carries it on ~/base_wrench and ~/base_dynamics."""
+
+    def __init__(self, source: BaseSource, tree: TreeDynamics):
+        self.source, self._tree = source, tree
+
+    def paired(self) -> list[PairedInput]:
+        """Return its topics as inputs to be paired with joint states."""
+        return [topic.paired() for topic in self.source.topics]
+
+    def configure(self, values: Values) -> None:
+        """Apply parameters."""
+        lag = values["estimator.lag"] if values["motion_source"] in ESTIMATING else 0.0
+        for topic in self.source.topics:
+            topic.configure(lag, values["input_tolerance"])
+
+    def connect(self, topics: Topics) -> None:
+        """Create subscriptions and publishers."""
+        self.source.use(self._tree.model, self._tree.gravity_vector)
+        self._wrenches = topics.publisher(WrenchStamped, "~/base_wrench")
+        self._whole = topics.publisher(BaseDynamics, "~/base_dynamics")
+        for topic in self.source.topics:
+            topic.connect(topics)
+
+    def forget(self) -> None:
+        """Discard the samples: the clock was set."""
+        self.source.forget()
+
+    def publish(self, when: Time, base: BaseMotion, wrench: np.ndarray, wrench_rate: np.ndarray) -> None:
+        """Publish the motion of the base, and the wrench (6,) that it needs with its rate, along its axes."""
+        frame = self._tree.root_link
+        if self._wrenches.has_subscribers():
+            self._wrenches.send(_stamped(WrenchStamped(wrench=to_wrench(wrench)), when, frame))
+        if self._whole.has_subscribers():
+            found = BaseDynamics(state=base.message(), wrench=to_wrench(wrench), wrench_rate=to_wrench(wrench_rate))
+            known = base.has_orientation and base.has_position
+            pressed = zero_moment_point_of(self._tree, wrench, base.state) if known else np.full(3, np.nan)
+            fill_axes(found.zero_moment_point, pressed)
+            self._whole.send(_stamped(found, when, frame))
+
+
+def _stamped(message: Any, when: Time, frame: str) -> Any:
+    message.header.stamp, message.header.frame_id = when, frame
+    return message
+
 
 Motion = Sequence[np.ndarray]  # q, qd, qdd, qddd and what follows, (n,) each
 Loads = Callable[[np.ndarray, np.ndarray], dict[str, Any]]  # of q, qd of the tree: wrenches, wrench_rates
@@ -353,13 +582,16 @@ class ServedGeneralRobot(ServedRobot):
 
     def take_over(self, before: ServedRobot) -> None:
         if isinstance(before, ServedGeneralRobot):
-            if self._base and before._base:
-                self._base.source, self.streams = before._base.source, before.streams
-            if before.model is self.model:
-                self._loops = before._loops
-                if self._platform and before._platform:
-                    self._platform.take_over(before._platform)
-                    self._use_source()
+            self._take_over_parts(before)
+
+    def _take_over_parts(self, before: ServedGeneralRobot) -> None:
+        if self._base and before._base:
+            self._base.source, self.streams = before._base.source, before.streams
+        if before.model is self.model:
+            self._loops = before._loops
+            if self._platform and before._platform:
+                self._platform.take_over(before._platform)
+                self._use_source()
 
     def forget(self) -> None:
         if self._base:
@@ -435,7 +667,7 @@ class ServedGeneralRobot(ServedRobot):
         has_orientation = base is None or base.has_orientation
         gravity = robot.gravity_and_rate(q, qd, **state) if has_orientation else np.full((2, self.n), np.nan)
         result = Dynamics(*found.torques, *gravity)
-        self._fill(motion, found, motors, result)
+        self._fill(motion, found, result)
         self._last = found, base, load
         return result
 
@@ -456,7 +688,7 @@ class ServedGeneralRobot(ServedRobot):
                                               f"{named}, with positions and velocities, and with accelerations and jerks "
                                               "desired or estimated")
 
-    def _fill(self, motion: Motion, found: Solution, motors: Mapping[str, np.ndarray], result: Dynamics) -> None:
+    def _fill(self, motion: Motion, found: Solution, result: Dynamics) -> None:
         """Fill in what is published beside torques."""
         for k, name in enumerate(self._constraints if found.multipliers else ()):
             self._multipliers[:, k] = found.multipliers[name][:2]

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -24,7 +23,8 @@ from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.executor import TrajectoryExecutor
 from rnea_ros.execution.goal import Goal, Outcome, read_tolerances
 from rnea_ros.execution.joint_states import unwrap_to
-from rnea_ros.nodes.common.stamps import duration, nanoseconds
+from rnea_ros.nodes.common.diagnostics import steady_timer
+from rnea_ros.nodes.common.topics import duration, nanoseconds
 from rnea_ros.nodes.scaling.diagnostics import ScalingDiagnostics
 
 try:
@@ -91,8 +91,7 @@ class FollowJointTrajectoryServer:
         self._active: list[ActiveGoal] = []
         self._server = server(node, kind, "~/follow_joint_trajectory", goal_callback=self._on_goal,
                               handle_accepted_callback=self._on_accepted, cancel_callback=self._on_cancel)
-        self._timer = node.create_timer(FEEDBACK_PERIOD_S, self._publish_feedback,
-                                        clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._timer = steady_timer(node, FEEDBACK_PERIOD_S, self._publish_feedback)
         self._timer.cancel()  # until there is a goal
 
     def destroy(self) -> None:

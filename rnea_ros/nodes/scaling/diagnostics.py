@@ -7,11 +7,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.node import Node
-from std_msgs.msg import Header
 
-from rnea_ros.errors import Rejected, in_words, some
+from rnea_ros.errors import Rejected, count_noun, in_words, some
 from rnea_ros.execution.executed_motion import ExecutedMotion, Sample
 from rnea_ros.execution.executor import TrajectoryExecutor
 from rnea_ros.execution.rate_loop import RateLoop, StepLimiter
@@ -19,7 +18,15 @@ from rnea_ros.execution.solver_process import SolverProcess
 from rnea_ros.execution.states import Phase
 from rnea_ros.model.plausibility import implausible
 from rnea_ros.model.tree import Limits
-from rnea_ros.nodes.common.diagnostics import REPEAT_PERIOD_S, WAITING_GRACE_S, NodeState, Stream, Throttle, count_noun
+from rnea_ros.nodes.common.diagnostics import (
+    REPEAT_PERIOD_S,
+    WAITING_GRACE_S,
+    NodeState,
+    Stream,
+    Throttle,
+    make_status,
+    publish_status,
+)
 from rnea_ros.nodes.common.parameter_table import DERIVATIVES
 from rnea_ros.nodes.scaling.robot import ScaledRobot
 from rnea_ros.trajectory.chunk_executor import ChunkResult
@@ -91,16 +98,13 @@ class ScalingDiagnostics:
         is_due = time.monotonic() - self._published_at >= period
         if phase is not self._published_phase or dropped != self._published_drops or is_due:
             status = self._status(phase, hint)
-            header = Header(stamp=self._node.get_clock().now().to_msg())
-            self._publisher.publish(DiagnosticArray(header=header, status=[status]))
+            publish_status(self._node, self._publisher, status)
             self._published_phase, self._published_drops = phase, dropped
             waited = time.monotonic() - self._created_at > WAITING_GRACE_S
             if phase is Phase.NO_MODEL and waited and status.level != DiagnosticStatus.OK:
                 self._node.get_logger().warning(status.message, throttle_duration_sec=REPEAT_PERIOD_S)
-        for stream in (self.states, self.chunks):
-            for reason, text in stream.fresh().items():
-                if self._throttle.due(f"{stream.name} {reason}"):
-                    self._node.get_logger().warning(f"{stream.name} rejected, {text}")
+        for text in self._throttle.fresh((self.states, self.chunks)):
+            self._node.get_logger().warning(text)
 
     def _status(self, phase: Phase, hint: str) -> DiagnosticStatus:
         now, cpu = time.monotonic(), time.process_time()
@@ -134,10 +138,8 @@ class ScalingDiagnostics:
         level = DiagnosticStatus.WARN if notes else DiagnosticStatus.OK
         if phase is Phase.NO_MODEL and self.model_error:
             level = DiagnosticStatus.ERROR
-        return DiagnosticStatus(
-            level=level, name=f"{self._node.get_fully_qualified_name()}: scaling", message="; ".join([summary, *notes]),
-            hardware_id=robot.name if robot else "no robot description",
-            values=[KeyValue(key=key, value=str(value)) for key, value in values.items()])
+        return make_status(f"{self._node.get_fully_qualified_name()}: scaling", level, "; ".join([summary, *notes]),
+                           robot.name if robot else "no robot description", values)
 
     def _motion_values(self, notes: list[str]) -> dict[str, object]:
         """Return values of the motion under way, or of the last one."""

@@ -14,8 +14,6 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from rclpy.clock import Clock, ClockType, JumpThreshold, TimeJump
-from rclpy.duration import Duration
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
@@ -30,16 +28,14 @@ from rnea_ros.execution.policy_motion import ActionChunk
 from rnea_ros.execution.rate_loop import RateLoop, StepLimiter
 from rnea_ros.execution.solver_process import SolverProcess
 from rnea_ros.execution.states import REPLACED
-from rnea_ros.nodes.common.lifecycle import ManagedNode
+from rnea_ros.nodes.common.cdr import Decoder, Reader
+from rnea_ros.nodes.common.diagnostics import steady_timer
 from rnea_ros.nodes.common.model_facts import check_positions, joint_limits
 from rnea_ros.nodes.common.parameter_table import SCALING_TABLE
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.qos import SCALING_SENSOR
+from rnea_ros.nodes.common.process import ManagedNode, apply_process_settings, apply_thread_priority, freeze_garbage, run
 from rnea_ros.nodes.common.robot_description import RobotDescriptionSource
-from rnea_ros.nodes.common.run import apply_process_settings, apply_thread_priority, freeze_garbage, run
-from rnea_ros.nodes.common.stamps import goal_from_message, nanoseconds
-from rnea_ros.nodes.common.topics import Topics
-from rnea_ros.nodes.fastpath.messages import Decoder, Reader
+from rnea_ros.nodes.common.topics import SCALING_SENSOR, Topics, goal_from_message, nanoseconds
 from rnea_ros.nodes.scaling.action import FollowJointTrajectory, FollowJointTrajectoryServer
 from rnea_ros.nodes.scaling.controller import make_controller
 from rnea_ros.nodes.scaling.diagnostics import ScalingDiagnostics
@@ -99,12 +95,11 @@ class ScalingNode(ManagedNode):
             self.get_logger().info("no action ~/follow_joint_trajectory: it needs control_msgs, which is not installed")
         self._topics = Topics(self, 10, SCALING_SENSOR, lambda _stream, _arrival, _stamp: None)
         self._description = RobotDescriptionSource(self, self._settings, self._use, self._refuse, partial(load_robot, values))
-        back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
-        jumps = self.get_clock().create_jump_callback(back, post_callback=self._on_clock_jump)
         for undo in (self._destroy_action, self._path_markers.close, self._controller.destroy, self._description.close,
-                     self._trajectory_executor.close, self._rate_loop.close, jumps.unregister):
+                     self._trajectory_executor.close, self._rate_loop.close):
             self.at_cleanup.callback(undo)
-        self.create_timer(UPDATE_PERIOD_S, self._update, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self.on_clock_set_back(self._on_clock_jump)
+        steady_timer(self, UPDATE_PERIOD_S, self._update)
         self.get_logger().info(f"trajectories on {self._trajectories.topic_name}, action chunks on {self._chunks.topic_name}, "
                                f"positions from {self._states.topic_name}")
         self._warn_of_points()
@@ -334,7 +329,7 @@ class ScalingNode(ManagedNode):
     def _report(self, error: BaseException) -> None:
         self.get_logger().error("".join(traceback.format_exception(error)), throttle_duration_sec=10.0)
 
-    def _on_clock_jump(self, _jump: TimeJump) -> None:
+    def _on_clock_jump(self) -> None:
         self._joint_states.clear()
         self._controller.clear()
         if self._robot is not None:
@@ -430,6 +425,7 @@ def chunk_from_message(message: JointTrajectory, now: int) -> ActionChunk:
 
 
 def main(args: list[str] | None = None) -> int:
+    """Run the node; return the exit code."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     return run([ScalingNode], args)
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration as RclpyDuration
 from rclpy.node import Node
 from rclpy.serialization import serialize_message
@@ -24,10 +23,10 @@ from rnea_ros import Robot
 from rnea_ros.execution.executed_motion import ExecutedMotion, PublishedTrajectory, Sample
 from rnea_ros.execution.states import Phase
 from rnea_ros.model.tree import Model
-from rnea_ros.nodes.common.diagnostics import REPEAT_PERIOD_S
+from rnea_ros.nodes.common.diagnostics import REPEAT_PERIOD_S, steady_timer
 from rnea_ros.nodes.common.marker_shapes import GREY, SKY, colour, heat, marker, points, reach, tip
 from rnea_ros.nodes.common.parameters import Values
-from rnea_ros.nodes.common.stamps import duration
+from rnea_ros.nodes.common.topics import duration
 from rnea_ros.nodes.scaling.controller import Controller
 from rnea_ros.trajectory.trajectory_scaler import Reference
 
@@ -190,7 +189,7 @@ class PathMarkers:
         self._computed: tuple[ExecutedMotion, Future[TipPath]] | None = None
         self._markers: list[Marker] = []
         self.robot: Robot | None = None
-        node.create_timer(MARKER_PERIOD_S, self._publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(node, MARKER_PERIOD_S, self._publish)
 
     def close(self) -> None:
         """Stop the worker."""

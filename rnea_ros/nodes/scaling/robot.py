@@ -6,12 +6,11 @@ import numpy as np
 
 from rnea_ros import BaseState, InputError, Robot
 from rnea_ros.errors import some
+from rnea_ros.nodes.common.base import BaseImu, BaseOdometry, BaseStates, BaseTopic, upright
 from rnea_ros.nodes.common.model_facts import RobotFacts
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.robot_description import ModelRequest, tried
-from rnea_ros.nodes.common.sensed_base import upright
 from rnea_ros.nodes.common.topics import Topics
-from rnea_ros.nodes.dynamics.bases.base_topics import BaseImu, BaseOdometry, BaseStates, BaseTopic
 from rnea_ros.trajectory.link_side import default_base, link_side, unenforceable_limits
 from rnea_ros.trajectory.sample_torques import DECLARED, CommandedEffort, TorqueStream
 

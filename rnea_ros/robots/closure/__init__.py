@@ -1,0 +1,1 @@
+"""Closed loops: passive joints and legs from active ones."""

@@ -1,4 +1,4 @@
-"""The loop equations of one tree, compiled: how far its loops are open, how joints close them, and their closed motion."""
+"""Compiled loop equations of one tree: gaps of the loops, steps of the joints that close them, and motion on closed loops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .newton import NOWHERE, NewtonStep
 from .units import Units, length_unit
 
 RATES = ("qad", "qadd", "qaddd")  # of the active joints
-EVALUATIONS = 60  # of the gaps take less time than to compile them
+EVALUATIONS = 60  # number of evaluations of the gaps that take less time than their compilation
 
 
 class LoopMotion(NamedTuple):
@@ -37,7 +37,7 @@ class LoopEquations:
 
     active, passive : numbers of the joints that are given, and of those that follow; movable: both, without charts
     selection       : unit columns (n, N) of the active joints
-    units           : what counts as one, of equations and joints
+    units           : scales of equations and joints
     """
 
     cut_joint = "loop"  # word for a cut joint in messages
@@ -78,7 +78,7 @@ class LoopEquations:
         return closed_loops.closure(self.model, self.loops.cuts)
 
     def solver(self, inverse_of: Callable[..., Any], J: Any, giving: np.ndarray) -> tuple[Any, Callable[[Any], Any]]:
-        """Return the inverse of J by joints that give way, and r -> the change of all joints by which phi changes by -r."""
+        """Return the inverse of J by the joints `giving`, and r -> the change of all joints by which phi changes by -r."""
         J_inverse = inverse_of(J[:, giving], Units(self.units.equations, self.units.unknowns[giving]))
         return J_inverse, lambda r: -(np.eye(len(self.selection))[:, giving] @ (J_inverse @ r))
 
@@ -134,7 +134,7 @@ class LoopEquations:
         return values, J
 
     def compile(self) -> None:
-        """Compile gaps and steps now, so that far poses are reached, or refused, without delay."""
+        """Compile gaps and steps now, so that distant poses are reached, or rejected, without delay."""
         self._at_once = True
         self.gaps(self.loops.start)
         self.step(self.loops.start, np.zeros(len(self.active)))

@@ -1,0 +1,1 @@
+"""Arguments of the robots, checked."""

@@ -139,6 +139,7 @@ def overflow_ignored() -> np.errstate:
 
 
 def too_large(what: str) -> InputError:
+    """Return the error for results that are not finite."""
     return InputError(f"{what} comes out too large for a number (1.8e308): motion, loads or model are too extreme")
 
 

@@ -1,4 +1,4 @@
-"""The kernels of one model, made when they are first asked for, and called: the only way from arrays into machine code."""
+"""Kernels of one model: compiled at first use, and called with checked arrays."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ class KernelStore:
         self.__dict__.update(state, _kernels={}, quick=dict.fromkeys(state["_names"], not_made))
         self.backend, self.gravity = kernel.available(self.backend), frozen(self.gravity)
 
-    # ------------------------------------------------------------------ asked
+    # ------------------------------------------------------------------ calls
 
     def __call__(self, function: KernelFunction, *motion: Any, wrenches: Wrenches | None = None,
                  wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
                  masses: bool = True) -> tuple[Array, ...]:
-        """One array for each block, (size,) or (samples, size), and loads, all checked here.
+        """Return the results for one array per block, (size,) or (samples, size), and loads; all are checked.
 
-        Sound arrays of one sample go to the kernel at once; others are checked, and rejected with a reason.
+        Valid arrays of one sample are passed to the kernel at once; others are checked, and rejected with a reason.
         masses : whether a result that is not finite can only be too large; otherwise the caller searches for massless joints
         """
         quick: Callable[..., tuple[Array, ...] | None] = self.quick.get(function.key, not_made)
@@ -81,7 +81,7 @@ class KernelStore:
     def _arrays(self, function: KernelFunction, motion: Sequence[Any], wrenches: Wrenches | None = None,
                 wrench_rates: Wrenches | None = None,
                 world_wrenches: Wrenches | None = None) -> tuple[list[Array], tuple[int, ...], tuple[str, ...]]:
-        """The input blocks; numbers of the links under wrenches, names of those under world wrenches."""
+        """Return the input blocks, the numbers of the links under wrenches, and the names of those under world wrenches."""
         loaded = validation.loaded_links(self.model, wrenches, wrench_rates)
         loads = [validation.wrench_block(self.model, loaded, given or {}) for given in (wrenches, wrench_rates) if loaded]
         held = validation.world_blocks(self.model, world_wrenches)
@@ -110,7 +110,7 @@ class KernelStore:
         starts = np.cumsum([0, *sizes.values()])
         return traced(**{name: x[a:a + size] for (name, size), a in zip(sizes.items(), starts, strict=False)})
 
-    # ------------------------------------------------------------------ made
+    # ------------------------------------------------------------------ compilation
 
     def kernel(self, function: KernelFunction, loaded: tuple[int, ...] = (), held: tuple[str, ...] = ()) -> Kernel:
         """loaded : numbers of the links under wrenches; held : names of those under world wrenches."""
@@ -129,9 +129,9 @@ class KernelStore:
 
     def traced(self, function: KernelFunction, loaded: Sequence[int] = (), held: Sequence[str] = (),
                by_paper: bool | None = None) -> tuple[Callable[..., Any], dict[str, int]]:
-        """The function that a kernel is traced from, and the sizes of its input blocks.
+        """Return the function that a kernel is traced from, and the sizes of its input blocks.
 
-        by_paper : whether it is the papers' text on the model itself; where it is not said, the backend decides
+        by_paper : whether it is the recursion of the papers on the model itself; by default the backend decides
         """
         by_paper = self.backend == "reference" if by_paper is None else by_paper
         evaluate = function.reference if by_paper and function.reference else function.evaluate

@@ -1,4 +1,17 @@
-"""Topics of a moving base: ~/base_state, ~/base_odometry and ~/base_imu; messages are checked, counted and kept by stamp."""
+"""Motion of a base from its sensors: acceleration and jerk of its origin, as rates in the world frame.
+
+All vectors are expressed in the axes of the base, w is its angular velocity. Sensors measure components: the rate, in the
+world, of a vector with components x that change by xd is
+
+    xd + w x x                                                                            (a)
+
+so the angular acceleration is wd, and its own rate wdd + w x wd. Of a point at r, fixed in the base, exceed the origin's
+
+    acceleration   wd x r + w x (w x r)                                                   (b)
+    jerk           wdd x r + 2 wd x (w x r) + w x (wd x r) + w x (w x (w x r))             (c), wdd as the world sees it
+
+Gravity is constant in the world: what an accelerometer shows, acceleration less gravity, has the jerk for its rate.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +19,257 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from geometry_msgs.msg import Wrench
 from sensor_msgs.msg import Imu
 
+from rnea_msgs.msg import BaseState as BaseStateMessage
 from rnea_msgs.msg import BaseStateStamped
-from rnea_ros import BaseState, InputError
+from rnea_ros import InputError
+from rnea_ros.algebra.vectors import cross
 from rnea_ros.errors import Rejected, near, some
 from rnea_ros.estimation.motion_estimator import MotionEstimator
 from rnea_ros.model.tree import Model
+from rnea_ros.nodes.common.cdr import NumbersReader, Reader, StampedNumbers
 from rnea_ros.nodes.common.diagnostics import Stream
-from rnea_ros.nodes.common.sensed_base import (
-    Mount,
-    extrapolate_base,
-    inverse,
-    mounts,
-    pose_difference,
-    product,
-    velocity_of_origin,
-)
-from rnea_ros.nodes.common.stamps import Jumped, Timeline
-from rnea_ros.nodes.common.topics import Topics
-from rnea_ros.nodes.dynamics.bases.base_motion import BaseMotion, between, carried, four, six, three
-from rnea_ros.nodes.dynamics.pairing import PairedInput, check_age
-from rnea_ros.nodes.fastpath.messages import NumbersReader, Reader, StampedNumbers
+from rnea_ros.nodes.common.pairing import PairedInput, check_age, extrapolated, interpolated
+from rnea_ros.nodes.common.topics import Jumped, Timeline, Topics
+from rnea_ros.robots.inputs.base_state import BaseState, quaternion
+
+UPSIDE_DOWN = 1e-9  # rad; so near to half a turn its axis is lost in rounding
+
+
+class SensedMotion(NamedTuple):
+    """velocity, acceleration, jerk of the base, (6,) each, as base_state.py has them. Where an accelerometer was asked,
+    gravity is taken off the acceleration, and the linear velocity is NaN.
+    """
+
+    velocity: np.ndarray
+    acceleration: np.ndarray
+    jerk: np.ndarray
+
+
+class Mount(NamedTuple):
+    """Pose of a frame that is fixed in the base: rotation R (3, 3) to the base, also as a quaternion; position r (3,) [m]."""
+
+    R: np.ndarray
+    turn: np.ndarray
+    r: np.ndarray
+
+    def along_base(self, linear: np.ndarray, angular: np.ndarray) -> np.ndarray:
+        """Return two vectors (3,) of the frame along the axes of the base, (6,)."""
+        return np.concatenate((self.R @ linear, self.R @ angular))
+
+
+def mounts(model: Model) -> dict[str, Mount]:
+    """Return the links of the URDF that are fixed in the base."""
+    return {name: Mount(frame.R, quaternion(frame.R), frame.P) for name, frame in model.frames.items() if frame.link == 0}
+
+
+def point_motion(r: np.ndarray, w: np.ndarray, acceleration: np.ndarray, jerk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return acceleration and jerk (6,) of the point at r, from those of the origin: (b), (c)."""
+    wd, wdd, v = acceleration[3:], jerk[3:], cross(w, r)
+    a = acceleration[:3] + cross(wd, r) + cross(w, v)
+    j = jerk[:3] + cross(wdd, r) + 2.0 * cross(wd, v) + cross(w, cross(wd, r) + cross(w, v))
+    return np.concatenate((a, wd)), np.concatenate((j, wdd))
+
+
+def from_imu(r: np.ndarray, signals: np.ndarray) -> SensedMotion:
+    """Return the motion of the base from an IMU at r.
+
+    signals: (3, 6) acceleration less gravity and angular velocity, their first and second derivatives
+    """
+    (s, w), (sd, wd), (_, wdd) = signals.reshape(3, 2, 3)
+    acceleration, jerk = np.concatenate((s, wd)), np.concatenate((sd + cross(w, s), wdd + cross(w, wd)))  # (a)
+    return SensedMotion(np.concatenate((np.full(3, np.nan), w)), *point_motion(-r, w, acceleration, jerk))
+
+
+def from_twist(r: np.ndarray, signals: np.ndarray) -> SensedMotion:
+    """Return the motion of the base from a twist at r.
+
+    signals: (3, 6) velocity of the point at r and angular velocity, their first and second derivatives
+    """
+    (v, w), (vd, wd), (vdd, wdd) = signals.reshape(3, 2, 3)
+    a, ad = vd + cross(w, v), vdd + cross(wd, v) + cross(w, vd)
+    acceleration, jerk = np.concatenate((a, wd)), np.concatenate((ad + cross(w, a), wdd + cross(w, wd)))  # (a)
+    return SensedMotion(velocity_of_origin(r, signals[0]), *point_motion(-r, w, acceleration, jerk))
+
+
+def velocity_of_origin(r: np.ndarray, velocity: np.ndarray) -> np.ndarray:
+    """Return the velocity (6,) of the base from that of the point at r."""
+    return np.concatenate((velocity[:3] - cross(velocity[3:], r), velocity[3:]))
+
+
+def upright(force: np.ndarray, gravity: np.ndarray) -> np.ndarray:
+    """Return the quaternion of a base at rest from its specific force (3,) along its axes, and gravity (3,) of the world.
+
+    It is the shortest rotation that aligns both; the angle about the vertical is not determined.
+    """
+    lengths = np.linalg.norm(force) * np.linalg.norm(gravity)
+    if not lengths:
+        return np.array([0.0, 0.0, 0.0, 1.0])
+    turn = np.append(cross(force, -gravity), lengths - force @ gravity) / lengths
+    if np.linalg.norm(turn) < UPSIDE_DOWN:  # half a turn about any axis perpendicular to it
+        turn = np.append(cross(force, np.eye(3)[np.argmin(np.abs(force))]), 0.0)
+    return turn / np.linalg.norm(turn)
+
+
+def quaternion_product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Return the rotation q followed by p, as quaternions x y z w (4,)."""
+    return np.append(p[3] * q[:3] + q[3] * p[:3] + cross(p[:3], q[:3]), p[3] * q[3] - p[:3] @ q[:3])
+
+
+def quaternion_inverse(q: np.ndarray) -> np.ndarray:
+    """Return the inverse of a unit quaternion."""
+    return q * (-1.0, -1.0, -1.0, 1.0)
+
+
+def extrapolate_base(base: BaseState, seconds: float) -> BaseState:
+    """Return the base after some seconds of constant velocity along its own axes."""
+    if not seconds:
+        return base
+    turned = quaternion_product(base.quaternion, _turn(0.5 * seconds * base.velocity[3:]))
+    halfway = BaseState(base.position, turned / np.linalg.norm(turned), base.velocity)
+    end = quaternion_product(halfway.quaternion, _turn(0.5 * seconds * base.velocity[3:]))
+    step = halfway.into_world(base.velocity[:3]) * seconds
+    return BaseState(base.position + step, end / np.linalg.norm(end), base.velocity)
+
+
+def pose_difference(one: BaseState, other: BaseState) -> tuple[float, float]:
+    """Return distance [m] and angle [rad] between two bases."""
+    turn = quaternion_product(quaternion_inverse(one.quaternion), other.quaternion)
+    angle = 2.0 * np.arctan2(np.linalg.norm(turn[:3]), abs(turn[3]))
+    return float(np.linalg.norm(other.position - one.position)), float(angle)
+
+
+def _turn(vector: np.ndarray) -> np.ndarray:
+    """Return the quaternion of a rotation vector (3,)."""
+    half = 0.5 * float(np.linalg.norm(vector))
+    return np.append(vector * (0.5 * np.sinc(half / np.pi)), np.cos(half))
+
+
+UNKNOWN_VECTOR = np.full(3, np.nan)
+
+
+class BaseMotion(NamedTuple):
+    """State, acceleration and jerk (6,) of a base, with the conventions of robots/inputs/base_state.py.
+
+    Torques depend on the acceleration less gravity along the axes of the base. So where the orientation is unknown, the world
+    is taken to have the base's axes at this instant; where the position is unknown, it is the origin.
+
+    has_orientation, has_position : whether the orientation and the position are known
+    numbers : numbers of the message with this motion, if there is one: pose, twist, acceleration, jerk (25,)
+    """
+
+    state: BaseState
+    acceleration: np.ndarray
+    jerk: np.ndarray
+    has_orientation: bool = True
+    has_position: bool = True
+    numbers: tuple[float, ...] | None = None
+
+    def message(self) -> BaseStateMessage:
+        """Return the motion as a message, NaN where unknown."""
+        state, found = self.state, BaseStateMessage()
+        orientation = state.quaternion if self.has_orientation else np.full(4, np.nan)
+        linear = state.velocity[:3] if self.has_position else UNKNOWN_VECTOR
+        acceleration = self.acceleration[:3] if self.has_orientation else UNKNOWN_VECTOR
+        if (given := self.numbers) is not None:
+            fill_axes(found.pose.position, given[:3])
+            fill_axes(found.pose.orientation, given[3:7])
+            halves: tuple[Any, ...] = (found.twist, found.acceleration, found.jerk)
+            for k, six in enumerate(halves):
+                fill_axes(six.linear, given[7 + 6 * k:10 + 6 * k])
+                fill_axes(six.angular, given[10 + 6 * k:13 + 6 * k])
+            return found
+        fill_axes(found.pose.position, state.position if self.has_position else UNKNOWN_VECTOR)
+        fill_axes(found.pose.orientation, orientation)
+        for six, first, angular in ((found.twist, linear, state.velocity),
+                                    (found.acceleration, acceleration, self.acceleration),
+                                    (found.jerk, self.jerk[:3], self.jerk)):
+            fill_axes(six.linear, first)
+            fill_axes(six.angular, angular[3:])
+        return found
+
+
+# ---------------------------------------------------------------------- between messages
+
+def between(first: BaseMotion, second: BaseMotion, span: float, seconds: float) -> BaseMotion:
+    """Return the motion `seconds` after the first one, `span` [s] before the second one: Hermite polynomials of position and
+    quaternion with three derivatives each.
+    """
+    (p, q), (p_end, q_end) = map(_rows, (first, second))
+    q_end = q_end if q[0] @ q_end[0] >= 0.0 else -q_end
+    return _motion(interpolated(p, p_end, span, seconds), interpolated(q, q_end, span, seconds))
+
+
+def carried(motion: BaseMotion, seconds: float) -> BaseMotion:
+    """Return the motion so long after [s], by the Taylor series of position and quaternion."""
+    return _motion(*(extrapolated(rows, seconds) for rows in _rows(motion)))
+
+
+def _rows(motion: BaseMotion) -> tuple[np.ndarray, np.ndarray]:
+    """Position in the world (4, 3) and quaternion (4, 4), each with its first three time derivatives."""
+    state, q = motion.state, motion.state.quaternion
+    w, wd = state.velocity[3:], motion.acceleration[3:]
+    wdd = motion.jerk[3:] - cross(w, wd)  # of the components
+    qd = 0.5 * _times(q, w)
+    qdd = 0.5 * (_times(qd, w) + _times(q, wd))
+    qddd = 0.5 * (_times(qdd, w) + 2.0 * _times(qd, wd) + _times(q, wdd))
+    rates = [state.into_world(six[:3]) for six in (state.velocity, motion.acceleration, motion.jerk)]
+    return np.array([state.position, *rates]), np.array([q, qd, qdd, qddd])
+
+
+def _motion(p: np.ndarray, q: np.ndarray) -> BaseMotion:
+    """Return the inverse of `_rows`; the quaternion's length may differ from 1 by the error of interpolation."""
+    q = q / np.linalg.norm(q[0])
+    back = quaternion_inverse(q[0])
+    w, wd, third = (2.0 * quaternion_product(back, rate)[:3] for rate in q[1:])
+    wdd = third + 0.25 * (w @ w) * w - 0.5 * cross(w, wd)
+    turned = BaseState(quaternion=q[0])
+    v, a, j = map(turned.into_base, p[1:])
+    return BaseMotion(BaseState(p[0], q[0], np.concatenate((v, w))), np.concatenate((a, wd)),
+                      np.concatenate((j, wdd + cross(w, wd))))
+
+
+def _times(q: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Product of a quaternion and a vector (3,), taken for one without a scalar part."""
+    return quaternion_product(q, np.append(w, 0.0))
+
+
+# ---------------------------------------------------------------------- from messages
+
+def six(message: Any) -> tuple[float, ...]:
+    """Return the numbers of a Twist or an Accel."""
+    return *three(message.linear), *three(message.angular)
+
+
+def three(message: Any) -> tuple[float, float, float]:
+    """Return the numbers of a Vector3 or a Point."""
+    return message.x, message.y, message.z
+
+
+def four(message: Any) -> tuple[float, float, float, float]:
+    """Return the numbers of a Quaternion."""
+    return message.x, message.y, message.z, message.w
+
+
+def fill_axes(message: Any, numbers: Iterable[float]) -> None:
+    """Set x, y, z and w of a message with these fields, as far as there are numbers."""
+    for axis, number in zip("xyzw", numbers):
+        setattr(message, axis, float(number))
+
+
+def to_wrench(six: np.ndarray) -> Wrench:
+    """Convert a force and a moment (6,) [N, N m] to a message."""
+    made = Wrench()
+    fill_axes(made.force, six[:3])
+    fill_axes(made.torque, six[3:])
+    return made
+
 
 MAX_SAMPLES = 1024  # kept by stamp: an estimated motion is for an instant up to half a second ago
 Sample = TypeVar("Sample")
@@ -319,7 +557,7 @@ class BaseOdometry(BaseSensor[OdometrySample]):
             there = BaseState(three(pose.position), four(pose.orientation), mount.along_base(*twist))
         except InputError as error:
             raise Rejected("base_odometry_unusable", str(error)) from None
-        turn = BaseState(quaternion=product(there.quaternion, inverse(mount.turn)))
+        turn = BaseState(quaternion=quaternion_product(there.quaternion, quaternion_inverse(mount.turn)))
         state = BaseState(there.position - turn.into_world(mount.r), turn.quaternion,
                           velocity_of_origin(mount.r, there.velocity))
         return OdometrySample(there.velocity, mount, state)
@@ -374,7 +612,7 @@ class BaseImu(BaseSensor[ImuSample]):
         if message.orientation_covariance[0] == NOT_MEASURED or given == NO_ORIENTATION:
             return None
         try:
-            return product(BaseState(quaternion=given).quaternion, inverse(mount.turn))
+            return quaternion_product(BaseState(quaternion=given).quaternion, quaternion_inverse(mount.turn))
         except InputError as error:
             raise Rejected("base_imu_unusable", f"{error} (a unit without orientation sets orientation_covariance[0] to "
                            "-1)") from None

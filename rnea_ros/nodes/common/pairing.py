@@ -21,11 +21,10 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
 from rnea_ros.errors import Rejected
-from rnea_ros.nodes.common.diagnostics import Stream
+from rnea_ros.nodes.common.diagnostics import Stream, steady_timer
 
 CHECK_PERIOD_S = 0.002  # between two checks whether the wait of a held joint state is over
 MAX_CHECK_GAP_NS = 5_000_000  # a longer time between two checks counts as that: the process did not run, or was computing
@@ -69,7 +68,7 @@ class InputPairing:
         # stamp, arrival, arrival by _running_time [ns], what evaluates it
         self._held: deque[tuple[int, int, int, Callable[[], None]]] = deque()
         self._checked = self._not_running = 0  # the last check; the time that _running_time leaves out [ns]
-        self._timer = node.create_timer(CHECK_PERIOD_S, self.release, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._timer = steady_timer(node, CHECK_PERIOD_S, self.release)
         self._timer.cancel()
 
     def on_state(self, data: bytes, info: Mapping[str, Any]) -> None:

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from ...sim.tracking import TrackingResult
-from ...trajectory.retiming import Retimed
-from ..processes import NoMessages, node_session, recorders
+from ..sim.tracking import TrackingResult
+from ..trajectory.retiming import Retimed
 from .arms import Arm
-from .trials import OURS, PLANNING_SHARE, Timing, TimingResult, TimingTask, planned_times, timing_result
+from .processes import NoMessages, node_session, recorders
+from .timing_trials import OURS, PLANNING_SHARE, Timing, TimingResult, TimingTask, planned_times, timing_result
 
 MOVING_TOL = 1e-9  # rad, m
 

@@ -37,7 +37,7 @@ _OFTEN = ("subscriptions", "timers")
 
 def trigger(guard: GuardCondition) -> None:
     """Trigger a guard condition from any thread such that its callback is called: rclpy also serves marked ones."""
-    guard._executor_triggered = True
+    guard._executor_triggered = True  # noqa: SLF001  # rclpy has no public name for it
     guard.trigger()
 
 
@@ -143,7 +143,7 @@ class LeanExecutor(SingleThreadedExecutor):
         if not self._context.ok():  # a signal ended it in the middle of something: that is no failure
             return
         if getattr(entity, "_executor_event", False):  # failed when it was taken: rclpy would never ask for it again,
-            entity._executor_event = False
+            entity._executor_event = False  # noqa: SLF001
             entity.callback_group.ending_execution(entity)  # nor for any other of its group
             self.wake()
         self.on_failure(described(entity), error)
@@ -180,7 +180,7 @@ class LeanExecutor(SingleThreadedExecutor):
         """
         tasks = getattr(self, "_ready_tasks", getattr(self, "_tasks", True))
         return bool(tasks or self._known != self._all(*_OFTEN)
-                    or any(guard._executor_triggered for guard in self._all("guards")))
+                    or any(guard._executor_triggered for guard in self._all("guards")))  # noqa: SLF001
 
     def _wait_for_something_rare(self) -> bool:
         """Wait at most PATIENCE; return whether something is ready."""
@@ -208,7 +208,7 @@ class LeanExecutor(SingleThreadedExecutor):
             wait_set.wait(NANOSECONDS)
             for k, guard in enumerate(guards):  # a wait resets a guard condition: set rclpy's flag, as rclpy does
                 if wait_set.is_ready("guard_condition", k):
-                    guard._executor_triggered = True
+                    guard._executor_triggered = True  # noqa: SLF001
             return (time.monotonic() - began < PATIENCE or bool(wait_set.get_ready_entities("guard_condition"))
                     or self._happened(events, held))
 

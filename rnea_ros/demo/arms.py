@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...errors import RneaError
-from ...model import urdf_reader
-from ...model.robot_file.robot_file import read
-from ...robots.load import load
-from ...robots.robot import Robot
-from ...sim.plant import Plant
-from ...sim.scene import UnmodelledDynamics, scene
-from ..processes import urdf_source
+from ..errors import RneaError
+from ..model import urdf_reader
+from ..model.robot_file.robot_file import read
+from ..robots.load import load
+from ..robots.robot import Robot
+from ..sim.plant import Plant
+from ..sim.scene import UnmodelledDynamics, scene
+from .processes import urdf_source
 
 EFFORT_SWING_S = 0.174  # time of the strongest joint from one torque limit to the other
 GEAR_RATIO, TORQUE_CONSTANT, ELECTRICAL_TIME_CONSTANT_S = 100.0, 0.1, 2e-3  # -, N m/A, s

@@ -1,7 +1,4 @@
-"""Real-time settings of a process: priority, locked memory, garbage collection.
-
-All are off by default. A setting that the system does not permit is an error at start, with the remedy.
-"""
+"""Process of one or more nodes: managed lifecycle, real-time settings, worker threads, signals and the end of a node."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ import socket
 import sys
 import threading
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -22,16 +20,160 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 import rclpy
+from rclpy.clock import JumpThreshold
+from rclpy.duration import Duration
 from rclpy.exceptions import ParameterException
 from rclpy.executors import ExternalShutdownException
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions, install_signal_handlers
 from rclpy.task import Future
 
-from rnea_ros import InputError, RneaError
+from rnea_ros import InputError
+from rnea_ros.errors import Rejected, RneaError
 from rnea_ros.nodes.common.diagnostics import CallbackFailures
+from rnea_ros.nodes.common.executor import LeanExecutor, trigger
 from rnea_ros.nodes.common.parameters import Values
-from rnea_ros.nodes.fastpath.executor import LeanExecutor, trigger
+
+ENTITIES = ("publisher", "subscription", "client", "service", "timer", "guard")  # create_... and destroy_... of a node
+SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+
+
+class ManagedNode(LifecycleNode, ABC):
+    """Lifecycle node that creates everything but its parameters when it is configured, and destroys it at cleanup.
+
+    is_configured : topics, services and threads exist
+    is_active     : inputs are used and results are published
+    at_cleanup    : callbacks that undo set_up beyond topics, services and timers: last one first, also after a part of set_up
+    """
+
+    def __init__(self, name: str):
+        self.is_configured = self.is_active = self._is_starting = False
+        self.at_cleanup = ExitStack()
+        self._before: dict[str, list[Any]] = {}  # entities that exist while the node is unconfigured
+        self._error: Exception | None = None  # of the last configuration
+        super().__init__(name, automatically_declare_parameters_from_overrides=True)
+
+    @abstractmethod
+    def set_up(self) -> None:
+        """Create topics, services, threads, and begin to build the model. Raises RneaError."""
+
+    @abstractmethod
+    def wait_for_model(self) -> str:
+        """Wait until the model of the present description is built; return why there is none, or nothing. Without a
+        description it does not wait: the description arrives on its topic.
+        """
+
+    def has_ended(self) -> bool:
+        """Return whether nothing moves by this node's commands, so that it can be cleaned up."""
+        return True
+
+    def on_activation(self, is_active: bool) -> None:
+        """Begin or cease to compute; is_active has changed."""
+
+    def autostart(self, wanted: bool) -> None:
+        """Configure and activate, without waiting for the model. Raises what the configuration raised."""
+        if not wanted:
+            self.get_logger().info("autostart is false: configure and activate this node by its lifecycle services")
+            return
+        self._is_starting = True
+        try:
+            self.trigger_configure()
+        finally:
+            self._is_starting = False
+        if self._error is not None:
+            raise self._error
+        self.trigger_activate()
+
+    def on_clock_set_back(self, act: Callable[[], None]) -> None:
+        """Call a function whenever the node's clock is set back or replaced, until cleanup."""
+        back = JumpThreshold(min_forward=None, min_backward=Duration(nanoseconds=-1), on_clock_change=True)
+        jumps = self.get_clock().create_jump_callback(back, post_callback=lambda jump: act())
+        self.at_cleanup.callback(jumps.unregister)
+
+    def check_active(self) -> None:
+        """Raise Rejected while the node is not active."""
+        if not self.is_active:
+            raise Rejected("inactive", "this node is not active; activate it by `ros2 lifecycle set "
+                                       f"{self.get_fully_qualified_name()} activate`", passing=True)
+
+    # ------------------------------------------------------------------ transitions, called by rclpy
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._error, self._before = None, self._entities()
+        try:
+            self.set_up()
+        except RneaError as error:
+            self._error = error
+            self._destroy()
+            self.get_logger().error(f"not configured: {error}")
+            return FAILURE
+        except Exception as error:
+            self._destroy()
+            if self._is_starting:  # rclpy would drop it: it ends the process, as an error of a constructor
+                self._error = error
+            raise
+        self.is_configured = True
+        if not self._is_starting and (reason := self.wait_for_model()):
+            self._destroy()
+            self.get_logger().error(f"not configured: {reason}")
+            return FAILURE
+        return super().on_configure(state)
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.is_active = True
+        self.on_activation(True)
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.is_active = False
+        self.on_activation(False)
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        if not self.has_ended():
+            self.get_logger().error("not cleaned up: a motion is still coming to rest; clean up after it")
+            return FAILURE
+        self._destroy()
+        return super().on_cleanup(state)
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        if self.is_active:
+            self.on_deactivate(state)
+        if not self.has_ended():
+            self.get_logger().error("not shut down: a motion is coming to rest first; shut down after it")
+            return FAILURE
+        self._destroy()
+        return super().on_shutdown(state)
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Return to the unconfigured state: what failed is in the log."""
+        self._destroy()
+        return SUCCESS
+
+    def destroy_node(self) -> None:
+        """Stop all threads; rclpy calls this too for a node whose construction failed."""
+        self.is_configured = self.is_active = False
+        self.at_cleanup.close()
+        if hasattr(self, "_state_machine"):  # rclpy leaves it to the end of the interpreter, which can crash then
+            self._state_machine.destroy_when_not_in_use()
+        super().destroy_node()
+
+    # ------------------------------------------------------------------ entities
+
+    def _entities(self) -> dict[str, list[Any]]:
+        return {kind: list(getattr(self, f"{kind}s")) for kind in ENTITIES}
+
+    def _destroy(self) -> None:
+        self.is_configured = self.is_active = False
+        self.at_cleanup.close()
+        for kind, found in self._entities().items():
+            destroy = getattr(self, "destroy_guard_condition" if kind == "guard" else f"destroy_{kind}")
+            kept = set(map(id, self._before.get(kind, ())))
+            for entity in found:
+                if id(entity) not in kept:
+                    destroy(entity)
+
 
 _CURRENT_AND_FUTURE = 1 | 2  # MCL_CURRENT | MCL_FUTURE of Linux
 
@@ -135,7 +277,10 @@ def noted_signals() -> list[int]:
 
 
 class Finishing(Protocol):
+    """Node that completes work in progress before the process ends."""
+
     @property
+
     def context(self) -> Any: ...
 
     def create_guard_condition(self, callback: Callable[[], None]) -> Any: ...

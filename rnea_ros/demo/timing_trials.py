@@ -1,4 +1,5 @@
-"""Timing trials: one random path of an arm with several timings, each tracked by the same plant under the same controller.
+"""Timing trials of `rnea demo --plant`: a random path of an arm with several timings, each tracked by the same plant under the
+same controller; and their pictures.
 
 The timings are the planned trajectory, twice too fast; TOPP-RA's, which has no constraint on the torque rate; and this
 package's. `toppra` is imported in this module only.
@@ -7,21 +8,28 @@ package's. `toppra` is imported in this module only.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import InputError, MissingPackage, RneaError
-from ...robots.robot import Robot
-from ...sim.tracking import CONTROL_PERIOD_S, TrackingResult, track
-from ...trajectory.path import Path, path_through
-from ...trajectory.retiming import Retimed, Route, retime_motion
-from ...trajectory.scaled_plan import plan_from_waypoints
-from ...trajectory.time_law import TimeLaw
-from ..checks import CheckResult
+from ..errors import InputError, MissingPackage, RneaError
+from ..io.figures import picture
+from ..robots.robot import Robot
+from ..sim.tracking import CONTROL_PERIOD_S, TrackingResult, track
+from ..trajectory.path import Path as JointPath
+from ..trajectory.path import path_through
+from ..trajectory.retiming import Retimed, Route, retime_motion
+from ..trajectory.scaled_plan import plan_from_waypoints
+from ..trajectory.time_law import TimeLaw
+from . import tracking_pictures
 from .arms import Arm
+from .checks import CheckResult, text_table
+from .plots import STYLE
+from .tracking_pictures import MovieOptions, ShownMotion, draw_rates, draw_tool_path, rate_shares
 
 N_GRID_POINTS = 1001
 
@@ -62,7 +70,7 @@ def _constant_acceleration_law(s: np.ndarray, speed: np.ndarray) -> TimeLaw:
     return TimeLaw(np.concatenate(([0.0], np.cumsum(spans))), coefficients)
 
 
-def _geometry(ta: Any, path: Path) -> Any:
+def _geometry(ta: Any, path: JointPath) -> Any:
     class Geometry(ta.interpolator.AbstractGeometricPath):
         dof = path.n
         path_interval = np.array([0.0, path.length])
@@ -142,6 +150,7 @@ def planned_times(task: TimingTask) -> np.ndarray:
 
 
 def toppra_motion(task: TimingTask) -> Retimed:
+    """Return TOPP-RA's timing with a share of the torque limits."""
     return toppra_timing(task.arm.robot, task.fastest.route, PLANNING_SHARE)
 
 
@@ -151,12 +160,14 @@ def toppra_half_speed(task: TimingTask) -> Retimed:
 
 
 def ours_without_rate(task: TimingTask) -> Retimed:
+    """Return our timing without limits of torque rates and drives."""
     robot = task.arm.robot
     limits = replace(robot.limits.share(PLANNING_SHARE, PLANNING_SHARE), effort_rate=np.full(robot.n, np.nan))
     return retime_motion(robot, task.points, limits=limits, drive_limits=())
 
 
 def ours(share: float = PLANNING_SHARE) -> Timing:
+    """Return the timing that uses a share of the limits of torque and torque rate."""
     return lambda task: retime_motion(task.arm.robot, task.points, limits=task.arm.robot.limits.share(share, share))
 
 
@@ -181,14 +192,19 @@ def track_all(task: TimingTask, rng: np.random.Generator, timings: Mapping[str, 
 
 def timing_result(task: TimingTask, timing: str, tracked: TrackingResult, duration: float,
                   motion: Retimed | None) -> TimingResult:
+    """Return the result of a tracked timing."""
     return TimingResult(timing, tracked, motion, duration, duration / task.fastest.duration, _path_deviation(task, tracked),
                         _time_over_limit(task, tracked))
 
 
-def _path_deviation(task: TimingTask, tracked: TrackingResult) -> float:
+def _tool_path(task: TimingTask, samples: int = N_PATH_SAMPLES) -> np.ndarray:
+    """Return the tool path (samples, 3) of the task [m]."""
     path = task.fastest.route.path
-    on = task.arm.tool_at(path(np.linspace(0.0, path.length, N_PATH_SAMPLES))[0])
-    return 1e3 * float(polyline_distances(task.arm.tool_at(tracked.q[tracked.t >= 0.0]), on).max())
+    return task.arm.tool_at(path(np.linspace(0.0, path.length, samples))[0])
+
+
+def _path_deviation(task: TimingTask, tracked: TrackingResult) -> float:
+    return 1e3 * float(polyline_distances(task.arm.tool_at(tracked.q[tracked.t >= 0.0]), _tool_path(task)).max())
 
 
 def polyline_distances(points: np.ndarray, line: np.ndarray) -> np.ndarray:
@@ -204,8 +220,7 @@ def polyline_distances(points: np.ndarray, line: np.ndarray) -> np.ndarray:
 
 
 def _time_over_limit(task: TimingTask, tracked: TrackingResult) -> float:
-    rate = np.abs(np.diff(tracked.commanded, axis=0)) / CONTROL_PERIOD_S
-    too_fast = np.any(rate > task.arm.robot.limits.effort_rate, axis=1)
+    too_fast = np.any(np.abs(rate_shares(task.arm, tracked)) > 1.0, axis=1)
     return 1e3 * CONTROL_PERIOD_S * np.count_nonzero(too_fast[tracked.t[1:] > 0.0])
 
 
@@ -230,10 +245,7 @@ def result_data(outcomes: Sequence[TimingResult]) -> dict[str, list[dict[str, An
 
 def result_table(outcomes: Sequence[TimingResult]) -> str:
     """Return the table as text."""
-    lines = [TABLE_HEAD, *table_rows(outcomes)]
-    widths = [max(map(len, column)) for column in zip(*lines)]
-    return "\n".join("  ".join(cell.ljust(width) if not k else cell.rjust(width) for k, (cell, width) in
-                               enumerate(zip(line, widths))) for line in lines)
+    return text_table([TABLE_HEAD, *table_rows(outcomes)])
 
 
 def check_results(outcomes: Sequence[TimingResult]) -> list[CheckResult]:
@@ -244,3 +256,68 @@ def check_results(outcomes: Sequence[TimingResult]) -> list[CheckResult]:
             CheckResult(off <= MAX_DEVIATION_MM, f"{OURS}: at most {off:.2f} mm off the path; allowed {MAX_DEVIATION_MM:g}"),
             CheckResult(beyond <= MAX_OVER_LIMIT_MS,
                         f"{OURS}: {beyond:.0f} ms beyond the slew limit in all motions; allowed {MAX_OVER_LIMIT_MS:g}")]
+
+
+COLOURS = {PLANNED: "#6b6b6b", TOPPRA: "#c44e00", OURS: "#1f4e79"}  # distinguishable with colour blindness
+SHORT_NAMES = {PLANNED: "as planned\ntwice too fast", TOPPRA: "TOPP-RA\n90 % of torque",
+               OURS: "ours, 90 % of\ntorque and rate"}
+MAX_RATE_SHOWN = 3.0  # slew limits
+STRIP_WIDTH = 0.06  # of one strip of dots
+MIN_DEVIATION_MM = 0.03
+
+
+def _shown(outcome: TimingResult) -> ShownMotion:
+    return ShownMotion(SHORT_NAMES[outcome.timing], COLOURS[outcome.timing], outcome.tracked)
+
+
+def draw_trials(task: TimingTask, first: Sequence[TimingResult], outcomes: Sequence[TimingResult],
+                path: str | os.PathLike[str]) -> None:
+    """Draw one task with its results, and the deviations of all results. Raises RneaError without matplotlib."""
+    arm, line = task.arm, _tool_path(task)
+    with picture(path, (12.0, 6.8), dpi=110, settings={**STYLE, "font.size": 11}) as figure:
+        axes = figure.subplots(2, len(first) + 1, height_ratios=(1.0, 1.0), width_ratios=[1.0] * len(first) + [0.8])
+        end = max(outcome.tracked.t[-1] for outcome in first)
+        for (above, below), outcome in zip(axes.T, first):
+            shown, tracked = _shown(outcome), outcome.tracked
+            draw_tool_path(above, arm, line, shown, f"{outcome.off:.1f} mm off at most")
+            draw_rates(below, arm, shown, MAX_RATE_SHOWN)
+            peak = float(np.abs(rate_shares(arm, tracked)[tracked.t[1:] > 0.0]).max())
+            below.set_title(f"at most {peak:.3g} times the limit", loc="left", fontsize=11, color=shown.colour)
+            below.set_xlim(0.0, end)
+        axes[0, 0].set_ylabel("tool path", fontsize=11)
+        axes[1, 0].set_ylabel("commanded torque rate\n/ slew limit, worst joint")
+        _draw_deviations(figure, axes, outcomes)
+        lost = {name: sum(o.lost for o in outcomes if o.timing == name) for name in SHORT_NAMES}
+        count = sum(outcome.timing == OURS for outcome in outcomes)
+        figure.suptitle(f"{arm.robot.name}: one path, three timings, the same controller and drives. Lost: "
+                        f"{lost[PLANNED]}, {lost[TOPPRA]} and {lost[OURS]} of {count} motions", x=0.01, ha="left", fontsize=13)
+
+
+def _draw_deviations(figure, axes, outcomes: Sequence[TimingResult]) -> None:
+    """Draw the deviation of every motion from its path: a dot, or a cross if tracking was lost."""
+    for axis in axes[:, -1]:
+        axis.remove()
+    axis = figure.add_subplot(axes[0, 0].get_gridspec()[:, -1])
+    for column, name in enumerate(COLOURS):
+        of = [outcome for outcome in outcomes if outcome.timing == name]
+        side = STRIP_WIDTH * (np.arange(len(of)) - 0.5 * (len(of) - 1)) / max(1, len(of) / 8.0)
+        for lost, mark, size in ((False, "o", 7.0), (True, "X", 9.0)):
+            chosen = [k for k, outcome in enumerate(of) if outcome.lost == lost]
+            axis.plot(column + side[chosen], [max(of[k].off, MIN_DEVIATION_MM) for k in chosen], mark, color=COLOURS[name],
+                      markersize=size, markeredgecolor="white", linestyle="none")
+    axis.set(yscale="log", xlim=(-0.6, len(COLOURS) - 0.4), xticks=range(len(COLOURS)))
+    axis.set_xticklabels(["planned", "TOPP-RA", "ours"], fontsize=10)
+    axis.set_ylim(bottom=min(0.1, axis.get_ylim()[0]), top=max(200.0, axis.get_ylim()[1]))
+    axis.yaxis.set_major_formatter(lambda value, column: f"{value:g}")
+    axis.yaxis.set_minor_formatter("")
+    axis.set_title("off the path [mm]\nx: lost", loc="left", fontsize=12)
+    axis.grid(axis="y", color="0.9")
+
+
+def write_movie(task: TimingTask, outcomes: Sequence[TimingResult], path: str | Path) -> None:
+    """Write a GIF of one task with all results. Raises RneaError without matplotlib, and if MuJoCo cannot render."""
+    def caption(number: int, t: float) -> tuple[str, bool]:
+        return f"{min(t, outcomes[number].duration):.2f} s", False
+
+    options = MovieOptions(slow_motion=3.0, end_pause=1.5, view=(140.0, -18.0, 1.75))
+    tracking_pictures.write_movie(task.arm, _tool_path(task, 80), [*map(_shown, outcomes)], caption, path, options)
