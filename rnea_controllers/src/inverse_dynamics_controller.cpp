@@ -472,10 +472,10 @@ void InverseDynamicsController::report()
 
 CallbackReturn InverseDynamicsController::on_deactivate(const rclcpp_lifecycle::State &)
 {
-  // Whatever follows begins with the torque of gravity.
+  // The next references begin with the torque of gravity.
   law_->hold(kUnlimited);
   bool written = write_commands();
-  // joint_trajectory_controller begins where it finds references, of whatever age; without any it begins at the joints' state.
+  // joint_trajectory_controller begins where it finds references, of any age; without any it begins at the joints' state.
   for (const auto & reference : references_) {
     written = reference->set_value(kNaN) && written;
   }

@@ -226,7 +226,7 @@ def _integers(name: str, values: Iterable[int]) -> str:
     return f"static const int32_t {name}[] = {{{', '.join(map(str, values))}}};"
 
 
-def _doubles(name: str, values: Sequence[float]) -> str:
+def _doubles(name: str, values: Iterable[float]) -> str:
     return f"static const double {name}[] = {{{', '.join(_number(float(x)) for x in values)}}};"
 
 

@@ -141,7 +141,7 @@ def test_a_trajectory_that_is_too_late_for_its_splice_is_not_executed():
 
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_the_lead_grows_where_chunks_are_not_planned_in_time(output, monkeypatch):
-    """On a machine on which each reading of the clock is 0.08 s after the last one, half of the lead of 0.2 s is too short."""
+    """Half of the lead of 0.2 s is too short where each reading of the clock is 0.08 s after the last one."""
     clock = iter(0.08 * np.arange(10_000))
     monkeypatch.setattr(chunk_executor, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     policy = Policy(output=output).run(1.0)

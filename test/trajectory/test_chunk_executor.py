@@ -300,7 +300,7 @@ def test_a_chunk_of_one_point_is_executed_however_near_it_is(name, ahead, speed)
 
 
 def test_the_lead_grows_while_searches_take_too_long_and_shrinks_again(monkeypatch):
-    """On a machine on which each reading of the clock is 30 ms after the last one, half of the first lead is too short."""
+    """Half of the first lead is too short where each reading of the clock is 30 ms after the last one."""
     one = arm("panda")
     intent = task(np.random.default_rng(0), one, 0.4)
     run, clock = ChunkExecutor(one.robot, one.limits), iter(0.03 * np.arange(10_000))

@@ -789,16 +789,16 @@ class ServedFlexibleRobot(ServedRobot):
     def __init__(self, robot: Robot, values: Values):
         """Create a robot. Raises InputError where deflections cannot be predicted, as on a base that moves."""
         super().__init__(robot)
-        self._predictor = flexible.FlexiblePredictor(robot)
+        self.predictor = flexible.FlexiblePredictor(robot)
         self._general = ServedGeneralRobot(robot, values)
-        self._driven, self._modes = self._predictor.driven, self._predictor.columns
+        self._driven, self._modes = self.predictor.driven, self.predictor.columns
         self.joint_names, self.n = tuple(robot.joint_names[k] for k in self._driven), len(self._driven)
         self.joint_types = tuple(robot.joint_types[k] for k in self._driven)
         self.solved, self.cuts, self.moved_parts = self._general.solved, self._general.cuts, ("flexible",)
         self._deflection = np.zeros((3, len(self._modes)))
-        message = JointState(header=Header(frame_id=self.root_link), name=list(self._predictor.names))
+        message = JointState(header=Header(frame_id=self.root_link), name=list(self.predictor.names))
         self._message = Sent(message, self._deflection)
-        self._restarts, self._began, self._last = 0, 0, np.zeros((4, robot.n))
+        self._restarts, self.began, self._last = 0, 0, np.zeros((4, robot.n))
 
     @property
     def limits(self) -> Limits:
@@ -806,34 +806,34 @@ class ServedFlexibleRobot(ServedRobot):
 
     def prepare(self, loads: Loads) -> None:
         self._general.prepare(loads)
-        self._predictor.advance(0.0, np.zeros((4, self.n)))
+        self.predictor.advance(0.0, np.zeros((4, self.n)))
         flexible.root_loads(self.robot, *self._last)
-        self._predictor.restart()
+        self.predictor.restart()
 
     def connect(self, topics: Topics) -> None:
         self._general.connect(topics)
         self._publisher = topics.publisher(JointState, "~/deflection")
 
     def take_over(self, before: ServedRobot) -> None:
-        if isinstance(before, ServedFlexibleRobot) and before._predictor.names == self._predictor.names:
-            self._predictor.continue_from(before._predictor)
-            self._began = before._began
+        if isinstance(before, ServedFlexibleRobot) and before.predictor.names == self.predictor.names:
+            self.predictor.continue_from(before.predictor)
+            self.began = before.began
 
     def forget(self) -> None:
-        self._predictor.restart()
+        self.predictor.restart()
         self._general.forget()
 
     def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
-        if self._predictor.time is None:
-            self._began = stamp
-        time, before = 1e-9 * (stamp - self._began), self._predictor.time
+        if self.predictor.time is None:
+            self.began = stamp
+        time, before = 1e-9 * (stamp - self.began), self.predictor.time
         if before is not None and not 0.0 < time - before <= LONGEST_GAP_S:
-            self._predictor.restart()
+            self.predictor.restart()
             self._restarts += 1
         load: dict[str, Any] = {}
         if loads is not no_loads:
             load = loads(*self._whole(motion)[:2])
-        whole = self._predictor.advance(time, np.array(motion[:4]), **load)
+        whole = self.predictor.advance(time, np.array(motion[:4]), **load)
         found = self._general.dynamics(list(whole), optional, loads, stamp)
         self._last, self._deflection[:2], self._deflection[2] = whole, whole[:2, self._modes], found.tau[self._modes]
         return Dynamics(*(part[self._driven] for part in found))
