@@ -152,7 +152,7 @@ def test_motor_torques_are_commanded_where_the_robot_file_says_so(start):
 
 
 def test_effort_rate_is_the_derivative_of_the_effort_along_a_smooth_motion(start):
-    """On the reference itself, so that the derivative of feedforward, impedance and computed torque is that of the model."""
+    """Each mode gives the derivative of its effort where the motion is the reference itself."""
     for mode in ("feedforward", "computed_torque", "joint_impedance"):
         controller, robot = start(mode=mode, file=BARE, stiffness=[50.0], damping=[5.0], **FREE)
         efforts, rates = [], []

@@ -11,7 +11,7 @@ pytest.importorskip("pinocchio")
 
 from rnea_msgs.msg import BaseDynamics
 from rnea_ros import InputError, load
-from rnea_ros.nodes.dynamics.bases.base_sources import WheelSource
+from rnea_ros.nodes.dynamics.base_sources import WheelSource
 from support.moving_bench import MovingBench
 from support.moving_robots import MovingRobot
 from support.rolling_machines import BICYCLE_FILE, BICYCLE_URDF, VEHICLES, VehicleTruth

@@ -33,9 +33,9 @@ from rnea_ros.nodes.common.robot_description import tried
 from rnea_ros.nodes.common.topics import Topics
 from rnea_ros.nodes.dynamics.base_sources import BaseSource, PlatformSource, base_source, platform_source
 from rnea_ros.nodes.dynamics.messages import Sent
-from rnea_ros.robots import flexible
 from rnea_ros.nodes.dynamics.motion_source import ESTIMATING
 from rnea_ros.nodes.dynamics.references import FIELDS
+from rnea_ros.robots import flexible
 from rnea_ros.robots.closure.tracking import Found, LoopTracker, TrackedPose
 from rnea_ros.robots.inputs.base_state import quaternion
 from rnea_ros.robots.inputs.combined_motion import base_motion_of
