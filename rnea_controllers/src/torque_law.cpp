@@ -51,7 +51,7 @@ void TorqueLaw::start(const std::vector<double> & effort_before)
   pose_ref_ = pose_;
   compute_added();
   // Controllers of ros2_control write zeros when they are deactivated, for one cycle where this one follows: no arm rests on them.
-  const bool known = std::any_of(effort_before.begin(), effort_before.end(), [](double effort) {return effort != 0.0;});
+  const bool known = std::any_of(effort_before.begin(), effort_before.end(), [](double x) {return x != 0.0;});
   for (std::size_t k = 0; k < n_; ++k) {
     const double before = known ? effort_before[k] * options_.per_unit[k] + added_[k] : gravity_[k];
     tau_before_[k] = std::isfinite(before) ? before : gravity_[k];
