@@ -34,6 +34,7 @@ from ..model.tree import JointDynamics, Model
 from . import mass_matrix
 from .closed_loops import HELD, WORLD, Cut, closure
 from .coordinates import from_links, to_links
+from .fluid import FluidBody, add_fluid_mass, fluid_wrench
 from .joint_dynamics import joint_dynamics, with_motors
 from .joint_wrenches import in_urdf_frame, moving
 from .kinematics import ORIGIN, base_poses, link_jacobian
@@ -113,12 +114,13 @@ class EquationsOfMotion:
     actuated : names of coordinates with an effort tau
     weights  : {actuated name: W} where the actuation is redundant; None: it is not
     carriers : numbers of links that carry bodies, see `carrying`
+    fluid    : wetted bodies of links in a fluid at rest
     """
 
     def __init__(self, model: Model, gravity: Any, cuts: Sequence[Cut] = (), wheels: Sequence[Wheel] = (),
                  motors: Sequence[Motor] = (), springs: Sequence[JointSpring] = (), actuated: Sequence[str] = (),
-                 weights: Mapping[str, float] | None = None, carriers: Sequence[int] = ()):
-        self.carriers = tuple(carriers)
+                 weights: Mapping[str, float] | None = None, carriers: Sequence[int] = (), fluid: Sequence[FluidBody] = ()):
+        self.carriers, self.fluid = tuple(carriers), tuple(fluid)
         self.model, self.gravity = model, np.asarray(gravity, dtype=float)
         self.cuts, self.wheels, self.motors, self.springs = tuple(cuts), tuple(wheels), tuple(motors), tuple(springs)
         self.base = 6 if model.base == "floating" else 0
@@ -225,7 +227,8 @@ class EquationsOfMotion:
         R = R if self.base else np.eye(3)
         steps, w, wd, acceleration = self._outward(R, rates)
         forces, moments = [ZERO] * len(w), [ZERO] * len(w)
-        outside = [*(wrenches or {}).items(), *self._seen(R, steps, world_wrenches), *constraint_wrenches]
+        outside = [*(wrenches or {}).items(), *self._seen(R, steps, world_wrenches), *constraint_wrenches,
+                   *(self._fluid_wrenches(R, rates, steps, w, wd, acceleration) if self.fluid else ())]
         turning = [] if only_gravity else self._rotors(rates, w, wd)
         outside += [(motor.link, np.concatenate((ZERO, -momentum_rate))) for motor, momentum_rate, _, _ in turning]
         for k, wrench in outside:
@@ -263,6 +266,18 @@ class EquationsOfMotion:
             for values, value in zip((steps, w, wd, acceleration), ((S, P), turn, turn_rate, moved), strict=True):
                 values.append(value)
         return steps, w, wd, acceleration
+
+    def _fluid_wrenches(self, R, rates, steps, w, wd, acceleration):
+        """[(link number, (6,))] BY the fluid, about the frame's origin and seen in it."""
+        speeds, falls = [rates.v[:3] if self.base else ZERO], [R.T @ self.gravity]
+        qd = to_links(self.model, rates.v[self.joints])
+        for k, link in enumerate(self.model.links[1:], start=1):
+            i, (S, P) = link.parent, steps[k]
+            moved = S.T @ (speeds[i] + cross(w[i], P))
+            speeds.append(moved + Z * qd[k] if link.sigma == mdh.PRISMATIC else moved)
+            falls.append(S.T @ falls[i])
+        return [(body.link, fluid_wrench(body, speeds[body.link], w[body.link], acceleration[body.link] + falls[body.link],
+                                         wd[body.link], falls[body.link])) for body in self.fluid]
 
     def _seen(self, R, steps, world_wrenches):
         """[(link number, (6,) about its origin in its frame)] of wrenches that keep their direction in the world."""
@@ -318,7 +333,9 @@ class EquationsOfMotion:
         M[b:b + self.model.n, b:b + self.model.n] = A22
         if b:
             M[:6, :6], M[:6, self.joints], M[self.joints, :6] = A11, A12, A12.T
-        poses, next_motor = base_poses(self.model, q) if self.motors else [], self.joints.stop
+        poses, next_motor = base_poses(self.model, q) if self.motors or self.fluid else [], self.joints.stop
+        if self.fluid:
+            add_fluid_mass(M, self.fluid, self.model, poses, b)
         for motor in self.motors:
             index = b + motor.coordinate
             if motor.stiffness < math.inf:

@@ -146,7 +146,7 @@ class RobotProgram:
         loops = None if closure is None else (closure.units, closure.loops.cuts, closure.active, closure.passive, self._held)
         return repr(_written((
             equations.model.model_id, equations.gravity, equations.cuts, equations.wheels, equations.motors, equations.springs,
-            equations.actuated, equations.weights, equations.carriers,
+            equations.actuated, equations.weights, equations.carriers, equations.fluid,
             structure.roles, structure.spare, structure.c, structure.d, self.names,
             self._known, self._start, self.roles.contacts, loops, self.inputs, links,
             [(k, [(level.rows, level.columns, level.blocks) for level in levels]) for k, levels in self._stages.items()])))

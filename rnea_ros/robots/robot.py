@@ -67,7 +67,7 @@ MOVING_BASES = ("floating", "prescribed")
 COMPILED = ("_solver", "_solvers", "_derivatives", "_functions")  # what holds machine code
 # Sections of a robot file that decide the numbers.
 ROLES = ("loops", "platform", "platforms", "springs", "passive", "flexible_links", "actuation_weights", "ground_contacts",
-         "wheels")
+         "wheels", "fluid")
 DECIDING = ("base", "drives", *ROLES, "elastic_joints", "motors")
 # Functions for which a fixed tree has its own kernels (tree.py), without the general equations.
 OF_TREES = ("torque_and_rate", "dynamics", "inverse_dynamics", "forward_dynamics", "bias", "gravity", "gravity_and_rate",

@@ -25,6 +25,7 @@ import numpy as np
 
 from ..algebra.vectors import rpy
 from ..algorithms.equations import BASE, WORLD, EquationsOfMotion, JointSpring, Motor, Wheel
+from ..algorithms.fluid import FluidBody
 from ..algorithms.kinematics import base_poses, within
 from ..errors import ModelError, some
 from ..model import mdh
@@ -37,6 +38,7 @@ from .closure.loops import Cut, Loops
 from .closure.newton import newton
 from .inputs.payload import Payload
 
+FLUID_PARTS = ("added_mass", "added_inertia", "linear_drag", "quadratic_drag", "angular_drag")
 PARALLEL = 1e-6
 ROLLED_FIRST = ("base x", "base y", "base z", "base rz", "base ry", "base rx")  # a bicycle leans freely
 RANK = 1e-7  # singular values below this share of the largest are zero
@@ -50,6 +52,7 @@ class DeclaredRoles:
     given, state, follows : names of the joints by role; actuated: joints with a motor, in the order of the tree
     posed                 : coordinates of a rolling base, and joints, whose position is an input and whose velocity follows
     rolled                : coordinates whose velocity rolling decides, also where it is an input: these and others are free
+    fluid                 : wetted bodies of links
     friction              : coefficients of friction by wheel, where known
     trials                : poses (n,) of the joints at which wheels may roll; None without wheels
     loops                 : cut joints, with the independent joints as the active ones; None without loops
@@ -72,6 +75,7 @@ class DeclaredRoles:
     rolled: tuple[str, ...] = ()
     trials: tuple[Any, ...] | None = None
     friction: Mapping[str, float] = field(default_factory=dict)
+    fluid: tuple[FluidBody, ...] = ()
 
     def charts(self, model: Model) -> tuple[str, ...]:
         """Return the names of the joints that stand still, one for each platform."""
@@ -94,7 +98,7 @@ class DeclaredRoles:
         if self.weights is not None:
             weights = {f"motor of {name}" if name in elastic else name: w for name, w in self.weights.items()}
         return EquationsOfMotion(model, gravity, cuts, self.wheels, self.motors, self.springs,
-                                 (*wrench, *actuated, *self.charts(model)), weights, carriers)
+                                 (*wrench, *actuated, *self.charts(model)), weights, carriers, self.fluid)
 
 
 def declared(model: Model, file: RobotFile, backend: str) -> DeclaredRoles:
@@ -154,7 +158,7 @@ def declared(model: Model, file: RobotFile, backend: str) -> DeclaredRoles:
     return DeclaredRoles(given, state, follows, actuated, loops, contacts, wheels, springs, motors, rotors, weights,
                          motor_names, file.where, posed, rolled, trials,
                          {name: float(wheel["friction"]) for name, wheel in file.section("wheels").items()
-                          if "friction" in wheel})
+                          if "friction" in wheel}, _fluid(model, file))
 
 
 def platforms_of(file: RobotFile) -> tuple[str, ...]:
@@ -212,6 +216,18 @@ def _wheels(model: Model, file: RobotFile) -> tuple[Wheel, ...]:
         default = ("roller",) if "roller_angle" in entry else ("along", "across")
         found.append(Wheel(name, frame.link, center, axis / np.linalg.norm(axis), float(entry["radius"]),
                            tuple(entry.get("holds", default)), shape, float(entry.get("roller_angle", 0.0))))
+    return tuple(found)
+
+
+def _fluid(model: Model, file: RobotFile) -> tuple[FluidBody, ...]:
+    section, found = file.section("fluid"), []
+    density, smoothing = float(section.get("density", 1000.0)), float(section.get("smoothing", 1e-3))
+    for link, entry in section.get("links", {}).items():
+        frame = model.frame(link)
+        R = frame.R @ rpy(*entry.get("rpy", (0.0, 0.0, 0.0)))
+        center = frame.P + frame.R @ np.array(entry.get("center", (0.0, 0.0, 0.0)), dtype=float)
+        parts = [np.array(entry.get(name, (0.0, 0.0, 0.0)), dtype=float) for name in FLUID_PARTS]
+        found.append(FluidBody(frame.link, R, center, *parts, density * float(entry.get("volume", 0.0)), smoothing))
     return tuple(found)
 
 

@@ -209,6 +209,7 @@ class SampleSolver:
         b, model = solver.equations.base, solver.equations.carrying(self._payloads).model
         poses = base_poses(model, x[solver.equations.joints], Pose(situation.R, situation.p))
         weight = sum(g @ (link.m * pose.p + pose.R @ link.ms) for link, pose in zip(model.links, poses, strict=True))
+        weight -= sum(body.displaced * (g @ (poses[body.link].p + poses[body.link].R @ body.P)) for body in self._roles.fluid)
         stored = sum(0.5 * spring.stiffness * (x[b + spring.coordinate] - spring.rest)**2 for spring in self._roles.springs)
         for k, motor in enumerate(motor for motor in self._roles.motors if motor.stiffness < np.inf):
             stored += 0.5 * motor.stiffness * (x[b + model.n + k] - x[b + motor.coordinate])**2

@@ -192,6 +192,20 @@ FLEXIBLE_LINKS = _each("link", "Links that bend: a beam from `start` to `end`. W
         "section_modulus": _positive("Shear stress at the start is moment / section_modulus [m^3].")}, ("stiffness",)),
     "slices": _count("Number of slices of the beam; default: modes + 4.", 2, 40)}, ("end",)), least=1)
 
+FLUID = _object("Fluid at rest around the robot: forces on links that swim. Axes of a body are those of its link, turned by "
+                "rpy.", {
+    "density": _positive("Density of the fluid, for buoyancy; default 1000 [kg/m^3]."),
+    "smoothing": _positive("Speed below which quadratic drag becomes linear; default 0.001 [m/s, rad/s]."),
+    "links": _each("link", "Wetted bodies by their link.", _object("Wetted body of one link.", {
+        "center": _numbers("Its centre in the frame of the link; default 0 0 0 [m].", 3),
+        "rpy": _numbers("Turn of its axes, as in a URDF; default 0 0 0 [rad].", 3),
+        "added_mass": _numbers("Mass of the fluid that moves with it along each axis; default 0 [kg].", 3),
+        "added_inertia": _numbers("Inertia of the fluid that turns with it about each axis; default 0 [kg m^2].", 3),
+        "linear_drag": _numbers("Drag by the velocity along each axis; default 0 [N s/m].", 3),
+        "quadratic_drag": _numbers("Drag by the square of the velocity along each axis; default 0 [N s^2/m^2].", 3),
+        "angular_drag": _numbers("Moment by the square of the angular velocity about each axis; default 0 [N m s^2].", 3),
+        "volume": _not_negative("Volume that it displaces, for buoyancy; default 0 [m^3].")}), least=1)}, ("links",))
+
 PAYLOADS = _each("link", "Rigid bodies that links carry beside what the URDF says.", _object(
     "What one link carries.", {
         "mass": _positive("Mass [kg]."),
@@ -348,7 +362,8 @@ SCHEMA: Schema = {
         "loops": LOOPS, "platform": PLATFORM, "platforms": PLATFORMS, "elastic_joints": ELASTIC_JOINTS, "motors": MOTORS,
         "springs": SPRINGS,
         "passive": PASSIVE, "flexible_links": FLEXIBLE_LINKS, "actuation_weights": ACTUATION_WEIGHTS,
-        "ground_contacts": GROUND_CONTACTS, "wheels": WHEELS, "payloads": PAYLOADS, "drives": DRIVES, "couplings": COUPLINGS,
+        "ground_contacts": GROUND_CONTACTS, "wheels": WHEELS, "fluid": FLUID, "payloads": PAYLOADS,
+        "drives": DRIVES, "couplings": COUPLINGS,
         "supplies": SUPPLIES, "limits": LIMITS,
         "friction": FRICTION,
         "accepted_warnings": {

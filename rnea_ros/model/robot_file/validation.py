@@ -394,6 +394,13 @@ def _supplies(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
             yield Problem(("supplies", name, "joints"), f"names a joint twice: {some(twice)}")
 
 
+def _fluid(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
+    for link, body in content["fluid"].get("links", {}).items():
+        for key in ("added_mass", "added_inertia", "linear_drag", "quadratic_drag", "angular_drag"):
+            if min(body.get(key, (0.0,))) < 0.0:
+                yield Problem(("fluid", "links", link, key), f"is {shown(body[key])}; no number below zero: a fluid resists")
+
+
 def _wheels(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
     for name, wheel in content["wheels"].items():
         path, holds = ("wheels", name), wheel.get("holds", ())
@@ -411,5 +418,6 @@ def _wheels(content: Content, models: Sequence[Model]) -> Iterator[Problem]:
 RULES: tuple[tuple[Sequence[str], Callable[[Content, Sequence[Model]], Iterator[Problem]]], ...] = (
     (("robot",), _robot), (("loops",), _loops), (("elastic_joints", "motors", "drives"), _motors), (("springs",), _springs),
     (("payloads",), _payloads), (("limits",), _limits), (("drives",), _drives), (("friction", "drives"), _friction),
-    (("wheels",), _wheels), (("couplings", "friction", "commanded_effort", "measured_effort"), _couplings),
+    (("wheels",), _wheels), (("fluid",), _fluid),
+    (("couplings", "friction", "commanded_effort", "measured_effort"), _couplings),
     (("supplies",), _supplies), (("commanded_effort", "measured_effort", "drives"), _efforts))
