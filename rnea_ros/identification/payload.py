@@ -1,8 +1,9 @@
 """Payload identification: mass, centre of mass and inertia of what a link carries, from motion and torques.
 
 The torques beyond those of the robot alone are linear in the ten numbers of the carried body: tau - tau_robot = Y theta +
-friction, with the regressor of the link that carries it. Undeclared friction is fitted too. Other model errors are removed
-by a tare: a recording without the payload on the same or a similar motion; the difference of both estimates is the payload.
+friction, with the regressor of the link that carries it. Undeclared friction is fitted too: Coulomb, viscous and an offset of
+each joint, and a share of the torque that the joint transmits, as gears have it. Other model errors are removed by a tare: a
+recording without the payload on the same or a similar motion; the difference of both estimates is the payload.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .identification import Measurements, Regressor
 from .physical_consistency import pseudo_inertia
 
 PRIOR_STD = np.array([5.0, *[1.0] * 3, *[0.3] * 6])  # prior standard deviations [kg, kg m, kg m^2]
-FRICTION_PRIOR_STD = 10.0  # prior standard deviation of undeclared friction [N m, N m s/rad]
+FRICTION_PRIOR_STD = np.array([10.0, 10.0, 10.0, 0.1])  # of undeclared friction, as _columns_of_friction has it
 MIN_TORQUE_ERROR = 1e-4  # smallest relative torque error
 MASSES = 0.05  # relative standard deviation of each link's mass
 BLOCKS = 25  # blocks of a recording whose errors count as independent
@@ -91,11 +92,12 @@ class PayloadEstimator:
         if samples < MIN_SAMPLES:
             raise InputError(f"{samples} samples of motion and torques; at least {MIN_SAMPLES} are needed")
         measured = np.isfinite(tau).all(axis=0)
-        left = (tau - self.robot.inverse_dynamics(q, qd, qdd))[:, measured]
+        model = self.robot.inverse_dynamics(q, qd, qdd)
+        left = (tau - model)[:, measured]
         Y = self._regressor(q, qd, qdd) @ self.to_mdh
-        friction_columns = _columns_of_friction(self.robot, qd) if friction else np.zeros((samples, n, 0))
+        friction_columns = _columns_of_friction(self.robot, qd, model) if friction else np.zeros((samples, n, 0))
         W = np.concatenate((Y, friction_columns), axis=2)[:, measured]
-        size = np.concatenate((PRIOR_STD, np.full(friction_columns.shape[2], FRICTION_PRIOR_STD)))
+        size = np.concatenate((PRIOR_STD, np.tile(FRICTION_PRIOR_STD, friction_columns.shape[2] // len(FRICTION_PRIOR_STD))))
         noise = np.full(measured.sum(), 1.0)
         for _ in range(3):
             weighed = W / noise[:, None]
@@ -161,10 +163,13 @@ def _to_mdh_frame(frame: Frame) -> np.ndarray:
     return np.array(columns).T
 
 
-def _columns_of_friction(robot: Robot, qd: np.ndarray) -> np.ndarray:
-    """Return columns (samples, n, 3 n) of Coulomb friction, viscous friction and offset of each joint."""
+def _columns_of_friction(robot: Robot, qd: np.ndarray, torque: np.ndarray) -> np.ndarray:
+    """Return columns (samples, n, 4 n) of each joint: Coulomb [N m] and viscous friction [N m s/rad], offset [N m], and
+    friction as a share of the torque that the joint transmits.
+    """
     smoothing = [next(link.term.smoothing for link in robot.model.links if link.joint == name) for name in robot.joint_names]
-    parts = np.stack((np.tanh(qd / smoothing), qd, np.ones_like(qd)), axis=2)
+    direction = np.tanh(qd / smoothing)
+    parts = np.stack((direction, qd, np.ones_like(qd), np.abs(torque) * direction), axis=2)
     return np.einsum("skc,kj->skjc", parts, np.eye(robot.n)).reshape(len(qd), robot.n, -1)
 
 

@@ -34,7 +34,7 @@ class PayloadMonitorOptions:
     masses         : relative standard deviation of the masses of the links
     """
 
-    windows: tuple[float, ...] = (10.0, 30.0)
+    windows: tuple[float, ...] = (10.0, 30.0, 60.0)
     reference_time: float = 30.0
     threshold: float = 5.0
     min_mass: float = 0.1

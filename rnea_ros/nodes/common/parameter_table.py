@@ -202,7 +202,7 @@ DYNAMICS = (
     ParameterEntry("external_effort.effort_uncertainty", 0.003, "Standard deviation of the measured efforts in addition to "
                    "their estimated noise, for example of offsets; as a share of the effort limit", low=0.0, high=1.0),
     ParameterEntry("external_effort.check_payload", True, "Compare the declared payload with what the measured efforts of "
-                   "the last 10 and 30 s contain, on payload.link, else external_effort.link, else the last link; a "
+                   "the last 10, 30 and 60 s contain, on payload.link, else external_effort.link, else the last link; a "
                    "difference is a warning"),
     ParameterEntry("external_effort.link", "", "Link of the URDF on which ~/external_wrench acts. Empty: it is not "
                    "published", read_only=True),
