@@ -68,6 +68,11 @@ def _by_period(stream: Stream, arm: Arm, command: Callable[[np.ndarray, np.ndarr
     return np.stack([np.interp(t, times, column) for column in np.array(points).T], axis=1), costs
 
 
+def as_sent(stream: Stream, arm: Arm) -> tuple[np.ndarray, list[float]]:
+    """Return straight lines between the present actions of the newest chunk, without any limit; not one of PEERS."""
+    return _by_period(stream, arm, lambda last, action: action)
+
+
 def per_step_clamp(stream: Stream, arm: Arm) -> tuple[np.ndarray, list[float]]:
     return _by_period(stream, arm, lambda last, action: last + np.clip(action - last, -MAX_STEP, MAX_STEP))
 

@@ -117,7 +117,8 @@ def koch_urdf() -> str:
     return f'<robot name="koch">{"".join(parts)}</robot>'
 
 
-def _text(name: str) -> str:
+def text_of(name: str) -> str:
+    """Return the URDF of one of ARMS."""
     if name in ("ur5e", "koch"):
         return {"ur5e": ur5e_urdf, "koch": koch_urdf}[name]()
     path = urdf(name)
@@ -130,7 +131,7 @@ def _text(name: str) -> str:
 @cache
 def plant(name: str) -> Plant:
     """Return one of ARMS."""
-    text = _text(name)
+    text = text_of(name)
     profile = name if name in ("so101", "koch", "xarm7") else None
     robot = rnea_ros.load(text, profile)
     model = pin.buildModelFromXML(text)

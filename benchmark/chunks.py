@@ -25,7 +25,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
-from chunk_peers import PEERS, STEP
+import servo_plants
+from chunk_peers import PEERS, STEP, as_sent
 from chunk_plants import ARMS, SLEWING, Plant, plant, slewing_arm, tracked, used
 
 from rnea_ros import ChunkExecutor, ChunkOptions
@@ -147,6 +148,49 @@ def lost_arms(rows: list[ROW]) -> str:
     return text
 
 
+SERVO_KINDS = ("noisy", "disagreeing", "late", "faulty", FAST)  # streams that arms of servos follow, in MuJoCo
+SERVO_PEERS = {"as sent": as_sent, **{name: PEERS[name] for name in ("per-step clamp", "EMA and clamp", "clamp of a chunk")}}
+COMMAND_S = 0.01  # s from one command of a servo to the next
+
+
+def servo_stream(kind: str, name: str, seed: int, duration: float, names: list[str]) -> ROW:
+    """Return for each name what the servos of an arm made of its commands."""
+    one = plant(name)
+    sent = stream(kind if kind in KINDS else "smooth", seed, one.arm, rate=RATES[seed % 3], duration=duration,
+                  speed=SPEEDS.get(kind, 0.7))
+    row: ROW = {"servos": kind, "arm": name, "seed": seed}
+    for other in names:
+        if other == OURS:
+            executor = ChunkExecutor(one.arm.robot, one.arm.limits, ChunkOptions(time_limit=10.0))
+            commands = played(executor, sent, COMMAND_S)[1][0]
+        else:
+            commands = SERVO_PEERS[other](sent, one.arm)[0][::round(COMMAND_S / STEP)]
+        found = servo_plants.followed(name, commands)
+        q = found.q[::servo_plants.EVERY]
+        during = slice(0, round((sent.duration - 1.0) / COMMAND_S))
+        intent = sent.intent(COMMAND_S * np.arange(len(q)))
+        row[other] = {"torque": found.torque, "rate": found.rate, "saturated": found.saturated,
+                      "acceleration": found.acceleration, "off": float(np.abs(q - commands).max()),
+                      "rms": float(np.sqrt(((q - intent)[during] ** 2).mean()))}
+    return row
+
+
+def servo_table(rows: list[ROW]) -> str:
+    """Return the table of what servos made of commands."""
+    text = ("| arm | stream | | gear torque [% of stall] | its rate [stalls/s] | acceleration [rad/s^2] | no supply left [%] "
+            "| off the command [mrad] | RMS from the intent [mrad] |\n|---|---|---|---|---|---|---|---|---|\n")
+    for name in servo_plants.ARMS:
+        for kind in SERVO_KINDS:
+            for other in (OURS, *SERVO_PEERS):
+                found = [row[other] for row in rows if (row["servos"], row["arm"]) == (kind, name) and other in row]
+                if found:
+                    most = {field: max(one[field] for one in found) for field in found[0]}
+                    text += (f"| {name} | {kind} | {other} | {100 * most['torque']:.0f} | {most['rate']:.1f} | "
+                             f"{most['acceleration']:.0f} | {100 * most['saturated']:.1f} | {1e3 * most['off']:.0f} | "
+                             f"{1e3 * np.mean([one['rms'] for one in found]):.0f} |\n")
+    return text
+
+
 # ---------------------------------------------------------------------- page
 
 HEAD = """# Action chunks of learned policies
@@ -208,7 +252,7 @@ def outcomes(rows: list[ROW], kinds: list[str]) -> str:
 def page(rows: list[ROW], note: str = "") -> str:
     import chunk_plants
 
-    on_plants, rows = [row for row in rows if "tracked" in row], [row for row in rows if "kind" in row]
+    on_plants, on_servos, rows = ([row for row in rows if field in row] for field in ("tracked", "servos", "kind"))
     kinds = [kind for kind in (*KINDS, FEASIBLE, FAST) if any(row["kind"] == kind for row in rows)]
     arms = [name for name in ARMS if any(row["arm"] == name for row in rows)]
     per = Counter((row["kind"], row["arm"]) for row in rows)
@@ -234,6 +278,12 @@ def page(rows: list[ROW], note: str = "") -> str:
         text += (f"\n## Lost arms\n\n{', '.join(SLEWING)} in MuJoCo, as in saturation.md: drives with a slew limit, masses of "
                  "all links up to 5 % wrong, unknown friction, inverse dynamics and a PD of 42 rad/s at 1 kHz. Lost: a joint "
                  "is 0.25 rad off. Motions use 90 % of torque and torque rate.\n\n" + lost_arms(on_plants))
+    if on_servos:
+        count = 1 + max(row["seed"] for row in on_servos)
+        _, _, described = (servo_plants.__doc__ or "").partition("\n\n")
+        text += (f"\n## Arms of servos\n\n{described}\nThe largest of {count} seeds, the mean of the RMS. A soft arm lags "
+                 "behind any command and sags under its weight, so all are off the command; what differs is what the gears "
+                 "carry.\n\n" + servo_table(on_servos))
     text += f"\n## {OURS} by arm\n\n" + "| arm | " + " | ".join(kinds) + " |\n|---|" + "---|" * len(kinds) + "\n"
     for name in arms:
         cells = [max((share, quantity) for row in rows if (row["arm"], row["kind"]) == (name, kind)
@@ -244,9 +294,12 @@ def page(rows: list[ROW], note: str = "") -> str:
     return text
 
 
+RUNS = {"tracked": tracked_stream, "servos": servo_stream, "kind": played_stream}
+
+
 def key(row: ROW) -> tuple[object, ...]:
     """Return what distinguishes the stream of a row from others."""
-    field = "tracked" if "tracked" in row else "kind"
+    field = next(name for name in ("tracked", "servos", "kind") if name in row)
     return field, row[field], row["arm"], row["seed"]
 
 
@@ -259,6 +312,7 @@ def main() -> int:
     parser.add_argument("--peers", nargs="*", default=list(PEERS))
     parser.add_argument("--rows", type=Path, help="file that figures are appended to")
     parser.add_argument("--plants", type=int, default=0, help="seeds of streams that arms in MuJoCo follow, before the others")
+    parser.add_argument("--servos", type=int, default=0, help="seeds of streams that arms of servos follow, before the others")
     parser.add_argument("--page", action="store_true", help="write the page of what is in --rows, without another stream")
     parser.add_argument("--note", default="", help="sentences about the run, for the page")
     parser.add_argument("-o", type=Path)
@@ -269,12 +323,15 @@ def main() -> int:
             row = json.loads(text)
             rows.setdefault(key(row), {}).update(row)
     wanted = [("tracked", kind, name, seed) for seed in range(given.plants) for kind in TRACKED for name in SLEWING]
+    wanted += [("servos", kind, name, seed) for seed in range(given.servos) for kind in SERVO_KINDS
+               for name in servo_plants.ARMS]
     wanted += [("kind", kind, name, seed) for seed in range(given.seeds) for kind in given.kinds for name in given.arms]
     for one in [] if given.page else wanted:
-        names = [name for name in (OURS, *given.peers) if name not in rows.get(one, {})]
+        peers = SERVO_PEERS if one[0] == "servos" else given.peers
+        names = [name for name in (OURS, *peers) if name not in rows.get(one, {})]
         if not names:
             continue
-        row = (tracked_stream if one[0] == "tracked" else played_stream)(*one[1:], given.duration, names)
+        row = RUNS[one[0]](*one[1:], given.duration, names)
         rows.setdefault(one, {}).update(row)
         print(*one, str({name: row[name]["used"] if "used" in row[name] else row[name] for name in names})[:160], flush=True)
         if given.rows:
