@@ -156,8 +156,9 @@ def estimated(robot, instants: Sequence[Instant], sensors: Sensors, behind: int,
             found = true._replace(q=q, qd=qd, qdd=qdd, wrenches=measured[k - behind].wrenches)
             if imu:  # in a world that has the base's axes
                 motion = from_imu(np.zeros(3), base.estimate(round(true.t * 1e9)).motion[:3])
-                state = BaseState(velocity=np.concatenate((np.zeros(3), motion.velocity[3:])))
-                found = found._replace(base=state, base_acceleration=motion.acceleration + gravity)
+                state = BaseState(velocity=np.concatenate((np.zeros(3), motion.velocity[3:])),
+                                  acceleration=motion.acceleration + gravity)
+                found = found._replace(base=state)
             yield found, true
 
 

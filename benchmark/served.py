@@ -34,7 +34,7 @@ def measure(name: str) -> str:
     robot.prepare(no_loads)
     unknown, samples, took = np.full((4, len(robot.optional)), np.nan), [], []
     for k in range(SAMPLES):
-        samples.append((moving.motion(k * 1e-3), BaseMotion(*moving.base(k * 1e-3)) if moving.base else None))
+        samples.append((moving.motion(k * 1e-3), BaseMotion(moving.base(k * 1e-3)) if moving.base else None))
     samples += samples[-2:0:-1]
     for _ in range(ROUNDS):
         for motion, base in samples:

@@ -22,14 +22,15 @@ from pathlib import Path
 import numpy as np
 
 import rnea_ros
-from rnea_ros import STYLE, InverseDynamicsController, picture, simulate_elastic_arm
+from rnea_ros import STYLE, InverseDynamicsController, Loads, picture, simulate_elastic_arm
 
 ROOT = Path(__file__).resolve().parents[1]
 GAINS = {"slope": 6.8, "damping": 58.0, "motor_slope": 33.0, "motor_damping": 38.0}  # Lambda [1/s], K_D [N m s/rad]
 START = np.array([0.0, 0.0, -0.4363])  # rad, at rest, spring relaxed
 DURATION = 10.0  # s
-WEIGHT = {"tool": np.array([0.0, 0.0, -3.0, 0.0, 0.0, 0.0])}  # on the robot, along the root's axes [N, N m]
-F_E = {"tool": -WEIGHT["tool"]}  # the paper's f_e, as a force on the robot
+FORCE = np.array([0.0, 0.0, -3.0, 0.0, 0.0, 0.0])  # on the robot, along the root's axes [N, N m]
+WEIGHT = Loads(world_wrenches={"tool": FORCE})
+F_E = Loads(world_wrenches={"tool": -FORCE})  # the paper's f_e, as a force on the robot
 PAPER = {"without payload": (0.0026819, 0.003619, 0.052678), "f_e as printed": (0.0026903, 0.0061066, 0.052422)}  # RMSE, rad
 
 
@@ -58,9 +59,9 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     start = START, START[2:], np.zeros(3), np.zeros(1)
     run = partial(simulate_elastic_arm, arm, desired=desired, start=start, duration=DURATION, step=5e-3 if small else 2e-3)
     runs = {"without payload": run(controller),
-            "f_e as printed": run(controller, world_wrenches=F_E),
-            "unknown weight": run(controller, world_wrenches=WEIGHT),
-            "known weight": run(partial(controller, world_wrenches=WEIGHT), world_wrenches=WEIGHT)}
+            "f_e as printed": run(controller, loads=F_E),
+            "unknown weight": run(controller, loads=WEIGHT),
+            "known weight": run(partial(controller, loads=WEIGHT), loads=WEIGHT)}
     draw(Path(out_dir) / "elastic_arm.png", runs)
     numbers = {f"RMSE {name}, {joint} [rad]": float(x) for name, simulation in runs.items()
                for joint, x in zip(arm.joint_names, simulation.rmse)}

@@ -54,9 +54,9 @@ def draw(path: Path, robot: Robot, t, base, q, reaction, off: int) -> None:
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     robot, plan = load(Path(__file__).with_suffix(".urdf"), base="floating"), partial(derivatives_of_time, joints, order=2)
     t, weight = np.arange(0.0, 0.72, 0.004 if small else 0.002), robot.tree.total_mass * G
-    base, acceleration, _jerk = base_motion(trunk, t)
+    base = base_motion(trunk, t)
     motion = np.swapaxes([plan(x) for x in t], 0, 1)
-    wrench = robot.solve(*motion, stages=1, base=base, base_acceleration=acceleration).base_wrench
+    wrench = robot.solve(*motion, stages=1, base=base).base_wrench
     off = int(np.argmax(wrench[:, 2] < FADED * weight))
     stood, zmp = base.vector()[:off + 1], robot.zero_moment_point(wrench, base=base)[:off + 1]
     rise = robot.center_of_mass(*plan(t[off])[:2], base=BaseState.from_vector(stood[-1])).velocity[2]

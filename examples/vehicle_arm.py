@@ -41,9 +41,9 @@ def pose(t):
 def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     robot = load(URDF, base="prescribed")
     t = np.linspace(0.0, 2.0, 101 if small else 1001)
-    base, acceleration, jerk = base_motion(pose, t)
+    base = base_motion(pose, t)
     q, rest = np.array(POSE), np.zeros(robot.n)
-    driving = robot.solve(q, rest, rest, rest, base=base, base_acceleration=acceleration, base_jerk=jerk)
+    driving = robot.solve(q, rest, rest, rest, base=base)
     still = Robot.from_urdf(URDF).torque_and_rate(q, rest, rest, rest)
     draw(Path(out_dir) / "vehicle_arm.png", t, base, driving, still, robot.joint_names)
     tau, tau_rate = driving.torques[:, 0], driving.torques[:, 1]

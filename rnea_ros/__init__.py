@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         tip_deflection,
     )
     from .robots.inputs.base_state import BaseState, base_motion
+    from .robots.inputs.conditions import Loads, MotorState
     from .robots.inputs.platform_motion import PlatformMotion
     from .robots.load import load
     from .robots.results import Dynamics
@@ -77,10 +78,12 @@ __all__ = [
     "InverseDynamicsController",
     "JointDynamics",
     "Limits",
+    "Loads",
     "Measurements",
     "Model",
     "ModelError",
     "ModelUncertainty",
+    "MotorState",
     "Obstacle",
     "PathDynamics",
     "PathLimits",
@@ -159,6 +162,7 @@ _MODULES = {
     ".robots.flexible": ("FlexiblePredictor", "driven_joints", "free_vibration", "predict_deflection", "residual_vibration",
                          "root_loads", "tip_deflection"),
     ".robots.inputs.base_state": ("BaseState", "base_motion"),
+    ".robots.inputs.conditions": ("Loads", "MotorState"),
     ".robots.inputs.platform_motion": ("PlatformMotion",),
     ".robots.load": ("load",),
     ".robots.robot": ("Robot",),

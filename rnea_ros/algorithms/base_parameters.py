@@ -35,8 +35,7 @@ from ..codegen import kernel
 from ..errors import InputError
 from ..model import mdh
 from ..model.tree import Model, frozen
-from .inertial_parameters import INERTIAL, Parameter, inertia, parameters, ten, values, with_unknowns
-from .regressor import regressor
+from .inertial_parameters import INERTIAL, Parameter, inertia, parameters, regressor, ten, values, with_unknowns
 from .torque_rate import RootMotion
 
 LINK_PARAMETERS = (*INERTIAL, "Ia", "offset")  # friction always appears in the torque of its joint, never in groups

@@ -15,12 +15,14 @@ E = tr(J)/2 1 - J is the second moment of mass, and the moment of inertia forces
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..algebra.vectors import ZERO, cross, skew
 from ..model import mdh
-from .coordinates import from_links, to_links
-from .joint_dynamics import joint_torque, with_motors
+from ..model.tree import JointDynamics
+from .joint_dynamics import from_links, joint_torque, to_links, with_motors
 
 
 def torque_and_rate(model, q, qd, qdd, qddd, gravity=ZERO, inertias=None, wrenches=None, wrench_rates=None, offsets=True):
@@ -161,3 +163,24 @@ def _backward(link, step, load, qd):
     if link.sigma == mdh.PRISMATIC:
         dn = dn - _cross_z(f, qd)  # the arm grows by qd z
     return tuple(step.back(v) for v in (f, n, df, dn))
+
+
+def link_shares(model, q, qd, qdd, qddd, gravity, inertias=None):
+    """(tau, tau_rate): a row (n,) each for every link 1..N in its order, see `bodies`; any scalar."""
+    found = []
+    for k in bodies(model):
+        link = model.links[k]
+        own = (inertias or {}).get(k, (link.m, link.ms, link.J))
+        alone = {number: (0.0, np.zeros(3), np.zeros((3, 3))) for number in range(1, len(model.links))} | {k: own}
+        found.append(torque_and_rate(_bare(model), q, qd, qdd, qddd, gravity, inertias=alone))
+    return tuple(np.array(rows).reshape(len(found), model.n) for rows in zip(*found, strict=True)) if found else ()
+
+
+def bodies(model):
+    """Numbers of the links that have mass and move, or may carry something: all but the root and fixed frames."""
+    return [k for k, link in enumerate(model.links) if link.joint]
+
+
+def _bare(model):
+    """Return the model without rotors and friction."""
+    return replace(model, links=tuple(replace(link, term=JointDynamics()) for link in model.links))

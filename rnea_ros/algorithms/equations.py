@@ -33,9 +33,8 @@ from ..model import mdh
 from ..model.tree import JointDynamics, Model
 from . import mass_matrix
 from .closed_loops import HELD, WORLD, Cut, closure
-from .coordinates import from_links, to_links
 from .fluid import FluidBody, add_fluid_mass, fluid_wrench
-from .joint_dynamics import joint_dynamics, with_motors
+from .joint_dynamics import from_links, joint_dynamics, to_links, with_motors
 from .joint_wrenches import in_urdf_frame, moving
 from .kinematics import ORIGIN, base_poses, link_jacobian
 

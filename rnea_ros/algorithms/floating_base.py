@@ -19,9 +19,8 @@ import numpy as np
 from ..algebra.linalg import pivots, solve_positive
 from ..algebra.vectors import ZERO, cross
 from . import torque_rate as newton_euler
-from .coordinates import from_links, to_links
 from .forward_dynamics import accelerate, articulate, articulated, in_coordinates
-from .joint_dynamics import joint_dynamics
+from .joint_dynamics import from_links, joint_dynamics, to_links
 from .mass_matrix import base_inertia, composites, link_poses, partitions
 from .spatial import axis, forward, inertia
 from .torque_rate import RootMotion

@@ -24,8 +24,7 @@ from ..algebra.vectors import ZERO
 from ..model import mdh
 from ..model.tree import NO_COORDINATE
 from . import torque_rate as newton_euler
-from .coordinates import to_links
-from .joint_dynamics import joint_dynamics, load_friction, without_load_friction
+from .joint_dynamics import joint_dynamics, load_friction, to_links, without_load_friction
 from .mass_matrix import mass_matrix
 from .spatial import axis, forward, inertia, inertia_of, symmetric
 

@@ -13,10 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..algebra.linear_forms import unknowns
+from ..algebra.linear_forms import coefficients, unknowns
+from ..algebra.vectors import ZERO, cross
 from ..errors import InputError
 from ..model import mdh
 from ..model.tree import JointDynamics, Link, Model, frozen
+from .joint_dynamics import from_links, with_motors
+from .torque_rate import RootMotion, dynamics, kinematics
 
 INERTIAL = ("m", "msx", "msy", "msz", "Jxx", "Jxy", "Jxz", "Jyy", "Jyz", "Jzz")
 TERMS = ("Ia", "coulomb", "viscous", "offset")
@@ -153,3 +156,23 @@ def inertia(given: Mapping[str, Any]) -> tuple[Any, np.ndarray, np.ndarray]:
 def ten(m: Any, ms: Any, J: Any) -> np.ndarray:
     """Return the ten numbers of INERTIAL from m, ms, J; any scalar type."""
     return np.array([m, *ms, J[0][0], J[0][1], J[0][2], J[1][1], J[1][2], J[2][2]])
+
+
+def regressor(model, count, q, qd, qdd, qddd, gravity=ZERO, base=RootMotion(), root=False):
+    """(Y, Yd), (n, count) each: a row for each coordinate, mimic joints folded, a column for each parameter; any scalar.
+
+    model   : its parameters are the forms 0 to count - 1, or zero: see inertial_parameters.with_unknowns
+    gravity : acceleration (3,) in frame 0 [m/s^2]
+    base    : motion of link 0, see torque_rate.py
+    root    : prepend six rows: the wrench on link 0 that its motion needs, in frame 0, force first; in Yd the rates of its
+              components
+    """
+    motion = kinematics(model, q, qd, qdd, qddd, base._replace(a=base.a - gravity))
+    forces = dynamics(model, motion, qd, qdd, qddd)
+    tau, tau_rate = from_links(model, forces.tau), from_links(model, forces.tau_rate)
+    tau, tau_rate = with_motors(model.coupled_motors, tau, tau_rate, qd, qdd, qddd)
+    if root:
+        f, n, fd, nd = (load[0] for load in (forces.f, forces.n, forces.fd, forces.nd))
+        tau = [*f, *n, *tau]
+        tau_rate = [*(fd + cross(f, base.w)), *(nd + cross(n, base.w)), *tau_rate]
+    return coefficients(tau, count), coefficients(tau_rate, count)

@@ -18,7 +18,7 @@ from ..model.tree import NO_COORDINATE
 from . import torque_rate
 from .sensitivities import columns
 from .torque_rate import RootMotion
-from .variations import changes, onward, state
+from .variations import back, carried, changes, onward, state
 from .world_loads import as_wrenches, seen_from_links
 
 
@@ -40,11 +40,6 @@ def joint_wrenches(model, q, qd, qdd, qddd, gravity=ZERO, base=RootMotion(), ine
         wrench.append(in_urdf_frame(model, k, np.concatenate((f, n))))
         rate.append(in_urdf_frame(model, k, np.concatenate((fd, nd))))
     return wrench, rate
-
-
-def transmitted(model, forces):
-    """(joints, 6) of LinkForces: the wrenches alone."""
-    return [in_urdf_frame(model, k, np.concatenate((forces.f[k], forces.n[k]))) for k in moving(model)]
 
 
 def joint_wrench_sensitivities(model, q, qd, qdd, gravity=ZERO, **options):
@@ -77,3 +72,26 @@ def in_urdf_frame(model, k, wrench):
         return wrench
     f, n = wrench[:3], wrench[3:]
     return np.concatenate((frame.R.T @ f, frame.R.T @ (n - cross(frame.P, f))))
+
+
+def base_wrench(model, q, qd, qdd, gravity=ZERO):
+    """(6,); any scalar. gravity: acceleration (3,) in frame 0."""
+    no_jerk = [0.0] * model.n
+    motion = torque_rate.kinematics(model, q, qd, qdd, no_jerk, RootMotion(a=-gravity))
+    forces = torque_rate.dynamics(model, motion, qd, qdd, no_jerk)
+    return np.concatenate((forces.f[0], forces.n[0]))
+
+
+def base_wrench_sensitivities(model, q, qd, qdd, gravity=ZERO):
+    """Return the derivatives of the base wrench by q, qd and qdd: (6, n) each; any scalar."""
+    now = state(model, q, qd, qdd, gravity)
+    tables = [[np.zeros(6) for _ in range(model.n)] for _ in range(3)]
+    for i, link in enumerate(now.links):
+        if link.coordinate == NO_COORDINATE:
+            continue
+        *_, (j, wrenches) = columns(now, i)  # of the first link of the branch
+        if j == i:
+            wrenches = wrenches[0] + carried(now.S[i][0], now.wrench[i]), *wrenches[1:]
+        for table, wrench in zip(tables, wrenches, strict=True):
+            table[link.coordinate] = table[link.coordinate] + back(now.R[j], now.P[j], wrench) * link.multiplier
+    return [np.array(table).reshape(model.n, 6).T for table in tables]

@@ -23,7 +23,7 @@ from ..algebra.taylor import derivative, jets
 from ..algebra.vectors import ZERO, cross
 from ..model import mdh
 from ..model.tree import NO_COORDINATE
-from .coordinates import to_links
+from .joint_dynamics import to_links
 from .torque_rate import turned, turned_rate
 
 

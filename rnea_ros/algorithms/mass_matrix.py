@@ -14,8 +14,7 @@ import numpy as np
 from ..algebra.vectors import rotate_inertia, shift
 from ..model import mdh
 from ..model.tree import NO_COORDINATE
-from .coordinates import from_links, to_links
-from .joint_dynamics import add_motors
+from .joint_dynamics import add_motors, from_links, to_links
 from .spatial import axis, inertia, inertia_of, symmetric, transform
 
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from ..algebra.vectors import ZERO, cross, shift, skew
 from ..model import mdh
-from .coordinates import from_links, to_links
-from .joint_dynamics import joint_dynamics
+from .joint_dynamics import from_links, joint_dynamics, to_links
 from .spatial import inertia
 
 

@@ -14,8 +14,7 @@ from ..algebra.taylor import derivative, jets
 from ..algebra.vectors import ZERO, cross
 from ..model import mdh
 from ..model.tree import NO_COORDINATE
-from .coordinates import from_links, to_links
-from .joint_dynamics import add_motors, joint_dynamics, load_share
+from .joint_dynamics import add_motors, from_links, joint_dynamics, load_share, to_links
 from .variations import back, carried, changes, inertial, state, transposed
 
 

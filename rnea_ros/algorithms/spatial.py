@@ -17,7 +17,7 @@ import numpy as np
 
 from ..algebra.vectors import ZERO, Z, cross, skew
 from ..model import mdh
-from .coordinates import to_links
+from .joint_dynamics import to_links
 
 
 class Velocities(NamedTuple):

@@ -21,8 +21,7 @@ import numpy as np
 
 from ..algebra.vectors import ZERO, Z, cross
 from ..model import mdh
-from .coordinates import from_links, to_links
-from .joint_dynamics import joint_torque, with_motors
+from .joint_dynamics import from_links, joint_torque, to_links, with_motors
 
 
 class RootMotion(NamedTuple):

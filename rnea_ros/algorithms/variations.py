@@ -35,7 +35,7 @@ import numpy as np
 from ..algebra.vectors import ZERO, Z, cross, skew
 from ..model import mdh
 from . import torque_rate
-from .coordinates import to_links
+from .joint_dynamics import to_links
 from .mass_matrix import composites
 from .spatial import inertia_of
 from .torque_rate import RootMotion, turned

@@ -15,7 +15,7 @@ from ..identification.fitting import HELD_OUT, RATE, Exclusion, Fit, fit
 from ..io import figures
 from ..io.recording import derivative_note
 from ..model.robot_file import robot_file
-from ..robots import declared_joints
+from ..robots.load import coupled_motors, payloads
 from . import inputs
 from .output import CommandResult, check_folder, format_table, show_working, terminal_width
 
@@ -55,7 +55,7 @@ def run_identify(args: argparse.Namespace) -> CommandResult:
     if args.couple:
         given["couplings"] = {**given.get("couplings", {}), **coupled_joints(args.couple)}
         declared = robot_file.draft({"version": 1, "couplings": given["couplings"]}).checked(robot.model)
-        robot = robot.with_coupled_motors(declared_joints.coupled_motors(robot.model, declared))
+        robot = robot.with_coupled_motors(coupled_motors(robot.model, declared))
     if args.output:
         check_folder(args.output)
         figures.check_format(result_files.TORQUES)
@@ -96,7 +96,7 @@ def _payloads(args: argparse.Namespace) -> dict[str, dict[str, tuple[Any, ...]]]
         if not name or path not in args.recordings:
             raise InputError(f"--payload {word}: RECORDING=FILE.yaml is needed, with one of {some(args.recordings)}"
                              f"{near(path, args.recordings)}")
-        found[path] = {link: tuple(payload) for link, *payload in declared_joints.payloads(robot_file.draft(name))}
+        found[path] = {link: tuple(payload) for link, *payload in payloads(robot_file.draft(name))}
         if not found[path]:
             raise InputError(f"--payload {word}: {name} has no section payloads")
     return found

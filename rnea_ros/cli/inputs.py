@@ -26,8 +26,7 @@ from ..io.recording import TIME_UNITS, ReadingOptions, RecordingRequest, Samples
 from ..model.plausibility import implausible
 from ..model.robot_file import robot_file
 from ..model.tree import Limits
-from ..robots.declared_joints import joint_forces, limited
-from ..robots.load import load
+from ..robots.load import joint_forces, limited, load
 from ..robots.robot import Robot
 
 URDF_HELP = "a URDF, or a .xacro file and its arguments NAME:=VALUE (expanding it executes code)"

@@ -110,8 +110,8 @@ def _request_from_csv(source: str, robot: Robot, handler: RequestHandler, window
             columns[name] = motion.q[:, :robot.n] * 0.0
             columns[name][:, elastic] = block
     elif beside[0].size:
-        state, acceleration, jerk = recording.base_motion(robot, motion)
-        rows = state.position, state.quaternion, state.velocity, acceleration, jerk
+        base = recording.base_motion(robot, motion)
+        rows = base.position, base.quaternion, base.velocity, base.acceleration, base.jerk
         request["base"] = [dict(zip(BASE, each)) for each in zip(*rows, strict=True)]
     return request | {"samples": [dict(zip(columns, each)) for each in zip(*columns.values(), strict=True)]}
 

@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 from ..errors import InputError
 from .ir.expression import BLOCKS
-from .ir.program import Program
-from .ir.schedule import CALLS, UNUSED, Operation, schedule
+from .ir.program import CALLS, UNUSED, Operation, Program, schedule
 from .llvm.sine_cosine import COSINE, HALF_PI, ROUND, SINE, TWO_BY_PI
 
 PART = 1_000  # steps in one function: what registers and stack are given to takes longer than in proportion

@@ -17,7 +17,7 @@ import numpy as np
 from ..algebra.vectors import rpy, rpy_angles
 from ..algorithms.kinematics import Pose
 from ..robots.inputs.base_state import BaseState, from_coordinates
-from ..robots.inputs.combined_motion import base_motion_of
+from ..robots.inputs.conditions import MotorState
 from ..robots.robot import Robot
 from .checks import (
     FINITE_DIFFERENCE_TOL,
@@ -40,7 +40,6 @@ COEFFICIENT_TOL = 1e-11  # rad, of the Fourier coefficients of springs
 MAX_ITERATIONS = 30
 DIFFERENCE_STEP = 1e-6  # rad
 TWIST, WRENCH = slice(7, 13), slice(25, 31)  # columns of rnea_msgs/BaseDynamics
-BaseMotion = tuple[BaseState, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -71,12 +70,12 @@ class CombinationMotion:
         motion = np.array([given.derivatives(t, robot.order + 1) for t in times])  # (N, order + 1, n)
         states = [self._base_at(base, t) for t in times] if robot.has_moving_base else []
         if self.feet:
-            motion[:, 0] = _leg_positions(robot, self.feet, motion[:, 0], [state for state, *_ in states])
+            motion[:, 0] = _leg_positions(robot, self.feet, motion[:, 0], states)
             legs = PeriodicMotion(self.period, motion[:, 0])
             motion[:, 1:] = [legs.derivatives(t, robot.order + 1)[1:] for t in times]
         higher = None
         if states and robot.elastic_joints:
-            velocity = PeriodicMotion(self.period, np.array([state.velocity for state, *_ in states]))
+            velocity = PeriodicMotion(self.period, np.array([state.velocity for state in states]))
             higher = [velocity.derivatives(t, robot.order)[1:] for t in times]
         solved = _solve_period(robot, motion, [self._options(robot, states, higher, k) for k in range(SAMPLES_PER_PERIOD)],
                                self.period)
@@ -88,14 +87,14 @@ class CombinationMotion:
             moved = _wheeled_base_motion(PeriodicMotion(self.period, np.array([found.base[0] for found in solved])),
                                          self.period)
         elif states:
-            def moved(t: float) -> BaseMotion:
+            def moved(t: float) -> BaseState:
                 return self._base_at(base, t)
 
         root, platforms = robot.tree.root_link, _platform_poses(robot, self.period, solved)
 
         def free_links(t: float) -> dict[str, Pose]:
             found = {link: pose(t) for link, pose in platforms.items()}
-            return {root: Pose(moved(t)[0].rotation, moved(t)[0].position), **found} if moved else found
+            return {root: Pose(moved(t).rotation, moved(t).position), **found} if moved else found
 
         return DemoMotion(f"{self.about} with a period of {self.period:g} s", tuple(names), "world" if moved else root,
                           whole,
@@ -105,18 +104,16 @@ class CombinationMotion:
         return _harmonics(range(6), self.base, {}, self.period)
 
     @staticmethod
-    def _base_at(base: Harmonics, t: float) -> BaseMotion:
+    def _base_at(base: Harmonics, t: float) -> BaseState:
         return from_coordinates(np.array(base.derivatives(t, 4)))
 
     @staticmethod
-    def _options(robot: Robot, states: Sequence[BaseMotion], higher: Any, k: int) -> dict[str, Any]:
+    def _options(robot: Robot, states: Sequence[BaseState], higher: Any, k: int) -> dict[str, Any]:
         if not states:
             return {}
-        state, acceleration, jerk = states[k]
         if higher is not None:
-            return {"base": state, "base_rates": higher[k]}
-        given = {} if robot.roles.wheels else {"base_acceleration": acceleration, "base_jerk": jerk}
-        return {"base": state, **given}
+            return {"base": states[k].with_motion(rates=higher[k])}
+        return {"base": states[k].free if robot.roles.wheels else states[k]}
 
 
 def _harmonics(names: Sequence[Any], waves: Mapping[Any, tuple[float, int, float]], middle: Mapping[Any, float],
@@ -239,11 +236,11 @@ def _wheeled_base_motion(velocity: PeriodicMotion, period: float) -> Any:
     x, y = _integral(c * rates[:, 0] - s * rates[:, 1], grid), _integral(s * rates[:, 0] + c * rates[:, 1], grid)
     path = np.column_stack((x, y, heading))
 
-    def moved(t: float) -> BaseMotion:
+    def moved(t: float) -> BaseState:
         rounds, since = divmod(t, period)
         *p, yaw = (np.interp(since, grid, row) + rounds * row[-1] for row in path.T)
         turn = (0.0, 0.0, float(np.sin(0.5 * yaw)), float(np.cos(0.5 * yaw)))
-        return base_motion_of(BaseState((*p, 0.0), turn), velocity.derivatives(t, 3))
+        return BaseState((*p, 0.0), turn).moved_by(velocity.derivatives(t, 3))
 
     return moved
 
@@ -267,13 +264,10 @@ def simulate(robot: Robot, player: DemoMotion, seconds: float, rate: float) -> t
     for time in t * 1e-9:
         motion, given = player.motion(time), {"guess": guess}
         if player.base:
-            state, acceleration, jerk = player.base(time)
-            given["base"] = state
-            if not robot.roles.wheels:
-                given |= {"base_acceleration": acceleration, "base_jerk": jerk}
+            state = player.base(time)
+            given["base"] = state.free if robot.roles.wheels else state
         if motors:
-            names = ("q_motor", "qd_motor", "qdd_motor", "qddd_motor")
-            given |= {name: part[motors] for name, part in zip(names, motion, strict=True)}
+            given["motors"] = MotorState(*(part[motors] for part in motion))
         found = robot.solve(*(part[columns] for part in motion), **given)
         guess = np.array([found.positions[name][0] for name in robot.tree.joint_names])
         rows["motion"].append([part[columns] for part in motion])
@@ -324,7 +318,7 @@ def _check_power(robot: Robot, recording: DemoRecording, topics: Topics) -> Chec
         power += (base[:, WRENCH] * base[:, TWIST]).sum(axis=1)
     if robot.motor_joints:
         motors = [names.index(robot.motor_joints[name]) for name in robot.elastic_joints]
-        given |= {"q_motor": q[:, motors], "qd_motor": qd[:, motors]}
+        given["motors"] = MotorState(q[:, motors], qd[:, motors])
     energy = robot.energy(q[:, columns], qd[:, columns], **given).total
     where = smooth_samples(recording)
     return check_close(power[where, None], slopes(recording.seconds, energy[:, None])[where - 1], FINITE_DIFFERENCE_TOL,

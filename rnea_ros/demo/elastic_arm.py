@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..robots.inputs.conditions import MotorState
 from ..robots.robot import Robot
 from .checks import EXACT_TOL, CheckResult, DemoRecording, Topics, check_close, pair_by_stamp
 from .elastic_control import accelerations, runge_kutta
@@ -114,6 +115,6 @@ class ElasticArm:
         """Return dx/dt a time `since` after the command [s]."""
         assert self._tau is not None
         n, half = self.robot.n, self._half
-        found = accelerations(self.robot, x[:n], x[half:half + n], self._tau + since * self._rate, q_motor=x[n:half],
-                              qd_motor=x[half + n:])
+        found = accelerations(self.robot, x[:n], x[half:half + n], self._tau + since * self._rate,
+                              MotorState(x[n:half], x[half + n:]))
         return np.concatenate((x[half:], found))

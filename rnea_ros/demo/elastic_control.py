@@ -30,7 +30,7 @@ from ..codegen import kernel
 from ..codegen.kernel import Kernel
 from ..errors import InputError, shown, some
 from ..robots.inputs import validation
-from ..robots.inputs.validation import Wrenches
+from ..robots.inputs.conditions import Loads, MotorState
 from ..robots.robot import Robot
 
 DESIRED = tuple(f"desired[{k}]" for k in range(5))  # position to fourth derivative
@@ -90,11 +90,11 @@ class InverseDynamicsController:
         self._names |= dict.fromkeys(("q_motor", "qd_motor"), robot.elastic_joints)
         self._kernels: dict[Any, Kernel] = {}
 
-    def __call__(self, desired: Sequence[Any], q: Any, q_motor: Any, qd: Any, qd_motor: Any, wrenches: Wrenches | None = None,
-                 world_wrenches: Wrenches | None = None) -> MotorCommand:
+    def __call__(self, desired: Sequence[Any], q: Any, q_motor: Any, qd: Any, qd_motor: Any,
+                 loads: Loads | None = None) -> MotorCommand:
         """Return the command. desired: q_d and its first to fourth derivative, (n,) each; q, qd (n,); q_motor, qd_motor (Ne,).
 
-        wrenches, world_wrenches: what is known to act on the robot, as in inverse_dynamics.
+        loads: what is known to act on the robot; rates are not read
         """
         if len(desired) < len(DESIRED):
             raise InputError(f"the desired motion has {len(desired)} arrays; {len(DESIRED)} are needed: position, velocity, "
@@ -103,9 +103,9 @@ class InverseDynamicsController:
         blocks = [validation.coordinates(name, value, self._names[name]) for name, value in given.items()]
         if validation.samples(blocks) is not None:
             raise InputError("the controller takes one sample, arrays (n,)")
-        loads = wrenches or {}, world_wrenches or {}
-        blocks += [validation.wrench(link, six) for load in loads for link, six in load.items()]
-        found = self._kernel(tuple(loads[0]), tuple(loads[1]))(np.concatenate(blocks))
+        known = loads or Loads()
+        blocks += [*known.wrenches.values(), *known.world_wrenches.values()]
+        found = self._kernel(known.links[0], known.links[2])(np.concatenate(blocks))
         validation.results("the command", list(found))
         return MotorCommand(*found)
 
@@ -243,22 +243,21 @@ class Simulation(NamedTuple):
         return np.sqrt(np.mean((self.q_desired - self.q) ** 2, axis=0))
 
 
-def accelerations(robot: Robot, q: Any, qd: Any, tau: Any, *, q_motor: Any, qd_motor: Any, **loads: Any) -> np.ndarray:
-    """Return the accelerations of joints, then motors behind springs, under motor torques; loads as of `response`."""
-    motors = {"q_motor": q_motor, "qd_motor": qd_motor} if robot.elastic_joints else {}
-    found = robot.response(q, qd, tau, **motors, **loads).positions
+def accelerations(robot: Robot, q: Any, qd: Any, tau: Any, motors: MotorState, loads: Loads | None = None) -> np.ndarray:
+    """Return the accelerations of joints, then motors behind springs, under motor torques."""
+    found = robot.response(q, qd, tau, motors=motors if robot.elastic_joints else None, loads=loads).positions
     return np.array([found[name][2] for name in (*robot.joint_names, *(f"motor of {name}" for name in robot.elastic_joints))])
 
 
 def simulate_elastic_arm(robot: Robot, controller: Callable[..., MotorCommand], desired: Desired, start: Sequence[Any],
              duration: float,
-             step: float = 1e-3, wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None) -> Simulation:
+             step: float = 1e-3, loads: Loads | None = None) -> Simulation:
     """Return the motion under a controller that acts without delay: classical Runge-Kutta rule on forward dynamics.
 
-    robot    : what moves; the controller may know another one (payload, wrenches)
+    robot    : what moves; the controller may know another one (payload, loads)
     desired  : time [s] -> q_d and its first to fourth derivative
     start    : q, q_motor, qd, qd_motor at time zero
-    wrenches, world_wrenches : act on the robot during the whole run; the controller does not get them
+    loads    : wrenches on the robot during the whole run; the controller does not get them
     """
     if not (np.isfinite(duration) and np.isfinite(step) and 0.0 < step <= duration):
         raise InputError(f"duration {duration} and step {step} must be times above zero, the step not the longer one")
@@ -272,8 +271,8 @@ def simulate_elastic_arm(robot: Robot, controller: Callable[..., MotorCommand], 
 
     def slope(t: float, y: np.ndarray) -> np.ndarray:
         q, q_motor, qd, qd_motor = np.split(y, cuts)
-        return np.concatenate((y[half:], accelerations(robot, q, qd, command(t, y).tau, q_motor=q_motor, qd_motor=qd_motor,
-                                                       wrenches=wrenches, world_wrenches=world_wrenches)))
+        return np.concatenate((y[half:], accelerations(robot, q, qd, command(t, y).tau,
+                                                       MotorState(q_motor, qd_motor), loads)))
 
     t = np.arange(round(duration / step) + 1) * step
     states = runge_kutta(slope, np.concatenate(parts), t)

@@ -11,8 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..algorithms.kinematics import Pose
 from ..model import urdf_reader
 from ..robots.inputs.base_state import BaseState
@@ -36,7 +34,7 @@ class DemoMotion(NamedTuple):
     root_link   : root link of the URDF
     motion      : function t [s] -> motion of these joints
     free_links  : function t -> {link: pose (R, p) in the root link} of links without a parent joint, for visualization
-    base        : function t -> state, acceleration and jerk (6,) of a moving base; None for a fixed one
+    base        : function t -> state, acceleration and jerk of a moving base; None for a fixed one
     """
 
     about: str
@@ -44,7 +42,7 @@ class DemoMotion(NamedTuple):
     root_link: str
     motion: Callable[[float], MotionSample]
     free_links: Callable[[float], dict[str, Pose]] = no_free_links
-    base: Callable[[float], tuple[BaseState, np.ndarray, np.ndarray]] | None = None
+    base: Callable[[float], BaseState] | None = None
 
     def for_joints(self, joint_names: Sequence[str]) -> Callable[[float], MotionSample]:
         """Return the motion of some of the joints."""

@@ -15,17 +15,15 @@ import numpy as np
 
 from ..algebra.taylor import derivative, jets
 from ..algorithms import closed_loops
-from ..algorithms.coordinates import from_links, to_links
 from ..algorithms.equations import BASE, EquationsOfMotion, Rates
-from ..algorithms.joint_dynamics import joint_dynamics, with_motors
+from ..algorithms.joint_dynamics import from_links, joint_dynamics, to_links, with_motors
 from ..errors import InputError, some
 from ..model.tree import Model
-from ..robots.inputs.combined_motion import base_acceleration, base_jerk
+from ..robots.inputs.base_state import base_acceleration, base_jerk
 from ..robots.inputs.payload import Payload
 from ..robots.kernels import link_functions
 from ..robots.kernels.functions import KERNEL_FUNCTIONS
-from ..robots.kernels.kernel_function import KernelFunction
-from ..robots.kernels.store import KernelStore
+from ..robots.kernels.store import KernelFunction, KernelStore
 from ..robots.program import FORWARD, GRAVITY, GUESS, INDICATOR, PAYLOADS, RobotProgram
 from ..robots.robot import Robot
 

@@ -9,10 +9,9 @@ import numpy as np
 
 from ..errors import InputError
 from ..robots.inputs.base_state import BaseState
+from ..robots.inputs.conditions import Loads, MotorState
 from ..robots.inputs.platform_motion import PlatformMotion
 from ..robots.robot import Robot
-
-SAMPLES = 2  # in a call with many
 
 
 def warm_up(robot: Robot, links: Iterable[str] = ()) -> list[str]:
@@ -36,13 +35,13 @@ def warm_up(robot: Robot, links: Iterable[str] = ()) -> list[str]:
 
 
 def _calls_on(robot: Any, link: str, motion: list[Any], state: dict[str, Any]) -> dict[str, Callable[[], Any]]:
-    q, load = motion[0], {"wrenches": {link: np.zeros(6)}}
-    rates = {**load, "wrench_rates": {link: np.zeros(6)}}
+    q, load = motion[0], {link: np.zeros(6)}
+    rates = Loads(load, load)
     return {f"link_pose {link}": lambda: robot.link_pose(link, q, **state),
             f"jacobian {link}": lambda: robot.jacobian(link, q, **state),
-            f"inverse_dynamics {link}": lambda: robot.inverse_dynamics(*motion[:robot.order], **load, **state),
-            f"torque_and_rate {link}": lambda: robot.torque_and_rate(*motion, **rates, **state),
-            f"dynamics {link}": lambda: robot.dynamics(*motion, **rates, **state)}
+            f"inverse_dynamics {link}": lambda: robot.inverse_dynamics(*motion[:robot.order], loads=Loads(load), **state),
+            f"torque_and_rate {link}": lambda: robot.torque_and_rate(*motion, loads=rates, **state),
+            f"dynamics {link}": lambda: robot.dynamics(*motion, loads=rates, **state)}
 
 
 def _calls(robot: Robot, motion: list[Any], state: dict[str, Any]) -> dict[str, Callable[[], Any]]:
@@ -51,7 +50,7 @@ def _calls(robot: Robot, motion: list[Any], state: dict[str, Any]) -> dict[str, 
     moved = dict(state)
     if robot.elastic_joints:
         rest = np.zeros(len(robot.elastic_joints))
-        moved |= {"q_motor": rest, "qd_motor": rest}
+        moved["motors"] = MotorState(rest, rest)
     calls: dict[str, Callable[[], Any]] = {
         "torque_and_rate": lambda: robot.torque_and_rate(*motion, **state),
         "inverse_dynamics": lambda: robot.inverse_dynamics(*to_torque, **state),
@@ -73,6 +72,6 @@ def _calls(robot: Robot, motion: list[Any], state: dict[str, Any]) -> dict[str, 
     if robot.loops:
         calls |= {"motion": lambda: robot.motion(*motion[:4]), "close": robot.closure.compile}
     if robot.has_moving_base:
-        carried: Any = {**state, "base_rates": np.zeros((robot.order, 6))}
-        calls["prescribed_base"] = lambda: robot.torque_and_rate(*motion, **carried)
+        carried = BaseState(rates=np.zeros((robot.order, 6)))
+        calls["prescribed_base"] = lambda: robot.torque_and_rate(*motion, base=carried)
     return calls

@@ -31,6 +31,7 @@ from ..planning.problem import (
     join_conditions,
     motion_quantity,
 )
+from ..robots.inputs.conditions import Loads
 from .skeleton import SIDES
 from .step import TRANSFER_INSTANTS, StepConditions, WalkingStep
 from .walker import BETWEEN_POINTS, DOUBLE, SINGLE, Walker, foot_wrenches, zero_moment_point
@@ -120,7 +121,7 @@ class Walk:
             q, qd, qdd = part = [x[at] for x in motion]
             tau[at] = self.walker.torque(bearing, part)
             loads = self.walker.loads(bearing, part)
-            found = self.walker.robot.joint_wrenches(q, qd, qdd, world_wrenches=loads)
+            found = self.walker.robot.joint_wrenches(q, qd, qdd, loads=Loads(world_wrenches=loads))
             toes[at] = np.column_stack([loads[f"{side}_toes"][:, 4] for side in SIDES])
             for side, table in zip(SIDES, norms):
                 for name, joint in LEG_JOINTS.items():

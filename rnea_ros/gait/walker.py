@@ -33,11 +33,11 @@ import numpy as np
 
 from ..algebra.taylor import derivative, jets
 from ..algebra.vectors import cross
-from ..algorithms.base_wrench import base_wrench, base_wrench_sensitivities
+from ..algorithms.joint_wrenches import base_wrench, base_wrench_sensitivities
 from ..algorithms.kinematics import points
 from ..codegen import kernel
-from ..robots.kernels.kernel_function import KernelFunction
-from ..robots.kernels.store import KernelStore
+from ..robots.inputs.conditions import Loads
+from ..robots.kernels.store import KernelFunction, KernelStore
 from ..robots.robot import Robot
 from .skeleton import SIDES, Human, SkeletonPoint
 
@@ -191,7 +191,7 @@ class Walker:
         """Return the torques (samples, n) under the floor's loads (passive step); those of the root are zero."""
         q, qd, qdd = motion
         return self._cached(f"torque {support.name}", motion, lambda: self.robot.inverse_dynamics(
-            q, qd, qdd, world_wrenches=self.loads(support, motion)))
+            q, qd, qdd, loads=Loads(world_wrenches=self.loads(support, motion))))
 
     def torque_slopes(self, support: FloorSupport, motion: Motion) -> Slopes:
         """Return the derivatives of the torques: d tau under constant loads less J^T d load.
@@ -203,7 +203,7 @@ class Walker:
             q, qd, qdd = motion
             jacobians = self.points(q)[1]
             J = np.concatenate([jacobians[:, self._origin(link)] for link in support.links], axis=1).swapaxes(1, 2)
-            constant = self.robot.sensitivities(q, qd, qdd, world_wrenches=self.loads(support, motion))
+            constant = self.robot.sensitivities(q, qd, qdd, loads=Loads(world_wrenches=self.loads(support, motion)))
             changes = self.evaluate_ground(support.share, support.points, motion).slopes
             return [table - J @ change for table, change in zip(constant, changes)]
 

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..algorithms.base_parameters import BaseParameters, base_parameters
-from ..algorithms.inertial_parameters import TERMS, Parameter, with_unknowns
-from ..algorithms.regressor import regressor
+from ..algorithms.inertial_parameters import TERMS, Parameter, regressor, with_unknowns
 from ..codegen import kernel
 from ..errors import InputError, some
 from ..estimation.differentiation import Window
@@ -236,11 +235,6 @@ class IdentifiedParameters:
     def std(self) -> np.ndarray:
         """Standard deviations (b,)."""
         return np.sqrt(np.diagonal(self.solution.covariance))
-
-    @property
-    def relative_std(self) -> np.ndarray:
-        """std / |beta| (b,); a value above 0.3 is poorly determined."""
-        return self.std / np.maximum(np.abs(self.beta), np.finfo(float).tiny)
 
     def torque(self, robot: Robot, q, qd, qdd) -> np.ndarray:
         """Return the torque of the identified robot along a motion: (n,) or (samples, n)."""

@@ -53,7 +53,7 @@ class Consistency:
     distance   : distance in standard deviations
     limit      : largest distance that noise explains
     parameters : (p,) all parameters of that robot, in the order of the base's
-    thin       : names of its links or joints at the boundary of what is physical
+    active_constraints : names of its links or joints at the boundary of what is physical
     model      : the robot as a model
     """
 

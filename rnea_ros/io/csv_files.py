@@ -21,7 +21,7 @@ import numpy as np
 from ..errors import InputError, some
 from ..estimation.position_sensor import consistent_stamps
 from ..estimation.smoothing import estimate_recording
-from ..robots.program import MOTORS
+from ..robots.inputs.conditions import MotorState
 from ..robots.robot import Robot
 from . import recording
 from .recording import BLOCKS, CsvFormat, RecordedMotion, RecordingRequest, RecordingSpan, Samples, higher_derivatives
@@ -462,12 +462,11 @@ def torque_function(robot: Robot) -> TorqueAndRate:
 def _general(robot: Robot, motion: RecordedMotion, guess: Any) -> tuple[np.ndarray, np.ndarray]:
     if not robot.has_moving_base:
         if recording.motor_names(robot):
-            motors: dict[str, Any] = dict(zip(MOTORS, recording.other_motion(robot, motion), strict=True))
-            return robot.torque_and_rate(*recording.joint_motion(robot, motion), guess=guess, **motors)
+            motors = MotorState(*recording.other_motion(robot, motion))
+            return robot.torque_and_rate(*recording.joint_motion(robot, motion), guess=guess, motors=motors)
         return robot.torque_and_rate(*recording.flat_motion(robot, motion), guess=guess)
-    base, acceleration, jerk = recording.base_motion(robot, motion)
-    return robot.torque_and_rate(*recording.joint_motion(robot, motion), base=base, base_acceleration=acceleration,
-                                 base_jerk=jerk, guess=guess)
+    base = recording.base_motion(robot, motion)
+    return robot.torque_and_rate(*recording.joint_motion(robot, motion), base=base, guess=guess)
 
 
 def _sequential(robot: Robot) -> TorqueAndRate:

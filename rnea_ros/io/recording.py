@@ -337,7 +337,7 @@ def other_motion(robot: Robot, motion: RecordedMotion) -> tuple[np.ndarray, ...]
     return tuple(block[:, robot.n:] for block in (motion.q, motion.qd, motion.qdd, motion.qddd))
 
 
-def base_motion(robot: Robot, motion: RecordedMotion) -> tuple[BaseState, np.ndarray, np.ndarray]:
+def base_motion(robot: Robot, motion: RecordedMotion) -> BaseState:
     """Return state, acceleration and jerk of the base, one for each sample."""
     return from_coordinates(np.stack(other_motion(robot, motion)))
 

@@ -12,7 +12,7 @@ The first three are linear in (tau, d tau/dt, qd), and the exact torque rate mak
 driving motor: when it brakes, the gear's losses help it, and the current is smaller.
 
 Each limit (`DriveLimit`) bounds such a sum: for one joint a linear form in torque, torque rate and speed; for one joint, or
-all joints on one supply, the power. robots/declared_drives.py computes the coefficients.
+all joints on one supply, the power. robots/load.py computes the coefficients.
 """
 
 from __future__ import annotations

@@ -56,10 +56,9 @@ def _moving_robot(robot: Robot, s: RequestedState) -> tuple[Robot, dict[str, Any
 
 def _floating_inverse_dynamics(robot: Robot, s: RequestedState) -> Answer:
     moving, kind = _moving_robot(robot, s)
-    base = s.base or AT_REST
-    given: dict[str, Any] = {"base_acceleration": base.acceleration, "base_jerk": base.jerk} if s.base_motion_given else {}
-    found = moving.solve(s.q, s.qd, s.qdd, s.qddd, *s.higher, wrenches=s.loads.wrenches, wrench_rates=s.loads.wrench_rates,
-                         **kind, **given)
+    if s.base_motion_given:
+        kind["base"] = s.base or AT_REST
+    found = moving.solve(s.q, s.qd, s.qdd, s.qddd, *s.higher, loads=s.loads, **kind)
     return {"base_acceleration": found.base_acceleration, "base_jerk": found.base_jerk, "effort": found.torques[..., 0, :],
             "effort_rate": found.torques[..., 1, :], "base_wrench": found.base_wrench,
             "base_wrench_rate": found.base_wrench_rate}
@@ -67,7 +66,7 @@ def _floating_inverse_dynamics(robot: Robot, s: RequestedState) -> Answer:
 
 def _floating_forward_dynamics(robot: Robot, s: RequestedState) -> Answer:
     moving, kind = _moving_robot(robot, s)
-    found = moving.response(s.q, s.qd, s.tau, wrenches=s.loads.wrenches, **kind, **motor_arguments(robot, s))
+    found = moving.response(s.q, s.qd, s.tau, loads=s.loads, **kind, **motor_arguments(robot, s))
     qdd = [found.positions[name][..., 2] for name in moving.joint_names]
     return {"base_acceleration": found.base_acceleration, "acceleration": np.array(qdd).T.reshape(-1, moving.n)}
 
@@ -84,19 +83,19 @@ def _inverse_dynamics(robot: Robot, s: RequestedState) -> Answer:
     motion, kind = derivatives_up_to(robot, s, robot.order), kind_arguments(robot, s)
     asked: Any = robot  # the keywords depend on its kind
     tau, tau_rate, gravity, gravity_rate = asked.dynamics(*motion, **kind)
-    if any(s.loads):
-        tau, tau_rate = asked.torque_and_rate(*motion, **s.loads._asdict(), **kind)
+    if any(s.loads.links):
+        tau, tau_rate = asked.torque_and_rate(*motion, loads=s.loads, **kind)
     return {"effort": tau, "effort_rate": tau_rate, "gravity_effort": gravity, "gravity_effort_rate": gravity_rate}
 
 
 def _forward_dynamics(robot: Robot, s: RequestedState) -> Answer:
     state = {**kind_arguments(robot, s), **motor_arguments(robot, s)}
-    return {"acceleration": robot.forward_dynamics(s.q, s.qd, s.tau, wrenches=s.loads.wrenches, **state)}
+    return {"acceleration": robot.forward_dynamics(s.q, s.qd, s.tau, loads=s.loads, **state)}
 
 
 def _mass_matrix(robot: Robot, s: RequestedState) -> Answer:
     kind = kind_arguments(robot, s)
-    bias = robot.bias(s.q, s.qd, wrenches=s.loads.wrenches, **kind, **motor_arguments(robot, s))
+    bias = robot.bias(s.q, s.qd, loads=s.loads, **kind, **motor_arguments(robot, s))
     return {"coordinates": coordinates(robot, s), "mass_matrix": robot.mass_matrix(s.q, **kind), "bias": bias,
             "gravity": robot.gravity(s.q, **kind)}
 
@@ -107,8 +106,7 @@ def _coriolis_matrix(robot: Robot, s: RequestedState) -> Answer:
 
 def _sensitivities(robot: Robot, s: RequestedState) -> Answer:
     kind, motion = kind_arguments(robot, s), derivatives_up_to(robot, s, robot.order - 1)
-    tables = robot.sensitivities(*motion, wrenches=s.loads.wrenches, world_wrenches=s.loads.world_wrenches,
-                                                    **kind)
+    tables = robot.sensitivities(*motion, loads=s.loads, **kind)
     found = {f"deffort_d{x}": table for x, table in zip(MOTION, tables[:3], strict=False)}
     if tables[3:]:
         found["deffort_dhigher"] = np.stack(tables[3:], axis=1)
@@ -116,21 +114,19 @@ def _sensitivities(robot: Robot, s: RequestedState) -> Answer:
         if robot.order > len(MOTION) - 1:
             raise InputError(f"of_rate: the rates of robot '{robot.name}' depend on {robot.order} derivatives of q; "
                              "the answer has room for three, rate_sensitivities of Python for all")
-        of_rate = robot.rate_sensitivities(s.q, s.qd, s.qdd, s.qddd, **s.loads._asdict(), **kind)
+        of_rate = robot.rate_sensitivities(s.q, s.qd, s.qdd, s.qddd, loads=s.loads, **kind)
         found |= {f"drate_d{x}": table for x, table in zip(MOTION, of_rate, strict=True)}
     return found
 
 
 def _joint_wrenches(robot: Robot, s: RequestedState) -> Answer:
-    options: dict[str, Any] = {**s.loads._asdict(), **kind_arguments(robot, s)}
-    found = robot.joint_wrenches(*derivatives_up_to(robot, s, robot.order), **options)
+    found = robot.joint_wrenches(*derivatives_up_to(robot, s, robot.order), loads=s.loads, **kind_arguments(robot, s))
     return {**_joint_rows(robot, found.joints), "wrench": found.wrench, "wrench_rate": found.rate}
 
 
 def _wrench_sensitivities(robot: Robot, s: RequestedState) -> Answer:
     require(robot, "derivatives of joint wrenches", robot.is_fixed_tree, "no more than a tree on a fixed base")
-    found = robot.joint_wrench_sensitivities(s.q, s.qd, s.qdd, wrenches=s.loads.wrenches,
-                                             world_wrenches=s.loads.world_wrenches)
+    found = robot.joint_wrench_sensitivities(s.q, s.qd, s.qdd, loads=s.loads)
     return {**_joint_rows(robot, found.joints), "dwrench_dposition": found.dw_dq, "dwrench_dvelocity": found.dw_dqd,
             "dwrench_dacceleration": found.dw_dqdd}
 
@@ -250,8 +246,7 @@ PLATFORM_FORWARD_KINEMATICS = RequestHandler("compute_platform_forward_kinematic
 def _motor_motion(robot: Robot, s: RequestedState) -> Answer:
     names = robot.elastic_joints
     arm = require(robot, "motors of elastic joints", bool(names), "elastic_joints")
-    options: dict[str, Any] = {**kind_arguments(arm, s), "wrenches": s.loads.wrenches, "wrench_rates": s.loads.wrench_rates}
-    found = arm.motor_motion(*derivatives_up_to(arm, s, arm.order), **options)
+    found = arm.motor_motion(*derivatives_up_to(arm, s, arm.order), loads=s.loads, **kind_arguments(arm, s))
     elastic = [arm.joint_names.index(name) for name in names]
     return {"effort": found.tau, "effort_rate": found.tau_rate, "load": found.load, "elastic_joints": names,
             "motor_position": found.q_motor, "motor_velocity": found.qd_motor, "motor_acceleration": found.qdd_motor,

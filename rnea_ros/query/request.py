@@ -31,6 +31,7 @@ from ..algorithms.equations import BASE as BASE_COORDINATES
 from ..errors import InputError, some
 from ..robots.inputs import validation
 from ..robots.inputs.base_state import BaseState
+from ..robots.inputs.conditions import Loads, MotorState
 from ..robots.inputs.platform_motion import PlatformMotion
 from ..robots.robot import Robot
 
@@ -44,22 +45,6 @@ BASE = {"position": (0.0, 0.0, 0.0), "orientation": (0.0, 0.0, 0.0, 1.0), "veloc
 GUESS = ("joint_names", "position", "platform")
 WRENCH = ("link", "frame", "wrench", "rate")
 FRAMES = ("link", "root")
-
-
-class RequestedBase(NamedTuple):
-    """Motion of the base: state, acceleration and jerk, (6,) for all samples, or (samples, 6)."""
-
-    state: BaseState
-    acceleration: np.ndarray
-    jerk: np.ndarray
-
-
-class RequestedLoads(NamedTuple):
-    """Wrenches by link, (6,) or (samples, 6), in the order of Robot's arguments."""
-
-    wrenches: dict[str, Any]
-    wrench_rates: dict[str, Any]
-    world_wrenches: dict[str, Any]
 
 
 class Guess(NamedTuple):
@@ -87,8 +72,8 @@ class RequestedState:
     qdd: np.ndarray
     qddd: np.ndarray
     tau: np.ndarray
-    base: RequestedBase | None
-    loads: RequestedLoads
+    base: BaseState | None
+    loads: Loads
     guess: Guess | None = None
     platform: PlatformMotion | None = None
     higher: tuple[np.ndarray, ...] = ()
@@ -205,13 +190,11 @@ def _platform(states: Sequence[Mapping[str, Any]]) -> PlatformMotion:
     return PlatformMotion(position, BaseState(position, orientation).rotation, *rates)
 
 
-def _base(states: Sequence[Mapping[str, Any]], samples: int) -> RequestedBase | None:
+def _base(states: Sequence[Mapping[str, Any]], samples: int) -> BaseState | None:
     if not states:
         return None
     _one_or_each("base", len(states), samples)
-    position, orientation, velocity, acceleration, jerk = (rows[0] if len(states) == 1 else rows
-                                                           for rows in _tables("base", states))
-    return RequestedBase(BaseState(position, orientation, velocity), acceleration, jerk)
+    return BaseState(*(rows[0] if len(states) == 1 else rows for rows in _tables("base", states)))
 
 
 def _tables(what: str, states: Sequence[Mapping[str, Any]]) -> list[np.ndarray]:
@@ -220,23 +203,25 @@ def _tables(what: str, states: Sequence[Mapping[str, Any]]) -> list[np.ndarray]:
                       for k, state in enumerate(states)]) for name, rest in BASE.items()]
 
 
-def _loads(given: Sequence[Mapping[str, Any]], samples: int) -> RequestedLoads:
+def _loads(given: Sequence[Mapping[str, Any]], samples: int) -> Loads:
     """Return the loads; wrenches on the same link and in the same frame are added."""
-    loads = RequestedLoads({}, {}, {})
+    wrenches: dict[str, Any] = {}
+    rates: dict[str, Any] = {}
+    held: dict[str, Any] = {}
     for k, load in enumerate(given):
         link, frame = str(load.get("link", "")), str(load.get("frame") or "link")
         where = f"wrenches[{k}], on link '{link}'"
         if frame not in FRAMES:
             raise InputError(f"{where}: frame is '{frame}'; allowed are {_join_names(FRAMES)}")
-        target = loads.wrenches if frame == "link" else loads.world_wrenches
+        target = wrenches if frame == "link" else held
         target[link] = target.get(link, 0.0) + _wrench_rows(f"{where}: wrench", load.get("wrench", ()), samples)
         rate = load.get("rate")
         if rate is None or len(np.atleast_1d(rate)) == 0:
             continue
         if frame == "root":
             raise InputError(f"{where}: a rate is given, but wrenches in frame 'root' are constant; leave it empty")
-        loads.wrench_rates[link] = loads.wrench_rates.get(link, 0.0) + _wrench_rows(f"{where}: rate", rate, samples)
-    return loads
+        rates[link] = rates.get(link, 0.0) + _wrench_rows(f"{where}: rate", rate, samples)
+    return Loads(wrenches, rates, held)
 
 
 def _wrench_rows(where: str, value: Any, samples: int) -> np.ndarray:
@@ -258,7 +243,7 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 Answer = dict[str, Any]
-AT_REST = RequestedBase(BaseState(), np.zeros(6), np.zeros(6))
+AT_REST = BaseState(acceleration=np.zeros(6), jerk=np.zeros(6))
 MOTION = ("position", "velocity", "acceleration", "jerk")
 STATE = ("position", "velocity")
 STATE_AND_EFFORT = (*STATE, "effort")
@@ -339,7 +324,7 @@ def kind_arguments(robot: Robot, s: RequestedState) -> dict[str, Any]:
     """Return the keywords of every call for this robot: the state of a moving base, the guess of closed loops."""
     found: dict[str, Any] = {}
     if robot.has_moving_base:
-        found["base"] = (s.base or AT_REST).state
+        found["base"] = (s.base or AT_REST).free
     elif s.base is not None:
         raise InputError(f"base is given, but robot '{robot.name}' ({robot.kind}) has a fixed base here; use "
                          "the services with 'floating' in their name, or set 'base: floating' in the robot file")
@@ -368,8 +353,9 @@ def motor_arguments(robot: Robot, s: RequestedState) -> dict[str, Any]:
     if not robot.elastic_joints:
         return {}
     columns = [robot.joint_names.index(name) for name in robot.elastic_joints]
-    given = {"q_motor": s.motor_position, "qd_motor": s.motor_velocity}
-    return {name: None if value is None else value[:, columns] for name, value in given.items()}
+    if s.motor_position is None or s.motor_velocity is None:
+        return {}
+    return {"motors": MotorState(s.motor_position[:, columns], s.motor_velocity[:, columns])}
 
 
 def require(robot: Robot, what: str, condition: bool, needed: str) -> Robot:

@@ -51,14 +51,12 @@ def plan(robot: Robot, request: Request, limits: Limits, report: Report) -> Answ
     (start, state), (goal, _) = (_end(robot, request, end) for end in ("start", "goal"))
     loads = state.loads
     if loads.wrench_rates:
-        raise InputError(
-                         f"wrenches on {', '.join(loads.wrench_rates)} have rates; wrenches of a plan are constant: leave "
-                         f"rate "
-                         "empty")
+        raise InputError(f"wrenches on {', '.join(loads.wrench_rates)} have rates; wrenches of a plan are constant: leave "
+                         "rate empty")
     duration: Any = list(request.get("duration") or ()) or None
     motion = plan_motion(
         robot, start, goal, time=request["time_weight"], effort=request["effort_weight"], limits=limits,
-        duration=duration, wrenches=loads.wrenches, world_wrenches=loads.world_wrenches,
+        duration=duration, loads=loads,
         settings=PlanSettings(best_of=int(request["best_of"])), report=report, base=base,
         time_tolerance=request["time_tolerance"])
     sampled = _sampled(link_side(robot, base), motion, rate, state)

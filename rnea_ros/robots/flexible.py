@@ -19,6 +19,7 @@ from ..algebra.vectors import cross
 from ..errors import InputError
 from ..model.beams import FlexibleLink
 from .inputs import validation
+from .inputs.conditions import Loads
 from .robot import Robot
 
 STEP = 1.0  # of the fastest mode's phase in one step of integration [rad]
@@ -122,7 +123,7 @@ class FlexiblePredictor:
         self.driven = [k for k in range(robot.n) if k not in self.columns]
         self.names = [robot.joint_names[k] for k in self.columns]
         self._fastest: float | None = None
-        self._loads: dict[str, Any] = {}
+        self._loads: Loads | None = None
         self.time: float | None = None
         self._last = np.zeros((4, len(self.driven)))
         self.state = np.zeros((2, len(self.columns)))  # deflections and their rates
@@ -135,12 +136,12 @@ class FlexiblePredictor:
         """Continue the prediction of the same links, as of a robot with another payload."""
         self.time, self._last, self.state = other.time, other._last.copy(), other.state.copy()
 
-    def advance(self, time: float, motion: ArrayLike, **loads: Any) -> Array:
+    def advance(self, time: float, motion: ArrayLike, loads: Loads | None = None) -> Array:
         """Return the motion (4, n) of all joints at the next sample, q to qddd: driven joints as given, modes as predicted.
 
         time : [s]; the first sample, and one that is not later, begins at the equilibrium
         motion : q, qd, qdd, qddd of the driven joints, (4, driven)
-        loads  : wrenches, wrench_rates and world_wrenches since the last sample, as of Robot.solve
+        loads  : on links since the last sample
         """
         now = np.asarray(motion, dtype=float)
         self._loads = loads
@@ -150,7 +151,7 @@ class FlexiblePredictor:
             self._integrate(time - self.time, now)
         self.time, self._last = time, now
         whole = self._whole(now, self.state)
-        found = self.robot.solve(*whole, multipliers=False, **loads)
+        found = self.robot.solve(*whole, multipliers=False, loads=loads)
         for k, (column, name) in enumerate(zip(self.columns, self.names, strict=True)):
             whole[:, column] = found.positions[name][:4]
             whole[:2, column] = self.state[:, k]
@@ -178,7 +179,7 @@ class FlexiblePredictor:
         return whole
 
     def _acceleration(self, driven: Array, state: Array) -> Array:
-        found = self.robot.solve(*self._whole(driven, state), multipliers=False, **self._loads)
+        found = self.robot.solve(*self._whole(driven, state), multipliers=False, loads=self._loads)
         return np.array([found.positions[name][2] for name in self.names])
 
     def _integrate(self, duration: float, now: Array) -> None:

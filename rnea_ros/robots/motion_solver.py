@@ -7,7 +7,7 @@ what is not determined.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any, TypeGuard
@@ -22,10 +22,9 @@ from . import moving_tree
 from .closure.loop_closure import LoopClosure
 from .inputs import validation
 from .inputs.base_state import BaseState, given
-from .inputs.combined_motion import loads, sampled
-from .inputs.validation import Wrenches
+from .inputs.conditions import Conditions, Loads, MotorState, checked_loads, checked_motors, sampled
 from .motors import MotorLoads
-from .program import CLOSING, FORWARD, GRAVITY, MOTORS, Inputs, RobotProgram, UnsuitedError
+from .program import CLOSING, FORWARD, GRAVITY, Inputs, RobotProgram, UnsuitedError
 from .roles import DeclaredRoles
 from .sample_solver import CARRIED, INVERSE, MEASURED, SampleSolver, SolverSample
 from .solution import Situation, Solution, named
@@ -33,14 +32,7 @@ from .structure import Structure
 from .tree import TreeDynamics
 
 FEW = 16  # samples that the program is given at once while it may be unreliable
-OPTIONS = ("base", "base_acceleration", "base_jerk", "base_rates", "wrenches", "wrench_rates", "world_wrenches", "q_motor",
-           "qd_motor", "qdd_motor", "qddd_motor")
 Results = tuple[Array, Array, Array, Array]  # torques, rates, all derivatives, positions of all joints
-
-
-def _names(load: Any) -> tuple[str, ...]:
-    """Names of the loaded links."""
-    return () if load is None else tuple(loads(load))
 
 
 class MotionSolver:
@@ -101,34 +93,30 @@ class MotionSolver:
         """Motion and loads of the motors, from solutions."""
         return MotorLoads(self.equations(), self.joint_names, self.tree.backend)
 
-    def use_of(self, options: Mapping[str, Any]) -> str:
-        """Return the use that the options ask for."""
-        if options.get("tau") is not None:
+    def use_of(self, given: Conditions) -> str:
+        """Return the use that the conditions ask for."""
+        if given.tau is not None:
             return FORWARD
-        moved = any(options.get(name) is not None for name in ("base_acceleration", "base_jerk", "base_rates"))
+        moved = given.base is not None and given.base.is_given
         use = CARRIED if self._carried or (moved and self.has_moving_base) else INVERSE
-        return MEASURED[use] if options.get("qdd_motor") is not None else use
+        return MEASURED[use] if given.motors is not None and given.motors.qdd is not None else use
 
     # ------------------------------------------------------------------ programs
 
-    def program(self, use: str, stages: int, options: Mapping[str, Any], tangent: int = 0) -> RobotProgram | None:
-        """Return the compiled program for these options, None where elimination does not fit or the options do not."""
-        structure, rates = self.structure(use), options.get("base_rates")
-        few = use in (CARRIED, MEASURED[CARRIED]) and (2 if rates is None else np.shape(rates)[-2])
+    def program(self, use: str, stages: int, given: Conditions, tangent: int = 0) -> RobotProgram | None:
+        """Return the compiled program for these conditions, None where elimination does not fit or the conditions do not."""
+        structure, rates = self.structure(use), None if given.base is None else given.base.rates
+        few = use in (CARRIED, MEASURED[CARRIED]) and (2 if rates is None else rates.shape[-2])
         if stages > 2 or structure.massless or (few and few < structure.order_for(stages) - 1):
             return None
-        wrenches, wrench_rates, world_wrenches = (_names(options.get(name)) for name in
-                                                  ("wrenches", "wrench_rates", "world_wrenches"))
         derivatives = 1 if use == FORWARD else max(3, structure.order)
-        inputs = Inputs(use, derivatives, 0 if rates is None else structure.order - 1, wrenches, wrench_rates, world_wrenches,
-                        tangent)
-        program = self.program_of(inputs)
-        if program is None or not options:
-            return program
-        return program if program.motors == tuple(name for name in MOTORS if options.get(name) is not None) else None
+        loaded: Any = ((), (), ()) if given.loads is None else given.loads.links
+        program = self.program_of(Inputs(use, derivatives, 0 if rates is None else structure.order - 1, *loaded, tangent))
+        known = 0 if given.motors is None else len(given.motors.known)
+        return program if program is None or len(program.motors) == known else None
 
     def plain_program(self, use: str) -> RobotProgram | None:
-        """Return the compiled program of a use without loads; of elastic joints on a carried base by base_rates."""
+        """Return the compiled program of a use without loads; of elastic joints on a carried base by rates."""
         if use == GRAVITY:
             return self.program_of(Inputs(GRAVITY, 1))
         structure = self.structure(use)
@@ -156,22 +144,20 @@ class MotionSolver:
         return self._of_any_payload[inputs]
 
     @staticmethod
-    def _key(stages: int, motion: Sequence[Any], inputs: Sequence[Any], tau: Any = None) -> tuple[Any, ...]:
-        """Return the key of a program. inputs: of OPTIONS, in their order."""
-        (base, acceleration, jerk, rates, wrenches, wrench_rates, world_wrenches, q_motor, qd_motor, qdd_motor,
-         qddd_motor) = inputs  # written out, not looped over: a third of the time of a call
-        return (stages, len(motion), None if base is None else isinstance(base, BaseState), acceleration is None, jerk is None,
-                None if rates is None else np.shape(rates)[-2:-1], q_motor is None, qd_motor is None, qdd_motor is None,
-                qddd_motor is None, tau is None, None if wrenches is None else _names(wrenches),
-                None if wrench_rates is None else _names(wrench_rates),
-                None if world_wrenches is None else _names(world_wrenches))
+    def _key(stages: int, motion: Sequence[Any], given: Conditions) -> tuple[Any, ...]:
+        """Return the key of a program."""
+        base, loads, motors, tau = given
+        return (stages, len(motion), None if base is None else isinstance(base, BaseState) and (
+                    base.acceleration is None, base.jerk is None, base.rates is None or base.rates.shape[-2:-1]),
+                None if loads is None else isinstance(loads, Loads) and loads.links,
+                None if motors is None else isinstance(motors, MotorState) and len(motors.known), tau is None)
 
-    def _trusted(self, program: RobotProgram, motion: Sequence[Array], guess: Array | None, options: Mapping[str, Any]) -> Any:
+    def _trusted(self, program: RobotProgram, motion: Sequence[Array], guess: Array | None, given: Conditions) -> Any:
         """Return the result of the program, from a guess that may be far away; None if it is unreliable."""
         near = guess is not None or self._follows_guess
         for far in (False, True) if near else (True,):
             pose = self.closed(motion[0], guess) if far else guess
-            found = program.call(*map(np.ascontiguousarray, program.blocks(motion, pose, **options)))
+            found = program.call(*map(np.ascontiguousarray, program.blocks(motion, pose, given)))
             if found is not None and found[2].item() <= 1.0:
                 return found
         return None
@@ -220,27 +206,26 @@ class MotionSolver:
 
     # ------------------------------------------------------------------ calls
 
-    def efforts(self, stages: int, motion: Sequence[Any], guess: Any, *inputs: Any,
-                tau: ArrayLike | None = None) -> tuple[Array, Array]:
+    def efforts(self, stages: int, motion: Sequence[Any], guess: Any, given: Conditions) -> tuple[Array, Array]:
         """Return torques and rates, (n,) or (samples, n); the rates have no meaning if stages is 1.
 
-        inputs: of OPTIONS, in their order; with torques tau, the accelerations instead of torques
+        With torques tau among the conditions: the accelerations instead of torques
         """
-        key = self._key(stages, motion, inputs, tau)
+        key = self._key(stages, motion, given)
         program = self._programs.get(key)
         if program is not None and (guess is not None or self._follows_guess):
-            found = program.call(*program.blocks(motion, guess, *inputs), *(() if tau is None else (tau,)))
+            found = program.call(*program.blocks(motion, guess, given))
             if found is not None and found[2].item() <= 1.0:
                 return found[0], found[1]
-        options = dict(zip(OPTIONS, inputs, strict=True)) | ({} if tau is None else {"tau": tau})
-        results = self._solutions(stages, motion, guess, options)
+        results = self._solutions(stages, motion, guess, given)
         if key not in self._programs:
-            self._programs[key] = self.program(self.use_of(options), stages, options)
+            self._programs[key] = self.program(self.use_of(given), stages, given)
         return results[0], results[1]
 
-    def solve(self, derivatives: Sequence[ArrayLike], stages: int, guess: Any, multipliers: bool, *inputs: Any) -> Solution:
-        """Return the solution of a motion, see Robot.solve. inputs: of OPTIONS, in their order."""
-        key = self._key(stages, derivatives, inputs)
+    def solve(self, derivatives: Sequence[ArrayLike], stages: int, guess: Any, multipliers: bool,
+              given: Conditions) -> Solution:
+        """Return the solution of a motion, see Robot.solve."""
+        key = self._key(stages, derivatives, given)
 
         def suits(program: RobotProgram | None) -> TypeGuard[RobotProgram]:
             return program is not None and len(derivatives) <= program.inputs.derivatives + 1 and not (
@@ -248,59 +233,46 @@ class MotionSolver:
 
         program = self._programs.get(key)
         if suits(program) and (guess is not None or self._follows_guess):
-            found = program.call(*program.blocks(derivatives, guess, *inputs))
+            found = program.call(*program.blocks(derivatives, guess, given))
             if found is not None and found[2].item() <= 1.0:
                 return program.solution(found[0], found[1], found[3], stages)
-        options: dict[str, Any] = dict(zip(OPTIONS, inputs, strict=True))
-        use, arrays, near, count, sampled_at = self.checked(stages, derivatives, guess, dict(options))
+        use, arrays, near, count, sampled_at = self.checked(stages, derivatives, guess, given)
         if key not in self._programs:
-            self._programs[key] = self.program(use, stages, options)
+            self._programs[key] = self.program(use, stages, given)
         program = self._programs[key]
         if count is None:
-            one = self.sample(use, stages, arrays, near, multipliers=multipliers, **sampled_at(0))
-            return self.samples.named(use, stages, one)
+            return self.samples.named(use, stages, self.sample(use, stages, arrays, near, sampled_at(0), multipliers))
         if suits(program):
-            torques, rates, Y = self._solutions(stages, derivatives, guess, options, derivatives=True)
+            torques, rates, Y = self._solutions(stages, derivatives, guess, given, derivatives=True)
             return program.solution(torques, rates, Y, stages)
-        samples = self.solved(stages, derivatives, guess=guess, multipliers=multipliers, **options)
+        samples = self.solved(stages, derivatives, guess, given, multipliers=multipliers)
         return self.samples.named(use, stages, samples)
 
-    def response(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, guess: Any, options: dict[str, Any]) -> Solution:
-        """Return the solution under motor torques tau, see Robot.response."""
-        self.check_motors(options.get("q_motor"), options.get("qd_motor"))
-        inputs = tuple(options.get(name) for name in OPTIONS)
-        key = self._key(1, (q, qd), inputs, tau)
+    def response(self, q: ArrayLike, qd: ArrayLike, guess: Any, given: Conditions) -> Solution:
+        """Return the solution under the motor torques among the conditions, see Robot.response."""
+        self.check_motors(given)
+        key = self._key(1, (q, qd), given)
         program = self._programs.get(key)
         if program is not None and not program.structure.spare and (guess is not None or self._follows_guess):
-            quick = program.call(*program.blocks((q, qd), guess, *inputs), tau)
+            quick = program.call(*program.blocks((q, qd), guess, given))
             if quick is not None and quick[2].item() <= 1.0:
                 return self.samples.named(FORWARD, 1, SolverSample(FORWARD, program.structure, 1, quick[3], Situation(), ()))
-        names = self.joint_names
-        arrays = [validation.coordinates(name, value, names) for name, value in (("q", q), ("qd", qd), ("tau", tau))]
-        if self.is_bare and all(options.get(name) is None for name in ("q_motor", "qd_motor")):
-            return self._bare_response(arrays, given(options.get("base")), options.get("wrenches"),
-                                       options.get("world_wrenches"))
-        near = validation.guess(guess, self.tree.n)
-        count, sampled_at = sampled(arrays, self._with_base(options), len(self.equations().elastic_joints))
+        if self.is_bare and given.motors is None:
+            return self._bare_response(q, qd, given)
+        use, arrays, near, count, sampled_at = self.checked(1, (q, qd), guess, given)
         if count is None:
-            one = self.sample(FORWARD, 1, arrays[:2], near, tau=arrays[2], **sampled_at(0))
+            one = self.sample(use, 1, arrays, near, sampled_at(0))
             if key not in self._programs:
-                self._programs[key] = self.program(FORWARD, 1, {**dict(zip(OPTIONS, inputs, strict=True)), "tau": tau})
-            return self.samples.named(FORWARD, 1, one)
-        found = []
-        for k in range(count):
-            with validation.at_sample(k):
-                *state, torque = (array[k] if array.ndim == 2 else array for array in arrays)
-                sample = self.sample(FORWARD, 1, state, near, tau=torque, **sampled_at(k))
-                near = sample.pose
-                found.append(sample)
-        return self.samples.named(FORWARD, 1, found)
+                self._programs[key] = self.program(use, 1, given)
+            return self.samples.named(use, 1, one)
+        return self.samples.named(use, 1, self.solved(1, (q, qd), guess, given))
 
-    def _bare_response(self, motion: Sequence[Array], base: BaseState, wrenches: Wrenches | None,
-                       world_wrenches: Wrenches | None) -> Solution:
+    def _bare_response(self, q: ArrayLike, qd: ArrayLike, conditions: Conditions) -> Solution:
         """`response` of a tree, by articulated bodies."""
-        (q, qd, tau), structure = motion, self.structure(FORWARD)
-        acceleration, qdd = moving_tree.response(self.tree, q, qd, tau, base, wrenches=wrenches, world_wrenches=world_wrenches)
+        names, structure, base = self.joint_names, self.structure(FORWARD), given(conditions.base)
+        q, qd, tau = (validation.coordinates(name, value, names) for name, value in (
+            ("q", q), ("qd", qd), ("tau", conditions.tau)))
+        acceleration, qdd = moving_tree.response(self.tree, q, qd, tau, base, conditions.loads)
         Y = np.zeros((*qdd.shape[:-1], int(structure.c.max(initial=0)) + 4, structure.equations.size))
         joints, efforts = structure.equations.joints, structure.equations.parts["tau"]
         for order, joint, six in ((1, qd, base.velocity), (2, qdd, base.spatial(acceleration))):
@@ -308,12 +280,11 @@ class MotionSolver:
         Y[..., 0, joints], Y[..., 0, efforts] = q, tau
         return named(structure, Y, 1, Y[..., :1, efforts])
 
-    def check_motors(self, q_motor: ArrayLike | None, qd_motor: ArrayLike | None) -> None:
+    def check_motors(self, given: Conditions) -> None:
         """Raise InputError where the state of motors behind springs is missing."""
-        missing = [name for name, value in (("q_motor", q_motor), ("qd_motor", qd_motor)) if value is None]
-        if missing and (elastic := self.equations().elastic_joints):
-            raise InputError(f"{some(missing)} is missing: springs pull by where their motors are; give q_motor and qd_motor, "
-                             f"a column for each of {some(elastic)}, as motor_motion finds them for a motion")
+        if given.motors is None and (elastic := self.equations().elastic_joints):
+            raise InputError(f"motors is missing: springs pull by where their motors are; give motors=MotorState(q, qd), a "
+                             f"column for each of {some(elastic)}, as motor_motion finds them for a motion")
 
     def gravity_and_rate(self, q: ArrayLike, qd: ArrayLike, base: BaseState | None, guess: Any,
                          careful: Callable[..., tuple[Array, Array]]) -> tuple[Array, Array]:
@@ -324,27 +295,29 @@ class MotionSolver:
         program = self.program_of(Inputs(GRAVITY, 1))
         if isinstance(base, BaseState) == self.has_moving_base and program is not None:
             if guess is not None or self._follows_guess:
-                found = program.call(*program.blocks((q, qd), guess, base))
+                found = program.call(*program.blocks((q, qd), guess, Conditions(base)))
                 if found is not None and found[2].item() <= 1.0:
                     return found[0], found[1]
             arrays = [validation.coordinates(name, value, self.joint_names) for name, value in (("q", q), ("qd", qd))]
             near = validation.guess(guess, self.tree.n)
-            count, sampled_at = sampled(arrays, self._with_base({"base": base}), 0)
+            given = self.valid(Conditions(base))
+            count, sampled_at = sampled(arrays, given, 0)
             if count is not None:
                 def alone(k: int, near: Array | None) -> Results:
                     here, speed = (array[k] if array.ndim == 2 else array for array in arrays)
-                    static, rate = careful(here, speed, sampled_at(k).get("base"), near)
+                    static, rate = careful(here, speed, sampled_at(k).base, near)
                     return static, rate, np.zeros((0, 0)), self.closed(here, near)
 
-                many = self._many(program, program.blocks(arrays, near, base), count, near, alone)
+                many = self._many(program, program.blocks(arrays, near, given), count, near, alone)
                 return many[0], many[1]
         return careful(q, qd, base, guess)
 
     # ------------------------------------------------------------------ samples
 
-    def checked(self, stages: int, motion: Sequence[ArrayLike], guess: ArrayLike | None, options: dict[str, Any]) -> Any:
-        """Return use, arrays of the motion, guess, number of samples (None for one), and the options of each sample."""
-        use = self.use_of(options)
+    def checked(self, stages: int, motion: Sequence[ArrayLike], guess: ArrayLike | None, given: Conditions) -> Any:
+        """Return use, arrays of the motion, guess, number of samples (None for one), and the conditions of each sample."""
+        given = self.valid(given)
+        use = self.use_of(given)
         needed = 1 if use == FORWARD else max(self.structure(use).order_for(stages), 1)
         elastic = self.equations().elastic_joints
         if len(motion) <= needed:
@@ -353,32 +326,31 @@ class MotionSolver:
                              + (f" with {some(elastic)} elastic" if elastic else ""))
         names = ["q" + "d" * k for k in range(len(motion))]
         arrays = [validation.coordinates(name, value, self.joint_names) for name, value in zip(names, motion, strict=True)]
-        near, read = validation.guess(guess, self.tree.n), arrays
+        near = validation.guess(guess, self.tree.n)
         if use == FORWARD:
-            read = [*arrays, validation.coordinates("tau", options.pop("tau"), self.joint_names)]
-        count, sampled_at = sampled(read, self._with_base(options), len(elastic))
-        if use != FORWARD:
-            return use, arrays, near, count, sampled_at
-        tau = read[-1]
-        return use, arrays, near, count, lambda k: {**sampled_at(k), "tau": tau[k] if tau.ndim == 2 else tau}
+            given = given._replace(tau=validation.coordinates("tau", given.tau, self.joint_names))
+        return use, arrays, near, *sampled(arrays, given, len(elastic))
 
-    def _with_base(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the options, with the state of the base checked."""
-        base = options.pop("base", None)
+    def valid(self, conditions: Conditions) -> Conditions:
+        """Return the conditions; InputError where one is of another type, or the base is missing or has no meaning."""
         if self.has_moving_base:
-            return {**options, "base": given(base)}
-        if base is not None:
+            given(conditions.base)
+        elif conditions.base is not None:
             raise InputError(f"robot '{self.name}' stands on a fixed base: base has no meaning for it")
-        return options
+        if conditions.loads is not None:
+            checked_loads(conditions.loads)
+        if conditions.motors is not None:
+            checked_motors(conditions.motors)
+        return conditions
 
-    def _solutions(self, stages: int, motion: Sequence[Any], guess: Any, options: dict[str, Any],
+    def _solutions(self, stages: int, motion: Sequence[Any], guess: Any, given: Conditions,
                    derivatives: bool = False) -> list[Any]:
         """Torques, rates, and all derivatives Y (orders, size) if they are wanted; or (samples, ...) of each.
 
-        With `tau` among the options: the accelerations instead of torques
+        With torques tau among the conditions: the accelerations instead of torques
         """
-        use, arrays, near, count, sampled_at = self.checked(stages, motion, guess, dict(options))
-        program = self.program(use, stages, options)
+        use, arrays, near, count, sampled_at = self.checked(stages, motion, guess, given)
+        program = self.program(use, stages, given)
         if count is None:
             return [*self._effort(program, use, stages, arrays, near, sampled_at(0))[:3]]
 
@@ -386,7 +358,7 @@ class MotionSolver:
             sample = [array[k] if array.ndim == 2 else array for array in arrays]
             return self._effort(program, use, stages, sample, near, sampled_at(k))
 
-        blocks = None if program is None else program.blocks(arrays, near, **options)
+        blocks = None if program is None else program.blocks(arrays, near, given)
         shape = self.structure(use)
         return self._many(program, blocks, count, near, alone,
                           (2 + int(shape.c.max(initial=0)) + 3, shape.equations.size) if derivatives else (0, 0))
@@ -427,56 +399,51 @@ class MotionSolver:
         return [results[0], results[1], Y]
 
     def _effort(self, program: RobotProgram | None, use: str, stages: int, motion: Sequence[Array], guess: Array | None,
-                options: dict[str, Any]) -> Results:
+                given: Conditions) -> Results:
         """Results of one sample, from a guess that may be far away.
 
         Where the program's result is unreliable, the stages of solution.py decide, and refuse by name.
         """
-        found = None if program is None else self._trusted(program, motion, guess, options)
+        found = None if program is None else self._trusted(program, motion, guess, given)
         if found is not None:
             return found[0], found[1], found[3], found[3][0, self.equations(use).joints]
-        sample = self.sample(use, stages, motion, guess, **options)
+        sample = self.sample(use, stages, motion, guess, given)
         solution = self.samples.named(use, stages, sample)
         if use == FORWARD:
             accelerations = np.array([solution.positions[name][2] for name in self.joint_names])
             return accelerations, np.zeros(self.n), sample.Y, sample.pose
         return solution.torques[0], solution.torques[-1], sample.Y, sample.pose
 
-    def solved(self, stages: int, motion: Sequence[ArrayLike], *, guess: ArrayLike | None = None,
-               result: Callable[[SolverSample], Any] = lambda sample: sample, multipliers: bool = True, **options: Any) -> Any:
+    def solved(self, stages: int, motion: Sequence[ArrayLike], guess: ArrayLike | None, given: Conditions,
+               result: Callable[[SolverSample], Any] = lambda sample: sample, multipliers: bool = True) -> Any:
         """Return the result (by default the SolverSample) of one sample, or a list of them."""
-        use, arrays, near, count, sampled_at = self.checked(stages, motion, guess, options)
+        use, arrays, near, count, sampled_at = self.checked(stages, motion, guess, given)
         if count is None:
-            return result(self.sample(use, stages, arrays, near, multipliers=multipliers, **sampled_at(0)))
+            return result(self.sample(use, stages, arrays, near, sampled_at(0), multipliers))
         found = []
         for k in range(count):
             with validation.at_sample(k):
                 rows = [array[k] if array.ndim == 2 else array for array in arrays]
-                sample = self.sample(use, stages, rows, near, multipliers=multipliers, **sampled_at(k))
+                sample = self.sample(use, stages, rows, near, sampled_at(k), multipliers)
                 near = sample.pose
                 found.append(result(sample))
         return found
 
-    def sample(self, use: str, stages: int, motion: Sequence[Array], guess: Array | None, *, tau: Array | None = None,
-               multipliers: bool = True, **given: Any) -> SolverSample:
-        """Return one solved sample. given: of OPTIONS, arrays of this sample."""
-        structure, options = self.structure(use), {**dict.fromkeys(OPTIONS), **given}
+    def sample(self, use: str, stages: int, motion: Sequence[Array], guess: Array | None, given: Conditions,
+               multipliers: bool = True) -> SolverSample:
+        """Return one solved sample."""
+        structure = self.structure(use)
         if structure.massless:
             raise InputError(f"{some(structure.massless, quoted=True)} moves no mass: nothing decides its acceleration; give "
                              "the links that it moves a mass or an inertia")
-        if tau is not None:
-            options["tau"] = tau
-        base, loaded = options["base"], [options[name] for name in ("wrenches", "wrench_rates", "world_wrenches")]
-        if (stages == 2 or tau is not None) and not (structure.spare and multipliers):
-            program = self.program(use, stages, options)
+        if (stages == 2 or given.tau is not None) and not (structure.spare and multipliers):
+            program = self.program(use, stages, given)
             if program is not None and len(motion) <= program.inputs.derivatives + 1:
-                found = self._trusted(program, motion, guess, options)
+                found = self._trusted(program, motion, guess, given)
                 if found is not None:
-                    there = self.samples.situation(base, found[3][0, structure.equations.joints], *loaded)
+                    there = self.samples.situation(given.base, found[3][0, structure.equations.joints], given.loads)
                     return SolverSample(use, structure, stages, found[3], there, None if structure.spare else ())
         pose = self.closed(motion[0], guess)
-        there = self.samples.situation(base, pose, *loaded)
+        there = self.samples.situation(given.base, pose, given.loads)
         with validation.overflow_ignored():
-            return self.samples.solve(use, stages, motion, pose, there, base=base, tau=tau,
-                                      motors=[options[name] for name in MOTORS],
-                                      **{name: options[name] for name in ("base_acceleration", "base_jerk", "base_rates")})
+            return self.samples.solve(use, stages, motion, pose, there, given)

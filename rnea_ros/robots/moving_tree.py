@@ -7,8 +7,7 @@ first, linear before angular, along the axes of the base; loads and conventions 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,29 +17,30 @@ from ..algorithms.equations import BASE
 from ..algorithms.kinematics import Pose
 from .inputs import validation
 from .inputs.base_state import BaseState
-from .inputs.validation import Wrenches
-from .kernels import link_functions, singularity
+from .inputs.conditions import Loads, checked_loads
+from .kernels import link_functions
 from .results import CenterOfMass, Energy, JointWrenches
-from .tree import TreeDynamics, on_link, refuse_weightless
+from .tree import TreeDynamics, check_nonsingular, nonsingular, refuse_weightless
 
 # ---------------------------------------------------------------------- where links are
 
 
 def link_pose(tree: TreeDynamics, link: str, q: ArrayLike, point: ArrayLike | None, base: BaseState) -> Pose:
     """Return R (3, 3) and p (3,) of a link's frame, or of a point in it, in the world [m]."""
-    return tuple.__new__(Pose, _on_link(tree, link_functions.free_link_pose, link, q, point=point, base=(
-        base.turn, base.position)))
+    return tuple.__new__(Pose, tree.on_link(link_functions.free_link_pose, link, q, point=point,
+                                           blocks_of_base=(base.turn, base.position)))
 
 
 def link_velocity(tree: TreeDynamics, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None,
                   base: BaseState) -> Array:
     """Return (6,): velocity of the point [m/s], angular velocity [rad/s], along the world's axes."""
-    return _on_link(tree, link_functions.free_link_velocity, link, q, qd, point=point, base=(base.turn, base.velocity))[0]
+    return tree.on_link(link_functions.free_link_velocity, link, q, qd, point=point,
+                        blocks_of_base=(base.turn, base.velocity))[0]
 
 
 def jacobian(tree: TreeDynamics, link: str, q: ArrayLike, point: ArrayLike | None, base: BaseState) -> Array:
     """Return (6, 6 + n): link_velocity by [base.velocity; qd]."""
-    return _on_link(tree, link_functions.free_jacobian, link, q, point=point, base=(base.turn,))[0]
+    return tree.on_link(link_functions.free_jacobian, link, q, point=point, blocks_of_base=(base.turn,))[0]
 
 
 def jacobian_rate(tree: TreeDynamics, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None,
@@ -49,7 +49,8 @@ def jacobian_rate(tree: TreeDynamics, link: str, q: ArrayLike, qd: ArrayLike, po
 
     Acceleration of the point = jacobian @ [base.spatial(base_acceleration); qdd] + jacobian_rate @ [base.velocity; qd].
     """
-    return _on_link(tree, link_functions.free_jacobian_rate, link, q, qd, point=point, base=(base.turn, base.velocity))[0]
+    return tree.on_link(link_functions.free_jacobian_rate, link, q, qd, point=point,
+                        blocks_of_base=(base.turn, base.velocity))[0]
 
 
 def link_velocities(tree: TreeDynamics, links: Sequence[str], q: ArrayLike, qd: ArrayLike, base_velocity: ArrayLike) -> Array:
@@ -61,11 +62,6 @@ def link_velocities(tree: TreeDynamics, links: Sequence[str], q: ArrayLike, qd: 
         v, w = np.split(found[..., frame.link, :], 2, axis=-1)
         columns.append(np.concatenate(((v + np.cross(w, frame.P)) @ frame.R, w @ frame.R), axis=-1))
     return np.stack(columns, axis=-2)
-
-
-def _on_link(tree: TreeDynamics, function: Callable[..., Any], link: str, *motion: ArrayLike,
-             **given: Any) -> tuple[Array, ...]:
-    return on_link(tree.store, function, link, *motion, **given)
 
 
 # ---------------------------------------------------------------------- energy and momentum
@@ -92,10 +88,10 @@ def mass_matrix(tree: TreeDynamics, q: ArrayLike) -> Array:
     return tree.evaluate("free_mass_matrix", q)[0]
 
 
-def bias(tree: TreeDynamics, q: ArrayLike, qd: ArrayLike, base: BaseState, **loads: Wrenches | None) -> Array:
+def bias(tree: TreeDynamics, q: ArrayLike, qd: ArrayLike, base: BaseState, loads: Loads | None) -> Array:
     """Return H (6 + n,) of khalil-rne (85): base wrench and torques without any acceleration."""
     rest = np.zeros(tree.n)
-    tau, _rate, wrench, _rate = _evaluate(tree, "prescribed_base", base, q, qd, rest, rest, *np.zeros((2, 6)), **loads)
+    tau, _rate, wrench, _rate = _evaluate(tree, "prescribed_base", base, q, qd, rest, rest, *np.zeros((2, 6)), loads=loads)
     return np.concatenate((wrench, tau), axis=-1)
 
 
@@ -106,38 +102,36 @@ def gravity(tree: TreeDynamics, q: ArrayLike, base: BaseState) -> Array:
 
 
 def response(tree: TreeDynamics, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, base: BaseState,
-             **loads: Wrenches | None) -> tuple[Array, Array]:
+             loads: Loads | None) -> tuple[Array, Array]:
     """Return the true acceleration (6,) of a free base and accelerations (n,) of its joints under torques, by articulated
     bodies, khalil-rne (101)-(112); mimic joints as in TreeDynamics.forward_dynamics.
     """
     names = (*BASE, *tree.joint_names)
-    with singularity.nonsingular(lambda: mass_matrix(tree, q), names):
-        acceleration, qdd, felt, locked = _evaluate(tree, "free_response", base, q, qd, tau, masses=False, **loads)
-    singularity.check_nonsingular(felt, locked, names)
+    with nonsingular(lambda: mass_matrix(tree, q), names):
+        acceleration, qdd, felt, locked = _evaluate(tree, "free_response", base, q, qd, tau, masses=False, loads=loads)
+    check_nonsingular(felt, locked, names)
     validation.results("forward_dynamics", [acceleration, qdd])
     return acceleration, qdd
 
 
 def joint_wrenches(tree: TreeDynamics, motion: Sequence[ArrayLike], base: BaseState, acceleration: ArrayLike,
-                   jerk: ArrayLike | None, **loads: Any) -> JointWrenches:
+                   jerk: ArrayLike | None, loads: Loads | None) -> JointWrenches:
     """Return the internal force and moment of every joint, and their rates where the base's jerk is given.
 
     motion: q, qd, qdd, and qddd beside the jerk; acceleration, jerk: true ones of the base
     """
     if jerk is None:
-        wrench, rate = *_evaluate(tree, "carried_joint_wrenches", base, *motion, acceleration, **loads), None
+        wrench, rate = *_evaluate(tree, "carried_joint_wrenches", base, *motion, acceleration, loads=loads), None
     else:
-        wrench, rate = _evaluate(tree, "carried_joint_wrenches_and_rates", base, *motion, acceleration, jerk, **loads)
+        wrench, rate = _evaluate(tree, "carried_joint_wrenches_and_rates", base, *motion, acceleration, jerk, loads=loads)
     return JointWrenches(tree.moving_joints, wrench, rate)
 
 
 def _evaluate(tree: TreeDynamics, name: str, base: BaseState, q: ArrayLike, qd: ArrayLike, *motion: ArrayLike,
-              world_wrenches: Wrenches | None = None, **options: Any) -> tuple[Array, ...]:
+              loads: Loads | None = None, masses: bool = True) -> tuple[Array, ...]:
     """Kernels that take the base's state: gravity and loads turn with the world as the base sees it."""
-    given = {option: value for option, value in options.items() if value is not None}
-    if world_wrenches:
-        given["world_wrenches"] = {link: base.into_base(validation.wrench(link, six)) for link, six in world_wrenches.items()}
-    return tree.evaluate(name, q, qd, base.velocity, base.into_base(tree.gravity_vector), *motion, **given)
+    turned = None if loads is None else checked_loads(loads).seen_from(base)
+    return tree.evaluate(name, q, qd, base.velocity, base.into_base(tree.gravity_vector), *motion, loads=turned, masses=masses)
 
 
 MIN_PRESSURE = 1e-9  # share of the weight below which the robot does not press on the ground

@@ -34,6 +34,7 @@ from ..codegen import kernel
 from ..codegen.ir.expression import larger
 from .closure.loop_closure import LoopClosure
 from .closure.newton import ALMOST, STEPS, convergence_indicator, largest, maximum
+from .inputs.conditions import Conditions
 from .roles import DeclaredRoles
 from .solution import Situation, Solution, named, row_changes, stage_rows
 from .structure import Structure, contact_poses
@@ -159,12 +160,10 @@ class RobotProgram:
 
     # ------------------------------------------------------------------ calls
 
-    def blocks(self, motion: Sequence[Any], guess: Any = None, base: Any = None, base_acceleration: Any = None,
-               base_jerk: Any = None, base_rates: Any = None, wrenches: Any = None, wrench_rates: Any = None,
-               world_wrenches: Any = None, q_motor: Any = None, qd_motor: Any = None, qdd_motor: Any = None,
-               qddd_motor: Any = None, tau: Any = None) -> list[Any]:
+    def blocks(self, motion: Sequence[Any], guess: Any, given: Conditions) -> list[Any]:
         """Return the input blocks of one sample or of many; derivatives that are not given are zero."""
-        inputs, found = self.inputs, []
+        inputs, found, (_, loads, motors, tau) = self.inputs, [], given
+        base: Any = given.base
         if self.closure is not None:
             found += [self._start if guess is None else guess, NO_INDICATOR]
         if self._payloads is not None:
@@ -175,16 +174,16 @@ class RobotProgram:
         if self.equations.base:
             found += [base.position, base.quaternion, base.velocity]
             if inputs.base_rates:
-                rates = np.asarray(base_rates, dtype=float)[..., :inputs.base_rates, :]
+                rates = base.rates[..., :inputs.base_rates, :]
                 missing = np.zeros((*rates.shape[:-2], inputs.base_rates - rates.shape[-2], 6))
                 found.append(np.concatenate((rates, missing), axis=-2).reshape(*rates.shape[:-2], -1))
             elif self._carried:
-                found += [NO_RATE if base_acceleration is None else base_acceleration,
-                          NO_RATE if base_jerk is None else base_jerk]
-        for load in (wrenches, wrench_rates, world_wrenches):
-            if load:
-                found += load.values()
-        found += (q_motor, qd_motor, qdd_motor, qddd_motor)[:len(self.motors)]
+                found += [NO_RATE if base.acceleration is None else base.acceleration,
+                          NO_RATE if base.jerk is None else base.jerk]
+        if loads is not None:
+            found += loads.arrays()
+        if motors is not None:
+            found += motors.known
         return found if tau is None else [*found, tau]
 
     def rows(self, blocks: Sequence[Any], count: int) -> Array:
@@ -192,8 +191,7 @@ class RobotProgram:
         arrays = [np.asarray(block, dtype=float) for block in blocks]
         return np.concatenate([np.broadcast_to(array, (count, array.shape[-1])) for array in arrays], axis=1)
 
-    def independent(self, blocks: Sequence[Any], count: int,
-                    derivatives: bool) -> tuple[Array, Array, Array, np.ndarray]:
+    def independent(self, blocks: Sequence[Any], count: int, derivatives: bool) -> tuple[Array, Array, Array, np.ndarray]:
         """Return torques, rates, all derivatives (count, orders, unknowns), and which samples are reliable.
 
         For robots without loops; blocks: of many samples; derivatives: whether they are wanted, else they are empty
@@ -520,7 +518,7 @@ class RobotProgram:
         return Situation(found.R, found.p, found.anchors, wrenches, world)
 
     def _base_rates(self, blocks: Mapping[str, Any]) -> np.ndarray:
-        """Rates (k, 6) of the numbers of the base's velocity, see inputs/combined_motion.py."""
+        """Rates (k, 6) of the numbers of the base's velocity, see BaseState.velocity_rates."""
         if self.inputs.base_rates:
             return np.reshape(blocks["base_rates"], (-1, 6))
         V, a, jerk = (blocks[name] for name in ("base_velocity", "base_acceleration", "base_jerk"))

@@ -21,7 +21,7 @@ from ..algebra.arrays import Array
 from ..algorithms.kinematics import Pose, base_poses
 from ..algorithms.torque_rate import LinkForces, LinkMotion
 from ..codegen.kernel import Kernel
-from ..errors import InputError, ModelWarning, some, summary
+from ..errors import InputError, some, summary
 from ..model import drives
 from ..model.drives import DriveLimit
 from ..model.effort_convention import EffortConvention
@@ -29,20 +29,17 @@ from ..model.robot_file import robot_file
 from ..model.robot_file.robot_file import Source
 from ..model.tree import CoupledMotor, JointDynamics, Limits, Model
 from . import moving_tree
-from .closure.loop_closure import LoopClosure
-from .closure.loop_equations import LoopMotion
-from .closure.loops import Loops
-from .closure.platform import Platform
+from .closure.loop_closure import LoopClosure, LoopMotion
+from .closure.loops import Loops, Platform
 from .closure.platform_closure import PlatformClosure, TreeMotion
 from .closure.tracking import TOLERANCE, LoopTracker
 from .inputs import validation
 from .inputs.base_state import BaseState, given
+from .inputs.conditions import Conditions, Loads, MotorState
 from .inputs.payload import Payload
-from .inputs.platform_motion import PlatformMotion
-from .inputs.validation import Wrenches
+from .inputs.platform_motion import MISSING, PlatformMotion, Platforms, by_platform
 from .motion_solver import MotionSolver
 from .motors import MotorMotion
-from .platform_input import MISSING, Platforms, by_platform
 from .program import RobotProgram
 from .results import (
     CenterOfMass,
@@ -60,7 +57,7 @@ from .solution import ConstraintWrench, Solution, constraint_wrenches
 from .state_functions import StateFunctions
 from .structure import Structure
 from .tree import GRAVITY as STANDARD_GRAVITY
-from .tree import TreeDynamics
+from .tree import TreeDynamics, TreeFacts
 
 Guess = Any  # positions (tree.n,) of all joints, or a PlatformMotion, near the first pose; None
 MOVING_BASES = ("floating", "prescribed")
@@ -84,7 +81,12 @@ def _plain(value: Any) -> Any:
     return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
-class Robot:
+def _free(base: BaseState | None) -> BaseState | None:
+    """Return the state of a base alone: forward dynamics finds its motion."""
+    return base.free if isinstance(base, BaseState) and base.is_given else base
+
+
+class Robot(TreeFacts):
     """Exact dynamics of a tree with any combination of base, loops, springs, elastic joints, motors on links, contacts and
     wheels.
 
@@ -94,7 +96,7 @@ class Robot:
     q, qd, qdd, ... have a column for each of `joint_names`, (n,) or (samples, n), and as many derivatives as `order` says.
     Motion of joints with motors is given. Of `state_joints` (springs, passive joints) position and velocity are read, their
     accelerations follow. Joints of loops without a motor follow. A free base follows from base=BaseState(...); one whose
-    motion is given takes base_acceleration (6,) and base_jerk (6,) too. Torques are (n,): of motors; of spring joints, their
+    motion is given has its acceleration and jerk in it. Torques are (n,): of motors; of spring joints, their
     springs'; of passive joints, zero. Loads act BY the environment ON a link, as in TreeDynamics.torque_and_rate;
     world_wrenches along the world's axes.
     """
@@ -148,19 +150,9 @@ class Robot:
     # ------------------------------------------------------------------ description
 
     @property
-    def name(self) -> str:
-        """Name of the robot in the URDF."""
-        return self.tree.name
-
-    @property
-    def model(self) -> Model:
+    def model(self) -> Model:  # type: ignore[override]
         """Links and joints of the tree, without payloads."""
         return self.tree.model
-
-    @property
-    def root_link(self) -> str:
-        """Link in whose frame gravity and poses are given where the base does not move."""
-        return self.tree.root_link
 
     @property
     def gravity_vector(self) -> Array:
@@ -173,29 +165,9 @@ class Robot:
         return self.tree.backend
 
     @property
-    def payloads(self) -> Mapping[str, Payload]:
+    def payloads(self) -> Mapping[str, Payload]:  # type: ignore[override]
         """Payloads by URDF link."""
         return self.tree.payloads
-
-    @property
-    def total_mass(self) -> float:
-        """Mass of links and payloads [kg]."""
-        return self.tree.total_mass
-
-    @property
-    def warnings(self) -> tuple[ModelWarning, ...]:
-        """Implausible properties of the URDF and the robot file, a sentence each."""
-        return self.tree.warnings
-
-    @property
-    def reconstruction_error(self) -> float:
-        """Largest deviation of any frame from the URDF [m, rad]."""
-        return self.tree.reconstruction_error
-
-    @property
-    def moving_joints(self) -> tuple[str, ...]:
-        """Every joint that moves a link, mimic joints included: the rows of internal joint wrenches."""
-        return self.tree.moving_joints
 
     def mdh_table(self) -> list[tuple[Any, ...]]:
         """Return (name, parent, sigma, gamma, b, alpha, d, theta, r) of every frame; parent 0 is the root, k row k from 1.
@@ -223,7 +195,7 @@ class Robot:
 
     @property
     def elastic_joints(self) -> tuple[str, ...]:
-        """Joints with a spring between motor and link, in the order of q_motor."""
+        """Joints with a spring between motor and link, in the order of motor motions."""
         return () if self.is_fixed_tree else self._solver.equations().elastic_joints
 
     @property
@@ -452,8 +424,7 @@ class Robot:
 
     @by_platform
     def platform_motion(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
-                        qddd: ArrayLike = MISSING, *, guess: Guess = None,
-                        motion: Platforms | None = None) -> PlatformMotion:
+                        qddd: ArrayLike = MISSING, *, guess: Guess = None, motion: Platforms | None = None) -> PlatformMotion:
         """Return the motion of the platform from that of the actuators, (n,) or (samples, n): direct kinematics."""
         platform = self._platform
         if self.order > 3:
@@ -542,92 +513,63 @@ class Robot:
 
     @by_platform
     def inverse_dynamics(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, *higher: ArrayLike,
-                         base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
-                         base_rates: ArrayLike | None = None, guess: Guess = None, motion: Platforms | None = None,
-                         wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                         world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
-                         qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
-                         qddd_motor: ArrayLike | None = None) -> Array:
+                         base: BaseState | None = None, guess: Guess = None, motion: Platforms | None = None,
+                         loads: Loads | None = None, motors: MotorState | None = None) -> Array:
         """Return the torques (n,) or (samples, n) of a motion [N m, N]; options as of `solve`."""
-        return self._solver.efforts(1, (q, qd, qdd, *higher), guess, base, base_acceleration, None, base_rates, wrenches,
-                                    wrench_rates, world_wrenches, q_motor, qd_motor, qdd_motor, qddd_motor)[0]
+        return self._solver.efforts(1, (q, qd, qdd, *higher), guess, Conditions(base, loads, motors))[0]
 
     @by_platform
     def torque_and_rate(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
-                        qddd: ArrayLike = MISSING, *higher: ArrayLike, base: BaseState | None = None,
-                        base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
-                        base_rates: ArrayLike | None = None, guess: Guess = None, motion: Platforms | None = None,
-                        wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                        world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
-                        qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
-                        qddd_motor: ArrayLike | None = None) -> tuple[Array, Array]:
+                        qddd: ArrayLike = MISSING, *higher: ArrayLike, base: BaseState | None = None, guess: Guess = None,
+                        motion: Platforms | None = None, loads: Loads | None = None,
+                        motors: MotorState | None = None) -> tuple[Array, Array]:
         """Return torques and their exact time derivatives along the motion, (n,) or (samples, n) [N m, N; N m/s, N/s].
 
         Takes `order` derivatives of q; options as of `solve`.
         """
-        return self._solver.efforts(2, (q, qd, qdd, qddd, *higher), guess, base, base_acceleration, base_jerk, base_rates,
-                                    wrenches, wrench_rates, world_wrenches, q_motor, qd_motor, qdd_motor, qddd_motor)
+        return self._solver.efforts(2, (q, qd, qdd, qddd, *higher), guess, Conditions(base, loads, motors))
 
     @by_platform
     def dynamics(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, qddd: ArrayLike = MISSING,
-                 *higher: ArrayLike, base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
-                 base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None, guess: Guess = None,
-                 motion: Platforms | None = None, wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                 world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None,
-                 qdd_motor: ArrayLike | None = None, qddd_motor: ArrayLike | None = None) -> Dynamics:
+                 *higher: ArrayLike, base: BaseState | None = None, guess: Guess = None, motion: Platforms | None = None,
+                 loads: Loads | None = None, motors: MotorState | None = None) -> Dynamics:
         """Return torques, rates, and of both the share that holds the joints still against gravity on a held base."""
-        found = self.torque_and_rate(q, qd, qdd, qddd, *higher, base=base, base_acceleration=base_acceleration,
-                                     base_jerk=base_jerk, base_rates=base_rates, guess=guess, wrenches=wrenches,
-                                     wrench_rates=wrench_rates, world_wrenches=world_wrenches, q_motor=q_motor,
-                                     qd_motor=qd_motor, qdd_motor=qdd_motor, qddd_motor=qddd_motor)
+        found = self.torque_and_rate(q, qd, qdd, qddd, *higher, base=base, guess=guess, loads=loads, motors=motors)
         return Dynamics(*found, *self.gravity_and_rate(q, qd, base=base, guess=guess))
 
     @by_platform
     def motor_motion(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, *higher: ArrayLike,
-                     base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
-                     base_jerk: ArrayLike | None = None, base_rates: ArrayLike | None = None, guess: Guess = None,
-                     motion: Platforms | None = None, wrenches: Wrenches | None = None,
-                     wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
-                     q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
-                     qddd_motor: ArrayLike | None = None) -> MotorMotion:
+                     base: BaseState | None = None, guess: Guess = None, motion: Platforms | None = None,
+                     loads: Loads | None = None, motors: MotorState | None = None) -> MotorMotion:
         """Return torques and motion of the motors for a motion of the joints, and the loads of joints and springs.
 
         With one derivative of q fewer than torque_and_rate takes the rates are None; options as of `solve`.
         """
         derivatives = (q, qd, qdd, *higher)
-        options: dict[str, Any] = {"base_acceleration": base_acceleration, "base_jerk": base_jerk, "base_rates": base_rates,
-                                   "wrenches": wrenches, "wrench_rates": wrench_rates, "world_wrenches": world_wrenches,
-                                   "q_motor": q_motor, "qd_motor": qd_motor, "qdd_motor": qdd_motor, "qddd_motor": qddd_motor}
-        stages = 2 if len(derivatives) > self.structure(self._solver.use_of(options)).order_for(2) else 1
-        found = self.solve(*derivatives, stages=stages, base=base, guess=guess, multipliers=False, **options)
-        return self._solver.motor_loads.motion(found)
+        given = self._solver.valid(Conditions(base, loads, motors))
+        stages = 2 if len(derivatives) > self.structure(self._solver.use_of(given)).order_for(2) else 1
+        return self._solver.motor_loads.motion(self._solver.solve(derivatives, stages, guess, False, given))
 
     @by_platform
-    def solve(self, *derivatives: ArrayLike, stages: int = 2, base: BaseState | None = None,
-              base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
-              base_rates: ArrayLike | None = None, guess: Guess = None, motion: Platforms | None = None,
-              wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
-              q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None, qdd_motor: ArrayLike | None = None,
-              qddd_motor: ArrayLike | None = None, multipliers: bool = True) -> Solution:
+    def solve(self, *derivatives: ArrayLike, stages: int = 2, base: BaseState | None = None, guess: Guess = None,
+              motion: Platforms | None = None, loads: Loads | None = None, motors: MotorState | None = None,
+              multipliers: bool = True) -> Solution:
         """Return everything that follows from a motion: positions, base, efforts, multipliers and their derivatives.
 
         derivatives : q, qd, qdd, ..., (n,) or (samples, n) each, up to derivative `order` + stages - 2 [rad, m and
             seconds]; or motion=
         stages : 1 for efforts, 2 for their rates as well, 3 for second rates
-        base, base_acceleration, base_jerk : state of a moving base, and (6,) each where its motion is given, in the
-            conventions of BaseState
-        base_rates : (k, 6) rates of the six numbers of the base's velocity from the first up, instead of acceleration
-            and jerk; elastic joints on a base whose motion is given need `order` - 1 of them
+        base   : BaseState of a moving base, with acceleration and jerk, or rates, where its motion is given
+        loads  : wrenches that the environment exerts on links
+        motors : MotorState of the motors behind springs. Position and velocity where q does not decide them: rotors on links
+            of a free base. Acceleration and jerk too where every motor is measured: three derivatives of q and of the base's
+            position are enough then, and `efforts` has an entry for each elastic joint too: the effort at its link that
+            model and spring do not explain
         guess  : (tree.n,) positions of all joints of the tree near the closed pose that is meant; default `start`
-        q_motor, qd_motor : state of motors whose motion q does not decide: rotors on links of a free base
-        qdd_motor, qddd_motor : with q_motor and qd_motor, the measured motion of every motor behind a spring. Three
-            derivatives of q and of the base's position are enough then. `efforts` has an entry for each elastic joint too:
-            the effort at its link that model and spring do not explain
         multipliers : False leaves the multipliers out (an empty mapping) where loops hold more than the motion needs: the
             result then takes a tenth of the time
         """
-        return self._solver.solve(derivatives, stages, guess, multipliers, base, base_acceleration, base_jerk, base_rates,
-                                  wrenches, wrench_rates, world_wrenches, q_motor, qd_motor, qdd_motor, qddd_motor)
+        return self._solver.solve(derivatives, stages, guess, multipliers, Conditions(base, loads, motors))
 
     def close(self, q: ArrayLike, *, guess: ArrayLike | None = None) -> Array:
         """Return the positions of all joints of the tree, (tree.n,) or (samples, tree.n), on closed loops.
@@ -714,26 +656,24 @@ class Robot:
     @by_platform
     def forward_dynamics(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, tau: ArrayLike = MISSING, *,
                          base: BaseState | None = None, guess: Guess = None, motion: Platforms | None = None,
-                         wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None,
-                         q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Array:
+                         loads: Loads | None = None, motors: MotorState | None = None) -> Array:
         """Return the accelerations (n,) or (samples, n) under motor torques tau (n,); those of other joints are not read."""
-        if self.is_bare and q_motor is None and qd_motor is None:
-            return moving_tree.response(self.tree, q, qd, tau, given(base), wrenches=wrenches,
-                                        world_wrenches=world_wrenches)[1]
-        self._solver.check_motors(q_motor, qd_motor)
-        inputs = (base, None, None, None, wrenches, None, world_wrenches, q_motor, qd_motor, None, None)
-        return self._solver.efforts(1, (q, qd), guess, *inputs, tau=tau)[0]
+        if self.is_bare and motors is None:
+            return moving_tree.response(self.tree, q, qd, tau, given(base), loads)[1]
+        conditions = Conditions(_free(base), loads, motors, tau)
+        self._solver.check_motors(conditions)
+        return self._solver.efforts(1, (q, qd), guess, conditions)[0]
 
     @by_platform
     def response(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, tau: ArrayLike = MISSING, *, guess: Guess = None,
-                 motion: Platforms | None = None, **options: Any) -> Solution:
+                 motion: Platforms | None = None, base: BaseState | None = None, loads: Loads | None = None,
+                 motors: MotorState | None = None) -> Solution:
         """Return the Solution of every coordinate under motor torques tau, (n,) or (samples, n).
 
         Holding contacts decide the base's motion: `Solution.base` has its acceleration, `multipliers` the contact forces.
-        Elastic joints need q_motor and qd_motor, a column for each of `elastic_joints`: their springs pull by where the
-        motors are.
+        Elastic joints need motors=MotorState(q, qd): their springs pull by where the motors are.
         """
-        return self._solver.response(q, qd, tau, guess, options)
+        return self._solver.response(q, qd, guess, Conditions(_free(base), loads, motors, tau))
 
     # ------------------------------------------------------------------ equations of independent coordinates
 
@@ -759,17 +699,15 @@ class Robot:
 
     @by_platform
     def bias(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
-             motion: Platforms | None = None, wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None,
-             q_motor: ArrayLike | None = None, qd_motor: ArrayLike | None = None) -> Array:
+             motion: Platforms | None = None, loads: Loads | None = None, motors: MotorState | None = None) -> Array:
         """Return the efforts (N,) without acceleration of the `independent` coordinates: velocities, gravity, friction,
         springs, loads.
 
         Loads are those of one sample, for all samples.
         """
-        if self.is_bare and q_motor is None and qd_motor is None:
-            return moving_tree.bias(self.tree, q, qd, given(base), wrenches=wrenches, world_wrenches=world_wrenches)
-        return self._functions.bias(q, qd, base=base, guess=guess, motors=(q_motor, qd_motor),
-                                    loads=(wrenches, world_wrenches))
+        if self.is_bare and motors is None:
+            return moving_tree.bias(self.tree, q, qd, given(base), loads)
+        return self._functions.bias(q, qd, base=base, guess=guess, motors=motors, loads=loads)
 
     @by_platform
     def gravity(self, q: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
@@ -787,15 +725,14 @@ class Robot:
 
     @by_platform
     def energy(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
-               motion: Platforms | None = None, q_motor: ArrayLike | None = None,
-               qd_motor: ArrayLike | None = None) -> Energy:
+               motion: Platforms | None = None, motors: MotorState | None = None) -> Energy:
         """Return kinetic energy, rotors included, and potential energy of gravity and springs [J].
 
-        Without q_motor and qd_motor the springs of elastic joints are relaxed and their motors turn with the joints.
+        Without motors the springs of elastic joints are relaxed and their motors turn with the joints.
         """
-        if self.is_bare and q_motor is None and qd_motor is None:
+        if self.is_bare and motors is None:
             return moving_tree.energy(self.tree, q, qd, given(base))
-        return self._functions.energy(q, qd, base=base, guess=guess, motors=(q_motor, qd_motor))
+        return self._functions.energy(q, qd, base=base, guess=guess, motors=motors)
 
     @by_platform
     def center_of_mass(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None,
@@ -860,53 +797,38 @@ class Robot:
 
     @by_platform
     def coriolis(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, *, base: BaseState | None = None, guess: Guess = None,
-                 motion: Platforms | None = None, qd_motor: ArrayLike | None = None) -> Array:
+                 motion: Platforms | None = None, motors: MotorState | None = None) -> Array:
         """Return C of the `independent` coordinates, (N, N) or (samples, N, N): C v are their velocity efforts, M' - 2 C is
         skew. v: velocities of the `independent` coordinates, of a base along its axes.
         """
-        return self._functions.coriolis(q, qd, base=base, guess=guess, motors=(None, qd_motor))
+        return self._functions.coriolis(q, qd, base=base, guess=guess, motors=motors)
 
     @by_platform
     def sensitivities(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING, *higher: ArrayLike,
-                      base: BaseState | None = None, base_acceleration: ArrayLike | None = None,
-                      base_rates: ArrayLike | None = None, guess: Guess = None, motion: Platforms | None = None,
-                      wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                      world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
-                      qd_motor: ArrayLike | None = None) -> tuple[Array, ...]:
+                      base: BaseState | None = None, guess: Guess = None, motion: Platforms | None = None,
+                      loads: Loads | None = None, motors: MotorState | None = None) -> tuple[Array, ...]:
         """Return the partial derivatives of inverse_dynamics by q, qd, qdd and as many more as `order` - 1 names.
 
         (n, n) or (samples, n, n) each, a row for each torque; options as of `solve`. The state of a base stays, loops remain
         closed, accelerations that follow change. Columns of what is not read, as a spring joint's acceleration, are zero.
         """
-        return self._derivatives.tables(1, self.order, (q, qd, qdd, *higher), guess, base=base,
-                                        base_acceleration=base_acceleration, base_rates=base_rates, wrenches=wrenches,
-                                        wrench_rates=wrench_rates, world_wrenches=world_wrenches, q_motor=q_motor,
-                                        qd_motor=qd_motor)
+        return self._derivatives.tables(1, self.order, (q, qd, qdd, *higher), guess, Conditions(base, loads, motors))
 
     @by_platform
     def rate_sensitivities(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
-                           qddd: ArrayLike = MISSING, *higher: ArrayLike, base: BaseState | None = None,
-                           base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
-                           base_rates: ArrayLike | None = None, guess: Guess = None, motion: Platforms | None = None,
-                           wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                           world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
-                           qd_motor: ArrayLike | None = None) -> tuple[Array, ...]:
+                           qddd: ArrayLike = MISSING, *higher: ArrayLike, base: BaseState | None = None, guess: Guess = None,
+                           motion: Platforms | None = None, loads: Loads | None = None,
+                           motors: MotorState | None = None) -> tuple[Array, ...]:
         """Return the partial derivatives of the rates of torque_and_rate by q, ..., and as many derivatives as `order` names,
         as `sensitivities` does.
         """
-        return self._derivatives.tables(2, self.order, (q, qd, qdd, qddd, *higher), guess, base=base,
-                                        base_acceleration=base_acceleration, base_jerk=base_jerk, base_rates=base_rates,
-                                        wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches,
-                                        q_motor=q_motor, qd_motor=qd_motor)
+        return self._derivatives.tables(2, self.order, (q, qd, qdd, qddd, *higher), guess, Conditions(base, loads, motors))
 
     @by_platform
     def joint_wrenches(self, q: ArrayLike = MISSING, qd: ArrayLike = MISSING, qdd: ArrayLike = MISSING,
-                       qddd: ArrayLike | None = None, *higher: ArrayLike, base: BaseState | None = None,
-                       base_acceleration: ArrayLike | None = None, base_jerk: ArrayLike | None = None,
-                       base_rates: ArrayLike | None = None, guess: Guess = None, motion: Platforms | None = None,
-                       wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                       world_wrenches: Wrenches | None = None, q_motor: ArrayLike | None = None,
-                       qd_motor: ArrayLike | None = None) -> JointWrenches:
+                       qddd: ArrayLike | None = None, *higher: ArrayLike, base: BaseState | None = None, guess: Guess = None,
+                       motion: Platforms | None = None, loads: Loads | None = None,
+                       motors: MotorState | None = None) -> JointWrenches:
         """Return the internal force and moment of every joint that moves a link, see JointWrenches, and their rates where
         `order` derivatives of q are given. Forces of cut joints, contacts, wheels and rotors count.
 
@@ -914,18 +836,11 @@ class Robot:
         """
         derivatives = (q, qd, qdd) if qddd is None else (q, qd, qdd, qddd, *higher)
         stages = 2 if len(derivatives) > self.order else 1
-        if self.is_bare and base_rates is None and q_motor is None and qd_motor is None:
-            moved = self.solve(*derivatives, stages=stages, base=base, base_acceleration=base_acceleration,
-                               base_jerk=base_jerk, wrenches=wrenches, wrench_rates=wrench_rates,
-                               world_wrenches=world_wrenches)
-            return moving_tree.joint_wrenches(
-                self.tree, derivatives[:stages + 2], given(base), moved.base_acceleration,
-                moved.base_jerk if stages == 2 else None, wrenches=wrenches, wrench_rates=wrench_rates,
-                world_wrenches=world_wrenches)
-        return self._derivatives.joint_wrenches(
-            stages, derivatives, guess=guess, base=base, base_acceleration=base_acceleration, base_jerk=base_jerk,
-            base_rates=base_rates, wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches,
-            q_motor=q_motor, qd_motor=qd_motor)
+        if self.is_bare and motors is None and given(base).rates is None:
+            moved = self.solve(*derivatives, stages=stages, base=base, loads=loads)
+            return moving_tree.joint_wrenches(self.tree, derivatives[:stages + 2], given(base), moved.base_acceleration,
+                                              moved.base_jerk if stages == 2 else None, loads)
+        return self._derivatives.joint_wrenches(stages, derivatives, guess, Conditions(base, loads, motors))
 
     # ------------------------------------------------------------------ other parameters, and what fixed trees alone have
 
@@ -986,22 +901,21 @@ class Robot:
         return self._fixed_tree("link_torques_and_rates").link_torques_and_rates(q, qd, qdd, qddd)
 
     def torque_deviations(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, deviation: ArrayLike, *,
-                          wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                          world_wrenches: Wrenches | None = None) -> TorqueDeviations:
+                          loads: Loads | None = None) -> TorqueDeviations:
         """Return standard deviations of torques and rates from those of the motion, (4, n) or (4, samples, n): fixed trees."""
         return self._fixed_tree("torque_deviations").torque_deviations(
-            q, qd, qdd, qddd, deviation, wrenches=wrenches, wrench_rates=wrench_rates, world_wrenches=world_wrenches)
+            q, qd, qdd, qddd, deviation, loads=loads)
 
-    def joint_wrench_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
-                                   world_wrenches: Wrenches | None = None) -> JointWrenchSensitivities:
+    def joint_wrench_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
+                                   loads: Loads | None = None) -> JointWrenchSensitivities:
         """Return partial derivatives of the internal wrenches of `joint_wrenches`: fixed trees."""
         return self._fixed_tree("joint_wrench_sensitivities").joint_wrench_sensitivities(
-            q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches)
+            q, qd, qdd, loads=loads)
 
-    def recursion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, wrenches: Wrenches | None = None,
-                  wrench_rates: Wrenches | None = None) -> tuple[LinkMotion, LinkForces]:
+    def recursion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
+                  loads: Loads | None = None) -> tuple[LinkMotion, LinkForces]:
         """Return velocities to jerks, forces and moments of every link with their rates, in MDH frames: fixed trees."""
-        return self._fixed_tree("recursion").recursion(q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates)
+        return self._fixed_tree("recursion").recursion(q, qd, qdd, qddd, loads=loads)
 
     def kernel(self, name: str = "torque_and_rate") -> Kernel:
         """Return the compiled kernel of a function without loads, as of TreeDynamics.kernel: fixed trees."""

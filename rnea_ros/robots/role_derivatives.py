@@ -23,6 +23,7 @@ from ..algorithms.equations import WORLD, Rates, pose_series
 from ..algorithms.kinematics import Pose, base_poses
 from ..errors import InputError, some
 from .inputs import validation
+from .inputs.conditions import Conditions
 from .inputs.validation import results
 from .motion_solver import MotionSolver
 from .results import JointWrenches, RateSensitivities, TorqueSensitivities
@@ -50,28 +51,29 @@ class RobotDerivatives:
         return self._of_use[use]
 
     def tables(self, stages: int, order: int, motion: Sequence[ArrayLike], guess: ArrayLike | None,
-               **options: Any) -> tuple[Array, ...]:
+               given: Conditions) -> tuple[Array, ...]:
         """Return the partial derivatives of torques (stages 1) or rates (2), see Robot.sensitivities. order: of the robot."""
         solver, count = self._solver, order + stages - 1
-        use, arrays, near, samples, sampled_at = solver.checked(stages, motion, guess, dict(options))
-        program = solver.program(use, stages, options, tangent=stages)
+        use, arrays, near, samples, sampled_at = solver.checked(stages, motion, guess, given)
+        program = solver.program(use, stages, given, tangent=stages)
         tables = np.full((1 if samples is None else samples, count, solver.n, solver.n), np.nan)
         poses: Array | None = None
         if program is not None and samples != 0:
             poses = np.broadcast_to(solver.close(arrays[0], near), (len(tables), solver.tree.n))
-            tables[:] = program.tables(program.rows(program.blocks(arrays, poses, **options), len(tables)), count)
+            tables[:] = program.tables(program.rows(program.blocks(arrays, poses, given), len(tables)), count)
         for k in np.flatnonzero(np.isnan(tables).any(axis=(1, 2, 3))).tolist():
             sample = [array[k] if array.ndim == 2 else array for array in arrays]
             with validation.at_sample(k):
-                solved = solver.sample(use, stages, sample, near if poses is None else poses[k], multipliers=False,
-                                       **sampled_at(k))  # any multipliers that solve the equations will do
+                solved = solver.sample(use, stages, sample, near if poses is None else poses[k], sampled_at(k),
+                                       multipliers=False)  # any multipliers that solve the equations will do
                 tables[k] = self.of(use).tables(solved.Y, solved.situation, count, stages)
             near = solved.pose
         found = [*(tables[0] if samples is None else np.swapaxes(tables, 0, 1))]
         kind: Any = {(3, 1): TorqueSensitivities, (3, 2): RateSensitivities}.get((order, stages))
         return tuple(found) if kind is None else kind(*found)
 
-    def joint_wrenches(self, stages: int, motion: Sequence[ArrayLike], **options: Any) -> JointWrenches:
+    def joint_wrenches(self, stages: int, motion: Sequence[ArrayLike], guess: ArrayLike | None,
+                       given: Conditions) -> JointWrenches:
         """Return the internal force and moment of every joint that moves a link, see Robot.joint_wrenches."""
         solver = self._solver
 
@@ -83,7 +85,7 @@ class RobotDerivatives:
                                  "point_on_axis instead of revolute")
             return self.of(sample.use).joint_wrenches(sample.Y, sample.situation, stages - 1)
 
-        found = solver.solved(stages, motion, result=of, **options)
+        found = solver.solved(stages, motion, guess, given, result=of)
         joints = solver.tree.moving_joints
         if isinstance(found, list):
             found = np.swapaxes(np.array(found).reshape(len(found), stages, len(joints), 6), 0, 1)

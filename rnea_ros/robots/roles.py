@@ -19,21 +19,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..algebra.vectors import rpy
+from ..algebra.vectors import Z, rpy
 from ..algorithms.equations import BASE, WORLD, EquationsOfMotion, JointSpring, Motor, Wheel
 from ..algorithms.fluid import FluidBody
 from ..algorithms.kinematics import base_poses, within
 from ..errors import ModelError, some
 from ..model import mdh
 from ..model.robot_file.robot_file import RobotFile
-from ..model.tree import Frame, Model
-from . import declared_motors
+from ..model.robot_file.validation import Problem
+from ..model.tree import Frame, JointDynamics, Model
 from .closure import loops as declared_loops
-from .closure.loop_equations import LoopEquations
+from .closure.loop_closure import LoopEquations
 from .closure.loops import Cut, Loops
 from .closure.newton import newton
 from .inputs.payload import Payload
@@ -41,6 +41,58 @@ from .inputs.payload import Payload
 FLUID_PARTS = ("added_mass", "added_inertia", "linear_drag", "quadratic_drag", "angular_drag")
 PARALLEL = 1e-6
 ROLLED_FIRST = ("base x", "base y", "base z", "base rz", "base ry", "base rx")  # a bicycle leans freely
+MOTORS = ("elastic_joints", "motors", "drives")
+
+
+class DeclaredMotors(NamedTuple):
+    """Motors in the order of the robot's joints, and the rotors that are to be added to links as rigid bodies."""
+
+    motors: tuple[Motor, ...]
+    rotors: tuple[Payload, ...]
+
+
+def declared_motors(model: Model, whole: RobotFile) -> DeclaredMotors:
+    """Return the motors of elastic joints and those on links; ModelError lists everything that is wrong.
+
+    A rotor on no named link counts by its own turns alone (Spong). Drives of other joints are terms of the joint, see load.py.
+    """
+    named = {*whole.section("elastic_joints"), *whole.section("motors")}
+    if not named:
+        return DeclaredMotors((), ())
+    kept = {joint: entry for joint, entry in whole.section("drives").items() if joint in named}
+    file = whole.only(MOTORS).over({"drives": kept}).checked(model)
+    springs, carriers, drives = (file.section(name) for name in MOTORS)
+    names = [name for name in model.joint_names if name in named]
+    file.refuse([Problem(("drives", link.joint), ": has a rotor inertia among the joint dynamics already; declare it here or "
+                                                 "there, not twice")
+                 for link in model.links if link.joint in names and link.term.rotor_inertia])
+    found = [_motor(model, name, springs.get(name, {}), carriers.get(name, {}), drives.get(name, {})) for name in names]
+    rotors = [_rotor(model, carriers[name], drives.get(name, {})) for name in names if "mass" in carriers.get(name, {})]
+    return DeclaredMotors(tuple(found), tuple(rotors))
+
+
+def _motor(model: Model, name: str, spring: Mapping[str, Any], carrier: Mapping[str, Any], drive: Mapping[str, Any]) -> Motor:
+    term = JointDynamics(drive.get("rotor_inertia", 0.0), drive.get("gear_ratio", 1.0), drive.get("coulomb", 0.0),
+                         drive.get("viscous", 0.0))
+    number, axis = 0, Z  # of a motor in the base any axis will do: it does not turn
+    if carrier:
+        frame = model.frame(carrier["link"])
+        number, axis = frame.link, frame.R @ _direction(carrier)
+    return Motor(model.joint_names.index(name), number, axis, term, float(spring.get("stiffness", math.inf)))
+
+
+def _rotor(model: Model, carrier: Mapping[str, Any], drive: Mapping[str, Any]) -> Payload:
+    """Return the rotor at rest as a rigid body: (1) makes it the same at every angle."""
+    z, across = _direction(carrier), carrier["transverse_inertia"]
+    inertia = across * np.eye(3) + (drive.get("rotor_inertia", 0.0) - across) * np.outer(z, z)
+    return Payload.on_link(model, carrier["link"], carrier["mass"], carrier.get("position", (0.0, 0.0, 0.0)), inertia)
+
+
+def _direction(carrier: Mapping[str, Any]) -> np.ndarray:
+    axis = np.array(carrier["axis"], dtype=float)
+    return axis / np.linalg.norm(axis)
+
+
 RANK = 1e-7  # singular values below this share of the largest are zero
 TRIAL_POSES = 3
 
@@ -190,7 +242,7 @@ def _motors(model: Model, file: RobotFile) -> tuple[tuple[Motor, ...], tuple[Pay
     named = [name for name in model.joint_names if name in elastic or name in carriers]
     if not named:
         return (), (), {}
-    found = declared_motors.motors(model, file)
+    found = declared_motors(model, file)
     free = model.base == "floating"
     motors = tuple(motor._replace(axis=np.zeros(3)) if free and model.joint_names[motor.coordinate] not in carriers else motor
                    for motor in found.motors)

@@ -17,11 +17,9 @@ from ..algorithms.equations import BASE
 from ..algorithms.kinematics import Pose, base_poses
 from ..errors import InputError, some
 from .closure.loop_closure import LoopClosure
-from .inputs import validation
 from .inputs.base_state import BaseState
-from .inputs.combined_motion import base_rates_of
+from .inputs.conditions import Conditions, Loads
 from .inputs.payload import unified
-from .inputs.validation import Wrenches
 from .program import FORWARD
 from .roles import DeclaredRoles
 from .solution import Situation, Solution, Solver, named
@@ -107,30 +105,20 @@ class SampleSolver:
             self._known[use] = np.array([names.index(name) for name in self._names], dtype=int), np.array(known)
         return self._known[use]
 
-    def situation(self, base: BaseState | None, pose: Array, wrenches: Wrenches | None, wrench_rates: Wrenches | None,
-                  world_wrenches: Wrenches | None) -> Situation:
+    def situation(self, base: BaseState | None, pose: Array, loads: Loads | None) -> Situation:
         """Return pose of the base, contacts and loads of a sample whose joints are at `pose` (tree.n,)."""
         found = Situation() if base is None else Situation(base.rotation, base.position)
         if self._roles.contacts:
             poses = base_poses(self._model, pose, Pose(found.R, found.p))
             found.anchors = contact_poses(self.solver(INVERSE).equations, poses)
-        if wrenches or wrench_rates:
-            loaded = validation.loaded_links(self._model, wrenches, wrench_rates)
-            blocks = [validation.wrench_block(self._model, loaded, given or {}) for given in (wrenches, wrench_rates or {})]
-            found.wrenches = {link: np.array([block[6 * k:6 * k + 6] for block in blocks]) for k, link in enumerate(loaded)}
-        for link, six in validation.world_blocks(self._model, world_wrenches).items():
-            frame = self._model.frame(link)
-            found.world_wrenches = [*found.world_wrenches, (frame.link, frame.P, six)]
+        if loads is not None:
+            found.wrenches = {link: np.array(orders) for link, orders in loads.on_links(self._model).items()}
+            found.world_wrenches = [(frame.link, frame.P, six) for frame, six in loads.in_world(self._model)]
         return found
 
-    def solve(self, use: str, stages: int, motion: Sequence[Array], pose: Array, situation: Situation, *,
-              base: BaseState | None, base_acceleration: Array | None, base_jerk: Array | None, base_rates: Array | None,
-              tau: Array | None, motors: Sequence[Array | None]) -> SolverSample:
-        """Return the solution of one sample.
-
-        pose   : (tree.n,) positions of all joints, loops closed; motors: q_motor, qd_motor, qdd_motor, qddd_motor
-        tau    : (n,) efforts for forward dynamics; other arguments as of Robot.solve
-        """
+    def solve(self, use: str, stages: int, motion: Sequence[Array], pose: Array, situation: Situation,
+              given: Conditions) -> SolverSample:
+        """Return the solution of one sample. pose: (tree.n,) positions of all joints, loops closed."""
         solver = self.solver(use)
         equations, structure = solver.equations, solver.structure
         length = stages + int(structure.c.max(initial=0)) + 3
@@ -140,33 +128,28 @@ class SampleSolver:
         roles = structure.roles
         for k, array in enumerate(motion[1:length], start=1):
             Y[k, indices] = np.where(known > k, array, 0.0)
-        if base is not None:
+        if given.base is not None:
             Y[1, :6] = [0.0 if name in self._roles.posed else value  # else the velocity follows
-                        for name, value in zip(BASE, base.velocity, strict=True)]
+                        for name, value in zip(BASE, given.base.velocity, strict=True)]
             if use in (CARRIED, MEASURED[CARRIED]):
-                rates = base_rates_of(base, base_acceleration, base_jerk) if base_rates is None else base_rates
-                needed = structure.order_for(stages) - 1
+                rates, needed = given.base.velocity_rates(), structure.order_for(stages) - 1
                 if len(rates) < needed:
                     raise InputError(f"{len(rates)} rates of the base's velocity are given; {needed} decide the result for "
-                                     f"robot '{self._robot}', whose elastic joints are on a moving base: give base_rates "
-                                     f"({needed}, 6)")
+                                     f"robot '{self._robot}', whose elastic joints are on a moving base: give "
+                                     f"BaseState(..., rates=...), ({needed}, 6)")
                 Y[2:2 + len(rates), :6] = rates[:length - 2]
         undecided = [name for name in roles.state if name.startswith("motor of ")]
-        qdd_motor = motors[2]
-        if qdd_motor is not None and any(value is None for value in motors):
-            raise InputError("qdd_motor is given; the measured motion of motors also needs q_motor, qd_motor and qddd_motor")
-        for k, value in enumerate(motors if qdd_motor is not None else motors[:2]):
-            if value is None and undecided:
-                raise InputError(f"the position of {some(sorted(undecided))} does not follow from the motion of the joints: "
-                                 "its rotor pushes on a free base or on what its own spring moves: give q_motor and "
-                                 f"qd_motor, a column for each of {some(equations.elastic_joints)}")
-            if value is not None and qdd_motor is None and not undecided:
-                raise InputError("q_motor and qd_motor are given, but the motion of motors follows from that of the joints: "
-                                 "leave them out, or give qdd_motor and qddd_motor too where the motors are measured")
-            if value is not None:
-                Y[k, equations.joints.stop:len(equations.coordinates)] = value
-        if tau is not None:
-            by_name = dict(zip(self._names, tau, strict=True))
+        if given.motors is None and undecided:
+            raise InputError(f"the position of {some(sorted(undecided))} does not follow from the motion of the joints: "
+                             "its rotor pushes on a free base or on what its own spring moves: give motors=MotorState(q, qd), "
+                             f"a column for each of {some(equations.elastic_joints)}")
+        if given.motors is not None:
+            if given.motors.qdd is None and not undecided:
+                raise InputError("motors is given, but the motion of motors follows from that of the joints: leave it out, or "
+                                 "give MotorState(q, qd, qdd, qddd) where the motors are measured")
+            Y[:len(given.motors.known), equations.joints.stop:len(equations.coordinates)] = given.motors.known
+        if given.tau is not None:
+            by_name = dict(zip(self._names, given.tau, strict=True))
             Y[0, equations.parts["tau"]] = [by_name.get(name.removeprefix("motor of "), 0.0) for name in equations.actuated]
         Y, open_ = solver.solve(Y, situation, stages)
         return SolverSample(use, structure, stages, Y, situation, open_)

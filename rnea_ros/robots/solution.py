@@ -24,7 +24,7 @@ from ..codegen import kernel
 from ..codegen.kernel import Kernel
 from ..errors import InputError, some
 from ..model.tree import Frame
-from .inputs.combined_motion import base_acceleration, base_jerk
+from .inputs.base_state import base_acceleration, base_jerk
 from .inputs.validation import too_large
 from .structure import Structure
 

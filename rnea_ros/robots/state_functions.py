@@ -1,12 +1,12 @@
 """Functions of position and velocity of a robot with any roles: equations of its independent coordinates, energy, kinematics.
 
 Each closes the loops of a sample, finds the velocities of all coordinates from those that are free, and projects what it
-evaluates onto these (reduced.py). Many samples are served one by one.
+evaluates onto these (ReducedEquations). Many samples are served one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import Any
 
@@ -17,12 +17,98 @@ from ..algebra.arrays import Array
 from . import moving_tree
 from .inputs import validation
 from .inputs.base_state import BaseState, given, quaternion
+from .inputs.conditions import Conditions, Loads, MotorState, sampled
 from .motion_solver import MotionSolver
-from .reduced import ReducedEquations
 from .results import CenterOfMass, Energy
 from .role_derivatives import RobotDerivatives
 from .sample_solver import INVERSE
-from .solution import Situation
+from .solution import Situation, Solver
+
+NULL = 1e-12  # singular values below this share of the largest are zero
+
+
+class ReducedEquations:
+    """Equations of the independent coordinates, at closed poses.
+
+    solver      : equations of all coordinates
+    follows     : names of the coordinates whose velocities constraints decide; standing: of those that never move
+    independent : names of the others, in the order of all coordinates: the columns of G
+
+    x, v (N,) are positions and velocities of all coordinates; those of v that follow are read where a method says so.
+    """
+
+    def __init__(self, solver: Solver, follows: Collection[str], standing: Collection[str] = ()):
+        self._solver, self._equations = solver, solver.equations
+        names = self._equations.coordinates
+        self.independent = tuple(name for name in names if name not in follows and name not in standing)
+        self._free = [names.index(name) for name in self.independent]
+        self._follows = [k for k, name in enumerate(names) if name in follows]
+
+    def projection(self, x: Array, situation: Situation) -> Array:
+        """Return G (all coordinates, independent ones)."""
+        G = np.zeros((len(self._equations.coordinates), len(self._free)))
+        G[self._free, range(len(self._free))] = 1.0
+        if self._follows:
+            J = self._solver.jacobian(x, situation)
+            G[self._follows] = -self._least_squares(J, J[:, self._free])
+        return G
+
+    def projection_rate(self, x: Array, v: Array, G: Array, situation: Situation) -> Array:
+        """Return the time derivative of G along velocities v of all coordinates."""
+        rate = np.zeros(G.shape)
+        if self._follows:
+            J, Jd = self._solver.jacobian(x, situation), self._solver.jacobian_rate(x, v, situation)
+            rate[self._follows] = -self._least_squares(J, Jd @ G)
+        return rate
+
+    def velocities(self, G: Array, v: Array) -> Array:
+        """Return the velocities of all coordinates from those of the independent ones in v."""
+        return G @ v[self._free]
+
+    def mass_matrix(self, x: Array, situation: Situation) -> Array:
+        """Return M of the independent coordinates."""
+        G = self.projection(x, situation)
+        return G.T @ self._solver.mass_matrix(x) @ G
+
+    def bias(self, x: Array, v: Array, situation: Situation) -> Array:
+        """Return h of the independent coordinates: their efforts without acceleration. v: of all coordinates."""
+        G = self.projection(x, situation)
+        return G.T @ self._solver.dynamics(x, v, self._remaining_acceleration(x, v, situation), situation)
+
+    def gravity(self, x: Array, situation: Situation) -> Array:
+        """Return the efforts that hold the independent coordinates still against gravity."""
+        return self.projection(x, situation).T @ self._static(x, np.zeros(len(x)), situation)[0]
+
+    def gravity_and_rate(self, x: Array, v: Array, situation: Situation) -> tuple[Array, Array]:
+        """Return these efforts and their rates along velocities v of all coordinates."""
+        G = self.projection(x, situation)
+        static, rate = self._static(x, v, situation)
+        return G.T @ static, G.T @ rate
+
+    def _least_squares(self, J: Array, right: Array) -> Array:
+        """Return the velocities of the coordinates that follow at which J_f answers the right-hand sides."""
+        return np.asarray(np.linalg.lstsq(J[:, self._follows], right, rcond=NULL)[0], dtype=float)
+
+    def _remaining_acceleration(self, x: Array, v: Array, situation: Situation) -> Array:
+        """Accelerations of all coordinates while the independent ones have none."""
+        a = np.zeros(len(x))
+        if self._equations.base:
+            a[:3] = -np.cross(v[3:6], v[:3])  # the origin's true acceleration is zero, see base_state.py
+        if self._follows:
+            J = self._solver.jacobian(x, situation)
+            a[self._follows] = -self._least_squares(J, self._solver.constraint_bias(x, v, situation) + J @ a)
+        return a
+
+    def _static(self, x: Array, v: Array, situation: Situation) -> tuple[Array, Array]:
+        """Gravity's rows (N,) of all coordinates, and g' - J'^T lambda, with lambda of the static problem."""
+        solver = self._solver
+        static, rate = solver.gravity(x, v, np.zeros(len(self._equations.constraints)), situation)
+        if self._follows and v.any():
+            J = solver.jacobian(x, situation)
+            held = np.linalg.lstsq(J[:, self._follows].T, static[self._follows], rcond=NULL)[0]
+            rate = solver.gravity(x, v, held, situation)[1]
+        return static, rate
+
 
 Function = Callable[[Array, Array, Situation], Array]  # of positions and velocities (N,) of all coordinates
 
@@ -46,7 +132,7 @@ class StateFunctions:
     # ------------------------------------------------------------------ samples
 
     def state(self, q: ArrayLike, qd: ArrayLike, base: BaseState | None, guess: ArrayLike | None,
-              motors: Sequence[Any] = (None, None), loads: Sequence[Any] = (None, None)) -> tuple[Array, Array, Situation]:
+              motors: MotorState | None = None, loads: Loads | None = None) -> tuple[Array, Array, Situation]:
         """Return positions and velocities of all coordinates of one sample, loops closed."""
         solver, equations = self._solver, self._solver.equations()
         near = validation.guess(guess, solver.tree.n)
@@ -57,34 +143,29 @@ class StateFunctions:
         for name, value in zip(solver.joint_names, validation.coordinates("qd", qd, solver.joint_names), strict=True):
             v[index[name]] = value
         for k, name in enumerate(equations.elastic_joints):
-            x[equations.joints.stop + k] = x[index[name]] if motors[0] is None else motors[0][k]
-            v[equations.joints.stop + k] = v[index[name]] if motors[1] is None else motors[1][k]
+            x[equations.joints.stop + k] = x[index[name]] if motors is None else motors.q[k]
+            v[equations.joints.stop + k] = v[index[name]] if motors is None else motors.qd[k]
         if solver.has_moving_base:
             v[:6] = given(base).velocity
-        situation = solver.samples.situation(given(base) if solver.has_moving_base else None, pose, loads[0], None, loads[1])
+        situation = solver.samples.situation(given(base) if solver.has_moving_base else None, pose, loads)
         return x, self.reduced.velocities(self.reduced.projection(x, situation), v), situation
 
     def each(self, function: Function, q: ArrayLike, qd: ArrayLike | None = None, *, base: BaseState | None = None,
-             guess: ArrayLike | None = None, motors: Sequence[Any] = (None, None),
-             loads: Sequence[Any] = (None, None)) -> Array:
+             guess: ArrayLike | None = None, motors: MotorState | None = None, loads: Loads | None = None) -> Array:
         """Return the function of one sample or of each."""
         solver = self._solver
-        if solver.has_moving_base:
-            base = given(base)
+        conditions = solver.valid(Conditions(base, loads, motors))._replace(loads=None)
         arrays = [validation.coordinates("q", q, solver.joint_names)]
         arrays.append(np.zeros(solver.n) if qd is None else validation.coordinates("qd", qd, solver.joint_names))
-        extra = [None if value is None else validation.numbers("q_motor", value) for value in motors]
-        moving = [] if base is None else [base.position, base.quaternion, base.velocity]
-        count = validation.samples([*arrays, *moving, *(value for value in extra if value is not None)])
+        count, sampled_at = sampled(arrays, conditions, len(solver.equations().elastic_joints))
         if count == 0:  # the shape of a sample at rest
             rest = solver.start[solver.columns], np.zeros(solver.n), BaseState() if base is not None else None
             return np.zeros((0, *function(*self.state(*rest, guess, loads=loads)).shape))
         found = []
         for k in range(count or 1):
-            rows = [value[k] if value is not None and value.ndim == 2 else value for value in (*arrays, *moving, *extra)]
-            state = BaseState(*rows[2:5]) if base is not None else None
+            one, (here, speed) = sampled_at(k), (value[k] if value.ndim == 2 else value for value in arrays)
             with validation.at_sample(k), validation.overflow_ignored():
-                x, v, situation = self.state(rows[0], rows[1], state, guess, rows[-2:], loads)
+                x, v, situation = self.state(here, speed, one.base, guess, one.motors, loads)
                 guess = x[solver.equations().joints]
                 found.append(function(x, v, situation))
                 validation.results("the result", found[-1:])

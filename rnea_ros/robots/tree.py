@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -25,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
+from ..algebra.linalg import pivots
 from ..algorithms.joint_dynamics import joint_dynamics, load_friction
 from ..algorithms.joint_wrenches import moving
 from ..algorithms.kinematics import Pose
@@ -38,12 +40,12 @@ from ..model.effort_convention import EffortConvention
 from ..model.tree import NO_COORDINATE, CoupledMotor, JointDynamics, Limits, Model, frozen
 from ..model.urdf_reader import Description
 from .inputs import validation
+from .inputs.conditions import Loads
 from .inputs.payload import Payload
-from .inputs.validation import Wrenches
-from .kernels import link_functions, singularity
+from .inputs.validation import too_large
+from .kernels import link_functions
 from .kernels.functions import KERNEL_FUNCTIONS, RECURSION
-from .kernels.kernel_function import KernelFunction
-from .kernels.store import KernelStore, not_made
+from .kernels.store import KernelFunction, KernelStore, not_made
 from .results import (
     CenterOfMass,
     Dynamics,
@@ -60,7 +62,44 @@ GRAVITY = (0.0, 0.0, -9.81)
 ORIGIN = frozen(np.zeros(3))  # of the link's frame
 
 
-class TreeDynamics:
+class TreeFacts:
+    """Facts that follow from `model` and `payloads` alone."""
+
+    model: Model
+    payloads: Mapping[str, Payload]
+
+    @property
+    def name(self) -> str:
+        """Name of the robot in the URDF."""
+        return self.model.name
+
+    @property
+    def root_link(self) -> str:
+        """Link in whose frame gravity and poses are given where the base does not move."""
+        return self.model.links[0].name
+
+    @property
+    def warnings(self) -> tuple[ModelWarning, ...]:
+        """Implausible properties of the URDF and the robot file, a sentence each, with the name of the warning in brackets."""
+        return self.model.warnings
+
+    @property
+    def total_mass(self) -> float:
+        """Mass of links and payloads [kg]."""
+        return self.model.total_mass + sum(payload.mass for payload in self.payloads.values())
+
+    @property
+    def reconstruction_error(self) -> float:
+        """Largest deviation of any frame from the URDF [m, rad]."""
+        return self.model.reconstruction_error
+
+    @property
+    def moving_joints(self) -> tuple[str, ...]:
+        """Every joint that moves a link, mimic joints included: the rows of internal joint wrenches."""
+        return tuple(self.model.links[k].joint for k in moving(self.model))
+
+
+class TreeDynamics(TreeFacts):
     """Exact inverse dynamics of a robot, and its time derivative.
 
     Arrays are in the order of `joint_names`; (n,) for one sample or (samples, n) for many. Units: rad, m, N m, N, s.
@@ -102,14 +141,9 @@ class TreeDynamics:
         return self.store.backend
 
     @property
-    def payloads(self) -> Mapping[str, Payload]:
+    def payloads(self) -> Mapping[str, Payload]:  # type: ignore[override]
         """Payloads by URDF link."""
         return self.store.payloads
-
-    @property
-    def name(self) -> str:
-        """Name of the robot in the URDF."""
-        return self.model.name
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -132,11 +166,6 @@ class TreeDynamics:
         return 3
 
     @property
-    def root_link(self) -> str:
-        """The link in whose frame gravity and poses are."""
-        return self.model.links[0].name
-
-    @property
     def limits(self) -> Limits:
         """Limits of the n coordinates, NaN where unknown."""
         return self.model.limits
@@ -145,21 +174,6 @@ class TreeDynamics:
     def drive_limits(self) -> tuple[DriveLimit, ...]:
         """Joint limits of torque, torque rate and speed from motors, gears and supplies in the robot file."""
         return self.model.drive_limits
-
-    @property
-    def warnings(self) -> tuple[ModelWarning, ...]:
-        """Implausible properties of the URDF, a sentence each, with the name of the warning in brackets."""
-        return self.model.warnings
-
-    @property
-    def total_mass(self) -> float:
-        """Links and payloads [kg]."""
-        return self.model.total_mass + sum(payload.mass for payload in self.payloads.values())
-
-    @property
-    def reconstruction_error(self) -> float:
-        """Largest deviation of any frame from the URDF [m, rad]."""
-        return self.model.reconstruction_error
 
     @property
     def model_id(self) -> str:
@@ -257,57 +271,40 @@ class TreeDynamics:
         self.gravity_vector = frozen(self.gravity_vector)
         self._keep(self.store)
 
-    def torque_and_rate(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
-                        wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                        world_wrenches: Wrenches | None = None, **others: Any) -> tuple[Array, Array]:
+    def torque_and_rate(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, loads: Loads | None = None,
+                        **others: Any) -> tuple[Array, Array]:
         """Torques and their exact time derivatives along the motion, guarino-gfd (3)-(21).
 
         q, qd, qdd, qddd : (n,) or (samples, n): position, velocity, acceleration, jerk
-        wrenches         : {URDF link: (6,) or (samples, 6)} force, then moment about the link frame's origin, exerted BY the
-                           environment ON the link, seen in the link's frame [N, N m]
-        wrench_rates     : time derivatives of those six numbers [N/s, N m/s]; missing ones are zero
-        world_wrenches   : as wrenches, but seen in the root link's frame, where they stay while the link turns
+        others           : options of robots that are more than a fixed tree; None alone is accepted
         """
-        if others:
-            validation.no_others(self.name, others)
-        if wrenches or wrench_rates or world_wrenches or not (found := self._torque_and_rate(q, qd, qdd, qddd)):
-            found = self.evaluate("torque_and_rate", q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates,
-                                   world_wrenches=world_wrenches)
+        if others or loads is not None or not (found := self._torque_and_rate(q, qd, qdd, qddd)):
+            found = self.evaluate("torque_and_rate", q, qd, qdd, qddd, loads=loads, **others)
         return found  # type: ignore[return-value]  # of two arrays
 
-    def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, wrenches: Wrenches | None = None,
-                 wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None, **others: Any) -> Dynamics:
-        """tau, tau_rate, and of both the share of gravity, in one call; wrenches as in `torque_and_rate`."""
-        if others:
-            validation.no_others(self.name, others)
-        if wrenches or wrench_rates or world_wrenches or not (found := self._quick["dynamics"](q, qd, qdd, qddd)):
-            found = self.evaluate("dynamics", q, qd, qdd, qddd, wrenches=wrenches, wrench_rates=wrench_rates,
-                                   world_wrenches=world_wrenches)
+    def dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, loads: Loads | None = None,
+                 **others: Any) -> Dynamics:
+        """tau, tau_rate, and of both the share of gravity, in one call."""
+        if others or loads is not None or not (found := self._quick["dynamics"](q, qd, qdd, qddd)):
+            found = self.evaluate("dynamics", q, qd, qdd, qddd, loads=loads, **others)
         return tuple.__new__(Dynamics, found)
 
-    def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
-                         world_wrenches: Wrenches | None = None, **others: Any) -> Array:
-        """Torques (n,) or (samples, n) of a motion; wrenches as in `torque_and_rate`."""
-        if others:
-            validation.no_others(self.name, others)
-        if wrenches or world_wrenches or not (found := self._quick["inverse_dynamics"](q, qd, qdd)):
-            found = self.evaluate("inverse_dynamics", q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches)
+    def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, loads: Loads | None = None,
+                         **others: Any) -> Array:
+        """Torques (n,) or (samples, n) of a motion."""
+        if others or loads is not None or not (found := self._quick["inverse_dynamics"](q, qd, qdd)):
+            found = self.evaluate("inverse_dynamics", q, qd, qdd, loads=loads, **others)
         return found[0]
 
-    def bias(self, q: ArrayLike, qd: ArrayLike, *, wrenches: Wrenches | None = None,
-             world_wrenches: Wrenches | None = None, **others: Any) -> Array:
+    def bias(self, q: ArrayLike, qd: ArrayLike, *, loads: Loads | None = None, **others: Any) -> Array:
         """Torques at zero acceleration: velocity terms, gravity, friction, loads. Without friction by load
         tau = M qdd + bias.
         """
-        if others:
-            validation.no_others(self.name, others)
-        return self.inverse_dynamics(q, qd, np.zeros(self.n), wrenches=wrenches, world_wrenches=world_wrenches)
+        return self.inverse_dynamics(q, qd, np.zeros(self.n), loads=loads, **others)
 
     def gravity(self, q: ArrayLike, **others: Any) -> Array:
         """Torques that hold the robot still against gravity alone."""
-        if others:
-            validation.no_others(self.name, others)
-        return self.evaluate("gravity", q)[0]
+        return self.evaluate("gravity", q, **others)[0]
 
     def gravity_and_rate(self, q: ArrayLike, qd: ArrayLike, **others: Any) -> tuple[Array, Array]:
         """Torques (n,) or (samples, n) that hold the robot still against gravity, and their rates along the motion."""
@@ -317,59 +314,45 @@ class TreeDynamics:
 
     def mass_matrix(self, q: ArrayLike, **others: Any) -> Array:
         """M (n, n) or (samples, n, n): column k is the torque of a unit acceleration of joint k alone, khalil-rne 3.3.1."""
-        if others:
-            validation.no_others(self.name, others)
-        return self.evaluate("mass_matrix", q)[0]
+        return self.evaluate("mass_matrix", q, **others)[0]
 
-    def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, wrenches: Wrenches | None = None,
-                         world_wrenches: Wrenches | None = None, **others: Any) -> Array:
+    def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *, loads: Loads | None = None,
+                         **others: Any) -> Array:
         """Accelerations (n,) or (samples, n) under given torques, by articulated bodies, khalil-rne (32)-(44).
 
         Mimic joints, which that recursion cannot free one by one, solve M qdd = tau - bias instead. InputError names a joint
         that moves no mass.
         """
-        if others:
-            validation.no_others(self.name, others)
-        if wrenches or world_wrenches or not (found := self._quick["forward_dynamics"](q, qd, tau)):
-            with singularity.nonsingular(lambda: self.mass_matrix(q), self.joint_names):
-                found = self.evaluate("forward_dynamics", q, qd, tau, wrenches=wrenches, world_wrenches=world_wrenches,
-                                       masses=False)
+        if others or loads is not None or not (found := self._quick["forward_dynamics"](q, qd, tau)):
+            with nonsingular(lambda: self.mass_matrix(q), self.joint_names):
+                found = self.evaluate("forward_dynamics", q, qd, tau, loads=loads, masses=False, **others)
         qdd, felt, locked = found
-        singularity.check_nonsingular(felt, locked, self.joint_names)
+        check_nonsingular(felt, locked, self.joint_names)
         validation.results("forward_dynamics", [qdd])
         return qdd
 
-    def recursion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, wrenches: Wrenches | None = None,
-                  wrench_rates: Wrenches | None = None) -> tuple[LinkMotion, LinkForces]:
+    def recursion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
+                  loads: Loads | None = None) -> tuple[LinkMotion, LinkForces]:
         """Everything in between, link by link in MDH frames: velocities .. jerks, forces and moments, and their rates."""
         validation.held_base(self.model)
-        found: tuple[LinkMotion, LinkForces] = self.store.on_floats(RECURSION, q, qd, qdd, qddd, wrenches=wrenches,
-                                                                     wrench_rates=wrench_rates)
+        found: tuple[LinkMotion, LinkForces] = self.store.on_floats(RECURSION, q, qd, qdd, qddd, loads=loads)
         validation.results("recursion", [np.asarray(x, dtype=float) for part in found for values in part for x in values])
         return found
 
     # ------------------------------------------------------------------ derivatives and internal forces
 
-    def sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
-                      world_wrenches: Wrenches | None = None, **others: Any) -> TorqueSensitivities:
+    def sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, loads: Loads | None = None,
+                      **others: Any) -> TorqueSensitivities:
         """Partial derivatives of the torques, joint dynamics included: Barman, thesis, chapter 3, in closed form."""
-        if others:
-            validation.no_others(self.name, others)
-        return tuple.__new__(TorqueSensitivities, self.evaluate("sensitivities", q, qd, qdd, wrenches=wrenches,
-                                                                 world_wrenches=world_wrenches))
+        return tuple.__new__(TorqueSensitivities, self.evaluate("sensitivities", q, qd, qdd, loads=loads, **others))
 
-    def rate_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
-                           wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                           world_wrenches: Wrenches | None = None, **others: Any) -> RateSensitivities:
+    def rate_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *, loads: Loads | None = None,
+                           **others: Any) -> RateSensitivities:
         """Partial derivatives of the tau_rate of `torque_and_rate`; the kernel is three times that of `sensitivities`."""
-        if others:
-            validation.no_others(self.name, others)
-        return tuple.__new__(RateSensitivities, self.evaluate("rate_sensitivities", q, qd, qdd, qddd, wrenches=wrenches,
-                                                               wrench_rates=wrench_rates, world_wrenches=world_wrenches))
+        return tuple.__new__(RateSensitivities, self.evaluate("rate_sensitivities", q, qd, qdd, qddd, loads=loads, **others))
 
     def torque_deviations(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, deviation: ArrayLike, *,
-                          wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                          world_wrenches: Wrenches | None = None) -> TorqueDeviations:
+                          loads: Loads | None = None) -> TorqueDeviations:
         """Return standard deviations of torques and their rates, from those of the motion.
 
         deviation : of q, qd, qdd, qddd, (4, n) or (4, samples, n), as MotionEstimator and estimate_recording give them. They
@@ -378,46 +361,33 @@ class TreeDynamics:
         stds = np.asarray(deviation, dtype=float)
         if stds.ndim not in (2, 3) or len(stds) != 4:
             raise InputError(f"deviation has shape {stds.shape}; (4, n) or (4, samples, n) is needed, of q, qd, qdd, qddd")
-        return tuple.__new__(TorqueDeviations, self.evaluate("torque_deviations", q, qd, qdd, qddd, *stds, wrenches=wrenches,
-                                                              wrench_rates=wrench_rates, world_wrenches=world_wrenches))
+        return tuple.__new__(TorqueDeviations, self.evaluate("torque_deviations", q, qd, qdd, qddd, *stds, loads=loads))
 
     def joint_wrenches(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike | None = None, *,
-                       wrenches: Wrenches | None = None, wrench_rates: Wrenches | None = None,
-                       world_wrenches: Wrenches | None = None, **others: Any) -> JointWrenches:
+                       loads: Loads | None = None, **others: Any) -> JointWrenches:
         """Return internal force and moment of every joint and, if the jerk qddd is given, their rates."""
-        if others:
-            validation.no_others(self.name, others)
-        given = {"wrenches": wrenches, "wrench_rates": wrench_rates, "world_wrenches": world_wrenches}
         if qddd is None:
-            return JointWrenches(self.moving_joints, self.evaluate("joint_wrenches", q, qd, qdd, **given)[0], None)
-        wrench, rate = self.evaluate("joint_wrenches_and_rates", q, qd, qdd, qddd, **given)
+            wrench = self.evaluate("joint_wrenches", q, qd, qdd, loads=loads, **others)[0]
+            return JointWrenches(self.moving_joints, wrench, None)
+        wrench, rate = self.evaluate("joint_wrenches_and_rates", q, qd, qdd, qddd, loads=loads, **others)
         return JointWrenches(self.moving_joints, wrench, rate)
 
-    def joint_wrench_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, wrenches: Wrenches | None = None,
-                                   world_wrenches: Wrenches | None = None) -> JointWrenchSensitivities:
+    def joint_wrench_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
+                                   loads: Loads | None = None) -> JointWrenchSensitivities:
         """Partial derivatives of the internal wrenches of `joint_wrenches`."""
-        tables = self.evaluate("joint_wrench_sensitivities", q, qd, qdd, wrenches=wrenches, world_wrenches=world_wrenches)
+        tables = self.evaluate("joint_wrench_sensitivities", q, qd, qdd, loads=loads)
         return JointWrenchSensitivities(self.moving_joints, *tables)
-
-    @property
-    def moving_joints(self) -> tuple[str, ...]:
-        """Every joint that moves a link, mimic joints included: the rows of the internal joint wrenches."""
-        return tuple(self.model.links[k].joint for k in moving(self.model))
 
     # ------------------------------------------------------------------ energy, momentum, friction
 
     def energy(self, q: ArrayLike, qd: ArrayLike, **others: Any) -> Energy:
         """Kinetic and potential energy; the latter is zero with all mass at the root's origin."""
-        if others:
-            validation.no_others(self.name, others)
-        return Energy(*np.moveaxis(self.evaluate("energy", q, qd)[0], -1, 0))
+        return Energy(*np.moveaxis(self.evaluate("energy", q, qd, **others)[0], -1, 0))
 
     def center_of_mass(self, q: ArrayLike, qd: ArrayLike | None = None, **others: Any) -> CenterOfMass:
         """Mass centre, its velocity, and the momentum about it; without qd, at rest."""
-        if others:
-            validation.no_others(self.name, others)
         refuse_weightless(self.total_mass)
-        return CenterOfMass(*self.evaluate("center_of_mass", q, validation.zeros_like("q", q) if qd is None else qd))
+        return CenterOfMass(*self.evaluate("center_of_mass", q, validation.zeros_like("q", q) if qd is None else qd, **others))
 
     def power(self, qd: ArrayLike, tau: ArrayLike) -> Array:
         """Power of the joint torques [W]: what the energy gains per second, less friction's loss and others' work."""
@@ -427,9 +397,7 @@ class TreeDynamics:
 
     def coriolis(self, q: ArrayLike, qd: ArrayLike, **others: Any) -> Array:
         """C (n, n) or (samples, n, n), by Christoffel symbols: C qd are the velocity torques, and Mdot - 2 C is skew."""
-        if others:
-            validation.no_others(self.name, others)
-        columns = [self.evaluate("coriolis", q, qd, unit)[0] for unit in np.eye(self.model.n)]
+        columns = [self.evaluate("coriolis", q, qd, unit, **others)[0] for unit in np.eye(self.model.n)]
         return np.stack(columns, axis=-1) if columns else np.zeros((*np.shape(q), 0))
 
     def generalized_momentum(self, q: ArrayLike, qd: ArrayLike) -> GeneralizedMomentum:
@@ -488,38 +456,42 @@ class TreeDynamics:
 
     def link_pose(self, link: str, q: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Pose:
         """R (3, 3) and p (3,), or (samples, ...) each, of the link's frame in the root link's; origin at the point."""
-        if others:
-            validation.no_others(self.name, others)
-        return tuple.__new__(Pose, on_link(self.store, link_functions.link_pose, link, q, point=point))
+        return tuple.__new__(Pose, self.on_link(link_functions.link_pose, link, q, point=point, **others))
 
     def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
         """(6,) or (samples, 6): velocity of the point, angular velocity, along the root link's axes [m/s, rad/s]."""
-        if others:
-            validation.no_others(self.name, others)
-        return on_link(self.store, link_functions.link_velocity, link, q, qd, point=point)[0]
+        return self.on_link(link_functions.link_velocity, link, q, qd, point=point, **others)[0]
 
     def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
         """(6, n) or (samples, 6, n) with link_velocity = jacobian @ qd; followers of a mimic joint count with their leader."""
-        if others:
-            validation.no_others(self.name, others)
-        return on_link(self.store, link_functions.jacobian, link, q, point=point)[0]
+        return self.on_link(link_functions.jacobian, link, q, point=point, **others)[0]
 
     def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
         """(6, n) or (samples, 6, n): time derivative of `jacobian` along the motion."""
-        if others:
-            validation.no_others(self.name, others)
-        return on_link(self.store, link_functions.jacobian_rate, link, q, qd, point=point)[0]
+        return self.on_link(link_functions.jacobian_rate, link, q, qd, point=point, **others)[0]
 
     # ------------------------------------------------------------------ kernels
 
-    def evaluate(self, name: str, *motion: Any, **options: Any) -> tuple[Array, ...]:
-        """Evaluate one of KERNEL_FUNCTIONS; options: loads and `masses`, as of KernelStore."""
-        if not options and (found := self._quick[name](*motion)):
+    def evaluate(self, name: str, *motion: Any, loads: Loads | None = None, masses: bool = True,
+                 **others: Any) -> tuple[Array, ...]:
+        """Evaluate one of KERNEL_FUNCTIONS; masses as of KernelStore, others as of `torque_and_rate`."""
+        if others:
+            validation.no_others(self.name, others)
+        if loads is None and (found := self._quick[name](*motion)):
             return found
         self._check_base(KERNEL_FUNCTIONS[name])
-        found = self.store(KERNEL_FUNCTIONS[name], *motion, **options)
+        found = self.store(KERNEL_FUNCTIONS[name], *motion, loads=loads, masses=masses)
         self._torque_and_rate = self._quick["torque_and_rate"]
         return found
+
+    def on_link(self, function: Callable[..., Any], link: str, *motion: ArrayLike, point: ArrayLike | None,
+                blocks_of_base: Sequence[ArrayLike] = (), **others: Any) -> tuple[Array, ...]:
+        """Evaluate a function of link_functions.py of the motion, the point, and the blocks of the base that it takes."""
+        if others:
+            validation.no_others(self.name, others)
+        blocks = *motion, ORIGIN if point is None else point, *blocks_of_base
+        return self.store.quick.get((function, link), not_made)(*blocks) or self.store(
+            link_functions.of_link(function, self.model, link), *blocks)
 
     def kernel(self, name: str = "torque_and_rate") -> Kernel:
         """Return the compiled kernel of a function (see kernels/functions.py) without loads: for loops in other languages.
@@ -564,9 +536,33 @@ def refuse_weightless(mass: float) -> None:
         raise InputError("the robot has no mass, so it has no mass centre; give its links an <inertial> with a mass")
 
 
-def on_link(store: KernelStore, function: Callable[..., Any], link: str, *motion: ArrayLike, point: ArrayLike | None,
-            base: Sequence[ArrayLike] = ()) -> tuple[Array, ...]:
-    """Return a function of link_functions.py: of the motion, the point, and the blocks of the base that it takes."""
-    blocks = *motion, ORIGIN if point is None else point, *base
-    return store.quick.get((function, link), not_made)(*blocks) or store(link_functions.of_link(function, store.model, link),
-                                                                         *blocks)
+LEAST = 1e-12  # share of a joint's inertia that may be left when other joints are free; doubles leave 1e-16 of nothing
+
+
+def check_nonsingular(felt: np.ndarray, locked: np.ndarray, names: Sequence[str]) -> None:
+    """InputError where the inertia felt, (n,) or (samples, n), is nothing beside that with all other joints locked."""
+    if b"\0" in (felt > LEAST * locked).tobytes():  # one is False; found in a tenth of the time that .all() takes
+        raise _error(felt, locked, names)
+
+
+@contextmanager
+def nonsingular(mass_matrix: Callable[[], np.ndarray], names: Sequence[str]) -> Iterator[None]:
+    """Raise the same error for a robot that is massless by structure, where tracing a kernel divides by zero."""
+    try:
+        with np.errstate(divide="raise", invalid="raise"):
+            yield
+    except (ZeroDivisionError, FloatingPointError):
+        M = mass_matrix()
+        M = M.reshape(-1, *M.shape[-2:])[0]
+        with np.errstate(all="ignore"):
+            felt = np.array(pivots(M[::-1, ::-1])[::-1])
+        some = not np.all(felt > LEAST * np.diag(M))
+        raise (_error(felt, np.diag(M), names) if some else too_large("the acceleration")) from None
+
+
+def _error(felt: np.ndarray, locked: np.ndarray, names: Sequence[str]) -> InputError:
+    felt, locked = (np.reshape(x, (-1, len(names))) for x in (felt, locked))
+    loose = np.any(felt <= LEAST * locked, axis=0).tolist()  # not what is NaN, which follows from another's zero
+    which = ", ".join(f"'{name}'" for name, free in zip(names, loose, strict=True) if free) or "some joint"
+    return InputError(f"the mass matrix is singular: {which} moves no mass (joints beyond it give way), so its acceleration "
+                      "has no answer; give its links mass and inertia, or its joint a rotor inertia")

@@ -200,7 +200,6 @@ def _foot_curves(which: Quadruped) -> np.ndarray:
 PUSHED_ARM_URDF = "ur_description/urdf/ur5_robot.urdf"
 PUSHED_TOOL = Tool("tool0", 1.2, (0.02, -0.01, 0.06), (4e-3, 5e-3, 2e-3))
 PUSHES = ((1.5, (0.0, 25.0, 0.0)), (3.0, (-20.0, 0.0, 15.0)), (4.5, (10.0, 10.0, -30.0)))  # time of the peak [s], force [N]
-PUSH_PERIOD_S = 6.0
 PUSH_DURATION_S = 0.3
 
 

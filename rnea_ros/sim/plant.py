@@ -8,12 +8,13 @@ integration error. `Sensors` adds noise to an instant.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..robots.inputs.base_state import BaseState
+from ..robots.inputs.conditions import Loads
 from ..robots.robot import Robot
 from .scene import Scene, mujoco
 
@@ -22,7 +23,7 @@ class Instant(NamedTuple):
     """State of a plant at one time t [s]: q, qd, qdd (n,) of all joints of the tree; tau of the motors in the order of the
     robot's joint_names [N m, N].
 
-    base          : state of the root link, base_acceleration (6,) in classical form (see base_state.py); None for a fixed base
+    base          : state of the root link with its acceleration; None for a fixed base
     wrenches      : {link: (6,)} of all feet and of the tool, exerted by the environment on the link, in the link's frame
     accelerometer : (3,) of the IMU at the origin of the root link, along its axes: acceleration minus gravity [m/s^2]
     gyro          : (3,) angular velocity [rad/s]
@@ -34,7 +35,6 @@ class Instant(NamedTuple):
     qdd: np.ndarray
     tau: np.ndarray
     base: BaseState | None
-    base_acceleration: np.ndarray | None
     wrenches: dict[str, np.ndarray]
     accelerometer: np.ndarray
     gyro: np.ndarray
@@ -82,21 +82,21 @@ class Plant:
         data = self._data
         data.ctrl[:] = tau
         self._engine.mj_forward(self._model, data)
-        base, acceleration = self._base() if self._free else (None, None)
-        return Instant(data.time, *self.joints, data.qacc[self._v], data.actuator_force.copy(), base, acceleration,
+        base = self._base() if self._free else None
+        return Instant(data.time, *self.joints, data.qacc[self._v], data.actuator_force.copy(), base,
                        self._wrenches(), data.sensor("accelerometer").data.copy(), data.sensor("gyro").data.copy())
 
     def advance(self) -> None:
         """Advance by one timestep from the last instant (semi-implicit Euler)."""
         self._engine.mj_Euler(self._model, self._data)
 
-    def _base(self) -> tuple[BaseState, np.ndarray]:
+    def _base(self) -> BaseState:
         """Return state and acceleration of the base. MuJoCo has linear parts in world axes, angular parts in base axes."""
         w, x, y, z = self._data.qpos[3:7]
         still = BaseState(self._data.qpos[:3], (x, y, z, w))
         velocity, acceleration = (np.concatenate((still.into_base(six[:3]), six[3:6]))
                                   for six in (self._data.qvel, self._data.qacc))
-        return BaseState(still.position, still.quaternion, velocity), acceleration
+        return BaseState(still.position, still.quaternion, velocity, acceleration)
 
     def _wrenches(self) -> dict[str, np.ndarray]:
         data, found = self._data, {link: np.zeros(6) for link in self._balls.values()}
@@ -159,11 +159,10 @@ def torques(robot: Robot, instant: Instant, motors: np.ndarray) -> np.ndarray:
     """
     q, qd, qdd = (part[motors] for part in (instant.q, instant.qd, instant.qdd))
     if not robot.is_fixed_tree and robot.has_moving_base:
-        return robot.inverse_dynamics(q, qd, qdd, base=instant.base, wrenches=instant.wrenches,
-                                      base_acceleration=instant.base_acceleration)
+        return robot.inverse_dynamics(q, qd, qdd, base=instant.base, loads=Loads(instant.wrenches))
     if not robot.is_fixed_tree:
         return robot.inverse_dynamics(q, qd, qdd, guess=instant.q)
-    return robot.inverse_dynamics(q, qd, qdd, wrenches=instant.wrenches)
+    return robot.inverse_dynamics(q, qd, qdd, loads=Loads(instant.wrenches))
 
 
 class InstantRates(NamedTuple):
@@ -198,20 +197,21 @@ def with_rates(instants: Iterable[Instant]) -> Iterator[InstantRates]:
 
 def _world_acceleration(instant: Instant) -> np.ndarray:
     assert instant.base is not None
-    return instant.base.into_world(instant.base_acceleration)
+    return instant.base.into_world(instant.base.acceleration)
 
 
 def torque_rates(robot: Robot, rates: InstantRates, motors: np.ndarray) -> np.ndarray:
     """Return the torque rates (n,) of an instant by the package [N m/s, N/s]."""
     instant = rates.instant
     q, qd, qdd, jerk = (part[motors] for part in (instant.q, instant.qd, instant.qdd, rates.jerk))
-    touched: dict[str, Any] = {"wrenches": instant.wrenches, "wrench_rates": rates.wrench_rates}
+    loads = Loads(instant.wrenches, rates.wrench_rates)
     if not robot.is_fixed_tree and robot.has_moving_base:
-        return robot.torque_and_rate(q, qd, qdd, jerk, base=instant.base, base_acceleration=instant.base_acceleration,
-                                     base_jerk=rates.base_jerk, **touched)[1]
+        assert instant.base is not None
+        base = instant.base.with_motion(instant.base.acceleration, rates.base_jerk)
+        return robot.torque_and_rate(q, qd, qdd, jerk, base=base, loads=loads)[1]
     if not robot.is_fixed_tree:
         return robot.torque_and_rate(q, qd, qdd, jerk, guess=instant.q)[1]
-    return robot.torque_and_rate(q, qd, qdd, jerk, **touched)[1]
+    return robot.torque_and_rate(q, qd, qdd, jerk, loads=loads)[1]
 
 
 def phases(t: np.ndarray, forces: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@
 The modules above have no robot: dynamics come as functions of arrays, those of a robot from path_dynamics, of any other system
 by constraints.torque_terms from an exact rate function. With a robot:
 
-    path_dynamics       torque and torque rate of a robot along a path (path_terms), its limits
+    path_dynamics       torque and torque rate of a robot along a path, its limits
     limit_utilization   used share of each limit, and the binding one
     sample_torques      torques along an executed motion, as commanded, and their parts by speed
     retiming            points in, the fastest motion out

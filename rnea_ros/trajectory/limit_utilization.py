@@ -12,8 +12,8 @@ from ..errors import some
 from ..model.drives import MIN_VELOCITY, DriveLimit, VelocityLimits, utilizations
 from ..model.effort_convention import CONTENT_WORDS, CONTENTS, TOTAL
 from ..model.tree import Limits
-from ..robots.declared_joints import TWO_SIDED
 from ..robots.inputs import validation
+from ..robots.load import TWO_SIDED
 from ..robots.robot import Robot
 from .constraints import QUANTITIES
 

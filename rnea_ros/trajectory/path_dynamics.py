@@ -3,23 +3,209 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 
+from ..algorithms import closed_loops, component_rate
+from ..algorithms.equations import with_bodies
+from ..codegen import kernel
+from ..codegen.kernel import MANY
 from ..errors import InputError
 from ..model.drives import MIN_VELOCITY, DriveLimit, VelocityLimits, limit_factors
 from ..model.tree import Limits
 from ..robots.inputs import validation
 from ..robots.robot import Robot
-from .constraints import Constraints, DriveConstraints, TorqueTerms
+from .constraints import Constraints, DriveConstraints, TorqueTerms, torque_terms
 from .limit_utilization import velocity_limits
+from .link_side import coulomb_friction, coulomb_with_motors, load_factor, without_coulomb
 from .path import Path
-from .path_terms import ClosedChainTerms, LinkMotorTerms, LoopKinematics, TreeTerms
 
-N_SAMPLES = 2001  # along a path, to find points where no velocity is allowed
+
+class CachedRobot:
+    """Base class of objects with a `robot`. Unpickling reuses the first robot of the same model and its compiled kernels."""
+
+    robot: Robot
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        robot = state["robot"]
+        first = _kept(robot.model_id)
+        self.robot = first.setdefault(robot.tree.backend, robot)
+
+
+@lru_cache(maxsize=8)
+def _kept(model_id: str) -> dict[str, Robot]:
+    """Robots with one model, by backend."""
+    return {}
+
+
+class ClosedChainKinematics(Protocol):
+    """Closed chains along a path; a pose (size,) holds more than q (n,), for instance all joints of the tree."""
+
+    @property
+    def n(self) -> int: ...
+
+    def start(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return q (n,) and the pose at which every search starts."""
+
+    def pose(self, q: np.ndarray, near: np.ndarray) -> np.ndarray:
+        """Return the pose at q, found from a pose near it. Raises InputError."""
+
+    def torque_and_rate(self, poses: np.ndarray, *rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return torques and rates (samples, n) at poses (samples, size), without Coulomb friction.
+
+        rates: qd, qdd, qddd (samples, n)
+        """
+
+    def friction(self, pose: np.ndarray) -> np.ndarray:
+        """Return the largest Coulomb friction (n,) of each torque at a pose."""
+
+
+class LoopKinematics(CachedRobot):
+    """Kinematics of a robot with loops and platforms but no other sections; a pose has all joints of the tree."""
+
+    robot: Robot
+
+    def __init__(self, robot: Robot):
+        self.robot, self.n, self._coulomb = without_coulomb(robot), robot.n, coulomb_friction(robot.tree.model)
+
+    def start(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.robot.start[self.robot.closure.active], self.robot.start
+
+    def pose(self, q: np.ndarray, near: np.ndarray) -> np.ndarray:
+        return self.robot.close(q, guess=near)
+
+    def torque_and_rate(self, poses: np.ndarray, *rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        motion = self.robot.closure.motions(poses, *rates)
+        return closed_loops.active_torque(motion.G, motion.Gd, *self.robot.tree.torque_and_rate(*motion[:4]))
+
+    def friction(self, pose: np.ndarray) -> np.ndarray:
+        still = np.zeros(self.n)
+        return np.abs(self.robot.closure.motion(pose, still, still, still).G).T @ self._coulomb
+
+
+class TreeTerms:
+    """Path terms of a tree without Coulomb friction, load-dependent friction at its maximum: call with q, q', q'', q'''.
+
+    q ... q''' : (samples, n) each
+    friction   : (n,) largest Coulomb friction of each joint
+    """
+
+    def __init__(self, robot: Robot):
+        validation.held_base(robot.model)
+        self._robot, self.friction = robot,  coulomb_friction(robot.model)
+        self._carriers = tuple(payload.link_number for payload in robot.payloads.values())
+        self._payloads = np.concatenate([payload.parameters for payload in robot.payloads.values()] or [np.zeros(0)])
+
+    def along(self, path: Path) -> TreeTerms:
+        return self
+
+    def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> TorqueTerms:
+        return TorqueTerms(*self.kernel.of_samples([q, q1, q2, q3, *([self._payloads] if self._carriers else [])], len(q)))
+
+    def compile(self) -> None:
+        self(*np.zeros((4, kernel.MANY, self._robot.n)))
+
+    @property
+    def kernel(self) -> kernel.Kernel:
+        robot = self._robot
+        kernels = _kernels(robot.model.model_id, tuple(robot.gravity_vector.tolist()), robot.backend)
+        if self._carriers not in kernels:
+            inputs = dict.fromkeys(("q", "q1", "q2", "q3"), robot.n)
+            if self._carriers:
+                inputs["payloads"] = 10 * len(self._carriers)
+            kernels[self._carriers] = kernel.build(_traced(robot, self._carriers), inputs, robot.backend)
+        return kernels[self._carriers]
+
+
+@lru_cache(maxsize=8)
+def _kernels(model_id: str, gravity: tuple[float, ...], backend: str) -> dict[tuple[int, ...], kernel.Kernel]:
+    """Return the kernels of one robot, by the numbers of the links that carry payloads."""
+    return {}
+
+
+def _traced(robot: Robot, carriers: tuple[int, ...]) -> Callable[..., TorqueTerms]:
+    """Return the function that a kernel is made of. payloads: ten numbers for each carrier."""
+    model, gravity, factor = without_coulomb(robot).model, robot.gravity_vector, load_factor(robot.model)
+
+    def traced(q: Any, q1: Any, q2: Any, q3: Any, payloads: Any = None) -> TorqueTerms:
+        inertias = with_bodies(model, carriers, payloads) if carriers else None
+
+        def rate(q, qd, qdd, qddd):
+            found = component_rate.torque_and_rate(model, q, qd, qdd, qddd, gravity, inertias=inertias)
+            return [np.array(block) * factor for block in found] if (factor > 1.0).any() else found
+
+        return torque_terms(rate, q, q1, q2, q3)
+
+    return traced
+
+
+N_SAMPLES = 201  # poses along a path that are solved in advance
+
+
+class ClosedChainTerms:
+    """Path terms of a robot with closed chains, without Coulomb friction: call with q, q', q'', q''' (samples, n) each.
+
+    friction : (n,) largest Coulomb friction of each joint on the path
+    """
+
+    def __init__(self, followed: ClosedChainKinematics):
+        self._followed = followed
+        q, pose = followed.start()
+        self._q, self._poses = q[None], pose[None]  # that are known
+        self.friction = followed.friction(pose)
+
+    def along(self, path: Path) -> ClosedChainTerms:
+        s = np.union1d(np.linspace(0.0, path.length, N_SAMPLES), path.breaks)
+        found: ClosedChainTerms = copy.copy(self)
+        found._q, poses, pose = path(s)[0], [], self._poses[0]
+        for s_k, q in zip(s, found._q, strict=True):
+            try:
+                poses.append(pose := self._followed.pose(q, pose))
+            except InputError as error:
+                raise InputError(f"the robot cannot follow the path beyond s = {s_k:.4g} of {path.length:.4g}: "
+                                 f"{error}") from None
+        found._poses = np.array(poses)
+        found.friction = np.max([self._followed.friction(pose) for pose in poses], axis=0)
+        return found
+
+    def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> TorqueTerms:
+        nearest = [int(((self._q - one) ** 2).sum(axis=1).argmin()) for one in q]
+        poses = np.array([self._followed.pose(one, self._poses[k]) for one, k in zip(q, nearest, strict=True)])
+        return torque_terms(lambda q, *rates: self._followed.torque_and_rate(poses, *rates), q, q1, q2, q3)
+
+    def compile(self) -> None:
+        still = np.zeros((MANY, self._followed.n))
+        self(np.broadcast_to(self._q[0], still.shape), still, still, still)
+
+
+class LinkMotorTerms(CachedRobot):
+    """Terms of a tree with motors on links and without springs, Coulomb friction left out.
+
+    Call with q, q', q'', q''' (samples, n) each.
+
+
+    friction : (n,) largest Coulomb friction of each torque
+    """
+
+    def __init__(self, robot: Robot):
+        self.robot, self.friction = without_coulomb(robot), coulomb_with_motors(robot)
+
+    def along(self, path: Path) -> LinkMotorTerms:
+        return self
+
+    def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> TorqueTerms:
+        return torque_terms(self.robot.torque_and_rate, q, q1, q2, q3)
+
+    def compile(self) -> None:
+        self(*np.zeros((4, MANY, self.robot.n)))
+
+
+N_ZERO_VELOCITY_SAMPLES = 2001  # along a path, to find points where no velocity is allowed
 STILL = 1e-9  # dq/ds of a joint that does not move
 
 class PathTerms(Protocol):
@@ -60,7 +246,7 @@ class PathDynamics:
 
     def along(self, path: Path) -> PathDynamics:
         """Return the dynamics prepared for a path: closed loops are solved along it. Raises InputError if they cannot be."""
-        found = copy.copy(self)
+        found: ClosedChainTerms = copy.copy(self)
         found.terms = self.terms.along(path)
         return found
 
@@ -105,7 +291,7 @@ class PathDynamics:
 
 def _check_velocities(velocity: VelocityLimits, path: Path, joint_names: Sequence[str]) -> None:
     """Raise InputError if a path is so near to a position limit that no velocity is allowed in its direction."""
-    s = np.linspace(0.0, path.length, N_SAMPLES)
+    s = np.linspace(0.0, path.length, N_ZERO_VELOCITY_SAMPLES)
     q, way = path(s)[:2]
     stuck = (velocity(q, way) <= 0.0) & (np.abs(way) > STILL)
     if stuck.any():

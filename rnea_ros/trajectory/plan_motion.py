@@ -33,7 +33,7 @@ from ..planning.problem import (
 )
 from ..robots.inputs import validation
 from ..robots.inputs.base_state import BaseState
-from ..robots.inputs.validation import Wrenches
+from ..robots.inputs.conditions import Loads
 from ..robots.robot import Robot
 from .clearance import Clearance
 from .limit_utilization import rate_notes, resolve_limits, velocity_limits
@@ -48,8 +48,7 @@ TIME_TOLERANCE = 0.005  # share of the fastest motion's duration that the smooth
 
 def plan_motion(robot: Robot, start: Any, goal: Any, *, time: float = 1.0, effort: Any = 0.0, limits: Limits | None = None,
                 joint_force: Mapping[str, float] | None = None, duration: float | tuple[float, float] | None = None,
-                wrenches: Wrenches | None = None, world_wrenches: Wrenches | None = None,
-                settings: PlanSettings = PlanSettings(),
+                loads: Loads | None = None, settings: PlanSettings = PlanSettings(),
                 report: Report = lambda progress: None, base: BaseState | None = None, waypoints: Any = None,
                 guess: Any = None, clearance: Clearance | None = None, quantities: Sequence[Quantity] = (),
                 time_tolerance: float = TIME_TOLERANCE) -> PlannedMotion:
@@ -66,7 +65,7 @@ def plan_motion(robot: Robot, start: Any, goal: Any, *, time: float = 1.0, effor
     joint_force : {joint: largest internal force [N], norm of all that the joint transmits}, names as in robot.moving_joints;
                   of trees alone
     duration    : [s]; given, or (shortest, longest)
-    wrenches, world_wrenches : constant loads, see Robot.torque_and_rate
+    loads       : constant wrenches on links
     report      : called with the progress after each iteration of the solver
     base        : state of a moving base, at rest
     waypoints   : (k, n) poses that the motion passes in this order; or {share of the duration: pose}, where it is known when.
@@ -84,7 +83,6 @@ def plan_motion(robot: Robot, start: Any, goal: Any, *, time: float = 1.0, effor
         raise InputError(f"robot '{robot.name}' has no joint that moves: there is nothing to plan")
     moved = link_side(robot, base)
     limits = resolve_limits(moved, limits)
-    loads: dict[str, Any] = {"wrenches": wrenches, "world_wrenches": world_wrenches}
     limited, tau = _quantities(moved, limits, loads, joint_force)
     weights = np.broadcast_to(validation.numbers("effort", effort), (moved.n,)) if np.size(effort) in (1, moved.n) else None
     if weights is None:
@@ -103,7 +101,7 @@ def plan_motion(robot: Robot, start: Any, goal: Any, *, time: float = 1.0, effor
     return replace(found, notes=(*found.notes, *unenforceable_limits(robot), *rate_notes(moved, limits, trees_only=True)))
 
 
-def _quantities(robot: Robot, limits: Limits, loads: Mapping[str, Any],
+def _quantities(robot: Robot, limits: Limits, loads: Loads | None,
                 joint_force: Mapping[str, float] | None) -> tuple[list[Quantity], Quantity]:
     """Return all limited quantities, and the torque."""
     tau = torque(robot, limits.effort, loads)
@@ -131,18 +129,18 @@ def motion_limits(robot: Robot, limits: Limits) -> list[Quantity]:
             *(motion_quantity(order, robot.joint_names, -limit, limit) for order, limit in enumerate(symmetric, start=1))]
 
 
-def torque(robot: Robot, limit: np.ndarray, loads: Mapping[str, Any]) -> Quantity:
-    """Return the joint torques as a quantity that a plan keeps within +-limit (n,) [N m, N]; loads: options of the robot's
-    inverse dynamics, as wrenches.
+def torque(robot: Robot, limit: np.ndarray, loads: Loads | None) -> Quantity:
+    """Return the joint torques as a quantity that a plan keeps within +-limit (n,) [N m, N]; loads: constant
+    wrenches on links.
     """
-    return Quantity("torque", robot.joint_names, 2, lambda *motion: robot.inverse_dynamics(*motion, **loads),
-                    lambda *motion: robot.sensitivities(*motion, **loads), -limit, limit, affine=2)
+    return Quantity("torque", robot.joint_names, 2, lambda *motion: robot.inverse_dynamics(*motion, loads=loads),
+                    lambda *motion: robot.sensitivities(*motion, loads=loads), -limit, limit, affine=2)
 
 
-def torque_rate(robot: Robot, limit: np.ndarray, loads: Mapping[str, Any], name: str = "torque rate") -> Quantity:
+def torque_rate(robot: Robot, limit: np.ndarray, loads: Loads | None, name: str = "torque rate") -> Quantity:
     """Return the torque rate as a quantity with limits (n,)."""
-    return Quantity(name, robot.joint_names, 3, lambda *motion: robot.torque_and_rate(*motion, **loads)[1],
-                    lambda *motion: robot.rate_sensitivities(*motion, **loads), -limit, limit, affine=2)
+    return Quantity(name, robot.joint_names, 3, lambda *motion: robot.torque_and_rate(*motion, loads=loads)[1],
+                    lambda *motion: robot.rate_sensitivities(*motion, loads=loads), -limit, limit, affine=2)
 
 
 def commanded(robot: Robot) -> Robot:
@@ -184,18 +182,18 @@ def velocity_by_position(robot: Robot, limits: VelocityLimits) -> Quantity:
                     np.full(len(upper), -np.inf), upper)
 
 
-def drives(robot: Robot, loads: Mapping[str, Any]) -> Quantity:
+def drives(robot: Robot, loads: Loads | None) -> Quantity:
     """Return voltage, current, motor speed and power as a quantity, as far as the robot file limits them."""
     limits, by = robot.drive_limits, limit_factors(robot.drive_limits, robot.n)
     lower, upper = (np.array([getattr(limit, end) for limit in limits]) for end in ("lower", "upper"))
 
     def value(q, qd, qdd, qddd):
-        return limited_values(by, *robot.torque_and_rate(q, qd, qdd, qddd, **loads), qd)
+        return limited_values(by, *robot.torque_and_rate(q, qd, qdd, qddd, loads=loads), qd)
 
     def slope(q, qd, qdd, qddd):
-        tau = robot.inverse_dynamics(q, qd, qdd, **loads)
-        rates = robot.rate_sensitivities(q, qd, qdd, qddd, **loads)
-        torques = (*robot.sensitivities(q, qd, qdd, **loads), np.zeros_like(rates[0]))
+        tau = robot.inverse_dynamics(q, qd, qdd, loads=loads)
+        rates = robot.rate_sensitivities(q, qd, qdd, qddd, loads=loads)
+        torques = (*robot.sensitivities(q, qd, qdd, loads=loads), np.zeros_like(rates[0]))
         found = [by.effort @ dt + by.effort_rate @ dr + by.power @ (qd[..., None] * dt) for dt, dr in zip(torques, rates)]
         found[1] = found[1] + by.velocity + by.power * tau[..., None, :]
         return found
@@ -203,7 +201,7 @@ def drives(robot: Robot, loads: Mapping[str, Any]) -> Quantity:
     return Quantity("drive limit", [limit.description for limit in limits], 3, value, slope, lower, upper)
 
 
-def joint_force_squared(robot: Robot, limits: Mapping[str, float], loads: Mapping[str, Any]) -> Quantity:
+def joint_force_squared(robot: Robot, limits: Mapping[str, float], loads: Loads | None) -> Quantity:
     """Return squared joint forces [N^2] as a quantity: the norm has no derivative where the force vanishes; d F.F = 2 F.dF."""
     unknown = sorted(set(limits) - set(robot.moving_joints))
     if unknown:
@@ -214,11 +212,11 @@ def joint_force_squared(robot: Robot, limits: Mapping[str, float], loads: Mappin
         raise InputError(f"joint_force is {dict(limits)}; forces above zero are needed [N]")
 
     def value(*motion):
-        return (robot.joint_wrenches(*motion, **loads).wrench[..., FORCE] ** 2).sum(axis=-1)
+        return (robot.joint_wrenches(*motion, loads=loads).wrench[..., FORCE] ** 2).sum(axis=-1)
 
     def slope(*motion):
-        force = 2.0 * robot.joint_wrenches(*motion, **loads).wrench[..., FORCE]
-        _, *tables = robot.joint_wrench_sensitivities(*motion, **loads)
+        force = 2.0 * robot.joint_wrenches(*motion, loads=loads).wrench[..., FORCE]
+        _, *tables = robot.joint_wrench_sensitivities(*motion, loads=loads)
         return [np.einsum("sjc,sjcn->sjn", force, table[..., FORCE, :]) for table in tables]
 
     return Quantity("squared joint force", robot.moving_joints, 2, value, slope, np.full(len(upper), -np.inf), upper**2)

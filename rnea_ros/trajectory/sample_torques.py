@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..algorithms.coordinates import from_links, to_links
-from ..algorithms.joint_dynamics import joint_dynamics, load_share, with_motors
+from ..algorithms.joint_dynamics import from_links, joint_dynamics, load_share, to_links, with_motors
 from ..errors import InputError, Rejected
 from ..model.tree import JointDynamics, Model
 from ..robots.results import Dynamics

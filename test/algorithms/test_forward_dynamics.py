@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, JointDynamics
+from rnea_ros import InputError, JointDynamics, Loads
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms import forward_dynamics as articulated
 from rnea_ros.algorithms.floating_base import prescribed
@@ -55,8 +55,8 @@ def test_forward_of_inverse_is_the_identity(seed):
     links = list(r.model.frames)
     loaded = r.with_payload(links[-1], 0.7, (0.1, 0.2, 0.0), np.diag([0.01, 0.02, 0.015]))
     wrenches = {links[-1]: rng.normal(size=6), links[len(links) // 2]: rng.normal(size=6)}
-    tau = loaded.inverse_dynamics(q, qd, qdd, wrenches=wrenches)
-    assert worst(loaded.forward_dynamics(q, qd, tau, wrenches=wrenches), qdd) < 1e-9
+    tau = loaded.inverse_dynamics(q, qd, qdd, loads=Loads(wrenches))
+    assert worst(loaded.forward_dynamics(q, qd, tau, loads=Loads(wrenches)), qdd) < 1e-9
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnea_ros import JointDynamics
+from rnea_ros import JointDynamics, Loads
 from rnea_ros.algorithms import component_rate, torque_rate
 from rnea_ros.algorithms.torque_rate import RootMotion
 from rnea_ros.robots.tree import TreeDynamics
@@ -43,7 +43,7 @@ def test_golden_external_wrench():
     w = robot.recursion(*motion)[0].w[6]
     f, n, fdot, ndot = (np.array(case[key]) for key in ("f", "n", "fdot", "ndot"))
     wrench, rate = -np.concatenate((f, n)), -np.concatenate((fdot - np.cross(w, f), ndot - np.cross(w, n)))
-    results = [robot.torque_and_rate(*motion, wrenches={"l6": wrench}, wrench_rates={"l6": rate})]
+    results = [robot.torque_and_rate(*motion, loads=Loads({"l6": wrench}, {"l6": rate}))]
     results += [text(robot.model, *motion, robot.gravity_vector, wrenches={6: wrench}, wrench_rates={6: rate})
                 for text in TEXTS]
     for tau, tau_rate in results:

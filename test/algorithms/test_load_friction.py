@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rnea_ros
-from rnea_ros import InputError, JointDynamics, Robot
+from rnea_ros import InputError, JointDynamics, Loads, Robot
 from rnea_ros.robots.tree import TreeDynamics
 from rnea_ros.trajectory.retiming import retime_motion
 from support.robots import arm
@@ -87,8 +87,8 @@ def test_payloads_and_wrenches_are_loads():
     tau = loaded.inverse_dynamics(q, qd, qdd)
     np.testing.assert_allclose(tau - loaded.load_friction(tau, qd), bare.inverse_dynamics(q, qd, qdd), atol=1e-10)
     push = {"l3": np.array([5.0, 0.0, 3.0, 0.0, 0.0, 0.0])}
-    tau = ROBOT.torque_and_rate(q, qd, qdd, qddd, wrenches=push)[0]
-    left = BARE.inverse_dynamics(q, qd, qdd, wrenches=push)
+    tau = ROBOT.torque_and_rate(q, qd, qdd, qddd, loads=Loads(push))[0]
+    left = BARE.inverse_dynamics(q, qd, qdd, loads=Loads(push))
     np.testing.assert_allclose(tau - ROBOT.load_friction(tau, qd), left, atol=1e-10)
 
 

@@ -10,8 +10,7 @@ import pytest
 from rnea_ros import InputError, JointDynamics, ModelError
 from rnea_ros.algebra.linear_forms import coefficients, unknowns
 from rnea_ros.algebra.taylor import derivative, jets
-from rnea_ros.algorithms.inertial_parameters import TERMS, parameters, values, with_unknowns, with_values
-from rnea_ros.algorithms.regressor import regressor
+from rnea_ros.algorithms.inertial_parameters import TERMS, parameters, regressor, values, with_unknowns, with_values
 from rnea_ros.algorithms.torque_rate import RootMotion, dynamics, kinematics
 from rnea_ros.codegen.ir.program import trace
 from rnea_ros.identification.identification import Regressor

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from rnea_ros import JointDynamics
+from rnea_ros import JointDynamics, Loads
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms import screws
 from rnea_ros.robots.tree import TreeDynamics
@@ -48,7 +48,7 @@ def test_agrees_with_the_mdh_form(source):
         f, n = frame.R @ wrench[:3], frame.R @ wrench[3:]
         loads = {frame.link: np.concatenate((f, n + np.cross(frame.P, f)))}
         ours = screws.inverse_dynamics(driven.model, s, q, qd, qdd, r.gravity_vector, loads)
-        assert worst(ours, driven.inverse_dynamics(q, qd, qdd, wrenches={link: wrench})) < 1e-12
+        assert worst(ours, driven.inverse_dynamics(q, qd, qdd, loads=Loads({link: wrench}))) < 1e-12
 
 
 @pytest.mark.parametrize("source", [*SEEDS, *EXAMPLES])

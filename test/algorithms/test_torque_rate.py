@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from rnea_ros import JointDynamics, ModelError
+from rnea_ros import JointDynamics, Loads, ModelError
 from rnea_ros.algebra.vectors import shift
 from rnea_ros.algorithms import component_rate, torque_rate
 from rnea_ros.robots.tree import TreeDynamics
@@ -164,7 +164,7 @@ def test_wrench_and_its_rate_on_every_link(seed):
         def torque(t, link=link, wrench=wrench, rate=rate):
             return oracle.torque(*along(*state, t), {link: wrench + rate * t})
 
-        tau, tau_rate = robot.torque_and_rate(*state, wrenches={link: wrench}, wrench_rates={link: rate})
+        tau, tau_rate = robot.torque_and_rate(*state, loads=Loads({link: wrench}, {link: rate}))
         assert worst(tau, torque(0.0)) < TOLERANCE, link
         assert worst(tau_rate, difference(torque)) < 1e-8, link
 
@@ -176,8 +176,8 @@ def test_wrenches_on_several_links_add_up(seed):
     state, rng = motion(robot), np.random.default_rng(0)
     wrenches = {link: rng.normal(size=6) for link in robot.model.frames}
     expected = oracle.torque(*state[:3], wrenches)
-    assert worst(robot.torque_and_rate(*state, wrenches=wrenches)[0], expected) < TOLERANCE
-    assert worst(robot.inverse_dynamics(*state[:3], wrenches=wrenches), expected) < TOLERANCE
+    assert worst(robot.torque_and_rate(*state, loads=Loads(wrenches))[0], expected) < TOLERANCE
+    assert worst(robot.inverse_dynamics(*state[:3], loads=Loads(wrenches)), expected) < TOLERANCE
 
 
 def test_a_wrench_acts_on_the_link():
@@ -186,7 +186,7 @@ def test_a_wrench_acts_on_the_link():
     still = np.zeros(1)
     assert lift.torque_and_rate(*[still] * 4)[0] == pytest.approx(1.5 * 9.81)
     up = {"l1": (0, 0, 10.0, 0, 0, 0)}
-    tau, rate = lift.torque_and_rate(*[still] * 4, wrenches=up, wrench_rates={"l1": (0, 0, 3.0, 0, 0, 0)})
+    tau, rate = lift.torque_and_rate(*[still] * 4, loads=Loads(up, {"l1": (0, 0, 3.0, 0, 0, 0)}))
     assert tau == pytest.approx(1.5 * 9.81 - 10.0)
     assert rate == pytest.approx(-3.0)
 
@@ -284,7 +284,7 @@ def test_backends_agree(seed):
               for backend, robot in robots.items()}
     state = motion(robots["llvm"], seed)
     load = {next(reversed(robots["llvm"].model.frames)): np.arange(6.0)}
-    for call in (lambda r: r.torque_and_rate(*state, wrenches=load, wrench_rates=load), lambda r: r.dynamics(*state),
+    for call in (lambda r: r.torque_and_rate(*state, loads=Loads(load, load)), lambda r: r.dynamics(*state),
                  lambda r: (r.inverse_dynamics(*state[:3]), r.mass_matrix(state[0]), r.gravity(state[0]))):
         llvm, python, reference = (call(robot) for robot in robots.values())
         for a, b, c in zip(llvm, python, reference):

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("pinocchio")
 
+from rnea_ros import MotorState
 from rnea_ros.cli.main import main
 from rnea_ros.io.recording import BASE
 from support.moving_robots import URDF, MovingBase, MovingElastic
@@ -84,7 +85,7 @@ def test_questions_about_a_recording(tmp_path, capsys):
     urdf, motion, *file = files(moving, tmp_path, orders)
     assert main(["query", urdf, "floating", "--state", motion, *file]) == 0
     found = json.loads(capsys.readouterr().out)
-    free = moving.robot.solve(*moving.motion(T[20]), base=moving.base(T[20])[0])
+    free = moving.robot.solve(*moving.motion(T[20]), base=moving.base(T[20]).free)
     assert worst(found["effort"][20], free.torques[0]) < 1e-9
     moving, orders = MOVING["motors measured"]()
     urdf, motion, *file = files(moving, tmp_path, orders)
@@ -100,5 +101,5 @@ def test_questions_about_a_recording(tmp_path, capsys):
     assert main(["query", urdf, "forward", "--state", motion, *file]) == 0
     found = json.loads(capsys.readouterr().out)
     (q, qd, *_), (q_motor, qd_motor, *_) = moving.motion(T[20]), moving.motors(T[20])
-    expected = moving.robot.forward_dynamics(q, qd, np.ones(len(q)), q_motor=q_motor, qd_motor=qd_motor)
+    expected = moving.robot.forward_dynamics(q, qd, np.ones(len(q)), motors=MotorState(q_motor, qd_motor))
     assert worst(found["acceleration"][20], expected) < 1e-9

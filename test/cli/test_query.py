@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, Robot, load
+from rnea_ros import BaseState, InputError, Loads, Robot, load
 from rnea_ros.algorithms.base_parameters import base_parameters
 from rnea_ros.cli import query as query_cli
 from rnea_ros.cli.output import print_outcome
-from rnea_ros.robots.inputs.base_state import BaseState
 from support.robots import arm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -120,9 +119,9 @@ def test_base_wrenches_and_their_rates(query):
     state = {"position": [0.1, 0.2], "velocity": [1.0, -1.0], "base": [base], "base_motion_given": True,
              "wrenches": [{"link": "tool", "wrench": force.tolist(), "rate": [rate.tolist()]}]}
     still = np.zeros(2)
-    solved = load(RR, base="floating").solve(
-        [0.1, 0.2], [1.0, -1.0], still, still, base=BaseState((0, 0, 1), (0, 0, 0.6, 0.8), velocity),
-        base_acceleration=acceleration, base_jerk=jerk, wrenches={"tool": force}, wrench_rates={"tool": rate})
+    solved = load(RR, base="floating").solve([0.1, 0.2], [1.0, -1.0], still, still,
+                                             base=BaseState((0, 0, 1), (0, 0, 0.6, 0.8), velocity, acceleration, jerk),
+                                             loads=Loads({"tool": force}, {"tool": rate}))
     answer = query(RR, "floating", state)
     expected = *solved.torques, solved.base_wrench, solved.base_wrench_rate
     names = ("effort", "effort_rate", "base_wrench", "base_wrench_rate")

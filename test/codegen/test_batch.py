@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from test_codegen import random_text
 
-from rnea_ros import InputError, Robot
+from rnea_ros import InputError, Loads, Robot
 from rnea_ros.codegen import kernel
 from rnea_ros.codegen.native import batch
 from support.robots import arm, seeds
@@ -284,9 +284,9 @@ def test_a_robot(backend):
     robot = Robot.from_urdf(text, backend=backend).with_payload("l3", 1.5, (0.1, 0.2, 0.3))
     motion = np.random.default_rng(0).normal(size=(4, 37, 3))
     wrenches = {"l2": np.random.default_rng(1).normal(size=(37, 6)), "l3": np.ones(6)}
-    found = robot.torque_and_rate(*motion, wrenches=wrenches)
+    found = robot.torque_and_rate(*motion, loads=Loads(wrenches))
     for k in range(37):
-        one = robot.torque_and_rate(*motion[:, k], wrenches={"l2": wrenches["l2"][k], "l3": wrenches["l3"]})
+        one = robot.torque_and_rate(*motion[:, k], loads=Loads({"l2": wrenches["l2"][k], "l3": wrenches["l3"]}))
         np.testing.assert_array_equal([part[k] for part in found], one)
     assert [part.shape for part in robot.torque_and_rate(*motion[:, :0])] == [(0, 3), (0, 3)]
     motion[2, 30, 1] = np.inf

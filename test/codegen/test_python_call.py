@@ -10,7 +10,7 @@ import threading
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, Robot
+from rnea_ros import InputError, Loads, Robot
 from rnea_ros.codegen import kernel
 from rnea_ros.codegen.native import python_call
 from support.robots import arm
@@ -185,7 +185,7 @@ def test_payloads_and_wrenches_after_a_quick_call(robot):
             for _ in range(2):
                 np.testing.assert_allclose(loaded.torque_and_rate(*blocks), reference.torque_and_rate(*blocks), rtol=1e-11)
             np.testing.assert_array_equal(loaded.with_payload("l3", 0.0).torque_and_rate(*blocks), light)
-        pushed = robot.torque_and_rate(*blocks, wrenches={"l3": np.ones(6)})
+        pushed = robot.torque_and_rate(*blocks, loads=Loads({"l3": np.ones(6)}))
         assert np.abs(pushed[0] - light[0]).max() > 0.1
         np.testing.assert_array_equal(robot.torque_and_rate(*blocks), light)
         with pytest.raises(InputError, match=r"qd\[1\] is nan"):

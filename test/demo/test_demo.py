@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, Robot
+from rnea_ros import InputError, MotorState, Robot
 from rnea_ros.cli import demo as demo_command
 from rnea_ros.cli import main
 from rnea_ros.demo import catalogue, elastic_arm, plots, scaling
@@ -277,7 +277,7 @@ def test_elastic_arm_tracks_with_the_errors_of_the_paper(capsys):
     for k in range(round(elastic_arm.PAPER_DURATION_S / step) + 1):
         state, stamp = plant.command(law(elastic_arm.reference(k * step, 5), *plant.sensors).tau), round(k * step * 1e9)
         joints, motors = np.split(state.motion, [robot.n], axis=1)
-        found = robot.motor_motion(*joints, **dict(zip(("q_motor", "qd_motor", "qdd_motor", "qddd_motor"), motors)))
+        found = robot.motor_motion(*joints, motors=MotorState(*motors))
         received.append((stamp, *joints, found.tau, found.tau_rate))
         states.append((stamp, [*state.motion[0], *state.motion[1], *state.tau, np.nan]))
         plant.advance()

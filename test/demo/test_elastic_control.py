@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, JointDynamics, Robot, load
+from rnea_ros import InputError, JointDynamics, Loads, MotorState, Robot, load
 from rnea_ros.demo.elastic_control import InverseDynamicsController, accelerations, runge_kutta, simulate_elastic_arm
 from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import difference, worst
@@ -60,7 +60,7 @@ def test_errors_obey_the_papers_equations(name):
     robot, controller, motion, state, elastic = loop(name)
     (q, q_motor, qd, qd_motor), gains, n = state, controller.gains, robot.n
     command = controller(motion(0.0), *state)
-    qdd, qdd_motor = np.split(accelerations(robot, q, qd, command.tau, q_motor=q_motor, qd_motor=qd_motor), [n])
+    qdd, qdd_motor = np.split(accelerations(robot, q, qd, command.tau, motors=MotorState(q_motor, qd_motor)), [n])
     wanted = motion(0.0)
     e, ed = wanted[0] - q, wanted[1] - qd
     sigma, sigmad = ed + gains.slope * e, wanted[2] - qdd + gains.slope * ed  # (38)
@@ -84,7 +84,7 @@ def closed_loop(robot, controller, motion, state, times, tau=None):
     def slope(t, y):
         q, q_motor, qd, qd_motor = np.split(y, cuts)
         command = controller(motion(t), q, q_motor, qd, qd_motor)
-        found = accelerations(robot, q, qd, command.tau, q_motor=q_motor, qd_motor=qd_motor)
+        found = accelerations(robot, q, qd, command.tau, motors=MotorState(q_motor, qd_motor))
         return np.concatenate((qd, qd_motor, found))
 
     return [np.split(y, cuts) for y in runge_kutta(slope, np.concatenate(state), times)]
@@ -148,16 +148,16 @@ def paper_arm():
 def test_a_load_that_is_known_is_no_disturbance(known):
     robot, controller = paper_arm()
     if known == "payload":
-        heavy, plant, wrenches = robot.with_payload("tool", 0.5, (0.05, 0.0, 0.02)), None, None
+        heavy, loads = robot.with_payload("tool", 0.5, (0.05, 0.0, 0.02)), None
         plant, knowing = heavy, InverseDynamicsController(heavy, 10.0, 30.0)
     else:
-        plant, wrenches = robot, {"tool": np.array([1.0, 2.0, -3.0, 0.1, 0.0, 0.0])}
-        knowing = partial(controller, world_wrenches=wrenches)
+        plant, loads = robot, Loads(world_wrenches={"tool": np.array([1.0, 2.0, -3.0, 0.1, 0.0, 0.0])})
+        knowing = partial(controller, loads=loads)
     motion = polynomial(0, 3, 6)
     start = [0.1 * x for x in motion(0.0)[:1]]
     slow = lambda t: [0.1 * 0.1**k * x for k, x in enumerate(motion(0.1 * t))]  # noqa: E731
     state = start[0], start[0][2:], np.zeros(3), np.zeros(1)
-    known, unknown = (simulate_elastic_arm(plant, law, slow, state, 2.0, 8e-3, world_wrenches=wrenches)
+    known, unknown = (simulate_elastic_arm(plant, law, slow, state, 2.0, 8e-3, loads=loads)
                     for law in (knowing, controller))
     assert np.abs(known.q_desired - known.q)[-1].max() < 1e-7 < 1e-3 < np.abs(unknown.q_desired - unknown.q)[-1].max()
 

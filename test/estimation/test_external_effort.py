@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, load
+from rnea_ros import InputError, Loads, load
 from rnea_ros.estimation.contact_thresholds import (
     MIN_THRESHOLD,
     ContactLearner,
@@ -220,7 +220,7 @@ def test_efforts_without_gravity_and_friction_give_the_same_result(robot):
 def test_external_wrench_needs_a_full_rank_jacobian(robot):
     q = np.array([0.0, -0.6, 0.0, -2.0, 0.0, 1.6, 0.8])
     six = np.array([3.0, -2.0, 15.0, 0.4, -0.5, 0.6])
-    effort = -(robot.inverse_dynamics(q, q * 0, q * 0, wrenches={"panda_hand": six}) - robot.gravity(q))
+    effort = -(robot.inverse_dynamics(q, q * 0, q * 0, loads=Loads({"panda_hand": six})) - robot.gravity(q))
     found = ExternalEffortObserver(robot).push(0.0, q, q * 0, q)._replace(effort=effort, std=np.ones(7))
     assert np.allclose(external_wrench(robot, "panda_hand", q, found, moment=True), six, atol=1e-9)
     assert external_wrench(robot, "panda_link2", q, found) is None  # two joints do not determine three forces

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, Robot, load
+from rnea_ros import InputError, MotorState, Robot, load
 from rnea_ros.cli.main import main
 from rnea_ros.demo.parallel_machines import delta, gough_stewart, planar_3rrr
 from rnea_ros.export import c_library, package
@@ -195,7 +195,7 @@ def test_bases_that_move(compiled, name):
     state = {"base_velocity": base.velocity, "base_gravity": base.into_base(robot.tree.gravity_vector)}
     moved = dict(zip(("base_acceleration", "base_jerk"), rng.normal(size=(2, 6)), strict=True))
     found = call("torque_and_rate", q=q, qd=qd, qdd=qdd, qddd=qddd, **state, **moved)
-    solved = robot.solve(q, qd, qdd, qddd, base=base, **moved)
+    solved = robot.solve(q, qd, qdd, qddd, base=base.with_motion(*moved.values()))
     wanted = *solved.torques, solved.base_wrench, solved.base_wrench_rate
     for part, expected in zip(found.values(), wanted, strict=True):
         close(part, expected)
@@ -294,8 +294,8 @@ def tripod_case():
     urdf, file, _ = tripod()
     robot = load(urdf, file, backend="python")
     rng = np.random.default_rng(1)
-    rates = dict(zip(("base_acceleration", "base_jerk"), 0.3 * rng.normal(size=(2, 6)), strict=True))
-    return robot, list(0.3 * rng.normal(size=(4, robot.n))), {"base": robot_kinds.BASE, **rates}
+    base = robot_kinds.BASE.with_motion(*(0.3 * rng.normal(size=(2, 6))))
+    return robot, list(0.3 * rng.normal(size=(4, robot.n))), {"base": base}
 
 
 def combined_case(name: str):
@@ -309,8 +309,7 @@ def carried_stewart_case():
     robot = load(ROOT / "urdf" / "stewart.urdf", ROOT / "urdf" / "stewart.robot.yaml", base="prescribed", backend="python")
     rng = np.random.default_rng(1)
     motion = [robot.home_motion[0] + 0.03 * rng.normal(size=robot.n), *(0.3 * rng.normal(size=(3, robot.n)))]
-    rates = dict(zip(("base_acceleration", "base_jerk"), rng.normal(size=(2, 6)), strict=True))
-    return robot, motion, {"base": robot_kinds.BASE, **rates}
+    return robot, motion, {"base": robot_kinds.BASE.with_motion(*rng.normal(size=(2, 6)))}
 
 
 EVERY = {**{name: partial(combined_case, name) for name in combined_machines.COMBINATIONS}, "wheels": vehicle_case,
@@ -323,7 +322,7 @@ def arguments(robot: Any, motion: Sequence[Any], state: dict[str, Any]) -> dict[
     """The motion and the state of base and motors by the names of C; the pose of loops closed."""
     found = {"q" + "d" * k: value for k, value in enumerate(motion)} | {k: v for k, v in state.items() if k != "guess"}
     if (base := found.pop("base", None)) is not None:
-        found |= {f"base_{name}": getattr(base, name) for name in ("position", "quaternion", "velocity")}
+        found |= {f"base_{name}": value for name, value in vars(base).items() if value is not None}
     if robot.loops is not None:
         found["q"] = robot.close(motion[0], guess=state.get("guess"))
     return found
@@ -358,14 +357,16 @@ def test_every_combination_has_the_numbers_of_the_public_calls(tmp_path, name):
             exact(found[part], [values[order] for values in wanted.multipliers.values()])
     at = {key: value for key, value in state.items() if key in ("base", "guess")}
     motors: dict[str, Any] = {}
+    driven = None
     if robot.elastic_joints:
         moved = robot.motor_motion(*motion, **state)
-        motors = {"q_motor": moved.q_motor, "qd_motor": moved.qd_motor}
+        motors, driven = {"q_motor": moved.q_motor, "qd_motor": moved.qd_motor}, MotorState(moved.q_motor, moved.qd_motor)
         for part, value in (("q_motor", moved.q_motor), ("qdd_motor", moved.qdd_motor), ("tau_link", moved.load),
                             ("tau_link_rate", moved.load_rate)):
             exact(found[part], value)
     tau = np.linspace(-1.0, 1.0, robot.n)
-    exact(called("forward_dynamics", tau=tau, **motors)["qdd"], robot.forward_dynamics(*motion[:2], tau, **at, **motors))
+    exact(called("forward_dynamics", tau=tau, **motors)["qdd"],
+          robot.forward_dynamics(*motion[:2], tau, **at, motors=driven))
     for ours, theirs in zip(called("gravity_and_rate").values(), robot.gravity_and_rate(*motion[:2], **at), strict=False):
         exact(ours, theirs)
     if not robot.constraints:

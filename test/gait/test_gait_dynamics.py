@@ -9,7 +9,7 @@ import pinocchio as pin
 import pytest
 
 from rnea_ros import Robot
-from rnea_ros.algorithms.base_wrench import base_wrench, base_wrench_sensitivities
+from rnea_ros.algorithms.joint_wrenches import base_wrench, base_wrench_sensitivities
 from rnea_ros.algorithms.kinematics import points
 from rnea_ros.algorithms.torque_rate import torque_and_rate
 from rnea_ros.algorithms.world_loads import on_links

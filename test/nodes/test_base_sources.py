@@ -90,7 +90,7 @@ def test_regular_streams_are_estimated_at_the_requested_instant(ship, source):
             assert worst(desk.base.state.velocity[3:], w) < 1e-4
             if source != "imu":
                 assert max(pose_difference(desk.base.state, base)) < 1e-3
-                assert worst(desk.base.acceleration, acceleration) < 1e-3
+                assert worst(desk.base.state.acceleration, acceleration) < 1e-3
             assert (desk.base.has_orientation, desk.base.has_position) == (source != "imu",) * 2
     assert np.max(found, axis=0)[0] < 1e-3 and np.max(found, axis=0)[1] < 3e-2
     assert not any(desk.drops.values()) and "readings_hz" in str(desk.served.findings())
@@ -104,7 +104,7 @@ def test_with_rates_that_are_given_all_is_exact(ship, source):
         assert max(desk.errors(t)) < 1e-8
         found = desk.base.message()
         assert math.isnan(found.pose.position.x) is (source == "imu")
-        assert worst(desk.base.jerk, base_at(t, PACE)[2]) < 1e-12
+        assert worst(desk.base.state.jerk, base_at(t, PACE)[2]) < 1e-12
 
 
 def test_base_states_between_joint_states_are_interpolated(ship):

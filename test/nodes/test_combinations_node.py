@@ -13,7 +13,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 import rnea_ros
-from rnea_ros import InputError
+from rnea_ros import InputError, Loads
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.base import BaseMotion
 from rnea_ros.nodes.dynamics.served_robot import ServedGeneralRobot, no_loads
@@ -62,12 +62,12 @@ def test_multipliers_and_joints_that_follow_are_those_of_the_library():
 
 def test_acceleration_of_a_free_base_follows_and_nothing_carries_it():
     robot, moving = served("free base, two loops, springs")
-    state, *_ = moving.base(0.1)
+    state = moving.base(0.1)
     robot.evaluate(moving.motion(0.1), np.full((4, len(robot.optional)), np.nan), no_loads,
-                   BaseMotion(state, *np.zeros((2, 6))))
+                   BaseMotion(state.with_motion(*np.zeros((2, 6)))))
     (_, _, a, _), *_ = moving.sample(0.1)
     base, wrench = robot.base_motion
-    assert np.allclose(base.acceleration, state.classical(a[:6]), rtol=1e-9, atol=1e-9)
+    assert np.allclose(base.state.acceleration, state.classical(a[:6]), rtol=1e-9, atol=1e-9)
     assert not wrench.any()
 
 
@@ -85,7 +85,7 @@ def test_sensors_of_joints_that_follow_are_compared_with_the_loops():
 def test_motors_of_which_nothing_is_known_are_named():
     robot, moving = served("elastic joints on a carried base, motors measured")
     with pytest.raises(Rejected, match=r"4 derivatives of the base's velocity, base states have 2; or else j\d_motor"):
-        robot.evaluate(moving.motion(0.0), np.full((4, 2), np.nan), no_loads, BaseMotion(*moving.base(0.0)))
+        robot.evaluate(moving.motion(0.0), np.full((4, 2), np.nan), no_loads, BaseMotion(moving.base(0.0)))
 
 
 @pytest.mark.parametrize("name", ["standing on three legs", "elastic joints on a carried base, motors measured"])
@@ -101,13 +101,13 @@ def test_loads_on_links_count_with_their_rates():
 
     def loads(q, qd):
         seen.append((q, qd))
-        return {"wrenches": {"l10": wrench}, "wrench_rates": {"l10": rate}}
+        return Loads({"l10": wrench}, {"l10": rate})
 
-    state, acceleration, jerk = moving.base(0.1)
+    state = moving.base(0.1)
     motion, unknown = moving.motion(0.1), np.full((4, len(robot.optional)), np.nan)
-    found = robot.evaluate(motion, unknown, loads, BaseMotion(state, acceleration, jerk))
-    expected = robot.robot.torque_and_rate(*motion, base=state, base_acceleration=acceleration, base_jerk=jerk,
-                                           wrenches={"l10": wrench}, wrench_rates={"l10": rate})
+    found = robot.evaluate(motion, unknown, loads, BaseMotion(state))
+    expected = robot.robot.torque_and_rate(*motion, base=state,
+                                           loads=Loads({"l10": wrench}, {"l10": rate}))
     assert np.allclose(found[:2], expected, rtol=1e-9, atol=1e-9)
     (q, v, *_), *_ = moving.sample(0.1)
     numbers = [moving.numbers[name] for name in robot.robot.tree.joint_names]

@@ -15,7 +15,7 @@ from std_srvs.srv import SetBool
 
 from rnea_msgs.msg import Contact, ExternalEffort
 from rnea_msgs.srv import EstimatePayload
-from rnea_ros import Robot
+from rnea_ros import Loads, Robot
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.dynamics.external_effort import MeasuredEffort
 from support.node_bench import ARM, NAMES, NODE, Bench, seconds
@@ -55,7 +55,7 @@ def make_bench(tmp_path_factory):
 def holding(robot, force=None):
     """Efforts that hold the arm still."""
     wrenches = {} if force is None else {"hand": [*force, 0.0, 0.0, 0.0]}
-    return robot.inverse_dynamics(Q, 0.0 * Q, 0.0 * Q, wrenches=wrenches)
+    return robot.inverse_dynamics(Q, 0.0 * Q, 0.0 * Q, loads=Loads(wrenches))
 
 
 def until(bench, condition, effort, what):

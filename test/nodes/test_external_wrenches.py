@@ -18,7 +18,7 @@ from rclpy.serialization import serialize_message
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 
-from rnea_ros import InputError, Robot
+from rnea_ros import InputError, Loads, Robot
 from rnea_ros.errors import Rejected
 from rnea_ros.model.urdf_reader import without_mass
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE, WRENCHES, with_wrenches
@@ -224,7 +224,7 @@ def test_a_wrench_that_includes_the_tool_replaces_its_mass(robot):
         motion, contact = rng.uniform(-1.0, 1.0, (3, 3)), {"tool": 20.0 * rng.normal(size=6)}
         inside.torque(*(np.append(row, 0.0) for row in motion), contact)
         felt = -inside.data.f[mount].vector
-        assert worst(light.inverse_dynamics(*motion, wrenches={"tool": felt}), whole.torque(*motion, contact)) < 1e-12
+        assert worst(light.inverse_dynamics(*motion, loads=Loads({"tool": felt})), whole.torque(*motion, contact)) < 1e-12
     assert robot.total_mass - light.total_mass == pytest.approx(2.0)
 
 
@@ -299,7 +299,7 @@ def test_torque_and_rate_of_a_touched_robot_that_moves(bench, robot):
                     "fore": moving_transform(robot, "fore", "base", q, qd)(held, np.zeros(6))}
 
         wrenches, rates = ({link: pair[part] for link, pair in loads(0.0).items()} for part in range(2))
-        expected = robot.dynamics(*now, wrenches=wrenches, wrench_rates=rates)
+        expected = robot.dynamics(*now, loads=Loads(wrenches, rates))
         for field, ours in zip(("effort", "effort_rate", "gravity_effort", "gravity_effort_rate"), expected):
             assert worst(np.array(getattr(result, field)), ours) < 1e-8, field
         truth = [lambda t: oracle.torque(*along(*now, t), {link: pair[0] for link, pair in loads(t).items()})]  # noqa: B023
@@ -367,7 +367,7 @@ def test_policies_tare_and_what_is_in_use(bench, robot):
     assert not bench.ros.set(NODE, wrenches__elbow__timeout=0.001)  # counts as zero from now on
     bench.touch(bench.wrist, "wrist", SIX, "tool")
     assert not bench.ros.set(NODE, wrenches__wrist__timeout=0.001, wrenches__wrist__on_timeout="hold")
-    np.testing.assert_allclose(bench.send(rest).effort, robot.dynamics(*rest, wrenches={"tool": -SIX}).tau, atol=1e-12)
+    np.testing.assert_allclose(bench.send(rest).effort, robot.dynamics(*rest, loads=Loads({"tool": -SIX})).tau, atol=1e-12)
     assert not bench.ros.set(NODE, wrenches__wrist__on_timeout="drop")
     np.testing.assert_allclose(bench.send(rest).effort, no_loads, atol=1e-12)
     bench.ros.until(lambda: bench.state() or "wrench 'wrist': no usable message for" in bench.diagnostics.status.message)

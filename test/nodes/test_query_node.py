@@ -18,7 +18,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile
 
 from rnea_msgs.msg import BaseState, JointSample, LinkWrench
-from rnea_ros import Robot, load
+from rnea_ros import Loads, Robot, load
 from rnea_ros.algorithms.base_parameters import base_parameters
 from rnea_ros.robots.inputs import base_state
 from support.node_bench import ARM, NAMES
@@ -96,22 +96,23 @@ def test_inverse_dynamics_under_wrenches(asker, robot, oracle, batch):
     for k in range(len(batch)):
         close(answer["effort"][k], oracle.torque(batch.q[k], batch.qd[k], batch.qdd[k], batch.wrenches_at(k)))
     answer = asker.ask("compute_inverse_dynamics", batch, wrenches=batch.loads + batch.loads_held)
-    tau, tau_rate = robot.torque_and_rate(*batch.motion, **batch.given)
+    tau, tau_rate = robot.torque_and_rate(*batch.motion, loads=batch.given)
     same(answer, effort=tau, effort_rate=tau_rate)
     twice = asker.ask("compute_inverse_dynamics", batch, wrenches=batch.loads_held * 2)  # add up
-    same(twice, effort=robot.torque_and_rate(*batch.motion, world_wrenches={"wrist": 2.0 * batch.held["wrist"]})[0])
+    same(twice, effort=robot.torque_and_rate(*batch.motion,
+                                             loads=Loads(world_wrenches={"wrist": 2.0 * batch.held["wrist"]}))[0])
 
 
 def test_forward_dynamics(asker, robot, oracle, batch):
     answer = asker.ask("compute_forward_dynamics", batch, wrenches=batch.loads)
-    same(answer, acceleration=robot.forward_dynamics(batch.q, batch.qd, batch.tau, wrenches=batch.wrenches))
+    same(answer, acceleration=robot.forward_dynamics(batch.q, batch.qd, batch.tau, loads=Loads(batch.wrenches)))
     for k in range(len(batch)):
         close(oracle.torque(batch.q[k], batch.qd[k], answer["acceleration"][k], batch.wrenches_at(k)), batch.tau[k])
 
 
 def test_mass_matrix_bias_and_gravity(asker, robot, oracle, batch):
     answer = asker.ask("compute_mass_matrix", batch, wrenches=batch.loads)
-    same(answer, mass_matrix=robot.mass_matrix(batch.q), bias=robot.bias(batch.q, batch.qd, wrenches=batch.wrenches),
+    same(answer, mass_matrix=robot.mass_matrix(batch.q), bias=robot.bias(batch.q, batch.qd, loads=Loads(batch.wrenches)),
          gravity=robot.gravity(batch.q))
     for k in range(len(batch)):
         close(answer["mass_matrix"][k], oracle.mass_matrix(batch.q[k]))
@@ -122,8 +123,8 @@ def test_sensitivities(asker, robot, oracle, batch):
     import pinocchio
 
     answer = asker.ask("compute_sensitivities", batch, wrenches=batch.loads + batch.loads_held, of_rate=True)
-    torque = robot.sensitivities(*batch.motion[:3], wrenches=batch.wrenches, world_wrenches=batch.held)
-    rate = robot.rate_sensitivities(*batch.motion, **batch.given)
+    torque = robot.sensitivities(*batch.motion[:3], loads=Loads(batch.wrenches, world_wrenches=batch.held))
+    rate = robot.rate_sensitivities(*batch.motion, loads=batch.given)
     same(answer, deffort_dposition=torque.dtau_dq, deffort_dvelocity=torque.dtau_dqd, deffort_dacceleration=torque.dtau_dqdd,
          drate_dposition=rate.drate_dq, drate_dvelocity=rate.drate_dqd, drate_dacceleration=rate.drate_dqdd,
          drate_djerk=rate.drate_dqddd)
@@ -140,7 +141,7 @@ def test_sensitivities(asker, robot, oracle, batch):
 
 def test_joint_wrenches(asker, robot, oracle, batch):
     answer = asker.ask("compute_joint_wrenches", batch, wrenches=batch.loads + batch.loads_held)
-    expected = robot.joint_wrenches(*batch.motion, **batch.given)
+    expected = robot.joint_wrenches(*batch.motion, loads=batch.given)
     same(answer, wrench=expected.wrench, wrench_rate=expected.rate)
     assert (answer["joints"], answer["links"]) == ([*NAMES, "follow"], ["upper", "fore", "wrist", "hand"])
     answer = asker.ask("compute_joint_wrenches", batch)
@@ -246,7 +247,7 @@ def test_energy_of_a_base_that_moves(asker, floating, free_flyer, batch):
 
 def test_floating_inverse_dynamics(asker, floating, free_flyer, batch):
     answer = asker.ask("compute_floating_inverse_dynamics", batch, base=batch.bases, wrenches=batch.loads)
-    expected = floating.solve(*batch.motion, base=batch.base, wrenches=batch.wrenches, wrench_rates=batch.rates)
+    expected = floating.solve(*batch.motion, base=batch.base, loads=Loads(batch.wrenches, batch.rates))
     same(answer, base_acceleration=expected.base_acceleration, base_jerk=expected.base_jerk, effort=expected.torques[:, 0],
          effort_rate=expected.torques[:, 1])
     same(answer, base_wrench=np.zeros((3, 6)), base_wrench_rate=np.zeros((3, 6)))
@@ -261,8 +262,8 @@ def test_base_whose_motion_is_given(asker, floating, free_flyer, batch):
     answer = asker.ask("compute_floating_inverse_dynamics", batch, base=batch.bases, wrenches=batch.loads,
                        base_motion_given=True)
     given = batch.base_acceleration, batch.base_jerk
-    expected = floating.solve(*batch.motion, base=batch.base, base_acceleration=given[0], base_jerk=given[1],
-                              wrenches=batch.wrenches, wrench_rates=batch.rates)
+    expected = floating.solve(*batch.motion, base=batch.base.with_motion(*given),
+                              loads=Loads(batch.wrenches, batch.rates))
     same(answer, effort=expected.torques[:, 0], effort_rate=expected.torques[:, 1], base_wrench=expected.base_wrench,
          base_wrench_rate=expected.base_wrench_rate)
     close(answer["base_acceleration"], given[0])
@@ -274,8 +275,8 @@ def test_base_whose_motion_is_given(asker, floating, free_flyer, batch):
 
 def test_floating_forward_dynamics(asker, floating, free_flyer, batch):
     answer = asker.ask("compute_floating_forward_dynamics", batch, base=batch.bases, wrenches=batch.loads)
-    expected = floating.response(batch.q, batch.qd, batch.tau, base=batch.base, wrenches=batch.wrenches)
-    qdd = floating.forward_dynamics(batch.q, batch.qd, batch.tau, base=batch.base, wrenches=batch.wrenches)
+    expected = floating.response(batch.q, batch.qd, batch.tau, base=batch.base, loads=Loads(batch.wrenches))
+    qdd = floating.forward_dynamics(batch.q, batch.qd, batch.tau, base=batch.base, loads=Loads(batch.wrenches))
     same(answer, base_acceleration=expected.base_acceleration, acceleration=qdd)
     for k in range(len(batch)):
         motion = answer["base_acceleration"][k], batch.q[k], batch.qd[k], answer["acceleration"][k]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rnea_ros import Robot, plan_motion
+from rnea_ros import Loads, Robot, plan_motion
 from rnea_ros.planning import PlanSettings
 from support.planning_cases import PR_GOAL, PR_START, RR_GOAL, RR_OPTIMUM, RR_START, both_sides, robot, rr_plan, rr_torque
 from support.planning_optimum import optimum, pr_torque
@@ -148,8 +148,8 @@ def test_moving_start_and_goal_states():
 def test_loads_change_the_plan():
     arm = robot("pr")
     push = {"link2": [3.0, 0.0, 0.0, 0.0, 0.0, 0.0]}
-    plan = plan_motion(arm, PR_START, PR_GOAL, world_wrenches=push, settings=PlanSettings(refinements=2))
+    plan = plan_motion(arm, PR_START, PR_GOAL, loads=Loads(world_wrenches=push), settings=PlanSettings(refinements=2))
     t = np.linspace(0.0, plan.duration, 3001)
-    loaded = arm.inverse_dynamics(*plan(t)[:3], world_wrenches=push)
+    loaded = arm.inverse_dynamics(*plan(t)[:3], loads=Loads(world_wrenches=push))
     assert 9.9 < np.abs(loaded).max() <= 10.0 * (1.0 + 1e-6)
     assert np.abs(arm.inverse_dynamics(*plan(t)[:3])).max() > 12.0

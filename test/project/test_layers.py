@@ -139,7 +139,7 @@ def allowed(patterns, name):
 def test_the_reader_of_imports_reads():
     assert Import("algebra/vectors", True, False, False) in imports("model/mdh")
     assert Import("algorithms/torque_rate", True, False, False) in imports("robots/robot")
-    assert Import("model/tree", True, False, False) in imports("algorithms/coordinates")
+    assert Import("model/tree", True, False, False) in imports("algorithms/joint_dynamics")
     assert Import("codegen/llvm/engine", True, True, False) in imports("codegen/kernel")
     assert Import("lxml", False, False, True) in imports("model/urdf_validation")
     assert Import("robots/robot", True, False, True) in imports("__init__")

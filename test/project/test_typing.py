@@ -13,13 +13,13 @@ import pytest
 RIGHT = '''
 import numpy as np
 from numpy.typing import NDArray
-from rnea_ros import BaseState, Dynamics, PlatformMotion, Pose, Robot, load, plan_motion
+from rnea_ros import BaseState, Dynamics, Loads, PlatformMotion, Pose, Robot, load, plan_motion
 
 
 def reached(robot: Robot, link: str, q: NDArray[np.float64]) -> NDArray[np.float64]:
     pose: Pose = robot.link_pose(link, q)
     rest = np.zeros(robot.n)
-    tau, tau_rate = robot.torque_and_rate(q, rest, rest, rest, wrenches={link: [0.0, 0.0, -9.0, 0.0, 0.0, 0.0]})
+    tau, tau_rate = robot.torque_and_rate(q, rest, rest, rest, loads=Loads({link: [0.0, 0.0, -9.0, 0.0, 0.0, 0.0]}))
     both: Dynamics = robot.with_payload(link, 1.0).dynamics(q, rest, rest, rest)
     return np.concatenate((pose.p, tau, tau_rate, both.gravity, robot.forward_dynamics(q, [0.0] * robot.n, tau)))
 

@@ -208,7 +208,7 @@ def test_motors_of_elastic_joints(seed):
     state = {"motor_position": found["motor_position"].tolist(), "motor_velocity": found["motor_velocity"].tolist(),
              "effort": found["effort"].tolist()}
     assert worst(question(robot, "forward", motion[:2], sample=state)["acceleration"], motion[2]) < 1e-8
-    with pytest.raises(InputError, match="q_motor, qd_motor is missing"):
+    with pytest.raises(InputError, match="motors is missing"):
         question(robot, "forward", motion[:2])
     matrix = question(robot, "matrix", motion[:2], sample=state)
     assert worst(matrix["mass_matrix"], oracle.mass_matrix(x)) < 1e-9 and matrix["coordinates"][-1] == "motor of joint4"
@@ -286,7 +286,7 @@ def kind(name):
     ("five_bar", "floating", "a base that moves: robot 'five_bar' has a fixed base"),
     ("branched", "regressor", "robot 'branched' has a moving base"),
     ("hua_arm", "torque", "3 derivatives of q are given; 5 decide the torque rates of robot 'hua_arm' with joint3 elastic"),
-    ("hua_arm", "forward", "q_motor, qd_motor is missing: springs pull by where their motors are"),
+    ("hua_arm", "forward", "motors is missing: springs pull by where their motors are"),
     ("five_bar", "platform", "a platform: robot 'five_bar' is a robot on a fixed base with loops")])
 def test_requests_without_an_answer_are_rejected_with_the_reason(name, asked, words):
     robot = kind(name)

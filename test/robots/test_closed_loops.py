@@ -11,7 +11,7 @@ pytest.importorskip("pinocchio")
 
 import pinocchio as pin
 
-from rnea_ros import InputError, JointDynamics, ModelError, Robot, load
+from rnea_ros import InputError, JointDynamics, Loads, ModelError, Robot, load
 from rnea_ros.algorithms import closed_loops
 from rnea_ros.algorithms.kinematics import base_poses, within
 from support.machines import LoopOracle, Mechanism, bennett, polygon, random_body
@@ -319,13 +319,13 @@ def test_power_in_is_energy_gained(five_bar):
     assert tau @ motion[1] == pytest.approx(difference(energy, 1e-3), rel=1e-9)
 
     wrench = np.array([3.0, -1.0, 2.0, 0.3, 0.2, -0.5])
-    pushed = five_bar.inverse_dynamics(*along(motion, 0.0)[:3], wrenches={"left_forearm": wrench})
+    pushed = five_bar.inverse_dynamics(*along(motion, 0.0)[:3], loads=Loads({"left_forearm": wrench}))
     state = five_bar.motion(*along(motion, 0.0))
     data = body.state(state.q, state.qd)
     _R, _p, _J, twist, _a = body.motion(data, body.model.getFrameId("left_forearm"))
     R = data.oMf[body.model.getFrameId("left_forearm")].rotation
     held = {"left_forearm": np.concatenate((R @ wrench[:3], R @ wrench[3:]))}
-    assert deviation(five_bar.inverse_dynamics(*along(motion, 0.0)[:3], world_wrenches=held), pushed) < 1e-12
+    assert deviation(five_bar.inverse_dynamics(*along(motion, 0.0)[:3], loads=Loads(world_wrenches=held)), pushed) < 1e-12
     assert (tau - pushed) @ motion[1] == pytest.approx((R @ wrench[:3]) @ twist[:3] + (R @ wrench[3:]) @ twist[3:], rel=1e-10)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from rnea_ros import ModelError, Robot
 from rnea_ros.model.robot_file import robot_file
-from rnea_ros.robots.declared_joints import joint_forces, limited
+from rnea_ros.robots.load import joint_forces, limited
 from support.planning_cases import ROOT, robot
 
 

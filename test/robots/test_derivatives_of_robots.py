@@ -9,19 +9,17 @@ pytest.importorskip("pinocchio")
 
 import pinocchio as pin
 
-from rnea_ros import BaseState, InputError, load
+from rnea_ros import BaseState, InputError, Loads, load
 from rnea_ros.demo.parallel_machines import gough_stewart, planar_3rrr
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from support import free_flyer
 from support.machines import LoopOracle, Mechanism, as_closed_loop, polygon, random_body, start_of_pivots
 from support.oracles import deviation, difference, worst
-from support.robot_kinds import BASE, base_acceleration, case, each_kind, loads_on, motion_of, whole_motion
-
-STEADY = ("wrenches", "world_wrenches")
+from support.robot_kinds import BASE, after, base_acceleration, case, each_kind, loads_on, motion_of, steady, whole_motion
 
 
 def steady_loads(one):
-    return {name: value for name, value in loads_on(one).items() if name in STEADY}
+    return steady(loads_on(one))
 
 
 # ------------------------------------------------------------------ sensitivities
@@ -34,15 +32,15 @@ def test_sensitivities_are_differences_of_the_torques(kind, of_rate):
     one, motion = case(kind), motion_of(case(kind), 5)
     robot, count = one.robot, one.robot.order + of_rate
     loads = loads_on(one) if of_rate else steady_loads(one)
-    tables = (robot.rate_sensitivities if of_rate else robot.sensitivities)(*motion[:count], **one.state, **loads)
+    tables = (robot.rate_sensitivities if of_rate else robot.sensitivities)(*motion[:count], **one.state, loads=loads)
     assert len(tables) == count and all(table.shape == (robot.n, robot.n) for table in tables)
     for k, table in enumerate(tables):
         for j, unit in enumerate(np.eye(robot.n)):
             def torque(t, k=k, unit=unit):
                 moved = [x + t * unit if i == k else x for i, x in enumerate(motion[:count])]
                 if of_rate:
-                    return robot.torque_and_rate(*moved, **one.state, **loads)[1]
-                return robot.inverse_dynamics(*moved, **one.state, **loads)
+                    return robot.torque_and_rate(*moved, **one.state, loads=loads)[1]
+                return robot.inverse_dynamics(*moved, **one.state, loads=loads)
             assert deviation(table[:, j], difference(torque, 1e-3)) < 1e-9
 
 
@@ -51,15 +49,13 @@ def test_many_samples_are_one_after_the_other(kind):
     """Motions, loads or both have several samples."""
     one, motion = case(kind), motion_of(case(kind), 6)
     robot, loads = one.robot, loads_on(one)
-    pushed = {name: {link: np.stack((six, 2.0 * six)) for link, six in given.items()} for name, given in loads.items()}
+    pushed = Loads(*({link: np.stack((six, 2.0 * six)) for link, six in given.items()} for given in loads.by_kind()))
     many = [np.stack((x, x + 0.02)) for x in motion]
     for moving, pushing in ((many, loads), (motion, pushed), (many, pushed)):
-        tables = robot.rate_sensitivities(*moving, **one.state, **pushing)
+        tables = robot.rate_sensitivities(*moving, **one.state, loads=pushing)
         for k in range(2):
             row = [x[k] if x.ndim == 2 else x for x in moving]
-            held = {name: {link: six[k] if six.ndim == 2 else six for link, six in given.items()}
-                    for name, given in pushing.items()}
-            for table, single in zip(tables, robot.rate_sensitivities(*row, **one.state, **held), strict=True):
+            for table, single in zip(tables, robot.rate_sensitivities(*row, **one.state, loads=pushing.at(k)), strict=True):
                 assert table.shape == (2, robot.n, robot.n) and deviation(table[k], single) < 1e-8
     for table, single in zip(robot.sensitivities(*many[:robot.order], **one.state),
                              robot.sensitivities(*(x[1] for x in many[:robot.order]), **one.state), strict=True):
@@ -157,20 +153,20 @@ def test_a_hexapod():
     robot = gough_stewart().robot(gravity=(1.0, -4.0, -9.0))
     rng = np.random.default_rng(3)
     q, qd, qdd = 0.05 * rng.normal(size=6), 0.3 * rng.normal(size=6), rng.normal(size=6)
-    loads = {"wrenches": {"platform": rng.normal(size=6)}, "world_wrenches": {"platform": rng.normal(size=6)}}
-    tables = robot.sensitivities(q, qd, qdd, **loads)
+    loads = Loads({"platform": rng.normal(size=6)}, world_wrenches={"platform": rng.normal(size=6)})
+    tables = robot.sensitivities(q, qd, qdd, loads=loads)
     for k, table in enumerate(tables):
         def torque(t, k=k):
             moved = [x + t * np.arange(1.0, 7.0) * (i == k) for i, x in enumerate((q, qd, qdd))]
-            return robot.inverse_dynamics(*moved, **loads)
+            return robot.inverse_dynamics(*moved, loads=loads)
         assert deviation(table @ np.arange(1.0, 7.0), difference(torque, 1e-3)) < 1e-8
     motion, turn = (q, qd, qdd, rng.normal(size=6)), 0.1 * np.arange(1.0, 7.0)
-    for k, table in enumerate(robot.rate_sensitivities(*motion, **loads)):
+    for k, table in enumerate(robot.rate_sensitivities(*motion, loads=loads)):
         def rate(t, k=k):
-            return robot.torque_and_rate(*(x + t * turn * (i == k) for i, x in enumerate(motion)), **loads)[1]
+            return robot.torque_and_rate(*(x + t * turn * (i == k) for i, x in enumerate(motion)), loads=loads)[1]
         assert deviation(table @ turn, difference(rate, 1e-3)) < 1e-8
     motion = robot.platform_motion(q, qd, qdd, np.zeros(6))
-    for ours, same in zip(robot.sensitivities(motion=motion, **loads), tables, strict=True):
+    for ours, same in zip(robot.sensitivities(motion=motion, loads=loads), tables, strict=True):
         assert deviation(ours, same) < 1e-9
 
 
@@ -185,26 +181,22 @@ def test_rates_of_joint_wrenches_are_differences(kind):
         with pytest.raises(InputError, match="more than the motion needs"):
             robot.joint_wrenches(*motion[:3], **one.state)
         return
-    motion = whole_motion(one, *motion, **loads)
-    found = robot.joint_wrenches(*motion[:order + 1], **one.state, **loads)
-    alone = robot.joint_wrenches(*motion[:order], **one.state, **{k: v for k, v in loads.items() if k != "wrench_rates"}) \
-        if order == 3 else robot.joint_wrenches(*motion[:order], **loads)
+    motion = whole_motion(one, *motion, loads=loads)
+    found = robot.joint_wrenches(*motion[:order + 1], **one.state, loads=loads)
+    alone = robot.joint_wrenches(*motion[:order], **one.state, loads=steady(loads) if order == 3 else loads)
     assert alone.rate is None and deviation(alone.wrench, found.wrench) < 1e-10
     assert len(found.joints) == len(found.wrench) == len(found.rate) and found.wrench.shape[1] == 6
     if one.first:
-        acceleration = base_acceleration(one, *motion, **steady_loads(one))
+        acceleration = base_acceleration(one, *motion, loads=steady_loads(one))
         spatial = BASE.spatial(acceleration)
 
     def at(t):
         moved = [sum(x * t**j / np.prod(range(1, j + 1)) for j, x in enumerate(motion[k:])) for k in range(len(motion))]
-        state, pushed = dict(one.state), dict(loads)
+        state, pushed = dict(one.state), after(loads, t)
         if one.first:
             base = BaseState.from_vector(BASE.vector() + t * BASE.vector_rate(acceleration))
             state = {"base": BaseState(base.position, base.quaternion, BASE.velocity + t * spatial)}
-        pushed["wrenches"] = {one.link: loads["wrenches"][one.link] + t * loads["wrench_rates"][one.link]}
-        if order == 3:
-            del pushed["wrench_rates"]
-        return robot.joint_wrenches(*moved[:order], **state, **pushed).wrench
+        return robot.joint_wrenches(*moved[:order], **state, loads=steady(pushed) if order == 3 else pushed).wrench
 
     assert deviation(difference(at), found.rate) < 2e-6
 
@@ -213,13 +205,13 @@ def test_the_axis_component_is_the_torque():
     """The component is that of the spring at an elastic joint, and of the load beyond a motor on a link."""
     for kind in ("Robot", "moving base"):
         one, motion = case(kind), motion_of(case(kind), 9)
-        found = one.robot.joint_wrenches(*motion[:3], **one.state, **steady_loads(one))
-        tau = one.robot.inverse_dynamics(*motion[:3], **one.state, **steady_loads(one))
+        found = one.robot.joint_wrenches(*motion[:3], **one.state, loads=steady_loads(one))
+        tau = one.robot.inverse_dynamics(*motion[:3], **one.state, loads=steady_loads(one))
         assert deviation([found.wrench[0, 5], found.wrench[1, 4], found.wrench[2, 0]], tau) < 1e-10  # axes z, y, x
     one = case("elastic joints")
     motion = motion_of(one, 9)
-    found = one.robot.joint_wrenches(*motion[:5], **steady_loads(one))
-    load = one.robot.motor_motion(*motion[:5], **steady_loads(one)).load
+    found = one.robot.joint_wrenches(*motion[:5], loads=steady_loads(one))
+    load = one.robot.motor_motion(*motion[:5], loads=steady_loads(one)).load
     assert deviation([found.wrench[0, 5], found.wrench[1, 4], found.wrench[2, 0]], load) < 1e-10
 
 
@@ -227,13 +219,12 @@ def test_the_axis_component_is_the_torque():
 def test_wherever_a_loop_is_cut_its_joints_transmit_the_same(seed):
     machine, rng = loop_of_seven(seed), np.random.default_rng(seed)
     q, qd, qdd, qddd = np.zeros(1), *rng.normal(size=(3, 1)) * [[0.4], [1.0], [2.0]]
-    loads = {"wrenches": {"b3": rng.normal(size=6)}, "wrench_rates": {"b3": rng.normal(size=6)},
-             "world_wrenches": {"b2": rng.normal(size=6)}}
+    loads = Loads({"b3": rng.normal(size=6)}, {"b3": rng.normal(size=6)}, {"b2": rng.normal(size=6)})
     found = {}
     for cut in ("j7", "j4", "j5"):
         robot = load(*machine.cut_at(cut, active=["j1"]), backend="python", gravity=(1.0, -2.0, -9.0))
-        found[cut] = robot.joint_wrenches(q, qd, qdd, qddd, **loads)
-        assert deviation(robot.torque_and_rate(q, qd, qdd, qddd, **loads)[0][0], axis_part(machine, found[cut])) < 1e-9
+        found[cut] = robot.joint_wrenches(q, qd, qdd, qddd, loads=loads)
+        assert deviation(robot.torque_and_rate(q, qd, qdd, qddd, loads=loads)[0][0], axis_part(machine, found[cut])) < 1e-9
     for cut in ("j4", "j5"):  # b1 and b2 hang on the base by the same joints wherever the loop is cut beyond
         for joint in ("j1", "j2", "j3"):
             for part in ("wrench", "rate"):
@@ -255,16 +246,16 @@ def test_a_hexapods_joints_transmit_what_the_closed_loop_says():
                                        gravity=robot.tree.gravity_vector, backend="python")
     rng = np.random.default_rng(4)
     motion = 0.03 * rng.normal(size=6), 0.2 * rng.normal(size=6), rng.normal(size=6), rng.normal(size=6)
-    loads = {"wrenches": {"platform": rng.normal(size=6)}, "world_wrenches": {"rod3": rng.normal(size=6)}}
-    ours, theirs = robot.joint_wrenches(*motion, **loads), closed.joint_wrenches(*motion, **loads)
+    loads = Loads({"platform": rng.normal(size=6)}, world_wrenches={"rod3": rng.normal(size=6)})
+    ours, theirs = robot.joint_wrenches(*motion, loads=loads), closed.joint_wrenches(*motion, loads=loads)
     both = [joint for joint in ours.joints if joint in theirs.joints]
     assert len(both) == 18
     mine, rows = ([found.joints.index(joint) for joint in both] for found in (ours, theirs))
     assert deviation(ours.wrench[mine], theirs.wrench[rows]) < 1e-8
     assert deviation(ours.rate[mine], theirs.rate[rows]) < 1e-8
     platform = robot.platform_motion(*motion)
-    assert deviation(robot.joint_wrenches(motion=platform, **loads).wrench, ours.wrench) < 1e-8
-    many = robot.joint_wrenches(*(np.stack((x, x)) for x in motion), **loads)
+    assert deviation(robot.joint_wrenches(motion=platform, loads=loads).wrench, ours.wrench) < 1e-8
+    many = robot.joint_wrenches(*(np.stack((x, x)) for x in motion), loads=loads)
     assert deviation(many.rate[1], ours.rate) < 1e-8
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from rnea_ros import InputError, JointDynamics, Robot, load
+from rnea_ros import InputError, JointDynamics, Loads, MotorState, Robot, load
 from rnea_ros.demo.elastic_control import accelerations
 from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import GOLDEN, difference, worst
@@ -54,12 +54,12 @@ def golden_robot(backend="llvm"):
     return load(tree.text(), motor_file(joints), backend=backend, gravity=CASE["gravity"])
 
 
-def golden_torques(**loads):
+def golden_torques(loads=None):
     """Torques of the motors and loads of the joints for a motion of both; the springs do not carry their loads."""
     robot = golden_robot()
     motion = [np.array(CASE["q" + d]) for d in ("", "d", "dd")]
-    motors = {f"q{d}_motor": np.array(CASE["theta" + d]) for d in ("", "d", "dd")}
-    found = robot.solve(*motion, np.zeros(3), **motors, qddd_motor=np.zeros(1), **loads)
+    motors = MotorState(*(np.array(CASE["theta" + d]) for d in ("", "d", "dd")), np.zeros(1))
+    found = robot.solve(*motion, np.zeros(3), motors=motors, loads=loads)
     load = robot.joint_loads(found)[0]
     for name in robot.elastic_joints:
         load[robot.joint_names.index(name)] += found.efforts[name][0]  # what the spring does not explain
@@ -91,7 +91,7 @@ def test_golden_inverse_dynamics():
 def test_golden_external_force():
     """There: by the robot on the environment, at O_4 in frame 4. Here: on the link, about its frame's origin."""
     f = -np.array(CASE["external"]["f_by_robot_on_environment_at_O4_frame4"])
-    torques, loads = golden_torques(wrenches={"tip": np.concatenate((f, np.zeros(3)))})
+    torques, loads = golden_torques(Loads({"tip": np.concatenate((f, np.zeros(3)))}))
     assert worst(torques, CASE["external"]["tau_motor"]) < 1e-11
     assert worst(loads, CASE["external"]["joint_axis_moment"]) < 1e-11
 
@@ -128,7 +128,7 @@ def grown(seed):
 
 
 def state(q, q_motor, qd, qd_motor):
-    return {"q": q, "qd": qd, "q_motor": q_motor, "qd_motor": qd_motor}
+    return {"q": q, "qd": qd, "motors": MotorState(q_motor, qd_motor)}
 
 
 def random_numbers(seed, robot, count):
@@ -216,12 +216,12 @@ def test_rates_are_derivatives_along_the_motion(depth):
     robot, _ = four_joints(depth=depth)
     motion = polynomial(2, 4, robot.order)
     wrenches = {"link4": np.arange(6.0), "link2": -np.arange(6.0)}
-    loads = {"wrench_rates": {"link4": np.arange(3.0, 9.0)}, "world_wrenches": wrenches}
-    tau, rate = robot.torque_and_rate(*motion(0.0), wrenches=wrenches, **loads)
+    rates = {"link4": np.arange(3.0, 9.0)}
+    tau, rate = robot.torque_and_rate(*motion(0.0), loads=Loads(wrenches, rates, wrenches))
 
     def at(t):
-        here = wrenches | {"link4": wrenches["link4"] + t * loads["wrench_rates"]["link4"]}
-        return robot.motor_motion(*motion(t), wrenches=here, **loads)
+        here = wrenches | {"link4": wrenches["link4"] + t * rates["link4"]}
+        return robot.motor_motion(*motion(t), loads=Loads(here, rates, wrenches))
 
     now = at(0.0)
     np.testing.assert_allclose(tau, now.tau, rtol=1e-12, atol=1e-12)
@@ -292,15 +292,15 @@ def test_wrenches_on_links_and_in_the_world():
     (q, theta), (qd, thetad) = parts(robot, x), parts(robot, v)
     f, now = np.array([1.0, -2.0, 3.0, 0.4, 0.5, -0.6]), state(q, theta, qd, thetad)
     expected = oracle.torques(x, v, 0 * a, {"joint3": pin.Force(f)}) - oracle.torques(x, v, 0 * a)
-    found = robot.bias(**now, wrenches={"link3": f}) - robot.bias(**now)
+    found = robot.bias(**now, loads=Loads({"link3": f})) - robot.bias(**now)
     assert np.abs(found - expected).max() < 1e-12
     pin.forwardKinematics(oracle.model, oracle.data, oracle.configuration(x))
     R = oracle.data.oMi[oracle.model.getJointId("joint3")].rotation
     held = np.concatenate((R @ f[:3], R @ f[3:]))
-    turned = robot.bias(**now, world_wrenches={"link3": held}) - robot.bias(**now)
+    turned = robot.bias(**now, loads=Loads(world_wrenches={"link3": held})) - robot.bias(**now)
     assert np.abs(turned - expected).max() < 1e-12
     tau = np.ones(4)
-    assert worst(*(accelerations(robot, **now, tau=tau, **{kind: {"link3": w}})
+    assert worst(*(accelerations(robot, **now, tau=tau, loads=Loads(**{kind: {"link3": w}}))
                    for kind, w in (("wrenches", f), ("world_wrenches", held)))) < 1e-11
 
 
@@ -327,7 +327,7 @@ def test_a_batch_is_its_samples():
         for whole, one in zip(known(together), known(robot.motor_motion(*motion[:, k])), strict=True):
             np.testing.assert_array_equal(whole[k], one)
     q, theta = motion[0], together.q_motor
-    qdd = robot.forward_dynamics(q, motion[1], together.tau, q_motor=theta, qd_motor=together.qd_motor)
+    qdd = robot.forward_dynamics(q, motion[1], together.tau, motors=MotorState(theta, together.qd_motor))
     assert qdd.shape == (6, 3) and worst(qdd, motion[2]) < 1e-9
     assert robot.mass_matrix(q).shape == (6, 4, 4)
 
@@ -341,7 +341,7 @@ def test_a_motor_on_its_own_load_has_no_inverse_but_moves():
     robot = load(urdf, motor_file({"j2": entry}))
     with pytest.raises(InputError, match=r"position of motor of j2 does not follow from the motion of the joints"):
         robot.inverse_dynamics(*np.zeros((5, 2)))
-    assert np.isfinite(robot.forward_dynamics([0, 0], [0, 0], [0, 0], q_motor=[0], qd_motor=[0])).all()
+    assert np.isfinite(robot.forward_dynamics([0, 0], [0, 0], [0, 0], motors=MotorState([0], [0]))).all()
 
 
 def test_missing_derivatives_are_named():
@@ -354,14 +354,14 @@ def test_missing_derivatives_are_named():
 def test_wrong_sizes_are_named():
     robot = golden_robot()
     three, one = np.zeros(3), np.zeros(1)
-    with pytest.raises(InputError, match=r"q_motor has shape \(2,\); \(1,\)"):
-        robot.forward_dynamics(three, three, three, q_motor=np.zeros(2), qd_motor=one)
+    with pytest.raises(InputError, match=r"motors q has shape \(2,\); \(1,\)"):
+        robot.forward_dynamics(three, three, three, motors=MotorState(np.zeros(2), one))
     with pytest.raises(InputError, match="tau has shape"):
-        robot.forward_dynamics(three, three, np.zeros(4), q_motor=one, qd_motor=one)
+        robot.forward_dynamics(three, three, np.zeros(4), motors=MotorState(one, one))
     with pytest.raises(InputError, match="link 'hand' is not in robot"):
-        robot.bias(three, three, q_motor=one, qd_motor=one, world_wrenches={"hand": np.zeros(6)})
-    with pytest.raises(InputError, match=r"qd_motor is missing: .*a column for each of joint3"):
-        robot.forward_dynamics(three, three, three, q_motor=one)
+        robot.bias(three, three, motors=MotorState(one, one), loads=Loads(world_wrenches={"hand": np.zeros(6)}))
+    with pytest.raises(InputError, match=r"motors is missing: .*a column for each of joint3"):
+        robot.forward_dynamics(three, three, three)
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
@@ -370,4 +370,4 @@ def test_a_joint_without_mass_is_named(backend):
                                                                                       f'<link name="l1">{INERTIAL}')
     robot = load(urdf, motor_file({"j2": {"stiffness": 1.0, "rotor_inertia": 1.0}}), backend=backend)
     with pytest.raises(InputError, match="'j2' moves no mass"):
-        robot.forward_dynamics([0, 0], [0, 0], [0, 0], q_motor=[0], qd_motor=[0])
+        robot.forward_dynamics([0, 0], [0, 0], [0, 0], motors=MotorState([0], [0]))

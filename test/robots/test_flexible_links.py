@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from rnea_ros import BaseState, InputError, ModelError, load
+from rnea_ros import BaseState, InputError, Loads, ModelError, load
 from rnea_ros.robots import flexible
 from support.beam_oracle import GRAVITY, LENGTH, MASS, Chain, boom_file, boom_urdf, slew
 
@@ -79,11 +79,11 @@ def test_end_under_a_force_is_that_of_the_elastica(force, bound):
     """A force of 3 EI / L^2 bends the end by 0.6 of the length; without foreshortening it would be 1.0."""
     robot = arm(stiffness=1.0, tip_mass=1e-6, gravity=(0.0, 0.0, 0.0))
     q, names = np.zeros(robot.n), robot.joint_names
-    loads = {"world_wrenches": {"boom.tip": [0.0, force, 0.0, 0.0, 0.0, 0.0]}}
+    loads = Loads(world_wrenches={"boom.tip": [0.0, force, 0.0, 0.0, 0.0, 0.0]})
     columns = flexible.modal_columns(robot)
     for _ in range(30):
         def pull(q):
-            return robot.bias(q, np.zeros(robot.n), **loads)[columns]
+            return robot.bias(q, np.zeros(robot.n), loads=loads)[columns]
 
         slopes = np.array([(pull(q + 1e-6 * unit) - pull(q - 1e-6 * unit)) / 2e-6 for unit in np.eye(len(names))[columns]]).T
         q[columns] -= np.linalg.solve(slopes, pull(q))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, JointDynamics, Robot, load
+from rnea_ros import BaseState, InputError, JointDynamics, Loads, Robot, load
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms import floating_base
 from rnea_ros.codegen.ir.program import trace
 from rnea_ros.model.tree import Link, frozen
-from rnea_ros.robots.inputs.base_state import BaseState
 from rnea_ros.robots.kernels.functions import KERNEL_FUNCTIONS
 from rnea_ros.robots.tree import TreeDynamics
 from support.free_flyer import CASES, GRAVITY, SEEDS, FreeFlyer, example, loads, oracle, random_base, robot, source, state
@@ -34,7 +33,7 @@ def accelerations(found, robot):
 def test_inverse_dynamics(name):
     base, q, qd, qdd, _ = state(name)
     wrenches, _ = loads(name, np.random.default_rng(1))
-    ours = robot(name).solve(q, qd, qdd, stages=1, base=base, wrenches=wrenches)
+    ours = robot(name).solve(q, qd, qdd, stages=1, base=base, loads=Loads(wrenches))
     truth = oracle(name).base_acceleration(base, q, qd, qdd, wrenches)
     assert worst(ours.base_acceleration, truth) < 1e-9
     forces = oracle(name).forces(base, ours.base_acceleration, q, qd, qdd, wrenches)
@@ -47,21 +46,21 @@ def test_mass_matrix_and_bias(name):
     wrenches, _ = loads(name, np.random.default_rng(2))
     assert worst(robot(name).mass_matrix(q), oracle(name).mass_matrix(base, q)) < 1e-11
     truth = oracle(name).forces(base, np.zeros(6), q, qd, 0 * q, wrenches)
-    assert worst(robot(name).bias(q, qd, base=base, wrenches=wrenches), truth) < 1e-10
+    assert worst(robot(name).bias(q, qd, base=base, loads=Loads(wrenches)), truth) < 1e-10
 
 
 @each_robot
 def test_forward_dynamics(name):
     base, q, qd, qdd, _ = state(name)
     wrenches, _ = loads(name, np.random.default_rng(3))
-    given = robot(name).solve(q, qd, qdd, stages=1, base=base, wrenches=wrenches)
-    found = robot(name).response(q, qd, given.torques[0], base=base, wrenches=wrenches)
+    given = robot(name).solve(q, qd, qdd, stages=1, base=base, loads=Loads(wrenches))
+    found = robot(name).response(q, qd, given.torques[0], base=base, loads=Loads(wrenches))
     assert worst(accelerations(found, robot(name)), qdd) < 1e-7
     assert worst(found.base_acceleration, given.base_acceleration) < 1e-7
     tau = np.random.default_rng(4).normal(size=len(q))
-    found = robot(name).response(q, qd, tau, base=base, wrenches=wrenches)
+    found = robot(name).response(q, qd, tau, base=base, loads=Loads(wrenches))
     ours = accelerations(found, robot(name))
-    assert worst(robot(name).forward_dynamics(q, qd, tau, base=base, wrenches=wrenches), ours) < 1e-12
+    assert worst(robot(name).forward_dynamics(q, qd, tau, base=base, loads=Loads(wrenches)), ours) < 1e-12
     forces = oracle(name).forces(base, found.base_acceleration, q, qd, ours, wrenches)
     assert worst(forces, np.concatenate((np.zeros(6), tau))) < 1e-8
     if np.linalg.matrix_rank(oracle(name).fold) == len(oracle(name).fold):  # no mimic joints
@@ -88,10 +87,10 @@ def test_mass_centre_energy_and_link_velocities(name):
 def test_free_rates_hold_the_base_wrench_at_zero(name):
     """The recursion of torque rates, given the base acceleration and jerk found, needs no base wrench, and never will."""
     base, *motion = state(name)
-    both = dict(zip(("wrenches", "wrench_rates"), loads(name, np.random.default_rng(6)), strict=True))
-    free = robot(name).solve(*motion, base=base, **both)
-    moved = {"base_acceleration": free.base_acceleration, "base_jerk": free.base_jerk}
-    carried = robot(name).solve(*motion, base=base, **moved, **both)
+    both = Loads(*loads(name, np.random.default_rng(6)))
+    free = robot(name).solve(*motion, base=base, loads=both)
+    moved = base.with_motion(free.base_acceleration, free.base_jerk)
+    carried = robot(name).solve(*motion, base=moved, loads=both)
     scale = max(1.0, np.abs(free.torques[1]).max())
     assert not free.base_wrench.any() and not free.base_wrench_rate.any()
     assert np.abs(carried.base_wrench).max() < 1e-9 * scale and np.abs(carried.base_wrench_rate).max() < 1e-9 * scale
@@ -118,7 +117,7 @@ def test_base_jerk_is_the_rate_of_the_base_acceleration(name):
     """Pinocchio's base acceleration on both sides of now. The states there leave the jerk out: it cancels in a difference."""
     base, q, qd, qdd, qddd = state(name)
     wrenches, rates = loads(name, np.random.default_rng(7))
-    free = robot(name).solve(q, qd, qdd, qddd, base=base, wrenches=wrenches, wrench_rates=rates)
+    free = robot(name).solve(q, qd, qdd, qddd, base=base, loads=Loads(wrenches, rates))
 
     def acceleration(t):
         x, v = base.vector(), base.vector_rate(free.base_acceleration)
@@ -249,7 +248,7 @@ def test_payload_friction_and_rotors():
     tree = Robot.from_urdf(text, "floating", joint_dynamics=terms, gravity=GRAVITY)
     free = Robot(tree, {"base": "floating"}).with_payload(source_tip(text), 2.0, (0.1, 0.0, 0.2))
     state_ = random_state(np.random.default_rng(9), fixed.n)
-    carried = free.torque_and_rate(*state_, base=BaseState(), base_acceleration=np.zeros(6))
+    carried = free.torque_and_rate(*state_, base=BaseState(acceleration=np.zeros(6)))
     for ours, truth in zip(carried, fixed.torque_and_rate(*state_), strict=True):
         assert worst(ours, truth) < 1e-12
     base = random_base(np.random.default_rng(10))

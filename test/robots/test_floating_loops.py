@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pinocchio")
 
-from rnea_ros import BaseState, InputError, JointDynamics, Robot, load
+from rnea_ros import BaseState, InputError, JointDynamics, Loads, Robot, load
 from rnea_ros.query.answers import REQUESTS
 from rnea_ros.query.request import answer_request
 from rnea_ros.robots.tree import TreeDynamics
@@ -71,9 +71,8 @@ def test_a_base_that_is_held_is_a_fixed_one(name):
     fixed = load(urdf, loops, gravity=GRAVITY).with_joint_dynamics(terms).with_payload(*payload)
     motion = np.random.default_rng(1).normal(size=(4, 5, len(machine.joint_names))) * 0.2
     loads, rates = {"b1": [1.0, 2.0, 3.0, 0.1, 0.2, 0.3]}, {"b1": [3.0, -2.0, 1.0, 0.3, 0.2, -0.1]}
-    found = machine.torque_and_rate(*motion, base=BaseState(), base_acceleration=np.zeros(6), wrenches=loads,
-                                    wrench_rates=rates)
-    expected = fixed.torque_and_rate(*motion, wrenches=loads, wrench_rates=rates)
+    found = machine.torque_and_rate(*motion, base=BaseState(acceleration=np.zeros(6)), loads=Loads(loads, rates))
+    expected = fixed.torque_and_rate(*motion, loads=Loads(loads, rates))
     assert deviation(found[0], expected[0]) < 1e-11 and deviation(found[1], expected[1]) < 1e-11
 
 

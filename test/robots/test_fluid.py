@@ -97,7 +97,7 @@ def test_torques_base_wrench_and_rates_of_a_given_motion_are_pinocchios():
         return truth.efforts(base(t), joints(t, 0), v, a)
 
     rates = np.array([twist(0.0, 1), twist(0.0, 2)])
-    found = robot.solve(*(joints(0.0, k) for k in range(4)), base=base(0.0), base_rates=rates)
+    found = robot.solve(*(joints(0.0, k) for k in range(4)), base=base(0.0).with_motion(rates=rates))
     expected, h = efforts(0.0), 5e-3
     slope = WEIGHTS @ np.array([efforts(k * h) for k in STEPS]) / h
     ours = np.r_[found.base_wrench, found.torques[0]], np.r_[found.base_wrench_rate, found.torques[1]]
@@ -151,7 +151,7 @@ def test_sensitivities_are_differences_of_sixth_order():
     urdf, file = eel("prescribed")
     robot, rng = load(urdf, file), np.random.default_rng(6)
     motion = rng.uniform(-0.6, 0.6, (3, robot.n))
-    base = {"base": BaseState(velocity=0.3 * np.ones(6)), "base_acceleration": np.ones(6)}
+    base = {"base": BaseState(velocity=0.3 * np.ones(6), acceleration=np.ones(6))}
     for order, table in enumerate(robot.sensitivities(*motion, **base)):
         for k in range(robot.n):
             moved = [motion + step * 1e-3 * np.eye(3)[order][:, None] * np.eye(robot.n)[k] for step in STEPS]

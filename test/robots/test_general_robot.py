@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import rnea_ros
-from rnea_ros import BaseState, InputError, ModelError, Robot
+from rnea_ros import BaseState, InputError, Loads, ModelError, MotorState, Robot
 from rnea_ros.demo.parallel_machines import planar_3rrr
 from rnea_ros.robots.tree import TreeDynamics
 from support.combined_machines import COMBINATIONS, NODES, WEIGHTS, Truth, case, machine
@@ -126,9 +126,9 @@ def test_external_wrenches_and_their_rates_enter_as_differences_of_efforts():
     robot, _, motion, _ = case("passive joint", 0)
     wrench, wrench_rate = np.array([3.0, -2.0, 1.0, 0.5, -0.4, 0.3]), np.array([1.0, 2.0, -1.0, 0.2, 0.1, -0.3])
     plain = Robot.from_urdf(case("passive joint", 0)[1].machine.urdf)
-    found = robot.solve(*motion, wrenches={"l5": wrench}, wrench_rates={"l5": wrench_rate})
+    found = robot.solve(*motion, loads=Loads({"l5": wrench}, {"l5": wrench_rate}))
     q, qd, qdd, qddd = (np.array([found.positions[name][k] for name in plain.joint_names]) for k in range(4))
-    tau, rate = plain.torque_and_rate(q, qd, qdd, qddd, wrenches={"l5": wrench}, wrench_rates={"l5": wrench_rate})
+    tau, rate = plain.torque_and_rate(q, qd, qdd, qddd, loads=Loads({"l5": wrench}, {"l5": wrench_rate}))
     ours = np.array([found.efforts[name] if name in found.efforts else np.zeros(2) for name in plain.joint_names])
     assert np.abs(ours[:, 0] - tau).max() < 1e-11 * np.abs(tau).max()
     assert np.abs(ours[:, 1] - rate).max() < 1e-9 * np.abs(rate).max()
@@ -172,7 +172,7 @@ def test_wrenches_of_cut_joints_replace_the_loops():
         (R2, p2), (R1, p1) = tree.link_pose(one.link, q[0]), tree.link_pose(first, q[0])
         force, moment = -R1.T @ R2 @ force, -R1.T @ R2 @ moment
         wrenches[first] = np.concatenate((force, moment + np.cross(R1.T @ (p2 + R2 @ one.point - p1), force)))
-    tau = dict(zip(tree.joint_names, tree.inverse_dynamics(*q, wrenches=wrenches), strict=True))
+    tau = dict(zip(tree.joint_names, tree.inverse_dynamics(*q, loads=Loads(wrenches)), strict=True))
     largest = max(map(abs, tau.values()))
     assert max(abs(tau[joint]) for joint in truth.machine.follows) < 1e-11 * largest
     assert max(abs(tau[joint] - found.efforts[joint][0]) for joint in robot.roles.given) < 1e-11 * largest
@@ -182,14 +182,13 @@ def test_measured_motors_give_the_torques_of_the_motion_that_they_follow():
     robot, _, motion, state = case("elastic joint, given base", 0)
     found = robot.solve(*motion, **state)
     motors = np.array([found.positions[f"motor of {name}"][:4] for name in robot.elastic_joints]).T
-    given = dict(zip(("q_motor", "qd_motor", "qdd_motor", "qddd_motor"), motors, strict=True))
-    rates = {"base": state["base"], "base_rates": state["base_rates"][:2], "guess": state["guess"]}
-    measured = robot.solve(*motion[:4], **rates, **given)
+    base = state["base"].with_motion(rates=state["base"].rates[:2])
+    measured = robot.solve(*motion[:4], base=base, guess=state["guess"], motors=MotorState(*motors))
     assert off(measured.torques, np.array(found.torques)) < 1e-11
     missing = [measured.efforts[name] for name in robot.elastic_joints]
     assert np.abs(missing).max() < 1e-10 * np.abs(found.torques[1]).max()
-    with pytest.raises(InputError, match="follows from that of the joints: leave them out"):
-        robot.solve(*motion, **state, q_motor=motors[0], qd_motor=motors[1])
+    with pytest.raises(InputError, match="follows from that of the joints: leave it out"):
+        robot.solve(*motion, **state, motors=MotorState(*motors[:2]))
 
 
 def test_loop_agrees_with_equality_constraints_of_mujoco():
@@ -239,11 +238,11 @@ def test_platform_on_an_accelerating_vehicle_has_the_torques_of_a_changed_gravit
     motion[0] += [dict(zip(fixed.tree.joint_names, fixed.start, strict=True))[name] for name in fixed.joint_names]
     columns = [fixed.joint_names.index(name) for name in robot.joint_names]
     tau, rate = fixed.torque_and_rate(*motion)
-    found, found_rate = robot.torque_and_rate(*motion[:, columns], base=BaseState(), base_acceleration=[*a, 0.0, 0.0, 0.0])
+    found, found_rate = robot.torque_and_rate(*motion[:, columns], base=BaseState(acceleration=[*a, 0.0, 0.0, 0.0]))
     assert off(found, tau[columns]) < 1e-12
     assert off(found_rate, rate[columns]) < 1e-11
     moved = fixed.platform_motion(*motion)
-    by_platform = robot.torque_and_rate(motion=moved, base=BaseState(), base_acceleration=[*a, 0.0, 0.0, 0.0])
+    by_platform = robot.torque_and_rate(motion=moved, base=BaseState(acceleration=[*a, 0.0, 0.0, 0.0]))
     assert off(by_platform[0], tau[columns]) < 1e-11
     assert off(by_platform[1], rate[columns]) < 1e-10
 
@@ -278,10 +277,9 @@ def test_wheels_that_hold_each_other_leave_their_side_forces_open_and_torques_de
 def test_standing_tripod_has_the_least_torques_and_their_exact_rate():
     urdf, file, pose = tripod()
     truth, robot = TripodTruth(urdf, file, pose), rnea_ros.load(urdf, file)
-    base, acceleration, jerk, q, effort, rate = truth.sample()
+    base, q, effort, rate = truth.sample()
     order, still = [truth.names.index(name) for name in robot.joint_names], np.zeros(robot.n)
-    given = {"base": base, "base_acceleration": acceleration, "base_jerk": jerk}
-    tau, tau_rate = robot.torque_and_rate(q[order], still, still, still, **given)
+    tau, tau_rate = robot.torque_and_rate(q[order], still, still, still, base=base)
     assert off(tau, effort[order]) < 1e-12
     assert off(tau_rate, rate[order]) < 1e-9
 
@@ -328,7 +326,7 @@ def test_too_few_derivatives_are_refused_with_their_number():
 def test_missing_base_rates_of_elastic_joints_are_an_error():
     robot, _, motion, state = case("elastic joint, given base", 0)
     with pytest.raises(InputError, match=r"2 rates of the base's velocity are given; 4 decide"):
-        robot.torque_and_rate(*motion, base=state["base"], base_acceleration=np.zeros(6), base_jerk=np.zeros(6))
+        robot.torque_and_rate(*motion, base=state["base"].with_motion(np.zeros(6), np.zeros(6)))
 
 
 def test_passive_joint_that_is_active_in_a_loop_is_refused():
@@ -397,10 +395,9 @@ def test_payloads_are_inputs_of_the_kernels(name, monkeypatch):
     inertia = np.array([[0.02, 0.001, 0.0], [0.001, 0.03, 0.002], [0.0, 0.002, 0.025]])
 
     def answers(robot: Robot) -> list[np.ndarray]:
-        short = {key: value for key, value in there.items() if key != "base_jerk"}
         return [*robot.torque_and_rate(*motion, **there), robot.mass_matrix(motion[0], **at),
                 robot.gravity(motion[0], **at), *robot.gravity_and_rate(*motion[:2], **at), *robot.energy(*motion[:2], **at),
-                *robot.sensitivities(*motion[:robot.order], **short), robot.coriolis(*motion[:2], **at)]
+                *robot.sensitivities(*motion[:robot.order], **there), robot.coriolis(*motion[:2], **at)]
 
     first = robot.with_payload("l3", 0.7, (0.0, 0.2, 0.1))
     before = answers(first)

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from rnea_ros import JointDynamics, Robot
+from rnea_ros import JointDynamics, Loads, Robot
 from rnea_ros.model.tree import frozen
 from support.oracles import PinocchioOracle, along, difference, worst
 from support.robots import INERTIAL, LinkSpec, arm, random_state, random_tree, rotation, seeds
@@ -148,8 +148,9 @@ def test_rate_is_the_derivative_of_the_torque(seed):
     links = list(loaded.model.frames)
     loaded = loaded.with_payload(links[-1], 1.0, (0.1, 0.2, -0.1), np.diag([0.1, 0.1, 0.05]))
     wrench, wrench_rate = rng.normal(size=(2, 6))
-    tau_rate = loaded.torque_and_rate(*state, wrenches={links[-1]: wrench}, wrench_rates={links[-1]: wrench_rate})[1]
-    expected = difference(lambda t: loaded.inverse_dynamics(*along(*state, t), wrenches={links[-1]: wrench + wrench_rate * t}))
+    tau_rate = loaded.torque_and_rate(*state, loads=Loads({links[-1]: wrench}, {links[-1]: wrench_rate}))[1]
+    expected = difference(lambda t: loaded.inverse_dynamics(*along(*state, t),
+                                                            loads=Loads({links[-1]: wrench + wrench_rate * t})))
     assert worst(tau_rate, expected) < 1e-8
 
 
@@ -224,7 +225,7 @@ def test_a_wrench_does_the_work_that_the_torques_are_spared(seed):
     """Virtual work, with the velocity of the link by differences of Pinocchio's placements."""
     r, truth, (q, qd, qdd, _) = robot(seed), oracle(seed), motion(seed)
     link, wrench = list(r.model.frames)[-1], np.random.default_rng(seed).normal(size=6)
-    spared = r.inverse_dynamics(q, qd, qdd) - r.inverse_dynamics(q, qd, qdd, wrenches={link: wrench})
+    spared = r.inverse_dynamics(q, qd, qdd) - r.inverse_dynamics(q, qd, qdd, loads=Loads({link: wrench}))
     R = truth.placement(link, q)[0]
     velocity = R.T @ difference(lambda t: truth.placement(link, q + qd * t)[1])
     spin = R.T @ difference(lambda t: truth.placement(link, q + qd * t)[0])

@@ -128,8 +128,8 @@ def moving_base(t):
     def pose(t):
         return np.array([np.sin(t), 0.3 * t, np.cos(2.0 * t)]), rpy(0.4 * t, np.sin(t), 0.2 + t)
 
-    state, acceleration, _jerk = base_motion(pose, t)
-    return state, state.spatial(acceleration)
+    state = base_motion(pose, t)
+    return state, state.spatial(state.acceleration)
 
 
 def test_accelerations_of_a_floating_robot_are_rates_of_its_velocities():

@@ -100,7 +100,7 @@ def test_closed_loops_on_a_moving_base():
     assert type(found) is Robot and found.sections == ("loops",)
     motion = np.array([[1.9, 1.1], [0.5, -0.2], [1.0, 2.0], [0.0, 3.0]])
     columns = [*map(held.joint_names.index, found.joint_names)]
-    carried = found.torque_and_rate(*motion[:, columns], base=BaseState(), base_acceleration=np.zeros(6))
+    carried = found.torque_and_rate(*motion[:, columns], base=BaseState(acceleration=np.zeros(6)))
     for ours, theirs in zip(carried, held.torque_and_rate(*motion), strict=True):
         np.testing.assert_allclose(ours, theirs[columns], rtol=1e-11, atol=1e-11)
 

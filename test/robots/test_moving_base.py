@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, Robot, load
+from rnea_ros import BaseState, InputError, Loads, Robot, load
 from rnea_ros.identification.identification import Measurements, Regressor, identify
-from rnea_ros.robots.inputs.base_state import BaseState, base_motion, quaternion
+from rnea_ros.robots.inputs.base_state import base_motion, quaternion
 from rnea_ros.robots.tree import TreeDynamics
 from rnea_ros.sim.free_base import simulate_free_base
 from rnea_ros.trajectory.path_dynamics import PathDynamics
@@ -34,7 +34,7 @@ def motion_of_base(t):
 @pytest.mark.parametrize("t", [-0.4, 0.0, 0.9])
 def test_motion_along_a_pose(t):
     """Velocity, acceleration and jerk by differences of the pose alone."""
-    base, acceleration, jerk = base_motion(motion_of_base, t)
+    base = base_motion(motion_of_base, t)
     p, R = (np.array(part, dtype=float) for part in motion_of_base(t))
     assert worst(base.position, p) < 1e-15 and worst(base.rotation, R) < 1e-14
     assert worst(quaternion(R), base.quaternion) < 1e-14
@@ -47,7 +47,7 @@ def test_motion_along_a_pose(t):
         return difference(lambda h: motion_of_base(s + h)[0])
 
     assert worst(base.into_world(base.velocity), np.concatenate((linear(t), spin(t)))) < 1e-10
-    for order, (ours, tolerance) in enumerate(((acceleration, 1e-8), (jerk, 1e-5)), start=1):
+    for order, (ours, tolerance) in enumerate(((base.acceleration, 1e-8), (base.jerk, 1e-5)), start=1):
         def rate(f, s, order=order):
             return difference(lambda h: f(s + h) if order == 1 else difference(lambda k: f(s + h + k), 1e-2), 1e-2)
         assert worst(base.into_world(ours), np.concatenate((rate(linear, t), rate(spin, t)))) < tolerance
@@ -60,16 +60,15 @@ def test_rates_with_a_given_base_motion(name):
     wrenches, wrench_rates = loads(name, np.random.default_rng(5))
 
     def forces(t):
-        base, acceleration, _jerk = base_motion(motion_of_base, t)
+        base = base_motion(motion_of_base, t)
         now = (q + qd * t + qdd * (t * t / 2) + qddd * (t**3 / 6), qd + qdd * t + qddd * (t * t / 2), qdd + qddd * t)
         then = {link: wrenches[link] + wrench_rates[link] * t for link in wrenches}
-        return oracle(name).forces(base, acceleration, *now, then)
+        return oracle(name).forces(base, base.acceleration, *now, then)
 
-    base, acceleration, jerk = base_motion(motion_of_base, 0.0)
-    ours = robot(name).solve(q, qd, qdd, qddd, base=base, base_acceleration=acceleration, base_jerk=jerk, wrenches=wrenches,
-                             wrench_rates=wrench_rates)
+    base = base_motion(motion_of_base, 0.0)
+    ours = robot(name).solve(q, qd, qdd, qddd, base=base, loads=Loads(wrenches, wrench_rates))
     assert worst(np.concatenate((ours.base_wrench, ours.torques[0])), forces(0.0)) < 1e-10
-    assert worst(ours.base_acceleration, acceleration) < 1e-12 and worst(ours.base_jerk, jerk) < 1e-11
+    assert worst(ours.base_acceleration, base.acceleration) < 1e-12 and worst(ours.base_jerk, base.jerk) < 1e-11
     size = max(1.0, np.abs(ours.torques[1]).max())
     assert worst(np.concatenate((ours.base_wrench_rate, ours.torques[1])) / size, difference(forces) / size) < 1e-8
 
@@ -87,8 +86,8 @@ def test_zero_moment_point():
     wrench = upright.solve(q, rest, rest, stages=1, base=still).base_wrench
     point = upright.zero_moment_point(wrench, base=still, ground=(0.0, 0.0, -1.0))
     assert worst(point, [*upright.center_of_mass(q, rest, base=still).position[:2], -1.0]) < 1e-12
-    moved = {"base": base, "base_acceleration": [1.0, 2.0, 0.5, 3.0, -1.0, 0.2]}
-    wrench = robot_.solve(q, 0.1 * qd, 0.1 * qdd, stages=1, **moved).base_wrench
+    base = base.with_motion([1.0, 2.0, 0.5, 3.0, -1.0, 0.2])
+    wrench = robot_.solve(q, 0.1 * qd, 0.1 * qdd, stages=1, base=base).base_wrench
     wrench[:3] += base.into_base([0.0, 0.0, 500.0])
     point = robot_.zero_moment_point(wrench, base=base, ground=ground, normal=normal)
     f, n = np.split(robot_.ground_reaction(wrench, base=base), 2)
@@ -102,13 +101,13 @@ def test_contacts_that_make_up_the_base_wrench_free_the_base():
     for name, feet in (("g1_29dof_rev_1_0", ()), ("solo12", ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"))):
         base, q, qd, qdd, _ = state(name)
         given, r = np.random.default_rng(12).normal(size=6), robot(name)
-        wrench = r.solve(q, qd, qdd, stages=1, base=base, base_acceleration=given).base_wrench
+        wrench = r.solve(q, qd, qdd, stages=1, base=base.with_motion(given)).base_wrench
         poses = [r.link_pose(foot, q, base=BaseState()) for foot in feet]  # as the base sees them
         arms = np.hstack([np.vstack((R, np.cross(P, R, axisb=0, axisc=0))) for R, P in poses]) if feet else np.eye(6)
         forces = np.linalg.lstsq(arms, wrench, rcond=None)[0].reshape(-1, 3 if feet else 6)
         loads_ = {link: np.append(force, np.zeros(6 - len(force))) for link, force in
                   zip(feet or (r.tree.root_link,), forces, strict=True)}
-        assert worst(r.solve(q, qd, qdd, stages=1, base=base, wrenches=loads_).base_acceleration, given) < 1e-9
+        assert worst(r.solve(q, qd, qdd, stages=1, base=base, loads=Loads(loads_)).base_acceleration, given) < 1e-9
 
 
 # ------------------------------------------------------------------ errors
@@ -121,10 +120,10 @@ def test_refusals():
     with pytest.raises(InputError, match=r"base velocity .* \(6,\)"):
         BaseState(velocity=(0, 0, 0))
     two = load(text, base="floating")
-    with pytest.raises(InputError, match=r"base_jerk .* \(6,\)"):
-        two.torque_and_rate(rest, rest, rest, rest, base=BaseState(), base_jerk=np.zeros(5))
-    with pytest.raises(InputError, match=r"base_acceleration"):
-        two.inverse_dynamics(rest, rest, rest, base=BaseState(), base_acceleration=np.full(6, np.nan))
+    with pytest.raises(InputError, match=r"base jerk .* \(6,\)"):
+        two.torque_and_rate(rest, rest, rest, rest, base=BaseState(jerk=np.zeros(5)))
+    with pytest.raises(InputError, match=r"base acceleration"):
+        two.inverse_dynamics(rest, rest, rest, base=BaseState(acceleration=np.full(6, np.nan)))
     weightless = load(arm({}, {}, inertial=""), base="floating")
     for call in (weightless.inverse_dynamics, weightless.forward_dynamics):
         with pytest.raises(InputError, match="mass"):
@@ -182,7 +181,7 @@ def test_functions_of_a_fixed_base_are_rejected_for_a_free_one():
     q = np.zeros(robot.n)
     for ask in (lambda: robot.torque_and_rate(q, q, q, q), lambda: robot.inverse_dynamics(q, q, q), lambda: robot.bias(q, q),
                 lambda: robot.dynamics(q, q, q, q), lambda: robot.gravity(q), lambda: robot.forward_dynamics(q, q, q),
-                lambda: robot.torque_and_rate(q, q, q, q, wrenches={robot.root_link: np.ones(6)}),
+                lambda: robot.torque_and_rate(q, q, q, q, loads=Loads({robot.root_link: np.ones(6)})),
                 lambda: robot.sensitivities(q, q, q), lambda: robot.rate_sensitivities(q, q, q, q),
                 lambda: robot.joint_wrenches(q, q, q), lambda: robot.joint_wrenches(q, q, q, q), robot.kernel, robot.c_source,
                 lambda: robot.joint_wrench_sensitivities(q, q, q), lambda: robot.recursion(q, q, q, q),

@@ -13,12 +13,12 @@ pytest.importorskip("pinocchio")
 import pinocchio as pin
 
 import rnea_ros
-from rnea_ros import InputError, JointDynamics, ModelError, load
+from rnea_ros import InputError, JointDynamics, Loads, ModelError, load
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms.kinematics import base_poses, within
 from rnea_ros.demo.parallel_machines import Machine, delta, gough_stewart, planar_3rrr
 from rnea_ros.robots.closure import platform_closure
-from rnea_ros.robots.closure.platform import Platform
+from rnea_ros.robots.closure.loops import Platform
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from support.machines import PlatformOracle, as_closed_loop, start_of_pivots
 from support.oracles import deviation
@@ -360,7 +360,7 @@ def test_the_actuators_determine_the_platform_pose(machines, name):
     found = robot.platform_motion(*given)
     for ours, theirs in zip(found, motion, strict=True):
         assert deviation(ours, theirs) < 1e-9
-    load = {"wrenches": {"platform": np.arange(6.0)}, "world_wrenches": {robot.tree.model.links[1].name: np.ones(6)}}
+    load = {"loads": Loads({"platform": np.arange(6.0)}, world_wrenches={robot.tree.model.links[1].name: np.ones(6)})}
     for ask, count in ((robot.torque_and_rate, 4), (robot.dynamics, 4), (robot.inverse_dynamics, 3), (robot.bias, 2),
                        (robot.mass_matrix, 1), (robot.gravity, 1)):
         options = load if ask in (robot.torque_and_rate, robot.inverse_dynamics, robot.bias) else {}
@@ -393,9 +393,9 @@ def test_a_wrench_of_the_world_stays_while_the_platform_turns(machines):
         R = motion(t).rotation
         return np.concatenate((R.T @ held[:3], R.T @ held[3:]))
 
-    now = robot.torque_and_rate(motion=motion(0.0), world_wrenches={"platform": held})
-    same = robot.torque_and_rate(motion=motion(0.0), wrenches={"platform": in_own_axes(0.0)},
-                                 wrench_rates={"platform": difference(in_own_axes)})
+    now = robot.torque_and_rate(motion=motion(0.0), loads=Loads(world_wrenches={"platform": held}))
+    same = robot.torque_and_rate(motion=motion(0.0),
+                                 loads=Loads({"platform": in_own_axes(0.0)}, {"platform": difference(in_own_axes)}))
     assert deviation(now, same) < 1e-8
 
 
@@ -460,14 +460,14 @@ def test_wrenches_act_by_virtual_work(machines):
     tau, tau_rate = robot.torque_and_rate(motion=motion)
     wrench, rate = np.array([[5.0, -3.0, 7.0, 0.2, 0.1, -0.4], [1.0, 2.0, -1.0, 0.3, 0.0, 0.5]])
     legs = legs_of(robot, motion)
-    pushed, pushed_rate = robot.torque_and_rate(motion=motion, wrenches={"platform": wrench}, wrench_rates={"platform": rate})
+    pushed, pushed_rate = robot.torque_and_rate(motion=motion, loads=Loads({"platform": wrench}, {"platform": rate}))
     Jp, Jpd = legs.Jp, legs.Jpd
     assert deviation(pushed - tau, -Jp.T @ wrench) < 1e-12  # the platform's axes are the base's
     assert deviation(pushed_rate - tau_rate, -Jp.T @ rate - Jpd.T @ wrench) < 1e-12
-    on_leg, on_leg_rate = robot.torque_and_rate(motion=motion, wrenches={"rod1a": wrench, "platform": wrench})
+    on_leg, on_leg_rate = robot.torque_and_rate(motion=motion, loads=Loads({"rod1a": wrench, "platform": wrench}))
     along = robot.motion(*of_actuators(robot, motion), guess=robot.tree_motion(motion, orders=0).q)
     free, free_rate = robot.tree.torque_and_rate(*along[:4])
-    loaded, loaded_rate = robot.tree.torque_and_rate(*along[:4], wrenches={"rod1a": wrench})
+    loaded, loaded_rate = robot.tree.torque_and_rate(*along[:4], loads=Loads({"rod1a": wrench}))
     Q, Qd = along.G, along.Gd
     assert deviation(on_leg - tau + Jp.T @ wrench, Q.T @ (loaded - free)) < 1e-12
     change = Qd.T @ (loaded - free) + Q.T @ (loaded_rate - free_rate)
@@ -642,7 +642,7 @@ def test_other_arguments_are_checked(machines):
     _machine, robot = machines["planar_3rrr"]
     here = PlatformMotion(*robot.home)
     with pytest.raises(InputError, match="link 'hand' is not in robot 'planar_3rrr'; its links: base, upper1"):
-        robot.torque_and_rate(motion=here, wrenches={"hand": np.zeros(6)})
+        robot.torque_and_rate(motion=here, loads=Loads({"hand": np.zeros(6)}))
     with pytest.raises(InputError, match="different numbers of samples"):
         robot.forward_dynamics(tau=np.zeros((3, 3)), motion=PlatformMotion(np.zeros((2, 3)), np.eye(3)))
     with pytest.raises(InputError, match=r"tau has shape \(2,\)"):

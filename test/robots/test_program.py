@@ -12,7 +12,7 @@ import yaml
 from test_general_robot import COMBINATIONS, case, off
 
 import rnea_ros
-from rnea_ros import BaseState, Robot
+from rnea_ros import BaseState, Loads, MotorState, Robot
 from rnea_ros.algorithms.closed_loops import active_torque
 from rnea_ros.algorithms.elimination import Elimination, EliminationBlock, plan, triangular_blocks
 from rnea_ros.algorithms.equations import EquationsOfMotion
@@ -54,7 +54,7 @@ def test_program_gives_what_the_stages_give(name, monkeypatch):
     robot, _, motion, state = case(name, 0)
     solved = counted(monkeypatch)
     tau, rate = robot.torque_and_rate(*motion, **state)
-    alone = robot.inverse_dynamics(*motion[:robot.order], **{key: value for key, value in state.items() if key != "base_jerk"})
+    alone = robot.inverse_dynamics(*motion[:robot.order], **state)
     found = robot.solve(*motion, **state)
     assert not solved, "the program serves all of this"
     stages_alone(monkeypatch)
@@ -91,14 +91,14 @@ def test_gravity_share_by_the_program_is_that_of_the_stages(name, monkeypatch):
 def test_program_takes_loads_on_links_and_their_rates(name, monkeypatch):
     robot, _, motion, state = case(name, 0)
     wrench, wrench_rate, push = map(np.array, LOADS)
-    loads = {"wrenches": {"l3": wrench, "l5": push}, "wrench_rates": {"l3": wrench_rate}, "world_wrenches": {"l4": push}}
+    loads = Loads({"l3": wrench, "l5": push}, {"l3": wrench_rate}, {"l4": push})
     plain = robot.torque_and_rate(*motion, **state)
     solved = counted(monkeypatch)
-    found = robot.torque_and_rate(*motion, **state, **loads)
-    again = robot.torque_and_rate(*motion, **state, **loads)
+    found = robot.torque_and_rate(*motion, **state, loads=loads)
+    again = robot.torque_and_rate(*motion, **state, loads=loads)
     assert not solved
     stages_alone(monkeypatch)
-    expected = fresh(robot).torque_and_rate(*motion, **state, **loads)
+    expected = fresh(robot).torque_and_rate(*motion, **state, loads=loads)
     for ours, same, theirs, without in zip(found, again, expected, plain, strict=True):
         assert off(ours, theirs) < 1e-10
         assert (ours == same).all()
@@ -107,13 +107,12 @@ def test_program_takes_loads_on_links_and_their_rates(name, monkeypatch):
 
 def test_program_takes_a_given_acceleration_of_a_free_base(monkeypatch):
     robot, _, motion, state = case("free base, loop, springs", 0)
-    moved = {"base_acceleration": np.array([0.3, -0.2, 0.5, 0.1, 0.4, -0.3]),
-             "base_jerk": np.array([1.0, 0.5, -0.7, 0.2, -0.6, 0.4])}
+    state["base"] = state["base"].with_motion([0.3, -0.2, 0.5, 0.1, 0.4, -0.3], [1.0, 0.5, -0.7, 0.2, -0.6, 0.4])
     solved = counted(monkeypatch)
-    found = robot.torque_and_rate(*motion, **state, **moved)
+    found = robot.torque_and_rate(*motion, **state)
     assert not solved
     stages_alone(monkeypatch)
-    expected = fresh(robot).torque_and_rate(*motion, **state, **moved)
+    expected = fresh(robot).torque_and_rate(*motion, **state)
     for ours, theirs in zip(found, expected, strict=True):
         assert off(ours, theirs) < 1e-11
 
@@ -121,10 +120,9 @@ def test_program_takes_a_given_acceleration_of_a_free_base(monkeypatch):
 def test_program_takes_measured_motors(monkeypatch):
     robot, _, motion, state = case("elastic joint, loop", 0)
     found = robot.solve(*motion, **state)
-    motors = {name: np.array([found.positions[f"motor of {joint}"][k] for joint in robot.elastic_joints])
-              for k, name in enumerate(("q_motor", "qd_motor", "qdd_motor", "qddd_motor"))}
+    motors = MotorState(*([found.positions[f"motor of {joint}"][k] for joint in robot.elastic_joints] for k in range(4)))
     solved = counted(monkeypatch)
-    measured = robot.solve(*motion[:4], **state, **motors)
+    measured = robot.solve(*motion[:4], **state, motors=motors)
     assert not solved
     for ours, theirs in zip(measured.torques, found.torques, strict=True):
         assert off(ours, theirs) < 1e-9
@@ -138,8 +136,8 @@ def test_program_serves_wheels_and_feet(stands, monkeypatch):
     state = {"base": BaseState((0.1, -0.2, 0.4), (0.0, 0.0, 0.6, 0.8))}
     if stands:
         motion[0] = [pose[name] for name in robot.joint_names]
-        state = {"base": BaseState(velocity=(0.1, -0.2, 0.3, 0.2, 0.1, -0.3)), "base_acceleration": rng.normal(size=6),
-                 "base_jerk": rng.normal(size=6)}
+        state = {"base": BaseState(velocity=(0.1, -0.2, 0.3, 0.2, 0.1, -0.3), acceleration=rng.normal(size=6),
+                                   jerk=rng.normal(size=6))}
     solved = counted(monkeypatch)
     found = robot.torque_and_rate(*motion, **state)
     assert not solved
@@ -255,11 +253,13 @@ def test_numbers_that_are_not_finite_are_refused_after_good_calls():
 def test_loads_that_are_no_mapping_of_links_are_refused():
     robot = palletiser()
     motion = motion_of(robot, 1)[:, 0]
-    for name in ("wrenches", "wrench_rates", "world_wrenches"):
-        for wrong in ([1], 1, "x", np.zeros(6)):
-            for call in (robot.torque_and_rate, robot.solve):
-                with pytest.raises(rnea_ros.InputError, match="are mappings"):
-                    call(*motion, **{name: wrong})
+    for wrong in ([1], 1, "x", np.zeros(6)):
+        for name in ("wrenches", "wrench_rates", "world_wrenches"):
+            with pytest.raises(rnea_ros.InputError, match=f"{name} is .*a mapping"):
+                Loads(**{name: wrong})
+        for call in (robot.torque_and_rate, robot.solve):
+            with pytest.raises(rnea_ros.InputError, match=r"loads is .*Loads"):
+                call(*motion, loads=wrong)
 
 
 # ---------------------------------------------------------------------- elimination, Jacobian

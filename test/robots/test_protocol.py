@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnea_ros import BaseState, InputError, Robot, load
+from rnea_ros import BaseState, InputError, Loads, MotorState, Robot, load
 from rnea_ros.robots.robot import OF_TREES
 from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import difference
@@ -22,11 +22,13 @@ from support.robot_kinds import (
     FIVE_BAR,
     MAKERS,
     Case,
+    after,
     base_acceleration,
     case,
     each_kind,
     loads_on,
     motion_of,
+    steady,
     whole_motion,
 )
 
@@ -47,16 +49,14 @@ def test_a_fixed_tree_takes_the_arguments_of_a_robot(name):
     assert [p.name for p in robot.values() if p.kind is p.POSITIONAL_OR_KEYWORD] == positional
     keywords = {p.name for p in tree.values() if p.kind is p.KEYWORD_ONLY}
     assert keywords <= {p.name for p in robot.values() if p.kind is p.KEYWORD_ONLY}
-    assert keywords <= {"wrenches", "wrench_rates", "world_wrenches"}
+    assert keywords <= {"loads"}
     assert [p.name for p in tree.values() if p.kind is p.VAR_KEYWORD] == ["others"]
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_options_are_keywords_and_loads_in_the_same_order(name):
+def test_options_are_keywords(name):
     parameters = inspect.signature(getattr(Robot, name)).parameters
     assert not [p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
-    found = [name for name in parameters if "wrench" in name]
-    assert found == [p for p in ("wrenches", "wrench_rates", "world_wrenches") if p in found]
 
 
 @each_kind
@@ -140,19 +140,19 @@ def test_the_equations_of_motion_hold_under_loads(kind):
     """forward undoes inverse; M a + bias = forces; the gravity share is what goes when gravity goes."""
     one, motion = case(kind), motion_of(case(kind), 2)
     robot, (q, qd, qdd) = one.robot, motion[:3]
-    loads = {name: value for name, value in loads_on(one).items() if name != "wrench_rates"}
+    loads = steady(loads_on(one))
     if kind == "elastic joints":  # a load that it feels through a spring moves the motor
-        found = robot.motor_motion(*motion[:robot.order], **loads)
-        tau, state, more = found.tau, {"q_motor": found.q_motor, "qd_motor": found.qd_motor}, found.qdd_motor
-        np.testing.assert_allclose(robot.inverse_dynamics(*motion[:robot.order], **loads), tau)
+        found = robot.motor_motion(*motion[:robot.order], loads=loads)
+        tau, state, more = found.tau, {"motors": MotorState(found.q_motor, found.qd_motor)}, found.qdd_motor
+        np.testing.assert_allclose(robot.inverse_dynamics(*motion[:robot.order], loads=loads), tau)
     else:
-        tau, state, more = robot.inverse_dynamics(q, qd, qdd, **one.state, **loads), one.state, np.zeros(0)
+        tau, state, more = robot.inverse_dynamics(q, qd, qdd, **one.state, loads=loads), one.state, np.zeros(0)
         if one.first:
-            more = base_acceleration(one, q, qd, qdd, **loads)
-        qdd = whole_motion(one, q, qd, qdd, **loads)[2]
-    np.testing.assert_allclose(robot.forward_dynamics(q, qd, tau, **state, **loads), qdd, rtol=1e-7, atol=1e-7)
+            more = base_acceleration(one, q, qd, qdd, loads=loads)
+        qdd = whole_motion(one, q, qd, qdd, loads=loads)[2]
+    np.testing.assert_allclose(robot.forward_dynamics(q, qd, tau, **state, loads=loads), qdd, rtol=1e-7, atol=1e-7)
     accelerations = np.concatenate((more, qdd) if one.first else (qdd, more))
-    forces = robot.mass_matrix(q) @ accelerations + robot.bias(q, qd, **state, **loads)
+    forces = robot.mass_matrix(q) @ accelerations + robot.bias(q, qd, **state, loads=loads)
     if kind == "elastic joints":
         expected = np.concatenate((tau, tau[[1]]))
         expected[1] = 0.0  # the spring is inside
@@ -167,14 +167,14 @@ def test_the_equations_of_motion_hold_under_loads(kind):
 def test_rates_are_derivatives_along_the_motion_under_loads(kind):
     """wrench_rates are rates of wrenches; world_wrenches keep still while link and base turn: sixth-order differences."""
     one, motion, loads = case(kind), motion_of(case(kind), 3), loads_on(case(kind))
-    robot, link = one.robot, one.link
-    tau, rate = robot.torque_and_rate(*motion[:robot.order + 1], **one.state, **loads)
-    now = robot.dynamics(*motion[:robot.order + 1], **one.state, **loads)
+    robot = one.robot
+    tau, rate = robot.torque_and_rate(*motion[:robot.order + 1], **one.state, loads=loads)
+    now = robot.dynamics(*motion[:robot.order + 1], **one.state, loads=loads)
     np.testing.assert_allclose((now.tau, now.tau_rate), (tau, rate), rtol=1e-9, atol=1e-9)
     if one.first:  # the base follows its acceleration and jerk
-        acceleration = base_acceleration(one, *motion, **{k: v for k, v in loads.items() if k != "wrench_rates"})
+        acceleration = base_acceleration(one, *motion, loads=steady(loads))
         spatial = BASE.spatial(acceleration)
-    motion = whole_motion(one, *motion, **loads)
+    motion = whole_motion(one, *motion, loads=loads)
 
     def at(t: float) -> np.ndarray:
         powers = [t**k / np.prod(range(1, k + 1)) for k in range(len(motion) + 1)]
@@ -184,10 +184,9 @@ def test_rates_are_derivatives_along_the_motion_under_loads(kind):
             step = BASE.vector() + t * BASE.vector_rate(acceleration)
             base = BaseState.from_vector(step)
             state = {"base": BaseState(base.position, base.quaternion, BASE.velocity + t * spatial)}
-        pushed = loads | {"wrenches": {link: loads["wrenches"][link] + t * loads["wrench_rates"][link]}}
-        if kind != "elastic joints":
-            del pushed["wrench_rates"]
-        return robot.inverse_dynamics(*moved[:robot.order], **state, **pushed)
+        pushed = after(loads, t)
+        pushed = pushed if kind == "elastic joints" else steady(pushed)
+        return robot.inverse_dynamics(*moved[:robot.order], **state, loads=pushed)
 
     np.testing.assert_allclose(difference(at), rate, rtol=2e-6, atol=2e-6)
 
@@ -284,11 +283,14 @@ def test_impossible_arguments_are_input_errors(kind, name):
     if "link" in declared:
         with pytest.raises(InputError, match="nowhere"):
             getattr(robot, name)("nowhere", *given, **state)
-    for loads in [p for p in declared if p in ("wrenches", "world_wrenches")]:
+    for kind_of_load in ("wrenches", "world_wrenches") if "loads" in declared else ():
         with pytest.raises(InputError, match="nowhere"):
-            ask(*given, *more, **state, **{loads: {"nowhere": np.zeros(6)}})
+            ask(*given, *more, **state, loads=Loads(**{kind_of_load: {"nowhere": np.zeros(6)}}))
         with pytest.raises(InputError, match=one.link):
-            ask(*given, *more, **state, **{loads: {one.link: np.zeros(5)}})
+            ask(*given, *more, **state, loads=Loads(**{kind_of_load: {one.link: np.zeros(5)}}))
+    if "loads" in declared:
+        with pytest.raises(InputError, match=r"loads is .*Loads"):
+            ask(*given, *more, **state, loads={one.link: np.zeros(6)})
     if one.first and name != "mass_matrix":
         with pytest.raises(InputError, match=r"base is None.*BaseState"):
             ask(*given, *more)
@@ -300,7 +302,7 @@ def test_missing_derivatives_and_motors_are_named():
         robot.torque_and_rate(q, q, q, q)
     with pytest.raises(InputError, match="2 derivatives of q are given; 4 decide the torques"):
         robot.inverse_dynamics(q, q, q)
-    with pytest.raises(InputError, match="q_motor, qd_motor is missing"):
+    with pytest.raises(InputError, match="motors is missing"):
         robot.forward_dynamics(q, q, q)
 
 

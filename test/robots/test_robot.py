@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rnea_ros
-from rnea_ros import BaseState, InputError, JointDynamics, Robot, load
+from rnea_ros import BaseState, InputError, JointDynamics, Loads, Robot, load
 from rnea_ros.codegen.kernel import available
 from support.robots import INERTIAL, arm, random_state
 
@@ -36,8 +36,8 @@ def test_batch_equals_loop(backend):
     load, rate = np.random.default_rng(1).normal(size=(2, 4, 6))
     calls = {
         "torque_and_rate": lambda k: robot.torque_and_rate(q[k], qd[k], qdd[k], qddd[k]),
-        "wrenches": lambda k: robot.torque_and_rate(q[k], qd[k], qdd[k], qddd[k], wrenches={"l4": load[k]},
-                                                    wrench_rates={"l4": rate[k]}),
+        "wrenches": lambda k: robot.torque_and_rate(q[k], qd[k], qdd[k], qddd[k],
+                                                    loads=Loads({"l4": load[k]}, {"l4": rate[k]})),
         "dynamics": lambda k: robot.dynamics(q[k], qd[k], qdd[k], qddd[k]),
         "inverse_dynamics": lambda k: [robot.inverse_dynamics(q[k], qd[k], qdd[k])],
         "bias": lambda k: [robot.bias(q[k], qd[k])], "gravity": lambda k: [robot.gravity(q[k])],
@@ -56,7 +56,7 @@ def test_single_rows_serve_all_samples(robot):
     still = np.zeros(3)
     for a, b in zip(robot.torque_and_rate(q, still, qdd[0], qddd), robot.torque_and_rate(q, 0 * qd, qdd * 0 + qdd[0], qddd)):
         np.testing.assert_array_equal(a, b)
-    assert robot.torque_and_rate(*[still] * 4, wrenches={"l1": np.ones((5, 6))})[0].shape == (5, 3)
+    assert robot.torque_and_rate(*[still] * 4, loads=Loads({"l1": np.ones((5, 6))}))[0].shape == (5, 3)
 
 
 def test_no_samples(robot):
@@ -134,7 +134,7 @@ def test_robot_without_joints(backend):
     assert stone.n == 0 and stone.joint_names == () and stone.total_mass == 2.5
     for parts in (stone.torque_and_rate(none, none, none, none), stone.dynamics([], [], [], []),
                   [stone.gravity(none), stone.bias([], []), stone.inverse_dynamics([], [], [])],
-                  stone.torque_and_rate([], [], [], [], wrenches={"only": np.ones(6)})):
+                  stone.torque_and_rate([], [], [], [], loads=Loads({"only": np.ones(6)}))):
         assert all(part.shape == (0,) for part in parts)
     assert stone.mass_matrix([]).shape == (0, 0) and stone.forward_dynamics([], [], []).shape == (0,)
     assert all(part.shape == (7, 0) for part in stone.torque_and_rate(*np.zeros((4, 7, 0))))

@@ -9,7 +9,7 @@ import pinocchio as pin
 import pytest
 
 import rnea_ros
-from rnea_ros import BaseState, InputError, Robot, load
+from rnea_ros import BaseState, InputError, Loads, Robot, load
 from rnea_ros.algorithms.closed_loops import HELD
 from rnea_ros.robots.motion_solver import MotionSolver
 from rnea_ros.robots.tree import TreeDynamics
@@ -19,20 +19,14 @@ from support.oracles import deviation, difference
 from support.robots import seeds
 
 URDF = Path(__file__).resolve().parents[2] / "urdf"
-OF_TORQUES = ("base_jerk",)  # is not read for torques
 SLOW = ("free base, two loops, spring, passive joint", "redundant motors, free base, loop",
         "elastic joint, free base, loop, spring")  # to compile
 QUICK = ("given base, loop, spring", "given base, spring, passive joint", "loop, spring", "elastic joint, given base")
 
 
-def of_torques(state):
-    return {name: value for name, value in state.items() if name not in OF_TORQUES}
-
-
 def assert_differences(robot, motion, state, of_rate):
     """Every table along a random change of its derivative of q."""
     count = robot.order + of_rate
-    state = state if of_rate else of_torques(state)
     tables = (robot.rate_sensitivities if of_rate else robot.sensitivities)(*motion[:count], **state)
     assert len(tables) == count
     for k, table in enumerate(tables):
@@ -67,20 +61,20 @@ def test_sensitivities_of_wheels_and_of_standing_feet_are_differences():
     assert_differences(robot, motion, {"base": BaseState()}, of_rate=True)
     urdf, file, pose = tripod()
     truth, robot = TripodTruth(urdf, file, pose), rnea_ros.load(urdf, file)
-    base, acceleration, _, q, _, _ = truth.sample()
+    base, q, _, _ = truth.sample()
     still = np.zeros(robot.n)
     motion = [q[[truth.names.index(name) for name in robot.joint_names]], still, still]
-    assert_differences(robot, motion, {"base": base, "base_acceleration": acceleration}, of_rate=False)
+    assert_differences(robot, motion, {"base": base}, of_rate=False)
 
 
 def test_loads_count_in_sensitivities_of_many_samples():
     robot, _, motion, state = case("loop, spring", 0)
     rng = np.random.default_rng(4)
-    loads = {name: {"l7": rng.normal(size=6)} for name in ("wrenches", "wrench_rates", "world_wrenches")}
-    assert_differences(robot, motion, {**state, **loads}, of_rate=True)
+    loads = Loads(*({"l7": rng.normal(size=6)} for _ in range(3)))
+    assert_differences(robot, motion, {**state, "loads": loads}, of_rate=True)
     many = np.stack((motion, motion + 0.01), axis=1)
-    tables = robot.rate_sensitivities(*many, **state, **loads)
-    for table, alone in zip(tables, robot.rate_sensitivities(*many[:, 1], **state, **loads), strict=True):
+    tables = robot.rate_sensitivities(*many, **state, loads=loads)
+    for table, alone in zip(tables, robot.rate_sensitivities(*many[:, 1], **state, loads=loads), strict=True):
         assert table.shape == (2, robot.n, robot.n)
         assert deviation(table[1], alone) < 1e-9
 
@@ -134,7 +128,7 @@ def by_pinocchio(robot, truth, found) -> np.ndarray:
 @pytest.mark.parametrize("name", ["free base, loop, springs", "given base, loop, spring", "loop, spring", "passive joint"])
 def test_joint_wrenches_are_the_forces_of_pinocchios_joints(name):
     robot, truth, motion, state = case(name, 0)
-    found = robot.joint_wrenches(*motion[:3], **of_torques(state))
+    found = robot.joint_wrenches(*motion[:3], **state)
     rows = [found.joints.index(joint) for joint in robot.tree.joint_names]
     assert found.rate is None
     assert deviation(found.wrench[rows], by_pinocchio(robot, truth, robot.solve(*motion, **state))) < 1e-10
@@ -152,10 +146,8 @@ def test_rates_of_joint_wrenches_are_differences_along_the_motion(name):
         if "base" in state:
             base, given = state["base"], truth.machine.base == "prescribed"
             step = base.vector_rate(base.classical(solved.base[1]))
-            there["base"] = BaseState.from_vector(base.vector() + t * step)
-            for key in ("base_acceleration", "base_jerk"):
-                there.pop(key, None)
-            there |= {"base_rates": np.array([solved.base[1] + t * solved.base[2]])} if given else {}
+            rates = np.array([solved.base[1] + t * solved.base[2]]) if given else None
+            there["base"] = BaseState.from_vector(base.vector() + t * step).with_motion(rates=rates)
         return robot.joint_wrenches(*(motion[k] + t * motion[k + 1] for k in range(3)), **there).wrench
 
     assert deviation(found.rate, difference(at, 1e-3)) < 1e-8

@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from rnea_ros import BaseState, InputError, ModelError, WheelOdometry, load, tip_over_margin, wheel_loads
+from rnea_ros import BaseState, InputError, Loads, ModelError, WheelOdometry, load, tip_over_margin, wheel_loads
 from support.rolling_machines import (
     BICYCLE_FILE,
     BICYCLE_MATRICES,
@@ -134,7 +134,7 @@ def test_a_ball_rolls_as_its_closed_form():
         "link": "ball", "shape": "sphere", "radius": 0.2, "holds": ["along", "across", "normal"], "friction": 0.5}}})
     turned = BaseState((0.0, 0.0, 0.2), np.array([0.5, 0.5, 0.1, 0.7]) / np.linalg.norm([0.5, 0.5, 0.1, 0.7]),
                        (0.0, 0.0, 0.0, 1.0, 2.0, 3.0))
-    found = robot.solve(*np.zeros((4, 1)), base=turned, world_wrenches={"ball": [6.0, 3.0, 0.0, 0.0, 0.0, 0.0]})
+    found = robot.solve(*np.zeros((4, 1)), base=turned, loads=Loads(world_wrenches={"ball": [6.0, 3.0, 0.0, 0.0, 0.0, 0.0]}))
     acceleration = turned.rotation @ found.base_acceleration[:3]
     np.testing.assert_allclose(acceleration, [6.0 / 3.25, 3.0 / 3.25, 0.0], atol=1e-7)
     velocity, turning = turned.rotation @ found.base[0][:3], turned.rotation @ found.base[0][3:]

@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from rnea_ros import InputError, JointDynamics, Robot
+from rnea_ros import InputError, JointDynamics, Loads, Robot
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms import joint_wrenches as internal
 from rnea_ros.algorithms import sensitivities as closed_form
@@ -154,9 +154,9 @@ def test_a_weight_is_a_payload_at_rest(seed):
     for mass, link in enumerate(robot.model.frames, start=1):
         held[link] = np.concatenate((mass * robot.gravity_vector, np.zeros(3)))
         carrying = carrying.with_payload(link, mass)
-    tau = robot.inverse_dynamics(q, still, still, world_wrenches=held)
+    tau = robot.inverse_dynamics(q, still, still, loads=Loads(world_wrenches=held))
     assert worst(tau, carrying.inverse_dynamics(q, still, still)) < 1e-12
-    ours = robot.sensitivities(q, still, still, world_wrenches=held)
+    ours = robot.sensitivities(q, still, still, loads=Loads(world_wrenches=held))
     assert worst(ours.dtau_dq, carrying.sensitivities(q, still, still).dtau_dq) < 1e-12
     assert np.abs(ours.dtau_dq - robot.sensitivities(q, still, still).dtau_dq).max() > 1e-3
     assert worst(ours.dtau_dqdd, M) < 1e-12  # a weight has no inertia
@@ -168,10 +168,11 @@ def test_world_and_link_loads_differ_where_the_link_turns():
     push, still = {"l2": (0, 10.0, 0, 0, 0, 0)}, np.zeros(1)
     for q in (0.0, 0.3, 2.0):
         state = [q], still, still
-        assert lever.inverse_dynamics(*state, world_wrenches=push) == pytest.approx(-10.0 * np.cos(q), abs=1e-12)
-        assert lever.sensitivities(*state, world_wrenches=push).dtau_dq == pytest.approx(10.0 * np.sin(q), abs=1e-12)
-        assert lever.inverse_dynamics(*state, wrenches=push) == pytest.approx(-10.0)
-        assert lever.sensitivities(*state, wrenches=push).dtau_dq == pytest.approx(0.0, abs=1e-12)
+        assert lever.inverse_dynamics(*state, loads=Loads(world_wrenches=push)) == pytest.approx(-10.0 * np.cos(q), abs=1e-12)
+        assert lever.sensitivities(*state,
+                                   loads=Loads(world_wrenches=push)).dtau_dq == pytest.approx(10.0 * np.sin(q), abs=1e-12)
+        assert lever.inverse_dynamics(*state, loads=Loads(push)) == pytest.approx(-10.0)
+        assert lever.sensitivities(*state, loads=Loads(push)).dtau_dq == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", (1, 36))
@@ -184,7 +185,7 @@ def test_a_world_load_on_every_urdf_link(seed):
         wrench = rng.normal(size=6)
         turned = (wrench.reshape(2, 3) @ oracle.placement(link, state[0])[0]).ravel()
         expected = oracle.torque(*state, {link: turned})
-        assert worst(robot.inverse_dynamics(*state, world_wrenches={link: wrench}), expected) < TIGHT
+        assert worst(robot.inverse_dynamics(*state, loads=Loads(world_wrenches={link: wrench})), expected) < TIGHT
 
 
 # ---------------------------------------------------------------------- tau_rate
@@ -234,8 +235,8 @@ def test_rate_of_a_world_load_is_its_turning_alone():
     robot, _ = tree(5)
     rng = np.random.default_rng(5)
     held, state = {link: rng.normal(size=6) for link in robot.model.frames}, random_state(rng, robot.n)
-    slope = difference(lambda t: robot.inverse_dynamics(*along(*state, t), world_wrenches=held))
-    assert worst(robot.torque_and_rate(*state, world_wrenches=held)[1], slope) < 1e-8
+    slope = difference(lambda t: robot.inverse_dynamics(*along(*state, t), loads=Loads(world_wrenches=held)))
+    assert worst(robot.torque_and_rate(*state, loads=Loads(world_wrenches=held))[1], slope) < 1e-8
 
 
 # ---------------------------------------------------------------------- internal joint wrenches
@@ -299,14 +300,15 @@ def test_backends_and_batches(seed, backend):
     slow, _ = tree(seed, terms=True)
     fast = Robot.from_model(slow.model, backend, slow.gravity_vector)
     rng, links = np.random.default_rng(seed), list(slow.model.frames)
-    given = {"wrenches": {links[1]: rng.normal(size=6)}, "world_wrenches": {link: rng.normal(size=6) for link in links[-2:]}}
-    rates = {"wrench_rates": {links[1]: rng.normal(size=6)}}
+    given, held = {links[1]: rng.normal(size=6)}, {link: rng.normal(size=6) for link in links[-2:]}
+    rates = {links[1]: rng.normal(size=6)}
     states = [random_state(rng, slow.n) for _ in range(3)]
     for name, blocks, extra in (("sensitivities", 3, {}), ("rate_sensitivities", 4, rates), ("joint_wrenches", 4, rates),
                                 ("joint_wrench_sensitivities", 3, {})):
-        batch = getattr(fast, name)(*(np.array([state[b] for state in states]) for b in range(blocks)), **given, **extra)
+        loaded = Loads(given, extra, held)
+        batch = getattr(fast, name)(*(np.array([state[b] for state in states]) for b in range(blocks)), loads=loaded)
         for k, state in enumerate(states):
-            for a, b in zip(batch, getattr(slow, name)(*state[:blocks], **given, **extra)):
+            for a, b in zip(batch, getattr(slow, name)(*state[:blocks], loads=loaded)):
                 if not isinstance(a, tuple):
                     assert worst(a[k], b) < 1e-12, name
 
@@ -342,10 +344,10 @@ def test_errors_name_the_invalid_argument():
     robot = Robot.from_urdf(arm({}, {}), backend="reference")
     state = np.zeros((3, 2))
     with pytest.raises(InputError, match="link 'hand' is not in robot 'arm'"):
-        robot.sensitivities(*state, world_wrenches={"hand": np.zeros(6)})
+        robot.sensitivities(*state, loads=Loads(world_wrenches={"hand": np.zeros(6)}))
     with pytest.raises(InputError, match=r"wrench on link 'l1' is .*force first"):
-        robot.joint_wrenches(*state, world_wrenches={"l1": np.zeros(5)})
+        robot.joint_wrenches(*state, loads=Loads(world_wrenches={"l1": np.zeros(5)}))
     with pytest.raises(InputError, match="different numbers of samples"):
-        robot.sensitivities(*np.zeros((3, 4, 2)), world_wrenches={"l1": np.zeros((3, 6))})
+        robot.sensitivities(*np.zeros((3, 4, 2)), loads=Loads(world_wrenches={"l1": np.zeros((3, 6))}))
     with pytest.raises(InputError, match="qdd has shape"):
         robot.rate_sensitivities(state[0], state[1], np.zeros(3), state[2])

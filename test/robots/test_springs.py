@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, JointDynamics, ModelError, Robot, load
+from rnea_ros import InputError, JointDynamics, Loads, ModelError, Robot, load
 from rnea_ros.robots.tree import TreeDynamics
 from support.golden_models import from_table
 from support.oracles import GOLDEN, PinocchioOracle, difference, worst
@@ -23,10 +23,11 @@ def golden_robot(backend="llvm"):
     return Robot(TreeDynamics(model, backend, GOLDEN["tree4"]["gravity"]), {"springs": springs})
 
 
-def moved(robot, *motion, **loads):
+def moved(robot, *motion, loads=None):
     """Torques and accelerations (2, n) of a motion; of one with jerks, the rates of both too, (4, n)."""
-    found = robot.solve(*motion, stages=len(motion) - 2, **loads)
-    torques = robot.torque_and_rate(*motion, **loads) if len(motion) > 3 else [robot.inverse_dynamics(*motion, **loads)]
+    found = robot.solve(*motion, stages=len(motion) - 2, loads=loads)
+    torques = (robot.torque_and_rate(*motion, loads=loads) if len(motion) > 3 else
+               [robot.inverse_dynamics(*motion, loads=loads)])
     return np.array([*torques, *([found.positions[name][k] for name in robot.joint_names] for k in range(2, len(motion)))])
 
 
@@ -103,13 +104,13 @@ def test_rates_are_derivatives_along_the_motion(seed):
     elastic = Robot(robot, {"springs": springs})
     q, qd, qdd, qddd = random_state(np.random.default_rng(seed + 100), robot.n)
     wrenches = {robot.model.links[-1].name: np.arange(1.0, 7.0)}
-    loads = {"wrenches": wrenches, "world_wrenches": wrenches}
-    tau, tau_rate, acceleration, jerk = moved(elastic, q, qd, qdd, qddd, **loads)
-    same = moved(elastic, q, qd, qdd, **loads)
+    loads = Loads(wrenches, world_wrenches=wrenches)
+    tau, tau_rate, acceleration, jerk = moved(elastic, q, qd, qdd, qddd, loads=loads)
+    same = moved(elastic, q, qd, qdd, loads=loads)
     assert worst(tau, same[0]) < 1e-12 and worst(acceleration, same[1]) < 1e-12
 
     def straight(t):  # leaves the motion only at second order, so its derivative at zero is that of the motion
-        return moved(elastic, q + t * qd, qd + t * acceleration, qdd + t * qddd, **loads)
+        return moved(elastic, q + t * qd, qd + t * acceleration, qdd + t * qddd, loads=loads)
 
     scale = 1e-9 * max(1.0, np.abs(acceleration).max(), np.abs(jerk).max())
     rates = difference(straight, 1e-3 / max(1.0, np.abs(acceleration).max()))
@@ -126,9 +127,9 @@ def test_wrenches_do_what_robots_wrenches_do(seed):
     q, qd, qdd, _ = random_state(rng, robot.n)
     names = list(robot.model.frames)[:: max(1, len(robot.model.frames) // 3)]
     wrenches, held = ({name: rng.normal(size=6) for name in names} for _ in range(2))
-    tau, qdd = moved(elastic, q, qd, qdd, wrenches=wrenches, world_wrenches=held)
-    assert worst(loaded.inverse_dynamics(q, qd, qdd, wrenches=wrenches, world_wrenches=held), tau) < 1e-8
-    assert worst(elastic.forward_dynamics(q, qd, tau, wrenches=wrenches, world_wrenches=held), qdd) < 1e-8
+    tau, qdd = moved(elastic, q, qd, qdd, loads=Loads(wrenches, world_wrenches=held))
+    assert worst(loaded.inverse_dynamics(q, qd, qdd, loads=Loads(wrenches, world_wrenches=held)), tau) < 1e-8
+    assert worst(elastic.forward_dynamics(q, qd, tau, loads=Loads(wrenches, world_wrenches=held)), qdd) < 1e-8
 
 
 @pytest.mark.parametrize("seed", ELASTIC)

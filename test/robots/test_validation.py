@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, JointDynamics, RneaError, Robot
+from rnea_ros import InputError, JointDynamics, Loads, RneaError, Robot
 from support.robot_kinds import case, each_kind, motion_of
 from support.robots import arm
 
@@ -76,11 +76,11 @@ def test_numbers_of_samples_must_agree(robot):
     with pytest.raises(InputError, match=r"different numbers of samples: \[4, 5\]"):
         robot.torque_and_rate(q, qd[:4], qdd, qddd)
     with pytest.raises(InputError, match=r"different numbers of samples: \[2, 5\]"):
-        robot.torque_and_rate(q, qd, qdd, qddd, wrenches={"l1": np.zeros((2, 6))})
+        robot.torque_and_rate(q, qd, qdd, qddd, loads=Loads({"l1": np.zeros((2, 6))}))
     with pytest.raises(InputError, match="different numbers of samples"):
-        robot.inverse_dynamics(GOOD, GOOD, GOOD, wrenches={"l1": np.zeros((2, 6)), "l4": np.zeros((3, 6))})
+        robot.inverse_dynamics(GOOD, GOOD, GOOD, loads=Loads({"l1": np.zeros((2, 6)), "l4": np.zeros((3, 6))}))
     with pytest.raises(InputError, match="different numbers of samples"):  # two links, one body
-        robot.inverse_dynamics(GOOD, GOOD, GOOD, wrenches={"l2": np.zeros((2, 6)), "l3": np.zeros((3, 6))})
+        robot.inverse_dynamics(GOOD, GOOD, GOOD, loads=Loads({"l2": np.zeros((2, 6)), "l3": np.zeros((3, 6))}))
     with pytest.raises(InputError, match="one sample"):
         robot.recursion(q, qd, qdd, qddd)
 
@@ -94,18 +94,18 @@ def test_numbers_of_samples_must_agree(robot):
     ({"l1": [10**400] + [0.0] * 5}, r"wrench on link 'l1' is \[10{60,}"), ({"l1": [10**5000] * 6}, r"wrench on link 'l1'"),
     ({"l1": [[1.0], [1.0, 2.0]]}, r"wrench on link 'l1'")])
 def test_wrong_wrenches(robot, wrench, expected):
-    for call in (lambda: robot.torque_and_rate(GOOD, GOOD, GOOD, GOOD, wrenches=wrench),
-                 lambda: robot.inverse_dynamics(GOOD, GOOD, GOOD, wrenches=wrench),
-                 lambda: robot.bias(GOOD, GOOD, wrenches=wrench),
-                 lambda: robot.forward_dynamics(GOOD, GOOD, GOOD, wrenches=wrench),
-                 lambda: robot.torque_and_rate(*[GOOD] * 4, wrenches=dict.fromkeys(wrench, np.zeros(6)), wrench_rates=wrench)):
+    for call in (lambda: robot.torque_and_rate(GOOD, GOOD, GOOD, GOOD, loads=Loads(wrench)),
+                 lambda: robot.inverse_dynamics(GOOD, GOOD, GOOD, loads=Loads(wrench)),
+                 lambda: robot.bias(GOOD, GOOD, loads=Loads(wrench)),
+                 lambda: robot.forward_dynamics(GOOD, GOOD, GOOD, loads=Loads(wrench)),
+                 lambda: robot.torque_and_rate(*[GOOD] * 4, loads=Loads(dict.fromkeys(wrench, np.zeros(6)), wrench))):
         with pytest.raises(InputError, match=expected):
             call()
 
 
 def test_a_wrench_rate_without_its_wrench(robot):
     with pytest.raises(InputError, match=r"wrench rates without a wrench on links \['l2'\]"):
-        robot.torque_and_rate(GOOD, GOOD, GOOD, GOOD, wrenches={"l1": np.zeros(6)}, wrench_rates={"l2": np.zeros(6)})
+        robot.torque_and_rate(GOOD, GOOD, GOOD, GOOD, loads=Loads({"l1": np.zeros(6)}, {"l2": np.zeros(6)}))
 
 
 def test_wrong_settings():

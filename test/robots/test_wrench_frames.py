@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pinocchio")
 
-from rnea_ros import InputError, Robot
+from rnea_ros import InputError, Loads, Robot
 from rnea_ros.robots.wrench_frames import moving_transform, rigid_transform
 from support.oracles import PinocchioOracle, along, difference, worst
 from support.robots import arm, random_state, random_tree, seeds
@@ -35,7 +35,7 @@ def test_torque_and_rate_of_a_wrench_in_any_frame(seed):
         link, frame = rng.choice(names, 2)
         motion, (six, slope) = random_state(rng, robot.n), rng.normal(size=(2, 6))
         wrench, rate = moving_transform(robot, link, frame, *motion[:2])(six, slope)
-        result = robot.dynamics(*motion, wrenches={link: wrench}, wrench_rates={link: rate})
+        result = robot.dynamics(*motion, loads=Loads({link: wrench}, {link: rate}))
         truth = difference(lambda t: torque(oracle, robot, link, frame, along(*motion, t), six + t * slope))  # noqa: B023
         assert worst(result.tau, torque(oracle, robot, link, frame, motion, six)) < 1e-11
         assert worst(result.tau_rate, truth) < 1e-7  # what differences leave
@@ -60,8 +60,8 @@ def test_a_frame_that_is_fixed_in_the_link_needs_no_motion():
 def test_dynamics_under_wrenches_is_torque_and_rate_under_them(backend):
     robot, rng = Robot.from_urdf(FIXED, backend=backend), np.random.default_rng(3)
     robot = robot.with_payload("l4", 1.0, (0.1, 0.0, 0.0))
-    motion, loads = random_state(rng, 2), {name: {"l1": rng.normal(size=6), "l4": rng.normal(size=6)}
-                                           for name in ("wrenches", "wrench_rates", "world_wrenches")}
-    found, expected = robot.dynamics(*motion, **loads), robot.torque_and_rate(*motion, **loads)
+    motion = random_state(rng, 2)
+    loads = Loads(*({"l1": rng.normal(size=6), "l4": rng.normal(size=6)} for _ in range(3)))
+    found, expected = robot.dynamics(*motion, loads=loads), robot.torque_and_rate(*motion, loads=loads)
     np.testing.assert_allclose(found[:2], expected, rtol=1e-13, atol=1e-13)
     np.testing.assert_allclose(found[2:], robot.dynamics(*motion)[2:], rtol=1e-13, atol=1e-13)

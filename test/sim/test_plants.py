@@ -92,7 +92,7 @@ def test_sensors_of_the_base(solo):
     """The accelerometer shows acceleration less gravity, the gyro the angular velocity; rates are slopes."""
     device, instants = solo
     for instant in instants[::50]:
-        free = instant.base_acceleration[:3] - instant.base.into_base([0.0, 0.0, -9.81])
+        free = instant.base.acceleration[:3] - instant.base.into_base([0.0, 0.0, -9.81])
         np.testing.assert_allclose(instant.accelerometer, free, atol=1e-9)
         np.testing.assert_allclose(instant.gyro, instant.base.velocity[3:], atol=1e-12)
     standing = list(with_rates(played(device, 0.2)))[-20:]

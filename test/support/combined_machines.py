@@ -295,9 +295,8 @@ class Truth:
         w, wd = V[3:], Vd[3:]
         linear = Vdd[:3] + np.cross(wd, V[:3]) + np.cross(w, Vd[:3]) + np.cross(w, a[:3])
         if robot.order > 3:
-            return motion, {"base": base, "base_rates": [derivatives[k][-6:] for k in range(2, robot.order + 1)]}
-        return motion, {"base": base, "base_acceleration": a,
-                        "base_jerk": np.concatenate((linear, Vdd[3:] + np.cross(w, wd)))}
+            return motion, {"base": base.with_motion(rates=np.array([derivatives[k][-6:] for k in range(2, robot.order + 1)]))}
+        return motion, {"base": base.with_motion(a, np.concatenate((linear, Vdd[3:] + np.cross(w, wd))))}
 
     def guess(self, robot):
         """Positions of all joints of the tree."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
-from rnea_ros import BaseState
 from rnea_ros.algebra.vectors import rpy
 from rnea_ros.robots.inputs.base_state import base_motion
 from support.combined_machines import NODES, WEIGHTS, link
@@ -123,8 +122,8 @@ class TripodTruth:
             x = [a * np.sin(w * s + 0.7 * k) for k, (a, w) in enumerate(zip(self.A, self.w, strict=True))]
             return np.array(x[:3]), rpy(*x[3:])
 
-        state, acceleration, jerk = base_motion(pose, t)
-        return np.concatenate((state.position, state.quaternion)), state, acceleration, jerk
+        state = base_motion(pose, t)
+        return np.concatenate((state.position, state.quaternion)), state
 
     def _feet(self, q):
         model = self.body.model
@@ -136,13 +135,13 @@ class TripodTruth:
     def at(self, t: float):
         """Configuration, velocity, acceleration and efforts."""
         model, q = self.body.model, self.q0.copy()
-        q[:7], state, acceleration, _ = self.base(t)
+        q[:7], state = self.base(t)
         for _ in range(20):
             feet_positions, J = self._feet(q)
             q[[k + 1 for k in self.order]] += np.linalg.solve(J[:, self.order], self.positions - feet_positions)
         _, J = self._feet(q)
         v, a = np.zeros(model.nv), np.zeros(model.nv)
-        v[:6], a[:6] = state.velocity, state.spatial(acceleration)
+        v[:6], a[:6] = state.velocity, state.spatial(state.acceleration)
         v[self.order] = np.linalg.solve(J[:, self.order], -J[:, :6] @ v[:6])
         data = self.body.state(q, v)
         drift = np.concatenate([self.body.motion(data, foot)[4][:3] for foot in self.feet])
@@ -154,9 +153,7 @@ class TripodTruth:
         return q, v, a, np.linalg.solve(full, np.concatenate((np.zeros(len(W)), load)))[:n]
 
     def sample(self):
-        """Base state, acceleration and jerk, joint positions, efforts and their rates at t = 0."""
+        """Motion of the base, joint positions, efforts and their rates at t = 0."""
         efforts = np.array([self.at(k * STEP)[3] for k in NODES])
-        _, state, acceleration, jerk = self.base(0.0)
         q = self.at(0.0)[0]
-        return (BaseState(state.position, state.quaternion, state.velocity), acceleration, jerk,
-                q[[k + 1 for k in self.order]], efforts[5], WEIGHTS[0] @ efforts / STEP)
+        return self.base(0.0)[1], q[[k + 1 for k in self.order]], efforts[5], WEIGHTS[0] @ efforts / STEP

@@ -116,13 +116,13 @@ def touch(moving: MovingTouched, t: float, when: Time) -> WrenchStamped:
 
 def base_state(moving: MovingRobot, t: float, when: Time) -> BaseStateStamped:
     assert moving.base
-    base, acceleration, jerk = moving.base(t)
+    base = moving.base(t)
     found = BaseStateStamped()
     found.header.stamp = when
     p, o, state = found.state.pose.position, found.state.pose.orientation, found.state
     p.x, p.y, p.z = map(float, base.position)
     o.x, o.y, o.z, o.w = map(float, base.quaternion)
-    for part, six in ((state.twist, base.velocity), (state.acceleration, acceleration), (state.jerk, jerk)):
+    for part, six in ((state.twist, base.velocity), (state.acceleration, base.acceleration), (state.jerk, base.jerk)):
         fill(part.linear, part.angular, six)
     return found
 

@@ -15,7 +15,6 @@ import yaml
 
 import rnea_ros
 from rnea_ros import BaseState
-from rnea_ros.robots.inputs.combined_motion import base_motion_of
 from support.combined_machines import NODES, WEIGHTS, Machine, Truth, machine
 from support.ground_machines import STEP, TripodTruth, VehicleTruth, tripod, vehicle
 from support.machines import ROWS, constraint, solve
@@ -142,8 +141,8 @@ class MovingCombination(MovingRobot):
         truth, (q, v, *_) = self._truth, self.state(t)
         state = BaseState(q[:3], q[3:7] / np.linalg.norm(q[3:7]), v[:6])
         if self.machine.base == "floating":
-            return state, np.zeros(6), np.zeros(6)
-        return base_motion_of(state, np.array([derivative[-6:] for derivative in truth.driven(t)[1:4]]))
+            return state.with_motion(np.zeros(6), np.zeros(6))
+        return state.moved_by(np.array([derivative[-6:] for derivative in truth.driven(t)[1:4]]))
 
     def _motor(self, name, t):
         """Motion of the motor behind a spring, up to the jerk: the deflection that the effort at the link needs."""
@@ -219,8 +218,7 @@ class MovingTripod(MovingRobot):
         return [q[[k + 1 for k in self._columns]], v[self._columns], *np.zeros((2, len(self.joints)))]
 
     def _base(self, t):
-        _, state, acceleration, jerk = self._truth.base(t)
-        return state, acceleration, jerk
+        return self._truth.base(t)[1]
 
     def torque(self, t):
         return self._truth.at(t)[3][self._order]
@@ -246,7 +244,7 @@ class MovingVehicle(MovingRobot):
     def _base(self, t):
         """The velocity is not read: it follows from the wheels."""
         turn = (0.0, 0.0, np.sin(0.3 * t), np.cos(0.3 * t))
-        return BaseState((0.3 * np.sin(t), 0.2, 0.0), turn, (1.0, -0.5, 0.2, 0.1, -0.2, 0.3)), np.zeros(6), np.zeros(6)
+        return BaseState((0.3 * np.sin(t), 0.2, 0.0), turn, (1.0, -0.5, 0.2, 0.1, -0.2, 0.3), np.zeros(6), np.zeros(6))
 
     def torque(self, t):
         return self._truth.efforts(t)[self._order]

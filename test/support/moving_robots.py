@@ -49,7 +49,7 @@ class MovingRobot:
     urdf: str
     content: Mapping[str, Any]
     swing: Callable[..., list[np.ndarray]]
-    base: Callable[[float], tuple[BaseState, np.ndarray, np.ndarray]] | None = None  # state, acceleration, jerk, if it moves
+    base: Callable[[float], BaseState] | None = None  # with acceleration and jerk, if it moves
     parameters: Mapping[str, Any] = {}  # of the node
 
     def motion(self, t: float) -> list[np.ndarray]:
@@ -239,7 +239,7 @@ class MovingBase(MovingRobot):
         self.oracle, self.joints = FreeFlyer(source, self.robot), self.robot.joint_names
         self.swing, self._sway = Sines(np.zeros(self.robot.n), size, seed), Sines(np.zeros(6), 0.3, seed + 1)
 
-    def base(self, t: float) -> tuple[BaseState, np.ndarray, np.ndarray]:
+    def base(self, t: float) -> BaseState:
         """State, acceleration, jerk."""
         sway = self._sway
 
@@ -251,8 +251,8 @@ class MovingBase(MovingRobot):
 
     def forces(self, t: float) -> np.ndarray:
         """(6 + n,): base wrench and torques."""
-        state, acceleration, _ = self.base(t)
-        return self.oracle.forces(state, acceleration, *self.swing(t, 2))
+        state = self.base(t)
+        return self.oracle.forces(state, state.acceleration, *self.swing(t, 2))
 
     def rates(self, t: float) -> np.ndarray:
         return difference(lambda s: self.forces(t + s), h=H)

@@ -9,6 +9,7 @@ from geometry_msgs.msg import Accel, Point, Pose, Quaternion, Twist, Vector3, Wr
 
 from rnea_msgs import srv
 from rnea_msgs.msg import BaseState, JointSample, LinkWrench, ModelInfo
+from rnea_ros import Loads
 from rnea_ros.robots.inputs import base_state
 from support.node_bench import NAMES
 from support.ros_helpers import LATCHED, World
@@ -87,9 +88,9 @@ class Batch:
         self.loads_held = [LinkWrench(link=link, frame="root", wrench=[wrench(row)]) for link, row in self.held.items()]
 
     @property
-    def given(self) -> dict[str, dict]:
+    def given(self) -> Loads:
         """All loads, as Robot takes them."""
-        return {"wrenches": self.wrenches, "wrench_rates": self.rates, "world_wrenches": self.held}
+        return Loads(self.wrenches, self.rates, self.held)
 
     def __len__(self) -> int:
         return len(self.samples)

@@ -11,7 +11,7 @@ import numpy as np
 import pinocchio as pin
 
 import rnea_ros
-from rnea_ros import Robot
+from rnea_ros import MotorState, Robot
 from support import combined_machines
 from support.combined_machines import link
 from support.constrained_motion import ConstrainedMotion, RandomMachine, derivatives
@@ -344,14 +344,15 @@ def inputs(robot: Robot, motion: ConstrainedMotion, t: float, q: Any, u: Any, a:
     if motion.free:
         options["base"] = motion.base_state(q, u)
         if motion.made.base == "prescribed":
-            options["base_rates"] = [driven[k][-6:] for k in range(2, 4 if motion.made.measured else robot.order + 1)]
+            rates = [driven[k][-6:] for k in range(2, 4 if motion.made.measured else robot.order + 1)]
+            options["base"] = options["base"].with_motion(rates=np.array(rates))
     if motion.elastic_bodies and motion.source is None:
         order = robot.elastic_joints
-        options["q_motor"] = [q[names[f"motor of {name}"]] / motion.ratio[name] for name in order]
-        options["qd_motor"] = [u[motion.number[f"motor of {name}"]] for name in order]
+        known = [[q[names[f"motor of {name}"]] / motion.ratio[name] for name in order],
+                 [u[motion.number[f"motor of {name}"]] for name in order]]
         if motion.made.measured:
-            for key, at in (("qdd_motor", 2), ("qddd_motor", 3)):
-                options[key] = [driven[at][given[motion.number[f"motor of {name}"]]] for name in order]
+            known += [[driven[at][given[motion.number[f"motor of {name}"]]] for name in order] for at in (2, 3)]
+        options["motors"] = MotorState(*known)
     return found, options
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from rnea_ros import (
     BaseState,
+    Loads,
+    MotorState,
     Robot,
     load,
 )
@@ -59,7 +61,7 @@ def _elastic(backend: str) -> Case:
 
     def state(*motion: Any) -> dict[str, Any]:
         found = robot.motor_motion(*motion[:robot.order])
-        return {"q_motor": found.q_motor, "qd_motor": found.qd_motor}
+        return {"motors": MotorState(found.q_motor, found.qd_motor)}
 
     return Case(robot, "l3", np.zeros(3), motors=state, last=1)
 
@@ -104,19 +106,29 @@ def motion_of(case: Case, seed: int = 0) -> list[np.ndarray]:
             *(0.3 * rng.normal(size=case.robot.n) for _ in range(case.robot.order))]
 
 
-def loads_on(case: Case, seed: int = 1) -> dict[str, Any]:
-    first, second, third = np.random.default_rng(seed).normal(size=(3, 6))
-    return {"wrenches": {case.link: first}, "wrench_rates": {case.link: second}, "world_wrenches": {case.link: third}}
+def loads_on(case: Case, seed: int = 1) -> Loads:
+    return Loads(*({case.link: six} for six in np.random.default_rng(seed).normal(size=(3, 6))))
 
 
-def base_acceleration(case: Case, *motion: Any, **loads: Any) -> np.ndarray:
+def steady(loads: Loads) -> Loads:
+    """The loads without rates."""
+    return Loads(loads.wrenches, world_wrenches=loads.world_wrenches)
+
+
+def after(loads: Loads, t: float) -> Loads:
+    """The wrenches that grow by their rates from these loads, t later, and those rates."""
+    grown = {link: six + t * loads.wrench_rates[link] for link, six in loads.wrenches.items()}
+    return Loads(grown, loads.wrench_rates, loads.world_wrenches)
+
+
+def base_acceleration(case: Case, *motion: Any, loads: Loads | None = None) -> np.ndarray:
     """True acceleration (6,) of a free base during a motion of the joints."""
-    return case.robot.solve(*motion[:3], stages=1, **case.state, **loads).base_acceleration
+    return case.robot.solve(*motion[:3], stages=1, **case.state, loads=loads).base_acceleration
 
 
-def whole_motion(case: Case, *motion: Any, **loads: Any) -> list[np.ndarray]:
+def whole_motion(case: Case, *motion: Any, loads: Loads | None = None) -> list[np.ndarray]:
     """The motion up to jerks, with accelerations and jerks of spring joints as they follow."""
     if case.robot.is_fixed_tree or not case.robot.state_joints:
         return list(motion)
-    found = case.robot.solve(*motion[:4], stages=2 if len(motion) > 3 else 1, **case.state, **loads)
+    found = case.robot.solve(*motion[:4], stages=2 if len(motion) > 3 else 1, **case.state, loads=loads)
     return [np.array([found.positions[name][k] for name in case.robot.joint_names]) for k in range(len(motion))]

@@ -31,7 +31,8 @@ def base_at(t, pace=1.0):
         return (np.array([0.3 * np.sin(1.1 * s), 0.2 * np.cos(s), 0.5 * np.sin(0.7 * s)]),
                 rpy(0.4 * np.sin(1.3 * s), 0.3 * np.sin(0.9 * s), 0.5 * s))
 
-    return base_motion(pose, t)
+    moved = base_motion(pose, t)
+    return moved.free, moved.acceleration, moved.jerk
 
 
 class Ship:

@@ -231,7 +231,7 @@ def test_bases_without_effect_are_rejected_with_the_reason(name, base, words):
 def test_loops_on_a_base_that_stands():
     robot = case("moving loops").robot
     held, motion = link_side(robot, BASE), [np.array(case("moving loops").at), *np.random.default_rng(0).normal(size=(3, 2))]
-    wanted = robot.torque_and_rate(*motion, base=BaseState(quaternion=BASE.quaternion), base_acceleration=np.zeros(6))
+    wanted = robot.torque_and_rate(*motion, base=BaseState(quaternion=BASE.quaternion, acceleration=np.zeros(6)))
     for ours, theirs in zip(held.torque_and_rate(*motion), wanted):
         np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
 

@@ -12,8 +12,6 @@ from typing import Any, Union
 
 import numpy as np
 
-FUNCTIONS = {"sin": math.sin, "cos": math.cos, "tan": math.tan, "tanh": math.tanh, "sqrt": math.sqrt, "exp": math.exp}
-
 SAME = 16 * 2.0**-52  # constants that differ by less, relatively, are one
 GRID = 2.0**47  # cells are wider than that difference
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from math import isqrt
 
 from ..ir.expression import BLOCKS
-from ..ir.program import Program
-from ..ir.schedule import CALLS, UNUSED, Operation, schedule
+from ..ir.program import CALLS, UNUSED, Operation, Program, schedule
 from . import linear_solve
 from .sine_cosine import function_text
 from .types import splat, suffix, type_of

@@ -137,9 +137,10 @@ def desired_motion_message(header: Any, names: list[str], motors: np.ndarray, ra
 
 def base_state_message(header: Any, rates: InstantRates) -> BaseStateStamped:
     """Return the complete motion of the base."""
-    base, acceleration = rates.instant.base, rates.instant.base_acceleration
-    assert base is not None and acceleration is not None and rates.base_jerk is not None
-    return BaseStateStamped(header=header, state=BaseMotion(base, acceleration, rates.base_jerk).message())
+    base = rates.instant.base
+    assert base is not None and rates.base_jerk is not None
+    moved = BaseMotion(base.with_motion(base.acceleration, rates.base_jerk))
+    return BaseStateStamped(header=header, state=moved.message())
 
 
 def imu_message(header: Any, instant: Instant) -> Imu:

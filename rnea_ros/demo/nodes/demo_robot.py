@@ -103,7 +103,7 @@ class DemoRobot(Node):
         self._derivatives.acceleration = array.array("d", motion.qdd)
         self._derivatives.jerk = array.array("d", motion.qddd)
         if self._player.base and self._bases:
-            moving = BaseMotion(*self._player.base(t)).message()
+            moving = BaseMotion(self._player.base(t)).message()
             self._bases.publish(BaseStateStamped(header=self._state.header, state=moving))
         self._desired.publish(self._derivatives)  # first, since dynamics_node needs it when the state arrives
         self._states.publish(self._state)

@@ -155,7 +155,7 @@ UNKNOWN_VECTOR = np.full(3, np.nan)
 
 
 class BaseMotion(NamedTuple):
-    """State, acceleration and jerk (6,) of a base, with the conventions of robots/inputs/base_state.py.
+    """State of a base with its acceleration and jerk, see robots/inputs/base_state.py.
 
     Torques depend on the acceleration less gravity along the axes of the base. So where the orientation is unknown, the world
     is taken to have the base's axes at this instant; where the position is unknown, it is the origin.
@@ -165,8 +165,6 @@ class BaseMotion(NamedTuple):
     """
 
     state: BaseState
-    acceleration: np.ndarray
-    jerk: np.ndarray
     has_orientation: bool = True
     has_position: bool = True
     numbers: tuple[float, ...] | None = None
@@ -176,7 +174,7 @@ class BaseMotion(NamedTuple):
         state, found = self.state, BaseStateMessage()
         orientation = state.quaternion if self.has_orientation else np.full(4, np.nan)
         linear = state.velocity[:3] if self.has_position else UNKNOWN_VECTOR
-        acceleration = self.acceleration[:3] if self.has_orientation else UNKNOWN_VECTOR
+        acceleration = state.acceleration[:3] if self.has_orientation else UNKNOWN_VECTOR
         if (given := self.numbers) is not None:
             fill_axes(found.pose.position, given[:3])
             fill_axes(found.pose.orientation, given[3:7])
@@ -188,8 +186,8 @@ class BaseMotion(NamedTuple):
         fill_axes(found.pose.position, state.position if self.has_position else UNKNOWN_VECTOR)
         fill_axes(found.pose.orientation, orientation)
         for six, first, angular in ((found.twist, linear, state.velocity),
-                                    (found.acceleration, acceleration, self.acceleration),
-                                    (found.jerk, self.jerk[:3], self.jerk)):
+                                    (found.acceleration, acceleration, state.acceleration),
+                                    (found.jerk, state.jerk[:3], state.jerk)):
             fill_axes(six.linear, first)
             fill_axes(six.angular, angular[3:])
         return found
@@ -214,12 +212,12 @@ def carried(motion: BaseMotion, seconds: float) -> BaseMotion:
 def _rows(motion: BaseMotion) -> tuple[np.ndarray, np.ndarray]:
     """Position in the world (4, 3) and quaternion (4, 4), each with its first three time derivatives."""
     state, q = motion.state, motion.state.quaternion
-    w, wd = state.velocity[3:], motion.acceleration[3:]
-    wdd = motion.jerk[3:] - cross(w, wd)  # of the components
+    w, wd = state.velocity[3:], state.acceleration[3:]
+    wdd = state.jerk[3:] - cross(w, wd)  # of the components
     qd = 0.5 * _times(q, w)
     qdd = 0.5 * (_times(qd, w) + _times(q, wd))
     qddd = 0.5 * (_times(qdd, w) + 2.0 * _times(qd, wd) + _times(q, wdd))
-    rates = [state.into_world(six[:3]) for six in (state.velocity, motion.acceleration, motion.jerk)]
+    rates = [state.into_world(six[:3]) for six in (state.velocity, state.acceleration, state.jerk)]
     return np.array([state.position, *rates]), np.array([q, qd, qdd, qddd])
 
 
@@ -231,8 +229,8 @@ def _motion(p: np.ndarray, q: np.ndarray) -> BaseMotion:
     wdd = third + 0.25 * (w @ w) * w - 0.5 * cross(w, wd)
     turned = BaseState(quaternion=q[0])
     v, a, j = map(turned.into_base, p[1:])
-    return BaseMotion(BaseState(p[0], q[0], np.concatenate((v, w))), np.concatenate((a, wd)),
-                      np.concatenate((j, wdd + cross(w, wd))))
+    return BaseMotion(BaseState(p[0], q[0], np.concatenate((v, w)), np.concatenate((a, wd)),
+                                np.concatenate((j, wdd + cross(w, wd)))))
 
 
 def _times(q: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -419,7 +417,7 @@ class BaseStates(BaseTopic[BaseMotion]):
         if not all(map(math.isfinite, numbers)):
             raise Rejected(f"{self.name}_unusable", f"base acceleration {acceleration.tolist()} or jerk {jerk.tolist()} is "
                            "not finite")
-        return BaseMotion(state, acceleration, jerk, numbers=numbers)
+        return BaseMotion(state.with_motion(acceleration, jerk), numbers=numbers)
 
     def at(self, stamp: int) -> BaseMotion:
         """Return the motion at a stamp [ns]. Raises Rejected."""

@@ -93,14 +93,14 @@ class OdometrySource(BaseSource):
 
     def at(self, stamp: int) -> BaseMotion:
         if self._desired:
-            pose, wanted = self._odometry.pose(stamp), self._desired.at(stamp)
-            return BaseMotion(pose, wanted.acceleration, wanted.jerk)
+            wanted = self._desired.at(stamp).state
+            return BaseMotion(self._odometry.pose(stamp).with_motion(wanted.acceleration, wanted.jerk))
         where, (_, sample) = self._odometry.pose(stamp), self._odometry.nearest(stamp)
         found = from_twist(sample.mount.r, self._odometry.rates(stamp))
-        return BaseMotion(BaseState(where.position, where.quaternion, found.velocity), found.acceleration, found.jerk)
+        return BaseMotion(BaseState(where.position, where.quaternion, found.velocity, found.acceleration, found.jerk))
 
     def state_at(self, stamp: int) -> BaseMotion:
-        return BaseMotion(self._odometry.pose(stamp), *np.zeros((2, 6)))
+        return BaseMotion(self._odometry.pose(stamp).with_motion(*np.zeros((2, 6))))
 
     def findings(self) -> dict[str, object]:
         return {} if self._desired else self._odometry.findings()
@@ -115,7 +115,7 @@ class WheelSource(BaseSource):
         self._odometry, self._began = WheelOdometry(robot), 0
 
     def at(self, stamp: int) -> BaseMotion:
-        return BaseMotion(self._odometry.predict(1e-9 * (stamp - self._began)), *np.zeros((2, 6)))
+        return BaseMotion(self._odometry.predict(1e-9 * (stamp - self._began)).with_motion(*np.zeros((2, 6))))
 
     def on_solved(self, stamp: int, rates: np.ndarray) -> None:
         if self._odometry.time is None:
@@ -147,12 +147,12 @@ class ImuSource(BaseSource):
         found = self._measured(stamp, sample)
         state, has_orientation, has_position = self._state(stamp, found.velocity[3:], when, sample.quaternion)
         down = np.concatenate((state.into_base(self._gravity), np.zeros(3)))
-        return BaseMotion(state, found.acceleration + down, found.jerk, has_orientation, has_position)
+        return BaseMotion(state.with_motion(found.acceleration + down, found.jerk), has_orientation, has_position)
 
     def _measured(self, stamp: int, sample: ImuSample) -> SensedMotion:
         if not self._desired:
             return from_imu(sample.mount.r, self._imu.rates(stamp))
-        wanted = self._desired.at(stamp)
+        wanted = self._desired.at(stamp).state
         sensed, w = np.split(self._imu.signals(stamp), 2)
         acceleration = np.concatenate((sensed, wanted.acceleration[3:]))
         acceleration, _ = point_motion(-sample.mount.r, w, acceleration, wanted.jerk)
@@ -215,8 +215,9 @@ class PlatformStates(BaseStates):
 
     def motion(self, stamp: int) -> PlatformMotion:
         """Return the platform's motion at a stamp [ns]. Raises Rejected."""
-        state, acceleration, jerk, *_ = self.at(stamp)
-        return PlatformMotion(state.position, state.rotation, *map(state.into_world, (state.velocity, acceleration, jerk)))
+        state = self.at(stamp).state
+        rates = state.velocity, state.acceleration, state.jerk
+        return PlatformMotion(state.position, state.rotation, *map(state.into_world, rates))
 
 
 class PlatformPoses(BaseTopic[BaseState]):

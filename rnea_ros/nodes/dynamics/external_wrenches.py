@@ -12,7 +12,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
@@ -20,7 +19,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_srvs.srv import Trigger
 
-from rnea_ros import InputError, RneaError
+from rnea_ros import InputError, Loads, RneaError
 from rnea_ros.errors import Rejected, near, some
 from rnea_ros.estimation.differentiation import LinearTrend
 from rnea_ros.nodes.common.cdr import Reader
@@ -29,7 +28,7 @@ from rnea_ros.nodes.common.pairing import PairedInput
 from rnea_ros.nodes.common.parameter_table import WRENCHES
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.topics import Jumped, Timeline
-from rnea_ros.nodes.dynamics.served_robot import Loads, ServedRobot
+from rnea_ros.nodes.dynamics.served_robot import LoadsOf, ServedRobot
 from rnea_ros.robots.tree import TreeDynamics
 from rnea_ros.robots.wrench_frames import WrenchTransform, moving_transform, rigid_transform
 
@@ -252,9 +251,9 @@ class ExternalWrenches:
             except RneaError as error:
                 raise InputError(f"wrenches.{wrench.name}.link: {error}") from None
 
-    def nothing(self, q: np.ndarray, qd: np.ndarray) -> dict[str, Any]:
+    def nothing(self, q: np.ndarray, qd: np.ndarray) -> Loads:
         """Return zero loads on the links of the wrenches."""
-        return {name: dict.fromkeys(self._links, np.zeros(6)) for name in ("wrenches", "wrench_rates")}
+        return Loads(*(dict.fromkeys(self._links, np.zeros(6)) for _ in range(2)))
 
     def use(self, robot: ServedRobot) -> None:
         """Use a model."""
@@ -266,15 +265,15 @@ class ExternalWrenches:
         for wrench in self._all:
             wrench.forget()
 
-    def loads(self, stamp: int) -> Loads:
+    def loads(self, stamp: int) -> LoadsOf:
         """Return a function of q, qd that gives all wrenches at the stamp [ns] of a joint state. It raises Rejected."""
-        def at(q: np.ndarray, qd: np.ndarray) -> dict[str, Any]:
+        def at(q: np.ndarray, qd: np.ndarray) -> Loads:
             wrenches, rates = (dict.fromkeys(self._links, np.zeros(6)) for _ in range(2))
             for wrench in self._all:
                 value, rate = wrench.at(stamp, q, qd)
                 wrenches[wrench.link] = wrenches[wrench.link] + value
                 rates[wrench.link] = rates[wrench.link] + rate
-            return {"wrenches": wrenches, "wrench_rates": rates}
+            return Loads(wrenches, rates)
 
         return at
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from builtin_interfaces.msg import Duration
@@ -21,6 +21,7 @@ from rclpy.qos_overriding_options import QoSOverridingOptions, QoSPolicyKind
 from rclpy.timer import Timer
 from visualization_msgs.msg import Marker, MarkerArray
 
+from rnea_ros import Loads
 from rnea_ros.algorithms.closed_loops import Cut
 from rnea_ros.errors import Rejected
 from rnea_ros.model.tree import Frame, Model
@@ -320,7 +321,7 @@ class MarkerData(NamedTuple):
 
     robot: ServedRobot
     out: DynamicsMessages
-    loads: dict[str, Any]
+    loads: Loads | None
     wrenches: Mapping[str, np.ndarray]
 
 

@@ -45,7 +45,7 @@ from rnea_ros.nodes.dynamics.references import (
     subscribe_references,
 )
 from rnea_ros.nodes.dynamics.served_robot import (
-    Loads,
+    LoadsOf,
     Motion,
     ServedRobot,
     check_friction,
@@ -195,7 +195,7 @@ class DynamicsNode(ManagedNode):
         except Exception as error:
             self._refused(stream, error)
 
-    def _loads(self, stamp: int) -> Loads:
+    def _loads(self, stamp: int) -> LoadsOf:
         return self._wrenches.loads(stamp) if self._wrenches else no_loads
 
     def _model(self) -> tuple[ServedRobot, MotionSource]:
@@ -362,7 +362,7 @@ class DynamicsNode(ManagedNode):
         if self._robot is None or self._state is not NodeState.ACTIVE:
             return None
         loads = self._loads(self._motion.stamp)(*self._out.motion[:2])
-        wrenches = {**loads.get("wrenches", {}), **(self._external.wrench() if self._external else {})}
+        wrenches = {**(loads.wrenches if loads else {}), **(self._external.wrench() if self._external else {})}
         return MarkerData(self._robot, self._out, loads, wrenches)
 
     def _hints(self, state: NodeState) -> list[str]:

@@ -18,7 +18,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from rnea_msgs.msg import BaseDynamics, ElasticDynamics, ModelInfo
-from rnea_ros import BaseState, InputError, PlatformMotion, Robot
+from rnea_ros import BaseState, InputError, Loads, MotorState, PlatformMotion, Robot
 from rnea_ros.algorithms.closed_loops import Cut
 from rnea_ros.errors import Rejected, some
 from rnea_ros.model.effort_convention import Efforts
@@ -38,7 +38,6 @@ from rnea_ros.nodes.dynamics.references import FIELDS
 from rnea_ros.robots import flexible
 from rnea_ros.robots.closure.tracking import Found, LoopTracker, TrackedPose
 from rnea_ros.robots.inputs.base_state import quaternion
-from rnea_ros.robots.inputs.combined_motion import base_motion_of
 from rnea_ros.robots.moving_tree import zero_moment_point
 from rnea_ros.robots.results import Dynamics
 from rnea_ros.robots.rolling import WheelLoad, tip_over_margin, wheel_loads
@@ -61,9 +60,9 @@ class WholeBody(NamedTuple):
     zero_moment_point: np.ndarray = UNKNOWN_POINT
 
 
-def on_fixed_base(tree: TreeDynamics, motion: Sequence[np.ndarray], loads: dict[str, Any]) -> WholeBody:
+def on_fixed_base(tree: TreeDynamics, motion: Sequence[np.ndarray], loads: Loads | None) -> WholeBody:
     """Return the whole body of a tree on a base at rest. motion: of all its joints, (n,) each, up to the jerk."""
-    forces = tree.recursion(*motion, **loads)[1]
+    forces = tree.recursion(*motion, loads=loads)[1]
     wrench = np.concatenate((forces.f[0], forces.n[0]))
     g = tree.gravity_vector
     weight = tree.total_mass * float(np.linalg.norm(g))
@@ -267,7 +266,7 @@ def _stamped(message: Any, when: Time, frame: str) -> Any:
 
 
 Motion = Sequence[np.ndarray]  # q, qd, qdd, qddd and what follows, (n,) each
-Loads = Callable[[np.ndarray, np.ndarray], dict[str, Any]]  # of q, qd of the tree: wrenches, wrench_rates
+LoadsOf = Callable[[np.ndarray, np.ndarray], Loads | None]  # of q, qd of the tree
 
 
 class Moved(NamedTuple):
@@ -277,9 +276,8 @@ class Moved(NamedTuple):
     result: Dynamics
 
 
-def no_loads(q: np.ndarray, qd: np.ndarray) -> dict[str, Any]:
+def no_loads(q: np.ndarray, qd: np.ndarray) -> None:
     """No loads."""
-    return {}
 
 
 class ServedRobot(RobotFacts, ABC):
@@ -332,7 +330,7 @@ class ServedRobot(RobotFacts, ABC):
     # ------------------------------------------------------------------ what it does
 
     @abstractmethod
-    def prepare(self, loads: Loads) -> None:
+    def prepare(self, loads: LoadsOf) -> None:
         """Compile all that `dynamics` needs, in the thread that builds models. Raises RneaError."""
 
     def configure(self, values: Values) -> None:
@@ -348,7 +346,7 @@ class ServedRobot(RobotFacts, ABC):
         """Discard earlier samples: the clock was set."""
 
     @abstractmethod
-    def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
+    def dynamics(self, motion: Motion, optional: np.ndarray, loads: LoadsOf, stamp: int) -> Dynamics:
         """Return torques, rates and the share of gravity in both at one sample.
 
         motion   : of joint_names; estimated motions end with the jerk
@@ -357,11 +355,11 @@ class ServedRobot(RobotFacts, ABC):
         Raises Rejected or RneaError.
         """
 
-    def dynamics_from_topic(self, stamp: int, loads: Loads) -> Moved:
+    def dynamics_from_topic(self, stamp: int, loads: LoadsOf) -> Moved:
         """Return motion and torques at a stamp [ns] where the motion comes from `motion_topic`."""
         raise Rejected("no_motion_topic", f"the motion of robot '{self.name}' comes from joint states")
 
-    def body(self, motion: Motion, loads: dict[str, Any]) -> WholeBody | None:
+    def body(self, motion: Motion, loads: Loads | None) -> WholeBody | None:
         """Return the whole body in the last sample; None where unknown."""
         return None
 
@@ -418,21 +416,21 @@ class ServedTree(ServedRobot):
         super().__init__(robot)
         self.differentiable, self._dynamics = robot, robot.dynamics
 
-    def prepare(self, loads: Loads) -> None:
+    def prepare(self, loads: LoadsOf) -> None:
         tried(self.robot)
         rest = np.zeros((4, self.n))
-        self._dynamics(*rest, **loads(*rest[:2]))
+        self._dynamics(*rest, loads=loads(*rest[:2]))
 
-    def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
-        return self._dynamics(*motion, **loads(motion[0], motion[1]))
+    def dynamics(self, motion: Motion, optional: np.ndarray, loads: LoadsOf, stamp: int) -> Dynamics:
+        return self._dynamics(*motion, loads=loads(motion[0], motion[1]))
 
-    def body(self, motion: Motion, loads: dict[str, Any]) -> WholeBody | None:
+    def body(self, motion: Motion, loads: Loads | None) -> WholeBody | None:
         return on_fixed_base(self.tree, motion, loads)
 
 
 MAX_ORDER = len(FIELDS) + 1  # order of the highest derivative of position in JointMotion
 BASE_RATES = 2  # derivatives of a base's velocity in BaseState
-STILL = BaseMotion(BaseState(), *np.zeros((2, 6)))
+STILL = BaseMotion(BaseState(acceleration=np.zeros(6), jerk=np.zeros(6)))
 TRIAL_POSES = 4
 DEFLECTION_RATE = 5  # row of ElasticDynamics
 
@@ -484,7 +482,7 @@ class ServedGeneralRobot(ServedRobot):
         self._elastic = np.full((6, self.n), np.nan)
         self._elastic[4:] = 0.0
         self._make_messages()
-        self._last: tuple[Solution, BaseMotion | None, Mapping[str, Any]] | None = None
+        self._last: tuple[Solution, BaseMotion | None, Loads | None] | None = None
         self._again: Callable[[], Solution] | None = None  # the last sample with the multipliers of over-constrained loops
 
     def _use_source(self) -> None:
@@ -534,7 +532,7 @@ class ServedGeneralRobot(ServedRobot):
         topics = [topic.paired() for topic in source.topics] if source else []
         return [*(self._base.paired() if self._base else []), *topics]
 
-    def prepare(self, loads: Loads) -> None:
+    def prepare(self, loads: LoadsOf) -> None:
         """Evaluate at poses near the start until one is regular: what is compiled serves all poses."""
         if self._platform:
             self._platform.prepare()
@@ -615,7 +613,7 @@ class ServedGeneralRobot(ServedRobot):
 
     # ------------------------------------------------------------------ dynamics
 
-    def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
+    def dynamics(self, motion: Motion, optional: np.ndarray, loads: LoadsOf, stamp: int) -> Dynamics:
         base = None
         if self._base:
             base = self._base.source.at(stamp) if self._decided else self._base.source.state_at(stamp)
@@ -624,20 +622,20 @@ class ServedGeneralRobot(ServedRobot):
             self._base.source.on_solved(stamp, self._last[0].base[:2])
         return result
 
-    def dynamics_from_topic(self, stamp: int, loads: Loads) -> Moved:
+    def dynamics_from_topic(self, stamp: int, loads: LoadsOf) -> Moved:
         assert self._platform is not None
         base = self._base.source.at(stamp) if self._base else None
         unknown = np.full((4, len(self.optional)), np.nan)
         return Moved(*self._platform.move(stamp, lambda motion, pose: self.evaluate(motion, unknown, loads, base, pose)))
 
-    def evaluate(self, motion: Motion, optional: np.ndarray, loads: Loads, base: BaseMotion | None,
+    def evaluate(self, motion: Motion, optional: np.ndarray, loads: LoadsOf, base: BaseMotion | None,
                  pose: np.ndarray | None = None) -> Dynamics:
         """Return torques at a motion of the base; other arguments and errors as of `dynamics`.
 
         pose: positions of all joints, where loops are closed already
         """
         robot, (q, qd) = self._general, motion[:2]
-        state: dict[str, Any] = {} if base is None else {"base": base.state}
+        state: dict[str, Any] = {} if base is None else {"base": base.state if self._decided else base.state.free}
         sensed = optional[0, :len(self.solved)]
         free = loads is no_loads and robot.roles.weights is None and not np.isfinite(sensed).any()
         follows = self._loops and self._loops.begun and free and pose is None  # the last pose is a good guess: closed once
@@ -645,11 +643,9 @@ class ServedGeneralRobot(ServedRobot):
             state["guess"] = pose
         elif self._loops and not follows:
             state["guess"] = self._loops.locate(q[self._independent], np.concatenate((q, sensed))[self._others])
-        load = {} if loads is no_loads else loads(*robot.tree_state(q, qd, **state))
+        load = None if loads is no_loads else loads(*robot.tree_state(q, qd, **state))
         higher, motors = self._known_motors(motion, optional[:, len(self.solved):])
-        given: dict[str, Any] = {**motors, **load}
-        if base is not None and self._decided:
-            given |= {"base_acceleration": base.acceleration, "base_jerk": base.jerk}
+        given: dict[str, Any] = {"motors": motors, "loads": load}
         if self._loops and follows:
             def solved(guess: np.ndarray) -> tuple[Solution, np.ndarray]:
                 one = robot.solve(q, qd, *higher, **state, **given, guess=guess, multipliers=False)
@@ -660,8 +656,7 @@ class ServedGeneralRobot(ServedRobot):
         else:
             found = robot.solve(q, qd, *higher, **state, **given, multipliers=False)
         if base is not None and not self._decided:
-            moved, acceleration, jerk = base_motion_of(base.state, found.base)
-            base = base._replace(state=moved, acceleration=acceleration, jerk=jerk, numbers=None)
+            base = base._replace(state=base.state.moved_by(found.base), numbers=None)
         copies = [np.array(part) for part in (q, qd, *higher)]
         self._again = None if found.multipliers else partial(robot.solve, *copies, **state, **given)
         has_orientation = base is None or base.has_orientation
@@ -671,16 +666,15 @@ class ServedGeneralRobot(ServedRobot):
         self._last = found, base, load
         return result
 
-    def _known_motors(self, motion: Motion, motors: np.ndarray) -> tuple[Motion, dict[str, np.ndarray]]:
+    def _known_motors(self, motion: Motion, motors: np.ndarray) -> tuple[Motion, MotorState | None]:
         """Return the derivatives of q from the second up, and the motion of the motors where it is measured."""
         if not self.springs:
-            return motion[2:4], {}
-        names = ("q_motor", "qd_motor", "qdd_motor", "qddd_motor")
+            return motion[2:4], None
         needed = motion[4:self.order + 1]
         if not self._not_desired and len(motion) > self.order and all(np.isfinite(part).all() for part in needed):
-            return motion[2:self.order + 1], {}
+            return motion[2:self.order + 1], None
         if self._motors_named and np.isfinite(motors[:2] if self._reads_motors else motors).all():
-            return motion[2:4], dict(zip(names[:2] if self._reads_motors else names, motors))
+            return motion[2:4], MotorState(*(motors[:2] if self._reads_motors else motors))
         wanted = self._not_desired or f"the desired motion needs {some(FIELDS[2:self.order - 1])} of all joints"
         named = (f"{some(self.optional[len(self.solved):])} in the joint states" if self._motors_named else
                  f"a motor_joint for each of {some(self.springs)}")
@@ -736,7 +730,7 @@ class ServedGeneralRobot(ServedRobot):
         found, base, _ = self._last
         return self._general.constraint_wrenches(found, base.state if base else None) if found.multipliers else {}
 
-    def body(self, motion: Motion, loads: dict[str, Any]) -> WholeBody | None:
+    def body(self, motion: Motion, loads: Loads | None) -> WholeBody | None:
         if self._last is None:
             return None
         found, base, load = self._last
@@ -747,7 +741,7 @@ class ServedGeneralRobot(ServedRobot):
             return on_moving_base(tree, positions, found.base_wrench, known)
         if self._general.roles.motors:  # the base also carries the reaction of the rotors
             return WholeBody(tree.center_of_mass(*positions[:2]).position)
-        return on_fixed_base(tree, positions, dict(load))
+        return on_fixed_base(tree, positions, load)
 
     def warnings_now(self) -> list[str]:
         base = self._base.source.warnings() if self._base else []
@@ -804,7 +798,7 @@ class ServedFlexibleRobot(ServedRobot):
     def limits(self) -> Limits:
         return self.robot.limits.of(self._driven)
 
-    def prepare(self, loads: Loads) -> None:
+    def prepare(self, loads: LoadsOf) -> None:
         self._general.prepare(loads)
         self.predictor.advance(0.0, np.zeros((4, self.n)))
         flexible.root_loads(self.robot, *self._last)
@@ -823,17 +817,15 @@ class ServedFlexibleRobot(ServedRobot):
         self.predictor.restart()
         self._general.forget()
 
-    def dynamics(self, motion: Motion, optional: np.ndarray, loads: Loads, stamp: int) -> Dynamics:
+    def dynamics(self, motion: Motion, optional: np.ndarray, loads: LoadsOf, stamp: int) -> Dynamics:
         if self.predictor.time is None:
             self.began = stamp
         time, before = 1e-9 * (stamp - self.began), self.predictor.time
         if before is not None and not 0.0 < time - before <= LONGEST_GAP_S:
             self.predictor.restart()
             self._restarts += 1
-        load: dict[str, Any] = {}
-        if loads is not no_loads:
-            load = loads(*self._whole(motion)[:2])
-        whole = self.predictor.advance(time, np.array(motion[:4]), **load)
+        load = None if loads is no_loads else loads(*self._whole(motion)[:2])
+        whole = self.predictor.advance(time, np.array(motion[:4]), load)
         found = self._general.dynamics(list(whole), optional, loads, stamp)
         self._last, self._deflection[:2], self._deflection[2] = whole, whole[:2, self._modes], found.tau[self._modes]
         return Dynamics(*(part[self._driven] for part in found))
@@ -851,7 +843,7 @@ class ServedFlexibleRobot(ServedRobot):
     def constraint_wrenches(self) -> Any:
         return self._general.constraint_wrenches()
 
-    def body(self, motion: Motion, loads: dict[str, Any]) -> WholeBody | None:
+    def body(self, motion: Motion, loads: Loads | None) -> WholeBody | None:
         return self._general.body(motion, loads)
 
     def findings(self) -> dict[str, object]:

@@ -17,17 +17,178 @@ and no motor: cut the loops where there is none.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import asin, atan2, cos, pi, sin
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...algebra.vectors import rpy
+from ...algebra.vectors import cross, rot_x, rot_z, rpy
 from ...algorithms.closed_loops import HELD, Cut
+from ...algorithms.kinematics import base_poses, within
 from ...model.robot_file import robot_file
 from ...model.robot_file.robot_file import Source
 from ...model.robot_file.schema import MJCF
 from ...model.tree import Frame, Model, frozen
-from .platform import Platform
+from ..inputs.platform_motion import PlatformMotion
+
+FAR = 1.0  # rad: where |ry| is larger, another chart serves better
+CHART = 3  # number of the chart among the seven joints
+JOINTS = 7
+
+
+@dataclass(frozen=True, eq=False)
+class Platform:
+    """One platform: name of its link, numbers of x, y, z, rx, ry, rz and of the chart, and its pose at zero in the root frame.
+
+    A pose q (n,) below holds the positions of all joints of the tree.
+    """
+
+    link: str
+    joints: tuple[int, ...]
+    chart: int
+    rotation: np.ndarray
+    position: np.ndarray
+
+    @classmethod
+    def of(cls, model: Model, link: str) -> Platform:
+        """Return the platform of a tree that model/urdf_parts.py has prepared."""
+        frame = model.frame(link)
+        numbers: list[int] = []
+        body = model.links[frame.link]
+        for _ in range(JOINTS):
+            numbers.insert(0, body.coordinate)
+            body = model.links[body.parent]
+        R, p = within(base_poses(model, np.zeros(model.n))[frame.link], (frame.R, frame.P))
+        return cls(link, tuple(numbers[:CHART] + numbers[CHART + 1:]), numbers[CHART], R, p)
+
+    @property
+    def coordinate_names(self) -> dict[int, str]:
+        """Return {number of a joint: x, y, z, chart, rx, ry, rz}."""
+        return dict(zip((*self.joints, self.chart), ("x", "y", "z", "rx", "ry", "rz", "chart"), strict=True))
+
+    @cached_property
+    def is_level(self) -> bool:
+        """True if the axes of the pose at zero are those of the root frame."""
+        return bool((self.rotation == np.eye(3)).all())
+
+    # ------------------------------------------------------------------ pose
+
+    def coordinates(self, rotation: np.ndarray, position: np.ndarray, near: np.ndarray) -> np.ndarray:
+        """Return the pose `near` (n,) with this platform at a rotation (3, 3) and a position (3,), by angles near those."""
+        turn = (rotation if self.is_level else self.rotation.T @ rotation).tolist()
+        found, joints = near.tolist(), self.joints
+        a, b, c = _angles(turn, found[self.chart])
+        if abs(b) <= FAR:
+            a, c = _near(a, found[joints[3]]), _near(c, found[joints[5]])
+        else:
+            found[self.chart] = atan2(turn[0][2], turn[2][2])
+            a, b, c = _angles(turn, found[self.chart])
+        shift = (position - self.position if self.is_level else (position - self.position) @ self.rotation).tolist()
+        for joint, value in zip(joints, (*shift, a, b, c), strict=True):
+            found[joint] = value
+        return np.array(found)
+
+    def regular(self, q: np.ndarray) -> np.ndarray:
+        """Return the same pose, by another chart where the angles are close to singular."""
+        if abs(float(q[self.joints[4]])) <= FAR:
+            return q
+        return self.coordinates(*self.pose(q), q)
+
+    def pose(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return rotation (..., 3, 3) and position (..., 3) in the root frame at poses (..., n)."""
+        turned, angles = self._turned(q), np.asarray(q)[..., list(self.joints[4:])]
+        R = turned @ _about("y", angles[..., 0]) @ _about("z", angles[..., 1])
+        return R, self.position + np.asarray(q)[..., list(self.joints[:3])] @ self.rotation.T
+
+    def _turned(self, q: np.ndarray) -> np.ndarray:
+        """R0 Ry(chart) Rx(rx): the axes in which `_spins` writes the angular velocity."""
+        q = np.asarray(q)
+        return np.asarray(self.rotation @ _about("y", q[..., self.chart]) @ _about("x", q[..., self.joints[3]]))
+
+    # ------------------------------------------------------------------ motion
+
+    def rates(self, q: Any, V: Any, Vd: Any, Vdd: Any) -> list[Any]:
+        """Return first to third derivatives (6,) of x, y, z, rx, ry, rz, from twist, acceleration and jerk (6,) in the root
+        frame; any scalar.
+        """
+        a, b = q[self.joints[3]], q[self.joints[4]]
+        ca, sa, s, c = np.cos(a), np.sin(a), np.sin(b), np.cos(b)
+        cc, sc = np.cos(q[self.chart]), np.sin(q[self.chart])
+        K = self.rotation @ np.array([[cc, 0.0, sc], [0.0, 1.0, 0.0], [-sc, 0.0, cc]]) @ np.array(
+            [[1.0, 0.0, 0.0], [0.0, ca, -sa], [0.0, sa, ca]])
+        u, first, second = (K.T @ rate[3:] for rate in (V, Vd, Vdd))
+        C1 = u[2] / c
+        A1, B1 = u[0] - s * C1, u[1]
+        turn = np.array([A1, 0.0, 0.0])
+        ud = first - cross(turn, u)
+        C2 = (ud[2] + s * B1 * C1) / c
+        A2, B2 = ud[0] - c * B1 * C1 - s * C2, ud[1]
+        second = second - cross(turn, first)
+        udd = second - cross(np.array([A2, 0.0, 0.0]), u) - cross(turn, ud)
+        C3 = (udd[2] + 2.0 * s * B1 * C2 + s * B2 * C1 + c * B1 * B1 * C1) / c
+        A3 = udd[0] - c * B2 * C1 + s * B1 * B1 * C1 - 2.0 * c * B1 * C2 - s * C3
+        angles = ((A1, B1, C1), (A2, B2, C2), (A3, udd[1], C3))
+        return [np.array([*(self.rotation.T @ rate[:3]), *three]) for rate, three in zip((V, Vd, Vdd), angles, strict=True)]
+
+    def motion(self, q: np.ndarray, *rates: np.ndarray) -> PlatformMotion:
+        """Return the motion of the platform at poses (..., n).
+
+        rates: up to three derivatives (..., n), the others are zero
+        """
+        q, joints = np.asarray(q), list(self.joints)
+        K = self._turned(q)
+        known = [np.moveaxis(np.asarray(rate)[..., joints], -1, 0) for rate in rates]  # components first
+        steps = [*known, *[np.zeros((6, *q.shape[:-1]))] * (3 - len(known))]
+        b = q[..., joints[4]]
+        s, c, ((A1, B1, C1), (A2, B2, C2), (A3, B3, C3)) = np.sin(b), np.cos(b), (step[3:] for step in steps)
+        u = np.array([A1 + s * C1, B1, c * C1])
+        ud = np.array([A2 + c * B1 * C1 + s * C2, B2, c * C2 - s * B1 * C1])
+        udd = np.array([A3 + c * B2 * C1 - s * B1**2 * C1 + 2.0 * c * B1 * C2 + s * C3, B3,
+                        c * C3 - 2.0 * s * B1 * C2 - s * B2 * C1 - c * B1**2 * C1])
+        first = ud + _across(A1, u)
+        second = udd + _across(A2, u) + _across(A1, ud + first)
+        spins = ((K @ np.moveaxis(part, 0, -1)[..., None])[..., 0] for part in (u, first, second))
+        slides = (np.moveaxis(step[:3], 0, -1) @ self.rotation.T for step in steps)
+        position = self.position + q[..., joints[:3]] @ self.rotation.T
+        return PlatformMotion(position, K @ _about("y", b) @ _about("z", q[..., joints[5]]),
+                              *(np.concatenate(parts, axis=-1) for parts in zip(slides, spins, strict=True)))
+
+
+def _across(speed: Any, v: Any) -> np.ndarray:
+    """Cross product of speed times x and a vector, components first."""
+    return np.array([0.0 * speed, -speed * v[2], speed * v[1]])
+
+
+def _angles(turn: list[list[float]], chart: float) -> tuple[float, float, float]:
+    """Angles rx, ry, rz of Ry(-chart) turn."""
+    c, s = cos(chart), sin(chart)
+    first = [c * x - s * z for x, z in zip(turn[0], turn[2], strict=True)]
+    last = s * turn[0][2] + c * turn[2][2]
+    return atan2(-turn[1][2], last), asin(min(1.0, max(-1.0, first[2]))), atan2(-first[1], first[0])
+
+
+def _near(angle: float, other: float) -> float:
+    """Return the angle plus whole turns that is nearest to another one."""
+    return angle + 2.0 * pi * round((other - angle) / (2.0 * pi))
+
+
+def _about(axis: str, angle: Any) -> np.ndarray:
+    """Rotations (..., 3, 3) about an axis of coordinates."""
+    if np.ndim(angle) == 0:
+        s, c = sin(angle), cos(angle)
+        if axis == "y":
+            return np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
+        return np.array(rot_x(c, s) if axis == "x" else rot_z(c, s))
+    k = "xyz".index(axis)
+    i, j = (k + 1) % 3, (k + 2) % 3
+    R = np.zeros((*np.shape(angle), 3, 3))
+    R[..., k, k] = 1.0
+    R[..., i, i] = R[..., j, j] = np.cos(angle)
+    R[..., j, i] = np.sin(angle)
+    R[..., i, j] = -R[..., j, i]
+    return R
 
 
 class Loops(NamedTuple):

@@ -2,14 +2,129 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...algebra.linalg import LeastSquares
+from ...algorithms.closed_loops import Cut
+from ...algorithms.kinematics import base_poses, within
 from ...codegen.ir.expression import larger
-from .inverses import MAX_CONDITION
-from .units import Units
+from ...model.tree import Model
+
+MIN_LEVER_RATIO = 1e-9  # of the distance of the machine from the root: a shorter lever is a rounding error
+N_TRIAL_POSES = 8  # further poses: at the first one an axis may pass through the cut joint by chance
+
+
+class Units(NamedTuple):
+    """Unit of every equation and of every unknown."""
+
+    equations: np.ndarray
+    unknowns: np.ndarray
+
+    def length(self, change: np.ndarray) -> float:
+        """Return the largest change of an unknown, in units."""
+        return max(map(abs, (change / self.unknowns).tolist()), default=0.0)  # they are few: sooner done than by numpy
+
+
+def length_unit(model: Model, cuts: Iterable[Cut], start: np.ndarray, levers: Callable[[np.ndarray], np.ndarray]) -> float:
+    """Return it in metres. levers: at a pose (n,) of all joints."""
+    poses = base_poses(model, start)
+    ends = [frame for cut in cuts for frame in (cut.first, cut.second)]
+    between = _between(model, cuts)
+    frames = [*ends, *(frame for frame in model.frames.values() if frame.link in between)]
+    points = np.array([within(poses[frame.link], (frame.R, frame.P))[1] for frame in frames])
+    reach, spread = np.abs(points).max(initial=0.0), np.ptp(points, axis=0).max(initial=0.0)
+    rng, slides = np.random.default_rng(0), np.array([joint.type == "prismatic" for joint in model.joints])
+    elsewhere = start + np.where(slides, spread, 1.0) * rng.normal(size=(N_TRIAL_POSES, model.n))
+    lever = max(float(np.abs(levers(q)).max(initial=0.0)) for q in (start, *elsewhere))
+    return next((float(length) for length in (lever, spread) if length > MIN_LEVER_RATIO * reach), 1.0)
+
+
+def _between(model: Model, cuts: Iterable[Cut]) -> set[int]:
+    """Numbers of the links between the two frames of a cut joint: those that move one against the other."""
+    return {k for cut in cuts for k in _way(model, cut.first.link) ^ _way(model, cut.second.link)}
+
+
+def _way(model: Model, number: int) -> set[int]:
+    """Links from one to the root, which does not count."""
+    found = set()
+    while number > 0:
+        found.add(number)
+        number = model.links[number].parent
+    return found
+
+
+MAX_CONDITION = 1e7  # beyond it a pose counts as singular: torques would keep fewer than nine digits
+EASY = 1e6  # condition number up to which bounds do instead of singular values
+RANK_TOLERANCE = 1e-7  # a singular value below this share of the largest is zero
+FAR = 1e300  # the smallest singular value where there is nothing to solve for
+
+
+class Inverse(NamedTuple):
+    """Least-squares inverse of a Jacobian; its condition number; the smallest singular value, 0 at singular poses; and the
+    motion that is determined worst (unit vector).
+    """
+
+    matrix: np.ndarray
+    condition: float
+    margin: float
+    weakest: np.ndarray
+
+    def __matmul__(self, r: np.ndarray) -> np.ndarray:
+        return self.matrix @ r
+
+
+class TracedInverse:
+    """Inverse for any scalar, so that a kernel can be traced: `condition` is an upper bound, `margin` a lower bound.
+
+    The Jacobian must determine all unknowns; where it does not, `condition` is large, or no number.
+    """
+
+    def __init__(self, J: np.ndarray, units: Units):
+        self._units, scaled = units, J / units.equations[:, None] * units.unknowns
+        self.condition: Any = 1.0
+        self.margin: Any = FAR
+        with np.errstate(all="ignore"):  # of floats, at singular poses
+            self._inverse = LeastSquares(scaled)
+            if units.unknowns.size:
+                self.condition, self.margin = norm(scaled.ravel()) * self._inverse.norm, 1.0 / self._inverse.norm
+
+    def __matmul__(self, r: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            found = self._inverse @ (r.T / self._units.equations).T
+        return (found.T * self._units.unknowns).T
+
+
+def norm(x: Any) -> Any:
+    """2-norm, for any scalar."""
+    return np.sqrt(sum((a * a for a in x), 0.0))
+
+
+def inverse(J: np.ndarray, units: Units) -> Inverse:
+    """Return the inverse of J (equations, unknowns). Its condition number is infinite if J does not determine all unknowns."""
+    scaled = J / units.equations[:, None] * units.unknowns
+    unknowns = J.shape[1]
+    if not unknowns:
+        return Inverse(np.zeros(J.T.shape), 1.0, FAR, np.zeros(0))
+    U, s, Vt = np.linalg.svd(scaled, full_matrices=len(J) < unknowns)
+    s = np.append(s, np.zeros(unknowns - len(s)))
+    kept = s > s[0] * np.finfo(float).eps * max(J.shape)
+    count = int(kept.sum())
+    pseudo = (Vt[:count].T / s[:count]) @ U[:, :count].T
+    condition = float(s[0] / s[-1]) if kept.all() else np.inf
+    return Inverse(units.unknowns[:, None] * pseudo / units.equations, condition, float(s[-1]), Vt[-1])
+
+
+def rank(J: np.ndarray, units: Units) -> tuple[int, float]:
+    """Rank of J, and the smallest singular value that was counted, relative to the largest."""
+    s = np.linalg.svd(J / units.equations[:, None] * units.unknowns, compute_uv=False)
+    if not s.size or s[0] == 0.0:
+        return 0, 1.0
+    count = int((s > s[0] * RANK_TOLERANCE).sum())
+    return count, float(s[count - 1] / s[0])
+
 
 CLOSED = 1e-10  # rad or shares of the unit of length: a larger gap is not closed
 ROUNDING = 1e-15  # a gap below this cannot be made smaller

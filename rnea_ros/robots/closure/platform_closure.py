@@ -17,12 +17,13 @@ from ...errors import InputError, PoseError, some
 from ...model.tree import Model
 from ..inputs import validation
 from ..inputs.platform_motion import PlatformMotion
-from .inverses import EASY, MAX_CONDITION, TracedInverse, norm
-from .loop_equations import LoopEquations
+from .loop_closure import LoopEquations
 from .loops import Loops
 from .newton import (
     ALMOST,
     CLOSED,
+    EASY,
+    MAX_CONDITION,
     NOT_CLOSED,
     NOT_FOLLOWED,
     OUT_OF_REACH,
@@ -30,12 +31,14 @@ from .newton import (
     STEPS,
     NewtonSolution,
     NewtonStep,
+    TracedInverse,
+    Units,
     convergence_indicator,
     largest,
     newton,
+    norm,
     walk,
 )
-from .units import Units
 
 PASSING = 0.05  # rad or shares of the unit of length: how far the straight way between two poses may leave the allowed ones
 ALLOWED = 1e-7  # share of a velocity, acceleration or jerk of the platform that the legs may fail to follow

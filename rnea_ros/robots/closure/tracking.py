@@ -18,8 +18,7 @@ import numpy as np
 
 from ...errors import InputError, PoseError, Rejected, shown, some
 from ..inputs import validation
-from .loop_closure import LoopClosure
-from .loop_equations import LoopMotion
+from .loop_closure import LoopClosure, LoopMotion
 
 Found = TypeVar("Found")
 TOLERANCE = 0.1  # rad, or shares of the machine's unit of length

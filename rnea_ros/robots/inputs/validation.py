@@ -14,9 +14,8 @@ from ...errors import InputError, shown, some
 from ...model.tree import Limits, Model, frozen
 
 # Options of robots with a moving base, loops, or motors behind springs.
-OPTIONS_OF_OTHERS = ("base", "base_acceleration", "base_jerk", "base_rates", "guess", "q_motor", "qd_motor")
+OPTIONS_OF_OTHERS = ("base", "guess", "motors")
 DOUBLE = np.dtype(float)
-Wrenches = Mapping[str, Any]
 Rows = TypeVar("Rows", bound=tuple[Any, ...])
 # Blocks that are not coordinates.
 SIZES = {"point": 3, "base_gravity": 3, "base_velocity": 6, "base_acceleration": 6, "base_jerk": 6, "base_position": 3,
@@ -141,34 +140,6 @@ def overflow_ignored() -> np.errstate:
 def too_large(what: str) -> InputError:
     """Return the error for results that are not finite."""
     return InputError(f"{what} comes out too large for a number (1.8e308): motion, loads or model are too extreme")
-
-
-def loaded_links(model: Model, wrenches: Wrenches | None, rates: Wrenches | None = None) -> tuple[int, ...]:
-    """Numbers of the links that carry external wrenches."""
-    alone = sorted(set(rates or {}) - set(wrenches or {}))
-    if alone:
-        raise InputError(f"wrench rates without a wrench on links {alone}")
-    return tuple(sorted({model.frame(link).link for link in wrenches or {}}))
-
-
-def wrench_block(model: Model, loaded: Sequence[int], wrenches: Wrenches) -> np.ndarray:
-    """Wrenches moved from URDF link frames to MDH frames and added up: six numbers for each loaded link."""
-    total = {number: np.zeros(6) for number in loaded}
-    for name, value in wrenches.items():
-        frame, six = model.frame(name), wrench(name, value)
-        f, n = six[..., :3] @ frame.R.T, six[..., 3:] @ frame.R.T
-        moved = np.concatenate((f, n + np.cross(frame.P, f)), axis=-1)
-        beside([total[frame.link], moved])  # refuses different numbers of samples on links of one body
-        total[frame.link] = total[frame.link] + moved
-    return beside(list(total.values()))
-
-
-def world_blocks(model: Model, world_wrenches: Wrenches | None) -> dict[str, np.ndarray]:
-    """Wrenches held in the root frame, link by link: they are turned inside the kernel."""
-    given = world_wrenches or {}
-    for name in given:
-        model.frame(name)  # refuses a link that does not exist
-    return {name: wrench(name, given[name]) for name in sorted(given)}
 
 
 def wrench(name: str, value: Any) -> np.ndarray:

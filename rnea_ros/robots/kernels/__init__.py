@@ -1,0 +1,1 @@
+"""Functions that are compiled, and the store of kernels."""

@@ -13,23 +13,179 @@ from typing import Any
 
 import numpy as np
 
-from ...algorithms import component_rate
+from ...algebra.linalg import pivots
+from ...algebra.vectors import ZERO
+from ...algorithms import component_rate, floating_base
 from ...algorithms import energy as energetics
 from ...algorithms import forward_dynamics as articulated_bodies
-from ...algorithms import link_shares as shares
+from ...algorithms import joint_wrenches as internal
 from ...algorithms import mass_matrix as composite_bodies
+from ...algorithms import sensitivities as closed_form
 from ...algorithms import torque_rate as newton_euler
+from ...algorithms.component_rate import link_shares
 from ...algorithms.joint_dynamics import without_load_friction
+from ...algorithms.torque_rate import RootMotion
 from ...algorithms.world_loads import on_links
-from . import derivative_functions, floating_functions
-from .kernel_function import KernelFunction
+from .store import KernelFunction
+
+STATE = ("q", "qd", "base_velocity", "base_gravity")
+
+
+def values_only(options):
+    """Options of algorithms that have no rates."""
+    return {name: value for name, value in options.items() if name != "wrench_rates"}
+
+
+def _on_free_links(model, options, q, qd, base_velocity):
+    """Return the loads of the world, which keep their direction while base and links turn, among those of the links."""
+    return on_links(model, options, q, qd, base_velocity[3:])
+
+
+def free_torque_and_rate(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, qddd):
+    """Return base acceleration and jerk, tau, tau_rate, and the inertia that the base felt and its scale."""
+    options = _on_free_links(model, options, q, qd, base_velocity)
+    found = floating_base.torque_and_rate(model, q, qd, qdd, qddd, base_velocity[3:], base_gravity, **options)
+    return *found, *_felt_by_base(model, q, options)
+
+
+def _felt_by_base(model, q, options):
+    A11 = composite_bodies.base_inertia(model, q, options.get("inertias"))
+    return pivots(A11), np.diag(A11)
+
+
+def free_response(model, gravity, options, q, qd, base_velocity, base_gravity, tau):
+    """Return base acceleration, qdd, and the inertias that base and joints felt and would feel with all others locked."""
+    options = values_only(_on_free_links(model, options, q, qd, base_velocity))
+    Vd0, qdd, felt = floating_base.forward_dynamics(model, q, qd, tau, base_velocity[3:], base_gravity, **options)
+    base, joints = composite_bodies.locked(model, q, options.get("inertias"))
+    return Vd0, qdd, felt, base + joints
+
+
+def prescribed_base(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, qddd, base_acceleration, base_jerk):
+    """tau, tau_rate, base wrench and the rates of its components."""
+    motion = RootMotion(base_velocity[3:], base_acceleration[3:], base_jerk[3:], base_acceleration[:3], base_jerk[:3])
+    options = _on_free_links(model, options, q, qd, base_velocity)
+    return floating_base.prescribed(model, q, qd, qdd, qddd, motion, base_gravity, **options)
+
+
+def free_gravity(model, gravity, options, q, qd, base_velocity, base_gravity):
+    """Return base wrench and torques that hold the robot still against gravity."""
+    rest = q * 0.0
+    tau, _rate, f0, _rate = floating_base.prescribed(model, q, rest, rest, rest, RootMotion(ZERO), base_gravity, offsets=False,
+                                                     **options)
+    return f0, tau
+
+
+def free_mass_matrix(model, gravity, options, q):
+    """Return A of base and joints."""
+    return [floating_base.mass_matrix(model, q, **options)]
+
+
+def free_energy(model, gravity, options, q, qd, base_velocity, base_gravity):
+    """(2,): kinetic energy, and the potential energy as if the base were at the world's origin."""
+    return [energetics.energy(model, q, qd, base_gravity, base_velocity[:3], base_velocity[3:], **options)]
+
+
+def free_center_of_mass(model, gravity, options, q, qd, base_velocity):
+    """Return position and velocity of the mass centre and the momentum about it, in the base's frame."""
+    c, velocity, p, L = energetics.center_of_mass(model, q, qd, base_velocity[:3], base_velocity[3:], **options)
+    return c, velocity, np.concatenate((p, L))
+
+
+def link_velocities(model, gravity, options, q, qd, base_velocity):
+    """(N + 1, 6) velocities of the links' frames: the accelerations of a robot at rest whose qdd is qd."""
+    rest = q * 0.0
+    base = RootMotion(a=base_velocity[:3], wd=base_velocity[3:])
+    motion = newton_euler.kinematics(model, q, rest, qd, rest, base)
+    return [[np.concatenate(pair) for pair in zip(motion.a, motion.wd, strict=True)]]
+
+
+def carried_joint_wrenches(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, base_acceleration):
+    """Return internal force and moment of every joint, whose base moves as given."""
+    given = values_only(_on_free_links(model, options, q, qd, base_velocity))
+    base = RootMotion(w=base_velocity[3:], wd=base_acceleration[3:], a=base_acceleration[:3])
+    return internal.joint_wrenches(model, q, qd, qdd, q * 0.0, base_gravity, base=base, **given)[:1]
+
+
+def carried_joint_wrenches_and_rates(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, qddd, base_acceleration,
+                                     base_jerk):
+    """Return internal force and moment of every joint and their rates."""
+    given = _on_free_links(model, options, q, qd, base_velocity)
+    base = RootMotion(base_velocity[3:], base_acceleration[3:], base_jerk[3:], base_acceleration[:3], base_jerk[:3])
+    return internal.joint_wrenches(model, q, qd, qdd, qddd, base_gravity, base=base, **given)
+
+
+FREE_FUNCTIONS = tuple(KernelFunction(name, function, blocks, any_base=True) for name, function, blocks in (
+    ("free_rates", free_torque_and_rate, (*STATE, "qdd", "qddd")),
+    ("free_response", free_response, (*STATE, "tau")),
+    ("free_gravity", free_gravity, STATE),
+    ("prescribed_base", prescribed_base, (*STATE, "qdd", "qddd", "base_acceleration", "base_jerk")),
+    ("free_mass_matrix", free_mass_matrix, ("q",)),
+    ("free_energy", free_energy, STATE),
+    ("free_center_of_mass", free_center_of_mass, STATE[:3]),
+    ("link_velocities", link_velocities, STATE[:3]),
+    ("carried_joint_wrenches", carried_joint_wrenches, (*STATE, "qdd", "base_acceleration")),
+    ("carried_joint_wrenches_and_rates", carried_joint_wrenches_and_rates,
+     (*STATE, "qdd", "qddd", "base_acceleration", "base_jerk")),
+))
+
+
+def sensitivities(model, gravity, options, q, qd, qdd):
+    """Return the derivatives of the torques by q, qd and qdd."""
+    return closed_form.sensitivities(model, q, qd, qdd, gravity, **values_only(options))
+
+
+def rate_sensitivities(model, gravity, options, q, qd, qdd, qddd):
+    """Return the derivatives of the torque rates by q, qd, qdd and qddd."""
+    return closed_form.rate_sensitivities(model, q, qd, qdd, qddd, gravity, **options)
+
+
+def torque_deviations(model, gravity, options, q, qd, qdd, qddd, q_std, qd_std, qdd_std, qddd_std):
+    """Return standard deviations of tau and tau_rate, to first order, for independent ones of the motion."""
+    tables = closed_form.sensitivities(model, q, qd, qdd, gravity, **values_only(options))
+    rate_tables = closed_form.rate_sensitivities(model, q, qd, qdd, qddd, gravity, **options)
+    return [_spread(found, (q_std, qd_std, qdd_std, qddd_std)) for found in (tables, rate_tables)]
+
+
+def _spread(tables, deviations):
+    """Return the root of the sum of squares of table @ deviation for each joint."""
+    shares = [table * deviation for table, deviation in zip(tables, deviations, strict=False)]
+    return np.array([np.sqrt(variance) for variance in sum((share * share).sum(axis=1) for share in shares)])
+
+
+def joint_wrenches(model, gravity, options, q, qd, qdd):
+    """Return internal force and moment of every joint."""
+    return internal.joint_wrenches(model, q, qd, qdd, q * 0.0, gravity, **options)[:1]
+
+
+def joint_wrenches_and_rates(model, gravity, options, q, qd, qdd, qddd):
+    """Return internal force and moment of every joint and their rates."""
+    return internal.joint_wrenches(model, q, qd, qdd, qddd, gravity, **options)
+
+
+def joint_wrench_sensitivities(model, gravity, options, q, qd, qdd):
+    """Return the derivatives of `joint_wrenches` by q, qd and qdd."""
+    return internal.joint_wrench_sensitivities(model, q, qd, qdd, gravity, **values_only(options))
+
+
+MOTION_AND_DEVIATIONS = ("q", "qd", "qdd", "qddd", "q_std", "qd_std", "qdd_std", "qddd_std")
+DERIVATIVE_FUNCTIONS = (
+    KernelFunction("sensitivities", sensitivities, ("q", "qd", "qdd"), regrouped=True),
+    KernelFunction("rate_sensitivities", rate_sensitivities, ("q", "qd", "qdd", "qddd"), regrouped=True),
+    KernelFunction("torque_deviations", torque_deviations, MOTION_AND_DEVIATIONS, regrouped=True),
+    KernelFunction("joint_wrenches", joint_wrenches, ("q", "qd", "qdd")),
+    KernelFunction("joint_wrenches_and_rates", joint_wrenches_and_rates, ("q", "qd", "qdd", "qddd")),
+    KernelFunction("joint_wrench_sensitivities", joint_wrench_sensitivities, ("q", "qd", "qdd")),
+)
 
 
 def torque_and_rate(rnea, model, gravity, options, q, qd, qdd, qddd):
+    """Return torques and torque rates."""
     return rnea(model, q, qd, qdd, qddd, gravity, **on_links(model, options, q, qd))
 
 
 def inverse_dynamics(rnea, model, gravity, options, q, qd, qdd):
+    """Return the torques."""
     return rnea(model, q, qd, qdd, q * 0.0, gravity, **on_links(model, options, q, qd))[:1]
 
 
@@ -39,6 +195,7 @@ def inertia(rnea, model, gravity, options, q, qdd):
 
 
 def gravity_torque(rnea, model, gravity, options, q):
+    """Return the torques against gravity."""
     zero = q * 0.0
     return rnea(model, q, zero, zero, zero, gravity, offsets=False, **options)[:1]
 
@@ -60,10 +217,12 @@ def dynamics(rnea, model, gravity, options, q, qd, qdd, qddd):
 
 
 def mass_matrix(model, gravity, options, q):
+    """Return M."""
     return [composite_bodies.mass_matrix(model, q, **options)]
 
 
 def mass_matrix_rate(model, gravity, options, q, qd):
+    """Return the rate of M."""
     return [energetics.mass_matrix_rate(model, q, qd, **options)]
 
 
@@ -74,23 +233,24 @@ def coriolis(model, gravity, options, q, qd, x):
 
 def forward_dynamics(model, gravity, options, q, qd, tau):
     """qdd, the inertia that each joint felt, and the one that it would feel with all others locked."""
-    options = floating_functions.values_only(on_links(model, options, q, qd))
+    options = values_only(on_links(model, options, q, qd))
     qdd, felt = articulated_bodies.forward_dynamics(model, q, qd, tau, gravity, **options)
     return qdd, felt, composite_bodies.locked(model, q, options.get("inertias"))[1]
 
 
 def generalized_momentum(model, gravity, options, q, qd):
+    """Return p and its rate without torques."""
     return energetics.generalized_momentum(model, q, qd, gravity, **options)
 
 
 def link_torques(model, gravity, options, q, qd, qdd):
     """(links, n): share of each link in the torques."""
-    return shares.link_shares(model, q, qd, qdd, q * 0.0, gravity, **options)[:1]
+    return link_shares(model, q, qd, qdd, q * 0.0, gravity, **options)[:1]
 
 
 def link_torques_and_rates(model, gravity, options, q, qd, qdd, qddd):
     """(links, n) each: share of each link in torques and torque rates."""
-    return shares.link_shares(model, q, qd, qdd, qddd, gravity, **options)
+    return link_shares(model, q, qd, qdd, qddd, gravity, **options)
 
 
 def energy(model, gravity, options, q, qd):
@@ -105,9 +265,9 @@ def center_of_mass(model, gravity, options, q, qd):
 
 
 def recursion(model, gravity, options, q, qd, qdd, qddd):
-    """The papers' text itself: LinkMotion and LinkForces."""
+    """Return the papers' text itself: LinkMotion and LinkForces."""
     motion = newton_euler.kinematics(model, q, qd, qdd, qddd, newton_euler.RootMotion(a=-gravity))
-    return motion, newton_euler.dynamics(model, motion, qd, qdd, qddd, **options)
+    return motion, newton_euler.dynamics(model, motion, qd, qdd, qddd, **on_links(model, options, q, qd))
 
 
 def _of_newton_euler(name: str, function: Callable[..., Any], *blocks: str) -> KernelFunction:
@@ -134,7 +294,7 @@ KERNEL_FUNCTIONS: dict[str, KernelFunction] = {function.key: function for functi
     KernelFunction("link_torques_and_rates", link_torques_and_rates, ("q", "qd", "qdd", "qddd")),
     KernelFunction("energy", energy, ("q", "qd"), any_base=True),
     KernelFunction("center_of_mass", center_of_mass, ("q", "qd"), any_base=True),
-    *floating_functions.KERNEL_FUNCTIONS,
-    *derivative_functions.KERNEL_FUNCTIONS,
+    *FREE_FUNCTIONS,
+    *DERIVATIVE_FUNCTIONS,
 )}
 RECURSION = KernelFunction("recursion", recursion, ("q", "qd", "qdd", "qddd"))

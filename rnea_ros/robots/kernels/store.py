@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,38 @@ from ...codegen.kernel import Kernel
 from ...errors import InputError
 from ...model.tree import Model, frozen
 from ..inputs import validation
+from ..inputs.conditions import Loads, checked_loads
 from ..inputs.payload import Payload
-from ..inputs.validation import Wrenches
-from .kernel_function import KernelFunction
+
+
+class KernelFunction(NamedTuple):
+    """A function of (model, gravity, options, **blocks) in any scalar, which returns a sequence of arrays.
+
+    options are those of the backward recursion: inertias, wrenches, wrench_rates, world_wrenches, as far as there are any.
+
+    key       : its name among the kernels of a robot
+    evaluate  : the function
+    blocks    : names of its input blocks, in order
+    reference : what backend "reference" evaluates instead: the papers' text, where `evaluate` is a cheaper form
+    regrouped : whether a model with fewer inertial parameters gives the same, so that kernels are made from that
+    any_base  : whether it is right on a base that floats: its motion is among the blocks, or it does not matter
+    massless  : whether no mass counts: then payloads are not among the inputs
+    """
+
+    key: Hashable
+    evaluate: Callable[..., Any]
+    blocks: tuple[str, ...]
+    reference: Callable[..., Any] | None = None
+    regrouped: bool = False
+    any_base: bool = False
+    massless: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name for messages."""
+        first = self.key[0] if isinstance(self.key, tuple) else self.key
+        return str(getattr(first, "__name__", first))
+
 
 Quick = dict[Hashable, Callable[..., tuple[Array, ...] | None]]
 COMPILED = ("quick", "_kernels")
@@ -56,18 +85,17 @@ class KernelStore:
 
     # ------------------------------------------------------------------ calls
 
-    def __call__(self, function: KernelFunction, *motion: Any, wrenches: Wrenches | None = None,
-                 wrench_rates: Wrenches | None = None, world_wrenches: Wrenches | None = None,
+    def __call__(self, function: KernelFunction, *motion: Any, loads: Loads | None = None,
                  masses: bool = True) -> tuple[Array, ...]:
-        """Return the results for one array per block, (size,) or (samples, size), and loads; all are checked.
+        """Evaluate a function of one array for each block, (size,) or (samples, size), and of loads; all are checked.
 
         Valid arrays of one sample are passed to the kernel at once; others are checked, and rejected with a reason.
         masses : whether a result that is not finite can only be too large; otherwise the caller searches for massless joints
         """
         quick: Callable[..., tuple[Array, ...] | None] = self.quick.get(function.key, not_made)
-        if not (wrenches or wrench_rates or world_wrenches) and (found := quick(*motion)):
+        if loads is None and (found := quick(*motion)):
             return found
-        arrays, loaded, held = self._arrays(function, motion, wrenches, wrench_rates, world_wrenches)
+        arrays, loaded, held = self._arrays(function, motion, loads)
         count, ready = validation.samples(arrays), self.kernel(function, loaded, held)
         if count is not None:
             if found := ready.samples(arrays, count):
@@ -78,15 +106,16 @@ class KernelStore:
             validation.results(function.name, found)
         return found
 
-    def _arrays(self, function: KernelFunction, motion: Sequence[Any], wrenches: Wrenches | None = None,
-                wrench_rates: Wrenches | None = None,
-                world_wrenches: Wrenches | None = None) -> tuple[list[Array], tuple[int, ...], tuple[str, ...]]:
-        """Return the input blocks, the numbers of the links under wrenches, and the names of those under world wrenches."""
-        loaded = validation.loaded_links(self.model, wrenches, wrench_rates)
-        loads = [validation.wrench_block(self.model, loaded, given or {}) for given in (wrenches, wrench_rates) if loaded]
-        held = validation.world_blocks(self.model, world_wrenches)
-        loads += [validation.beside(list(held.values()))] if held else []
-        return [*self._carried(function), *self._checked(function, motion, False), *loads], loaded, tuple(held)
+    def _arrays(self, function: KernelFunction, motion: Sequence[Any],
+                loads: Loads | None) -> tuple[list[Array], tuple[int, ...], tuple[str, ...]]:
+        """Return the input blocks, numbers of the links under wrenches, names of those under world wrenches."""
+        blocks = [*self._carried(function), *self._checked(function, motion, False)]
+        if loads is None:
+            return blocks, (), ()
+        loaded, held = checked_loads(loads).on_links(self.model), loads.in_world(self.model)
+        blocks += [validation.beside(kind) for kind in zip(*loaded.values())]
+        blocks += [validation.beside([six for _, six in held])] if held else []
+        return blocks, tuple(loaded), tuple(sorted(loads.world_wrenches))
 
     def _checked(self, function: KernelFunction, motion: Sequence[Any], finite: bool) -> list[Array]:
         names = self.model.joint_names
@@ -100,9 +129,9 @@ class KernelStore:
     def _carriers(self, function: KernelFunction) -> Mapping[str, Payload]:
         return {} if function.massless else self.payloads
 
-    def on_floats(self, function: KernelFunction, *motion: Any, **loads: Wrenches | None) -> Any:
+    def on_floats(self, function: KernelFunction, *motion: Any, loads: Loads | None = None) -> Any:
         """Return the value of the function itself for one sample, without a check of the result."""
-        arrays, loaded, held = self._arrays(function, motion, **loads)
+        arrays, loaded, held = self._arrays(function, motion, loads)
         x = validation.beside(arrays)
         if x.ndim != 1:
             raise InputError(f"{function.key} takes one sample, arrays ({self.model.n},); got {np.shape(motion[0])}")
@@ -113,7 +142,7 @@ class KernelStore:
     # ------------------------------------------------------------------ compilation
 
     def kernel(self, function: KernelFunction, loaded: tuple[int, ...] = (), held: tuple[str, ...] = ()) -> Kernel:
-        """loaded : numbers of the links under wrenches; held : names of those under world wrenches."""
+        """Return a kernel. loaded: numbers of the links under wrenches; held: names of those under world wrenches."""
         key = (function.key, loaded, held, tuple(self._carriers(function)))
         if key not in self._kernels:
             self._kernels[key] = kernel.build(*self.traced(function, loaded, held), self.backend)

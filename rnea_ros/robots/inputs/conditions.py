@@ -1,0 +1,170 @@
+"""Inputs of a robot's calls besides the motion of its joints: base, external loads, motors behind springs, torques."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...algebra.arrays import Array
+from ...errors import InputError, shown
+from ...model.tree import Frame, Model
+from . import validation
+from .base_state import BaseState
+
+Wrenches = Mapping[str, Any]  # {URDF link: (6,) or (samples, 6)}
+
+
+@dataclass(frozen=True, eq=False)
+class Loads:
+    """Wrenches that the environment exerts ON links: force, then moment about the origin of the link's frame [N, N m].
+
+    wrenches       : {URDF link: (6,) or (samples, 6)}, along the axes of the link's frame
+    wrench_rates   : time derivatives of those six numbers [N/s, N m/s]; missing ones are zero
+    world_wrenches : {URDF link: ...} along the axes of the root link, or of the world where the base moves; constant there
+                     while the link turns
+    """
+
+    wrenches: Wrenches = field(default_factory=dict)
+    wrench_rates: Wrenches = field(default_factory=dict)
+    world_wrenches: Wrenches = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, given in zip(self.__dataclass_fields__, self.by_kind()):
+            if not isinstance(given, Mapping):
+                raise InputError(f"{name} is {shown(given)}; a mapping {{URDF link: six numbers}} is needed")
+            object.__setattr__(self, name, {link: validation.wrench(link, six) for link, six in given.items()})
+
+    def by_kind(self) -> tuple[Wrenches, Wrenches, Wrenches]:
+        """Return wrenches, wrench_rates and world_wrenches."""
+        return self.wrenches, self.wrench_rates, self.world_wrenches
+
+    @cached_property
+    def links(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """Names of the links under wrenches, wrench_rates and world_wrenches."""
+        return tuple(self.wrenches), tuple(self.wrench_rates), tuple(self.world_wrenches)
+
+    def arrays(self) -> Iterator[np.ndarray]:
+        """Return all wrenches."""
+        return (six for kind in self.by_kind() for six in kind.values())
+
+    def at(self, k: int) -> Loads:
+        """Return the loads of one sample."""
+        return Loads(*({link: six[k] if six.ndim == 2 else six for link, six in kind.items()} for kind in self.by_kind()))
+
+    def on_links(self, model: Model) -> dict[int, list[np.ndarray]]:
+        """Return wrenches and their rates by number of the link, moved to its MDH frame and added up.
+
+        InputError where a rate has no wrench, or links of one body have different numbers of samples
+        """
+        if alone := sorted(set(self.wrench_rates) - set(self.wrenches)):
+            raise InputError(f"wrench rates without a wrench on links {alone}")
+        numbers = sorted({model.frame(link).link for link in self.wrenches})
+        found = {number: [np.zeros(6), np.zeros(6)] for number in numbers}
+        for order, given in enumerate((self.wrenches, self.wrench_rates)):
+            for link, six in given.items():
+                frame = model.frame(link)
+                f, n = six[..., :3] @ frame.R.T, six[..., 3:] @ frame.R.T
+                moved = np.concatenate((f, n + np.cross(frame.P, f)), axis=-1)
+                validation.samples([found[frame.link][order], moved])  # refuses different numbers on links of one body
+                found[frame.link][order] = found[frame.link][order] + moved
+        return found
+
+    def in_world(self, model: Model) -> list[tuple[Frame, np.ndarray]]:
+        """Return the world's wrenches with the frames of their links, by name of these."""
+        return [(model.frame(link), six) for link, six in sorted(self.world_wrenches.items())]
+
+    def seen_from(self, base: BaseState) -> Loads:
+        """Return the loads with the world's wrenches along the axes of a base."""
+        held = {link: base.into_base(six) for link, six in self.world_wrenches.items()}
+        return Loads(self.wrenches, self.wrench_rates, held)
+
+
+@dataclass(frozen=True, eq=False)
+class MotorState:
+    """Motion of the motors behind springs, a column for each of Robot.elastic_joints: (Ne,) or (samples, Ne) [rad, m].
+
+    Their position and velocity, where the motion of the joints does not decide them; acceleration and jerk too where all of it
+    is measured.
+    """
+
+    q: Any
+    qd: Any
+    qdd: Any = None
+    qddd: Any = None
+
+    def __post_init__(self) -> None:
+        if (self.qdd is None) != (self.qddd is None):
+            raise InputError("motors: one of qdd and qddd is given; measured motion has both, a state neither")
+        for name in ("q", "qd", "qdd", "qddd"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, validation.numbers(f"motors {name}", value))
+
+    @cached_property
+    def known(self) -> tuple[np.ndarray, ...]:
+        """The two or four arrays that are given."""
+        return (self.q, self.qd) if self.qdd is None else (self.q, self.qd, self.qdd, self.qddd)
+
+    def checked(self, size: int) -> MotorState:
+        """Raise InputError unless there is a column for each of `size` motors."""
+        for name, value in zip(("q", "qd", "qdd", "qddd"), self.known, strict=False):
+            if value.shape[-1:] != (size,) or value.ndim > 2 or not np.isfinite(value).all():
+                raise InputError(f"motors {name} has shape {value.shape}; ({size},) or (samples, {size}) finite numbers are "
+                                 "needed")
+        return self
+
+    def at(self, k: int) -> MotorState:
+        """Return the motion of one sample."""
+        return MotorState(*(value[k] if value.ndim == 2 else value for value in self.known))
+
+
+def checked_loads(loads: Any) -> Loads:
+    """Return the loads. Raises InputError for another type."""
+    if not isinstance(loads, Loads):
+        raise InputError(f"loads is {shown(loads)}; loads=Loads(wrenches={{link: six numbers}}, ...) is needed")
+    return loads
+
+
+def checked_motors(motors: Any) -> MotorState:
+    """Return the motion of the motors. Raises InputError for another type."""
+    if not isinstance(motors, MotorState):
+        raise InputError(f"motors is {shown(motors)}; motors=MotorState(q, qd) is needed")
+    return motors
+
+
+class Conditions(NamedTuple):
+    """Inputs of a call besides the motion of the joints; None where not given. tau: torques of forward dynamics."""
+
+    base: BaseState | None = None
+    loads: Loads | None = None
+    motors: MotorState | None = None
+    tau: Any = None
+
+
+def sampled(arrays: Sequence[Array], given: Conditions, motors: int) -> tuple[int | None, Callable[[int], Conditions]]:
+    """Return the number of samples, None for a single one, and a function of the conditions of each sample.
+
+    arrays: of the motion, (n,) or (samples, n) each; motors: number of motors behind springs
+    """
+    base, loads, state, tau = given
+    every = [*arrays]
+    if base is not None:
+        every += base.arrays()
+    if loads is not None:
+        every += loads.arrays()
+    if state is not None:
+        every += state.checked(motors).known
+    if tau is not None:
+        every.append(tau)
+    count = validation.samples(every)
+    if count is None:
+        return None, lambda k: given
+
+    def at(k: int) -> Conditions:
+        return Conditions(base and base.at(k), loads and loads.at(k), state and state.at(k),
+                          tau[k] if tau is not None and tau.ndim == 2 else tau)
+
+    return count, at
