@@ -170,7 +170,7 @@ def test_grouping_matches_the_formulas_of_khalil_and_dombre(sigmas):
     assert worst(found.spread(found.values_in(model)), table_of_the_book(model).ravel()) < 1e-12
 
 
-def test_staubli_rx90():
+def test_base_parameters_of_the_staubli_rx90_equal_the_published_table():
     """Khalil and Dombre 2002, example 9.3 and table 9.4: 40 base parameters with rotors; some of the groups."""
     D3, RL4, q = 0.45, 0.45, np.pi / 2
     model = chain([(0, 0, 0, 0, 0), (0, q, 0, 0, 0), (0, 0, D3, 0, 0), (0, -q, 0, 0, RL4), (0, q, 0, 0, 0), (0, -q, 0, 0, 0)])
@@ -191,7 +191,7 @@ def test_staubli_rx90():
 
 
 @pytest.mark.parametrize(("name", "count"), [("ur5_robot", 36), ("ur10_robot", 36), ("xarm7", 43), ("kinova", 36)])
-def test_known_counts(name, count):
+def test_number_of_base_parameters_of_usual_arms_is_36_or_43(name, count):
     """Six revolute joints in the usual arrangement 36, seven 43: first joint 1, the others 7 each."""
     assert len(base_parameters(TreeDynamics.from_urdf(next(p for p in example_urdfs() if p.stem == name)).model)) == count
 
@@ -295,7 +295,7 @@ def test_second_moments_are_exact_zeros_and_save_operations():
     assert values(fewer, parameters(fewer)).shape == (60,)
 
 
-def test_errors():
+def test_inconsistent_regressors_and_unknown_terms_are_rejected():
     robot = TreeDynamics.from_urdf(arm({}))
     listed = parameters(robot.model)
     with pytest.raises(InputError, match=r"\(5, 10\); 10 columns are needed, and at least as many rows"):

@@ -95,7 +95,7 @@ def test_operation_counts_of_well_known_robots(name, most):
     assert found["multiplications"] <= most[0] and found["additions"] <= most[1] and found["signs"] == 0
 
 
-def test_it_is_cheaper():
+def test_component_rate_needs_fewer_products_than_the_paper():
     robot = TreeDynamics.from_urdf(ROOT / "urdf" / "seven_r.urdf", backend="reference")
     blocks = dict.fromkeys(("q", "qd", "qdd", "qddd"), robot.n)
     paper, cheap = (trace(lambda recursion=recursion, **motion: recursion.torque_and_rate(

@@ -33,7 +33,7 @@ def motion(seed):
 
 
 @each_tree
-def test_kinetic_energy(seed):
+def test_kinetic_energy_is_half_the_quadratic_form_of_the_mass_matrix(seed):
     r, (q, qd, *_) = robot(seed, driven=True), motion(seed)
     energy = r.energy(q, qd)
     assert energy.kinetic == pytest.approx(0.5 * qd @ r.mass_matrix(q) @ qd, rel=1e-12)
@@ -48,7 +48,7 @@ def test_potential_energy_slopes_as_gravity(seed):
 
 
 @each_tree
-def test_power_balance(seed):
+def test_power_minus_losses_is_the_rate_of_the_total_energy(seed):
     """Motors give power; friction and the offset's own store take it: dE/dt = tau . qd - friction . qd."""
     r, state = robot(seed, driven=True), motion(seed)
     q, qd, qdd, _ = state
@@ -62,7 +62,7 @@ def test_power_balance(seed):
 
 
 @each_tree
-def test_mass_centre(seed):
+def test_motion_of_the_mass_centre_equals_pinocchio(seed):
     """Its velocity by differences; momentum m v; Pinocchio's for a base at rest."""
     r, (q, qd, *_) = robot(seed, base="floating"), motion(seed)
     found = r.center_of_mass(q, qd)
@@ -76,7 +76,7 @@ def test_mass_centre(seed):
 
 
 @each_tree
-def test_coriolis_matrix(seed):
+def test_coriolis_matrix_consists_of_christoffel_symbols(seed):
     """Christoffel symbols from differences of M; velocity torques; Mdot - 2 C skew; Mdot = C + C'."""
     r, (q, qd, *_) = robot(seed, (0.0, 0.0, 0.0)), motion(seed)
     C, rate, n = r.coriolis(q, qd), r.mass_matrix_rate(q, qd), r.n
@@ -118,7 +118,7 @@ def test_example_robots_on_kernels(name):
     assert worst(C[0] @ qd[0], (truth.fold.T @ theirs @ truth.velocity(BaseState(), qd[0]))[6:]) < 1e-11
 
 
-def test_refusals():
+def test_arguments_of_wrong_shape_are_rejected_and_massless_robots_have_no_energy():
     weightless = TreeDynamics.from_urdf(arm({}, inertial=""))
     with pytest.raises(InputError, match="no mass"):
         weightless.center_of_mass([0.0])

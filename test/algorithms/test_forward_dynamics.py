@@ -67,7 +67,7 @@ def test_solves_the_equation_of_motion(seed):
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_equals_pinocchio(name):
+def test_accelerations_equal_pinocchio(name):
     path = next(path for path in example_urdfs() if path.stem == name)
     r = TreeDynamics.from_urdf(path, backend="reference" if name == "tiago" else "llvm", gravity=GRAVITY)
     oracle = PinocchioOracle(path, r)

@@ -31,12 +31,12 @@ def state_of(case):
 
 
 @pytest.mark.parametrize("state", range(3))
-def test_golden_stanford_arm(state):
+def test_torques_of_the_stanford_arm_equal_published_values(state):
     case = GOLDEN["stanford_arm"]["states"][state]
     check_golden(golden_robot("stanford_arm"), state_of(case), case["tau"], case["dtau"])
 
 
-def test_golden_external_wrench():
+def test_torques_with_an_external_wrench_equal_published_values():
     """There: by link 6 on the environment, rates in the inertial frame. Here: on the link, rates of the components."""
     case, robot = GOLDEN["stanford_arm"]["external"], golden_robot("stanford_arm")
     motion = state_of(case)
@@ -66,7 +66,7 @@ def stanford_with_motors():
 
 
 @pytest.mark.parametrize("state", range(3))
-def test_golden_actuator_inertia(state):
+def test_torques_with_rotor_inertia_equal_published_values(state):
     case = GOLDEN["stanford_arm"]["with_actuator_inertia"]["states"][state]
     check_golden(stanford_with_motors(), [x[0] for x in stanford_motion([case["t"]])], case["tau"], case["dtau"])
 
@@ -83,7 +83,7 @@ def test_golden_backward_difference_of_the_paper(key, step, tolerance):
         assert found[0] == pytest.approx(0.02462, rel=3e-4)  # printed in the paper
 
 
-def test_golden_tree():
+def test_torques_mass_matrix_and_bias_of_a_tree_equal_published_values():
     case, robot = GOLDEN["tree4"], golden_robot("tree4")
     q, qd, *_ = state_of(case)
     check_golden(robot, state_of(case), case["tau"], case["dtau"])

@@ -41,7 +41,7 @@ def cases(name):
 
 
 @pytest.mark.parametrize("name", [*range(20), *SHIPPED, *EXAMPLES], ids=lambda name: getattr(name, "stem", str(name)))
-def test_is_pinocchios(name):
+def test_poses_and_jacobians_equal_pinocchio(name):
     for model, frame, point, q, qd, _qdd, (R, p, J, Jd) in cases(name):
         found = kinematics.link_pose(model, frame, q, point)
         assert worst(found.R, R) < 1e-12 and worst(found.p, p) < 1e-12

@@ -66,7 +66,7 @@ def test_forward_dynamics_undo_it():
     np.testing.assert_allclose(tau - ROBOT.load_friction(tau, qd), BARE.inverse_dynamics(q, qd, qdd), atol=1e-10)
 
 
-def test_sensitivities():
+def test_sensitivities_with_load_friction_equal_differences():
     q, qd, qdd, qddd = motion(4, 1)[:, 0]
     found, rates = ROBOT.sensitivities(q, qd, qdd), ROBOT.rate_sensitivities(q, qd, qdd, qddd)
     state, h = np.array([q, qd, qdd, qddd]), 1e-6

@@ -51,7 +51,7 @@ def test_base_rows_are_the_base_wrench(seed):
 
 
 @pytest.mark.parametrize("name", ["talos_reduced", "panda", "tiago"])
-def test_equals_pinocchio(name):
+def test_mass_matrix_equals_pinocchio(name):
     path = next(path for path in example_urdfs() if path.stem == name)
     robot = TreeDynamics.from_urdf(path, backend="llvm" if name == "panda" else "reference")
     q = random_state(np.random.default_rng(1), robot.n)[0]
@@ -77,7 +77,7 @@ def test_payload_counts_and_samples_agree():
 
 
 @pytest.mark.parametrize("seed", seeds(8))
-def test_its_rate(seed):
+def test_rate_of_the_mass_matrix_equals_differences(seed):
     robot = with_rotors(seed)
     q, qd, *_ = random_state(np.random.default_rng(seed), robot.n)
     assert worst(robot.mass_matrix_rate(q, qd), difference(lambda t: robot.mass_matrix(q + qd * t))) < 1e-8

@@ -132,7 +132,7 @@ def test_rate_regressor_is_the_derivative_of_the_regressor(seed):
 # ---------------------------------------------------------------------- kernels
 
 @pytest.mark.parametrize("seed", SEEDS[:4])
-def test_kernels_and_batches(seed):
+def test_kernels_and_batches_give_the_same_regressor(seed):
     listed = parameters(robot(seed).model, ("viscous",))
     motions = np.random.default_rng(seed).normal(size=(4, 5, robot(seed).n))
     answers = []
@@ -173,7 +173,7 @@ def test_cost_of_an_entry_does_not_grow_with_the_robot():
 # ---------------------------------------------------------------------- parameters and forms
 
 @pytest.mark.parametrize("seed", SEEDS[:6])
-def test_values_come_back(seed):
+def test_regressor_times_changed_values_gives_the_torques_of_the_changed_robot(seed):
     model = robot(seed).model
     listed = parameters(model, TERMS)
     new = np.random.default_rng(seed).uniform(0.1, 1.0, len(listed))
@@ -196,7 +196,7 @@ def test_nonlinear_operations_on_forms_are_rejected():
         coefficients([1.0], 2)
 
 
-def test_names_and_units():
+def test_parameters_have_names_and_units():
     slide = parameters(TreeDynamics.from_urdf(arm({"kind": "prismatic"}, {})).model, ("Ia", "viscous"))[10:12]
     assert [(p.name, p.unit) for p in slide] == [("Ia(j1)", "kg"), ("viscous(j1)", "N s/m")]
     turn = parameters(TreeDynamics.from_urdf(arm({})).model, TERMS)
@@ -204,7 +204,7 @@ def test_names_and_units():
     assert [p.unit for p in turn[10:]] == ["kg m^2", "N m", "N m s/rad", "N m"]
 
 
-def test_errors():
+def test_invalid_values_of_parameters_are_rejected():
     ours = TreeDynamics.from_urdf(arm({}))
     with pytest.raises(InputError, match=r"\['spring'\] do not exist; allowed are Ia, coulomb, viscous, offset"):
         parameters(ours.model, ("spring",))

@@ -52,7 +52,7 @@ def test_agrees_with_the_mdh_form(source):
 
 
 @pytest.mark.parametrize("source", [*SEEDS, *EXAMPLES])
-def test_product_of_exponentials(source):
+def test_product_of_exponentials_gives_the_placement_of_every_link(source):
     """Pinocchio's placement of every URDF link, from its home placement."""
     r, (q, *_) = robot(source), motion(source)
     oracle = PinocchioOracle(random_tree(source).plain() if isinstance(source, int) else path(source), r)

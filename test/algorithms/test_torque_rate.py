@@ -41,7 +41,7 @@ def motion(robot, seed=0):
 # ---------------------------------------------------------------------- Pinocchio
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - NOT_A_ROBOT))
-def test_example_robots(name):
+def test_torques_and_rates_of_example_robots_equal_the_oracle(name):
     robot = TreeDynamics.from_urdf(EXAMPLES[name])
     oracle = PinocchioOracle(EXAMPLES[name], robot)
     states = [motion(robot, seed) for seed in range(5)]
@@ -62,7 +62,7 @@ def test_the_file_left_out_is_one_that_pinocchio_refuses_too():
             TreeDynamics.from_urdf(EXAMPLES[name])
 
 
-def test_random_trees():
+def test_torques_and_rates_of_random_trees_equal_the_oracle():
     for seed in SEEDS:
         robot, oracle = pair(seed)
         for k in range(3):
@@ -233,7 +233,7 @@ def test_complex_step_of_the_text_itself(seed, text):
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
-def test_joint_dynamics(backend):
+def test_rotor_inertia_and_friction_add_their_torques_and_rates(backend):
     """Against the formulas of the physics, and the rate against differences."""
     term = JointDynamics(rotor_inertia=2e-3, gear_ratio=-50.0, coulomb=1.5, viscous=0.8, offset=0.3, smoothing=0.2)
     text = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0), "kind": "prismatic"}, {"xyz": (0, 0.1, 0.4)})

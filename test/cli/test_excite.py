@@ -21,7 +21,7 @@ def arguments(*words):
     return parser.parse_args([str(word) for word in words])
 
 
-def test_motion_and_trajectory(tmp_path, capsys):
+def test_excitation_writes_motion_and_trajectory(tmp_path, capsys):
     (tmp_path / "robot.urdf").write_text(URDF)
     strong = "".join(f"  j{k}: {{max_effort: 200.0}}\n" for k in (1, 2, 3))
     (tmp_path / "robot.yaml").write_text(f"version: 1\nlimits:\n{strong}")

@@ -34,7 +34,7 @@ AS_JSON = {
 
 
 @pytest.mark.parametrize("command", AS_JSON)
-def test_results_as_json(command, tmp_path, monkeypatch, capsys):
+def test_each_command_prints_its_results_as_json(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     words, keys = AS_JSON[command]
     assert main([command, *words, "--json"]) == 0
@@ -55,7 +55,7 @@ def test_json_knows_no_infinity(capsys):
 
 
 @pytest.mark.parametrize("width", [30, 44, 60, None])
-def test_tables_fit(width):
+def test_tables_fit_the_width_of_the_terminal(width):
     row = ("1", "shoulder_lift_joint", "turns about its axis", "-1.5708")
     lines = format_table(("j", "joint", "says", "theta"), [row], "><<>", width)
     assert width is None or max(map(len, lines)) <= width
@@ -77,7 +77,7 @@ def test_outputs_are_checked_before_the_work(command, words, monkeypatch, tmp_pa
 
 
 @pytest.mark.parametrize("command, words", [("gait", []), ("identify", [STANFORD, MOTION]), ("export", [STANFORD])])
-def test_folders_too(command, words, tmp_path, capsys):
+def test_output_folders_that_are_files_are_rejected(command, words, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main([command, *words, "-o", str(tmp_path / "file")]) == 2
     assert "cannot be written into: it is a file" in capsys.readouterr().err

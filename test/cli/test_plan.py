@@ -114,7 +114,7 @@ def test_bad_poses_are_explained(tmp_path, capsys, ends, message):
     assert code == 2 and re.search(message, capsys.readouterr().err) and not out.exists()
 
 
-def test_where_nothing_moves(tmp_path, capsys):
+def test_equal_ends_give_one_sample_and_a_note(tmp_path, capsys):
     code, out = run(tmp_path, ends=["--from", "1", "0", "--to", "1", "0"])
     assert code == 0 and "nothing moves" in capsys.readouterr().err
     found = table(out)

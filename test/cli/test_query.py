@@ -104,7 +104,7 @@ def test_names_in_any_order_and_extra_ones(query, body, motion):
     np.testing.assert_array_equal(answer["gravity"], robot.gravity(motion[0])[:, order])
 
 
-def test_one_state_alone(query):
+def test_torque_of_one_state_is_that_of_the_library(query):
     robot = Robot.from_urdf(RR, gravity=(0.0, 9.81, 0.0))
     answer = query(RR, "torque", {"position": [0.1, 0.2], "velocity": [1, 2]}, "--gravity", "0", "9.81", "0")
     assert answer["effort_rate"] == [robot.torque_and_rate([0.1, 0.2], [1, 2], [0, 0], [0, 0])[1].tolist()]
@@ -130,7 +130,7 @@ def test_base_wrenches_and_their_rates(query):
     np.testing.assert_allclose(answer["base_jerk"], [jerk], rtol=0, atol=1e-12)
 
 
-def test_motion_from_csv(query, capsys, tmp_path):
+def test_torque_of_a_motion_in_csv_is_that_of_the_library(query, capsys, tmp_path):
     answer = query(STANFORD, "torque", None, "--state", MOTION, "-o", str(tmp_path / "out.json"))
     assert answer is None
     answer = json.loads((tmp_path / "out.json").read_text())
@@ -140,7 +140,7 @@ def test_motion_from_csv(query, capsys, tmp_path):
     np.testing.assert_array_equal(answer["effort_rate"], robot.torque_and_rate(*blocks)[1])
 
 
-def test_tree(query):
+def test_question_tree_lists_the_base_parameters(query):
     robot = Robot.from_urdf(STANFORD)
     answer = query(STANFORD, "tree")
     assert [link["joint"] for link in answer["links"]] == [link.joint for link in robot.model.links]
@@ -180,13 +180,13 @@ GOOD = {"position": [0.0, 0.0]}
     ("floating-forward", GOOD, "the mass matrix is singular: 'base rz' moves no mass"),  # the file's root has none
     ("forward", {**GOOD, "effort": [1e300, 1e300], "velocity": [1e200, 0]}, "too extreme"),
 ])
-def test_refusals_teach(query, question, state, words):
+def test_rejections_name_what_is_missing_and_an_example(query, question, state, words):
     with pytest.raises(InputError) as error:
         query(RR, question, state)
     assert words in str(error.value)
 
 
-def test_refusals_of_files(query, tmp_path):
+def test_missing_files_and_columns_are_rejected(query, tmp_path):
     with pytest.raises(InputError, match=r'--state FILE is missing; .*"position": \[0.0, 0.0\]'):
         query(RR, "torque")
     with pytest.raises(InputError, match=r"no\.json: cannot be read as JSON"):

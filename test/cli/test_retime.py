@@ -62,7 +62,7 @@ def test_as_fast_as_another_solver_and_inside_all_limits(name, seed):
     assert motion.route.deviation <= 1e-6 and motion.route.points == 4
 
 
-def test_jerk_limits():
+def test_motions_keep_jerk_limits_and_use_them():
     arm, points = robot("seven_r"), waypoints(robot("seven_r"), 6, 4)
     limits = limited(arm, points, None, jerk=np.full(7, 300.0))
     motion, free = retime_motion(arm, points, limits=limits), retime_motion(arm, points, limits=limited(arm, points, None))
@@ -119,7 +119,7 @@ def test_friction_counts_against_the_limits():
     assert motion.duration > retime_motion(robot("rr"), points).duration
 
 
-def test_payloads_count():
+def test_motions_with_a_payload_keep_the_limits_and_take_longer():
     arm, points = robot("rr"), np.array([[0.0, -2.0], [1.0, -1.0]])
     loaded = arm.with_payload("tool", 1.0)
     motion = retime_motion(loaded, points)
@@ -136,12 +136,12 @@ def test_payloads_count():
     ({"tolerance": -1.0}, "tolerance is -1; a finite number, zero or more"),
     ({"tolerance": np.nan}, "tolerance is nan"),
 ])
-def test_nonsense_is_refused(given, message):
+def test_invalid_points_are_rejected(given, message):
     with pytest.raises(InputError, match=message):
         retime_motion(robot("rr"), **{"points": [[0.0, 0.0], [1.0, 1.0]], **given})
 
 
-def test_too_few_limits():
+def test_missing_limits_of_acceleration_and_torque_are_rejected():
     arm = robot("rr")
     unknown = np.full(2, np.nan)
     nothing = replace(arm.limits, effort=unknown, velocity=unknown)

@@ -61,7 +61,7 @@ def test_the_printed_robot_file_is_equivalent(capsys, tmp_path, name):
         assert ("--urdf" in words) == (load(urdf, file, backend="python").kind in out)
 
 
-def test_the_schema(capsys):
+def test_printed_schema_is_the_published_one(capsys):
     code, out, _ = run(capsys, "robot-file", "--schema")
     assert code == 0 and json.loads(out) == SCHEMA
     assert out == (ROOT / "config" / "robot_file.schema.json").read_text(encoding="utf-8")

@@ -30,7 +30,7 @@ def at_once(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", seeds(5))
-def test_random_graphs(seed):
+def test_batches_of_random_graphs_equal_single_calls(seed):
     compiled = kernel.build(random_text(seed), {"x": 4}, "llvm")
     for count in COUNTS:
         x = np.random.default_rng(count).normal(size=(count, 4))
@@ -85,7 +85,7 @@ def test_results_are_apart():
         np.testing.assert_array_equal(part, expected)
 
 
-def test_layouts():
+def test_results_do_not_depend_on_the_layout_of_the_arguments():
     compiled = kernel.build(products, {"a": 3, "b": 1, "c": 2}, "llvm")
     rng = np.random.default_rng(0)
     plain = [rng.normal(size=(50, 3)), rng.normal(size=(50, 1)), rng.normal(size=(50, 2))]
@@ -136,7 +136,7 @@ def test_results_that_are_not_finite_are_seen_anywhere():
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
-def test_threads(monkeypatch, threads):
+def test_results_do_not_depend_on_the_number_of_threads(monkeypatch, threads):
     monkeypatch.setenv(batch.THREADS, str(threads))
     monkeypatch.setattr(batch, "PIECE", 2000)
     compiled = kernel.build(random_text(3), {"x": 4}, "llvm")
@@ -256,7 +256,7 @@ def test_many_calls_make_a_batch(monkeypatch):
         assert compiled.samples([y], len(y)) is None and compiled._batch
 
 
-def test_number_of_threads(monkeypatch):
+def test_number_of_threads_is_read_from_the_environment(monkeypatch):
     for given, expected in (("3", 3), ("1", 1)):
         monkeypatch.setenv(batch.THREADS, given)
         assert batch.threads() == expected
@@ -279,7 +279,7 @@ def test_nothing_is_written_beside_the_results():
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
-def test_a_robot(backend):
+def test_invalid_samples_of_batches_are_named(backend):
     text = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}, {"kind": "prismatic", "axis": (1, 0, 0)})
     robot = Robot.from_urdf(text, backend=backend).with_payload("l3", 1.5, (0.1, 0.2, 0.3))
     motion = np.random.default_rng(0).normal(size=(4, 37, 3))

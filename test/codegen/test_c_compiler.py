@@ -91,7 +91,7 @@ def test_precompiled_kernels_serve_a_machine_without_compiler_and_llvm(tmp_path,
     np.testing.assert_allclose([float(number) for number in numbers], wanted, rtol=1e-9, atol=1e-9)
 
 
-def test_loops_compiled_ahead(tmp_path):
+def test_loops_compiled_ahead_are_found_without_a_compiler(tmp_path):
     loops = ROOT / "urdf" / "five_bar.urdf", ROOT / "urdf" / "five_bar.robot.yaml"
     (nothing := tmp_path / "bin").mkdir()
     compile_ahead(loops[0], "--robot-file", loops[1], "-o", tmp_path / "kernels")

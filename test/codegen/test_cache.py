@@ -36,7 +36,7 @@ def expected():
     return np.array(Robot.from_urdf(URDF, backend="python").torque_and_rate(*MOTION))
 
 
-def test_found_again(cache_folder):
+def test_compiled_functions_are_found_again(cache_folder):
     first = result()
     assert cache.counts == {"compiled": 1} and len(list(cache_folder.iterdir())) == 1
     assert cache_folder.stat().st_mode & 0o777 == 0o700 and next(cache_folder.iterdir()).stat().st_mode & 0o777 == 0o600

@@ -162,7 +162,7 @@ def test_a_load_that_is_known_is_no_disturbance(known):
     assert np.abs(known.q_desired - known.q)[-1].max() < 1e-7 < 1e-3 < np.abs(unknown.q_desired - unknown.q)[-1].max()
 
 
-def test_backends_agree():
+def test_controller_gives_the_same_torques_with_every_backend():
     _, controller = paper_arm()
     motion, state = polynomial(2, 3, 4)(0.0), ([0.1, 0.2, 0.3], [0.4], [0.5, 0.6, 0.7], [0.8])
     slow = load(ROOT / "urdf" / "hua_arm.urdf", ROOT / "urdf" / "hua_arm.robot.yaml", backend="reference")
@@ -193,7 +193,7 @@ def test_the_papers_arm_is_at_its_lowest_at_three_seconds():
     assert times[np.argmin([height(t) for t in times])] == pytest.approx(3.0)
 
 
-def test_section_five(tmp_path):
+def test_example_reproduces_section_five_of_the_paper(tmp_path):
     """The example: the paper's RMSE within 6 %, lower torques with its payload, and no error once the start is forgotten."""
     example = runpy.run_path(str(ROOT / "examples" / "elastic_arm.py"))
     numbers = example["main"](tmp_path, small=True)

@@ -75,7 +75,7 @@ def test_share_file_finds_files_of_example_robot_data():
 
 @pytest.mark.ros
 @pytest.mark.parametrize("name", NAMES)
-def test_over_ros(name, tmp_path, capsys, monkeypatch):
+def test_demos_of_plants_succeed_over_ros(name, tmp_path, capsys, monkeypatch):
     pytest.importorskip("rclpy")
     pytest.importorskip("rnea_msgs")
     pytest.importorskip("matplotlib")

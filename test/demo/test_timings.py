@@ -142,7 +142,7 @@ def test_missing_packages_are_reported(monkeypatch, tmp_path, capsys):
         Arm(ArmSource(free))
 
 
-def test_the_command(tmp_path, monkeypatch, capsys):
+def test_command_compares_two_timings_and_rejects_invalid_options(tmp_path, monkeypatch, capsys):
     """One path with two timings, without toppra."""
     monkeypatch.setitem(sys.modules, "toppra", None)
     monkeypatch.chdir(tmp_path)
@@ -185,7 +185,7 @@ def test_the_recording_of_an_arm_is_read(tmp_path):
 
 
 @pytest.mark.ros
-def test_live(tmp_path, monkeypatch, capsys):
+def test_command_compares_two_timings_over_ros(tmp_path, monkeypatch, capsys):
     """One path with two timings over ROS, without toppra."""
     for package in ("rclpy", "rnea_msgs", "matplotlib"):
         pytest.importorskip(package)

@@ -70,7 +70,7 @@ def still(robot, effort_at, samples=1000, **options):
     return events, observer
 
 
-def test_a_contact_ends(robot):
+def test_contact_ends_when_the_force_ends(robot):
     events, _ = still(robot, lambda k: np.where(300 <= k < 600, 10.0, 0.0) * np.eye(7)[1])
     assert [(event.active, event.joint) for event in events] == [(True, "panda_joint2"), (False, "panda_joint2")]
     assert 0.6 < events[0].time < 0.62 and 1.3 < events[1].time < 1.45

@@ -43,7 +43,7 @@ def test_too_fast_is_slowed_just_enough():
     assert "ended at its goal" in it.events[-1] and "planned 0.80 s" in it.events[-1]
 
 
-def test_solved_first():
+def test_motions_that_are_solved_first_keep_limits_and_end_earlier():
     it = Stage(solve_first=True)
     it.take(trajectory())
     it.play()
@@ -123,7 +123,7 @@ def test_a_new_trajectory_is_refused_if_so_configured():
     assert np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9
 
 
-def test_stamps():
+def test_late_and_future_stamps_decide_the_start():
     it = Stage()
     it.take(trajectory(start=it.now + 500_000_000))
     it.play(0.45)

@@ -200,7 +200,7 @@ def test_matrices_are_stored_by_columns(exported):
 
 
 @pytest.mark.campaign  # half a minute of a compiler; test_interop.py differentiates the same program
-def test_closed_loops(exported):
+def test_jacobians_of_closed_loops_are_those_of_the_robot(exported):
     """q are all joints of the tree; along the motion of the loops the derivative is that of the robot."""
     arm, (_, code), rng = robot("five_bar"), exported("five_bar"), np.random.default_rng(6)
     q, qd, qdd, qddd = arm.home_motion[0] + 0.1 * rng.normal(size=arm.n), *rng.normal(size=(3, arm.n))

@@ -172,7 +172,7 @@ def test_loops_are_closed_step_by_step_and_torques_follow(compiled, name):
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name.startswith("parallel")][:2])
-def test_platforms(compiled, name):
+def test_exported_platforms_give_the_torques_of_the_library(compiled, name):
     robot, call = machine(name), compiled(name)
     q, qd, qdd, qddd = motion_of(robot, 3)
     platform = robot.platform_motion(q, qd, qdd, qddd)
@@ -188,7 +188,7 @@ def test_platforms(compiled, name):
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name.startswith("floating")])
-def test_bases_that_move(compiled, name):
+def test_exported_moving_bases_give_the_torques_of_the_library(compiled, name):
     robot, call, rng = machine(name), compiled(name), np.random.default_rng(4)
     q, qd, qdd, qddd = motion_of(robot, 4)
     base = robot_kinds.BASE

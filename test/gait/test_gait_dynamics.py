@@ -116,7 +116,7 @@ def test_root_torques_are_zero(support):
 
 
 @pytest.mark.parametrize("support", [SINGLE, DOUBLE], ids=["single", "double"])
-def test_torques_by_pinocchio(support):
+def test_torques_with_ground_forces_equal_pinocchio(support):
     w, motion = walker(), strides()
     oracle, tau = PinocchioOracle(w.human.urdf, w.robot), w.torque(support, motion)
     loads = w.loads(support, motion)
@@ -129,7 +129,7 @@ def test_torques_by_pinocchio(support):
 
 
 @pytest.mark.parametrize("support", [SINGLE, DOUBLE], ids=["single", "double"])
-def test_slopes_of_torques(support):
+def test_slopes_of_torques_equal_complex_steps(support):
     """Complex step through the reference recursions, with the floor's force changing as the motion does."""
     w, motion, ways = walker(), strides(1), np.random.default_rng(9).normal(size=(walker().n, 3))
     model, gravity, frames = w.robot.model, w.robot.gravity_vector, [w.robot.model.frame(link) for link in support.links]

@@ -26,7 +26,7 @@ def standing(human):
     return model, data, q
 
 
-def test_degrees_of_freedom():
+def test_skeleton_has_the_joints_of_the_spine_and_a_free_root():
     robot = Robot.from_urdf(Human(frozen=()).urdf, backend="python")
     assert robot.n == 55 and not robot.warnings
     sides = {side: [name for name in robot.joint_names if name.startswith(side)] for side in SIDES}
@@ -48,7 +48,7 @@ def test_frozen_joints_are_a_parameter():
 
 
 @pytest.mark.parametrize("person", [Human(frozen=()), Human(1.62, 58.0, "female"), Human(1.95, 110.0)], ids=str)
-def test_tables(person):
+def test_segments_have_the_published_mass_centre_and_inertia(person):
     """Every segment, put together again from the bodies that it was cut into, has the published mass, centre and inertia."""
     scale, table = person.stature / MEAN_STATURE[person.sex], SEGMENT_TABLE[person.sex]
     model, data, _q = standing(Human(person.stature, person.mass, person.sex, frozen=()))
@@ -116,7 +116,7 @@ def test_equal_coordinates_of_both_sides_are_mirrored_postures():
         assert np.allclose(right * (1.0, -1.0, 1.0), left, atol=1e-12), name
 
 
-def test_directions():
+def test_positive_angles_move_segments_forward():
     """Positive is forward: flexed hips bring the ankles forward, flexed knees take them back."""
     human = Human()
     robot = Robot.from_urdf(human.urdf, backend="python")
@@ -136,7 +136,7 @@ def test_directions():
         assert sign * (heights[1] - heights[0]) > 1e-3, joint
 
 
-def test_torques_by_pinocchio():
+def test_torques_of_the_skeleton_equal_pinocchio():
     human = Human()
     robot = Robot.from_urdf(human.urdf)
     oracle, rng = PinocchioOracle(human.urdf, robot), np.random.default_rng(0)

@@ -41,7 +41,7 @@ def test_figures_of_the_measurements():
     assert 15.0 < at(hip=-20.0)[HIP] < 35.0
 
 
-def test_slopes():
+def test_slopes_of_passive_moments_equal_differences():
     rng = np.random.default_rng(5)
     q, legs, h = rng.uniform(-0.4, 0.9, (20, 8)), [[6, 2, 3], [1, 5, 0]], 1e-3
     tau, slope = skeleton.passive_moments(q, legs)

@@ -57,7 +57,7 @@ def oracle(written):
     return model, model.createData(), [written.block(block)[:, order] for block in ("q", "qd", "qdd", "tau")]
 
 
-def test_files(written):
+def test_command_writes_robot_motion_pictures_and_report(written):
     assert {path.name for path in written.folder.iterdir()} == {"human.urdf", "stride.csv", "walk.png", "skeleton.png",
                                                                 "report.txt"}
     assert "knee_flexion correlation" in written.text and len(written.names) == 18

@@ -112,7 +112,7 @@ def test_undetermined_parameters_are_named_and_keep_urdf_values():
     assert np.all(found.validation_error < 0.05 * found.rms)
 
 
-def test_friction_is_dissipative():
+def test_fitted_friction_is_never_negative():
     t, q, qd, qdd, *_ = t_and_motion()
     driven = Robot.from_model(robots()[0].model.with_joint_dynamics({"j3": JointDynamics(viscous=4.0)}))
     tau = 2.0 * robots()[0].inverse_dynamics(q, qd, qdd) - driven.inverse_dynamics(q, qd, qdd)
@@ -136,7 +136,7 @@ def test_unmeasured_joints_are_skipped():
     assert found.joints == (0, 1) and len(found.friction) == 2 and np.all(found.validation_error < 1.2 * NOISE[:2])
 
 
-def test_gains_of_drives():
+def test_gains_of_drives_are_fitted_with_their_signs():
     """Currents: gains compare as they do, signs too; what is common to all is as heavy as the URDF."""
     t, q, tau = recorded()
     gains = np.array([80.0, -50.0, 20.0])
@@ -404,7 +404,7 @@ def test_correct_stamps_are_kept():
     assert "do not increase" in backwards.notes[0] and not (backwards.q == 7.0).any()
 
 
-def test_correlation_of_residuals():
+def test_correlated_residuals_have_a_larger_correlation_factor():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=20_000)
     assert correlation_factor(noise) == pytest.approx(1.0, abs=0.1)
@@ -428,7 +428,7 @@ def test_columns_are_joint_dynamics():
         assert extra[:, 0] == pytest.approx(model.columns(qd) @ values, abs=1e-12)
 
 
-def test_rate_of_friction():
+def test_rate_of_friction_equals_differences():
     term = JointDynamics(0.1, 1.0, 2.0, 1.0, 0.3, 0.05, -1.2, 0.2, -0.7)
     robot = Robot.from_model(robots()[0].model.with_joint_dynamics({"j2": term}))
     for now in (0.3, 1.7, 2.9):
@@ -461,7 +461,7 @@ def arguments(*words):
     return parser.parse_args([str(word) for word in words])
 
 
-def test_command_line(tmp_path, capsys):
+def test_command_writes_the_reported_robot(tmp_path, capsys):
     """The written robot is the reported one, with and without a robot file."""
     (tmp_path / "robot.urdf").write_text(URDF)
     file = "version: 1\nlimits: {j1: {max_effort: 90.0}}\ndrives: {j2: {gear_ratio: 100.0}}\n"
@@ -489,7 +489,7 @@ def test_command_line(tmp_path, capsys):
     assert all((out / name).stat().st_size > 20_000 for name in (result_files.TORQUES, result_files.FRICTION))
 
 
-def test_command_line_errors(tmp_path, capsys):
+def test_wrong_arguments_of_the_command_are_explained(tmp_path, capsys):
     (tmp_path / "robot.urdf").write_text(URDF)
     t, q, qd, qdd, *_ = t_and_motion()
     write_csv(tmp_path / "motion.csv", t, q, robots()[0].inverse_dynamics(q, qd, qdd)[:, ::-1])

@@ -418,7 +418,7 @@ def test_unknown_limits_and_bad_questions():
 
 # ---------------------------------------------------------------------- example
 
-def test_example(tmp_path):
+def test_example_reaches_the_stated_accuracy(tmp_path):
     found = runpy.run_path(str(ROOT / "examples" / "identification.py"))["main"](tmp_path, small=True)
     assert (tmp_path / "identification.png").stat().st_size > 20_000
     assert found["base parameters"] == 69 and found["largest error in standard deviations"] < 5.0

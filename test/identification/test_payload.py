@@ -91,7 +91,7 @@ def test_payloads_that_cannot_be_estimated_are_rejected(robot):
         estimate_payload(robot, LINK, Measurements(*(getattr(few, x)[:50] for x in ("t", "q", "tau", "qd", "qdd"))))
 
 
-def test_command(robot, tmp_path, capsys):
+def test_command_writes_the_identified_payload(robot, tmp_path, capsys):
     (tmp_path / "panda.urdf").write_text(panda())
     data = exact(robot)
     columns = [("t", data.t[:, None])] + [(block, getattr(data, block)) for block in ("q", "qd", "qdd", "tau")]

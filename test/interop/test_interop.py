@@ -120,7 +120,7 @@ def test_values_and_gradients_of_batches(library, name):
 
 
 @pytest.mark.parametrize("name", ROBOTS)
-def test_gradients_of_gradients(library, name):
+def test_second_gradients_equal_differences_of_the_closed_form(library, name):
     """Weights times second derivatives times a direction, from the closed form of the first derivatives."""
     arm, rng = robot(name), np.random.default_rng(2)
     function = library.differentiable(arm)
@@ -214,7 +214,7 @@ def test_invalid_arguments_are_named(library):
         library.differentiable(arm, "pose_panda_hand", payload_link="panda_hand", links=["panda_hand"])
 
 
-def test_elastic_joints(library):
+def test_gradients_of_elastic_robots_equal_their_sensitivities(library):
     """Five derivatives of q; beside the robot's own tables."""
     arm, rng = load(ROOT / "urdf" / "hua_arm.urdf", ROOT / "urdf" / "hua_arm.robot.yaml"), np.random.default_rng(7)
     function = library.differentiable(arm)

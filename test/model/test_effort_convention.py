@@ -47,7 +47,7 @@ def test_friction_is_what_a_robot_without_it_lacks(motion):
     assert np.allclose(rate, with_it[1] - without[1], rtol=1e-9, atol=1e-9)
 
 
-def test_robot_file():
+def test_robot_file_declares_the_effort_convention():
     drives = {name: {"gear_ratio": 100.0, "torque_constant": 0.1, "efficiency": 0.8} for name in JOINTS}
     robot = load(panda(), file(effort_convention="without_gravity", drives=drives, measured_effort={
         "contains": "total", "quantity": "current", "reversed": ["panda_joint2"]}))

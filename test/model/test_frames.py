@@ -61,7 +61,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_frames(case):
+def test_frames_and_rows_equal_the_expected_ones(case):
     joints, expected = CASES[case]
     robot = Robot.from_urdf(arm(UP, *joints))
     table = robot.mdh_table()

@@ -188,7 +188,7 @@ def test_the_largest_robots_are_accepted(probe, content):
 
 @pytest.mark.parametrize("path", ["/", "/dev/null", "/dev/zero", "no/such/robot.urdf", "no/such/robot.xacro", "robot\0.urdf",
                                   "x" * 5000, "~no-such-user/robot.urdf"])
-def test_paths(path):
+def test_unreadable_and_oversized_files_are_rejected(path):
     with pytest.raises(ModelError, match=r"cannot be read|not well-formed|more than 3000000 bytes"):
         Robot.from_urdf(path)
 
@@ -249,7 +249,7 @@ def xacro_file(tmp_path, length):
     return path
 
 
-def test_xacro_file(tmp_path):
+def test_xacro_is_expanded_where_it_is_allowed(tmp_path):
     path = xacro_file(tmp_path, 0.25)
     robot = Robot.from_urdf(path, allow_xacro=True)
     assert robot.joint_names == ("j",)
@@ -326,7 +326,7 @@ def test_commands_run_a_xacro_file_that_the_user_names_with_its_arguments(tmp_pa
     assert "a:=1: only a .xacro file has arguments" in capsys.readouterr().err
 
 
-def test_wrong_xacro_file(tmp_path):
+def test_errors_of_xacro_are_reported_with_the_file(tmp_path):
     path = xacro_file(tmp_path, "${1/0}")
     with pytest.raises(ModelError, match=r"arm\.urdf\.xacro: xacro: .*division by zero"):
         Robot.from_urdf(path, allow_xacro=True)

@@ -63,7 +63,7 @@ def by_hand(rows):
     return model
 
 
-def test_golden_stanford_arm():
+def test_torques_of_a_modified_table_equal_published_values():
     robot = TreeDynamics(dh_table.load_modified(golden_rows()), gravity=STANFORD["gravity"])
     for case in STANFORD["states"]:
         tau, rate = robot.torque_and_rate(*(case[name] for name in ("q", "qd", "qdd", "qddd")))
@@ -72,7 +72,7 @@ def test_golden_stanford_arm():
 
 
 @pytest.mark.parametrize("seed", seeds(8))
-def test_random_trees(seed):
+def test_random_tables_give_the_placements_of_pinocchio(seed):
     rows = random_rows(seed)
     robot, model = TreeDynamics(dh_table.load_modified(rows), "reference"), by_hand(rows)
     data = model.createData()
@@ -88,7 +88,7 @@ def test_random_trees(seed):
         assert worst(p, data.oMi[k].translation) < 1e-12 and worst(R, data.oMi[k].rotation) < 1e-12
 
 
-def test_a_file(tmp_path):
+def test_missing_cells_of_a_file_have_defaults(tmp_path):
     """An empty antecedent is the row before; what is not given is zero."""
     path = tmp_path / "tree.csv"
     path.write_text("joint,type,antecedent,alpha,d,theta,r,mass,ixx,iyy,izz,effort\n"
@@ -109,7 +109,7 @@ def test_a_file(tmp_path):
     ("joint,type,antecedent\nq,R,x\n", "row 1, column 'antecedent': 'x' is not a number"),
     ("joint,type,a\nq,R,1\n", "column 'a' is unknown"),
 ))
-def test_errors(tmp_path, text, problem):
+def test_problems_of_a_file_are_reported(tmp_path, text, problem):
     path = tmp_path / "arm.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ModelError) as error:

@@ -172,7 +172,7 @@ def test_an_alias_is_refused_with_its_line(tmp_path):
     assert problems_of(tmp_path, text) == ("line 4, column 7: alias *a is not supported; write the values out",)
 
 
-def test_no_version(tmp_path):
+def test_missing_version_is_reported(tmp_path):
     assert problems_of(tmp_path, "gravity: [0, 0, -1]\n") == ("line 1, column 1: version is missing; allowed are 1",)
     assert any("version is missing" in problem for problem in problems_of(tmp_path, "loops: {active: [j1]}\n"))
 

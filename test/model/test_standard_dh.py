@@ -66,7 +66,7 @@ def by_hand(rows):
     return model
 
 
-def test_golden_sensitivities():
+def test_sensitivities_equal_published_values():
     golden = GOLDEN["std_dh_sensitivities_barman"]
     robot = TreeDynamics(dh_table.load_standard(golden_rows()), gravity=golden["gravity"])
     state = [golden[name] for name in ("q", "qd", "qdd")]
@@ -76,7 +76,7 @@ def test_golden_sensitivities():
 
 
 @pytest.mark.parametrize("seed", seeds(6))
-def test_random_tables(seed):
+def test_torques_and_sensitivities_of_random_tables_equal_pinocchio(seed):
     """Frames by (2.8), torques, sensitivities and transmitted wrenches by a Pinocchio model that no URDF went through."""
     rows = random_rows(seed)
     robot = TreeDynamics(dh_table.load_standard(rows), "reference")

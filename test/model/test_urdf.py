@@ -55,7 +55,7 @@ def test_two_hundred_joints_in_series():
     assert robot.n == 250 and robot.reconstruction_error < 1e-12
 
 
-def test_mimic_chain():
+def test_chains_of_mimic_joints_end_at_one_coordinate():
     robot = Robot.from_urdf(arm({"mimic": {"joint": "j2", "multiplier": "-2", "offset": "0.5"}},
                                 {"mimic": {"joint": "j4", "multiplier": "3", "offset": "-1"}}, UP,
                                 {"kind": "prismatic"}, {"mimic": {"joint": "j4"}}))
@@ -72,7 +72,7 @@ def test_mimic_without_effect_is_ignored_aloud():
 
 @pytest.mark.parametrize(("axis", "x"), [
     ((0, 0, 1), (1, 0, 0)), ((1, 0, 0), (0, 1, 0)), ((0, 1, 0), (0, 0, 1)), ((0, 0, -2), (1, 0, 0))])
-def test_planar_joint(axis, x):
+def test_planar_joint_becomes_two_sliders_and_a_turn(axis, x):
     """Two sliders in the plane, then a turn about its normal."""
     robot = Robot.from_urdf(arm({"kind": "planar", "axis": axis, "xyz": (1, 2, 3)}))
     assert robot.joint_names == ("j1/x", "j1/y", "j1/theta")
@@ -178,7 +178,7 @@ def test_model_id_is_of_every_number():
     assert model_id() == model_id() and len(model_id()) == 16
 
 
-def test_sources(tmp_path):
+def test_text_bytes_and_declared_encodings_are_read(tmp_path):
     text = arm(UP)
     path = tmp_path / "a robot.urdf"
     path.write_text(text, encoding="utf-8")

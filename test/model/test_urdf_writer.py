@@ -22,7 +22,7 @@ TEXT = """<?xml version="1.0"?>
 <joint name="f" type="fixed"><parent link="a"/><child link="tool"/><origin xyz="0 0.2 0" rpy="0 0.3 0"/></joint></robot>"""
 
 
-def test_bodies_come_back():
+def test_written_urdf_has_the_same_dynamics():
     robot = Robot.from_urdf(TEXT)
     same = urdf_writer.with_bodies(TEXT, robot.model)
     assert "<!-- kept -->" in same and "<visual>" in same and 'effort="9"' in same

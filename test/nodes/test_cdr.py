@@ -170,7 +170,7 @@ def test_the_error_names_field_and_cause(data, reason, words):
     assert caught.value.reason == f"malformed_{reason}" and words in caught.value.detail
 
 
-def test_bounds_and_truths():
+def test_booleans_and_bounds_of_sequences_are_checked():
     data = serialize_message(SetBool.Request(data=True))
     with pytest.raises(Malformed, match="2 is neither 0 nor 1"):
         checker(SetBool.Request)(data[:4] + b"\2")
@@ -201,7 +201,7 @@ def test_texts_whose_encoding_differs_among_middlewares_are_not_guessed():
         checker(Kind)
 
 
-def test_fuzz(tmp_path):
+def test_random_bytes_are_rejected_or_read_as_by_the_middleware(tmp_path):
     """Pass bytes through every decoder, in a separate process; 1 000 000 by hand."""
     last = tmp_path / "last"
     command = [sys.executable, fuzz_messages.__file__, "10000", "--last", str(last)]

@@ -122,7 +122,7 @@ def test_a_robot_file_that_is_not_there_ends_the_start(ros, path):
     assert "Traceback" not in process.log
 
 
-def test_a_touched_machine(tmp_path):
+def test_wrench_on_a_closed_loop_changes_the_torques_by_virtual_power(tmp_path):
     """A wrench on the wrist, expressed in the frame of the lower arm, which moves relative to it."""
     moving, force = MovingLoops("palletiser"), np.array([30.0, -10.0, 50.0])
     with world(tmp_path) as ros:

@@ -66,7 +66,7 @@ def test_joint_states_repeat_state_and_stamp(bench, robot, rng):
         assert list(message.effort) == values.tolist()
 
 
-def test_limits_and_utilization(bench, rng):
+def test_results_have_limits_and_their_utilization(bench, rng):
     result = bench.send(rng.uniform(-1.0, 1.0, (4, 3)))
     np.testing.assert_array_equal(result.effort_limit, [40.0, math.nan, 60.0])
     np.testing.assert_array_equal(result.effort_rate_limit, [100.0, math.nan, math.nan])
@@ -164,7 +164,7 @@ def test_joint_dynamics_at_run_time(bench, robot, rng):
     bench.ros.until(lambda: bench.info[-1].model_id == robot.model_id)
 
 
-def test_markers_on_request(bench):
+def test_markers_are_published_when_a_parameter_requests_them(bench):
     marks: list[MarkerArray] = bench.ros.listen(MarkerArray, f"{NODE}/markers")
     assert not bench.ros.set(NODE, publish_markers=True)
     bench.ros.until(lambda: bench.alive() and marks)
@@ -180,7 +180,7 @@ def test_markers_on_request(bench):
     assert not bench.ros.set(NODE, publish_markers=False)
 
 
-def test_swapping_by_parameter(bench, robot):
+def test_setting_robot_description_replaces_the_model(bench, robot):
     """Runs last on the shared node, and leaves it as it was."""
     heavier = urdf("heavier", 3.0)
     motion = np.full((4, 3), 0.3)

@@ -133,7 +133,7 @@ def test_a_node_that_is_not_let_run_answers_later(bench):
 
 
 @pytest.mark.parametrize(("policy", "jerk"), [("zero_jerk", 0.0), ("hold", 5.0), ("stop", None)])
-def test_desired_timeout(bench, policy, jerk):
+def test_missing_desired_motion_has_the_effect_of_on_desired_timeout(bench, policy, jerk):
     assert not bench.ros.set(NODE, on_desired_timeout=policy)
     motion = np.array([[0.1] * 3, [0.0] * 3, [2.0] * 3, [5.0] * 3])
     assert list(bench.send(motion).jerk) == [5.0] * 3
@@ -164,7 +164,7 @@ def test_diagnostics_report_state_and_rates(bench):
     assert bench.diagnostics.status.hardware_id == "arm"
 
 
-def test_estimated_motion(bench, robot):
+def test_estimated_motion_has_the_stamp_of_its_instant_and_standard_deviations(bench, robot):
     """Stamped with the instant that it is for, with how far off torque and rate may be."""
     assert not bench.ros.set(NODE, motion_source="estimated")
     c = np.array([[0.1, -0.2, 0.3], [1.0, 0.5, -0.4], [2.0, 0.0, 1.0], [-3.0, 2.0, 6.0]])

@@ -177,7 +177,7 @@ def test_another_frame_or_model_begins_anew_another_payload_does_not(robot):
     assert not topic.at(1.01)[0].any()
 
 
-def test_tare(robot, monkeypatch):
+def test_tare_subtracts_the_mean_of_recent_wrenches(robot, monkeypatch):
     monkeypatch.setattr(external_wrenches, "TARE_NS", 1000 * SECOND)
     topic = Wrench(robot, sign="by_robot")
     assert topic.wrench.tare() == (False, "hand: no message in the last second, its zero stays")
@@ -196,7 +196,7 @@ def test_tare(robot, monkeypatch):
 @pytest.mark.parametrize(("given", "complaint"), [
     (["a", "b"], ""), ([""], ""), (["1st"], "has '1st'; a letter"), (["a/b"], "has 'a/b'"), (["a", "a"], "'a' more than once"),
     ("wrist", "must be a list of strings"), ([1.0], "must be a list of strings")])
-def test_names(given, complaint):
+def test_names_of_wrenches_are_checked(given, complaint):
     node = SimpleNamespace(has_parameter=lambda name: True, get_parameter=lambda name: Parameter(name, value=given))
     if complaint:
         with pytest.raises(InputError, match=complaint):

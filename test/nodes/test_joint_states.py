@@ -66,7 +66,7 @@ def test_state_is_read_by_name_and_the_map_follows_the_names():
     (state("ca", (math.inf, 7.0), (7.0, 7.0)), "position_not_finite", "c = inf"),
     (state(sec=-1), "stamp_went_back", "1.000000 s"),
 ])
-def test_bad_states(message, reason, detail):
+def test_invalid_joint_states_are_rejected_and_change_nothing(message, reason, detail):
     reader = StateReader(NAMES)
     read(reader, state(sec=0))
     with pytest.raises(Rejected, match=detail) as caught:

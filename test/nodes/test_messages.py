@@ -152,7 +152,7 @@ def test_results_that_overflow_are_not_sent(robot, limits):
     assert caught.value.reason == "result_not_finite"
 
 
-def test_model_info(robot, limits):
+def test_model_info_describes_the_frames_of_the_robot(robot, limits):
     info = model_info(robot, limits, Time(sec=3))
     assert (info.model_id, info.root_link, info.backend) == (robot.model_id, "base", robot.backend)
     assert info.effort_units == ["N.m", "N", "N.m"]

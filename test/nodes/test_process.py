@@ -84,7 +84,7 @@ def test_memory_that_may_not_be_locked_is_refused_with_the_way_out(monkeypatch):
 
 
 @pytest.mark.ros
-def test_a_control_computer(ros):
+def test_real_time_settings_apply_to_the_computing_threads_only(ros):
     """All settings on: the computing thread and the middleware's run in real time, the model's does not; memory is locked."""
     if os.geteuid() != 0 or not allowed_to_run_in_real_time():
         pytest.skip("needs a user who may run in real time and lock memory")
@@ -296,7 +296,7 @@ def test_a_robot_without_joints_has_no_rows():
 
 @pytest.mark.ros
 @pytest.mark.timeout(600)
-def test_nothing_grows(ros):
+def test_memory_does_not_grow_with_messages(ros):
     """Resident memory after some thousand messages, against that before them.
 
     Queues may grow to their full length when the machine is busy, once each: what leaks grows again and again.

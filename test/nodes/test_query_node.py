@@ -78,7 +78,7 @@ def close(ours, truth):
 # --- every service ----------------------------------------------------------------------------------------------------
 
 
-def test_inverse_dynamics(asker, robot, oracle, batch):
+def test_inverse_dynamics_equals_pinocchio(asker, robot, oracle, batch):
     answer = asker.ask("compute_inverse_dynamics", batch)
     names = ("effort", "effort_rate", "gravity_effort", "gravity_effort_rate")
     same(answer, **dict(zip(names, robot.dynamics(*batch.motion))))
@@ -103,7 +103,7 @@ def test_inverse_dynamics_under_wrenches(asker, robot, oracle, batch):
                                              loads=Loads(world_wrenches={"wrist": 2.0 * batch.held["wrist"]}))[0])
 
 
-def test_forward_dynamics(asker, robot, oracle, batch):
+def test_forward_dynamics_inverts_inverse_dynamics(asker, robot, oracle, batch):
     answer = asker.ask("compute_forward_dynamics", batch, wrenches=batch.loads)
     same(answer, acceleration=robot.forward_dynamics(batch.q, batch.qd, batch.tau, loads=Loads(batch.wrenches)))
     for k in range(len(batch)):
@@ -119,7 +119,7 @@ def test_mass_matrix_bias_and_gravity(asker, robot, oracle, batch):
         close(answer["bias"][k], oracle.torque(batch.q[k], batch.qd[k], np.zeros(3), batch.wrenches_at(k)))
 
 
-def test_sensitivities(asker, robot, oracle, batch):
+def test_sensitivities_equal_pinocchio(asker, robot, oracle, batch):
     import pinocchio
 
     answer = asker.ask("compute_sensitivities", batch, wrenches=batch.loads + batch.loads_held, of_rate=True)
@@ -139,7 +139,7 @@ def test_sensitivities(asker, robot, oracle, batch):
         close(answer["deffort_dacceleration"][k], fold.T @ (np.triu(M) + np.triu(M, 1).T) @ fold)
 
 
-def test_joint_wrenches(asker, robot, oracle, batch):
+def test_joint_wrenches_equal_pinocchio(asker, robot, oracle, batch):
     answer = asker.ask("compute_joint_wrenches", batch, wrenches=batch.loads + batch.loads_held)
     expected = robot.joint_wrenches(*batch.motion, loads=batch.given)
     same(answer, wrench=expected.wrench, wrench_rate=expected.rate)
@@ -173,7 +173,7 @@ def test_where_links_are_and_how_they_move(asker, robot, oracle, batch):
     assert every["links"] == list(robot.model.frames) and len(every["pose"]) == len(batch) * len(every["links"])
 
 
-def test_coriolis_matrix(asker, oracle, batch):
+def test_coriolis_matrix_equals_differences_of_pinocchio(asker, oracle, batch):
     answer = asker.ask("compute_coriolis_matrix", batch)
     for k in range(len(batch)):
         q, qd, still, C = batch.q[k], batch.qd[k], np.zeros(3), answer["coriolis_matrix"][k]
@@ -204,7 +204,7 @@ def test_derivatives_of_joint_wrenches(asker, oracle, batch):
                     np.testing.assert_allclose(table[:, column], difference(varied, 1e-2), rtol=0, atol=1e-7)
 
 
-def test_regressor(asker, oracle, batch):
+def test_regressor_times_parameters_equals_pinocchio(asker, oracle, batch):
     answer = asker.ask("compute_regressor", batch)
     values, rows = [row.value for row in answer["parameters"]], [IN_MODEL.index(name) for name in NAMES]
     assert answer["parameters"][0].unit and answer["parameters"][0].relation
@@ -245,7 +245,7 @@ def test_energy_of_a_base_that_moves(asker, floating, free_flyer, batch):
         close(np.concatenate((answer["linear_momentum"][k], answer["angular_momentum"][k])), momentum)
 
 
-def test_floating_inverse_dynamics(asker, floating, free_flyer, batch):
+def test_floating_inverse_dynamics_leaves_no_force_at_the_base(asker, floating, free_flyer, batch):
     answer = asker.ask("compute_floating_inverse_dynamics", batch, base=batch.bases, wrenches=batch.loads)
     expected = floating.solve(*batch.motion, base=batch.base, loads=Loads(batch.wrenches, batch.rates))
     same(answer, base_acceleration=expected.base_acceleration, base_jerk=expected.base_jerk, effort=expected.torques[:, 0],
@@ -273,7 +273,7 @@ def test_base_whose_motion_is_given(asker, floating, free_flyer, batch):
         close(np.concatenate((answer["base_wrench"][k], answer["effort"][k])), free_flyer.forces(*state, batch.wrenches_at(k)))
 
 
-def test_floating_forward_dynamics(asker, floating, free_flyer, batch):
+def test_floating_forward_dynamics_leaves_no_force_at_the_base(asker, floating, free_flyer, batch):
     answer = asker.ask("compute_floating_forward_dynamics", batch, base=batch.bases, wrenches=batch.loads)
     expected = floating.response(batch.q, batch.qd, batch.tau, base=batch.base, loads=Loads(batch.wrenches))
     qdd = floating.forward_dynamics(batch.q, batch.qd, batch.tau, base=batch.base, loads=Loads(batch.wrenches))
@@ -388,7 +388,7 @@ BENT.pose.orientation.w = 0.5
     ("compute_energy", {"samples": [GOOD] * 3, "base": [BaseState()] * 2}, "base has 2 entries"),
     ("compute_energy", {"samples": [GOOD], "base": [BENT]}, "has length 0.5; it must be 1, in the order x y z w"),
 ])
-def test_refusals_teach(asker, service, fields, words):
+def test_rejections_name_the_reason_and_the_next_request_is_answered(asker, service, fields, words):
     response = asker(service, **fields)
     assert not response.success and words in response.message, response.message
     assert response.model_id and not response.joint_names

@@ -64,7 +64,7 @@ def same(ours, theirs):
 
 
 @pytest.mark.parametrize("name", ["five_bar", "palletiser"])
-def test_closed_loops(asker, name):
+def test_answers_about_closed_loops_equal_the_library(asker, name):
     """Constraint forces by Pinocchio."""
     robot = swap(asker, name)
     urdf, file = beside(name)
@@ -85,7 +85,7 @@ def test_closed_loops(asker, name):
     assert asker("get_tree").success
 
 
-def test_a_platform(asker):
+def test_answers_about_a_platform_equal_the_library(asker):
     robot = swap(asker, "stewart")
     rows = motion(robot, 2, 0.02)
     there = ask(asker, "compute_platform_forward_kinematics", robot, rows)
@@ -99,7 +99,7 @@ def test_a_platform(asker):
     same(numbers(ask(asker, "compute_inverse_dynamics", robot, rows).effort_rate)[0], robot.torque_and_rate(*rows)[1])
 
 
-def test_elastic_joints(asker):
+def test_answers_about_elastic_joints_need_five_derivatives(asker):
     robot = swap(asker, "hua_arm")
     rows = motion(robot, 3, 0.3)
     found, expected = ask(asker, "compute_motor_motion", robot, rows), robot.motor_motion(*rows)

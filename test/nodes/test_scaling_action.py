@@ -387,7 +387,7 @@ def client(request, tmp_path):
 
 
 @pytest.mark.ros
-def test_goals_over_dds(client):
+def test_goals_are_rejected_reached_aborted_cancelled_and_preempted(client):
     """Rejected, reached with feedback, aborted while prepared, cancelled, preempted by a goal and by a message."""
     bench, ros = client.bench, client.ros
     assert not client.send(message(names=[*NAMES[:6], "joint8"])).accepted

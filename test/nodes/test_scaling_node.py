@@ -98,7 +98,7 @@ def test_a_motion_planned_twice_too_fast(bench):
     assert float(values["cpu_percent"]) > 0.0
 
 
-def test_stamps_and_time(bench):
+def test_time_of_the_motion_is_that_of_the_stamps(bench):
     """The time of the motion is that of the stamps, but for what a machine that is too busy takes away."""
     bench.send(POINTS, 3.0)
     motion = bench.end()

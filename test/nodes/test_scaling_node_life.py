@@ -249,7 +249,7 @@ def test_a_node_that_fails_to_finish_ends_all_the_same():
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.4])
-def test_signal_while_starting(ros, delay):
+def test_signals_during_the_start_end_the_node_cleanly(ros, delay):
     bench = Bench(ros)
     ros.until(lambda: bench.trajectories.get_subscription_count())
     time.sleep(delay)

@@ -47,7 +47,7 @@ def reported(senders, reader, infos, names=("abc",)):
     return senders.warnings(reader)
 
 
-def test_identities_are_named():
+def test_second_senders_are_rejected_with_the_names_of_both():
     one, two = "driver", "other"
     senders = Senders(graph(one, two, "third"), "/joint_states")
     assert reported(senders, StateReader("abc"), [identified(one)] * 5) == []

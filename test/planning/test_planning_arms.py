@@ -162,7 +162,7 @@ def test_planning_is_deterministic():
     assert np.array_equal(again.curve.points, plan.curve.points) and again.iterations == plan.iterations
 
 
-def test_followers_and_branches():
+def test_motions_of_trees_with_mimic_joints_keep_the_limits():
     """A tree with mimic joints: they move with the joint they follow, and their weight is felt there."""
     oracles = pytest.importorskip("support.oracles")
     tree = robot("branched")

@@ -20,7 +20,7 @@ def curve(degree: int, n: int = 2, duration: float = 1.7) -> Curve:
 
 
 @pytest.mark.parametrize("degree", [3, 4, 5, 7])
-def test_basis_and_derivatives(degree):
+def test_basis_functions_and_derivatives_equal_scipy(degree):
     s = knots(BREAKS, degree)
     u = np.concatenate((np.random.default_rng(0).uniform(0.0, 1.0, 50), [0.0, 1.0]))
     span = span_of(BREAKS, u)

@@ -223,7 +223,7 @@ def test_best_of_several_guesses_is_returned():
     assert many.duration <= one.duration * (1.0 + 1e-7) and many.iterations > one.iterations
 
 
-def test_mirror_periodic_motion():
+def test_motion_may_end_at_its_mirrored_beginning():
     """No start and no goal, only that the end is the beginning with its sign changed; windows; one joint frozen."""
     rate = pendulum_and_slide(-INF, INF)
     effort = replace(rate, lower=np.full(2, np.nan))

@@ -26,7 +26,7 @@ def test_minimum_time_of_the_two_link_arm(tmp_path):
     assert (found["sign of torque 1 at the start"], found["sign of torque 2 at the start"]) == (1.0, -1.0)
 
 
-def test_time_against_effort(tmp_path):
+def test_example_reproduces_the_durations_of_the_thesis(tmp_path):
     found = run(tmp_path, "time_effort_pr")
     assert found["T"] == pytest.approx(0.58579, abs=1e-4) and found["cost"] == pytest.approx(0.77324, abs=1e-4)
     example = __import__("time_effort_pr")

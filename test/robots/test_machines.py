@@ -48,7 +48,7 @@ def symbols(elf: bytes) -> tuple[int, dict[str, int]]:
     ("aarch64-unknown-linux-gnu", "cortex-a72", 183, 4), ("aarch64-unknown-linux-gnu", "generic", 183, 4),
     ("x86_64-unknown-linux-gnu", "x86-64", 62, 4), ("x86_64-unknown-linux-gnu", "skylake-avx512", 62, 8)])
 @pytest.mark.parametrize("name", ["torque_and_rate", "forward_dynamics", "sensitivities"])
-def test_object_files(robot, triple, cpu, machine, lanes, name):
+def test_object_files_need_only_the_c_library(robot, triple, cpu, machine, lanes, name):
     llvm = pytest.importorskip("rnea_ros.codegen.llvm.engine")
     program = trace(*robot.tree.store.traced(KERNEL_FUNCTIONS[name], by_paper=False))
     found, names = symbols(llvm.cross_compiled(program, triple, cpu, lanes))
@@ -96,7 +96,7 @@ int main(void) {{
 
 @pytest.mark.skipif(not (shutil.which("aarch64-linux-gnu-gcc") and shutil.which("qemu-aarch64")),
                     reason="needs gcc-aarch64-linux-gnu and qemu-user")
-def test_numbers_on_aarch64(robot, tmp_path):
+def test_machine_code_for_aarch64_gives_the_same_numbers(robot, tmp_path):
     """Machine code for one sample and for many, and text in C, made here and run there; nine samples fill no tiles."""
     llvm, samples = pytest.importorskip("rnea_ros.codegen.llvm.engine"), 9
     program = trace(*robot.tree.store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False))
@@ -118,7 +118,7 @@ def test_numbers_on_aarch64(robot, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["torque_and_rate", "forward_dynamics", "mass_matrix"])
-def test_text_in_c(robot, tmp_path, name):
+def test_text_in_c_gives_the_same_numbers(robot, tmp_path, name):
     compiler = shutil.which("cc") or shutil.which("gcc")
     text = robot.with_payload("link6", 1.0, (0.1, 0.0, 0.2)).c_source(name, "stanford_arm")
     assert "void stanford_arm(const double payloads[10], const double q[6], " in text

@@ -76,7 +76,7 @@ def test_rates_with_a_given_base_motion(name):
 # ------------------------------------------------------------------ ground
 
 
-def test_zero_moment_point():
+def test_ground_reaction_has_no_moment_at_the_zero_moment_point():
     """The point is below the mass centre at rest, and where the ground reaction has no moment along the ground in any motion.
     """
     robot_, ground, normal = robot("solo12"), np.array([0.2, 0.1, -0.4]), np.array([0.1, -0.2, 1.0])
@@ -113,7 +113,7 @@ def test_contacts_that_make_up_the_base_wrench_free_the_base():
 # ------------------------------------------------------------------ errors
 
 
-def test_refusals():
+def test_missing_motion_of_the_base_and_massless_robots_are_rejected():
     text, rest = arm({}, {}), np.zeros(2)
     with pytest.raises(InputError, match="length 2; it must be 1"):
         BaseState(quaternion=(0, 0, 0, 2))
@@ -154,20 +154,20 @@ def test_a_thrown_arm_falls_as_it_must():
 # ------------------------------------------------------------------ examples
 
 
-def test_example_snake(tmp_path):
+def test_example_of_the_snake_swims_in_its_plane(tmp_path):
     numbers = example("snake").main(tmp_path, small=True)
     assert 0.3 < numbers["distance"] < 1.5 and numbers["out of plane"] < 1e-12
     assert (tmp_path / "snake.png").stat().st_size > 10_000
 
 
-def test_example_quadruped(tmp_path):
+def test_example_of_the_quadruped_keeps_angular_momentum_in_flight(tmp_path):
     numbers = example("quadruped").main(tmp_path, small=True)
     assert numbers["fall of the mass centre"] == pytest.approx(-9.81, rel=1e-4) and numbers["angular momentum kept"] < 1e-6
     assert numbers["widest zero-moment point"] < 0.15 and 0.2 < numbers["flight [s]"] < 0.4
     assert (tmp_path / "quadruped.png").stat().st_size > 10_000
 
 
-def test_example_vehicle_arm(tmp_path):
+def test_example_of_the_vehicle_states_added_torques(tmp_path):
     numbers = example("vehicle_arm").main(tmp_path, small=True)
     assert 5.0 < numbers["largest torque added"] < 20.0
     assert numbers["rate against differences"] < 0.05 * numbers["largest torque rate"]

@@ -98,7 +98,7 @@ def stacked(motions):
 
 @each_machine
 @pytest.mark.parametrize("seed", range(3))
-def test_forces_are_pinocchios(machines, name, seed):
+def test_forces_of_actuators_equal_pinocchio(machines, name, seed):
     machine, robot = machines[name]
     motion = polynomial(name, robot, seed)(0.0)
     legs = legs_of(robot, motion)
@@ -411,7 +411,7 @@ def test_many_samples_from_the_actuators_and_from_another_pose(machines):
                                            rotation=along.rotation[0]).at_rest()).position, along.position) < 1e-9
 
 
-def test_actuators_are_refused(machines):
+def test_unreachable_actuator_positions_are_rejected(machines):
     _machine, robot = machines["planar_3rrr"]
     here, q = PlatformMotion(*robot.home), np.zeros(3)
     with pytest.raises(InputError, match="given twice"):

@@ -310,7 +310,7 @@ def test_missing_derivatives_and_motors_are_named():
 
 
 @each_kind
-def test_copies_answer_alike(kind):
+def test_copies_and_pickles_give_the_same_answers(kind):
     one, motion = MAKERS[kind]("python"), motion_of(case(kind))
     expected = answers(one, motion)
     for robot in (pickle.loads(pickle.dumps(one.robot)), copy.deepcopy(one.robot), copy.copy(one.robot)):

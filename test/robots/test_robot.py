@@ -30,7 +30,7 @@ def motion(samples=None, n=3, seed=0):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_batch_equals_loop(backend):
+def test_batches_equal_single_calls(backend):
     robot = Robot.from_urdf(TEXT, backend=backend)
     q, qd, qdd, qddd = motion(4)
     load, rate = np.random.default_rng(1).normal(size=(2, 4, 6))
@@ -59,7 +59,7 @@ def test_single_rows_serve_all_samples(robot):
     assert robot.torque_and_rate(*[still] * 4, loads=Loads({"l1": np.ones((5, 6))}))[0].shape == (5, 3)
 
 
-def test_no_samples(robot):
+def test_empty_batches_give_empty_results(robot):
     tau, rate = robot.torque_and_rate(*np.zeros((4, 0, 3)))
     assert tau.shape == rate.shape == (0, 3)
     assert robot.mass_matrix(np.zeros((0, 3))).shape == (0, 3, 3)

@@ -122,7 +122,7 @@ def test_with_rotors_friction_and_loads_by_complex_step(seed):
 
 
 @pytest.mark.parametrize("seed", (4, 9, 14))
-def test_moving_base(seed):
+def test_sensitivities_with_a_moving_base_equal_complex_steps(seed):
     """The text takes a base that moves: its motion is one more constant of the recursion."""
     robot, _ = tree(seed)
     rng = np.random.default_rng(seed)
@@ -133,7 +133,7 @@ def test_moving_base(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_invariants(seed):
+def test_sensitivities_obey_the_chain_rule_and_euler(seed):
     robot, _ = tree(seed)
     floating = Robot.from_model(robot.model, "reference", gravity=(0, 0, 0))
     q, qd, qdd, qddd = random_state(np.random.default_rng(seed), robot.n)
@@ -296,7 +296,7 @@ def test_the_axis_of_a_joint_wrench_is_the_torque(seed):
 
 @pytest.mark.parametrize("backend", ("llvm", "python"))
 @pytest.mark.parametrize("seed", (13, 40))
-def test_backends_and_batches(seed, backend):
+def test_backends_and_batches_give_the_same_sensitivities(seed, backend):
     slow, _ = tree(seed, terms=True)
     fast = Robot.from_model(slow.model, backend, slow.gravity_vector)
     rng, links = np.random.default_rng(seed), list(slow.model.frames)
@@ -331,7 +331,7 @@ def test_a_robot_without_joints():
     assert robot.joint_wrenches([], [], []).wrench.size == 0
 
 
-def test_the_example(tmp_path):
+def test_example_shows_second_order_accuracy(tmp_path):
     example = runpy.run_path(str(Path(__file__).resolve().parents[2] / "examples" / "sensitivities.py"))
     numbers = example["main"](tmp_path, small=True)
     for name in ("torque", "torque rate", "internal wrench"):

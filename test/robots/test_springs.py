@@ -32,7 +32,7 @@ def moved(robot, *motion, loads=None):
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
-def test_golden_tree(backend):
+def test_torques_and_accelerations_of_an_elastic_tree_equal_published_values(backend):
     case, tree, robot = GOLDEN["elastic_tree_khalil"], GOLDEN["tree4"], golden_robot(backend)
     tau, qdd = moved(robot, tree["q"], tree["qd"], case["qdd_rigid_prescribed"])
     assert worst(tau, case["Gamma"]) < 1e-11 and worst(qdd, case["qdd"]) < 1e-11

@@ -147,7 +147,7 @@ def test_rejected_samples_are_counted_and_change_nothing(five_bar):
     assert tracker.counts["bad input"] == 6 and np.abs(tracker.follow(q, *rest).motion.q - last).max() < 1e-14
 
 
-def test_threads_take_turns(five_bar):
+def test_threads_follow_their_own_motions_with_one_tracker(five_bar):
     """Each gets the pose to its own joints, on the one branch."""
     tracker, rest, wrong = five_bar.tracker(), np.zeros((3, 2)), []
 

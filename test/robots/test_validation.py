@@ -39,7 +39,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_arrays(robot, case):
+def test_arrays_of_wrong_shape_or_content_are_rejected(robot, case):
     value, expected = WRONG[case]
     with pytest.raises(InputError, match=expected):
         robot.torque_and_rate(GOOD, value, GOOD, GOOD)
@@ -93,7 +93,7 @@ def test_numbers_of_samples_must_agree(robot):
     ({"l1": None}, r"wrench on link 'l1'"), ({"l1": 1.0}, r"wrench on link 'l1'"),
     ({"l1": [10**400] + [0.0] * 5}, r"wrench on link 'l1' is \[10{60,}"), ({"l1": [10**5000] * 6}, r"wrench on link 'l1'"),
     ({"l1": [[1.0], [1.0, 2.0]]}, r"wrench on link 'l1'")])
-def test_wrong_wrenches(robot, wrench, expected):
+def test_wrenches_of_wrong_links_or_shapes_are_rejected(robot, wrench, expected):
     for call in (lambda: robot.torque_and_rate(GOOD, GOOD, GOOD, GOOD, loads=Loads(wrench)),
                  lambda: robot.inverse_dynamics(GOOD, GOOD, GOOD, loads=Loads(wrench)),
                  lambda: robot.bias(GOOD, GOOD, loads=Loads(wrench)),
@@ -108,7 +108,7 @@ def test_a_wrench_rate_without_its_wrench(robot):
         robot.torque_and_rate(GOOD, GOOD, GOOD, GOOD, loads=Loads({"l1": np.zeros(6)}, {"l2": np.zeros(6)}))
 
 
-def test_wrong_settings():
+def test_unknown_backends_and_wrong_gravity_are_rejected():
     with pytest.raises(InputError, match=r"backend is 'fortran'; allowed are llvm, c, python, reference"):
         Robot.from_urdf(TEXT, backend="fortran")
     with pytest.raises(InputError, match=r"base is 'flying'; allowed are fixed, floating"):
@@ -126,7 +126,7 @@ def test_wrong_settings():
     ({"inertia": np.full((3, 3), np.nan)}, "finite"), ({"mass": 10**400}, "payload mass is 10{60,}"),
     ({"com": (0, 10**400, 0)}, "payload com is"), ({"mass": 10**5000}, "payload mass is a very large number"),
     ({"mass": 1e200, "com": (1e200, 0, 0)}, r"mass 1e\+200 kg at \[1e\+200, 0.0, 0.0\] m has moments larger than any number")])
-def test_wrong_payloads(robot, wrong, expected):
+def test_impossible_payloads_are_rejected(robot, wrong, expected):
     with pytest.raises(InputError, match=expected):
         robot.with_payload(**({"link": "l1", "mass": 1.0} | wrong))
 
@@ -134,7 +134,7 @@ def test_wrong_payloads(robot, wrong, expected):
 @pytest.mark.parametrize("wrong", [{"rotor_inertia": -1.0}, {"coulomb": -0.1}, {"viscous": -1}, {"smoothing": 0.0},
                                    {"smoothing": -1.0}, {"offset": np.nan}, {"gear_ratio": np.inf}, {"gear_ratio": 10**400},
                                    {"gear_ratio": 1e300}, {"gear_ratio": 1e150, "rotor_inertia": 1e20}, {"offset": 10**5000}])
-def test_wrong_joint_dynamics(wrong):
+def test_negative_joint_dynamics_are_rejected(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
         JointDynamics(**wrong)
 

@@ -115,7 +115,7 @@ def test_torque_rates_are_the_slopes_of_the_motors_torques(solo):
 
 
 @pytest.mark.parametrize("name", ["laikago"])
-def test_another_quadruped(name):
+def test_second_quadruped_stands_and_its_torques_equal_mujoco(name):
     """All of them: benchmark/plants.md."""
     device = machine(name)
     robot = load(QUADRUPEDS[name].urdf, QUADRUPEDS[name].robot_file, backend="reference")

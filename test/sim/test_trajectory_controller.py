@@ -15,7 +15,7 @@ QD, QDD = np.random.default_rng(2).normal(size=(2, 4, 3))
 QD[-1] = QDD[-1] = 0.0
 
 
-def test_quintic_cubic_linear():
+def test_points_decide_between_quintic_cubic_and_linear_interpolation():
     quintic = TrajectoryController(Q[0])
     quintic.set_trajectory(TrajectoryPoints(TIMES, Q, QD, QDD), 0.0)
     t = np.linspace(1.0, 1.999, 50)

@@ -83,7 +83,7 @@ def test_a_policy_beyond_the_limits_is_followed_more_slowly(name):
     assert any(result.accepted and result.stretch > 1.0 and result.binding for result in results)
 
 
-def test_a_payload_counts():
+def test_chunks_with_a_payload_keep_the_limits():
     """The limits hold with the payload, under which the same stream would exceed them if it were left out."""
     heavy, light = tightened(arm("ur5_robot", 6.0), 0.7), tightened(arm("ur5_robot"), 0.7)
     heavy = heavy._replace(limits=replace(heavy.limits, effort=0.75 * heavy.limits.effort))
@@ -324,7 +324,7 @@ def test_the_lead_grows_while_searches_take_too_long_and_shrinks_again(monkeypat
     assert run.lead == 0.06
 
 
-def test_diagnostics():
+def test_diagnostics_state_ages_and_delays():
     run, intent = started(arm("panda"))
     run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.1)
     run.push(0.1, chunk(intent, 0.1)[:, 1:], period=PERIOD, now=0.2)

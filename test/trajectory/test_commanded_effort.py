@@ -49,7 +49,7 @@ def test_a_robot_that_adds_the_rest_itself_accelerates_as_planned(contains, quan
 
 
 @pytest.mark.parametrize("contains", CONTENTS)
-def test_rates_are_derivatives(contains):
+def test_rates_of_commanded_efforts_equal_differences(contains):
     robot, h = arm(contains, "current"), 1e-4
     command, stream = CommandedEffort(robot), TorqueStream(robot)
 

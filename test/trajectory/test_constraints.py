@@ -154,7 +154,7 @@ def test_bad_limits_are_refused():
         Constraints(path, None, PathLimits(NAN, NAN, np.ones(2), NAN, NAN), ("a", "b", "c"))
 
 
-def test_basis():
+def test_basis_has_all_products_of_the_path_parameters():
     np.testing.assert_array_equal(basis_values(np.array([2.0]), np.array([3.0]), np.array([5.0])), [[1, 2, 4, 3, 8, 6, 5]])
 
 

@@ -115,7 +115,7 @@ def zones_for(robot, points):
 
 
 @pytest.mark.parametrize("name", ARMS)
-def test_velocity_by_position(name):
+def test_limits_by_position_are_kept_and_shorten_the_motion(name):
     bare = load(urdf(name))
     points = waypoints(bare, 8)
     limits = zones_for(bare, points)

@@ -76,7 +76,7 @@ def test_incomplete_requests_for_margins_are_rejected(bare, motions):
         bare.limits.share(0.9, 1.5)
 
 
-def test_command(tmp_path, capsys):
+def test_command_states_the_share_of_the_limits(tmp_path, capsys):
     assert main(["margin", "urdf/stanford.urdf", "--masses", "0.1"]) == 0
     said = capsys.readouterr().out
     assert "masses" in said and "plan with --limits-share 0." in said

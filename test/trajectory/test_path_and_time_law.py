@@ -115,7 +115,7 @@ def test_a_spline_at_rest():
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 8, 21])
-def test_equations_in_blocks(count):
+def test_block_tridiagonal_equations_equal_dense_ones(count):
     rng = np.random.default_rng(count)
     before, here, behind = rng.normal(size=(3, count, 3, 3))
     right = rng.normal(size=(count, 3, 2))

@@ -173,7 +173,7 @@ def test_laws_are_feasible_up_to_the_largest_steady_rate():
     assert not is_feasible(constraints, plan.law.slower(1.001 * factor))
 
 
-def test_twice_too_fast():
+def test_plans_of_twice_the_allowed_speed_take_little_more_than_the_shortest_time():
     motion = Motion("seven_r", 1, speed=2.0, count=5)
     for catch_up in (True, False):
         law = follow_plan(motion.here, motion.plan, catch_up).law
@@ -348,7 +348,7 @@ def test_rest_is_searched_ahead_and_at_every_point():
             check_rest(constraints, LEVEL)
 
 
-def test_slower_plans():
+def test_slower_plans_have_longer_laws_and_rests():
     plan = plan_from_waypoints(POINTS[[0, 1, 1, 2]], np.array([0.0, 1.0, 2.0, 3.0])).slower(0.5)
     assert plan.law.duration == 6.0 and plan.rests == ((2.0, 4.0),)
     assert isinstance(plan.law, laws.TimeLaw)

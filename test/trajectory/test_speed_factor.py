@@ -130,7 +130,7 @@ def test_robots_meet_their_limit_at_the_factor(seed):
     assert max(np.nanmax(used(share * L)) for share in np.linspace(0.0, 1.0, 60)) < 1.0 + 1e-9
 
 
-def test_batches_and_words():
+def test_empty_batches_and_unknown_limits_have_no_bound():
     effort, rate = np.array([10.0, np.nan]), np.array([np.nan, 5.0])
     tau, tau_rate = np.array([[20.0, 1e6], [1.0, 1.0], [30.0, 0.0]]), np.array([[1e6, 0.1], [1e6, 40.0], [0.0, 0.0]])
     gravity = np.array([[0.0, 0.0], [0.0, 0.0], [12.0, 0.0]])

@@ -104,7 +104,7 @@ def test_a_peak_between_the_first_samples():
 
 
 @pytest.mark.parametrize(("velocity", "acceleration", "jerk", "length"), [(1.0, 2.0, 10.0, 3.0), (5.0, 2.0, 20.0, 1.0)])
-def test_the_s_curve(velocity, acceleration, jerk, length):
+def test_shortest_law_of_a_slide_is_close_to_the_s_curve(velocity, acceleration, jerk, length):
     """The textbook's seven segments: with, and without, a phase at constant speed."""
     constraints = slide(length, velocity=velocity, acceleration=acceleration, jerk=jerk)
     if velocity**2 / acceleration + velocity * acceleration / jerk <= length:
@@ -209,7 +209,7 @@ def test_a_motion_is_cut_off_a_moment_after_it_came_to_rest(gap, same):
     assert law.duration == pytest.approx(fastest_law(constraints, tail, moving=True).duration, rel=same)
 
 
-def test_ceilings_and_schedules():
+def test_laws_keep_ceilings_and_schedules():
     motion = Motion("seven_r", 1, speed=0.9, count=5)  # in parts too fast for a spline through the points' times
     clock, constraints = laws.rest_to_rest(0.0, motion.path.length, 1.25 * motion.fastest.duration), motion.here
     assert steady_rate(constraints, clock, 1.0) < 1.0
@@ -238,7 +238,7 @@ def test_a_ceiling_may_vanish_at_both_ends():
     assert low.duration < 6.0 * fastest_law(constraints).duration
 
 
-def test_stops_are_rests():
+def test_required_stops_are_rests_of_the_law():
     motion = Motion("stanford", 2, count=4)
     path = path_through(motion.points, stops=[1, 2])
     constraints = motion.constraints(path)
@@ -261,7 +261,7 @@ def test_velocity_limits_alone_make_no_fastest_motion():
         fastest_law(slide(1.0, velocity=1.0))
 
 
-def test_progress_and_room():
+def test_progress_is_reported_and_the_limits_are_used():
     said = []
     path = path_through([[0.0, 0.0], [1.0, 0.5], [2.0, -0.5]])
     limits = PathLimits(np.array([9.0, 5.0]), np.array([60.0, 60.0]), *np.full((3, 2), np.nan))

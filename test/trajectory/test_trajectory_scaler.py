@@ -122,7 +122,7 @@ def test_stop_ends_the_motion(motion, solved):
     assert played.done and played.s[-1] < 0.9 * motion.path.length and not np.abs(played.qd[-1]).any()
 
 
-def test_between_the_ticks(motion, solved):
+def test_limits_hold_between_the_ticks(motion, solved):
     """Ticks four times as dense see the same motion, and no limit violated in between."""
     actions = [(0.9, TrajectoryScaler.pause), (1.6, TrajectoryScaler.resume), (2.3, lambda r: r.override(0.3)),
                (2.8, lambda r: r.override(1.0))]
@@ -134,7 +134,7 @@ def test_between_the_ticks(motion, solved):
 # ---------------------------------------------------------------------- starting at once, changes on the way
 
 
-def test_starting_at_once(motion):
+def test_motions_that_begin_at_once_keep_the_limits_at_the_start(motion):
     scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True)
     played = Played(scaler)
     check(motion, played)
@@ -365,7 +365,7 @@ def odd_paths():
 
 
 @pytest.mark.parametrize(("points", "times"), [pytest.param(*case[1:], id=case[0]) for case in odd_paths()])
-def test_odd_paths(points, times):
+def test_paths_with_corners_and_repeats_keep_the_limits(points, times):
     """The paths are executed in their planned timing as far as possible, then at half the speed for a while."""
     robot = dynamics("seven_r").robot
     plan = plan_from_waypoints(points, times)
