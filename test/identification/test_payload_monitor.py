@@ -103,7 +103,7 @@ def test_half_a_kilogram_is_found_on_a_heavier_arm(seed, within):
 
 
 def test_friction_that_grows_with_the_load_is_not_a_mass():
-    """Of a motion without noise, only friction that is 8 % of the torque is unknown: it takes no part in the mass."""
+    """Friction that is 8 % of the torque is the only unknown of a motion without noise, and is not taken for a mass."""
     robot, (urdf, _, link) = arm("ur5"), ARMS["ur5"]
     q, qd, qdd, _ = samples("ur5", 5, 40.0).transpose(1, 0, 2)
     model = pin.buildModelFromXML(urdf())

@@ -11,10 +11,10 @@ from rnea_ros.nodes.common.base import (
     extrapolate_base,
     from_imu,
     from_twist,
-    inverse,
     mounts,
     point_motion,
-    product,
+    quaternion_inverse,
+    quaternion_product,
     upright,
 )
 from rnea_ros.robots.inputs.base_state import base_motion, quaternion
@@ -110,9 +110,9 @@ def test_the_frame_of_an_imu_is_that_of_its_link():
 def test_quaternions_turn_one_after_the_other():
     rng = np.random.default_rng(1)
     p, q = (BaseState(quaternion=x / np.linalg.norm(x)) for x in rng.normal(size=(2, 4)))
-    both = BaseState(quaternion=product(p.quaternion, q.quaternion))
+    both = BaseState(quaternion=quaternion_product(p.quaternion, q.quaternion))
     assert worst(both.rotation, p.rotation @ q.rotation) < 1e-14
-    assert worst(BaseState(quaternion=inverse(p.quaternion)).rotation, p.rotation.T) < 1e-14
+    assert worst(BaseState(quaternion=quaternion_inverse(p.quaternion)).rotation, p.rotation.T) < 1e-14
 
 
 def test_a_base_goes_on_for_a_moment():
@@ -120,7 +120,7 @@ def test_a_base_goes_on_for_a_moment():
     turning = BaseState((1.0, 2.0, 3.0), (0.0, 0.6, 0.0, 0.8), (0.0, 0.0, 0.0, 0.7, -2.0, 0.4))
     angle = 0.5 * np.linalg.norm(turning.velocity[3:])
     axis = turning.velocity[3:] / np.linalg.norm(turning.velocity[3:])
-    expected = product(turning.quaternion, np.append(np.sin(0.5 * angle) * axis, np.cos(0.5 * angle)))
+    expected = quaternion_product(turning.quaternion, np.append(np.sin(0.5 * angle) * axis, np.cos(0.5 * angle)))
     assert worst(extrapolate_base(turning, 0.5).quaternion, expected) < 1e-14
     flying = BaseState((1.0, 2.0, 3.0), (0.0, 0.6, 0.0, 0.8), (0.3, -0.4, 0.5, 0.0, 0.0, 0.0))
     assert worst(extrapolate_base(flying, -2.0).position, flying.position - 2.0 * flying.into_world((0.3, -0.4, 0.5))) < 1e-14
