@@ -40,7 +40,7 @@ endif
 export RNEA_ROS_CACHE ?= $(CURDIR)/build/kernels
 
 .NOTPARALLEL:  # the steps share one .venv
-.PHONY: help env package demo test campaign lint docs bench colcon matrix lock audit fuzz soak coverage mutate api release clean
+.PHONY: help env package demo test campaign lint docs bench colcon matrix lock audit fuzz soak coverage mutate api wheels release clean
 
 help:
 	@echo 'make env      .venv with all dependencies, ROS 2 and this package (3 minutes, once)'
@@ -59,6 +59,7 @@ help:
 	@echo 'make coverage measure line and branch coverage, nodes included, in build/coverage (COVERAGE=test/trajectory: of these tests)'
 	@echo 'make mutate   test whether the tests detect small faults in the core (10 minutes, MUTATE=--count=100: more)'
 	@echo 'make api      list changes of public names since the last tag (API=COMMIT: since that commit)'
+	@echo 'make wheels   build wheels that need no compiler in build/wheels, rnea_msgs for Kilted and Jazzy (DISTRIBUTIONS=kilted: one)'
 	@echo 'make release  archive the last commit for bloom in build/release'
 	@echo 'make clean    remove everything that make created, .venv included'
 	@echo
@@ -202,6 +203,10 @@ mutate: env
 api: $(DONE)-venv
 	@$(PIP) griffe
 	@$(BIN)/python .ci/api.py $(API)
+
+DISTRIBUTIONS ?= kilted jazzy
+wheels:
+	@.ci/wheels $(PYTHON) $(DISTRIBUTIONS)
 
 # colcon, rosdep and bloom do not search for packages inside a package.
 VERSION = $(shell sed -n 's|.*<version>\(.*\)</version>|\1|p' package.xml)

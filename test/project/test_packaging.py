@@ -167,3 +167,44 @@ def test_every_message_is_built():
     present = {file.relative_to(ROOT / "rnea_msgs").as_posix() for kind in ("msg", "srv", "action")
                for file in (ROOT / "rnea_msgs").glob(f"{kind}/*.{kind}")}
     assert listed == present
+
+
+def test_pixi_has_a_conda_name_for_every_python_package():
+    """Names, versions and all other dependencies come from package.xml."""
+    toml = pytest.importorskip("tomllib")
+    workspace = toml.loads((ROOT / "pixi.toml").read_text(encoding="utf-8"))
+    config = workspace["package"]["build"]["config"]
+    mapped = {key: names["conda"] for entry in config["extra-package-mappings"] for key, names in entry.items()}
+    assert mapped == {key: [PYPI[key]] for key in depends("exec_depend") if key.startswith("python3-")}
+    assert f"llvmlite{workspace['package']['run-dependencies']['llvmlite']}" in read_setup().install_requires
+    distribution = config["distro"]
+    assert f"https://prefix.dev/robostack-{distribution}" in workspace["workspace"]["channels"]
+    assert workspace["dependencies"][f"ros-{distribution}-rnea-ros"] == {"path": "."}
+    messages = toml.loads((ROOT / "rnea_msgs/pixi.toml").read_text(encoding="utf-8"))
+    assert messages["package"]["build"]["config"]["distro"] == distribution
+    assert not {"name", "version"} & {*workspace["package"], *messages["package"]}
+
+
+def test_the_workflow_builds_and_tries_what_users_install():
+    yaml = pytest.importorskip("yaml", reason="PyYAML comes with ROS 2")
+    jobs = yaml.safe_load((ROOT / ".github/workflows/packages.yml").read_text(encoding="utf-8"))["jobs"]
+    steps = {name: [step.get("run", "") + str(step.get("with", "")) for step in job["steps"]] for name, job in jobs.items()}
+    script = (ROOT / ".ci/wheels").read_text(encoding="utf-8")
+    matrix = jobs["wheels"]["strategy"]["matrix"]
+    for distribution in [*matrix["distribution"], *(entry["distribution"] for entry in matrix["include"])]:
+        assert f"{distribution})" in script
+    wanted = {"wheels": ("make wheels", "rnea demo"), "image": ("docker build --file packaging/Dockerfile", "rnea demo"),
+              "pixi": ("pixi run check", "pixi run demo"), "conda": ("packaging/recipe.yaml",)}
+    assert set(steps) == set(wanted)
+    for name, lines in wanted.items():
+        assert all(any(line in step for step in steps[name]) for line in lines), name
+
+
+def test_the_image_has_what_a_node_needs():
+    """Both stages are one system, the folders that are copied exist, and the last step starts nodes."""
+    lines = (ROOT / "packaging/Dockerfile").read_text(encoding="utf-8").splitlines()
+    first, second = (line.split()[1] for line in lines if line.startswith("FROM "))
+    assert first == second
+    assert [line for line in lines if line.startswith("RUN ")][-1].endswith("rnea demo --seconds 3")
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    assert not {"rnea_msgs", "urdf", "README.md", "setup.py", "package.xml"} & set(ignored)
