@@ -20,7 +20,7 @@ SHARED = sorted(
 
 setup(
     name=NAME,
-    version="0.1.0",
+    version="0.2.0",
     description="Exact joint torques and torque rates of a robot from its URDF, as a library and as ROS 2 nodes",
     long_description=Path(__file__).resolve().with_name("README.md").read_text(encoding="utf-8"),  # colcon links setup.py
     long_description_content_type="text/markdown",

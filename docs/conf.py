@@ -15,7 +15,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 import gallery  # noqa: E402  beside this file
 
-project, author, release = "rnea_ros", "rnea_ros maintainers", "0.1.0"
+project, author, release = "rnea_ros", "rnea_ros maintainers", "0.2.0"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax",
               "sphinx.ext.viewcode", "sphinx_copybutton"]
 root_doc = "docs/site"

@@ -10,7 +10,7 @@ FOR_ROS = bool({"install", "develop"} & set(sys.argv))
 
 setup(
     name=NAME,
-    version="0.1.0",
+    version="0.2.0",
     description="Joint torques, torque rates and the use of drives beside their limits, as an rqt plugin and a window",
     author="rnea_ros maintainers",
     author_email="maintainers@rnea-ros.example",
