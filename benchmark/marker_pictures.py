@@ -108,8 +108,8 @@ class View(Renderer):
 def results(robot: Robot, made: ServedRobot, motion: np.ndarray) -> tuple[Any, WholeBody | None]:
     """Torques and the like, and the whole robot; a base that moves is at rest at the origin."""
     if isinstance(made, ServedGeneralRobot) and robot.has_moving_base:
-        return made.evaluate(motion, np.full((4, len(made.optional)), np.nan), no_loads, STILL), made.body(motion, {})
-    return made.dynamics(motion, np.full((4, len(made.optional)), np.nan), no_loads, 0), made.body(motion, {})
+        return made.evaluate(motion, np.full((4, len(made.optional)), np.nan), no_loads, STILL), made.body(motion, None)
+    return made.dynamics(motion, np.full((4, len(made.optional)), np.nan), no_loads, 0), made.body(motion, None)
 
 
 def shown(name: str, scene: Scene) -> None:
@@ -131,7 +131,7 @@ def shown(name: str, scene: Scene) -> None:
     if body is not None:
         markers.fill_whole(body)
     tree = made.tree
-    q = made._loops.tree_motion[0] if made.cuts else pose
+    q = np.array([made._last[0].positions[joint][0] for joint in tree.joint_names]) if made.cuts else pose
     whole, _ = urdf_reader.whole(path, allow_xacro=True)
     view = View(urdf_reader.text(whole), tree.joint_names, meshes(path), SIZE, scene.view, scene.centre, DARK)
 

@@ -72,7 +72,7 @@ class Mix:
 
 def measure(name: str, source: Path, operations: int, peak: float, rounds: int) -> Mix:
     robot = Robot.from_urdf(source)
-    program = trace(*robot._store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False))
+    program = trace(*robot.tree.store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False))
     lanes, n = engine.lanes(), robot.n
     text, work = tiles.batch_text(program, lanes)
     vector = f"<{lanes} x double>"
