@@ -4,6 +4,8 @@
 
 #include "controller_interface/chainable_controller_interface.hpp"
 #include "pluginlib/class_list_macros.hpp"
+#include "std_msgs/msg/float64.hpp"
+#include "trajectory_msgs/msg/joint_trajectory.hpp"
 
 using controller_interface::CallbackReturn;
 using Controller = controller_interface::ChainableControllerInterface;
@@ -156,6 +158,7 @@ int harness_update(Harness * harness, double period)
 {
   const auto step = rclcpp::Duration::from_seconds(period);
   harness->time += step.nanoseconds();
+  harness->controller->get_node()->clock = harness->time;
   return static_cast<int>(harness->controller->update(rclcpp::Time(harness->time), step));
 }
 void harness_read(Harness * harness, double * commands, double * exported)
@@ -166,6 +169,41 @@ void harness_read(Harness * harness, double * commands, double * exported)
   for (std::size_t k = 0; k < harness->exported.size(); ++k) {
     exported[k] = harness->exported[k]->get_optional().value_or(NAN);
   }
+}
+void harness_clock(Harness * harness, std::int64_t nanoseconds)
+{
+  harness->time = nanoseconds;
+  harness->controller->get_node()->clock = nanoseconds;
+}
+// Publish a JointTrajectory: names, times [s] after the stamp [ns], and points * 3 * joints numbers: q, qd, qdd of each point.
+void harness_trajectory(
+  Harness * harness, std::int64_t stamp, const char * const * names, int joints, const double * times, const double * values,
+  int points)
+{
+  auto message = std::make_shared<trajectory_msgs::msg::JointTrajectory>();
+  message->header.stamp.sec = static_cast<std::int32_t>(stamp / 1000000000);
+  message->header.stamp.nanosec = static_cast<std::uint32_t>(stamp % 1000000000);
+  message->joint_names.assign(names, names + joints);
+  for (int p = 0; p < points; ++p) {
+    trajectory_msgs::msg::JointTrajectoryPoint point;
+    const double * at = values + 3 * joints * p;
+    point.positions.assign(at, at + joints);
+    point.velocities.assign(at + joints, at + 2 * joints);
+    point.accelerations.assign(at + 2 * joints, at + 3 * joints);
+    const auto time = static_cast<std::int64_t>(std::llround(1e9 * times[p]));
+    point.time_from_start.sec = static_cast<std::int32_t>(time / 1000000000);
+    point.time_from_start.nanosec = static_cast<std::uint32_t>(time % 1000000000);
+    message->points.push_back(point);
+  }
+  const auto alive = harness->controller->get_node()->subscriptions["~/joint_trajectory"].lock();
+  std::static_pointer_cast<rclcpp::Subscription<trajectory_msgs::msg::JointTrajectory>>(alive)->callback(message);
+}
+void harness_override(Harness * harness, double share)
+{
+  auto message = std::make_shared<std_msgs::msg::Float64>();
+  message->data = share;
+  const auto alive = harness->controller->get_node()->subscriptions["~/override"].lock();
+  std::static_pointer_cast<rclcpp::Subscription<std_msgs::msg::Float64>>(alive)->callback(message);
 }
 // Keep a state's handle locked, as another thread would, or free it.
 void harness_lock(Harness * harness, int k, int locked)

@@ -30,6 +30,9 @@ void harness_delete(Harness *);
 void harness_text(Harness *, const char *, const char *);
 void harness_number(Harness *, const char *, double);
 void harness_numbers(Harness *, const char *, const double *, int);
+void harness_texts(Harness *, const char *, const char * const *, int);
+void harness_trajectory(Harness *, std::int64_t, const char * const *, int, const double *, const double *, int);
+void harness_override(Harness *, double);
 const char * harness_set(Harness *, int);
 int harness_transition(Harness *, const char *);
 void harness_chained(Harness *, int);
@@ -80,6 +83,7 @@ struct Loop
 {
   Harness * harness;
   int n;
+  bool on_path;
   std::vector<double> states, references, commands, exported;
 
   Loop(const char * plugin, const char * library, const char * mode)
@@ -90,8 +94,13 @@ struct Loop
       std::exit(2);
     }
     const double stiffness = 100.0, damping = 10.0;
+    const char * const names[] = {"1", "2", "3", "4", "5", "6", "7"};
+    on_path = std::strstr(plugin, "OnPath") != nullptr;
     harness_text(harness, "robot_library", library);
     harness_text(harness, "mode", mode);
+    if (on_path) {
+      harness_texts(harness, "joints", names, 7);
+    }
     harness_numbers(harness, "stiffness", &stiffness, 1);
     harness_numbers(harness, "damping", &damping, 1);
     harness_set(harness, 1);
@@ -106,6 +115,15 @@ struct Loop
     move(0);
     harness_write(harness, states.data(), nullptr, nullptr);
     require("activate");
+    if (on_path) {  // 100 s from here on
+      const double times[2] = {0.0, 100.0};
+      std::vector<double> knots(42, 0.0);
+      for (int k = 0; k < 7; ++k) {
+        knots[static_cast<std::size_t>(k)] = states[static_cast<std::size_t>(k)];
+        knots[static_cast<std::size_t>(21 + k)] = 1.0;
+      }
+      harness_trajectory(harness, 0, names, 7, times, knots.data(), 2);
+    }
   }
   ~Loop() { harness_delete(harness); }
   void require(const char * transition)
@@ -118,6 +136,10 @@ struct Loop
   // Smooth references, and states near them.
   void move(long cycle)
   {
+    if (on_path) {
+      references.assign(references.size(), cycle / 500 % 2 ? 0.2 : 1.0);
+      return;
+    }
     const double t = 1e-3 * static_cast<double>(cycle);
     for (int k = 0; k < n; ++k) {
       const double w = 1.0 + 0.3 * k, x = 0.3 * std::sin(w * t + k), v = 0.3 * w * std::cos(w * t + k);
@@ -154,7 +176,7 @@ static int calls(Loop & loop, long cycles)
       if (k % 7 == 5) {
         loop.states[0] = NAN;
       }
-      if (k / 100 % 5 == 3) {  // long enough to hold gravity
+      if (k / 100 % 5 == 3 && !loop.on_path) {  // long enough to hold gravity
         loop.states[1] = NAN;
         loop.references[0] = INFINITY;
       }
@@ -162,6 +184,10 @@ static int calls(Loop & loop, long cycles)
       counting = true;
       cycle(loop.harness);
       counting = false;
+    }
+    harness_read(loop.harness, loop.commands.data(), loop.exported.data());
+    if (loop.on_path && !(loop.exported[1] > 1e-4 * static_cast<double>(cycles))) {
+      syscall(SYS_exit, 4);  // the path was not played
     }
     found[0] = allocations;
     found[1] = locks;

@@ -483,8 +483,8 @@ def realtime(tmp_path_factory):
                  sources=("harness.cpp", "realtime.cpp"))
 
 
-def run(program, library, mode, *words):
-    return subprocess.run([program, PLUGIN, library, mode, *words], capture_output=True, text=True, timeout=300)
+def run(program, library, mode, *words, plugin=PLUGIN):
+    return subprocess.run([program, plugin, library, mode, *words], capture_output=True, text=True, timeout=300)
 
 
 @pytest.mark.parametrize(("name", "mode"), [("panda", "gravity"), ("panda", "feedforward"), ("panda", "computed_torque"),
@@ -496,6 +496,13 @@ def test_a_cycle_does_not_allocate_lock_throw_or_call_the_system(realtime, expor
     assert done.stdout.startswith("allocations 0 locks 0 exceptions 0")
     if done.stdout.strip().endswith("no"):
         pytest.skip("seccomp is not allowed here: system calls in update() were NOT counted, all else was")
+
+
+def test_a_cycle_on_the_path_does_not_allocate_lock_throw_or_call_the_system_either(realtime, exported):
+    """While a trajectory is played, slowed and hastened again, within the limits of the robot."""
+    done = run(realtime, exported("panda")[0], "", "calls", "5000", plugin="rnea_controllers::OnPathTrajectoryController")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("allocations 0 locks 0 exceptions 0")
 
 
 @pytest.mark.parametrize("mode", ["feedforward", "computed_torque"])

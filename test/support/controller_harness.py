@@ -90,6 +90,19 @@ class Controller:
         self._code.harness_read(self._self, *(ctypes.c_void_p(x.ctypes.data) for x in found))
         return found[0], found[1]
 
+    def set_clock(self, nanoseconds: int) -> None:
+        self._code.harness_clock(self._self, ctypes.c_int64(nanoseconds))
+
+    def send_trajectory(self, stamp: int, joints: Sequence[str], times: Any, points: Any) -> None:
+        """Publish a JointTrajectory; stamp [ns], times (points,) [s], points (points, 3, joints): q, qd, qdd."""
+        names = (ctypes.c_char_p * len(joints))(*(joint.encode() for joint in joints))
+        arrays = [np.ascontiguousarray(x, dtype=float) for x in (times, points)]
+        self._code.harness_trajectory(self._self, ctypes.c_int64(stamp), names, len(joints),
+                                      *(ctypes.c_void_p(x.ctypes.data) for x in arrays), len(arrays[0]))
+
+    def send_override(self, share: float) -> None:
+        self._code.harness_override(self._self, ctypes.c_double(share))
+
     def lock_state(self, number: int, locked: bool) -> None:
         self._code.harness_lock(self._self, number, int(locked))
 
