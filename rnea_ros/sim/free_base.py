@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 
 from ..algebra.arrays import Array
 from ..robots.inputs.base_state import BaseState
-from ..robots.inputs.conditions import Loads, Wrenches
+from ..robots.inputs.conditions import Loads
 from ..robots.robot import Robot
 
 JointMotion = Callable[[float], Sequence[Array]]  # t -> q, qd, qdd, (n,) each
-WrenchesOf = Callable[[BaseState, Array, Array], Wrenches]  # base, q, qd -> what acts on links, each in its own frame
+LoadsOf = Callable[[BaseState, Array, Array], Loads]  # base, q, qd -> what acts on links
 
 
 class Drift(NamedTuple):
@@ -31,7 +31,7 @@ class Drift(NamedTuple):
 
 
 def simulate_free_base(robot: Robot, joints: JointMotion, times: ArrayLike, start: BaseState | None = None,
-                       wrenches: WrenchesOf | None = None) -> Drift:
+                       loads: LoadsOf | None = None) -> Drift:
     """Return the motion of a free base from `start` (default: at rest at the origin), a step for each of the times [s].
 
     The error of a step is of its fifth power; halve the steps to see it.
@@ -40,7 +40,7 @@ def simulate_free_base(robot: Robot, joints: JointMotion, times: ArrayLike, star
 
     def rate(x: Array, motion: Sequence[Array]) -> tuple[Array, Array]:
         base, (q, qd, qdd) = BaseState.from_vector(x), motion[:3]
-        found = robot.solve(q, qd, qdd, stages=1, base=base, loads=Loads(wrenches(base, q, qd)) if wrenches else None)
+        found = robot.solve(q, qd, qdd, stages=1, base=base, loads=loads(base, q, qd) if loads else None)
         return base.vector_rate(found.base_acceleration), found.torques[0]
 
     now = joints(t[0])
