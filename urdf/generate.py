@@ -5,6 +5,7 @@ biped       after Cassie of Agility Robotics: layout, link lengths, masses and s
 ankles      a humanoid's legs whose ankles are moved by two motors on each shin through rods; numbers chosen here
 ship_arm    an arm of six joints on the deck of a ship; numbers chosen here
 wheeled_arm a differential drive with an arm of four joints; numbers chosen here
+eel         ten cylinders of the density of water in a chain; numbers chosen here
 quadruped   legs of three joints, about the size and mass of ANYmal C (50 kg, ANYbotics data sheet); numbers rounded here
 two_platforms, four_platforms : Gough-Stewart platforms in series, each on the one below; numbers chosen here
 
@@ -19,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 GREY, DARK, LIGHT, BLUE, ORANGE = "0.45 0.47 0.50", "0.15 0.16 0.18", "0.85 0.85 0.83", "0.12 0.30 0.55", "0.80 0.40 0.10"
+EEL_MODULES, EEL_MASS, EEL_LENGTH, EEL_RADIUS = 10, 0.9, 0.14, 0.045  # kg, m, m
 HERE = Path(__file__).resolve().parent
 
 
@@ -184,6 +186,28 @@ def wheeled_arm() -> Robot:
     return robot
 
 
+def eel() -> Robot:
+    robot = Robot("eel", "A serial eel: ten modules, head first, with vertical axes between them.")
+    for k in range(EEL_MODULES):
+        colour = ORANGE if k == 0 else BLUE if k % 2 else GREY
+        robot.rod(f"module{k}", EEL_MASS, (0, 0, 0), (-EEL_LENGTH, 0, 0), EEL_RADIUS, colour)
+        if k:
+            robot.joint(f"joint{k}", f"module{k - 1}", f"module{k}", (-EEL_LENGTH, 0, 0), "z", (-1.2, 1.2, 10.0, 8.0))
+    return robot
+
+
+def eel_file() -> str:
+    """Return the robot file of the eel: slender bodies of the density of water."""
+    across, area = EEL_MASS * EEL_LENGTH**2 / 12.0, 2.0 * EEL_RADIUS * EEL_LENGTH
+    body = {"center": (-0.5 * EEL_LENGTH, 0, 0), "added_mass": (0, EEL_MASS, EEL_MASS), "added_inertia": (0, across, across),
+            "quadratic_drag": [0.5 * 1000.0 * c * area for c in (0.06, 1.2, 1.2)]}
+    entries = ", ".join(f"{name}: [{', '.join(f'{float(x):.6g}' for x in values)}]" for name, values in body.items())
+    lines = ["# What urdf/eel.urdf cannot say: water around every module. Written by urdf/generate.py.", "", "version: 1",
+             "base: floating", "", "fluid:", "  density: 1000", "  links:",
+             *(f"    module{k}: {{{entries}, volume: {EEL_MASS / 1000.0:.6g}}}" for k in range(EEL_MODULES))]
+    return "\n".join(lines) + "\n"
+
+
 def quadruped() -> Robot:
     robot = Robot("quadruped", "A quadruped with legs of three joints, of about the size and mass of ANYmal C.")
     robot.box("trunk", 28.0, (0.6, 0.3, 0.2), (0.0, 0.0, 0.0), BLUE)
@@ -262,10 +286,12 @@ def four_platforms() -> Robot:
     return platforms(4)
 
 
-ROBOTS = {make.__name__: make for make in (biped, ankles, ship_arm, wheeled_arm, quadruped, two_platforms, four_platforms)}
+ROBOTS = {make.__name__: make for make in (biped, ankles, ship_arm, wheeled_arm, eel, quadruped, two_platforms,
+                                           four_platforms)}
 
 if __name__ == "__main__":
     for name, make in ROBOTS.items():
         (HERE / f"{name}.urdf").write_text(make().text(), encoding="utf-8")
+    (HERE / "eel.robot.yaml").write_text(eel_file(), encoding="utf-8")
     for count, name in ((2, "two_platforms"), (4, "four_platforms")):
         (HERE / f"{name}.robot.yaml").write_text(platform_file(count), encoding="utf-8")

@@ -19,6 +19,7 @@ from ..algorithms.kinematics import Pose
 from ..robots.inputs.base_state import BaseState, from_coordinates
 from ..robots.inputs.conditions import MotorState
 from ..robots.robot import Robot
+from ..sim.free_base import simulate_free_base
 from .checks import (
     FINITE_DIFFERENCE_TOL,
     CheckResult,
@@ -35,6 +36,7 @@ from .motion import Harmonics, PeriodicMotion
 from .robot_demo import DemoMotion, RobotDemo
 
 SAMPLES_PER_PERIOD = 64
+STROKES, STEPS_PER_SAMPLE = 16, 4  # until a swimming robot is steady; steps of integration
 SPRING_HARMONICS = 14  # more than those of the actuated joints, slower than the springs' natural frequencies
 COEFFICIENT_TOL = 1e-11  # rad, of the Fourier coefficients of springs
 MAX_ITERATIONS = 30
@@ -69,6 +71,9 @@ class CombinationMotion:
         names = [*robot.tree_joints, *robot.motor_joints.values()]
         motion = np.array([given.derivatives(t, robot.order + 1) for t in times])  # (N, order + 1, n)
         states = [self._base_at(base, t) for t in times] if robot.has_moving_base else []
+        if robot.roles.fluid:
+            swum = _swimming_velocities(robot, given, self.period, times)
+            states = [BaseState(velocity=row) for row in swum]
         if self.feet:
             motion[:, 0] = _leg_positions(robot, self.feet, motion[:, 0], states)
             legs = PeriodicMotion(self.period, motion[:, 0])
@@ -83,9 +88,9 @@ class CombinationMotion:
                            + [found.positions[f"motor of {name}"][0] for name in robot.motor_joints] for found in solved])
         whole = PeriodicMotion(self.period, positions)
         moved: Any = None
-        if robot.roles.wheels:
-            moved = _wheeled_base_motion(PeriodicMotion(self.period, np.array([found.base[0] for found in solved])),
-                                         self.period)
+        if is_free(robot):
+            velocities = np.array([found.base[0] for found in solved])
+            moved = _level_base_motion(PeriodicMotion(self.period, velocities), self.period)
         elif states:
             def moved(t: float) -> BaseState:
                 return self._base_at(base, t)
@@ -113,7 +118,20 @@ class CombinationMotion:
             return {}
         if higher is not None:
             return {"base": states[k].with_motion(rates=higher[k])}
-        return {"base": states[k].free if robot.roles.wheels else states[k]}
+        return {"base": states[k].free if is_free(robot) else states[k]}
+
+
+def is_free(robot: Robot) -> bool:
+    """Return whether the motion of the base follows from that of the joints: it rolls or swims."""
+    return bool(robot.roles.wheels or robot.roles.fluid)
+
+
+def _swimming_velocities(robot: Robot, joints: Harmonics, period: float, times: np.ndarray) -> np.ndarray:
+    """Return the velocity (N, 6) of a free base along its axes at times of one period, when the stroke has become steady."""
+    grid = np.arange(STROKES * STEPS_PER_SAMPLE * len(times) + 1) * (period / (STEPS_PER_SAMPLE * len(times)))
+    swum = simulate_free_base(robot, lambda t: joints.derivatives(t, 3), grid)
+    found: np.ndarray = swum.base[-1 - STEPS_PER_SAMPLE * len(times):-1:STEPS_PER_SAMPLE, 7:13]
+    return found
 
 
 def _harmonics(names: Sequence[Any], waves: Mapping[Any, tuple[float, int, float]], middle: Mapping[Any, float],
@@ -227,8 +245,8 @@ def _foot_positions(robot: Robot, feet: Mapping[str, tuple[float, float, float]]
     return np.concatenate([robot.link_pose(link, q, point, base=base).p for link, point in feet.items()])
 
 
-def _wheeled_base_motion(velocity: PeriodicMotion, period: float) -> Any:
-    """Return the motion of a wheeled base on a level floor from its velocity (6,) in base axes."""
+def _level_base_motion(velocity: PeriodicMotion, period: float) -> Any:
+    """Return the motion of a base in the level plane from its velocity (6,) in base axes."""
     grid = np.linspace(0.0, period, 16 * SAMPLES_PER_PERIOD + 1)
     rates = np.array([velocity.derivatives(t, 1)[0] for t in grid])
     heading = _integral(rates[:, 5], grid)
@@ -265,7 +283,7 @@ def simulate(robot: Robot, player: DemoMotion, seconds: float, rate: float) -> t
         motion, given = player.motion(time), {"guess": guess}
         if player.base:
             state = player.base(time)
-            given["base"] = state.free if robot.roles.wheels else state
+            given["base"] = state.free if is_free(robot) else state
         if motors:
             given["motors"] = MotorState(*(part[motors] for part in motion))
         found = robot.solve(*(part[columns] for part in motion), **given)
@@ -296,7 +314,7 @@ def checks(robot: Robot, recording: DemoRecording, topics: Topics | None) -> lis
         if not robot.roles.contacts:  # their rates are along world axes
             found.append(check_close(rates[where], slopes(together.seconds, forces)[where - 1], FINITE_DIFFERENCE_TOL * 5.0,
                                      "rates of loop and wheel forces are their slopes"))
-    return [*found, _check_power(robot, recording, topics)]
+    return found if robot.roles.fluid else [*found, _check_power(robot, recording, topics)]  # drag takes power
 
 
 def _check_power(robot: Robot, recording: DemoRecording, topics: Topics) -> CheckResult:
@@ -396,6 +414,10 @@ COMBINATIONS = (
     _demo("elastic_quadruped", CombinationMotion(
         "a quadruped with elastic joints that trots in the air", 3.0, TROT, STANCE, GANTRY, {}),
           urdf="quadruped", constrained=False, picture_times=(0.0, 1.5), view=(15.0, -60.0)),
+    _demo("eel", CombinationMotion(
+        "an eel that swims", 1.6, {f"joint{k}": (0.10 + 0.035 * k, 1, -0.7 * k) for k in range(1, 10)}, {}, {}, {}),
+          moves=True, constrained=False, parameters={"base.motion_source": "free"}, picture_times=(0.0, 0.4, 0.8),
+          view=(60.0, -90.0)),
     *(_demo(f"{name}_platforms", CombinationMotion(f"{name} Gough-Stewart platforms in series that sway", 4.0,
                                                    _slides(count, 0.02), {}, {}, {}),
             rate=rate, picture_times=(0.0, 1.0, 2.0), view=(12.0, -60.0))

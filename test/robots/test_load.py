@@ -261,7 +261,7 @@ KINDS = {  # what Robot.kind says
     "panda": "tree on a fixed base", "seven_r": "tree on a fixed base", "stanford": "tree on a fixed base",
     "stewart": "robot on a fixed base with loops, platform",
     **dict.fromkeys(("two_platforms", "four_platforms"), "robot on a fixed base with loops, platforms"),
-    **dict.fromkeys(("ankles", "biped", "quadruped", "ship_arm", "wheeled_arm"), "")}
+    **dict.fromkeys(("ankles", "biped", "eel", "quadruped", "ship_arm", "wheeled_arm"), "")}
 
 
 def test_every_robot_file_is_known():

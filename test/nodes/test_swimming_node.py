@@ -1,0 +1,47 @@
+"""An eel in water before dynamics_node, in a separate process over DDS: torques and rates by Pinocchio with Lamb's terms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("rnea_msgs")
+pytest.importorskip("pinocchio")
+
+from support.moving_bench import MovingBench
+from support.moving_robots import MovingRobot
+from support.ros_helpers import world
+from support.swimming import GivenMotion, Truth, eel
+
+pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
+
+SAMPLES, STEP = 10, 0.05
+
+
+class MovingEel(MovingRobot):
+    """Eel whose base and joints follow a motion in time."""
+
+    def __init__(self):
+        self.urdf, self.content = eel("prescribed")
+        self.given, self.parameters = GivenMotion(Truth(self.urdf, self.content)), {"base.motion_source": "desired"}
+        self.joints, self.base = tuple(f"j{k}" for k in range(4)), self._base
+
+    def motion(self, t):
+        return [self.given.joints(t, k) for k in range(4)]
+
+    def _base(self, t):
+        rates = np.array([self.given.twist(t, k) for k in range(3)])
+        return self.given.base(t).moved_by(rates)
+
+
+def test_torques_and_rates_are_pinocchios(tmp_path):
+    moving = MovingEel()
+    with world(tmp_path) as ros:
+        bench = MovingBench(ros, moving, tmp_path, step=STEP).met()
+        for _ in range(SAMPLES):
+            t, found = bench.next()
+            tau, rate = moving.given.efforts(t)[6:], moving.given.rates(t)[6:]
+            assert np.abs(found.effort - tau).max() < 1e-9 * np.abs(tau).max()
+            assert np.abs(found.effort_rate - rate).max() < 1e-6 * np.abs(rate).max()
+        assert "fluid" in bench.info[-1].kind
