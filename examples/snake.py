@@ -14,18 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rnea_ros import (
-    STYLE,
-    BaseState,
-    Loads,
-    Robot,
-    color_scale,
-    derivatives_of_time,
-    load,
-    picture,
-    simulate_free_base,
-    smooth_step,
-)
+import rnea_ros
+from rnea_ros import STYLE, BaseState, Robot, color_scale, derivatives_of_time, load, picture, simulate_free_base, smooth_step
 
 LENGTH, RADIUS, WATER = 1.5, 0.03, 1000.0  # of the body [m]; density of body and water alike [kg/m^3], so gravity is left out
 ALONG, ACROSS = 0.05, 2.0  # drag coefficients of a link, along and across it
@@ -67,7 +57,7 @@ def main(out_dir: str | Path = ".", small: bool = False) -> dict[str, float]:
     links, duration = (12, 2.0) if small else (60, 8.0)
     robot = load(urdf(links), base="floating", gravity=(0.0, 0.0, 0.0))
     swum = simulate_free_base(robot, lambda t: undulation(robot.n, t), np.arange(0.0, duration, 0.02),
-                              loads=lambda *x: Loads(drag(robot, *x)))
+                              loads=lambda *x: rnea_ros.Loads(drag(robot, *x)))
     centre = robot.center_of_mass(swum.q, swum.qd, base=BaseState.from_vector(swum.base)).position
     with picture(Path(out_dir) / "snake.png", (12, 3.6), settings=STYLE) as figure:
         axis = figure.subplots()
