@@ -137,6 +137,7 @@ struct Loop
   void move(long cycle)
   {
     if (on_path) {
+      states.assign(states.size(), 0.1);
       references.assign(references.size(), cycle / 500 % 2 ? 0.2 : 1.0);
       return;
     }

@@ -517,5 +517,6 @@ def test_sanitizers_find_nothing_in_the_life_of_a_controller(tmp_path, exported)
     sanitized = ("-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
     program = build(tmp_path / "sanitized", *sanitized, "-Wno-pedantic", "-Wno-conversion", "-Wno-old-style-cast",
                     sources=("harness.cpp", "realtime.cpp"))
-    done = run(program, exported("panda")[0], "computed_torque", "life", "500")
-    assert (done.returncode, done.stdout) == (0, "lived\n"), done.stderr
+    for plugin in (PLUGIN, "rnea_controllers::OnPathTrajectoryController"):
+        done = run(program, exported("panda")[0], "computed_torque", "life", "500", plugin=plugin)
+        assert (done.returncode, done.stdout) == (0, "lived\n"), done.stderr
