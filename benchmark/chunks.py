@@ -252,7 +252,8 @@ def outcomes(rows: list[ROW], kinds: list[str]) -> str:
 def page(rows: list[ROW], note: str = "") -> str:
     import chunk_plants
 
-    on_plants, on_servos, rows = ([row for row in rows if field in row] for field in ("tracked", "servos", "kind"))
+    on_plants, on_servos, rows = ([row for row in rows if field in row and OURS in row]
+                                  for field in ("tracked", "servos", "kind"))
     kinds = [kind for kind in (*KINDS, FEASIBLE, FAST) if any(row["kind"] == kind for row in rows)]
     arms = [name for name in ARMS if any(row["arm"] == name for row in rows)]
     per = Counter((row["kind"], row["arm"]) for row in rows)
@@ -260,6 +261,9 @@ def page(rows: list[ROW], note: str = "") -> str:
     _, _, described = (chunk_plants.__doc__ or "").partition("\n\n")
     text = HEAD.format(arms=", ".join(arms), runs=len(rows), seeds=seeds, duration=rows[0]["duration"],
                        plants="\n\n```text\n" + described.rstrip() + "\n```")
+    beside = sum(any(name in row for name in PEERS) for row in rows)
+    if beside < len(rows):
+        text += f"\nPeers were given {beside} of these streams.\n"
     text += f"\n{note}\n" if note else ""
     own = [row[OURS] for row in rows]
     samples, leads = [one["sample"] for one in own], [one["lead"] for one in own]
@@ -281,8 +285,8 @@ def page(rows: list[ROW], note: str = "") -> str:
     if on_servos:
         count = 1 + max(row["seed"] for row in on_servos)
         _, _, described = (servo_plants.__doc__ or "").partition("\n\n")
-        text += (f"\n## Arms of servos\n\n{described}\nThe largest of {count} seeds, the mean of the RMS. A soft arm lags "
-                 "behind any command and sags under its weight, so all are off the command; what differs is what the gears "
+        text += (f"\n## Arms of servos\n\n{described}\nThe largest of seeds 0 to {count - 1}, the mean of the RMS. A soft arm "
+                 "lags behind any command and sags under its weight, so all are off the command; what differs is what gears "
                  "carry.\n\n" + servo_table(on_servos))
     text += f"\n## {OURS} by arm\n\n" + "| arm | " + " | ".join(kinds) + " |\n|---|" + "---|" * len(kinds) + "\n"
     for name in arms:

@@ -32,7 +32,7 @@ from support.ros_helpers import world
 
 LATE = {"late_every": 10, "late_by": 0.02, "allow_nonzero_velocity_at_trajectory_end": True}
 STOPPED = 1.0  # s
-ROW = "| {} | {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.2f} | {:.2f} | {} | {} |\n"
+ROW = "| {} | {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.2f} | {:.2f} | {} | {} | {:.2f} | {:.2f} |\n"
 HEAD = """# Motions handed out to a controller
 
 Written by benchmark/handed_out.py: a 7R arm, motions planned twice too fast, scaling_node and the stand-in for
@@ -45,14 +45,16 @@ Torque and torque rate are what the controller's commands ask for, from one upda
 as shares of the limits; what is planned uses up to 1.00 of them. Times planned: the torque rate by the largest that was
 planned for the joint, as far as the node published it; it is silent while stopped. Jump: how far a command is from
 what the velocities of two updates say, as a share of the way at full acceleration: 0.1 is the bend of a curve, 1 is a jump.
+"points" is one point in each message, as before `points_stop_time`; "points + stop 0.3" has the stop of 0.3 s behind it, which
+is the default, and a controller with `interpolate_from_desired_state`.
 
-| output | by | motions | torque | torque rate | times planned | off the path [mm] | jump | goals | after SIGKILL |
-|---|---|---|---|---|---|---|---|---|---|
+| output | by | runs | torque | rate | times planned | off path [mm] | jump | goals | after SIGKILL | its torque | its rate |
+|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 
 
 def motions(bench: Followed, runs: int, rng: np.random.Generator) -> tuple[list[Commanded], str]:
-    """Plays them all. Returns what was commanded, and what became of the last one."""
+    """Play them all. Return what was commanded, the last of it after SIGKILL, and what became of the last motion."""
     for run in range(runs):
         points = POINTS if run % 2 == 0 else POINTS[::-1]
         begin(bench, points, rng)
@@ -60,7 +62,10 @@ def motions(bench: Followed, runs: int, rng: np.random.Generator) -> tuple[list[
             change(bench, str(act), rng)
         rest(bench)
         if np.abs(bench.position - points[-1]).max() > 1e-6:
-            return [bench.commanded()], f"not at the goal of motion {run + 1}"
+            if "the motion is given up" not in bench.process.log:
+                return [bench.commanded()] * 2, f"not at the goal of motion {run + 1}"
+            begin(bench, np.stack((bench.position, points[-1])), rng, 2.0)  # it braked while the node hung
+            rest(bench)
     begin(bench, points[::-1], rng)
     bench.serve("stop")
     rest(bench)
@@ -70,6 +75,7 @@ def motions(bench: Followed, runs: int, rng: np.random.Generator) -> tuple[list[
     bench.commanded()
     begin(bench, POINTS, rng)
     bench.process.send(signal.SIGKILL)
+    found.append(bench.commanded())
     bench.ros.spin(4.0)
     away = np.abs(bench.position - POINTS[-1]).max()
     return [*found, bench.commanded()], "at rest, " * bench.rests + ("at the goal" if away < 1e-6 else "on the path")
@@ -106,27 +112,33 @@ def change(bench: Followed, act: str, rng: np.random.Generator) -> None:
 
 
 def row(output: str, interface: str, runs: int, seed: int) -> str:
-    rate = {"control_rate": 1000.0} if output == "points" else {}
+    label, rate = output, dict[str, float]()
+    controller = LATE
+    if output.startswith("points"):
+        output, _, stop_time = output.partition(" + stop ")
+        rate = {"control_rate": 1000.0, "points_stop_time": float(stop_time or 0.0)}
+        controller = {**LATE, "interpolate_from_desired_state": True} if stop_time else LATE
     with tempfile.TemporaryDirectory() as folder, world(Path(folder)) as ros:
         if importlib.util.find_spec("control_msgs") is None:
             ros.through = [control_msgs_stand_in.__file__]
         planned: list[ScaledMotion] = []
-        bench = Followed(ros, Path(folder), output, LATE, **rate, **{"controller.interface": interface}).ready()
+        bench = Followed(ros, Path(folder), output, controller, **rate, **{"controller.interface": interface}).ready()
         ros.node.create_subscription(ScaledMotion, f"{bench.node}/scaled_motion", planned.append, 1000)
         bench.ros.until(lambda: bench.diagnostics.values.get("controller.state") == "ok" or output == "points")
         found, became = motions(bench, runs, np.random.default_rng(seed))
         rates = np.array([message.effort_rate for message in planned])
         shown = [(*one.used(), one.times_planned(rates), 1e3 * one.off_the_path(), one.jump()) for one in found]
         worst = np.max(shown, axis=0)
-        return ROW.format(output, interface, runs + 2, *worst, bench.controller.log.count("goal accepted"), became)
+        return ROW.format(label, interface, runs + 2, *worst, bench.controller.log.count("goal accepted"), became,
+                          *found[-1].used())
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rows", nargs="+", default=["points/topic", "trajectory/topic", "horizon/topic", "trajectory/action",
-                                                      "horizon/action"])
+    parser.add_argument("--rows", nargs="+", default=[
+        "points/topic", "points + stop 0.3/topic", "trajectory/topic", "horizon/topic", "trajectory/action", "horizon/action"])
     parser.add_argument("--busy", type=int, default=2, help="processes that compute all the time")
     parser.add_argument("-o", type=Path)
     given = parser.parse_args()
