@@ -93,8 +93,8 @@ class OdometrySource(BaseSource):
 
     def at(self, stamp: int) -> BaseMotion:
         if self._desired:
-            wanted = self._desired.at(stamp).state
-            return BaseMotion(self._odometry.pose(stamp).with_motion(wanted.acceleration, wanted.jerk))
+            pose, wanted = self._odometry.pose(stamp), self._desired.at(stamp).state
+            return BaseMotion(pose.with_motion(wanted.acceleration, wanted.jerk))
         where, (_, sample) = self._odometry.pose(stamp), self._odometry.nearest(stamp)
         found = from_twist(sample.mount.r, self._odometry.rates(stamp))
         return BaseMotion(BaseState(where.position, where.quaternion, found.velocity, found.acceleration, found.jerk))
