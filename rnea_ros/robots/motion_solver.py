@@ -110,8 +110,9 @@ class MotionSolver:
         if stages > 2 or structure.massless or (few and few < structure.order_for(stages) - 1):
             return None
         derivatives = 1 if use == FORWARD else max(3, structure.order)
-        loaded: Any = ((), (), ()) if given.loads is None else given.loads.links
-        program = self.program_of(Inputs(use, derivatives, 0 if rates is None else structure.order - 1, *loaded, tangent))
+        wrenches, wrench_rates, world_wrenches = ((), (), ()) if given.loads is None else given.loads.links
+        program = self.program_of(Inputs(use, derivatives, 0 if rates is None else structure.order - 1, wrenches, wrench_rates,
+                                         world_wrenches, tangent))
         known = 0 if given.motors is None else len(given.motors.known)
         return program if program is None or len(program.motors) == known else None
 

@@ -279,7 +279,8 @@ def _fluid(model: Model, file: RobotFile) -> tuple[FluidBody, ...]:
         R = frame.R @ rpy(*entry.get("rpy", (0.0, 0.0, 0.0)))
         center = frame.P + frame.R @ np.array(entry.get("center", (0.0, 0.0, 0.0)), dtype=float)
         parts = [np.array(entry.get(name, (0.0, 0.0, 0.0)), dtype=float) for name in FLUID_PARTS]
-        found.append(FluidBody(frame.link, R, center, *parts, density * float(entry.get("volume", 0.0)), smoothing))
+        displaced = density * float(entry.get("volume", 0.0))
+        found.append(FluidBody(frame.link, R, center, *parts, displaced=displaced, smoothing=smoothing))
     return tuple(found)
 
 

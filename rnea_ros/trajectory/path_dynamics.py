@@ -246,7 +246,7 @@ class PathDynamics:
 
     def along(self, path: Path) -> PathDynamics:
         """Return the dynamics prepared for a path: closed loops are solved along it. Raises InputError if they cannot be."""
-        found: ClosedChainTerms = copy.copy(self)
+        found = copy.copy(self)
         found.terms = self.terms.along(path)
         return found
 
