@@ -65,6 +65,7 @@ CallbackReturn InverseDynamicsController::on_init()
         descriptor.read_only = false;
         if (fixed) {
           descriptor.additional_constraints = "Read when the controller is configured.";
+          fixed_parameters_.insert(name);
         }
         if (!get_node()->has_parameter(name)) {
           get_node()->template declare_parameter<std::decay_t<decltype(value)>>(name, value, descriptor);
@@ -257,6 +258,14 @@ rcl_interfaces::msg::SetParametersResult InverseDynamicsController::on_parameter
 {
   rcl_interfaces::msg::SetParametersResult result;
   result.successful = true;
+  for (const auto & parameter : changed) {
+    if (fixed_parameters_.count(parameter.get_name()) > 0) {
+      result.successful = false;
+      result.reason = "parameter " + parameter.get_name() + " is read when the controller is configured: deactivate it and "
+        "clean it up first";
+      return result;
+    }
+  }
   const bool concerned = std::any_of(
     changed.begin(), changed.end(), [](const auto & parameter) {return parameter.get_name().rfind("payload.", 0) == 0;});
   if (!concerned || !library_) {

@@ -205,6 +205,12 @@ void harness_override(Harness * harness, double share)
   const auto alive = harness->controller->get_node()->subscriptions["~/override"].lock();
   std::static_pointer_cast<rclcpp::Subscription<std_msgs::msg::Float64>>(alive)->callback(message);
 }
+void harness_references(Harness * harness, double * references)
+{
+  for (std::size_t k = 0; k < harness->references.size(); ++k) {
+    references[k] = harness->references[k]->get_optional().value_or(0.0);
+  }
+}
 // Keep a state's handle locked, as another thread would, or free it.
 void harness_lock(Harness * harness, int k, int locked)
 {

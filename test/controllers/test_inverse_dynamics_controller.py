@@ -229,8 +229,9 @@ def test_activation_begins_with_the_effort_before_and_fades(start):
     assert steps.max() <= steepest * np.abs(before - robot.gravity(q)).max() * PERIOD + 1e-9
 
 
-def test_an_effort_that_nothing_commanded_before_counts_as_gravity(start):
-    controller, robot = start(mode="gravity", q=motion(load(URDF / "panda.urdf"), 0.0)[0])
+@pytest.mark.parametrize("before", [None, np.zeros(7)], ids=["nothing", "zeros of a deactivated controller"])
+def test_an_effort_that_nothing_commanded_before_counts_as_gravity(start, before):
+    controller, robot = start(mode="gravity", q=motion(load(URDF / "panda.urdf"), 0.0)[0], before=before)
     q = motion(robot, 0.0)[0]
     controller.write(states(q, 0 * q))
     controller.update(PERIOD)
@@ -297,6 +298,15 @@ def test_two_missing_cycles_are_bridged(start):
         controller.write(np.full(14, np.nan))
         controller.update(PERIOD)
         np.testing.assert_allclose(controller.read()[0], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_other_parameters_wait_for_the_next_configuration(start):
+    controller, _ = start()
+    reason = controller.set_parameters(stiffness=[1.0])
+    assert "parameter stiffness is read when the controller is configured" in reason
+    for name in ("deactivate", "cleanup"):
+        assert controller.transition(name) == SUCCESS
+    assert controller.set_parameters(stiffness=[1.0]) == ""
 
 
 def test_references_that_are_not_finite_hold_the_pose(start):
@@ -387,6 +397,7 @@ def test_it_can_be_stopped_cleaned_and_begun_again(start):
         settle(controller, q, qd, (q, qd, qdd))
         assert controller.transition("deactivate") == SUCCESS
         np.testing.assert_allclose(controller.read()[0], robot.gravity(q), rtol=1e-9, atol=1e-9)
+        assert np.isnan(controller.references).all()  # a joint_trajectory_controller that follows begins at the state
         assert controller.transition(end) == SUCCESS
         assert controller.transition("configure") == SUCCESS
         controller.write(states(q, qd))

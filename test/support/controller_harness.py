@@ -103,6 +103,12 @@ class Controller:
     def send_override(self, share: float) -> None:
         self._code.harness_override(self._self, ctypes.c_double(share))
 
+    @property
+    def references(self) -> np.ndarray:
+        found = np.zeros(self._code.harness_count(self._self, b"references"))
+        self._code.harness_references(self._self, ctypes.c_void_p(found.ctypes.data))
+        return found
+
     def lock_state(self, number: int, locked: bool) -> None:
         self._code.harness_lock(self._self, number, int(locked))
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,7 @@ private:
   bool write_commands() noexcept;
   void check_staleness(double dt) noexcept;
 
+  std::set<std::string> fixed_parameters_;  // what configure() reads
   std::vector<std::string> joints_;
   RobotLibrary library_;
   std::unique_ptr<TorqueLaw> law_;
