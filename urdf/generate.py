@@ -5,6 +5,7 @@ biped       after Cassie of Agility Robotics: layout, link lengths, masses and s
 ankles      a humanoid's legs whose ankles are moved by two motors on each shin through rods; numbers chosen here
 ship_arm    an arm of six joints on the deck of a ship; numbers chosen here
 wheeled_arm a differential drive with an arm of four joints; numbers chosen here
+crane       a turning column with a light boom and a load on a wrist; numbers chosen here
 eel         ten cylinders of the density of water in a chain; numbers chosen here
 quadruped   legs of three joints, about the size and mass of ANYmal C (50 kg, ANYbotics data sheet); numbers rounded here
 two_platforms, four_platforms : Gough-Stewart platforms in series, each on the one below; numbers chosen here
@@ -186,6 +187,18 @@ def wheeled_arm() -> Robot:
     return robot
 
 
+def crane() -> Robot:
+    robot = Robot("crane", "A column that turns, a light boom that bends, and a load on a wrist at its end.")
+    robot.rod("column", 20.0, (0, 0, 0), (0, 0, 0.5), 0.1, DARK)
+    robot.rod("mast", 8.0, (0, 0, 0), (0, 0, 0.3), 0.06, GREY)
+    robot.rod("boom", 1.5, (0, 0, 0), (1.8, 0, 0), 0.02, BLUE)
+    robot.rod("load", 1.0, (0, 0, 0), (0.25, 0, 0), 0.05, ORANGE)
+    robot.joint("turn", "column", "mast", (0, 0, 0.5), "z", (-3.0, 3.0, 100.0, 3.0))
+    robot.joint("lift", "mast", "boom", (0, 0, 0.3), "y", (-1.4, 1.4, 150.0, 3.0))
+    robot.joint("wrist", "boom", "load", (1.8, 0, 0), "y", (-2.5, 2.5, 20.0, 6.0))
+    return robot
+
+
 def eel() -> Robot:
     robot = Robot("eel", "A serial eel: ten modules, head first, with vertical axes between them.")
     for k in range(EEL_MODULES):
@@ -286,7 +299,7 @@ def four_platforms() -> Robot:
     return platforms(4)
 
 
-ROBOTS = {make.__name__: make for make in (biped, ankles, ship_arm, wheeled_arm, eel, quadruped, two_platforms,
+ROBOTS = {make.__name__: make for make in (biped, ankles, ship_arm, wheeled_arm, crane, eel, quadruped, two_platforms,
                                            four_platforms)}
 
 if __name__ == "__main__":

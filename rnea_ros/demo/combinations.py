@@ -414,6 +414,9 @@ COMBINATIONS = (
     _demo("elastic_quadruped", CombinationMotion(
         "a quadruped with elastic joints that trots in the air", 3.0, TROT, STANCE, GANTRY, {}),
           urdf="quadruped", constrained=False, picture_times=(0.0, 1.5), view=(15.0, -60.0)),
+    _demo("crane", CombinationMotion(
+        "a crane whose boom bends", 6.0, {"turn": (0.8, 1, 0.0), "lift": (0.3, 2, 0.4), "wrist": (0.5, 2, 1.3)},
+        {"lift": -0.3}, {}, {}), constrained=False, picture_times=(0.0, 1.5), view=(18.0, -60.0)),
     _demo("eel", CombinationMotion(
         "an eel that swims", 1.6, {f"joint{k}": (0.10 + 0.035 * k, 1, -0.7 * k) for k in range(1, 10)}, {}, {}, {}),
           moves=True, constrained=False, parameters={"base.motion_source": "free"}, picture_times=(0.0, 0.4, 0.8),

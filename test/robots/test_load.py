@@ -259,7 +259,7 @@ KINDS = {  # what Robot.kind says
     "branched": "tree on a floating base", "five_bar": "robot on a fixed base with loops",
     "hua_arm": "robot on a fixed base with elastic joints, motors", "palletiser": "robot on a fixed base with loops",
     "panda": "tree on a fixed base", "seven_r": "tree on a fixed base", "stanford": "tree on a fixed base",
-    "stewart": "robot on a fixed base with loops, platform",
+    "stewart": "robot on a fixed base with loops, platform", "crane": "robot on a fixed base with flexible links",
     **dict.fromkeys(("two_platforms", "four_platforms"), "robot on a fixed base with loops, platforms"),
     **dict.fromkeys(("ankles", "biped", "eel", "quadruped", "ship_arm", "wheeled_arm"), "")}
 

@@ -1,0 +1,18 @@
+"""Try a crane whose boom bends.
+
+    ros2 launch rnea_ros crane_demo.launch.py
+    ros2 launch rnea_ros crane_demo.launch.py rviz:=true
+
+All arguments of dynamics.launch.py but the robot can be given. `rnea demo --robot crane` checks the published torques;
+rnea_ros/demo/catalogue.py describes the demo.
+"""
+
+from pathlib import Path
+
+from launch.launch_description_sources import load_python_launch_file_as_module
+
+demo = load_python_launch_file_as_module(str(Path(__file__).resolve().with_name("demo.launch.py")))
+
+
+def generate_launch_description():
+    return demo.robot_demo("crane")
