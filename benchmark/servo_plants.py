@@ -60,7 +60,7 @@ SERVOS = {"so101": (_of(32 * 0.166, 0.97, 7.4, STS3215),) * 6,
 
 
 class Followed(NamedTuple):
-    """What servos made of commands.
+    """Motion of servos that follow commands.
 
     q            : positions (samples, n) [rad], 0.5 ms apart
     torque, rate : largest share of its stall torque that a gear transmitted, and largest rate of that share [1/s]

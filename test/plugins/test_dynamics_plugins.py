@@ -237,7 +237,7 @@ class Frames:
         return base.actInv(tip)
 
     def jacobian(self, q, link, h=1e-5):
-        """By central differences of poses: linear of the link's origin, angular, along the axes of the base."""
+        """Return the Jacobian by central differences of poses: linear, then angular, along the axes of the base."""
         found = np.zeros((6, len(q)))
         for k, step in enumerate(h * np.eye(len(q))):
             high, low = (self.pose(q + sign * step, link) for sign in (1.0, -1.0))
