@@ -31,7 +31,8 @@ def fastest(arm, intervals: int):
     ahead = ca.vertcat(q + h * qd + h**2 / 2 * qdd + h**3 / 6 * u, qd + h * qdd + h**2 / 2 * u, qdd + h * u)
     states = [ca.horzcat(x[k * n:(k + 1) * n, :-1], x[k * n:(k + 1) * n, 1:]) for k in range(3)]
     tau, rate = dynamics.map(2 * N)(*states, ca.horzcat(u, u))           # at both ends of each interval
-    g = ca.vertcat(ca.vec(x[:, 1:] - ahead), ca.vec(tau / arm.limits.effort), ca.vec(rate / arm.limits.effort_rate))
+    g = ca.vertcat(ca.vec(x[:, 1:] - ahead), ca.vec(tau / ca.DM(arm.limits.effort)),
+                  ca.vec(rate / ca.DM(arm.limits.effort_rate)))
     bound = np.concatenate([np.zeros(3 * n * N), np.ones(4 * n * N)])
     upper = np.full((N + 1, 3 * n), np.inf)
     upper[:, n:2 * n] = arm.limits.velocity

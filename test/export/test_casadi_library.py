@@ -267,3 +267,32 @@ def test_what_cannot_be_exported_is_named(tmp_path, capsys):
         casadi_library.library(library, chosen=True)
     assert main(["export", str(ROOT / "urdf" / "rr.urdf"), "-o", str(tmp_path / "b"), "--portable"]) == 2
     assert "give --shared or --casadi as well" in capsys.readouterr().err
+
+
+def test_code_that_casadi_generates_calls_it(exported, tmp_path):
+    """acados lets CasADi write C with 32-bit integers, which is linked with the library."""
+    ca = pytest.importorskip("casadi")
+    target, _ = exported("rr")
+    arm, function = robot("rr"), ca.external("rr_inverse_dynamics", str(target))
+    x, tau = ca.MX.sym("x", 3 * arm.n), ca.MX.sym("tau", arm.n)
+    residual = tau - function(*ca.vertsplit(x, arm.n))
+    made = ca.Function("implicit", [x, tau], [residual, ca.jacobian(residual, x)])
+    generator = ca.CodeGenerator("implicit", {"casadi_int": "int", "casadi_real": "double"})
+    generator.add(made)
+    (tmp_path / "implicit.c").write_text(generator.dump())
+    subprocess.run([shutil.which("cc") or "gcc", "-shared", "-fPIC", "-O1", "-o", "implicit.so", "implicit.c", str(target),
+                    f"-Wl,-rpath,{target.parent}", "-lm"], cwd=tmp_path, check=True)
+    code = ctypes.CDLL(str(tmp_path / "implicit.so"))
+    sizes = [ctypes.c_int() for _ in range(4)]
+    assert code.implicit_work(*map(ctypes.byref, sizes)) == 0
+    rng, n = np.random.default_rng(8), arm.n
+    motion, torque = rng.normal(size=(3, n)), rng.normal(size=n)
+    results, work = [np.empty(n), np.empty(3 * n * n)], np.empty(max(1, sizes[3].value))
+    arg, res = ((ctypes.c_void_p * max(2, size.value))() for size in sizes[:2])
+    arg[0], arg[1], res[0], res[1] = (array.ctypes.data for array in (np.ravel(motion), torque, *results))
+    integers = (ctypes.c_int * max(1, sizes[2].value))()
+    assert code.implicit(arg, res, integers, work.ctypes.data_as(ctypes.c_void_p), 0) == 0
+    close(results[0], torque - arm.inverse_dynamics(*motion))
+    shape = made.sparsity_out(1)
+    by_x = np.array(ca.DM(shape, results[1][:shape.nnz()]))
+    close(by_x, -np.concatenate(arm.sensitivities(*motion), axis=1))
