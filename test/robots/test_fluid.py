@@ -81,3 +81,14 @@ def test_drag_below_zero_is_refused_by_name():
     file["fluid"]["links"]["head"]["quadratic_drag"] = [1.0, -1.0, 0.0]
     with pytest.raises(ModelError, match="no number below zero"):
         load(urdf, file)
+
+
+def test_coriolis_matrix_of_body_and_water_gives_the_velocity_efforts():
+    urdf, file = eel("floating", drag=False)
+    robot, rng = load(urdf, file), np.random.default_rng(7)
+    q, qd, six = rng.normal(size=robot.n), rng.normal(size=robot.n), rng.normal(size=6)
+    base = {"base": BaseState(velocity=six)}
+    C, M = robot.coriolis(q, qd, **base), robot.mass_matrix(q, **base)
+    a = np.r_[np.cross(six[3:], six[:3]), np.zeros(3 + robot.n)]  # rates of the numbers less the true acceleration of `bias`
+    efforts = robot.bias(q, qd, **base) - robot.gravity(q, **base) + M @ a
+    np.testing.assert_allclose(C @ np.r_[six, qd], efforts, atol=1e-12 * np.abs(efforts).max())
