@@ -97,7 +97,7 @@ setup(
         "torch": ["torch>=2.1"],
         "lint": ["codespell~=2.4.2", "mypy~=2.4.1", "ruff~=0.17.5"],
         # the peers; C++ of pin needs Eigen
-        "bench": ["casadi", "cmeel-eigen", "copp-py", "matplotlib", "mujoco", "pin>=3", "toppra"],
+        "bench": ["casadi", "cmeel-eigen", "copp-py", "matplotlib", "mujoco", "pin>=3", "ruckig", "toppra"],
     },
     entry_points={
         "console_scripts": [
