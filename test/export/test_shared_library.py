@@ -246,7 +246,7 @@ def test_robots_outside_the_abi_are_rejected_before_anything_is_written(tmp_path
         assert "--shared serves trees and loops on a held base" in printed and reason in printed
         assert not list(folder.glob("*"))
     assert main(["export", str(ROOT / "urdf" / "pr.urdf"), "-o", str(tmp_path / "x"), "--portable"]) == 2
-    assert "give --shared as well" in capsys.readouterr().err
+    assert "give --shared or --casadi as well" in capsys.readouterr().err
 
 
 def test_a_missing_compiler_names_the_remedy(tmp_path, capsys, monkeypatch):
