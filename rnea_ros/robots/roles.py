@@ -278,9 +278,9 @@ def _fluid(model: Model, file: RobotFile) -> tuple[FluidBody, ...]:
         frame = model.frame(link)
         R = frame.R @ rpy(*entry.get("rpy", (0.0, 0.0, 0.0)))
         center = frame.P + frame.R @ np.array(entry.get("center", (0.0, 0.0, 0.0)), dtype=float)
-        parts = [np.array(entry.get(name, (0.0, 0.0, 0.0)), dtype=float) for name in FLUID_PARTS]
+        parts: dict[str, Any] = {name: np.array(entry.get(name, (0.0, 0.0, 0.0)), dtype=float) for name in FLUID_PARTS}
         displaced = density * float(entry.get("volume", 0.0))
-        found.append(FluidBody(frame.link, R, center, *parts, displaced=displaced, smoothing=smoothing))
+        found.append(FluidBody(frame.link, R, center, **parts, displaced=displaced, smoothing=smoothing))
     return tuple(found)
 
 
