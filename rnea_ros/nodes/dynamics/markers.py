@@ -124,7 +124,8 @@ class EffortMarkers:
         self.rings: list[Marker] = []
         self._peak_rates = np.zeros(robot.n)
         numbers = {name: k for k, name in enumerate(robot.joint_names)}
-        links = set(robot.robot.links)  # those within a planar joint or a flexible link have no frame in TF
+        hidden = {name for beam in robot.model.flexible_links for name in beam.hidden(robot.model.frames)}
+        links = {*robot.model.frames} - hidden  # those within a planar joint or a flexible link have no frame in TF
         for link, own in zip(robot.model.links, joint_marker_sizes(robot.model)):
             if link.joint in numbers and link.name in links:
                 k = numbers[link.joint]
