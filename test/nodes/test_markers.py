@@ -158,7 +158,7 @@ def test_mass_centre_and_base_wrench_are_pinocchios():
     text = urdf("revolute", SKEW)
     robot, rng = Robot.from_urdf(text, backend="reference"), np.random.default_rng(3)
     motion = rng.uniform(-1.0, 1.0, (4, robot.n))
-    body = on_fixed_base(robot, motion, {})
+    body = on_fixed_base(robot, motion, None)
     model = pin.buildModelFromXML(text)
     data = model.createData()
     names = [robot.joint_names.index(name) for name in model.names[1:]]
