@@ -425,13 +425,13 @@ bool InverseDynamicsController::read_states() noexcept
 
 void InverseDynamicsController::check_staleness(double dt) noexcept
 {
-  bool moves = false, changed = false;
+  unsigned moves = 0, changed = 0;  // without a branch: each cycle takes the same instructions
   for (std::size_t k = 0; k < q_.size(); ++k) {
-    moves = moves || std::abs(qd_[k]) > kMovingVelocity;
-    changed = changed || q_[k] != q_before_[k];
+    moves |= std::abs(qd_[k]) > kMovingVelocity;
+    changed |= q_[k] != q_before_[k];
     q_before_[k] = q_[k];
   }
-  stale_time_ = moves && !changed ? stale_time_ + dt : 0.0;
+  stale_time_ = moves > changed ? stale_time_ + dt : 0.0;
 }
 
 void InverseDynamicsController::read_references() noexcept

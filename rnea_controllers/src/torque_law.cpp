@@ -197,7 +197,7 @@ void TorqueLaw::command(double dt, bool blends) noexcept
 {
   age_ = starts_ ? 0.0 : age_ + dt;
   const double left = blends && options_.activation_time > 0.0 ? 1.0 - smooth_step(age_ / options_.activation_time) : 0.0;
-  limited_ = false;
+  unsigned limits = 0;
   for (std::size_t k = 0; k < n_; ++k) {
     offset_[k] = starts_ ? tau_before_[k] - tau[k] : offset_[k];
     double wanted = tau[k] + left * offset_[k];
@@ -205,13 +205,14 @@ void TorqueLaw::command(double dt, bool blends) noexcept
     double allowed = clamp(wanted, 0.0, options_.max_effort[k]);
     allowed = clamp(allowed, tau_before_[k], options_.max_effort_rate[k] * dt);
     allowed = added_[k] + clamp(allowed - added_[k], effort_before_[k], options_.max_commanded_effort_rate[k] * dt);
-    limited_ = limited_ || allowed != wanted;
+    limits |= allowed != wanted;
     tau[k] = tau_before_[k] = allowed;
     effort_before_[k] = allowed - added_[k];
     effort[k] = effort_before_[k] / options_.per_unit[k];
     utilization[k] = std::max(
       std::abs(allowed) / options_.max_effort[k], std::abs(tau_rate[k]) / options_.max_effort_rate[k]);
   }
+  limited_ = limits != 0;
   starts_ = false;
 }
 

@@ -23,7 +23,8 @@ BENCHMARK = Path(__file__).resolve().parents[2] / "benchmark"
 RESULTS = BENCHMARK / "results.md"
 
 
-@pytest.mark.parametrize("name", ["gait", "instants", "planning", "recordings", "saturation", "scaling", "ticks", "wakeups"])
+@pytest.mark.parametrize("name", ["controllers", "gait", "instants", "planning", "recordings", "saturation", "scaling",
+                                  "ticks", "wakeups"])
 def test_benchmarks_measure_the_source_tree(tmp_path, name):
     """Benchmarks run from any folder, with the source beside them."""
     (tmp_path / "rnea_ros.py").write_text("raise ImportError('not the source')")
