@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from concurrent.futures import Future
 from dataclasses import replace
 from types import SimpleNamespace
@@ -104,7 +105,8 @@ class Followed(FollowedStage):
 
     def hand_out(self, motion, sample):
         self.link.on_sample(motion, sample, self.now)
-        self.messages.publish(motion, sample, self.executor.phase, self.executor.override, Time(), VALUES)
+        self.messages.publish(motion, sample, self.executor.phase, self.executor.override, Time(), VALUES,
+                              time.monotonic())
 
     def end(self, handle, how, code=0, text=""):
         result = SimpleNamespace(error_code=code, error_string=text or f"goal {how}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from types import SimpleNamespace
 
@@ -98,7 +99,8 @@ class Followed(FollowedStage):
 
     def hand_out(self, motion, sample):
         self.link.on_sample(motion, sample, self.now)
-        self.messages.publish(motion, sample, self.executor.phase, self.executor.override, Time(), VALUES)
+        self.messages.publish(motion, sample, self.executor.phase, self.executor.override, Time(), VALUES,
+                              time.monotonic())
 
     def begun(self, seconds):
         self.take(trajectory())

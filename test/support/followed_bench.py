@@ -103,7 +103,12 @@ class Followed(Bench):
 
     @property
     def rests(self) -> bool:
-        return bool(np.abs(self._last[1]).max() < 1e-9)
+        """Whether it has stood for half a second: messages that it has yet to read would move it again."""
+        rows = [line.split() for line in self.file.read_text().splitlines()[:-1][-1000:]]
+        stamps = np.array([int(row[0]) for row in rows])
+        lately = np.flatnonzero(stamps > stamps[-1] - 500_000_000)
+        velocities = np.array([rows[k][1:] for k in lately], dtype=float).reshape(len(lately), 3, -1)[:, 1]
+        return bool(lately[0] > 0 and np.abs(velocities).max() < 1e-9)
 
     @property
     def _last(self) -> np.ndarray:

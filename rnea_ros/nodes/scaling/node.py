@@ -39,14 +39,13 @@ from rnea_ros.nodes.common.topics import SCALING_SENSOR, Topics, goal_from_messa
 from rnea_ros.nodes.scaling.action import FollowJointTrajectory, FollowJointTrajectoryServer
 from rnea_ros.nodes.scaling.controller import make_controller
 from rnea_ros.nodes.scaling.diagnostics import ScalingDiagnostics
-from rnea_ros.nodes.scaling.publishers import PathMarkers, SamplePublishers
+from rnea_ros.nodes.scaling.publishers import COAST_SHARE, PathMarkers, SamplePublishers
 from rnea_ros.nodes.scaling.robot import ScaledRobot, load_robot
 
 JOINT_STATE_FIELDS = ("position", "velocity", "effort")
 MAX_STATE_AGE_S = 0.5  # of a joint state that a moving robot is monitored by
 UPDATE_PERIOD_S = 0.1  # of controller checks and diagnostics
 TICK_TIMEOUT_S = 0.2  # for the tick under way when the node has to end at once
-COAST_SHARE = 0.25  # of points_stop_time, after which a motion without points is given up
 SWITCH_INTERVAL_S = 5e-4  # of the interpreter, so that ticks go on while another thread solves for a time law
 
 
@@ -271,7 +270,7 @@ class ScalingNode(ManagedNode):
 
     def _tick(self, elapsed: float) -> bool:
         """Publish the next sample; return whether there are more. Called by the rate loop's thread, which no error may end."""
-        found = None
+        found, began = None, time.monotonic()
         try:
             now = self.get_clock().now()
             simulated = now.nanoseconds if self.get_clock().ros_time_is_active else None
@@ -285,7 +284,8 @@ class ScalingNode(ManagedNode):
                 self._path_markers.on_sample(*found)
                 self._controller.on_sample(*found, now.nanoseconds)
                 executor = self._trajectory_executor
-                self._sample_publishers.publish(*found, executor.phase, executor.override, now.to_msg(), self._settings.values)
+                self._sample_publishers.publish(*found, executor.phase, executor.override, now.to_msg(), self._settings.values,
+                                                began)
         except Rejected as rejected:
             self._health.reject(rejected)
         except BaseException as error:

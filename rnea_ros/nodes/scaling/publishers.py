@@ -33,6 +33,7 @@ from rnea_ros.trajectory.trajectory_scaler import Reference
 QUEUE_DEPTH = 10
 NS_PER_S = 1_000_000_000
 FLUSH_TIMEOUT_S = 0.2
+COAST_SHARE = 0.25  # of points_stop_time, after which a motion without points is given up
 MARKER_PERIOD_S = 0.1
 PATH_SAMPLES = 101  # of a marker's line
 LINE_WIDTH_SHARE, BALL_SIZE_SHARE = 0.006, 0.03  # of the robot's reach
@@ -52,8 +53,11 @@ class SamplePublishers:
         self._motion: ExecutedMotion | None = None
 
     def publish(self, motion: ExecutedMotion, sample: Sample, phase: Phase, override: float, stamp: Time,
-                parameters: Values) -> None:
-        """Publish a sample of a motion, stamped with its time."""
+                parameters: Values, began: float) -> None:
+        """Publish a sample of a motion, stamped with its time.
+
+        began: time of the monotonic clock at which the tick of the sample began [s]
+        """
         if motion is not self._motion:
             self._motion = motion
             self._allocate_messages(motion)
@@ -76,7 +80,7 @@ class SamplePublishers:
         if motion.rolling is not None:
             self._send_trajectory(motion, motion.rolling)
         elif _has_subscribers(self._reference):
-            self._send_points(motion, [(step, sample) for step in motion.control_steps or [reference]], parameters)
+            self._send_points(motion, [(step, sample) for step in motion.control_steps or [reference]], parameters, began)
         if parameters["commands"] != "none" and _has_subscribers(self._commands):
             self._commands.publish(Float64MultiArray(data=array.array("d", fields[parameters["commands"]].tobytes())))
         if sample.speed == sample.speed and _has_subscribers(self._speed):
@@ -101,8 +105,12 @@ class SamplePublishers:
                 self._logger.error(f"points of motion {motion.number} were sent up to {late:.3f} s too late, this process was "
                                    "suspended or had no processor: the controller may have jumped on its path")
 
-    def _send_points(self, motion: ExecutedMotion, steps: Sequence[tuple[Reference, Sample]], parameters: Values) -> None:
-        """Publish points one control period apart, each with the efforts of its sample, and a stop behind the last one."""
+    def _send_points(self, motion: ExecutedMotion, steps: Sequence[tuple[Reference, Sample]], parameters: Values,
+                     began: float) -> None:
+        """Publish points one control period apart, each with the efforts of its sample, and a stop behind the last one.
+
+        If this process was suspended since the tick began, nothing is sent: the robot brakes, and would jump to the points.
+        """
         while len(self._points) <= len(steps):
             self._points.append(JointTrajectoryPoint())
         for k, (point, (step, sample)) in enumerate(zip(self._points, steps), 1):
@@ -117,7 +125,9 @@ class SamplePublishers:
             self._points[count].time_from_start = duration(count / parameters["control_rate"] + stop_time)
             count += 1
         self._trajectory.points = self._points[:count]
-        self._reference.publish(self._trajectory)
+        data = serialize_message(self._trajectory)
+        if stop_time <= 0.0 or time.monotonic() - began < COAST_SHARE * stop_time:
+            self._reference.publish(data)
 
     @staticmethod
     def _fill_stop(point: JointTrajectoryPoint, motion: ExecutedMotion, last: Reference, stop_time: float) -> None:
@@ -130,7 +140,7 @@ class SamplePublishers:
     def send_stop(self, motion: ExecutedMotion, samples: Sequence[Sample], parameters: Values) -> None:
         """Publish all samples until rest in one message: the controller comes to rest without this node."""
         if motion is self._motion and _has_subscribers(self._reference):
-            self._send_points(motion, [(sample.reference, sample) for sample in samples], parameters)
+            self._send_points(motion, [(sample.reference, sample) for sample in samples], parameters, time.monotonic())
 
     def flush(self) -> None:
         """Wait until all messages have been received, for at most FLUSH_TIMEOUT_S."""
