@@ -204,7 +204,7 @@ AGGREGATOR_KEYS = {"critical": bool, "history_depth": int, "other_as_errors": bo
 def tasks():
     """Return the names TASK in "<node>: TASK" on /diagnostics, from the sources of the nodes."""
     source = "".join(file.read_text() for file in (ROOT / "rnea_ros" / "nodes").rglob("*.py"))
-    return set(re.findall(r'(?:name=f"\{[^}]*\}: |EventCounter\(node, ")(\w+)"', source))
+    return set(re.findall(r'(?:(?:name=|make_status\()f"\{[^}]*\}: |EventCounter\(node, ")(\w+)"', source))
 
 
 def test_the_aggregator_sorts_every_status_into_one_group():
