@@ -103,7 +103,7 @@ class Followed(Bench):
 
     @property
     def rests(self) -> bool:
-        """Whether it has stood for half a second: messages that it has yet to read would move it again."""
+        """True if it has stood for half a second: messages that it has yet to read would move it again."""
         rows = [line.split() for line in self.file.read_text().splitlines()[:-1][-1000:]]
         stamps = np.array([int(row[0]) for row in rows])
         lately = np.flatnonzero(stamps > stamps[-1] - 500_000_000)
