@@ -32,7 +32,7 @@ def planned(robot: Robot, u: float) -> PlannedMotion:
 
 def without_ends(robot: Robot, control_points: int, instants: int) -> PlannedMotion:
     """Return the plan if effort and limits are sampled only at a few even instants inside the motion."""
-    tau = replace(rnea_ros.torque_limits(robot, robot.limits.effort, {}), windows=[(0.01, 0.99)])
+    tau = replace(rnea_ros.torque_limits(robot, robot.limits.effort, None), windows=[(0.01, 0.99)])
     start, goal = (EndState(q, np.zeros(2), np.full(2, np.nan)) for q in (START, GOAL))
     problem = rnea_ros.PlanningProblem(start, goal, [tau], Cost(1.0 - U, np.full(2, U), tau))
     times = tuple(np.linspace(0.0, 1.0, instants + 2))

@@ -36,6 +36,7 @@ from rnea_msgs.msg import (
     TreeJoint,
     TreeLink,
 )
+from rnea_ros import BaseState as StateOfBase
 from rnea_ros import InputError, RneaError, Robot
 from rnea_ros.errors import in_words
 from rnea_ros.model.tree import Limits
@@ -365,7 +366,7 @@ class QueryNode(ManagedNode):
         if robot.is_fixed_tree:
             tried(robot)
         else:
-            base: dict[str, Any] = {"base": BaseState()} if robot.has_moving_base else {}
+            base: dict[str, Any] = {"base": StateOfBase()} if robot.has_moving_base else {}
             robot.torque_and_rate(*robot.home_motion, **base)
         return RobotFacts(robot)
 

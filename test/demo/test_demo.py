@@ -376,9 +376,9 @@ def test_scaling_demo_rejects_no_ros(capsys):
 COMMAND = """
 import sys
 from rnea_ros.cli.main import main
-from rnea_ros.demo import run, scaling
+from rnea_ros.demo import robot_demo, scaling
 
-run.TIMEOUT_S = scaling.TIMEOUT_S = 240.0
+robot_demo.TIMEOUT_S = scaling.TIMEOUT_S = 240.0
 sys.exit(main())
 """
 

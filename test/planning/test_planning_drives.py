@@ -23,7 +23,7 @@ def arm():
 
 
 def test_slopes_match_the_values(arm):
-    quantity, rng = drives(arm, {}), np.random.default_rng(5)
+    quantity, rng = drives(arm, None), np.random.default_rng(5)
     motion = rng.normal(size=(4, 3, arm.n))
     tables = quantity.slope(*motion)
     for order in range(4):

@@ -37,8 +37,8 @@ STARTS = {"rest": EndState(np.array(RR_START), np.zeros(2), np.zeros(2)),
 
 def problem(start: EndState, cost: bool = True) -> PlanningProblem:
     arm = robot("rr")
-    tau = torque(arm, np.array([10.0, 9.0]), {})
-    limited = [*motion_limits(arm, replace(arm.limits, jerk=np.full(2, 50.0))), tau, torque_rate(arm, np.full(2, 500.0), {})]
+    tau = torque(arm, np.array([10.0, 9.0]), None)
+    limited = [*motion_limits(arm, replace(arm.limits, jerk=np.full(2, 50.0))), tau, torque_rate(arm, np.full(2, 500.0), None)]
     return PlanningProblem(start, REST, limited, Cost(0.9, np.array([0.1, 0.3]), tau) if cost else Cost())
 
 

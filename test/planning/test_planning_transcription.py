@@ -66,10 +66,10 @@ def test_second_derivatives_of_the_toy(degree):
 
 def test_derivatives_of_a_robot():
     arm = robot("rr")
-    tau = torque(arm, np.array([10.0, np.nan]), {})
+    tau = torque(arm, np.array([10.0, np.nan]), None)
     problem = PlanningProblem(EndState(np.zeros(2), np.zeros(2), np.zeros(2)), EndState.free(2), [
-        *motion_limits(arm, replace(arm.limits, jerk=np.full(2, 50.0))), tau, torque_rate(arm, np.full(2, 500.0), {}),
-        joint_force_squared(arm, {"joint1": 30.0}, {})], Cost(0.9, np.array([0.1, 0.3]), tau))
+        *motion_limits(arm, replace(arm.limits, jerk=np.full(2, 50.0))), tau, torque_rate(arm, np.full(2, 500.0), None),
+        joint_force_squared(arm, {"joint1": 30.0}, None)], Cost(0.9, np.array([0.1, 0.3]), tau))
     one = program(problem)
     x = somewhere(one)
     x[:-1] *= 0.2
@@ -86,7 +86,7 @@ def test_derivatives_match_casadi():
     """The thesis's arm by CasADi's own differentiation: scipy's splines, torques in closed form."""
     ca = pytest.importorskip("casadi")
     arm, degree = robot("rr"), 3
-    tau = torque(arm, np.full(2, 10.0), {})
+    tau = torque(arm, np.full(2, 10.0), None)
     rest = [EndState(np.array(q), np.zeros(2), np.full(2, np.nan)) for q in (RR_START, RR_GOAL)]
     one = program(PlanningProblem(*rest, [tau], Cost(0.99, np.full(2, 0.01), tau)), degree, lobatto_nodes(BREAKS, 5))
     x = somewhere(one, 3)
