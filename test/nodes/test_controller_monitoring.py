@@ -21,7 +21,7 @@ from rnea_ros.execution.joint_states import Measurement
 from rnea_ros.execution.states import Phase
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.topics import nanoseconds
-from rnea_ros.nodes.scaling import controller
+from rnea_ros.nodes.scaling import controller, publishers
 from rnea_ros.nodes.scaling.controller import (
     ControllerState,
     TopicController,
@@ -109,6 +109,18 @@ class Followed(FollowedStage):
     @property
     def reported(self):
         return [text for text in self.reports if "get_parameters" not in text]
+
+
+def test_points_of_a_tick_that_was_suspended_are_not_sent(monkeypatch):
+    """The controller has executed the stop behind the last point meanwhile: the next point would be a jump."""
+    it = Followed(monkeypatch, output="points")
+    monkeypatch.setattr(it, "hand_out", lambda motion, sample: None)
+    monkeypatch.setattr(publishers, "time", SimpleNamespace(monotonic=lambda: 10.0))
+    it.begun(0.3)
+    values, sample = {**VALUES, "points_stop_time": 0.3, "control_rate": 1000.0}, it.samples[-1]
+    for late, sent in ((0.0, 1), (0.2, 1), (0.0, 2)):
+        it.messages.publish(it.executor.motion, sample, it.executor.phase, 1.0, Time(), values, 10.0 - late)
+        assert it.sent == sent
 
 
 def test_a_late_change_is_reported_once_and_doubles_the_lead_time(monkeypatch):

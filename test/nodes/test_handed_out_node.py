@@ -106,15 +106,15 @@ def test_points_end_in_a_stop_when_the_node_hangs(ros, tmp_path):
     ros.until(lambda: bench.rests, timeout=120.0, what="does not come to rest")
     found = bench.commanded()
     rests = int(np.flatnonzero(np.abs(found.qd).max(axis=1) > 1e-9)[-1])
-    last = (found.t > found.t[rests] - 0.3) & (found.t <= found.t[rests] + 0.02)  # of the stop, behind the last point
+    last = (found.t > found.t[rests] - 0.5) & (found.t <= found.t[rests] + 0.02)  # of the stop, behind the last point
     qd, t = found.qd[last], found.t[last]
-    assert np.abs(qd[0]).max() > 0.02 and len(t) > 30
-    assert (np.abs(np.diff(qd, axis=0)) <= 4.0 * np.abs(qd[0]).max() / 0.3 * np.diff(t)[:, None] + 1e-3).all()
+    assert np.abs(qd[0]).max() > 0.05 and len(t) > 50
+    assert (np.abs(np.diff(qd, axis=0)) <= 4.0 * np.abs(qd[0]).max() / 0.5 * np.diff(t)[:, None] + 1e-3).all()
     position = bench.position
     bench.process.send(signal.SIGCONT)
+    bench.logged("the robot brakes by itself: the motion is given up")
     bench.until("IDLE")
-    assert "the robot brakes by itself: the motion is given up" in bench.process.log
-    assert np.abs(bench.position - position).max() < 1e-9
+    assert bench.rests and np.abs(bench.position - position).max() < 1e-9
 
 
 def test_a_controller_is_checked_before_a_motion_and_monitored_during_one(ros, tmp_path):
