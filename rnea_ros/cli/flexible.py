@@ -8,16 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import InputError
-from ..io import csv_files, files, recording
-from ..io.recording import RecordingRequest
+from ..io import csv_files, files
 from ..robots import flexible
 from ..robots.robot import Robot
 from ..trajectory.input_shaping import KINDS, input_shaper
 from . import inputs
 from .output import CommandResult, check_files, format_table
-
-SAMPLE_NAMES = ("q", "qd", "qdd", "qddd")
 
 
 def add_flexible_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,13 +92,7 @@ def _table(free: flexible.FreeVibration) -> list[str]:
 def _read(args: argparse.Namespace, path: Path, robot: Robot) -> tuple[np.ndarray, np.ndarray]:
     """Return times and motion (4, samples, driven) of a recording."""
     names = flexible.driven_joints(robot)
-    types = tuple(robot.joint_types[robot.joint_names.index(name)] for name in names)
-    wanted = RecordingRequest(names, SAMPLE_NAMES, ("q",), inputs.reading_options(args), types)
-    source = files.open_recording(path, wanted)
-    blocks = list(recording.motions(source, types, args.window))
-    if not blocks:
-        raise InputError(f"{path}: no samples")
-    moved = recording.joined_motion(blocks)
+    moved = inputs.read_motion(args, path, names, [robot.joint_types[robot.joint_names.index(name)] for name in names])
     return moved.t, np.array([moved.q, moved.qd, moved.qdd, moved.qddd])
 
 

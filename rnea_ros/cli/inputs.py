@@ -20,9 +20,9 @@ import numpy as np
 from ..errors import InputError, ModelError, near, some
 from ..estimation.position_sensor import consistent_stamps
 from ..identification.identification import Measurements
-from ..io import csv_files, files
+from ..io import csv_files, files, recording
 from ..io.bags import joints_without_effort, recorded_urdf
-from ..io.recording import TIME_UNITS, ReadingOptions, RecordingRequest, Samples
+from ..io.recording import BLOCKS, TIME_UNITS, ReadingOptions, RecordedMotion, RecordingRequest, Samples
 from ..model.plausibility import implausible
 from ..model.robot_file import robot_file
 from ..model.tree import Limits
@@ -320,6 +320,14 @@ def single_recording(args: argparse.Namespace) -> Path:
     if len(args.recordings) > 1:
         raise InputError(f"rnea {args.command} takes one recording, got {len(args.recordings)}")
     return Path(args.recordings[0])
+
+
+def read_motion(args: argparse.Namespace, path: Path, joint_names: Sequence[str],
+                joint_types: Sequence[str]) -> RecordedMotion:
+    """Return the motion of these joints in a recording; derivatives that it lacks are estimated."""
+    types = tuple(joint_types)
+    wanted = RecordingRequest(tuple(joint_names), BLOCKS, ("q",), reading_options(args), types)
+    return recording.joined_motion(list(recording.motions(files.open_recording(path, wanted), types, args.window)))
 
 
 def read_recording(path: str | Path, wanted: RecordingRequest) -> Samples:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 
-from ..errors import InputError
-from ..io import csv_files, files, recording
-from ..io.recording import RecordingRequest
-from ..robots.robot import Robot
+from ..io import csv_files
 from ..robots.rolling import WheelOdometry, tip_over_margin, wheel_loads
 from . import inputs
 from .output import CommandResult, ProgressLine, check_files, format_table
@@ -38,7 +34,7 @@ def run_rolling(args: argparse.Namespace) -> CommandResult:
     check_files(args.output)
     path = inputs.single_recording(args)
     robot = inputs.load_robot(args, inputs.robot_description(args, path))
-    odometry, motion = WheelOdometry(robot), _read(args, path, robot)
+    odometry, motion = WheelOdometry(robot), inputs.read_motion(args, path, robot.joint_names, robot.joint_types)
     names, rows, progress = [wheel.name for wheel in robot.roles.wheels], [], ProgressLine()
     for k, t in enumerate(motion.t):
         state = odometry.advance(float(t), motion.q[k], motion.qd[k], motion.qdd[k], motion.qddd[k])
@@ -75,11 +71,3 @@ def run_rolling(args: argparse.Namespace) -> CommandResult:
         "end_pose": {part: float(table[f"base_{part}"][-1]) for part in POSE}})
 
 
-def _read(args: argparse.Namespace, path: Path, robot: Robot) -> recording.RecordedMotion:
-    types = robot.joint_types
-    wanted = RecordingRequest(robot.joint_names, recording.BLOCKS, ("q",), inputs.reading_options(args), types)
-    source = files.open_recording(path, wanted)
-    blocks = list(recording.motions(source, types, args.window))
-    if not blocks:
-        raise InputError(f"{path}: no samples")
-    return recording.joined_motion(blocks)

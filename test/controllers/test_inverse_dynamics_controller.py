@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -13,23 +12,12 @@ import pytest
 
 from rnea_ros import load
 from rnea_ros.cli.main import main
-from support.controller_harness import COMPILER, FAILURE, NO_COMPILER, PLUGIN, SUCCESS, Controller, build
+from support.controller_harness import COMPILER, FAILURE, PLUGIN, SUCCESS, Controller, build
 
 ROOT = Path(__file__).resolve().parents[2]
 URDF = ROOT / "urdf"
 PERIOD = 1e-3
 ROBOTS = {"panda": "panda_link7", "five_bar": ""}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiler():
-    if not COMPILER:
-        pytest.skip(NO_COMPILER)
-
-
-@pytest.fixture(scope="module")
-def code(tmp_path_factory):
-    return ctypes.CDLL(str(build(tmp_path_factory.mktemp("controllers") / "harness.so", "-O1", "-fPIC", "-shared")))
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 from rnea_ros import load
 from rnea_ros.cli.main import main
-from support.controller_harness import COMPILER, FAILURE, NO_COMPILER, SUCCESS, Controller, build
+from support.controller_harness import FAILURE, SUCCESS, Controller
 
 ROOT = Path(__file__).resolve().parents[2]
 PERIOD, SECOND = 1e-3, 10**9
@@ -18,17 +17,6 @@ PLUGIN = "rnea_controllers::OnPathTrajectoryController"
 FROM, TO = np.array([0.3, -0.5, 0.2, -1.8, 0.1, 1.5, 0.4]), np.array([1.2, 0.4, -0.6, -1.0, 0.9, 2.2, -0.5])
 DURATION, KNOTS = 1.5, 31
 START = 5 * SECOND
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiler():
-    if not COMPILER:
-        pytest.skip(NO_COMPILER)
-
-
-@pytest.fixture(scope="module")
-def code(tmp_path_factory):
-    return ctypes.CDLL(str(build(tmp_path_factory.mktemp("controllers") / "harness.so", "-O1", "-fPIC", "-shared")))
 
 
 @pytest.fixture(scope="module")

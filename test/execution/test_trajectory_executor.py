@@ -123,6 +123,18 @@ def test_a_new_trajectory_is_refused_if_so_configured():
     assert np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9
 
 
+@pytest.mark.parametrize("late", [0.0, 0.0004, 0.02])
+def test_a_motion_begins_at_its_start_time_within_a_tick(late):
+    """A tick of 20 ms in which the start lies advances the motion from the start alone."""
+    it = Stage()
+    start = it.now + 500_000_000
+    it.take(trajectory(start=start))
+    it.now = start - 20_000_000
+    assert it.executor.tick(it.now, 0.02) is None
+    it.now = start + round(late * 1e9)
+    assert it.executor.tick(it.now, 0.02)[1].reference.t == pytest.approx(late, abs=2e-9)
+
+
 def test_late_and_future_stamps_decide_the_start():
     it = Stage()
     it.take(trajectory(start=it.now + 500_000_000))
