@@ -16,7 +16,7 @@ IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 WAITING = ("demo", "nodes", "rnea_rqt")
 COMPUTING = ("robots", "project", "export", "identification", "gait", "codegen", "estimation", "trajectory", "planning")
 LONGEST = ("test_scaling_node", "test_timings", "test_demo", "test_scaling_node_life", "test_dynamics_node_input",
-           "test_handed_out_node", "test_platform_topics_node", "test_external_effort_node", "test_combinations_node",
+           "test_controller_motions_node", "test_platform_topics_node", "test_external_effort_node", "test_combinations_node",
            "test_plants_node", "test_other_distributions",
            "test_parallel_robots", "test_closed_loops", "test_derivatives_of_robots", "test_floating_base",
            "test_sensitivities", "test_invariants", "test_readme", "test_site", "test_typing", "test_fuzz")

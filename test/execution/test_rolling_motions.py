@@ -1,4 +1,4 @@
-"""The executor where motions are handed out instead of streamed: everything that may be asked of it, and who follows them."""
+"""The executor where whole motions are sent instead of points: all requests, and what the controller does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Followed(FollowedStage):
             self.update()
         self.stopped = 0
 
-    def hand_out(self, motion, sample):
+    def send(self, motion, sample):
         before, rolling = self.now, motion.rolling
         if rolling is not None and rolling.is_fresh:
             self.stop()

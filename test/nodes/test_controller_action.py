@@ -103,7 +103,7 @@ class Followed(FollowedStage):
             self.end(handle, how)
         self.controller.finished_goals.clear()
 
-    def hand_out(self, motion, sample):
+    def send(self, motion, sample):
         self.link.on_sample(motion, sample, self.now)
         self.messages.publish(motion, sample, self.executor.phase, self.executor.override, Time(), VALUES,
                               time.monotonic())

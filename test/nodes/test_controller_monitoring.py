@@ -97,7 +97,7 @@ class Followed(FollowedStage):
         if self.now // 1_000_000 % POLLS_MS == 0:
             self.link.update()
 
-    def hand_out(self, motion, sample):
+    def send(self, motion, sample):
         self.link.on_sample(motion, sample, self.now)
         self.messages.publish(motion, sample, self.executor.phase, self.executor.override, Time(), VALUES,
                               time.monotonic())
@@ -114,7 +114,7 @@ class Followed(FollowedStage):
 def test_points_of_a_tick_that_was_suspended_are_not_sent(monkeypatch):
     """The controller has executed the stop behind the last point meanwhile: the next point would be a jump."""
     it = Followed(monkeypatch, output="points")
-    monkeypatch.setattr(it, "hand_out", lambda motion, sample: None)
+    monkeypatch.setattr(it, "send", lambda motion, sample: None)
     monkeypatch.setattr(publishers, "time", SimpleNamespace(monotonic=lambda: 10.0))
     it.begun(0.3)
     values, sample = {**VALUES, "points_stop_time": 0.3, "control_rate": 1000.0}, it.samples[-1]

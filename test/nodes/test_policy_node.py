@@ -25,7 +25,7 @@ pytestmark = pytest.mark.ros
 RATE, COUNT = 20.0, 60  # Hz, points: 3 s
 LATENCY, EVERY = 0.15, 0.4  # s; age of observations, and time between chunks
 ORDER = [3, 0, 6, 1, 5, 2, 4]  # of the joints in messages
-ASKED = 1.06  # see test_handed_out_node: of torques from one update of the controller to the next
+ASKED = 1.06  # see test_controller_motions_node: of torques from one update of the controller to the next
 POLICY = {"policy_frequency": RATE, "policy.lead": 0.6, "policy.max_age": 2.5, "policy.timeout": 6.0, "control_rate": 100.0}
 
 

@@ -1,4 +1,4 @@
-"""A stage whose motions are handed out to a controller, which is updated at 1 kHz, and what that commands."""
+"""A stage whose whole motions are sent to a controller, which is updated at 1 kHz, and what it commands."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FollowedStage(Stage):
         """Update the controller before each tick."""
         self.commanded.append(self.controller.update(self.now * 1e-9))
 
-    def hand_out(self, motion, sample):
+    def send(self, motion, sample):
         """Pass the result of a tick to the controller."""
         raise NotImplementedError
 
@@ -43,7 +43,7 @@ class FollowedStage(Stage):
             self.update()
             found = tick(now, dt)
             if found is not None:
-                self.hand_out(*found)
+                self.send(*found)
             return found
 
         self.executor.tick = followed

@@ -113,7 +113,7 @@ def test_a_rollout_is_what_ticks_make():
 
 
 def test_a_rollout_from_just_before_the_rest_ends_at_rest(motion):
-    """There is still a jerk, of a transition with 1e-16 s left. It went on in what was handed out: a leap of a milliradian."""
+    """There is still a jerk, of a transition with 1e-16 s left. It went on in what was sent: a jump of a milliradian."""
     it = scaler(motion)
     for _ in range(100):
         it.tick(TICK)

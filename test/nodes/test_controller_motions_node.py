@@ -40,7 +40,7 @@ def check(commanded, points=POINTS):
 
 def test_a_controller_follows_after_the_end_of_the_node(ros, tmp_path):
     bench = Followed(ros, tmp_path, "trajectory", LATE, lead=LEAD).ready()
-    handed_out = ros.listen(JointTrajectory, f"{CONTROLLER}/joint_trajectory")
+    sent = ros.listen(JointTrajectory, f"{CONTROLLER}/joint_trajectory")
     bench.ros.until(lambda: bench.diagnostics.values.get("joint_states.received", "0") != "0", what="no joint states",
                     of=bench.controller)
 
@@ -55,11 +55,11 @@ def test_a_controller_follows_after_the_end_of_the_node(ros, tmp_path):
     bench.until("PAUSED")
     bench.serve("resume")
     bench.moving(0.6)
-    reported = len(handed_out)
+    reported = len(sent)
     bench.override(0.5)
-    ros.until(lambda: len(handed_out) > reported, what="nothing is handed out", of=bench.process)
+    ros.until(lambda: len(sent) > reported, what="nothing is sent", of=bench.process)
     ros.spin(0.2)  # in the lines that send it, a stop would be too late to be noticed before
-    bench.process.send(signal.SIGSTOP)  # what has been handed out goes on
+    bench.process.send(signal.SIGSTOP)  # what has been sent goes on
     ros.spin(1.0)
     bench.process.send(signal.SIGCONT)
     bench.override(1.0)

@@ -1,6 +1,6 @@
 """Motion of a 500 Hz controller behind scaling_node on a busy machine: points streamed, whole trajectories, horizons, goals.
 
-    .venv/bin/python benchmark/handed_out.py --runs 10 -o benchmark/handed_out.md
+    .venv/bin/python benchmark/controller_motions.py --runs 10 -o benchmark/controller_motions.md
 
 The controller is the stand-in for joint_trajectory_controller in a separate process; every tenth update is 20 ms late.
 Two processes beside it do nothing but compute. In each motion the node is paused, resumed, overridden, stopped for a second
@@ -33,9 +33,9 @@ from support.ros_helpers import world
 LATE = {"late_every": 10, "late_by": 0.02, "allow_nonzero_velocity_at_trajectory_end": True}
 STOPPED = 1.0  # s
 ROW = "| {} | {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.2f} | {:.2f} | {} | {} | {:.2f} | {:.2f} |\n"
-HEAD = """# Motions handed out to a controller
+HEAD = """# Motions that a controller executes
 
-Written by benchmark/handed_out.py: a 7R arm, motions planned twice too fast, scaling_node and the stand-in for
+Written by benchmark/controller_motions.py: a 7R arm, motions planned twice too fast, scaling_node and the stand-in for
 joint_trajectory_controller (500 Hz, every tenth update 20 ms late) as processes over DDS, and {busy} processes beside them
 that compute all the time, on {cores} cores. In each motion the node is paused, resumed, overridden, stopped for a second
 (SIGSTOP), or given other limits, at random times; one more is cancelled, and the last one ends with SIGKILL. By the topic the
