@@ -12,8 +12,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-com
 # Empty files that record finished steps. Their names contain the kind of ROS, which must not change in a .venv.
 DONE := .venv/.$(ROS)
 
-# Parallel test processes, one more than processors: tests of nodes wait most of the time.
-JOBS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
+# Parallel test processes, one more than processors: tests of nodes wait most of the time. (nproc would follow OMP_NUM_THREADS.)
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
 
 # `make demo` needs little; `make env` installs everything else as well.
 EXTRAS ?= docs,planning,plot,test,lint
