@@ -1,4 +1,4 @@
-"""A base whose motion an inertial measurement unit measures, in dynamics_node, in a separate process over DDS."""
+"""dynamics_node with a moving base measured by an IMU, as a separate process over DDS."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ImuBench(ShipBench):
         self.imu = ros.node.create_publisher(Imu, f"{self.node}/base_imu", 10)
 
     def found(self):
-        """Wait for the model, and until both ends have found each other."""
+        """Wait for the model, and until the publishers are matched."""
         self.prepared()
         self.ros.until(self.imu.get_subscription_count)
         return self
@@ -59,8 +59,8 @@ def ship():
     return Ship()
 
 
-def test_an_imu_on_a_mast_determines_all_that_torques_need(ship, tmp_path):
-    """Its rates given, all is exact; its orientation counts for gravity's share alone."""
+def test_torque_and_base_wrench_from_an_imu_on_a_mast_match_the_simulated_ship(ship, tmp_path):
+    """The derivatives of the measurements are given: results are exact. Every second message contains the orientation."""
     with world(tmp_path) as ros:
         bench = ImuBench(ros, ship, tmp_path).found()
         bench.refused("base_imu_missing")
@@ -87,8 +87,8 @@ def test_an_imu_on_a_mast_determines_all_that_torques_need(ship, tmp_path):
         assert np.max(errors) < 1e-8
 
 
-def test_joints_and_base_estimated_at_one_instant(tmp_path):
-    """The streams are noisy; neither encoders nor the unit measure a rate."""
+def test_joint_and_base_motion_are_estimated_at_the_same_instant_from_noisy_streams(tmp_path):
+    """The streams are noisy; neither the encoders nor the IMU measure a derivative."""
     rng, ship = np.random.default_rng(4), Ship(pace=3.0)
     with world(tmp_path) as ros:
         bench = ImuBench(ros, ship, tmp_path, motion_source="estimated", **{"base.motion_source": "estimated"}).found()

@@ -1,5 +1,5 @@
-"""A base whose motion odometry measures, with an inertial measurement unit or alone, in a separate process over DDS; and one
-that begins to move at run time.
+"""dynamics_node with a moving base measured by odometry, with or without an IMU, and with a base that changes from fixed to
+moving at run time, as a separate process over DDS.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def ship():
     return Ship()
 
 
-def test_odometry_of_a_mast_its_jumps_and_unusable_messages(ship, tmp_path):
+def test_torques_from_odometry_are_exact_and_jumps_and_unusable_messages_are_counted(ship, tmp_path):
     with world(tmp_path) as ros:
         bench = OdometryBench(ros, ship, tmp_path, **{"base.source": "odometry", "base.timeout": 1.0})
         bench.prepared()
@@ -101,7 +101,7 @@ def test_odometry_of_a_mast_its_jumps_and_unusable_messages(ship, tmp_path):
         assert bench.at_pose(0.2)
 
 
-def test_odometry_beside_an_imu_gives_the_pose_and_may_be_missing(ship, tmp_path):
+def test_odometry_with_an_imu_determines_the_pose_and_may_be_missing(ship, tmp_path):
     with world(tmp_path) as ros:
         bench = OdometryBench(ros, ship, tmp_path, **{"base.source": "odometry+imu"})
         bench.prepared()
@@ -132,7 +132,7 @@ def test_odometry_beside_an_imu_gives_the_pose_and_may_be_missing(ship, tmp_path
                   or not bench.reported_at(0.3, alone, (bench.imu, ship.imu(0.3, orientation=False))))
 
 
-def test_a_base_begins_to_move_and_is_bolted_down_again(ship, tmp_path):
+def test_robot_file_switches_between_fixed_and_moving_base_at_run_time(ship, tmp_path):
     """The robot file changes at run time."""
     held = tmp_path / "held.robot.yaml"
     held.write_text(f"version: 1\ngravity: {list(GRAVITY)}\n")

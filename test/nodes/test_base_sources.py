@@ -1,4 +1,4 @@
-"""Sources of the motion of a base without a node: streams of sensors at any instant, and rejected messages."""
+"""Sources of base motion, without a node: sensor streams evaluated at any instant, and rejected messages."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ STEP, START, LAG = 0.004, 1000.0, 0.03
 PACE = 3.0
 
 
-class Desk:
-    """A robot on a base as the node serves it. Sensors measure the motion of the ship; there is no node."""
+class BaseSourceHarness:
+    """Served robot on a moving base, with sensor messages of a simulated ship, without a node."""
 
     def __init__(self, ship, robot=None, **values):
         self.ship, self.received = ship, {}
@@ -79,7 +79,7 @@ def ship():
 @pytest.mark.parametrize("source", ["imu", "odometry", "odometry+imu"])
 def test_regular_streams_are_estimated_at_the_requested_instant(ship, source):
     """The streams have no noise; test_base_imu_node.py measures errors with noise."""
-    desk = Desk(ship, **{"base.source": source, "motion_source": "estimated"})
+    desk = BaseSourceHarness(ship, **{"base.source": source, "motion_source": "estimated"})
     found = []
     for k in range(300):
         desk.receive_all(k * STEP)
@@ -97,8 +97,8 @@ def test_regular_streams_are_estimated_at_the_requested_instant(ship, source):
 
 
 @pytest.mark.parametrize("source", ["state", "imu", "odometry", "odometry+imu"])
-def test_with_rates_that_are_given_all_is_exact(ship, source):
-    desk = Desk(ship, **{"base.source": source, "base.motion_source": "desired"})
+def test_results_are_exact_when_derivatives_of_the_base_motion_are_given(ship, source):
+    desk = BaseSourceHarness(ship, **{"base.source": source, "base.motion_source": "desired"})
     for t in np.linspace(0.0, 2.0, 9):
         desk.receive_all(t)
         assert max(desk.errors(t)) < 1e-8
@@ -109,7 +109,7 @@ def test_with_rates_that_are_given_all_is_exact(ship, source):
 
 def test_base_states_between_joint_states_are_interpolated(ship):
     """Base states every 10 ms: torques between them by Pinocchio; beyond the newest one for a few milliseconds."""
-    desk = Desk(ship)
+    desk = BaseSourceHarness(ship)
     for t in np.arange(0.0, 0.3, 0.01):
         desk.receive_all(t)
     found = [desk.errors(t) for t in (0.1, 0.1013, 0.155, 0.2381)]
@@ -120,24 +120,24 @@ def test_base_states_between_joint_states_are_interpolated(ship):
 
 
 @pytest.mark.parametrize("source", ["state", "imu", "odometry"])
-def test_a_base_that_is_late_by_more_than_the_tolerance_is_rejected_with_the_remedy(ship, source):
-    desk = Desk(ship, **{"base.source": source, "motion_source": "desired"})
+def test_late_base_state_beyond_the_tolerance_is_rejected_with_the_remedy(ship, source):
+    desk = BaseSourceHarness(ship, **{"base.source": source, "motion_source": "desired"})
     for t in np.arange(0.0, 1.0, STEP):
         desk.receive_all(t)
     with pytest.raises(Rejected, match=r"is 0.0\d+ s older than the joint state.* input_wait, of about 0.16 s") as refused:
         desk.dynamics(t + 0.08)
     name = {"state": "base_state", "imu": "base_imu", "odometry": "base_odometry"}[source]
     assert refused.value.reason == f"{name}_late"
-    wider = Desk(ship, **{"base.source": source, "motion_source": "desired", "input_tolerance": 0.1})
+    wider = BaseSourceHarness(ship, **{"base.source": source, "motion_source": "desired", "input_tolerance": 0.1})
     for t in np.arange(0.0, 1.0, STEP):
         wider.receive_all(t)
     wider.dynamics(t + 0.08)
 
 
-def test_a_five_bar_on_a_ship():
+def test_torques_of_a_five_bar_on_a_moving_base_are_exact():
     ship = FiveBarOnShip()
     robot = load(ship.bar.urdf.encode(), ship.file_content())
-    desk = Desk(ship, robot)
+    desk = BaseSourceHarness(ship, robot)
     desk.served.prepare(no_loads)
     assert "loops" in desk.served.kind and set(desk.served.solved) == {"left_elbow", "right_elbow"}
     for t in np.linspace(0.0, 2.0, 9):
@@ -146,8 +146,8 @@ def test_a_five_bar_on_a_ship():
     assert "loops.followed" in desk.served.findings()
 
 
-def test_odometry_that_leaps_costs_a_message(ship):
-    desk = Desk(ship, **{"base.source": "odometry"})
+def test_jump_in_odometry_drops_one_message_and_continues_from_the_new_pose(ship):
+    desk = BaseSourceHarness(ship, **{"base.source": "odometry"})
     for k in range(62):
         message = ship.odometry(k * STEP)
         message.pose.pose.position.x += 5.0 if k >= 50 else 0.0
@@ -158,8 +158,8 @@ def test_odometry_that_leaps_costs_a_message(ship):
     assert abs(after[0] - base_at(60 * STEP, PACE)[0].position[0] - 5.0) < 1e-9
 
 
-def test_stamps_of_another_clock(ship):
-    desk = Desk(ship, **{"base.source": "imu", "base.timeout": 1.0})
+def test_base_stamps_of_another_clock_are_rejected(ship):
+    desk = BaseSourceHarness(ship, **{"base.source": "imu", "base.timeout": 1.0})
     for k in range(100):
         desk.receive("~/base_imu", ship.imu(k * STEP), k * STEP)
     for t in (-10.0, 10.0):
@@ -168,8 +168,8 @@ def test_stamps_of_another_clock(ship):
         assert refused.value.reason == "base_imu_apart"
 
 
-def test_a_unit_that_knows_no_orientation_fills_it_with_zeros(ship):
-    desk = Desk(ship, **{"base.source": "imu"})
+def test_imu_message_with_zero_quaternion_is_accepted_without_orientation(ship):
+    desk = BaseSourceHarness(ship, **{"base.source": "imu"})
     message = ship.imu(0.0)
     for axis in "xyzw":
         setattr(message.orientation, axis, 0.0)
@@ -180,19 +180,19 @@ def test_a_unit_that_knows_no_orientation_fills_it_with_zeros(ship):
 
 
 def test_samples_are_discarded_when_the_clock_is_set(ship):
-    desk = Desk(ship, **{"base.source": "odometry+imu"})
+    desk = BaseSourceHarness(ship, **{"base.source": "odometry+imu"})
     for k in range(100):
         desk.receive_all(k * STEP)
     assert desk.dynamics(99 * STEP)
     desk.served.forget()
     with pytest.raises(Rejected, match="no usable message"):
         desk.dynamics(99 * STEP)
-    desk.receive_all(0.0)  # which is no step back now
+    desk.receive_all(0.0)  # no step back after the reset
     assert not any(desk.drops.values())
 
 
-def test_odometry_that_is_missed_leaves_what_needs_no_pose(ship):
-    desk = Desk(ship, **{"base.source": "odometry+imu", "base.motion_source": "desired", "base.timeout": 10.0})
+def test_missing_odometry_leaves_results_that_need_no_pose(ship):
+    desk = BaseSourceHarness(ship, **{"base.source": "odometry+imu", "base.motion_source": "desired", "base.timeout": 10.0})
     desk.receive_all(0.0)
     assert max(desk.errors(0.0)) < 1e-8 and not desk.served.warnings_now()
     for topic, message in (("~/base_imu", ship.imu(0.5, orientation=False)), ("~/base_state", ship.state(0.5, START + 20.0))):
@@ -203,7 +203,7 @@ def test_odometry_that_is_missed_leaves_what_needs_no_pose(ship):
 
 
 def test_parameters_without_effect_are_reported():
-    """platform.source for an arm, base.source for a fixed one: reported, not ignored."""
+    """Parameters platform.source for an arm and base.source for a fixed base are reported."""
     arm = load(ROOT / "urdf/rr.urdf", backend="reference")
     defaults = {entry.name: entry.default for entry in DYNAMICS_TABLE}
     assert not served(arm, defaults).extra_warnings

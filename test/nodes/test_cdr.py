@@ -39,7 +39,7 @@ KINDS = [Empty, Header, String, UInt8MultiArray, JointState, JointMotion, JointD
 
 
 def some(rng, slot):
-    """A random value of a field."""
+    """Return a random value of a field."""
     what = type(slot).__name__
     if what == "BasicType":
         name, bits = slot.typename, 8 * SIZES[slot.typename]
@@ -92,7 +92,7 @@ def test_truncated_messages_are_rejected_as_by_the_middleware(kind):
 
 
 def by_hand(order, names=("turn", "spin"), position=(1.0, 2.0)):
-    """A JointState, as OMG CDR says."""
+    """Return the bytes of a JointState, written by hand after the OMG CDR specification."""
     def text(data, value):
         data += bytes(-len(data) % 4)
         return data + struct.pack(f"{order}I", len(value) + 1) + value.encode() + b"\0"
@@ -119,7 +119,7 @@ def test_both_byte_orders_are_read(order):
 
 
 @pytest.mark.parametrize("kind", [PoseStamped, TwistStamped, BaseStateStamped], ids=lambda kind: kind.__name__)
-def test_numbers_of_a_message_are_those_that_the_middleware_reads(kind):
+def test_numbers_reader_reads_the_same_numbers_as_the_middleware(kind):
     def leaves(message):
         for name in message.get_fields_and_field_types():
             if name != "header":
@@ -142,7 +142,7 @@ def test_numbers_of_a_message_are_those_that_the_middleware_reads(kind):
 
 
 def spoiled(data, **changes):
-    """Little-endian bytes with a count at an offset. Names begin at 20, the first at 24."""
+    """Return little-endian bytes with changed counts at given offsets. Names begin at 20, the first at 24."""
     data = bytearray(data)
     for at, value in changes.items():
         struct.pack_into("<I", data, int(at.removeprefix("at")), value)
@@ -164,7 +164,7 @@ def spoiled(data, **changes):
     (spoiled(by_hand("<"), at52=2**29), "truncated", "position: 536870912 entries"),
     (spoiled(by_hand("<"), at52=10), "truncated", ""),
 ])
-def test_the_error_names_field_and_cause(data, reason, words):
+def test_error_for_malformed_bytes_names_the_field_and_the_cause(data, reason, words):
     with pytest.raises(Malformed) as caught:
         Reader(JointState)(data)
     assert caught.value.reason == f"malformed_{reason}" and words in caught.value.detail
@@ -180,7 +180,7 @@ def test_booleans_and_bounds_of_sequences_are_checked():
         checker(ParameterDescriptor)(descriptor[:at] + struct.pack("<II", 2, 0) + bytes(100))
 
 
-def test_a_malformed_message_leaves_what_was_learnt():
+def test_decoder_keeps_the_learnt_layout_after_a_malformed_message():
     decode = Decoder(JointState, ("position", "velocity", "effort"))
     first = decode(by_hand("<"))
     for bad in (by_hand("<")[:-9], b"\0\1\0\0" + b"\0\x08\0\2" * 30):
@@ -189,7 +189,7 @@ def test_a_malformed_message_leaves_what_was_learnt():
     assert decode(by_hand("<", position=(7.0, 8.0))) is first and list(first.position) == [7.0, 8.0]
 
 
-def test_texts_whose_encoding_differs_among_middlewares_are_not_guessed():
+def test_wide_strings_are_rejected_because_middlewares_encode_them_differently():
     class WString:
         pass
 
@@ -202,7 +202,7 @@ def test_texts_whose_encoding_differs_among_middlewares_are_not_guessed():
 
 
 def test_random_bytes_are_rejected_or_read_as_by_the_middleware(tmp_path):
-    """Pass bytes through every decoder, in a separate process; 1 000 000 by hand."""
+    """Pass 10 000 random byte strings through every decoder, in a separate process."""
     last = tmp_path / "last"
     command = [sys.executable, fuzz_messages.__file__, "10000", "--last", str(last)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, "PYTHONPATH": PATH})
@@ -222,7 +222,7 @@ PAYLOADS = [b"", b"\0\1", b"\0\x08\0\2", *(head + b"\0\x08\0\2" * 40 for head in
 
 
 def send(ros, kind, topic, enough, payloads=PAYLOADS, qos=10):
-    """Again and again, until they have been counted: a reader that has not discovered this publisher receives nothing."""
+    """Publish the payloads repeatedly until they are counted: an undiscovered publisher reaches no reader."""
     publisher = ros.node.create_publisher(kind, topic, qos)
     ros.until(publisher.get_subscription_count, what=f"{topic} has no subscription")
 
@@ -244,7 +244,7 @@ def counted(bench, topic):
 
 @pytest.mark.ros
 @pytest.mark.parametrize("executor", ["lean", "rclpy"])
-def test_dynamics_node_survives_and_counts(ros, executor):
+def test_dynamics_node_survives_and_counts_malformed_messages(ros, executor):
     bench = node_bench.Bench(ros, robot_description=ARM, **{"process.executor": executor}).ready()
     send(ros, JointState, "/joint_states", counted(bench, "joint_states"))
     send(ros, JointMotion, f"{bench.node}/desired_motion", counted(bench, "desired_motion"))
@@ -252,7 +252,7 @@ def test_dynamics_node_survives_and_counts(ros, executor):
 
 
 @pytest.mark.ros
-def test_scaling_node_survives_and_counts(ros):
+def test_scaling_node_survives_and_counts_malformed_messages(ros):
     bench = scaling_bench.Bench(ros).ready()
     send(ros, JointState, "/joint_states", counted(bench, "joint_states"))
     send(ros, JointTrajectory, f"{bench.node}/joint_trajectory", counted(bench, "trajectory"))
@@ -261,7 +261,7 @@ def test_scaling_node_survives_and_counts(ros):
 
 @pytest.mark.ros
 @pytest.mark.parametrize("module", ["dynamics_node", "scaling_node", "query_node"])
-def test_a_malformed_description_is_refused_and_a_good_one_taken(ros, module):
+def test_malformed_robot_description_is_rejected_and_a_later_valid_one_is_used(ros, module):
     process = ros.start(module, {})
     topic = send(ros, String, "/robot_description", lambda: "malformed_truncated" in process.log, [p for p in PAYLOADS if p],
                  LATCHED)

@@ -1,4 +1,4 @@
-"""Closed loops in dynamics_node, in a separate process over DDS: torques by multipliers on Pinocchio, and bad input."""
+"""Closed loops in dynamics_node, as a separate process over DDS: torques against Pinocchio with multipliers, and bad input."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def five_bar(ros):
 
 @pytest.mark.parametrize("measured", [False, True], ids=["active joints", "all joints"])
 @pytest.mark.parametrize("robot", ["five_bar", "palletiser"])
-def test_torques_and_rates_of_a_moving_machine(tmp_path, robot, measured):
+def test_torques_and_rates_of_closed_loops_match_pinocchio(tmp_path, robot, measured):
     moving = MovingLoops(robot)
     with world(tmp_path) as ros:
         bench = MovingBench(ros, moving, tmp_path, step=3.0 / SAMPLES, passive=measured).met()
@@ -58,7 +58,7 @@ def test_torques_and_rates_of_a_moving_machine(tmp_path, robot, measured):
         assert set(info.solved_joints) == others and set(info.measured_joints) == set(moving.tree)
 
 
-def test_passive_joints_that_disagree_are_reported(five_bar):
+def test_measured_passive_joints_that_disagree_with_the_loops_are_reported(five_bar):
     q = FIVE_BAR.state(0.2)[0]
     assert five_bar.sample(FIVE_BAR.motion(0.2), FIVE_BAR.passive(0.2, 0.01))
     assert "the loops have" not in five_bar.diagnostics.status.message
@@ -71,7 +71,7 @@ def test_passive_joints_that_disagree_are_reported(five_bar):
     np.testing.assert_allclose(float(five_bar.diagnostics.values["left_elbow.loop_disagreement"]), -0.5, atol=1e-6)
 
 
-def test_a_loop_that_cannot_close_costs_that_sample(five_bar):
+def test_joint_state_for_which_a_loop_cannot_close_is_dropped(five_bar):
     out_of_reach = [np.array([3.1, 0.0]), *np.zeros((3, 2))]
 
     def refused():
@@ -83,7 +83,7 @@ def test_a_loop_that_cannot_close_costs_that_sample(five_bar):
     assert five_bar.sample(FIVE_BAR.motion(0.3))
 
 
-def test_a_robot_file_that_makes_no_model_never_replaces_one_that_does(five_bar, tmp_path):
+def test_invalid_robot_file_is_rejected_and_the_previous_model_stays(five_bar, tmp_path):
     bench, ros, before = five_bar, five_bar.ros, five_bar.info[-1].model_id
     good = (URDF / "five_bar.robot.yaml").read_text()
     for name, text, words in (("unknown", good.replace("left_forearm", "left_fourarm"), "did you mean 'left_forearm'"),
@@ -100,7 +100,7 @@ def test_a_robot_file_that_makes_no_model_never_replaces_one_that_does(five_bar,
     assert "left_motor" in refusal and bench.sample(FIVE_BAR.motion(0.1))
 
 
-def test_a_robot_file_read_again_is_another_model(tmp_path):
+def test_setting_the_same_robot_file_again_reads_its_changed_content(tmp_path):
     path, content = tmp_path / "five_bar.robot.yaml", yaml.safe_load((URDF / "five_bar.robot.yaml").read_text())
     path.write_text(yaml.safe_dump(content))
     with world(tmp_path) as own:
@@ -111,18 +111,18 @@ def test_a_robot_file_read_again_is_another_model(tmp_path):
         own.until(lambda: len(bench.info) > 1 and bench.info[-1].model_id != bench.info[0].model_id, of=bench.process)
         heavy = bench.sample(FIVE_BAR.motion(0.1)).effort
         assert np.abs(np.subtract(heavy, light)).max() > 1.0
-        assert not own.set(bench.node, payload__link="left_forearm", payload__mass=0.0)  # what a parameter says goes over it
+        assert not own.set(bench.node, payload__link="left_forearm", payload__mass=0.0)  # parameters override the file
         own.until(lambda: np.allclose(bench.sample(FIVE_BAR.motion(0.1)).effort, light, rtol=1e-12))
 
 
 @pytest.mark.parametrize("path", ["/nowhere/robot.yaml", "missing"])
-def test_a_robot_file_that_is_not_there_ends_the_start(ros, path):
+def test_node_exits_with_an_error_when_the_robot_file_does_not_exist(ros, path):
     process = ros.start("dynamics_node", {"robot_file": path})
     assert process.wait() == 1 and "cannot start: " in process.log and path in process.log
     assert "Traceback" not in process.log
 
 
-def test_wrench_on_a_closed_loop_changes_the_torques_by_virtual_power(tmp_path):
+def test_wrench_on_a_closed_loop_changes_the_torques_by_its_virtual_power(tmp_path):
     """A wrench on the wrist, expressed in the frame of the lower arm, which moves relative to it."""
     moving, force = MovingLoops("palletiser"), np.array([30.0, -10.0, 50.0])
     with world(tmp_path) as ros:

@@ -1,4 +1,4 @@
-"""Combinations in dynamics_node, in a separate process over DDS: torques and rates by Pinocchio with multipliers."""
+"""Robots that combine loops, springs and moving bases in dynamics_node, over DDS and in process, against Pinocchio."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SAMPLES = 4
 
 
 @pytest.mark.parametrize("name", COMBINATIONS)
-def test_torques_and_rates_agree_with_pinocchio(tmp_path, name):
+def test_torques_and_rates_match_pinocchio_with_multipliers(tmp_path, name):
     moving = combination(name)
     with world(tmp_path) as ros:
         bench = MovingBench(ros, moving, tmp_path, step=3.0 / SAMPLES).met()
@@ -40,14 +40,14 @@ def test_torques_and_rates_agree_with_pinocchio(tmp_path, name):
 
 
 def served(name, **values):
-    """One of COMBINATIONS in this process, with parameters beside the defaults."""
+    """Return one of COMBINATIONS served in this process, with its motion; `values` replace default parameters."""
     moving = combination(name)
     given = {"loops.tolerance": 0.1, "base.source": "state", "base.motion_source": "estimated", "base.timeout": 1.0}
     robot = rnea_ros.load(moving.urdf, {"version": 1, **moving.content})
     return ServedGeneralRobot(robot, given | moving.parameters | values), moving
 
 
-def test_multipliers_and_joints_that_follow_are_those_of_the_library():
+def test_published_multipliers_and_solved_joints_equal_the_library():
     robot, moving = served("loop and spring")
     motion = moving.motion(0.2)
     robot.dynamics(motion, np.full((4, len(robot.optional)), np.nan), no_loads, 0)
@@ -60,7 +60,7 @@ def test_multipliers_and_joints_that_follow_are_those_of_the_library():
     assert np.allclose(followed.position, [found.positions[name][0] for name in general.solved_joints], rtol=1e-12)
 
 
-def test_acceleration_of_a_free_base_follows_and_nothing_carries_it():
+def test_free_base_acceleration_is_computed_and_its_wrench_is_zero():
     robot, moving = served("free base, two loops, springs")
     state = moving.base(0.1)
     robot.evaluate(moving.motion(0.1), np.full((4, len(robot.optional)), np.nan), no_loads,
@@ -71,7 +71,7 @@ def test_acceleration_of_a_free_base_follows_and_nothing_carries_it():
     assert not wrench.any()
 
 
-def test_sensors_of_joints_that_follow_are_compared_with_the_loops():
+def test_measured_positions_of_solved_joints_are_compared_with_the_loops():
     robot, moving = served("loop and spring")
     motion = moving.motion(0.0)
     robot.dynamics(motion, np.full((4, len(robot.optional)), np.nan), no_loads, 0)
@@ -82,19 +82,19 @@ def test_sensors_of_joints_that_follow_are_compared_with_the_loops():
     assert all(float(robot.findings()[f"{name}.loop_disagreement"]) == pytest.approx(-0.3) for name in robot.solved)
 
 
-def test_motors_of_which_nothing_is_known_are_named():
+def test_error_names_the_motors_whose_motion_is_unknown():
     robot, moving = served("elastic joints on a carried base, motors measured")
     with pytest.raises(Rejected, match=r"4 derivatives of the base's velocity, base states have 2; or else j\d_motor"):
         robot.evaluate(moving.motion(0.0), np.full((4, 2), np.nan), no_loads, BaseMotion(moving.base(0.0)))
 
 
 @pytest.mark.parametrize("name", ["standing on three legs", "elastic joints on a carried base, motors measured"])
-def test_a_base_that_something_carries_is_not_free(name):
+def test_free_base_motion_is_rejected_for_a_supported_base(name):
     with pytest.raises(InputError, match="free"):
         served(name, **{"base.motion_source": "free"})
 
 
-def test_loads_on_links_count_with_their_rates():
+def test_external_wrench_and_its_rate_enter_torque_and_torque_rate():
     robot, moving = served("two loops and a spring on a carried base")
     wrench, rate = np.array([3.0, -2.0, 5.0, 0.4, 0.3, -0.2]), np.array([1.0, 2.0, -1.0, 0.2, 0.1, 0.3])
     seen = []
@@ -114,7 +114,7 @@ def test_loads_on_links_count_with_their_rates():
     assert np.allclose(seen[-1], ([q[k + 1] for k in numbers], v[numbers]), atol=1e-11)  # of all joints
 
 
-def test_bad_input_is_refused_a_payload_counts_and_positions_alone_are_enough(tmp_path):
+def test_bad_input_payload_and_position_only_states_of_a_robot_with_loop_and_spring(tmp_path):
     moving = combination("loop and spring")
     with world(tmp_path) as ros:
         bench = MovingBench(ros, moving, tmp_path, step=0.002).met()

@@ -1,4 +1,4 @@
-"""The command lines of the nodes: --urdf, --robot-file, --help, and what ROS 2 takes."""
+"""Command lines of the nodes: --urdf, --robot-file, --help and ROS arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ XACRO = ('<robot xmlns:xacro="http://www.ros.org/wiki/xacro" name="$(arg name)">
 
 
 def given(words):
-    """Parameters of the file that a command line refers to while the node runs, and the words before it."""
+    """Return the parameters that a command line passes in its temporary file, and the arguments before that file."""
     with commands.ros_arguments("dynamics_node", words):
         file = Path(words[-1])
         parameters = json.loads(file.read_text())["/**"]["ros__parameters"]
@@ -40,7 +40,7 @@ def test_a_xacro_file_is_expanded_with_its_arguments(tmp_path):
     assert 'name="left"' in parameters["robot_description"] and '"l3"' in parameters["robot_description"]
 
 
-def test_arguments_of_ros_alone_stay_as_they_are():
+def test_ros_arguments_are_passed_on_unchanged():
     words = ["dynamics_node", "--ros-args", "-r", "__ns:=/left", "-p", "a:=b", "--log-level", "debug", "--"]
     with commands.ros_arguments("dynamics_node", words):
         assert words == ["dynamics_node", "--ros-args", "-r", "__ns:=/left", "-p", "a:=b", "--log-level", "debug", "--"]
@@ -51,7 +51,7 @@ def test_arguments_of_ros_alone_stay_as_they_are():
     (["--urdf", str(URDF), "name:=left"], "only a .xacro file has arguments"),
     (["--urdf", str(URDF), "--foo"], "unrecognized arguments: --foo"), (["name:=left"], "--urdf FILE.xacro is missing"),
     (["--urdf"], "expected one argument")])
-def test_invalid_arguments_end_a_node_at_once(monkeypatch, capsys, words, message):
+def test_invalid_arguments_end_the_node_with_a_message(monkeypatch, capsys, words, message):
     monkeypatch.setattr(sys, "argv", ["dynamics_node", *words])
     with pytest.raises(SystemExit) as end:
         commands.start("dynamics_node")
@@ -59,7 +59,7 @@ def test_invalid_arguments_end_a_node_at_once(monkeypatch, capsys, words, messag
 
 
 @pytest.mark.parametrize("name", commands.COMMANDS)
-def test_help_names_options_and_where_parameters_are_listed(monkeypatch, capsys, name):
+def test_help_lists_the_options_and_the_pages_of_the_parameters(monkeypatch, capsys, name):
     monkeypatch.setattr(sys, "argv", [name, "--help"])
     with pytest.raises(SystemExit) as end:
         commands.start(name)

@@ -1,4 +1,4 @@
-"""Motions as goals of a controller's action: results for their senders, with a controller in this process."""
+"""Trajectories sent as goals of a controller's action: results and tolerances, with a simulated controller in this process."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def it(monkeypatch):
     return Followed()
 
 
-def test_every_change_is_a_goal_and_the_last_one_decides(it):
+def test_every_change_of_the_motion_is_a_new_goal_and_the_last_one_decides_the_result(it):
     it.begin()
     it.executor.pause()
     it.play(1.0)
@@ -140,7 +140,7 @@ def test_every_change_is_a_goal_and_the_last_one_decides(it):
     assert len(it.client.handles) >= 4 and {handle.result.result().status for handle in it.client.handles[1:-1]} <= {4, 6}
 
 
-def test_cancelled_by_the_planner_it_comes_to_rest_on_its_path(it):
+def test_motion_cancelled_by_the_planner_comes_to_rest_on_its_path(it):
     it.begin()
     it.executor.stop("the goal was cancelled")
     it.play()
@@ -153,7 +153,7 @@ def test_cancelled_by_the_planner_it_comes_to_rest_on_its_path(it):
     it.check()
 
 
-def test_a_controller_that_rejects_the_first_goal_or_a_later_one(it):
+def test_motion_is_aborted_when_the_controller_rejects_the_first_or_a_later_goal(it):
     it.client.deaf = True
     it.begin()
     assert it.reported[0].reason == "controller_refused" and it.executor.phase is Phase.IDLE
@@ -186,8 +186,8 @@ def test_a_late_change_is_reported_and_doubles_the_lead_time(it):
     assert it.executor.motion.rolling.lead_time >= 2.0 * lead and "received a change of the motion 0." in it.reports[0]
 
 
-def test_a_late_answer_is_no_late_change_if_the_reference_shows_it(it):
-    """This process was stopped meanwhile, which says nothing of the controller."""
+def test_late_answer_of_the_controller_is_no_late_change_if_its_reference_changed_in_time(it):
+    """This process was suspended, which is no delay of the controller."""
     it.begin()
     lead, it.way, it.link._state_at = it.executor.motion.rolling.lead_time, 200_000_000, math.inf
     it.executor.pause()
@@ -198,7 +198,7 @@ def test_a_late_answer_is_no_late_change_if_the_reference_shows_it(it):
 @pytest.mark.parametrize(("answer", "reported"), [
     (done(SimpleNamespace(return_code=1)), "it does not cancel its goal, and may go on to the end of it: return code 1"),
     (failed(OSError("lost")), "OSError('lost')"), (Future(), "its action server does not answer a request")])
-def test_a_goal_that_is_not_cancelled_is_reported(it, monkeypatch, answer, reported):
+def test_failed_cancellation_of_a_goal_is_reported(it, monkeypatch, answer, reported):
     monkeypatch.setitem(VALUES, "controller.timeout", 0.0)
     it.client.cancelled = lambda handle: answer
     it.begin()
@@ -209,7 +209,7 @@ def test_a_goal_that_is_not_cancelled_is_reported(it, monkeypatch, answer, repor
     assert report.startswith("/jtc: ") and report.endswith(reported)
 
 
-def test_a_goal_whose_answer_fails_or_never_comes_gives_the_motion_up(it, monkeypatch):
+def test_motion_is_aborted_when_the_goal_response_fails_or_never_arrives(it, monkeypatch):
     monkeypatch.setitem(VALUES, "controller.timeout", 0.0)
     it.client.answer = lambda handle: failed(OSError("lost"))
     it.begin(seconds=0.1)
@@ -220,8 +220,8 @@ def test_a_goal_whose_answer_fails_or_never_comes_gives_the_motion_up(it, monkey
     assert it.reported[1] == ("controller_silent", "/jtc: its action server does not answer a request")
 
 
-def test_an_answer_that_could_not_be_taken_in_time_is_waited_for(it, monkeypatch):
-    """This process was stopped for ten seconds after it had sent a goal."""
+def test_goal_response_timeout_excludes_time_in_which_the_process_was_suspended(it, monkeypatch):
+    """This process is suspended for ten seconds after it has sent a goal."""
     clock = SimpleNamespace(monotonic=lambda: it.seconds)
     monkeypatch.setattr(controller, "time", clock)
     it.client.answer, it.seconds = lambda handle: Future(), 0.0
@@ -232,7 +232,7 @@ def test_an_answer_that_could_not_be_taken_in_time_is_waited_for(it, monkeypatch
     assert overdue == [False] * 7 + [True, False]
 
 
-def test_its_word_on_a_goal_that_has_ended_here_concerns_no_other_motion(it):
+def test_result_of_a_goal_that_has_ended_does_not_affect_a_later_motion(it):
     it.begin()
     it.executor.stop()
     it.play()
@@ -241,7 +241,7 @@ def test_its_word_on_a_goal_that_has_ended_here_concerns_no_other_motion(it):
     assert it.reports == ["/jtc: late"]
 
 
-def test_tolerances_of_the_planner_are_the_controllers(it):
+def test_tolerances_of_the_planner_are_forwarded_to_the_controller(it):
     nan = np.full((3, 7), np.nan)
     path, goal = nan.copy(), nan.copy()
     path[0, 2], goal[0, 1], goal[1, 1] = 0.1, np.inf, 0.02
@@ -256,7 +256,7 @@ def test_tolerances_of_the_planner_are_the_controllers(it):
     assert sent.goal_time_tolerance == Duration(sec=1, nanosec=500_000_000)
 
 
-def test_a_missing_controller_is_waited_for_reported_once_and_refused_if_required(it, monkeypatch):
+def test_missing_controller_is_reported_once_and_rejected_if_required(it, monkeypatch):
     assert not it.link.is_settled
     it.link._created_at -= VALUES["controller.timeout"]
     it.link.update()
@@ -268,7 +268,7 @@ def test_a_missing_controller_is_waited_for_reported_once_and_refused_if_require
         it.link.check()
 
 
-def test_the_manager_reports_whether_it_is_active():
+def test_controller_manager_reports_whether_the_controller_is_active():
     answers, names = [], []
     client = SimpleNamespace(service_is_ready=lambda: True, call_async=lambda request: answers.pop(0),
                              remove_pending_request=lambda future: None)

@@ -77,7 +77,7 @@ class Followed(FollowedStage):
         return SimpleNamespace(publish=self.publish, get_subscription_count=lambda: int(ours) * self.listeners)
 
     def publish(self, message):
-        """A trajectory, as bytes or not."""
+        """Receive a trajectory, serialized or as a message."""
         self.sent += 1
         self.inbox.append((self.now + self.late, deserialize_message(message, JointTrajectory)
                            if isinstance(message, bytes) else message))
@@ -111,7 +111,7 @@ class Followed(FollowedStage):
         return [text for text in self.reports if "get_parameters" not in text]
 
 
-def test_points_of_a_tick_that_was_suspended_are_not_sent(monkeypatch):
+def test_points_are_not_sent_when_the_process_was_suspended_during_the_cycle(monkeypatch):
     """The controller has executed the stop behind the last point meanwhile: the next point would be a jump."""
     it = Followed(monkeypatch, output="points")
     monkeypatch.setattr(it, "send", lambda motion, sample: None)
@@ -149,7 +149,7 @@ def test_a_late_change_is_reported_once_and_doubles_the_lead_time(monkeypatch):
 
 
 @pytest.mark.parametrize("source", ["joint_states", "controller_state"])
-def test_a_controller_with_another_client_gets_no_change_but_is_monitored(monkeypatch, source):
+def test_controller_taken_over_by_another_client_is_detected_and_gets_no_more_changes(monkeypatch, source):
     it = Followed(monkeypatch, source, **WATCHED)
     it.executor.set_override(0.5)
     it.begun(0.9)
@@ -162,7 +162,7 @@ def test_a_controller_with_another_client_gets_no_change_but_is_monitored(monkey
     assert it.sent == sent + 1 and np.abs(it.position - START).max() < 1e-6  # the halt, where the other had it
 
 
-def test_a_robot_is_watched_by_the_controllers_state(monkeypatch):
+def test_tracking_error_from_the_controller_state_slows_and_stops_the_motion(monkeypatch):
     it = Followed(monkeypatch, "controller_state", **WATCHED).begun(0.5)
     motion = it.executor.motion
     assert motion.monitor.speed_share == 1.0 and motion.monitor.status.error < 0.01
@@ -184,10 +184,10 @@ def test_trajectories_wait_until_the_controller_listens_on_its_topic(monkeypatch
     it.listeners = 0
     assert not it.link.is_settled and it.link.diagnostics()["controller.state"] == "no subscriber on /jtc/joint_trajectory"
     it.now += 6_000_000_000
-    assert it.link.is_settled  # it was given its time
+    assert it.link.is_settled  # the timeout has passed
 
 
-def test_fields_of_a_controllers_state():
+def test_controller_state_is_read_from_messages_of_both_distributions():
     def point(*positions, effort=()):
         return JointTrajectoryPoint(positions=positions, effort=effort)
 
@@ -204,7 +204,7 @@ def test_fields_of_a_controllers_state():
     assert state.reference[0] == 1.0 and state.position[0] == 0.8 and state.factor == 1.0
 
 
-def test_the_source_of_the_state_must_be_known(monkeypatch):
+def test_controller_state_source_requires_a_controller_name_and_control_msgs(monkeypatch):
     with pytest.raises(InputError, match=r"set controller\.name"):
         check_monitor_source({"controller.name": ""})
     monkeypatch.setattr(controller, "JointTrajectoryControllerState", None)

@@ -1,4 +1,4 @@
-"""scaling_node in front of a controller that interpolates: commands of the robot at 500 Hz, also after the end of the node."""
+"""scaling_node with an interpolating controller: robot commands at 500 Hz, also after the node has ended."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check(commanded, points=POINTS):
     assert effort < 1.06 and rate < ASKED and commanded.off_the_path(points) < PATH and commanded.jump() < JUMP
 
 
-def test_a_controller_follows_after_the_end_of_the_node(ros, tmp_path):
+def test_controller_completes_the_trajectory_after_the_node_has_ended(ros, tmp_path):
     bench = Followed(ros, tmp_path, "trajectory", LATE, lead=LEAD).ready()
     sent = ros.listen(JointTrajectory, f"{CONTROLLER}/joint_trajectory")
     bench.ros.until(lambda: bench.diagnostics.values.get("joint_states.received", "0") != "0", what="no joint states",
@@ -69,12 +69,12 @@ def test_a_controller_follows_after_the_end_of_the_node(ros, tmp_path):
     bench.send(POINTS[::-1])
     ros.until(lambda: (bench.received[-1].motion, bench.received[-1].t) > (2, 0.3), what="no second motion", of=bench.process)
     bench.process.send(signal.SIGKILL)
-    at(START, "not carried on to the goal after the node was killed")
+    at(START, "the goal is not reached after the node was killed")
     check(bench.commanded())
     assert "refused" not in bench.controller.log
 
 
-def test_a_horizon_of_goals_ends_at_rest_when_the_node_is_killed(ros, tmp_path):
+def test_robot_comes_to_rest_within_the_horizon_when_the_node_is_killed(ros, tmp_path):
     ros.through = [control_msgs_stand_in.__file__]
     bench = Followed(ros, tmp_path, "horizon", LATE, lead=LEAD, horizon=1.5, **{"controller.interface": "action"}).ready()
     bench.ros.until(lambda: bench.diagnostics.values.get("joint_states.received", "0") != "0", what="no joint states",
@@ -94,7 +94,7 @@ def test_a_horizon_of_goals_ends_at_rest_when_the_node_is_killed(ros, tmp_path):
     check(bench.commanded())
 
 
-def test_points_end_in_a_stop_when_the_node_hangs(ros, tmp_path):
+def test_robot_stops_within_the_points_stop_time_when_the_node_hangs(ros, tmp_path):
     """The controller executes the stop behind the last point: velocities fall to zero in 0.6 s, not within one update."""
     bench = Followed(ros, tmp_path, "points", {"interpolate_from_desired_state": True}, points_stop_time=0.6).ready()
     bench.ros.until(lambda: bench.diagnostics.values.get("joint_states.received", "0") != "0")
@@ -117,7 +117,7 @@ def test_points_end_in_a_stop_when_the_node_hangs(ros, tmp_path):
     assert bench.rests and np.abs(bench.position - position).max() < 1e-9
 
 
-def test_a_controller_is_checked_before_a_motion_and_monitored_during_one(ros, tmp_path):
+def test_controller_parameters_are_checked_before_a_motion_and_its_tracking_during_it(ros, tmp_path):
     ros.through = [control_msgs_stand_in.__file__]
     watched = {"watch.source": "controller_state", "watch.tolerance": 0.05}
     bench = Followed(ros, tmp_path, controller={"allow_trajectory_replacement": True}, **watched).ready()

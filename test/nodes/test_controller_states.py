@@ -1,4 +1,4 @@
-"""Reference in the states of a joint_trajectory_controller, and estimates of the rest: without DDS and control_msgs."""
+"""Reference motion from the state messages of a joint_trajectory_controller, without DDS and control_msgs."""
 
 from __future__ import annotations
 
@@ -58,30 +58,30 @@ def check(received: ControllerStates, at: float, truth: np.ndarray, tolerance: f
 
 @pytest.mark.parametrize("field", ["reference", "desired"])
 @pytest.mark.parametrize("rate", [50.0, 500.0])
-def test_a_reference_with_accelerations_is_known_exactly(rate, field):
+def test_reference_with_accelerations_is_reproduced_exactly(rate, field):
     received, end = play(quintic, rate, 0.5, field=field)
     check(received, end, quintic(end), 1e-5)
     check(received, end - 2.0 / rate, quintic(end - 2.0 / rate), 1e-5)
-    check(received, end + 1e-3, quintic(end + 1e-3), 5e-3)  # carried on by its derivatives
+    check(received, end + 1e-3, quintic(end + 1e-3), 5e-3)  # extrapolated by its derivatives
 
 
 @pytest.mark.parametrize(("given", "more"), [(1, {}), (2, {}), (3, {"speed_scaling_factor": 0.5})])
 @pytest.mark.parametrize(("rate", "tolerance"), [(100.0, 0.02), (500.0, 2e-3)])
 def test_missing_derivatives_of_the_reference_are_estimated(rate, tolerance, given, more):
-    """Under another speed than that of the trajectory its velocities are not those of its positions."""
+    """Published velocities are not the derivatives of the positions if the speed scaling factor is below one."""
     faster = (lambda t: wave(t) * [[1.0], [2.0], [4.0], [8.0]]) if more else wave
     received, end = play(faster, rate, 1.5, given=given, **more)
     check(received, end, wave(end), tolerance)
 
 
-def test_full_speed_and_velocities_without_accelerations_are_used_as_received():
+def test_velocities_are_used_as_received_at_full_speed_and_without_accelerations():
     received, end = play(quintic, 500.0, 0.5, speed_scaling_factor=1.0)
     check(received, end, quintic(end), 1e-5)
     received, end = play(wave, 500.0, 1.0, given=2)
     np.testing.assert_array_equal(received.motion(state(1000.0 + end), 0.1, 4)[1], wave(end)[1])
 
 
-def test_joints_of_others_rest_where_they_are():
+def test_joints_that_the_controller_does_not_move_are_at_rest_at_their_measured_positions():
     received = ControllerStates(NAMES)
     for k in range(10):
         received.read(message(k / 500.0, quintic(k / 500.0)[:, :2], names=("b", "a")))
@@ -90,7 +90,7 @@ def test_joints_of_others_rest_where_they_are():
     np.testing.assert_array_equal(found[:, 2], [7.0, 0.0, 0.0, 0.0])
 
 
-def test_at_the_start_and_after_a_gap_it_waits_for_more():
+def test_reference_is_rejected_until_two_states_arrive_at_the_start_and_after_a_gap():
     received = ControllerStates(NAMES)
     for begin in (1.0, 3.0):
         received.read(message(begin, quintic(0.0)))
@@ -109,7 +109,7 @@ def test_at_the_start_and_after_a_gap_it_waits_for_more():
     ("duplicate_joint", ("a", "b", "a"), quintic(0.0)),
     ("wrong_size", NAMES, quintic(0.0)[:, :2]),
     ("position_not_finite", NAMES, np.full((4, 3), math.nan))])
-def test_bad_messages_are_refused_and_the_motion_before_stays(reason, names, motion):
+def test_invalid_controller_states_are_rejected_and_the_previous_reference_stays(reason, names, motion):
     received, end = play(quintic, 500.0, 0.1)
     with pytest.raises(Rejected) as refused:
         received.read(message(1000.0 + end + 0.002, motion, names=names))

@@ -1,4 +1,4 @@
-"""Drives in dynamics_node, in a separate process over DDS: published values against the data sheet's formulas."""
+"""Drive utilization in dynamics_node, as a separate process over DDS, against the formulas of the data sheet."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ supplies:
 """
 
 
-def test_drive_utilization_is_published(tmp_path):
+def test_published_drive_utilization_matches_the_data_sheet_formulas(tmp_path):
     (tmp_path / "arm.robot.yaml").write_text(FILE)
     rng = np.random.default_rng(7)
     with world(tmp_path) as ros:

@@ -1,4 +1,4 @@
-"""dynamics_node in a separate process, over real DDS: right to the last bit, and adjustable while it runs."""
+"""dynamics_node as a separate process over DDS: results equal to the library's, and changes of parameters at run time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def rng():
     return np.random.default_rng(7)
 
 
-def test_results_are_the_librarys_to_the_last_bit(bench, robot, rng):
+def test_results_equal_the_library_bit_for_bit(bench, robot, rng):
     for _ in range(10):
         motion = rng.uniform(-2.0, 2.0, (4, 3))
         order = rng.permutation(5)
@@ -55,7 +55,7 @@ def test_results_are_the_librarys_to_the_last_bit(bench, robot, rng):
         assert list(result.joint_names) == list(robot.joint_names)
 
 
-def test_joint_states_repeat_state_and_stamp(bench, robot, rng):
+def test_effort_topics_repeat_state_and_stamp_of_the_input(bench, robot, rng):
     motion = rng.uniform(-1.0, 1.0, (4, 3))
     result = bench.send(motion)
     expected = robot.dynamics(*motion)
@@ -66,7 +66,7 @@ def test_joint_states_repeat_state_and_stamp(bench, robot, rng):
         assert list(message.effort) == values.tolist()
 
 
-def test_results_have_limits_and_their_utilization(bench, rng):
+def test_results_contain_limits_and_their_utilization(bench, rng):
     result = bench.send(rng.uniform(-1.0, 1.0, (4, 3)))
     np.testing.assert_array_equal(result.effort_limit, [40.0, math.nan, 60.0])
     np.testing.assert_array_equal(result.effort_rate_limit, [100.0, math.nan, math.nan])
@@ -84,8 +84,8 @@ def test_model_info_reaches_late_subscribers(bench, robot):
     assert [row[0] for row in robot.mdh_table()] == list(info.frame_names)
 
 
-def test_a_desired_motion_waits_for_its_stamp(bench, robot):
-    """Motions sent ahead are used when their time has come, not when they arrive; between two of them, interpolated."""
+def test_desired_motion_sent_ahead_is_used_at_its_stamp(bench, robot):
+    """Motions sent ahead are used at their stamp, not on arrival, and are interpolated between two stamps."""
     timeout = bench.ros.get(NODE, "desired_timeout")
     assert not bench.ros.set(NODE, desired_timeout=10.0)
     first, second, third = (bench.tick() for _ in range(3))
@@ -124,14 +124,14 @@ def test_bad_parameters_are_refused_with_a_reason(bench):
     assert bench.alive()
 
 
-def test_limits_change_at_run_time(bench):
+def test_joint_limits_can_be_changed_at_run_time(bench):
     assert bench.ros.get(NODE, "joint_limits.turn.max_effort") == 40.0  # the URDF's
     assert not bench.ros.set(NODE, joint_limits__turn__max_effort=20.0, joint_limits__slide__has_effort_limits=False)
     np.testing.assert_array_equal(bench.send(np.zeros((4, 3))).effort_limit, [20.0, math.nan, math.nan])
     assert not bench.ros.set(NODE, joint_limits__turn__max_effort=40.0, joint_limits__slide__has_effort_limits=True)
 
 
-def test_the_flag_of_a_limit_reads_true_while_its_number_is_set(bench):
+def test_has_limits_flag_is_true_while_its_limit_is_set(bench):
     flag = "joint_limits.turn.has_jerk_limits"
     assert bench.ros.get(NODE, flag) is False
     assert not bench.ros.set(NODE, joint_limits__turn__max_jerk=50.0)
@@ -140,7 +140,7 @@ def test_the_flag_of_a_limit_reads_true_while_its_number_is_set(bench):
     assert bench.ros.get(NODE, flag) is False
 
 
-def test_payload_at_run_time(bench, robot, rng):
+def test_payload_can_be_changed_at_run_time(bench, robot, rng):
     motion = rng.uniform(-1.0, 1.0, (4, 3))
     inertia = [0.01, 0.0, 0.0, 0.02, 0.0, 0.01]
     known = len(bench.info)
@@ -155,7 +155,7 @@ def test_payload_at_run_time(bench, robot, rng):
     assert list(bench.send(motion).effort_rate) == robot.dynamics(*motion).tau_rate.tolist()
 
 
-def test_joint_dynamics_at_run_time(bench, robot, rng):
+def test_viscous_friction_can_be_changed_at_run_time(bench, robot, rng):
     motion = rng.uniform(-1.0, 1.0, (4, 3))
     assert not bench.ros.set(NODE, joint_dynamics__turn__viscous=2.0)
     bench.ros.until(lambda: bench.info[-1].model_id != robot.model_id)

@@ -1,4 +1,4 @@
-"""Inputs of dynamics_node: bad, missing, late, without velocities, without desired motion."""
+"""Inputs of dynamics_node: invalid, missing or late messages, states without velocities, and missing desired motion."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ BAD_MOTIONS = [
 
 
 @pytest.mark.parametrize(("reason", "fields"), BAD_STATES)
-def test_bad_state_is_dropped_and_counted(bench, reason, fields):
+def test_invalid_joint_state_is_dropped_and_counted(bench, reason, fields):
     before = int(bench.diagnostics.next().get(f"dropped.joint_states.{reason}", 0))
     bench.state(**fields)
     bad = fields["header"].stamp if "header" in fields else stamp(bench.clock)
@@ -73,7 +73,7 @@ def test_bad_state_is_dropped_and_counted(bench, reason, fields):
 
 
 @pytest.mark.parametrize(("reason", "fields"), BAD_MOTIONS)
-def test_bad_desired_motion_is_dropped_and_counted(bench, reason, fields):
+def test_invalid_desired_motion_is_dropped_and_counted(bench, reason, fields):
     before = int(bench.diagnostics.next().get(f"dropped.desired_motion.{reason}", 0))
     message = JointMotion(joint_names=NAMES, acceleration=[0.0] * 3, jerk=[0.0] * 3)
     message.header.stamp = stamp(bench.tick())
@@ -84,13 +84,13 @@ def test_bad_desired_motion_is_dropped_and_counted(bench, reason, fields):
     assert bench.alive()
 
 
-def test_effort_of_the_state_does_not_matter(bench):
+def test_effort_of_joint_states_does_not_affect_the_result(bench):
     for effort in ([], [math.nan] * 3, [1.0], [math.inf] * 7):
         bench.state(effort=effort)
         assert bench.answer(stamp(bench.clock)) is not None
 
 
-def test_stale_input_ends_the_output_and_new_input_revives_it(bench):
+def test_output_stops_with_stale_input_and_resumes_with_new_input(bench):
     assert bench.alive()
     bench.active()
     bench.ros.until(lambda: bench.diagnostics.state == "STALE")
@@ -100,8 +100,8 @@ def test_stale_input_ends_the_output_and_new_input_revives_it(bench):
     bench.active()
 
 
-def stopped_for_a_while(bench):
-    """Stamps of the states sent meanwhile; None if sending was held up.
+def suspend_and_publish(bench):
+    """Suspend the node, publish states, and return their stamps; None if publishing was blocked.
 
     A process that is stopped while it holds a lock of the middleware's shared memory blocks all publishers to it: the
     result then says nothing about the node.
@@ -116,11 +116,11 @@ def stopped_for_a_while(bench):
     return None if held_up else stamps
 
 
-def test_a_node_that_is_not_let_run_answers_later(bench):
+def test_suspended_node_answers_all_states_in_order_when_it_resumes(bench):
     """A tenth of a second at 1 kHz: nothing is lost, and nothing changes its order."""
     for _ in range(5):
         assert bench.alive()
-        found = stopped_for_a_while(bench)
+        found = suspend_and_publish(bench)
         if found:
             break
     assert found, "sending was held up each time"
@@ -173,7 +173,7 @@ def test_estimated_motion_has_the_stamp_of_its_instant_and_standard_deviations(b
         return [(c[k:] * (t ** np.arange(4 - k) / [1, 1, 2, 6][:4 - k])[:, None]).sum(axis=0) for k in range(4)]
 
     def played():
-        """The answer to the last of many states that follow a gap, and the motion at its stamp; nothing where the answer was
+        """Return the answer to the last of many states after a gap, and the motion at its stamp; None where the answer was
         lost, or the kernel of the deviations is still being compiled.
         """
         start = bench.clock = bench.clock + 10.0
@@ -208,11 +208,11 @@ def test_estimated_motion_has_the_stamp_of_its_instant_and_standard_deviations(b
     assert np.isnan(bench.send(np.zeros((4, 3))).effort_std).all()
 
 
-def test_a_revolute_joint_that_its_driver_wraps_at_pi_is_estimated_across_the_jump(bench):
+def test_motion_of_a_revolute_joint_wrapped_at_pi_is_estimated_across_the_jump(bench):
     assert not bench.ros.set(NODE, motion_source="estimated")
 
     def played():
-        """Results around a jump, at constant speed; none while the filters begin."""
+        """Return the results around a jump at constant speed; none while the filters start."""
         start = bench.clock = bench.clock + 10.0
         bench.results.clear()
         for _ in range(60):
@@ -231,7 +231,7 @@ def test_a_revolute_joint_that_its_driver_wraps_at_pi_is_estimated_across_the_ju
     assert not bench.ros.set(NODE, motion_source="desired")
 
 
-def test_estimates_that_diverge_are_dropped_and_counted_and_the_node_goes_on(bench):
+def test_diverging_estimates_are_dropped_and_counted_and_the_node_continues(bench):
     """Stamps up to 1.5 periods late, and every 0.1 s a stall of 40 ms: filters without lag extrapolate beyond the cone."""
     assert not bench.ros.set(NODE, **{"motion_source": "estimated", "estimator.lag": 0.0})
     before, k = int(bench.diagnostics.next().get("dropped.joint_states.estimate_diverged", 0)), np.arange(400)
@@ -260,12 +260,12 @@ def test_estimates_that_diverge_are_dropped_and_counted_and_the_node_goes_on(ben
     assert bench.alive()
 
 
-def test_auto_changes_from_desired_to_estimated_motion_and_reports_it(bench):
+def test_auto_switches_from_desired_to_estimated_motion_and_reports_it(bench):
     ros = bench.ros
     assert not ros.set(NODE, motion_source="auto")
 
     def newest(source):
-        """The first result since the last one of another source, if the newest is of this one."""
+        """Return the first result after the last one of another source, if the newest is from this source."""
         others = [k for k, result in enumerate(bench.results) if result.motion_source != source]
         return bench.results[others[-1] + 1 if others else 0:][:1]
 
@@ -300,8 +300,8 @@ def test_missing_velocity_can_be_differentiated(bench):
     assert not bench.ros.set(NODE, missing_velocity="refuse")
 
 
-def test_parts_of_a_joint_state_are_merged(bench, robot):
-    """An arm and its gripper, in separate messages: computed with both, stamped with the newest."""
+def test_partial_joint_states_of_two_senders_are_merged(bench, robot):
+    """States of an arm and its gripper in separate messages: the result uses both and has the newest stamp."""
     q, qd = [0.3, -0.2, 0.1], [0.5, 0.4, -0.3]
     assert bench.alive()
     bench.state(name=NAMES[:2], position=q[:2], velocity=qd[:2])
@@ -318,12 +318,12 @@ def test_parts_of_a_joint_state_are_merged(bench, robot):
     assert bench.answer(stamp(bench.clock), timeout=0.1) is None and bench.alive()
 
 
-def test_a_clock_that_is_set_costs_a_message_and_the_history(bench):
-    """Samples from before a jump are in no later fit."""
+def test_clock_jump_drops_one_message_and_clears_the_history(bench):
+    """No later fit uses samples from before the jump."""
     assert not bench.ros.set(NODE, motion_source="estimated")
 
     def play(slope: float) -> JointDynamics:
-        """The answer to the last of many states; to that of more of them, where a busy machine lost some."""
+        """Return the answer to the last of many states; repeat them if messages are lost on a busy machine."""
         start = bench.clock
 
         def answered():
@@ -349,7 +349,7 @@ def test_a_clock_that_is_set_costs_a_message_and_the_history(bench):
     assert not bench.ros.set(NODE, motion_source="desired")
 
 
-def test_two_senders_of_the_same_joints_are_named(bench):
+def test_diagnostics_name_two_senders_of_the_same_joints(bench):
     other = Node("driver", context=bench.ros.context, enable_rosout=False, start_parameter_services=False)
     states = other.create_publisher(JointState, "/joint_states", 10)
     bench.ros.until(lambda: states.get_subscription_count())

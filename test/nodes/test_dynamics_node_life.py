@@ -1,4 +1,4 @@
-"""dynamics_node from start to end: descriptions that come and go, namespaces, clocks, signals, bad parameters."""
+"""Life cycle of the dynamics_node process: late and changed descriptions, namespaces, clocks, signals, invalid parameters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from support.ros_helpers import LATCHED, stamp
 pytestmark = pytest.mark.ros
 
 
-def test_description_late_broken_swapped_repeated(ros):
+def test_late_invalid_replaced_and_repeated_descriptions_are_handled(ros):
     bench = Bench(ros)
     ros.until(lambda: bench.diagnostics.state == "WAITING_MODEL")
     assert "/robot_description" in bench.diagnostics.status.message
@@ -59,12 +59,12 @@ def test_description_late_broken_swapped_repeated(ros):
 
     topic.publish(String(data="<robot/>"))
     ros.until(lambda: bench.diagnostics.values["model_error"])
-    assert not ros.set(NODE, gravity=[0.0, 0.0, -1.62])  # is meant for the model in use
+    assert not ros.set(NODE, gravity=[0.0, 0.0, -1.62])  # applies to the model in use
     ros.until(lambda: bench.info[-1].gravity[2] == -1.62)
 
 
-def test_preparing_is_no_fault_and_later_states_are_reported(ros):
-    """Joint states that come before there is a model are not worth a warning; why they are of no use is said afterwards."""
+def test_rejected_states_are_logged_only_after_the_model_is_ready(ros):
+    """Joint states that arrive before the model cause no warning; later ones are logged with the reason of the rejection."""
     bench = Bench(ros, **{"diagnostics.period": 1.0})
     bare = {"velocity": [], "effort": []}
 
@@ -92,7 +92,7 @@ def test_preparing_is_no_fault_and_later_states_are_reported(ros):
     said("joint_states rejected, position_not_finite: j1 = nan")
 
 
-def test_unpublished_joints_are_held(ros):
+def test_unpublished_joints_are_held_at_their_parameter(ros):
     bench = Bench(ros, robot_description=ARM, **{"hold_joints.slide": 0.25})
     ros.until(lambda: bench.info and bench.states.get_subscription_count() and bench.desired.get_subscription_count())
 
@@ -123,15 +123,15 @@ def test_two_robots_in_two_namespaces(ros):
         assert bench.diagnostics.status.hardware_id == name
 
 
-def test_quality_of_service_can_be_overridden(ros):
+def test_qos_overrides_are_applied(ros):
     Bench(ros, robot_description=ARM, qos_overrides={"/joint_states": {"subscription": {"reliability": "reliable"}}}).ready()
     (joint_states,) = ros.node.get_subscriptions_info_by_topic("/joint_states")
     (result,) = ros.node.get_publishers_info_by_topic(f"{NODE}/joint_effort")
     assert joint_states.qos_profile.reliability == result.qos_profile.reliability == ReliabilityPolicy.RELIABLE
 
 
-def test_clock_that_jumps_back(ros):
-    """A simulation is restarted: nothing is dropped for its stamps, and no fit reaches across the jump."""
+def test_backward_jump_of_the_clock_drops_no_states_and_clears_the_history(ros):
+    """Restart of a simulation: no state is dropped for its stamp, and no fit spans the jump."""
     bench = Bench(ros, robot_description=ARM, use_sim_time=True, motion_source="estimated")
     clock = ros.node.create_publisher(Clock, "/clock", 10)
     ros.until(lambda: bench.info and bench.states.get_subscription_count() and clock.get_subscription_count())
@@ -173,7 +173,7 @@ def test_clock_that_jumps_back(ros):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_signals_end_it_cleanly(ros, how):
+def test_dynamics_node_exits_cleanly_on_sigint_and_sigterm(ros, how):
     bench = Bench(ros, robot_description=ARM).ready()
     for _ in range(200):
         bench.state()
@@ -182,7 +182,7 @@ def test_signals_end_it_cleanly(ros, how):
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.1, 0.2])
-def test_signal_while_starting_or_building(ros, delay):
+def test_dynamics_node_exits_cleanly_on_a_signal_while_starting_or_building(ros, delay):
     bench = Bench(ros, robot_description=chain(12))
     ros.until(lambda: bench.states.get_subscription_count())
     time.sleep(delay)
@@ -208,7 +208,7 @@ raise SystemExit(node.main())
 """
 
 
-def test_input_goes_on_while_a_model_is_built(ros):
+def test_old_model_answers_all_states_while_a_new_one_is_built(ros):
     """The old model serves until the new one is built, however long that takes: each state is answered."""
     class SlowBench(Bench):
         program = ros.folder / "program.py"
@@ -228,14 +228,14 @@ def test_input_goes_on_while_a_model_is_built(ros):
     ({"motion_source": "guess"}, "auto, desired, estimated"),
     ({"joint_limits.turn.max_effort": "strong"}, "joint_limits.turn.max_effort must be a double"),
 ])
-def test_bad_parameters_at_the_start(ros, parameters, complaint):
+def test_dynamics_node_exits_with_an_error_for_invalid_parameters(ros, parameters, complaint):
     process = ros.start("dynamics_node", parameters)
     ros.until(lambda: not process.alive)
     assert process.stop() == 1
     assert complaint in process.log and "Traceback" not in process.log
 
 
-def test_parameters_without_effect_are_named(ros):
+def test_warning_names_parameters_without_effect(ros):
     bench = Bench(ros, robot_description=ARM, motion_sorce="desired",
                   **{"joint_limits.trun.max_effort": 3.0, "joint_limits.spin.min_position": -3.0}).ready()
     assert "'motion_sorce' is not known and has no effect; did you mean 'motion_source'" in bench.process.log
@@ -248,8 +248,8 @@ def warnings(bench):
     return [line for line in bench.process.log.splitlines() if "WARN" in line and re.search("parameters? '", line)]
 
 
-def test_dumped_parameters_are_taken_again_without_a_word(ros):
-    """Among them are joints of all types, and every unknown limit."""
+def test_dumped_parameters_restore_the_same_model_without_warnings(ros):
+    """The dump contains joints of all types and every unknown limit."""
     first = Bench(ros, robot_description=ARM).ready()
     names = ros.call(ListParameters, f"{NODE}/list_parameters", ListParameters.Request()).result.names
     dumped = ros.values(NODE, list(names))

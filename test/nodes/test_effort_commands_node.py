@@ -1,4 +1,4 @@
-"""dynamics_node lets an arm float, as a process over DDS with a plant by Pinocchio in the loop."""
+"""Gravity compensation by dynamics_node, as a process over DDS with a plant simulated by Pinocchio in the loop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LIMIT = np.array([87.0] * 4 + [12.0] * 3)
 
 
 class Arm:
-    """A Panda by Pinocchio that is moved by ~/commands alone, and reports its state; held until it is released."""
+    """Panda simulated by Pinocchio, driven by ~/commands only; held at its position until released."""
 
     def __init__(self, ros, **parameters):
         self.ros, self.plant, self.clock = ros, Plant(panda(), 1.0, COULOMB, VISCOUS), 1000.0
@@ -81,7 +81,7 @@ def arm(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def steps_are_small(arm):
-    """Every message of every test: no step beyond the rate limit, no effort beyond its limit."""
+    """Check that no command of any test exceeds the rate limit or the effort limit."""
     arm.efforts.clear()
     before = None
     yield
@@ -94,7 +94,7 @@ def steps_are_small(arm):
         before = now
 
 
-def test_off_by_default_and_floats_when_on(arm):
+def test_commands_are_off_by_default_and_compensate_gravity_when_enabled(arm):
     arm.step(steps=50)
     assert not arm.efforts
     assert arm.ros.set(NODE, commands="gravity_friction") == ""
@@ -109,7 +109,7 @@ def test_off_by_default_and_floats_when_on(arm):
     arm.is_held = True
 
 
-def test_a_payload_is_supported_from_the_moment_it_is_set(arm):
+def test_gravity_compensation_includes_a_payload_as_soon_as_it_is_set(arm):
     assert arm.ros.set(NODE, together=True, commands="gravity", payload__link="panda_hand", payload__mass=2.0,
                        payload__com=[0.0, 0.0, 0.1]) == ""
     arm.supported(2.0)
@@ -117,7 +117,7 @@ def test_a_payload_is_supported_from_the_moment_it_is_set(arm):
     arm.supported()
 
 
-def test_states_that_jump_or_are_not_finite_change_nothing(arm):
+def test_states_that_jump_or_are_not_finite_do_not_change_the_commands(arm):
     arm.supported()
     for wrong in (REST + 1.0, np.full(7, math.nan), REST - 0.8):
         arm.step(wrong, 3)
@@ -127,7 +127,7 @@ def test_states_that_jump_or_are_not_finite_change_nothing(arm):
     arm.supported()
 
 
-def test_commands_end_at_zero_when_states_cease_and_begin_again(arm):
+def test_commands_ramp_to_zero_when_states_stop_and_resume_with_new_states(arm):
     arm.supported()
     arm.ros.until(lambda: arm.efforts and not arm.effort().any(), what="the commands do not end at zero", of=arm.process)
     count = len(arm.efforts)
@@ -136,7 +136,7 @@ def test_commands_end_at_zero_when_states_cease_and_begin_again(arm):
     arm.supported()
 
 
-def test_a_deactivated_node_ends_its_commands_first(arm):
+def test_deactivation_ramps_the_commands_to_zero_before_cleanup(arm):
     arm.supported()
     assert change(arm, Transition.TRANSITION_DEACTIVATE)
     assert not change(arm, Transition.TRANSITION_CLEANUP)
@@ -151,14 +151,14 @@ def change(arm, transition):
     return arm.ros.call(ChangeState, f"{NODE}/change_state", request).success
 
 
-def test_switched_off_the_commands_end_at_zero(arm):
+def test_commands_ramp_to_zero_when_switched_off(arm):
     arm.supported()
     assert arm.ros.set(NODE, commands="none") == ""
     arm.until(lambda: not arm.effort().any(), "the commands do not end at zero")
     arm.until(lambda: arm.diagnostics.values.get("commands.stage") == "off", "never off")
 
 
-def test_joints_are_chosen_in_the_order_of_the_controller(arm):
+def test_commands_have_the_joints_and_order_of_effort_commands_joints(arm):
     chosen = [JOINTS[3], JOINTS[1]]
     arm.ros.until(lambda: arm.step() or not arm.effort().any())
     assert "names panda_joint9" in arm.ros.set(NODE, together=True, commands="gravity",
@@ -173,7 +173,7 @@ def test_joints_are_chosen_in_the_order_of_the_controller(arm):
     arm.efforts.clear()
 
 
-def test_commands_without_an_effort_limit_are_refused(tmp_path_factory):
+def test_commands_are_rejected_for_a_joint_without_effort_limit(tmp_path_factory):
     with world(tmp_path_factory.mktemp("refused")) as ros:
         bench = Bench(ros, robot_description=ARM, commands="gravity").ready()
         reason = "that of spin is unknown: set joint_limits.<joint>.max_effort"
@@ -185,7 +185,7 @@ def test_commands_without_an_effort_limit_are_refused(tmp_path_factory):
         ros.until(lambda: bench.state() or efforts, what="no commands", of=bench.process)
 
 
-def test_a_follower_gets_the_torque_of_its_desired_motion(tmp_path_factory):
+def test_feedforward_commands_the_torque_of_the_desired_motion(tmp_path_factory):
     rng = np.random.default_rng(0)
     with world(tmp_path_factory.mktemp("feedforward")) as ros:
         bench = Bench(ros, robot_description=ARM, commands="feedforward",

@@ -1,4 +1,4 @@
-"""Efforts over DDS for a robot whose controller adds gravity and friction: it moves as planned, and gravity counts once."""
+"""Effort conventions of scaling_node over DDS: commands for a robot whose controller adds gravity and friction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FRICTION = {name: {"viscous": 0.3, "coulomb": 0.2} for name in NAMES}
 
 
 class Robot:
-    """Simulated; to what it is given its controller adds gravity, `times` over, and all that friction takes."""
+    """Simulated robot whose controller adds `times` the gravity torque and the friction torque to the commanded effort."""
 
     def __init__(self, times: int = 1):
         self.model, self.times = pin.buildModelFromXML(TEXT), times
@@ -33,7 +33,7 @@ class Robot:
         return pin.aba(self.model, self.data, q, qd, effort + added)
 
 
-def test_a_robot_that_adds_gravity_and_friction_follows_what_scaling_node_commands(tmp_path):
+def test_robot_that_adds_gravity_and_friction_executes_the_commanded_motion(tmp_path):
     file = tmp_path / "arm.robot.yaml"
     file.write_text(yaml.safe_dump({"version": 1, "friction": FRICTION,
                                     "commanded_effort": {"contains": "without_gravity_and_friction"}}))
@@ -61,7 +61,7 @@ def test_a_robot_that_adds_gravity_and_friction_follows_what_scaling_node_comman
     assert sum(tuple(reference.points[0].effort) in reported for reference in references) > 10
 
 
-def test_the_parameter_goes_over_the_robot_file(tmp_path):
+def test_commanded_effort_parameter_overrides_the_robot_file(tmp_path):
     with world(tmp_path) as ros:
         bench = Bench(ros, control_rate=200.0, commanded_effort="without_gravity").ready()
         bench.send()

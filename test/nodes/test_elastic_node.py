@@ -1,4 +1,4 @@
-"""Elastic joints in dynamics_node, in a separate process over DDS: Pinocchio with rotors as bodies, and what is refused."""
+"""Elastic joints in dynamics_node, as a separate process over DDS, against Pinocchio with rotors as bodies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def arm(name, measured):
 
 
 def reported(moving, t):
-    """effort, effort_rate, link_effort, link_effort_rate of elastic joints, deflection and its rate of all."""
+    """Return effort, effort_rate, link_effort, link_effort_rate of elastic joints; deflection and its rate of all joints."""
     (tau, load), (rate, load_rate) = moving.both_sides(t), difference(lambda s: moving.both_sides(t + s), h=H)
     bent = np.zeros((2, len(moving.joints)))
     for row, motor, joint in zip(bent, moving.motors(t), moving.swing(t, 1)):
@@ -40,7 +40,7 @@ def reported(moving, t):
 
 @pytest.mark.parametrize("way", ["desired", "measured"])
 @pytest.mark.parametrize("name", ARMS)
-def test_both_sides_of_the_springs_of_a_moving_arm(tmp_path, name, way):
+def test_torques_on_both_sides_of_the_springs_match_pinocchio(tmp_path, name, way):
     moving = arm(name, way == "measured")
     with world(tmp_path) as ros:
         bench = MovingBench(ros, moving, tmp_path, step=3.0 / SAMPLES)
@@ -64,7 +64,7 @@ def test_both_sides_of_the_springs_of_a_moving_arm(tmp_path, name, way):
         assert "elastic joints" in info.kind and list(info.measured_joints) == names
 
 
-def test_motors_of_which_nothing_is_known_are_refused(tmp_path):
+def test_states_without_motor_motion_or_higher_derivatives_are_rejected(tmp_path):
     moving = arm("motors in the base", measured=True)
     swing = moving.swing
     with world(tmp_path) as ros:

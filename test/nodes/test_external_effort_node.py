@@ -1,4 +1,4 @@
-"""dynamics_node with measured efforts, as a process over DDS: external efforts, contacts, and efforts that are of no use."""
+"""dynamics_node with measured efforts, as a process over DDS: external efforts, contacts, payloads and invalid efforts."""
 
 import math
 
@@ -53,13 +53,13 @@ def make_bench(tmp_path_factory):
 
 
 def holding(robot, force=None):
-    """Efforts that hold the arm still."""
+    """Return the efforts that hold the arm at rest under a force on the hand."""
     wrenches = {} if force is None else {"hand": [*force, 0.0, 0.0, 0.0]}
     return robot.inverse_dynamics(Q, 0.0 * Q, 0.0 * Q, loads=Loads(wrenches))
 
 
 def until(bench, condition, effort, what):
-    """Send joint states with an effort until something holds."""
+    """Publish joint states with an effort until a condition holds."""
     return bench.ros.until(lambda: bench.state(effort=list(effort)) or condition(), what=what, of=bench.process)
 
 
@@ -72,7 +72,7 @@ def last(messages):
     return messages[-1] if messages else None
 
 
-def test_efforts_become_external_efforts_contacts_and_a_wrench(bench, robot):
+def test_measured_efforts_yield_external_efforts_contacts_and_a_wrench(bench, robot):
     still = holding(robot)
     quiet = until(bench, lambda: (found := last(bench.external)) and np.isfinite(found.threshold).all() and found, still,
                   "no threshold")
@@ -96,7 +96,7 @@ def test_efforts_become_external_efforts_contacts_and_a_wrench(bench, robot):
 
 
 def open_contacts(bench):
-    """Joints in contact by the messages so far."""
+    """Return the joints in contact according to the messages so far."""
     joints = set()
     for contact in bench.contacts:
         (joints.add if contact.active else joints.remove)(contact.joint)
@@ -135,7 +135,7 @@ def test_contact_thresholds_are_learnt_from_free_motion(bench, robot):
 
 @pytest.mark.parametrize(("effort", "reason"), [([], "effort_missing"), ([1.0, math.nan, 2.0], "effort_not_finite"),
                                                 ([1.0, 2.0], "wrong_size")])
-def test_bad_efforts_are_counted_and_cost_nothing_else(bench, effort, reason):
+def test_invalid_efforts_are_counted_and_torques_are_still_published(bench, effort, reason):
     before, counted = bench.clock, bench.diagnostics.dropped("effort", reason)
     until(bench, lambda: bench.diagnostics.dropped("effort", reason) > counted, effort, f"{reason} not counted")
     until(bench, lambda: seconds(bench.results[-1]) > before + 1e-3, effort, "no torques beside bad efforts")
@@ -167,8 +167,8 @@ def test_joint_effort_is_the_whole_torque_and_commanded_effort_is_without_gravit
             in bench.process.log)
 
 
-def test_the_payload_of_the_hand_is_estimated(bench, robot):
-    """Held in many poses: mass and its position, no inertia. Without a payload first."""
+def test_payload_on_the_hand_is_estimated_from_static_poses(bench, robot):
+    """The arm is held in many poses, first without a payload: mass and centre of mass are found, no inertia."""
     com = np.array([0.02, -0.03, 0.1])
 
     def poses(carrying, count=260):
@@ -215,7 +215,7 @@ def test_efforts_of_several_senders_are_merged_and_kept_by_stamp():
         efforts.read(JointState(name=["a"], effort=[5.0]), 1_900_000_000, 0.1)
 
 
-def test_a_payload_that_is_wrong_is_a_warning_with_the_remedy(new_bench, robot):
+def test_wrong_payload_causes_a_warning_with_the_remedy(new_bench, robot):
     bench = new_bench
     loaded, w, dt = robot.with_payload("hand", 2.0, [0.0, 0.05, 0.1]), np.array([0.5, 0.7, 0.4]), bench.dt
     bench.dt = 0.02

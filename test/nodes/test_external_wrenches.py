@@ -1,4 +1,4 @@
-"""External forces in dynamics_node: wrenches by topic, in any frame, with rates, late, missing, broken, and their zeros."""
+"""External wrenches in dynamics_node: frames, rates, late and invalid messages, tare, sensors that include the tool."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def message(six=SIX, frame="", seconds=0.0):
 # --- one wrench, in this process -------------------------------------------------------------------------------------
 
 
-class Now:
-    """An executor that does at once what it is asked for."""
+class SynchronousExecutor:
+    """Executor that runs each submitted function at once."""
 
     @staticmethod
     def submit(function, *arguments):
@@ -57,9 +57,9 @@ class Now:
 
 
 class Wrench:
-    """An external wrench on the hand, without a node."""
+    """External wrench on the hand, without a node."""
 
-    def __init__(self, robot, workers=Now, **values):
+    def __init__(self, robot, workers=SynchronousExecutor, **values):
         defaults = {entry.name: entry.default for entry in with_wrenches(WRENCHES, ["hand"])} | {
             "wrenches.hand.link": "hand", "wrenches.hand.timeout": 10.0}
         self.values = defaults | {f"wrenches.hand.{name}": value for name, value in values.items()}
@@ -85,7 +85,7 @@ def robot():
     return Robot.from_urdf(ARM)
 
 
-def test_a_wrench_counts_as_it_came_or_the_other_way_round(robot):
+def test_sign_parameter_selects_wrench_on_or_by_the_robot(robot):
     for sign, factor in (("on_robot", 1.0), ("by_robot", -1.0)):
         topic = Wrench(robot, sign=sign)
         np.testing.assert_array_equal(topic.at(), np.zeros((2, 6)))
@@ -93,7 +93,7 @@ def test_a_wrench_counts_as_it_came_or_the_other_way_round(robot):
         np.testing.assert_array_equal(topic.at(), [factor * SIX, np.zeros(6)])
 
 
-def test_the_rate_is_that_of_a_line_which_leads_to_the_stamp_of_the_state(robot):
+def test_wrench_is_extrapolated_linearly_to_the_stamp_of_the_joint_state(robot):
     slope = np.arange(6.0) - 2.5
     for rate in ("estimated", "zero"):
         topic = Wrench(robot, rate=rate)
@@ -109,7 +109,7 @@ def test_the_rate_is_that_of_a_line_which_leads_to_the_stamp_of_the_state(robot)
 
 
 @pytest.mark.parametrize("policy", ["drop", "hold", "stop"])
-def test_a_wrench_that_is_out_of_date(robot, policy):
+def test_outdated_wrench_has_the_effect_of_on_timeout(robot, policy):
     topic = Wrench(robot, on_timeout=policy)
     assert any("no usable message yet" in warning for warning in topic.wrench.warnings())
     for seconds in (0.0, 0.01):
@@ -145,7 +145,7 @@ def test_invalid_wrenches_are_dropped_and_counted(robot):
     assert without.last_drop.startswith("no_model")
 
 
-def test_stamps_that_go_back_begin_anew(robot):
+def test_backward_stamp_restarts_the_wrench_history(robot):
     topic = Wrench(robot)
     topic.receive(seconds=2.0)
     topic.receive(seconds=1.0)
@@ -154,7 +154,7 @@ def test_stamps_that_go_back_begin_anew(robot):
     np.testing.assert_array_equal(topic.at(1.01)[0], SIX)
 
 
-def test_a_frame_that_moves_is_used_when_its_kernels_are_compiled(robot):
+def test_wrench_in_a_moving_frame_is_used_once_its_kernels_are_compiled(robot):
     pending: Future = Future()
     topic = Wrench(robot, SimpleNamespace(submit=lambda *_: pending))
     topic.receive(frame="base", seconds=1.0)
@@ -166,7 +166,7 @@ def test_a_frame_that_moves_is_used_when_its_kernels_are_compiled(robot):
     np.testing.assert_array_equal(topic.wrench.at(2 * SECOND, q, qd), expected)
 
 
-def test_another_frame_or_model_begins_anew_another_payload_does_not(robot):
+def test_new_frame_or_model_restarts_the_wrench_history_and_a_new_payload_does_not(robot):
     topic = Wrench(robot)
     topic.receive(seconds=1.0)
     topic.receive(2.0 * SIX, frame="tool", seconds=1.01)
@@ -196,7 +196,7 @@ def test_tare_subtracts_the_mean_of_recent_wrenches(robot, monkeypatch):
 @pytest.mark.parametrize(("given", "complaint"), [
     (["a", "b"], ""), ([""], ""), (["1st"], "has '1st'; a letter"), (["a/b"], "has 'a/b'"), (["a", "a"], "'a' more than once"),
     ("wrist", "must be a list of strings"), ([1.0], "must be a list of strings")])
-def test_names_of_wrenches_are_checked(given, complaint):
+def test_invalid_wrench_names_are_rejected(given, complaint):
     node = SimpleNamespace(has_parameter=lambda name: True, get_parameter=lambda name: Parameter(name, value=given))
     if complaint:
         with pytest.raises(InputError, match=complaint):
@@ -205,15 +205,15 @@ def test_names_of_wrenches_are_checked(given, complaint):
         assert wrench_names(node) == [name for name in given if name]
 
 
-def test_the_table_of_named_wrenches():
+def test_parameter_table_has_entries_for_each_named_wrench():
     names = [entry.name for entry in with_wrenches(DYNAMICS_TABLE, ["a", "b"])]
     assert "wrenches.a.topic" in names and "wrenches.b.topic" in names and not any("<wrench>" in name for name in names)
     assert {entry.default for entry in with_wrenches(WRENCHES, ["a"]) if entry.name.endswith("topic")} == {"~/wrench/a"}
 
 
 def test_a_wrench_that_includes_the_tool_replaces_its_mass(robot):
-    """Beyond the sensor there is no mass, and what passes through the mount counts, by Pinocchio with a joint there: the
-    torques are those of the whole robot, touched beyond the sensor or not.
+    """Pinocchio with a joint at the mount yields the wrench that the sensor measures. With this wrench, and without mass
+    beyond the sensor, the torques equal those of the whole robot under the same contact.
     """
     rng, whole = np.random.default_rng(6), PinocchioOracle(ARM, robot)
     jointed = ARM.replace('name="mount" type="fixed"', 'name="mount" type="continuous"')
@@ -233,8 +233,8 @@ def test_a_wrench_that_includes_the_tool_replaces_its_mass(robot):
 LINKS = {"wrist": "tool", "elbow": "fore"}
 
 
-class Touched(Bench):
-    """An arm with a wrist sensor (sign by_robot), and a contact at its elbow, expressed along the base's axes."""
+class WrenchBench(Bench):
+    """Arm with a wrist sensor (sign by_robot) and a contact at its elbow, expressed along the axes of the base."""
 
     def __init__(self, ros):
         given = {"names": list(LINKS), "wrist.sign": "by_robot", "wrist.topic": "/ft_sensor", "wrist.window": 2.0,
@@ -252,7 +252,7 @@ class Touched(Bench):
         return self
 
     def touch(self, publisher, name, six, frame, count=1):
-        """Send a wrench, or a function of its stamp, until the node has accepted so many, after all that were sent before."""
+        """Publish a wrench, or a function of its stamp, until the node has accepted `count` messages."""
         stream = f"wrench.{name}"
         before = dict(self.diagnostics.next())
 
@@ -271,12 +271,12 @@ class Touched(Bench):
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
     with world(tmp_path_factory.mktemp("ros")) as ros:
-        yield Touched(ros).ready()
+        yield WrenchBench(ros).ready()
 
 
 @pytest.mark.ros
-def test_torque_and_rate_of_a_touched_robot_that_moves(bench, robot):
-    """A wrench that is linear in time counts exactly, whichever of its messages was the last to come."""
+def test_torque_and_rate_under_a_time_varying_wrench_match_pinocchio(bench, robot):
+    """A wrench that is linear in time is reproduced exactly, whichever of its messages arrived last."""
     rng, oracle = np.random.default_rng(5), PinocchioOracle(ARM, robot)
     held, start, slope = rng.normal(size=(3, 6)) * 10.0
     bench.touch(bench.elbow, "elbow", held, "base")
@@ -308,13 +308,13 @@ def test_torque_and_rate_of_a_touched_robot_that_moves(bench, robot):
 
 
 @pytest.mark.ros
-def test_a_touched_robot_at_the_speed_that_it_may_have(bench, robot):
-    """A wrench is a function of the path, at any speed of the robot: the slowed motion just meets a limit."""
+def test_speed_factor_under_external_wrenches_just_meets_a_limit(bench, robot):
+    """The wrench is treated as a function of the path, independent of the speed: the slowed motion just meets a limit."""
     oracle, rng = PinocchioOracle(ARM, robot), np.random.default_rng(8)
     most = np.array([40.0, np.inf, 60.0])  # of the URDF [N m, N]
 
     def share(motion):
-        """Return the used share of the limits at this speed."""
+        """Return the utilization of the effort limits at this speed."""
         return (np.abs(oracle.torque(*motion[:3], {"fore": SIX})) / most).max()
 
     def some_motion():
@@ -343,7 +343,7 @@ def test_a_touched_robot_at_the_speed_that_it_may_have(bench, robot):
 
 
 @pytest.mark.ros
-def test_invalid_messages_are_dropped_counted_and_reported(bench):
+def test_node_drops_and_counts_invalid_wrenches(bench):
     bad = [("unknown_frame", message(frame="nose")), ("wrench_not_finite", message([math.nan] * 6)),
            ("malformed_truncated", serialize_message(message())[:40]), ("stamp_went_back", message(seconds=1.0))]
     for reason, given in bad:
@@ -359,12 +359,12 @@ def test_invalid_messages_are_dropped_counted_and_reported(bench):
 
 
 @pytest.mark.ros
-def test_policies_tare_and_what_is_in_use(bench, robot):
+def test_timeout_policies_and_tare_of_wrenches_at_run_time(bench, robot):
     assert any("external wrench 'wrist' on link 'tool' counts: /ft_sensor, exerted by the robot" in text
                for text in bench.info[-1].warnings)
     rest = np.zeros((4, 3))
     no_loads = robot.dynamics(*rest).tau
-    assert not bench.ros.set(NODE, wrenches__elbow__timeout=0.001)  # counts as zero from now on
+    assert not bench.ros.set(NODE, wrenches__elbow__timeout=0.001)  # treated as zero from now on
     bench.touch(bench.wrist, "wrist", SIX, "tool")
     assert not bench.ros.set(NODE, wrenches__wrist__timeout=0.001, wrenches__wrist__on_timeout="hold")
     np.testing.assert_allclose(bench.send(rest).effort, robot.dynamics(*rest, loads=Loads({"tool": -SIX})).tau, atol=1e-12)
@@ -389,7 +389,7 @@ def test_policies_tare_and_what_is_in_use(bench, robot):
 
 
 @pytest.mark.ros
-def test_a_sensor_that_feels_the_tool(tmp_path, robot):
+def test_sensor_that_includes_the_tool_removes_its_mass_from_the_model(tmp_path, robot):
     given = {"wrenches.names": ["wrist"], "wrenches.wrist.link": "tool", "wrenches.wrist.includes_tool": True,
              "wrenches.wrist.timeout": 10.0, "payload.link": "tool", "payload.mass": 1.0}
     with world(tmp_path) as ros:
@@ -406,7 +406,7 @@ def test_a_sensor_that_feels_the_tool(tmp_path, robot):
 
 
 @pytest.mark.ros
-def test_a_missing_link_is_reported(tmp_path):
+def test_missing_link_of_a_wrench_is_reported(tmp_path):
     with world(tmp_path) as ros:
         given = {"robot_description": ARM, "wrenches.names": ["wrist"]}
         lost = ros.start("dynamics_node", given | {"wrenches.wrist.link": "tol"})

@@ -1,4 +1,4 @@
-"""Failures that must not end a node: lost wake-ups, failing callbacks, unexpected requests."""
+"""Failures that do not end a node: lost wake-ups, failing callbacks, invalid requests."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def spinning(ros, lean, node=None):
 
 
 def spin(spun, condition, meanwhile=lambda: None, patience=120.0):
-    """Spin until a condition holds of which the executor is not notified; `meanwhile` is called 500 times a second."""
+    """Spin until a condition holds that does not wake the executor; `meanwhile` is called 500 times a second."""
     end = time.monotonic() + patience
 
     def watch():
@@ -68,8 +68,8 @@ def spin(spun, condition, meanwhile=lambda: None, patience=120.0):
 # --- wake-ups ---------------------------------------------------------------------------------------------------------
 
 
-def test_timers_go_on_while_wake_ups_are_lost(ros):
-    """Nine of ten are swallowed here, as a middleware does with one in some ten thousand; messages come all the time."""
+def test_timers_run_while_most_wake_ups_are_lost(ros):
+    """Nine of ten wake-ups are lost (a middleware loses about one in ten thousand), with a steady stream of messages."""
     spun, rng, ticks, received = spinning(ros, True), random.Random(5), [], []
     reported = spun._rare.trigger
     spun._rare.trigger = lambda: rng.random() > 0.1 or reported()
@@ -79,7 +79,7 @@ def test_timers_go_on_while_wake_ups_are_lost(ros):
     spin(spun, lambda: len(ticks) > 300 and len(received) > 300, lambda: publisher.publish(Float64MultiArray()))
 
 
-def test_timers_go_on_where_every_wake_up_is_lost(ros):
+def test_timers_run_when_every_wake_up_is_lost(ros):
     spun, ticks = spinning(ros, True), []
     spun._rare.trigger = lambda: None
     ros.node.create_timer(0.01, lambda: ticks.append(1))
@@ -87,7 +87,7 @@ def test_timers_go_on_where_every_wake_up_is_lost(ros):
 
 
 @BOTH
-def test_triggers_of_other_threads_are_served_even_if_one_is_lost(ros, lean):
+def test_guard_conditions_and_tasks_of_other_threads_are_served_after_a_lost_wake_up(ros, lean):
     """The node has no timer that would wake the executor."""
     spun, served = spinning(ros, lean), []
     guard = ros.node.create_guard_condition(lambda: served.append("guard"))
@@ -105,8 +105,8 @@ def test_triggers_of_other_threads_are_served_even_if_one_is_lost(ros, lean):
 # --- callbacks that fail ----------------------------------------------------------------------------------------------
 
 
-class Stubborn(Waitable):
-    """Is ready once, and cannot be taken."""
+class FailingWaitable(Waitable):
+    """Waitable that is ready once and fails when its data are taken."""
 
     def __init__(self, node):
         super().__init__(MutuallyExclusiveCallbackGroup())
@@ -134,7 +134,7 @@ class Stubborn(Waitable):
 
 
 @BOTH
-def test_failing_callbacks_are_reported_and_the_others_continue(ros, lean):
+def test_failing_callbacks_are_reported_and_other_callbacks_continue(ros, lean):
     spun, reported, ticks = spinning(ros, lean), [], []
     spun.on_failure = lambda what, error: reported.append((what, type(error)))
 
@@ -148,7 +148,7 @@ def test_failing_callbacks_are_reported_and_the_others_continue(ros, lean):
     node.create_service(Trigger, "asked", fail)
     client = node.create_client(Trigger, "asked")
     guard = node.create_guard_condition(fail)
-    stubborn = Stubborn(node)
+    stubborn = FailingWaitable(node)
 
     def tick():
         ticks.append(1)
@@ -165,14 +165,14 @@ def test_failing_callbacks_are_reported_and_the_others_continue(ros, lean):
 
 
 @BOTH
-def test_without_a_handler_a_failure_ends_it(ros, lean):
+def test_failing_callback_ends_the_executor_without_a_handler(ros, lean):
     spun = spinning(ros, lean)
     ros.node.create_timer(0.01, lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         spun.spin()
 
 
-def test_a_failing_watcher_is_reported_and_continues(ros, monkeypatch):
+def test_failing_watcher_thread_is_reported_and_continues(ros, monkeypatch):
     spun, reported, ticks = spinning(ros, True), [], []
     spun.on_failure = lambda what, error: reported.append(str(error))
     wait = spun._wait_for_something_rare
@@ -189,8 +189,8 @@ def test_a_failing_watcher_is_reported_and_continues(ros, monkeypatch):
 
 
 @BOTH
-def test_failures_are_answered_logged_once_and_counted(ros, lean):
-    """A service that fails, in the node of a program; the test's own node asks."""
+def test_failing_service_is_answered_logged_once_and_counted(ros, lean):
+    """The service belongs to another node; the node of the test calls it."""
     program = Node("program", context=ros.context)
     calls = []
 
@@ -218,7 +218,7 @@ def test_failures_are_answered_logged_once_and_counted(ros, lean):
         program.destroy_node()
 
 
-def test_a_refusal_has_the_words_of_its_type():
+def test_failure_response_fills_the_fields_of_the_service_type():
     assert failure_response(Trigger.Response(), "why") == Trigger.Response(success=False, message="why")
     (result,) = failure_response(SetParameters.Response(), "why").results
     assert (result.successful, result.reason) == (False, "why")
@@ -238,7 +238,7 @@ def number(name, value, kind=ParameterType.PARAMETER_DOUBLE):
 @pytest.mark.parametrize(("module", "name", "executor"), [
     ("dynamics_node", "state_timeout", "lean"), ("dynamics_node", "state_timeout", "rclpy"),
     ("scaling_node", "state_timeout", "lean"), ("scaling_node", "state_timeout", "rclpy"), ("query_node", "payload.mass", "")])
-def test_a_parameter_of_no_type_is_refused_and_the_node_goes_on(ros, module, name, executor):
+def test_parameter_of_invalid_type_is_rejected_and_the_node_continues(ros, module, name, executor):
     node = f"/{module}"
     process = ros.start(module, {"robot_description": ARM, **({"process.executor": executor} if executor else {})})
     seen = Diagnostics(ros, node, "callbacks")
@@ -259,7 +259,7 @@ def test_a_parameter_of_no_type_is_refused_and_the_node_goes_on(ros, module, nam
 
 
 @pytest.mark.ros
-def test_parameters_of_a_request_are_applied_together_beside_one_of_no_type_alone(ros):
+def test_valid_parameters_of_a_request_are_applied_one_by_one_beside_an_invalid_type(ros):
     node = Node("together", context=ros.context, automatically_declare_parameters_from_overrides=True)
     applied = []
     table = [ParameterEntry(name, 0.0, "a number") for name in ("a", "b", "c")]
@@ -301,13 +301,13 @@ raise SystemExit(scaling_node.main())
 
 @pytest.mark.ros
 @pytest.mark.parametrize("executor", ["lean", "rclpy"])
-def test_a_process_that_must_end_brings_its_motion_to_rest_first(ros, executor):
+def test_scaling_node_brings_the_motion_to_rest_before_it_exits_after_a_middleware_failure(ros, executor):
     program = ros.folder / "program.py"
     program.write_text(BROKEN)
     start = ros.start
     ros.start = lambda module, *args: start(program, *args)
     bench = scaling_bench.Bench(ros, **{"process.executor": executor}).ready()
-    bench.send(duration=10.0)  # on its way for so long that a busy machine notices the failure before its end
+    bench.send(duration=10.0)  # so long that a busy machine detects the failure before the end
     bench.moving(0.3)
     (ros.folder / "broken").touch()
     motion = bench.end()
@@ -317,7 +317,7 @@ def test_a_process_that_must_end_brings_its_motion_to_rest_first(ros, executor):
     assert "cannot go on" in bench.process.log and "the middleware is gone" in bench.process.log
 
 
-def test_a_failure_during_the_end_does_not_hide_the_first_failure():
+def test_failure_during_shutdown_does_not_hide_the_first_failure():
     said = []
     node = SimpleNamespace(create_guard_condition=lambda callback: SimpleNamespace(trigger=lambda: None),
                            context=SimpleNamespace(ok=lambda: True), finish=lambda then: 0.01, end_now=lambda: 1 / 0,

@@ -1,4 +1,4 @@
-"""Flexible links in dynamics_node, in a separate process over DDS: torques and deflection by a fine chain in Pinocchio."""
+"""Flexible links in dynamics_node, as a separate process over DDS, against a fine chain of rigid segments in Pinocchio."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MovingBoom(MovingRobot):
         return list(np.column_stack((HUB(moving), WRIST(moving))))
 
 
-def test_predicted_deflection_gives_the_torques_of_a_fine_chain(tmp_path):
+def test_torques_with_predicted_deflection_match_a_fine_rigid_segment_chain(tmp_path):
     times = STEP * np.arange(SAMPLES + 1 - DWELL)
     coarse, fine = (Chain(count, STIFFNESS).simulate(HUB, WRIST, times) for count in (8, 16))
     expected = np.vstack((np.zeros((DWELL, 4)), (4.0 * fine - coarse) / 3.0))  # a row for each step from 0

@@ -1,4 +1,4 @@
-"""Diagnostics and log lines of dynamics_node over time, by a clock that the test sets."""
+"""Diagnostics and log lines of dynamics_node over time, with a simulated clock."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from support.node_bench import ARM
 TICK = 0.1  # s
 
 
-class Bench:
-    """A watchdog that checks every tenth of a second, and what it has logged: (s, severity, text)."""
+class SimulatedHealth:
+    """Health monitor on a simulated clock, updated every 0.1 s, with its log lines: (s, severity, text)."""
 
     def __init__(self, monkeypatch):
         self.now, self.log, self.reports = 100.0, [], []
@@ -41,7 +41,7 @@ class Bench:
         self.watchdog = Watchdog(node, publisher, self.health, lambda state: [f"hint for {state.name}"])
 
     def run(self, seconds, meanwhile=lambda: None):
-        """Return the log lines from now on, with the time since then [s]."""
+        """Advance the clock; return the log lines of this time span, with times from its start [s]."""
         began, logged = self.now, len(self.log)
         while self.now < began + seconds:
             meanwhile()
@@ -52,7 +52,7 @@ class Bench:
 
 @pytest.fixture
 def bench(monkeypatch):
-    return Bench(monkeypatch)
+    return SimulatedHealth(monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def robot():
     return Robot.from_urdf(ARM, backend="python")
 
 
-def test_the_reason_for_no_result_is_logged_within_two_seconds(bench, robot):
+def test_reason_for_missing_results_is_logged_within_two_seconds(bench, robot):
     bench.health.set_model(robot)
     missing = Rejected("joint_missing", "no message names slide", passing=True)
     log = bench.run(9.0, lambda: bench.health.states.drop(missing))
@@ -69,7 +69,7 @@ def test_the_reason_for_no_result_is_logged_within_two_seconds(bench, robot):
         ("info", f"WAITING_MODEL -> WAITING_STATE: {sentence}"), ("warning", f"{sentence}; hint for WAITING_STATE")]
     assert log[1][0] < 2.0
     log = bench.run(3.0, lambda: bench.health.states.drop(Rejected("other_joints", "none of this robot's", passing=True)))
-    assert log[0][0] < 2.0 and "none of this robot's" in log[0][2]  # another reason is not kept back
+    assert log[0][0] < 2.0 and "none of this robot's" in log[0][2]  # a different reason is logged without delay
 
 
 def test_a_fault_is_logged_at_once_and_then_periodically(bench, robot):
@@ -80,7 +80,7 @@ def test_a_fault_is_logged_at_once_and_then_periodically(bench, robot):
     assert faults == pytest.approx(REPEAT_PERIOD_S * np.arange(4), abs=5 * TICK)
 
 
-def test_preparing_is_no_fault_and_waiting_for_a_description_is(bench):
+def test_waiting_for_a_description_causes_a_warning_and_model_preparation_does_not(bench):
     bench.health.preparing = True
     assert {severity for _, severity, _ in bench.run(5.0)} == {"info"}
     bench.health.preparing = False
@@ -88,7 +88,7 @@ def test_preparing_is_no_fault_and_waiting_for_a_description_is(bench):
     assert [text for _, severity, text in log if severity == "warning"][-1].endswith("hint for WAITING_MODEL")
 
 
-def test_silence_is_stale_and_an_answer_ends_it(bench, robot):
+def test_state_is_stale_without_results_and_active_after_the_next_one(bench, robot):
     bench.health.set_model(robot)
 
     def done():
@@ -101,7 +101,7 @@ def test_silence_is_stale_and_an_answer_ends_it(bench, robot):
     assert bench.health.state(0.5)[0] is NodeState.ACTIVE
 
 
-def test_a_model_without_mass_is_never_reported_as_well(bench):
+def test_massless_model_is_reported_with_a_warning(bench):
     massless = Robot.from_urdf(re.sub(r"<inertial>.*?</inertial>", "", ARM, flags=re.DOTALL), backend="python")
     bench.health.set_model(massless)
     bench.run(2.0, lambda: bench.health.done(time.monotonic_ns()))

@@ -1,4 +1,4 @@
-"""Joint states become the motion of a robot: in any order, in parts, wrapped, with stamps that jump, from several senders."""
+"""Motion from joint states: any joint order, partial messages, wrapped joints, jumping stamps, several senders."""
 
 import math
 import time
@@ -47,7 +47,7 @@ def read(reader, message, sender=b""):
 # --- one message -----------------------------------------------------------------------------------------------------
 
 
-def test_state_is_read_by_name_and_the_map_follows_the_names():
+def test_joint_state_is_read_by_name_also_when_the_order_of_names_changes():
     reader = StateReader(NAMES)
     for sec in range(3):
         assert read(reader, state(sec=2 * sec)) == 2 * sec * SECOND
@@ -66,17 +66,17 @@ def test_state_is_read_by_name_and_the_map_follows_the_names():
     (state("ca", (math.inf, 7.0), (7.0, 7.0)), "position_not_finite", "c = inf"),
     (state(sec=-1), "stamp_went_back", "1.000000 s"),
 ])
-def test_invalid_joint_states_are_rejected_and_change_nothing(message, reason, detail):
+def test_invalid_joint_states_are_rejected_and_do_not_change_the_reader(message, reason, detail):
     reader = StateReader(NAMES)
     read(reader, state(sec=0))
     with pytest.raises(Rejected, match=detail) as caught:
         read(reader, message)
     assert caught.value.reason == reason and reader.q.tolist() == [1, 2, 3]
     assert caught.value.passing == (reason == "other_joints")
-    assert read(reader, state(sec=2)) == 2 * SECOND  # and nothing is spoilt
+    assert read(reader, state(sec=2)) == 2 * SECOND  # the reader still works
 
 
-def test_optional_joints_are_read_where_they_are_published():
+def test_optional_joints_are_read_when_they_are_published():
     reader = StateReader("ab", optional="cd")
     read(reader, state("ab", (1.0, 2.0), (4.0, 5.0), sec=0))
     assert (reader.q.tolist(), reader.qd.tolist(), reader.has_velocity) == ([1, 2], [4, 5], True)
@@ -97,7 +97,7 @@ def test_optional_joints_are_read_where_they_are_published():
         read(reader, state("cd", (1.0, 1.0), (0.0, 0.0), sec=3))
 
 
-def test_names_without_end_are_cut_short():
+def test_error_messages_abbreviate_long_lists_of_names():
     many = [f"x{k}" for k in range(10**5)] + ["y" * 10**6]
     reader = StateReader(NAMES)
     for names, detail in ((many, "and 99989 more"), (["a", *many], "no message names b, c"), (many * 2, "and 99989 more")):
@@ -106,14 +106,14 @@ def test_names_without_end_are_cut_short():
         assert len(str(caught.value)) < 1000
 
 
-def test_huge_positions_are_finite():
+def test_huge_finite_positions_are_accepted():
     reader = StateReader(NAMES)
     read(reader, state(position=(1.7e308, 1.7e308, -1.7e308)))
     assert reader.q[0] == 1.7e308
 
 
 @pytest.mark.parametrize("velocity", [(), (math.nan,) * 3, (1.0, math.nan, 1.0)])
-def test_missing_velocity_is_no_error_here(velocity):
+def test_state_reader_accepts_missing_velocities(velocity):
     reader = StateReader(NAMES)
     read(reader, state(velocity=velocity))
     assert not reader.has_velocity and "b = nan" in reader.velocity_gap()
@@ -122,7 +122,7 @@ def test_missing_velocity_is_no_error_here(velocity):
 # --- parts -----------------------------------------------------------------------------------------------------------
 
 
-def test_parts_are_merged_by_joint_and_stamped_with_the_newest():
+def test_partial_states_are_merged_by_joint_with_the_newest_stamp():
     reader = StateReader(NAMES)
     reader.age = 0.5
     with pytest.raises(Rejected, match="no message names b") as caught:
@@ -136,10 +136,10 @@ def test_parts_are_merged_by_joint_and_stamped_with_the_newest():
     with pytest.raises(Rejected, match=r"b: up to 0\.501 s before the newest joint; joint_age is 0\.5 s") as caught:
         read(reader, state("ca", (3.5, 1.5), (6.0, 4.0), sec=10.301))
     assert caught.value.reason == "joint_too_old" and not caught.value.passing
-    assert read(reader, state(sec=10.4)) == 10_400_000_000 and reader.q.tolist() == [1, 2, 3]  # whole, from a third
+    assert read(reader, state(sec=10.4)) == 10_400_000_000 and reader.q.tolist() == [1, 2, 3]  # complete, from a third sender
 
 
-def test_a_jump_makes_every_joint_unknown():
+def test_backward_stamp_clears_all_joints():
     reader = StateReader(NAMES)
     for sec in (10.0, 10.1):
         reader.read(state("ac", (1.0, 3.0), (), sec=sec))
@@ -151,7 +151,7 @@ def test_a_jump_makes_every_joint_unknown():
         read(reader, state("ac", (1.0, 3.0), (), sec=5.1))
 
 
-def test_unpublished_joints_are_held():
+def test_unpublished_joints_are_held_and_published_ones_are_not():
     source = MotionSource(NAMES, VALUES | {"hold_joints.b": 0.7, "motion_source": "estimated"})
     for k in range(100):
         source.read(state("ca", (3.0, 0.01 * k), (0.0, 1.0), sec=1.0 + 0.01 * k))
@@ -160,7 +160,7 @@ def test_unpublished_joints_are_held():
     assert source.stamp == round((1.99 - LAG) * 1e9) and not source.deviation[:, 1].any() and source.deviation[:, 0].all()
     source.read(state("b", (0.2,), (1.0,), sec=2.0))
     assert source.state.q[1] == 0.2
-    with pytest.raises(Rejected, match="b: up to 0"):  # and no more when it was published once
+    with pytest.raises(Rejected, match="b: up to 0"):  # no longer held once it was published
         source.read(state("ca", (3.0, 0.0), (0.0, 10.0), sec=2.9))
     source.configure(VALUES | {"hold_joints.b": 0.7, "joint_age": 2.0})
     assert source.read(state("ca", (3.0, 0.0), (0.0, 10.0), sec=3.0)) == 3_000_000_000
@@ -184,8 +184,8 @@ def estimated():
     return MotionSource(NAMES, VALUES | {"motion_source": "estimated"})
 
 
-def test_derivatives_of_parts_are_estimated_at_the_rate_of_each(estimated):
-    """All at one instant, though each is published at its own rate."""
+def test_derivatives_are_estimated_from_partial_states_of_different_rates(estimated):
+    """The estimates of all joints are for the same instant."""
     arm, gripper = np.arange(0.0, 4.0, 0.002), np.arange(0.0011, 4.0, 0.031)
     answered = 0
     for t, names in sorted([(t, "ab") for t in arm] + [(t, "c") for t in gripper]):
@@ -204,8 +204,8 @@ def test_derivatives_of_parts_are_estimated_at_the_rate_of_each(estimated):
     assert answered > 1000
 
 
-def test_auto_uses_the_desired_motion_while_it_arrives_and_mixes_it_with_no_estimate():
-    """Desired accelerations are 50 too high: only together with the measured state of the same instant do they appear."""
+def test_auto_uses_desired_motion_while_it_arrives_without_mixing_it_with_estimates():
+    """Desired accelerations are 50 too high: a result has this error only together with the measured state of its stamp."""
     source, found, wrong = MotionSource(NAMES, VALUES | {"motion_source": "auto", "desired_timeout": 1e-3}), [], 50.0
     for t in np.arange(0.0, 1.5, 0.002):
         begun, arriving = t > 0.5, 0.5 < t < 0.9
@@ -223,14 +223,14 @@ def test_auto_uses_the_desired_motion_while_it_arrives_and_mixes_it_with_no_esti
         late = 0.0 if source.name == "desired_motion" else LAG
         assert source.stamp == round((100.0 + t - late) * 1e9) and (source.deviation is None) == (not late)
         expected = motion(t - late) + np.array([0.0, 0.0, 0.0 if late else wrong, 0.0])[:, None]
-        np.testing.assert_allclose(given[:3], expected[:3], atol=0.05 if late else 0.01)  # carried on for 10 ms
+        np.testing.assert_allclose(given[:3], expected[:3], atol=0.05 if late else 0.01)  # extrapolated for 10 ms
         found.append((source.stamp, source.name))
     assert [name for name, _ in groupby(name for _, name in found)] == ["estimated", "desired_motion", "estimated"]
     assert (np.diff([stamp for stamp, _ in found]) > 0).all()  # nothing is published back in time
     assert found[-1][0] == round((100.0 + 1.498 - LAG) * 1e9)
 
 
-def test_auto_estimates_where_states_have_no_velocities_and_names_the_remedy():
+def test_auto_estimates_the_motion_when_states_have_no_velocities_and_states_the_remedy():
     source = MotionSource(NAMES, VALUES | {"motion_source": "auto"})
     for t in np.arange(0.0, 0.4, 0.002):
         wanted = JointMotion(joint_names=list(NAMES), acceleration=[0.0] * 3, jerk=[0.0] * 3)
@@ -274,15 +274,15 @@ BEGINNING = 90  # states at most until there is an estimate
     (0.0, T + 3600.0 * LATER, [*START, "stamp_ahead", *START]),
     (1000.0, T + 3600.0 * LATER, START),  # another part of a recording: a gap
 ], ids=["old", "ahead", "set back", "looped", "one ahead", "set ahead", "gap"])
-def test_jumps_of_the_stamps_cost_one_message_and_the_history(estimated, first, stamps, expected, request):
+def test_stamp_jump_drops_one_message_and_clears_the_history(estimated, first, stamps, expected, request):
     now = time.time() if "ahead" in request.node.callspec.id else 0.0  # stamps of this machine's clock, or of another one
     answered, worst, refused = outcome(estimated, T, now + first + stamps)
     assert refused == expected and worst < 0.03
     assert answered >= len(T) - 2 * BEGINNING - 3
 
 
-def test_a_silence_is_no_jump(estimated, monkeypatch):
-    """The steady clock advances as the stamps do, however far these are from the node's clock."""
+def test_pause_of_the_joint_states_is_no_stamp_jump(estimated, monkeypatch):
+    """The steady clock advances as the stamps do, with any offset between stamps and the clock of the node."""
     steady = [0]
     monkeypatch.setattr(time, "monotonic_ns", lambda: steady[0])
     refused = []
@@ -292,18 +292,18 @@ def test_a_silence_is_no_jump(estimated, monkeypatch):
     assert refused == START * 3
 
 
-def test_stamps_that_stand_are_named(estimated):
+def test_stamps_that_do_not_advance_are_rejected(estimated):
     assert outcome(estimated, T[:9], np.zeros(9))[2] == ["history_too_short", "stamp_not_advancing"]
 
 
-def test_a_message_out_of_order_costs_no_more_than_itself(estimated):
+def test_out_of_order_message_is_dropped_without_loss_of_history(estimated):
     stamps = 1000.0 + T
     stamps[400] -= 0.005
     answered, worst, refused = outcome(estimated, T, stamps)
     assert refused == [*START, "stamp_disordered"] and answered >= len(T) - BEGINNING - 1 and worst < 0.03
 
 
-def test_the_same_instant_is_no_step_back_and_a_clock_that_was_set_may_begin_anywhere():
+def test_repeated_stamp_is_accepted_and_any_stamp_is_accepted_after_a_reset():
     reader = StateReader(NAMES)
     for sec in (50.0, 50.0):
         read(reader, state(sec=sec))
@@ -332,7 +332,7 @@ def test_a_desired_motion_from_before_a_jump_is_not_used():
     assert source.at_state(0.01)[3].tolist() == [2.0] * 3
 
 
-def test_a_late_desired_motion_is_named_and_counted_or_stops():
+def test_late_desired_motion_has_the_effect_of_on_desired_timeout():
     """80 ms after its stamp: on_desired_timeout applies, also if messages arrive."""
     for policy in ("zero_jerk", "hold", "stop"):
         source = MotionSource(NAMES, VALUES | {"on_desired_timeout": policy})
@@ -355,7 +355,7 @@ def test_a_late_desired_motion_is_named_and_counted_or_stops():
 # --- senders ---------------------------------------------------------------------------------------------------------
 
 
-def test_two_senders_of_the_same_joints_are_noticed_and_not_mixed(estimated):
+def test_two_senders_of_the_same_joints_are_detected_and_not_mixed(estimated):
     assert estimated.state.conflicting_senders() == (set(), [])
     for k, t in enumerate(T):
         sender, wrong = ((b"one", 0.0), (b"two", 0.3))[k % 2]
@@ -369,8 +369,8 @@ def test_two_senders_of_the_same_joints_are_noticed_and_not_mixed(estimated):
     assert estimated.state.conflicting_senders() == ({b"one", b"two"}, list(NAMES))
 
 
-def test_another_sender_is_used_when_the_first_one_has_been_silent(estimated, monkeypatch):
-    """A recording played again: another sender, whose stamps begin where the first one's began."""
+def test_second_sender_is_used_after_the_first_has_stopped(estimated, monkeypatch):
+    """A recording is replayed: the second sender starts with the same stamps as the first."""
     monkeypatch.setattr(joint_states, "HANDOVER_NS", 0)
     reported = [outcome(estimated, T, 1000.0 + T, sender=sender) for sender in (b"one", b"two")]
     assert [refused for _, _, refused in reported] == [START, ["stamp_went_back", *START]]
@@ -388,7 +388,7 @@ def test_senders_of_different_joints_do_not_conflict(estimated):
     assert estimated.state.conflicting_senders() == ({b"one", b"two"}, ["b"])
 
 
-def test_senders_without_end_are_not_remembered():
+def test_number_of_remembered_senders_is_bounded():
     reader = StateReader(NAMES)
     for k in range(1000):
         with suppress(Rejected):
@@ -398,11 +398,11 @@ def test_senders_without_end_are_not_remembered():
     assert len(reader.sources) <= 32 and len(reader._map._known) <= 32
 
 
-# --- joints that wrap ------------------------------------------------------------------------------------------------
+# --- wrapped joints --------------------------------------------------------------------------------------------------
 
 
-def test_joints_that_wrap_are_estimated_across_the_turn():
-    """Continuous ones, and a revolute one whose driver wraps it at pi, which diagnostics report."""
+def test_motion_of_wrapped_joints_is_estimated_across_the_jump():
+    """Two joints are continuous; one is revolute and wrapped at pi by its driver, which diagnostics report."""
     source = MotionSource(NAMES, VALUES | {"motion_source": "estimated"}, ["revolute", "continuous", "continuous"])
     answered = 0
     for t in np.arange(0.0, 3.0, 0.002):

@@ -92,7 +92,7 @@ def test_dynamics_node_publishes_only_while_active(ros):
     assert node.stop() == 0, node.log
 
 
-def test_a_model_that_cannot_be_built_is_not_configured(ros):
+def test_configure_fails_for_an_invalid_model_and_succeeds_for_a_valid_one(ros):
     node = ros.start("dynamics_node", {"robot_description": "<robot name='x'/>", "autostart": False})
     assert change(ros, "/dynamics_node", "configure") == "unconfigured"
     assert "not configured: " in node.log
@@ -147,7 +147,7 @@ def test_deactivated_scaling_node_brings_its_motion_to_rest(ros):
     assert node.stop() == 0, node.log
 
 
-def test_shutdown_ends_the_lifecycle(ros):
+def test_shutdown_transition_finalizes_the_node(ros):
     node = ros.start("query_node", {"robot_description": ARM, "autostart": False})
     assert change(ros, "/query_node", "configure") == "inactive"
     assert change(ros, "/query_node", "shutdown") == "finalized"
@@ -155,7 +155,7 @@ def test_shutdown_ends_the_lifecycle(ros):
     assert node.stop() == 0, node.log
 
 
-def test_nodes_start_active(ros):
+def test_nodes_start_in_the_active_state_by_default(ros):
     for name in ("dynamics_node", "query_node", "scaling_node"):
         ros.start(name)
         assert state(ros, f"/{name}") == "active"

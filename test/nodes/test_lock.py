@@ -32,7 +32,7 @@ def bench():
         yield make
 
 
-def test_it_is_about_all_that_makes_the_model_and_all_limits_of_joints():
+def test_locked_parameters_are_those_of_the_model_and_the_joint_limits():
     tables = {entry.name for entry in (*DYNAMICS_TABLE, *SCALING_TABLE, *QUERY_TABLE)}
     assert all(is_locked(entry.name) or entry.read_only for entry in (*MODEL, *JOINT_LIMITS, *JOINT_DYNAMICS))
     for name in LOCKED:
@@ -46,7 +46,7 @@ CHANGES = {"gravity": [0.0, 0.0, 9.81], "payload__mass": 3.0, "use_friction": Tr
            "use_sim_time": True}
 
 
-def test_a_locked_node_refuses_counts_and_stays_as_it_is(bench):
+def test_locked_node_rejects_and_counts_changes_and_keeps_its_model(bench):
     node = bench(robot_description=ARM, locked=True, joint_limits__turn__max_effort=30.0).settle()
     model, values = node.robots[-1].model_id, node.settings.values
     for name, value in CHANGES.items():
@@ -60,7 +60,7 @@ def test_a_locked_node_refuses_counts_and_stays_as_it_is(bench):
 
 
 def test_unchanged_values_of_locked_parameters_are_ignored(bench, tmp_path):
-    """Tools that load a whole parameter file set what is already so. A robot file is not read again: it may be another one."""
+    """Tools that load a whole parameter file set values that are in effect already. The robot file is not read again."""
     file = tmp_path / "robot.yaml"
     file.write_text("version: 1\nlimits: {turn: {max_effort: 7.0}}\n")
     node = bench(robot_description=ARM, robot_file=str(file), locked=True).settle()
@@ -72,7 +72,7 @@ def test_unchanged_values_of_locked_parameters_are_ignored(bench, tmp_path):
     assert node.set(gravity=[0.0, 0.0, -9.81], payload__mass=1.0).startswith("payload.mass cannot be changed")
 
 
-def test_the_first_description_of_the_topic_stays(bench):
+def test_locked_node_keeps_the_first_description_of_the_topic(bench):
     node = bench(locked=True)
     node.receive("<robot/>")
     node.settle()
@@ -86,14 +86,14 @@ def test_the_first_description_of_the_topic_stays(bench):
     assert "locked: true" in node.refusals[-1]
 
 
-def test_without_it_all_goes_through(bench):
+def test_changes_are_accepted_without_locked(bench):
     node = bench(robot_description=ARM).settle()
     assert not node.set(payload__link="hand", payload__mass=3.0)
     assert node.consistent() and not node.settings.lock.refused
 
 
 @pytest.mark.ros
-def test_a_locked_node_over_dds(tmp_path):
+def test_locked_node_rejects_changes_over_dds_and_continues(tmp_path):
     """Changes by parameters and topic are rejected and reported; computation continues."""
     with world(tmp_path) as ros:
         reported: list[DiagnosticArray] = ros.listen(DiagnosticArray, "/diagnostics")

@@ -1,4 +1,4 @@
-"""~/markers: arcs in the right plane and arrows along the right axis, whose heads point the way that the effort pushes."""
+"""~/markers: arcs about and arrows along the joint axes, with heads in the direction of the effort."""
 
 import math
 from pathlib import Path
@@ -27,7 +27,7 @@ SKEW = list(np.random.default_rng(31).normal(size=(6, 3)))
 
 
 def urdf(kind, axes):
-    """A chain of joints about axes that are given in the frames of their child links."""
+    """Return the URDF of a chain of joints with given axes, expressed in the frames of the child links."""
     inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
     links = "".join(f'<link name="l{k}">{inertial}</link>' for k in range(len(axes)))
     joints = "".join(
@@ -38,7 +38,7 @@ def urdf(kind, axes):
 
 
 def marks(kind, axes, effort, rate=0.0):
-    """The marks of each joint at this effort, by their frames."""
+    """Return the markers of each joint at this effort."""
     robot = Robot.from_urdf(urdf(kind, axes), backend="reference")
     out, markers = DynamicsMessages(robot, joint_limits(joint_parameters(robot), robot), ""), Markers(robot, SIZE)
     zero = np.zeros(robot.n)
@@ -54,7 +54,7 @@ def points_of(mark):
 @pytest.mark.parametrize("share", [0.05, 0.25, 0.6, 1.0, 1.7])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("kind", ["revolute", "continuous"])
-def test_an_arc_turns_about_the_axis_the_way_the_effort_pushes(kind, sign, share):
+def test_arc_of_a_revolute_joint_follows_the_right_hand_rule_of_the_effort(kind, sign, share):
     axes = SIX + SKEW
     for axis, (line, head) in zip(axes, marks(kind, axes, sign * share * LIMIT)):
         axis = sign * axis / np.linalg.norm(axis)
@@ -70,7 +70,7 @@ def test_an_arc_turns_about_the_axis_the_way_the_effort_pushes(kind, sign, share
 
 @pytest.mark.parametrize("share", [0.05, 0.6, 1.0, 1.7])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_an_arrow_points_along_the_axis_the_way_the_effort_pushes(sign, share):
+def test_arrow_of_a_prismatic_joint_points_in_the_direction_of_the_effort(sign, share):
     axes = SIX + SKEW
     for axis, (arrow,) in zip(axes, marks("prismatic", axes, sign * share * LIMIT)):
         assert arrow.type == Marker.ARROW
@@ -79,19 +79,19 @@ def test_an_arrow_points_along_the_axis_the_way_the_effort_pushes(sign, share):
         np.testing.assert_allclose([start, end], [np.zeros(3), sign * length * axis / np.linalg.norm(axis)], atol=SIZE / 90)
 
 
-def test_no_effort_has_no_sign():
+def test_zero_effort_has_no_arrow_head():
     for line, head in marks("revolute", SIX, 0.0):
         assert (line.action, head.action, len(line.points)) == (Marker.ADD, Marker.DELETE, 2)
     assert [arrow.action for arrow, in marks("prismatic", SIX, 0.0)] == [Marker.DELETE] * 6
 
 
-def test_no_two_marks_are_the_same_to_rviz():
+def test_markers_have_unique_namespace_and_id():
     for kind in ("revolute", "prismatic"):
         shown = [(mark.ns, mark.id) for some in marks(kind, SIX, 1.0) for mark in some]
         assert len(set(shown)) == len(shown)
 
 
-def test_marks_and_their_heads_are_coloured_alike():
+def test_arc_and_arrow_head_have_the_same_colour():
     for line, head in marks("revolute", SIX, 1.0, rate=3.0):
         assert line.color == head.color and line.header == head.header
 
@@ -104,7 +104,7 @@ def filled(robot, result):
     return out, markers
 
 
-def test_without_a_limit_of_the_rate_colours_are_of_the_largest_lately():
+def test_colour_is_relative_to_the_largest_recent_rate_without_a_rate_limit():
     robot = Robot.from_urdf(urdf("revolute", SIX[:2]), backend="reference")
     _, markers = filled(robot, [([1.0, 1.0], [8.0, 8.0]), ([1.0, 1.0], [8.0, -4.0])])
     full, half = (next(m.color for m in markers.changing if m.id == 2 * k) for k in (0, 1))
@@ -112,8 +112,8 @@ def test_without_a_limit_of_the_rate_colours_are_of_the_largest_lately():
     assert (half.r, half.g, half.b) == pytest.approx(YELLOW, abs=0.01)
 
 
-def test_marks_are_as_large_as_the_links_beside_them():
-    """A robot twice as large has markers twice as large; those of a finger are small."""
+def test_marker_size_scales_with_the_adjacent_links():
+    """Markers of a robot twice as large are twice as large; those of a finger are small."""
     one, two = (joint_marker_sizes(Robot.from_urdf(arm_with_finger(scale), backend="reference").model) for scale in (1.0, 2.0))
     np.testing.assert_allclose(two, 2.0 * one, rtol=1e-9)
     assert one[-1] < 0.3 * one[1]
@@ -130,7 +130,7 @@ def arm_with_finger(scale):
     return f'<robot name="r"><link name="base"/>{links}{joints}</robot>'
 
 
-def test_values_and_legend_are_texts():
+def test_text_markers_show_values_and_legend():
     robot = Robot.from_urdf(urdf("prismatic", SIX[:1]), backend="reference")
     out, markers = filled(robot, [([-8.0], [3.5])])
     markers.fill_static(out)
@@ -139,7 +139,7 @@ def test_values_and_legend_are_texts():
     assert legend.endswith("nearest: effort of j0, 80%") and "largest lately" in legend
 
 
-def test_a_wrench_is_an_arrow_along_its_force_and_one_about_its_moment():
+def test_wrench_markers_are_an_arrow_along_the_force_and_an_arc_about_the_moment():
     robot = Robot.from_urdf(urdf("revolute", SIX[:1]), backend="reference")
     out, markers = filled(robot, [([1.0], [1.0])])
     force, moment = np.array([1.0, 2.0, -2.0]), np.array([0.0, 0.0, -5.0])
@@ -153,7 +153,7 @@ def test_a_wrench_is_an_arrow_along_its_force_and_one_about_its_moment():
     assert {m.action for m in marks} == {Marker.DELETE}
 
 
-def test_mass_centre_and_base_wrench_are_pinocchios():
+def test_center_of_mass_and_base_wrench_match_pinocchio():
     pin = pytest.importorskip("pinocchio")
     text = urdf("revolute", SKEW)
     robot, rng = Robot.from_urdf(text, backend="reference"), np.random.default_rng(3)
@@ -173,7 +173,7 @@ def test_mass_centre_and_base_wrench_are_pinocchios():
     np.testing.assert_allclose([*tilting[:2], body.zero_moment_point[2]], 0.0, atol=1e-10)
 
 
-def test_both_ends_of_a_cut_joint_lie_upon_each_other():
+def test_markers_of_both_ends_of_a_cut_joint_coincide():
     robot = load(ROOT / "urdf/palletiser.urdf", ROOT / "urdf/palletiser.robot.yaml", backend="reference")
     marks = cut_joint_markers(robot.loops.cuts, robot.tree.model, 1.0)
     assert len(marks) == 2 * len(robot.loops.cuts)

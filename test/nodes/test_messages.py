@@ -1,4 +1,4 @@
-"""Messages <-> arrays: by name, without building anything anew."""
+"""Conversion between messages and arrays: joints by name, and output messages filled in place."""
 
 import array
 import math
@@ -28,7 +28,7 @@ URDF = """<robot name="r"><link name="base"/>{}</robot>""".format("".join(
     for k, (name, kind) in enumerate(zip(NAMES, ("revolute", "prismatic", "revolute")))))
 
 
-def test_utilization_by_direction_and_position_and_of_commanded_efforts():
+def test_utilization_uses_limits_by_direction_and_position_and_commanded_efforts():
     zone = {"velocity_offset": 0.1, "deceleration_limit": 2.0, "lower_position_limit": -1.1, "upper_position_limit": 1.1}
     robot = load(URDF.encode(), {"version": 1, "commanded_effort": {"contains": "without_gravity"}, "limits": {
         "a": {"max_commanded_effort_rate": 7.0, "max_effort_rate": 11.0, "velocity_by_position": zone},
@@ -77,7 +77,7 @@ def test_desired_motion_is_chosen_by_stamp():
     assert reader.at(139 * 10**9) is None
 
 
-def test_a_bad_desired_motion_leaves_the_last_one():
+def test_invalid_desired_motion_keeps_the_previous_one():
     reader = DesiredReader(NAMES)
     reader.read(desired(1, 1.0))
     for bad in (desired(2, math.nan), desired(2, 2.0, "ab"), desired(2, 2.0, ["a", *(f"x{k}" for k in range(10**5))])):
@@ -87,7 +87,7 @@ def test_a_bad_desired_motion_leaves_the_last_one():
     assert reader.last(3 * 10**9).tolist() == reader.at(10**9).tolist() == [[1.0] * 3, [-1.0] * 3]
 
 
-def test_desired_motions_from_before_a_jump_of_their_stamps_are_forgotten():
+def test_backward_stamp_clears_the_desired_motions():
     reader = DesiredReader(NAMES)
     reader.read(desired(100, 1.0))
     with pytest.raises(Rejected) as caught:
@@ -97,7 +97,7 @@ def test_desired_motions_from_before_a_jump_of_their_stamps_are_forgotten():
     assert reader.last(101 * 10**9).tolist() == reader.at(51 * 10**9).tolist() == [[3.0] * 3, [-3.0] * 3]
 
 
-def test_joints_that_are_held_need_no_desired_motion():
+def test_held_joints_need_no_desired_motion():
     reader = DesiredReader(NAMES)
     reader.held = frozenset([1])
     reader.read(desired(1, 2.0, "ca"))
@@ -118,7 +118,7 @@ def limits(robot):
     return joint_limits(joint_parameters(robot) | given, robot)
 
 
-def test_limits_from_urdf_and_parameters(limits):
+def test_limits_are_merged_from_urdf_and_parameters(limits):
     np.testing.assert_array_equal(limits.effort, [5.0, math.nan, 5.0])  # zero is unknown
     np.testing.assert_array_equal(limits.effort_rate, [50.0, math.nan, math.nan])
     np.testing.assert_array_equal(limits.lower, [-1.0] * 3)
@@ -145,7 +145,7 @@ def test_outgoing_messages_are_filled_in_place(robot, limits):
     assert sizes == {3}  # what RViz and PlotJuggler insist on
 
 
-def test_results_that_overflow_are_not_sent(robot, limits):
+def test_non_finite_results_are_rejected(robot, limits):
     motion = np.zeros((4, 3))
     with pytest.raises(Rejected) as caught:
         DynamicsMessages(robot, limits, "map").fill(Time(), motion, (np.array([1.0, math.inf, 0.0]), *np.zeros((3, 3))))
@@ -161,12 +161,12 @@ def test_model_info_describes_the_frames_of_the_robot(robot, limits):
         assert len(getattr(info, name)) == len(info.frame_names) == len(robot.mdh_table())
 
 
-def test_markers_of_joints_inside_a_planar_joint_are_left_out():
+def test_inner_joints_of_a_planar_joint_have_no_markers():
     planar = Robot.from_urdf(URDF.replace('type="prismatic"', 'type="planar"'), backend="reference")
     assert {mark.header.frame_id for mark in Markers(planar, 0.2).changing} == {"l0", "l1", "l2"}
 
 
-def test_markers_show_use_by_length_and_rate_by_colour(robot, limits):
+def test_marker_length_shows_effort_utilization_and_colour_shows_rate_utilization(robot, limits):
     out, marks = DynamicsMessages(robot, limits, ""), Markers(robot, 0.2)
     result = np.array([[-10.0, 3.0, 0.0], [50.0, 0.0, 0.0], [0.0] * 3, [0.0] * 3])
     out.fill(Time(sec=1), np.zeros((4, 3)), result)

@@ -24,7 +24,7 @@ def request(name, file=True, **given):
     return replace(made, **given)
 
 
-def test_the_robot_is_that_of_load():
+def test_robot_of_a_model_request_equals_the_robot_of_load():
     for name in ("five_bar", "seven_r"):
         asked = request(name)
         robot, theirs = asked.robot(), load(URDF / f"{name}.urdf", URDF / f"{name}.robot.yaml", backend="reference")
@@ -35,7 +35,7 @@ def test_the_robot_is_that_of_load():
         np.testing.assert_array_equal(robot.torque_and_rate(*motion), theirs.torque_and_rate(*motion))
 
 
-def test_parameters_go_over_the_file():
+def test_parameters_override_the_robot_file():
     """A friction parameter of a joint replaces all friction of the file's drive and joint."""
     terms = (("joint_dynamics.joint1.rotor_inertia", 2.0e-4), ("joint_dynamics.joint1.viscous", 7.0))
     made, plain = request("seven_r", terms=terms).robot().model, request("seven_r").robot().model
@@ -48,13 +48,13 @@ def test_parameters_go_over_the_file():
     assert asked.draft().tree.payloads["left_forearm"].mass == 2.0 and not asked.robot().tree.payloads
 
 
-def test_a_file_is_another_request_when_its_content_is(tmp_path):
+def test_model_request_changes_with_the_content_of_its_robot_file(tmp_path):
     path = tmp_path / "five_bar.robot.yaml"
     path.write_text((URDF / "five_bar.robot.yaml").read_text())
     first = replace(request("five_bar"), file=FileText.read(str(path)))
     path.write_text("version: 1\nlopps: {}\n")
     second = replace(first, file=FileText.read(str(path)))
-    assert first != second and not first.robot().is_fixed_tree  # as it was when it was read
+    assert first != second and not first.robot().is_fixed_tree  # uses the content at the time of reading
     with pytest.raises(ModelError, match=r"five_bar.robot.yaml: line 2, .*did you mean 'loops'"):
         second.robot()
     with pytest.raises(ModelError, match="cannot be read"):
@@ -62,8 +62,8 @@ def test_a_file_is_another_request_when_its_content_is(tmp_path):
     assert FileText.read("") == FileText() and isinstance(request("seven_r", file=False).robot(), Robot)
 
 
-def test_only_what_is_called_a_robot_file_is_opened(tmp_path):
-    """Any process that sets the parameter sees the error; it need not have access to the files of the node's user."""
+def test_only_regular_files_with_a_yaml_extension_are_opened(tmp_path):
+    """Any process that sets the parameter receives the error, without access rights to the files of the node's user."""
     secret = tmp_path / "id_rsa"
     secret.write_text("key: [secret")
     for path in (str(secret), "/dev/zero", "/etc/passwd", "pandas", str(tmp_path), "\0"):

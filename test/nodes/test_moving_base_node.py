@@ -1,4 +1,4 @@
-"""A base that moves in dynamics_node, in a separate process over DDS: Pinocchio's free-flyer, and bad base states."""
+"""dynamics_node with a moving base, as a separate process over DDS: Pinocchio's free-flyer, and invalid base states."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ship():
     return Ship()
 
 
-def test_torques_and_the_wrench_of_the_base_on_a_moving_ship(ship, tmp_path):
+def test_torques_and_base_wrench_on_a_moving_ship_match_pinocchio(ship, tmp_path):
     with world(tmp_path) as ros:
         bench = ShipBench(ros, ship, tmp_path)
         wrenches = ros.listen(WrenchStamped, f"{bench.node}/base_wrench")
@@ -52,7 +52,7 @@ def test_torques_and_the_wrench_of_the_base_on_a_moving_ship(ship, tmp_path):
         assert int(values["base_state.received"]) >= SAMPLES
 
 
-def test_base_states_that_are_none_are_counted_and_late_ones_refuse(ship, tmp_path):
+def test_invalid_base_states_are_counted_and_late_ones_reject_the_joint_state(ship, tmp_path):
     with world(tmp_path) as ros:
         bench = ShipBench(ros, ship, tmp_path, **{"base.timeout": 0.5})
         bench.prepared()

@@ -1,4 +1,4 @@
-"""Closed loops on a base that moves in dynamics_node, in a separate process over DDS: Pinocchio's free-flyer, projected."""
+"""Closed loops on a moving base in dynamics_node, as a separate process over DDS, against Pinocchio's free-flyer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
 SAMPLES = 30
 
 
-def test_a_five_bar_on_a_ship(tmp_path):
+def test_torques_of_a_five_bar_on_a_ship_match_pinocchio(tmp_path):
     ship = FiveBarOnShip()
     ship.bar.content = ship.file_content()
     with world(tmp_path) as ros:

@@ -1,4 +1,4 @@
-"""Nodes in this process, whose workers and threads are made to fail: it is said, and nothing goes on in spite of it."""
+"""Failures of workers and threads of nodes in this process: the failure is reported and the robot comes to rest."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ pytestmark = pytest.mark.ros
 ERRORS = [RuntimeError("no"), MemoryError(), KeyboardInterrupt()]
 
 
-class Stand:
-    """A node of the package and a probe beside it, spun by the test."""
+class NodeHarness:
+    """Node of the package and a probe node, both spun by the test."""
 
     def __init__(self, folder, make, **parameters):
         file = folder / "parameters.yaml"
@@ -66,7 +66,7 @@ def stand(tmp_path):
     made = []
 
     def make(*args, **parameters):
-        made.append(Stand(tmp_path, *args, **parameters))
+        made.append(NodeHarness(tmp_path, *args, **parameters))
         return made[-1]
 
     yield make
@@ -83,7 +83,7 @@ def failing(error):
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("where", ["limits", "sending"])
-def test_a_moving_robot_comes_to_rest(stand, monkeypatch, where, error):
+def test_moving_robot_comes_to_rest_when_a_worker_fails(stand, monkeypatch, where, error):
     it = stand(scaling_node.ScalingNode, robot_description=TEXT, **limits(), **{"diagnostics.period": 0.1})
     executor, ended = it.node._trajectory_executor, []
     it.until(lambda: executor.phase is Phase.IDLE)
@@ -108,7 +108,7 @@ def test_a_moving_robot_comes_to_rest(stand, monkeypatch, where, error):
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_a_question_whose_worker_fails_is_answered(stand, monkeypatch, error):
+def test_service_request_is_answered_with_the_error_when_its_worker_fails(stand, monkeypatch, error):
     service = query_node.SERVICES["compute_energy"]._replace(answer=failing(error))
     monkeypatch.setitem(query_node.SERVICES, "compute_energy", service)
     it = stand(query_node.QueryNode, robot_description=ARM)

@@ -1,7 +1,7 @@
-"""Sourced Humble and Lyrical, as far as they can be known without them: a type checker reads the nodes against stubs of both.
+"""Humble and Lyrical without an installation of either: a type checker compares the nodes with stubs of both.
 
-test/support/ros_stubs says in our own words what rclpy has there, its inside included as far as the lean executor uses it;
-messages are this machine's, without what Humble's lack. Compared with which sources: docs/platforms.md.
+test/support/ros_stubs declares the API of rclpy there, with the internals that the lean executor uses; messages are those of
+this machine without the constants that Humble lacks. The sources of the comparison are listed in docs/platforms.md.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ follow_imports_for_stubs = True
 
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy comes with the extra 'lint'")
 @pytest.mark.parametrize("distribution", LACKING)
-def test_the_nodes_use_nothing_that_a_distribution_lacks(distribution, tmp_path):
+def test_nodes_use_only_names_that_the_distribution_has(distribution, tmp_path):
     sources = [path for folder in CODE for path in (ROOT / folder).rglob("*.py")]
     found = message_stubs.write(tmp_path / "messages", message_stubs.imported(sources), LACKING[distribution])
     assert {"sensor_msgs.msg", "rnea_msgs.msg", "trajectory_msgs.msg"} <= set(found)
@@ -89,15 +89,15 @@ def test_the_nodes_use_nothing_that_a_distribution_lacks(distribution, tmp_path)
     ({"_tasks": []}, False), ({"_tasks": ["a task"]}, True),  # Humble to Kilted
     ({"_ready_tasks": deque()}, False), ({"_ready_tasks": deque(["a task"])}, True),  # Lyrical
     ({}, True)])  # none of these: who knows
-def test_the_executor_checks_the_tasks_of_its_rclpy(lists, waiting):
-    """A task that no wait has reported is still served; without one the executor is not woken."""
+def test_executor_detects_unreported_tasks_of_any_rclpy_version(lists, waiting):
+    """A task that no wait has reported is served; without a task the executor is not woken."""
     executor = SimpleNamespace(_known=[], _all=lambda *plurals: [], **lists)
     assert LeanExecutor._has_unreported_tasks(executor) is waiting
 
 
 @pytest.mark.ros
-def test_a_node_does_its_work_with_what_humble_has(tmp_path):
-    """Torques to the last bit, and an answer to a service."""
+def test_dynamics_node_computes_and_answers_with_the_api_of_humble(tmp_path):
+    """Torques are equal to the library's bit for bit, and a service is answered."""
     with world(tmp_path) as ros:
         ros.through = [humble_stand_in.__file__]
         bench = Bench(ros, robot_description=ARM).ready()

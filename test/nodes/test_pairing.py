@@ -28,8 +28,8 @@ def rows_of(polynomial, t, count):
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 6])
-def test_a_polynomial_between_two_messages_is_found_exactly(count):
-    """Each row of as high a degree as two messages determine."""
+def test_polynomial_between_two_messages_is_interpolated_exactly(count):
+    """Each row has the highest degree that two messages determine."""
     rng = np.random.default_rng(count)
     p = np.polynomial.Polynomial(rng.normal(size=4 if count > 1 else 2))
     if count == 2:
@@ -59,7 +59,7 @@ def _header(nanoseconds):
     return Header(stamp=Time(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9))
 
 
-def test_desired_motion_is_taken_at_the_stamp_of_the_state():
+def test_desired_motion_is_evaluated_at_the_stamp_of_the_state():
     reader = DesiredReader(["a", "b"])
     stamps = [read(reader, t) for t in np.arange(0.0, 0.1, 0.01)]
     for t in (0.03, 0.034, 0.0871):
@@ -80,8 +80,8 @@ def test_desired_motion_is_taken_at_the_stamp_of_the_state():
         reader.at(stamps[3] + 4 * MS, 0.001, 0.005)
 
 
-class Clocked:
-    """Pairing whose clock and messages the test sets; joint states are their stamps."""
+class PairingHarness:
+    """Pairing with a clock and messages set by the test; a joint state is represented by its stamp."""
 
     def __init__(self, monkeypatch, wait_s=0.05):
         self.now, self.evaluated, self.stream = 1_000 * MS, [], Stream("base_state")
@@ -104,14 +104,14 @@ class Clocked:
         self.pairing.release()
 
     def after(self, milliseconds):
-        """Time in which the process runs: the timer checks in each millisecond."""
+        """Advance the clock while the process runs: the timer checks every millisecond."""
         for _ in range(milliseconds):
             self.now += MS
             self.pairing.release()
 
 
-def test_states_wait_for_an_input_that_is_behind_and_are_evaluated_in_order(monkeypatch):
-    it = Clocked(monkeypatch)
+def test_states_wait_for_a_late_input_and_are_evaluated_in_order(monkeypatch):
+    it = PairingHarness(monkeypatch)
     it.base(100)
     it.state(100)
     for stamp in (110, 120, 130):
@@ -123,8 +123,8 @@ def test_states_wait_for_an_input_that_is_behind_and_are_evaluated_in_order(monk
     assert it.evaluated == [100, 110, 120, 130] and (it.pairing.waited, it.pairing.expired) == (3, 0)
 
 
-def test_the_wait_is_bounded_and_counted(monkeypatch):
-    it = Clocked(monkeypatch)
+def test_wait_for_a_late_input_is_bounded_and_counted(monkeypatch):
+    it = PairingHarness(monkeypatch)
     it.base(100)
     it.state(110)
     it.after(49)
@@ -134,8 +134,8 @@ def test_the_wait_is_bounded_and_counted(monkeypatch):
 
 
 @pytest.mark.parametrize("why", ["silent", "far behind", "not used", "no wait"])
-def test_nothing_waits_for_an_input_that_cannot_come_in_time(monkeypatch, why):
-    it = Clocked(monkeypatch, 0.0 if why == "no wait" else 0.05)
+def test_states_do_not_wait_for_an_input_that_cannot_arrive_in_time(monkeypatch, why):
+    it = PairingHarness(monkeypatch, 0.0 if why == "no wait" else 0.05)
     it.base(100)
     if why == "silent":
         it.after(101)
@@ -145,9 +145,9 @@ def test_nothing_waits_for_an_input_that_cannot_come_in_time(monkeypatch, why):
     assert len(it.evaluated) == 1 and not it.pairing.waited
 
 
-def test_a_wait_does_not_end_while_the_process_does_not_run(monkeypatch):
-    """Inputs that arrived meanwhile are still in the queues."""
-    it = Clocked(monkeypatch)
+def test_wait_excludes_time_in_which_the_process_was_suspended(monkeypatch):
+    """Inputs that arrived during the suspension are still in the queues."""
+    it = PairingHarness(monkeypatch)
     it.base(100)
     it.state(110)
     it.after(40)
@@ -165,9 +165,9 @@ def test_a_wait_does_not_end_while_the_process_does_not_run(monkeypatch):
 
 
 @pytest.mark.parametrize("period", [5, 20, 30])
-def test_every_state_waits_for_inputs_that_are_late_by_less_than_the_wait(monkeypatch, period):
+def test_every_state_waits_for_inputs_that_are_late_by_less_than_input_wait(monkeypatch, period):
     """Inputs 80 ms after their stamps: when a state is evaluated, one is within 10 ms before its stamp, or after it."""
-    it = Clocked(monkeypatch, 0.1)
+    it = PairingHarness(monkeypatch, 0.1)
     missing = []
     it.pairing._evaluate = lambda data, info, arrival: missing.append(max(it.stamp_of(data) - it.stream.stamp // MS, 0))
     for stamp in range(1000, 2000):
@@ -176,12 +176,12 @@ def test_every_state_waits_for_inputs_that_are_late_by_less_than_the_wait(monkey
         if stamp % 5 == 0:
             it.state(stamp)
         it.after(1)
-    begin = 80 // 5 + 1  # of those before the first input arrived
+    begin = 80 // 5 + 1  # states before the first input
     assert len(missing) > 170 and max(missing[begin:]) <= 10
 
 
-def test_nothing_waits_for_the_next_message_of_a_seldom_input_that_comes_too_late(monkeypatch):
-    it = Clocked(monkeypatch)
+def test_states_do_not_wait_for_a_slow_input_whose_next_message_is_due_too_late(monkeypatch):
+    it = PairingHarness(monkeypatch)
     it.base(100)
     it.after(90)
     it.base(190)
@@ -195,8 +195,8 @@ def test_nothing_waits_for_the_next_message_of_a_seldom_input_that_comes_too_lat
     assert it.evaluated == [220, 240] and it.pairing.expired == 0
 
 
-def test_held_states_are_bounded(monkeypatch):
-    it = Clocked(monkeypatch)
+def test_number_of_held_states_is_bounded(monkeypatch):
+    it = PairingHarness(monkeypatch)
     it.base(100)
     for _ in range(pairing.MAX_HELD + 5):
         it.state(101)

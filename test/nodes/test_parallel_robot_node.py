@@ -1,4 +1,4 @@
-"""Parallel robots in dynamics_node, in a separate process over DDS: forces by multipliers on Pinocchio, and the platform."""
+"""Parallel robots in dynamics_node, as a separate process over DDS, against Pinocchio with multipliers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOO_FAR = {"gough_stewart": [3.0, 0.0, 0.0, 0.0, 0.0, 0.0], "delta": [10.0] * 3}
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", TOO_FAR)
-def test_forces_and_rates_of_a_moving_platform(tmp_path, name):
+def test_leg_forces_rates_and_platform_motion_match_pinocchio(tmp_path, name):
     moving = MovingPlatform(name)
     with world(tmp_path) as ros:
         bench = MovingBench(ros, moving, tmp_path, step=3.0 / SAMPLES)
@@ -36,7 +36,7 @@ def test_forces_and_rates_of_a_moving_platform(tmp_path, name):
         for _ in range(SAMPLES):
             t, found = bench.next()
             errors.append((worst(found.effort, moving.torque(t)), worst(found.effort_rate, moving.rate(t))))
-            publish_platform(moving.platform(t), ros, poses, twists, found.header.stamp)
+            check_platform(moving.platform(t), ros, poses, twists, found.header.stamp)
         print(f"{name}: largest errors of force and rate {np.max(errors, axis=0)}")
         assert np.max(errors) < 1e-8
         info, values = bench.info[-1], bench.diagnostics.next()
@@ -53,8 +53,8 @@ def test_forces_and_rates_of_a_moving_platform(tmp_path, name):
         assert bench.next() and bench.process.alive
 
 
-def publish_platform(platform, ros, poses, twists, stamp):
-    """Pose and twist of this stamp are those of the platform."""
+def check_platform(platform, ros, poses, twists, stamp):
+    """Check that pose and twist with this stamp are those of the platform."""
     pose, twist = (ros.until(lambda said=said: next((m for m in said if m.header.stamp == stamp), None))
                    for said in (poses, twists))
     assert pose.header.frame_id == twist.header.frame_id == "base"

@@ -1,4 +1,4 @@
-"""Parameter files, read as the middleware reads them; and files that give two nodes two robots are refused."""
+"""Parameter files: read as the middleware reads them, and rejected if they define different robots for two nodes."""
 
 import math
 
@@ -31,7 +31,7 @@ FILES = [
 
 @pytest.mark.parametrize("text", FILES)
 @pytest.mark.parametrize("namespace", ["", "left", "left/arm"])
-def test_each_node_is_given_what_the_middleware_gives_it(tmp_path, text, namespace):
+def test_file_parameters_equal_those_that_the_middleware_assigns(tmp_path, text, namespace):
     file = tmp_path / "file.yaml"
     file.write_text(text)
     context = rclpy.Context()
@@ -64,7 +64,7 @@ NODES = ["/left/dynamics_node", "/left/query_node"]
      "payload.com, use_friction differ "),
     ("/**: {ros__parameters: {use_friction: true}}\n/**/query_node: {ros__parameters: {use_friction: false}}", "use_friction"),
 ])
-def test_two_robots_in_one_file_are_refused(tmp_path, text, named):
+def test_file_with_different_robots_for_two_nodes_is_rejected(tmp_path, text, named):
     file = tmp_path / "mine.yaml"
     file.write_text(text)
     check_same_robot(file, NODES[:1])
@@ -77,13 +77,13 @@ def test_two_robots_in_one_file_are_refused(tmp_path, text, named):
     assert "under /**" in str(caught.value)
 
 
-def test_a_file_that_is_no_yaml_is_named(tmp_path):
+def test_invalid_yaml_is_reported_with_file_and_line(tmp_path):
     (tmp_path / "mine.yaml").write_text("/**: {ros__parameters")
     with pytest.raises(RneaError, match=r"mine\.yaml: line 1, column 22: is not YAML"):
         file_parameters(tmp_path / "mine.yaml", NODES[0])
 
 
-def test_unknown_stays_unknown(tmp_path):
+def test_nan_parameters_of_a_file_are_equal_for_all_nodes(tmp_path):
     (tmp_path / "mine.yaml").write_text("/**: {ros__parameters: {payload.mass: .nan}}")
     check_same_robot(tmp_path / "mine.yaml", NODES)
     assert math.isnan(file_parameters(tmp_path / "mine.yaml", NODES[0])["payload.mass"])

@@ -1,4 +1,4 @@
-"""The parameter table: what it accepts, what it refuses, and that documents and files agree with it."""
+"""Parameter table: accepted and rejected values, and agreement of documentation and files with it."""
 
 import math
 from pathlib import Path
@@ -58,13 +58,13 @@ def test_every_entry_is_complete_and_accepts_its_default(entry):
     (ParameterEntry("x", [0.0] * 3, "", size=3), "1 2 3", "x needs 3 doubles"),
     (ParameterEntry("x", [0.0] * 3, "", size=3), 7, "x needs 3 doubles, got 7"),
 ])
-def test_rejections_state_the_allowed_values(entry, value, complaint):
+def test_rejection_of_a_parameter_states_the_allowed_values(entry, value, complaint):
     assert entry.problem(value).startswith(complaint)
 
 
 @pytest.mark.parametrize("entry", ALL, ids=lambda entry: entry.name)
-def test_every_number_has_ends_and_every_range_is_one_for_sliders(entry):
-    """rqt_reconfigure divides a slider among the numbers of a range: it cannot show one that is infinite."""
+def test_every_number_has_finite_bounds_and_ranges_fit_sliders(entry):
+    """rqt_reconfigure shows a range as a slider and cannot display an infinite one."""
     if entry.type in ("int", "double", "double_array"):
         assert -math.inf < entry.low < entry.high < math.inf
         for beyond in (entry.low - 1.0, entry.high * 1.001 + 1.0, math.inf, -math.inf, 1e300):
@@ -86,20 +86,20 @@ def test_every_number_has_ends_and_every_range_is_one_for_sliders(entry):
     ("joint_limits.boom.max_jerk", 1e8),  # m/s^3: a piezo actuator
     ("state_timeout", 10.0), ("gravity", [0.0, 0.0, -274.0]),
 ])
-def test_real_machines_are_not_refused(name, value):
+def test_values_of_real_machines_are_accepted(name, value):
     assert not find(name, DYNAMICS_TABLE).problem(value)
 
 
-def test_no_joint_parameters_in_their_bounds_overflow():
+def test_largest_joint_parameters_do_not_overflow():
     largest = {entry.name.rpartition(".")[2]: entry.high for entry in JOINT_DYNAMICS}
     assert math.isfinite(JointDynamics(**largest).armature ** 2)
 
 
-def test_unknown_stays_possible_where_it_is_the_default():
+def test_nan_is_accepted_where_it_is_the_default():
     assert ParameterEntry("x", math.nan, "", low=0.0).problem(math.nan) == ""
 
 
-def test_names_of_no_parameter():
+def test_unknown_parameter_names_are_not_found():
     assert find("joint_limits.max_effort", DYNAMICS_TABLE) is None
     assert find("joint_limits..max_effort", DYNAMICS_TABLE) is None
     assert find("joint_limits.a.max_efforts", DYNAMICS_TABLE) is None
@@ -112,7 +112,7 @@ def test_table_has_one_row_for_each_parameter():
     assert {row.count("|") for row in rows} == {rows[0].count("|")}
 
 
-def test_the_full_file_shows_every_parameter_of_joints():
+def test_commented_parameter_file_lists_every_joint_parameter():
     commented = (ROOT / "config" / "dynamics_node.yaml").read_text()
     missing = [entry.name for entry in DYNAMICS_TABLE if JOINT in entry.name
                and f" {entry.name.removesuffix(f'.{JOINT}').rpartition('.')[2]}:" not in commented]
@@ -120,8 +120,8 @@ def test_the_full_file_shows_every_parameter_of_joints():
 
 
 @pytest.mark.ros
-def test_a_running_node_declares_the_table(tmp_path):
-    """Names, types, defaults, ranges and texts as other tools see them."""
+def test_running_node_declares_the_parameter_table(tmp_path):
+    """Names, types, defaults, ranges and descriptions are compared through the parameter services."""
     urdf = (ROOT / "urdf" / "rr.urdf").read_text()
     with world(tmp_path) as ros:
         ros.start("dynamics_node", {"robot_description": urdf})
@@ -151,7 +151,7 @@ def test_a_running_node_declares_the_table(tmp_path):
     ({"max_effort_rate": 30.0}, 30.0), ({"max_effort_rate": 30.0, "has_effort_rate_limits": True}, 30.0),
     ({"max_effort_rate": 30.0, "has_effort_rate_limits": False}, math.nan),
     ({"max_effort_rate": math.nan}, math.nan), ({}, math.nan)])
-def test_a_limit_that_is_set_counts_unless_it_is_switched_off(given, limit):
+def test_limit_parameter_applies_unless_its_flag_is_false(given, limit):
     """The URDF has no limit of effort rate."""
     robot = Robot.from_urdf(ARM, backend="python")
     own = {f"joint_limits.spin.{name}": value for name, value in given.items()}

@@ -1,4 +1,4 @@
-"""dynamics_node with a robot that MuJoCo simulates, over DDS: a quadruped that stands and trots, and a five-bar."""
+"""dynamics_node with robots simulated by MuJoCo, over DDS: a standing and trotting quadruped, and a five-bar."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ PERCENT = 0.01  # of the peak torque
 EXACT = 1e-6
 
 
-class Walked:
-    """A quadruped's instants, and the phases of its legs."""
+class TrotRecording:
+    """Simulated samples of a quadruped, and the phases of its legs."""
 
     def __init__(self, seconds):
         self.device = machine("solo12", robot_file=URDF / "solo12.robot.yaml")
@@ -41,7 +41,7 @@ class Walked:
 
 
 class WalkerBench(LiveBench):
-    """Base states and foot forces are sent before the joint states that need them."""
+    """Bench that publishes base states and foot forces before the joint states that need them."""
 
     def __init__(self, ros, walked):
         self.plant = walked.device.plant
@@ -57,7 +57,7 @@ class WalkerBench(LiveBench):
         self.reported: list[BaseDynamics] = ros.listen(BaseDynamics, f"{self.node}/base_dynamics")
 
     def at(self, rates):
-        """The answer to an instant, and the wrench that the base lacks. What came too late is sent again."""
+        """Return the answer to a sample, and the residual wrench at the base. Late messages are sent again."""
         instant = rates.instant
 
         def send():
@@ -69,12 +69,12 @@ class WalkerBench(LiveBench):
             found = self.sample((instant.q, instant.qd, instant.qdd, rates.jerk), attempts=1)
             whole = found and self.beside(found.header.stamp)
             same = whole and whole.state.pose.position.x == instant.base.position[0]
-            return same and np.abs(lacking(whole)).max() < 1e-3 and (found, lacking(whole))
+            return same and np.abs(residual_wrench(whole)).max() < 1e-3 and (found, residual_wrench(whole))
 
         return self.ros.until(send, what="no answer", of=self.process)
 
     def beside(self, when):
-        """Return the base message with the stamp of an answer; None while the node has not discovered this one."""
+        """Return the base message with the stamp of an answer; None before the subscription is matched."""
         for _ in range(50):
             found = next((one for one in reversed(self.reported) if one.header.stamp == when), None)
             if found:
@@ -83,19 +83,19 @@ class WalkerBench(LiveBench):
         return None
 
 
-def lacking(whole):
-    """The wrench that the base must get beside those of the feet."""
+def residual_wrench(whole):
+    """Return the wrench on the base that the foot forces do not balance."""
     f, n = whole.wrench.force, whole.wrench.torque
     return [f.x, f.y, f.z, n.x, n.y, n.z]
 
 
 @pytest.fixture(scope="module")
 def walked():
-    return Walked(1.6)
+    return TrotRecording(1.6)
 
 
-def test_a_quadruped_that_stands_and_trots(walked, tmp_path):
-    """Each torque within one percent of the peak of its motor, and the feet carry all of the base."""
+def test_motor_torques_of_a_standing_and_trotting_quadruped_match_mujoco(walked, tmp_path):
+    """The feet support the whole weight: no residual wrench remains at the base."""
     with world(tmp_path) as ros:
         bench = WalkerBench(ros, walked)
         bench.prepared()
@@ -112,8 +112,8 @@ def test_a_quadruped_that_stands_and_trots(walked, tmp_path):
         assert bench.info[-1].kind.startswith("tree on a ")
 
 
-def test_a_five_bar_that_is_pulled_to_and_fro(tmp_path):
-    """Its loop is an equality constraint of MuJoCo; the node receives its two motors."""
+def test_motor_torques_of_a_five_bar_match_mujoco(tmp_path):
+    """The loop is an equality constraint of MuJoCo; the node receives the two motors only."""
     device = machine("five_bar", URDF / "five_bar.urdf", URDF / "five_bar.robot.yaml")
     moved = list(islice(with_rates(device.instants()), 2000))[100::50]
     peak = np.abs([rates.instant.tau for rates in moved]).max(axis=0)

@@ -1,5 +1,5 @@
-"""dynamics_node with topics of a parallel robot's platform, in a separate process over DDS: forces by multipliers
-on Pinocchio; and bad poses.
+"""dynamics_node with platform topics of a parallel robot, as a separate process over DDS, against Pinocchio with multipliers;
+and invalid poses.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def stewart():
     return MovingPlatform("gough_stewart")
 
 
-def test_forces_and_rates_of_a_platform_whose_whole_motion_is_published(stewart, tmp_path):
+def test_leg_forces_and_rates_from_published_platform_motion_are_exact(stewart, tmp_path):
     with world(tmp_path) as ros:
         bench = PlatformBench(ros, tmp_path, stewart, "state", "platform_state", BaseStateStamped)
         moving, errors = bench.moving, []
@@ -55,7 +55,7 @@ def test_forces_and_rates_of_a_platform_whose_whole_motion_is_published(stewart,
         assert worst(bench.answered(state(moving.platform(0.1))).effort, moving.torque(0.1)) < 1e-8
 
 
-def test_forces_and_rates_of_a_platform_whose_poses_are_measured(stewart, tmp_path):
+def test_leg_forces_and_rates_are_estimated_from_noisy_platform_poses(stewart, tmp_path):
     """The poses are noisy, and the estimate is 30 ms late."""
     rng = np.random.default_rng(5)
     with world(tmp_path) as ros:
@@ -80,12 +80,12 @@ def test_forces_and_rates_of_a_platform_whose_poses_are_measured(stewart, tmp_pa
 
 
 class TwistedBench(PlatformBench):
-    """Poses and twists, with or without a desired motion; the twist comes last."""
+    """Bench that publishes poses and twists, with or without a desired motion; the twist is sent last."""
 
     def __init__(self, ros, folder, moving, motion_source):
         super().__init__(ros, folder, moving, "pose+twist", "platform_pose_measured", PoseStamped,
                          **{"platform.motion_source": motion_source, "input_wait": LONGEST_WAIT, "base.timeout": 5.0,
-                            "input_tolerance": 0.0})  # late messages are never extrapolated to: the answer is exact, or none
+                            "input_tolerance": 0.0})  # no extrapolation: an answer is exact
         self.desired_motion, self.twists = (ros.node.create_publisher(kind, f"{self.node}/{topic}", 100) for kind, topic in (
             (BaseStateStamped, "platform_state"), (TwistStamped, "platform_twist_measured")))
         ros.until(self.twists.get_subscription_count)
@@ -134,8 +134,8 @@ def test_measured_pose_and_twist_with_desired_acceleration_and_jerk_are_exact(st
             ros.until(lambda reason=reason, spoil=spoil: dropped(reason, spoil), of=bench.process)
 
 
-def test_rates_of_a_measured_twist_are_nearer_than_those_of_poses(stewart, tmp_path):
-    """Noise of the pose as above; of the twist, that of an optical flow of 0.1 mm/s and 0.2 mrad/s."""
+def test_leg_force_rates_are_estimated_from_noisy_poses_and_twists(stewart, tmp_path):
+    """Noise of the poses as above; of the twists 0.1 mm/s and 0.2 mrad/s, as of optical flow."""
     rng = np.random.default_rng(6)
     with world(tmp_path) as ros:
         bench = TwistedBench(ros, tmp_path, stewart, "estimated")
@@ -154,8 +154,8 @@ def test_rates_of_a_measured_twist_are_nearer_than_those_of_poses(stewart, tmp_p
         assert force < 0.01 and rate < 0.1
 
 
-def test_a_pose_that_the_legs_do_not_allow_never_reaches_the_filters():
-    """Neither a node nor a robot is needed. Legs that are slides reach every pose."""
+def test_pose_out_of_reach_of_the_legs_is_dropped_before_the_filters():
+    """The reach is simulated, because prismatic legs reach every pose; neither a node nor a robot is needed."""
     def reach(position, rotation):
         if position[2] > 5.0:
             raise Rejected("out_of_reach", "too high")

@@ -1,4 +1,4 @@
-"""Action chunks over DDS to scaling_node and on to the controller's stand-in: limits hold even if the process stops."""
+"""Action chunks over DDS to scaling_node and a simulated controller: limits hold even if the process is stopped."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ros(tmp_path_factory):
 
 
 class Policy(Followed):
-    """A policy that sends chunks to a scaling_node, in front of the controller's stand-in."""
+    """Policy that sends chunks to a scaling_node with a simulated controller."""
 
     def __init__(self, ros, folder, output="horizon", controller=None, **parameters):
         super().__init__(ros, folder, output, controller, **{**POLICY, **parameters})
@@ -71,7 +71,7 @@ class Policy(Followed):
         return made
 
     def follow(self, seconds, then=lambda: None):
-        """Send chunks for some time; call `then` beside each."""
+        """Send chunks for some time; call `then` after each."""
         end = time.time() + seconds
         while time.time() < end:
             self.chunks.publish(self.message())
@@ -82,7 +82,7 @@ class Policy(Followed):
         self.ros.until(lambda: self.diagnostics.dropped("chunk", reason) >= number, what=reason, of=self.process)
 
     def send_until_accepted(self, number, offset):
-        """Send chunks until so many were accepted: on a busy machine one may be too old when its turn comes."""
+        """Send chunks until `number` were accepted: on a busy machine a chunk may be too old when it is processed."""
         while self.accepted() < number:
             self.chunks.publish(self.message(offset=offset))
             self.ros.spin(EVERY)
@@ -101,7 +101,7 @@ class Policy(Followed):
         self.ros.until(lambda: self.rests, timeout=60.0, what="does not come to rest")
 
 
-def test_a_policy_moves_the_robot_and_faulty_chunks_do_not(ros, tmp_path):
+def test_robot_follows_valid_action_chunks_and_ignores_invalid_ones(ros, tmp_path):
     policy = Policy(ros, tmp_path).ready()
     policy.follow(3.0)
     ros.until(lambda: policy.accepted() > 3, of=policy.process)
@@ -109,7 +109,7 @@ def test_a_policy_moves_the_robot_and_faulty_chunks_do_not(ros, tmp_path):
     late = 1e-9 * lines[:, 0] - policy.began > 2.0
     assert late.sum() > 100
     off = lines[late, 1:8] - intent(1e-9 * lines[late, 0] - policy.began)
-    assert np.abs(off).max() < 0.02  # on the policy's way, at its time
+    assert np.abs(off).max() < 0.02  # on the path of the policy, at its time
     policy.require_limits()
 
     def radian(message):
@@ -148,7 +148,7 @@ def test_a_policy_moves_the_robot_and_faulty_chunks_do_not(ros, tmp_path):
     assert "no chunk was accepted for 6 s" in policy.process.log
 
 
-def test_pause_stop_override_and_new_limits(ros, tmp_path):
+def test_pause_stop_override_and_new_limits_apply_to_a_policy_motion(ros, tmp_path):
     policy = Policy(ros, tmp_path).ready()
     policy.follow(1.5)
     assert not policy.serve("pause")
@@ -157,7 +157,7 @@ def test_pause_stop_override_and_new_limits(ros, tmp_path):
     policy.chunks.publish(policy.message())
     policy.rejected("paused")
     assert not policy.serve("resume") and not policy.override(0.5)
-    policy.began = time.time() + LATENCY  # the policy begins anew, from where the robot is
+    policy.began = time.time() + LATENCY  # the policy restarts at the position of the robot
     start = policy.position - START
     before = policy.accepted()
     policy.send_until_accepted(before + 1, start)
@@ -178,7 +178,7 @@ def test_pause_stop_override_and_new_limits(ros, tmp_path):
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped", "starved"])
-def test_the_robot_comes_to_rest_on_the_committed_path(ros, tmp_path, how):
+def test_robot_comes_to_rest_on_the_committed_path_when_chunks_or_the_node_stop(ros, tmp_path, how):
     policy = Policy(ros, tmp_path).ready()
     policy.follow(2.0)
     ros.until(lambda: policy.accepted() > 2 and not policy.rests, of=policy.process)
@@ -220,9 +220,9 @@ def test_the_robot_comes_to_rest_on_the_committed_path(ros, tmp_path, how):
         policy.require_limits()
 
 
-def test_single_points_of_a_policy(ros, tmp_path):
+def test_single_point_output_of_a_policy_motion_keeps_the_limits(ros, tmp_path):
     """Samples on ~/scaled_motion are one motion inside the limits, also with output points."""
-    policy = Policy(ros, tmp_path, "points", points_stop_time=4.0).ready()  # ticks are late on a busy machine
+    policy = Policy(ros, tmp_path, "points", points_stop_time=4.0).ready()  # cycles are late on a busy machine
     policy.follow(2.5)
     policy.until_rest()
     samples = [message for message in policy.received if message.phase != ScaledMotion.ENDED]
@@ -231,7 +231,7 @@ def test_single_points_of_a_policy(ros, tmp_path):
     assert max(message.utilization for message in samples) <= 1.0
 
 
-def test_chunks_with_times_need_no_frequency(ros, tmp_path):
+def test_chunks_with_point_times_need_no_policy_frequency(ros, tmp_path):
     policy = Policy(ros, tmp_path).ready()
     assert not ros.set(NODE, policy_frequency=0.0)
     policy.chunks.publish(policy.message())

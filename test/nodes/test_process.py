@@ -1,4 +1,4 @@
-"""Process settings of dynamics_node, and the path of its messages: bytes, wait set, threads."""
+"""Process settings of dynamics_node, its executors, and the direct reading and writing of message bytes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def allowed_to_run_in_real_time():
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-def test_everything_is_off_by_default():
+def test_real_time_settings_are_off_by_default():
     before = os.sched_getscheduler(0)
     apply_process_settings(OFF)
     freeze_garbage(OFF)
@@ -67,7 +67,7 @@ def test_everything_is_off_by_default():
     assert (OFF["process.priority"], OFF["process.lock_memory"], OFF["process.freeze_gc"]) == (0, False, False)
 
 
-def test_a_priority_that_is_not_allowed_is_refused_with_the_way_out(monkeypatch):
+def test_priority_without_permission_is_rejected_with_the_remedy(monkeypatch):
     def refuse(*_):
         raise PermissionError(1, "Operation not permitted")
 
@@ -76,7 +76,7 @@ def test_a_priority_that_is_not_allowed_is_refused_with_the_way_out(monkeypatch)
         apply_process_settings(OFF | {"process.priority": 40})
 
 
-def test_memory_that_may_not_be_locked_is_refused_with_the_way_out(monkeypatch):
+def test_memory_lock_without_permission_is_rejected_with_the_remedy(monkeypatch):
     monkeypatch.setattr(resource, "getrlimit", lambda _: (8 << 20, 8 << 20))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(InputError, match=r"process\.lock_memory is true.*8388608 bytes.*memlock"):
@@ -85,7 +85,7 @@ def test_memory_that_may_not_be_locked_is_refused_with_the_way_out(monkeypatch):
 
 @pytest.mark.ros
 def test_real_time_settings_apply_to_the_computing_threads_only(ros):
-    """All settings on: the computing thread and the middleware's run in real time, the model's does not; memory is locked."""
+    """Computing and middleware threads run in real time, the model thread does not, and memory is locked."""
     if os.geteuid() != 0 or not allowed_to_run_in_real_time():
         pytest.skip("needs a user who may run in real time and lock memory")
     bench = Bench(ros, robot_description=ARM, **{"process.priority": 20, "process.lock_memory": True,
@@ -95,7 +95,7 @@ def test_real_time_settings_apply_to_the_computing_threads_only(ros):
                  if policy & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO and parameter.sched_priority == 20]
     assert sum(name.startswith("dds.") for name in real_time) >= 2
     assert os.sched_getscheduler(pid(bench)) & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO
-    assert len(real_time) < len(found)  # the model's thread
+    assert len(real_time) < len(found)  # the thread of the model is not
     status = Path(f"/proc/{pid(bench)}/status").read_text()
     locked = int(next(line for line in status.splitlines() if line.startswith("VmLck")).split()[1])
     assert locked > 10_000
@@ -121,7 +121,7 @@ def test_both_executors_serve_messages_timers_services_and_signals(ros, executor
     assert bench.process.stop(signal.SIGTERM if executor == "lean" else signal.SIGINT) == 0
 
 
-def test_entities_that_come_and_go_are_followed(ros):
+def test_entities_created_and_destroyed_while_spinning_are_handled(ros):
     spun = lean.LeanExecutor(context=ros.context)
     spun.lean = True
     node, recorded = ros.node, []
@@ -170,8 +170,8 @@ def spoilt(data, kind):
     return bytes(byte ^ 0x55 if k in offsets else byte for k, byte in enumerate(data))
 
 
-def test_bytes_are_read_as_the_middleware_reads_them():
-    """A walk through messages that differ in names, sizes, order and frame, each shape several times."""
+def test_decoder_reads_the_same_messages_as_the_middleware():
+    """Random sequence of messages that differ in names, sizes, order and frame, each layout several times."""
     rng = np.random.default_rng(1)
     decode = cdr.Decoder(JointState, ("position", "velocity", "effort"))
     for k in range(300):
@@ -186,7 +186,7 @@ def test_bytes_are_read_as_the_middleware_reads_them():
             assert decode(serialize_message(sent)) == sent
 
 
-def test_a_known_layout_is_read_into_the_same_message():
+def test_known_layout_is_decoded_into_the_same_message_object():
     decode = cdr.Decoder(JointState, ("position", "velocity"))
     first = decode(serialize_message(state("ab", (1.0, 2.0), (3.0, 4.0))))
     assert decode(serialize_message(state("ab", (5.0, 6.0), (7.0, 8.0)))) is first
@@ -196,7 +196,7 @@ def test_a_known_layout_is_read_into_the_same_message():
 
 @pytest.fixture
 def learnt(monkeypatch):
-    """The messages that the middleware had to read."""
+    """Record the messages that the middleware had to read."""
     found = []
 
     def deserialize(data, kind):
@@ -207,8 +207,8 @@ def learnt(monkeypatch):
     return found
 
 
-def test_layouts_that_alternate_are_learnt_once_each(learnt):
-    """An arm, and two grippers whose messages are equally long."""
+def test_alternating_layouts_are_learnt_once_each(learnt):
+    """Messages of an arm and of two grippers with messages of equal length."""
     decode = cdr.Decoder(JointState, ("position", "velocity"))
     for k in range(10):
         for names in ("abcdefg", "lr", "mr"):
@@ -226,7 +226,7 @@ def test_padding_bytes_are_ignored(learnt):
     assert len(learnt) == 1
 
 
-def test_who_sends_ever_other_layouts_is_not_remembered(learnt):
+def test_number_of_remembered_layouts_is_bounded(learnt):
     decode = cdr.Decoder(JointState, ("position",))
     for k in range(10 * cdr.LAYOUTS):
         decode(serialize_message(state(f"{k:04}", [0.0] * 4, ())))
@@ -234,7 +234,7 @@ def test_who_sends_ever_other_layouts_is_not_remembered(learnt):
     assert len(learnt) == 10 * cdr.LAYOUTS
 
 
-def test_an_unknown_layout_goes_by_whole_messages(monkeypatch):
+def test_unsupported_layout_is_read_by_the_middleware(monkeypatch):
     monkeypatch.setattr(cdr, "spans", lambda data, kinds: ([], [(16, 32)] * len(kinds)))
     sent = state("ab", (1.0, 2.0), (3.0, 4.0))
     decode = cdr.Decoder(JointState, ("position",))
@@ -243,7 +243,7 @@ def test_an_unknown_layout_goes_by_whole_messages(monkeypatch):
 
 
 @pytest.mark.parametrize("n, drives, supplies", [(1, 0, 0), (2, 2, 1), (7, 7, 2), (3, 3, 3), (2, 0, 2)])
-def test_bytes_are_written_as_the_middleware_writes_them(n, drives, supplies):
+def test_encoder_writes_the_same_bytes_as_the_middleware(n, drives, supplies):
     arrays = cdr.float_arrays(JointDynamics())
     lengths = [1, len(arrays) - 1 - len(DRIVE_ROWS) - len(SUPPLY_ROWS), len(DRIVE_ROWS), len(SUPPLY_ROWS)]
     assert arrays[lengths[1] + 1:] == [*DRIVE_ROWS, *SUPPLY_ROWS]
@@ -264,12 +264,12 @@ def test_bytes_are_written_as_the_middleware_writes_them(n, drives, supplies):
     assert significant(encoder.stamped(3, 4), JointDynamics) == significant(serialize_message(message), JointDynamics)
 
 
-def test_arrays_of_unlike_sizes_make_no_block():
+def test_arrays_of_unequal_sizes_are_not_written_as_blocks():
     message = JointDynamics(joint_names=["a", "b"], position=[0.0, 0.0], velocity=[0.0])
     assert cdr.Encoder(message).blocks is None
 
 
-def test_messages_go_whole_where_bytes_cannot(monkeypatch):
+def test_messages_are_serialized_by_the_middleware_when_the_layout_is_unknown(monkeypatch):
     robot = Robot.from_urdf(ARM.encode(), backend="python")
     motion = np.random.default_rng(4).uniform(-1.0, 1.0, (4, robot.n))
 
@@ -287,7 +287,7 @@ def test_messages_go_whole_where_bytes_cannot(monkeypatch):
         assert significant(serialize_message(message), type(message)) == significant(data, type(message))
 
 
-def test_a_robot_without_joints_has_no_rows():
+def test_message_of_a_robot_without_joints_is_not_written_as_blocks():
     assert cdr.Encoder(JointDynamics()).blocks is None
 
 

@@ -1,4 +1,4 @@
-"""query_node in a separate process, over real DDS: the library's numbers to the last bit, and Pinocchio's."""
+"""query_node as a separate process over DDS: results equal to the library's, and compared with Pinocchio's."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def free_flyer(floating):
 
 
 def same(answer, **expected):
-    """Check that two answers are equal to the last bit."""
+    """Check that an answer equals the expected arrays bit for bit."""
     for name, values in expected.items():
         np.testing.assert_array_equal(answer[name], values, err_msg=name)
 
@@ -91,7 +91,7 @@ def test_inverse_dynamics_equals_pinocchio(asker, robot, oracle, batch):
         close(answer["gravity_effort_rate"][k], gravity_rate)
 
 
-def test_inverse_dynamics_under_wrenches(asker, robot, oracle, batch):
+def test_inverse_dynamics_with_external_wrenches_matches_pinocchio(asker, robot, oracle, batch):
     answer = asker.ask("compute_inverse_dynamics", batch, wrenches=batch.loads)
     for k in range(len(batch)):
         close(answer["effort"][k], oracle.torque(batch.q[k], batch.qd[k], batch.qdd[k], batch.wrenches_at(k)))
@@ -110,7 +110,7 @@ def test_forward_dynamics_inverts_inverse_dynamics(asker, robot, oracle, batch):
         close(oracle.torque(batch.q[k], batch.qd[k], answer["acceleration"][k], batch.wrenches_at(k)), batch.tau[k])
 
 
-def test_mass_matrix_bias_and_gravity(asker, robot, oracle, batch):
+def test_mass_matrix_bias_and_gravity_match_pinocchio(asker, robot, oracle, batch):
     answer = asker.ask("compute_mass_matrix", batch, wrenches=batch.loads)
     same(answer, mass_matrix=robot.mass_matrix(batch.q), bias=robot.bias(batch.q, batch.qd, loads=Loads(batch.wrenches)),
          gravity=robot.gravity(batch.q))
@@ -152,8 +152,8 @@ def test_joint_wrenches_equal_pinocchio(asker, robot, oracle, batch):
             close(row, np.concatenate((R.T @ f, R.T @ n)))
 
 
-def test_where_links_are_and_how_they_move(asker, robot, oracle, batch):
-    """Links of every joint, of a mimic joint and of a fixed one; points of them."""
+def test_forward_kinematics_and_jacobians_match_pinocchio(asker, robot, oracle, batch):
+    """Links behind an active, a mimic and a fixed joint, each with a point on it."""
     links, point = ["upper", "wrist", "hand", "tool"], np.array([0.1, -0.2, 0.3])
     given = {"links": links, "points": [Point(x=0.1, y=-0.2, z=0.3)] * len(links)}
     kinematics = asker.ask("compute_forward_kinematics", batch, **given)
@@ -182,8 +182,8 @@ def test_coriolis_matrix_equals_differences_of_pinocchio(asker, oracle, batch):
         np.testing.assert_allclose(rate - 2.0 * C, -(rate - 2.0 * C).T, rtol=0, atol=1e-8)
 
 
-def test_derivatives_of_joint_wrenches(asker, oracle, batch):
-    """Differences of Pinocchio's."""
+def test_joint_wrench_sensitivities_match_differences_of_pinocchio(asker, oracle, batch):
+    """The oracle is a difference quotient of Pinocchio's joint wrenches."""
     answer = asker.ask("compute_joint_wrench_sensitivities", batch)
     columns, moving = [IN_MODEL.index(name) for name in NAMES], len(answer["joints"])
 
@@ -214,7 +214,7 @@ def test_regressor_times_parameters_equals_pinocchio(asker, oracle, batch):
             close(table[k][rows] @ values, truth)
 
 
-def test_energy_and_centre_of_mass(asker, robot, oracle, batch):
+def test_energy_momentum_and_center_of_mass_match_pinocchio(asker, robot, oracle, batch):
     import pinocchio
 
     answer = asker.ask("compute_energy", batch)
@@ -231,7 +231,7 @@ def test_energy_and_centre_of_mass(asker, robot, oracle, batch):
         close(answer["power"][k], batch.qd[k] @ batch.tau[k])
 
 
-def test_energy_of_a_base_that_moves(asker, floating, free_flyer, batch):
+def test_energy_and_momentum_of_a_floating_base_match_pinocchio(asker, floating, free_flyer, batch):
     answer = asker.ask("compute_energy", batch, base=batch.bases)
     state = {"q": batch.q, "qd": batch.qd, "base": batch.base}
     mass_centre, energy = floating.center_of_mass(**state), floating.energy(**state)
@@ -258,7 +258,7 @@ def test_floating_inverse_dynamics_leaves_no_force_at_the_base(asker, floating, 
         close(forces, np.concatenate((np.zeros(6), answer["effort"][k])))
 
 
-def test_base_whose_motion_is_given(asker, floating, free_flyer, batch):
+def test_inverse_dynamics_with_given_base_motion_matches_pinocchio(asker, floating, free_flyer, batch):
     answer = asker.ask("compute_floating_inverse_dynamics", batch, base=batch.bases, wrenches=batch.loads,
                        base_motion_given=True)
     given = batch.base_acceleration, batch.base_jerk
@@ -283,7 +283,7 @@ def test_floating_forward_dynamics_leaves_no_force_at_the_base(asker, floating, 
         close(free_flyer.forces(batch.base_at(k), *motion, batch.wrenches_at(k)), np.concatenate((np.zeros(6), batch.tau[k])))
 
 
-def test_link_poses_of_the_tree_are_those_of_pinocchio(asker, robot, oracle, batch):
+def test_link_poses_of_get_tree_match_pinocchio(asker, robot, oracle, batch):
     response = asker("get_tree")
     assert response.success and response.model_id == robot.model_id
     assert (response.robot_name, response.root_link, response.total_mass) == ("arm", "base", robot.total_mass)
@@ -309,7 +309,7 @@ def test_link_poses_of_the_tree_are_those_of_pinocchio(asker, robot, oracle, bat
     assert len(response.frames) == 6 and {link.joint for link in response.links} == {"", *NAMES, "follow"}
 
 
-def test_tree_has_what_its_links_are_made_of(asker, robot, oracle):
+def test_get_tree_contains_link_inertias_and_base_parameters(asker, robot, oracle):
     response = asker("get_tree")
     assert sum(link.mass for link in response.links) == pytest.approx(robot.total_mass, rel=1e-15)
     for ours, link in zip(response.links, robot.model.links):
@@ -338,19 +338,19 @@ def test_number_of_base_parameters_is_the_rank_of_pinocchios_regressor(asker, or
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 
-def test_every_service_is_asked(asker):
+def test_every_offered_service_is_covered_by_these_tests(asker):
     offered = dict(asker.ros.node.get_service_names_and_types_by_node("query_node", "/"))
     assert {name for name in offered if "/get_tree" in name or "/compute" in name} == {f"{NODE}/{name}" for name in SERVICES}
 
 
-def test_without_names_the_models_order_is_meant(asker, robot, batch):
+def test_request_without_joint_names_uses_the_order_of_the_model(asker, robot, batch):
     samples = [JointSample(position=q) for q in batch.q]
     response = asker("compute_mass_matrix", samples=samples)
     assert list(response.joint_names) == NAMES
-    assert numbers(response.bias).tolist() == robot.bias(batch.q, np.zeros((3, 3))).tolist()  # what is left out is zero
+    assert numbers(response.bias).tolist() == robot.bias(batch.q, np.zeros((3, 3))).tolist()  # omitted velocities are zero
 
 
-def test_one_base_serves_all_samples_and_none_is_at_rest(asker, floating, batch):
+def test_single_base_state_applies_to_all_samples_and_a_missing_one_is_at_rest(asker, floating, batch):
     answer = asker.ask("compute_floating_inverse_dynamics", batch, base=batch.bases[:1])
     same(answer, effort=floating.solve(*batch.motion, base=batch.base_at(0)).torques[:, 0])
     answer = asker.ask("compute_floating_forward_dynamics", batch)
@@ -388,7 +388,7 @@ BENT.pose.orientation.w = 0.5
     ("compute_energy", {"samples": [GOOD] * 3, "base": [BaseState()] * 2}, "base has 2 entries"),
     ("compute_energy", {"samples": [GOOD], "base": [BENT]}, "has length 0.5; it must be 1, in the order x y z w"),
 ])
-def test_rejections_name_the_reason_and_the_next_request_is_answered(asker, service, fields, words):
+def test_invalid_request_is_rejected_with_a_reason_and_the_next_one_is_answered(asker, service, fields, words):
     response = asker(service, **fields)
     assert not response.success and words in response.message, response.message
     assert response.model_id and not response.joint_names
@@ -435,7 +435,7 @@ class Client(threading.Thread):
             context.try_shutdown()
 
 
-def test_ten_clients_at_once_get_their_own_answers(asker, robot):
+def test_ten_concurrent_clients_receive_their_own_answers(asker, robot):
     start = threading.Barrier(10)
     clients = [Client(asker.ros.domain, number, start) for number in range(10)]
     for client in clients:
@@ -451,12 +451,12 @@ def test_ten_clients_at_once_get_their_own_answers(asker, robot):
             assert numbers(answer.effort_rate).tolist() == expected.tolist()
 
 
-def test_a_thousand_samples_in_one_call(asker):
+def test_request_with_a_thousand_samples_is_answered(asker):
     assert asker.ask("compute_inverse_dynamics", Batch(9, 1000))["effort"].shape == (1000, 3)
 
 
-def test_a_large_request_does_not_hold_up_the_next_one(asker):
-    """The small one is sent after the large one, whose answer takes thousands of times as long."""
+def test_large_request_does_not_delay_a_small_one(asker):
+    """The small request is sent after the large one, which takes thousands of times as long."""
     kind, sample = SERVICES["compute_mass_matrix"], JointSample(position=[0.1, 0.2, 0.3])
     client = asker.ros.node.create_client(kind, f"{NODE}/compute_mass_matrix")
     asker.ros.until(client.service_is_ready)

@@ -1,4 +1,4 @@
-"""query_node with a robot file, over real DDS: closed loops, a platform, elastic joints, a base that moves."""
+"""query_node with a robot file, over DDS: closed loops, a platform, elastic joints, a moving base."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def asker(tmp_path_factory):
 
 
 def swap(asker, name):
-    """Another robot in the node, and the same one of the library."""
+    """Load another robot in the node, and return the same robot of the library."""
     urdf, file = beside(name)
     if asker.info[-1].robot_name != name:
         reason = asker.ros.set(NODE, together=True, robot_description=urdf.read_text(), robot_file=str(file))
@@ -64,8 +64,8 @@ def same(ours, theirs):
 
 
 @pytest.mark.parametrize("name", ["five_bar", "palletiser"])
-def test_answers_about_closed_loops_equal_the_library(asker, name):
-    """Constraint forces by Pinocchio."""
+def test_closed_loop_services_equal_the_library_and_match_pinocchio(asker, name):
+    """The constraint forces are compared with Pinocchio's."""
     robot = swap(asker, name)
     urdf, file = beside(name)
     declared = yaml.safe_load(file.read_text())
@@ -85,7 +85,7 @@ def test_answers_about_closed_loops_equal_the_library(asker, name):
     assert asker("get_tree").success
 
 
-def test_answers_about_a_platform_equal_the_library(asker):
+def test_platform_services_equal_the_library(asker):
     robot = swap(asker, "stewart")
     rows = motion(robot, 2, 0.02)
     there = ask(asker, "compute_platform_forward_kinematics", robot, rows)
@@ -99,7 +99,7 @@ def test_answers_about_a_platform_equal_the_library(asker):
     same(numbers(ask(asker, "compute_inverse_dynamics", robot, rows).effort_rate)[0], robot.torque_and_rate(*rows)[1])
 
 
-def test_answers_about_elastic_joints_need_five_derivatives(asker):
+def test_elastic_joint_services_equal_the_library_and_require_five_derivatives(asker):
     robot = swap(asker, "hua_arm")
     rows = motion(robot, 3, 0.3)
     found, expected = ask(asker, "compute_motor_motion", robot, rows), robot.motor_motion(*rows)
@@ -110,7 +110,7 @@ def test_answers_about_elastic_joints_need_five_derivatives(asker):
     assert not answer.success and "3 derivatives of q are given; 5 decide the torque rates" in answer.message
 
 
-def test_a_base_that_moves(asker):
+def test_services_for_a_moving_base_equal_the_library(asker):
     robot = swap(asker, "branched")
     rows = motion(robot, 4, 0.3)
     found = ask(asker, "compute_mass_matrix", robot, rows[:2])
@@ -121,7 +121,7 @@ def test_a_base_that_moves(asker):
     assert asker.info[-1].base == "floating"
 
 
-def test_a_robot_file_that_is_wrong_changes_nothing(asker, tmp_path):
+def test_invalid_robot_file_is_rejected_and_the_model_stays(asker, tmp_path):
     robot = swap(asker, "five_bar")
     before = asker.info[-1].model_id
     bad = tmp_path / "bad.yaml"

@@ -1,4 +1,4 @@
-"""query_node from start to end: descriptions that come, change and are wrong, first questions that take long, signals."""
+"""Life cycle of the query_node process: late, changed and invalid descriptions, slow first requests, signals."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ DUST = {"rtol": 1e-12, "atol": 1e-12}  # N m, kg m^2: two kernels, or one for a 
 
 
 def massless() -> str:
-    """A joint beyond whose link there is no mass."""
+    """Return the URDF of a robot with a joint that moves no mass."""
     tree = Tree("loose", [LinkSpec("base"), LinkSpec("link")], [JointSpec("free", "revolute", "base", "link", limit=LIMIT)])
     return tree.text()
 
 
-def test_models_that_come_change_and_are_wrong(ros):
+def test_late_changed_and_invalid_descriptions_are_handled(ros):
     asker = Asker(ros)
 
     def gravity():
@@ -72,7 +72,7 @@ def test_models_that_come_change_and_are_wrong(ros):
     assert asker("compute_inverse_dynamics", samples=[alone]).success
 
 
-def test_parameters_change_what_is_answered(ros):
+def test_model_parameters_change_the_answers(ros):
     asker = Asker(ros, robot_description=ARM, **{"joint_limits.turn.max_effort": 20.0}).ready()
     payload = {"payload__link": "tool", "payload__mass": 1.5, "payload__com": [0.0, 0.1, 0.2]}
     assert not ros.set(NODE, together=True, **payload)
@@ -115,7 +115,7 @@ raise SystemExit(node.main())
 
 
 def test_a_first_request_that_compiles_does_not_delay_others(ros):
-    """However long that takes: others are answered meanwhile."""
+    """Compilation of the first request is blocked until the other requests have been answered."""
     n, program, start = 10, ros.folder / "program.py", ros.start
     program.write_text(SLOW)
     ros.start = lambda module, *parameters: start(program, *parameters)
@@ -134,7 +134,7 @@ def test_a_first_request_that_compiles_does_not_delay_others(ros):
 
 
 @pytest.mark.parametrize(("how", "compiles"), [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGTERM, True)])
-def test_signals_end_it_cleanly(ros, how, compiles):
+def test_query_node_exits_cleanly_on_sigint_and_sigterm(ros, how, compiles):
     asker = Asker(ros, robot_description=chain(8) if compiles else ARM).ready()
     kind = SERVICES["compute_sensitivities"]
     client = ros.node.create_client(kind, f"{NODE}/compute_sensitivities")
@@ -146,7 +146,7 @@ def test_signals_end_it_cleanly(ros, how, compiles):
     assert "Traceback" not in asker.process.log and "rror" not in asker.process.log
 
 
-def test_bad_parameters_at_the_start(ros):
+def test_query_node_exits_with_an_error_for_invalid_parameters(ros):
     process = ros.start("query_node", {"backend": "fortran"})
     ros.until(lambda: not process.alive)
     assert process.stop() == 1

@@ -1,4 +1,4 @@
-"""query_node retimes and plans, over real DDS: Pinocchio's torques inside the limits, feedback, cancelling, refusals."""
+"""Retiming and planning by query_node over DDS: limits checked by Pinocchio, feedback, cancelled and rejected goals."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def retime(asker, **fields):
 
 
 def check(answer, oracle, wrenches=None):
-    """Torques are Pinocchio's, and inside the limits like all else. Returns times and positions, in the order of NAMES."""
+    """Check torques against Pinocchio and all limits. Return times and positions, in the order of NAMES."""
     trajectory = answer.trajectory
     assert answer.success and list(trajectory.joint_names) == IN_MODEL, answer.message
     back = [IN_MODEL.index(name) for name in NAMES]
@@ -78,12 +78,12 @@ def check(answer, oracle, wrenches=None):
     return times, q
 
 
-def test_a_path_is_retimed(asker, oracle):
+def test_retimed_path_passes_through_its_points_within_the_limits(asker, oracle):
     answer = retime(asker, **path(rate=200.0))
     times, q = check(answer, oracle)
     np.testing.assert_allclose(np.diff(times)[:-1], 0.005, rtol=0, atol=1e-8)
     np.testing.assert_allclose(q[[0, -1]], POINTS[[0, -1]], rtol=0, atol=1e-9)
-    for point in POINTS:  # it leads through them: no sample is far
+    for point in POINTS:  # a sample is near each point
         assert np.linalg.norm(q - point, axis=1).min() < 0.02
     slower = retime(asker, **path(rate=50.0))
     assert slower.duration == answer.duration and len(slower.trajectory.points) < len(answer.trajectory.points)
@@ -107,7 +107,7 @@ def goal(**more):
 
 
 def sent(asker, planner, wanted, feedback=None):
-    """The handle of an accepted goal."""
+    """Return the handle of an accepted goal."""
     asked = planner.send_goal_async(wanted, feedback_callback=feedback)
     asker.ros.until(asked.done, what="the goal was not answered", of=asker.process)
     assert asked.result().accepted
@@ -120,7 +120,7 @@ def result(asker, handle):
     return asked.result()
 
 
-def test_a_motion_is_planned_with_feedback(asker, planner, oracle):
+def test_planned_motion_keeps_the_limits_and_feedback_is_published(asker, planner, oracle):
     pytest.importorskip("casadi")
     reported = []
     handle = sent(asker, planner, goal(rate=100.0), lambda message: reported.append(message.feedback))
@@ -134,7 +134,7 @@ def test_a_motion_is_planned_with_feedback(asker, planner, oracle):
     assert fastest.duration < found.result.duration <= 1.005 * fastest.duration * (1.0 + 1e-9)
 
 
-def test_a_goal_that_is_cancelled_ends_and_the_next_one_is_planned(asker, planner):
+def test_cancelled_planning_goal_ends_and_the_next_one_is_planned(asker, planner):
     pytest.importorskip("casadi")
     reported = []
     handle = sent(asker, planner, goal(best_of=1000), lambda message: reported.append(message.feedback))
@@ -155,6 +155,6 @@ def test_a_goal_that_is_cancelled_ends_and_the_next_one_is_planned(asker, planne
     ({"best_of": 0}, "best_of is 0; 1 to 1000 is allowed"),
     ({"time_tolerance": 2.0}, "time_tolerance is 2; a share"),
     ({"wrenches": [LinkWrench(link="tool", wrench=[Wrench()], rate=[Wrench()])]}, "wrenches on tool have rates")])
-def test_goals_that_make_no_sense_are_aborted_with_a_reason(asker, planner, more, words):
+def test_invalid_planning_goals_are_aborted_with_a_reason(asker, planner, more, words):
     found = result(asker, sent(asker, planner, goal(**more)))
     assert found.status == GoalStatus.STATUS_ABORTED and words in found.result.message, found.result.message

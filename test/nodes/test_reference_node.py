@@ -1,4 +1,4 @@
-"""dynamics_node with a reference, over DDS: that of scaling_node, and a trajectory as a controller executes it."""
+"""dynamics_node with motion source `reference` over DDS: a trajectory, scaled motions, or the state of a controller."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def scaled(when: float, phase: int = ScaledMotion.MOVING, **fields) -> ScaledMot
 
 
 class ReferenceBench(node_bench.Bench):
-    """A node that has no reference yet."""
+    """Bench of a dynamics_node with trajectory, scaled motion and controller state as references."""
 
     program = "dynamics_node" if ControllerState else STAND_IN
 
@@ -95,13 +95,13 @@ class ReferenceBench(node_bench.Bench):
         return self
 
     def publish_to(self, publisher, message) -> None:
-        """Publish until the node has received it: topics are independent, and best effort may lose a message."""
+        """Publish until the node has received the message: topics are independent, and best effort may lose messages."""
         before = int(self.diagnostics.next()["reference.received"])
         self._again(lambda: publisher.publish(message),
                     lambda: int(self.diagnostics.values["reference.received"]) > before)
 
     def at(self, seconds: float):
-        """The result at a joint state of that stamp, which says nothing of the motion."""
+        """Return the result at a joint state with that stamp, whose positions do not belong to the reference."""
         return self._again(lambda: self._state(seconds, velocity=[]), lambda: self.answer(stamp(seconds), timeout=0.5))
 
     def refused(self, reason: str, seconds: float) -> None:
@@ -113,7 +113,7 @@ class ReferenceBench(node_bench.Bench):
         self.state(**fields)
 
     def _again(self, send: Callable[[], None], done: Callable[[], Any]) -> Any:
-        """Send the same until something comes of it."""
+        """Repeat `send` until `done` returns a result."""
         for _ in range(120):
             send()
             end = time.monotonic() + 1.0
@@ -138,7 +138,7 @@ def check(result, motion: np.ndarray, tolerance: float = 1e-9) -> None:
     np.testing.assert_allclose(result.effort_rate, expected.tau_rate, rtol=1e-9, atol=1e3 * tolerance)
 
 
-def test_a_trajectory_that_a_controller_executes(bench):
+def test_trajectory_reference_is_interpolated_as_by_the_controller(bench):
     bench.refused("reference_missing", bench.tick())
     begin = bench.clock + 0.02
     bench.publish_to(bench.trajectories, trajectory(begin))
@@ -156,19 +156,19 @@ def test_a_trajectory_that_a_controller_executes(bench):
     ("wrong_size", NAMES, TIMES, {"velocities": [0.0]}),
     ("velocity_missing", NAMES, TIMES, {"velocities": []}),
 ])
-def test_a_bad_trajectory_is_refused_and_counted_and_the_one_before_stays(bench, reason, names, times, fields):
+def test_invalid_reference_trajectory_is_rejected_and_the_previous_one_stays(bench, reason, names, times, fields):
     bench.publish_to(bench.trajectories, trajectory(bench.clock + 1.0, names, times, **fields))
     assert bench.diagnostics.dropped("reference", reason) >= 1
     assert bench.at(bench.tick()) is not None
 
 
 @pytest.mark.parametrize(("reason", "later"), [("trajectory_past", -50.0), ("trajectory_far", 1e6)])
-def test_a_trajectory_of_another_time_is_refused(bench, reason, later):
+def test_reference_trajectory_far_in_the_past_or_future_is_rejected(bench, reason, later):
     bench.publish_to(bench.trajectories, trajectory(bench.clock + later))
     assert bench.diagnostics.dropped("reference", reason) >= 1
 
 
-def test_scaled_motions_that_cease_or_are_invalid(bench):
+def test_scaled_motion_reference_times_out_and_invalid_messages_are_rejected(bench):
     assert not bench.ros.set(NODE, reference__source="scaled_motion")
     bench.refused("reference_missing", bench.tick())
     when = bench.clock + 1.0
@@ -179,27 +179,27 @@ def test_scaled_motions_that_cease_or_are_invalid(bench):
     for reason, fields in bad:
         bench.publish_to(bench.scaled, scaled(when + 0.01, **fields))
         assert bench.diagnostics.dropped("reference", reason) >= 1
-    dt = 0.03  # carried on by its own derivatives
+    dt = 0.03  # extrapolated by its derivatives
     course = np.polynomial.Polynomial([0.1, 0.2, 0.3 / 2.0, 0.4 / 6.0])
     check(bench.at(when + dt), np.array([[course.deriv(k)(dt)] * 3 for k in range(4)]))
     bench.refused("reference_timeout", when + 0.2)
     rest = dict.fromkeys(("velocity", "acceleration", "jerk"), [0.0] * 3)
     bench.publish_to(bench.scaled, scaled(when + 0.3, ScaledMotion.ENDED, **rest))
-    check(bench.at(when + 0.7), np.array([[0.1] * 3, *np.zeros((3, 3))]))  # what has ended rests
+    check(bench.at(when + 0.7), np.array([[0.1] * 3, *np.zeros((3, 3))]))  # a motion that has ended is at rest
 
 
-def test_the_reference_of_a_controller(bench):
+def test_controller_state_reference_is_extrapolated_and_derivatives_are_estimated(bench):
     assert not bench.ros.set(NODE, reference__source="controller_state")
     bench.refused("reference_missing", bench.tick())
     begin = bench.clock + 0.02
     for k in range(6):
         bench.publish_to(bench.controller, controller_state(begin + 0.01 * k, truth(0.01 * k)))
     check(bench.at(begin + 0.05), truth(0.05), 1e-5)
-    dt = 0.002  # carried on by its own derivatives
+    dt = 0.002  # extrapolated by its derivatives
     np.testing.assert_allclose(bench.at(begin + 0.05 + dt).position, truth(0.05 + dt)[0], atol=1e-6)
     bench.refused("reference_timeout", begin + 0.2)
     begin, count = bench.clock + 1.0, int(bench.diagnostics.next()["reference.received"])
-    for k in range(101):  # positions alone: the rest is estimated from them
+    for k in range(101):  # positions only: derivatives are estimated
         bench.controller.publish(controller_state(begin + 0.01 * k, wave(0.01 * k), given=1))
         bench.ros.spin(0.002)
     bench.ros.until(lambda: int(bench.diagnostics.values["reference.received"]) > count + 80, of=bench.process)
@@ -211,7 +211,7 @@ def test_the_reference_of_a_controller(bench):
 
 
 @pytest.mark.skipif(ControllerState is not None, reason="control_msgs is installed")
-def test_without_control_msgs_its_source_is_refused(tmp_path):
+def test_controller_state_source_is_rejected_without_control_msgs(tmp_path):
     with world(tmp_path) as ros:
         node = node_bench.Bench(ros, robot_description=ARM).ready()
         assert not ros.set(NODE, reference__source="controller_state")
@@ -219,7 +219,7 @@ def test_without_control_msgs_its_source_is_refused(tmp_path):
         assert ros.get(NODE, "motion_source") == "desired" and node.alive()
 
 
-def test_the_reference_of_scaling_node_gives_its_torques_and_rates(tmp_path):
+def test_torques_at_the_reference_of_scaling_node_equal_those_it_publishes(tmp_path):
     with world(tmp_path) as ros:
         bench = scaling_bench.Bench(ros, control_rate=200.0).ready()
         node = node_bench.Bench.__new__(node_bench.Bench)
@@ -230,7 +230,7 @@ def test_the_reference_of_scaling_node_gives_its_torques_and_rates(tmp_path):
         node.diagnostics = node_bench.Diagnostics(ros, NODE)
         ros.until(lambda: bench.states.get_subscription_count() == 2 and ros.node.count_subscribers(
             f"{bench.node}/scaled_motion") == 2 and node.diagnostics.state == "WAITING_STATE", of=node.process)
-        for way in (1, -1, 1, -1):  # until the nodes know of each other
+        for way in (1, -1, 1, -1):  # until the nodes are matched
             before = int(node.diagnostics.values["reference.received"])
             bench.received.clear()
             bench.send(POINTS[::way])
@@ -247,4 +247,4 @@ def test_the_reference_of_scaling_node_gives_its_torques_and_rates(tmp_path):
             exact += result is not None and list(result.jerk) == list(message.jerk) and all(
                 np.allclose(getattr(result, name), getattr(message, name), rtol=1e-9, atol=1e-9)
                 for name in ("effort", "effort_rate"))
-        assert exact >= 5  # best effort loses messages on a busy machine: then the last one is carried on
+        assert exact >= 5  # a lost message (best effort, busy machine) is replaced by extrapolation

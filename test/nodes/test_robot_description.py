@@ -1,4 +1,4 @@
-"""Models from parameters and descriptions, in this process: a node uses the model that it reports, also after failures."""
+"""Models from parameters and descriptions, in this process: the node uses the model that it reports, also after failures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bench():
 
 @pytest.fixture
 def poison(monkeypatch):
-    """Models with a poisoned joint fail when they are built."""
+    """Make the construction of models fail if a joint has this Coulomb friction."""
     real, raised = robot_description.tried, SimpleNamespace(error=OverflowError("no"))
 
     def trying(robot):
@@ -48,7 +48,7 @@ def poison(monkeypatch):
 
 
 @pytest.mark.parametrize("error", FAILURES, ids=lambda error: type(error).__name__)
-def test_a_value_that_makes_no_model_goes_back(bench, poison, error):
+def test_parameters_revert_when_the_model_cannot_be_built(bench, poison, error):
     poison.error = error
     it = bench(robot_description=ARM).settle()
     before = it.robots[-1]
@@ -66,17 +66,17 @@ def test_a_value_that_makes_no_model_goes_back(bench, poison, error):
     assert it.robots[-1].total_mass == before.total_mass + 2.0 and it.consistent()
 
 
-def test_a_request_that_a_bad_value_replaces_is_answered(bench, poison):
+def test_pending_request_replaced_by_an_invalid_one_reverts_too(bench, poison):
     it = bench(robot_description=ARM).settle()
     assert not it.set(payload__link="tool", payload__mass=2.0)
-    assert not it.set(joint_dynamics__spin__coulomb=POISON)  # before the payload's model is there
+    assert not it.set(joint_dynamics__spin__coulomb=POISON)  # before the model with the payload is ready
     it.settle()
     assert it.consistent() and (it.get("payload.mass"), it.get("joint_dynamics.spin.coulomb")) == (0.0, 0.0)
     assert "payload.mass = 0.0" in it.refusals[-1] and "payload.link = ''" in it.refusals[-1]
 
 
-def test_swaps_in_both_directions(bench, poison):
-    """A value that only the other robot cannot be built with does not lock it out."""
+def test_descriptions_can_be_swapped_in_both_directions(bench, poison):
+    """A parameter value that fails with one robot only does not prevent a later change to that robot."""
     it = bench()
     it.receive(ARM)
     it.settle()
@@ -85,7 +85,7 @@ def test_swaps_in_both_directions(bench, poison):
     it.receive(OTHER)
     it.settle()
     assert it.robots[-1].name == "other" and it.consistent()
-    assert not it.set(joint_dynamics__turn__viscous=5.0)  # of a joint that is not there now
+    assert not it.set(joint_dynamics__turn__viscous=5.0)  # of a joint of the other robot
     assert it.get("joint_dynamics.turn.viscous") == 5.0
     assert "joint_dynamics.turn.viscous is -1" in it.set(joint_dynamics__turn__viscous=-1.0)
     it.receive(ARM)
@@ -101,7 +101,7 @@ def test_swaps_in_both_directions(bench, poison):
     assert len(it.refusals) == 1
 
 
-def test_values_of_joints_that_are_gone_wait_and_do_not_block_another_robot_with_its_file(bench):
+def test_values_of_absent_joints_are_kept_and_do_not_block_another_robot_with_its_file(bench):
     it = bench(robot_description=ARM).settle()
     assert not it.set(joint_dynamics__turn__coulomb=0.0, joint_dynamics__turn__viscous=2.0)
     it.settle()
@@ -110,10 +110,10 @@ def test_values_of_joints_that_are_gone_wait_and_do_not_block_another_robot_with
     it.settle()
     assert it.robots[-1].name == "seven_r" and not it.refusals
     assert not it.set(robot_description=ARM, robot_file="")
-    assert it.consistent() and it.get("joint_dynamics.turn.viscous") == 2.0  # they have waited
+    assert it.consistent() and it.get("joint_dynamics.turn.viscous") == 2.0  # the value was kept
 
 
-def test_a_refused_half_of_a_swap_names_the_call_that_sets_both(bench):
+def test_rejected_half_of_a_robot_swap_states_the_call_that_sets_both(bench):
     it = bench(robot_description=SEVEN_R[0], robot_file=SEVEN_R[1]).settle()
     for half in ({"robot_description": ARM}, {"robot_file": str(URDFS / "palletiser.robot.yaml")}):
         assert "in one call of the service ~/set_parameters_atomically" in it.set(**half)
@@ -123,7 +123,7 @@ def test_a_refused_half_of_a_swap_names_the_call_that_sets_both(bench):
     assert it.robots[-1].name == "seven_r"
 
 
-def test_many_parameters_in_one_request_build_one_model_and_unchanged_ones_none(bench):
+def test_one_request_builds_one_model_and_unchanged_values_build_none(bench):
     it = bench(robot_description=ARM).settle()
     names = sorted(name for name in it.settings.values if name.startswith(("joint_dynamics.", "joint_limits.")))
     service = next(service for service in it.node.services if service.srv_type is SetParameters)
@@ -148,8 +148,8 @@ def test_many_parameters_in_one_request_build_one_model_and_unchanged_ones_none(
     assert it.consistent() and len(it.robots) == last + 1
 
 
-def test_a_description_that_waits_for_a_parameter(bench):
-    """Refused for a payload on a link that it has not; the model before stays, until the payload is taken off."""
+def test_description_is_used_once_a_parameter_that_blocks_it_is_corrected(bench):
+    """The description lacks the link of the payload: the previous model stays until the payload is moved."""
     it = bench(payload__link="tool", payload__mass=1.0)
     it.receive(ARM)
     it.settle()
@@ -165,7 +165,7 @@ def test_a_description_that_waits_for_a_parameter(bench):
     assert it.robots[-1].name == "other" and "flange" in it.robots[-1].payloads
 
 
-def test_bad_values_at_the_start_can_be_corrected_one_by_one(bench, poison):
+def test_invalid_start_values_can_be_corrected_one_by_one(bench, poison):
     it = bench(robot_description=ARM, payload__link="nose", payload__mass=1.0, joint_dynamics__spin__coulomb=POISON).settle()
     assert not it.robots and "nose" in it.refusals[0]
     assert "no <link>" in it.set(robot_description="<robot/>")  # fails independently of other errors
@@ -178,7 +178,7 @@ def test_bad_values_at_the_start_can_be_corrected_one_by_one(bench, poison):
     assert it.consistent() and it.robots[-1].total_mass == Robot.from_urdf(ARM).total_mass + 1.0
 
 
-def test_a_node_that_fails_to_take_a_model_keeps_the_old_one(bench):
+def test_node_that_fails_to_accept_a_model_keeps_the_previous_one(bench):
     it = bench(robot_description=ARM).settle()
     accept, taken = it.robots.append, []
 
@@ -195,7 +195,7 @@ def test_a_node_that_fails_to_take_a_model_keeps_the_old_one(bench):
     assert it.get("robot_description") == ARM and it.node.has_parameter("joint_dynamics.turn.viscous") and it.consistent()
 
 
-def test_a_defect_while_a_value_is_applied_refuses_it(bench, monkeypatch):
+def test_internal_error_while_a_value_is_applied_rejects_the_value(bench, monkeypatch):
     it = bench(robot_description=ARM).settle()
     with monkeypatch.context() as patch:
         patch.setattr(it.intake, "request", lambda: 1 / 0)
@@ -208,13 +208,13 @@ def test_a_defect_while_a_value_is_applied_refuses_it(bench, monkeypatch):
     assert it.consistent() and it.robots[-1].payloads
 
 
-def test_a_model_without_torques_is_none():
+def test_model_whose_torques_overflow_is_rejected():
     with pytest.raises(InputError, match=r"robot 'arm' at rest, .* too large for a number .*payload are too large"):
         robot_description.tried(Robot.from_urdf(ARM).with_payload("tool", 1.7e308))
 
 
-def test_limits_beyond_any_machine_are_reported_as_such(bench):
-    """Files say 1e16 for none. What is reported can be given again."""
+def test_huge_limits_of_the_urdf_are_clipped_to_values_that_can_be_set_again(bench):
+    """URDF files use values such as 1e16 for 'unlimited'."""
     text = ARM.replace('effort="40"', 'effort="1e16"').replace('lower="-2" upper="2" velocity="3" effort="60"',
                                                                'lower="-1e300" upper="1e300" velocity="1e20" effort="60"')
     it = bench(robot_description=text).settle()
@@ -226,8 +226,8 @@ def test_limits_beyond_any_machine_are_reported_as_such(bench):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_many_clients_at_once(bench, poison, seed):
-    """Parameters and topics in any order, some of them rejected."""
+def test_random_parameter_and_description_changes_leave_a_consistent_node(bench, poison, seed):
+    """Parameters and descriptions are changed in random order, some of them invalid."""
     rng = np.random.default_rng(seed)
     it = bench()
     it.receive(ARM)

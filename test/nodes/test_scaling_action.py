@@ -1,4 +1,4 @@
-"""scaling_node's action FollowJointTrajectory: its logic by stand-ins everywhere, and over DDS where control_msgs is."""
+"""Action FollowJointTrajectory of scaling_node: its logic with simulated clients; over DDS where control_msgs is installed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from support.weak_robot import WeakRobot
 def stage():
     return Stage
 
-# --- by stand-ins -----------------------------------------------------------------------------------------------------
+# --- simulated clients -----------------------------------------------------------------------------------------------------
 
 
 class Result(SimpleNamespace):
@@ -92,8 +92,8 @@ class Handle:
         self.feedback.append(feedback)
 
 
-class Desk:
-    """A FollowJointTrajectoryServer between an executor on a stage and clients played by the test."""
+class ActionHarness:
+    """FollowJointTrajectoryServer with a trajectory executor on a simulated clock, and simulated clients."""
 
     def __init__(self, it: Stage):
         self.it, self.results, self.rejected, self.timer = it, {}, [], []
@@ -146,10 +146,10 @@ class Desk:
 
 @pytest.fixture
 def desk(stage):
-    return Desk(stage())
+    return ActionHarness(stage())
 
 
-def test_a_goal_succeeds_with_feedback(desk):
+def test_goal_succeeds_with_feedback(desk):
     handle = desk.send(request(message(POINTS, DURATION)))
     assert handle.status == "executing" and desk.timer == ["off", "on"] and desk.health.trajectories.received == 1
     desk.play(0.5)
@@ -192,7 +192,7 @@ def test_goals_that_cannot_be_prepared_are_aborted(desk, fields, names, code, wo
     assert handle.status == "aborted" and result.error_code == code and words in result.error_string
 
 
-def test_a_change_between_two_checks_aborts(desk):
+def test_goal_that_is_too_old_when_it_is_accepted_is_aborted(desk):
     asked = request(message(POINTS, DURATION, start=desk.it.now * 1e-9))
     assert desk.callbacks["goal_callback"](asked) is GoalResponse.ACCEPT
     desk.it.now += 60 * 10**9
@@ -201,7 +201,7 @@ def test_a_change_between_two_checks_aborts(desk):
     assert handle.status == "aborted" and desk.result(handle).error_code == Result.OLD_HEADER_TIMESTAMP
 
 
-def test_cancelled_is_at_rest_on_the_path(desk):
+def test_cancelled_goal_ends_at_rest_on_the_path(desk):
     handle = desk.send(request(message(POINTS, DURATION)))
     desk.play(0.4)
     desk.cancel(handle)
@@ -216,7 +216,7 @@ def test_cancelled_is_at_rest_on_the_path(desk):
     desk.callbacks["cancel_callback"](handle)  # too late: nothing happens
 
 
-def test_cancelled_just_before_its_end_it_may_still_succeed(desk):
+def test_goal_cancelled_just_before_its_end_succeeds(desk):
     handle = desk.send(request(message(POINTS, DURATION)))
     desk.it.executor.set_robot(ROBOT, LIMITS)
     while desk.it.executor.active and (not desk.it.samples or desk.it.samples[-1].reference.s < 0.9999999 * (
@@ -227,7 +227,7 @@ def test_cancelled_just_before_its_end_it_may_still_succeed(desk):
     assert handle.status == "succeeded" and desk.result(handle).error_code == 0
 
 
-def test_another_goal_or_a_stop_aborts(desk):
+def test_new_goal_or_stop_aborts_the_current_goal(desk):
     first = desk.send(request(message(POINTS, DURATION)))
     desk.play(0.4)
     second = desk.send(request(message(START[None], first=1.0)))
@@ -251,10 +251,10 @@ def tolerance(joint, position=0.0, velocity=0.0, acceleration=0.0):
     return SimpleNamespace(name=joint, position=position, velocity=velocity, acceleration=acceleration)
 
 
-def test_tolerances_of_a_goal(stage):
-    """Tolerances: rejected without a measured motion; violated on the way, violated at the goal, kept."""
+def test_goal_tolerances_are_rejected_without_measurement_and_checked_otherwise(stage):
+    """Cases: no measured motion, path tolerance violated, goal tolerance violated, all tolerances kept."""
     robot = WeakRobot(START)
-    desk = Desk(stage(robot=robot))
+    desk = ActionHarness(stage(robot=robot))
     near = {"goal_tolerance": [tolerance(name, 0.005, 0.05) for name in NAMES],
             "goal_time_tolerance": Duration(nanosec=400_000_000)}
     assert desk.send(request(message(POINTS, DURATION), **near)) is None and desk.rejected == ["not_measured"]
@@ -281,7 +281,7 @@ def test_tolerances_of_a_goal(stage):
 
 
 class TwoTimers(Waitable):
-    """Like an action server, it has several entities in a wait set, and no event."""
+    """Waitable with several entities in a wait set and no event, as an action server has."""
 
     def __init__(self, node: Node):
         super().__init__(node.default_callback_group)
@@ -317,7 +317,7 @@ class TwoTimers(Waitable):
             timer.handle.__exit__(*reason)
 
 
-def test_the_lean_executor_serves_waitables_with_several_entities():
+def test_lean_executor_serves_waitables_with_several_entities():
     context = Context()
     rclpy.init(context=context, domain_id=free_domain())
     node = Node("waits", context=context)
@@ -353,7 +353,7 @@ def test_the_lean_executor_serves_waitables_with_several_entities():
 
 
 class Client:
-    """An action client of a test's node."""
+    """Action client on the node of the test."""
 
     def __init__(self, bench: Bench, kind):
         self.bench, self.ros, self.kind = bench, bench.ros, kind
@@ -362,7 +362,7 @@ class Client:
         self.feedback: list = []
 
     def send(self, trajectory: JointTrajectory, **fields):
-        """A goal's handle, once it is accepted or rejected."""
+        """Send a goal; return its handle once it is accepted or rejected."""
         future = self.client.send_goal_async(self.kind.Goal(trajectory=trajectory, **fields),
                                              feedback_callback=lambda reported: self.feedback.append(reported.feedback))
         self.ros.until(future.done, of=self.bench.process)
@@ -388,7 +388,7 @@ def client(request, tmp_path):
 
 @pytest.mark.ros
 def test_goals_are_rejected_reached_aborted_cancelled_and_preempted(client):
-    """Rejected, reached with feedback, aborted while prepared, cancelled, preempted by a goal and by a message."""
+    """Cases: rejected, reached with feedback, aborted during preparation, cancelled, preempted by a goal and by a message."""
     bench, ros = client.bench, client.ros
     assert not client.send(message(names=[*NAMES[:6], "joint8"])).accepted
     assert "trajectory rejected, unknown_joint: joint8" in bench.process.log
@@ -429,7 +429,7 @@ def test_goals_are_rejected_reached_aborted_cancelled_and_preempted(client):
 
 
 @pytest.mark.ros
-def test_clients_that_wait_for_a_goal_get_a_result_when_the_node_ends(client):
+def test_waiting_clients_receive_a_result_when_the_node_shuts_down(client):
     future = client.send(message(POINTS, DURATION)).get_result_async()
     client.bench.moving(0.3)
     client.bench.process.send(signal.SIGTERM)

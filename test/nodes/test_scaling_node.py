@@ -1,4 +1,4 @@
-"""scaling_node in a separate process, over real DDS: limits kept at every sample, with interruptions."""
+"""scaling_node as a separate process over DDS: limits are kept at every sample, also with pause, stop and new commands."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def bench(shared):
     shared.until("IDLE")
 
 
-def test_a_motion_planned_twice_too_fast(bench):
+def test_trajectory_twice_too_fast_is_slowed_to_its_limits(bench):
     references = bench.ros.listen(JointTrajectory, f"{bench.node}/reference", 5000)
     speeds = bench.ros.listen(Float64, f"{bench.node}/speed_scaling", 5000)
     commands = bench.ros.listen(Float64MultiArray, f"{bench.node}/commands", 5000)
@@ -98,8 +98,8 @@ def test_a_motion_planned_twice_too_fast(bench):
     assert float(values["cpu_percent"]) > 0.0
 
 
-def test_time_of_the_motion_is_that_of_the_stamps(bench):
-    """The time of the motion is that of the stamps, but for what a machine that is too busy takes away."""
+def test_trajectory_inside_the_limits_is_executed_in_its_planned_time(bench):
+    """The motion advances with the stamps; a busy machine may lose up to 0.05 s."""
     bench.send(POINTS, 3.0)
     motion = bench.end()
     motion.check(duration=3.0)
@@ -110,7 +110,7 @@ def test_time_of_the_motion_is_that_of_the_stamps(bench):
     assert np.nanmedian([m.speed_scaling for m in motion.messages]) == pytest.approx(1.0, rel=1e-6)
 
 
-def test_pause_resume_override_stop(bench):
+def test_motion_is_paused_resumed_slowed_by_override_and_stopped(bench):
     bench.send(POINTS, 30.0)  # long enough for a machine that is busy
     bench.moving(0.6)
     bench.pause()
@@ -132,7 +132,7 @@ def test_pause_resume_override_stop(bench):
     bench.logged(*(f"{sentence}\n" for sentence in said))
 
 
-def test_another_trajectory_on_the_way(bench):
+def test_new_trajectory_during_a_motion_replaces_it_or_is_rejected(bench):
     bench.send(POINTS, 6.0)
     bench.moving(0.5)
     bench.send(START[None], first=0.5)
@@ -154,8 +154,8 @@ def test_another_trajectory_on_the_way(bench):
     assert not bench.ros.set(bench.node, on_new_trajectory="replace")
 
 
-def test_any_order_and_some_of_the_joints(bench):
-    """Joints that are not named stay where they are."""
+def test_trajectory_may_name_a_subset_of_joints_in_any_order(bench):
+    """Joints that are not named keep their position."""
     order = [3, 0, 5]
     bench.send(POINTS[:2][:, order], names=[NAMES[k] for k in order])
     motion = bench.end()
@@ -168,7 +168,7 @@ def test_any_order_and_some_of_the_joints(bench):
     assert np.abs(bench.end().position[-1] - START).max() < 1e-9
 
 
-def test_joint_states_determine_the_start(bench):
+def test_trajectory_start_is_compared_with_the_joint_states(bench):
     bench.ros.spin(1.1)  # until then the robot may still be on its way to the last reference
     assert not bench.ros.set(bench.node, state_timeout=10.0)
     bench.stand((POINTS[1][:4], NAMES[:4]), ([*POINTS[1][4:], 9.0], [*NAMES[4:], "gripper"]))  # of two senders
@@ -189,14 +189,14 @@ def test_joint_states_determine_the_start(bench):
     bench.ros.spin(0.3)  # joint states are out of date then
 
 
-def test_stamps_ahead_and_behind(bench):
+def test_trajectory_with_future_stamp_waits_and_one_with_past_stamp_is_rejected(bench):
     now = bench.ros.node.get_clock().now().nanoseconds * 1e-9
     start = now + 3.0
     bench.send(POINTS, 2.0, start=start)
     bench.until("WAITING")
     motion = bench.end()
     motion.check(duration=2.0)
-    assert motion.stamps[0] > start - 1e-3 and motion.t[-1] == pytest.approx(2.0, abs=0.01)  # not before it, and all of it
+    assert motion.stamps[0] > start - 1e-3 and motion.t[-1] == pytest.approx(2.0, abs=0.01)  # starts at the stamp, complete
     bench.send(POINTS, 2.0, start=now - 100.0)
     bench.ros.until(lambda: bench.diagnostics.dropped("trajectory", "too_late") == 1)
 
@@ -219,10 +219,10 @@ BAD = [
 
 
 @pytest.mark.parametrize(("reason", "fields", "words"), BAD)
-def test_bad_trajectories_are_refused_and_counted(shared, reason, fields, words):
+def test_invalid_trajectories_are_rejected_and_counted(shared, reason, fields, words):
     bench = shared
     bench.received.clear()
-    before = bench.diagnostics.dropped("trajectory", reason)  # a refusal is reported at once
+    before = bench.diagnostics.dropped("trajectory", reason)  # a rejection is reported at once
     bench.send(**fields)
     bench.ros.until(lambda: bench.diagnostics.dropped("trajectory", reason) == before + 1, of=bench.process)
     said = bench.diagnostics.values["trajectory.last_drop"]
@@ -231,7 +231,7 @@ def test_bad_trajectories_are_refused_and_counted(shared, reason, fields, words)
     bench.logged(f"trajectory rejected, {reason}")
 
 
-def test_gravity_alone_above_a_limit_and_after_all_that_it_still_moves(bench):
+def test_trajectory_is_rejected_where_gravity_alone_exceeds_an_effort_limit(bench):
     assert not bench.ros.set(bench.node, joint_limits__joint2__max_effort=15.0)
     bench.send()
     bench.ros.until(lambda: bench.diagnostics.dropped("trajectory", "gravity") == 1)
@@ -240,7 +240,7 @@ def test_gravity_alone_above_a_limit_and_after_all_that_it_still_moves(bench):
     assert bench.alive()
 
 
-def test_limits_change_on_the_way(bench):
+def test_limits_lowered_during_a_motion_are_kept_from_then_on(bench):
     bench.send(POINTS, 2.0)
     bench.moving(0.4)
     heavier = {f"joint_limits__{name}__max_effort": float(0.93 * limit) for name, limit in zip(NAMES, EFFORT)}
@@ -256,7 +256,7 @@ def test_limits_change_on_the_way(bench):
     assert not bench.ros.set(bench.node, together=True, **restored)
 
 
-def test_a_payload_on_the_way_and_one_too_heavy(bench):
+def test_payload_set_during_a_motion_is_used_and_one_too_heavy_stops_it(bench):
     loaded = ROBOT.with_payload("link7", 0.2)
     bench.send(POINTS, 200.0)  # long enough for a machine that is busy
     bench.moving(0.3)
@@ -278,7 +278,7 @@ def test_a_payload_on_the_way_and_one_too_heavy(bench):
     assert not bench.ros.set(bench.node, together=True, payload__link="", payload__mass=0.0)
 
 
-def test_position_limits_with_no_position_inside_are_refused(bench):
+def test_lower_position_limit_above_the_upper_one_is_rejected(bench):
     refused = bench.ros.set(bench.node, joint_limits__joint2__min_position=5.0)
     assert "joint_limits.joint2.min_position is 5, above joint_limits.joint2.max_position" in refused
     assert "above" in bench.ros.set(bench.node, joint_limits__joint2__max_position=-5.0)

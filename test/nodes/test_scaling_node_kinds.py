@@ -1,6 +1,6 @@
-"""scaling_node with a robot file, in a separate process over DDS: loops, springs, drives; and rejected robots.
+"""scaling_node with a robot file, as a separate process over DDS: loops, springs, drives; and rejected robots.
 
-Oracles: multipliers on Pinocchio for loops, Pinocchio and the rotors' inertia for the spring's side of an elastic joint.
+Oracles: Pinocchio with multipliers for loops; Pinocchio with rotor inertia for the link side of an elastic joint.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from support.scaling_bench import Bench, Samples, message
 pytestmark = pytest.mark.ros
 
 URDF = Path(__file__).resolve().parents[2] / "urdf"
-CHECKED = 12  # samples of each motion, against what is not ours
+CHECKED = 12  # samples of each motion compared with Pinocchio
 PALLETISER = np.array([[0.0, 0.0, 0.0, 0.0], [0.5, 0.3, 1.0, -0.2], [1.0, -0.2, 0.5, 0.3]])
 TREE = ["joint1", "joint2", "joint4", "joint3", "elbow", "wrist_joint", "levelling_plate", "levelling_rod_joint",
         "fore_rod_joint", "drive_rod_joint"]
@@ -45,7 +45,7 @@ def ros(tmp_path_factory):
 
 
 def started(ros, name, file, efforts, space="", **parameters):
-    """A node on a robot of this package, torques limited, and their rates to 20 / s of that."""
+    """Start a node with a robot of this package; limits are `efforts` and rates of 20 / s times the efforts."""
     limits = {}
     for joint, effort in efforts.items():
         head = f"joint_limits.{joint}"
@@ -56,7 +56,7 @@ def started(ros, name, file, efforts, space="", **parameters):
 
 
 def moved(bench, points, names, duration, efforts):
-    """A motion that was planned too fast, on its path and inside its limits, which it uses."""
+    """Execute a trajectory that is too fast; check its path and limits; return the motion and the largest utilization."""
     bench.trajectories.publish(message(points, duration, names=names))
     motion: Samples = bench.end()
     assert list(motion.messages[0].joint_names) == list(names)
@@ -69,7 +69,7 @@ def moved(bench, points, names, duration, efforts):
 
 
 def compared(motion, torque):
-    """Largest errors of torque and rate, of some samples. torque: q, qd, qdd -> (n,), not ours"""
+    """Return the largest errors of torque and rate at some samples. torque: q, qd, qdd -> (n,), by Pinocchio"""
     errors = []
     for k in np.linspace(1, len(motion.t) - 2, CHECKED).astype(int):
         sample = [values[k] for values in (motion.position, motion.velocity, motion.acceleration, motion.jerk)]
@@ -81,7 +81,7 @@ def compared(motion, torque):
     return np.max(errors, axis=0)
 
 
-def test_the_palletisers_motors_keep_their_limits(ros):
+def test_motor_torques_of_a_closed_loop_palletiser_stay_inside_their_limits(ros):
     content = yaml.safe_load((URDF / "palletiser.robot.yaml").read_text())["loops"]
     content |= {"active": TREE[:4]}
     names, efforts = TREE[:4], {"joint1": 400.0, "joint2": 900.0, "joint3": 500.0, "joint4": 20.0}
@@ -96,7 +96,7 @@ def test_the_palletisers_motors_keep_their_limits(ros):
     assert used > 0.985 and errors[0] < 1e-8 and errors[1] < 1e-6
 
 
-def test_springs_of_an_elastic_arm_and_its_motors_speed(ros, tmp_path):
+def test_spring_torque_and_motor_speed_limits_of_an_elastic_arm_are_kept(ros, tmp_path):
     file = tmp_path / "sea.robot.yaml"
     file.write_text(yaml.safe_dump(SEA))
     names, efforts = ["joint1", "joint2", "joint3"], {"joint1": 40.0, "joint2": 90.0, "joint3": 40.0}
@@ -115,8 +115,8 @@ def test_springs_of_an_elastic_arm_and_its_motors_speed(ros, tmp_path):
     assert errors[0] < 1e-9 and errors[1] < 1e-7
 
 
-def test_the_robot_file_is_swapped_and_what_has_no_meaning_is_refused(ros, tmp_path):
-    """Motors that ride on links, springs without motors, a base that nothing holds: the model before stays, and moves."""
+def test_robot_file_is_swapped_and_unsupported_robots_are_rejected(ros, tmp_path):
+    """Link-mounted motors, springs without motors and a free base are rejected; the previous model stays and moves."""
     file = tmp_path / "first.robot.yaml"
     file.write_text(yaml.safe_dump(SEA))
     bench = started(ros, "hua_arm", file, {}, space="swapped")
@@ -137,7 +137,7 @@ def test_the_robot_file_is_swapped_and_what_has_no_meaning_is_refused(ros, tmp_p
 
 
 @pytest.mark.parametrize("said", [{"quantity": "motor_torque"}, {"contains": "without_gravity_and_friction"}])
-def test_efforts_of_a_motor_behind_a_spring_are_refused(said):
+def test_commanded_effort_convention_of_an_elastic_joint_motor_is_rejected(said):
     robot = load(URDF / "hua_arm.urdf", SEA | {"commanded_effort": said})
     with pytest.raises(InputError, match="those of springs"):
         ScaledRobot(robot)

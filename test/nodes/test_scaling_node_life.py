@@ -1,4 +1,4 @@
-"""scaling_node from start to end: descriptions, namespaces, simulated time, signals, bad parameters."""
+"""Life cycle of the scaling_node process: descriptions, namespaces, simulated time, signals, invalid parameters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from support.scaling_bench import NAMES, TEXT, Bench
 pytestmark = pytest.mark.ros
 
 
-def test_description_late_bad_and_exchanged_while_moving(ros):
+def test_late_invalid_and_exchanged_descriptions_are_handled_during_a_motion(ros):
     bench = Bench(ros, description=False)
     ros.until(lambda: bench.diagnostics.state == "NO_MODEL" and bench.trajectories.get_subscription_count())
     assert "/robot_description" in bench.diagnostics.status.message
@@ -39,7 +39,7 @@ def test_description_late_bad_and_exchanged_while_moving(ros):
     ros.until(lambda: bench.diagnostics.values.get("model_error"))
     topic.publish(String(data=TEXT))
     bench.ready()
-    bench.send(POINTS, 10.0)  # on its way for so long that a busy machine gets all of what follows
+    bench.send(POINTS, 10.0)  # long enough for a busy machine to process all of the following
     bench.moving(0.4)
     topic.publish(String(data="nonsense"))
     ros.until(lambda: "rejected, the previous one stays" in bench.diagnostics.status.message)
@@ -53,7 +53,7 @@ def test_description_late_bad_and_exchanged_while_moving(ros):
     assert list(bench.end().messages[-1].joint_names) == names
 
 
-def test_an_unpublished_joint_is_held(ros):
+def test_unpublished_joint_is_held_at_its_parameter(ros):
     bench = Bench(ros, state_timeout=10.0, **{f"hold_joints.{NAMES[6]}": 0.3}).ready()
     bench.stand((POINTS[0][:6], NAMES[:6]))
     bench.send(POINTS[:, :6], names=NAMES[:6])
@@ -61,7 +61,7 @@ def test_an_unpublished_joint_is_held(ros):
     assert np.abs(motion.position[:, 6] - 0.3).max() < 1e-9 and np.abs(motion.position[-1, :6] - POINTS[-1, :6]).max() < 1e-9
 
 
-def test_no_limits_at_all(ros):
+def test_trajectory_is_rejected_when_no_limit_is_known(ros):
     bench = Bench(ros, own=True, robot_description=_without_limits(TEXT)).ready()
     bench.send()
     ros.until(lambda: bench.diagnostics.dropped("trajectory", "limits") == 1)
@@ -89,7 +89,7 @@ def test_two_robots_in_two_namespaces(ros):
     assert not left.received and not right.received
 
 
-def test_simulated_time_stops_goes_on_and_jumps(ros):
+def test_motion_follows_simulated_time_that_stops_continues_and_jumps(ros):
     bench = Bench(ros, use_sim_time=True).ready()
     clock = ros.node.create_publisher(Clock, "/clock", 10)
     ros.until(clock.get_subscription_count)
@@ -137,8 +137,8 @@ def test_simulated_time_stops_goes_on_and_jumps(ros):
     bench.end().check(duration=3.0)
 
 
-def test_a_motion_does_not_leap_with_simulated_time(ros):
-    """An hour at once, in the middle of it: it goes on from where it was."""
+def test_motion_continues_smoothly_after_a_forward_jump_of_simulated_time(ros):
+    """The clock jumps by one hour during the motion, which continues from its position."""
     bench = Bench(ros, use_sim_time=True).ready()
     clock = ros.node.create_publisher(Clock, "/clock", 10)
     ros.until(clock.get_subscription_count)
@@ -157,7 +157,7 @@ def test_a_motion_does_not_leap_with_simulated_time(ros):
 
 
 @pytest.mark.parametrize(("how", "executor"), [(signal.SIGINT, "lean"), (signal.SIGTERM, "rclpy")])
-def test_a_signal_in_the_middle_of_a_motion_brings_it_to_rest_first(ros, how, executor):
+def test_signal_during_a_motion_brings_the_robot_to_rest_before_the_node_exits(ros, how, executor):
     bench = Bench(ros, **{"process.executor": executor}).ready()
     references = ros.listen(JointTrajectory, f"{bench.node}/reference", 5000)
     bench.send(POINTS, 8.0)
@@ -173,7 +173,7 @@ def test_a_signal_in_the_middle_of_a_motion_brings_it_to_rest_first(ros, how, ex
     assert "comes to rest first" in bench.process.log and "ended stopped at" in bench.process.log
 
 
-def test_a_paused_motion_and_none_do_not_keep_it(ros):
+def test_node_exits_at_once_on_a_signal_when_paused_or_idle(ros):
     for paused in (False, True):
         bench = Bench(ros, f"robot{paused:d}", shutdown_timeout=60.0).ready()
         if paused:
@@ -188,8 +188,8 @@ def test_a_paused_motion_and_none_do_not_keep_it(ros):
     ({}, signal.SIGINT, "a second signal came"),
     ({"shutdown_timeout": 0.5}, None, "not finished within 0.5 s"),
 ])
-def test_who_cannot_come_to_rest_ends_all_the_same_and_leaves_the_way_to_rest(ros, parameters, again, words):
-    """The motion stands still where simulated time does."""
+def test_node_exits_without_rest_after_a_timeout_and_publishes_the_remaining_stop(ros, parameters, again, words):
+    """The motion cannot come to rest because simulated time has stopped."""
     bench = Bench(ros, use_sim_time=True, **parameters).ready()
     references = ros.listen(JointTrajectory, f"{bench.node}/reference", 5000)
     clock = ros.node.create_publisher(Clock, "/clock", 10)
@@ -211,12 +211,12 @@ def test_who_cannot_come_to_rest_ends_all_the_same_and_leaves_the_way_to_rest(ro
     ros.drain()
     assert code == 0 and bench.received[-1].phase != ScaledMotion.ENDED
     assert f"{words}: ends at once" in bench.process.log and "Traceback" not in bench.process.log
-    ros.until(lambda: references and not np.any(references[-1].points[-1].velocities), what="no way to rest")
-    check_way_to_rest(bench.received[-1], references[-1].points)
+    ros.until(lambda: references and not np.any(references[-1].points[-1].velocities), what="no stop trajectory")
+    check_stop_trajectory(bench.received[-1], references[-1].points)
 
 
-def check_way_to_rest(sent, points):
-    """One motion from what was sent last to rest; torques and their mean rates, by Pinocchio, are inside the limits."""
+def check_stop_trajectory(sent, points):
+    """Check that the points lead from the last sample to rest, with torques and mean rates (Pinocchio) inside the limits."""
     pin = pytest.importorskip("pinocchio")
     model = pin.buildModelFromXML(TEXT)
     assert list(model.names)[1:] == NAMES
@@ -232,7 +232,7 @@ def check_way_to_rest(sent, points):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_node_that_fails_to_finish_ends_all_the_same():
+def test_node_exits_when_its_shutdown_fails():
     ended, said = threading.Event(), []
     node = SimpleNamespace(create_guard_condition=lambda callback: SimpleNamespace(trigger=ended.set),
                            finish=lambda then: 1 / 0, end_now=lambda: None,
@@ -261,15 +261,15 @@ def test_signals_during_the_start_end_the_node_cleanly(ros, delay):
     ({"control_rate": 1000}, "control_rate must be a double, got 1000 (write 1.0, not 1)"),
     ({"control_rate": 0.0}, "control_rate is 0; it must be a finite number >= 1, <= 2000"),
 ])
-def test_bad_parameters_at_the_start(ros, parameters, complaint):
+def test_scaling_node_exits_with_an_error_for_invalid_parameters(ros, parameters, complaint):
     process = ros.start("scaling_node", parameters)
     ros.until(lambda: not process.alive)
     assert process.stop() == 1
     assert complaint in process.log and "Traceback" not in process.log
 
 
-def test_rubbish_beside_a_motion(ros):
-    """Bad messages, joint states at a rate, parameters: the motion goes on, and no limit is exceeded."""
+def test_motion_continues_inside_its_limits_while_invalid_inputs_arrive(ros):
+    """Invalid trajectories, joint states and parameters are sent during the motion."""
     bench = Bench(ros).ready()
     bench.send(POINTS, 2.5)
     bench.moving(0.1)
@@ -284,5 +284,5 @@ def test_rubbish_beside_a_motion(ros):
     assert motion.messages[-1].progress == pytest.approx(1.0)
     values = bench.diagnostics.next()
     dropped = int(values["dropped.trajectory.not_finite"])
-    assert dropped > 0 and int(values["trajectory.received"]) == dropped + 1  # some get lost on a busy machine
+    assert dropped > 0 and int(values["trajectory.received"]) == dropped + 1  # some messages are lost on a busy machine
     assert ros.get(bench.node, "control_rate") == 125.0

@@ -1,4 +1,4 @@
-"""scaling_node on a base that something carries: gravity as the base is turned when a trajectory comes, by Pinocchio."""
+"""scaling_node on a tilting base: gravity is that of the base orientation when a trajectory arrives, against Pinocchio."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ros(tmp_path_factory):
 
 
 class TiltedBench(Bench):
-    """Short motions, each after the base was turned."""
+    """Bench for short motions, each with another orientation of the base."""
 
     def __init__(self, ros, folder, source, kind):
         file = folder / f"{source}.robot.yaml"
@@ -48,7 +48,7 @@ class TiltedBench(Bench):
         ros.until(self.teller.get_subscription_count)
 
     def refused(self, reason):
-        """A trajectory is, for this."""
+        """Send a trajectory until it is rejected for this reason."""
         def so():
             self.send(np.stack((POINTS[0], POINTS[0] + 0.05)), 0.5)
             return self.diagnostics.dropped("trajectory", reason)
@@ -56,7 +56,7 @@ class TiltedBench(Bench):
         self.ros.until(so, of=self.process)
 
     def moved(self, message):
-        """A motion while the topic says this again and again."""
+        """Execute a motion while the base message is published repeatedly."""
         def reported():
             message.header.stamp = stamp(self.clock)
             self.clock += 0.01
@@ -64,7 +64,7 @@ class TiltedBench(Bench):
             self.ros.spin(0.01)
             return self.clock
 
-        for _ in range(80):  # longer than what a mean is taken of
+        for _ in range(80):  # longer than the averaging window
             reported()
         received = f"base_{self.node.split('/')[1]}.received"
         self.ros.until(lambda: reported() and int(self.diagnostics.values.get(received, 0)) > 0, of=self.process)
@@ -76,7 +76,7 @@ class TiltedBench(Bench):
 
 
 def check(motion, R):
-    """Efforts are Pinocchio's, with gravity along the axes of the base."""
+    """Check the efforts against Pinocchio with gravity expressed in the base frame."""
     model = pin.buildModelFromXML(TEXT)
     data, model.gravity.linear = model.createData(), R.T @ GRAVITY
     for k in range(0, len(motion.t), max(1, len(motion.t) // 10)):
@@ -85,7 +85,7 @@ def check(motion, R):
     assert list(motion.messages[0].joint_names) == NAMES
 
 
-def test_a_unit_with_and_without_orientation(ros, tmp_path):
+def test_base_orientation_is_measured_by_an_imu_with_and_without_orientation(ros, tmp_path):
     bench = TiltedBench(ros, tmp_path, "imu", Imu)
     bench.refused("base_imu_missing")
     for turn, known in (((0.3, -0.2, 1.0), True), ((-0.4, 0.5, 0.0), False)):
@@ -101,8 +101,8 @@ def test_a_unit_with_and_without_orientation(ros, tmp_path):
     bench.refused("base_imu_timeout")
 
 
-def test_another_payload_leaves_the_base_turned_as_it_is():
-    """The orientation stays for a motion under way and is measured again for the next trajectory."""
+def test_base_orientation_is_kept_when_the_payload_changes():
+    """The orientation is kept during a motion and measured again for the next trajectory."""
     class Turned(BaseStateOrientation):
         def measure(self, gravity):
             return BaseState(quaternion=[np.sin(0.2), 0.0, 0.0, np.cos(0.2)])
@@ -118,7 +118,7 @@ def test_another_payload_leaves_the_base_turned_as_it_is():
 
 
 @pytest.mark.parametrize(("source", "kind"), [("state", BaseStateStamped), ("odometry", Odometry)])
-def test_who_knows_the_orientation(ros, tmp_path, source, kind):
+def test_base_orientation_is_read_from_base_states_and_odometry(ros, tmp_path, source, kind):
     bench, R, message = TiltedBench(ros, tmp_path, source, kind), np.array(rpy(0.5, 0.2, -2.0), dtype=float), kind()
     pose = message.state.pose if source == "state" else message.pose.pose
     fill(pose.orientation, quaternion(R))

@@ -1,4 +1,4 @@
-"""Output of scaling_node: trajectories that end at rest, unless single points are asked for, with a warning."""
+"""Output of scaling_node: trajectories that end at rest by default, or single points with a warning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.ros
 WARNING = "output is points"
 
 
-def test_the_default_ends_at_rest_and_points_warn(tmp_path):
+def test_default_output_ends_at_rest_and_point_output_logs_a_warning(tmp_path):
     """Every message holds the motion to rest; after a change of the parameter, messages end at speed, and the log warns."""
     default = next(entry.default for entry in SCALING if entry.name == "output")
     assert default == "horizon"

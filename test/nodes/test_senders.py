@@ -1,4 +1,4 @@
-"""Senders of joint states are distinguished by the message info of this rclpy: identities, numbers, or none."""
+"""Identification of the senders of joint states from the message info: publisher identity, sequence number, or neither."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from support.ros_helpers import world
 
 
 def graph(*names):
-    """A node in a graph in which these publish."""
+    """Return a node in a graph with these publishers."""
     found = [SimpleNamespace(node_namespace="/", node_name=name, endpoint_gid=[ord(name[0])] * 24) for name in names]
     return SimpleNamespace(get_publishers_info_by_topic=lambda topic: found)
 
@@ -37,7 +37,7 @@ def identified(name):
 
 
 def reported(senders, reader, infos, names=("abc",)):
-    """Return the warnings after messages with this information, whose names alternate among these joints."""
+    """Return the warnings after messages with the given message info; their joint names alternate among `names`."""
     for k, info in enumerate(infos):
         joints = names[k % len(names)]
         message = JointState(name=list(joints), position=[0.0] * len(joints), velocity=[0.0] * len(joints))
@@ -64,12 +64,12 @@ def test_sequence_numbers_identify_senders():
         "2 senders publish a, b, c on /joint_states: /driver, /other; the first is used, messages of the others are "
         "rejected (other_sender): stop them, or remap their topic"]
     parts = reported(Senders(graph("arm", "hand"), "/joint_states"), StateReader("abc"), mixed, ("ab", "c"))
-    assert parts == []  # each with other joints
+    assert parts == []  # the senders publish different joints
 
 
 @pytest.mark.parametrize("first", [(1, 1), (500, 500), (500, 501), (7, 90000)])
-def test_numbers_follow_their_senders(first):
-    """Lost messages do not matter."""
+def test_senders_are_separated_by_sequence_numbers_despite_lost_messages(first):
+    """One percent of the messages are lost."""
     rng = np.random.default_rng(sum(first))
     senders, sent, seen = Senders(graph(), ""), list(first), {0: [], 1: []}
     for _ in range(500):
@@ -82,15 +82,15 @@ def test_numbers_follow_their_senders(first):
         assert len(set(seen[0])) == len(set(seen[1])) == 1
 
 
-def test_who_begins_anew_for_ever_is_forgotten():
+def test_number_of_senders_is_bounded_when_sequence_numbers_restart():
     senders = Senders(graph(), "")
     for number in range(10 * MAX_SENDERS, 0, -1):
         assert len(senders.sender(numbered(number))) == 1
     assert len(senders._numbers) <= MAX_SENDERS
 
 
-def test_where_nothing_is_known_the_graph_is_asked():
-    """Two publish, but all messages are of one kind."""
+def test_graph_is_used_when_message_info_identifies_no_sender():
+    """Two nodes publish, and their messages cannot be distinguished."""
     question = ["this ROS distribution does not identify the sender of a message: if more than one of /driver, /other "
                 "publishes the same joints on /joint_states, their messages are mixed and torques are wrong; stop all but "
                 "one, or remap their topics"]
@@ -99,7 +99,7 @@ def test_where_nothing_is_known_the_graph_is_asked():
     assert reported(Senders(graph("arm", "hand"), "/joint_states"), StateReader("abc"), [{}] * 6, ("ab", "c")) == []
 
 
-def test_stamps_that_jump_again_and_again_are_a_sign():
+def test_repeated_stamp_jumps_cause_a_warning_about_several_senders():
     senders = Senders(graph("driver", "other"), "/joint_states")
     assert reported(senders, StateReader("abc"), [numbered(k) for k in range(6)]) == []
     for _ in range(MAX_JUMPS):
@@ -109,7 +109,7 @@ def test_stamps_that_jump_again_and_again_are_a_sign():
         "messages are mixed and torques are wrong; stop all but one, or remap their topics"]
 
 
-def test_a_callback_gets_what_this_rclpy_has(monkeypatch):
+def test_callback_receives_message_info_where_rclpy_provides_it(monkeypatch):
     received = []
     with_info(lambda *both: received.append(both))(b"data", {"publisher_gid": None})
     monkeypatch.delattr(Subscription, "CallbackType", raising=False)  # as in Humble
@@ -130,7 +130,7 @@ raise SystemExit(node.main())
 @pytest.mark.parametrize("known, said", [
     (("publication_sequence_number",), "2 senders publish turn, spin, slide on /joint_states: /driver, /probe"),
     ((), "this ROS distribution does not identify the sender of a message: if more than one of /driver, /probe pub")])
-def test_two_senders_are_noticed_without_identities(tmp_path, known, said):
+def test_dynamics_node_warns_of_two_senders_without_publisher_identities(tmp_path, known, said):
     with world(tmp_path) as ros:
         program = tmp_path / "program.py"
         program.write_text(f"KNOWN = {known!r}\n{NUMBERS_ALONE}")

@@ -1,4 +1,4 @@
-"""Signals end a node between two callbacks, with the exit code that launch expects and without a traceback."""
+"""Signals end a node between two callbacks, with the exit code that launch expects, without a traceback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def program(tmp_path, text):
-    """Run a text; what came of it."""
+    """Run a Python program; return the completed process."""
     (tmp_path / "program.py").write_text(text)
     environment = {**os.environ, "PYTHONPATH": PATH, "ROS_DOMAIN_ID": str(free_domain()), "ROS_LOG_DIR": str(tmp_path)}
     return subprocess.run([sys.executable, "program.py"], cwd=tmp_path, env=environment, text=True, capture_output=True,
@@ -54,7 +54,7 @@ sys.exit(run([Busy]))
 @pytest.mark.ros
 @pytest.mark.parametrize("lean", [True, False])
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
-def test_a_signal_interrupts_no_callback(tmp_path, how, lean):
+def test_signal_does_not_interrupt_a_callback(tmp_path, how, lean):
     done = program(tmp_path, INTERRUPTED.format(how=how, lean=lean))
     assert (done.returncode, set(done.stdout.splitlines()), done.stderr) == (0, {"to its end"}, "")
 
@@ -80,7 +80,7 @@ sys.exit(process.run([lambda: Node("spoiled")]))
 
 
 @pytest.mark.ros
-def test_errors_caused_by_a_signal_are_no_failure(tmp_path):
+def test_errors_caused_by_a_signal_are_not_reported_as_failures(tmp_path):
     done = program(tmp_path, SPOILED)
     assert (done.returncode, done.stderr) == (0, "")
     done = program(tmp_path, SPOILED.replace("os.kill(os.getpid(), signal.SIGINT)", "pass"))
@@ -104,7 +104,7 @@ sys.exit(run([make]))
 
 
 @pytest.mark.ros
-def test_a_signal_while_a_node_is_made_ends_it_afterwards(tmp_path):
+def test_signal_during_node_construction_ends_the_node_afterwards(tmp_path):
     done = program(tmp_path, MAKING)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
 
@@ -129,12 +129,12 @@ sys.exit({name}())
     ("rnea_ros.nodes.commands", "dynamics_node"), ("rnea_ros.nodes.commands", "query_node"),
     ("rnea_ros.nodes.commands", "scaling_node"), ("rnea_ros.demo.nodes.commands", "demo_robot"),
     ("rnea_ros.demo.nodes.commands", "demo_follower")])
-def test_who_interrupts_an_import_gets_no_traceback(tmp_path, commands, name, module):
+def test_interrupt_during_imports_of_a_node_prints_no_traceback(tmp_path, commands, name, module):
     done = program(tmp_path, IMPORTING.format(module=module, commands=commands, name=name))
-    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")  # as of a program in C++
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")  # as for a C++ program
 
 
-def test_nor_who_interrupts_the_command(tmp_path):
+def test_interrupt_during_imports_of_the_rnea_command_prints_no_traceback(tmp_path):
     done = program(tmp_path, IMPORTING.format(module="numpy", commands="rnea_ros.cli", name="rnea"))
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
     late = "import sys; sys.argv[1:] = ['model', '/nowhere']\n"  # a subcommand's own imports, when main runs already
@@ -143,7 +143,7 @@ def test_nor_who_interrupts_the_command(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
-def test_nothing_is_raised_where_signals_are_noted():
+def test_noted_signals_raise_no_exception():
     before = {number: signal.getsignal(number) for number in process.SIGNALS}
     try:
         came = process.noted_signals()

@@ -1,4 +1,4 @@
-"""dynamics_node with publish_speed_scaling: the closed form over real DDS, rate limited, and off unless asked for."""
+"""dynamics_node with publish_speed_scaling over DDS: closed-form speed factor, rate limits, off by default."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def wanted(robot: Robot, motion: np.ndarray):
 
 
 def motion_with(robot: Robot, seed: int, low: float, high: float) -> np.ndarray:
-    """A random motion whose factor is between two bounds."""
+    """Return a random motion with a speed factor between two bounds."""
     rng = np.random.default_rng(seed)
     while True:
         motion = rng.uniform(-1.0, 1.0, (4, 3)) * rng.uniform(0.3, 8.0) ** np.arange(4)[:, None]
@@ -43,9 +43,9 @@ def motion_with(robot: Robot, seed: int, low: float, high: float) -> np.ndarray:
 
 
 def listening(bench: Bench, robot: Robot) -> list[Float64]:
-    """The factors published from now on, one for each result."""
+    """Enable and record the published factors, one for each result."""
     received: list[Float64] = bench.ros.listen(Float64, f"{NODE}/speed_scaling")
-    # nothing in the way of the signal but the closed form
+    # no rate limit: the published factor is the closed form
     assert not bench.ros.set(NODE, publish_speed_scaling=True, speed_scaling__fall=100.0, speed_scaling__rise=100.0)
     bench.ros.until(lambda: bench.send(np.zeros((4, 3))) and received)
     seeds = count(5)
@@ -73,7 +73,7 @@ def answered(bench: Bench, received: list[Float64], motion: np.ndarray) -> float
     return received[index].data
 
 
-def test_off_by_default_then_the_closed_form(bench):
+def test_speed_factor_is_off_by_default_and_equals_the_closed_form(bench):
     robot = Robot.from_urdf(ARM)
     assert list(robot.joint_names) == list(LIMITS)
     assert f"{NODE}/speed_scaling" not in dict(bench.ros.node.get_topic_names_and_types())
@@ -86,8 +86,8 @@ def test_off_by_default_then_the_closed_form(bench):
     assert "no effort rate limit of spin, slide is known: not enforced" in bench.process.log
 
 
-def test_rate_limits_and_executed_motions(bench):
-    """An executed motion is seen slowed already: the factor settles where slowed motion and limit meet, not above."""
+def test_speed_factor_of_an_executed_motion_settles_within_its_rate_limits(bench):
+    """An executed motion is slowed already: the factor settles where the slowed motion meets the limit."""
     robot = Robot.from_urdf(ARM)
     motion = motion_with(robot, 4, 0.3, 0.6)
     target = float(wanted(robot, motion).factor)

@@ -1,4 +1,4 @@
-"""The policies for secured ROS domains allow each node what it needs, and nothing that it does not know."""
+"""SROS 2 policies: each node is allowed the topics, services and actions that it uses, and no others."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ EVERYTHING = {
     DynamicsNode: {"publish_external_effort": True, "publish_markers": True, "publish_speed_scaling": True,
                    "external_effort.link": "hand", "wrenches.names": "[grip]", "wrenches.grip.link": "tool"},
     ScalingNode: {"controller.name": CONTROLLER, "base.source": "state"}, QueryNode: {}}
-FROM_ROS = {"/rosout", "/parameter_events", "/clock", *(f"~/{name}" for name in (  # what every node has
+FROM_ROS = {"/rosout", "/parameter_events", "/clock", *(f"~/{name}" for name in (  # of every node
     "describe_parameters", "get_parameter_types", "get_parameters", "get_type_description", "list_parameters",
     "set_parameters", "set_parameters_atomically"))}
 SERVICES, TOPICS = ("send_goal", "cancel_goal", "get_result"), ("feedback", "status")  # of an action
 
 
 def allowed(name):
-    """{(what a node does, full name)}; actions are the topics and services that they consist of."""
+    """Return {(permission, full name)} of a node's policy; an action is expanded to its topics and services."""
     (profile,) = POLICY.xpath(f"//profile[@node='{name}']")
     found = set()
     for group in profile:
@@ -51,7 +51,7 @@ def allowed(name):
 
 
 def done(kind):
-    """Return the same of a node that does everything possible without another kind of robot."""
+    """Return {(permission, full name)} used by a node with every option of a serial robot enabled."""
     given = {"robot_description": ARM, "backend": "python", **EVERYTHING[kind]}
     words = [word for name, value in given.items() for word in ("-p", f"{name}:={'true' if value is True else value}")]
     rclpy.try_shutdown()  # the default context of this process may have been used by another test file
@@ -73,7 +73,7 @@ def done(kind):
 
 @pytest.mark.ros
 @pytest.mark.parametrize("kind", EVERYTHING, ids=lambda kind: kind.__name__)
-def test_a_node_may_do_what_it_does_and_nothing_else(kind):
+def test_policy_allows_exactly_what_the_node_uses(kind):
     name, does = done(kind)
     may = allowed(name)
     does = {(what, re.sub(r"/wrench/\w+$", "/wrench/*", full)) for what, full in does}
@@ -87,8 +87,8 @@ def test_a_node_may_do_what_it_does_and_nothing_else(kind):
     assert len(does) > 15
 
 
-def test_the_file_has_the_form_that_sros2_reads():
-    """Its schema: one profile in an enclave, groups of topics, services and actions with separate rules, no name twice."""
+def test_policy_file_follows_the_schema_of_sros2():
+    """One profile per enclave; groups of topics, services and actions with separate rules; unique, sorted names."""
     assert POLICY.getroot().tag == "policy" and POLICY.getroot().get("version") == "0.2.0"
     rules = {"topics": {"publish", "subscribe"}, "services": {"reply", "request"}, "actions": {"execute", "call"}}
     enclaves = POLICY.findall("enclaves/enclave")

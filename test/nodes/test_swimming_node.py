@@ -1,4 +1,4 @@
-"""An eel in water before dynamics_node, in a separate process over DDS: torques and rates by Pinocchio with Lamb's terms."""
+"""Swimming eel in dynamics_node, as a separate process over DDS, against Pinocchio with Lamb's added-mass terms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAMPLES, STEP = 10, 0.05
 
 
 class MovingEel(MovingRobot):
-    """Eel whose base and joints follow a motion in time."""
+    """Eel with a prescribed motion of base and joints."""
 
     def __init__(self):
         self.urdf, self.content = eel("prescribed")
@@ -35,7 +35,7 @@ class MovingEel(MovingRobot):
         return self.given.base(t).moved_by(rates)
 
 
-def test_torques_and_rates_are_pinocchios(tmp_path):
+def test_torques_and_rates_of_an_eel_match_pinocchio_with_added_mass(tmp_path):
     moving = MovingEel()
     with world(tmp_path) as ros:
         bench = MovingBench(ros, moving, tmp_path, step=STEP).met()

@@ -1,4 +1,4 @@
-"""scaling_node with a robot that does not always follow, by its joint states."""
+"""Tracking monitor of scaling_node, with joint states of a simulated robot that deviates from its reference."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from support.scaling_bench import NAMES, Bench
 pytestmark = pytest.mark.ros
 
 
-class Watched(Bench):
-    """Bench whose robot is `off` its references and publishes its state at once; its clock is `ahead` [s]."""
+class DeviatingBench(Bench):
+    """Bench with a robot at an offset `off` [rad] from its reference; its clock is `ahead` [s]."""
 
     def __init__(self, ros, **parameters):
         super().__init__(ros, control_rate=100.0, **parameters)
@@ -34,7 +34,7 @@ class Watched(Bench):
         self.publish_state(message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec + self.ahead)
 
     def arrived(self, motions):
-        """Return whether so many motions have ended, and the robot has received all of them."""
+        """Return whether `motions` motions have ended and the robot has received all samples."""
         self.ros.until(lambda: self.finished >= motions, what="no end", of=self.process)
 
     def publish_state(self, time):
@@ -43,14 +43,14 @@ class Watched(Bench):
         self.states.publish(reported)
 
 
-def test_a_robot_is_watched(tmp_path):
+def test_tracking_error_slows_and_stops_the_motion(tmp_path):
     with world(tmp_path) as ros:
-        it = Watched(ros, **{"state_timeout": 5.0, "watch.tolerance": 0.05, "watch.path_tolerance": 0.2}).ready()
+        it = DeviatingBench(ros, **{"state_timeout": 5.0, "watch.tolerance": 0.05, "watch.path_tolerance": 0.2}).ready()
 
         def received(what):
             ros.until(lambda: it.received and what(it.received[-1]), timeout=120.0, what="not received", of=it.process)
 
-        it.send()  # and the robot follows
+        it.send()  # the robot follows
         received(lambda m: m.tracking_joint and m.tracking_error < 1e-3 and m.tracking_share == 1.0)
         motion = it.end()
         motion.check()

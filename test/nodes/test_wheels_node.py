@@ -1,4 +1,4 @@
-"""Vehicles in dynamics_node, in a separate process over DDS: no topic of the base, torques by Pinocchio, margins."""
+"""Wheeled vehicle in dynamics_node, as a separate process over DDS: base motion from the wheels, torques against Pinocchio."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEP, SAMPLES = 0.01, 20
 
 
 class MovingVehicle(MovingRobot):
-    """Vehicle on four steered wheels that follows a twist in time."""
+    """Vehicle on four steered wheels with a prescribed base twist."""
 
     def __init__(self):
         self.urdf, self.content = VEHICLES["four steered wheels"]
@@ -34,7 +34,7 @@ class MovingVehicle(MovingRobot):
         return list(self.truth.motion(t))
 
 
-def test_base_moves_by_dead_reckoning_and_torques_are_pinocchios(tmp_path):
+def test_base_pose_follows_dead_reckoning_and_torques_match_pinocchio(tmp_path):
     moving = MovingVehicle()
     with world(tmp_path) as ros:
         bench = MovingBench(ros, moving, tmp_path, step=STEP)
@@ -69,6 +69,6 @@ def test_base_moves_by_dead_reckoning_and_torques_are_pinocchios(tmp_path):
     np.testing.assert_allclose(found, moved, atol=1e-5)
 
 
-def test_a_bicycle_has_no_wheel_odometry():
+def test_wheel_odometry_is_rejected_for_a_bicycle():
     with pytest.raises(InputError, match="base rx is free"):
         WheelSource(load(BICYCLE_URDF, BICYCLE_FILE))
