@@ -1,4 +1,4 @@
-"""Closed loops: golden case, Pinocchio with Lagrange multipliers, closed forms, and laws that hold for every machine."""
+"""Closed loops against published values, Pinocchio with Lagrange multipliers, closed forms and invariants."""
 
 import json
 import runpy
@@ -59,7 +59,7 @@ def difference(function, h):
 # --- golden and closed forms ------------------------------------------------------------------------------------------
 
 
-def test_five_bar_is_khalils(five_bar):
+def test_five_bar_motion_and_torques_equal_published_values(five_bar):
     motion = five_bar.motion(GOLDEN["qa"], GOLDEN["qa_d"], GOLDEN["qa_dd"], [0.0, 0.0])
     assert five_bar.tree.joint_names == ("left_motor", "left_elbow", "right_motor", "right_elbow")
     for ours, name in ((motion.q, "q_tree"), (motion.qd, "qd_tree"), (motion.qdd, "qdd_tree")):
@@ -83,7 +83,7 @@ def test_parallelograms_keep_the_palletisers_wrist_level(palletiser):
     assert np.abs(motion.q - qa @ G.T).max() < 1e-12
 
 
-def test_slider_crank_is_its_formula():
+def test_slider_crank_position_and_derivatives_match_the_closed_form():
     """Piston at r cos + sqrt(l^2 - (r sin + offset)^2), by complex step of the formula; velocity, acceleration, jerk."""
     urdf, loops = polygon(SLIDER, sliders=(4,)).cut_at("j2", active=["j1"])
     robot = load(urdf, loops)
@@ -105,7 +105,7 @@ def test_slider_crank_is_its_formula():
         assert ours[slide] == pytest.approx(difference(lower, 1e-2), rel=1e-9)
 
 
-def test_bennetts_linkage_moves_in_space():
+def test_angles_of_bennett_linkage_match_the_closed_form():
     """Five equations of rank two: a loop of four skew axes, whose angles have a closed form."""
     machine, K = bennett(1.0)
     for cut in ("j1", "j3", "j4"):
@@ -145,7 +145,7 @@ POSES = {"five_bar": [1.9, 1.0], "palletiser": [0.4, 0.5, 1.0, -0.3]}  # joint1,
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_inverse_and_forward_dynamics_are_pinocchios(name):
+def test_inverse_and_forward_dynamics_match_pinocchio_with_multipliers(name):
     robot, urdf, loops = MACHINES[name]()
     oracle = LoopOracle(urdf, loops, robot.tree.joint_names)
     rng = np.random.default_rng(2)
@@ -165,7 +165,7 @@ def test_inverse_and_forward_dynamics_are_pinocchios(name):
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_rates_are_differences_along_the_motion(name):
+def test_torque_rates_and_joint_derivatives_match_differences_along_the_motion(name):
     robot = MACHINES[name]()[0]
     rng = np.random.default_rng(3)
     N = len(robot.joint_names)
@@ -185,7 +185,7 @@ def test_rates_are_differences_along_the_motion(name):
 
 
 def chain(rng, joints):
-    """A loop of joints (kind, point, axis), its bodies between them; sizes 1e-3 m to 1e3 m."""
+    """Return a loop of joints (kind, point, axis) with bodies between them, and its size, 1e-3 m to 1e3 m."""
     L, machine = 10.0 ** rng.uniform(-3.0, 3.0), Mechanism()
     names = ["base", *(f"b{k}" for k in range(1, len(joints))), "base"]
     for k, (kind, point, axis) in enumerate(joints):
@@ -197,7 +197,7 @@ def chain(rng, joints):
 
 
 def plane(rng):
-    """Any plane (3, 2), its normal, and two or more directions in it that are well apart."""
+    """Return a random plane (3, 2), its normal, and two or more well separated directions in it."""
     Q = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     angles = rng.uniform(0.0, 2.0 * np.pi) + np.cumsum(rng.uniform(0.4, 1.2, 3))
     return Q[:, :2], Q[:, 2], [Q[:, :2] @ [np.cos(a), np.sin(a)] for a in angles]
@@ -208,8 +208,8 @@ def slides_in_a_plane(rng):
     return [("prismatic", E @ rng.uniform(-1, 1, 2) * rng.integers(2), direction) for direction in along]
 
 
-def slides_and_a_pin_that_is_idle(rng):
-    """The pin may lie at the cut joint, which only the slides move then; the loop never turns it."""
+def slides_and_an_idle_pin(rng):
+    """Return slides and a pin that the loop never turns; only the slides move the cut joint if it is the pin."""
     E, normal, along = plane(rng)
     pin, joints = E @ rng.uniform(-1, 1, 2), slides_in_a_plane(rng)
     joints = [("prismatic", pin if rng.integers(2) else point, d) for (_, point, _), d in zip(joints, along)]
@@ -222,7 +222,7 @@ def slides_in_space(rng):
 
 
 def double_slider(rng):
-    """The rod of Scott and Russell, its ends on two slides."""
+    """Return the Scott Russell mechanism: a rod with its ends on two slides."""
     E, normal, (one, two, _) = plane(rng)
     a, b = E @ rng.uniform(-1, 1, 2), E @ rng.uniform(-1, 1, 2)
     return [("prismatic", a, one), ("revolute", a, normal), ("revolute", b, normal), ("prismatic", b, two)]
@@ -233,16 +233,16 @@ def four_pins(rng):
     return [("revolute", E @ corner, normal) for corner in rng.uniform(-1, 1, (4, 2))]
 
 
-LOOPS = (slides_in_a_plane, slides_and_a_pin_that_is_idle, slides_in_space, double_slider, four_pins)
+LOOPS = (slides_in_a_plane, slides_and_an_idle_pin, slides_in_space, double_slider, four_pins)
 
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("joints", LOOPS)
-def test_machines_of_any_size_wherever_they_are_cut(joints, seed):
-    """Slides alone give a cut joint no levers but rounding errors, and no length to compare with."""
+def test_torques_of_loops_of_any_size_do_not_depend_on_the_cut_joint(joints, seed):
+    """A loop of prismatic joints only has no lever arms that define a characteristic length."""
     rng = np.random.default_rng(seed)
     machine, L = chain(rng, joints(rng))
-    idle = joints is slides_and_a_pin_that_is_idle
+    idle = joints is slides_and_an_idle_pin
     active = str(rng.choice([name for name, joint in machine.joints.items() if not (idle and joint[2] == "revolute")]))
     size = L if machine.joints[active][2] == "prismatic" else 1.0
     found, motion = [], size * np.array([[0.002], [0.3], [1.0]])
@@ -259,7 +259,7 @@ def test_machines_of_any_size_wherever_they_are_cut(joints, seed):
 # --- laws -------------------------------------------------------------------------------------------------------------
 
 
-def test_it_does_not_matter_where_the_loop_is_cut():
+def test_torque_and_rate_do_not_depend_on_the_cut_joint():
     motion = np.array([[0.3], [1.1], [-0.7], [3.0]])
     results = [four_bar(cut)[0].torque_and_rate(*motion) for cut in ("j2", "j3", "j4")]
     for other in results[1:]:
@@ -269,7 +269,7 @@ def test_it_does_not_matter_where_the_loop_is_cut():
         assert deviation(other, sliders[0]) < 1e-12
 
 
-def test_it_does_not_matter_how_the_pin_is_declared():
+def test_torque_and_rate_do_not_depend_on_the_type_of_a_cut_pin():
     """Two equations are enough in a planar loop; the others are redundant and change nothing."""
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
     expected = load(urdf, loops).torque_and_rate([0.3], [1.1], [-0.7], [3.0])
@@ -278,8 +278,8 @@ def test_it_does_not_matter_how_the_pin_is_declared():
         assert deviation(load(urdf, loops).torque_and_rate([0.3], [1.1], [-0.7], [3.0]), expected) < 1e-12
 
 
-def test_a_joint_can_become_a_weld():
-    """The last passive joint cut as a revolute, or kept in the tree with its far end welded to the ground."""
+def test_cut_weld_behind_a_joint_gives_the_torques_of_a_cut_joint():
+    """The last passive joint is cut as a revolute joint, or kept in the tree with its end welded to the ground."""
     expected = four_bar("j4")[0].torque_and_rate([0.3], [1.1], [-0.7], [3.0])
     machine = polygon(FOUR_BAR)
     machine.bodies["pad"] = (1e-9, np.array([0.5, 0.0, 0.0]), 1e-15 * np.eye(3))
@@ -292,8 +292,8 @@ def test_a_joint_can_become_a_weld():
         assert deviation(load(urdf, loops).torque_and_rate([0.3], [1.1], [-0.7], [3.0]), expected) < 1e-7
 
 
-def test_planar_and_fixed_gaps_hold_what_they_say():
-    """A body carried by a planar joint, or none, against its own free motion: which small displacements open the gap."""
+def test_cut_joint_types_constrain_the_directions_that_they_declare():
+    """Small displacements along the free directions of each type leave the gap closed, the others open it."""
     for kind, free in (("fixed", ()), ("revolute", (5,)), ("prismatic", (2,)), ("cylindrical", (2, 5)), ("planar", (0, 1, 5)),
                        ("spherical", (3, 4, 5)), ("point_on_axis", (2, 3, 4, 5))):
         base = pin.SE3.Random()
@@ -304,8 +304,8 @@ def test_planar_and_fixed_gaps_hold_what_they_say():
             assert size < 1e-12 if k in free else size == pytest.approx(0.2 if k < 3 else 2 * np.sin(0.1))
 
 
-def test_power_in_is_energy_gained(five_bar):
-    """dE/dt = tau . qad, with the energy of the whole mechanism from Pinocchio; a wrench on the tip adds its power."""
+def test_motor_and_wrench_power_equals_the_energy_rate(five_bar):
+    """dE/dt = tau . qad, with the energy of the mechanism by Pinocchio; a wrench on the tip adds its power."""
     motion = np.array([[1.9, 1.0], [0.7, -0.4], [0.5, 1.1], [2.0, -1.0]])
     body = LoopOracle(FIVE_BAR[0].read_text(), declaration(FIVE_BAR[1]), five_bar.tree.joint_names).body
 
@@ -329,7 +329,7 @@ def test_power_in_is_energy_gained(five_bar):
     assert (tau - pushed) @ motion[1] == pytest.approx((R @ wrench[:3]) @ twist[:3] + (R @ wrench[3:]) @ twist[3:], rel=1e-10)
 
 
-def test_friction_rotors_and_payload_count_at_every_joint_of_the_tree():
+def test_friction_rotor_inertia_and_payload_of_every_tree_joint_enter_the_motor_torque():
     """The motors provide the friction of passive joints, by virtual work."""
     terms = {"j1": JointDynamics(rotor_inertia=0.002, gear_ratio=20.0, viscous=0.3),
              "j2": JointDynamics(viscous=0.5, coulomb=0.4),
@@ -354,12 +354,12 @@ def test_friction_rotors_and_payload_count_at_every_joint_of_the_tree():
     assert deviation(unloaded, robot.torque_and_rate(*rows, guess=motion.q)) < 1e-15
 
 
-def test_gravity_is_the_torque_at_rest(palletiser):
+def test_gravity_of_a_closed_loop_equals_bias_at_rest(palletiser):
     qa = np.array([0.4, 0.5, 1.0, -0.3])
     assert deviation(palletiser.gravity(qa), palletiser.bias(qa, np.zeros(4))) < 1e-13
 
 
-def test_a_motion_at_once_is_its_samples(five_bar):
+def test_vectorized_results_of_a_closed_loop_equal_single_samples(five_bar):
     t = np.linspace(0.0, 1.0, 9)[:, None]
     qa, qad = np.array([1.9, 1.0]) + 0.4 * np.sin(t), 0.4 * np.cos(t) * [1.0, 1.0]
     qadd, qaddd = 0.0 * qa + 0.3, -0.1
@@ -372,14 +372,14 @@ def test_a_motion_at_once_is_its_samples(five_bar):
     assert deviation(five_bar.forward_dynamics(qa, qad, tau), qadd) < 1e-12
 
 
-def test_backends_agree():
+def test_backends_of_a_closed_loop_agree():
     expected = four_bar()[0].torque_and_rate([0.3], [1.1], [-0.7], [3.0])
     for backend in ("python", "reference"):
         assert deviation(four_bar(backend=backend)[0].torque_and_rate([0.3], [1.1], [-0.7], [3.0]), expected) < 1e-12
 
 
-def test_the_branch_is_the_guesss(five_bar):
-    """Elbows the other way: the same motors, another closed pose; both satisfy the loop, and each is kept along a motion."""
+def test_guess_selects_the_branch_of_a_five_bar(five_bar):
+    """A pair of motor angles has two closed poses (elbows mirrored); both satisfy the loop and are kept along a motion."""
     qa = np.array([1.9, 1.0])
     q = five_bar.close(qa)
     left, right = (np.array([x, 0.0]) + L * np.array([np.cos(a), np.sin(a)]) for x, L, a in ((0, 0.4, 1.9), (0.3, 0.45, 1.0)))
@@ -394,8 +394,8 @@ def test_the_branch_is_the_guesss(five_bar):
         assert np.abs(poses[0] - five_bar.close(path[0], guess=begin)).max() < 1e-12
 
 
-def test_far_poses_are_reached_by_walking():
-    """A crank that turns through: after many turns the rest of the four-bar is where it was, on the same branch."""
+def test_distant_poses_are_reached_on_the_same_branch():
+    """The crank of a Grashof four-bar turns three times; the other joints return to their angles."""
     machine = polygon(((0.0, 0.0), (0.1, 0.0), (0.35, 0.3), (0.4, 0.0)))  # Grashof: the short crank turns through
     urdf, loops = machine.cut_at("j4", active=["j1"])
     robot = load(urdf, loops)
@@ -405,8 +405,8 @@ def test_far_poses_are_reached_by_walking():
 
 
 @pytest.mark.parametrize("excess", [1e-3, 2e-4, 3e-5])
-def test_branches_that_nearly_meet_are_kept_apart(excess):
-    """Almost a parallelogram: flat, at pi, its two ways to close are a hair apart. Rod and rocker never change sides."""
+def test_nearly_coincident_branches_are_not_confused(excess):
+    """The two branches of a near parallelogram almost meet in the flat pose at pi; the solver stays on one of them."""
     crank, rod, rocker, ground = 0.2, 0.4 + excess, 0.2, 0.4
     robot, corner = _four_bar_of(crank, rod, rocker, ground)
     for angle in (0.5, 3.0, 3.5, 5.0):
@@ -422,8 +422,8 @@ def test_branches_that_nearly_meet_are_kept_apart(excess):
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
-def test_size_does_not_matter(scale):
-    """A machine of micrometres, or of hundreds of kilometres, closes like any other: lengths are compared with its levers."""
+def test_loop_closure_does_not_depend_on_the_size_of_the_mechanism(scale):
+    """Tolerances are relative to the characteristic length of the mechanism."""
     urdf, loops = polygon(scale * np.array(SLIDER), sliders=(4,)).cut_at("j2", active=["j1"])
     tiny, usual = load(urdf, loops), slider("j2")[0]
     scales = np.array([scale if name == "j4" else 1.0 for name in usual.tree.joint_names])
@@ -431,8 +431,8 @@ def test_size_does_not_matter(scale):
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_the_kernels_step_is_that_of_singular_values(name):
-    """Newton's correction off the loops and the way along them; bounds of singular values are bounds, and not wild ones."""
+def test_compiled_newton_step_equals_the_step_by_singular_values(name):
+    """Compare correction and tangent; the bounds of condition number and margin hold and are not too wide."""
     closure = MACHINES[name]()[0]._closure
     rng, N = np.random.default_rng(7), len(closure.active)
     for _ in range(20):
@@ -447,9 +447,9 @@ def test_the_kernels_step_is_that_of_singular_values(name):
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python"])
-def test_next_to_a_singular_pose_singular_values_decide(backend):
-    """Rod and rocker almost in line, approached bit by bit: a condition number that no bound is trusted with. Close to its
-    dead point a linkage goes with the root of what its crank is ahead, and so its map with one over that root.
+def test_singular_values_are_used_next_to_a_singular_pose(backend):
+    """Rod and rocker are almost aligned. Near the dead point the joints move with the square root of the crank angle, so
+    that the map G grows with one over that root.
     """
     robot, _, angle = dead_point(backend=backend)
     pose, found = robot.start, []
@@ -466,7 +466,7 @@ def test_next_to_a_singular_pose_singular_values_decide(backend):
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
-def test_poses_out_of_reach_are_refused(five_bar):
+def test_unreachable_active_positions_of_a_loop_are_rejected(five_bar):
     with pytest.raises(InputError, match=r"loop 'tip' is open by 0\.\d+ m at best.*guess") as error:
         five_bar.close([3.0, 0.1])
     assert "left_motor = 3" in str(error.value) and "condition number" in str(error.value)
@@ -474,23 +474,23 @@ def test_poses_out_of_reach_are_refused(five_bar):
         five_bar.torque_and_rate(*np.array([[[2.0, 1.0], [3.0, 0.1]]] * 4))
 
 
-def test_singular_poses_are_refused():
-    """Rod and rocker in one line: the crank does not say which way they go on."""
+def test_singular_pose_of_a_loop_is_rejected():
+    """Rod and rocker are aligned: the crank does not determine their direction."""
     robot, _corner, angle = dead_point()
     with pytest.raises(InputError, match=r"loop 'j4' is singular at j1 = .*do not determine j2, j3.*condition number"):
-        robot.close([1.0 - angle])  # the turn about y is against the angle from x to z
+        robot.close([1.0 - angle])  # rotation about y is opposite to the angle from x to z
     robot.close([1.0 - angle + 1e-3])
 
 
 def dead_point(**options):
-    """A four-bar, its corner, and the angle of its crank at which rod and rocker are in one line."""
+    """Return a four-bar, its corner, and the crank angle at which rod and rocker are aligned."""
     crank, rod, rocker, ground = 0.15, 0.3, 0.3, 0.5
     angle = np.arccos((crank**2 + ground**2 - (rod + rocker) ** 2) / (2 * crank * ground))
     return *_four_bar_of(crank, rod, rocker, ground, **options), angle
 
 
 def _four_bar_of(crank, rod, rocker, ground, **options):
-    """Four-bar with its crank at 1 rad, elbow up, and where rod and rocker meet."""
+    """Return a four-bar with its crank at 1 rad, elbow up, and the joint position of rod and rocker."""
     b = crank * np.array([np.cos(1.0), np.sin(1.0)])
     d = np.array([ground, 0.0]) - b
     s = np.hypot(*d)
@@ -511,7 +511,7 @@ def _four_bar_of(crank, rod, rocker, ground, **options):
     ({"start": {"j1": "up"}}, r"start\.j1 is 'up'; a finite number"),
     ({"start": {"j2": 3.0, "j3": 3.0, "j1": 60.0}}, None),
 ])
-def test_declarations_are_checked(change, message):
+def test_invalid_loop_declarations_are_rejected(change, message):
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
     if message is None:  # far from closed, but it closes
         load(urdf, {"loops": {**loops["loops"], **change}})
@@ -530,7 +530,7 @@ def test_declarations_are_checked(change, message):
     ({"first": {"link": "base"}}, "links 'base' and .* are one rigid body"),
     ({"kind": "pin"}, "kind is not known; allowed are type, first, second"),
 ])
-def test_cut_joints_are_checked(change, message):
+def test_invalid_cut_joints_are_rejected(change, message):
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
     loops["loops"]["cut_joints"]["j4"] |= change
     with pytest.raises(ModelError, match=message):
@@ -545,7 +545,7 @@ def test_all_problems_of_loops_are_reported_at_once():
     assert len(error.value.problems) == 3
 
 
-def test_files_are_checked(tmp_path):
+def test_unreadable_robot_file_is_rejected(tmp_path):
     pytest.importorskip("yaml")
     path = tmp_path / "a.robot.yaml"
     for content, message in (("active: [", "is not YAML"), ("- 1", "holds list; a robot file is needed there")):
@@ -556,29 +556,29 @@ def test_files_are_checked(tmp_path):
         load(FIVE_BAR[0], tmp_path / "nowhere.yaml")
 
 
-def test_loops_that_do_not_close_are_refused():
+def test_loop_that_does_not_close_is_rejected():
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
     loops["loops"]["cut_joints"]["j4"]["second"]["xyz"] = [5.0, 0.0, 0.0]
     with pytest.raises(ModelError, match=r"do not close near the pose to start from: loop 'j4' is open by .* m at best"):
         load(urdf, loops)
 
 
-def test_motors_that_do_not_determine_the_rest_are_refused(palletiser):
+def test_active_joints_that_do_not_determine_the_pose_are_rejected(palletiser):
     loops = declaration(PALLETISER[1])
     loops["loops"]["active"] = ["joint1", "joint2", "levelling_plate", "joint4"]  # both move the same parallelogram
     with pytest.raises(ModelError, match=r"do not determine .*name other active joints"):
         Robot(palletiser.tree, loops)
 
 
-def test_a_mimic_joint_cannot_be_active():
+def test_active_mimic_joint_is_rejected():
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j3"])
     mimic = urdf.replace('<joint name="j3" type="revolute">', '<joint name="j3" type="revolute"><mimic joint="j1"/>')
     with pytest.raises(ModelError, match=r"'j3' only follows 'j1' \(mimic\)"):
         load(mimic, loops)
 
 
-def test_nearly_parallel_axes_are_pointed_out():
-    """A rounded right angle makes redundant equations contradict each other; the message says so, and a pin cures it."""
+def test_rounded_axes_of_a_planar_loop_are_rejected_with_a_remedy():
+    """Rounded angles make redundant equations contradictory; the message states it, and point_on_axis solves it."""
     urdf, loops = polygon(FOUR_BAR).cut_at("j4", active=["j1"])
     for tilt in ("3.7e-6", "3.7e-4"):
         tilted = urdf.replace('<axis xyz="0.0 1.0 0.0"/>', f'<axis xyz="0.0 1.0 {tilt}"/>', 1)
@@ -589,7 +589,7 @@ def test_nearly_parallel_axes_are_pointed_out():
         load(tilted, loops).close([0.2])
 
 
-def test_arrays_are_checked(five_bar):
+def test_invalid_arrays_for_a_closed_loop_are_rejected(five_bar):
     with pytest.raises(InputError, match=r"q has shape \(4,\).*left_motor, right_motor"):
         five_bar.close(np.zeros(4))
     with pytest.raises(InputError, match="qdd"):
@@ -606,7 +606,7 @@ def test_arrays_are_checked(five_bar):
         five_bar.torque_and_rate([1.9, 1.0], [0.0, np.inf], [0.0, 0.0], [0.0, 0.0])
 
 
-def test_arrays_of_any_make_will_do(five_bar):
+def test_lists_strided_and_foreign_dtypes_are_accepted(five_bar):
     motion = np.array([[1.9, 1.0], [0.7, -0.4], [0.5, 1.1], [2.0, -1.0]])
     expected, guess = five_bar.torque_and_rate(*motion), five_bar.close(motion[0])
     spread = np.full((4, 4), np.nan)
@@ -618,7 +618,7 @@ def test_arrays_of_any_make_will_do(five_bar):
     assert deviation(five_bar.torque_and_rate(*motion, guess=guess.tolist()), expected) < 1e-12
 
 
-def test_massless_motors_have_no_acceleration():
+def test_forward_dynamics_of_a_massless_loop_is_rejected():
     urdf = ('<robot name="m"><link name="base"/><link name="b1"/><link name="b2"/>'
             '<joint name="j1" type="continuous"><parent link="base"/><child link="b1"/><axis xyz="0 1 0"/></joint>'
             '<joint name="j2" type="continuous"><parent link="base"/><child link="b2"/><axis xyz="0 1 0"/></joint></robot>')
@@ -627,7 +627,7 @@ def test_massless_motors_have_no_acceleration():
         load(urdf, loops).forward_dynamics([0.1], [0.0], [1.0])
 
 
-def test_loops_need_the_active_joints_alone(five_bar):
+def test_robot_with_loops_takes_active_joints_only(five_bar):
     assert not five_bar.is_fixed_tree and five_bar.kind == "robot on a fixed base with loops"
     assert five_bar.joint_names == ("left_motor", "right_motor") and five_bar.passive_joints == ("left_elbow", "right_elbow")
     with pytest.raises(ValueError):
@@ -637,7 +637,7 @@ def test_loops_need_the_active_joints_alone(five_bar):
 # --- examples ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_five_bar_draws_its_eight(tmp_path):
+def test_five_bar_example_follows_its_figure_eight(tmp_path):
     numbers = runpy.run_path(str(ROOT / "examples" / "five_bar.py"))["main"](tmp_path, small=True)
     assert (tmp_path / "five_bar.png").stat().st_size > 20_000
     assert numbers["largest distance of the tip from the eight [m]"] < 1e-12
@@ -645,7 +645,7 @@ def test_the_five_bar_draws_its_eight(tmp_path):
     assert numbers["largest difference of rate and quotient [N m/s]"] < 0.02 * numbers["peak rate [N m/s]"]
 
 
-def test_the_palletiser_stacks_its_box(tmp_path):
+def test_palletiser_example_lifts_its_box_with_a_level_wrist(tmp_path):
     numbers = runpy.run_path(str(ROOT / "examples" / "palletiser.py"))["main"](tmp_path, small=True)
     assert (tmp_path / "palletiser.png").stat().st_size > 20_000
     assert numbers["largest tilt of the wrist [rad]"] < 1e-12
@@ -653,9 +653,9 @@ def test_the_palletiser_stacks_its_box(tmp_path):
     assert numbers["peak torque joint3, with 60 kg [N m]"] > 2.0 * numbers["peak torque joint3, empty [N m]"]
 
 
-def test_gaps_depend_on_the_joints_between_the_ends_of_a_cut_alone(palletiser):
-    """Joints that move both ends of a cut joint alike (the waist of a palletiser) are no variables of its equations, and the
-    gaps are those of poses measured from the base.
+def test_loop_equations_depend_only_on_joints_between_the_ends_of_a_cut(palletiser):
+    """A joint that moves both ends of a cut joint (the waist of a palletiser) is no variable of its equations; the gaps equal
+    those of poses relative to the base.
     """
     model, cuts = palletiser.tree.model, palletiser.loops.cuts
     closure = closed_loops.closure(model, cuts)
@@ -671,8 +671,8 @@ def test_gaps_depend_on_the_joints_between_the_ends_of_a_cut_alone(palletiser):
     assert deviation(J[:, 2].astype(float), (turned[0] - turned[1]) / 2e-6) < 1e-8
 
 
-def test_velocity_torques_and_friction_are_what_bias_has_beyond_gravity():
-    """Friction of passive joints reaches the motors through the loops; the Coriolis matrix has none of it."""
+def test_bias_of_a_loop_is_gravity_plus_coriolis_plus_friction():
+    """Friction of passive joints acts on the motors through the loops and is not part of the Coriolis matrix."""
     joints = ("left_motor", "left_elbow", "right_elbow")
     terms = {name: JointDynamics(viscous=0.5 + k, coulomb=0.3) for k, name in enumerate(joints)}
     robot = load(*FIVE_BAR).with_joint_dynamics(terms)

@@ -1,4 +1,4 @@
-"""Coupled transmissions: motors that turn with several joints. Oracles: Pinocchio with dense matrices, complex steps."""
+"""Coupled transmissions, motors that turn with several joints, against Pinocchio with dense matrices and complex steps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FILE = {"version": 1, "couplings": {"wrist": {"joints": list(WRIST), "motors": {
 
 @cache
 def coupled(seed=7, backend="llvm"):
-    """Return a robot whose first three joints three motors turn, and the fourth and fifth one more; its URDF and numbers."""
+    """Return a robot with three motors coupled to joints 1 to 3 and one to joints 4 and 5; URDF, matrix and motor data."""
     tree = random_tree(seed)
     names = Robot.from_urdf(tree.text(), backend="reference").joint_names
     assert len(names) == 5
@@ -53,18 +53,18 @@ def coupled(seed=7, backend="llvm"):
 
 @cache
 def wrist(backend="python"):
-    """Return a robot of two joints that two motors turn."""
+    """Return a robot with two joints coupled to two motors."""
     return load(random_tree(3).text(), FILE, backend=backend)
 
 
 def motor_torque(numbers, w, wd, wdd):
-    """Return torque and torque rate of the motors at their shafts, written out."""
+    """Return torque and torque rate of the motors at their shafts."""
     J, viscous, coulomb, smoothing = numbers
     sign = np.tanh(w / smoothing)
     return J * wd + viscous * w + coulomb * sign, J * wdd + (viscous + coulomb * (1.0 - sign**2) / smoothing) * wd
 
 
-def test_torque_rate_mass_matrix_and_energy_are_pinocchios_with_the_motors_added():
+def test_torque_rate_mass_matrix_and_energy_match_pinocchio_plus_motor_terms():
     robot, urdf, G, numbers = coupled()
     plain = load(urdf)
     oracle = PinocchioOracle(urdf, plain)
@@ -85,7 +85,7 @@ def test_torque_rate_mass_matrix_and_energy_are_pinocchios_with_the_motors_added
     assert worst(robot.friction(*motion[1:3])[0], G.T @ (t - numbers[0] * (G @ motion[2]))) < TIGHT
 
 
-def test_forward_dynamics_is_the_inverse_and_conserves_momentum_balance():
+def test_forward_dynamics_inverts_inverse_dynamics_and_satisfies_momentum_balance():
     robot, *_ = coupled()
     q, qd, qdd, _ = random_state(np.random.default_rng(2), robot.n)
     assert worst(robot.forward_dynamics(q, qd, robot.inverse_dynamics(q, qd, qdd)), qdd) < 1e-8
@@ -96,7 +96,7 @@ def test_forward_dynamics_is_the_inverse_and_conserves_momentum_balance():
     assert worst(balance, robot.mass_matrix(q) @ qdd + robot.mass_matrix_rate(q, qd) @ qd) < 1e-10
 
 
-def test_sensitivities_are_complex_steps_of_torque_and_rate():
+def test_sensitivities_match_complex_steps_of_torque_and_rate():
     robot, *_ = coupled()
     motion = random_state(np.random.default_rng(4), robot.n)
     tables = robot.sensitivities(*motion[:3]), robot.rate_sensitivities(*motion)
@@ -110,15 +110,15 @@ def test_sensitivities_are_complex_steps_of_torque_and_rate():
 
 
 @pytest.mark.parametrize("backend", ["python", "reference"])
-def test_backends_agree(backend):
+def test_backends_of_a_coupled_robot_agree(backend):
     motion = random_state(np.random.default_rng(5), coupled()[0].n)
     other, ours = coupled(backend=backend)[0], coupled()[0]
     assert worst(np.array(other.torque_and_rate(*motion)), np.array(ours.torque_and_rate(*motion))) < 1e-12
     assert worst(other.sensitivities(*motion[:3]).dtau_dqd, ours.sensitivities(*motion[:3]).dtau_dqd) < 1e-12
 
 
-def test_motor_torques_do_the_work_of_the_joint_torques():
-    """G^T times the motors' torques are the joints' torques, for a square and regular G alone."""
+def test_coupled_motor_torques_do_the_same_work_as_the_joint_torques():
+    """tau = G^T tau_motor can be solved for a square regular G only."""
     tau, G = np.random.default_rng(0).normal(size=(4, 2)), np.array([[50.0, 0.0], [30.0, -30.0]])
     found = wrist().coupled_motor_torques(tau)
     assert np.allclose(np.column_stack([found["wrist.a"], found["wrist.b"]]) @ G, tau)
@@ -126,7 +126,7 @@ def test_motor_torques_do_the_work_of_the_joint_torques():
         coupled()[0].coupled_motor_torques(np.zeros(coupled()[0].n))
 
 
-def test_a_retimed_motion_reaches_the_limits_of_joints_with_coupled_motors_and_stays_inside():
+def test_retimed_motion_of_coupled_joints_reaches_but_does_not_exceed_its_limits():
     robot = wrist()
     robot = robot.with_coupled_motors([replace(motor, term=replace(motor.term, coulomb=0.0))
                                        for motor in robot.model.coupled_motors])
@@ -139,7 +139,7 @@ def test_a_retimed_motion_reaches_the_limits_of_joints_with_coupled_motors_and_s
     assert 0.98 < use < 1.001
 
 
-def test_gravity_and_payloads_are_unchanged_and_the_model_id_is_not():
+def test_couplings_change_the_model_id_but_not_gravity_or_payloads():
     robot, urdf, *_ = coupled()
     plain = load(urdf)
     q = np.linspace(-1.0, 1.0, robot.n)
@@ -173,8 +173,8 @@ def test_exported_c_contains_the_coupled_motors(tmp_path):
     assert worst(out, np.array(robot.torque_and_rate(*motion))) < 1e-12
 
 
-def test_a_free_base_with_couplings_needs_the_torques_of_the_motors_too():
-    """Motors turn by the joints alone: the base moves as without them."""
+def test_couplings_on_a_free_base_add_motor_torques_without_base_reaction():
+    """Motors turn with the joints only: the motion of the base does not change."""
     robots = [load(random_tree(3).text(), {**file, "base": "floating"}, backend="python") for file in (FILE, {"version": 1})]
     rng = np.random.default_rng(6)
     motion, base = rng.normal(size=(4, 2)), BaseState(velocity=rng.normal(size=6))
@@ -183,7 +183,7 @@ def test_a_free_base_with_couplings_needs_the_torques_of_the_motors_too():
     assert worst(coupled - plain, np.array(motor_torque(terms, *(G @ x for x in motion[1:]))) @ G) < 1e-9
 
 
-def test_friction_by_load_at_a_coupled_joint_is_refused_by_name():
+def test_load_dependent_friction_of_a_coupled_joint_is_rejected():
     tree = random_tree(3)
     loaded = {"friction": {wrist().joint_names[0]: {"load_dependent": 0.1}}}
     with pytest.raises(ModelError, match=r"friction\..*\.load_dependent is given for a joint of couplings.wrist"):
@@ -200,13 +200,13 @@ def test_friction_by_load_at_a_coupled_joint_is_refused_by_name():
     ({"motors": {"a": {"ratios": [1.0, 1.0], "gear": 3}}}, "gear is not known; allowed are ratios, rotor_inertia, coulomb"),
     ({"motors": {"a": {"ratios": [1.0, 1.0], "coulomb": -1.0}}}, "a number not below zero is needed"),
     ({"motors": {}}, "motors is empty; at least one entry is needed")])
-def test_mistakes_in_a_coupling_are_named(change, message):
+def test_invalid_couplings_are_rejected(change, message):
     coupling = {**FILE["couplings"]["wrist"], **change}
     with pytest.raises(ModelError, match=message):
         load(random_tree(3).text(), {"version": 1, "couplings": {"wrist": coupling}}, backend="reference")
 
 
-def test_efforts_of_motors_cannot_be_converted_for_coupled_joints():
+def test_motor_torque_convention_is_rejected_for_coupled_joints():
     drives = {name: {"gear_ratio": 50.0, "torque_constant": 0.1} for name in WRIST}
     measured = {"measured_effort": {"quantity": "motor_torque"}, "drives": drives}
     with pytest.raises(ModelError, match=r"quantity is motor_torque for .* of couplings.wrist, whose motors"):

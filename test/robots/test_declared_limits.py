@@ -1,4 +1,4 @@
-"""Limits of robot files replace those of the URDF; all errors are reported at once."""
+"""Limits of robot files: they replace the limits of the URDF, and all errors are reported at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def written(tmp_path, text: str) -> str:
 
 
 def read(path, arm):
-    """Limits, and internal forces of joints."""
+    """Return the limits, and the limits of internal joint forces."""
     file = robot_file.draft(path).checked(arm.model)
     return limited(arm.model, file).limits, joint_forces(file)
 
@@ -41,7 +41,7 @@ limits:
 """
 
 
-def test_all_of_it_over_the_urdf(tmp_path):
+def test_limits_of_the_robot_file_replace_those_of_the_urdf(tmp_path):
     arm = robot("rr")
     limits, forces = read(written(tmp_path, FULL), arm)
     found = {name: getattr(limits, name) for name in vars(arm.limits)}
@@ -55,19 +55,19 @@ def test_all_of_it_over_the_urdf(tmp_path):
     assert not limits.effort.flags.writeable
 
 
-def test_numbers_without_a_dot_are_read(tmp_path):
+def test_limits_written_as_integers_or_with_exponents_are_numbers(tmp_path):
     limits, _ = read(written(tmp_path, "version: 1\nlimits: {joint1: {max_effort: 1e3, max_jerk: 7}}"), robot("rr"))
     assert limits.effort[0] == 1000.0 and limits.jerk[0] == 7.0
 
 
-def test_position_limits_that_only_one_side_has(tmp_path):
+def test_position_limit_on_one_side_only_is_rejected(tmp_path):
     text = ('<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="continuous"><parent link="a"/><child '
             'link="b"/></joint></robot>')
     with pytest.raises(ModelError, match="of min_position and max_position only one is known"):
         read(written(tmp_path, "version: 1\nlimits: {j: {max_position: 1.0}}"), Robot.from_urdf(text, backend="python"))
 
 
-def test_followers_have_forces_only(tmp_path):
+def test_mimic_joints_may_have_joint_force_limits_only(tmp_path):
     branched = Robot.from_urdf(ROOT / "urdf" / "branched.urdf", backend="python")
     (follower,) = set(branched.moving_joints) - set(branched.joint_names)
     given = f"version: 1\nlimits: {{{follower}: {{max_joint_force: 7.0}}}}"
@@ -102,13 +102,13 @@ def test_invalid_limits_are_reported(tmp_path, text, message):
     assert "limits.yaml" in str(caught.value)
 
 
-def test_everything_wrong_at_once(tmp_path):
+def test_all_errors_of_the_limits_are_reported_at_once(tmp_path):
     text = "version: 1\nlimits: {joint1: {max_effort: -1, max_velocity: x}, elbow: {}}"
     with pytest.raises(ModelError) as caught:
         read(written(tmp_path, text), robot("rr"))
     assert all(part in str(caught.value) for part in ("max_effort is -1", "max_velocity is 'x'", "elbow"))
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_missing_limits_file_is_rejected(tmp_path):
     with pytest.raises(ModelError, match="cannot be read"):
         read(tmp_path / "none.yaml", robot("rr"))

@@ -1,4 +1,4 @@
-"""Declarations of elastic joints: what is read, what is refused, and that every message says what to do."""
+"""Declarations of elastic joints and motors in robot files: accepted values, and rejections with their messages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def loaded(**joints):
     (WHOLE | {"transverse_inertia": 0.004}, "transverse_inertia is 0.004, less than half of rotor_inertia, 0.01"),
     (WHOLE | {"mass": 0}, "motors.j2.mass is 0; a number above zero is needed"),
 ])
-def test_bad_values_are_refused(entry, message):
+def test_invalid_values_of_elastic_joints_and_motors_are_rejected(entry, message):
     with pytest.raises(ModelError) as error:
         loaded(j2=entry)
     assert message in str(error.value)
@@ -58,7 +58,7 @@ def test_bad_values_are_refused(entry, message):
     ({"elastic_joints": {"j2": 17}}, "elastic_joints.j2 is 17; a mapping with stiffness, motor_joint is needed"),
     (motor_file({"j2": GOOD}) | {"elastic_joint": 1}, "did you mean 'elastic_joints'?"),
 ])
-def test_bad_sections_are_refused(content, message):
+def test_invalid_sections_of_elastic_joints_and_motors_are_rejected(content, message):
     with pytest.raises(ModelError) as error:
         load(ARM, content)
     assert message in str(error.value)
@@ -70,7 +70,7 @@ def test_all_problems_are_reported_at_once():
     assert len(error.value.problems) == 5  # joint elbow is named in two sections
 
 
-def test_rotor_inertia_is_not_counted_twice():
+def test_rotor_inertia_given_twice_is_rejected():
     with pytest.raises(ModelError, match="rotor inertia among the joint dynamics already"):
         Robot(TreeDynamics.from_urdf(ARM, joint_dynamics={"j2": JointDynamics(rotor_inertia=0.1)}), motor_file({"j2": GOOD}))
 
@@ -86,7 +86,7 @@ def test_rotor_inertia_is_not_counted_twice():
     ("loops: {j2: {stiffness: \x00}}", "is not YAML"),
     ("#" * 1_000_001, "more than 1000000 bytes"),
 ])
-def test_bad_files_are_refused(tmp_path, text, message):
+def test_invalid_robot_files_are_rejected_with_their_path(tmp_path, text, message):
     path = tmp_path / "arm.robot.yaml"
     path.write_text(text)
     with pytest.raises(ModelError) as error:
@@ -108,15 +108,15 @@ def test_numbers_with_exponents_are_numbers(tmp_path):
     assert robot.roles.motors[0].term == JointDynamics(rotor_inertia=0.01, gear_ratio=-9.0)
 
 
-def test_order_in_the_file_does_not_count():
+def test_elastic_joints_are_ordered_by_the_model_and_not_by_the_file():
     motors = {"j1": GOOD, "j2": GOOD | {"stiffness": 70.0}}
     one, two = loaded(**motors), loaded(**dict(reversed(motors.items())))
     assert one.elastic_joints == two.elastic_joints == ("j1", "j2")
     np.testing.assert_array_equal(one.stiffness, two.stiffness)
 
 
-def test_the_papers_arm_is_declared():
-    """hua-mixed-joints section V: springs, gears, and the rotors' masses and positions."""
+def test_robot_file_of_the_hua_arm_declares_the_published_model():
+    """Springs, gears, rotor masses and rotor positions of hua-mixed-joints, section V."""
     robot = load(ROOT / "urdf" / "hua_arm.urdf", ROOT / "urdf" / "hua_arm.robot.yaml")
     assert robot.joint_names == ("joint1", "joint2", "joint3") and robot.elastic_joints == ("joint3",)
     assert robot.stiffness == [100.0] and robot.order == 5

@@ -1,4 +1,4 @@
-"""Sensitivities and joint wrenches of every kind of robot: differences, Pinocchio, the same machine cut open elsewhere."""
+"""Sensitivities and joint wrenches of every kind of robot against differences, Pinocchio, and other cuts of the same loop."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def steady_loads(one):
 
 @pytest.mark.parametrize("of_rate", [False, True], ids=["torque", "rate"])
 @each_kind
-def test_sensitivities_are_differences_of_the_torques(kind, of_rate):
-    """Torques and rates are differentiated by every derivative of every coordinate, under loads on links and in the world."""
+def test_sensitivities_match_differences_of_torque_and_rate(kind, of_rate):
+    """Derivatives with respect to each derivative of each coordinate, with wrenches in link and world frames."""
     one, motion = case(kind), motion_of(case(kind), 5)
     robot, count = one.robot, one.robot.order + of_rate
     loads = loads_on(one) if of_rate else steady_loads(one)
@@ -45,8 +45,8 @@ def test_sensitivities_are_differences_of_the_torques(kind, of_rate):
 
 
 @each_kind
-def test_many_samples_are_one_after_the_other(kind):
-    """Motions, loads or both have several samples."""
+def test_vectorized_sensitivities_equal_single_samples(kind):
+    """Motions, loads or both contain several samples."""
     one, motion = case(kind), motion_of(case(kind), 6)
     robot, loads = one.robot, loads_on(one)
     pushed = Loads(*({link: np.stack((six, 2.0 * six)) for link, six in given.items()} for given in loads.by_kind()))
@@ -63,8 +63,8 @@ def test_many_samples_are_one_after_the_other(kind):
 
 
 @pytest.mark.parametrize("name", [0, 3, 7, "solo12"])
-def test_free_bases_are_pinocchios(name):
-    """d tau = d ID_joints - M_jb M_bb^-1 d ID_base: the base gives way."""
+def test_sensitivities_of_a_free_base_match_pinocchio(name):
+    """d tau = d ID_joints - M_jb M_bb^-1 d ID_base, because the base accelerates."""
     robot, oracle = free_flyer.robot(name), free_flyer.oracle(name)
     base, q, qd, qdd, _ = free_flyer.state(name)
     acceleration = robot.solve(q, qd, qdd, stages=1, base=base).base_acceleration
@@ -79,8 +79,8 @@ def test_free_bases_are_pinocchios(name):
         assert worst(ours / max(1.0, np.abs(expected).max()), expected / max(1.0, np.abs(expected).max())) < 1e-9
 
 
-def test_the_last_table_is_what_acceleration_needs():
-    """The mass matrix where all accelerations are chosen; what is left of it where a base or springs give way."""
+def test_acceleration_sensitivity_equals_the_effective_mass_matrix():
+    """The effective mass matrix of a free base is a Schur complement."""
     for kind in ("Robot", "loops", "platform"):
         one, motion = case(kind), motion_of(case(kind), 7)
         assert deviation(one.robot.sensitivities(*motion[:3])[-1], one.robot.mass_matrix(motion[0])) < 1e-9
@@ -91,7 +91,7 @@ def test_the_last_table_is_what_acceleration_needs():
 
 
 @pytest.mark.parametrize("name", [0, 3, 7])
-def test_rates_of_free_bases_change_as_differences_say(name):
+def test_rate_sensitivities_of_a_free_base_match_differences(name):
     robot, (base, *motion) = free_flyer.robot(name), free_flyer.state(name)
     direction = np.random.default_rng(9).normal(size=robot.n)
     for k, table in enumerate(robot.rate_sensitivities(*motion, base=base)):
@@ -101,7 +101,7 @@ def test_rates_of_free_bases_change_as_differences_say(name):
 
 
 def loop_of_seven(seed):
-    """Seven revolute joints in space, one freedom, no equation too many."""
+    """Return a spatial loop of seven revolute joints: one degree of freedom, no redundant equation."""
     rng, machine = np.random.default_rng(seed), Mechanism()
     corners = np.array([[np.cos(a), np.sin(a), 0.3 * np.sin(3 * a)] for a in 2 * np.pi * np.arange(7) / 7])
     names = ["base", *(f"b{k}" for k in range(1, 7)), "base"]
@@ -114,7 +114,7 @@ def loop_of_seven(seed):
 
 
 def pentagon(seed):
-    """A planar loop of five links, whose pins hold more than they need to."""
+    """Return a planar loop of five links with redundant constraint equations."""
     angles = 2.0 * np.pi * (np.arange(5) + 0.4 * np.random.default_rng(seed).uniform(-1.0, 1.0, 5)) / 5.0
     return polygon([(0.5 * np.cos(a), 0.5 * np.sin(a)) for a in angles])
 
@@ -124,8 +124,8 @@ LOOPS = {f"{name}{seed}": (machine(seed), cut, active) for seed in range(3) for 
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_random_loops_by_multipliers_of_pinocchio(name):
-    """Torque tables: differences of torques by Pinocchio and multipliers of the cut joints; tables of rates: of our rates."""
+def test_sensitivities_of_random_loops_match_differences_of_pinocchio(name):
+    """Torque: differences of Pinocchio's torques with multipliers of the cut joints. Rate: differences of our rates."""
     machine, cut, active = LOOPS[name]
     urdf, loops = machine.cut_at(cut, active=active)
     robot, rng = load(urdf, loops), np.random.default_rng(1)
@@ -148,8 +148,8 @@ def test_random_loops_by_multipliers_of_pinocchio(name):
 
 
 @pytest.mark.campaign
-def test_a_hexapod():
-    """Six freedoms, turning in all: of the platform's motion, and of that of the actuators, which is the same."""
+def test_sensitivities_of_a_hexapod_match_differences():
+    """The platform has six degrees of freedom; sensitivities from platform and from actuator motion are equal."""
     robot = gough_stewart().robot(gravity=(1.0, -4.0, -9.0))
     rng = np.random.default_rng(3)
     q, qd, qdd = 0.05 * rng.normal(size=6), 0.3 * rng.normal(size=6), rng.normal(size=6)
@@ -174,7 +174,7 @@ def test_a_hexapod():
 
 
 @each_kind
-def test_rates_of_joint_wrenches_are_differences(kind):
+def test_joint_wrench_rates_match_differences(kind):
     one, motion, loads = case(kind), motion_of(case(kind), 8), loads_on(case(kind))
     robot, order = one.robot, one.robot.order
     if one.over_held:
@@ -201,8 +201,8 @@ def test_rates_of_joint_wrenches_are_differences(kind):
     assert deviation(difference(at), found.rate) < 2e-6
 
 
-def test_the_axis_component_is_the_torque():
-    """The component is that of the spring at an elastic joint, and of the load beyond a motor on a link."""
+def test_joint_wrench_component_along_the_axis_equals_the_torque():
+    """The component is the spring torque at an elastic joint and the link-side load beside a link-mounted motor."""
     for kind in ("Robot", "moving base"):
         one, motion = case(kind), motion_of(case(kind), 9)
         found = one.robot.joint_wrenches(*motion[:3], **one.state, loads=steady_loads(one))
@@ -216,7 +216,7 @@ def test_the_axis_component_is_the_torque():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_wherever_a_loop_is_cut_its_joints_transmit_the_same(seed):
+def test_joint_wrenches_do_not_depend_on_the_cut_joint(seed):
     machine, rng = loop_of_seven(seed), np.random.default_rng(seed)
     q, qd, qdd, qddd = np.zeros(1), *rng.normal(size=(3, 1)) * [[0.4], [1.0], [2.0]]
     loads = Loads({"b3": rng.normal(size=6)}, {"b3": rng.normal(size=6)}, {"b2": rng.normal(size=6)})
@@ -225,7 +225,7 @@ def test_wherever_a_loop_is_cut_its_joints_transmit_the_same(seed):
         robot = load(*machine.cut_at(cut, active=["j1"]), backend="python", gravity=(1.0, -2.0, -9.0))
         found[cut] = robot.joint_wrenches(q, qd, qdd, qddd, loads=loads)
         assert deviation(robot.torque_and_rate(q, qd, qdd, qddd, loads=loads)[0][0], axis_part(machine, found[cut])) < 1e-9
-    for cut in ("j4", "j5"):  # b1 and b2 hang on the base by the same joints wherever the loop is cut beyond
+    for cut in ("j4", "j5"):  # b1 and b2 are connected to the base by the same joints for all these cuts
         for joint in ("j1", "j2", "j3"):
             for part in ("wrench", "rate"):
                 ours, same = (getattr(found[c], part)[found[c].joints.index(joint)] for c in (cut, "j7"))
@@ -234,10 +234,10 @@ def test_wherever_a_loop_is_cut_its_joints_transmit_the_same(seed):
 
 def axis_part(machine, found):
     axis = np.asarray(machine.joints["j1"][4])
-    return axis @ found.wrench[found.joints.index("j1"), 3:]  # the links' axes are those of the base at zero
+    return axis @ found.wrench[found.joints.index("j1"), 3:]  # link and base axes coincide at zero
 
 
-def test_a_hexapods_joints_transmit_what_the_closed_loop_says():
+def test_joint_wrenches_of_a_hexapod_equal_those_of_its_closed_loop_model():
     machine = gough_stewart()
     robot = machine.robot(gravity=(1.0, -4.0, -9.0), backend="python")
     urdf, loops = as_closed_loop(machine, "ball1", "spherical")
@@ -259,7 +259,7 @@ def test_a_hexapods_joints_transmit_what_the_closed_loop_says():
     assert deviation(many.rate[1], ours.rate) < 1e-8
 
 
-def test_a_planar_machine_is_rejected_with_the_reason():
+def test_joint_wrenches_of_an_over_constrained_robot_are_rejected():
     robot = planar_3rrr().robot(backend="python")
     with pytest.raises(InputError, match=r"more than the motion needs.*pin.*point_on_axis instead of revolute"):
         robot.joint_wrenches(motion=PlatformMotion(*robot.home))

@@ -1,6 +1,6 @@
-"""Limits of drives: from the robot file's words to lines in torque, torque rate and speed; and motions that keep to them.
+"""Drive limits of robot files: retimed motions keep them, and invalid data are rejected.
 
-Oracle: the data sheet's own formulas, on Pinocchio's torques along the motion and their rates.
+Oracle: the formulas of the data sheet, with Pinocchio's torques and torque rates along the motion.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from rnea_ros.trajectory.retiming import retime_motion
 from support.oracles import PinocchioOracle
 from support.scaling_cases import ARMS, urdf, waypoints
 
-TIGHT = 0.99  # of the limit that binds is used at least
+TIGHT = 0.99  # least utilization of the binding limit
 N_SAMPLES = 4000
 SHEET = {"gear_ratio": 100.0, "torque_constant": 0.1, "resistance": 0.5, "inductance": 2.5e-3, "efficiency": 0.8}
 
@@ -23,14 +23,14 @@ def arm_with(name, sections):
 
 
 def gravity_of(robot, seed):
-    """(n,) the largest torque of gravity on the way through the waypoints, and something for joints without any."""
+    """Return the largest gravity torque along the waypoints (n,), with a minimum for joints without gravity."""
     path = path_through(waypoints(robot, seed))
     torque = np.abs(robot.gravity(path(np.linspace(0.0, path.length, 400))[0])).max(axis=0)
     return np.maximum(torque, 0.1 * torque.max())
 
 
 def drives_for(robot, seed, rng):
-    """Drives that gravity uses about half of, each with other constants."""
+    """Return drives with random constants that gravity uses to about one half."""
     found = {}
     for name, torque in zip(robot.joint_names, gravity_of(robot, seed)):
         ratio, constant = float(rng.choice([-1.0, 1.0]) * rng.uniform(50, 150)), float(rng.uniform(0.05, 0.2))
@@ -45,7 +45,7 @@ def drives_for(robot, seed, rng):
 
 
 def pinocchio_along(name, robot, motion):
-    """qd, tau and its rate at N_SAMPLES instants of a motion, the latter two by Pinocchio."""
+    """Return qd, and tau and its rate by Pinocchio, at N_SAMPLES instants of a motion."""
     oracle = PinocchioOracle(urdf(name), robot)
     motions = motion(np.linspace(0.0, motion.duration, N_SAMPLES))
     tau, tau_rate = map(np.array, zip(*(oracle.torque_and_rate(*sample) for sample in zip(*motions))))
@@ -54,7 +54,7 @@ def pinocchio_along(name, robot, motion):
 
 @pytest.mark.parametrize("name", ARMS)
 @pytest.mark.parametrize("seed", range(2))
-def test_voltage_is_used_and_kept(name, seed):
+def test_retimed_motion_reaches_but_does_not_exceed_the_supply_voltage(name, seed):
     bare = load(urdf(name))
     drives = drives_for(bare, seed, np.random.default_rng(seed))
     robot = arm_with(name, {"drives": drives, "limits": {joint: {"has_effort_limits": False, "has_velocity_limits": False}
@@ -72,7 +72,7 @@ def test_voltage_is_used_and_kept(name, seed):
 
 
 @pytest.mark.parametrize("name", ARMS)
-def test_power_of_a_supply_is_kept_up_and_down(name):
+def test_retimed_motion_keeps_driving_and_braking_power_of_a_supply(name):
     bare = load(urdf(name))
     free = retime_motion(bare, waypoints(bare, 3))
     qd, tau, _ = pinocchio_along(name, bare, free)
@@ -86,7 +86,7 @@ def test_power_of_a_supply_is_kept_up_and_down(name):
     assert motion.duration > free.duration
 
 
-def test_an_unlimited_side_of_power_binds_nothing():
+def test_missing_braking_power_limit_does_not_bind():
     bare = load(urdf("seven_r"))
     free = retime_motion(bare, waypoints(bare, 3))
     qd, tau, _ = pinocchio_along("seven_r", bare, free)
@@ -99,11 +99,11 @@ def test_an_unlimited_side_of_power_binds_nothing():
 
 
 @pytest.mark.parametrize("name", ARMS)
-def test_the_rotor_behind_a_soft_gear_keeps_its_speed(name):
+def test_retimed_motion_keeps_rotor_speed_behind_a_compliant_transmission(name):
     bare = load(urdf(name))
     free = retime_motion(bare, waypoints(bare, 4))
     qd, _, tau_rate = pinocchio_along(name, bare, free)
-    stiffness = np.abs(tau_rate).max(axis=0) / np.abs(qd).max(axis=0)  # the spring winds up as fast as the joint turns
+    stiffness = np.abs(tau_rate).max(axis=0) / np.abs(qd).max(axis=0)  # the spring deflects as fast as the joint turns
     most = 0.7 * 80.0 * np.abs(qd + tau_rate / stiffness).max(axis=0)
     robot = arm_with(name, {"drives": {joint: {"gear_ratio": 80.0, "max_motor_velocity": float(m),
                                                "transmission_stiffness": float(k)}
@@ -113,7 +113,7 @@ def test_the_rotor_behind_a_soft_gear_keeps_its_speed(name):
     assert TIGHT < used.max() <= 1.0
 
 
-def test_speed_torque_curve_of_a_data_sheet():
+def test_retimed_motion_keeps_the_speed_torque_curve():
     bare = load(urdf("seven_r"))
     torque = gravity_of(bare, 5)
     corners = {joint: [[0.0, 3.0 * t], [1.0, 2.5 * t], [2.0, 0.4 * t], [2.1, 0.0]]
@@ -128,19 +128,19 @@ def test_speed_torque_curve_of_a_data_sheet():
     assert len([limit for limit in robot.drive_limits if limit.quantity == "speed_torque"]) == 7 * 6  # of 12 sides, in pairs
 
 
-def test_torque_that_differs_up_and_down():
+def test_retimed_motion_keeps_different_upper_and_lower_torque_limits():
     bare = load(urdf("seven_r"))
     k = 1
     most, least = 1.5 * gravity_of(bare, 6)[k], -4.0 * gravity_of(bare, 6)[k]
     name = bare.joint_names[k]
     robot = arm_with("seven_r", {"limits": {name: {"max_effort": float(most), "min_effort": float(least)}}})
-    assert robot.limits.effort[k] == most  # what a node that knows one limit alone may believe
+    assert robot.limits.effort[k] == most  # for users of a single symmetric limit
     _, tau, _ = pinocchio_along("seven_r", robot, retime_motion(robot, waypoints(bare, 6)))
     assert tau[:, k].max() <= most and tau[:, k].min() >= least
     assert max(tau[:, k].max() / most, tau[:, k].min() / least) > 0.9
 
 
-def test_friction_is_taken_off_torque_and_counted_in_power():
+def test_drive_friction_reduces_available_torque_and_adds_to_power():
     joints = load(urdf("seven_r")).joint_names
     limits = {"drives": {name: {**SHEET, "max_current": 40.0, "max_power": 150.0, "coulomb": 4.0} for name in joints}}
     robot = arm_with("seven_r", limits)
@@ -153,7 +153,7 @@ def test_friction_is_taken_off_torque_and_counted_in_power():
                       waypoints(robot, 7))
 
 
-def test_gravity_that_no_drive_holds_is_refused():
+def test_retiming_is_rejected_when_a_drive_cannot_hold_gravity():
     robot = load(urdf("seven_r"))
     weak = arm_with("seven_r", {"drives": {"joint2": {**SHEET, "max_current": 0.5}}})
     with pytest.raises(InputError, match=r"times the current of joint2 at s = .*no speed is slow enough"):
@@ -190,7 +190,7 @@ def test_inconsistent_constants_give_a_warning(convention, ratio, warned):
     assert any("torque_constant" in warning for warning in robot.warnings) == warned
 
 
-def test_uses_are_shares_of_the_limit_on_either_side():
+def test_drive_utilization_is_relative_to_the_limit_of_the_same_sign():
     limit = DriveLimit("power", "rail", (0, 2), -50.0, 200.0, power=1.0)
     still = np.zeros((2, 3))
     tau, qd = np.array([[10.0, 7.0, 5.0], [-10.0, 7.0, 5.0]]), np.array([[4.0, 9.0, 2.0]] * 2)

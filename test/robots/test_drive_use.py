@@ -1,4 +1,4 @@
-"""Utilization of drives, sample by sample: by the formulas of data sheets, and exponentials for windings."""
+"""Drive utilization of single samples: formulas of data sheets, and exponential warming of windings."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def filled(robot, tau, tau_rate, qd, **given):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_utilization_by_the_formulas_of_data_sheets(seed):
+def test_drive_utilization_matches_the_formulas_of_data_sheets(seed):
     robot = arm()
     rng = np.random.default_rng(seed)
     tau, tau_rate, qd = rng.normal(size=(3, 7)) * [[30.0], [500.0], [2.0]]
@@ -58,14 +58,15 @@ def test_utilization_by_the_formulas_of_data_sheets(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_shares_are_those_that_retiming_keeps(seed):
+def test_drive_utilization_equals_that_of_the_retiming_limits(seed):
     robot = arm()
     tau, tau_rate, qd = np.random.default_rng(seed).normal(size=(3, 7)) * [[30.0], [500.0], [2.0]]
     found, use = filled(robot, tau, tau_rate, qd)
     wanted: dict[tuple[str, str], float] = {}
     for limit, share in zip(robot.drive_limits, utilizations(robot.drive_limits, tau, tau_rate, qd)):
         key = limit.owner, limit.quantity
-        if limit.quantity != "power" or (tau * qd)[list(limit.joints)].sum() > 0.0:  # a missing side of power is made up there
+        # a missing braking limit has a substitute in the retiming limits
+        if limit.quantity != "power" or (tau * qd)[list(limit.joints)].sum() > 0.0:
             wanted[key] = max(wanted.get(key, 0.0), share)
     supplies = dict(zip(use.names, use.supplies[1]))
     for (owner, quantity), share in wanted.items():
@@ -74,13 +75,13 @@ def test_the_shares_are_those_that_retiming_keeps(seed):
             assert mine == pytest.approx(share), (owner, quantity)
 
 
-def test_behind_a_spring_the_motor_speed_is_an_input():
+def test_motor_speed_behind_a_spring_is_an_input():
     robot = arm({"joint2": SHEETS["joint2"]}, {})
     ones = np.ones(7)
     assert filled(robot, ones, 1e3 * ones, ones, springs=["joint2"])[0]["motor_velocity"]["joint2"] == -50.0
 
 
-def test_robots_without_drives_have_no_columns():
+def test_drive_utilization_is_empty_without_drives():
     use = filled(arm({}, {}), *np.ones((3, 7)))[1]
     assert use.drives.shape == (len(DRIVE_ROWS), 0) and use.supplies.shape == (len(SUPPLY_ROWS), 0)
 
@@ -89,7 +90,7 @@ WARM = {"joint1": {"gear_ratio": 50.0, "torque_constant": 0.2, "continuous_curre
         "joint3": {"continuous_torque": 7.0, "thermal_time_constant": 5.0}}
 
 
-def test_windings_warm_by_exponentials():
+def test_thermal_load_of_windings_follows_exponentials():
     use = DriveUtilization((robot := arm(WARM, {})).model, robot.joint_names)
     load_row, left_row = (DRIVE_ROWS.index(name) for name in ("thermal_load", "thermal_time_left"))
     tau, zero, stamp = np.full(7, 45.0), np.zeros(7), 10**18
@@ -98,7 +99,7 @@ def test_windings_warm_by_exponentials():
     stamp += 10**11
     use.fill(stamp, tau, zero, zero)
     cold = use.drives[load_row].copy()
-    assert cold[0] == pytest.approx(1.5**2 * (1.0 - np.exp(-LONGEST / 20.0)))  # nor for more than this while none comes
+    assert cold[0] == pytest.approx(1.5**2 * (1.0 - np.exp(-LONGEST / 20.0)))  # at most this long without samples
     for _ in range(400):
         stamp += 10_000_000
         use.fill(stamp, tau, zero, zero)
@@ -119,11 +120,11 @@ def test_windings_warm_by_exponentials():
     assert again.drives[left_row][0] == np.inf
 
 
-def test_the_time_that_is_left_is_when_the_load_is_one():
+def test_thermal_time_left_predicts_when_the_load_reaches_one():
     rng = np.random.default_rng(3)
     warmth = WindingLoads(rng.uniform(1.0, 2.0, 5), rng.uniform(5.0, 20.0, 5))
     tau = 3.0 * np.ones(5)
-    for _ in range(5000):  # so long that the recent load is the present one
+    for _ in range(5000):  # until the recent load equals the present one
         warmth.push(0.01, np.array([0.9, 0.9, 0.9, 0.9, 0.9]))
     for _ in range(500):
         warmth.push(1e-3, tau)

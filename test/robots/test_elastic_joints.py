@@ -1,4 +1,4 @@
-"""Rigid and elastic joints with motors on any link: golden numbers, Pinocchio with rotors as bodies, laws of mechanics."""
+"""Rigid and elastic joints with motors on any link: published values, Pinocchio with rotors as bodies, invariants."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ CASE = GOLDEN["mixed_rigid_elastic_hua"]
 
 
 def angles(R):
-    """rpy of a rotation."""
+    """Return the roll, pitch and yaw angles of a rotation."""
     R = np.asarray(R)
     return (math.atan2(R[2, 1], R[2, 2]), math.atan2(-R[2, 0], math.hypot(R[0, 0], R[1, 0])), math.atan2(R[1, 0], R[0, 0]))
 
 
 @cache
 def golden_robot(backend="llvm"):
-    """The paper's frame i + 1, fixed to link i, is the link 'frame<i+1>' here; frame i turns by q_i, then by C_i into it."""
+    """Return the published robot. Its frame i + 1, fixed to link i, is the link 'frame<i+1>'; rotation q_i precedes C_i."""
     C = [np.eye(3), *(np.array(c) for c in CASE["C"])]
     tree = Tree("hua", [LinkSpec("link0")])
     for i, link in enumerate(CASE["links_without_rotors"], start=1):
@@ -55,23 +55,23 @@ def golden_robot(backend="llvm"):
 
 
 def golden_torques(loads=None):
-    """Torques of the motors and loads of the joints for a motion of both; the springs do not carry their loads."""
+    """Return motor torques and joint loads for a given motion of joints and motors that the springs do not balance."""
     robot = golden_robot()
     motion = [np.array(CASE["q" + d]) for d in ("", "d", "dd")]
     motors = MotorState(*(np.array(CASE["theta" + d]) for d in ("", "d", "dd")), np.zeros(1))
     found = robot.solve(*motion, np.zeros(3), motors=motors, loads=loads)
     load = robot.joint_loads(found)[0]
     for name in robot.elastic_joints:
-        load[robot.joint_names.index(name)] += found.efforts[name][0]  # what the spring does not explain
+        load[robot.joint_names.index(name)] += found.efforts[name][0]  # load minus spring torque
     return found.torques[0], load
 
 
 def bodies(robot):
-    """Model of the links with the rotors that they carry."""
+    """Return the model of the links including the rotors mounted on them."""
     return robot.structure().equations.model
 
 
-def test_golden_unified_bodies():
+def test_unified_link_and_rotor_bodies_equal_published_values():
     model = bodies(golden_robot())
     for body in CASE["unified"]:
         link, k = model.links[body["link"]], body["link"]
@@ -82,14 +82,14 @@ def test_golden_unified_bodies():
         assert worst(turn.T @ about @ turn, body["I_about_unified_COM"]) < 1e-14
 
 
-def test_golden_inverse_dynamics():
+def test_inverse_dynamics_with_elastic_joints_equals_published_values():
     torques, loads = golden_torques()
     assert worst(torques, CASE["tau_motor"]) < 1e-11
     assert worst(loads, CASE["joint_axis_moment"]) < 1e-11
 
 
-def test_golden_external_force():
-    """There: by the robot on the environment, at O_4 in frame 4. Here: on the link, about its frame's origin."""
+def test_inverse_dynamics_under_external_force_equals_published_values():
+    """The publication states the force of the robot on its environment at O_4 in frame 4; ours acts on the link."""
     f = -np.array(CASE["external"]["f_by_robot_on_environment_at_O4_frame4"])
     torques, loads = golden_torques(Loads({"tip": np.concatenate((f, np.zeros(3)))}))
     assert worst(torques, CASE["external"]["tau_motor"]) < 1e-11
@@ -97,7 +97,7 @@ def test_golden_external_force():
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
-def test_golden_equations_of_motion(backend):
+def test_equations_of_motion_with_elastic_joints_equal_published_values(backend):
     robot, now = golden_robot(backend), state(*(CASE[name] for name in ("q", "theta", "qd", "thetad")))
     assert worst(robot.mass_matrix(CASE["q"]), CASE["A"]) < 1e-11
     k = CASE["elastic_joint"] - 1
@@ -115,7 +115,7 @@ SEEDS = [seed for seed in range(11) if any(joint.kind not in ("fixed", "planar")
 
 @cache
 def grown(seed):
-    """(tree, declaration, robot, Pinocchio): motors anywhere, also on what their own joint moves."""
+    """Return (tree, declaration, robot, Pinocchio) with motors on any link, also on the link that their joint moves."""
     tree = random_tree(seed)
     tree.links = [LinkSpec(link.name, INERTIAL) for link in tree.links]
     rigid, rng = Robot.from_urdf(tree.text(), gravity=(1.0, -2.0, -9.0)), np.random.default_rng(seed)
@@ -132,12 +132,12 @@ def state(q, q_motor, qd, qd_motor):
 
 
 def random_numbers(seed, robot, count):
-    """count rows of (joints, motors of elastic joints)."""
+    """Return `count` random rows of (joints, motors of elastic joints)."""
     return np.random.default_rng(seed + 50).normal(size=(count, robot.n + len(robot.elastic_joints)))
 
 
 def known(motion):
-    """Entries of a MotorMotion that are not None."""
+    """Return the entries of a MotorMotion that are not None."""
     return [part for part in motion if part is not None]
 
 
@@ -146,7 +146,7 @@ def parts(robot, x):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_equations_of_motion_are_pinocchios(seed):
+def test_mass_matrix_and_bias_with_elastic_joints_match_pinocchio(seed):
     *_, robot, oracle = grown(seed)
     x, v, a = random_numbers(seed, robot, 3)
     (q, theta), (qd, thetad) = parts(robot, x), parts(robot, v)
@@ -157,7 +157,7 @@ def test_equations_of_motion_are_pinocchios(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_mass_matrix_is_symmetric_and_positive(seed):
+def test_mass_matrix_with_elastic_joints_is_symmetric_positive_definite(seed):
     *_, robot, _ = grown(seed)
     A = robot.mass_matrix(random_numbers(seed, robot, 1)[0][:robot.n])
     assert worst(A, A.T) < 1e-13 * max(1.0, np.abs(A).max())
@@ -168,8 +168,8 @@ def test_mass_matrix_is_symmetric_and_positive(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_accelerations_need_the_torques_that_caused_them(seed):
-    """Algorithm 2 put into Pinocchio: what the motors gave comes out again, and the springs' joints are in balance."""
+def test_forward_dynamics_with_elastic_joints_is_inverted_by_pinocchio(seed):
+    """Pinocchio's inverse dynamics at our accelerations returns the motor torques; joints with springs are in balance."""
     *_, robot, oracle = grown(seed)
     x, v = random_numbers(seed, robot, 2)
     tau = np.random.default_rng(seed).normal(size=robot.n)
@@ -184,7 +184,7 @@ def test_accelerations_need_the_torques_that_caused_them(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_energy_is_kept_without_motors_torque(seed):
+def test_energy_is_conserved_without_motor_torque(seed):
     *_, robot, oracle = grown(seed)
     x, v = random_numbers(seed, robot, 2)
     (q, theta), (qd, thetad) = parts(robot, x), parts(robot, v)
@@ -193,11 +193,11 @@ def test_energy_is_kept_without_motors_torque(seed):
     assert abs(power) < 1e-8 * max(1.0, abs(oracle.energy(x, v)), np.abs(v * (oracle.mass_matrix(x) @ a)).sum())
 
 
-ORDERS = {1: 5, 4: 9}  # a prismatic joint does not feel a rotor's moment: the third adds no derivatives
+ORDERS = {1: 5, 4: 9}  # a rotor's moment does not act on the prismatic third joint: no additional derivatives
 
 
 @pytest.mark.parametrize("depth", [1, 4])
-def test_inverse_dynamics_gives_a_motion_that_forward_dynamics_confirms(depth):
+def test_forward_dynamics_inverts_inverse_dynamics_with_motors_on_links(depth):
     robot, oracle = four_joints(depth=depth)
     assert robot.order == ORDERS[depth]
     motion = polynomial(1, 4, robot.order - 1)(0.0)
@@ -212,7 +212,7 @@ def test_inverse_dynamics_gives_a_motion_that_forward_dynamics_confirms(depth):
 
 
 @pytest.mark.parametrize("depth", [1, 4])
-def test_rates_are_derivatives_along_the_motion(depth):
+def test_torque_and_motor_rates_match_differences_along_the_motion(depth):
     robot, _ = four_joints(depth=depth)
     motion = polynomial(2, 4, robot.order)
     wrenches = {"link4": np.arange(6.0), "link2": -np.arange(6.0)}
@@ -231,8 +231,8 @@ def test_rates_are_derivatives_along_the_motion(depth):
         assert np.abs(found - expected).max() < 1e-7 * max(1.0, np.abs(expected).max()), name
 
 
-def test_link_sides_rate_is_robots_torque_rate():
-    """No motor is carried beyond the elastic joint: d theta / dt = tau_rate / K + qd with the Robot's own recursion."""
+def test_motor_motion_follows_from_torque_rate_of_the_rigid_robot():
+    """No motor is mounted beyond the elastic joint: d theta / dt = tau_rate / K + qd by the recursion of the rigid robot."""
     robot = golden_robot()
     motion = polynomial(3, 3, 4)(0.0)
     tau, rate = Robot.from_model(bodies(robot)).torque_and_rate(*motion[:4])
@@ -241,8 +241,8 @@ def test_link_sides_rate_is_robots_torque_rate():
     assert worst(found.qd_motor, rate[2:] / CASE["K"] + motion[1][2:]) < 1e-14
 
 
-def test_stiffer_springs_approach_the_rigid_robot():
-    """The difference falls as 1 / K."""
+def test_elastic_robot_approaches_the_rigid_robot_with_stiffness():
+    """The difference decreases as 1 / K."""
     rigid, _ = four_joints(elastic=False)
     assert rigid.order == 3
     motion = polynomial(4, 4, 4)(0.0)
@@ -255,8 +255,8 @@ def test_stiffer_springs_approach_the_rigid_robot():
     assert errors[0] > 1e-3 and all(0.008 < b / a < 0.012 for a, b in pairwise(errors))
 
 
-def test_a_motor_without_a_link_is_a_rotor_inertia():
-    """motor_link left out: on a rigid joint as JointDynamics has it, on an elastic one as a motor in the base has it."""
+def test_motor_without_link_acts_as_rotor_inertia():
+    """A motor without link equals JointDynamics at a rigid joint and a motor in the base at an elastic joint."""
     urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 0.6, 0.8), "xyz": (0.3, 0, 0), "rpy": (0.3, -0.2, 0.5)})
     short, motion = {"gear_ratio": 9.0, "rotor_inertia": 0.01}, polynomial(5, 2, 4)(0.0)
     rigid = load(urdf, motor_file({"j1": short, "j2": short}))
@@ -272,7 +272,7 @@ def test_a_motor_without_a_link_is_a_rotor_inertia():
         np.testing.assert_allclose(one, two, rtol=1e-13, atol=1e-14)
 
 
-def test_friction_of_joint_and_motor_stand_on_their_sides():
+def test_joint_and_motor_friction_act_on_their_side_of_the_spring():
     urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)})
     joint = {"stiffness": 50.0, "gear_ratio": 9.0, "rotor_inertia": 0.01}
     rubbing = {"viscous": 0.3, "coulomb": 0.5}
@@ -286,7 +286,7 @@ def test_friction_of_joint_and_motor_stand_on_their_sides():
     np.testing.assert_allclose(rough.mass_matrix(q), smooth.mass_matrix(q), rtol=0, atol=1e-15)
 
 
-def test_wrenches_on_links_and_in_the_world():
+def test_link_and_world_wrenches_on_an_elastic_robot_match_pinocchio():
     robot, oracle = four_joints()
     x, v, a = np.random.default_rng(1).normal(size=(3, 8))
     (q, theta), (qd, thetad) = parts(robot, x), parts(robot, v)
@@ -304,7 +304,7 @@ def test_wrenches_on_links_and_in_the_world():
                    for kind, w in (("wrenches", f), ("world_wrenches", held)))) < 1e-11
 
 
-def test_a_payload_is_part_of_its_link():
+def test_payload_of_an_elastic_robot_changes_loads_and_mass_matrix_of_its_link():
     robot, _ = four_joints()
     heavy = robot.with_payload("link4", 2.0, (0.1, 0.0, 0.2), np.diag([0.01, 0.02, 0.015]))
     q = np.random.default_rng(2).normal(size=4)
@@ -319,7 +319,7 @@ def test_a_payload_is_part_of_its_link():
     assert worst(lighter.mass_matrix(q), robot.mass_matrix(q)) < 1e-14
 
 
-def test_a_batch_is_its_samples():
+def test_vectorized_results_of_an_elastic_robot_equal_single_samples():
     robot = golden_robot()
     motion = np.random.default_rng(3).normal(size=(5, 6, 3))
     together = robot.motor_motion(*motion)
@@ -335,7 +335,7 @@ def test_a_batch_is_its_samples():
 # ------------------------------------------------------------------ what is refused
 
 
-def test_a_motor_on_its_own_load_has_no_inverse_but_moves():
+def test_motor_mounted_on_its_own_load_has_forward_but_no_inverse_dynamics():
     urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)})
     entry = {"stiffness": 50.0, "rotor_inertia": 0.01, "link": "l2", "axis": [0, 1, 0]}
     robot = load(urdf, motor_file({"j2": entry}))
@@ -344,14 +344,14 @@ def test_a_motor_on_its_own_load_has_no_inverse_but_moves():
     assert np.isfinite(robot.forward_dynamics([0, 0], [0, 0], [0, 0], motors=MotorState([0], [0]))).all()
 
 
-def test_missing_derivatives_are_named():
+def test_error_states_the_number_of_missing_derivatives():
     with pytest.raises(InputError, match="2 derivatives of q are given; 4 decide the torques"):
         golden_robot().inverse_dynamics(*np.zeros((3, 3)))
     with pytest.raises(InputError, match="4 derivatives of q are given; 5 decide the torque rates"):
         golden_robot().torque_and_rate(*np.zeros((5, 3)))
 
 
-def test_wrong_sizes_are_named():
+def test_invalid_arrays_for_an_elastic_robot_are_rejected():
     robot = golden_robot()
     three, one = np.zeros(3), np.zeros(1)
     with pytest.raises(InputError, match=r"motors q has shape \(2,\); \(1,\)"):
@@ -365,7 +365,7 @@ def test_wrong_sizes_are_named():
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
-def test_a_joint_without_mass_is_named(backend):
+def test_elastic_joint_that_moves_no_mass_is_rejected(backend):
     urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0)}).replace(INERTIAL, "").replace('<link name="l1">',
                                                                                       f'<link name="l1">{INERTIAL}')
     robot = load(urdf, motor_file({"j2": {"stiffness": 1.0, "rotor_inertia": 1.0}}), backend=backend)

@@ -1,4 +1,4 @@
-"""Flexible links: closed-form frequencies, a fine chain of rigid segments in Pinocchio, the elastica, energy, differences."""
+"""Flexible links against closed-form frequencies, a fine chain of rigid segments in Pinocchio, the elastica and energy."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ def arm(modes=3, stiffness=STIFFNESS, tip_mass=0.5, axis=PLANAR, entry=None, gra
     return load(boom_urdf(tip_mass, axis), file | {"gravity": list(gravity)})
 
 
-def held(robot):
+def held_frequencies(robot):
     """Natural frequencies with the motors held [rad/s], by the robot's mass matrix and the declared stiffness."""
     return flexible.free_vibration(robot, np.zeros(robot.n)).frequency
 
 
 @pytest.mark.parametrize("shapes, errors", [("clamped_free", (1e-9, 1e-5, 1e-3)), ("polynomial", (4e-4, 1e-2, 1.0))])
-def test_frequencies_of_a_clamped_free_beam_are_those_of_its_closed_form(shapes, errors):
-    # the hand has no mass: the wrist is left out by a URDF that ends with the boom
+def test_frequencies_of_a_clamped_free_beam_match_the_closed_form(shapes, errors):
+    # the URDF ends with the boom: no wrist and no hand
     urdf = boom_urdf().split("<link name=\"hand\">")[0] + boom_urdf().split("</link>")[-1].split("<joint name=\"wrist\"")[0]
     robot = load(urdf + "</robot>", boom_file(STIFFNESS, 3, shapes=shapes))
     expected = CANTILEVER**2 * np.sqrt(STIFFNESS / (MASS * LENGTH**3))
-    assert (np.abs(held(robot) / expected - 1.0) < errors).all()
+    assert (np.abs(held_frequencies(robot) / expected - 1.0) < errors).all()
 
 
 @pytest.mark.parametrize("tip_mass", [0.05, 0.5, 5.0])
-def test_frequencies_with_a_hand_are_those_of_a_fine_chain(tip_mass):
+def test_frequencies_with_a_tip_mass_match_a_fine_chain(tip_mass):
     coarse, fine = (Chain(count, STIFFNESS, tip_mass).frequencies()[:2] for count in (30, 60))
     expected = (4.0 * fine - coarse) / 3.0  # error of second order in the length of a segment
-    found = held(arm(tip_mass=tip_mass))[:2]
+    found = held_frequencies(arm(tip_mass=tip_mass))[:2]
     assert abs(found[0] / expected[0] - 1.0) < 2e-4 and abs(found[1] / expected[1] - 1.0) < 5e-3
 
 
 @pytest.mark.parametrize("stiffness, angle, bound", [(60.0, 1.5, 2e-3), (6.0, 2.0, 2.5e-2)])
-def test_torque_and_tip_of_a_slew_are_those_of_a_fine_chain(stiffness, angle, bound):
-    """The second arm deflects by 0.8 of its length; torques and tip are in shares of their largest value."""
+def test_torque_and_tip_deflection_of_a_slew_match_a_fine_chain(stiffness, angle, bound):
+    """The second arm deflects by 0.8 of its length; errors are relative to the largest value."""
     hub, wrist, times = slew(angle, 1.0), slew(-0.8, 1.0), np.linspace(0.0, 1.1, 23)
     coarse, fine = (Chain(count, stiffness).simulate(hub, wrist, times) for count in (8, 16))
     expected = (4.0 * fine - coarse) / 3.0
@@ -67,7 +67,7 @@ def test_torque_and_tip_of_a_slew_are_those_of_a_fine_chain(stiffness, angle, bo
 
 
 def elastica(stiffness, force):
-    """End (x, y) of a clamped beam of unit length, without mass, under a force along y that keeps its direction."""
+    """Return the end (x, y) of a massless clamped beam of unit length under a force along y of constant direction."""
     def slope(s, y):
         return [np.cos(y[2]), np.sin(y[2]), y[3], -force / stiffness * np.cos(y[2])]
 
@@ -80,7 +80,7 @@ def elastica(stiffness, force):
 
 
 @pytest.mark.parametrize("force, bound", [(0.1, 1e-4), (1.0, 2e-3), (3.0, 1e-2)])
-def test_end_under_a_force_is_that_of_the_elastica(force, bound):
+def test_tip_position_under_a_force_matches_the_elastica(force, bound):
     """A force of 3 EI / L^2 bends the end by 0.6 of the length; without foreshortening it would be 1.0."""
     robot = arm(stiffness=1.0, tip_mass=1e-6, gravity=(0.0, 0.0, 0.0))
     q, names = np.zeros(robot.n), robot.joint_names
@@ -96,7 +96,7 @@ def test_end_under_a_force_is_that_of_the_elastica(force, bound):
     assert np.linalg.norm(end[:2] - elastica(1.0, force)) < bound
 
 
-def test_a_stiff_beam_has_the_torques_of_the_rigid_link():
+def test_stiff_beam_has_the_torques_of_the_rigid_link():
     rng = np.random.default_rng(1)
     rigid, robot = load(boom_urdf(axis="0 1 0")), arm(axis="0 1 0", entry={"bending": {
         "z": {"direction": [0, 0, 1], "stiffness": 1e9}, "y": {"direction": [0, 1, 0], "stiffness": 1e9}}})
@@ -111,7 +111,7 @@ def test_a_stiff_beam_has_the_torques_of_the_rigid_link():
 
 
 def spatial(**options):
-    """A boom that bends in two directions and twists, with a hand on a bent bracket at its end and a lamp half way."""
+    """Return a boom that bends in two directions and twists, with a hand on a bracket at its end and a lamp halfway."""
     urdf = boom_urdf(axis="0 1 0").replace('ixx="0" ', 'ixx="0.004" ').replace(
         "</robot>", '<link name="lamp"><inertial><mass value="0.2"/><inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" '
         'izz="0.001"/></inertial></link><joint name="pan" type="continuous"><parent link="boom"/><child link="lamp"/>'
@@ -123,7 +123,7 @@ def spatial(**options):
 
 
 @pytest.mark.parametrize("options", [{}, {"base": "floating"}], ids=["fixed", "floating"])
-def test_power_of_the_motors_is_the_slope_of_energy_and_loss(options):
+def test_motor_power_equals_energy_rate_plus_damping_loss(options):
     robot, rng = spatial(**options), np.random.default_rng(3)
     q, qd, qdd = 0.05 * rng.normal(size=(3, robot.n))
     q[flexible.modal_columns(robot)] *= 0.02
@@ -150,7 +150,7 @@ def test_power_of_the_motors_is_the_slope_of_energy_and_loss(options):
     assert len(flexible.driven_joints(robot)) == 3 and len(damping) == 5
 
 
-def test_rates_are_the_slopes_of_torques_and_root_moments_along_the_motion():
+def test_rates_of_torques_and_root_moments_match_differences_along_the_motion():
     robot = spatial()
     rng = np.random.default_rng(4)
     driven = len(flexible.driven_joints(robot))
@@ -172,7 +172,7 @@ def test_rates_are_the_slopes_of_torques_and_root_moments_along_the_motion():
         assert abs(weights @ load_.moment[:, 0] - load_.moment[3, 1]) < 1e-5 * np.abs(load_.moment[:, 1]).max()
 
 
-def test_root_moment_at_rest_is_that_of_the_weight_beyond_the_root():
+def test_root_moment_at_rest_equals_the_gravity_moment_beyond_the_root():
     bending = {"z": {"direction": [0, 0, 1], "stiffness": STIFFNESS, "section_modulus": 2e-6}}
     robot = arm(axis="0 1 0", entry={"bending": bending})
     motion = np.zeros((4, 2))
@@ -187,7 +187,7 @@ def test_root_moment_at_rest_is_that_of_the_weight_beyond_the_root():
     assert abs(tip[2] / small - 1.0) < 0.02
 
 
-def test_forward_dynamics_inverts_inverse_dynamics():
+def test_forward_dynamics_inverts_inverse_dynamics_with_flexible_links():
     robot, rng = spatial(), np.random.default_rng(5)
     q, qd, qdd = 0.1 * rng.normal(size=(3, robot.n))
     found = robot.solve(q, qd, qdd, np.zeros(robot.n))
@@ -195,17 +195,17 @@ def test_forward_dynamics_inverts_inverse_dynamics():
     np.testing.assert_allclose(robot.forward_dynamics(q, qd, found.torques[0]), acceleration, atol=1e-7)
 
 
-def test_shapes_from_a_table_are_those_they_are_points_of():
+def test_tabulated_mode_shapes_give_bounded_frequencies():
     x = np.linspace(0.0, 1.0, 60)
     table = {"positions": x.tolist(), "deflections": [(x**2).tolist(), (x**3).tolist()]}
-    same = arm(modes=2, shapes="polynomial")  # 1 - x and its square span other cubics; frequencies of one mode more bound them
+    same = arm(modes=2, shapes="polynomial")  # the table spans other cubics; frequencies with more modes are lower bounds
     robot = arm(modes=2, table=table)
-    finer = held(arm(modes=4))
-    assert (held(robot) > finer[:2] * (1.0 - 1e-9)).all() and abs(held(robot)[0] / finer[0] - 1.0) < 1e-3
+    found, finer = held_frequencies(robot), held_frequencies(arm(modes=4))
+    assert (found > finer[:2] * (1.0 - 1e-9)).all() and abs(found[0] / finer[0] - 1.0) < 1e-3
     assert robot.joint_names == same.joint_names
 
 
-def test_residual_vibration_is_the_swing_after_the_motion():
+def test_residual_vibration_bounds_the_swing_after_the_motion():
     robot, times = arm(), np.linspace(0.0, 1.6, 321)
     motion = np.array([[slew(1.0, 0.6)(t), slew(0.3, 0.6)(t)] for t in times]).transpose(2, 0, 1)
     whole = flexible.predict_deflection(robot, times, *motion)
@@ -225,12 +225,12 @@ def test_residual_vibration_is_the_swing_after_the_motion():
         "positions": [0, 0.5, 0.9], "deflections": [[0, 1, 2]]}}}}, "must rise from 0 to 1"),
     ({"bending": {"y": {"direction": [0, 1, 0], "stiffness": 1.0, "modes": 5}}}, "modes is 5"),
 ])
-def test_what_no_beam_has_is_refused_by_name(entry, words):
+def test_invalid_flexible_links_are_rejected(entry, words):
     with pytest.raises(ModelError, match=words):
         arm(entry=entry)
 
 
-def test_rigid_robots_and_moving_bases_are_refused_by_name():
+def test_functions_of_flexible_links_reject_rigid_robots_and_moving_bases():
     with pytest.raises(InputError, match="has no flexible links"):
         flexible.free_vibration(load(boom_urdf()), np.zeros(2))
     with pytest.raises(InputError, match="predicted on a fixed base"):
@@ -241,7 +241,7 @@ def test_rigid_robots_and_moving_bases_are_refused_by_name():
 
 
 def random_arm(seed):
-    """Robot, URDF and flexible links of an arm of three joints about any axes; its first two links bend, some twist."""
+    """Return robot, URDF and flexible links of an arm of three joints with random axes; two links bend, some twist."""
     rng = np.random.default_rng(seed)
     urdf, parent, at, flexible_links = '<robot name="arm"><link name="base"/>', "base", 0.0, {}
     for k in range(3):
@@ -265,7 +265,7 @@ def random_arm(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_torques_and_rates_of_random_arms_are_pinocchios(seed):
+def test_torques_and_rates_of_random_flexible_arms_match_pinocchio(seed):
     """Pinocchio moves every joint of the chain; modal efforts are K q + D q'."""
     robot, urdf, content = random_arm(seed)
     read, file = urdf_reader.read(urdf), robot_file.draft({"flexible_links": content})

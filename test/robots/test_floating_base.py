@@ -1,4 +1,4 @@
-"""Free bases against Pinocchio's free-flyer, golden.json, finite differences, jets, and laws of mechanics."""
+"""Free bases against Pinocchio's free-flyer, published values, finite differences, dual numbers and invariants."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def accelerations(found, robot):
 
 
 @each_robot
-def test_inverse_dynamics(name):
+def test_inverse_dynamics_of_a_free_base_matches_pinocchio(name):
     base, q, qd, qdd, _ = state(name)
     wrenches, _ = loads(name, np.random.default_rng(1))
     ours = robot(name).solve(q, qd, qdd, stages=1, base=base, loads=Loads(wrenches))
@@ -41,7 +41,7 @@ def test_inverse_dynamics(name):
 
 
 @each_robot
-def test_mass_matrix_and_bias(name):
+def test_mass_matrix_and_bias_of_a_free_base_match_pinocchio(name):
     base, q, qd, *_ = state(name)
     wrenches, _ = loads(name, np.random.default_rng(2))
     assert worst(robot(name).mass_matrix(q), oracle(name).mass_matrix(base, q)) < 1e-11
@@ -50,7 +50,7 @@ def test_mass_matrix_and_bias(name):
 
 
 @each_robot
-def test_forward_dynamics(name):
+def test_forward_dynamics_of_a_free_base_matches_pinocchio(name):
     base, q, qd, qdd, _ = state(name)
     wrenches, _ = loads(name, np.random.default_rng(3))
     given = robot(name).solve(q, qd, qdd, stages=1, base=base, loads=Loads(wrenches))
@@ -69,7 +69,7 @@ def test_forward_dynamics(name):
 
 
 @each_robot
-def test_mass_centre_energy_and_link_velocities(name):
+def test_center_of_mass_energy_and_link_velocities_match_pinocchio(name):
     base, q, qd, *_ = state(name)
     found = robot(name).center_of_mass(q, qd, base=base)
     for ours, truth in zip(found, oracle(name).center_of_mass(base, q, qd), strict=True):
@@ -84,8 +84,8 @@ def test_mass_centre_energy_and_link_velocities(name):
 
 
 @each_robot
-def test_free_rates_hold_the_base_wrench_at_zero(name):
-    """The recursion of torque rates, given the base acceleration and jerk found, needs no base wrench, and never will."""
+def test_base_acceleration_and_jerk_keep_the_base_wrench_at_zero(name):
+    """The prescribed-base recursion at the computed base acceleration and jerk has zero base wrench and wrench rate."""
     base, *motion = state(name)
     both = Loads(*loads(name, np.random.default_rng(6)))
     free = robot(name).solve(*motion, base=base, loads=both)
@@ -98,8 +98,8 @@ def test_free_rates_hold_the_base_wrench_at_zero(name):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_rates_of_the_three_recursions_are_those_of_the_same_text_on_jets(seed):
-    """The inverse dynamics differentiates itself, along the motion that it predicts."""
+def test_base_jerk_and_torque_rate_equal_dual_numbers_through_inverse_dynamics(seed):
+    """The inverse dynamics is evaluated on dual numbers along the motion that it predicts."""
     base, q, qd, qdd, qddd = state(seed)
     model, w, g = robot(seed).tree.model, base.velocity[3:], base.into_base(GRAVITY)
     Vd0, Vdd0, tau, tau_rate = floating_base.torque_and_rate(model, q, qd, qdd, qddd, w, g)
@@ -113,8 +113,8 @@ def test_rates_of_the_three_recursions_are_those_of_the_same_text_on_jets(seed):
 
 
 @each_case
-def test_base_jerk_is_the_rate_of_the_base_acceleration(name):
-    """Pinocchio's base acceleration on both sides of now. The states there leave the jerk out: it cancels in a difference."""
+def test_base_jerk_matches_differences_of_pinocchios_base_acceleration(name):
+    """Pinocchio's base acceleration at t and -t. The states omit the jerk, which cancels in the difference."""
     base, q, qd, qdd, qddd = state(name)
     wrenches, rates = loads(name, np.random.default_rng(7))
     free = robot(name).solve(q, qd, qdd, qddd, base=base, loads=Loads(wrenches, rates))
@@ -152,7 +152,7 @@ def golden_acceleration(case):
     return case["base_acc_classical_base_frame"] + case["base_ang_acc_base_frame"]
 
 
-def test_golden_floating_tree():
+def test_floating_tree_equals_published_values():
     case, (robot, base) = GOLDEN["floating_tree"], golden_robot()
     q, qd, qdd = (np.array(GOLDEN["tree4"][name]) for name in ("q", "qd", "qdd"))
     ours = robot.solve(q, qd, qdd, stages=1, base=base)
@@ -166,8 +166,8 @@ def test_golden_floating_tree():
 
 
 @each_case
-def test_the_six_equations_of_the_base(name):
-    """(83), (86): A11 Vd0 + A12 qdd + H1 = 0, and tau from the other rows."""
+def test_free_base_satisfies_its_six_equations_of_motion(name):
+    """Equations (83) and (86): A11 Vd0 + A12 qdd + H1 = 0, and tau from the other rows."""
     base, q, qd, qdd, _ = state(name)
     ours = robot(name).solve(q, qd, qdd, stages=1, base=base)
     rows = robot(name).mass_matrix(q) @ np.concatenate((ours.base_acceleration, qdd)) + robot(name).bias(q, qd, base=base)
@@ -175,8 +175,8 @@ def test_the_six_equations_of_the_base(name):
 
 
 @each_case
-def test_free_fall(name):
-    """The mass centre falls with gravity, and the momentum about it is constant."""
+def test_center_of_mass_of_a_free_robot_falls_with_gravity(name):
+    """The angular momentum about the centre of mass is constant."""
     base, q, qd, *_ = state(name)
     still = np.zeros(robot(name).n)
     found = robot(name).response(q, qd, still, base=base)
@@ -192,8 +192,8 @@ def test_free_fall(name):
     assert worst(fall, GRAVITY) < 1e-7 and worst(spin, np.zeros(3)) < 1e-6 * max(1.0, np.abs(after(0.0).momentum).max())
 
 
-def test_costs_grow_in_proportion_to_the_links():
-    """Operations of 15, 30 and 60 joints: equal steps for equal lengths, but for what the two ends of the chain save."""
+def test_operation_count_grows_linearly_with_the_number_of_joints():
+    """Operations of 15, 30 and 60 joints grow linearly, except for savings at the two ends of the chain."""
     for name in ("free_rates", "free_response", "prescribed_base"):
         counts = {}
         for n in (15, 30, 60):
@@ -204,7 +204,7 @@ def test_costs_grow_in_proportion_to_the_links():
 
 
 def parts(robot, motion, **state):
-    """Answers of a robot at a motion, one sample or many."""
+    """Return the results of a robot at a motion, for one sample or many."""
     q, qd, qdd = motion[:3]
     found, response = robot.solve(*motion, **state), robot.response(q, qd, qdd, **state)
     return [found.torques, found.base_acceleration, found.base_jerk, robot.inverse_dynamics(q, qd, qdd, **state),
@@ -214,8 +214,8 @@ def parts(robot, motion, **state):
 
 
 @pytest.mark.parametrize("name", CASES[1::2])
-def test_large_kernels(name):
-    """Machine code of many joints, and the papers' text of the recursions."""
+def test_compiled_kernels_of_large_robots_equal_the_recursions(name):
+    """Compare machine code for many joints with the published recursions."""
     base, *motion = state(name)
     fast = load(source(name), base="floating", gravity=GRAVITY)
     for method, count in (("torque_and_rate", 4), ("forward_dynamics", 3)):
@@ -224,7 +224,7 @@ def test_large_kernels(name):
             assert worst(a / max(1.0, np.abs(b).max()), b / max(1.0, np.abs(b).max())) < 1e-10
 
 
-def test_backends_and_batches_agree():
+def test_backends_and_vectorized_calls_of_a_free_base_agree():
     rng = np.random.default_rng(8)
     text = source(3)
     one = load(text, base="floating", gravity=GRAVITY)
@@ -239,8 +239,8 @@ def test_backends_and_batches_agree():
                 assert worst(a[k], b) < 1e-10, backend
 
 
-def test_payload_friction_and_rotors():
-    """Their effect is that on a fixed base: the torques at a base motion of zero."""
+def test_payload_friction_and_rotors_act_as_on_a_fixed_base():
+    """The torques at zero base motion equal those on a fixed base."""
     text = source(5)
     names = Robot.from_urdf(text).joint_names
     terms = {name: JointDynamics(0.1, 3.0, 0.4, 0.2, 0.1, 0.3) for name in names[:2]}
@@ -262,8 +262,8 @@ def source_tip(text):
     return list(Robot.from_urdf(text).model.frames)[-1]
 
 
-def test_a_single_free_body():
-    """No joints: Euler's equations."""
+def test_single_free_body_follows_the_newton_euler_equations():
+    """The robot has no joints."""
     brick = load(arm(), base="floating", gravity=GRAVITY)
     base, none = random_base(np.random.default_rng(11)), np.zeros(0)
     for found in (brick.solve(none, none, none, stages=1, base=base), brick.response(none, none, none, base=base)):
@@ -274,11 +274,11 @@ def test_a_single_free_body():
 # ------------------------------------------------------------------ errors
 
 
-def test_a_massless_base_on_a_joint():
-    """The links on the base can turn without it: the base's rotation about that axis is undetermined."""
+def test_forward_dynamics_is_rejected_for_a_massless_base_that_can_rotate_freely():
+    """The links can rotate about the axis without the base, so that its rotation is undetermined."""
     text = arm({"axis": (0, 0, 1)}).replace(f'<link name="base">{INERTIAL}</link>', '<link name="base"/>')
     loose = load(text, base="floating")
     with pytest.raises(InputError, match="'base rz'"):
         loose.forward_dynamics([0.3], [0.0], [1.0], base=BaseState())
-    found = loose.solve([0.3], [0.0], [1.0], stages=1, base=BaseState())  # given the joint's motion, it has one
+    found = loose.solve([0.3], [0.0], [1.0], stages=1, base=BaseState())  # determined if the joint motion is given
     assert np.isfinite(found.base_acceleration).all()

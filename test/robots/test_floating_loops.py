@@ -1,4 +1,4 @@
-"""Closed loops on a base that moves: Pinocchio with a free-flyer and multipliers, differences, the machine on a fixed base."""
+"""Closed loops on a moving base against Pinocchio with a free-flyer and multipliers, and the robot on a fixed base."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def robot(name, **options):
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_dynamics_are_pinocchios(name):
+def test_dynamics_of_loops_on_a_free_base_match_pinocchio(name):
     machine = robot(name)
     oracle = FloatingLoopOracle(*MACHINES[name], machine.tree.joint_names)
     oracle.body.model.gravity.linear = np.array(GRAVITY)
@@ -63,7 +63,7 @@ def test_dynamics_are_pinocchios(name):
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_a_base_that_is_held_is_a_fixed_one(name):
+def test_base_at_rest_gives_the_torques_of_a_fixed_base(name):
     urdf, loops = MACHINES[name]
     terms = {"j1": JointDynamics(rotor_inertia=1e-4, gear_ratio=50.0, viscous=0.3, coulomb=0.2)} if "j1" in urdf else None
     payload = ("b2", 1.5, (0.1, 0.0, 0.05))
@@ -76,8 +76,8 @@ def test_a_base_that_is_held_is_a_fixed_one(name):
     assert deviation(found[0], expected[0]) < 1e-11 and deviation(found[1], expected[1]) < 1e-11
 
 
-def test_rates_are_differences_along_the_motion():
-    """Base and joints move on as the first derivatives say; h^2 is what is left."""
+def test_torque_rates_of_loops_on_a_free_base_match_differences():
+    """Base and joints are integrated along the motion for a difference quotient."""
     machine, rng = robot("five_bar"), np.random.default_rng(5)
     base, (qa, qad, qadd, qaddd) = random_base(rng), rng.normal(size=(4, 2)) * [[0.2], [1.0], [2.0], [5.0]]
     rate = machine.torque_and_rate(qa, qad, qadd, qaddd, base=base)[1]
@@ -99,7 +99,7 @@ def test_rates_are_differences_along_the_motion():
     assert deviation((8 * (tau(h) - tau(-h)) - (tau(2 * h) - tau(-2 * h))) / (12 * h), rate) < 1e-7
 
 
-def test_samples_and_errors():
+def test_vectorized_results_equal_single_samples_and_unequal_counts_are_rejected():
     machine, rng = robot("five_bar"), np.random.default_rng(6)
     motion = rng.normal(size=(4, 3, 2)) * 0.1
     whole = machine.torque_and_rate(*motion, base=BaseState())
@@ -111,7 +111,7 @@ def test_samples_and_errors():
         machine.forward_dynamics(*motion[:2], motion[0, :2], base=BaseState())
 
 
-def test_questions_about_a_free_base_and_about_loops_are_answered():
+def test_query_requests_for_free_base_and_loops_match_pinocchio():
     machine, rng = robot("slide"), np.random.default_rng(7)
     oracle = FloatingLoopOracle(*MACHINES["slide"], machine.tree.joint_names)
     oracle.body.model.gravity.linear = np.array(GRAVITY)

@@ -1,4 +1,4 @@
-"""Robots in a fluid: torques, rates and accelerations by Pinocchio with Lamb's terms written anew, energy, buoyancy."""
+"""Robots in a fluid against Pinocchio with independently written added-mass terms (Lamb), energy and buoyancy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.rolling_machines import STEPS, WEIGHTS, joint_text, link_text
 from support.swimming import GivenMotion, Truth, eel, sines
 
 
-def test_torques_base_wrench_and_rates_of_a_given_motion_are_pinocchios():
+def test_torques_base_wrench_and_rates_in_a_fluid_match_pinocchio():
     urdf, file = eel("prescribed")
     robot, moving = load(urdf, file), GivenMotion(Truth(urdf, file))
     rates = np.array([moving.twist(0.0, 1), moving.twist(0.0, 2)])
@@ -22,7 +22,7 @@ def test_torques_base_wrench_and_rates_of_a_given_motion_are_pinocchios():
     np.testing.assert_allclose(ours[1], slope, atol=1e-7 * np.abs(slope).max())
 
 
-def test_head_of_a_free_eel_accelerates_as_pinocchios_equations_say():
+def test_head_acceleration_of_a_free_eel_solves_pinocchios_equations():
     urdf, file = eel("floating")
     truth, robot = Truth(urdf, file), load(urdf, file)
     joints = sines(0.6, truth.n, 3)
@@ -36,7 +36,7 @@ def test_head_of_a_free_eel_accelerates_as_pinocchios_equations_say():
     np.testing.assert_allclose(back, joints(0.0, 2), atol=1e-9)
 
 
-def test_energy_of_body_and_water_changes_by_the_power_of_the_motors_alone_without_drag():
+def test_energy_of_body_and_fluid_changes_by_motor_power_only_without_drag():
     urdf, file = eel("floating", drag=False)
     robot, rng = load(urdf, file), np.random.default_rng(5)
     q, qd, qdd = rng.uniform(-0.5, 0.5, (3, robot.n))
@@ -53,7 +53,7 @@ def test_energy_of_body_and_water_changes_by_the_power_of_the_motors_alone_witho
     assert abs(slope - found.torques[0] @ qd) < 1e-5 * np.abs(found.torques[0]).max()
 
 
-def test_a_body_of_the_density_of_water_floats_and_sinks_without_buoyancy():
+def test_neutrally_buoyant_body_is_weightless_and_sinks_without_buoyancy():
     urdf = '<robot name="r">' + link_text("a", 2.0, (0, 0, 0), (0.1,) * 3) + link_text("b", 1.0, (0, 0, 0), (0.1,) * 3)
     urdf += joint_text("j", "a", "b", (0, 0, 0), (0, 0, 1)) + "</robot>"
     body = {"volume": 0.003, "added_mass": [1.0, 1.0, 1.0]}
@@ -64,7 +64,7 @@ def test_a_body_of_the_density_of_water_floats_and_sinks_without_buoyancy():
     assert abs(sinking.solve(*np.zeros((4, 1)), base=BaseState()).base[1][2] + 9.81 * 3.0 / 4.0) < 1e-9
 
 
-def test_sensitivities_are_differences_of_sixth_order():
+def test_sensitivities_in_a_fluid_match_sixth_order_differences():
     urdf, file = eel("prescribed")
     robot, rng = load(urdf, file), np.random.default_rng(6)
     motion = rng.uniform(-0.6, 0.6, (3, robot.n))
@@ -76,19 +76,19 @@ def test_sensitivities_are_differences_of_sixth_order():
             np.testing.assert_allclose(table[:, k], slope, atol=1e-8)
 
 
-def test_drag_below_zero_is_refused_by_name():
+def test_negative_drag_is_rejected():
     urdf, file = eel("floating")
     file["fluid"]["links"]["head"]["quadratic_drag"] = [1.0, -1.0, 0.0]
     with pytest.raises(ModelError, match="no number below zero"):
         load(urdf, file)
 
 
-def test_coriolis_matrix_of_body_and_water_gives_the_velocity_efforts():
+def test_coriolis_matrix_of_body_and_fluid_gives_the_velocity_efforts():
     urdf, file = eel("floating", drag=False)
     robot, rng = load(urdf, file), np.random.default_rng(7)
     q, qd, six = rng.normal(size=robot.n), rng.normal(size=robot.n), rng.normal(size=6)
     base = {"base": BaseState(velocity=six)}
     C, M = robot.coriolis(q, qd, **base), robot.mass_matrix(q, **base)
-    a = np.r_[np.cross(six[3:], six[:3]), np.zeros(3 + robot.n)]  # rates of the numbers less the true acceleration of `bias`
+    a = np.r_[np.cross(six[3:], six[:3]), np.zeros(3 + robot.n)]  # component derivatives minus the acceleration in `bias`
     efforts = robot.bias(q, qd, **base) - robot.gravity(q, **base) + M @ a
     np.testing.assert_allclose(C @ np.r_[six, qd], efforts, atol=1e-12 * np.abs(efforts).max())

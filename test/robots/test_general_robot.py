@@ -1,5 +1,4 @@
-"""Robot: torques and rates of combinations of base, loops, springs and motors, against Pinocchio with multipliers and
-MuJoCo.
+"""Robots that combine moving bases, loops, springs and motors against Pinocchio with multipliers and MuJoCo.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ def off(ours, truth) -> float:
 
 
 def cases():
-    """One random machine of each combination, twenty in `make campaign`."""
+    """Return one random machine of each combination; `make campaign` uses twenty."""
     return [(name, seed) for name in COMBINATIONS for seed in seeds(1)]
 
 
 @pytest.mark.parametrize(("name", "seed"), cases())
-def test_efforts_and_rates_agree_with_pinocchio_and_differences_along_the_motion(name, seed):
+def test_efforts_and_rates_match_pinocchio_and_differences_along_the_motion(name, seed):
     robot, truth, motion, state = case(name, seed)
     assert not robot.is_fixed_tree
     found = robot.solve(*motion, **state)
@@ -61,7 +60,7 @@ def test_efforts_and_rates_agree_with_pinocchio_and_differences_along_the_motion
 
 
 @pytest.mark.parametrize("name", ["free base, loop, springs", "redundant motors, loop, spring"])
-def test_forward_dynamics_undoes_inverse_dynamics(name):
+def test_forward_dynamics_inverts_inverse_dynamics(name):
     robot, truth, motion, state = case(name, 0)
     tau = robot.inverse_dynamics(*motion[:3], **state)
     found = robot.response(*motion[:2], tau, **state)
@@ -70,7 +69,7 @@ def test_forward_dynamics_undoes_inverse_dynamics(name):
     assert off([found.positions[joint][2] for joint in joints], a[[truth.number[joint] for joint in joints]]) < 1e-10
 
 
-def test_mass_matrix_and_bias_give_the_efforts_of_the_independent_coordinates():
+def test_mass_matrix_and_bias_reproduce_the_efforts_of_independent_coordinates():
     robot, _, motion, state = case("free base, loop, springs", 0)
     found = robot.solve(*motion, **state)
     base = state["base"]
@@ -82,7 +81,7 @@ def test_mass_matrix_and_bias_give_the_efforts_of_the_independent_coordinates():
     assert np.abs(others).max() < 1e-11 * np.abs(forces).max()
 
 
-def test_energy_of_many_samples_changes_by_the_power_of_motors_and_dampers():
+def test_energy_rate_equals_the_power_of_motors_and_dampers():
     robot, truth, motion, state = case("free base, loop, springs", 0)
     states = [truth.equations(k * truth.step, X)[:2] for k, X in zip(NODES, truth.along(), strict=True)]
     columns = [truth.number[name] for name in robot.joint_names]
@@ -98,7 +97,7 @@ def test_energy_of_many_samples_changes_by_the_power_of_motors_and_dampers():
     assert off(WEIGHTS[0] @ mass.position / truth.step, mass.velocity[5]) < 1e-9
 
 
-def test_jacobian_gives_the_velocity_of_a_link_and_its_rate():
+def test_jacobian_and_its_rate_match_link_velocity_and_differences():
     robot, _, motion, state = case("free base, loop, springs", 0)
     base, near = state["base"], {"guess": state["guess"]}
     velocity = np.concatenate((base.velocity, motion[1]))
@@ -117,12 +116,12 @@ def test_jacobian_gives_the_velocity_of_a_link_and_its_rate():
 
 
 def multiplied(a, b):
-    """Product of quaternions x y z w."""
+    """Return the product of two quaternions (x, y, z, w)."""
     return np.concatenate((a[3] * b[:3] + b[3] * a[:3] + np.cross(a[:3], b[:3]), [a[3] * b[3] - a[:3] @ b[:3]]))
 
 
-def test_external_wrenches_and_their_rates_enter_as_differences_of_efforts():
-    """A wrench on a link does the same work as efforts J^T w; its rate (J^T w)' by differences."""
+def test_external_wrenches_and_their_rates_add_joint_efforts_by_virtual_work():
+    """The efforts equal those of the tree without the passive joint declaration under the same wrench and wrench rate."""
     robot, _, motion, _ = case("passive joint", 0)
     wrench, wrench_rate = np.array([3.0, -2.0, 1.0, 0.5, -0.4, 0.3]), np.array([1.0, 2.0, -1.0, 0.2, 0.1, -0.3])
     plain = Robot.from_urdf(case("passive joint", 0)[1].machine.urdf)
@@ -134,8 +133,8 @@ def test_external_wrenches_and_their_rates_enter_as_differences_of_efforts():
     assert np.abs(ours[:, 1] - rate).max() < 1e-9 * np.abs(rate).max()
 
 
-def test_motor_behind_a_spring_turns_by_the_deflection_that_an_over_constrained_loop_asks_for():
-    """theta = q + load / K, with the load and its exact rate from the class for loops; motor torque = load + Ia theta''."""
+def test_motor_motion_behind_a_spring_follows_the_load_of_an_over_constrained_loop():
+    """theta = q + load / K, with load and rate of the rigid robot with loops; motor torque = load + Ia theta''."""
     rigid = rnea_ros.load(URDF / "five_bar.urdf", URDF / "five_bar.robot.yaml")
     stiffness, inertia, ratio = 300.0, 1e-5, 50.0
     file = yaml.safe_load((URDF / "five_bar.robot.yaml").read_text()) | {
@@ -160,8 +159,8 @@ def test_motor_behind_a_spring_turns_by_the_deflection_that_an_over_constrained_
     assert off(rate, expected_rate[columns]) < 1e-9
 
 
-def test_wrenches_of_cut_joints_replace_the_loops():
-    """The wrenches hold the passive joints of the open tree, and the motors exert the same torques."""
+def test_cut_joint_wrenches_on_the_open_tree_give_the_motor_torques_of_the_loops():
+    """Passive joints of the open tree need no torque under these wrenches."""
     robot, truth, motion, state = case("loop, spring", 0)
     found, tree = robot.solve(*motion, **state), Robot.from_urdf(truth.machine.urdf)
     wrenches, q = {}, np.array([[found.positions[joint][k] for joint in tree.joint_names] for k in range(3)])
@@ -178,7 +177,7 @@ def test_wrenches_of_cut_joints_replace_the_loops():
     assert max(abs(tau[joint] - found.efforts[joint][0]) for joint in robot.roles.given) < 1e-11 * largest
 
 
-def test_measured_motors_give_the_torques_of_the_motion_that_they_follow():
+def test_measured_motor_motion_gives_the_torques_of_the_computed_one():
     robot, _, motion, state = case("elastic joint, given base", 0)
     found = robot.solve(*motion, **state)
     motors = np.array([found.positions[f"motor of {name}"][:4] for name in robot.elastic_joints]).T
@@ -191,7 +190,7 @@ def test_measured_motors_give_the_torques_of_the_motion_that_they_follow():
         robot.solve(*motion, **state, motors=MotorState(*motors[:2]))
 
 
-def test_loop_agrees_with_equality_constraints_of_mujoco():
+def test_loop_torques_match_equality_constraints_of_mujoco():
     made = machine(3, joints=7, loops=1, springs=1, types=("spherical",))
     truth, robot = Truth(made, 3), rnea_ros.load(made.urdf, made.file)
     motion, _ = truth.inputs(robot)
@@ -230,7 +229,7 @@ def test_loop_agrees_with_equality_constraints_of_mujoco():
     assert off([found.efforts[one][0] for one in made.given], solution[:len(motors)]) < 1e-11
 
 
-def test_platform_on_an_accelerating_vehicle_has_the_torques_of_a_changed_gravity():
+def test_base_acceleration_acts_on_a_platform_as_changed_gravity():
     machine, a = planar_3rrr(), np.array([0.3, -0.4, 0.5])
     fixed = rnea_ros.load(machine.urdf, {"version": 1, **machine.robot_file}, gravity=np.array([0.0, 0.0, -9.81]) - a)
     robot = rnea_ros.load(machine.urdf, {"version": 1, **machine.robot_file, "base": "prescribed"})
@@ -250,7 +249,7 @@ def test_platform_on_an_accelerating_vehicle_has_the_torques_of_a_changed_gravit
 # ---------------------------------------------------------------------- wheels and feet
 
 
-def test_wheeled_base_moves_as_a_differential_drive_and_motors_carry_its_load():
+def test_wheeled_base_moves_as_a_differential_drive_with_the_torques_of_pinocchio():
     urdf, file = vehicle()
     truth, robot = VehicleTruth(urdf), rnea_ros.load(urdf, file)
     order = [truth.names.index(name) for name in robot.joint_names]
@@ -258,14 +257,14 @@ def test_wheeled_base_moves_as_a_differential_drive_and_motors_carry_its_load():
     found = robot.solve(*motion, base=BaseState())
     for k in range(3):
         assert np.abs(found.base[k] - truth.base(0.0, k)).max() < 1e-13
-    tau, rate = robot.torque_and_rate(*motion, base=BaseState(velocity=np.ones(6)))  # not read: it follows from the wheels
+    tau, rate = robot.torque_and_rate(*motion, base=BaseState(velocity=np.ones(6)))  # ignored: it follows from the wheels
     effort, effort_rate = truth.sample()
     assert off(tau, effort[order]) < 1e-12
     assert off(rate, effort_rate[order]) < 1e-9
     assert off(robot.forward_dynamics(motion[0], motion[1], tau, base=BaseState()), motion[2]) < 1e-12
 
 
-def test_wheels_that_hold_each_other_leave_their_side_forces_open_and_torques_decided():
+def test_redundant_wheel_constraints_leave_side_forces_open_but_torques_unique():
     urdf, file = vehicle(holds={**HOLDS, "right": ["along", "across", "normal"]})
     truth, robot = VehicleTruth(urdf), rnea_ros.load(urdf, file)
     motion = np.array([truth.joints(0.0, k) for k in range(4)])[:, [truth.names.index(name) for name in robot.joint_names]]
@@ -274,7 +273,7 @@ def test_wheels_that_hold_each_other_leave_their_side_forces_open_and_torques_de
     assert off([found.efforts[name][0] for name in truth.names], truth.sample()[0]) < 1e-12
 
 
-def test_standing_tripod_has_the_least_torques_and_their_exact_rate():
+def test_standing_tripod_has_least_norm_torques_and_their_exact_rate():
     urdf, file, pose = tripod()
     truth, robot = TripodTruth(urdf, file, pose), rnea_ros.load(urdf, file)
     base, q, effort, rate = truth.sample()
@@ -284,8 +283,8 @@ def test_standing_tripod_has_the_least_torques_and_their_exact_rate():
     assert off(tau_rate, rate[order]) < 1e-9
 
 
-def test_standing_tripod_moves_under_its_motors_as_its_contacts_let_it():
-    """The body's motion follows from torques: the one that the same torques were computed for."""
+def test_forward_dynamics_of_a_standing_tripod_matches_the_constrained_motion():
+    """The accelerations are those for which the torques were computed."""
     urdf, file, pose = tripod()
     truth, robot = TripodTruth(urdf, file, pose), rnea_ros.load(urdf, file)
     q, v, a, effort = truth.at(0.0)
@@ -301,7 +300,7 @@ def test_standing_tripod_moves_under_its_motors_as_its_contacts_let_it():
 # ---------------------------------------------------------------------- calls and refusals
 
 
-def test_many_samples_follow_the_loops_from_one_to_the_next():
+def test_loop_closure_of_many_samples_continues_from_sample_to_sample():
     robot, _, motion, state = case("loop, spring", 0)
     many = np.array([motion + np.array([0.01 * k] + [0.0] * 3)[:, None] for k in range(4)]).swapaxes(0, 1)
     tau, rate = robot.torque_and_rate(*many, guess=state["guess"])
@@ -310,32 +309,32 @@ def test_many_samples_follow_the_loops_from_one_to_the_next():
     assert off(tau[3], alone[0]) < 1e-12
 
 
-def test_pickled_robot_gives_the_same_numbers():
+def test_pickled_robot_gives_the_same_torques():
     robot, _, motion, state = case("passive joint", 0)
     copy = pickle.loads(pickle.dumps(robot))
     assert (copy.inverse_dynamics(*motion[:3], **state) == robot.inverse_dynamics(*motion[:3], **state)).all()
 
 
-def test_too_few_derivatives_are_refused_with_their_number():
+def test_missing_derivatives_are_rejected_with_the_number_needed():
     robot, _, motion, state = case("elastic joint, loop", 0)
     assert robot.order == 5
     with pytest.raises(InputError, match="3 derivatives of q are given; 5 decide the torque rates"):
         robot.torque_and_rate(*motion[:4], **state)
 
 
-def test_missing_base_rates_of_elastic_joints_are_an_error():
+def test_missing_base_derivatives_for_elastic_joints_are_rejected():
     robot, _, motion, state = case("elastic joint, given base", 0)
     with pytest.raises(InputError, match=r"2 rates of the base's velocity are given; 4 decide"):
         robot.torque_and_rate(*motion, base=state["base"].with_motion(np.zeros(6), np.zeros(6)))
 
 
-def test_passive_joint_that_is_active_in_a_loop_is_refused():
+def test_passive_joint_that_is_active_in_a_loop_is_rejected():
     made = machine(0, **COMBINATIONS["loop, spring"])
     with pytest.raises(ModelError, match="is an active joint of `loops` too"):
         rnea_ros.load(made.urdf, {**made.file, "passive": [made.given[0]]})
 
 
-def test_wheels_on_a_fixed_base_are_refused():
+def test_wheels_on_a_fixed_base_are_rejected():
     urdf, file = vehicle()
     with pytest.raises(ModelError, match="wheels needs a base that moves"):
         rnea_ros.load(urdf, {**file, "base": "fixed"})
@@ -344,7 +343,7 @@ def test_wheels_on_a_fixed_base_are_refused():
 # ------------------------------------------------------------------ fixed trees
 
 
-def test_a_fixed_tree_answers_by_its_kernels_and_by_the_general_equations_alike():
+def test_kernels_of_a_fixed_tree_equal_the_general_equations():
     tree = Robot.from_urdf(URDF / "panda.urdf")
     robot, motion = Robot(tree), np.random.default_rng(3).normal(size=(4, tree.n))
     assert robot.is_fixed_tree and robot.joint_names == tree.joint_names and robot.order == 3
@@ -359,7 +358,7 @@ def test_a_fixed_tree_answers_by_its_kernels_and_by_the_general_equations_alike(
     np.testing.assert_array_equal(again.torque_and_rate(*motion), carrying.torque_and_rate(*motion))
 
 
-def test_options_of_other_robots_are_refused_by_name():
+def test_options_of_other_kinds_of_robots_are_rejected():
     robot, motion = Robot(TreeDynamics.from_urdf(URDF / "panda.urdf")), np.zeros((4, 7))
     robot.torque_and_rate(*motion, base=None, guess=None)
     with pytest.raises(InputError, match="base has no meaning for robot 'panda'"):
@@ -375,7 +374,7 @@ def test_options_of_other_robots_are_refused_by_name():
 
 
 def with_link(urdf: str, link: str, mass: float, com, inertia) -> str:
-    """URDF with one more link, fixed to another one: a payload."""
+    """Return the URDF with a payload as an additional link on a fixed joint."""
     J = np.asarray(inertia).tolist()
     numbers = " ".join(f'{name}="{J[i][j]!r}"' for name, i, j in (("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1),
                                                                     ("iyz", 1, 2), ("izz", 2, 2)))
@@ -386,7 +385,7 @@ def with_link(urdf: str, link: str, mass: float, com, inertia) -> str:
 
 
 @pytest.mark.parametrize("name", ["free base, loop, springs", "elastic joint, given base", "redundant motors, loop, spring"])
-def test_payloads_are_inputs_of_the_kernels(name, monkeypatch):
+def test_payload_changes_need_no_new_kernel_and_equal_a_fixed_link(name, monkeypatch):
     made = machine(0, **COMBINATIONS[name])
     truth, robot = Truth(made, 0), rnea_ros.load(made.urdf, made.file)
     motion, state = truth.inputs(robot)

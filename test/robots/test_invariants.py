@@ -1,4 +1,4 @@
-"""Laws of mechanics that hold for every robot, on seeded random trees: no reference program, only consistency."""
+"""Invariants of mechanics on random trees: symmetry, passivity, time reversal, frame invariance, virtual work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ each_tree = pytest.mark.parametrize("seed", SEEDS)
 
 @cache
 def tree(seed):
-    """A random tree, half of them with a body on every link: then no motion is without kinetic energy."""
+    """Return a random tree; for odd seeds every link has mass, so that the mass matrix is positive definite."""
     grown = random_tree(seed)
     if seed % 2:
         grown.links = [LinkSpec(link.name, INERTIAL) for link in grown.links]
@@ -43,7 +43,7 @@ def motion(seed):
 
 
 @each_tree
-def test_mass_matrix_is_symmetric_and_positive(seed):
+def test_mass_matrix_is_symmetric_and_positive_semidefinite(seed):
     M = robot(seed).mass_matrix(motion(seed)[0])
     assert worst(M, M.T) < 1e-14
     smallest = np.linalg.eigvalsh((M + M.T) / 2).min()
@@ -61,15 +61,15 @@ def test_torque_is_affine_in_acceleration_and_its_rate_in_jerk(seed):
 
 
 @each_tree
-def test_forward_dynamics_undoes_inverse_dynamics(seed):
+def test_forward_dynamics_inverts_inverse_dynamics(seed):
     if seed % 2:
         r, (q, qd, qdd, _) = robot(seed), motion(seed)
         assert worst(r.forward_dynamics(q, qd, r.inverse_dynamics(q, qd, qdd)), qdd) < 1e-8
 
 
 @each_tree
-def test_time_reversal(seed):
-    """Backwards through the same path: the same torques, and opposite rates. To the last bit."""
+def test_time_reversal_keeps_torques_and_negates_torque_rates(seed):
+    """Compare bit for bit along the path in reverse."""
     r, (q, qd, qdd, qddd) = robot(seed), motion(seed)
     forth, back = r.torque_and_rate(q, qd, qdd, qddd), r.torque_and_rate(q, -qd, qdd, -qddd)
     assert np.array_equal(forth[0], back[0])
@@ -77,7 +77,7 @@ def test_time_reversal(seed):
 
 
 @each_tree
-def test_speed_scaling_without_gravity(seed):
+def test_torque_and_rate_scale_with_speed_without_gravity(seed):
     r, (q, qd, qdd, qddd), s = robot(seed, WEIGHTLESS), motion(seed), 1.7
     tau, rate = r.torque_and_rate(q, qd, qdd, qddd)
     fast, fast_rate = r.torque_and_rate(q, s * qd, s**2 * qdd, s**3 * qddd)
@@ -85,8 +85,8 @@ def test_speed_scaling_without_gravity(seed):
 
 
 @each_tree
-def test_speed_scaling_with_gravity(seed):
-    """tau = g + s^2 (tau_1 - g) and its rate: what time scaling builds on."""
+def test_torque_and_rate_scale_with_speed_apart_from_gravity(seed):
+    """tau = g + s^2 (tau_1 - g) and its rate are the basis of time scaling."""
     r, (q, qd, qdd, qddd), s = robot(seed), motion(seed), 0.6
     nominal, slow = r.dynamics(q, qd, qdd, qddd), r.dynamics(q, s * qd, s**2 * qdd, s**3 * qddd)
     assert worst(slow.tau, nominal.gravity + s**2 * (nominal.tau - nominal.gravity)) < 1e-12
@@ -114,8 +114,8 @@ def test_torques_are_linear_in_the_inertial_parameters(seed):
 
 
 @each_tree
-def test_velocity_torques_do_no_work_beyond_the_change_of_the_mass_matrix(seed):
-    """Passivity: qd' Mdot qd = 2 qd' tau(q, qd, 0) without gravity."""
+def test_velocity_torques_satisfy_passivity(seed):
+    """qd' Mdot qd = 2 qd' tau(q, qd, 0) without gravity."""
     r, (q, qd, _, _) = robot(seed, WEIGHTLESS), motion(seed)
     zero = np.zeros(r.n)
     Mdot = difference(lambda t: r.mass_matrix(q + qd * t))
@@ -123,15 +123,14 @@ def test_velocity_torques_do_no_work_beyond_the_change_of_the_mass_matrix(seed):
 
 
 @each_tree
-def test_power_is_the_rate_of_energy(seed):
-    """The energy is Pinocchio's."""
+def test_joint_power_equals_the_rate_of_pinocchios_energy(seed):
     r, truth, state = robot(seed), oracle(seed), motion(seed)
     power = difference(lambda t: truth.energy(*along(*state, t)[:2]))
     assert r.inverse_dynamics(*state[:3]) @ state[1] == pytest.approx(power, abs=1e-8, rel=1e-8)
 
 
 @each_tree
-def test_gravity_torque_is_the_slope_of_the_potential(seed):
+def test_gravity_torque_is_the_gradient_of_the_potential_energy(seed):
     r, truth, q = robot(seed), oracle(seed), motion(seed)[0]
     still = np.zeros(r.n)
     slope = [difference(lambda t, e=e: truth.energy(q + e * t, still)) for e in np.eye(r.n)]
@@ -139,8 +138,8 @@ def test_gravity_torque_is_the_slope_of_the_potential(seed):
 
 
 @each_tree
-def test_rate_is_the_derivative_of_the_torque(seed):
-    """Along a motion, with everything that can act on it."""
+def test_torque_rate_matches_differences_along_the_motion(seed):
+    """Friction, rotors, payloads and wrenches act on the robot."""
     r, state, rng = robot(seed), motion(seed), np.random.default_rng(seed)
     terms = {link.joint: JointDynamics(0.1, -2.0, 0.5, 0.3, 0.2, 0.4) for link in r.model.links if link.joint}
     loaded = Robot.from_model(r.model.with_joint_dynamics(terms), gravity=r.gravity_vector)
@@ -155,8 +154,8 @@ def test_rate_is_the_derivative_of_the_torque(seed):
 
 
 @each_tree
-def test_falling_is_weightlessness(seed):
-    """The whole robot on a lift that falls as gravity does needs no torque against gravity."""
+def test_robot_in_free_fall_has_the_torques_of_zero_gravity(seed):
+    """The robot is mounted on a prismatic joint that accelerates with gravity."""
     r, (q, qd, qdd, qddd) = robot(seed), motion(seed)
     g = r.gravity_vector
     lift = f'<joint name="LIFT" type="prismatic"><parent link="GROUND"/><child link={_root(seed)}/>' \
@@ -183,7 +182,7 @@ def _root(seed):
 
 
 @each_tree
-def test_a_turned_robot_under_turned_gravity(seed):
+def test_torques_are_invariant_under_rotation_of_robot_and_gravity(seed):
     r, state, rpy = robot(seed), motion(seed), (0.4, -1.1, 2.2)
     mount = f'<joint name="MOUNT" type="fixed"><parent link="GROUND"/><child link={_root(seed)}/>' \
             f'<origin rpy="{" ".join(map(repr, rpy))}"/></joint><link name="GROUND"/></robot>'
@@ -194,8 +193,8 @@ def test_a_turned_robot_under_turned_gravity(seed):
 
 
 @each_tree
-def test_a_joint_turned_over(seed):
-    """Axes reversed: the same motion has opposite coordinates and opposite torques."""
+def test_reversed_joint_axes_negate_coordinates_and_torques(seed):
+    """The motion is the same in space."""
     over = random_tree(seed)
     over.links = tree(seed).links
     for joint in over.joints:
@@ -211,7 +210,7 @@ def test_a_joint_turned_over(seed):
 
 
 @each_tree
-def test_the_order_of_the_file_changes_only_the_order_of_the_joints(seed):
+def test_order_of_urdf_elements_changes_only_the_joint_order(seed):
     grown = random_tree(seed)
     grown.links, grown.joints = tree(seed).links[::-1], grown.joints[::-1]
     other, r, state = Robot.from_urdf(grown.text(), gravity=robot(seed).gravity_vector), robot(seed), motion(seed)
@@ -221,8 +220,8 @@ def test_the_order_of_the_file_changes_only_the_order_of_the_joints(seed):
 
 
 @each_tree
-def test_a_wrench_does_the_work_that_the_torques_are_spared(seed):
-    """Virtual work, with the velocity of the link by differences of Pinocchio's placements."""
+def test_external_wrench_reduces_joint_power_by_its_virtual_work(seed):
+    """The link velocity is a difference of Pinocchio's placements."""
     r, truth, (q, qd, qdd, _) = robot(seed), oracle(seed), motion(seed)
     link, wrench = list(r.model.frames)[-1], np.random.default_rng(seed).normal(size=6)
     spared = r.inverse_dynamics(q, qd, qdd) - r.inverse_dynamics(q, qd, qdd, loads=Loads({link: wrench}))
@@ -233,8 +232,8 @@ def test_a_wrench_does_the_work_that_the_torques_are_spared(seed):
     assert spared @ qd == pytest.approx(work, abs=1e-9)
 
 
-def test_a_pendulum():
-    """One link, by hand: I qdd + m g l sin q, and its rate."""
+def test_torque_and_rate_of_a_pendulum_match_the_closed_form():
+    """tau = I qdd + m g l sin q, and its rate."""
     inertia = '<inertia ixx="1" ixy="0" ixz="0" iyy="0.3" iyz="0" izz="1"/>'
     inertial = f'<inertial><origin xyz="0 0 -0.5"/><mass value="2"/>{inertia}</inertial>'
     text = arm({"axis": (0, 1, 0), "kind": "continuous"}, inertial=inertial)

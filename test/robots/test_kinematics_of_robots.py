@@ -1,4 +1,4 @@
-"""Forward kinematics of every kind of robot: Pinocchio, differences along motions, one sample and many, what is refused."""
+"""Forward kinematics of every kind of robot against Pinocchio and differences along motions; rejected arguments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ METHODS = ("link_pose", "link_velocity", "jacobian", "jacobian_rate")
 
 
 def all_four(robot, link, q, qd, point=None, **given):
-    """R, p, velocity, Jacobian, its rate."""
+    """Return rotation, position, velocity, Jacobian and Jacobian rate of a link."""
     return (*robot.link_pose(link, q, point, **given), robot.link_velocity(link, q, qd, point, **given),
             robot.jacobian(link, q, point, **given), robot.jacobian_rate(link, q, qd, point, **given))
 
@@ -43,7 +43,7 @@ def all_four(robot, link, q, qd, point=None, **given):
 
 
 @pytest.mark.parametrize(("seed", "backend"), [(4, "llvm"), (9, "llvm"), (12, "llvm"), (12, "python"), (9, "reference")])
-def test_kernels_are_pinocchios(seed, backend):
+def test_pose_velocity_and_jacobian_of_links_match_pinocchio(seed, backend):
     text, rng = random_tree(seed).plain(), np.random.default_rng(seed)
     robot = Robot.from_urdf(text, backend=backend)
     oracle = PinocchioOracle(text, robot)
@@ -55,7 +55,7 @@ def test_kernels_are_pinocchios(seed, backend):
             assert worst(ours, truth) < 1e-12
 
 
-def test_many_samples_are_one_after_the_other():
+def test_vectorized_kinematics_equal_single_samples():
     robot, rng = Robot.from_urdf(ARM), np.random.default_rng(0)
     q, qd, points = rng.normal(size=(3, 300, 3))  # so many that another kernel may serve them
     link = list(robot.model.frames)[-1]
@@ -69,7 +69,7 @@ def test_many_samples_are_one_after_the_other():
     assert worst(robot.link_velocity(link, q, qd), np.einsum("sij,sj->si", robot.jacobian(link, q), qd)) < 1e-14
 
 
-def test_a_robot_without_joints_has_poses():
+def test_kinematics_of_a_robot_without_joints():
     robot = Robot.from_urdf('<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="fixed"><parent link="a"/>'
                             '<child link="b"/><origin xyz="1 2 3"/></joint></robot>')
     assert robot.link_pose("b", [], (0.0, 0.0, 1.0)).p.tolist() == [1.0, 2.0, 4.0]
@@ -77,7 +77,7 @@ def test_a_robot_without_joints_has_poses():
     assert robot.link_velocity("b", [], []).tolist() == [0.0] * 6
 
 
-def test_robots_that_share_links_answer_alike():
+def test_springs_motors_payloads_and_copies_do_not_change_the_kinematics():
     robot = Robot.from_urdf(ARM)
     q, qd = np.random.default_rng(1).normal(size=(2, 3))
     link = list(robot.model.frames)[-1]
@@ -111,7 +111,7 @@ def test_unknown_links_are_rejected():
 
 
 @pytest.mark.parametrize("name", [0, 3, 7, "solo12"])
-def test_floating_robots_are_pinocchios(name):
+def test_kinematics_of_a_floating_base_match_pinocchio(name):
     floating, oracle = free_flyer.robot(name), free_flyer.oracle(name)
     base, q, qd, _qdd, _qddd = free_flyer.state(name)
     rng, links = np.random.default_rng(1), list(floating.tree.model.frames)
@@ -124,7 +124,7 @@ def test_floating_robots_are_pinocchios(name):
 
 
 def moving_base(t):
-    """State and spatial acceleration at time t."""
+    """Return the base state and spatial acceleration at time t."""
     def pose(t):
         return np.array([np.sin(t), 0.3 * t, np.cos(2.0 * t)]), rpy(0.4 * t, np.sin(t), 0.2 + t)
 
@@ -132,7 +132,7 @@ def moving_base(t):
     return state, state.spatial(state.acceleration)
 
 
-def test_accelerations_of_a_floating_robot_are_rates_of_its_velocities():
+def test_jacobian_acceleration_of_a_floating_robot_matches_differences():
     robot, rng = load(ARM, base="floating"), np.random.default_rng(2)
     q, qd, qdd = rng.normal(size=(3, 3))
     link = list(robot.tree.model.frames)[-1]
@@ -146,7 +146,7 @@ def test_accelerations_of_a_floating_robot_are_rates_of_its_velocities():
     assert deviation(acceleration, difference(velocity)) < 1e-9
 
 
-def test_a_floating_robot_asks_for_its_base_and_takes_many():
+def test_floating_kinematics_require_a_base_and_accept_many_samples():
     robot, rng = load(ARM, base="floating"), np.random.default_rng(2)
     q, qd = rng.normal(size=(2, 4, 3))
     link = list(robot.tree.model.frames)[-1]
@@ -167,7 +167,7 @@ def test_a_floating_robot_asks_for_its_base_and_takes_many():
 
 @pytest.mark.parametrize("name", LOOPED)
 @pytest.mark.parametrize("floats", [False, True])
-def test_closed_loops(name, floats):
+def test_kinematics_of_closed_loops_match_the_tree_and_differences(name, floats):
     urdf, loops = LOOPED[name]
     robot = Robot(TreeDynamics.from_urdf(urdf, "floating"), loops) if floats else load(urdf, loops)
     rng = np.random.default_rng(5)
@@ -200,7 +200,7 @@ def test_closed_loops(name, floats):
 
 
 @pytest.mark.parametrize(("make", "freedoms"), [(gough_stewart, np.ones(6)), (planar_3rrr, [1, 1, 0, 0, 0, 1])])
-def test_parallel_robots(make, freedoms):
+def test_kinematics_of_parallel_robots_match_differences(make, freedoms):
     robot, rng, point = make().robot(), np.random.default_rng(6), (0.1, -0.2, 0.3)
     a, (home, _R) = rng.normal(size=(3, 6)) * [[0.03], [0.2], [0.5]] * freedoms, robot.home
 

@@ -1,4 +1,4 @@
-"""rnea_ros.load: a robot made by a robot file is the one that the classes' own constructors make, number by number."""
+"""rnea_ros.load: a robot from a robot file equals the robot of the constructors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def file(**sections):
 
 
 def plain(base="fixed"):
-    """Return the robot of TREE and ARM, by the constructors alone."""
+    """Return the robot of TREE and ARM, made by the constructors only."""
     robot = Robot.from_urdf(ARM, base, "python", (0.5, 0.0, -9.0), joint_dynamics=TERMS)
     return robot.with_payload("l2", 1.5, (0.01, 0.02, 0.03), BOX)
 
@@ -56,14 +56,14 @@ def plain(base="fixed"):
 # --- every kind -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_fixed_tree():
+def test_loaded_fixed_tree_equals_the_constructors():
     motion = states(2)
     found = load(ARM, file(**TREE), backend="python")
     assert type(found) is Robot
     same(found.torque_and_rate(*motion), plain().torque_and_rate(*motion))
 
 
-def test_without_a_file():
+def test_load_without_a_robot_file_equals_from_urdf():
     motion = states(2)
     for robot in (load(ARM, backend="python"), load(ARM, file(), backend="python")):
         assert type(robot) is Robot
@@ -71,7 +71,7 @@ def test_without_a_file():
 
 
 @pytest.mark.parametrize("base", ["floating", "prescribed"])
-def test_a_moving_base(base):
+def test_loaded_moving_base_equals_the_constructors(base):
     motion, state = states(2), BaseState((0.1, 0.2, 0.3), velocity=(1, 2, 3, 0.1, 0.2, 0.3))
     found, expected = load(ARM, file(base=base, **TREE), backend="python"), Robot(plain("floating"), {"base": base})
     assert type(found) is Robot and found.has_moving_base
@@ -82,7 +82,7 @@ def loops_of(name):
     return {"loops": rnea_ros.model.robot_file.robot_file.read(URDF / f"{name}.robot.yaml").content["loops"]}
 
 
-def test_closed_loops():
+def test_loaded_closed_loops_equal_the_constructors():
     sections = {"gravity": [0.5, 0.0, -9.0], "payloads": {"left_forearm": CARRIED},
                 "drives": {"left_motor": {"rotor_inertia": 0.01, "gear_ratio": 5.0}}}
     found = load(URDF / "five_bar.urdf", file(**loops_of("five_bar"), **sections), backend="python")
@@ -94,7 +94,7 @@ def test_closed_loops():
     same(found.torque_and_rate(*motion), expected.torque_and_rate(*motion))
 
 
-def test_closed_loops_on_a_moving_base():
+def test_loaded_closed_loops_on_a_base_at_rest_equal_a_fixed_base():
     found = load(URDF / "five_bar.urdf", file(base="floating", **loops_of("five_bar")), backend="python")
     held = load(URDF / "five_bar.urdf", file(**loops_of("five_bar")), backend="python")
     assert type(found) is Robot and found.sections == ("loops",)
@@ -105,7 +105,7 @@ def test_closed_loops_on_a_moving_base():
         np.testing.assert_allclose(ours, theirs[columns], rtol=1e-11, atol=1e-11)
 
 
-def test_elastic_joints_and_motors():
+def test_loaded_elastic_joints_and_motors_equal_the_constructors():
     motion = states(2, 6)
     found = load(ARM, file(**TREE, elastic_joints={"j2": {"stiffness": 50.0}},
                            motors={"j2": {"link": "l1", "axis": [0, 2, 0], "mass": 0.5, "transverse_inertia": 1e-3}}
@@ -119,8 +119,8 @@ def test_elastic_joints_and_motors():
     same(found.torque_and_rate(*motion), expected.torque_and_rate(*motion))
 
 
-def test_motors_on_links_of_a_rigid_robot_are_counted_once():
-    """A rotor in the base is a rotor inertia, whichever class counts it."""
+def test_rotor_inertia_of_a_base_mounted_motor_is_counted_once():
+    """A rotor in the base about the vertical adds its rotor inertia only."""
     motion = states(2)
     drives = {"j1": {"gear_ratio": 9.0, "rotor_inertia": 1e-2}, "j2": {"gear_ratio": 5.0, "rotor_inertia": 1e-2}}
     plain = load(ARM, file(drives=drives), backend="python")
@@ -130,7 +130,7 @@ def test_motors_on_links_of_a_rigid_robot_are_counted_once():
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
 
 
-def test_springs():
+def test_spring_joints_move_with_the_torques_of_the_rigid_tree():
     urdf, motion = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}), states(2)
     found = load(urdf, file(springs={"j2": {"stiffness": 40.0, "rest": 0.5}}, payloads={"l2": CARRIED}), backend="python")
     expected = Robot.from_urdf(urdf, backend="python").with_payload("l2", 1.5, (0.01, 0.02, 0.03), BOX)
@@ -143,7 +143,7 @@ def test_springs():
 
 
 @pytest.mark.parametrize("make", [gough_stewart, delta, planar_3rrr])
-def test_platforms(make):
+def test_loaded_platforms_equal_the_constructors(make):
     machine = make()
     found = load(machine.urdf, machine.robot_file | {"gravity": [0.5, 0.0, -9.0], "payloads": {"platform": CARRIED}},
                  backend="python")
@@ -154,7 +154,7 @@ def test_platforms(make):
     same(found.torque_and_rate(motion=motion), expected.torque_and_rate(motion=motion))
 
 
-def test_the_platform_file_is_the_machine():
+def test_platform_robot_file_equals_the_generated_hexapod():
     found, machine = load(URDF / "stewart.urdf", URDF / "stewart.robot.yaml", backend="python"), gough_stewart()
     (position, rotation), expected = machine.home, machine.robot(backend="python")
     motion = PlatformMotion(np.array(position) + [0.1, 0.05, 0.1], rotation, [0.1, 0.2, 0.3, 0.1, 0.2, 0.3])
@@ -162,7 +162,7 @@ def test_the_platform_file_is_the_machine():
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9)
 
 
-def test_the_home_pose_is_that_of_the_floating_joint_or_the_files():
+def test_home_pose_of_the_platform_is_read_from_urdf_or_robot_file():
     machine = planar_3rrr()
     pose = 'type="floating"><parent link="base"/><child link="platform"/><origin xyz="'
     away = machine.urdf.replace(f"{pose}0.0 0.0", f"{pose}0.9 0.0")
@@ -177,7 +177,7 @@ def test_the_home_pose_is_that_of_the_floating_joint_or_the_files():
 # --- limits and friction -------------------------------------------------------------------------------------------------
 
 
-def test_limits_go_over_those_of_the_urdf():
+def test_limits_of_the_robot_file_override_the_urdf():
     given = {"joint2": {"max_effort": 9.0, "max_effort_rate": 2e3, "max_acceleration": 15, "max_jerk": 5e2,
                         "min_position": -1},
              "joint1": {"has_velocity_limits": False}}
@@ -201,7 +201,7 @@ def test_friction_of_the_urdf_is_optional_and_overridden_by_the_file():
     assert load(urdf, backend="python", friction=True).model.links[1].term == JointDynamics(viscous=3.0, coulomb=2.0)
 
 
-def test_arguments_go_over_the_file():
+def test_arguments_of_load_override_the_robot_file():
     content = file(gravity=[0, 0, -1.0], base="floating")
     found = load(ARM, content, base="fixed", gravity=np.array([0, 0, -2]), backend="python")
     assert type(found) is Robot and found.gravity_vector.tolist() == [0.0, 0.0, -2.0]
@@ -220,13 +220,13 @@ def test_arguments_go_over_the_file():
     {"base": "prescribed", "motors": {"j2": {"link": "l1", "axis": [0, 0, 1]}}},
     {"springs": {"j2": {"stiffness": 1.0}}, "motors": {"j1": {"link": "l1", "axis": [0, 0, 1]}}},
     {"springs": {"j2": {"stiffness": 1.0, "damping": 0.1}}}, {"passive": ["j2"]}])
-def test_combinations_are_served_by_the_general_robot(sections):
+def test_combinations_of_sections_load_as_a_robot(sections):
     robot = load(ARM, file(**sections), backend="python")
     assert type(robot) is Robot
     assert robot.joint_names == ("j1", "j2")
 
 
-def test_a_platform_needs_loops():
+def test_platform_without_loops_is_rejected():
     with pytest.raises(ModelError, match="declares platform without loops"):
         load(gough_stewart().urdf, {"version": 1, "platform": {"link": "platform"}}, backend="python")
 
@@ -235,13 +235,13 @@ def test_a_platform_needs_loops():
     ("plattform", "platform link 'plattform' does not exist; did you mean 'platform'"),
     ("rod1", "link 'rod1' is to be the platform of a parallel robot: it must be the child of a floating joint"),
     ("base", "it must be the child of a floating joint")])
-def test_a_platform_must_float_on_the_root(link, said):
+def test_platform_without_floating_joint_on_the_root_is_rejected(link, said):
     machine = gough_stewart()
     with pytest.raises(ModelError, match=said):
         load(machine.urdf, machine.robot_file | {"platform": {"link": link}})
 
 
-def test_a_platform_of_several_links_on_fixed_joints():
+def test_platform_of_several_fixed_links_equals_a_payload():
     machine = planar_3rrr()
     more = ('<link name="tool"><inertial><mass value="0.5"/><inertia ixx="1e-3" iyy="1e-3" izz="1e-3" ixy="0" ixz="0" '
             'iyz="0"/></inertial></link><joint name="t" type="fixed"><parent link="platform"/><child link="tool"/></joint>'
@@ -264,20 +264,20 @@ KINDS = {  # what Robot.kind says
     **dict.fromkeys(("ankles", "biped", "eel", "quadruped", "ship_arm", "wheeled_arm"), "")}
 
 
-def test_every_robot_file_is_known():
-    """Robot files beside a URDF of the same name; elastic_quadruped is of quadruped.urdf, two are of example-robot-data."""
+def test_every_packaged_robot_file_is_covered():
+    """Robot files have a URDF of the same name, except elastic_quadruped (quadruped.urdf) and two of example-robot-data."""
     others = {"elastic_quadruped", "solo12", "ur5"}
     assert {path.name.removesuffix(".robot.yaml") for path in URDF.glob("*.robot.yaml")} == {*KINDS, *others}
 
 
 @pytest.mark.parametrize(("name", "kind"), KINDS.items(), ids=KINDS)
-def test_the_robot_files_beside_the_urdfs(name, kind):
+def test_packaged_robot_files_load_with_their_kind(name, kind):
     robot = load(URDF / f"{name}.urdf", URDF / f"{name}.robot.yaml", backend="python")
     assert robot.kind == kind or (not kind and robot.has_moving_base)
 
 
-def test_limits_and_drives_of_the_stanford_file():
-    """test_config.py compares config/stanford.yaml, the same as parameters of nodes, with this file."""
+def test_robot_file_of_the_stanford_arm_has_its_rate_limits_and_drives():
+    """test_config.py compares this file with config/stanford.yaml, the corresponding node parameters."""
     here = load(URDF / "stanford.urdf", URDF / "stanford.robot.yaml", backend="python")
     assert here.limits.effort_rate.tolist() == [180.0, 320.0, 200.0, 2.5, 4.0, 0.4]
     assert here.model.links[1].term == JointDynamics(rotor_inertia=0.953)

@@ -1,4 +1,4 @@
-"""Programs for other machines: an object file for ARM, and text in C."""
+"""Cross compilation for ARM and C export of robot programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def robot():
 
 
 def symbols(elf: bytes) -> tuple[int, dict[str, int]]:
-    """Machine of a 64-bit object file, and its global symbols with their sections (0: to be found elsewhere)."""
+    """Return the machine of a 64-bit object file, and its global symbols with their sections (0: undefined)."""
     assert elf[:6] == b"\x7fELF\x02\x01"
     machine, table, size, count = (*struct.unpack_from("<H", elf, 18), *struct.unpack_from("<Q", elf, 40),
                                    *struct.unpack_from("<HH", elf, 58))
@@ -58,7 +58,7 @@ def test_object_files_need_only_the_c_library(robot, triple, cpu, machine, lanes
     assert set(names) - defined <= {"sin", "cos", "tanh", "memcpy"}, "only the C library is needed"
 
 
-def test_code_for_batches_on_arm(robot):
+def test_batch_kernel_compiles_for_arm(robot):
     llvm = pytest.importorskip("rnea_ros.codegen.llvm.engine")
     program = trace(*robot.tree.store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False))
     llvm.cross_compiled(program, "aarch64-unknown-linux-gnu", "generic", 4)
@@ -96,8 +96,8 @@ int main(void) {{
 
 @pytest.mark.skipif(not (shutil.which("aarch64-linux-gnu-gcc") and shutil.which("qemu-aarch64")),
                     reason="needs gcc-aarch64-linux-gnu and qemu-user")
-def test_machine_code_for_aarch64_gives_the_same_numbers(robot, tmp_path):
-    """Machine code for one sample and for many, and text in C, made here and run there; nine samples fill no tiles."""
+def test_cross_compiled_code_for_aarch64_gives_the_same_results(robot, tmp_path):
+    """Machine code for one and many samples, and C code, run in an emulator; nine samples do not fill the tiles."""
     llvm, samples = pytest.importorskip("rnea_ros.codegen.llvm.engine"), 9
     program = trace(*robot.tree.store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False))
     triple, (text, work) = "aarch64-unknown-linux-gnu", tiles.batch_text(program, 4)
@@ -118,7 +118,7 @@ def test_machine_code_for_aarch64_gives_the_same_numbers(robot, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["torque_and_rate", "forward_dynamics", "mass_matrix"])
-def test_text_in_c_gives_the_same_numbers(robot, tmp_path, name):
+def test_exported_c_gives_the_same_results(robot, tmp_path, name):
     compiler = shutil.which("cc") or shutil.which("gcc")
     text = robot.with_payload("link6", 1.0, (0.1, 0.0, 0.2)).c_source(name, "stanford_arm")
     assert "void stanford_arm(const double payloads[10], const double q[6], " in text
@@ -137,6 +137,6 @@ def test_text_in_c_gives_the_same_numbers(robot, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["", "1a", "a b", "x;system(0)", "a" * 64, "é"])
-def test_names_that_c_does_not_know(robot, name):
+def test_invalid_c_function_names_are_rejected(robot, name):
     with pytest.raises(InputError, match="no name of a C function"):
         robot.c_source("gravity", name)

@@ -1,4 +1,4 @@
-"""Generalized momentum and the shares of links, by Pinocchio and by the physics."""
+"""Generalized momentum and torque shares of links against Pinocchio."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from support.robots import random_tree
 pin = pytest.importorskip("pinocchio")
 
 
-def test_momentum_and_drift_as_pinocchio_has_them():
+def test_generalized_momentum_and_drift_match_pinocchio():
     robot, plant = Robot.from_urdf(panda()), Plant(panda())
     for q, qd in np.random.default_rng(2).uniform(-2.0, 2.0, (5, 2, 7)):
         p, drift = robot.generalized_momentum(q, qd)
@@ -21,7 +21,7 @@ def test_momentum_and_drift_as_pinocchio_has_them():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_shares_of_the_links_add_up(seed):
+def test_torque_shares_of_links_sum_to_torque_and_rate(seed):
     robot = Robot.from_urdf(random_tree(seed).text())
     q, qd, qdd, qddd = np.random.default_rng(seed).uniform(-1.0, 1.0, (4, robot.n))
     bare = robot.with_joint_dynamics({link.joint: type(link.term)() for link in robot.model.links if link.joint})
@@ -33,7 +33,7 @@ def test_shares_of_the_links_add_up(seed):
     assert np.allclose(robot.link_torques(q, qd, qdd), shares, rtol=1e-12, atol=1e-12)
 
 
-def test_a_link_of_another_mass_counts_by_its_share():
+def test_scaled_link_masses_scale_their_torque_shares():
     robot, motion = Robot.from_urdf(panda()), np.random.default_rng(4).uniform(-1.0, 1.0, (3, 7))
     shares, factors = robot.link_torques(*motion), np.random.default_rng(5).uniform(0.9, 1.1, 7)
     heavier = Plant(panda(), factors)

@@ -1,4 +1,4 @@
-"""Bases whose motion is given: state and its rates, torques and base wrench along a motion, ground reaction, the examples."""
+"""Prescribed base motion: state and derivatives, torques and base wrench along a motion, ground reaction, examples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ each_robot = pytest.mark.parametrize("name", [*CASES, *SEEDS])
 
 
 def motion_of_base(t):
-    """Any smooth pose."""
+    """Return the pose of a smooth base motion."""
     a, b = np.sin(t * 1.3) * 0.7, t * t * 0.8 + 0.4
     Rz = np.array([[np.cos(b), -np.sin(b), 0.0], [np.sin(b), np.cos(b), 0.0], [0.0, 0.0, 1.0]])
     Rx = np.array([[1.0, 0.0, 0.0], [0.0, np.cos(a), -np.sin(a)], [0.0, np.sin(a), np.cos(a)]])
@@ -32,8 +32,7 @@ def motion_of_base(t):
 
 
 @pytest.mark.parametrize("t", [-0.4, 0.0, 0.9])
-def test_motion_along_a_pose(t):
-    """Velocity, acceleration and jerk by differences of the pose alone."""
+def test_base_velocity_acceleration_and_jerk_match_differences_of_the_pose(t):
     base = base_motion(motion_of_base, t)
     p, R = (np.array(part, dtype=float) for part in motion_of_base(t))
     assert worst(base.position, p) < 1e-15 and worst(base.rotation, R) < 1e-14
@@ -54,8 +53,8 @@ def test_motion_along_a_pose(t):
 
 
 @each_robot
-def test_rates_with_a_given_base_motion(name):
-    """Pinocchio's torques and base wrench along the motion, differentiated by 6th-order differences."""
+def test_torque_and_base_wrench_rates_match_differences_of_pinocchio(name):
+    """The differences are of sixth order along a prescribed base motion."""
     _, q, qd, qdd, qddd = state(name)
     wrenches, wrench_rates = loads(name, np.random.default_rng(5))
 
@@ -77,8 +76,7 @@ def test_rates_with_a_given_base_motion(name):
 
 
 def test_ground_reaction_has_no_moment_at_the_zero_moment_point():
-    """The point is below the mass centre at rest, and where the ground reaction has no moment along the ground in any motion.
-    """
+    """The zero-moment point is below the centre of mass at rest."""
     robot_, ground, normal = robot("solo12"), np.array([0.2, 0.1, -0.4]), np.array([0.1, -0.2, 1.0])
     upright = load(source("solo12"), base="prescribed")
     base, q, qd, qdd, _ = state("solo12")
@@ -96,13 +94,13 @@ def test_ground_reaction_has_no_moment_at_the_zero_moment_point():
     assert np.isnan(robot_.zero_moment_point(0.0 * wrench, base=base)).all()
 
 
-def test_contacts_that_make_up_the_base_wrench_free_the_base():
-    """The wrench acts on the root alone, or is distributed to four feet that carry the root through the legs."""
+def test_contact_forces_equal_to_the_base_wrench_give_the_prescribed_base_acceleration():
+    """The wrench acts on the root link, or is distributed to four feet."""
     for name, feet in (("g1_29dof_rev_1_0", ()), ("solo12", ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"))):
         base, q, qd, qdd, _ = state(name)
         given, r = np.random.default_rng(12).normal(size=6), robot(name)
         wrench = r.solve(q, qd, qdd, stages=1, base=base.with_motion(given)).base_wrench
-        poses = [r.link_pose(foot, q, base=BaseState()) for foot in feet]  # as the base sees them
+        poses = [r.link_pose(foot, q, base=BaseState()) for foot in feet]  # in the base frame
         arms = np.hstack([np.vstack((R, np.cross(P, R, axisb=0, axisc=0))) for R, P in poses]) if feet else np.eye(6)
         forces = np.linalg.lstsq(arms, wrench, rcond=None)[0].reshape(-1, 3 if feet else 6)
         loads_ = {link: np.append(force, np.zeros(6 - len(force))) for link, force in
@@ -135,8 +133,8 @@ def test_missing_motion_of_the_base_and_massless_robots_are_rejected():
 # ------------------------------------------------------------------ drift
 
 
-def test_a_thrown_arm_falls_as_it_must():
-    """The mass centre is on a parabola for every joint motion, and the angular momentum about it is constant."""
+def test_thrown_arm_follows_a_parabola_with_constant_angular_momentum():
+    """The joints move during the flight of the centre of mass."""
     thrown = load(ROOT / "urdf" / "rr.urdf", base="floating")
     start = BaseState(velocity=(1.0, 0.0, 2.0, 0.3, -0.2, 0.5))
 
@@ -154,20 +152,20 @@ def test_a_thrown_arm_falls_as_it_must():
 # ------------------------------------------------------------------ examples
 
 
-def test_example_of_the_snake_swims_in_its_plane(tmp_path):
+def test_snake_example_moves_forward_in_its_plane(tmp_path):
     numbers = example("snake").main(tmp_path, small=True)
     assert 0.3 < numbers["distance"] < 1.5 and numbers["out of plane"] < 1e-12
     assert (tmp_path / "snake.png").stat().st_size > 10_000
 
 
-def test_example_of_the_quadruped_keeps_angular_momentum_in_flight(tmp_path):
+def test_quadruped_example_conserves_angular_momentum_in_flight(tmp_path):
     numbers = example("quadruped").main(tmp_path, small=True)
     assert numbers["fall of the mass centre"] == pytest.approx(-9.81, rel=1e-4) and numbers["angular momentum kept"] < 1e-6
     assert numbers["widest zero-moment point"] < 0.15 and 0.2 < numbers["flight [s]"] < 0.4
     assert (tmp_path / "quadruped.png").stat().st_size > 10_000
 
 
-def test_example_of_the_vehicle_states_added_torques(tmp_path):
+def test_vehicle_arm_example_reports_torques_added_by_the_base_motion(tmp_path):
     numbers = example("vehicle_arm").main(tmp_path, small=True)
     assert 5.0 < numbers["largest torque added"] < 20.0
     assert numbers["rate against differences"] < 0.05 * numbers["largest torque rate"]
@@ -175,7 +173,7 @@ def test_example_of_the_vehicle_states_added_torques(tmp_path):
 
 
 def test_functions_of_a_fixed_base_are_rejected_for_a_free_one():
-    """Each of these returned the torques of a fixed base."""
+    """These functions assume a fixed base."""
     text = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)})
     robot = TreeDynamics.from_urdf(text, base="floating")
     q = np.zeros(robot.n)

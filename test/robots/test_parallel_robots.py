@@ -1,4 +1,4 @@
-"""Parallel robots: Pinocchio with Lagrange multipliers, the closed-loop formulation, closed forms, and laws."""
+"""Parallel robots against Pinocchio with Lagrange multipliers, the closed-loop formulation, closed forms and invariants."""
 
 import re
 import runpy
@@ -29,13 +29,13 @@ each_machine = pytest.mark.parametrize("name", MACHINES)
 
 @pytest.fixture(scope="module")
 def machines():
-    """Return texts and robot of each machine by name; gravity is oblique, so that it acts on the planar machine too."""
+    """Return {name: (machine, robot)}; gravity is oblique, so that it acts on the planar machine too."""
     texts = {name: make() for name, (make, _) in MACHINES.items()}
     return {name: (machine, machine.robot(gravity=(1.0, -4.0, -9.0))) for name, machine in texts.items()}
 
 
 def polynomial(name, robot, seed=0):
-    """A motion t -> PlatformMotion within the machine's freedoms, through a pose off home."""
+    """Return a motion t -> PlatformMotion within the degrees of freedom of the machine, through a pose off home."""
     rng, freedoms = np.random.default_rng(seed), list(MACHINES[name][1])
     a = np.zeros((4, 6))
     a[:, freedoms] = rng.normal(size=(4, len(freedoms))) * [[0.04], [0.3], [1.0], [4.0]]
@@ -54,7 +54,7 @@ def difference(function, h=2e-3):
 
 
 class Legs(NamedTuple):
-    """Motion of the joints of the legs, and Khalil's maps (60), (61) with their rates."""
+    """Motion of the leg joints, and the matrices of Khalil's equations (60) and (61) with their rates."""
 
     q: np.ndarray
     qd: np.ndarray
@@ -71,7 +71,7 @@ def leg_names(robot):
 
 
 def leg_motion(robot, motion, **options):
-    """Motion of the legs' joints (4, n) by that of the platform."""
+    """Return the motion of the leg joints (4, n) from the platform motion."""
     columns = [robot.tree.joint_names.index(name) for name in leg_names(robot)]
     return [part[..., columns] for part in robot.tree_motion(motion, **options)]
 
@@ -85,7 +85,7 @@ def legs_of(robot, motion):
 
 
 def of_actuators(robot, motion):
-    """q, qd, qdd, qddd of the active joints."""
+    """Return q, qd, qdd, qddd of the active joints."""
     return robot.actuator_motion(motion, None, 3)[0]
 
 
@@ -98,7 +98,7 @@ def stacked(motions):
 
 @each_machine
 @pytest.mark.parametrize("seed", range(3))
-def test_forces_of_actuators_equal_pinocchio(machines, name, seed):
+def test_actuator_forces_match_pinocchio_with_multipliers(machines, name, seed):
     machine, robot = machines[name]
     motion = polynomial(name, robot, seed)(0.0)
     legs = legs_of(robot, motion)
@@ -111,7 +111,7 @@ def test_forces_of_actuators_equal_pinocchio(machines, name, seed):
 
 
 @each_machine
-def test_power_in_is_energy_gained(machines, name):
+def test_actuator_power_equals_the_rate_of_pinocchios_energy(machines, name):
     machine, robot = machines[name]
     oracle = PlatformOracle(machine, leg_names(robot))
     for body in (oracle.legs, oracle.platform):
@@ -141,7 +141,7 @@ def test_power_in_is_energy_gained(machines, name):
 
 @pytest.mark.parametrize("name, first, kind", [("gough_stewart", "ball1", "spherical"), ("delta", "ball1a", "spherical"),
                                                ("planar_3rrr", "pin2", "revolute")])
-def test_it_is_the_closed_loop_robot(machines, name, first, kind):
+def test_platform_formulation_equals_the_closed_loop_formulation(machines, name, first, kind):
     machine, robot = machines[name]
     urdf, loops = as_closed_loop(machine, first, kind)
     loops["loops"]["start"] = start_of_pivots(machine, first, kind)
@@ -160,7 +160,7 @@ def test_it_is_the_closed_loop_robot(machines, name, first, kind):
 
 
 def rps_3(radius=0.5, height=0.8):
-    """Three legs R P and a ball: each keeps its ball in a plane. Heave, roll and pitch are free, and drag the rest along."""
+    """Return a 3-RPS robot. Heave, roll and pitch are independent; the other platform coordinates depend on them."""
     legs, loops = '<link name="base"/>', {"active": ["slide1", "slide2", "slide3"], "cut_joints": {}}
     body = '<inertial><origin xyz="0.01 0.02 {z}"/><mass value="{m}"/><inertia {I}/></inertial>'
     tensor = 'ixx="0.3" ixy="0.01" ixz="0.02" iyy="0.4" iyz="-0.01" izz="0.5"'
@@ -179,8 +179,8 @@ def rps_3(radius=0.5, height=0.8):
     return Machine(f'<robot name="legs">{legs}</robot>', platform, loops, ((0.0, 0.0, height), np.eye(3)))
 
 
-def test_freedoms_that_change_with_the_pose():
-    """3-RPS: the twists that the platform may have turn with it, so the constraints have rates."""
+def test_actuator_forces_of_a_3rps_with_pose_dependent_twists_match_pinocchio():
+    """The allowed twists change with the pose, so that the constraints have rates."""
     machine = rps_3()
     robot = machine.robot()
     urdf, loops = as_closed_loop(machine, "ball1", "spherical")
@@ -198,20 +198,20 @@ def test_freedoms_that_change_with_the_pose():
     assert deviation(robot.platform_of(robot.response(tau=tau, motion=motion)).acceleration, motion.acceleration) < 1e-10
 
 
-def test_far_poses_of_few_freedoms_are_reached():
-    """The straight way from home leaves the allowed poses; the legs are led along it all the same."""
+def test_distant_pose_of_a_3rps_is_reached():
+    """The straight path from the home pose leaves the allowed poses; inverse kinematics of the legs still converges."""
     machine = rps_3()
     robot, closed = machine.robot(), load(*as_closed_loop(machine, "ball1", "spherical"))
     qa, zero = np.array([0.3, -0.1, 0.05]), np.zeros(3)
     state = closed.motion(qa, zero, zero, zero)
     motion = of_platform(closed, state)
-    assert np.abs(motion.position[:2]).max() > 5e-3  # dragged along
+    assert np.abs(motion.position[:2]).max() > 5e-3  # dependent coordinates move
     joints = [closed.tree.joint_names.index(joint) for joint in leg_names(robot)]
     assert deviation(leg_motion(robot, motion)[0], state.q[joints]) < 1e-10
 
 
 def of_platform(closed, state):
-    """Motion of the platform from that of the tree that carries it, on series in time."""
+    """Return the platform motion from the motion of the tree of a closed loop, by power series in time."""
     model = closed.tree.model
     frame = model.frame("platform")
     R, P = within(base_poses(model, jets(*state[:4]))[frame.link], (frame.R, frame.P))
@@ -223,7 +223,7 @@ def of_platform(closed, state):
 
 
 def force_on(machine, robot, motion):
-    """Force and moment that the legs exert on the platform about its origin, by Pinocchio, in the base frame."""
+    """Return the wrench of the legs on the platform about its origin, in the base frame, by Pinocchio."""
     body = pin.buildModelFromXML(machine.platform, pin.JointModelFreeFlyer())
     body.gravity.linear = robot.tree.gravity_vector
     R, V, Vd = motion.rotation, np.asarray(motion.velocity), np.asarray(motion.acceleration)
@@ -237,8 +237,8 @@ def force_on(machine, robot, motion):
 # --- the paper's formulas ---------------------------------------------------------------------------------------------
 
 
-def test_gough_stewart_is_equations_65_and_66(machines):
-    """Leg by leg, as printed: Jvi = [1, -P_i^], Gamma = Jp^T (Fp + sum Jvi^T Ji^-T Gamma_i), Jp^-1 from the slides' rows."""
+def test_gough_stewart_forces_match_published_equations_65_and_66(machines):
+    """Jvi = [1, -P_i^], Gamma = Jp^T (Fp + sum Jvi^T Ji^-T Gamma_i), Jp^-1 from the rows of the prismatic joints."""
     machine, robot = machines["gough_stewart"]
     motion = polynomial("gough_stewart", robot)(0.0)
     legs = legs_of(robot, motion)
@@ -268,7 +268,7 @@ def test_gough_stewart_is_equations_65_and_66(machines):
     assert deviation(robot.inverse_dynamics(motion=motion), Jp.T @ W) < 1e-12
 
 
-def test_inverse_kinematics_is_the_distance_between_the_joints(machines):
+def test_hexapod_inverse_kinematics_is_the_distance_between_leg_ends(machines):
     machine, robot = machines["gough_stewart"]
     motion = polynomial("gough_stewart", robot, 5)(0.0)
     q = dict(zip(leg_names(robot), leg_motion(robot, motion)[0], strict=True))
@@ -283,8 +283,8 @@ def test_inverse_kinematics_is_the_distance_between_the_joints(machines):
         assert q[f"slide{k}"] == pytest.approx(lengths[1] - lengths[0], abs=1e-12)
 
 
-def test_delta_keeps_level_and_its_arms_are_the_formula(machines):
-    """Elbow at a distance of one rod from the ball, in the arm's own plane shifted by the platform: one angle per arm."""
+def test_delta_inverse_kinematics_match_the_closed_form(machines):
+    """The elbow is one rod length from the ball joint; both rods of a pair stay parallel."""
     _machine, robot = machines["delta"]
     motion = polynomial("delta", robot, 2)(0.0)
     q = dict(zip(leg_names(robot), leg_motion(robot, motion)[0], strict=True))
@@ -294,7 +294,7 @@ def test_delta_keeps_level_and_its_arms_are_the_formula(machines):
         angle = 0.3 + q[f"motor{n}"]
         elbow = np.array([0.2 + 0.3 * np.cos(angle), 0.0, -0.3 * np.sin(angle)])
         assert np.linalg.norm(elbow - [x + 0.05, y, z]) == pytest.approx(0.7, abs=1e-12)
-        for joint in ("swing", "sway"):  # both rods of a pair stay parallel
+        for joint in ("swing", "sway"):  # parallel rods
             assert q[f"{joint}{n}a"] == pytest.approx(q[f"{joint}{n}b"], abs=1e-12)
 
 
@@ -302,7 +302,7 @@ def test_delta_keeps_level_and_its_arms_are_the_formula(machines):
 
 
 @each_machine
-def test_rates_are_differences_along_the_motion(machines, name):
+def test_rates_of_legs_jacobian_and_forces_match_differences(machines, name):
     _machine, robot = machines[name]
     motion = polynomial(name, robot, 1)
     legs = legs_of(robot, motion(0.0))
@@ -316,7 +316,7 @@ def test_rates_are_differences_along_the_motion(machines, name):
 
 
 @pytest.mark.parametrize("samples", [None, 4])
-def test_motion_from_angles_is_its_own_derivative(samples):
+def test_platform_motion_from_roll_pitch_yaw_has_consistent_derivatives(samples):
     rng = np.random.default_rng(4)
     shape = (4, 2, 3) if samples is None else (4, 2, samples, 3)
     a = rng.normal(size=shape)
@@ -341,7 +341,7 @@ def test_motion_from_angles_is_its_own_derivative(samples):
 
 
 @each_machine
-def test_forward_dynamics_undoes_inverse_dynamics(machines, name):
+def test_forward_dynamics_inverts_inverse_dynamics_of_platforms(machines, name):
     _machine, robot = machines[name]
     motion = polynomial(name, robot, 3)(0.0)
     tau = robot.inverse_dynamics(motion=motion)
@@ -352,8 +352,8 @@ def test_forward_dynamics_undoes_inverse_dynamics(machines, name):
 
 
 @each_machine
-def test_the_actuators_determine_the_platform_pose(machines, name):
-    """Direct kinematics undoes inverse kinematics, to the jerk; and every answer is the one for the platform's motion."""
+def test_forward_kinematics_inverts_inverse_kinematics_up_to_jerk(machines, name):
+    """Results from actuator motion equal those from platform motion."""
     _machine, robot = machines[name]
     motion = polynomial(name, robot, 4)(0.0)
     q, qd, qdd, qddd = given = of_actuators(robot, motion)
@@ -375,8 +375,8 @@ def test_the_actuators_determine_the_platform_pose(machines, name):
 
 
 @each_machine
-def test_gravity_and_its_rate(machines, name):
-    """The share is what the forces lose without gravity, at rest; its rate along the motion by differences."""
+def test_gravity_forces_of_a_platform_and_their_rate_match_differences(machines, name):
+    """The gravity share is the difference of forces with and without gravity."""
     machine, robot = machines[name]
     motion, light = polynomial(name, robot, 4), machine.robot(gravity=(0.0, 0.0, 0.0))
     now = robot.dynamics(motion=motion(0.0))
@@ -385,7 +385,7 @@ def test_gravity_and_its_rate(machines, name):
     assert deviation(now.gravity_rate, difference(lambda t: robot.gravity(motion=motion(t)))) < 1e-8
 
 
-def test_a_wrench_of_the_world_stays_while_the_platform_turns(machines):
+def test_world_wrench_on_a_platform_keeps_its_direction(machines):
     _machine, robot = machines["gough_stewart"]
     motion, held = polynomial("gough_stewart", robot, 4), np.arange(1.0, 7.0)
 
@@ -399,7 +399,7 @@ def test_a_wrench_of_the_world_stays_while_the_platform_turns(machines):
     assert deviation(now, same) < 1e-8
 
 
-def test_many_samples_from_the_actuators_and_from_another_pose(machines):
+def test_forward_kinematics_accept_many_samples_and_a_guess(machines):
     _machine, robot = machines["planar_3rrr"]
     motion = polynomial("planar_3rrr", robot, 4)
     along = stacked([motion(t) for t in np.linspace(0.0, 0.1, 3)])
@@ -426,7 +426,7 @@ def test_unreachable_actuator_positions_are_rejected(machines):
         robot.gravity([3.0, 0.0, 0.0])
 
 
-def test_payload_is_a_heavier_platform(machines):
+def test_payload_on_the_platform_equals_a_heavier_platform(machines):
     machine, robot = machines["gough_stewart"]
     motion = polynomial("gough_stewart", robot)(0.0)
     heavier = gough_stewart(platform_mass=52.0).robot(gravity=robot.tree.gravity_vector)
@@ -453,8 +453,8 @@ def with_mass(urdf, link, mass, at):
     return urdf.replace("</robot>", body + "</robot>")
 
 
-def test_wrenches_act_by_virtual_work(machines):
-    """Actuators exert -Jp^T w for a wrench on the platform and -Q^T J^T w for one on a leg, also at a constant rate."""
+def test_wrenches_on_platform_and_legs_act_by_virtual_work(machines):
+    """tau = -Jp^T w for a wrench on the platform and -Q^T J^T w on a leg, with wrench rates."""
     _machine, robot = machines["delta"]
     motion = polynomial("delta", robot)(0.0)
     tau, tau_rate = robot.torque_and_rate(motion=motion)
@@ -462,7 +462,7 @@ def test_wrenches_act_by_virtual_work(machines):
     legs = legs_of(robot, motion)
     pushed, pushed_rate = robot.torque_and_rate(motion=motion, loads=Loads({"platform": wrench}, {"platform": rate}))
     Jp, Jpd = legs.Jp, legs.Jpd
-    assert deviation(pushed - tau, -Jp.T @ wrench) < 1e-12  # the platform's axes are the base's
+    assert deviation(pushed - tau, -Jp.T @ wrench) < 1e-12  # platform and base axes coincide
     assert deviation(pushed_rate - tau_rate, -Jp.T @ rate - Jpd.T @ wrench) < 1e-12
     on_leg, on_leg_rate = robot.torque_and_rate(motion=motion, loads=Loads({"rod1a": wrench, "platform": wrench}))
     along = robot.motion(*of_actuators(robot, motion), guess=robot.tree_motion(motion, orders=0).q)
@@ -474,7 +474,7 @@ def test_wrenches_act_by_virtual_work(machines):
     assert deviation(on_leg_rate - tau_rate + Jpd.T @ wrench, change) < 1e-12
 
 
-def test_friction_and_rotors_of_all_leg_joints_count(machines):
+def test_friction_and_rotor_inertia_of_all_leg_joints_enter_the_actuator_torque(machines):
     machine, bare = machines["planar_3rrr"]
     terms = {"motor1": JointDynamics(rotor_inertia=0.001, gear_ratio=30.0, viscous=0.2),
              "elbow2": JointDynamics(viscous=0.7, coulomb=0.3)}
@@ -492,7 +492,7 @@ def test_friction_and_rotors_of_all_leg_joints_count(machines):
     assert deviation(difference(lambda t: robot.inverse_dynamics(motion=motion(t)), 1e-4), tau_rate) < 1e-8
 
 
-def test_a_motion_at_once_is_its_samples(machines):
+def test_vectorized_forces_of_a_platform_equal_single_samples(machines):
     _machine, robot = machines["gough_stewart"]
     motion = polynomial("gough_stewart", robot)
     times = np.linspace(-0.05, 0.05, 5)
@@ -504,8 +504,8 @@ def test_a_motion_at_once_is_its_samples(machines):
     assert deviation(held, [home, home]) < 1e-12
 
 
-def test_size_does_not_matter():
-    """Lengths are compared with the machine's own levers."""
+def test_leg_inverse_kinematics_do_not_depend_on_the_size_of_the_robot():
+    """Tolerances are relative to the characteristic length."""
     home = np.array([0.0, 0.0, 1.2])
     P, R = home + [0.05, -0.1, 0.1], pin.rpy.rpyToMatrix(0.1, -0.2, 0.3)
     usual = gough_stewart().robot()
@@ -515,8 +515,8 @@ def test_size_does_not_matter():
     assert deviation(q / scales, leg_motion(usual, PlatformMotion(P, R))[0]) < 1e-9
 
 
-def test_the_branch_is_the_guesss(machines):
-    """Elbows of the planar machine on the other side: found from a guess, and the platform needs other torques there."""
+def test_guess_selects_the_branch_of_the_legs(machines):
+    """The guess has the elbows of the planar robot on the other side."""
     _machine, robot = machines["planar_3rrr"]
     P, R = robot.home
     lean = 2.0 * np.arccos(0.38 / 0.64)
@@ -531,7 +531,7 @@ def test_the_branch_is_the_guesss(machines):
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
-def test_poses_out_of_reach_are_refused(machines):
+def test_unreachable_platform_pose_is_rejected(machines):
     _machine, robot = machines["delta"]
     P, R = robot.home
     with pytest.raises(InputError, match=r"do not bring the platform to \(0, 0, -1.5\).*'ball.*' is open by .* m at best"):
@@ -542,7 +542,7 @@ def test_poses_out_of_reach_are_refused(machines):
         leg_motion(robot, PlatformMotion([0.0, 0.0, -1.5], R), guess=robot.start + 0.01)
 
 
-def test_a_stretched_leg_is_singular(machines):
+def test_stretched_leg_is_rejected_as_singular(machines):
     _machine, robot = machines["planar_3rrr"]
     P, R = robot.home
     stretched = PlatformMotion(P - [0.64 - 0.38, 0.0, 0.0], R)
@@ -551,8 +551,8 @@ def test_a_stretched_leg_is_singular(machines):
             leg_motion(robot, stretched, guess=guess)
 
 
-def test_a_platform_that_its_actuators_do_not_hold_is_singular(machines):
-    """Turned far enough, the six lines of the legs belong to one linear complex: the determinant changes its sign there."""
+def test_pose_with_singular_platform_jacobian_is_rejected(machines):
+    """The determinant of the Jacobian changes sign where the six leg axes belong to one linear complex."""
     _machine, robot = machines["gough_stewart"]
     P, _R = robot.home
 
@@ -571,7 +571,7 @@ def test_a_platform_that_its_actuators_do_not_hold_is_singular(machines):
 
 
 @pytest.mark.parametrize("name, forbidden", [("delta", 3), ("planar_3rrr", 2)])
-def test_motions_that_the_legs_do_not_allow_are_refused(machines, name, forbidden):
+def test_platform_motion_that_the_legs_do_not_allow_is_rejected(machines, name, forbidden):
     _machine, robot = machines[name]
     P, R = robot.home
     wrong = 0.1 * np.eye(6)[forbidden]
@@ -597,18 +597,18 @@ def declared(**changes):
     (declared(cut_joints={"pin": {"type": "revolute", "first": "lower1", "second": "plate"}}), "link 'plate' does not exist"),
     (planar_3rrr()._replace(home=((0.9, 0.0, 0.0), np.eye(3))), "do not reach the platform at the home pose: loop 'pin.' is"),
 ])
-def test_declarations_are_checked(machine, message):
+def test_invalid_platform_declarations_are_rejected(machine, message):
     with pytest.raises(ModelError, match=message):
         machine.robot()
 
 
-def test_a_leg_that_is_not_attached_is_named():
+def test_leg_without_cut_joint_is_rejected():
     loops = {name: cut for name, cut in planar_3rrr().loops["cut_joints"].items() if name != "pin3"}
     with pytest.raises(ModelError, match="joints motor3, elbow3 move no cut joint; every leg must be attached"):
         declared(cut_joints=loops).robot()
 
 
-def test_the_platform_hangs_on_the_root_by_a_floating_joint():
+def test_platform_without_floating_joint_is_rejected():
     machine = planar_3rrr()
     for wrong, message in ((machine.urdf.replace('type="floating"', 'type="fixed"'), "must be the child of a floating joint"),
                            (machine.urdf.replace('"platform"', '"plate"'), "platform link 'platform' does not exist")):
@@ -624,12 +624,12 @@ def test_the_platform_hangs_on_the_root_by_a_floating_joint():
     (PlatformMotion([0.0] * 3, -np.eye(3)), "is not a rotation matrix"),
     (PlatformMotion(np.zeros((2, 3)), np.eye(3), velocity=np.zeros((3, 6))), r"different numbers of samples, \[2, 3\]"),
 ])
-def test_motions_are_checked(machines, motion, message):
+def test_invalid_platform_motions_are_rejected(machines, motion, message):
     with pytest.raises(InputError, match=message):
         machines["planar_3rrr"][1].torque_and_rate(motion=motion)
 
 
-def test_a_weightless_machine_has_no_acceleration():
+def test_forward_dynamics_of_a_massless_platform_is_rejected():
     machine = planar_3rrr()
     texts = (re.sub("<inertial>.*?</inertial>", "", text) for text in machine[:2])
     machine = machine._replace(**dict(zip(("legs", "platform"), texts, strict=True)))
@@ -638,7 +638,7 @@ def test_a_weightless_machine_has_no_acceleration():
         robot.forward_dynamics(tau=np.ones(3), motion=PlatformMotion(*robot.home))
 
 
-def test_other_arguments_are_checked(machines):
+def test_invalid_arguments_of_platform_dynamics_are_rejected(machines):
     _machine, robot = machines["planar_3rrr"]
     here = PlatformMotion(*robot.home)
     with pytest.raises(InputError, match="link 'hand' is not in robot 'planar_3rrr'; its links: base, upper1"):
@@ -656,12 +656,12 @@ def test_other_arguments_are_checked(machines):
     (lambda: delta(forearm=0.2), "forearm 0.2 m cannot span"),
     (lambda: planar_3rrr(link=0.1), "two links of 0.1 m cannot span"),
 ])
-def test_impossible_machines_are_refused(make, message):
+def test_impossible_dimensions_are_rejected(make, message):
     with pytest.raises(InputError, match=message):
         make()
 
 
-def test_rotation_vectors_are_pinocchios():
+def test_rotation_vectors_match_pinocchio():
     rng = np.random.default_rng(7)
     for size in (0.0, 1e-9, 1e-3, 1.0, 3.1, np.pi):
         axis = rng.normal(size=3)
@@ -671,15 +671,15 @@ def test_rotation_vectors_are_pinocchios():
         assert np.abs(pin.exp3(platform_closure.rotation_vector(R)) - R).max() < (1e-7 if size == np.pi else 1e-14)
 
 
-def test_the_platform_rides_out_the_sea(tmp_path):
+def test_stewart_example_does_no_net_work_over_a_swell_period(tmp_path):
     example = Path(__file__).resolve().parents[2] / "examples" / "stewart.py"
     numbers = runpy.run_path(str(example))["main"](tmp_path, small=True)
     assert (tmp_path / "stewart.png").stat().st_size > 20_000
-    assert abs(numbers["work over the swell's period [J]"]) < 1e-6  # nothing is lost, and it comes back to where it was
+    assert abs(numbers["work over the swell's period [J]"]) < 1e-6  # lossless and periodic
     assert numbers["largest difference of rate and quotient [N/s]"] < 0.1 * numbers["peak rate [N/s]"]
 
 
-def test_a_delta_robot_picks_at_10_g():
+def test_delta_torques_at_10_g_are_plausible():
     robot = delta().robot()
     motion = PlatformMotion(*robot.home, acceleration=[98.1, 0.0, 0.0, 0.0, 0.0, 0.0])
     assert 1.0 < np.abs(robot.inverse_dynamics(motion=motion)).max() < 100.0
@@ -687,8 +687,8 @@ def test_a_delta_robot_picks_at_10_g():
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("seed", range(2))
-def test_a_table_on_crossed_slides(seed, size):
-    """Two legs of two slides each, welded to the table at its origin: no joint and no turn has a lever. F = m (a - g)."""
+def test_forces_of_a_table_on_crossed_slides_match_the_closed_form(seed, size):
+    """Two legs of two slides each, welded to the table at its origin, without any lever arm: F = m (a - g)."""
     rng = np.random.default_rng(seed)
     E, at = np.linalg.qr(rng.normal(size=(3, 3)))[0], size * rng.uniform(-1.0, 1.0, 3)
     masses, parts = rng.uniform(0.5, 3.0, 5), ['<link name="base"/>']
@@ -719,7 +719,7 @@ def test_a_table_on_crossed_slides(seed, size):
 
 
 def turned_machine(R):
-    """A Stewart platform turned about its base's origin, by its home pose alone: the URDF has the floating joint level."""
+    """Return a Stewart platform rotated about its base origin by its home pose only; the URDF is not rotated."""
     machine = gough_stewart()
     root = machine.legs.replace('<link name="base"></link>', '<link name="world"></link>\n  <link name="base"></link>', 1)
     roll, pitch, yaw = pin.rpy.matrixToRpy(R)
@@ -733,8 +733,8 @@ def turned_machine(R):
 
 
 @pytest.mark.parametrize("angles", [(0.0, np.pi / 2, 0.0), (0.4, -np.pi / 2, 0.3), (0.0, 1.4, 1.0), (np.pi, 0.0, 0.0)])
-def test_a_platform_at_any_orientation(machines, angles):
-    """A machine and its gravity, turned together, need the same forces."""
+def test_forces_are_invariant_under_rotation_of_platform_and_gravity(machines, angles):
+    """Orientations with singular roll, pitch and yaw are included."""
     _machine, level = machines["gough_stewart"]
     Q = pin.rpy.rpyToMatrix(*angles)
     robot = rnea_ros.load(*turned_machine(Q), gravity=Q @ level.tree.gravity_vector)
@@ -754,8 +754,8 @@ def test_a_platform_at_any_orientation(machines, angles):
 
 
 @pytest.mark.parametrize("pitch", [0.3, 0.9, 1.2, np.pi / 2, -np.pi / 2, 3.0])
-def test_joints_of_a_platform_move_as_it_does(pitch):
-    """Pose, twist, acceleration and jerk there and back, at every pitch; and their differences along the motion."""
+def test_floating_joint_coordinates_reproduce_the_platform_motion(pitch):
+    """Pose, twist, acceleration and jerk are converted in both directions at any pitch, and match differences."""
     rng = np.random.default_rng(3)
     origin = pin.rpy.rpyToMatrix(*rng.normal(size=3))
     platform = Platform("plate", (2, 0, 1, 5, 4, 6), 3, origin, rng.normal(size=3))

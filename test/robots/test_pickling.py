@@ -1,4 +1,4 @@
-"""Robots of every class go through a pickle and can be copied, with every backend: same numbers, read-only models."""
+"""Pickling and copying of every kind of robot with every backend: equal results, read-only models."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ def same(found, expected):
         np.testing.assert_array_equal(a, b)
 
 
-SLOW = (loops, floating_loops, parallel)  # as the papers' text: seconds for each answer
+SLOW = (loops, floating_loops, parallel)  # seconds for each result with backend reference
 CASES = [(kind, backend) for kind in KINDS for backend in kernel.BACKENDS if backend != "reference" or kind not in SLOW]
 
 
 @pytest.mark.parametrize(("kind", "backend"), CASES)
-def test_a_robot_comes_out_as_it_went_in(kind, backend):
+def test_pickled_and_copied_robots_give_equal_results(kind, backend):
     if backend == "llvm":
         pytest.importorskip("llvmlite")
     robot, ask = kind(backend)
@@ -109,8 +109,8 @@ def test_a_robot_comes_out_as_it_went_in(kind, backend):
         same(ask(twin), expected)
 
 
-def test_another_process_takes_it_over():
-    """Machine code stays where it is; only what it is made from travels."""
+def test_robot_can_be_pickled_to_another_process():
+    """Machine code is compiled again from the pickled program."""
     robot, ask = rigid("llvm")
     expected = ask(robot)
     script = ("import pickle, sys; r, q = pickle.load(sys.stdin.buffer);"
@@ -120,7 +120,7 @@ def test_another_process_takes_it_over():
     same(pickle.loads(found.stdout), expected)
 
 
-def test_read_only_arrays_stay_read_only():
+def test_arrays_of_copies_are_read_only():
     robot = rigid("python")[0]
     for twin in (pickle.loads(pickle.dumps(robot)), copy.deepcopy(robot)):
         link = twin.model.links[2]
@@ -131,7 +131,7 @@ def test_read_only_arrays_stay_read_only():
             twin.model.frames["l1"] = None
 
 
-def test_copies_go_their_own_ways():
+def test_copies_are_independent():
     robot = rigid("python")[0]
     before = robot.torque_and_rate(*Q[:4])
     for twin in (copy.copy(robot), copy.deepcopy(robot)):
@@ -142,7 +142,7 @@ def test_copies_go_their_own_ways():
         same(twin.torque_and_rate(*Q[:4]), before)
 
 
-def test_without_llvm_there_it_falls_back(monkeypatch):
+def test_unpickled_robot_falls_back_to_python_without_llvm(monkeypatch):
     pytest.importorskip("llvmlite")
     robot, ask = rigid("llvm")
     data, expected = pickle.dumps(robot), ask(robot)
@@ -157,7 +157,7 @@ def test_without_llvm_there_it_falls_back(monkeypatch):
 
 
 @pytest.mark.parametrize("problems", ["one", ("one", "two")])
-def test_errors_read_the_same_on_the_other_side(problems):
+def test_pickled_errors_keep_message_and_problems(problems):
     error = ModelError(problems, "arm.urdf")
     other = pickle.loads(pickle.dumps(error))
     assert str(other) == str(error) and other.problems == error.problems

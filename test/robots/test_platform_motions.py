@@ -1,4 +1,4 @@
-"""Several platforms whose motions are given: the actuators' torques, by their own motion, by virtual power, and refusals."""
+"""Robots with several platforms: torques from given platform motions, compared with actuator motions and power."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def robot():
 
 
 def actuators(machine, seed=0, size=0.02):
-    """Motion of the actuators near the home pose: (4, n)."""
+    """Return a motion of the actuators near the home pose, (4, n)."""
     rng = np.random.default_rng(seed)
     motion = size * rng.normal(size=(4, machine.n))
     motion[0] += machine.home_motion[0]
     return motion
 
 
-def test_torques_by_the_motion_of_the_platforms_are_those_by_the_motion_of_the_actuators():
+def test_torques_from_platform_motions_equal_torques_from_actuator_motion():
     machine = robot()
     motion = actuators(machine)
     moved = machine.platforms_of(machine.solve(*motion, multipliers=False))
@@ -40,8 +40,8 @@ def test_torques_by_the_motion_of_the_platforms_are_those_by_the_motion_of_the_a
     np.testing.assert_allclose(q, motion, atol=1e-10)
 
 
-def test_power_of_the_actuators_is_the_slope_of_the_energy_of_given_platform_motions():
-    """The energy is that of the tree; platforms follow sines in time."""
+def test_actuator_power_equals_the_energy_rate_of_given_platform_motions():
+    """The energy is that of the tree; the platforms follow sines."""
     machine = robot()
     home = machine.platforms_of(machine.solve(*machine.home_motion[:4], multipliers=False))
 
@@ -66,7 +66,7 @@ def test_power_of_the_actuators_is_the_slope_of_the_energy_of_given_platform_mot
     assert abs(tau @ q[1] - power) < 1e-7 * np.abs(tau).max()
 
 
-def test_many_samples_are_those_one_by_one():
+def test_vectorized_platform_motions_equal_single_samples():
     machine = robot()
     many = [machine.platforms_of(machine.solve(*actuators(machine, seed), multipliers=False)) for seed in (0, 1)]
     stacked = {link: PlatformMotion(*(np.array(parts) for parts in zip(*(one[link] for one in many), strict=True)))
@@ -76,7 +76,7 @@ def test_many_samples_are_those_one_by_one():
         np.testing.assert_allclose(found[0][k], machine.torque_and_rate(motion=one)[0], rtol=1e-9)
 
 
-def test_motions_that_lack_a_platform_are_refused_by_name():
+def test_motion_without_every_platform_is_rejected():
     machine = robot()
     moved = machine.platforms_of(machine.solve(*machine.home_motion[:4], multipliers=False))
     one = next(iter(moved))

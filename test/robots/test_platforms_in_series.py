@@ -1,4 +1,4 @@
-"""Two planar 3-RRR platforms in series beside each of them alone."""
+"""Two planar 3-RRR platforms in series, compared with each platform alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GRAVITY, HEIGHT = (1.0, -4.0, -9.0), 0.2
 
 
 def series() -> tuple[str, dict]:
-    """URDF and robot file: the second machine, its names with prefix "b_", stands on the platform of the first one."""
+    """Return URDF and robot file; the second robot (prefix "b_") is mounted on the platform of the first."""
     machine = planar_3rrr()
     first, second = (ElementTree.fromstring(machine.urdf) for _ in range(2))
     for element in second:
@@ -47,7 +47,7 @@ def robots():
 
 
 def as_payload(robot):
-    """Mass, mass centre and inertia about it of legs and platform at home, in the base's frame."""
+    """Return mass, centre of mass and central inertia of legs and platform at home, in the base frame."""
     bodies = []
     for link, pose in zip(robot.tree.model.links, base_poses(robot.tree.model, robot.start), strict=True):
         if link.m:
@@ -62,15 +62,15 @@ def as_payload(robot):
 
 
 def motion(moving: str) -> np.ndarray:
-    """q, qd, qdd, qddd of the machine whose motors begin with this name; those of the other one rest."""
+    """Return q, qd, qdd, qddd with motion of the robot whose motors begin with this name; the other one is at rest."""
     robot = robots()[0]
     found = 0.1 * np.random.default_rng(3).normal(size=(4, robot.n))
     return found * [name.startswith(moving) for name in robot.joint_names]
 
 
 @pytest.mark.parametrize("moving", ["motor", "b_motor"])
-def test_one_of_two_platforms_in_series_moves_as_alone(moving):
-    """The lower one carries the upper one as a payload; the upper one stands on a platform at rest."""
+def test_moving_one_of_two_platforms_in_series_needs_the_torques_of_that_platform_alone(moving):
+    """The upper robot is a payload of the lower one; the lower platform is at rest when the upper one moves."""
     robot, alone = robots()
     assert not robot.is_fixed_tree
     if moving == "motor":
@@ -83,7 +83,7 @@ def test_one_of_two_platforms_in_series_moves_as_alone(moving):
         assert np.abs(ours[columns] - theirs).max() < 1e-10 * np.abs(theirs).max()
 
 
-def test_platforms_without_loops_are_refused():
+def test_platforms_without_loops_are_rejected():
     urdf, file = series()
     with pytest.raises(ModelError, match="without loops: cut joints must join"):
         rnea_ros.load(urdf, {name: entry for name, entry in file.items() if name != "loops"})

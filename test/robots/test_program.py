@@ -1,4 +1,4 @@
-"""Compiled program of a robot beside the stages of solution.py, on every combination; unreliable results."""
+"""Compiled program of a robot against the solver stages of solution.py, for every combination; unreliable results."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ URDF = Path(__file__).resolve().parents[2] / "urdf"
 LOADS = ((3.0, -2.0, 1.0, 0.5, -0.4, 0.3), (1.0, 2.0, -1.0, 0.2, 0.1, -0.3), (-2.0, 1.0, 4.0, 0.3, 0.2, -0.1))
 
 
-def stages_alone(monkeypatch):
-    """Disable the program: all answers come from the stages."""
+def disable_program(monkeypatch):
+    """Disable the compiled program: all results come from the solver stages."""
     monkeypatch.setattr(MotionSolver, "program", lambda *_: None)
 
 
 def counted(monkeypatch) -> list[str]:
-    """A list that grows by one with every sample that the stages of solution.py solve."""
+    """Return a list that grows by one with every sample solved by the stages of solution.py."""
     solved, solve = [], Solver.solve
 
     def noted(self, *arguments):
@@ -45,19 +45,19 @@ def counted(monkeypatch) -> list[str]:
 
 
 def fresh(robot: Robot) -> Robot:
-    """Return the robot with nothing compiled."""
+    """Return the robot without compiled programs."""
     return pickle.loads(pickle.dumps(robot))
 
 
 @pytest.mark.parametrize("name", COMBINATIONS)
-def test_program_gives_what_the_stages_give(name, monkeypatch):
+def test_compiled_program_equals_the_solver_stages(name, monkeypatch):
     robot, _, motion, state = case(name, 0)
     solved = counted(monkeypatch)
     tau, rate = robot.torque_and_rate(*motion, **state)
     alone = robot.inverse_dynamics(*motion[:robot.order], **state)
     found = robot.solve(*motion, **state)
     assert not solved, "the program serves all of this"
-    stages_alone(monkeypatch)
+    disable_program(monkeypatch)
     robot = fresh(robot)
     by_stages = robot.solve(*motion, **state)
     expected, expected_rate = by_stages.torques
@@ -76,7 +76,7 @@ def test_program_gives_what_the_stages_give(name, monkeypatch):
 
 @pytest.mark.parametrize("name", ["free base, two loops, spring, passive joint", "given base, spring, passive joint",
                                   "redundant motors, free base, loop", "elastic joint, loop"])
-def test_gravity_share_by_the_program_is_that_of_the_stages(name, monkeypatch):
+def test_gravity_and_rate_of_the_program_equal_the_solver_stages(name, monkeypatch):
     robot, _, motion, state = case(name, 0)
     there = {key: value for key, value in state.items() if key in ("base", "guess")}
     monkeypatch.setattr(StateFunctions, "each", None)
@@ -88,7 +88,7 @@ def test_gravity_share_by_the_program_is_that_of_the_stages(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["free base, loop, springs", "given base, loop, spring", "elastic joint, loop"])
-def test_program_takes_loads_on_links_and_their_rates(name, monkeypatch):
+def test_compiled_program_handles_wrenches_and_their_rates(name, monkeypatch):
     robot, _, motion, state = case(name, 0)
     wrench, wrench_rate, push = map(np.array, LOADS)
     loads = Loads({"l3": wrench, "l5": push}, {"l3": wrench_rate}, {"l4": push})
@@ -97,7 +97,7 @@ def test_program_takes_loads_on_links_and_their_rates(name, monkeypatch):
     found = robot.torque_and_rate(*motion, **state, loads=loads)
     again = robot.torque_and_rate(*motion, **state, loads=loads)
     assert not solved
-    stages_alone(monkeypatch)
+    disable_program(monkeypatch)
     expected = fresh(robot).torque_and_rate(*motion, **state, loads=loads)
     for ours, same, theirs, without in zip(found, again, expected, plain, strict=True):
         assert off(ours, theirs) < 1e-10
@@ -105,19 +105,19 @@ def test_program_takes_loads_on_links_and_their_rates(name, monkeypatch):
         assert off(ours, without) > 1e-3
 
 
-def test_program_takes_a_given_acceleration_of_a_free_base(monkeypatch):
+def test_compiled_program_handles_a_prescribed_base_acceleration(monkeypatch):
     robot, _, motion, state = case("free base, loop, springs", 0)
     state["base"] = state["base"].with_motion([0.3, -0.2, 0.5, 0.1, 0.4, -0.3], [1.0, 0.5, -0.7, 0.2, -0.6, 0.4])
     solved = counted(monkeypatch)
     found = robot.torque_and_rate(*motion, **state)
     assert not solved
-    stages_alone(monkeypatch)
+    disable_program(monkeypatch)
     expected = fresh(robot).torque_and_rate(*motion, **state)
     for ours, theirs in zip(found, expected, strict=True):
         assert off(ours, theirs) < 1e-11
 
 
-def test_program_takes_measured_motors(monkeypatch):
+def test_compiled_program_handles_measured_motors(monkeypatch):
     robot, _, motion, state = case("elastic joint, loop", 0)
     found = robot.solve(*motion, **state)
     motors = MotorState(*([found.positions[f"motor of {joint}"][k] for joint in robot.elastic_joints] for k in range(4)))
@@ -129,7 +129,7 @@ def test_program_takes_measured_motors(monkeypatch):
 
 
 @pytest.mark.parametrize("stands", [False, True], ids=["wheels", "feet"])
-def test_program_serves_wheels_and_feet(stands, monkeypatch):
+def test_compiled_program_handles_wheels_and_feet(stands, monkeypatch):
     urdf, file, pose = tripod() if stands else (*vehicle(), {})
     robot, rng = rnea_ros.load(urdf, file), np.random.default_rng(0)
     motion = 0.3 * rng.normal(size=(4, robot.n))
@@ -141,7 +141,7 @@ def test_program_serves_wheels_and_feet(stands, monkeypatch):
     solved = counted(monkeypatch)
     found = robot.torque_and_rate(*motion, **state)
     assert not solved
-    stages_alone(monkeypatch)
+    disable_program(monkeypatch)
     for ours, theirs in zip(found, fresh(robot).torque_and_rate(*motion, **state), strict=True):
         assert off(ours, theirs) < 1e-11
 
@@ -152,7 +152,7 @@ def palletiser() -> Robot:
 
 
 def motion_of(robot: Robot, samples: int, size: float = 0.2) -> np.ndarray:
-    """Smooth motion about the start, (4, samples, n)."""
+    """Return a smooth motion about the start, (4, samples, n)."""
     start = dict(zip(robot.tree.joint_names, robot.start, strict=True))
     t, w = 0.004 * np.arange(samples)[:, None], 1.0 + 0.2 * np.arange(robot.n)
     found = np.array([size * w**k * np.sin(w * t + 0.5 * np.pi * k) for k in range(4)])
@@ -160,7 +160,7 @@ def motion_of(robot: Robot, samples: int, size: float = 0.2) -> np.ndarray:
     return found
 
 
-def test_many_samples_are_those_that_follow_one_another(monkeypatch):
+def test_vectorized_program_equals_consecutive_single_samples(monkeypatch):
     robot = palletiser()
     motion, solved = motion_of(robot, 300), counted(monkeypatch)
     tau, rate = robot.torque_and_rate(*motion)
@@ -172,7 +172,7 @@ def test_many_samples_are_those_that_follow_one_another(monkeypatch):
         assert off(rate[k], alone[1]) < 1e-11
 
 
-def test_gravity_share_of_many_samples_is_that_of_each():
+def test_vectorized_gravity_and_rate_equal_single_samples():
     robot = palletiser()
     motion = motion_of(robot, 50)
     motion[0, 30:] += 0.35
@@ -184,10 +184,10 @@ def test_gravity_share_of_many_samples_is_that_of_each():
         assert off(found.gravity_rate[k], alone[1]) < 1e-11
 
 
-def test_a_leap_between_samples_is_walked_and_the_program_goes_on(monkeypatch):
+def test_large_step_between_samples_is_subdivided_by_the_program(monkeypatch):
     robot = palletiser()
     motion, solved = motion_of(robot, 60), counted(monkeypatch)
-    motion[0, 30:] += 0.35  # Newton's first step would be longer than is trusted
+    motion[0, 30:] += 0.35  # exceeds the trust radius of Newton's first step
     tau, rate = robot.torque_and_rate(*motion)
     assert not solved
     closed = robot.motion(*motion)
@@ -196,7 +196,7 @@ def test_a_leap_between_samples_is_walked_and_the_program_goes_on(monkeypatch):
     assert off(rate, expected[1]) < 1e-10
 
 
-def test_a_sample_out_of_reach_is_refused_by_number_and_name():
+def test_unreachable_sample_is_rejected_with_its_number():
     robot = palletiser()
     motion = motion_of(robot, 40)
     motion[0, 25:] += 3.0
@@ -204,15 +204,15 @@ def test_a_sample_out_of_reach_is_refused_by_number_and_name():
         robot.torque_and_rate(*motion)
 
 
-def test_singular_poses_are_refused_as_by_the_stages(monkeypatch):
-    """Stretched elbows of the five-bar: the program's pivots are unreliable, and the loops refuse by name."""
+def test_program_rejects_singular_poses_like_the_solver_stages(monkeypatch):
+    """The elbows of the five-bar are stretched, so that the pivots of the program are unreliable."""
     file = yaml.safe_load((URDF / "five_bar.robot.yaml").read_text())
     robot = Robot(TreeDynamics.from_urdf(URDF / "five_bar.urdf"), file)
     far = motion_of(robot, 1)[:, 0]
     messages = []
     for k in range(2):
         if k:
-            stages_alone(monkeypatch)
+            disable_program(monkeypatch)
             robot = fresh(robot)
         with pytest.raises(PoseError) as refused:
             robot.torque_and_rate(far[0] + [1.5, -1.5], *far[1:])
@@ -220,7 +220,7 @@ def test_singular_poses_are_refused_as_by_the_stages(monkeypatch):
     assert messages[0] == messages[1]
 
 
-def test_over_constrained_loops_are_served_and_leave_their_multipliers_open(monkeypatch):
+def test_program_of_over_constrained_loops_reports_open_multipliers(monkeypatch):
     robot = Robot(TreeDynamics.from_urdf(URDF / "five_bar.urdf"), URDF / "five_bar.robot.yaml")
     motion = motion_of(robot, 1)[:, 0]
     found = robot.torque_and_rate(*motion)
@@ -231,14 +231,14 @@ def test_over_constrained_loops_are_served_and_leave_their_multipliers_open(monk
 
 
 @pytest.mark.parametrize("backend", ["python", "c"])
-def test_other_back_ends_run_the_same_program(backend):
+def test_backends_of_the_program_agree(backend):
     robot = Robot(TreeDynamics.from_urdf(URDF / "palletiser.urdf", backend=backend), URDF / "palletiser.robot.yaml")
     motion = motion_of(robot, 3)
     for ours, theirs in zip(robot.torque_and_rate(*motion), palletiser().torque_and_rate(*motion), strict=True):
         assert off(ours, theirs) < 1e-13
 
 
-def test_numbers_that_are_not_finite_are_refused_after_good_calls():
+def test_non_finite_input_is_rejected_after_valid_calls():
     robot = palletiser()
     motion = motion_of(robot, 1)[:, 0]
     robot.torque_and_rate(*motion)
@@ -250,7 +250,7 @@ def test_numbers_that_are_not_finite_are_refused_after_good_calls():
         robot.torque_and_rate(*motion, base=BaseState())
 
 
-def test_loads_that_are_no_mapping_of_links_are_refused():
+def test_loads_that_are_not_a_mapping_of_links_are_rejected():
     robot = palletiser()
     motion = motion_of(robot, 1)[:, 0]
     for wrong in ([1], 1, "x", np.zeros(6)):
@@ -265,8 +265,8 @@ def test_loads_that_are_no_mapping_of_links_are_refused():
 # ---------------------------------------------------------------------- elimination, Jacobian
 
 
-def test_block_elimination_solves_what_numpy_solves():
-    """[M, -J^T, -S; J, 0, 0], with blocks that do not depend on one another and a factor that serves its transposed too."""
+def test_block_elimination_matches_numpy():
+    """The matrix is [M, -J^T, -S; J, 0, 0] with independent blocks; a factor is used for its transpose too."""
     rng = np.random.default_rng(0)
     M = rng.normal(size=(7, 7))
     M, J = M @ M.T, rng.normal(size=(4, 7))

@@ -1,4 +1,4 @@
-"""Properties of every robot: signatures, shapes of all answers, laws of mechanics, copies."""
+"""Properties of every kind of robot: signatures, shapes of all results, equations of motion, copies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from support.robot_kinds import (
     whole_motion,
 )
 
-# Functions that every robot answers.
+# Functions of every robot.
 METHODS = ("bias", "center_of_mass", "dynamics", "energy", "forward_dynamics", "gravity", "inverse_dynamics", "jacobian",
            "jacobian_rate", "joint_wrenches", "link_pose", "link_velocity", "mass_matrix", "rate_sensitivities",
            "sensitivities", "torque_and_rate", "with_payload")
@@ -42,8 +42,8 @@ METHODS = ("bias", "center_of_mass", "dynamics", "energy", "forward_dynamics", "
 
 
 @pytest.mark.parametrize("name", OF_TREES)
-def test_a_fixed_tree_takes_the_arguments_of_a_robot(name):
-    """Positional arguments in the same order, loads by keyword; all else by keyword, refused by name."""
+def test_methods_of_fixed_trees_and_robots_have_the_same_arguments(name):
+    """Positional arguments have the same order; loads and other options are keywords."""
     robot, tree = (inspect.signature(getattr(owner, name)).parameters for owner in (Robot, TreeDynamics))
     positional = [p.name for p in tree.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
     assert [p.name for p in robot.values() if p.kind is p.POSITIONAL_OR_KEYWORD] == positional
@@ -54,13 +54,13 @@ def test_a_fixed_tree_takes_the_arguments_of_a_robot(name):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_options_are_keywords(name):
+def test_keyword_arguments_have_defaults(name):
     parameters = inspect.signature(getattr(Robot, name)).parameters
     assert not [p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
 
 
 @each_kind
-def test_every_kind_has_the_face(kind):
+def test_every_kind_of_robot_has_the_common_properties(kind):
     robot = case(kind).robot
     assert type(robot) is Robot
     assert type(robot.name) is str and type(robot.order) is int and robot.n == len(robot.joint_names) == len(robot.joint_types)
@@ -69,7 +69,7 @@ def test_every_kind_has_the_face(kind):
     assert robot.order == (5 if kind == "elastic joints" else 3)
 
 
-def test_load_gives_such_a_robot():
+def test_load_returns_a_robot():
     assert isinstance(load(*FIVE_BAR), Robot) and isinstance(load(ARM), Robot)
 
 
@@ -77,7 +77,7 @@ def test_load_gives_such_a_robot():
 
 
 def answers(case: Case, motion: list[np.ndarray]) -> dict[str, Any]:
-    """Return the answers of every method to the same positional arguments."""
+    """Return the results of every method for the same positional arguments."""
     robot, (q, qd), state = case.robot, motion[:2], case.state
     tau, at = motion[2], {**case.state, **case.motors(*motion)}
     return {
@@ -97,7 +97,7 @@ def answers(case: Case, motion: list[np.ndarray]) -> dict[str, Any]:
 
 
 def wrenches(case: Case, motion: list[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """Nothing of planar loops, which say why."""
+    """Return joint wrenches; none for planar loops, which reject the request."""
     if case.over_held:
         with pytest.raises(InputError, match="more than the motion needs"):
             case.robot.joint_wrenches(*motion[:case.robot.order + 1], **case.state)
@@ -122,7 +122,7 @@ def parts(answer: Any) -> tuple[np.ndarray, ...]:
 
 
 @each_kind
-def test_answers_have_the_declared_shapes(kind):
+def test_results_have_the_declared_shapes(kind):
     one, motion = case(kind), motion_of(case(kind))
     found, expected = answers(one, motion), shapes(one)
     assert set(found) == set(expected) == set(METHODS) - {"with_payload"}
@@ -136,12 +136,12 @@ def test_answers_have_the_declared_shapes(kind):
 
 
 @each_kind
-def test_the_equations_of_motion_hold_under_loads(kind):
-    """forward undoes inverse; M a + bias = forces; the gravity share is what goes when gravity goes."""
+def test_equations_of_motion_hold_under_external_wrenches(kind):
+    """Forward dynamics inverts inverse dynamics, and M a + bias equals the forces."""
     one, motion = case(kind), motion_of(case(kind), 2)
     robot, (q, qd, qdd) = one.robot, motion[:3]
     loads = steady(loads_on(one))
-    if kind == "elastic joints":  # a load that it feels through a spring moves the motor
+    if kind == "elastic joints":  # a load on a spring moves the motor
         found = robot.motor_motion(*motion[:robot.order], loads=loads)
         tau, state, more = found.tau, {"motors": MotorState(found.q_motor, found.qd_motor)}, found.qdd_motor
         np.testing.assert_allclose(robot.inverse_dynamics(*motion[:robot.order], loads=loads), tau)
@@ -164,8 +164,8 @@ def test_the_equations_of_motion_hold_under_loads(kind):
 
 
 @each_kind
-def test_rates_are_derivatives_along_the_motion_under_loads(kind):
-    """wrench_rates are rates of wrenches; world_wrenches keep still while link and base turn: sixth-order differences."""
+def test_torque_rates_under_external_wrenches_match_differences(kind):
+    """Link wrenches change with their rates, world wrenches are constant: sixth-order differences along the motion."""
     one, motion, loads = case(kind), motion_of(case(kind), 3), loads_on(case(kind))
     robot = one.robot
     tau, rate = robot.torque_and_rate(*motion[:robot.order + 1], **one.state, loads=loads)
@@ -192,14 +192,14 @@ def test_rates_are_derivatives_along_the_motion_under_loads(kind):
 
 
 @each_kind
-def test_energy_grows_by_the_power_of_the_motors(kind):
-    """The energy is that of all moving bodies and springs; the momentum is mass times velocity of the mass centre."""
+def test_energy_rate_equals_motor_power(kind):
+    """The energy includes bodies and springs; the momentum is mass times the velocity of the centre of mass."""
     one, motion = case(kind), motion_of(case(kind), 5)
     robot = one.robot
     motion = whole_motion(one, *motion)
     tau, speed = robot.inverse_dynamics(*motion[:robot.order], **one.state), motion[1].copy()
     if kind == "springs":
-        speed[[robot.joint_names.index(name) for name in robot.state_joints]] = 0.0  # springs are inside
+        speed[[robot.joint_names.index(name) for name in robot.state_joints]] = 0.0  # springs are part of the energy
     if kind == "elastic joints":
         elastic = [robot.joint_names.index(name) for name in robot.elastic_joints]
         speed[elastic] = robot.motor_motion(*motion[:robot.order]).qd_motor
@@ -229,8 +229,8 @@ def test_energy_grows_by_the_power_of_the_motors(kind):
 
 
 @each_kind
-def test_gravity_goes_with_gravity(kind):
-    """dynamics has the share of gravity in the torques of joints that are held still, and its rate along the motion."""
+def test_gravity_share_of_dynamics_matches_gravity_and_differences(kind):
+    """The gravity share is the torque that holds the joints; its rate is a difference along the motion."""
     one, motion = case(kind), motion_of(case(kind), 4)
     robot, state = one.robot, dict(one.state)
     now = robot.dynamics(*motion[:robot.order + 1], **state)
@@ -247,7 +247,7 @@ def test_gravity_goes_with_gravity(kind):
 
 
 @each_kind
-def test_a_payload_counts_and_leaves_the_robot_as_it_was(kind):
+def test_payload_changes_the_copy_and_not_the_robot(kind):
     one, motion = case(kind), motion_of(case(kind))
     before = answers(one, motion)
     loaded = one.robot.with_payload(one.link, 2.0, (0.1, 0.0, 0.05), 0.01 * np.eye(3))
@@ -264,8 +264,8 @@ def test_a_payload_counts_and_leaves_the_robot_as_it_was(kind):
 
 @each_kind
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "with_payload"])
-def test_impossible_arguments_are_input_errors(kind, name):
-    """No AttributeError, and no other robot's answer: wrong sizes, numbers that are none, links that are not there."""
+def test_invalid_arguments_raise_input_errors(kind, name):
+    """Arguments have wrong sizes, NaN values or unknown links."""
     one = case(kind)
     robot, motion = one.robot, motion_of(one)
     declared = inspect.signature(getattr(Robot, name)).parameters
@@ -296,7 +296,7 @@ def test_impossible_arguments_are_input_errors(kind, name):
             ask(*given, *more)
 
 
-def test_missing_derivatives_and_motors_are_named():
+def test_errors_state_missing_derivatives_and_motors():
     robot, q = case("elastic joints").robot, np.zeros(3)
     with pytest.raises(InputError, match="3 derivatives of q are given; 5 decide the torque rates"):
         robot.torque_and_rate(q, q, q, q)
@@ -310,7 +310,7 @@ def test_missing_derivatives_and_motors_are_named():
 
 
 @each_kind
-def test_copies_and_pickles_give_the_same_answers(kind):
+def test_copies_and_pickles_of_every_kind_give_equal_results(kind):
     one, motion = MAKERS[kind]("python"), motion_of(case(kind))
     expected = answers(one, motion)
     for robot in (pickle.loads(pickle.dumps(one.robot)), copy.deepcopy(one.robot), copy.copy(one.robot)):

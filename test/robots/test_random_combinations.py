@@ -1,4 +1,4 @@
-"""Random machines of every combination beside Pinocchio and MuJoCo with multipliers; `benchmark/campaign.py` tries many."""
+"""Random machines of every combination against Pinocchio and MuJoCo; `benchmark/campaign.py` uses many seeds."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from support.constrained_motion import NODES, ConstrainedMotion, RandomMachine, 
 from support.random_combinations import COMBINATIONS, compare
 from support.robots import seeds
 
-FIRST_SEED = 900  # the campaign begins elsewhere
+FIRST_SEED = 900  # not a seed of the campaign
 # test_general_robot.py has the others.
 PARTS = ("any cut joint", "motors on links", "platform", "standing", "wheels", "tricycle")
 NAMES = [name for name in COMBINATIONS if any(part in name for part in PARTS)]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_torques_rates_and_accelerations_agree_with_pinocchio_and_mujoco(name):
+def test_torques_rates_and_accelerations_match_pinocchio_and_mujoco(name):
     for seed in seeds(1):
         found = compare(COMBINATIONS[name](FIRST_SEED + seed), FIRST_SEED + seed)
         assert found.torque < 1e-11, (seed, found)
@@ -28,19 +28,19 @@ def test_torques_rates_and_accelerations_agree_with_pinocchio_and_mujoco(name):
         assert np.isnan(found.mujoco) or found.mujoco < 1e-11, (seed, found)
 
 
-def test_oracle_differentiates_at_chebyshev_points():
+def test_oracle_derivatives_at_chebyshev_points_match_the_closed_form():
     times = 0.2 * np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)[::-1]
     values = np.sin(3.0 * times + 0.4)
     for order, expected in ((1, 3.0 * np.cos(0.4)), (2, -9.0 * np.sin(0.4))):
         assert derivatives(times, values, order) == pytest.approx(expected, rel=1e-10)
 
 
-def test_oracle_solves_for_the_least_norm():
+def test_oracle_solution_has_the_least_norm():
     A, b = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 2.0]]), np.array([2.0, 3.0])
     assert least(A, b) == pytest.approx([1.0, 1.0, 1.5])
 
 
-def test_oracle_of_a_pendulum_has_its_closed_form():
+def test_oracle_of_a_pendulum_matches_the_closed_form():
     """m g l sin(q) + (J + m l^2) q'' about a horizontal axis."""
     urdf = ('<robot name="pendulum"><link name="base"/><link name="rod"><inertial><origin xyz="0 0 -0.5"/><mass value="2"/>'
             '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="hinge" '

@@ -1,4 +1,4 @@
-"""Robot: batches, kinds of input, payloads, threads, robots without joints, and nothing shared by accident."""
+"""Robot: vectorized calls, accepted inputs, payloads, threads, robots without joints, independence of results."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_batches_equal_single_calls(backend):
             np.testing.assert_array_equal(batch, np.array(singles), err_msg=name)
 
 
-def test_single_rows_serve_all_samples(robot):
+def test_single_rows_are_broadcast_to_all_samples(robot):
     q, qd, qdd, qddd = motion(4)
     still = np.zeros(3)
     for a, b in zip(robot.torque_and_rate(q, still, qdd[0], qddd), robot.torque_and_rate(q, 0 * qd, qdd * 0 + qdd[0], qddd)):
@@ -65,7 +65,7 @@ def test_empty_batches_give_empty_results(robot):
     assert robot.mass_matrix(np.zeros((0, 3))).shape == (0, 3, 3)
 
 
-def test_any_sequence_of_numbers_will_do(robot):
+def test_lists_tuples_and_arrays_of_any_dtype_are_accepted(robot):
     expected = robot.torque_and_rate(*[np.array(GOOD)] * 4)
     whole = robot.torque_and_rate(*[np.array([1.0, 2.0, 3.0])] * 4)
     strided = np.zeros((4, 6))
@@ -77,7 +77,7 @@ def test_any_sequence_of_numbers_will_do(robot):
         np.testing.assert_array_equal(robot.torque_and_rate(*state), whole)
 
 
-def test_results_are_new_and_inputs_are_left_alone(robot):
+def test_results_are_new_arrays_and_inputs_are_unchanged(robot):
     state = motion()
     copies = [x.copy() for x in state]
     first = robot.dynamics(*state)
@@ -95,7 +95,7 @@ def test_results_are_new_and_inputs_are_left_alone(robot):
     assert robot.mass_matrix(state[0]).any()
 
 
-def test_a_payload_makes_another_robot(robot):
+def test_with_payload_returns_a_new_robot(robot):
     state = motion()
     bare = robot.torque_and_rate(*state)
     loaded = robot.with_payload("l4", 2.0, (0.1, 0, 0))
@@ -110,8 +110,8 @@ def test_a_payload_makes_another_robot(robot):
     np.testing.assert_array_equal(both.with_payload("l2", 0.0).with_payload("l4", 0.0).torque_and_rate(*state), bare)
 
 
-def test_payloads_that_come_in_another_order(robot):
-    """Kernels are shared between robots; the numbers must find their links."""
+def test_order_of_payloads_does_not_affect_the_torques(robot):
+    """Kernels are shared between the robots."""
     state = motion()
     one = robot.with_payload("l4", 2.0, (1, 0, 0)).with_payload("l1", 1.0, (0, 3, 0))
     two = robot.with_payload("l1", 1.0, (0, 3, 0)).with_payload("l4", 2.0, (1, 0, 0))
@@ -119,7 +119,7 @@ def test_payloads_that_come_in_another_order(robot):
         np.testing.assert_allclose(a, b, rtol=1e-13)
 
 
-def test_two_payloads_on_links_of_one_body_add_up(robot):
+def test_payloads_on_two_links_of_one_body_add_up(robot):
     state = motion()
     apart = robot.with_payload("l2", 2.0).with_payload("l3", 2.0)
     together = robot.with_payload("l2", 4.0, (0.05, 0, 0), np.diag([0, 0.01, 0.01]))  # l3 is fixed 0.1 m along x of l2
@@ -128,7 +128,7 @@ def test_two_payloads_on_links_of_one_body_add_up(robot):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_robot_without_joints(backend):
+def test_robot_without_joints_returns_empty_results(backend):
     stone = Robot.from_urdf(STONE, backend=backend).with_payload("only", 1.0)
     none = np.zeros(0)
     assert stone.n == 0 and stone.joint_names == () and stone.total_mass == 2.5
@@ -153,7 +153,7 @@ def test_properties_and_repr_of_a_robot(robot):
         robot.gravity_vector[2] = 0.0
 
 
-def test_bias_and_gravity_are_parts_of_the_torque(robot):
+def test_torque_is_mass_matrix_times_acceleration_plus_bias(robot):
     q, qd, qdd, qddd = motion()
     tau, still = robot.torque_and_rate(q, qd, qdd, qddd)[0], np.zeros(3)
     np.testing.assert_allclose(robot.inverse_dynamics(q, qd, qdd), tau, rtol=1e-13)
@@ -164,7 +164,7 @@ def test_bias_and_gravity_are_parts_of_the_torque(robot):
     np.testing.assert_allclose(parts.gravity, robot.gravity(q), rtol=1e-13, atol=1e-15)
 
 
-def test_offsets_are_torques_but_no_inertia_and_no_gravity():
+def test_friction_offsets_add_torque_but_no_inertia_or_gravity():
     terms = {"j1": JointDynamics(offset=5.0, coulomb=1.0, viscous=2.0), "j4": JointDynamics(offset=-3.0)}
     bare, robot = Robot.from_urdf(TEXT), Robot.from_urdf(TEXT, joint_dynamics=terms)
     q, qd, qdd, _ = motion()
@@ -174,7 +174,7 @@ def test_offsets_are_torques_but_no_inertia_and_no_gravity():
     np.testing.assert_allclose(robot.forward_dynamics(q, qd, robot.inverse_dynamics(q, qd, qdd)), qdd, rtol=1e-10)
 
 
-def test_a_joint_that_moves_nothing_has_no_acceleration():
+def test_forward_dynamics_of_a_massless_joint_is_rejected():
     massless = Robot.from_urdf(arm({"axis": (0, 0, 1)}, inertial=""))
     assert massless.inverse_dynamics([1.0], [1.0], [1.0]).tolist() == [0.0]
     with pytest.raises(InputError, match="mass"):
@@ -182,8 +182,8 @@ def test_a_joint_that_moves_nothing_has_no_acceleration():
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python"])
-def test_threads_share_a_robot(backend):
-    """Kernels are built and called at once by several threads; each gets its own numbers."""
+def test_robot_can_be_used_by_several_threads(backend):
+    """Several threads compile and call kernels concurrently."""
     text = arm(*[{"xyz": (0.1, 0.2, 0.3), "rpy": (k, 1, 2), "axis": (1, k, 3)} for k in range(6)])
     alone, shared = Robot.from_urdf(text, backend=backend), Robot.from_urdf(text, backend=backend)
     count = 400 if backend == "llvm" else 60
@@ -214,15 +214,15 @@ def test_public_names():
     assert {"Robot", "Model", "JointDynamics", "RneaError", "InputError", "ModelError"} <= set(rnea_ros.__all__)
 
 
-def test_a_fingerprint_does_not_hang_on_the_order_of_payloads(robot):
+def test_model_id_does_not_depend_on_the_order_of_payloads(robot):
     one = robot.with_payload("l4", 2.0, (0.1, 0, 0)).with_payload("l2", 1.0)
     other = robot.with_payload("l2", 1.0).with_payload("l4", 2.0, (0.1, 0, 0))
     assert one.model_id == other.model_id != robot.with_payload("l2", 1.0).with_payload("l4", 2.0).model_id
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_numbers_too_large_come_with_a_word(backend):
-    """One sample and many, the plain answers and those that also search massless joints."""
+def test_overflow_of_results_is_rejected(backend):
+    """Cases: one sample and many, and functions that also search for massless joints."""
     robot, (q, qd, qdd, qddd) = Robot.from_urdf(arm({}, {"axis": (0, 1, 0)}), backend=backend), motion(n=2)
     floating = load(arm({}, {"axis": (0, 1, 0)}), base="floating", backend=backend)
     spring = load(arm({}, {"axis": (0, 1, 0)}), {"version": 1, "springs": {"j2": {"stiffness": 4.0}}}, backend=backend)
@@ -243,8 +243,7 @@ def test_numbers_too_large_come_with_a_word(backend):
                 question()
 
 
-def test_masked_values_are_no_numbers(robot):
-    """The values under the mask were used."""
+def test_masked_values_are_rejected(robot):
     state = motion()
     hidden = np.ma.masked_array(state[1], mask=[False, True, *[False] * (robot.n - 2)])
     for qd in (hidden, np.ma.masked_array([state[1]] * 3, mask=[[False] * robot.n, hidden.mask, [False] * robot.n]),
@@ -259,7 +258,7 @@ def test_masked_values_are_no_numbers(robot):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_kernel_takes_as_many_numbers_as_it_has_inputs(backend):
+def test_kernel_rejects_arrays_of_wrong_length(backend):
     kernel = Robot.from_urdf(arm({}, {"axis": (0, 1, 0)}), backend=backend).kernel()
     assert [part.shape for part in kernel(np.zeros(8))] == [(2,), (2,)]
     for wrong in (np.zeros(9), np.zeros(7), np.zeros(16), np.zeros((2, 4)), np.zeros((3, 9)), np.zeros(0), 1.0):
@@ -268,7 +267,7 @@ def test_a_kernel_takes_as_many_numbers_as_it_has_inputs(backend):
 
 
 @pytest.mark.parametrize("samples", [None, 5])
-def test_values_by_joint_are_columns_under_their_names(robot, samples):
+def test_by_joint_returns_columns_by_joint_name(robot, samples):
     found = robot.dynamics(*motion(samples))
     named = robot.by_joint(found.tau)
     assert tuple(named) == robot.joint_names
@@ -276,7 +275,7 @@ def test_values_by_joint_are_columns_under_their_names(robot, samples):
         assert np.array_equal(named[name], found.tau[..., k])
 
 
-def test_values_by_joint_of_a_mechanism_are_of_its_motors():
+def test_by_joint_of_a_robot_with_loops_has_the_active_joints():
     five_bar = load("urdf/five_bar.urdf", "urdf/five_bar.robot.yaml")
     named = five_bar.by_joint([1.0, np.nan])
     assert tuple(named) == five_bar.joint_names and len(named) == 2 < five_bar.tree.n
@@ -284,6 +283,6 @@ def test_values_by_joint_of_a_mechanism_are_of_its_motors():
 
 
 @pytest.mark.parametrize("values", [1.0, [1.0, 2.0], np.zeros((3, 2)), np.zeros((1, 1, 3)), "abc"])
-def test_values_by_joint_need_a_column_for_each(robot, values):
+def test_by_joint_rejects_arrays_without_one_column_per_joint(robot, values):
     with pytest.raises(InputError, match="values"):
         robot.by_joint(values)

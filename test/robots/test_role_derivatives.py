@@ -1,4 +1,4 @@
-"""Partial derivatives, internal joint wrenches and Coriolis matrix of Robot: differences, Pinocchio, older classes."""
+"""Sensitivities, joint wrenches and Coriolis matrix of combined robots against differences and Pinocchio."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUICK = ("given base, loop, spring", "given base, spring, passive joint", "loop,
 
 
 def assert_differences(robot, motion, state, of_rate):
-    """Every table along a random change of its derivative of q."""
+    """Compare every table with differences along a random direction."""
     count = robot.order + of_rate
     tables = (robot.rate_sensitivities if of_rate else robot.sensitivities)(*motion[:count], **state)
     assert len(tables) == count
@@ -42,19 +42,19 @@ def assert_differences(robot, motion, state, of_rate):
 @pytest.mark.parametrize(("name", "seed"), [
     pytest.param(name, seed, marks=[pytest.mark.campaign] if name in SLOW else []) for name in COMBINATIONS
     for seed in seeds(1)])
-def test_sensitivities_are_differences_of_the_torques(name, seed):
+def test_sensitivities_match_differences_of_torques(name, seed):
     robot, _, motion, state = case(name, seed)
     assert_differences(robot, motion, state, of_rate=False)
 
 
 @pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.campaign)
                                   for name in COMBINATIONS])
-def test_rate_sensitivities_are_differences_of_the_torque_rates(name):
+def test_rate_sensitivities_match_differences_of_torque_rates(name):
     robot, _, motion, state = case(name, 0)
     assert_differences(robot, motion, state, of_rate=True)
 
 
-def test_sensitivities_of_wheels_and_of_standing_feet_are_differences():
+def test_sensitivities_with_wheels_and_feet_match_differences():
     urdf, file = vehicle()
     robot = rnea_ros.load(urdf, file)
     motion = 0.5 * np.random.default_rng(0).normal(size=(4, robot.n))
@@ -67,7 +67,7 @@ def test_sensitivities_of_wheels_and_of_standing_feet_are_differences():
     assert_differences(robot, motion, {"base": base}, of_rate=False)
 
 
-def test_loads_count_in_sensitivities_of_many_samples():
+def test_sensitivities_of_many_samples_include_external_wrenches():
     robot, _, motion, state = case("loop, spring", 0)
     rng = np.random.default_rng(4)
     loads = Loads(*({"l7": rng.normal(size=6)} for _ in range(3)))
@@ -80,7 +80,7 @@ def test_loads_count_in_sensitivities_of_many_samples():
 
 
 @pytest.mark.parametrize("name", ["given base, loop, spring", "elastic joint, given base"])
-def test_tables_without_the_compiled_program_are_the_same(name, monkeypatch):
+def test_rate_sensitivities_without_the_compiled_program_are_equal(name, monkeypatch):
     robot, _, motion, state = case(name, 1)
     compiled = robot.rate_sensitivities(*motion, **state)
     monkeypatch.setattr(MotionSolver, "program", lambda *given, **options: None)
@@ -90,7 +90,7 @@ def test_tables_without_the_compiled_program_are_the_same(name, monkeypatch):
 
 @pytest.mark.parametrize(("robot_file", "urdf"), [("palletiser.robot.yaml", "palletiser.urdf"),
                                                   ("hua_arm.robot.yaml", "hua_arm.urdf")])
-def test_tables_of_one_kind_are_those_of_its_class(robot_file, urdf):
+def test_sensitivities_of_loaded_and_constructed_robots_are_equal(robot_file, urdf):
     old = rnea_ros.load(URDF / urdf, URDF / robot_file)
     robot = Robot(TreeDynamics.from_urdf(URDF / urdf), URDF / robot_file)
     motion = 0.2 * np.random.default_rng(0).normal(size=(old.order + 1, old.n))
@@ -107,7 +107,7 @@ def test_tables_of_one_kind_are_those_of_its_class(robot_file, urdf):
 
 
 def by_pinocchio(robot, truth, found) -> np.ndarray:
-    """Forces that Pinocchio's joints transmit, with the multipliers of cut joints as forces on the links, (joints, 6)."""
+    """Return Pinocchio's joint wrenches with the multipliers of cut joints as forces on the links, (joints, 6)."""
     body, model = truth.body, truth.body.model
     q, v, a, _ = truth.equations(0.0, truth.X0)
     data = body.state(q, v)
@@ -126,7 +126,7 @@ def by_pinocchio(robot, truth, found) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", ["free base, loop, springs", "given base, loop, spring", "loop, spring", "passive joint"])
-def test_joint_wrenches_are_the_forces_of_pinocchios_joints(name):
+def test_joint_wrenches_match_pinocchio(name):
     robot, truth, motion, state = case(name, 0)
     found = robot.joint_wrenches(*motion[:3], **state)
     rows = [found.joints.index(joint) for joint in robot.tree.joint_names]
@@ -135,7 +135,7 @@ def test_joint_wrenches_are_the_forces_of_pinocchios_joints(name):
 
 
 @pytest.mark.parametrize("name", ["free base, loop, springs", "given base, spring, passive joint", "loop, spring"])
-def test_rates_of_joint_wrenches_are_differences_along_the_motion(name):
+def test_joint_wrench_rates_match_differences_along_the_motion(name):
     robot, truth, motion, state = case(name, 0)
     solved = robot.solve(*motion, **state)
     motion = np.array([[solved.positions[joint][k] for joint in robot.joint_names] for k in range(4)])
@@ -153,7 +153,7 @@ def test_rates_of_joint_wrenches_are_differences_along_the_motion(name):
     assert deviation(found.rate, difference(at, 1e-3)) < 1e-8
 
 
-def test_wheels_transmit_their_drive_torque_and_the_ground_carries_the_weight():
+def test_wheel_joint_wrenches_contain_drive_torque_and_ground_force():
     urdf, file = vehicle()
     robot = rnea_ros.load(urdf, file)
     motion = 0.4 * np.random.default_rng(1).normal(size=(4, robot.n))
@@ -168,7 +168,7 @@ def test_wheels_transmit_their_drive_torque_and_the_ground_carries_the_weight():
     assert still.wrench[still.joints.index("left"), 2] == pytest.approx(weight - normal, rel=1e-11)
 
 
-def test_joint_wrenches_of_loops_held_too_much_are_refused():
+def test_joint_wrenches_of_over_constrained_loops_are_rejected():
     robot = Robot(TreeDynamics.from_urdf(URDF / "five_bar.urdf"), URDF / "five_bar.robot.yaml")
     q = [dict(zip(robot.tree.joint_names, robot.start, strict=True))[name] for name in robot.joint_names]
     with pytest.raises(InputError, match=r"hold more than the motion needs .*point_on_axis instead of revolute"):
@@ -180,15 +180,15 @@ def test_joint_wrenches_of_loops_held_too_much_are_refused():
 
 @pytest.mark.parametrize("name", ["free base, loop, springs", "given base, spring, passive joint", "elastic joint, given base",
                                   "loop, spring"])
-def test_coriolis_matrix_gives_velocity_efforts_and_keeps_the_energy(name):
-    """C v = bias - bias at rest - dampers (both linear in position alone); M' - 2 C is skew, M' by differences."""
+def test_coriolis_matrix_gives_velocity_efforts_and_is_passive(name):
+    """C v = bias - bias at rest - damping; M' - 2 C is skew-symmetric, with M' by differences."""
     robot, _, motion, state = case(name, 0)
     q, qd = motion[:2]
     base, near = state.get("base"), {"guess": state["guess"]}
     moving, still = ({"base": base}, {"base": BaseState(base.position, base.quaternion)}) if base else ({}, {})
     v = np.concatenate((base.velocity if base else [], qd, qd[[robot.joint_names.index(k) for k in robot.elastic_joints]]))
     C = robot.coriolis(q, qd, **moving, **near)
-    # without acceleration of the origin its velocity along the base's axes turns: bias counts M times that too
+    # bias includes M times the rate of the base-frame velocity components at zero acceleration
     turning = np.concatenate((base.classical(np.zeros(6)), np.zeros(len(v) - 6))) if base else np.zeros(len(v))
     rest = robot.bias(q, qd * 0.0, **still, **near)
     bias = robot.bias(q, qd, **moving, **near) + robot.mass_matrix(q, **moving, **near) @ turning
@@ -205,7 +205,7 @@ def test_coriolis_matrix_gives_velocity_efforts_and_keeps_the_energy(name):
     assert deviation(skew, -skew.T) < 1e-9
 
 
-def test_coriolis_matrix_of_a_loop_is_that_of_its_tree_projected():
+def test_coriolis_matrix_of_a_loop_equals_the_projected_tree():
     robot = load(URDF / "palletiser.urdf", URDF / "palletiser.robot.yaml")
     q = robot.start[[robot.tree.joint_names.index(name) for name in robot.joint_names]]
     qd = np.random.default_rng(0).normal(size=robot.n)

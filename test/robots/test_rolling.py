@@ -1,4 +1,4 @@
-"""Rolling: the benchmark bicycle, mecanum, omni and steered wheels by Pinocchio, a ball, ground forces, dead reckoning."""
+"""Rolling contact: benchmark bicycle, mecanum, omni and steered wheels, a ball, ground forces, dead reckoning."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def bicycle():
 
 
 def lean_and_steer(robot, lean, lean_rate, steer, steer_rate, torque=0.0):
-    """Accelerations of lean and steer at FORWARD."""
+    """Return the accelerations of lean and steer at speed FORWARD."""
     q, qd, tau = np.zeros((3, robot.n))
     number = robot.joint_names.index
     q[number("steer")], qd[number("steer")], tau[number("steer")] = steer, steer_rate, torque
@@ -37,8 +37,8 @@ def lean_and_steer(robot, lean, lean_rate, steer, steer_rate, torque=0.0):
     return np.array([found.base[1][3], found.positions["steer"][2]])
 
 
-def test_bicycle_is_that_of_the_published_benchmark(bicycle):
-    """Meijaard, Papadopoulos, Ruina, Schwab, Proc. R. Soc. A 463 (2007), table 1: linearised about riding straight on."""
+def test_linearized_bicycle_matches_the_published_benchmark(bicycle):
+    """Meijaard, Papadopoulos, Ruina, Schwab, Proc. R. Soc. A 463 (2007), table 1: linearized about straight riding."""
     M, C1, K0, K2 = BICYCLE_MATRICES
     K = 9.81 * K0 + FORWARD**2 * K2
     expected = np.linalg.solve(M, np.column_stack((-K[:, 0], -FORWARD * C1[:, 0], -K[:, 1], -FORWARD * C1[:, 1], [0.0, 1.0])))
@@ -47,8 +47,8 @@ def test_bicycle_is_that_of_the_published_benchmark(bicycle):
     np.testing.assert_allclose(np.array(slopes).T, expected, rtol=2e-7, atol=1e-7)
 
 
-def test_torques_of_a_bicycle_invert_its_response_and_their_rate_is_their_slope(bicycle):
-    """Speed, steering and lean change; the rest of the motion follows from rolling."""
+def test_bicycle_inverse_dynamics_inverts_its_response_with_consistent_rates(bicycle):
+    """Speed and steering change; the remaining motion follows from rolling."""
     robot, number = bicycle, bicycle.joint_names.index
     columns = [number("rear"), number("steer")]
 
@@ -83,7 +83,7 @@ def test_torques_of_a_bicycle_invert_its_response_and_their_rate_is_their_slope(
 
 
 @pytest.mark.parametrize("name", [name for name in VEHICLES if name != "castor"])
-def test_torques_and_rates_are_pinocchios_with_multipliers(name):
+def test_torques_and_rates_of_vehicles_match_pinocchio_with_multipliers(name):
     urdf, file = VEHICLES[name]
     truth, robot = VehicleTruth(urdf, file), load(urdf, file)
     order = [truth.names.index(one) for one in robot.joint_names]
@@ -97,7 +97,7 @@ def test_torques_and_rates_are_pinocchios_with_multipliers(name):
     np.testing.assert_allclose(rate, slope[order], atol=1e-7 * np.abs(slope).max())
 
 
-def test_ground_forces_carry_the_vehicle_and_margins_are_those_of_their_sum():
+def test_wheel_ground_forces_sum_to_the_ground_reaction():
     urdf, file = VEHICLES["four steered wheels"]
     truth, robot = VehicleTruth(urdf, file), load(urdf, file)
     motion = truth.motion(0.4)[:, [truth.names.index(one) for one in robot.joint_names]]
@@ -115,7 +115,7 @@ def test_ground_forces_carry_the_vehicle_and_margins_are_those_of_their_sum():
     assert any("[normal]" in name for name in found.open_multipliers)
 
 
-def test_a_load_far_out_tips_the_vehicle_over():
+def test_tip_over_margin_is_negative_with_an_overhanging_load():
     urdf, file = VEHICLES["differential"]
     robot = load(urdf, file)
     still = np.zeros((4, robot.n))
@@ -125,7 +125,7 @@ def test_a_load_far_out_tips_the_vehicle_over():
     assert steady > 0.0 > tipping
 
 
-def test_a_ball_rolls_as_its_closed_form():
+def test_rolling_ball_matches_the_closed_form():
     """A force F at the centre of a ball accelerates it by F / (m + I / r^2)."""
     urdf = ('<robot name="ball">' + link_text("ball", 2.0, (0, 0, 0), (0.05,) * 3)
             + link_text("pin", 1e-9, (0, 0, 0), (1e-12,) * 3)
@@ -143,7 +143,7 @@ def test_a_ball_rolls_as_its_closed_form():
     np.testing.assert_allclose(load_.force, [6.0 / 3.25 * 2.0 - 6.0, 3.0 / 3.25 * 2.0 - 3.0, 2.0 * 9.81], atol=1e-6)
 
 
-def test_dead_reckoning_of_a_differential_drive_is_a_circle():
+def test_dead_reckoning_of_a_differential_drive_at_constant_speeds_is_a_circle():
     urdf, file = VEHICLES["differential"]
     robot = load(urdf, file)
     left, right = (robot.joint_names.index(name) for name in ("left_drive", "right_drive"))
@@ -158,7 +158,7 @@ def test_dead_reckoning_of_a_differential_drive_is_a_circle():
     np.testing.assert_allclose(state.quaternion, [0.0, 0.0, np.sin(0.5 * angle), np.cos(0.5 * angle)], atol=1e-8)
 
 
-def test_a_castor_follows_and_its_velocity_is_not_read():
+def test_castor_velocity_input_is_ignored():
     urdf, file = VEHICLES["castor"]
     robot = load(urdf, file)
     rng = np.random.default_rng(0)
@@ -191,14 +191,14 @@ def test_a_castor_follows_and_its_velocity_is_not_read():
     ({"roller_angle": 0.8, "holds": ["roller", "across"]}, "holds roller and normal only"),
     ({"axis": [0, 0, 0]}, "turns about an axis"),
 ])
-def test_wheels_that_contradict_themselves_are_refused(change, words):
+def test_contradictory_wheel_declarations_are_rejected(change, words):
     urdf, file = VEHICLES["differential"]
     left = file["wheels"]["left"] | change
     with pytest.raises(ModelError, match=words):
         load(urdf, {**file, "wheels": {**file["wheels"], "left": left}})
 
 
-def test_free_bases_and_robots_without_wheels_have_no_wheel_odometry(bicycle):
+def test_wheel_odometry_is_rejected_for_free_bases_and_robots_without_wheels(bicycle):
     with pytest.raises(InputError, match="base rx is free"):
         WheelOdometry(bicycle)
     with pytest.raises(InputError, match="has no wheels"):
@@ -206,7 +206,7 @@ def test_free_bases_and_robots_without_wheels_have_no_wheel_odometry(bicycle):
                            + joint_text("j", "a", "b", (0, 0, 0), (0, 0, 1)) + "</robot>"))
 
 
-def test_vehicles_without_a_normal_contact_are_refused():
+def test_vehicle_without_normal_contact_is_rejected():
     urdf, file = VEHICLES["differential"]
     wheels = {name: {**wheel, "holds": [way for way in wheel["holds"] if way != "normal"] or ["along"]}
               for name, wheel in file["wheels"].items()}

@@ -1,4 +1,4 @@
-"""Motion of a base from its sensors: from any position and axes to the motion of its origin, with rates."""
+"""Base motion from sensors mounted at any position and orientation, with derivatives."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ URDF = """<robot name="box"><link name="box"><inertial><mass value="2"/>
 
 
 class Tumbling:
-    """A base that turns and flies any way, and a point on it with other axes."""
+    """Tumbling base, and a sensor frame fixed to it."""
 
     def __init__(self, seed):
         rng = np.random.default_rng(seed)
@@ -49,7 +49,7 @@ class Tumbling:
         return p + R @ self.r, R @ self.R
 
     def imu(self, t):
-        """Acceleration less gravity and angular velocity at the point, along the axes of the base."""
+        """Return acceleration minus gravity and angular velocity at the sensor, expressed in the base frame."""
         base = base_motion(self.sensor_pose, t)
         return (np.stack((base.acceleration[:3] - base.into_base(GRAVITY), base.velocity[3:])) @ self.R.T).ravel()
 
@@ -64,17 +64,17 @@ def with_rates(signals, t):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_an_accelerometer_anywhere_determines_the_motion_of_the_origin(seed):
+def test_base_motion_from_an_imu_at_any_position_is_exact(seed):
     body, t = Tumbling(seed), 0.3
     base = base_motion(body.pose, t)
     found = from_imu(body.r, with_rates(body.imu, t))
     assert worst(found.velocity[3:], base.velocity[3:]) < 1e-12 and np.isnan(found.velocity[:3]).all()
     felt = base.acceleration - np.concatenate((base.into_base(GRAVITY), np.zeros(3)))
-    assert worst(found.acceleration, felt) < 1e-9 and worst(found.jerk, base.jerk) < 1e-7  # as good as the differences
+    assert worst(found.acceleration, felt) < 1e-9 and worst(found.jerk, base.jerk) < 1e-7  # accuracy of the differences
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_twist_anywhere_determines_the_motion_of_the_origin(seed):
+def test_base_motion_from_a_twist_at_any_position_is_exact(seed):
     body, t = Tumbling(seed), -0.4
     base = base_motion(body.pose, t)
     found = from_twist(body.r, with_rates(body.twist, t))
@@ -83,7 +83,7 @@ def test_a_twist_anywhere_determines_the_motion_of_the_origin(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_point_of_a_rigid_body(seed):
+def test_acceleration_and_jerk_of_a_point_on_the_base_match_its_pose(seed):
     body, t = Tumbling(seed), 0.8
     base, there = base_motion(body.pose, t), base_motion(body.sensor_pose, t)
     moved = point_motion(body.r, base.velocity[3:], base.acceleration, base.jerk)
@@ -91,8 +91,8 @@ def test_a_point_of_a_rigid_body(seed):
         assert worst(ours.reshape(2, 3), theirs.reshape(2, 3) @ body.R.T) < 1e-12
 
 
-def test_the_frame_of_an_imu_is_that_of_its_link():
-    """Against Pinocchio's classical acceleration of the link."""
+def test_imu_readings_in_the_link_frame_match_pinocchio():
+    """The oracle is Pinocchio's classical acceleration of the link."""
     floating = load(URDF, base="floating", gravity=GRAVITY)
     assert set(mounts(floating.tree.model)) == {"box", "imu"}
     mount, oracle = mounts(floating.tree.model)["imu"], FreeFlyer(URDF, floating)
@@ -107,7 +107,7 @@ def test_the_frame_of_an_imu_is_that_of_its_link():
     assert worst(mount.turn, quaternion(mount.R)) < 1e-15
 
 
-def test_quaternions_turn_one_after_the_other():
+def test_quaternion_product_and_inverse_match_rotation_matrices():
     rng = np.random.default_rng(1)
     p, q = (BaseState(quaternion=x / np.linalg.norm(x)) for x in rng.normal(size=(2, 4)))
     both = BaseState(quaternion=quaternion_product(p.quaternion, q.quaternion))
@@ -115,8 +115,8 @@ def test_quaternions_turn_one_after_the_other():
     assert worst(BaseState(quaternion=quaternion_inverse(p.quaternion)).rotation, p.rotation.T) < 1e-14
 
 
-def test_a_base_goes_on_for_a_moment():
-    """Exact for an even turn, and for an even flight without one; third order otherwise."""
+def test_extrapolated_base_pose_is_exact_for_constant_twist():
+    """Pure rotation and pure translation are exact; a combination has third-order error."""
     turning = BaseState((1.0, 2.0, 3.0), (0.0, 0.6, 0.0, 0.8), (0.0, 0.0, 0.0, 0.7, -2.0, 0.4))
     angle = 0.5 * np.linalg.norm(turning.velocity[3:])
     axis = turning.velocity[3:] / np.linalg.norm(turning.velocity[3:])
@@ -131,8 +131,8 @@ def test_a_base_goes_on_for_a_moment():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_base_at_rest_stands_as_its_accelerometer_says(seed):
-    """But for turns about the vertical; upside down, and without gravity, too."""
+def test_orientation_of_a_base_at_rest_follows_from_its_accelerometer(seed):
+    """Cases include upside down and zero gravity; rotation about the vertical is undetermined."""
     R = Tumbling(seed).R if seed < 3 else rpy(np.pi, 0.0, 0.0) if seed == 3 else np.eye(3)
     vertical, force = (GRAVITY, -R.T @ GRAVITY) if seed < 4 else (np.zeros(3), np.zeros(3))
     if seed == 3:

@@ -1,4 +1,4 @@
-"""Sensitivities of tau, of tau_rate and of the internal joint wrenches: Pinocchio, complex steps, dual numbers, invariants."""
+"""Sensitivities of tau, tau_rate and joint wrenches of trees: Pinocchio, complex steps, dual numbers, invariants."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from support.robots import arm, random_state, random_tree, seeds
 
 EXAMPLES = {"/".join(path.with_suffix("").parts[path.parts.index("robots") + 1:]): path for path in example_urdfs()}
 NOT_A_ROBOT = {"ur_description/urdf/ur3"}
-TIGHT = 1e-11  # 1e-9 is asked for
+TIGHT = 1e-11  # 1e-9 is required
 STEP = 1e-30  # complex step: no cancellation, so no compromise
 
 
 @cache
 def tree(seed, terms=False):
-    """A random robot and its text for Pinocchio. terms: with rotors, friction and offsets on every joint."""
+    """Return a random robot and its URDF for Pinocchio. terms: with rotors, friction and offsets on every joint."""
     made = random_tree(seed)
     gravity = np.random.default_rng(seed).normal(size=3) * 8.0
     robot = Robot.from_urdf(made.text(), gravity=gravity, backend="reference")
@@ -41,7 +41,7 @@ def tree(seed, terms=False):
 
 
 def loads(model, rng):
-    """Options: wrenches on two links, and two that the world holds, at points off the frame's origin."""
+    """Return options with wrenches on two links and two world wrenches, at points off the frame origins."""
     k, j = rng.integers(len(model.links), size=2)
     return {"wrenches": {k: rng.normal(size=6), j: rng.normal(size=6)},
             "world_wrenches": [(number, rng.normal(size=3), rng.normal(size=6)) for number in (j, len(model.links) - 1)]}
@@ -52,7 +52,7 @@ def wrench_rates(options, rng):
 
 
 def torque(robot, options, rate=False):
-    """tau or tau_rate as a function of the motion, by the papers' recursion; any scalar."""
+    """Return tau or tau_rate as a function of the motion, by the published recursion, for any scalar type."""
     def evaluate(q, qd, qdd, qddd=None):
         jerk = q * 0.0 if qddd is None else qddd
         given = on_links(robot.model, options, q, qd)
@@ -62,7 +62,7 @@ def torque(robot, options, rate=False):
 
 
 def complex_step(function, blocks, which):
-    """d function / d blocks[which], the new axis last; function: list of arrays -> array."""
+    """Return d function / d blocks[which] by complex steps, with the new axis last; function: list of arrays -> array."""
     columns = []
     for k in range(len(blocks[which])):
         moved = [np.array(block, dtype=complex) for block in blocks]
@@ -80,7 +80,7 @@ def pinocchio_sensitivities(oracle, q, qd, qdd):
 # ---------------------------------------------------------------------- tau
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - NOT_A_ROBOT))
-def test_example_robots_against_pinocchio(name):
+def test_sensitivities_of_example_robots_match_pinocchio(name):
     robot = Robot.from_urdf(EXAMPLES[name], backend="reference")
     oracle = PinocchioOracle(EXAMPLES[name], robot)
     q, qd, qdd, _ = random_state(np.random.default_rng(1), robot.n)
@@ -90,7 +90,7 @@ def test_example_robots_against_pinocchio(name):
 
 
 @pytest.mark.parametrize("block", range(0, 100, 20))
-def test_random_trees_against_pinocchio(block):
+def test_sensitivities_of_random_trees_match_pinocchio(block):
     for seed in range(block, block + 20):
         robot, text = tree(seed)
         oracle = PinocchioOracle(text, robot)
@@ -100,8 +100,8 @@ def test_random_trees_against_pinocchio(block):
 
 
 @pytest.mark.parametrize("seed", seeds(6))
-def test_steps_2_to_10_line_by_line(seed):
-    """The thesis's product rule on every line of the recursion is what dual numbers do; all that can act acts."""
+def test_sensitivities_equal_dual_numbers_through_the_recursion(seed):
+    """Dual numbers apply the product rule of the thesis to every line; rotors, friction and wrenches act."""
     robot, _ = tree(seed, terms=True)
     rng = np.random.default_rng(seed)
     options, state = loads(robot.model, rng), random_state(rng, robot.n)[:3]
@@ -113,7 +113,7 @@ def test_steps_2_to_10_line_by_line(seed):
 
 
 @pytest.mark.parametrize("seed", range(20, 35))
-def test_with_rotors_friction_and_loads_by_complex_step(seed):
+def test_sensitivities_with_rotors_friction_and_wrenches_match_complex_steps(seed):
     robot, _ = tree(seed, terms=True)
     rng = np.random.default_rng(seed)
     options, state = loads(robot.model, rng), random_state(rng, robot.n)[:3]
@@ -122,8 +122,8 @@ def test_with_rotors_friction_and_loads_by_complex_step(seed):
 
 
 @pytest.mark.parametrize("seed", (4, 9, 14))
-def test_sensitivities_with_a_moving_base_equal_complex_steps(seed):
-    """The text takes a base that moves: its motion is one more constant of the recursion."""
+def test_sensitivities_with_a_moving_base_match_complex_steps(seed):
+    """The base motion is a constant of the recursion."""
     robot, _ = tree(seed)
     rng = np.random.default_rng(seed)
     base, state = RootMotion(*rng.normal(size=(5, 3))), random_state(rng, robot.n)[:3]
@@ -133,7 +133,7 @@ def test_sensitivities_with_a_moving_base_equal_complex_steps(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_sensitivities_obey_the_chain_rule_and_euler(seed):
+def test_sensitivities_satisfy_chain_rule_and_euler_homogeneity(seed):
     robot, _ = tree(seed)
     floating = Robot.from_model(robot.model, "reference", gravity=(0, 0, 0))
     q, qd, qdd, qddd = random_state(np.random.default_rng(seed), robot.n)
@@ -146,8 +146,8 @@ def test_sensitivities_obey_the_chain_rule_and_euler(seed):
 
 
 @pytest.mark.parametrize("seed", (3, 7, 13, 59))
-def test_a_weight_is_a_payload_at_rest(seed):
-    """Point masses and their weights as loads that keep their direction in the world: alike for a robot at rest."""
+def test_world_wrench_of_a_weight_equals_a_payload_at_rest(seed):
+    """Weights of point masses, applied as world wrenches, equal payloads for a robot at rest."""
     robot, _ = tree(seed)
     q = random_state(np.random.default_rng(seed), robot.n)[0]
     still, held, carrying, M = np.zeros(robot.n), {}, robot, robot.mass_matrix(q)
@@ -162,8 +162,8 @@ def test_a_weight_is_a_payload_at_rest(seed):
     assert worst(ours.dtau_dqdd, M) < 1e-12  # a weight has no inertia
 
 
-def test_world_and_link_loads_differ_where_the_link_turns():
-    """A lever of 1 m under a sideways push: the world's push loses its arm as the lever turns, the link's own does not."""
+def test_world_and_link_wrenches_on_a_lever_match_the_closed_form():
+    """The moment of a world force on a 1 m lever changes with the angle, that of a link force does not."""
     lever = Robot.from_urdf(arm({"axis": (0, 0, 1)}, {"kind": "fixed", "xyz": (1.0, 0, 0)}, inertial=""), backend="reference")
     push, still = {"l2": (0, 10.0, 0, 0, 0, 0)}, np.zeros(1)
     for q in (0.0, 0.3, 2.0):
@@ -176,8 +176,8 @@ def test_world_and_link_loads_differ_where_the_link_turns():
 
 
 @pytest.mark.parametrize("seed", (1, 36))
-def test_a_world_load_on_every_urdf_link(seed):
-    """Links merged by fixed joints are included: turned into the link by Pinocchio, the load is a wrench of the link."""
+def test_world_wrenches_on_every_urdf_link_match_pinocchio(seed):
+    """Links merged by fixed joints are included; Pinocchio rotates the wrench into the link frame."""
     robot, text = tree(seed)
     oracle, rng = PinocchioOracle(text, robot), np.random.default_rng(seed)
     state = random_state(rng, robot.n)[:3]
@@ -191,7 +191,7 @@ def test_a_world_load_on_every_urdf_link(seed):
 # ---------------------------------------------------------------------- tau_rate
 
 @pytest.mark.parametrize("seed", range(40, 52))
-def test_rate_sensitivities_by_complex_step(seed):
+def test_rate_sensitivities_match_complex_steps(seed):
     robot, _ = tree(seed, terms=True)
     rng = np.random.default_rng(seed)
     options, state = loads(robot.model, rng), random_state(rng, robot.n)
@@ -201,8 +201,8 @@ def test_rate_sensitivities_by_complex_step(seed):
 
 
 @pytest.mark.parametrize("seed", (41, 44, 49))
-def test_deviations_by_complex_step(seed):
-    """Independent errors add up by their squares, each seen through the sensitivity of the recursion."""
+def test_torque_deviations_match_complex_steps(seed):
+    """Variances of independent errors add, weighted by the squared sensitivities."""
     robot, _ = tree(seed, terms=True)
     rng = np.random.default_rng(seed)
     state, deviation = random_state(rng, robot.n), rng.uniform(0.0, 1.0, (4, robot.n))
@@ -212,7 +212,7 @@ def test_deviations_by_complex_step(seed):
         assert worst(ours.astype(float), np.sqrt(variance)) < 1e-11
 
 
-def test_deviations_are_those_of_many_trials_alone_or_in_rows():
+def test_torque_deviations_match_monte_carlo_trials():
     robot, _ = tree(44)
     rng = np.random.default_rng(0)
     state, deviation = random_state(rng, robot.n), rng.uniform(1e-5, 1e-4, (4, robot.n))
@@ -230,8 +230,8 @@ def test_deviations_are_those_of_many_trials_alone_or_in_rows():
         robot.torque_deviations(*state, np.zeros((3, 2)))
 
 
-def test_rate_of_a_world_load_is_its_turning_alone():
-    """Differences of tau in time, by a path that does not know rates of loads."""
+def test_torque_rate_under_constant_world_wrenches_matches_differences():
+    """Inverse dynamics, which has no wrench rates, is differentiated in time."""
     robot, _ = tree(5)
     rng = np.random.default_rng(5)
     held, state = {link: rng.normal(size=6) for link in robot.model.frames}, random_state(rng, robot.n)
@@ -242,7 +242,7 @@ def test_rate_of_a_world_load_is_its_turning_alone():
 # ---------------------------------------------------------------------- internal joint wrenches
 
 @pytest.mark.parametrize("seed", seeds(20))
-def test_joint_wrenches_against_pinocchio(seed):
+def test_joint_wrenches_match_pinocchio(seed):
     robot, text = tree(seed)
     oracle = PinocchioOracle(text, robot)
     q, qd, qdd, _ = random_state(np.random.default_rng(seed), robot.n)
@@ -256,7 +256,7 @@ def test_joint_wrenches_against_pinocchio(seed):
 
 
 @pytest.mark.parametrize("seed", (50, 54, 59, 61, 63, 66))
-def test_rates_and_sensitivities_of_joint_wrenches(seed):
+def test_rates_and_sensitivities_of_joint_wrenches_match_dual_numbers_and_complex_steps(seed):
     robot, _ = tree(seed, terms=True)
     model, gravity, rng = robot.model, robot.gravity_vector, np.random.default_rng(seed)
     options, state = loads(model, rng), random_state(rng, robot.n)
@@ -275,8 +275,8 @@ def test_rates_and_sensitivities_of_joint_wrenches(seed):
 
 
 @pytest.mark.parametrize("seed", (36, 54))
-def test_the_axis_of_a_joint_wrench_is_the_torque(seed):
-    """... of a robot without mimic joints, less friction, rotor inertia and offset; so too for the sensitivities."""
+def test_joint_wrench_component_along_the_axis_is_the_torque(seed):
+    """The torque excludes friction, rotor inertia and offset; the sensitivities correspond. No mimic joints."""
     robot, _ = tree(seed, terms=True)
     assert len(robot.moving_joints) == robot.n > 2
     bare, state = tree(seed)[0], random_state(np.random.default_rng(seed), robot.n)[:3]
@@ -313,8 +313,8 @@ def test_backends_and_batches_give_the_same_sensitivities(seed, backend):
                     assert worst(a[k], b) < 1e-12, name
 
 
-def test_operation_counts_of_sensitivities():
-    """A 7R costs less than 4 recursions, a 32-joint tree grows by its depth; lost sharing would show here."""
+def test_operation_counts_of_sensitivities_are_bounded():
+    """Bounds detect lost common subexpressions; a 32-joint tree grows with its depth."""
     for name, most in (("panda_description/urdf/panda", 5_000), ("talos_data/robots/talos_reduced", 21_000)):
         model = Robot.from_urdf(EXAMPLES[name]).model
         down = np.array([0.0, 0.0, -9.81])
@@ -323,7 +323,7 @@ def test_operation_counts_of_sensitivities():
         assert sum(program.operation_counts.values()) < most, name
 
 
-def test_a_robot_without_joints():
+def test_sensitivities_of_a_robot_without_joints_are_empty():
     robot = Robot.from_urdf("<robot name='stone'><link name='stone'/></robot>")
     assert [table.shape for table in robot.sensitivities([], [], [])] == [(0, 0)] * 3
     assert [table.shape for table in robot.rate_sensitivities([], [], [], [])] == [(0, 0)] * 4
@@ -331,7 +331,7 @@ def test_a_robot_without_joints():
     assert robot.joint_wrenches([], [], []).wrench.size == 0
 
 
-def test_example_shows_second_order_accuracy(tmp_path):
+def test_sensitivities_example_shows_second_order_accuracy(tmp_path):
     example = runpy.run_path(str(Path(__file__).resolve().parents[2] / "examples" / "sensitivities.py"))
     numbers = example["main"](tmp_path, small=True)
     for name in ("torque", "torque rate", "internal wrench"):

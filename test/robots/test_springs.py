@@ -1,4 +1,4 @@
-"""Joints held by springs alone (khalil-rne section 6): golden numbers, Pinocchio's matrices, energy, and what is refused."""
+"""Joints driven by springs only (khalil-rne section 6): published values, Pinocchio, energy and rejected declarations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def golden_robot(backend="llvm"):
 
 
 def moved(robot, *motion, loads=None):
-    """Torques and accelerations (2, n) of a motion; of one with jerks, the rates of both too, (4, n)."""
+    """Return torques and accelerations (2, n) of a motion; with jerks also the rates of both, (4, n)."""
     found = robot.solve(*motion, stages=len(motion) - 2, loads=loads)
     torques = (robot.torque_and_rate(*motion, loads=loads) if len(motion) > 3 else
                [robot.inverse_dynamics(*motion, loads=loads)])
@@ -53,7 +53,7 @@ def test_desired_accelerations_of_spring_joints_are_ignored():
 
 @cache
 def tree(seed):
-    """A random tree in which every joint moves mass; springs on some joints that no mimic joint follows."""
+    """Return a random tree in which every joint moves mass, with springs on some joints without mimic joints."""
     grown = random_tree(seed)
     grown.links = [LinkSpec(link.name, INERTIAL) for link in grown.links]
     terms = {"rotor_inertia": 0.3, "gear_ratio": 2.0, "viscous": 0.4, "coulomb": 0.2, "smoothing": 0.5}
@@ -73,8 +73,8 @@ ELASTIC = [seed for seed in SEEDS if tree(seed)[2]]
 
 
 @pytest.mark.parametrize("seed", ELASTIC)
-def test_accelerations_and_torques_solve_pinocchios_equations(seed):
-    """(68)-(71): A and H by Pinocchio, the rows of the springs solved for their accelerations."""
+def test_accelerations_and_torques_with_springs_solve_pinocchios_equations(seed):
+    """Equations (68) to (71): A and H by Pinocchio, with the spring rows solved for their accelerations."""
     grown, robot, springs = tree(seed)
     oracle, elastic = PinocchioOracle(grown.plain(), robot), Robot(robot, {"springs": springs})
     q, qd, qdd, _ = random_state(np.random.default_rng(seed), robot.n)
@@ -99,7 +99,7 @@ def test_accelerations_and_torques_solve_pinocchios_equations(seed):
 
 
 @pytest.mark.parametrize("seed", ELASTIC)
-def test_rates_are_derivatives_along_the_motion(seed):
+def test_torque_rates_and_jerks_with_springs_match_differences(seed):
     _, robot, springs = tree(seed)
     elastic = Robot(robot, {"springs": springs})
     q, qd, qdd, qddd = random_state(np.random.default_rng(seed + 100), robot.n)
@@ -118,8 +118,8 @@ def test_rates_are_derivatives_along_the_motion(seed):
 
 
 @pytest.mark.parametrize("seed", ELASTIC)
-def test_wrenches_do_what_robots_wrenches_do(seed):
-    """Wrenches on the link or constant in the world give the torques that Robot returns at the resulting accelerations."""
+def test_wrenches_on_robots_with_springs_give_the_torques_of_the_rigid_robot(seed):
+    """The rigid robot is evaluated at the resulting accelerations, with link and world wrenches."""
     _, robot, springs = tree(seed)
     elastic = Robot(robot, {"springs": springs}).with_payload(robot.model.links[-1].name, 0.7, (0.1, 0.2, 0.3))
     loaded = robot.with_payload(robot.model.links[-1].name, 0.7, (0.1, 0.2, 0.3))
@@ -133,8 +133,8 @@ def test_wrenches_do_what_robots_wrenches_do(seed):
 
 
 @pytest.mark.parametrize("seed", ELASTIC)
-def test_springs_alone_keep_the_energy(seed):
-    """No motor turns, no friction: kinetic energy, gravity's and the springs' stay constant. Energies by Pinocchio."""
+def test_energy_is_conserved_when_only_springs_act(seed):
+    """Motors are at rest and there is no friction; kinetic and gravity energy by Pinocchio plus spring energy is constant."""
     grown, robot, springs = tree(seed)
     bare = robot.with_joint_dynamics({link.joint: JointDynamics() for link in robot.model.links if link.joint})
     oracle, elastic = PinocchioOracle(grown.plain(), bare), Robot(bare, {"springs": springs})
@@ -151,7 +151,7 @@ def test_springs_alone_keep_the_energy(seed):
     assert abs(difference(energy, 1e-3 / max(1.0, np.abs(qdd).max()))) < 1e-7 * max(1.0, abs(energy(0.0)), np.abs(qdd).max())
 
 
-def test_a_batch_is_its_samples():
+def test_vectorized_results_with_springs_equal_single_samples():
     robot = golden_robot()
     motion = np.random.default_rng(0).normal(size=(4, 5, 4))
     together = robot.torque_and_rate(*motion)
@@ -176,14 +176,14 @@ ARM = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}, {"mimic"
     ({"j1": {"stiffness": 1.0}}, "springs.j1: is followed by j3"),
     ({}, "springs is empty; at least one entry is needed"),
 ])
-def test_bad_declarations_are_refused(springs, message):
+def test_invalid_spring_declarations_are_rejected(springs, message):
     with pytest.raises(ModelError) as error:
         load(ARM, {"version": 1, "springs": springs})
     assert message in str(error.value)
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
-def test_a_spring_without_load_is_named(backend):
+def test_spring_joint_that_moves_no_mass_is_rejected(backend):
     urdf = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0)}).replace(INERTIAL, "").replace('<link name="l1">',
                                                                                       f'<link name="l1">{INERTIAL}')
     robot = load(urdf, {"version": 1, "springs": {"j2": {"stiffness": 1.0}}}, backend=backend)

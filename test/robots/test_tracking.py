@@ -1,4 +1,4 @@
-"""Loops followed along a stream: always the branch on which they began, sensors of passive joints, what is refused."""
+"""Loop closure along a stream of samples: branch selection, sensors of passive joints, rejected samples."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def five_bar(machines):
 
 
 def swing(name, t):
-    """q, qd, qdd, qddd (N,) of the active joints, about START, and in reach."""
+    """Return q, qd, qdd, qddd (N,) of the active joints for a reachable motion about START."""
     start = np.array(START[name])
     w, a = 1.0 + 0.3 * np.arange(len(start)), 0.3
     return start + a * np.sin(w * t), a * w * np.cos(w * t), -a * w**2 * np.sin(w * t), -a * w**3 * np.cos(w * t)
 
 
 def other_branch(robot, qa):
-    """The five-bar with its elbows on the other side: a closed pose at the same motors."""
+    """Return the pose of the five-bar with the same motor angles and mirrored elbows."""
     q = robot.close(qa)
     arms = ((0.0, 0.4, qa[0]), (0.3, 0.45, qa[1]))
     left, right = (np.array([x, 0.0]) + L * np.array([np.cos(a), np.sin(a)]) for x, L, a in arms)
@@ -47,7 +47,7 @@ def other_branch(robot, qa):
 
 
 @pytest.mark.parametrize("name", START)
-def test_a_stream_is_the_motion(machines, name):
+def test_tracked_stream_equals_the_vectorized_motion(machines, name):
     robot, tracker = machines[name], machines[name].tracker()
     times = np.arange(0.0, 0.5, 1e-3)
     whole = robot.motion(*np.moveaxis([swing(name, t) for t in times], 1, 0))
@@ -62,8 +62,8 @@ def test_a_stream_is_the_motion(machines, name):
     assert tracker.counts == {"followed": len(times)}
 
 
-def test_a_branch_is_kept_however_far_apart_the_samples_are(five_bar):
-    """Against the same ways in thousands of steps; what cannot be reached so is refused, and never another branch taken."""
+def test_tracker_keeps_its_branch_or_rejects_distant_samples(five_bar):
+    """Accepted poses equal those reached in thousands of small steps; the others are rejected."""
     rng, tracker, rest = np.random.default_rng(3), five_bar.tracker(), np.zeros((3, 2))
     begin = tracker.follow(START["five_bar"], *rest).motion.q
     for qa in np.array(START["five_bar"]) + rng.uniform(-1.2, 1.2, (30, 2)):
@@ -87,25 +87,25 @@ def test_sensors_select_the_branch_at_the_start(five_bar):
     found = tracker.follow(q, *rest, measured=mirrored[[1, 3]] + [0.01, -0.02])
     assert np.abs(found.motion.q - mirrored).max() < 1e-12 and found.restarted and found.agrees
     assert found.disagreement == pytest.approx([-0.01, 0.02], abs=1e-12)
-    assert np.abs(tracker.follow(q + 0.01, *rest).motion.q - mirrored).max() < 0.1  # and there it stays, also without them
+    assert np.abs(tracker.follow(q + 0.01, *rest).motion.q - mirrored).max() < 0.1  # stays on this branch without sensors
     tracker.forget()
     assert np.abs(tracker.follow(q, *rest).motion.q - five_bar.close(q)).max() < 1e-12
 
 
-def test_sensors_are_compared_by_the_shorter_way_round(five_bar):
+def test_sensor_disagreement_is_wrapped_to_half_a_turn(five_bar):
     q, rest = np.array(START["five_bar"]), np.zeros((3, 2))
     tracker, truth = five_bar.tracker(), five_bar.close(q)[[1, 3]]
     tracker.follow(q, *rest)
     found = tracker.follow(q, *rest, measured=[truth[0] + 2.0 * np.pi - 0.03, np.nan])
     assert found.disagreement[0] == pytest.approx(0.03, abs=1e-12) and np.isnan(found.disagreement[1])
     assert found.agrees and not found.restarted
-    broken = tracker.follow(q, *rest, measured=truth + [0.5, 0.0])  # which no pose fits
+    broken = tracker.follow(q, *rest, measured=truth + [0.5, 0.0])  # consistent with no pose
     assert not broken.agrees and not broken.restarted and broken.disagreement == pytest.approx([-0.5, 0.0], abs=1e-12)
     assert five_bar.tracker(tolerance=0.6).follow(q, *rest, measured=truth + [0.5, 0.0]).agrees
 
 
-def test_after_a_gap_the_sensors_win(five_bar):
-    """The robot went through a singular pose between two samples."""
+def test_sensors_switch_the_branch_after_a_gap(five_bar):
+    """The robot has passed a singular pose between two samples."""
     q, rest = np.array(START["five_bar"]), np.zeros((3, 2))
     tracker = five_bar.tracker()
     tracker.follow(q, *rest)
@@ -115,8 +115,8 @@ def test_after_a_gap_the_sensors_win(five_bar):
     assert tracker.counts == {"followed": 2, "restarted": 1}
 
 
-def test_sensors_lead_to_where_no_straight_way_goes(five_bar):
-    """A singularity separates two poses, and none is near the measured positions."""
+def test_sensors_locate_a_pose_that_no_straight_path_reaches(five_bar):
+    """A singularity is between the two poses, and none near the measured positions."""
     rest, tracker = np.zeros((3, 2)), five_bar.tracker()
     near = np.array([2.2, 0.6])
     pose = five_bar.close(near)
@@ -129,7 +129,7 @@ def test_sensors_lead_to_where_no_straight_way_goes(five_bar):
     assert found.restarted and np.abs(found.motion.q - shifted).max() < 1e-12
 
 
-def test_rejected_samples_are_counted_and_change_nothing(five_bar):
+def test_rejected_samples_are_counted_and_keep_the_last_pose(five_bar):
     rest, tracker = np.zeros((3, 2)), five_bar.tracker()
     q = np.array(START["five_bar"])
     last = tracker.follow(q, *rest).motion.q
@@ -147,8 +147,8 @@ def test_rejected_samples_are_counted_and_change_nothing(five_bar):
     assert tracker.counts["bad input"] == 6 and np.abs(tracker.follow(q, *rest).motion.q - last).max() < 1e-14
 
 
-def test_threads_follow_their_own_motions_with_one_tracker(five_bar):
-    """Each gets the pose to its own joints, on the one branch."""
+def test_threads_can_share_a_tracker(five_bar):
+    """Each thread receives the pose of its joints on the common branch."""
     tracker, rest, wrong = five_bar.tracker(), np.zeros((3, 2)), []
 
     def follow(phase):
@@ -178,8 +178,8 @@ def platforms():
     return {name: make().robot() for name, (make, _) in PLATFORMS.items()}
 
 
-def ride(robot, name, t):
-    """A motion of the platform within its freedoms, away from home and back."""
+def platform_ride(robot, name, t):
+    """Return a motion of the platform within its degrees of freedom, away from home and back."""
     freedoms, size = list(PLATFORMS[name][1]), np.zeros(6)
     size[freedoms] = 0.04 * (1.0 + 0.3 * np.arange(len(freedoms)))
     x = [size * np.sin(t), size * np.cos(t), -size * np.sin(t), -size * np.cos(t)]
@@ -187,7 +187,7 @@ def ride(robot, name, t):
 
 
 def carry(tracker, robot, motion):
-    """Motion of the tree at a motion of the platform, from the last pose of a tracker."""
+    """Return the tree motion for a platform motion, starting from the last pose of a tracker."""
     def moved(near):
         found = robot.tree_motion(motion, guess=near)
         return found, found.q
@@ -200,12 +200,12 @@ def platform_of(robot, found):
 
 
 @pytest.mark.parametrize("name", PLATFORMS)
-def test_actuators_bring_the_platform_where_the_platform_brings_the_actuators(platforms, name):
+def test_tracked_forward_kinematics_invert_tracked_inverse_kinematics(platforms, name):
     robot = platforms[name]
     carried, followed = robot.tracker(), robot.tracker()
     active = [robot.tree.joint_names.index(joint) for joint in robot.joint_names]
     for t in np.arange(0.0, 6.3, 0.05):
-        motion = ride(robot, name, t)
+        motion = platform_ride(robot, name, t)
         there = carry(carried, robot, motion)
         back = followed.follow(*(part[active] for part in there))
         for ours, theirs in zip((*platform_of(robot, back), *back.motion[:4]), (*motion, *there), strict=True):
@@ -215,7 +215,7 @@ def test_actuators_bring_the_platform_where_the_platform_brings_the_actuators(pl
     assert carried.counts == followed.counts == {"followed": 126}
 
 
-def test_platforms_are_refused_with_a_reason(platforms):
+def test_unreachable_platform_motion_is_rejected_with_a_reason(platforms):
     robot, rest = platforms["delta"], np.zeros((3, 3))
     tracker, (P, R) = robot.tracker(), robot.home
     carry(tracker, robot, PlatformMotion(P + [0.02, 0.01, 0.0], R))

@@ -1,4 +1,4 @@
-"""Validation: every wrong argument is refused, in words that say what was given, what is allowed, and where."""
+"""Validation of arguments: every invalid argument is rejected with the value given and the values allowed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_arrays_of_wrong_shape_or_content_are_rejected(robot, case):
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_arrays_in_every_function(robot, case):
+def test_every_function_rejects_invalid_arrays(robot, case):
     value = WRONG[case][0]
     calls = [lambda: robot.torque_and_rate(value, GOOD, GOOD, GOOD), lambda: robot.torque_and_rate(GOOD, GOOD, GOOD, value),
              lambda: robot.dynamics(GOOD, GOOD, value, GOOD), lambda: robot.inverse_dynamics(GOOD, GOOD, value),
@@ -61,7 +61,7 @@ def test_wrong_arrays_in_every_function(robot, case):
         assert len(str(caught.value)) < 400
 
 
-def test_each_argument_is_named(robot):
+def test_errors_name_the_invalid_argument(robot):
     for k, name in enumerate(("q", "qd", "qdd", "qddd")):
         state = [GOOD] * 4
         state[k] = [1.0]
@@ -71,7 +71,7 @@ def test_each_argument_is_named(robot):
         robot.forward_dynamics(GOOD, GOOD, [1.0])
 
 
-def test_numbers_of_samples_must_agree(robot):
+def test_unequal_numbers_of_samples_are_rejected(robot):
     q, qd, qdd, qddd = np.random.default_rng(0).normal(size=(4, 5, 3))
     with pytest.raises(InputError, match=r"different numbers of samples: \[4, 5\]"):
         robot.torque_and_rate(q, qd[:4], qdd, qddd)
@@ -103,7 +103,7 @@ def test_wrenches_of_wrong_links_or_shapes_are_rejected(robot, wrench, expected)
             call()
 
 
-def test_a_wrench_rate_without_its_wrench(robot):
+def test_wrench_rate_without_wrench_is_rejected(robot):
     with pytest.raises(InputError, match=r"wrench rates without a wrench on links \['l2'\]"):
         robot.torque_and_rate(GOOD, GOOD, GOOD, GOOD, loads=Loads({"l1": np.zeros(6)}, {"l2": np.zeros(6)}))
 
@@ -143,7 +143,7 @@ ODD = (np.nan, np.inf, 1e308, -1e200)
 
 
 def calls(case, motion):
-    """Function of every kind that takes a motion, with its arguments: q, then as many derivatives or torques as it needs."""
+    """Return every function that takes a motion, with its arguments: q and the derivatives or torques needed."""
     robot, state = case.robot, {**case.state, **case.motors(*motion)}
     tau = np.ones(robot.n)
     return {"torque_and_rate": (motion, case.state), "dynamics": (motion, case.state),
@@ -154,7 +154,7 @@ def calls(case, motion):
 
 
 def supported(case, motion):
-    """Those calls that this kind of robot answers at all."""
+    """Return the calls that this kind of robot supports."""
     for name, (arguments, state) in calls(case, motion).items():
         try:
             getattr(case.robot, name)(*arguments, **state)
@@ -169,7 +169,7 @@ def arrays_in(answer):
 
 @each_kind
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_every_kind_answers_finite_numbers_or_refuses_with_an_input_error(kind):
+def test_every_kind_returns_finite_results_or_raises_input_errors(kind):
     given = case(kind)
     motion, answered = motion_of(given), 0
     for function, arguments, state in supported(given, motion):
@@ -186,11 +186,11 @@ def test_every_kind_answers_finite_numbers_or_refuses_with_an_input_error(kind):
 
 
 @each_kind
-def test_every_kind_answers_no_samples_and_two_samples_with_that_many_rows(kind):
+def test_every_kind_returns_one_row_per_sample(kind):
     given = case(kind)
     for function, arguments, state in supported(given, motion_of(given)):
         for count in (0, 2):
-            for many in (range(len(arguments)), [0]):  # all arguments have samples, or the first alone
+            for many in (range(len(arguments)), [0]):  # all arguments have samples, or only the first
                 given_samples = [np.tile(value, (count, 1)) if k in many else value for k, value in enumerate(arguments)]
                 found = function(*given_samples, **state)
                 assert {len(array) for array in arrays_in(found)} == {count}, function.__name__

@@ -1,4 +1,4 @@
-"""Wrenches expressed in the frame of any link: torque and rate by Pinocchio's Jacobians at the point where they act."""
+"""Wrenches expressed in the frame of any link, against Pinocchio's Jacobians at the point of application."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIXED = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}, {"ki
 
 
 def torque(oracle, robot, link, frame, motion, six):
-    """tau (n,) by virtual work: the load moves with the point of the link that is at the frame's origin just now."""
+    """Return tau (n,) by virtual work of the point of the link that coincides with the frame origin."""
     q, qd, qdd, *_ = motion
     (R, p), (Rf, pf) = oracle.placement(link, q), oracle.placement(frame, q)
     J = oracle.kinematics(link, R.T @ (pf - p), q, qd)[2]
@@ -25,7 +25,7 @@ def torque(oracle, robot, link, frame, motion, six):
 
 
 @pytest.mark.parametrize("seed", seeds(5))
-def test_torque_and_rate_of_a_wrench_in_any_frame(seed):
+def test_torque_and_rate_under_a_wrench_in_any_frame_match_pinocchio(seed):
     text, rng = random_tree(seed).plain(), np.random.default_rng(seed)
     robot = Robot.from_urdf(text)
     oracle, names = PinocchioOracle(text, robot), list(robot.model.frames)
@@ -43,7 +43,7 @@ def test_torque_and_rate_of_a_wrench_in_any_frame(seed):
             np.testing.assert_allclose(share, alone, atol=1e-12 * (1.0 + np.abs(alone).max()))
 
 
-def test_a_frame_that_is_fixed_in_the_link_needs_no_motion():
+def test_transform_between_frames_of_one_body_is_constant():
     robot = Robot.from_urdf(FIXED)
     q, qd, *_ = random_state(np.random.default_rng(1), 2)
     for frame in ("l2", "l3", "l4"):
@@ -57,7 +57,7 @@ def test_a_frame_that_is_fixed_in_the_link_needs_no_motion():
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
-def test_dynamics_under_wrenches_is_torque_and_rate_under_them(backend):
+def test_dynamics_equals_torque_and_rate_under_wrenches(backend):
     robot, rng = Robot.from_urdf(FIXED, backend=backend), np.random.default_rng(3)
     robot = robot.with_payload("l4", 1.0, (0.1, 0.0, 0.0))
     motion = random_state(rng, 2)

@@ -133,7 +133,7 @@ def source(name):
 
 @cache
 def robot(name):
-    """Return a robot with kernels, except for large ones, which would take most of the tests' time; see test_large_kernels."""
+    """Return a robot with kernels, except for large ones, whose compilation would take most of the test time."""
     return load(source(name), base="floating", backend="reference" if name in CASES[1::2] else "llvm", gravity=GRAVITY)
 
 
