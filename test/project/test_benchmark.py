@@ -1,4 +1,4 @@
-"""The parts of the benchmark that decide what is said: turns, goals, and that the committed results are of this suite."""
+"""Benchmark suite: alternating measurements, goals, and committed results."""
 
 import os
 import re
@@ -37,7 +37,7 @@ def test_benchmarks_measure_the_source_tree(tmp_path, name):
     assert Path(done.stdout.strip()) == BENCHMARK.parent / "rnea_ros" / "__init__.py", done.stderr
 
 
-def test_turns_are_taken_and_minima_found():
+def test_compared_functions_alternate_and_their_ratio_is_measured():
     order = []
 
     def side(name, seconds):
@@ -54,28 +54,28 @@ def test_turns_are_taken_and_minima_found():
     assert found["slow"].per(3.0).middle == pytest.approx(1e-4)
 
 
-def test_a_goal_is_met_only_by_what_was_measured():
+def test_goal_is_met_only_by_a_measured_value():
     assert goals.Goal("x", 0.3, 0.3).met and not goals.Goal("x", 0.3, 0.31).met
     assert goals.Goal("x", 1.8, 1.9, at_least=True).met and not goals.Goal("x", 1.8, 1.7, at_least=True).met
     for missing in (None, float("nan")):
         assert not goals.Goal("x", 1.0, missing).met and "**not met**" in goals.Goal("x", 1.0, missing).row()
 
 
-def test_a_compiler_that_is_missing_is_said(monkeypatch):
+def test_missing_compiler_is_reported(monkeypatch):
     monkeypatch.setattr(toolchain.shutil, "which", lambda name: None)
     with pytest.raises(toolchain.Missing, match=r"no g\+\+"):
         toolchain.library("loops")
 
 
-def test_both_sides_are_given_the_same_motion():
-    """The robots are a chain of the benchmark, and one with a mimic joint and joints in another order."""
+def test_rnea_ros_and_pinocchio_are_compared_at_the_same_motion():
+    """Robots are a benchmark chain, and one with a mimic joint and a different joint order."""
     for case in (cases.Case("chain", cases.chain(7)), cases.Case("panda", cases.path("panda"))):
         q, v, a, _ = np.split(case.pinocchio[3], np.cumsum([case.model.nq, case.model.nv, case.model.nv]))
         theirs = pin.rnea(case.model, case.data, q, v, a) @ case.fold
         np.testing.assert_allclose(case.robot.inverse_dynamics(*case.motion[:3, 3]), theirs, rtol=1e-9, atol=1e-9)
 
 
-def test_results_have_every_goal_and_picture():
+def test_benchmark_results_contain_every_goal_and_picture():
     text = RESULTS.read_text()
     for number in range(1, 7):
         assert re.search(rf"^\| {number}\. ", text, flags=re.MULTILINE), f"goal {number}"

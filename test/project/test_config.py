@@ -1,4 +1,4 @@
-"""The files of config/ name displays, topics, joints and parameters that exist."""
+"""Files of config/: displays, topics, joints and parameters exist."""
 
 import ast
 import re
@@ -36,7 +36,7 @@ yaml = pytest.importorskip("yaml", reason="PyYAML comes with ROS 2")
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "config"
 NODE = "dynamics_node"
-ROBOT = QUERY_TABLE  # what one section says for all nodes
+ROBOT = QUERY_TABLE  # parameters of the section for all nodes
 TABLES = {"dynamics_node": DYNAMICS_TABLE, "query_node": QUERY_TABLE, "scaling_node": SCALING_TABLE}
 
 # What rviz_default_plugins and rviz_common read from a file, by display; from their sources.
@@ -56,7 +56,7 @@ TOPIC_KEYS = {"Depth", "Durability Policy", "Filter size", "History Policy", "Re
 
 
 def published():
-    """Topics that the node publishes, relative to its namespace, and the message types, read from their sources."""
+    """Return the topics of the node, relative to its namespace, and their message types, read from the sources."""
     files = [ROOT / "rnea_ros" / "nodes" / "dynamics" / name for name in ("node.py", "messages.py", "markers.py")]
     nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text()))]
     pairs = [node.args[:2] for node in nodes if isinstance(node, ast.Call)
@@ -89,7 +89,7 @@ def test_rviz_shows_robot_poses_torques_and_markers(displays):
     assert set(displays) == set(DISPLAY_KEYS)
 
 
-def test_rviz_knows_every_key(displays):
+def test_rviz_config_has_known_keys_only(displays):
     for name, display in displays.items():
         assert set(display) <= DISPLAY_KEYS[name] | EVERY_DISPLAY, name
         for topic in (display[key] for key in ("Topic", "Description Topic") if key in display):
@@ -97,28 +97,28 @@ def test_rviz_knows_every_key(displays):
     assert "Filter size" not in displays["rviz_default_plugins/MarkerArray"]["Topic"]
 
 
-def test_rviz_listens_to_topics_of_the_right_type(displays, path):
+def test_rviz_displays_subscribe_to_topics_of_their_type(displays, path):
     topics = published()
     assert set(path) == set(displays[path["Class"]]) and path["Topic"]["Value"] == "scaling_node/markers"
     assert topics[displays["rviz_default_plugins/Effort"]["Topic"]["Value"]] == "JointState"
     assert topics[displays["rviz_default_plugins/MarkerArray"]["Topic"]["Value"]] == "MarkerArray"
 
 
-def test_rviz_shows_what_is_right_and_not_what_is_wrong(displays):
+def test_rviz_enables_the_markers_and_not_the_effort_display(displays):
     """RViz's Effort display reverses the sign on every axis but +z."""
     assert displays["rviz_default_plugins/MarkerArray"]["Enabled"] and displays["rviz_default_plugins/MarkerArray"]["Value"]
     assert not displays["rviz_default_plugins/Effort"]["Enabled"] and not displays["rviz_default_plugins/Effort"]["Value"]
 
 
-def test_rviz_leaves_the_window_to_the_3d_view(rviz):
-    """The Time panel is wider than half of the window; RViz hides docks by chance unless it is configured."""
+def test_rviz_layout_leaves_space_for_the_3d_view(rviz):
+    """The Time panel would take half of the window, and RViz hides docks at random unless they are configured."""
     assert [panel["Class"] for panel in rviz["Panels"]] == ["rviz_common/Displays", "rviz_common/Views"]
     window = rviz["Window Geometry"]
     assert window["Hide Left Dock"] is window["Hide Right Dock"] is False and "QMainWindow State" not in window
 
 
 @pytest.mark.parametrize("name", ["stanford", "seven_r"])
-def test_the_rviz_view_contains_the_demos_robots(name):
+def test_rviz_view_contains_the_demo_robots_in_every_pose(name):
     text = aimed((CONFIG / "rnea.rviz").read_text(), ROOT / "urdf" / f"{name}.urdf")
     shown = yaml.safe_load(text)["Visualization Manager"]
     view, floor = shown["Views"]["Current"], shown["Displays"][0]["Offset"]["Z"]
@@ -132,11 +132,11 @@ def test_the_rviz_view_contains_the_demos_robots(name):
     half = np.tan(np.pi / 8) * depth  # of what is seen, upwards: Ogre's 45 degrees
     assert (depth > 0.0).all()
     assert (np.abs(corners @ np.cross(back, right)) < half).all() and (np.abs(corners @ right) < half).all()
-    assert np.ptp(corners @ np.cross(back, right) / half) > 0.5  # and it is no speck
+    assert np.ptp(corners @ np.cross(back, right) / half) > 0.5  # and fills the view
 
 
 def shapes(urdf):
-    """Corners of the boxes around all shapes, in every pose of the demo (m, 3), by Pinocchio."""
+    """Return the corners of the bounding boxes of all shapes in every pose of the demo (m, 3), by Pinocchio."""
     pin = pytest.importorskip("pinocchio")
     robot = Robot.from_urdf(urdf)
     if urdf.stem == "seven_r":
@@ -158,13 +158,13 @@ def shapes(urdf):
     return np.array(found)
 
 
-def test_rviz_gets_the_description_although_it_comes_late(displays):
+def test_rviz_receives_a_latched_robot_description(displays):
     topic = displays["rviz_default_plugins/RobotModel"]["Description Topic"]
     assert topic["Durability Policy"] == "Transient Local" and topic["Reliability Policy"] == "Reliable"
     assert topic["Value"] == displays["rviz_default_plugins/Effort"]["Robot Description"] == "robot_description"
 
 
-def test_rviz_follows_the_namespace(displays):
+def test_rviz_topics_are_relative_to_the_namespace(displays):
     for name, display in displays.items():
         for key in ("Topic", "Description Topic"):
             assert not display.get(key, {}).get("Value", "").startswith("/"), name
@@ -184,7 +184,7 @@ def test_plotjuggler_plots_torque_and_rate_of_every_joint_of_the_demo_arm():
     assert curves == sorted(f"{topic}/{joint}/effort" for topic in topics for joint in joints)
 
 
-def test_plotjuggler_can_rebuild_the_layout():
+def test_plotjuggler_layout_is_consistent():
     root = ElementTree.parse(CONFIG / "plotjuggler.xml").getroot()
     assert root.tag == "root" and root.find("tabbed_widget").get("parent") == "main_window"
     for splitter in root.iter("DockSplitter"):
@@ -207,7 +207,7 @@ def tasks():
     return set(re.findall(r'(?:(?:name=|make_status\()f"\{[^}]*\}: |EventCounter\(node, ")(\w+)"', source))
 
 
-def test_the_aggregator_sorts_every_status_into_one_group():
+def test_every_diagnostic_status_matches_exactly_one_aggregator_group():
     (node,) = yaml.safe_load((CONFIG / "diagnostic_aggregator.yaml").read_text()).items()
     assert node[0] == "analyzers"  # the name that aggregator_node gives itself
     values = node[1]["ros__parameters"]
@@ -215,7 +215,7 @@ def test_the_aggregator_sorts_every_status_into_one_group():
     assert all(isinstance(value, AGGREGATOR_KEYS[key]) for key, value in values.items() if key not in groups)
     for group in groups.values():
         assert {"type", "path"} < set(group) and group["type"] == "diagnostic_aggregator/GenericAnalyzer"
-        assert all(isinstance(value, ANALYZER_KEYS[key]) for key, value in group.items())  # it throws at another type
+        assert all(isinstance(value, ANALYZER_KEYS[key]) for key, value in group.items())  # other types raise an exception
     assert tasks() == set(groups) == {"dynamics", "scaling", "callbacks", "lock"}
     for task, node in product(tasks(), ("/dynamics_node", "/left/arm/scaling_node")):
         matching = [name for name, group in groups.items()
@@ -234,7 +234,7 @@ def parameters(name, node):
 
 
 @pytest.mark.parametrize("name", ["dynamics_node", "scaling_node", "query_node"])
-def test_every_parameter_is_explained(name):
+def test_every_parameter_of_a_config_file_has_a_comment(name):
     lines = (CONFIG / f"{name}.yaml").read_text().splitlines()
     for before, line in pairwise(lines):
         if re.match(r"\s+\w+: \S", line):
@@ -243,7 +243,7 @@ def test_every_parameter_is_explained(name):
 
 @pytest.mark.parametrize("name", ["dynamics_node", "scaling_node", "query_node", "stanford"])
 @pytest.mark.parametrize("node", TABLES)
-def test_all_parameters_of_a_file_are_in_the_nodes_table(name, node):
+def test_parameters_of_config_files_exist_and_are_valid(name, node):
     for parameter, value in parameters(name, node).items():
         entry = find(parameter, TABLES[node])
         assert entry is not None and not entry.problem(value), parameter
@@ -252,17 +252,17 @@ def test_all_parameters_of_a_file_are_in_the_nodes_table(name, node):
 @pytest.mark.parametrize(("node", "entries"), [("dynamics_node", MODEL + OF_NODES + PROCESS + DYNAMICS),
                                                ("query_node", (*MODEL, *OF_NODES, ROBOT_FILE)),
                                                ("scaling_node", MODEL + OF_NODES + PROCESS + SCALING)])
-def test_a_nodes_file_has_every_parameter_with_its_default(node, entries):
+def test_parameter_file_of_a_node_contains_every_default(node, entries):
     assert parameters(node, node) == {entry.name: entry.default for entry in entries}
 
 
 @pytest.mark.parametrize("name", ["dynamics_node", "scaling_node", "query_node", "stanford"])
-def test_who_fills_in_a_file_describes_one_robot_for_all_nodes(name):
-    """Parameters of the robot, and no others, are in the section for every node."""
+def test_robot_parameters_of_a_file_are_in_the_section_for_all_nodes(name):
+    """The section for all nodes contains the parameters of the robot and no others."""
     assert parameters(name, "any").keys() == {entry for entry in parameters(name, name) if find(entry, ROBOT)}
 
 
-def test_the_stanford_arms_actuators_are_the_demos():
+def test_stanford_parameters_equal_its_robot_file():
     declared = robot_file.draft(ROOT / "urdf" / "stanford.robot.yaml").content
     expected = {f"joint_dynamics.{name}.rotor_inertia": drive["rotor_inertia"] for name, drive in declared["drives"].items()}
     for name, limit in declared["limits"].items():
@@ -271,7 +271,7 @@ def test_the_stanford_arms_actuators_are_the_demos():
     assert parameters("stanford", "any") == expected
 
 
-def test_the_papers_motion_keeps_the_stanford_arms_limits_and_uses_them():
+def test_published_stanford_motion_stays_inside_the_limits_of_the_demo():
     robot = catalogue.tree_demo(None, name="stanford").load()
     motion = demo_motion.stanford_motion()
     recording = compute_recording(robot, motion, 2 * motion.duration, 500.0)

@@ -1,4 +1,4 @@
-"""A short run of `make fuzz`: fast targets in this process, and the report of a finding."""
+"""Short run of `make fuzz`: fast targets in this process, and the report of a finding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IN_PROCESS = {"urdf": 60, "robot_file": 6, "yaml": 150, "csv": 100, "bag": 60, "
 
 
 @pytest.mark.parametrize("name", IN_PROCESS)
-def test_nothing_is_found(name, tmp_path):
+def test_short_fuzz_campaign_finds_no_error(name, tmp_path):
     campaign = Campaign(TARGETS[name], 1, tmp_path)
     campaign.run(3600.0, IN_PROCESS[name])
     assert campaign.became.total() == IN_PROCESS[name] and not campaign.findings
@@ -28,8 +28,8 @@ def test_nothing_is_found(name, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_other_targets_have_seeds_that_pass():
-    """These targets need a node or a separate process: `make fuzz` runs them, and test_cdr.py the messages."""
+def test_remaining_fuzz_targets_have_seeds():
+    """These targets need a node or a separate process; `make fuzz` runs them, and test_cdr.py runs the messages."""
     assert set(TARGETS) - set(IN_PROCESS) == {"messages", "states", "estimates", "parameters"}
     assert all(len(target.seeds()) >= 2 for target in TARGETS.values())
 
@@ -52,8 +52,8 @@ def test_findings_are_detected_and_stored(tmp_path):
     assert outcome(make(tmp_path), b"seed" * 6) == "refused: InputError"
 
 
-def test_every_sender_is_a_new_one(tmp_path):
-    """Mutations of short seeds repeat: of 20 000 inputs, 6 500 were different."""
+def test_inputs_of_a_target_do_not_repeat(tmp_path):
+    """Regression: mutations of short seeds repeated; of 20 000 inputs, 6 500 were different."""
     seen = []
 
     def make(_folder):
@@ -63,7 +63,7 @@ def test_every_sender_is_a_new_one(tmp_path):
     assert len(set(seen)) == 3000
 
 
-def test_inputs_are_those_of_the_seed():
+def test_mutations_are_reproducible_by_seed():
     corpus = [b"<mass value='1.5'/>" * 3, b"t,q\n0,1\n"]
     first, again, other = ([mutated(random.Random(seed), corpus, [b"nan"]) for _ in range(5)] for seed in (1, 1, 2))
     assert first == again != other

@@ -1,4 +1,4 @@
-"""The launch files, executed: by ROS 2's launch where it can be imported, by launching.py's stand-in elsewhere."""
+"""Launch files, executed by ROS 2's launch where it is installed, else by the stand-in of support/launching.py."""
 
 import ast
 import importlib.util
@@ -26,7 +26,7 @@ NODES = ("dynamics_node", "demo_robot", "query_node", "scaling_node", "demo_foll
          "elastic_plant", "elastic_controller")
 OWN_ROBOTS = {LAUNCH / f"{name}_demo.launch.py": name for name in DEMOS}
 RSP = "robot_state_publisher"
-ALONE = {"rnea_ros": NODES, "rviz2": (), RSP: ()}  # hidden, if this machine has them
+ALONE = {"rnea_ros": NODES, "rviz2": (), RSP: ()}  # packages hidden if they are installed
 ALL = {"rnea_ros": NODES, "rviz2": ("rviz2",), RSP: (RSP,)}
 RR, STANFORD = str(URDF / "rr.urdf"), str(URDF / "stanford.urdf")
 ros = pytest.mark.skipif(importlib.util.find_spec("rclpy") is None, reason="no ROS here")
@@ -34,7 +34,7 @@ ros = pytest.mark.skipif(importlib.util.find_spec("rclpy") is None, reason="no R
 
 @pytest.fixture
 def start(tmp_path):
-    """Return what a launch file starts: start("demo", ALL, rviz="true")."""
+    """Return a function that returns the processes of a launch file: start("demo", ALL, rviz="true")."""
     def run(name, packages=ALONE, **given):
         return launched(LAUNCH / f"{name}.launch.py", given, packages, tmp_path)
 
@@ -43,7 +43,7 @@ def start(tmp_path):
 
 @pytest.fixture
 def colons(tmp_path):
-    """A URDF that fails to be YAML."""
+    """Return a URDF that is not valid YAML."""
     file = tmp_path / "colons.urdf"
     file.write_text(Path(RR).read_text().replace("<robot", "<!-- a: b: c -->\n<robot", 1))
     return file
@@ -54,11 +54,11 @@ def demo_file():
     return module_of(LAUNCH / "demo.launch.py")
 
 
-# --- what they take ---------------------------------------------------------------------------------------------------
+# --- arguments ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_arguments_are_those_promised(path):
+def test_launch_files_declare_the_documented_arguments(path):
     arguments = arguments_of(path)
     names, robot = {argument.name for argument in arguments}, set(demo_file().OF_THE_ROBOT)
     assert {"params_file", "motion_source", "namespace", "start_rsp", "rviz", "rviz_config", "use_sim_time",
@@ -71,11 +71,11 @@ def test_arguments_are_those_promised(path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_the_docstring_shows_how_to_call_it(path):
+def test_docstring_of_a_launch_file_shows_its_command(path):
     assert f"ros2 launch rnea_ros {path.name}" in ast.get_docstring(ast.parse(path.read_text()))
 
 
-# --- what they start --------------------------------------------------------------------------------------------------
+# --- started processes --------------------------------------------------------------------------------------------------
 
 CASES = [  # file, arguments, packages, what is started
     ("demo", {}, ALONE, "demo_robot dynamics_node"),
@@ -122,7 +122,7 @@ def named(case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=named)
-def test_launch_files_start_these_nodes(start, case):
+def test_launch_files_start_the_expected_nodes(start, case):
     file, given, packages, programs = case
     result = start(file, packages, **given)
     assert " ".join(result.programs) == programs
@@ -137,12 +137,12 @@ def test_launch_files_start_these_nodes(start, case):
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not REAL, reason="launch_ros is not importable: it comes with a ROS 2 installation, not from PyPI")
-def test_the_stand_in_does_what_launch_does(tmp_path):
+def test_stand_in_gives_the_same_result_as_launch(tmp_path):
     for file, given, packages, _ in CASES:
         real, stand_in = (by(LAUNCH / f"{file}.launch.py", given, packages, tmp_path) for by in (by_launch, by_stand_in))
         assert stand_in.said == real.said
         assert [unnamed(one) for one in stand_in.started] == [unnamed(one) for one in real.started]
-        if "namespace" not in real.error:  # its own words go on for lines
+        if "namespace" not in real.error:  # the message of launch has several lines
             assert re.sub("/tmp[a-z0-9_]{8}/", "/", stand_in.error) == re.sub("/tmp[a-z0-9_]{8}/", "/", real.error)
 
 
@@ -155,19 +155,19 @@ def unnamed(one):
 @pytest.mark.parametrize("file, given", [
     ("demo", {"query_node": "true"}), ("scaling_demo", {"query_node": "true", "urdf": RR}), ("dynamics", {"urdf": RR}),
     ("scaling", {"urdf": RR})], ids=["demo", "scaling_demo", "dynamics", "scaling"])
-def test_missing_arguments_are_reported_before_anything_starts(start, file, given, missing):
+def test_missing_executables_are_reported_before_anything_starts(start, file, given, missing):
     result = start(file, {**ALL, "rnea_ros": tuple(set(NODES) - {missing})}, **given, start_rsp="true")
     assert result.error == "" or (f"{missing} is not installed" in result.error and not result.started)
     assert (missing in result.programs) is False and bool(result.error) != bool(result.started)
 
 
 @pytest.mark.parametrize("file", ["demo", "scaling_demo"])
-def test_rviz_where_it_is_missing_leaves_nothing_behind(start, file):
+def test_missing_rviz_is_reported_and_nothing_starts(start, file):
     result = start(file, rviz="true")
     assert result.error.startswith("rviz2 is not installed: install ros-<distro>-rviz2") and not result.started
 
 
-def test_a_missing_state_publisher_is_a_note_unless_requested(start):
+def test_missing_state_publisher_is_an_error_only_if_requested(start):
     result = start("dynamics", urdf=RR)
     assert result.started and result.said == [f"{RSP} is not installed: no link poses on tf; torques need none"]
     result = start("dynamics", urdf=RR, start_rsp="true")
@@ -183,7 +183,7 @@ def test_a_missing_state_publisher_is_a_note_unless_requested(start):
     ({"urdf": RR, "params_file": "no.yaml"}, "params_file:=no.yaml: no such file"),
     ({"urdf": RR, "rviz": "true", "rviz_config": "no.rviz"}, "rviz_config:=no.rviz: no such file"),
 ])
-def test_a_wrong_argument_gets_an_answer_that_teaches(start, file, given, words):
+def test_invalid_launch_argument_is_rejected_with_the_remedy(start, file, given, words):
     result = start(file, ALL, **given, start_rsp="false")
     assert words in result.error and not result.started
 
@@ -192,13 +192,13 @@ def test_a_wrong_argument_gets_an_answer_that_teaches(start, file, given, words)
 @pytest.mark.parametrize("text, words", [
     (b"<robot", "is no URDF: unclosed token"), (b"\xff\xfe", "is no URDF: 'utf-8' codec"),
     (b"", "is no URDF: no element found"), (b"<robot name='r'/>", "is no URDF: it has no link")])
-def test_a_file_that_is_no_urdf_starts_nothing(start, tmp_path, file, text, words):
+def test_invalid_urdf_file_starts_nothing(start, tmp_path, file, text, words):
     (tmp_path / "bad.urdf").write_bytes(text)
     result = start(file, urdf=str(tmp_path / "bad.urdf"))
     assert f"bad.urdf {words}" in result.error and not result.started
 
 
-def test_no_robot_is_a_question(start):
+def test_launch_without_a_robot_asks_for_one(start):
     for file in ("dynamics", "scaling"):
         assert "which robot? Give either urdf:=" in start(file).error
 
@@ -207,7 +207,7 @@ def test_no_robot_is_a_question(start):
 
 
 @pytest.mark.parametrize("file", ["demo", "dynamics", "scaling", "scaling_demo"])
-def test_every_node_gets_the_text_of_the_file(start, colons, file):
+def test_every_node_receives_the_robot_description(start, colons, file):
     result = start(file, ALL, urdf=str(colons), query_node="true", start_rsp="true")
     assert not result.error and len(result.started) >= 3
     for one in result.started:
@@ -224,7 +224,7 @@ def test_xacro_is_processed_with_its_arguments(start, tmp_path):
     assert "pairs name:=value" in start("dynamics", urdf=str(file), xacro_args="left_").error
 
 
-def test_parameters_reach_the_nodes_that_they_are_for(start, tmp_path):
+def test_launch_arguments_are_passed_to_their_nodes(start, tmp_path):
     mine = tmp_path / "mine.yaml"
     mine.write_text("{}")
     result = start("dynamics", urdf=RR, params_file=str(mine), motion_source="estimated", query_node="true")
@@ -241,7 +241,7 @@ def test_parameters_reach_the_nodes_that_they_are_for(start, tmp_path):
     ("demo", {"query_node": "true", "namespace": "left/arm"}, "/left/arm/dynamics_node, /left/arm/query_node"),
     ("scaling", {"urdf": RR, "dynamics": "true"}, "/dynamics_node, /scaling_node"),
     ("scaling_demo", {"namespace": "/left"}, "/left/dynamics_node, /left/scaling_node")])
-def test_no_two_nodes_get_different_robots(start, tmp_path, file, given, nodes):
+def test_parameter_file_with_different_robots_for_two_nodes_is_rejected(start, tmp_path, file, given, nodes):
     mine = tmp_path / "mine.yaml"
     mine.write_text("/**/dynamics_node: {ros__parameters: {payload: {link: hand, mass: 1.0}}}")
     result = start(file, **given, params_file=str(mine))
@@ -251,7 +251,7 @@ def test_no_two_nodes_get_different_robots(start, tmp_path, file, given, nodes):
     assert start(file, **given, params_file=str(mine)).started
 
 
-def test_a_robot_of_ours_comes_with_its_parameters_and_no_other_does(start, tmp_path):
+def test_stanford_parameters_are_used_for_the_packaged_stanford_arm_only(start, tmp_path):
     theirs = tmp_path / "stanford.urdf"
     theirs.write_text(Path(RR).read_text())
     package = {"urdf_package": "theirs", "urdf_package_path": "stanford.urdf"}
@@ -261,10 +261,10 @@ def test_a_robot_of_ours_comes_with_its_parameters_and_no_other_does(start, tmp_
                         ({"params_file": str(CONFIG / "scaling_node.yaml")}, "scaling_node")]:
         result = start("demo", query_node="true", **given)
         assert result.one("dynamics_node").files == result.one("query_node").files == [str(CONFIG / f"{file}.yaml")]
-    assert "stanford.urdf" in start("demo", share_file, **package).error  # not there; but it was not the Stanford arm either
+    assert "stanford.urdf" in start("demo", share_file, **package).error  # file missing, and not the packaged Stanford arm
 
 
-def test_the_scaling_demos_limits_are_every_nodes(start):
+def test_limits_of_the_scaling_demo_are_passed_to_every_node(start):
     robot = Robot.from_urdf(RR)
     limits = limit_parameters(robot, overspeed_task(robot).limits)
     result = start("scaling_demo", urdf=RR, query_node="true", speed="3")
@@ -274,7 +274,7 @@ def test_the_scaling_demos_limits_are_every_nodes(start):
     assert result.one("demo_follower").parameters["speed"] == 3.0
 
 
-def test_the_robot_file_is_read_by_all_who_can(start):
+def test_robot_file_is_passed_to_every_node_that_reads_it(start):
     path = str(URDF / "five_bar.robot.yaml")
     given = {"urdf": str(URDF / "five_bar.urdf"), "robot_file": os.path.relpath(path)}
     both = start("dynamics", **given, query_node="true")
@@ -286,7 +286,7 @@ def test_the_robot_file_is_read_by_all_who_can(start):
 
 
 @pytest.mark.parametrize("name", DEMOS)
-def test_a_robots_own_demo_starts_its_nodes_on_its_files(start, name):
+def test_robot_demo_starts_its_nodes_with_its_files(start, name):
     demo, result = DEMOS[name], start(f"{name}_demo")
     assert not result.error and result.programs == sorted(demo.nodes)
     for one in result.started:
@@ -298,18 +298,18 @@ def test_a_robots_own_demo_starts_its_nodes_on_its_files(start, name):
     assert "demo.launch.py takes any other" in start(f"{name}_demo", urdf=RR).error
 
 
-def test_effort_commands_go_to_the_controller_that_is_named(start):
+def test_effort_commands_are_remapped_to_the_controller(start):
     node = start("dynamics", urdf=RR, effort_commands="gravity", effort_controller="/arm/efforts").one("dynamics_node")
     assert "~/commands:=/arm/efforts/commands" in node.remappings and node.parameters["commands"] == "gravity"
     assert "commands" not in start("dynamics", urdf=RR).one("dynamics_node").parameters
 
 
-def test_a_profile_is_a_robot_file(start):
+def test_profile_name_is_accepted_as_robot_file(start):
     file = Path(start("dynamics", urdf=RR, robot_file="openarm").one("dynamics_node").parameters["robot_file"])
     assert file.stem == "openarm" and file.is_file()
 
 
-def test_references_go_to_the_controllers_that_are_named(start):
+def test_references_are_remapped_to_the_controllers(start):
     node = start("scaling", urdf=RR, controller="/jtc", controller_interface="action", output="horizon",
                  forward_controller="/forward", commands="commanded_effort").one("scaling_node")
     assert "~/commands:=/forward/commands" in node.remappings
@@ -319,7 +319,7 @@ def test_references_go_to_the_controllers_that_are_named(start):
     assert not set(reported) & set(start("scaling", urdf=RR).one("scaling_node").parameters)
 
 
-def test_rviz_uses_the_root_frame_and_gets_markers(start):
+def test_rviz_starts_with_the_root_frame_and_markers(start):
     result = start("dynamics", ALL, urdf=str(URDF / "branched.urdf"), rviz="true", start_rsp="true")
     option, file, *root = result.one("rviz2").arguments[:4]
     assert (option, root) == ("-d", ["-f", "base_link"])
@@ -348,7 +348,7 @@ def world(tmp_path, monkeypatch):
 
 @ros
 @pytest.mark.ros
-def test_a_state_publisher_is_not_started_beside_another(start, world):
+def test_state_publisher_is_not_started_if_one_exists(start, world):
     from std_msgs.msg import String
 
     from support.ros_helpers import LATCHED
@@ -370,7 +370,7 @@ def test_a_state_publisher_is_not_started_beside_another(start, world):
 
 @ros
 @pytest.mark.ros
-def test_a_publisher_of_the_description_is_found_by_name_or_topic(world):
+def test_description_publisher_is_detected_by_name_or_topic(world):
     import rclpy
     from std_msgs.msg import String
 
@@ -418,10 +418,10 @@ def test_all_nodes_of_the_demo_compute_with_the_same_robot(start, world, tmp_pat
     world.until(lambda: all(received.values()), of=node)
     models = {name: messages[-1] for name, messages in received.items()}
     assert {model.model_id for model in models.values()} == {load(URDF / "panda.urdf", URDF / "panda.robot.yaml").model_id}
-    assert all(list(model.effort_rate_limit) == [1000.0] * 7 for model in models.values())  # those of the robot file
+    assert all(list(model.effort_rate_limit) == [1000.0] * 7 for model in models.values())  # limits of the robot file
 
 
-# --- for real ---------------------------------------------------------------------------------------------------------
+# --- processes ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.ros
@@ -438,7 +438,7 @@ def test_all_nodes_of_the_demo_compute_with_the_same_robot(start, world, tmp_pat
     ("scaling_demo", ("namespace:=left", "urdf:={colons}", "dynamics:=false"), "ScaledMotion",
      "left/scaling_node/scaled_motion", 2, 2),
 ])
-def test_the_demo_runs_and_ends_cleanly(world, tmp_path, colons, file, arguments, kind, topic, joints, nodes):
+def test_demo_launch_runs_and_ends_cleanly(world, tmp_path, colons, file, arguments, kind, topic, joints, nodes):
     import rnea_msgs.msg
 
     cases = " ".join(f"{name}) module={module} ;;" for name, module in MODULES.items())

@@ -1,4 +1,4 @@
-"""Dependencies point one way, and foreign or slow packages are imported in one module: read from the source."""
+"""Import rules of the package, read from the source: layers without cycles, and one importer per foreign package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 import rnea_ros
 
 PACKAGE = Path(rnea_ros.__file__).parent
-# Modules of this package that a module may use; first pattern that fits. From the ground up: a room uses those above its line.
+# Modules that a module may import, by the first matching pattern. From the bottom up: a package imports from lines above.
 GROUND = ("algebra/*", "model/*", "algorithms/*", "codegen/*", "errors")
 ROBOTS = ("robots/*", "estimation/*", *GROUND)
 LAYERS = {
@@ -97,7 +97,7 @@ def modules() -> dict[str, ast.Module]:
 
 
 def resolved(node: ast.stmt, module: str):
-    """(name, own) of what an import statement brings in."""
+    """Return (name, own) of each module of an import statement."""
     if isinstance(node, ast.Import):
         return [_absolute(alias.name.split(".")) for alias in node.names]
     if not isinstance(node, ast.ImportFrom):
@@ -113,7 +113,7 @@ def _absolute(parts: list[str]) -> tuple[str, bool]:
         return parts[0], False
     inner = parts[1:]
     while inner and "/".join(inner) not in modules() and "/".join([*inner, "__init__"]) not in modules():
-        inner = inner[:-1]  # the rest is a name inside a module
+        inner = inner[:-1]  # the remaining parts are a name inside a module
     path = "/".join(inner)
     return (path if path in modules() else f"{path}/__init__".lstrip("/")), True
 
@@ -136,7 +136,7 @@ def allowed(patterns, name):
     return any(fnmatch(name, pattern) for pattern in patterns)
 
 
-def test_the_reader_of_imports_reads():
+def test_import_parser_finds_own_lazy_and_typing_imports():
     assert Import("algebra/vectors", True, False, False) in imports("model/mdh")
     assert Import("algorithms/torque_rate", True, False, False) in imports("robots/robot")
     assert Import("model/tree", True, False, False) in imports("algorithms/joint_dynamics")
@@ -146,7 +146,7 @@ def test_the_reader_of_imports_reads():
     assert len(modules()) > 30
 
 
-def test_modules_import_only_what_their_room_may():
+def test_modules_import_only_allowed_packages():
     wrong = []
     for module in modules():
         patterns = next(patterns for pattern, patterns in LAYERS.items() if fnmatch(module, pattern))
@@ -159,7 +159,7 @@ def test_modules_import_only_what_their_room_may():
     assert not wrong
 
 
-def test_modules_name_other_rooms_in_strings_only_where_allowed():
+def test_module_names_in_strings_are_allowed_ones_only():
     wrong = []
     for module, tree in modules().items():
         for node in ast.walk(tree):
@@ -170,8 +170,8 @@ def test_modules_name_other_rooms_in_strings_only_where_allowed():
     assert not wrong
 
 
-def test_time_laws_have_no_robot():
-    """Dynamics are functions of arrays, so any other system can use them."""
+def test_time_laws_do_not_import_robots():
+    """Dynamics are passed as functions of arrays, so that other systems can use the time laws."""
     names = ("chunk_spline", "constraints", "interior_point", "limit_check", "path", "rolling_trajectory", "sample_kernels",
              "scaled_plan", "speed_factor", "time_law", "time_optimal", "time_scaling", "trajectory_scaler")
     allowed_modules = (*(f"trajectory/{name}" for name in names), "codegen/*", "errors")
@@ -194,7 +194,7 @@ def test_foreign_packages_are_imported_in_their_modules_only():
     assert not wrong
 
 
-def test_no_circles():
+def test_imports_have_no_cycles():
     graph = {module: {found.name for found in imports(module) if found.own and not found.lazy and not found.typing}
              for module in modules()}
     done: set[str] = set()
@@ -203,14 +203,14 @@ def test_no_circles():
     assert not set(graph) - done, "these import each other in a circle"
 
 
-def test_import_of_the_package_brings_in_nothing_optional():
+def test_importing_the_package_loads_no_optional_dependency():
     code = "import sys, rnea_ros; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
     assert not set(run.stdout.split()) & {*LAZY, *LATE, "xacro", "rclpy", "rnea_msgs", "sensor_msgs", "pinocchio"}
     assert not run.stderr
 
 
-def test_only_planning_imports_planning():
+def test_planning_is_imported_on_first_use_only():
     code = ("import sys, rnea_ros; before = [name for name in sys.modules if 'rnea_ros.planning' in name]; "
             "rnea_ros.plan_motion; print(before, 'rnea_ros.planning.planner' in sys.modules, 'plan_motion' in dir(rnea_ros))")
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
@@ -219,7 +219,7 @@ def test_only_planning_imports_planning():
         rnea_ros.plan_motions  # noqa: B018
 
 
-def test_text_becomes_code_in_one_module():
+def test_only_one_module_executes_generated_python():
     for module, tree in modules().items():
         called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
         if module != "codegen/python":

@@ -1,4 +1,4 @@
-"""The matrix of supported platforms: the workflow tries the same combinations, and the page shows each."""
+"""Matrix of supported platforms: workflow and documentation contain the same combinations."""
 
 import importlib.util
 import sys
@@ -18,7 +18,7 @@ def matrix():
     return module
 
 
-def test_the_workflow_tries_every_combination_on_its_python(matrix):
+def test_workflow_tests_every_combination_with_its_python(matrix):
     jobs = yaml.safe_load((ROOT / ".github/workflows/matrix.yml").read_text())["jobs"]
     tried = {one["combination"]: one["python"] for one in jobs["combination"]["strategy"]["matrix"]["include"]}
     assert tried == {one.name: one.python for one in matrix.COMBINATIONS}
@@ -26,7 +26,7 @@ def test_the_workflow_tries_every_combination_on_its_python(matrix):
     assert not any(name in other for name in names for other in names if name != other), "--only would try another one, too"
 
 
-def test_the_page_shows_every_combination(matrix):
+def test_platforms_page_shows_every_combination(matrix):
     page = (ROOT / "docs" / "platforms.md").read_text()
     for combination in matrix.COMBINATIONS:
         assert f"| {combination.name} |" in page

@@ -1,4 +1,4 @@
-"""Metadata for pip, colcon and rosdep agree with each other and with the files."""
+"""Packaging metadata for pip, colcon and rosdep are consistent with each other and with the files."""
 import ast
 import importlib
 import re
@@ -24,11 +24,11 @@ PYPI = {
 NOT_ON_PYPI = {"launch", "launch_ros", "rnea_msgs", "robot_state_publisher"}
 NOT_IN_ROSDEP = {"llvmlite"}
 INSIDE_ANOTHER = {"mpl_toolkits"}  # comes with matplotlib
-WHERE_INSTALLED = {"control_msgs", "controller_manager_msgs"}  # the nodes do more where they are
+WHERE_INSTALLED = {"control_msgs", "controller_manager_msgs"}  # optional features of the nodes
 
 
 def read_setup(*arguments, folder=ROOT):
-    """Return the arguments that `setup.py ARGUMENTS` passes to setuptools; nothing is built."""
+    """Return the arguments that `setup.py ARGUMENTS` passes to setuptools, without building."""
     pytest.importorskip("setuptools")
     from distutils.core import run_setup  # Python 3.12 and later: by setuptools
 
@@ -64,7 +64,7 @@ def files_below(*folders):
 
 
 def imported(folder):
-    """Top-level names of every import below a folder, also of those inside functions."""
+    """Return the top-level names of all imports below a folder, including those inside functions."""
     found = set()
     for file in files_below(folder):
         if file.endswith(".py"):
@@ -92,31 +92,31 @@ def test_changelog_names_the_version(setup):
     assert newest.group(1) == setup.metadata.version
 
 
-def test_rosdep_and_pip_install_the_same(setup):
+def test_rosdep_and_pip_dependencies_are_the_same(setup):
     on_pypi = {PYPI.get(key, "ros-" + key.replace("_", "-")) for key in depends("depend", "exec_depend") - NOT_ON_PYPI}
     assert on_pypi == names(setup.install_requires + setup.extras_require["ros"]) - NOT_IN_ROSDEP
     assert {PYPI[key] for key in depends("test_depend")} <= names(setup.extras_require["test"])
 
 
-def test_colcon_installs_do_not_ask_pip_for_requirements(setup):
+def test_colcon_install_has_no_pip_requirements(setup):
     """The scripts of such an install may check every requirement, and rosdep cannot provide all by their pip names."""
     assert setup.install_requires
     assert not read_setup("install", "--prefix", "unused").install_requires
 
 
-def test_colcon_may_link_to_setup_py(tmp_path):
+def test_setup_py_works_through_a_symlink_of_colcon(tmp_path):
     """`colcon build --symlink-install` runs a link to it, in a folder that has nothing else."""
     (tmp_path / "setup.py").symlink_to(ROOT / "setup.py")
     assert "URDF" in read_setup(folder=tmp_path).metadata.long_description
 
 
-def test_an_old_pip_makes_a_wheel_too():
+def test_build_backend_is_declared_for_old_pip_versions():
     """Otherwise it runs setup.py as colcon does, and no shell finds the commands."""
     assert 'build-backend = "setuptools.build_meta"' in (ROOT / "pyproject.toml").read_text()
-    assert "[project]" not in (ROOT / "pyproject.toml").read_text()  # that is setup.py's
+    assert "[project]" not in (ROOT / "pyproject.toml").read_text()  # declared in setup.py
 
 
-def test_package_xml_names_what_is_imported(setup):
+def test_package_xml_contains_every_imported_package(setup):
     optional_extras = ("bags", "dask", "jax", "planning", "plot", "sim", "torch")
     extras = [requirement for extra in optional_extras for requirement in setup.extras_require[extra]]
     optional = names(extras) | NOT_IN_ROSDEP | WHERE_INSTALLED | INSIDE_ANOTHER
@@ -135,7 +135,7 @@ def test_console_scripts_import(setup):
         assert callable(getattr(importlib.import_module(module), function)), script
 
 
-def test_every_shared_file_is_installed(setup):
+def test_config_launch_and_urdf_files_are_installed(setup):
     installed = {file: folder for folder, files in setup.data_files for file in files}
     assert set(installed) - {"package.xml", "resource/rnea_ros"} == files_below("config", "launch", "urdf")
     for file, folder in installed.items():
@@ -145,8 +145,8 @@ def test_every_shared_file_is_installed(setup):
     assert installed["resource/rnea_ros"] == "share/ament_index/resource_index/packages"
 
 
-def test_installed_package_is_the_source():
-    """Found by the nodes and commands that tests start; also shows that packaging forgets no file."""
+def test_installed_package_equals_the_source():
+    """Nodes and commands started by tests use the installed package; the comparison also finds files not packaged."""
     folders = [Path(entry) for entry in sys.path if "packages" in Path(entry).name]
     installed = next((folder / "rnea_ros" for folder in folders if (folder / "rnea_ros").is_dir()), None)
     if installed is None:
@@ -161,7 +161,7 @@ def test_installed_package_is_the_source():
     assert not differing, f"installed rnea_ros differs from the source, `make env` installs it again: {differing}"
 
 
-def test_every_message_is_built():
+def test_cmake_builds_every_message():
     built = re.search(r"rosidl_generate_interfaces\((.*?)\)", (ROOT / "rnea_msgs/CMakeLists.txt").read_text(), re.S)
     listed = set(re.findall(r"\S+\.(?:msg|srv|action)", built.group(1)))
     present = {file.relative_to(ROOT / "rnea_msgs").as_posix() for kind in ("msg", "srv", "action")
@@ -185,7 +185,7 @@ def test_pixi_has_a_conda_name_for_every_python_package():
     assert not {"name", "version"} & {*workspace["package"], *messages["package"]}
 
 
-def test_the_workflow_builds_and_tries_what_users_install():
+def test_packages_workflow_builds_and_tests_what_users_install():
     yaml = pytest.importorskip("yaml", reason="PyYAML comes with ROS 2")
     jobs = yaml.safe_load((ROOT / ".github/workflows/packages.yml").read_text(encoding="utf-8"))["jobs"]
     steps = {name: [step.get("run", "") + str(step.get("with", "")) for step in job["steps"]] for name, job in jobs.items()}
@@ -200,8 +200,8 @@ def test_the_workflow_builds_and_tries_what_users_install():
         assert all(any(line in step for step in steps[name]) for line in lines), name
 
 
-def test_the_image_has_what_a_node_needs():
-    """Both stages are one system, the folders that are copied exist, and the last step starts nodes."""
+def test_container_image_contains_what_a_node_needs():
+    """Both stages use the same base image, the copied folders exist, and the last step starts nodes."""
     lines = (ROOT / "packaging/Dockerfile").read_text(encoding="utf-8").splitlines()
     first, second = (line.split()[1] for line in lines if line.startswith("FROM "))
     assert first == second

@@ -72,7 +72,7 @@ def parameter_tables() -> dict[Path, str]:
     return {DOCS[page]: f"{mark}\n\n{markdown_table(entries)}{END}" for page, mark, entries in tables}
 
 
-def test_the_readme_is_short_and_every_page_is_in_the_index():
+def test_readme_is_short_and_the_index_links_every_page():
     assert len(text(README).splitlines()) <= 120
     assert set(DOCS) >= EXPECTED
     assert set(re.findall(r"\]\((\w+)\.md\)", text(DOCS["index"]))) == set(DOCS) - {"index"}
@@ -83,8 +83,8 @@ def test_the_readme_is_short_and_every_page_is_in_the_index():
 
 @pytest.mark.parametrize("words", ["computed torque", "gravity compensation", "end effector", "tcp", "payload",
                                    "getting started", "troubleshooting", "faq", "impedance control", "inverse dynamics"])
-def test_words_that_users_search_for_are_on_a_page(words):
-    """The search of the site finds words, not meanings."""
+def test_common_search_terms_occur_on_a_page(words):
+    """The search of the site finds words only."""
     assert [page.stem for page in PAGES if re.search(rf"\b{words}\b", " ".join(text(page).lower().split()))]
 
 
@@ -99,8 +99,8 @@ RIDDLES = (
 )
 
 
-def test_pages_and_help_avoid_phrases_that_readers_stumbled_over(capsys):
-    """Each has a plain substitute: validation set, errata, external forces, depends on."""
+def test_pages_and_help_avoid_unclear_phrases(capsys):
+    """Each listed phrase has a plain substitute: validation set, errata, external forces, depends on."""
     from rnea_ros.cli import main
 
     texts = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *PAGES)}
@@ -113,7 +113,7 @@ def test_pages_and_help_avoid_phrases_that_readers_stumbled_over(capsys):
 
 
 
-def test_parameter_files_that_a_page_names_are_shown_on_it():
+def test_parameter_files_named_on_a_page_are_shown_there():
     named = [(page, name) for page in PAGES for name in set(re.findall(r"params_file:=([\w.]+)", text(page)))]
     assert len(named) >= 3
     for page, name in named:
@@ -126,8 +126,8 @@ def test_node_pages_begin_with_a_quick_start_and_stay_short():
         assert len(text(DOCS[name]).split()) < 2000
 
 
-def test_pages_with_python_are_known():
-    """A block that loses its language would not run."""
+def test_number_of_python_blocks_per_page_is_as_expected():
+    """A block without language marker would not be tested."""
     assert {page.stem: len(library(page)) for page in PAGES if library(page)} == {
         "README": 1, "library": 6, "planning": 4, "robot_file": 1, "identification": 1, "policies": 2, "optimise_motions": 1,
         "learn_dynamics": 2} | dict.fromkeys(
@@ -151,7 +151,7 @@ def test_python_blocks_run_in_the_order_of_the_page(monkeypatch, page):
 
 
 @pytest.mark.ros
-def test_the_subscribers_of_the_pages_understand_the_messages(capsys):
+def test_subscriber_examples_of_the_pages_run(capsys):
     messages = pytest.importorskip("rnea_msgs.msg")
     both = [block for page in PAGES for block in blocks("python", page) if "rnea_msgs" in block]
     assert len(both) == 2
@@ -167,7 +167,7 @@ def test_the_subscribers_of_the_pages_understand_the_messages(capsys):
 
 
 @pytest.mark.parametrize("line", [line for line in commands() if line.startswith("rnea ")])
-def test_rnea_commands_run(line, tmp_path, monkeypatch, capsys):
+def test_rnea_commands_of_the_pages_run(line, tmp_path, monkeypatch, capsys):
     from rnea_ros.cli import main
 
     words = [str(ROOT / word) if (ROOT / word).is_file() else word for word in shlex.split(line)[1:]]
@@ -183,14 +183,14 @@ def test_rnea_commands_run(line, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("line", [line for line in commands() if line.startswith("python examples/")])
-def test_examples_run(line, tmp_path):
+def test_examples_of_the_pages_run(line, tmp_path):
     (script,) = shlex.split(line)[1:]
     done = subprocess.run([sys.executable, str(ROOT / script)], cwd=tmp_path, capture_output=True, text=True,
                           env=_environment(), timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_examples_and_pages_use_the_public_face():
+def test_examples_and_pages_import_public_names_only():
     """Only rnea_ros itself, rnea_ros.sim (robots in MuJoCo) and rnea_ros.interop are public packages."""
     pages = {path: "\n".join(re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL))
              for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))}
@@ -203,7 +203,7 @@ def test_examples_and_pages_use_the_public_face():
 
 
 def test_examples_are_short():
-    """One idea each, that fits a screen and a half."""
+    """Each example has less than 80 lines."""
     lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in (ROOT / "examples").glob("*.py")}
     assert not {name for name, length in lengths.items() if length >= 80}
 
@@ -214,7 +214,7 @@ def test_every_example_of_the_pages_exists():
 
 
 @pytest.mark.parametrize("page", ["query_node", "systems"])
-def test_every_service_of_the_page_is_served(page):
+def test_documented_services_equal_the_offered_services(page):
     from rnea_ros.query.answers import REQUESTS
 
     named = set(re.findall(r"`~/((?:compute|get)_[a-z_]+)`", text(DOCS[page])))
@@ -222,7 +222,7 @@ def test_every_service_of_the_page_is_served(page):
     assert set(re.findall(r"`~/((?:compute|get)_[a-z_]+)`", everything())) == named
 
 
-def test_the_table_of_commands_is_that_of_the_command(capsys):
+def test_documented_commands_equal_those_of_the_command_line(capsys):
     from rnea_ros.cli import main
 
     with pytest.raises(SystemExit):
@@ -231,8 +231,8 @@ def test_the_table_of_commands_is_that_of_the_command(capsys):
         re.findall(r"^    ([\w-]+)(?:  |$)", capsys.readouterr().out, flags=re.MULTILINE))
 
 
-def test_every_class_and_function_of_the_systems_exists():
-    """`Robot.dynamics`, `energy`: what follows a class may be its own; `scaling.speed_factor`: a name in a room."""
+def test_classes_and_functions_on_the_systems_page_exist():
+    """A name after a class, as in `Robot.dynamics`, `energy`, may be a method of that class."""
     import rnea_ros
 
     cells = [line.split("|")[2] for line in text(DOCS["systems"]).splitlines() if line.startswith("| ")][1:]
@@ -253,7 +253,7 @@ def resolved(name: str, owner: object) -> object:
 
 
 def imported(name: str) -> object:
-    """A module of the package, or a name in one; None if there is neither."""
+    """Return a module of the package or a name in one; None if neither exists."""
     module, _, last = name.rpartition(".")
     for path, attribute in ((name, ""), (module, last)):
         try:
@@ -265,24 +265,24 @@ def imported(name: str) -> object:
 
 
 @pytest.mark.parametrize("line", [line for line in commands() if line.startswith("make")])
-def test_make_targets_exist(line):
+def test_make_targets_of_the_pages_exist(line):
     done = subprocess.run([*shlex.split(line), "--dry-run"], cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("line", [line for line in commands() if line.startswith("ros2 launch")])
-def test_launch_lines_name_files_and_arguments_that_exist(line):
+def test_launch_lines_of_the_pages_use_existing_files_and_arguments(line):
     _ros2, _launch, package, file, *arguments = shlex.split(line)
     assert package == "rnea_ros"
     text = (ROOT / "launch" / file).read_text()
-    for other in ("scaling.launch.py", "dynamics.launch.py"):  # arguments are handed on
+    for other in ("scaling.launch.py", "dynamics.launch.py"):  # arguments are passed on
         if other in text:
             text += (ROOT / "launch" / other).read_text()
     for argument in arguments:
         assert re.search(rf'DeclareLaunchArgument\(\s*"{argument.split(":=")[0]}"', text), argument
 
 
-def test_topics_of_the_pages_are_the_nodes():
+def test_documented_topics_exist_in_the_nodes():
     nodes = ROOT / "rnea_ros" / "nodes"
     own = ("node", "served_robot", "base_sources", "controller_outputs", "external_effort", "markers", "references")
     names = ("common/robot_description", "common/base", "dynamics/messages", "scaling/node", "scaling/controller",
@@ -339,14 +339,14 @@ def robot_file_table() -> tuple[Path, str]:
     return DOCS["robot_file"], f"{ROBOT_FILE_MARK}\n\n{robot_file_keys()}{END}"
 
 
-def test_keys_of_the_robot_file_are_those_of_its_schema():
+def test_documented_robot_file_keys_equal_the_schema():
     page, table = robot_file_table()
     assert table in text(page), "run: python test/project/test_readme.py --update"
 
 
 @pytest.mark.parametrize("block", blocks("yaml", DOCS["robot_file"]), ids=lambda block: block.splitlines()[0][:40])
-def test_robot_files_of_the_page_are_right(block, tmp_path):
-    """Each says beside which URDF it stands; the platform's shows one of its six balls."""
+def test_robot_files_of_the_page_are_valid(block, tmp_path):
+    """A comment names the URDF of each file; the file of the platform is an excerpt."""
     from rnea_ros import load
     from rnea_ros.model.robot_file import robot_file
 
@@ -359,13 +359,13 @@ def test_robot_files_of_the_page_are_right(block, tmp_path):
 
 
 @pytest.mark.ros
-def test_parameter_tables_are_those_of_the_nodes():
+def test_documented_parameter_tables_equal_those_of_the_nodes():
     pytest.importorskip("rclpy")
     for page, table in parameter_tables().items():
         assert table in text(page), "run: python test/project/test_readme.py --update"
 
 
-def test_pictures_and_links_lead_somewhere():
+def test_pictures_and_links_of_the_pages_exist():
     pictures = 0
     for page in PAGES:
         for picture, target in re.findall(r"(!?)\[[^]]*\]\(([^)\s]+)\)", prose(page)):
@@ -388,13 +388,13 @@ def anchors(page: Path) -> set[str]:
 # --- architecture and project -----------------------------------------------------------------------------------------
 
 
-def test_every_file_of_the_pages_exists():
+def test_files_named_on_the_pages_exist():
     for page in PAGES:
         for name in re.findall(r"`([\w.]+/[\w./]*)`", text(page)):
             assert (ROOT / name).exists() or (ROOT / "rnea_ros" / name).exists(), f"{page.name}: {name}"
 
 
-def test_every_step_of_the_architecture_names_what_is_in_its_files():
+def test_names_in_each_step_of_the_architecture_exist_in_its_files():
     """Three ways of ten steps; each name in a step stands in a file of that step, as a word."""
     steps = re.findall(r"^\d+\. (.*?)(?=^\d+\. |^#|\Z)", text(DOCS["architecture"]), flags=re.MULTILINE | re.DOTALL)
     assert len(steps) == 30
@@ -408,14 +408,14 @@ def test_every_step_of_the_architecture_names_what_is_in_its_files():
                 assert re.search(rf"\b{word}\b", source), f"{name}: {step}"
 
 
-def test_no_way_of_the_architecture_visits_a_file_twice():
+def test_each_walkthrough_of_the_architecture_visits_a_file_once():
     for way in re.split(r"^## ", text(DOCS["architecture"]), flags=re.MULTILINE)[2:]:
         steps = re.findall(r"^\d+\. (.*?)(?=^\d+\. |\n\n|\Z)", way, flags=re.MULTILINE | re.DOTALL)
         visited = [name for step in steps for name in dict.fromkeys(re.findall(r"`([\w/]+\.py)`", step))]
         assert len(steps) == 10 and len(set(visited)) == len(visited)
 
 
-def test_rooms_of_the_architecture_are_the_layers():
+def test_packages_of_the_architecture_page_equal_the_layers():
     from test_layers import GROUND, LAYERS, ROBOTS
 
     faces = {"__init__": "the public face"}
@@ -437,7 +437,7 @@ def test_rooms_of_the_architecture_are_the_layers():
     assert rows[1:] == expected
 
 
-def test_the_glossary_has_one_sentence_for_each_word_in_order():
+def test_glossary_is_sorted_with_one_sentence_per_word():
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", text(DOCS["glossary"]), flags=re.MULTILINE)[1:]
     words = [word.lower() for word, _ in rows]
     assert words == sorted(set(words)) and len(words) >= 40

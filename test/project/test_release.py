@@ -1,4 +1,4 @@
-"""Facts about the packages are the same in all files; no message changes unnoticed.
+"""Release metadata are equal in all files, and messages do not change without notice.
 
 ``python test/project/test_release.py --update`` writes the digests of the messages.
 """
@@ -40,7 +40,7 @@ def read(path):
 
 
 def interfaces():
-    """A digest of each definition without its comments and blank lines: what makes it another type on the wire."""
+    """Return a digest of each definition without comments and blank lines, which determines its type on the wire."""
     found = {}
     for path in sorted(path for kind in ("msg", "srv", "action") for path in (ROOT / "rnea_msgs" / kind).iterdir()):
         lines = (re.sub(r"\s+", " ", line.partition("#")[0].strip()) for line in path.read_text(encoding="utf-8").splitlines())
@@ -48,13 +48,13 @@ def interfaces():
     return found
 
 
-def test_all_files_have_one_version_and_one_address():
+def test_version_and_address_are_equal_in_all_files():
     module = facts()
     assert not module.differing(module.VERSION, module.stated("version"))
     assert not module.differing(module.ADDRESS, module.stated("url"))
 
 
-def test_a_new_version_and_address_reach_every_file(tmp_path):
+def test_new_version_and_address_are_written_to_every_file(tmp_path):
     module = facts()
     for entry in (*module.VERSION, *module.ADDRESS):
         copy = tmp_path / entry.file
@@ -68,7 +68,7 @@ def test_a_new_version_and_address_reach_every_file(tmp_path):
     compile((tmp_path / "setup.py").read_text(), "setup.py", "exec")
 
 
-def test_every_file_names_the_same_maintainer_and_licence():
+def test_maintainer_and_licence_are_equal_in_all_files():
     people = {(person.text, person.get("email")) for name in FOLDERS for tag in ("maintainer", "author")
               for person in manifest(name).findall(tag)}
     ((name, email),) = people
@@ -88,14 +88,14 @@ def test_every_file_names_the_same_maintainer_and_licence():
         assert (folder / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
-def test_change_logs_and_citation_name_the_version_and_its_date():
+def test_change_logs_and_citation_have_the_same_version_and_date():
     citation = yaml.safe_load(read("CITATION.cff"))
     for folder in FOLDERS.values():
         newest = re.search(r"^(\d+\.\d+\.\d+) \((\d{4}-\d{2}-\d{2})\)\n-+$", (folder / "CHANGELOG.rst").read_text(), re.M)
         assert newest.groups() == (citation["version"], str(citation["date-released"]))
 
 
-def test_the_conda_recipe_needs_what_pip_needs():
+def test_conda_recipe_and_pip_dependencies_are_the_same():
     recipe = yaml.safe_load(read("packaging/recipe.yaml"))
     required = re.search(r"install_requires=\[\] if FOR_ROS else \[(.*?)\]", read("setup.py"), re.S)[1]
     assert {need.replace(" ", "") for need in recipe["requirements"]["run"]} - {"python>=3.10"} == set(
@@ -120,8 +120,8 @@ def test_rosdep_and_colcon_find_all_packages_in_a_workspace(tmp_path):
     assert {package.name for package in packages.find_packages(str(tmp_path)).values()} == set(FOLDERS)
 
 
-def test_no_message_changes_unnoticed():
-    """docs/release.md says what a change means: name it in CHANGELOG.rst, then --update."""
+def test_message_definitions_equal_their_recorded_digests():
+    """See docs/release.md for deliberate changes: describe them in CHANGELOG.rst, then run with --update."""
     assert interfaces() == json.loads(INTERFACES.read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""The pages as a site: every link leads somewhere, every public name says what it is."""
+"""Documentation site: it builds without warnings, and every public name has a description."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPHINX = ("-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going", "--con
 
 
 @pytest.mark.timeout(600)
-def test_the_site_builds_without_a_warning(tmp_path):
+def test_site_builds_without_warnings(tmp_path):
     for needed in ("sphinx", "myst_parser", "furo", "sphinx_copybutton", "matplotlib"):
         pytest.importorskip(needed)
     done = subprocess.run([sys.executable, *SPHINX, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=580)
@@ -36,7 +36,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
 
 
 def own(cls: type) -> Iterator[tuple[str, object]]:
-    """Public methods and properties that are written in this package."""
+    """Yield the public methods and properties defined in this package."""
     for name in dir(cls):
         value = inspect.getattr_static(cls, name)
         ours = any(name in base.__dict__ and base.__module__.startswith("rnea_ros") for base in cls.__mro__)

@@ -1,4 +1,4 @@
-"""A short run of `make soak`: all three nodes, two troubles, and a report."""
+"""Short run of `make soak`: all three nodes, two disturbances, and a report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.ros_helpers import world
 
 
 @pytest.mark.ros
-def test_all_nodes_answer_rightly_after_troubles(tmp_path):
+def test_all_nodes_answer_correctly_after_disturbances(tmp_path):
     with world(tmp_path) as ros:
         soak = Soak(Nodes(ros), 1)
         soak._all = [soak.payload, soak.clock_back]
@@ -26,7 +26,7 @@ def test_all_nodes_answer_rightly_after_troubles(tmp_path):
     assert "0 wrong" in reported and reported.endswith("nothing found")
 
 
-def test_growth_is_detected():
+def test_memory_growth_is_detected():
     growing, steady = Growth(), Growth()
     growing.seen = [Use(100.0 + 4.0 * k, 20, 10) for k in range(60)]
     steady.seen = [Use(300.0 if k < 5 else 100.0, 20, 10) for k in range(60)]

@@ -53,7 +53,7 @@ def docstrings(path: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_text_uses_the_words_of_the_field(folder):
+def test_text_avoids_the_listed_words(folder):
     found = {path.relative_to(ROOT).as_posix(): words for path in files(folder, suffixes=SUFFIXES)
              if path.name not in LISTS and (words := words_of(path.read_text(encoding="utf-8")))}
     assert not found
@@ -61,7 +61,7 @@ def test_text_uses_the_words_of_the_field(folder):
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "QUALITY_DECLARATION.md", "Makefile",
                                   "mypy.ini", "ruff.toml", "setup.py"])
-def test_files_of_the_root_use_the_words_of_the_field(name):
+def test_files_of_the_root_avoid_the_listed_words(name):
     assert not words_of((ROOT / name).read_text(encoding="utf-8"))
 
 
@@ -119,10 +119,10 @@ def test_private_attributes_are_used_in_their_module():
     ("what nobody told", ["1: nobody", "1: told"]), ("a placeHolder\nno_place", ["1: place", "2: place"]),
     ("in place, look up, looks like, parts, nothing, mistold, stellar", []), ("file.tell()", []), ("Placed", ["1: Placed"]),
     ("KeptPlaces", ["1: Places"]), ("come by", ["1: come by"]), ("doubtful", ["1: doubtful"])])
-def test_the_list_finds_words_in_text_and_names(text, found):
+def test_word_list_matches_words_in_text_and_names(text, found):
     assert words_of(text) == found
 
 
-def test_private_access_is_found():
+def test_parser_finds_private_access():
     text = "class A:\n    def f(self, b):\n        self._x = b._x\n        return super()._y, b.__class__, b._replace()"
     assert private_uses(ast.parse(text)) == [("_x", 3)]

@@ -1,4 +1,4 @@
-"""Types of the installed package: py.typed, and a public face that a strict type checker accepts."""
+"""Types of the installed package: py.typed, and a public API that a strict type checker accepts."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ WRONG = {'robot.torque_and_rate([0.0], [0.0], [0.0], [0.0], {"tool": [0.0] * 6})
 
 
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy comes with the extra 'lint'")
-def test_a_strict_type_checker_knows_right_from_wrong(tmp_path):
-    """The installed copy is checked against: the source beside it would do without py.typed."""
+def test_strict_type_checker_accepts_correct_and_rejects_incorrect_calls(tmp_path):
+    """The check uses the installed copy; the source tree would be checked without py.typed."""
     (tmp_path / "right.py").write_text(RIGHT)
     begin = 'from rnea_ros import Robot\nrobot = Robot.from_urdf("robot.urdf")\n'
     (tmp_path / "wrong.py").write_text(begin + "\n".join(WRONG) + "\n")
@@ -61,7 +61,7 @@ def test_a_strict_type_checker_knows_right_from_wrong(tmp_path):
         assert any(line.startswith(f"wrong.py:{number}: error:") and message in line for line in found), (number, run.stdout)
 
 
-def test_the_marker_is_in_the_package():
+def test_py_typed_marker_is_in_the_package():
     import rnea_ros
 
     assert (Path(rnea_ros.__file__).parent / "py.typed").is_file()

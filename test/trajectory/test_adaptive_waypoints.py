@@ -1,4 +1,4 @@
-"""Points for a controller: what its quintics ask for between them, by Pinocchio, on robots and paths made at random."""
+"""Adaptive waypoints: demands of the quintics between them, by Pinocchio, on random robots and paths."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rnea_ros.trajectory.trajectory_scaler import joint_motion
 from support.oracles import PinocchioOracle
 from support.robots import random_tree
 
-PROMISED = 1.12  # times what is planned, at its peak
-DENSE = 23  # instants between two points, none of which is a sample of the check
+PROMISED = 1.12  # times the planned peak
+DENSE = 23  # instants between two points, different from the samples of the check
 SEEDS = range(4)
 
 
 def on(path, law):
-    """A motion: q, qd, qdd, qddd (samples, n) at times (samples,)."""
+    """Return the motion of a path and time law: times (samples,) -> q, qd, qdd, qddd (samples, n)."""
 
     def motion(t):
         s, *rates = law(t)
@@ -36,13 +36,13 @@ def quantities(robot):
 
 
 def between(times):
-    """Instants inside each interval, its ends all but included."""
+    """Return instants inside each interval, close to both ends."""
     u = np.linspace(1e-7, 1.0 - 1e-7, DENSE)
     return (times[:-1, None] + np.diff(times)[:, None] * u).ravel()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_quintics_ask_for_hardly_more_than_the_motion(seed):
+def test_quintics_between_waypoints_exceed_the_planned_peak_by_less_than_12_percent(seed):
     text = random_tree(seed).plain()
     robot = Robot.from_urdf(text)
     path = path_through(np.random.default_rng(seed).uniform(-1.5, 1.5, (5, robot.n)))
@@ -68,8 +68,8 @@ def test_quintics_ask_for_hardly_more_than_the_motion(seed):
     assert ((got - asked) / peaks).max() <= PROMISED - 1.0
 
 
-def test_points_lie_on_corners_and_far_apart_elsewhere():
-    """One joint, constant jerk between its jumps: cubics, so the jumps alone need points."""
+def test_waypoints_of_piecewise_constant_jerk_are_at_its_jumps_only():
+    """One joint moves on cubics, which the quintics reproduce between the jumps of the jerk."""
     times = np.array([0.0, 0.23, 0.5, 0.77, 1.0])
     jerk = np.array([8.0, -20.0, 20.0, -8.0])
     state = [np.array([2.0, 0.0, 0.0])]
@@ -85,7 +85,7 @@ def test_points_lie_on_corners_and_far_apart_elsewhere():
     assert len(without.times) > len(points.times)
 
 
-def test_a_motion_that_rests():
+def test_waypoints_of_a_motion_at_rest_are_its_two_ends():
     path = path_through(np.array([[0.0, 0.0], [1.0, -1.0]]))
     law = rest_to_rest(0.0, path.length, 1.0)
     points = adaptive_waypoints(on(path, law), 1.1, 1.1, np.zeros(0), lambda *motion: motion[2])

@@ -20,7 +20,7 @@ from rnea_ros.trajectory.chunk_executor import REASONS
 from support.chunk_streams import INSTANT, KINDS, Sent, Stream, arm, played, stream, task, utilization
 from support.scaling_cases import urdf
 
-PATIENT = ChunkOptions(time_limit=60.0)  # a machine that is busy finds the same trajectories
+PATIENT = ChunkOptions(time_limit=60.0)  # a busy machine finds the same trajectories
 PERIOD = 1.0 / 30.0
 ARMS = ("panda", "ur5_robot", "random")
 
@@ -48,7 +48,7 @@ def chunk(intent, stamp, count=50):
 
 
 def require_continuous(times, motion):
-    """Velocity, acceleration and jerk are the derivatives of the ones before, and jerk does not jump."""
+    """Check that velocity, acceleration and jerk are consistent derivatives, and that the jerk is continuous."""
     q, qd, qdd, qddd = motion
     for value, rate, scale in ((q, qd, 1.0), (qd, qdd, 10.0), (qdd, qddd, 300.0)):
         slope = np.diff(value, axis=0) / np.diff(times)[:, None]
@@ -58,7 +58,7 @@ def require_continuous(times, motion):
 
 @pytest.mark.parametrize("name", ARMS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_limit_is_kept_at_every_instant(name, kind):
+def test_random_chunk_streams_keep_every_limit_at_every_instant(name, kind):
     one = tightened(arm(name), 0.7)
     sent = stream(kind, ARMS.index(name), one, rate=(30.0, 10.0, 50.0)[ARMS.index(name)], duration=2.4)
     run = executor(one)
@@ -71,7 +71,7 @@ def test_every_limit_is_kept_at_every_instant(name, kind):
 
 
 @pytest.mark.parametrize("name", ARMS)
-def test_a_policy_beyond_the_limits_is_followed_more_slowly(name):
+def test_stream_beyond_the_limits_is_executed_more_slowly(name):
     one = tightened(arm(name), 0.5)
     sent = stream("smooth", 3, one, duration=2.0, speed=1.0)
     run = executor(one)
@@ -83,7 +83,7 @@ def test_a_policy_beyond_the_limits_is_followed_more_slowly(name):
     assert any(result.accepted and result.stretch > 1.0 and result.binding for result in results)
 
 
-def test_chunks_with_a_payload_keep_the_limits():
+def test_chunk_stream_with_a_payload_keeps_the_limits():
     """The limits hold with the payload, under which the same stream would exceed them if it were left out."""
     heavy, light = tightened(arm("ur5_robot", 6.0), 0.7), tightened(arm("ur5_robot"), 0.7)
     heavy = heavy._replace(limits=replace(heavy.limits, effort=0.75 * heavy.limits.effort))
@@ -96,7 +96,7 @@ def test_chunks_with_a_payload_keep_the_limits():
 
 @pytest.mark.parametrize("name", ARMS)
 @pytest.mark.parametrize("rate", [10.0, 30.0, 50.0])
-def test_a_feasible_stream_passes_unchanged(name, rate):
+def test_feasible_stream_is_executed_unchanged(name, rate):
     one = arm(name)
     sent = stream("smooth", 2, one, rate=rate, duration=3.0, speed=0.4, count=25)
     times, motion, results = played(executor(one), sent)
@@ -108,8 +108,8 @@ def test_a_feasible_stream_passes_unchanged(name, rate):
     assert np.abs(between - sent.intent(points)).max() < 1e-6
 
 
-def test_a_chunk_is_executed_from_the_splice_on():
-    """Nothing changes before the splice; the lead is all the delay."""
+def test_chunk_is_executed_from_the_splice_on():
+    """The motion before the splice is unchanged; the splice is one lead after the chunk."""
     run, intent = started(arm("panda"), speed=0.3)
     before = np.array([run.sample_ahead(t) for t in np.arange(0.0, 0.2, 0.01)])
     result = run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.1)
@@ -120,7 +120,7 @@ def test_a_chunk_is_executed_from_the_splice_on():
 
 
 @pytest.mark.parametrize("name", ARMS)
-def test_the_robot_rests_behind_the_last_chunk(name):
+def test_robot_comes_to_rest_after_the_last_chunk(name):
     one = arm(name)
     run, intent = started(one)
     assert run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.05).accepted
@@ -133,7 +133,7 @@ def test_the_robot_rests_behind_the_last_chunk(name):
 
 @pytest.mark.parametrize("name", ARMS)
 @pytest.mark.parametrize("when", [0.3, 0.75, 1.1, 1.55])
-def test_a_stop_is_possible_at_any_time(name, when):
+def test_stop_at_any_time_keeps_the_limits_and_ends_at_rest(name, when):
     one = arm(name)
     sent = stream("disagreeing", 1, one, duration=2.0)
     run, ends = executor(one), []
@@ -147,7 +147,7 @@ def test_a_stop_is_possible_at_any_time(name, when):
     assert not run.is_stopped
 
 
-def test_every_reason_of_rejection():
+def test_invalid_chunks_are_rejected_with_every_reason():
     one = arm("panda")
     run = executor(one)
     points = np.tile(one.middle, (20, 1))
@@ -192,7 +192,7 @@ def test_every_reason_of_rejection():
     assert seen == set(REASONS)
 
 
-def test_a_rejected_chunk_changes_nothing():
+def test_rejected_chunk_does_not_change_the_motion():
     run, intent = started(arm("panda"))
     run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.05)
     times = np.arange(0.1, 2.0, 0.01)
@@ -202,7 +202,7 @@ def test_a_rejected_chunk_changes_nothing():
     assert np.array_equal(before, [run.sample_ahead(t) for t in times])
 
 
-def test_joints_in_any_order_and_some_of_them():
+def test_chunk_may_name_a_subset_of_joints_in_any_order():
     one = arm("panda")
     names = one.robot.joint_names
     (straight, intent), (shuffled, _), (some, _) = (started(one, speed=0.4) for _ in range(3))
@@ -219,7 +219,7 @@ def test_joints_in_any_order_and_some_of_them():
     assert np.abs(q[[4, 1]] - straight.sample(t)[0][[4, 1]]).max() < 1e-6
 
 
-def test_times_instead_of_a_period():
+def test_point_times_are_equivalent_to_a_period():
     (one, intent), (other, _) = (started(arm("panda"), speed=0.4) for _ in range(2))
     points = chunk(intent, 0.0)
     one.push(0.0, points, period=PERIOD, now=0.1)
@@ -227,8 +227,8 @@ def test_times_instead_of_a_period():
     assert np.array_equal(one.sample(0.9), other.sample(0.9))
 
 
-def test_smoothing_stays_in_the_tube():
-    """Noise that no limits allow is smoothed; no point is further off than the tolerance."""
+def test_smoothing_stays_within_the_tolerance():
+    """The noise exceeds the limits without smoothing."""
     one = tightened(arm("panda"), 0.6)
     run, intent = started(one, speed=0.4, tolerance=0.015)
     noisy = chunk(intent, 0.0) + 0.003 * np.random.default_rng(4).normal(size=(50, 7))
@@ -241,8 +241,8 @@ def test_smoothing_stays_in_the_tube():
     assert not exact.accepted or exact.stretch > 1.0
 
 
-def test_ensembles_of_overlapping_chunks():
-    """The mean of overlapping chunks with weights exp(-decay k), oldest first."""
+def test_ensemble_of_overlapping_chunks_is_their_weighted_mean():
+    """The weights are exp(-decay k), oldest first."""
     one = arm("panda")
     run, intent = started(one, speed=0.3, blending="ensemble", ensemble_decay=0.5, max_step=0.5)
     offset = np.zeros(7)
@@ -255,7 +255,7 @@ def test_ensembles_of_overlapping_chunks():
 
 
 def test_alignment_removes_an_offset_at_the_splice():
-    """The motion goes on along the chunk at once, and the offset is gone later; without alignment, points are skipped."""
+    """The motion follows the chunk at once, and the offset decays; without alignment, points are skipped."""
     one = arm("panda")
     found = {}
     for alignment in ("time", "offset"):
@@ -267,8 +267,8 @@ def test_alignment_removes_an_offset_at_the_splice():
     assert found["offset"].attempts < found["time"].attempts and found["offset"].skipped < found["time"].skipped
 
 
-def test_motion_rejoins_a_policy_after_a_pause():
-    """Chunks are lost until the robot rests; the next one is accepted, and the delay ends."""
+def test_motion_rejoins_the_policy_after_lost_chunks():
+    """Chunks are lost until the robot is at rest; the next one is accepted, and the delay is recovered."""
     one = arm("panda")
     sent = stream("smooth", 4, one, duration=6.0, speed=0.5)
     sent.chunks = [part for part in sent.chunks if not 0.5 < part.stamp < 2.5]
@@ -282,8 +282,8 @@ def test_motion_rejoins_a_policy_after_a_pause():
 @pytest.mark.parametrize("name", ARMS)
 @pytest.mark.parametrize("ahead", [1e-4, 0.03, 0.2])
 @pytest.mark.parametrize("speed", [0.0, 0.7])
-def test_a_chunk_of_one_point_is_executed_however_near_it_is(name, ahead, speed):
-    """The point waits where limits do not allow to reach it in time; the motion rests there."""
+def test_chunk_of_one_point_is_executed_for_any_lead(name, ahead, speed):
+    """The point is reached later where the limits do not allow it in time; the motion ends at rest there."""
     one = arm(name)
     run, intent = started(one, speed=max(speed, 0.1))
     if speed:
@@ -299,8 +299,8 @@ def test_a_chunk_of_one_point_is_executed_however_near_it_is(name, ahead, speed)
     assert np.abs(motion[0] - goal).max(axis=1).min() < 1e-3 and not motion[1:, -1].any()
 
 
-def test_the_lead_grows_while_searches_take_too_long_and_shrinks_again(monkeypatch):
-    """Half of the first lead is too short where each reading of the clock is 30 ms after the last one."""
+def test_lead_grows_while_searches_are_slow_and_shrinks_afterwards(monkeypatch):
+    """Each reading of the clock is 30 ms after the previous one, too slow for half of the first lead."""
     one = arm("panda")
     intent = task(np.random.default_rng(0), one, 0.4)
     run, clock = ChunkExecutor(one.robot, one.limits), iter(0.03 * np.arange(10_000))
@@ -338,8 +338,8 @@ def test_diagnostics_state_ages_and_delays():
 
 @pytest.mark.parametrize("name", ["panda", "ur5_robot"])
 @pytest.mark.parametrize(("kind", "speed"), [("smooth", 1.0), ("disagreeing", 0.7), ("late", 1.0), ("lost", 1.0)])
-def test_velocity_limits_by_position_are_kept_in_a_stream(name, kind, speed):
-    """The limit is that of docs/robot_file.md, written anew: sqrt(2 a d) - offset at the distance d from the end ahead."""
+def test_chunk_stream_keeps_position_dependent_velocity_limits(name, kind, speed):
+    """The limit is written independently from docs/robot_file.md: sqrt(2 a d) - offset at distance d from the end."""
     one, deceleration, offset = arm(name), 0.3, 0.05
     ends = one.middle + 0.53 * one.reach * np.array([[-1.0], [1.0]])
     zones = {joint: {"max_velocity": 2.0, "velocity_by_position": {
@@ -363,8 +363,8 @@ def test_velocity_limits_by_position_are_kept_in_a_stream(name, kind, speed):
     assert share(played(executor(one), sent, 1e-3)[1]) > 1.1  # the stream needs the limit
 
 
-def test_drive_limits_are_kept():
-    """Limits that only a robot file has: voltage of motors."""
+def test_chunk_stream_keeps_drive_limits():
+    """The supply voltage of the motors limits the motion."""
     one = arm("ur5_robot")
     names = one.robot.joint_names
     file = {"version": 1, "drives": {name: {"gear_ratio": 100.0, "torque_constant": 0.1, "resistance": 0.3,
@@ -382,7 +382,7 @@ def test_drive_limits_are_kept():
     assert any(result.accepted for result in results)
 
 
-def test_reset_refuses_positions_that_cannot_be_held():
+def test_reset_rejects_positions_that_cannot_be_held():
     one = arm("panda")
     run = executor(one._replace(limits=replace(one.limits, effort=0.1 * one.limits.effort)))
     stretched = np.clip(np.array([0.0, 1.5, 0.0, -0.1, 0.0, 1.6, 0.0]), one.limits.lower, one.limits.upper)
@@ -398,17 +398,17 @@ def test_reset_refuses_positions_that_cannot_be_held():
 
 @pytest.mark.parametrize("options", [{"lead": 0.0}, {"blending": "mean"}, {"alignment": "space"}, {"max_stretch": 0.5},
                                      {"limit_share": 1.1}, {"tolerance": -1.0}, {"ensemble_size": 0}])
-def test_options_are_checked(options):
+def test_invalid_chunk_options_are_rejected(options):
     with pytest.raises(InputError):
         ChunkOptions(**options)
 
 
-def test_spline_meets_points_state_and_rest():
+def test_chunk_spline_passes_its_points_and_ends_at_rest():
     rng = np.random.default_rng(3)
     state, times = rng.normal(size=(4, 3)), np.cumsum(rng.uniform(0.05, 0.15, 12))
     points = rng.normal(size=(12, 3))
     path = chunk_spline.fit(state, chunk_spline.Targets(times, points, 0.1), 0.5)
-    assert np.abs(path(times)[0] - points).max() < 1e-6  # of steps of a radian
+    assert np.abs(path(times)[0] - points).max() < 1e-6  # for steps of about 1 rad
     assert np.abs(path(np.zeros(1))[:, 0] - state).max() < 1e-12
     assert np.abs(path(np.array([path.length]))[1:]).max() < 1e-6
     inner = path.breaks[1:-1]
@@ -416,8 +416,8 @@ def test_spline_meets_points_state_and_rest():
         assert jump < 1e-4 * max(1.0, np.abs(path(np.linspace(0.0, path.length, 999))[order]).max())
 
 
-def test_smoothing_is_that_of_the_sixth_power():
-    """A sine is damped by 1 / (1 + smoothing w^6), far from the ends."""
+def test_smoothing_damps_a_sine_with_the_sixth_power_of_its_frequency():
+    """The gain far from the ends is 1 / (1 + smoothing w^6)."""
     times = np.arange(1.0, 120.0)
     for wavelength in (8.0, 12.0, 20.0):
         w = 2.0 * np.pi / wavelength
@@ -428,7 +428,7 @@ def test_smoothing_is_that_of_the_sixth_power():
         assert gain == pytest.approx(1.0 / (1.0 + smoothing * w**6), rel=0.05)
 
 
-def test_streams_contain_what_they_are_named_for():
+def test_simulated_streams_contain_the_faults_of_their_names():
     one = arm("panda")
     faulty = stream("faulty", 0, one)
     assert any(np.isnan(part.positions).any() for part in faulty.chunks)
@@ -446,8 +446,8 @@ def cut_motion(run, times):
 
 
 @pytest.mark.parametrize("name", ARMS)
-def test_waypoints_determine_the_motion(name):
-    """A controller that interpolates them by quintics commands the committed trajectory, across splices."""
+def test_quintics_through_the_waypoints_reproduce_the_committed_trajectory(name):
+    """The comparison covers splices."""
     one = arm(name)
     sent = stream("disagreeing", 2, one, duration=1.6)
     run, found = executor(one), []
@@ -460,7 +460,7 @@ def test_waypoints_determine_the_motion(name):
             assert np.abs(value - exact).max() < scale
 
 
-def test_a_trajectory_that_was_not_passed_on_is_withdrawn():
+def test_trajectory_that_was_not_passed_on_is_withdrawn():
     run, intent = started(arm("panda"))
     times = np.arange(0.2, 3.0, 0.01)
     run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.05)
@@ -481,8 +481,8 @@ def test_a_trajectory_that_was_not_passed_on_is_withdrawn():
     assert run.push(0.3, chunk(intent, 0.3), period=PERIOD, now=0.4).accepted
 
 
-def test_a_trajectory_that_comes_after_its_splice_is_not_committed(monkeypatch):
-    """The thread was suspended while it computed, and another one has sampled on."""
+def test_trajectory_computed_after_its_splice_is_not_committed(monkeypatch):
+    """The thread is suspended while it computes, and another thread continues to sample."""
     run, intent = started(arm("panda"))
     assert run.push(0.0, chunk(intent, 0.0), period=PERIOD, now=0.05).accepted
     fit, before = chunk_spline.fit, [run.sample_ahead(t) for t in (0.35, 0.8, 1.5)]
@@ -498,8 +498,8 @@ def test_a_trajectory_that_comes_after_its_splice_is_not_committed(monkeypatch):
     assert run.push(0.3, chunk(intent, 0.3), period=PERIOD, now=0.4).accepted
 
 
-def test_threads_sample_while_another_one_pushes():
-    """References of a thread that ticks are one motion while another thread commits trajectories."""
+def test_motion_is_continuous_when_threads_sample_and_push_concurrently():
+    """One thread samples references while another one commits trajectories."""
     one = arm("panda")
     run, intent = started(one, speed=0.6)
     began, samples, ends = time.monotonic(), [], threading.Event()
@@ -524,8 +524,8 @@ def test_threads_sample_while_another_one_pushes():
     assert (np.abs(moved) <= h**3 * 700.0 + h**2 * 1e-2 + 1e-12).all()
 
 
-def test_limits_and_payload_change_while_it_moves():
-    """New limits hold after the lead if a brake within them exists; a motion inside them continues."""
+def test_limits_and_payload_can_be_changed_during_a_chunk_motion():
+    """New limits hold after the lead if a feasible stop exists; a motion inside them continues."""
     one = arm("ur5_robot")
     tighter = replace(one.limits, acceleration=0.8 * one.limits.acceleration, velocity=0.9 * one.limits.velocity)
     for limits, goes_on in ((replace(one.limits, velocity=2.0 * one.limits.velocity), True), (tighter, None)):
@@ -551,7 +551,7 @@ def test_limits_and_payload_change_while_it_moves():
     assert run.joint_names == one.robot.joint_names
 
 
-def test_speed_is_reduced_by_request():
+def test_requested_speed_share_slows_the_chunks():
     one = arm("panda")
     run, intent = started(one, speed=0.4)
     run.set_speed(0.5)

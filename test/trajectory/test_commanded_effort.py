@@ -1,4 +1,4 @@
-"""Efforts as a robot's controller takes them: a robot that adds the rest itself moves as planned; rates are derivatives."""
+"""Commanded effort conventions: robots whose controllers add gravity or friction move as planned; effort rates."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def arm(contains: str, quantity: str = "joint_torque"):
 
 @pytest.mark.parametrize("quantity", ["joint_torque", "current"])
 @pytest.mark.parametrize("contains", CONTENTS)
-def test_a_robot_that_adds_the_rest_itself_accelerates_as_planned(contains, quantity):
-    """Pinocchio's forward dynamics; its controller turns what it is given into torque, and adds what it adds, once."""
+def test_robot_that_adds_the_missing_terms_accelerates_as_planned(contains, quantity):
+    """The robot is Pinocchio's forward dynamics; its controller converts the command to torque and adds the missing terms."""
     robot = arm(contains, quantity)
     model = pin.buildModelFromUrdf(str(ARM))
     data, command = model.createData(), CommandedEffort(robot)
@@ -49,7 +49,7 @@ def test_a_robot_that_adds_the_rest_itself_accelerates_as_planned(contains, quan
 
 
 @pytest.mark.parametrize("contains", CONTENTS)
-def test_rates_of_commanded_efforts_equal_differences(contains):
+def test_rates_of_commanded_efforts_match_differences(contains):
     robot, h = arm(contains, "current"), 1e-4
     command, stream = CommandedEffort(robot), TorqueStream(robot)
 
@@ -63,7 +63,7 @@ def test_rates_of_commanded_efforts_equal_differences(contains):
 
 
 @pytest.mark.parametrize("name", ["palletiser", "stewart"])
-def test_gravity_is_left_out_of_loops_and_platforms_and_friction_is_not_known_apart(name):
+def test_effort_without_gravity_is_supported_for_loops_and_without_friction_rejected(name):
     file = load(URDF / f"{name}.urdf", URDF / f"{name}.robot.yaml")
     command, stream = CommandedEffort(file, "without_gravity"), TorqueStream(file)
     q, *rest = file.home_motion
@@ -73,7 +73,7 @@ def test_gravity_is_left_out_of_loops_and_platforms_and_friction_is_not_known_ap
         CommandedEffort(file, "without_gravity_and_friction")
 
 
-def test_a_word_over_the_robot_file_keeps_its_units():
+def test_contents_given_by_argument_keep_the_units_of_the_robot_file():
     robot = arm("total", "current")
     found = CommandedEffort(robot, "without_gravity").convention
     np.testing.assert_allclose(found.per_unit, PER_UNIT)

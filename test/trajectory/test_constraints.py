@@ -1,4 +1,4 @@
-"""Torque and torque rate along a path: coefficients against direct evaluation, rows, and what a Robot makes of them."""
+"""Path constraints: coefficients of torque and torque rate against direct evaluation, and constraint rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAN = np.full(2, np.nan)
 
 
 def along(path, s, sd, sdd, sddd):
-    """q, qd, qdd, qddd at s (samples,) by the chain rule."""
+    """Return q, qd, qdd, qddd at s (samples,) by the chain rule."""
     q, q1, q2, q3 = path(s)
     v, a, u = sd[:, None], sdd[:, None], sddd[:, None]
     return q, q1 * v, q2 * v**2 + q1 * a, q3 * v**3 + 3.0 * q2 * v * a + q1 * u
@@ -37,7 +37,7 @@ def check(rate, t, path, s, seed):
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 5, 8])
-def test_random_trees_with_friction(seed):
+def test_torque_terms_along_a_path_reproduce_torque_and_rate_of_random_trees(seed):
     robot = Robot.from_urdf(random_tree(seed).text(), backend="python")
     term = JointDynamics(viscous=0.7, rotor_inertia=0.01, gear_ratio=3.0, offset=0.2)
     robot = robot.with_joint_dynamics({link.joint: term for link in robot.model.links if link.joint})
@@ -46,7 +46,7 @@ def test_random_trees_with_friction(seed):
     check(robot.torque_and_rate, torque_terms(robot.torque_and_rate, *path(s)), path, s, seed)
 
 
-def test_derivatives_along_the_path_are_derivatives():
+def test_torque_term_derivatives_along_the_path_match_differences():
     """c', f', g' and m' = b - 2 c by differences in s."""
     robot = dynamics("seven_r").robot
     path = path_through(waypoints(robot, 0))
@@ -58,7 +58,7 @@ def test_derivatives_along_the_path_are_derivatives():
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python"])
-def test_the_compiled_terms_of_a_robot(backend):
+def test_compiled_torque_terms_equal_the_direct_ones(backend):
     robot = Robot.from_urdf(ROOT / "urdf/stanford.urdf", backend=backend)
     term = JointDynamics(viscous=0.3, rotor_inertia=0.02)
     robot = Robot.from_model(robot.model.with_joint_dynamics(dict.fromkeys(robot.joint_names, term)), backend)
@@ -70,17 +70,17 @@ def test_the_compiled_terms_of_a_robot(backend):
             np.testing.assert_allclose(a, b, atol=1e-11 * max(1.0, np.abs(b).max()))
 
 
-def test_another_payload_compiles_nothing():
+def test_new_payload_reuses_the_compiled_path_terms():
     robot = dynamics("seven_r").robot
     link = list(robot.model.frames)[-1]
     light, heavy = (PathDynamics(robot.with_payload(link, mass)) for mass in (1.0, 3.0))
     assert heavy.terms.kernel is light.terms.kernel
     motion = path_through(waypoints(robot, 0))(np.linspace(0.0, 5.0, 5))
     assert np.abs(heavy(*motion).g - light(*motion).g).max() > 1.0
-    assert PathDynamics(robot).terms.kernel is not light.terms.kernel  # nothing carried: another kernel
+    assert PathDynamics(robot).terms.kernel is not light.terms.kernel  # without payload: another kernel
 
 
-def test_a_copy_for_another_process_is_small_and_the_same():
+def test_pickled_path_dynamics_is_small_and_equal():
     robot = dynamics("seven_r").robot
     carrying = PathDynamics(robot.with_payload("link7", 1.5, (0.0, 0.1, 0.05)))
     motion = path_through(waypoints(robot, 0))(np.linspace(0.0, 5.0, 5))
@@ -92,7 +92,7 @@ def test_a_copy_for_another_process_is_small_and_the_same():
         np.testing.assert_array_equal(a, b)
 
 
-def test_coulomb_friction_comes_off_the_effort_limits():
+def test_coulomb_friction_is_subtracted_from_the_effort_limits():
     robot = Robot.from_urdf(ROOT / "urdf/seven_r.urdf")
     rough = Robot.from_model(robot.model.with_joint_dynamics({"joint2": JointDynamics(coulomb=5.0, viscous=1.0)}))
     path = path_through(waypoints(robot, 0))
@@ -115,7 +115,7 @@ def toy_constraints(**limits):
     return Constraints(path, lambda *p: torque_terms(toy, *p), PathLimits(**given), ("swing", "slide"))
 
 
-def test_rows_are_shares_of_limits():
+def test_constraint_rows_are_utilizations_of_limits():
     limits = {"effort": [7.0, np.nan], "effort_rate": [50.0, 20.0], "velocity": [np.nan, 2.0], "acceleration": [4.0, 5.0],
               "jerk": [np.nan, 30.0]}
     constraints = toy_constraints(**limits)
@@ -140,7 +140,7 @@ def test_rows_are_shares_of_limits():
     np.testing.assert_allclose(found, constraint_values(rows, *motion), atol=1e-12)
 
 
-def test_bad_limits_are_refused():
+def test_invalid_path_limits_are_rejected():
     for limits, message in (({}, "not one limit is known"), ({"effort": [0.0, 1.0]}, "effort limit of swing is 0.0"),
                             ({"velocity": [1.0]}, "velocity limits have shape"),
                             ({"jerk": [1.0, -2.0]}, "jerk limit of slide")):
@@ -160,8 +160,8 @@ def test_basis_has_all_products_of_the_path_parameters():
 
 
 
-def test_compiled_rows_are_those_of_numpy(monkeypatch):
-    """Some joints have limits of each quantity, and there are more samples than one vector holds."""
+def test_compiled_constraint_rows_equal_numpy(monkeypatch):
+    """Some joints have limits of each quantity, and there are more samples than vector lanes."""
     known = dynamics("seven_r")
     path, rng = path_through(waypoints(known.robot, 2)), np.random.default_rng(7)
     limits = np.where(rng.random((6, 7)) < 0.3, np.nan, rng.uniform(1.0, 50.0, (6, 7)))
@@ -178,9 +178,9 @@ def test_compiled_rows_are_those_of_numpy(monkeypatch):
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_bounds_of_constraints_on_intervals_of_a_law(compiled):
-    """The bound exceeds the largest sample by no more than a parabola through three; every constraint that may bind is
-    included.
+def test_constraint_bounds_on_intervals_exceed_all_samples(compiled):
+    """The bound exceeds the largest sample by no more than a parabola through three samples; every constraint that may bind
+    is included.
     """
     rng, offset, share = np.random.default_rng(11), np.array([0.0, 0.2, -0.5])[np.arange(600) % 3], 0.9
     ends = rng.uniform(-0.4, 0.4, (3, 600, 4))

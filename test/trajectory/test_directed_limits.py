@@ -1,6 +1,6 @@
-"""Limits by direction or position, and limits of commanded torques: kept by retiming and planning, used to the full.
+"""Limits by direction or position and limits of commanded effort rates in retiming and planning.
 
-Oracle: the published formulas, written out here, and Pinocchio's torque rate less that of its gravity.
+Oracle: the published formulas, written here independently, and Pinocchio's torque rate minus its gravity rate.
 """
 
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ def rates_less_gravity(name, robot, motion):
 
 
 @pytest.mark.parametrize("name", ARMS)
-def test_rates_of_what_is_commanded(name):
+def test_retimed_motion_reaches_but_does_not_exceed_the_commanded_effort_rate_limit(name):
     bare = load(urdf(name))
     points = waypoints(bare, 6)
     motion = sampled(retime_motion(bare, points))
@@ -58,11 +58,11 @@ def test_rates_of_what_is_commanded(name):
                                       for joint, limit in limits.items()}})
     whole = sampled(retime_motion(same, points))
     jerk = motion[3]
-    assert np.abs(whole[3] - jerk).max() > 1e-3 * np.abs(jerk).max()  # not the limit of whole torques
+    assert np.abs(whole[3] - jerk).max() > 1e-3 * np.abs(jerk).max()  # different from a limit on the total torque rate
 
 
-def test_an_effort_rate_limit_is_of_the_whole_torque_for_all_conventions():
-    """The profile ur10e of the third trial: a limit given by the user was exceeded 1.19 times by the whole torque."""
+def test_effort_rate_limit_applies_to_the_total_torque_for_all_conventions():
+    """Regression: the total torque rate exceeded a user's limit by a factor of 1.19 with profile ur10e."""
     bare = load(urdf("ur5_robot"))
     points, rate = waypoints(bare, 6), 20.0 * np.maximum(bare.limits.effort, 1e-3)
     for contains in ("total", "without_gravity_and_friction"):
@@ -74,7 +74,7 @@ def test_an_effort_rate_limit_is_of_the_whole_torque_for_all_conventions():
         assert TIGHT < used.max() <= 1.0
 
 
-def test_a_plot_draws_the_limited_rate_beside_its_limit(monkeypatch, tmp_path):
+def test_plot_shows_the_commanded_effort_rate_with_its_limit(monkeypatch, tmp_path):
     robot = rr({"joint1": {"max_commanded_effort_rate": 60.0}}, commanded_effort={"contains": "without_gravity"})
     motion, drawn = retime_motion(robot, [[-0.5, 0.4], [1.2, -0.6]]), []
 
@@ -97,7 +97,7 @@ def test_a_plot_draws_the_limited_rate_beside_its_limit(monkeypatch, tmp_path):
 
 
 def allowed(zone, cap, q):
-    """Up and down, as libfranka's header has it."""
+    """Return the upper and lower velocity limit by the formula of libfranka's header."""
     o, k = zone["velocity_offset"], 2.0 * zone["deceleration_limit"]
     up = np.minimum(cap, np.maximum(0.0, -o + np.sqrt(np.maximum(0.0, k * (zone["upper_position_limit"] - q)))))
     down = np.maximum(-cap, np.minimum(0.0, o - np.sqrt(np.maximum(0.0, k * (q - zone["lower_position_limit"])))))
@@ -105,7 +105,7 @@ def allowed(zone, cap, q):
 
 
 def zones_for(robot, points):
-    """Ends a little beyond the path, so that it must be slow near them."""
+    """Return limits with ends just beyond the path, so that the motion must be slow near them."""
     q = path_through(points)(np.linspace(0.0, path_through(points).length, 400))[0]
     rng = np.random.default_rng(1)
     return {joint: {"max_velocity": 3.0, "velocity_by_position": {
@@ -115,7 +115,7 @@ def zones_for(robot, points):
 
 
 @pytest.mark.parametrize("name", ARMS)
-def test_limits_by_position_are_kept_and_shorten_the_motion(name):
+def test_retimed_motion_reaches_but_keeps_position_dependent_velocity_limits(name):
     bare = load(urdf(name))
     points = waypoints(bare, 8)
     limits = zones_for(bare, points)
@@ -135,7 +135,7 @@ def test_limits_by_position_are_kept_and_shorten_the_motion(name):
     assert found.duration > loose.duration
 
 
-def test_a_path_that_ends_where_a_joint_may_not_go_is_refused():
+def test_path_that_ends_too_near_a_position_limit_is_rejected():
     bare = load(urdf("seven_r"))
     points = waypoints(bare, 8)
     limits = zones_for(bare, points)
@@ -145,21 +145,21 @@ def test_a_path_that_ends_where_a_joint_may_not_go_is_refused():
         retime_motion(arm_with("seven_r", {"limits": limits}), points)
 
 
-def test_velocities_that_differ_up_and_down():
+def test_retimed_motion_keeps_different_upper_and_lower_velocity_limits():
     bare = load(urdf("seven_r"))
     points = waypoints(bare, 2)
     limits = {joint: {"max_velocity": 2.0, "min_velocity": -0.4} for joint in bare.joint_names}
     robot = arm_with("seven_r", {"limits": limits})
     qd = sampled(retime_motion(robot, points))[1]
     assert TIGHT < max(qd.max() / 2.0, -qd.min() / 0.4) <= 1.0 and qd.max() > 0.4
-    assert (robot.limits.velocity == 0.4).all()  # for all who know one alone
+    assert (robot.limits.velocity == 0.4).all()  # for users of a single symmetric limit
 
 
 def rr(limits, **sections):
     return load(urdf("rr"), {**RR, **sections, "limits": limits})
 
 
-def test_planned_motions_keep_them():
+def test_planned_motion_keeps_directed_velocity_limits():
     zone = {"velocity_offset": 0.1, "deceleration_limit": 1.0, "lower_position_limit": -0.6, "upper_position_limit": 1.3}
     robot = rr({"joint1": {"max_velocity": 3.0, "velocity_by_position": zone},
                 "joint2": {"max_velocity": 4.0, "min_velocity": -1.0}})
@@ -170,7 +170,7 @@ def test_planned_motions_keep_them():
     assert 0.98 < -qd[:, 1].min() < 1.002
 
 
-def test_planned_rates_of_what_is_commanded():
+def test_planned_motion_reaches_but_keeps_the_commanded_effort_rate_limit():
     limits = {joint: {"max_commanded_effort_rate": 60.0} for joint in ("joint1", "joint2")}
     robot = rr(limits, commanded_effort={"contains": "without_gravity"})
     plan = plan_motion(robot, [-0.5, 0.4], [1.2, -0.6])
@@ -185,7 +185,7 @@ def test_planned_rates_of_what_is_commanded():
     np.testing.assert_allclose(commanded(sticky).torque_and_rate(*motion)[1], rates, atol=1e-9)
 
 
-def test_slopes_are_those_of_the_values():
+def test_derivatives_of_position_dependent_velocity_limits_match_differences():
     zone = {"velocity_offset": 0.1, "deceleration_limit": 1.0, "lower_position_limit": -0.6, "upper_position_limit": 1.3}
     robot = rr({"joint2": {"max_velocity": 3.0, "velocity_by_position": zone}})
     limits = VelocityLimits(robot.joint_names, robot.limits.velocity, robot.model.velocity_by_position)
@@ -199,8 +199,8 @@ def test_slopes_are_those_of_the_values():
             np.testing.assert_allclose(table[..., joint], slope, rtol=1e-6, atol=1e-8)
 
 
-def test_fr3_is_as_slow_near_its_ends_as_libfranka_says():
-    """Limits at three positions of joint 4, by the numbers of the header."""
+def test_fr3_profile_has_the_velocity_limits_of_libfranka():
+    """Limits at three positions of joint 4, with the numbers of the header."""
     limits = robot_file.read(profiles.located("fr3")).section("limits")["fr3_joint4"]
     q = np.array([-3.0, -1.5, -0.2])
     up, down = allowed(limits["velocity_by_position"], limits["max_velocity"], q)

@@ -1,4 +1,4 @@
-"""Input shapers: an oscillator ends still, limits stay, refusals."""
+"""Input shapers: residual vibration of an oscillator, limits of the shaped motion, rejected arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def rest_to_rest(duration, count=201):
 
 
 def swing(t, acceleration, frequency, ratio):
-    """Amplitude that the acceleration of its support leaves in an oscillator, by quadrature of its impulse response."""
+    """Return the residual amplitude of an oscillator after the acceleration of its support, by quadrature."""
     damped = frequency * np.sqrt(1.0 - ratio * ratio)
 
     def slope(time, y):
@@ -29,7 +29,7 @@ def swing(t, acceleration, frequency, ratio):
 
 @pytest.mark.parametrize("kind, order", [("zv", 1), ("zvd", 2), ("zvdd", 3)])
 @pytest.mark.parametrize("ratio", [0.0, 0.1])
-def test_an_oscillator_of_the_frequency_ends_still(kind, order, ratio):
+def test_shaped_motion_leaves_no_vibration_at_the_shaper_frequency(kind, order, ratio):
     frequency = 9.0
     t, motion = rest_to_rest(0.4)
     shaper = input_shaper(frequency, ratio, kind)
@@ -41,7 +41,7 @@ def test_an_oscillator_of_the_frequency_ends_still(kind, order, ratio):
     assert abs(shaper.duration - order * np.pi / (frequency * np.sqrt(1.0 - ratio**2))) < 1e-12
 
 
-def test_two_frequencies_end_still_and_limits_stay():
+def test_shaper_for_two_frequencies_cancels_both_and_keeps_the_limits():
     t, motion = rest_to_rest(0.5)
     times, shaped = input_shaper([7.0, 23.0], [0.02, 0.0], "zv").shape(t, motion)
     for frequency, ratio in ((7.0, 0.02), (23.0, 0.0)):
@@ -52,14 +52,14 @@ def test_two_frequencies_end_still_and_limits_stay():
     np.testing.assert_allclose(slopes[1:-1], shaped[1, 1:-1, 0], atol=1e-3 * np.abs(shaped[1]).max())
 
 
-def test_between_samples_a_polynomial_of_seventh_degree_is_exact():
+def test_shaper_interpolates_a_seventh_degree_polynomial_exactly():
     t, motion = rest_to_rest(0.5, 5)
     times, shaped = input_shaper(1e8, 0.0, "zv").shape(t, motion)  # impulses microseconds apart: almost the same motion
     expected = np.array([STEP.deriv(k)(np.minimum(times / 0.5, 1.0)) / 0.5**k for k in range(4)])
     np.testing.assert_allclose(shaped[:, :, 0], expected, atol=2e-3)
 
 
-def test_odd_arguments_are_refused_by_name():
+def test_invalid_shaper_arguments_are_rejected():
     t, motion = rest_to_rest(0.5)
     with pytest.raises(InputError, match="allowed are zv, zvd, zvdd"):
         input_shaper(3.0, 0.0, "zz")

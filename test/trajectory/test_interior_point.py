@@ -1,4 +1,4 @@
-"""A step of Newton's method: against dense linear algebra, and derivatives by a complex step."""
+"""Newton step of the interior-point solver against dense linear algebra and complex-step derivatives."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def rng() -> np.random.Generator:
 
 @pytest.mark.parametrize("scheduled", [False, True])
 @pytest.mark.parametrize("fixed", [(False, False), (True, False), (True, True)])
-def test_the_minimum_is_that_of_dense_equations(rng, scheduled, fixed):
-    """z = z before + L d is put in: what is left is a sum of squares of the coefficients."""
+def test_structured_newton_step_equals_dense_linear_algebra(rng, scheduled, fixed):
+    """z = z_before + L d is substituted, which leaves a sum of squares of the coefficients."""
     count, pairs = 12, np.array(interior_point.PAIRS).T
     roots = rng.normal(size=(count, 4, 6))
     blocks, g, L = roots @ roots.swapaxes(1, 2), rng.normal(size=(count, 4)), rng.normal(size=(count, 4))
@@ -40,8 +40,8 @@ def test_the_minimum_is_that_of_dense_equations(rng, scheduled, fixed):
     np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-10)
 
 
-def seen(rng):
-    """A point, its constraints' values, and those of a point before."""
+def iterate(rng):
+    """Return a point, its constraint values, and those of the previous point."""
     size = sum(len(members) * number for members, number in GROUPS)
     c, basis, rows = rng.uniform(0.5, 1.0, 4), rng.uniform(0.1, 0.5, 12), rng.uniform(-0.1, 0.1, size)
     before = rng.uniform(-0.3, 0.3, COUNT)
@@ -49,10 +49,10 @@ def seen(rng):
 
 
 def test_gradient_and_matrix_are_derivatives_of_the_merit_function(rng):
-    """A complex step differentiates weight / sqrt y - mu sum log (1 - value^2). With multipliers at mu / slack the matrix is
-    that of Gauss and Newton; multipliers that did not follow are unchanged.
+    """Complex steps differentiate weight / sqrt y - mu sum log (1 - value^2). With multipliers at mu / slack the matrix is
+    the Gauss-Newton matrix.
     """
-    c, basis, rows, before, (values, (slowness, product, largest, fall)) = seen(rng)
+    c, basis, rows, before, (values, (slowness, product, largest, fall)) = iterate(rng)
     mu, weight, multipliers = 0.3, [0.7], rng.uniform(0.5, 1.0, 2 * COUNT)
     steps = c + 1e-30j * np.eye(4)
     at = [interior_point.evaluate_constraints(GROUPS, step, basis, rows, before) for step in steps]
@@ -73,8 +73,8 @@ def test_gradient_and_matrix_are_derivatives_of_the_merit_function(rng):
     assert fall == pytest.approx(falls.max(), rel=1e-10)
 
 
-def test_multipliers_follow_newtons_step(rng):
-    """z slack = mu linearised, kept above a share of what it was and near the centre."""
+def test_multiplier_step_solves_the_linearized_complementarity(rng):
+    """z slack = mu is linearized; the result is bounded below by 0.01 z and clipped near the central path."""
     before, slack = rng.uniform(0.1, 1.0, (2, 50))
     z, mu, length = rng.uniform(0.01, 10.0, 50), 0.05, 0.4
     found = interior_point.multiplier_step(z, slack, 1.0 / slack, before, 1.0 / before, (mu, 1.0 / length, 1.0))
@@ -85,7 +85,7 @@ def test_multipliers_follow_newtons_step(rng):
     np.testing.assert_allclose(found, wanted, rtol=1e-10)
 
 
-def test_without_a_compiler_numpy_does_all_points_at_once(rng, monkeypatch):
+def test_numpy_point_kernels_equal_the_compiled_ones(rng, monkeypatch):
     size = sum(len(members) * number for members, number in GROUPS)
     blocks = [rng.uniform(0.1, 0.2, (9, width)) for width in (4, 12, size, COUNT)]
     found = []
@@ -100,8 +100,8 @@ def test_without_a_compiler_numpy_does_all_points_at_once(rng, monkeypatch):
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
-def test_a_recurrence_hands_its_last_results_on(backend, rng):
-    """Horner's rule: the state is the sum so far."""
+def test_sweep_kernel_passes_its_state_to_the_next_row(backend, rng):
+    """The kernel is Horner's rule with the partial sum as state."""
     made = kernel.build(lambda state, x: ([x[0] * 2.0], [state[0] * 0.5 + x[0]]), {"state": 1, "x": 1}, backend)
     rows = np.column_stack((np.full(7, 3.0), rng.normal(size=7)))
     given, total, found = rows[:, 1].copy(), 3.0, made.sweep(rows, 1)

@@ -1,4 +1,4 @@
-"""Shares of the limits to plan with, by a plant that is not quite the model. Campaign: benchmark/margins.py."""
+"""Limit shares for planning under model uncertainty, against simulated plants. Campaign: benchmark/margins.py."""
 
 import sys
 from pathlib import Path
@@ -27,7 +27,7 @@ def motions():
 
 @pytest.mark.parametrize(("name", "kind"), [("all masses 5 %", margins.Mujoco), ("payload of 1 kg", margins.Plant),
                                             ("encoder 2^-20, velocity 60 Hz", margins.Plant)])
-def test_predicted_margin_is_that_of_a_simulated_plant(bare, motions, name, kind):
+def test_predicted_limit_share_matches_simulated_plants(bare, motions, name, kind):
     if kind is margins.Mujoco:
         pytest.importorskip("mujoco")
     uncertainties = margins.UNCERTAINTIES[name]
@@ -37,7 +37,7 @@ def test_predicted_margin_is_that_of_a_simulated_plant(bare, motions, name, kind
     assert np.abs(found - needed).max() < 0.03
 
 
-def test_the_share_falls_with_the_uncertainty(bare, motions):
+def test_limit_share_decreases_with_the_uncertainty(bare, motions):
     shares = [limits_share(bare, motions, ModelUncertainty(masses=0.0, all_masses=x)).shares for x in (0.0, 0.05, 0.1)]
     assert shares[0] == (1.0, 1.0)
     assert shares[1].effort > shares[2].effort and shares[1].effort_rate > shares[2].effort_rate
@@ -46,7 +46,7 @@ def test_the_share_falls_with_the_uncertainty(bare, motions):
     assert both.shares.effort < min(one.effort for one in both.by_source.values())
 
 
-def test_motions_as_advised_keep_the_torque_rate_where_friction_sticks():
+def test_motion_with_the_limit_share_keeps_the_torque_rate_with_coulomb_friction():
     pytest.importorskip("mujoco")
     arm = margins.PANDA._replace(coulomb=5.0 * margins.PANDA.coulomb)
     points = margins.REST + margins.RANGE * np.random.default_rng(4).uniform(-1.0, 1.0, (2, 7))
@@ -55,10 +55,10 @@ def test_motions_as_advised_keep_the_torque_rate_where_friction_sticks():
     plant = margins.Mujoco(arm.urdf, 1.0, 1.3 * arm.coulomb, 1.3 * arm.viscous)
     motion = retime_motion(robot, points, limits=robot.limits.share(*advised))
     used = margins.commanded(robot, motion, plant, ModelUncertainty())
-    assert margins.use(robot, used)[1] < 1.03  # 1.10 before Coulomb steps counted
+    assert margins.use(robot, used)[1] < 1.03  # 1.10 without the steps of Coulomb friction
 
 
-def test_masses_are_scaled_link_by_link(bare):
+def test_with_masses_scales_each_link(bare):
     factors = np.random.default_rng(0).uniform(0.8, 1.2, len(bare.moving_joints))
     other, plant = bare.with_masses(factors), Plant(panda(), factors[:7])
     q, v, tau = np.random.default_rng(1).uniform(-1.0, 1.0, (3, 7))
@@ -76,13 +76,13 @@ def test_incomplete_requests_for_margins_are_rejected(bare, motions):
         bare.limits.share(0.9, 1.5)
 
 
-def test_command_states_the_share_of_the_limits(tmp_path, capsys):
+def test_margin_command_reports_the_limit_share(tmp_path, capsys):
     assert main(["margin", "urdf/stanford.urdf", "--masses", "0.1"]) == 0
     said = capsys.readouterr().out
     assert "masses" in said and "plan with --limits-share 0." in said
 
 
-def test_scaling_node_plans_with_the_share(bare):
+def test_limits_share_parameters_scale_the_limits_of_scaling_node(bare):
     joints = pytest.importorskip("rnea_ros.nodes.common.model_facts", exc_type=ImportError)
     values = joints.joint_parameters(bare)
     whole = joints.joint_limits(values, bare)

@@ -1,6 +1,6 @@
-"""Motions of robots of every kind keep to limits of torque and torque rate, and use them.
+"""Retimed motions of every kind of robot reach and keep limits of torque and torque rate.
 
-Oracles: multipliers on Pinocchio, Pinocchio with every rotor a body, Pinocchio with turned gravity.
+Oracles: Pinocchio with multipliers, with rotors as bodies, and with rotated gravity.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from support.rotor_trees import four_joints
 
 URDF = Path(__file__).resolve().parents[2] / "urdf"
 N_SAMPLES = 4000
-TIGHT = 0.99  # of the limit that binds is used at least
+TIGHT = 0.99  # least utilization of the binding limit
 POINTS = {"five_bar": [[2.0, 1.0], [1.7, 1.2], [1.9, 0.8]],
           "palletiser": [[0.0, 0.0, 0.0, 0.0], [0.5, 0.3, 1.0, -0.2], [1.0, -0.2, 0.5, 0.3], [0.6, 0.4, -1.0, 0.1]]}
 
@@ -40,7 +40,7 @@ def both(name, **options):
 
 
 def limited(robot, points, base=None):
-    """Limits of torque, rate and speed that all have their say: gravity uses 60 % of the torque."""
+    """Return limits of torque, torque rate and speed that can all bind: gravity uses 60 % of the torque limit."""
     path, still = path_through(np.asarray(points, dtype=float)), np.zeros(robot.n)
     side = link_side(robot, base)
     gravity = np.max([np.abs(side.gravity(q)[:robot.n]) for q in path(np.linspace(0.0, path.length, 40))[0]], axis=0)
@@ -49,7 +49,7 @@ def limited(robot, points, base=None):
 
 
 def used(side, motion, limits):
-    """The largest share of each limit at N_SAMPLES instants, and these instants."""
+    """Return the largest utilization of each limit at N_SAMPLES instants, and the samples."""
     stream = TorqueStream(side)
     _, qd, qdd, _ = samples = motion(np.linspace(0.0, motion.duration, N_SAMPLES))
     tau, rate = map(np.array, zip(*(stream(*sample)[:2] for sample in zip(*samples))))
@@ -68,8 +68,8 @@ def check(side, motion, limits):
 
 
 @pytest.mark.parametrize("name", POINTS)
-def test_loops_keep_their_limits(name):
-    """Against equations of motion with multipliers, on Pinocchio."""
+def test_retimed_motion_of_closed_loops_keeps_its_limits(name):
+    """Torque and rate are compared with Pinocchio with multipliers."""
     robot = both(name)
     limits = limited(robot, POINTS[name])
     motion = retime_motion(robot, POINTS[name], limits=limits)
@@ -88,7 +88,7 @@ def test_loops_keep_their_limits(name):
         assert worst(tau[k], torque(0.0)) < 1e-9 and worst(rate[k], difference(torque)) < 1e-6
 
 
-def test_a_platform_keeps_the_limits_of_its_actuators():
+def test_retimed_motion_of_a_platform_keeps_the_actuator_limits():
     robot = planar_3rrr().robot(gravity=GRAVITY)
     points = np.array([[0.0, 0.0, 0.0], [0.1, -0.05, 0.08], [0.02, 0.1, -0.05]])
     limits = limited(robot, points)
@@ -96,14 +96,14 @@ def test_a_platform_keeps_the_limits_of_its_actuators():
 
 
 @pytest.mark.parametrize("name", POINTS)
-def test_terms_of_loops_are_those_of_their_exact_rate(name):
+def test_path_terms_of_closed_loops_match_the_exact_rate(name):
     robot, path = both(name), path_through(np.array(POINTS[name]))
     dynamics, s = PathDynamics(robot).along(path), np.array([0.7, 0.1, 0.4]) * path.length
     for found, wanted in zip(pickle.loads(pickle.dumps(dynamics))(*path(s)), torque_terms(robot.torque_and_rate, *path(s))):
         assert worst(found, wanted) < 1e-10
 
 
-def test_friction_of_passive_joints_is_taken_off_as_the_active_ones_feel_it():
+def test_friction_of_passive_joints_reduces_the_limits_of_active_joints():
     file = pytest.importorskip("yaml").safe_load((URDF / "palletiser.robot.yaml").read_text())
     rough = load(URDF / "palletiser.urdf", file | {"friction": {"elbow": {"coulomb": 3.0}, "joint1": {"coulomb": 1.0}}})
     smooth, path = both("palletiser"), path_through(np.array(POINTS["palletiser"]))
@@ -114,14 +114,14 @@ def test_friction_of_passive_joints_is_taken_off_as_the_active_ones_feel_it():
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-9 * max(1.0, np.abs(b).max()))
 
 
-def test_a_path_that_loops_cannot_follow_is_refused():
+def test_path_out_of_reach_of_a_closed_loop_is_rejected():
     robot = both("five_bar")
     with pytest.raises(InputError, match="cannot follow the path beyond s = "):
         retime_motion(robot, [[2.0, 1.0], [2.9, -0.6]], limits=limited(robot, POINTS["five_bar"]))
 
 
-def test_loops_are_as_fast_as_another_solver_finds_them():
-    """IPOPT on another formulation of the same limits, which it keeps at the nodes only."""
+def test_retimed_duration_of_a_closed_loop_matches_ipopt():
+    """IPOPT solves another formulation of the same limits, enforced at its nodes only."""
     from support.scaling_optimum import optimum
 
     robot = both("five_bar")
@@ -134,7 +134,7 @@ def test_loops_are_as_fast_as_another_solver_finds_them():
 # ------------------------------------------------------------------ elastic joints
 
 
-def test_springs_carry_no_more_than_their_limits_and_motors_keep_their_speed():
+def test_retimed_motion_of_elastic_joints_keeps_spring_torque_and_motor_speed():
     robot, oracle = four_joints()
     points = np.array([[0.0, 0.2, 0.0, 0.1], [0.6, -0.4, 0.2, 0.5], [-0.3, 0.5, 0.1, -0.6]])
     limits = limited(robot, points)
@@ -153,7 +153,7 @@ def test_springs_carry_no_more_than_their_limits_and_motors_keep_their_speed():
         assert worst(tau[k], load(0.0)) < 1e-10 and worst(rate[k], difference(load)) < 1e-8
 
 
-def test_the_motors_speed_behind_a_spring_binds():
+def test_motor_speed_limit_behind_a_spring_binds():
     arm, points = Robot.from_urdf(ARM), np.array([[0.0, 0.2, 0.0], [0.6, -0.4, 0.2], [-0.3, 0.5, 0.1]])
     file = {"version": 1, "elastic_joints": {"j2": {"stiffness": 60.0}},
             "drives": {"j2": {"gear_ratio": 50.0, "rotor_inertia": 1e-4, "max_motor_velocity": 40.0, "max_current": 3.0,
@@ -170,13 +170,14 @@ def test_the_motors_speed_behind_a_spring_binds():
     assert "current of j2 is not enforced" in expected[0]
 
 
-def test_motors_that_ride_on_links():
-    """Motors of rigid joints count; one of an elastic joint needs more derivatives than a time law has."""
+def test_link_mounted_motors_of_rigid_joints_are_supported_and_of_elastic_joints_rejected():
+    """A link-mounted motor of an elastic joint needs more derivatives than a time law has."""
     with pytest.raises(InputError, match="the motor of elastic joint 'joint3' rides on link1, which feels how it spins"):
         link_side(both("hua_arm"))
-    ridden = {"version": 1, "elastic_joints": {"j1": {"stiffness": 90.0}}, "motors": {"j3": {"link": "l2", "axis": [0, 0, 1]}},
-              "drives": {joint: {"gear_ratio": 20.0, "rotor_inertia": 1e-4, "coulomb": 0.5} for joint in ("j1", "j3")}}
-    robot = load(ARM, ridden)
+    on_links = {"version": 1, "elastic_joints": {"j1": {"stiffness": 90.0}},
+                "motors": {"j3": {"link": "l2", "axis": [0, 0, 1]}},
+                "drives": {joint: {"gear_ratio": 20.0, "rotor_inertia": 1e-4, "coulomb": 0.5} for joint in ("j1", "j3")}}
+    robot = load(ARM, on_links)
     side = link_side(robot)
     assert type(side) is Robot and side.order == 3 and not side.elastic_joints
     motion = np.random.default_rng(3).normal(size=(6, 3))
@@ -188,7 +189,7 @@ def test_motors_that_ride_on_links():
     dynamics = pickle.loads(pickle.dumps(PathDynamics(side)))
     np.testing.assert_allclose(dynamics.limits(limited(robot, points)).effort, limited(robot, points).effort - [0, 0, 0.5])
     path = path_through(points)
-    smooth = load(ARM, ridden | {"drives": {joint: {"gear_ratio": 20.0, "rotor_inertia": 1e-4} for joint in ("j1", "j3")}})
+    smooth = load(ARM, on_links | {"drives": {joint: {"gear_ratio": 20.0, "rotor_inertia": 1e-4} for joint in ("j1", "j3")}})
     for ours, wanted in zip(dynamics(*path([0.1, 0.5])), torque_terms(link_side(smooth).torque_and_rate, *path([0.1, 0.5]))):
         np.testing.assert_allclose(ours, wanted, rtol=1e-9, atol=1e-9)
 
@@ -196,7 +197,7 @@ def test_motors_that_ride_on_links():
 # ------------------------------------------------------------------ a base that moves; what has no meaning
 
 
-def test_a_base_that_stands_tilted():
+def test_retimed_motion_on_a_tilted_base_keeps_its_limits():
     robot, points = case("moving base").robot, np.array([[0.0, 0.2, 0.0], [0.6, -0.4, 0.2], [-0.3, 0.5, 0.1]])
     base = BaseState(quaternion=BASE.quaternion)
     limits = limited(robot, points, base)
@@ -209,7 +210,7 @@ def test_a_base_that_stands_tilted():
             assert worst(ours, wanted) < 1e-9
 
 
-def test_loops_on_a_base_that_something_carries_stand_level():
+def test_loops_on_a_prescribed_base_are_assumed_level():
     robot = case("moving loops").robot
     assert default_base(robot) is None
     carried = Robot(robot.tree, yaml.safe_load(FIVE_BAR[1].read_text()) | {"base": "prescribed"})
@@ -228,7 +229,7 @@ def test_bases_without_effect_are_rejected_with_the_reason(name, base, words):
         retime_motion(robot, np.stack((at, at + 0.1)), base=base)
 
 
-def test_loops_on_a_base_that_stands():
+def test_loops_on_a_base_at_rest_give_the_torques_of_the_moving_base():
     robot = case("moving loops").robot
     held, motion = link_side(robot, BASE), [np.array(case("moving loops").at), *np.random.default_rng(0).normal(size=(3, 2))]
     wanted = robot.torque_and_rate(*motion, base=BaseState(quaternion=BASE.quaternion, acceleration=np.zeros(6)))
@@ -236,7 +237,7 @@ def test_loops_on_a_base_that_stands():
         np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
-def test_a_motion_is_called_with_one_time_or_with_many():
+def test_motion_accepts_one_time_or_many():
     robot = load(URDF / "rr.urdf")
     start, goal, limits = [0.0, 0.0], [0.5, 0.3], replace(robot.limits, velocity=np.ones(2), acceleration=np.full(2, 4.0))
     planned = plan_motion(robot, start, goal, limits=limits)
@@ -247,7 +248,7 @@ def test_a_motion_is_called_with_one_time_or_with_many():
             assert one.shape == (2,) and np.array_equal(one, row[1])
 
 
-def test_a_robot_of_any_kind_shows_its_kind_name_and_joints():
+def test_repr_states_kind_name_and_joints():
     assert repr(load(URDF / "rr.urdf")) == "<Robot 'rr' (tree on a fixed base), 2 joints: joint1, joint2>"
     assert repr(both("five_bar")) == (
         "<Robot 'five_bar' (robot on a fixed base with loops), 2 joints: left_motor, right_motor>")

@@ -1,4 +1,4 @@
-"""Paths and time laws: against scipy's splines, and their own definitions."""
+"""Paths and time laws against scipy's splines and their definitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def points():
 
 
 def jumps(path, order: int) -> float:
-    """Return the jumps of a derivative at the inner points."""
+    """Return the largest jump of a derivative at the inner points."""
     inner = path.breaks[1:-1]
     h = np.diff(path.breaks)[:-1]
     size = path.coefficients.shape[1]
@@ -27,7 +27,7 @@ def jumps(path, order: int) -> float:
     return float(np.abs(left - right).max())
 
 
-def test_through_positions_it_is_the_quintic_spline(points):
+def test_path_through_positions_equals_the_quintic_spline_of_scipy(points):
     make = pytest.importorskip("scipy.interpolate").make_interp_spline
     path = path_through(points)
     s = np.concatenate(([0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))))
@@ -46,17 +46,17 @@ def test_through_positions_it_is_the_quintic_spline(points):
 
 
 @pytest.mark.parametrize("distance", [1e-1, 1e-2, 1e-3, 1e-4, 1e-5])
-def test_through_points_close_together_it_is_the_quintic_spline(points, distance):
+def test_path_through_close_points_equals_the_quintic_spline_of_scipy(points, distance):
     make = pytest.importorskip("scipy.interpolate").make_interp_spline
     points[3] = points[2] + distance * np.array([0.3, -0.5, 0.8])
     path, none = path_through(points + 5.0), np.zeros(3)
     reference = make(path.breaks, points + 5.0, k=5, bc_type=([(2, none), (3, none)],) * 2)
     x = np.linspace(0.0, path.length, 501)
-    for order in range(4):  # roundings of the points themselves count the more the nearer these are
+    for order in range(4):  # rounding of the points has more effect the closer they are
         np.testing.assert_allclose(path(x)[order], reference(x, order), atol=1e-13 / distance**1.8 * 10.0**order)
 
 
-def test_directions_and_curvatures_are_taken_over(points):
+def test_path_interpolates_given_tangents_and_curvatures(points):
     plain = path_through(points)
     _, tangents, curvatures, _ = plain(plain.breaks)
     unit = tangents / np.linalg.norm(tangents, axis=1, keepdims=True)
@@ -73,7 +73,7 @@ def test_directions_and_curvatures_are_taken_over(points):
     np.testing.assert_allclose(free([free.length])[1], plain([plain.length])[1], atol=1e-12)
 
 
-def test_a_line_is_a_line_and_a_stop_may_be_a_corner():
+def test_path_of_two_points_is_a_line_and_a_stop_allows_a_corner():
     line = path_through([[0.0, 0.0], [3.0, 4.0]])
     assert line.length == 5.0
     np.testing.assert_allclose(line([2.5])[:, 0], [[1.5, 2.0], [0.6, 0.8], [0.0, 0.0], [0.0, 0.0]], atol=1e-14)
@@ -81,11 +81,11 @@ def test_a_line_is_a_line_and_a_stop_may_be_a_corner():
     assert corner.stops == (1.0,)
     np.testing.assert_allclose(corner([0.5, 1.5])[1], [[1.0, 0.0], [0.0, 1.0]], atol=1e-14)
     (_, end), (start, _) = corner.legs()
-    np.testing.assert_allclose(corner([end, start])[1], [[1.0, 0.0], [0.0, 1.0]], atol=1e-12)  # each leg has its own
+    np.testing.assert_allclose(corner([end, start])[1], [[1.0, 0.0], [0.0, 1.0]], atol=1e-12)  # each leg has its tangent
     assert end == pytest.approx(1.0, abs=1e-12)
 
 
-def test_stops_may_come_in_any_order(points):
+def test_order_of_stops_does_not_matter(points):
     there, here = path_through(points, stops=[4, 2, 4]), path_through(points, stops=[2, 4])
     assert there.stops == here.stops and np.array_equal(there.coefficients, here.coefficients)
 
@@ -95,17 +95,17 @@ def test_stops_may_come_in_any_order(points):
     ([[0.0], [np.nan]], r"points\[1, 0\] is nan"), ([[0.0, 1.0], [0.0, 1.0], [1.0, 1.0]], "points 0 and 1 are the same"),
     ([["a"], ["b"]], "not an array of numbers"), ([[0.0], [np.inf]], r"points\[1, 0\] is inf"),
 ])
-def test_bad_points_are_refused(points, message):
+def test_invalid_path_points_are_rejected(points, message):
     with pytest.raises(InputError, match=message):
         path_through(points)
 
 
-def test_bad_tangents_are_refused(points):
+def test_invalid_path_tangents_are_rejected(points):
     with pytest.raises(InputError, match="tangents have shape"):
         path_through(points, points[:3])
 
 
-def test_a_spline_at_rest():
+def test_hermite_spline_at_rest_equals_scipy():
     make = pytest.importorskip("scipy.interpolate").make_interp_spline
     t, s = np.array([0.0, 0.5, 2.0, 3.0]), np.array([0.0, 0.3, 0.7, 1.0])
     coefficients = hermite_spline(t, s[:, None, None], 2, rest=True)[..., 0]
@@ -123,7 +123,7 @@ def test_block_tridiagonal_equations_equal_dense_ones(count):
     whole = np.zeros((count + 2, 3, count + 2, 3))
     for k in range(count):
         whole[k + 1, :, k], whole[k + 1, :, k + 1], whole[k + 1, :, k + 2] = before[k], here[k], behind[k]
-    matrix = whole[1:-1, :, 1:-1].reshape(3 * count, 3 * count)  # what is before the first and behind the last has no unknown
+    matrix = whole[1:-1, :, 1:-1].reshape(3 * count, 3 * count)  # unknowns only
     np.testing.assert_allclose(solve_block_tridiagonal(before, here, behind, right).reshape(-1, 2),
                                np.linalg.solve(matrix, right.reshape(-1, 2)), atol=1e-12)
 
@@ -140,7 +140,7 @@ def law():
     return laws.hermite_law(t, s, speeds, np.append(rng.normal(size=4), 0.0))
 
 
-def test_derivatives_of_a_law_are_its_derivatives(law):
+def test_time_law_derivatives_match_differences(law):
     t = np.linspace(0.01, 2.29, 97)
     h = 1e-5
     for order in range(3):
@@ -152,7 +152,7 @@ def test_derivatives_of_a_law_are_its_derivatives(law):
     assert np.array_equal(law([-1.0]), law([0.0]))
 
 
-def test_parts_and_speeds_of_laws(law):
+def test_segments_concatenation_and_slowing_of_time_laws(law):
     t = np.linspace(0.3, 1.7, 57)
     part = law.segment(0.3, 1.7)
     np.testing.assert_allclose(part(t - 0.3)[:, :-1], law(t)[:, :-1], atol=1e-12)
@@ -165,8 +165,7 @@ def test_parts_and_speeds_of_laws(law):
     np.testing.assert_allclose(inside[0][first], law.coefficients[:, 0])
 
 
-def test_parts_begin_and_end_at_breaks():
-    """No piece of no length, and corners remain where sddd bends."""
+def test_segments_of_time_laws_have_no_empty_pieces_and_keep_corners():
     t = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
     law = laws.hermite_law(t, t**2, 2.0 * t, np.full(5, 2.0), corners=[0.0, 1.0, 2.0])
     part = law.segment(0.5, 1.5)
@@ -176,7 +175,7 @@ def test_parts_begin_and_end_at_breaks():
     assert law.then(law).corners.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
-def test_a_law_is_seen_as_densely_as_it_needs():
+def test_sampling_density_of_a_time_law_is_bounded_per_piece_and_in_total():
     short = laws.rest_to_rest(0.0, 1.0, 1e-5).then(laws.rest_to_rest(1.0, 2.0, 0.1))
     _, first = short.sample_pieces()
     assert first.tolist() == [0, laws.MIN_STEPS_PER_PIECE[1] + 1]
@@ -184,7 +183,7 @@ def test_a_law_is_seen_as_densely_as_it_needs():
 
 
 @pytest.mark.parametrize(("order", "jumps"), [(2, (False, True)), (3, (False, False))])
-def test_from_rest_to_rest(order, jumps):
+def test_rest_to_rest_law_is_continuous_up_to_its_order(order, jumps):
     law = laws.rest_to_rest(1.0, 3.0, 2.0, order)
     _, (s, *rates), _ = law.sample(0.1)
     assert (s[0], s[-1]) == (1.0, pytest.approx(3.0))
@@ -192,17 +191,17 @@ def test_from_rest_to_rest(order, jumps):
         assert (np.abs(rate[[0, -1]]) > 1e-9).tolist() == [jump, jump]
 
 
-def test_when_a_law_is_where():
+def test_time_at_inverts_the_time_law():
     law = laws.rest_to_rest(1.0, 3.0, 2.0).then(laws.rest_law(3.0, 0.5), laws.rest_to_rest(3.0, 4.0, 1.0))
     t = np.array([0.3, 1.0, 1.7, 2.9, 3.2])
     np.testing.assert_allclose(law.time_at(law(t)[0]), t, atol=1e-9)
     assert law.time_at([3.0])[0] == pytest.approx(2.5, abs=1e-4)  # after the rest
     assert law.duration == 3.5 and law.end == 4.0
-    assert law.then(laws.rest_law(4.0, 0.5)).time_at([4.0])[0] == pytest.approx(4.0)  # after that one, too
+    assert law.then(laws.rest_law(4.0, 0.5)).time_at([4.0])[0] == pytest.approx(4.0)  # after the final rest
 
 
-def test_where_a_law_goes_back():
-    """The roots of the acceleration decide; a law that touches rest up to rounding does not go back."""
+def test_non_monotone_pieces_of_a_time_law_are_detected():
+    """The roots of the acceleration are used; a law that touches rest up to rounding error is monotone."""
     rng, seen = np.random.default_rng(0), set()
     for k in range(300):
         speed = np.polynomial.Polynomial(rng.normal(size=5) + [2.0, 0.0, 0.0, 0.0, 0.0])

@@ -1,4 +1,4 @@
-"""Rolling trajectories: the motion of a controller that receives each change at any time, or never."""
+"""Rolling trajectories: motion of a controller that receives changes late, or not at all."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def quantities(motion):
 
 
 class Controller:
-    """Controller that executes the points received last, some time after they were sent."""
+    """Controller that executes the points received last, after a transmission delay."""
 
     def __init__(self, rolling, late):
         self.rolling, self.late = rolling, late
@@ -56,7 +56,7 @@ class Controller:
 
 
 def play(rolling, motion, actions=(), late=0.03, until=60.0, hangs=()):
-    """Return the commands of the controller and the plan, tick by tick: two arrays (4, ticks, n), and times."""
+    """Return the commands of the controller and the plan in each cycle: two arrays (4, cycles, n), and times."""
     controller, t, waiting = Controller(rolling, late), 0.0, sorted(actions, key=lambda action: action[0])
     commanded, planned, times = [], [], []
     while t < until:
@@ -88,8 +88,8 @@ def check(motion, commanded, planned, limits=None):
     assert np.abs(moved).max() < bends
 
 
-def test_a_rollout_is_what_ticks_make():
-    """A scaler that is ticked through the same steps makes the same motion, to rounding; and one can be put back."""
+def test_rollout_equals_the_motion_of_a_scaler_with_the_same_steps():
+    """The comparison is exact up to rounding; set_state restores a scaler."""
     motion = Motion("ur5_robot", 3)
     ahead, ticked = scaler(motion), scaler(motion)
     for it in (ahead, ticked):
@@ -112,8 +112,8 @@ def test_a_rollout_is_what_ticks_make():
     assert ahead.done and np.abs(ahead.reference().q - motion.points[-1]).max() < 1e-9
 
 
-def test_a_rollout_from_just_before_the_rest_ends_at_rest(motion):
-    """There is still a jerk, of a transition with 1e-16 s left. It went on in what was sent: a jump of a milliradian."""
+def test_rollout_from_just_before_rest_ends_at_rest(motion):
+    """Regression: the jerk of a transition with 1e-16 s left was continued, a jump of 1 mrad in the sent points."""
     it = scaler(motion)
     for _ in range(100):
         it.tick(TICK)
@@ -127,8 +127,8 @@ def test_a_rollout_from_just_before_the_rest_ends_at_rest(motion):
 
 
 @pytest.mark.parametrize("horizon", [np.inf, 0.5])
-def test_all_that_may_happen(motion, horizon):
-    """A better law, pause, override, other limits, and a stop, with a controller that receives each 30 ms later."""
+def test_rolling_motion_keeps_limits_through_pause_override_new_limits_and_delay(motion, horizon):
+    """The controller receives a better law, pause, override, new limits and a stop, each 30 ms late."""
     tighter = motion.constraints(motion.path, motion.limits._replace(effort_rate=0.8 * motion.limits.effort_rate))
     actions = [(0.9, lambda it: it.scaler.pause()), (1.7, lambda it: it.scaler.resume()),
                (2.2, lambda it: it.scaler.override(0.3)), (2.5, lambda it: it.scaler.override(1.0)),
@@ -143,7 +143,7 @@ def test_all_that_may_happen(motion, horizon):
     assert not commanded[1][paused].any()
 
 
-def test_who_never_calls_again_leaves_a_motion_that_ends_at_rest(motion):
+def test_motion_ends_at_rest_when_the_planner_never_runs_again(motion):
     rolling = RollingTrajectory(scaler(motion), quantities(motion), 0.5)
     commanded, planned, _ = play(rolling, motion, hangs=[(0.7, 99.0)], until=3.0)
     check(motion, commanded, planned)
@@ -155,7 +155,7 @@ def test_who_never_calls_again_leaves_a_motion_that_ends_at_rest(motion):
     assert np.abs(whole.q[-1] - motion.points[-1]).max() < 1e-9 and not np.abs(whole.qd[-1]).max() > 1e-9
 
 
-def test_a_hang_of_a_second(motion):
+def test_motion_survives_a_planner_hang_of_one_second(motion):
     """A request takes effect when its result arrives, not in the past."""
     rolling = RollingTrajectory(scaler(motion), quantities(motion), 0.5)
     actions = [(1.0, lambda it: it.scaler.pause()), (2.6, lambda it: it.scaler.resume())]
@@ -164,7 +164,7 @@ def test_a_hang_of_a_second(motion):
     assert rolling.scaler.done
 
 
-def test_a_trajectory_that_is_computed_too_late_is_not_published(motion):
+def test_trajectory_computed_too_late_is_not_published(motion):
     rolling = RollingTrajectory(scaler(motion), quantities(motion))
     rolling.is_fresh, before, lead = False, rolling.points, rolling.lead_time
     rolling.scaler.pause()
@@ -176,8 +176,8 @@ def test_a_trajectory_that_is_computed_too_late_is_not_published(motion):
     assert np.isin(still, rolling.points.times).all()
 
 
-def test_a_trajectory_that_could_not_be_sent_is_discarded(motion):
-    """A maker that is stopped for 0.7 s after it has foreseen a change: it goes on from what the others have."""
+def test_trajectory_that_could_not_be_sent_is_discarded(motion):
+    """The planner is suspended for 0.7 s after planning a change; it continues from the trajectory that was sent."""
     rolling = RollingTrajectory(scaler(motion, delay=60), quantities(motion))
     controller, commanded, planned, t, held = Controller(rolling, 0.0), [], [], 0.0, ()
     tighter = motion.constraints(motion.path, motion.limits._replace(effort_rate=0.8 * motion.limits.effort_rate))
@@ -204,7 +204,7 @@ def test_a_trajectory_that_could_not_be_sent_is_discarded(motion):
     assert rolling.scaler.constraints is tighter and rolling.splice_time > held[1] and rolling.scaler.command[2] == 0.5
 
 
-def test_a_pause_that_waits_at_the_start(motion):
+def test_motion_paused_before_its_start_begins_on_resume(motion):
     paused = scaler(motion)
     paused.pause()
     rolling = RollingTrajectory(paused, quantities(motion))

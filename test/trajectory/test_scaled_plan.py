@@ -1,4 +1,4 @@
-"""Plans from timed points, and the motion nearest to a plan inside the limits."""
+"""Plans from timed waypoints, and the fastest motion that follows a plan inside the limits."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def motion_at(plan, t):
     return q, q1 * v[:, None], q2 * v[:, None] ** 2 + q1 * a[:, None]
 
 
-def test_points_are_passed_at_their_times():
-    plan = plan_from_waypoints(POINTS, TIMES + 5.0)  # only differences count
+def test_plan_passes_waypoints_at_their_times():
+    plan = plan_from_waypoints(POINTS, TIMES + 5.0)  # time differences are used
     np.testing.assert_allclose(motion_at(plan, TIMES)[0], POINTS, atol=1e-12)
     assert plan.law.duration == pytest.approx(2.6) and not np.abs(plan.law([0.0, 2.6])[1:3]).max() > 1e-9
     _, v, a, u = plan.law(np.linspace(0.0, 2.6, 2001))
-    assert v.min() > -1e-12 and np.abs(np.diff(a)).max() < 2e-3 * np.abs(u).max()  # never back, and no jump of sdd
+    assert v.min() > -1e-12 and np.abs(np.diff(a)).max() < 2e-3 * np.abs(u).max()  # monotone, and sdd is continuous
 
 
 @pytest.mark.parametrize("interpolation", ["positions", "velocities", "accelerations"])
-def test_velocities_and_accelerations_at_the_points(interpolation):
-    """Those of a motion along a path are met, in full where the interpolation takes them over."""
+def test_plan_meets_waypoint_velocities_and_accelerations(interpolation):
+    """The waypoints are samples of a motion along a path; the interpolation option selects the derivatives used."""
     source = plan_from_waypoints(POINTS, TIMES)
     q, v, a = motion_at(source, TIMES)
     v[[0, -1]] = 0.0
@@ -66,8 +66,8 @@ def test_velocities_and_accelerations_at_the_points(interpolation):
         np.testing.assert_allclose(found[2][1:-1], a[1:-1], atol=1e-8)
 
 
-def test_velocities_at_the_ends_are_ignored():
-    """The motion rests there: with no acceleration, and with the curvature that the spline has."""
+def test_end_velocities_and_accelerations_of_waypoints_are_ignored():
+    """The plan starts and ends at rest without acceleration, with the curvature of the spline."""
     source = plan_from_waypoints(POINTS, TIMES)
     q, v, a = motion_at(source, TIMES)
     v[[0, -1]] = 0.0
@@ -77,10 +77,10 @@ def test_velocities_at_the_ends_are_ignored():
     assert odd.law.at(0.0)[1:3] == (0.0, 0.0) and np.abs(odd.law([odd.law.duration])[1:3]).max() < 1e-9
     np.testing.assert_allclose(odd.path.coefficients, plain.path.coefficients, atol=1e-12)
     _, q1, q2, _ = odd.path(odd.path.breaks[1:-1])
-    assert np.abs((q1 * q2).sum(axis=1)).max() < 1e-12  # curvature is across the path: s goes on evenly
+    assert np.abs((q1 * q2).sum(axis=1)).max() < 1e-12  # curvature is normal to the path: s is arc length
 
 
-def test_a_velocity_against_the_path_does_not_turn_it():
+def test_waypoint_velocity_against_the_path_does_not_reverse_it():
     velocities = np.array([[0.0, 0.0], [-1.0, -0.4], [0.0, 0.0], [0.0, 0.0]])
     velocities[2] = 0.1
     plan = plan_from_waypoints(POINTS, TIMES, velocities)
@@ -88,19 +88,19 @@ def test_a_velocity_against_the_path_does_not_turn_it():
     np.testing.assert_allclose(motion_at(plan, TIMES)[0], POINTS, atol=1e-9)
 
 
-def test_a_law_never_goes_back():
-    """A spline through the times would go back."""
+def test_time_law_of_a_plan_is_monotone_for_uneven_times():
+    """An unconstrained spline through these times is not monotone."""
     times = np.array([0.0, 0.1, 3.0, 3.1])
     plan = plan_from_waypoints(POINTS, times)
     assert plan.law(np.linspace(0.0, 3.1, 5001))[1].min() > -1e-9
     np.testing.assert_allclose(motion_at(plan, times)[0], POINTS, atol=1e-9)
 
 
-def test_repeated_and_standing_points_are_stops():
+def test_repeated_waypoints_are_stops_with_rests():
     points, times = POINTS[[0, 0, 1, 2, 2, 2, 3, 3]], np.array([0.0, 0.5, 1.0, 2.0, 2.2, 2.7, 4.0, 4.5])
     plan = plan_from_waypoints(points, times)
     assert plan.path.stops == (pytest.approx(plan.path.breaks[2]),)
-    assert plan.rests == ((pytest.approx(1.5), pytest.approx(2.2)),)  # from 0.5 on: what comes before is no motion
+    assert plan.rests == ((pytest.approx(1.5), pytest.approx(2.2)),)  # times from 0.5 s on: there is no motion before
     assert plan.law.duration == pytest.approx(3.5)
     assert not np.abs(plan.law(np.linspace(1.5, 2.2, 50))[1:3]).max() > 1e-9
     hair = np.arange(8)[:, None] * 1e-11
@@ -113,7 +113,7 @@ def test_repeated_and_standing_points_are_stops():
 
 @pytest.mark.parametrize("distance", 10.0 ** np.arange(-10, -1.0))
 @pytest.mark.parametrize("interpolation", ["positions", "velocities"])
-def test_points_all_but_equal_neither_bend_the_path_nor_lose_their_times(distance, interpolation):
+def test_nearly_equal_waypoints_do_not_bend_the_path_or_change_its_times(distance, interpolation):
     rng, times = np.random.default_rng(6), np.array([0.0, 1.0, 2.0, 2.3, 3.0, 4.0])
     for _ in range(5):
         points, direction = rng.uniform(-1.0, 1.0, (6, 3)), rng.normal(size=3)
@@ -125,8 +125,8 @@ def test_points_all_but_equal_neither_bend_the_path_nor_lose_their_times(distanc
         assert np.abs(plan.path(plan.law(times)[0])[0] - points).max() < 1e-5
 
 
-def test_points_that_contradict_each_other_are_refused():
-    """The curvature between two of them sends any smooth path far away."""
+def test_waypoints_with_contradictory_velocities_are_rejected():
+    """Any smooth path would make a large detour between two of the waypoints."""
     points = np.array([[0.0, 0.0], [1.0, 0.3], [1.001, 0.3], [2.0, 0.0]])
     velocities = np.array([[0.0, 0.0], [1.0, 1.0], [-1.0, 1.0], [0.0, 0.0]])
     with pytest.raises(InputError, match=r"detour between points 2 and 3 .*velocities point elsewhere"):
@@ -149,7 +149,7 @@ def test_points_that_contradict_each_other_are_refused():
     ((POINTS, "soon"), "times are not an array of numbers"),
     ((POINTS, TIMES, None, None, "lines"), "allowed are positions, velocities, accelerations"),
 ])
-def test_bad_points_are_refused(arguments, message):
+def test_invalid_waypoints_are_rejected(arguments, message):
     with pytest.raises(InputError, match=message):
         plan_from_waypoints(*arguments)
 
@@ -157,14 +157,14 @@ def test_bad_points_are_refused(arguments, message):
 # ---------------------------------------------------------------------- following
 
 
-def test_a_plan_inside_the_limits_is_untouched():
+def test_plan_inside_the_limits_is_unchanged():
     plan = plan_from_waypoints(POINTS, 2.0 * TIMES)
     constraints = toy_constraints(plan.path)
     assert is_feasible(constraints, plan.law)
     assert np.array_equal(follow_plan(constraints, plan).law.coefficients, plan.law.coefficients)
 
 
-def test_laws_are_feasible_up_to_the_largest_steady_rate():
+def test_slowed_law_is_feasible_up_to_the_largest_steady_rate():
     plan = plan_from_waypoints(POINTS, TIMES)
     constraints = toy_constraints(plan.path)
     factor = steady_rate(constraints, plan.law, 1.0)
@@ -173,7 +173,7 @@ def test_laws_are_feasible_up_to_the_largest_steady_rate():
     assert not is_feasible(constraints, plan.law.slower(1.001 * factor))
 
 
-def test_plans_of_twice_the_allowed_speed_take_little_more_than_the_shortest_time():
+def test_plan_at_twice_the_allowed_speed_takes_at_most_3_percent_more_than_the_optimum():
     motion = Motion("seven_r", 1, speed=2.0, count=5)
     for catch_up in (True, False):
         law = follow_plan(motion.here, motion.plan, catch_up).law
@@ -181,8 +181,8 @@ def test_plans_of_twice_the_allowed_speed_take_little_more_than_the_shortest_tim
         assert law.duration < 1.03 * motion.fastest.duration
 
 
-def test_catching_up_or_not():
-    """Partly too fast: the delay is made good, or kept; never is the motion ahead of the plan, nor, without, faster."""
+def test_catch_up_recovers_the_delay_and_never_runs_ahead_of_the_plan():
+    """The plan is partly too fast. Without catch_up the delay remains and the planned speed is not exceeded."""
     motion = Motion("seven_r", 1, speed=0.8, count=5)
     limits, plan = motion.limits._replace(effort=0.85 * motion.limits.effort), motion.plan
     constraints = motion.constraints(motion.path, limits)
@@ -202,8 +202,8 @@ def test_catching_up_or_not():
     assert abs(found[True]) < 2e-3 < found[False]
 
 
-def test_making_good_where_the_plan_is_slow():
-    """Late, and the plan nearly stands still on its way: not a reason to stand still as well."""
+def test_delay_is_recovered_where_the_plan_is_slow():
+    """The plan almost stops on the way; a delayed motion continues there."""
     motion = Motion("seven_r", 10, speed=2.0)
     plan, best = motion.plan.law, motion.fastest
     t = np.linspace(0.0, best.duration, 4001)[1:-1]
@@ -215,7 +215,7 @@ def test_making_good_where_the_plan_is_slow():
     assert law.duration < 1.005 * (best.duration + max((due - t).max(), 0.0))
 
 
-def test_delays_are_recovered_during_rests():
+def test_delay_is_recovered_during_planned_rests():
     points, times = POINTS[[0, 1, 2, 2, 3]], np.array([0.0, 0.25, 0.5, 2.0, 3.5])
     plan = plan_from_waypoints(points, times)
     constraints = toy_constraints(plan.path)
@@ -230,79 +230,79 @@ def test_delays_are_recovered_during_rests():
 
 
 @pytest.fixture(scope="module")
-def errand():
-    """Three legs with two rests, of 0.7 and 0.5 s; the first two legs begin too fast, and have time to make it good."""
+def plan_with_rests():
+    """Plan of three legs with two rests of 0.7 and 0.5 s; the first two legs start too fast and can recover the delay."""
     points = np.concatenate((POINTS, [[0.0, 0.0], [0.6, 0.5], [0.2, 0.1]]))
     return plan_from_waypoints(points[[0, 1, 2, 3, 3, 4, 5, 5, 6]], np.array([0.0, 0.35, 1.3, 2.3, 3.0, 3.35, 4.4, 4.9, 6.5]))
 
 
 @pytest.fixture(scope="module")
-def followed(errand):
-    return follow_plan(toy_constraints(errand.path), errand)
+def followed(plan_with_rests):
+    return follow_plan(toy_constraints(plan_with_rests.path), plan_with_rests)
 
 
-def never_ahead(plan, law, offset=0.0) -> None:
-    """Return whether a law is never ahead of the plan while that moves."""
+def check_never_ahead(plan, law, offset=0.0) -> None:
+    """Check that a law is never ahead of the plan while the plan moves."""
     t = np.linspace(0.0, law.duration, 8001)[1:-1]
     s, v, *_ = law(t)
     t, s = t[v > 1e-3], s[v > 1e-3]
     assert (t + offset - plan.law.time_at(s)).min() > -2e-3
 
 
-def test_each_leg_makes_its_delay_good(errand, followed):
+def test_each_leg_recovers_its_delay(plan_with_rests, followed):
     """The delay is recovered before the rest if possible, else in the rest; feasible legs are executed as planned."""
-    constraints, found = toy_constraints(errand.path), followed
-    np.testing.assert_allclose(found.rests, errand.rests, atol=1e-3)
+    constraints, found = toy_constraints(plan_with_rests.path), followed
+    np.testing.assert_allclose(found.rests, plan_with_rests.rests, atol=1e-3)
     assert found.law.duration == pytest.approx(6.5, abs=1e-3) and worst(constraints, found.law) < 1.0
-    never_ahead(errand, found.law)
-    for begin, _ in errand.legs():
-        assert found.law.at(begin + 0.1)[0] > found.law.at(begin)[0] + 1e-3  # in time, not later at full speed
-    late = follow_plan(constraints, errand, catch_up=False)
+    check_never_ahead(plan_with_rests, found.law)
+    for begin, _ in plan_with_rests.legs():
+        assert found.law.at(begin + 0.1)[0] > found.law.at(begin)[0] + 1e-3  # starts in time, not later at full speed
+    late = follow_plan(constraints, plan_with_rests, catch_up=False)
     (_, first), (start, second) = late.rests
     assert first == pytest.approx(3.0) and start == second > 4.95  # there was no time to rest
     assert late.law.duration == pytest.approx(second + 1.6)
     last = late.law.segment(second, late.law.duration)
-    np.testing.assert_allclose(last.coefficients, errand.law.segment(4.9, 6.5).coefficients, atol=1e-9)
+    np.testing.assert_allclose(last.coefficients, plan_with_rests.law.segment(4.9, 6.5).coefficients, atol=1e-9)
 
 
 @pytest.mark.parametrize(("at", "offset"), [(0.3, 0.25), (3.6, 0.0), (4.2, 0.25)])
-def test_a_law_is_replanned_while_it_moves(errand, followed, at, offset):
-    """The past stays in any leg, and the delay is recovered for any clock."""
-    constraints, current = toy_constraints(errand.path), followed.slower(0.9)
-    found = replan_from(constraints, current, at, errand, True, offset)
+def test_replanning_during_a_motion_keeps_the_past_and_recovers_the_delay(plan_with_rests, followed, at, offset):
+    """Replanning starts in any leg, with different clock offsets."""
+    constraints, current = toy_constraints(plan_with_rests.path), followed.slower(0.9)
+    found = replan_from(constraints, current, at, plan_with_rests, True, offset)
     t = np.linspace(0.0, at, 50)[:-1]
     np.testing.assert_allclose(found.law(t), current.law(t), atol=1e-9)
     assert found.law.duration == pytest.approx(6.5 - offset, abs=1e-3)
     assert len(found.rests) == 2
-    for known, planned_rest, (start, end) in zip(current.rests, errand.rests, found.rests):
+    for known, planned_rest, (start, end) in zip(current.rests, plan_with_rests.rests, found.rests):
         assert start <= end == pytest.approx(known[1] if known[1] < at else max(planned_rest[1] - offset, start), abs=1e-3)
     rest_of_it = found.law.segment(at, found.law.duration)
     assert worst(constraints, rest_of_it) < 1.0
-    never_ahead(errand, rest_of_it, at + offset)
+    check_never_ahead(plan_with_rests, rest_of_it, at + offset)
 
 
-def test_a_law_is_replanned_at_the_planned_speed(errand):
-    """The law need not be faster than planned, and continues."""
-    constraints = toy_constraints(errand.path)
-    current = follow_plan(constraints, errand, catch_up=False)
+def test_replanning_without_catch_up_keeps_the_planned_speed(plan_with_rests):
+    """The law continues and is not faster than planned."""
+    constraints = toy_constraints(plan_with_rests.path)
+    current = follow_plan(constraints, plan_with_rests, catch_up=False)
     begin, end = current.legs()[2]
     at = 0.5 * (begin + end)
-    law = replan_from(constraints, current, at, errand, False, 0.0).law
+    law = replan_from(constraints, current, at, plan_with_rests, False, 0.0).law
     t = np.linspace(at, law.duration, 3001)[1:-1]
     s, v, *_ = law(t)
-    assert (v <= errand.law(errand.law.time_at(s))[1] * 1.012 + 1e-4).all()  # by a hair, so that the start is inside
+    assert (v <= plan_with_rests.law(plan_with_rests.law.time_at(s))[1] * 1.012 + 1e-4).all()  # tolerance for the start
     assert law.duration == pytest.approx(current.law.duration, rel=0.01)
 
 
 @pytest.mark.parametrize(("rate", "catch_up"), [(0.4, True), (0.4, False), (0.9, True)])
-def test_a_long_motion_is_replanned_for_a_horizon(errand, followed, rate, catch_up, monkeypatch):
-    """The motion is replanned for a moment and then continues as before, earlier up to its rest: without a step, inside the
-    limits, never ahead.
+def test_replanning_for_a_horizon_moves_the_remaining_motion_earlier(plan_with_rests, followed, rate, catch_up, monkeypatch):
+    """The motion continues unchanged after the horizon, earlier up to its rest: continuous, inside the limits, and never
+    ahead of the plan.
     """
     moment = 0.3 / rate
     monkeypatch.setattr(plans, "HORIZON_S", moment)
-    constraints, current, at = toy_constraints(errand.path), followed.slower(rate), 0.5
-    found, (rest, *others) = replan_horizon(constraints, current, at, errand, catch_up, 0.0), current.rests
+    constraints, current, at = toy_constraints(plan_with_rests.path), followed.slower(rate), 0.5
+    found, (rest, *others) = replan_horizon(constraints, current, at, plan_with_rests, catch_up, 0.0), current.rests
     gain = rest[0] - found.rests[0][0]
     assert gain > (0.2 if rate < 0.5 else 1e-4) and found.rests == ((rest[0] - gain, rest[1]), *others)
     t, joint = np.linspace(0.0, found.law.duration, 1000), at + moment - gain
@@ -312,23 +312,23 @@ def test_a_long_motion_is_replanned_for_a_horizon(errand, followed, rate, catch_
         np.testing.assert_allclose(*found.law(np.array([[s - 1e-9], [s + 1e-9]]))[:3, :, 0].T, atol=1e-6)
     rest_of_it = found.law.segment(at, found.law.duration)
     assert worst(constraints, rest_of_it) < 1.0
-    never_ahead(errand, rest_of_it, at)
-    assert replan_horizon(constraints, current, rest[0] - moment, errand, catch_up, 0.0) is None
+    check_never_ahead(plan_with_rests, rest_of_it, at)
+    assert replan_horizon(constraints, current, rest[0] - moment, plan_with_rests, catch_up, 0.0) is None
 
 
 @pytest.mark.parametrize(("into", "offset", "until"), [(0.0, 0.0, 3.0), (0.3, -0.2, 3.2), (0.6, 0.5, None)])
-def test_a_law_is_replanned_while_it_rests(errand, followed, into, offset, until):
-    """The rest is as long as planned, and no shorter than it already was."""
-    constraints, current = toy_constraints(errand.path), followed
+def test_replanning_during_a_rest_keeps_its_planned_end(plan_with_rests, followed, into, offset, until):
+    """The rest ends as planned, or at the time of replanning if that is later."""
+    constraints, current = toy_constraints(plan_with_rests.path), followed
     at = current.rests[0][0] + into
-    found = replan_from(constraints, current, at, errand, True, offset)
+    found = replan_from(constraints, current, at, plan_with_rests, True, offset)
     assert found.rests[0] == (pytest.approx(current.rests[0][0]), pytest.approx(at if until is None else until))
     assert found.rests[1][1] == pytest.approx(4.9 - offset, abs=1e-3) and len(found.rests) == 2
     assert worst(constraints, found.law) < 1.0 and found.law.duration == pytest.approx(6.5 - offset, abs=1e-2)
     np.testing.assert_allclose(found.law([at])[:3], current.law([at])[:3], atol=1e-9)
 
 
-def test_gravity_beyond_a_limit_is_refused():
+def test_plan_is_rejected_where_gravity_alone_exceeds_a_limit():
     plan = plan_from_waypoints(POINTS, TIMES)
     with pytest.raises(InputError, match=r"gravity alone takes .* of joint 1") as refused:
         follow_plan(toy_constraints(plan.path, effort=(4.0, 6.0)), plan)
@@ -336,8 +336,8 @@ def test_gravity_beyond_a_limit_is_refused():
     assert f"takes {np.abs(5.0 * np.sin(q[:, 0])).max():.4g} of the 4 N m" in str(refused.value)
 
 
-def test_rest_is_searched_ahead_and_at_every_point():
-    """A needle of a metre in a path of ten kilometres."""
+def test_gravity_check_finds_a_short_peak_on_a_long_path_ahead():
+    """The path of 10 km has a detour of about one metre."""
     path = path_through(np.array([[0.0, 0.0], [0.0, 5003.0], [1.2, 5003.0], [0.0, 5003.0], [0.0, 1e4]]), stops=[1, 2, 3])
     held = 5.0 * np.sin(1.2)
     for share, wide in ((1.01, True), (0.999, False)):
@@ -348,7 +348,7 @@ def test_rest_is_searched_ahead_and_at_every_point():
             check_rest(constraints, LEVEL)
 
 
-def test_slower_plans_have_longer_laws_and_rests():
+def test_slowed_plan_has_longer_law_and_rests():
     plan = plan_from_waypoints(POINTS[[0, 1, 1, 2]], np.array([0.0, 1.0, 2.0, 3.0])).slower(0.5)
     assert plan.law.duration == 6.0 and plan.rests == ((2.0, 4.0),)
     assert isinstance(plan.law, laws.TimeLaw)

@@ -1,4 +1,4 @@
-"""The largest constant speed factor: against brute force, a pendulum by hand, and robots."""
+"""Largest constant speed factor against brute force, the closed form of a pendulum, and robots."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.robots import random_tree
 
 
 def largest_factor(a):
-    """(...) of polynomials (..., 4), each alone."""
+    """Return the largest factor (...) of polynomials (..., 4), each alone."""
     return np.apply_along_axis(lambda one: first_binding([one.tolist()])[0], -1, a)
 
 
@@ -20,7 +20,7 @@ def value(a, L):
     return a[..., 0] + L * (a[..., 1] + L * (a[..., 2] + L * a[..., 3]))
 
 
-def test_random_cubics_touch_their_limit_first_at_the_factor():
+def test_random_cubics_reach_their_limit_first_at_the_factor():
     rng = np.random.default_rng(0)
     a = rng.normal(size=(4000, 4)) * 10.0 ** rng.uniform(-2.0, 1.0, (4000, 4))
     a[:, 0] = rng.uniform(-0.99, 0.99, len(a))
@@ -32,7 +32,7 @@ def test_random_cubics_touch_their_limit_first_at_the_factor():
     assert np.abs(np.abs(value(a, L))[bound] - 1.0).max() < 1e-9
 
 
-def test_the_first_crossing_counts_also_where_the_polynomial_comes_back():
+def test_factor_is_the_first_crossing_of_a_non_monotone_cubic():
     a = np.array([0.0, 3.0, -4.0, 1.5])  # above 1 between 0.62 and 1.12, inside again until 2.0
     L = float(largest_factor(a))
     x = np.linspace(0.0, 3.0, 300_001)
@@ -46,8 +46,8 @@ def test_the_first_crossing_counts_also_where_the_polynomial_comes_back():
 
 
 @pytest.mark.parametrize("decades", [0.0, 3.0, 8.0])
-def test_as_the_companion_matrix_says(decades):
-    """Coefficients of all sizes, some of them zero: turning points next to 0, far out, and none."""
+def test_factor_matches_the_roots_of_the_companion_matrix(decades):
+    """Coefficients have many magnitudes, some are zero: turning points near 0, far away, or absent."""
     rng = np.random.default_rng(1)
     a = rng.normal(size=(500, 4)) * 10.0 ** rng.uniform(-decades, decades, (500, 4))
     a[:, 0] = rng.uniform(-0.99, 0.99, len(a))
@@ -58,13 +58,13 @@ def test_as_the_companion_matrix_says(decades):
         assert pytest.approx(min(real, default=np.inf), rel=1e-7) == L
 
 
-def test_a_steep_cubic_that_turns_next_to_zero():
+def test_factor_of_a_steep_cubic_with_a_turning_point_near_zero():
     assert first_binding([(-0.75, 0.0, -1e-6, 2.8e5)])[0] == pytest.approx((1.75 / 2.8e5) ** (1.0 / 3.0), rel=1e-9)
     assert first_binding([(0.0, 0.0, 0.0, 1e-60)])[0] == pytest.approx(1e20, rel=1e-12)
     assert first_binding([(0.0, 1e40, 0.0, 0.0)])[0] == pytest.approx(1e-40, rel=1e-12)
 
 
-def test_the_first_of_many():
+def test_smallest_factor_of_several_joints_binds():
     slow, fast, unknown, still = (0.5, 0.0, 0.0, -12.0), (0.0, 4.0, 0.0, 0.0), (np.nan, 0.0, np.nan, 9.0), (0.9, 0.0, 0.0, 0.0)
     assert first_binding([still, slow, unknown, fast]) == (pytest.approx(0.25), 3)
     assert first_binding([still, slow, unknown]) == (pytest.approx(0.5), 1)
@@ -75,17 +75,17 @@ def test_the_first_of_many():
 
 
 @pytest.mark.parametrize("most", [0.3, 1.0, 1e4])
-def test_suspects_are_all_that_may_bind(most):
+def test_candidates_contain_every_joint_that_may_bind(most):
     rng = np.random.default_rng(2)
     for _ in range(50):
         a = rng.normal(size=(60, 4)) * rng.uniform(0.02, 0.6)
         some = _candidates(a, most)
         assert first_binding(some.tolist(), most)[0] == pytest.approx(min(most, *largest_factor(a)), rel=1e-12)
     assert len(_candidates(np.array([[0.5, 0.2, 0.2, 0.0], [0.5, 0.2, 0.4, 0.0], [0.0, 0.0, 0.0, -3.0]]), 1.0)) == 2
-    assert not len(_candidates(np.array([[0.9, -0.9, 0.9, 0.0]]), 1.0))  # their sizes add up to more than 1, they do not
+    assert not len(_candidates(np.array([[0.9, -0.9, 0.9, 0.0]]), 1.0))  # the magnitudes sum to more than 1, the values do not
 
 
-def test_a_pendulum_by_hand():
+def test_speed_factor_of_a_pendulum_matches_the_closed_form():
     """tau = J qdd + m g l sin q at L times the speed: L^2 = (T - m g l sin q) / (J qdd)."""
     J, mgl, q, qd, qdd, qddd = 2.0, 9.0, 0.4, 1.5, 3.0, -7.0
     tau, gravity = J * qdd + mgl * np.sin(q), mgl * np.sin(q)
@@ -105,8 +105,8 @@ def test_a_pendulum_by_hand():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_robots_meet_their_limit_at_the_factor(seed):
-    """Evaluated at L times the speed, the binding joint is at its limit, and all slower motions are inside."""
+def test_robot_reaches_its_limit_at_the_speed_factor(seed):
+    """The binding joint is at its limit at L times the speed, and all slower motions are inside."""
     rng = np.random.default_rng(seed)
     robot = Robot.from_urdf(random_tree(seed).text(), backend="python")
     moving = [link.joint for link in robot.model.links if link.joint]
@@ -130,7 +130,7 @@ def test_robots_meet_their_limit_at_the_factor(seed):
     assert max(np.nanmax(used(share * L)) for share in np.linspace(0.0, 1.0, 60)) < 1.0 + 1e-9
 
 
-def test_empty_batches_and_unknown_limits_have_no_bound():
+def test_unknown_limits_do_not_bind_and_empty_input_gives_empty_results():
     effort, rate = np.array([10.0, np.nan]), np.array([np.nan, 5.0])
     tau, tau_rate = np.array([[20.0, 1e6], [1.0, 1.0], [30.0, 0.0]]), np.array([[1e6, 0.1], [1e6, 40.0], [0.0, 0.0]])
     gravity = np.array([[0.0, 0.0], [0.0, 0.0], [12.0, 0.0]])
@@ -148,13 +148,13 @@ def test_empty_batches_and_unknown_limits_have_no_bound():
         assert [np.shape(column) for column in empty] == [(count,)] * 3 and np.isinf(empty.factor).all()
 
 
-def test_bad_limits_are_refused():
+def test_invalid_limits_of_the_speed_factor_are_rejected():
     for effort in ([1.0], [0.0, 1.0], [-1.0, 1.0]):
         with pytest.raises(InputError, match="numbers above zero"):
             speed_factor([1.0, 1.0], [1.0, 1.0], [0.0, 0.0], [0.0, 0.0], effort, [np.nan, np.nan])
 
 
-def test_torques_that_are_no_numbers_are_refused():
+def test_non_finite_torques_are_rejected():
     for k in range(6):
         given = np.zeros((6, 1))
         given[k] = np.inf if k % 2 else np.nan
@@ -162,7 +162,7 @@ def test_torques_that_are_no_numbers_are_refused():
             speed_factor(*given[:4], [1.0], [1.0], *given[4:])
 
 
-def test_the_signal_is_rate_limited():
+def test_speed_scaling_signal_is_rate_limited():
     signal = SpeedScaling(fall=4.0, rise=0.5)
     assert signal.tick(0.01, np.inf) == 1.0
     assert signal.tick(0.01, 0.0) == pytest.approx(0.96)

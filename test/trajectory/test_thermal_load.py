@@ -1,4 +1,4 @@
-"""Winding temperatures of motions against steps of a thermal ODE, motion after motion, with Pinocchio's torques."""
+"""Thermal load of windings for repeated motions against a thermal differential equation, with Pinocchio's torques."""
 
 import itertools
 
@@ -17,7 +17,7 @@ CONSTANTS = (0.3, 4.0, 60.0)  # s
 
 
 def stepped(t, x, constants, start):
-    """(samples, k) by the exact answer of each step to the mean of its ends."""
+    """Return the thermal load (samples, k) by exact steps with the mean of the interval ends."""
     loads = [np.array(start, dtype=float)]
     for dt, a, b in zip(np.diff(t), x, x[1:]):
         mean = 0.5 * (a + b)
@@ -30,7 +30,7 @@ def drives(continuous=1.0, constants=CONSTANTS):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_part_by_part_and_for_ever(seed):
+def test_thermal_load_in_parts_and_repeated_matches_the_differential_equation(seed):
     rng = np.random.default_rng(seed)
     t = np.cumsum(rng.uniform(0.001, 0.1, 300)) + 50.0
     t[200:] += 40.0  # a gap of many time constants
@@ -52,8 +52,8 @@ def test_part_by_part_and_for_ever(seed):
 
 
 def arm(share, points):
-    """The 7R arm; the motor that gravity needs least stands a share of the rms torque of its fastest motion, the others five
-    times as much.
+    """Return the 7R arm; the continuous torque of the motor least loaded by gravity is a share of the rms torque of the
+    fastest motion, that of the others five times as much.
     """
     bare = load(urdf("seven_r"))
     motion = retime_motion(bare, points)
@@ -72,7 +72,7 @@ def closed(points):
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.5])
-def test_a_repeated_motion_uses_what_the_windings_stand(pause):
+def test_motion_slowed_to_continuous_duty_reaches_the_thermal_limit(pause):
     points = closed(waypoints(load(urdf("seven_r")), 4))
     robot = arm(0.7, points)
     fast = retime_motion(robot, points)
@@ -89,14 +89,14 @@ def test_a_repeated_motion_uses_what_the_windings_stand(pause):
     assert 0.999 < max(loads.max(), load_.max()) < 1.0005
 
 
-def test_motions_below_the_thermal_limit_are_not_slowed():
+def test_motion_below_the_thermal_limit_is_not_slowed():
     points = closed(waypoints(load(urdf("seven_r")), 4))
     robot = arm(2.0, points)
     fast = retime_motion(robot, points)
     assert slow_to_continuous_duty(robot, fast) is fast
 
 
-def test_motions_that_overheat_at_any_speed_are_rejected():
+def test_motion_that_overheats_at_any_speed_is_rejected():
     points = closed(waypoints(load(urdf("seven_r")), 4))
     robot = arm(0.01, points)
     with pytest.raises(InputError, match="even at 2% of its speed"):
@@ -107,7 +107,7 @@ def test_motions_that_overheat_at_any_speed_are_rejected():
         slow_to_continuous_duty(robot, retime_motion(robot, points), -1.0)
 
 
-def test_the_commands_report_the_thermal_load(tmp_path, capsys):
+def test_commands_report_the_thermal_load(tmp_path, capsys):
     file = tmp_path / "arm.robot.yaml"
     names = load(urdf("seven_r")).joint_names
     sheet = ("{continuous_torque: 150.0, thermal_time_constant: 20.0, gear_ratio: 100.0, torque_constant: 0.1, "

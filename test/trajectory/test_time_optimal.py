@@ -1,4 +1,4 @@
-"""The fastest time law: against closed forms, IPOPT on another formulation, and TOPP-RA; and inside its limits everywhere."""
+"""Time-optimal law against closed forms, IPOPT with another formulation, and TOPP-RA; inside its limits everywhere."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from support.scaling_cases import ARMS, Motion, dynamics, limits_for, toy, urdf,
 
 
 def worst(constraints, law, most=None) -> float:
-    """Return the largest utilization of any limit, sampled more densely than by the solver, at the law's speed and below."""
+    """Return the largest utilization of any limit at the speed of the law and below, sampled more densely than the solver."""
     s, v, a, u = law(np.linspace(0.0, law.duration, 20_011))
     rows = constraints(s)
     return max(float(np.abs(constraint_values(rows, k * v, k**2 * a, k**3 * u)).max()) for k in (1.0, 0.9, 0.5))
 
 
 def slide(length: float, **limits) -> Constraints:
-    """One joint along a line."""
+    """Return constraints of one joint along a line."""
     known = {name: np.array([limits.get(name, np.nan)]) for name in PathLimits._fields}
     return Constraints(path_through([[0.0], [length]]), None, PathLimits(**known))
 
 
 def bent(**limits) -> Constraints:
-    """The toy along a curve."""
+    """Return constraints of the toy robot along a curve."""
     known = {name: np.array(limits.get(name, [np.nan, np.nan])) for name in PathLimits._fields}
     path = path_through([[0.0, 0.0], [1.0, 0.5], [2.0, -0.5]])
     return Constraints(path, lambda *p: torque_terms(toy, *p), PathLimits(**known))
 
 
-def test_a_free_fall_cannot_be_slowed():
-    """A pendulum of 1 kg m^2 and 5 N m swings without its motor; at half the speed the motor would have to brake."""
+def test_warning_states_the_limits_exceeded_by_slower_playback():
+    """A pendulum of 1 kg m^2 and 5 N m swings without motor torque; at lower speed the motor has to brake."""
     pytest.importorskip("casadi")
     from support.scaling_optimum import optimum
 
@@ -63,8 +63,8 @@ def test_a_free_fall_cannot_be_slowed():
 
 @pytest.mark.parametrize(("quantity", "limit"), [("effort", 9.0), ("effort_rate", 40.0), ("velocity", 1.0),
                                                  ("acceleration", 4.0), ("jerk", 40.0)])
-def test_the_largest_steady_rate_of_a_law(quantity, limit, monkeypatch):
-    """The only known limit is reached at this rate, to the requested share."""
+def test_largest_steady_rate_reaches_the_binding_limit(quantity, limit, monkeypatch):
+    """One limit is known; it is reached to the requested share."""
     constraints = bent(**{quantity: [limit, limit]})
     law = laws.rest_to_rest(0.0, constraints.path.length, 1.0)
     for share in (1.0, 0.97):
@@ -83,7 +83,7 @@ def test_the_largest_steady_rate_of_a_law(quantity, limit, monkeypatch):
 
 @pytest.mark.parametrize("moving", [False, True])
 def test_violations_between_grid_points_are_corrected(moving, monkeypatch):
-    """The grid is coarse and never refined: the law is slowed, or replaced, until it is inside the limits."""
+    """The grid is coarse and not refined; the law is slowed or replaced until it is inside the limits."""
     monkeypatch.setattr(time_optimal, "MAX_TIGHTENING_ROUNDS", 0)
     constraints = bent(effort=[9.0, 5.0], effort_rate=[60.0, 60.0])
     slow = laws.rest_to_rest(0.0, constraints.path.length, 4.0)
@@ -94,8 +94,8 @@ def test_violations_between_grid_points_are_corrected(moving, monkeypatch):
         fastest_law(constraints, laws.rest_to_rest(0.0, constraints.path.length, 0.5).segment(0.1, 0.5), moving=True)
 
 
-def test_a_peak_between_the_first_samples():
-    """A path that swings out and back within a hair's breadth of its length."""
+def test_short_detour_between_the_first_samples_is_detected():
+    """The path has a detour of 2 mm in a length of 4 m."""
     path = path_through([[0.0, 0.0], [0.0, 2.0], [0.001, 2.001], [0.0, 2.002], [0.0, 4.0]])
     unknown = np.full(2, np.nan)
     constraints = Constraints(path, None, PathLimits(unknown, unknown, np.full(2, 9.0), np.full(2, 20.0), np.full(2, 400.0)))
@@ -104,8 +104,8 @@ def test_a_peak_between_the_first_samples():
 
 
 @pytest.mark.parametrize(("velocity", "acceleration", "jerk", "length"), [(1.0, 2.0, 10.0, 3.0), (5.0, 2.0, 20.0, 1.0)])
-def test_shortest_law_of_a_slide_is_close_to_the_s_curve(velocity, acceleration, jerk, length):
-    """The textbook's seven segments: with, and without, a phase at constant speed."""
+def test_duration_of_a_single_joint_is_close_to_the_s_curve(velocity, acceleration, jerk, length):
+    """The closed form has seven segments, with or without a phase at constant speed."""
     constraints = slide(length, velocity=velocity, acceleration=acceleration, jerk=jerk)
     if velocity**2 / acceleration + velocity * acceleration / jerk <= length:
         best = length / velocity + velocity / acceleration + acceleration / jerk
@@ -118,14 +118,14 @@ def test_shortest_law_of_a_slide_is_close_to_the_s_curve(velocity, acceleration,
     assert fastest_law(constraints, resolution=0.01).duration < 1.003 * best
 
 
-def test_without_third_order_limits_it_is_bang_bang():
+def test_duration_without_jerk_and_rate_limits_is_close_to_bang_bang():
     law = fastest_law(slide(2.0, acceleration=3.0))
     best = 2.0 * np.sqrt(2.0 / 3.0)
     assert best < law.duration < 1.01 * best
 
 
 @pytest.mark.parametrize("name", ARMS)
-def test_as_fast_as_ipopt_finds_it(name):
+def test_duration_matches_ipopt_on_another_formulation(name):
     pytest.importorskip("casadi")
     if urdf(name) is None:
         pytest.skip(f"no {name}.urdf here")
@@ -136,11 +136,11 @@ def test_as_fast_as_ipopt_finds_it(name):
     constraints = Constraints(path, dynamics(name), limits_for(robot, path))
     law = fastest_law(constraints)
     assert worst(constraints, law) < 1.0
-    assert law.duration < 1.015 * optimum(constraints, 150)  # which is without margin, and only right at its nodes
+    assert law.duration < 1.015 * optimum(constraints, 150)  # IPOPT has no margin and enforces limits at its nodes only
 
 
 @pytest.mark.parametrize("name", ["seven_r", "stanford"])
-def test_without_rate_limits_as_fast_as_toppra(name):
+def test_duration_without_rate_limits_matches_toppra(name):
     ta = pytest.importorskip("toppra")
     logging.getLogger("toppra").setLevel(logging.ERROR)
     robot = dynamics(name).robot
@@ -171,7 +171,7 @@ def test_without_rate_limits_as_fast_as_toppra(name):
 
 
 @pytest.mark.parametrize("swing", [0.03, 1.0])
-def test_friction_and_other_rate_limits(swing):
+def test_viscous_friction_increases_the_duration_within_the_limits(swing):
     robot = Robot.from_urdf(urdf("seven_r"))
     path = path_through(waypoints(robot, 3, 4))
     limits = limits_for(robot, path, swing)
@@ -183,8 +183,8 @@ def test_friction_and_other_rate_limits(swing):
     assert with_friction.duration > fastest_law(free).duration
 
 
-def test_a_law_from_a_moving_start():
-    """The tail of a slow law is made faster and starts with its speed and acceleration."""
+def test_law_from_a_moving_start_continues_its_speed_and_acceleration():
+    """The remainder of a slow law is optimized."""
     motion = Motion("seven_r", 1, count=5)
     slow = motion.fastest.slower(0.6)
     tail = slow.segment(0.4 * slow.duration, slow.duration)
@@ -196,9 +196,9 @@ def test_a_law_from_a_moving_start():
 
 
 @pytest.mark.parametrize(("gap", "same"), [(4e-15, 1e-9), (-4e-15, 1e-9), (1e-11, 0.05)])
-def test_a_motion_is_cut_off_a_moment_after_it_came_to_rest(gap, same):
-    """Rounding separates the end of a rest from the law's breaks: then the end of the motion stays. It may also be too short
-    for an interval of the grid.
+def test_law_cut_at_the_end_of_a_rest_is_optimized_despite_rounding(gap, same):
+    """Rounding separates the end of the rest from the breaks of the law, or the remaining piece is shorter than a grid
+    interval.
     """
     constraints = bent(effort=[9.0, 5.0], effort_rate=[60.0, 60.0])
     slow = laws.rest_to_rest(0.0, constraints.path.length, 20.0)
@@ -209,7 +209,7 @@ def test_a_motion_is_cut_off_a_moment_after_it_came_to_rest(gap, same):
     assert law.duration == pytest.approx(fastest_law(constraints, tail, moving=True).duration, rel=same)
 
 
-def test_laws_keep_ceilings_and_schedules():
+def test_law_keeps_speed_ceilings_and_schedules():
     motion = Motion("seven_r", 1, speed=0.9, count=5)  # in parts too fast for a spline through the points' times
     clock, constraints = laws.rest_to_rest(0.0, motion.path.length, 1.25 * motion.fastest.duration), motion.here
     assert steady_rate(constraints, clock, 1.0) < 1.0
@@ -229,7 +229,7 @@ def test_laws_keep_ceilings_and_schedules():
         assert worst(constraints, law) < 1.0
 
 
-def test_a_ceiling_may_vanish_at_both_ends():
+def test_law_keeps_a_ceiling_that_is_zero_at_both_ends():
     constraints = bent(effort=[9.0, 5.0], effort_rate=[60.0, 60.0])
     length = constraints.path.length
     low = fastest_law(constraints, ceiling=lambda s: 0.8 * np.sqrt(np.maximum(s * (length - s), 0.0)) / length)
@@ -238,7 +238,7 @@ def test_a_ceiling_may_vanish_at_both_ends():
     assert low.duration < 6.0 * fastest_law(constraints).duration
 
 
-def test_required_stops_are_rests_of_the_law():
+def test_law_stops_at_required_stops():
     motion = Motion("stanford", 2, count=4)
     path = path_through(motion.points, stops=[1, 2])
     constraints = motion.constraints(path)
@@ -249,19 +249,19 @@ def test_required_stops_are_rests_of_the_law():
     assert worst(constraints, law) < 1.0
 
 
-def test_gravity_beyond_a_limit_names_joint_and_position():
+def test_error_names_joint_and_position_where_gravity_exceeds_a_limit():
     motion = Motion("seven_r", 0, count=4)
     weak = motion.limits._replace(effort=motion.limits.effort * [1, 0.5, 1, 1, 1, 1, 1])
     with pytest.raises(InputError, match=r"gravity alone takes .* of joint2 at s = .* no speed is slow enough"):
         fastest_law(motion.constraints(motion.path, weak))
 
 
-def test_velocity_limits_alone_make_no_fastest_motion():
+def test_velocity_limits_alone_are_rejected():
     with pytest.raises(InputError, match="only velocity limits are known"):
         fastest_law(slide(1.0, velocity=1.0))
 
 
-def test_progress_is_reported_and_the_limits_are_used():
+def test_progress_reports_grid_and_duration():
     said = []
     path = path_through([[0.0, 0.0], [1.0, 0.5], [2.0, -0.5]])
     limits = PathLimits(np.array([9.0, 5.0]), np.array([60.0, 60.0]), *np.full((3, 2), np.nan))
@@ -271,8 +271,8 @@ def test_progress_is_reported_and_the_limits_are_used():
     assert steady_rate(constraints, law, CHECKED_LEVEL) >= 1.0
 
 
-def test_nothing_bounds_the_acceleration_of_a_massless_joint():
-    """Limits of effort are known, but that joint's effort is zero however it moves: named, with the part of the path."""
+def test_unbounded_acceleration_of_a_massless_joint_is_rejected():
+    """Effort limits are known, but the effort of this joint is always zero; the error names it and the part of the path."""
     link = ("<link name='{}'><inertial><mass value='{}'/><inertia ixx='{}' ixy='0' ixz='0' iyy='{}' iyz='0' izz='{}'/>"
             "</inertial></link>")
     joint = ("<joint name='{}' type='revolute'><parent link='{}'/><child link='{}'/><axis xyz='0 0 1'/>"
@@ -289,7 +289,7 @@ def test_nothing_bounds_the_acceleration_of_a_massless_joint():
         assert time_optimal_law(Constraints(path, PathDynamics(arm), known, arm.joint_names)).duration > 0.8
 
 
-def test_the_minimum_of_a_spline_between_its_points():
+def test_spline_minima_between_knots_match_dense_samples():
     rng = np.random.default_rng(3)
     for _ in range(50):
         spline = CubicSpline(np.cumsum(rng.uniform(0.1, 1.0, 9)))
@@ -300,7 +300,7 @@ def test_the_minimum_of_a_spline_between_its_points():
         np.testing.assert_allclose(spline.interior_minima(c)[inside], y.min(axis=1)[inside], atol=1e-4)
 
 
-def test_a_recorded_path_with_sharp_turns():
+def test_law_of_a_recorded_path_with_sharp_turns_is_short():
     """The limits change within a fraction of a millisecond where a path nearly reverses."""
     arm = dynamics("rr").robot
     u = np.linspace(0.0, 1.0, 300)[:, None] ** 1.3
@@ -309,12 +309,12 @@ def test_a_recorded_path_with_sharp_turns():
     limits = PathLimits(arm.limits.effort, 15.0 * arm.limits.effort, arm.limits.velocity, *np.full((2, 2), np.nan))
     constraints = Constraints(fit_route(recorded).path, dynamics("rr"), limits)
     law = time_optimal_law(constraints)
-    assert law.duration < 2.4  # once 1061 s: a clock that stood still between the points of its grid
+    assert law.duration < 2.4  # regression: 1061 s, almost at rest between grid points
     assert law([*np.linspace(0.0, law.duration, 5001)])[1].min() > -1e-9
     assert worst(constraints, law) < 1.0
 
 
-def test_a_motion_of_a_few_milliseconds_is_seen_densely():
+def test_law_of_a_few_milliseconds_reaches_and_keeps_its_limits():
     arm = dynamics("pr").robot
     points = 1e-5 * np.random.default_rng(11).uniform(-1.0, 1.0, (4, 2))
     limits = PathLimits(arm.limits.effort, 15.0 * arm.limits.effort, *np.full((3, 2), np.nan))

@@ -1,4 +1,4 @@
-"""The clock of a law that is being played, its table, and what other limits mean for it: each by itself, on the toy."""
+"""Time scaling of a law during execution, its coefficient table, and the effect of new limits, on the toy robot."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def plan():
 
 
 def table_use(table: CoefficientTable, sigma: np.ndarray, *motion: float) -> np.ndarray:
-    """(samples, rows) at k, kappa, w."""
+    """Return the utilization (samples, rows) at rate k and its derivatives kappa, w."""
     table.extend(np.inf)
     return table.utilization(sigma[:, None], *(np.full((len(sigma), 1), x) for x in motion))[:, 0]
 
 
-def test_a_table_is_the_rows_along_the_law(plan):
+def test_coefficient_table_equals_the_constraint_rows_along_the_law(plan):
     here = constraints(plan.path)
     table = CoefficientTable(here, plan.law)
     sigma = np.linspace(0.0, plan.law.duration, 997)
@@ -61,7 +61,7 @@ def test_a_table_is_the_rows_along_the_law(plan):
     np.testing.assert_array_equal(table_use(table, duration + 1.0, 1.0, 0.0, 0.0), table_use(table, duration, 1.0, 0.0, 0.0))
 
 
-def test_a_table_is_made_as_far_as_it_is_needed(plan):
+def test_coefficient_table_is_extended_on_demand(plan):
     """The table is extended before a transition leaves it, and equals the complete one for every start."""
     here = constraints(plan.path)
     whole, table = CoefficientTable(here, plan.law), CoefficientTable(here, plan.law, 0.3, 0.2)
@@ -81,8 +81,8 @@ def test_a_table_is_made_as_far_as_it_is_needed(plan):
 
 
 @pytest.mark.parametrize("where", [0.0, 0.4])
-def test_a_table_ends_its_parts_where_the_path_has_breaks(plan, where):
-    """Transitions of a law without breaks, from the beginning of the path and from between two of its breaks."""
+def test_coefficient_table_has_edges_at_path_breaks(plan, where):
+    """The law has no breaks; it starts at the beginning of the path or between two breaks."""
     breaks, length = plan.path.breaks, plan.path.length
     law = rest_to_rest(where * length, length, 3.0)
     ahead = breaks[(breaks > where * length) & (breaks < length)]
@@ -92,16 +92,15 @@ def test_a_table_ends_its_parts_where_the_path_has_breaks(plan, where):
     assert edges[0] == 0.0 and (np.diff(edges) > 1e-6).all()
 
 
-def test_how_long_a_transition_takes(plan):
-    """0.8 of the longest swing from end to end, within bounds; unknown limits say nothing."""
+def test_transition_time_follows_from_effort_and_rate_limits(plan):
+    """The time is 0.8 of the longest swing between the effort limits, within bounds; unknown limits are ignored."""
     assert transition_time(constraints(plan.path, (9.0, 6.0), (80.0, 30.0))) == pytest.approx(0.8 * 2.0 * 6.0 / 30.0)
     assert transition_time(constraints(plan.path, (9.0, 6.0), (80.0, np.nan))) == pytest.approx(0.8 * 2.0 * 9.0 / 80.0)
     assert transition_time(constraints(plan.path, (9.0, 6.0), (np.nan, np.nan))) == MIN_TRANSITION_S < 0.8 * 0.1
     assert transition_time(constraints(plan.path, (np.nan, 6.0), (80.0, 60.0))) == MAX_TRANSITION_S
 
 
-def test_a_rate_stays_between_nothing_and_all(plan):
-    """A transition that leaves 0 to 1 is rejected for all limits."""
+def test_transition_that_leaves_rates_0_to_1_is_rejected(plan):
     wide = CoefficientTable(constraints(plan.path, (1e9, 1e9), (1e9, 1e9)), plan.law)
     for k, kappa, end, allowed in ((0.9, 5.0, 1.0, False), (0.1, -5.0, 0.0, False),
                                    (0.5, 0.5, 1.0, True), (0.5, -0.5, 0.0, True)):
@@ -112,12 +111,12 @@ def test_a_rate_stays_between_nothing_and_all(plan):
     for k, end, kappa in np.random.default_rng(0).uniform((0.0, 0.0, -9.0), (1.0, 1.0, 9.0), (300, 3)):
         clock = TimeScaling(wide, 0.2, 0.3, k)
         clock.kappa = kappa
-        rate = k + (end - k) * x * x * (3.0 - 2.0 * x) + 0.2 * kappa * x * (1.0 - x) ** 2  # Hermite's cubic
+        rate = k + (end - k) * x * x * (3.0 - 2.0 * x) + 0.2 * kappa * x * (1.0 - x) ** 2  # cubic Hermite polynomial
         assert clock._begin_verified(end) == (rate.min() >= 0.0 and rate.max() <= 1.0)
 
 
-def test_peaks_of_parabolas_between_samples():
-    """Their ends, and their peak where it lies between them; to a fiftieth of their bend."""
+def test_check_between_samples_covers_the_peak_of_a_parabola():
+    """The tolerance is one fiftieth of the second difference."""
     rng = np.random.default_rng(0)
     x = np.linspace(0.0, 1.0, 4001)
     for first, middle, last in rng.normal(size=(500, 3)):
@@ -129,8 +128,8 @@ def test_peaks_of_parabolas_between_samples():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_transition_keeps_to_the_limits_at_every_instant(plan, seed):
-    """Requests during any transition. Rejected ones were beyond the limits, or nearly."""
+def test_accepted_rate_transitions_keep_the_limits_at_every_instant(plan, seed):
+    """Requests arrive during any transition; rejected ones exceed the limits, or almost."""
     rng = np.random.default_rng(seed)
     here = constraints(plan.path, (8.0, 5.0), (60.0, 50.0))
     table, law = CoefficientTable(here, plan.law), plan.law
@@ -150,8 +149,8 @@ def test_a_transition_keeps_to_the_limits_at_every_instant(plan, seed):
         assert used < VERIFIED_LEVEL + 2e-4 if accepted else used > VERIFIED_LEVEL - 5e-3
 
 
-def test_a_transition_ends_where_it_says(plan):
-    """Its rate, and how far it reaches; and the clock's parts agree on what they are the derivatives of."""
+def test_transition_ends_at_its_predicted_rate_and_reach(plan):
+    """The state variables of the time scaling are consistent derivatives."""
     clock = TimeScaling(CoefficientTable(constraints(plan.path), plan.law), 0.2, 0.2, 0.9)
     clock.set_target_rate(0.5)
     assert not clock.steady and clock.end < 0.9
@@ -170,8 +169,8 @@ def test_a_transition_ends_where_it_says(plan):
     assert other.sigma == pytest.approx(clock.sigma + 0.3 * end, abs=1e-12)
 
 
-def test_another_base_is_the_same_motion(plan):
-    """Position, speed and acceleration are equal on the clock of the slowed law."""
+def test_rebase_to_a_slowed_law_keeps_the_motion(plan):
+    """Position, speed and acceleration are equal before and after."""
     slow = plan.slower(0.4)
     for k, later in ((0.3, 0.75), (0.4, 1.0)):
         clock = TimeScaling(CoefficientTable(constraints(plan.path), plan.law), 0.2, 0.6, k)
@@ -183,8 +182,8 @@ def test_another_base_is_the_same_motion(plan):
             assert after[order] * clock.k**order == pytest.approx(before[order] * k**order, abs=1e-9)
 
 
-def test_another_base_in_the_middle_of_a_transition(plan):
-    """The base changes if that can be verified; else nothing changes, as where the rate is still too large."""
+def test_rebase_during_a_transition_is_done_only_if_verified(plan):
+    """Rejected cases: a rate that is still too large, and limits that cannot be verified."""
     slow, here = plan.slower(0.6), constraints(plan.path)
     for limits, k, taken in ((here, 0.55, True), (here, 0.65, False), (constraints(plan.path, rate=(0.5, 0.5)), 0.55, False)):
         clock = TimeScaling(CoefficientTable(here, plan.law), 0.2, 0.6, k)
@@ -203,8 +202,8 @@ def test_another_base_in_the_middle_of_a_transition(plan):
 # ---------------------------------------------------------------------- other limits
 
 
-def test_tighter_limits_lower_the_rate(plan):
-    """The slowed law is inside them with room; the present one is not."""
+def test_tighter_limits_lower_the_rate_with_a_margin(plan):
+    """The slowed law is inside the new limits, the present one is not."""
     tight = constraints(plan.path, (7.0, 5.0), (50.0, 90.0))
     found = assess(tight, plan, 0.0)
     assert 0.5 < found.factor < 1.0
@@ -219,8 +218,8 @@ def test_tighter_limits_lower_the_rate(plan):
 @pytest.mark.parametrize(("since", "effort", "rate"), [
     (0.25, (20.0, 20.0), (60.0, 45.0)), (0.65, (20.0, 20.0), (60.0, 45.0)), (0.85, (9.0, 6.0), (70.0, 50.0)),
     (0.25, (7.0, 5.0), (50.0, 90.0)), (0.5, (9.0, 6.5), (90.0, 90.0))])
-def test_braking_exceeds_no_new_limit_by_more_than_going_on_would(plan, since, effort, rate):
-    """Braking begins a little later where every braking transition would exceed one, as during a deceleration at the limit."""
+def test_braking_exceeds_a_new_limit_no_more_than_continuing_would(plan, since, effort, rate):
+    """Braking starts later where every braking transition would exceed a limit, as during a deceleration at the limit."""
     tight = constraints(plan.path, effort, rate)
     found = assess(tight, plan, since * plan.law.duration)
     clock = TimeScaling(found.table, 0.2, since * plan.law.duration)
@@ -238,7 +237,7 @@ def test_braking_exceeds_no_new_limit_by_more_than_going_on_would(plan, since, e
     assert (peak <= np.maximum(allowed, VERIFIED_LEVEL) + 1e-3).all()
 
 
-def test_a_pause_under_way_goes_on_when_limits_change(plan):
+def test_pause_in_progress_continues_when_limits_change(plan):
     clock = TimeScaling(CoefficientTable(constraints(plan.path), plan.law), 0.2, 0.2 * plan.law.duration, 0.005)
     clock.set_target_rate(0.0)
     clock.advance(0.19)
@@ -247,13 +246,12 @@ def test_a_pause_under_way_goes_on_when_limits_change(plan):
     assert clock.brake(tight, 0.7) and clock.table is tight and clock.end == 0.0 and clock.left == left
 
 
-def test_limits_that_leave_room_change_nothing(plan):
+def test_wider_limits_do_not_change_the_law(plan):
     found = assess(constraints(plan.path, (12.0, 9.0), (110.0, 90.0)), plan, 0.0)
     assert found.factor == 1.0 and found.slower is None and found.table.law is plan.law
 
 
-def test_samples_that_are_passed_do_not_count(plan):
-    """Neither of limits nor of gravity."""
+def test_new_limits_are_checked_only_ahead_of_the_present_position(plan):
     late, qd = 0.97 * plan.law.duration, plan.path(plan.law.coefficients[:, 0])[1] * plan.law.coefficients[:, 1:2]
     slow = constraints(plan.path, velocity=0.8 * np.abs(qd).max(axis=0))
     assert assess(slow, plan, late).factor > 0.97 > 0.85 > assess(slow, plan, 0.0).factor

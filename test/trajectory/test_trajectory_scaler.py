@@ -1,4 +1,4 @@
-"""Motions played tick by tick, the model being the plant: exact torque and torque rate, the exact path, rest at the goal."""
+"""Scaled motions executed cycle by cycle: limits of torque and torque rate, exact path, rest at the goal."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def check(motion, played, limits=None) -> None:
 
 
 def continuous(played) -> None:
-    """No step of speed at any change of the law."""
+    """Check that the speed is continuous at every change of the law."""
     dt = np.diff(played.t)[:, None]
     gained = played.qd[1:] - played.qd[:-1] - 0.5 * dt * (played.qdd[1:] + played.qdd[:-1])
     assert np.abs(gained).max() < 5e-3
 
 
 def ended(motion, played) -> None:
-    """Return whether the motion rests at the goal."""
+    """Check that the motion ends at rest at the goal."""
     continuous(played)
     assert played.done and np.abs(played.q[-1] - motion.points[-1]).max() < 1e-9
     assert not np.abs(played.qd[-1]).max() > 1e-9 and not np.abs(played.qdd[-1]).max() > 1e-9
@@ -43,12 +43,12 @@ def motion():
 
 @pytest.fixture(scope="module")
 def solved(motion):
-    """The law, once: what is played many times need not be solved for every time."""
+    """Return the scaler of the motion, solved once for all tests."""
     return TrajectoryScaler(motion.here, motion.plan)
 
 
 @pytest.mark.parametrize("name", ARMS)
-def test_planned_twice_too_fast(name):
+def test_plan_twice_too_fast_is_slowed_to_its_limits(name):
     if urdf(name) is None:
         pytest.skip(f"no {name}.urdf here")
     motion = Motion(name, 2)
@@ -57,10 +57,10 @@ def test_planned_twice_too_fast(name):
     ended(motion, played)
     assert played.duration < 1.03 * motion.fastest.duration
     passed = [played.q[np.abs(played.s - s).argmin()] for s in motion.path.breaks]
-    assert np.abs(passed - motion.points).max() < 0.02  # at the nearest tick
+    assert np.abs(passed - motion.points).max() < 0.02  # at the nearest cycle
 
 
-def test_a_plan_inside_the_limits_is_untouched():
+def test_plan_inside_the_limits_is_executed_as_planned():
     motion = Motion("seven_r", 1, speed=0.4)
     played = Played(TrajectoryScaler(motion.here, motion.plan))
     check(motion, played)
@@ -73,8 +73,8 @@ def test_a_plan_inside_the_limits_is_untouched():
     assert played.duration == pytest.approx(motion.plan.law.duration, abs=DT)
 
 
-def test_pause_resume_override_stop_at_random(motion, solved):
-    """Any time, any share, uneven ticks: nothing is ever violated, and the goal is reached in the end."""
+def test_random_overrides_pause_and_resume_keep_the_limits(motion, solved):
+    """Times, override shares and cycle times are random; the goal is reached."""
     for seed in range(6):
         rng = np.random.default_rng(seed)
         times = np.cumsum(rng.uniform(0.05, 0.9, 9))
@@ -86,20 +86,20 @@ def test_pause_resume_override_stop_at_random(motion, solved):
         ended(motion, played)
 
 
-def test_pause_holds_and_resuming_costs_little(motion, solved):
+def test_pause_holds_the_robot_and_resuming_adds_little_time(motion, solved):
     played = Played(again(solved), [(1.5, TrajectoryScaler.pause), (3.5, TrajectoryScaler.resume)])
     check(motion, played)
     ended(motion, played)
     held = (played.rate == 0.0) & (played.t > 1.5)
     first = played.t[np.argmax(held)]
-    assert first - 1.5 < 1.0 and np.ptp(played.s[held]) == 0.0  # at rest, and still
+    assert first - 1.5 < 1.0 and np.ptp(played.s[held]) == 0.0  # at rest
     assert held[(played.t > first) & (played.t < 3.5)].all()
     alone = Played(again(solved)).duration
     assert played.duration - alone - (3.5 - 1.5) < 0.6
 
 
-def test_it_can_come_to_rest_from_anywhere(motion, solved):
-    """A pause at any time ends in rest, on the path or at its end, inside the limits all the way."""
+def test_pause_at_any_time_ends_at_rest_within_the_limits(motion, solved):
+    """The rest is on the path or at its end."""
     at_rest = []
     scaler = again(solved)
     for _ in range(16):
@@ -116,14 +116,14 @@ def test_it_can_come_to_rest_from_anywhere(motion, solved):
     assert len(at_rest) == 16
 
 
-def test_stop_ends_the_motion(motion, solved):
+def test_stop_ends_the_motion_and_resume_has_no_effect(motion, solved):
     played = Played(again(solved), [(1.0, TrajectoryScaler.stop), (1.1, TrajectoryScaler.resume)])
     check(motion, played)
     assert played.done and played.s[-1] < 0.9 * motion.path.length and not np.abs(played.qd[-1]).any()
 
 
-def test_limits_hold_between_the_ticks(motion, solved):
-    """Ticks four times as dense see the same motion, and no limit violated in between."""
+def test_limits_are_kept_between_control_cycles(motion, solved):
+    """The motion is evaluated with a quarter of the cycle time."""
     actions = [(0.9, TrajectoryScaler.pause), (1.6, TrajectoryScaler.resume), (2.3, lambda r: r.override(0.3)),
                (2.8, lambda r: r.override(1.0))]
     played = Played(again(solved), actions, dt=DT / 4.0)
@@ -134,7 +134,7 @@ def test_limits_hold_between_the_ticks(motion, solved):
 # ---------------------------------------------------------------------- starting at once, changes on the way
 
 
-def test_motions_that_begin_at_once_keep_the_limits_at_the_start(motion):
+def test_motion_that_starts_at_once_keeps_the_limits(motion):
     scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True)
     played = Played(scaler)
     check(motion, played)
@@ -144,9 +144,9 @@ def test_motions_that_begin_at_once_keep_the_limits_at_the_start(motion):
     assert (played.used(motion.robot, motion.limits)[first] < 0.99).all()  # the plan, slowed
 
 
-def test_tighter_limits_on_the_way(motion, solved):
-    """Above the new limits no more than the old law was, until the clock has come down; then inside, and hardly slower
-    than if it had been known from the start.
+def test_tighter_limits_during_a_motion_are_kept_after_braking(motion, solved):
+    """The old law is exceeded no more while the rate decreases; then the motion is inside, and hardly slower than with the
+    limits known from the start.
     """
     limits = motion.limits._replace(effort=0.9 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
     tight = motion.constraints(motion.path, limits)
@@ -161,8 +161,8 @@ def test_tighter_limits_on_the_way(motion, solved):
     assert played.duration < 1.06 * known
 
 
-def test_tighter_limits_while_the_rate_never_rests(motion, solved):
-    """The limits are active as soon as the rate has fallen to them, however it changes, and not only when it is constant."""
+def test_tighter_limits_apply_while_the_override_keeps_changing(motion, solved):
+    """The limits apply as soon as the rate is low enough, also while it changes."""
     limits = motion.limits._replace(effort=0.9 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
     scaler = again(solved)
     for _ in range(1000):
@@ -180,7 +180,7 @@ def test_tighter_limits_while_the_rate_never_rests(motion, solved):
     ended(motion, played)
 
 
-def test_tighter_limits_before_the_start(motion, solved):
+def test_tighter_limits_before_the_start_are_kept(motion, solved):
     limits = motion.limits._replace(effort=0.9 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
     played = Played(again(solved), [(0.0, lambda r: r.change(motion.constraints(motion.path, limits)))])
     check(motion, played, limits)
@@ -188,8 +188,8 @@ def test_tighter_limits_before_the_start(motion, solved):
 
 
 @pytest.mark.parametrize("delay", [5, 150, 700])
-def test_changes_while_a_slow_worker_checks_others(motion, solved, delay):
-    """Each request is processed in the end, also during another one; one that is refused undoes none before it."""
+def test_changes_during_a_slow_check_of_other_changes_are_all_processed(motion, solved, delay):
+    """A rejected request does not revert earlier ones."""
     tight = motion.limits._replace(effort=0.9 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
     tighter = tight._replace(velocity=0.8 * motion.limits.velocity)
     heavy = motion.limits._replace(effort=0.5 * motion.limits.effort)
@@ -206,7 +206,7 @@ def test_changes_while_a_slow_worker_checks_others(motion, solved, delay):
 
 
 def ticked_until(scaler, happened, most: int = 4000) -> None:
-    """The table is always that of the law that is played."""
+    """Run cycles until a condition holds; check that the table belongs to the executed law."""
     for _ in range(most):
         if happened():
             return
@@ -216,8 +216,8 @@ def ticked_until(scaler, happened, most: int = 4000) -> None:
     raise AssertionError("it never happened")
 
 
-def test_a_law_takes_over_while_new_limits_are_checked(motion):
-    """The result for the law before is obsolete: the limits are checked again."""
+def test_new_law_during_a_limit_check_restarts_the_check(motion):
+    """The result for the previous law is obsolete: the limits are checked again."""
     tight = motion.limits._replace(effort=0.9 * motion.limits.effort, velocity=0.8 * motion.limits.velocity)
     worker = Later(1900)  # ticks: the law comes when the clock, going faster again, is about to reach where it would begin
     scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True, worker=worker)
@@ -239,8 +239,8 @@ def test_a_law_takes_over_while_new_limits_are_checked(motion):
     ended(motion, played)
 
 
-def test_a_law_is_slowed_while_other_new_limits_are_checked(motion, solved):
-    """The law of the limits before takes over."""
+def test_slowed_law_for_earlier_limits_is_used_during_a_further_check(motion, solved):
+    """The law for the previous limits is executed meanwhile."""
     tight, tighter = (motion.limits._replace(effort=share * motion.limits.effort, velocity=share * motion.limits.velocity)
                       for share in (0.9, 0.85))
     worker = Later(1)
@@ -259,8 +259,8 @@ def test_a_law_is_slowed_while_other_new_limits_are_checked(motion, solved):
     ended(motion, played)
 
 
-def test_a_failing_worker_stops_nothing(motion, solved):
-    scaler = again(solved, Later(20))  # not a thread: whether its failure came before the motion's end would be chance
+def test_motion_continues_when_the_worker_fails(motion, solved):
+    scaler = again(solved, Later(20))  # deterministic: the failure occurs before the end of the motion
     broken = motion.constraints(motion.path)
     broken.dynamics = lambda *motion: 1 // 0
     played = Played(scaler, [(0.5, lambda r: r.change(broken))])
@@ -269,7 +269,7 @@ def test_a_failing_worker_stops_nothing(motion, solved):
     ended(motion, played)
 
 
-def test_looser_limits_make_it_faster(motion, solved):
+def test_wider_limits_during_a_motion_make_it_faster(motion, solved):
     limits = motion.limits._replace(effort=1.3 * motion.limits.effort, velocity=1.2 * motion.limits.velocity)
     played = Played(again(solved), [(0.5, lambda r: r.change(motion.constraints(motion.path, limits)))])
     check(motion, played, limits)
@@ -278,8 +278,8 @@ def test_looser_limits_make_it_faster(motion, solved):
 
 
 @pytest.mark.parametrize(("mass", "when"), [(0.3, 0.8), (0.8, 0.8), (0.8, 1.05), (0.8, 3.3)])
-def test_a_payload_on_the_way(motion, solved, mass, when):
-    """Braking begins at once: utilization exceeds the limits no more than at the change itself, and not for long."""
+def test_payload_during_a_motion_causes_braking_with_bounded_violation(motion, solved, mass, when):
+    """Braking begins at once; the utilization is not larger than at the change, and exceeds 1 for less than 50 ms."""
     robot = motion.robot.with_payload("link7", mass, (0.0, 0.0, 0.05))
     loaded = motion.constraints(motion.path)
     loaded.dynamics = PathDynamics(robot)
@@ -291,7 +291,7 @@ def test_a_payload_on_the_way(motion, solved, mass, when):
     assert played.duration < 1.25 * motion.fastest.duration
 
 
-def test_a_payload_too_heavy_is_refused(motion, solved):
+def test_payload_too_heavy_to_hold_is_rejected(motion, solved):
     robot = motion.robot.with_payload("link7", 30.0)
     heavy = motion.constraints(motion.path)
     heavy.dynamics = PathDynamics(robot)
@@ -307,8 +307,8 @@ def test_a_payload_too_heavy_is_refused(motion, solved):
     check(motion, Played(scaler))
 
 
-def test_work_is_done_beside_the_ticks(motion):
-    """A worker returns the first answer at once, then the solved law, then other limits."""
+def test_worker_results_are_used_between_cycles(motion):
+    """The worker returns a first law at once, then the optimized law, then the law for new limits."""
     limits = motion.limits._replace(effort=0.95 * motion.limits.effort)
     worker = Later(200)
     scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True, worker=worker)
@@ -331,8 +331,8 @@ def test_work_is_done_beside_the_ticks(motion):
 
 
 @pytest.mark.parametrize("answers", [1, 2])
-def test_a_long_motion_is_faster_for_a_moment_before_all_of_it_is(motion, answers, monkeypatch):
-    """The next moment takes over first, then a law for the rest; where that never comes, the motion goes on as it was."""
+def test_horizon_law_is_used_before_the_law_for_the_whole_motion(motion, answers, monkeypatch):
+    """The horizon is optimized first, then the remainder; without the second result the motion continues unchanged."""
     monkeypatch.setattr("rnea_ros.trajectory.scaled_plan.HORIZON_S", 1.5)
     worker = Later(60)
     scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True, worker=worker)
@@ -352,7 +352,7 @@ def test_a_long_motion_is_faster_for_a_moment_before_all_of_it_is(motion, answer
 
 
 def odd_paths():
-    """(name, points, times): what random waypoints never are."""
+    """Return (name, points, times) of special cases that random waypoints do not cover."""
     rng = np.random.default_rng(0)
     here = rng.uniform(-1.0, 1.0, 7)
     along, joint = np.linspace(0.0, 1.0, 25)[:, None], np.eye(7)
@@ -366,7 +366,7 @@ def odd_paths():
 
 @pytest.mark.parametrize(("points", "times"), [pytest.param(*case[1:], id=case[0]) for case in odd_paths()])
 def test_paths_with_corners_and_repeats_keep_the_limits(points, times):
-    """The paths are executed in their planned timing as far as possible, then at half the speed for a while."""
+    """Each path is executed as planned, and with an override of 0.5 for some time."""
     robot = dynamics("seven_r").robot
     plan = plan_from_waypoints(points, times)
     limits = limits_for(robot, plan.path)
@@ -381,9 +381,9 @@ def test_paths_with_corners_and_repeats_keep_the_limits(points, times):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_anything_at_any_time(motion, solved, seed):
-    """Random pauses, overrides and changes, answered by workers of random speed: always one path, never a leap, and inside
-    the limits asked for last as soon as they can be.
+def test_random_pauses_overrides_and_limit_changes_keep_path_and_limits(motion, solved, seed):
+    """Workers have random delays. The motion stays on its path without jumps, and inside the newest limits as soon as
+    possible.
     """
     rng = np.random.default_rng(seed)
     delay, t, actions, last = int(rng.choice([1, 20, 200, 500])), 0.0, [], (0.0, motion.limits)
@@ -406,7 +406,7 @@ def test_anything_at_any_time(motion, solved, seed):
     assert played.used(motion.robot, last[1])[settled].max() <= 1.0 + TOLERANCE
 
 
-def test_rests_of_a_plan_are_played(motion):
+def test_planned_rests_are_executed(motion):
     points, times = motion.points[[0, 1, 2, 2, 3]], np.array([0.0, 1.5, 3.0, 3.8, 6.0])
     plan = plan_from_waypoints(points, times)
     constraints = motion.constraints(plan.path)
@@ -431,7 +431,7 @@ def test_status_reports_delay_speed_and_limit(motion, solved):
     assert scaler.status().delay == pytest.approx(status.delay, abs=0.3)  # waiting is no delay
 
 
-def test_invalid_commands_are_refused(motion, solved):
+def test_invalid_scaler_commands_are_rejected(motion, solved):
     scaler = again(solved)
     for share in (-0.1, 1.2, np.nan):
         with pytest.raises(InputError, match="override is"):
@@ -458,8 +458,8 @@ def test_unknown_limits_are_reported_as_not_enforced(motion):
     assert used[:, [0, 2, 3]].max() <= 1.0 + TOLERANCE < used[:, 1].max()
 
 
-def test_with_velocity_limits_alone_it_can_be_paused_and_slowed():
-    """No effort is known of many a URDF: a plan inside the velocities is played, and its clock may change without limits."""
+def test_motion_with_velocity_limits_only_can_be_paused_and_slowed():
+    """Many URDFs have no effort limits: a plan inside the velocity limits is executed."""
     plan = plan_from_waypoints([[0.0, 0.0], [1.0, 0.5], [0.0, 1.0]], [0.0, 1.0, 2.0])
     velocity = np.array([3.0, 3.0])
     scaler = TrajectoryScaler(Constraints(plan.path, None,
@@ -475,7 +475,7 @@ def test_with_velocity_limits_alone_it_can_be_paused_and_slowed():
     assert scaler.done and np.abs(speeds).max() <= 3.0 and scaler.t > 3.5
 
 
-def test_constraints_of_another_path_are_refused(motion):
+def test_constraints_of_another_path_are_rejected(motion):
     with pytest.raises(InputError, match="constraints on another path than the plan's"):
         TrajectoryScaler(motion.here, plan_from_waypoints(motion.points + 0.1, np.arange(len(motion.points)) + 1.0))
 
@@ -491,8 +491,8 @@ def jerky(plan, acceleration: float, jerk: float) -> Constraints:
 
 
 @pytest.mark.parametrize("catch_up", [True, False])
-def test_between_two_samples_of_a_changing_rate(catch_up):
-    """A law whose jerk swings within milliseconds: short ticks once saw 1.002 of the limit."""
+def test_limits_are_kept_between_samples_while_the_rate_changes(catch_up):
+    """Regression: 1.002 of the limit between cycles for a law whose jerk changes within milliseconds."""
     plan = plan_from_waypoints([[1.3, 0.0], [1.0, 0.4], [0.0, 0.0], [1.5, -0.5]], [0.0, 0.3, 0.6, 0.9])
     scaler = TrajectoryScaler(jerky(plan, 11.0, 88.0), plan, catch_up)
     played = Played(scaler, [(0.15, methodcaller("override", 0.8))], dt=2e-4)
@@ -500,8 +500,8 @@ def test_between_two_samples_of_a_changing_rate(catch_up):
     assert played.done and played.duration < 2.13
 
 
-def test_limits_of_jerk_alone_let_it_come_to_rest_soon():
-    """A transition too short for them holds next to no change: a pause then took five seconds."""
+def test_pause_with_jerk_limits_only_takes_little_time():
+    """Regression: a pause took five seconds, because each short transition changed the rate little."""
     points = np.cumsum(np.random.default_rng(0).uniform(0.3, 1.0, (9, 2)) * [[1.0, -1.0]], axis=0)
     plan = plan_from_waypoints(points, np.arange(9.0))
     scaler = TrajectoryScaler(jerky(plan, np.nan, 8.0), plan)
@@ -509,8 +509,8 @@ def test_limits_of_jerk_alone_let_it_come_to_rest_soon():
     assert np.abs(played.qddd).max() <= 8.0 and not np.abs(played.qd[-1]).any() and not played.done
 
 
-def test_a_law_never_runs_backwards():
-    """The planned speed touches zero, and the law must not be faster."""
+def test_law_is_monotone_where_the_planned_speed_touches_zero():
+    """The law must not be faster than the plan without catch_up."""
     plan = plan_from_waypoints([[0.0], [1.27], [1.56], [2.02], [3.86]], [0.0, 0.18, 0.44, 1.17, 1.82])
     constraints = jerky(plan, 10.1, 491.0)
     for catch_up in (True, False):
