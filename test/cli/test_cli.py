@@ -1,4 +1,4 @@
-"""The `rnea` command as a user meets it: output, exit codes, messages."""
+"""`rnea` commands: output, exit codes, messages."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def columns(path, prefix):
 
 
 def edited_motion(tmp_path, edit):
-    """A copy of the motion with its lines (lists of words) changed."""
+    """Write a copy of the motion with edited lines (lists of words); return its path."""
     lines = [line.split(",") for line in MOTION.read_text().splitlines()]
     path = tmp_path / "motion.csv"
     path.write_text("\n".join(",".join(line) for line in edit(lines)) + "\n")
     return str(path)
 
 
-def test_model_as_table_names_every_joint_and_follower(capsys):
+def test_model_table_names_every_joint_and_mimic_joint(capsys):
     assert main.main(["model", BRANCHED]) == 0
     text = capsys.readouterr().out
     robot = Robot.from_urdf(BRANCHED)
@@ -96,7 +96,7 @@ def test_check_prints_warnings_and_accepts_known_ones(tmp_path, capsys):
     assert "did you mean 'triangle_inequality'?" in capsys.readouterr().err
 
 
-def test_torque_writes_what_the_library_computes(tmp_path, capsys):
+def test_torque_command_writes_the_torques_of_the_library(tmp_path, capsys):
     out, picture = tmp_path / "out.csv", tmp_path / "out.png"
     assert main.main(["torque", STANFORD, str(MOTION), "-o", str(out), "--plot", str(picture)]) == 0
     motion = [columns(MOTION, f"{block}_joint") for block in ("q", "qd", "qdd", "qddd")]
@@ -107,8 +107,8 @@ def test_torque_writes_what_the_library_computes(tmp_path, capsys):
     assert "201 samples of 6 joints" in capsys.readouterr().out
 
 
-def test_bands_show_how_far_off_torques_of_a_recording_may_be(tmp_path, monkeypatch):
-    """Two standard deviations from positions alone, through the sensitivities; none where the motion is given."""
+def test_plot_bands_are_two_standard_deviations_of_estimated_torques(tmp_path, monkeypatch):
+    """Deviations are propagated from positions through the sensitivities; a complete motion has no bands."""
     rng, robot, t = np.random.default_rng(3), Robot.from_urdf(STANFORD), np.arange(0.0, 2.0, 0.002)
     motion = sines(rng, t, 6)
     recording, out, drawn = tmp_path / "recording.csv", tmp_path / "out.csv", []
@@ -129,7 +129,7 @@ def test_bands_show_how_far_off_torques_of_a_recording_may_be(tmp_path, monkeypa
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_torque_in_any_column_order_with_extra_columns(tmp_path, capsys):
+def test_torque_command_accepts_any_column_order_and_extra_columns(tmp_path, capsys):
     words = [["note" if k == 0 else "1"] for k in range(202)]
     shuffled = edited_motion(tmp_path, lambda lines: [line[::-1] + word for line, word in zip(lines, words)])
     out, plain = tmp_path / "out.csv", tmp_path / "plain.csv"
@@ -166,7 +166,7 @@ def test_torques_of_files_in_other_forms_are_the_same(tmp_path, form):
     np.testing.assert_allclose(computed(out), computed(plain), rtol=1e-9, atol=1e-9)
 
 
-def test_positions_in_degrees_are_refused_with_the_remedy(tmp_path, capsys):
+def test_positions_in_degrees_are_rejected_with_the_remedy(tmp_path, capsys):
     t = np.arange(200) * 0.01
     (tmp_path / "arm.urdf").write_text(arm({"axis": (0, 0, 1), "limit": 'lower="-2" upper="2" effort="1" velocity="1"'}))
     np.savetxt(tmp_path / "deg.csv", np.column_stack((t, 90.0 * np.sin(t))), delimiter=",", header="t,q_j1", comments="")
@@ -200,7 +200,7 @@ def test_torque_reports_peak_rms_and_the_difference_to_measured_torques(tmp_path
     assert "measured - computed, RMS" in out and "tau_joint" not in err
 
 
-def test_torque_writes_deviations_and_refuses_unknown_endings(tmp_path, capsys):
+def test_torque_command_writes_deviations_and_rejects_unknown_extensions(tmp_path, capsys):
     t = np.arange(300) * 0.004
     (tmp_path / "arm.urdf").write_text(arm({"axis": (0, 1, 0)}))
     q = np.round(np.sin(3.0 * t) / 1e-4) * 1e-4
@@ -245,8 +245,8 @@ def test_torque_estimates_missing_derivatives_and_reports_it(tmp_path, capsys, k
     assert np.allclose(columns(out, "tau_rate_joint"), exact[1], atol=1e-4)
 
 
-def test_a_recording_of_a_joint_that_wraps(tmp_path):
-    """A continuous joint wrapped to -pi .. pi: the same torques as of one that counts its turns, from every reader."""
+def test_recording_of_a_wrapped_continuous_joint_gives_the_same_torques(tmp_path):
+    """The joint is wrapped to -pi .. pi or counts its turns, for every command."""
     urdf, out, t = tmp_path / "one.urdf", tmp_path / "out.csv", np.arange(0.0, 4.0, 0.01)
     urdf.write_text(arm({"kind": "continuous", "axis": (0, 1, 0)}))
     counted, answers = 3.0 * t + 0.3 * np.sin(2.0 * t), []
@@ -269,8 +269,8 @@ def test_query_reports_estimated_derivatives_on_standard_error(tmp_path, capsys)
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_torque_of_a_log_as_robots_give_it(tmp_path, capsys, seed):
-    """500 Hz, positions of an encoder with 2^17 counts: windows of nine samples, as once, give a rate 100 times too large."""
+def test_torque_rate_of_an_encoder_log_is_accurate(tmp_path, capsys, seed):
+    """The log has 500 Hz and 2^17 encoder counts. Regression: windows of nine samples gave a rate 100 times too large."""
     urdf, step = ROOT / "urdf" / "seven_r.urdf", 2.0 * np.pi / 2**17
     arm, rng, t = Robot.from_urdf(urdf), np.random.default_rng(seed), np.arange(1500) / 500.0
     w, phase = rng.uniform(1.0, 4.0, arm.n), rng.uniform(0.0, 6.0, arm.n)
@@ -310,7 +310,7 @@ def test_torque_of_a_log_as_robots_give_it(tmp_path, capsys, seed):
     (lambda lines: [lines[0][:7], *[line[:7] for line in lines[:0:-1]]], "time must increase"),
     (lambda lines: [line[:7] for line in lines[:4]], "too few"),
 ])
-def test_bad_motions_are_refused_with_the_reason(tmp_path, capsys, edit, said):
+def test_invalid_motion_files_are_rejected_with_the_reason(tmp_path, capsys, edit, said):
     assert main.main(["torque", STANFORD, edited_motion(tmp_path, edit), "-o", str(tmp_path / "out.csv")]) == 2
     error = capsys.readouterr().err
     assert said in error and "Traceback" not in error
@@ -337,7 +337,7 @@ def test_times_since_1970_that_do_not_increase_are_printed_with_all_digits(tmp_p
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "ns"])
-def test_times_in_ms_are_refused_by_identify_and_warned_of_by_retime(tmp_path, capsys, unit):
+def test_wrong_time_unit_is_rejected_by_identify_and_causes_a_warning_of_retime(tmp_path, capsys, unit):
     size, robot = {"s": 1.0, "ms": 1e3, "ns": 1e9}[unit], Robot.from_urdf(STANFORD)
     path = edited_motion(tmp_path, lambda lines: [[name.replace("qddd_", "tau_") for name in lines[0]]] + [
         [repr(size * float(line[0])), *line[1:]] for line in lines[1:]])
@@ -353,12 +353,12 @@ def test_times_in_ms_are_refused_by_identify_and_warned_of_by_retime(tmp_path, c
     (["torque", STANFORD, "nowhere.csv", "-o", "out.csv"], "nowhere.csv"),
     (["torque", STANFORD, str(MOTION), "-o", "no/such/folder/out.csv"], "no/such/folder"),
 ])
-def test_files_that_are_not_there(words, said, capsys):
+def test_missing_files_are_reported(words, said, capsys):
     assert main.main(words) == 2
     assert said in capsys.readouterr().err
 
 
-def test_options_change_the_result(tmp_path):
+def test_gravity_option_changes_the_torques(tmp_path):
     out = tmp_path / "out.csv"
     assert main.main(["torque", STANFORD, str(MOTION), "-o", str(out), "--gravity", "0", "0", "0", "--backend", "python"]) == 0
     motion = [columns(MOTION, f"{block}_joint") for block in ("q", "qd", "qdd", "qddd")]
@@ -376,14 +376,14 @@ def test_progress_appears_only_when_the_work_is_long(capsys, monkeypatch):
     assert "5 of 10 samples, 50 %" in capsys.readouterr().err
 
 
-def test_version_is_the_installed_packages(capsys):
+def test_version_option_prints_the_version_of_the_installed_package(capsys):
     with pytest.raises(SystemExit) as ended:
         main.main(["--version"])
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"rnea_ros {metadata.version('rnea_ros')}\n"
 
 
-def test_version_of_a_source_tree(capsys, monkeypatch):
+def test_version_option_states_that_a_source_tree_is_not_installed(capsys, monkeypatch):
     def missing(name):
         raise metadata.PackageNotFoundError(name)
 
@@ -393,8 +393,8 @@ def test_version_of_a_source_tree(capsys, monkeypatch):
     assert "not installed but run from" in capsys.readouterr().out
 
 
-def test_a_table_becomes_a_urdf(tmp_path, capsys):
-    """The paper's Table I as a file: the torques of the golden numbers, and of the arm that is drawn from it."""
+def test_from_dh_converts_a_modified_table_to_a_urdf(tmp_path, capsys):
+    """The published Table I as a CSV gives the published torques and torque rates."""
     out = tmp_path / "arm.urdf"
     assert main.main(["from-dh", str(ROOT / "test" / "data" / "stanford_table.csv"), "-o", str(out)]) == 0
     assert "modified table of 6 joints ->" in capsys.readouterr().out
@@ -404,7 +404,7 @@ def test_a_table_becomes_a_urdf(tmp_path, capsys):
     assert worst(tau, state["tau"]) < 1e-12 and worst(rate, state["dtau"]) < 1e-12
 
 
-def test_a_standard_table_goes_to_standard_output(tmp_path, capsys):
+def test_from_dh_prints_the_urdf_of_a_standard_table(tmp_path, capsys):
     table = tmp_path / "rr.csv"
     table.write_text("joint,type,a,mass,com_x,ixx,iyy,izz\nq1,R,0.4,0.5,-0.2,.1,.1,.1\nq2,R,0.4,0.5,-0.2,.1,.1,.1\n")
     assert main.main(["from-dh", str(table), "--name", "mine"]) == 0

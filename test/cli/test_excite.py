@@ -1,4 +1,4 @@
-"""`rnea excite`: what it writes is one motion, within the limits that it was given."""
+"""`rnea excite`: the written motion and trajectory are consistent and inside the given limits."""
 
 from __future__ import annotations
 

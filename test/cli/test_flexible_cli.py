@@ -1,4 +1,4 @@
-"""`rnea flexible`: the numbers of the library, and files that can be read again."""
+"""`rnea flexible`: results of the library, and files that can be read again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def written(folder):
     return str(urdf), str(file), str(path), t, motion
 
 
-def test_motion_deflection_and_torques_are_those_of_the_library(tmp_path, capsys):
+def test_motion_deflection_and_torques_equal_the_library(tmp_path, capsys):
     urdf, file, path, t, motion = written(tmp_path)
     out = str(tmp_path / "out.csv")
     assert main.main(["flexible", urdf, path, "--robot-file", file, "-o", out, "--json"]) == 0
@@ -46,7 +46,7 @@ def test_motion_deflection_and_torques_are_those_of_the_library(tmp_path, capsys
     assert found["residual_vibration"]["boom"] > 1e-3 and len(found["frequencies"]) == 2
 
 
-def test_shaped_motion_ends_still_and_frequencies_need_no_recording(tmp_path, capsys):
+def test_shape_option_reduces_residual_vibration_and_frequencies_need_no_recording(tmp_path, capsys):
     urdf, file, path, *_ = written(tmp_path)
     assert main.main(["flexible", urdf, path, "--robot-file", file, "--json"]) == 0
     plain = json.loads(capsys.readouterr().out)
@@ -59,7 +59,7 @@ def test_shaped_motion_ends_still_and_frequencies_need_no_recording(tmp_path, ca
     assert abs(float(row.split()[1]) / plain["frequencies"][0] - 1.0) < 0.01  # with the wrist straight
 
 
-def test_a_rigid_robot_is_refused(tmp_path, capsys):
+def test_robot_without_flexible_links_is_rejected(tmp_path, capsys):
     urdf, *_ = written(tmp_path)
     assert main.main(["flexible", urdf]) == 2
     assert "has no flexible links" in capsys.readouterr().err

@@ -1,5 +1,4 @@
-"""`rnea torque` and `rnea query` of recordings of robots whose joints alone do not say all: bases that move, motors behind
-springs. Numbers by Pinocchio.
+"""`rnea torque` and `rnea query` for recordings of moving bases and of motors behind springs, against Pinocchio.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ SEEN = (20, 30, 41)
 
 
 def coordinates(moving, t):
-    """x y z roll pitch yaw of its base and their derivatives, as MovingBase.base has them."""
+    """Return x, y, z, roll, pitch, yaw of the base of MovingBase and their derivatives."""
     rows = moving._sway(t)
     rows[0][5] += 0.5 * t
     rows[1][5] += 0.5
@@ -31,7 +30,7 @@ def coordinates(moving, t):
 
 
 def files(moving, folder, orders):
-    """URDF, CSV and robot file; orders: how many of q and its derivatives the CSV has."""
+    """Write URDF, CSV and robot file; orders: number of q and its derivatives in the CSV."""
     names = list(moving.joints)
     rows = [moving.motion(t)[:orders] for t in T]
     if isinstance(moving, MovingBase):
@@ -54,7 +53,7 @@ MOVING = {"base": lambda: (MovingBase(URDF / "branched.urdf"), 4),
 
 
 @pytest.mark.parametrize("name", MOVING)
-def test_torques_and_rates_of_a_recording(tmp_path, name):
+def test_torques_and_rates_of_a_recording_match_pinocchio(tmp_path, name):
     moving, orders = MOVING[name]()
     urdf, motion, *file = files(moving, tmp_path, orders)
     assert main(["torque", urdf, motion, *file, "-o", str(tmp_path / "out.csv")]) == 0
@@ -63,7 +62,7 @@ def test_torques_and_rates_of_a_recording(tmp_path, name):
         assert worst(tau[k], moving.torque(T[k])) < 1e-9 and worst(rate[k], moving.rate(T[k])) < 1e-8
 
 
-def test_positions_alone_determine_the_motion_of_base_and_motors(tmp_path):
+def test_motion_of_base_and_motors_is_estimated_from_positions_only(tmp_path):
     for name in ("base", "motors measured"):
         moving, _ = MOVING[name]()
         urdf, motion, *file = files(moving, tmp_path, 1)
@@ -73,14 +72,13 @@ def test_positions_alone_determine_the_motion_of_base_and_motors(tmp_path):
             assert worst(tau[k], moving.torque(T[k])) < 1e-4
 
 
-def test_motors_of_which_nothing_is_known(tmp_path, capsys):
+def test_missing_motor_motion_is_rejected_with_the_remedy(tmp_path, capsys):
     urdf, motion, *file = files(MOVING["motors by higher derivatives"]()[0], tmp_path, 4)
     assert main(["torque", urdf, motion, *file, "-o", str(tmp_path / "out.csv")]) == 2
     assert "It needs columns qdddd_<joint>, qddddd_<joint>, or positions of the motors" in capsys.readouterr().err
 
 
-def test_questions_about_a_recording(tmp_path, capsys):
-    """Base, motors and efforts of the file reach the question."""
+def test_query_of_a_recording_uses_base_motors_and_efforts_of_the_file(tmp_path, capsys):
     moving, orders = MOVING["base"]()
     urdf, motion, *file = files(moving, tmp_path, orders)
     assert main(["query", urdf, "floating", "--state", motion, *file]) == 0

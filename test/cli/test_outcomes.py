@@ -48,7 +48,7 @@ def test_every_command_offers_json(capsys):
         assert "--json" in capsys.readouterr().out, command
 
 
-def test_json_knows_no_infinity(capsys):
+def test_json_writes_nan_and_infinity_as_null(capsys):
     data = {"a": np.array([1.0, np.nan]), "b": (np.float64(np.inf), np.int64(2)), "c": Path("x"), "d": {"e": None}}
     assert json.loads(to_json(data)) == {"a": [1.0, None], "b": [None, 2], "c": "x", "d": {"e": None}}
     assert print_outcome(CommandResult("words", data, 1)) == 1 and capsys.readouterr().out == "words\n"
@@ -68,7 +68,7 @@ def test_tables_fit_the_width_of_the_terminal(width):
     ("excite", [STANFORD, "-o", "out.csv", "--trajectory"]), ("query", [STANFORD, "torque", "--state", MOTION, "-o"]),
     ("payload", [STANFORD, MOTION, "--link", "link6", "-o"]), ("torque", [STANFORD, MOTION, "-o"]),
 ])
-def test_outputs_are_checked_before_the_work(command, words, monkeypatch, tmp_path, capsys):
+def test_output_paths_are_checked_before_the_computation(command, words, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ipopt, "solve", lambda *args: pytest.fail("it worked first"), raising=False)
     monkeypatch.setattr(inputs, "read_recording", lambda *args: pytest.fail("it worked first"))
@@ -94,7 +94,7 @@ def test_long_work_reports_progress(monkeypatch, capsys):
     assert "thinking: 0 s" in said
 
 
-def test_errors_name_the_next_command(tmp_path, monkeypatch, capsys):
+def test_errors_suggest_the_next_command(tmp_path, monkeypatch, capsys):
     (tmp_path / "arm.urdf").write_text(arm({}))
     (tmp_path / "wrong.yaml").write_text("version: 1\nlimits: {elbow: {max_effort: 1.0}}\n")
     assert main(["check", str(tmp_path / "arm.urdf"), "--robot-file", str(tmp_path / "wrong.yaml")]) == 2
@@ -118,7 +118,7 @@ def test_errors_name_the_next_command(tmp_path, monkeypatch, capsys):
     ("rnea tor", {"torque "}), (f"rnea query {RR} ene", {"energy "}),
     ("rnea torque --format ", {"parquet", "csv", "mcap"}),
 ])
-def test_the_shell_completes(line, offered, tmp_path):
+def test_shell_completion_offers_commands_and_options(line, offered, tmp_path):
     pytest.importorskip("argcomplete")
     words = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_LINE": line, "COMP_POINT": str(len(line)), "COMP_TYPE": "9",
              "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "found")}
@@ -126,7 +126,7 @@ def test_the_shell_completes(line, offered, tmp_path):
     assert set((tmp_path / "found").read_text().split("\n")) == offered
 
 
-def test_the_doctor_reports_missing_packages(monkeypatch, capsys):
+def test_doctor_reports_missing_packages(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "installed", lambda package, module="": "" if package == "mujoco" else "1.0")
     monkeypatch.setattr(doctor, "ros_2", lambda there: f"asked, {there}")
     assert main(["doctor"]) == 0
@@ -137,7 +137,7 @@ def test_the_doctor_reports_missing_packages(monkeypatch, capsys):
     assert main(["doctor"]) == 1 and "FAILED" in capsys.readouterr().out
 
 
-def test_the_doctor_names_the_packages_without_which_qt_aborts(monkeypatch, capsys):
+def test_doctor_names_missing_libraries_that_qt_needs(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "installed", lambda package, module="": "1.0")
     monkeypatch.setattr(doctor, "ros_2", lambda there: "")
     absent = {"libxcb-cursor.so.0"}

@@ -1,4 +1,4 @@
-"""`rnea plan` as a user meets it."""
+"""`rnea plan`: planned motions, options, error messages and progress."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENDS = ["--from", "0", "-2", "--to", "1", "-1"]
 
 
 def table(path) -> dict[str, np.ndarray]:
-    """Blocks (samples, n) and t."""
+    """Return the blocks (samples, n) and t of a CSV."""
     with open(path, newline="") as file:
         header, *rows = csv.reader(file)
     numbers = np.array(rows, dtype=float)
@@ -32,14 +32,14 @@ def run(tmp_path, *words, ends=ENDS):
     return main.main(["plan", RR, *ends, "-o", str(out), *map(str, words)]), out
 
 
-def test_the_thesis_arm_by_default(tmp_path, capsys):
+def test_default_plan_of_the_thesis_arm_is_close_to_its_optimum(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "plan.png"
     code, out = run(tmp_path, "--plot", picture)
     said = capsys.readouterr()
     assert code == 0, said.err
     found = table(out)
-    assert 1.003 * RR_OPTIMUM < found["t"][-1] < 1.0055 * RR_OPTIMUM  # the fastest motion found is not quite the optimum
+    assert 1.003 * RR_OPTIMUM < found["t"][-1] < 1.0055 * RR_OPTIMUM  # slightly slower than the optimum
     assert found["t"][0] == 0.0
     np.testing.assert_allclose(np.diff(found["t"])[:-1], 1e-3, rtol=1e-9)
     np.testing.assert_allclose(found["q"][[0, -1]], [[0.0, -2.0], [1.0, -1.0]], atol=1e-8)
@@ -58,7 +58,7 @@ def test_the_fastest_motion_has_more_jerk_than_the_default(tmp_path):
     assert plans[1]["t"][-1] < plans[0]["t"][-1] <= 1.005 * plans[1]["t"][-1] + 1e-9 and (fastest > 2.0 * smooth).all()
 
 
-def test_limits_weights_duration_and_settings(tmp_path, capsys):
+def test_options_for_limits_weights_duration_and_grid_are_applied(tmp_path, capsys):
     limits = tmp_path / "limits.yaml"
     limits.write_text("version: 1\nlimits:\n"
                       "  joint1: {max_effort_rate: 300.0, max_joint_force: 25.0}\n  joint2: {max_velocity: 6.0}\n")
@@ -86,14 +86,14 @@ def test_limits_weights_duration_and_settings(tmp_path, capsys):
     (["--limits", "nowhere.yaml"], "nowhere.yaml.* cannot be read"),
     (["--plot", "plan.xyz"], "plan.xyz"),
 ])
-def test_errors_are_explained(tmp_path, capsys, words, message):
+def test_invalid_plan_options_are_rejected_with_a_message(tmp_path, capsys, words, message):
     code, out = run(tmp_path, "--refinements", 0, *words)
     said = capsys.readouterr().err
     assert code == 2 and re.search(message, said) and said.splitlines()[-1].startswith("rnea plan: ")
     assert not out.exists()
 
 
-def test_a_limits_file_of_another_kind_is_refused_with_an_example(tmp_path, capsys):
+def test_limits_file_with_other_sections_is_rejected_with_an_example(tmp_path, capsys):
     limits = tmp_path / "limits.yaml"
     limits.write_text("drives: {joint1: {gear_ratio: 100.0}}")
     code, out = run(tmp_path, "--limits", limits)
@@ -109,7 +109,7 @@ def test_a_limits_file_of_another_kind_is_refused_with_an_example(tmp_path, caps
     (["--from", "nan", "0", "--to", "1", "-1"], r"start q\[0\] is nan"),
     (["--from", "0", "0", "--to", "9", "0"], "goal: position of joint1 is 9 there, outside its limits"),
 ])
-def test_bad_poses_are_explained(tmp_path, capsys, ends, message):
+def test_invalid_start_and_goal_are_rejected_with_a_message(tmp_path, capsys, ends, message):
     code, out = run(tmp_path, ends=ends)
     assert code == 2 and re.search(message, capsys.readouterr().err) and not out.exists()
 
@@ -121,7 +121,7 @@ def test_equal_ends_give_one_sample_and_a_note(tmp_path, capsys):
     assert found["t"].tolist() == [0.0] and found["q"].tolist() == [[1.0, 0.0]]
 
 
-def test_negative_numbers_with_exponents(tmp_path, capsys):
+def test_negative_numbers_with_exponents_are_accepted(tmp_path, capsys):
     code, out = run(tmp_path, ends=["--from", "-1e-3", "-2.0E0", "--to", "-.001", "-2"])
     assert code == 0, capsys.readouterr().err
     np.testing.assert_array_equal(table(out)["q"], [[-0.001, -2.0]])
@@ -129,7 +129,7 @@ def test_negative_numbers_with_exponents(tmp_path, capsys):
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_long_work_shows_its_progress_in_one_line(tmp_path, capsys, monkeypatch, terminal):
-    """Overwritten on a terminal; elsewhere a single line says how long the work took."""
+    """The line is overwritten on a terminal; elsewhere one line states the time at the end."""
     seconds = iter(np.arange(0.0, 1e6, 0.4))
     monkeypatch.setattr(output.time, "monotonic", lambda: next(seconds))
     monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
@@ -143,12 +143,12 @@ def test_long_work_shows_its_progress_in_one_line(tmp_path, capsys, monkeypatch,
         assert re.fullmatch(r"planning took \d+\.\d s", line)
 
 
-def test_quick_work_is_quiet(tmp_path, capsys, monkeypatch):
+def test_quick_planning_prints_no_progress(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(output.time, "monotonic", time.monotonic_ns().__float__)  # a clock that stands still
     assert run(tmp_path, "--refinements", 0)[0] == 0
     assert all(line.startswith("note:") for line in capsys.readouterr().err.splitlines())
 
 
-def test_a_way_beyond_all_reason_is_refused(tmp_path, capsys):
+def test_goal_beyond_the_coordinate_limit_is_rejected(tmp_path, capsys):
     code, _ = run(tmp_path, ends=["--from", "0", "0", "--to", "0", "1e300"])
     assert code == 2 and "goal q is 1e+300 for joint2; motions are planned no further than 1e+09" in capsys.readouterr().err

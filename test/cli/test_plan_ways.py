@@ -1,4 +1,4 @@
-"""`rnea plan` past waypoints and obstacles; where the robot is, and what its torques are, says Pinocchio."""
+"""`rnea plan` with waypoints and obstacles; link positions and torques are checked by Pinocchio."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(path, urdf, ends, *words):
 
 
 def motion(path) -> tuple[np.ndarray, np.ndarray]:
-    """t (samples,), and q, qd, qdd, qddd, tau, tau_rate (6, samples, n) of the CSV."""
+    """Return t (samples,), and q, qd, qdd, qddd, tau, tau_rate (6, samples, n) of the CSV."""
     with open(path, newline="") as file:
         header, *rows = csv.reader(file)
     numbers = np.array(rows, dtype=float)
@@ -45,7 +45,7 @@ def motion(path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def centers(urdf: str, q: np.ndarray, link: str, center) -> np.ndarray:
-    """(samples, 3) in the root link's frame, by Pinocchio."""
+    """Return sphere centres (samples, 3) in the root link frame, by Pinocchio."""
     model = pin.buildModelFromUrdf(urdf)
     data, frame, found = model.createData(), model.getFrameId(link), []
     for pose in q:
@@ -54,7 +54,7 @@ def centers(urdf: str, q: np.ndarray, link: str, center) -> np.ndarray:
     return np.array(found)
 
 
-def test_an_arm_goes_round_an_obstacle_within_its_torques(tmp_path, capsys):
+def test_planned_motion_avoids_an_obstacle_within_the_torque_limits(tmp_path, capsys):
     file = tmp_path / "shape.yaml"
     file.write_text(SHAPE)
     code, out = run(tmp_path, ARM, ARM_ENDS, "--clearance", file, "--refinements", 1, "--rate", 2000)
@@ -79,7 +79,7 @@ def test_an_arm_goes_round_an_obstacle_within_its_torques(tmp_path, capsys):
     assert np.linalg.norm(centers(ARM, free, "link6", (0, 0, 0)) - (0.5, 0.38, 0.55), axis=1).min() < 0.13  # of 0.14 apart
 
 
-def test_waypoints_are_passed_at_their_times(tmp_path, capsys):
+def test_planned_motion_passes_waypoints_at_their_time_shares(tmp_path, capsys):
     words = ["--waypoint", 0.3, -1.9, "--waypoint", 0.7, -0.9, "--refinements", 0, "--rate", 10000]
     code, out = run(tmp_path, RR, ENDS, *words, "--shares", 0.25, 0.75)
     assert code == 0, capsys.readouterr().err
@@ -91,7 +91,7 @@ def test_waypoints_are_passed_at_their_times(tmp_path, capsys):
     assert code == 0 and all(np.abs(q - pose).max(axis=1).min() < 2e-3 for pose in ((0.3, -1.9), (0.7, -0.9)))
 
 
-def test_the_file_of_the_repository_as_json(tmp_path, capsys):
+def test_packaged_clearance_file_and_json_output(tmp_path, capsys):
     code, out = run(tmp_path, RR, ENDS, "--clearance", ROOT / "urdf" / "rr.clearance.yaml", "--refinements", 0, "--json",
                     "--guess", 0.3, -1.0)
     found = json.loads(capsys.readouterr().out)
@@ -116,7 +116,7 @@ def test_the_file_of_the_repository_as_json(tmp_path, capsys):
      r"pairs has \(0, 0.5\); two different numbers from 0 to 0"),
     ("spheres: [{link: tool, center: [0, 0, 0], radius: 1}]\npairs: [3]", "pairs.0 is 3; two finite numbers are needed"),
 ])
-def test_files_that_make_no_sense_are_explained(tmp_path, capsys, text, message):
+def test_invalid_clearance_files_are_rejected_with_a_message(tmp_path, capsys, text, message):
     file = tmp_path / "shape.yaml"
     file.write_text(text)
     code, out = run(tmp_path, RR, ENDS, "--clearance", file)
@@ -130,6 +130,6 @@ def test_files_that_make_no_sense_are_explained(tmp_path, capsys, text, message)
     (["--shares", 0.2], "there are 0 of --waypoint"), (["--waypoint", 0.3, -1.9, "--shares", 1.0], "shares that rise from 0"),
     (["--waypoint", 0.3, -1.9, "--waypoint", 1], "waypoints .*"), (["--clearance", "nowhere.yaml"], "cannot be read"),
 ])
-def test_words_that_make_no_sense_are_explained(tmp_path, capsys, words, message):
+def test_invalid_waypoints_and_guesses_are_rejected_with_a_message(tmp_path, capsys, words, message):
     code, out = run(tmp_path, RR, ENDS, *words)
     assert code == 2 and re.search(message, capsys.readouterr().err) and not out.exists()

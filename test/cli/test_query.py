@@ -1,4 +1,4 @@
-"""`rnea query` as a user meets it: what it prints is the library's, and what it refuses it explains."""
+"""`rnea query`: results equal to the library's, and error messages with examples."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OTHER_KINDS = {"loops", "platform", "platform-joints", "motors"}  # test_questio
 
 @pytest.fixture
 def query(capsys, monkeypatch):
-    """query(file, question, state, options...) -> what is printed, parsed."""
+    """Return query(file, question, state, options...) -> parsed output."""
 
     def ask(urdf, question, state=None, *options):
         parser = argparse.ArgumentParser()
@@ -42,7 +42,7 @@ def query(capsys, monkeypatch):
 
 @pytest.fixture
 def body(tmp_path):
-    """A file of a robot whose base has mass, too."""
+    """Return the URDF of a robot whose base has mass."""
     file = tmp_path / "arm.urdf"
     joints = {"axis": (0, 1, 0)}, {"kind": "prismatic", "xyz": (0.1, 0, 0.3)}, {"kind": "continuous", "rpy": (1, 0, 0)}
     file.write_text(arm(*joints))
@@ -59,7 +59,7 @@ def samples(motion, order=slice(None)):
     return [{name: rows[k][order].tolist() for name, rows in zip(names, motion, strict=True)} for k in range(motion.shape[1])]
 
 
-def test_every_question_answers_with_the_librarys_numbers(query, body, motion):
+def test_every_question_equals_the_library(query, body, motion):
     robot, floating = Robot.from_urdf(body), load(body, base="floating")
     q, qd, qdd, qddd, tau = motion
     state = {"samples": samples(motion), "of_rate": True}
@@ -93,7 +93,7 @@ def test_every_question_answers_with_the_librarys_numbers(query, body, motion):
             np.testing.assert_array_equal(answer[name], values, err_msg=f"{question} {name}")
 
 
-def test_names_in_any_order_and_extra_ones(query, body, motion):
+def test_query_accepts_joint_names_in_any_order_and_extra_names(query, body, motion):
     robot = Robot.from_urdf(body)
     order = [2, 0, 1]
     names = [robot.joint_names[k] for k in order]
@@ -104,13 +104,13 @@ def test_names_in_any_order_and_extra_ones(query, body, motion):
     np.testing.assert_array_equal(answer["gravity"], robot.gravity(motion[0])[:, order])
 
 
-def test_torque_of_one_state_is_that_of_the_library(query):
+def test_torque_query_of_one_state_equals_the_library(query):
     robot = Robot.from_urdf(RR, gravity=(0.0, 9.81, 0.0))
     answer = query(RR, "torque", {"position": [0.1, 0.2], "velocity": [1, 2]}, "--gravity", "0", "9.81", "0")
     assert answer["effort_rate"] == [robot.torque_and_rate([0.1, 0.2], [1, 2], [0, 0], [0, 0])[1].tolist()]
 
 
-def test_base_wrenches_and_their_rates(query):
+def test_query_with_base_motion_and_wrench_rates_equals_the_library(query):
     rng = np.random.default_rng(4)
     acceleration, jerk, velocity = rng.normal(size=(3, 6))
     force, rate = rng.normal(size=(2, 6))
@@ -130,7 +130,7 @@ def test_base_wrenches_and_their_rates(query):
     np.testing.assert_allclose(answer["base_jerk"], [jerk], rtol=0, atol=1e-12)
 
 
-def test_torque_of_a_motion_in_csv_is_that_of_the_library(query, capsys, tmp_path):
+def test_torque_query_of_a_csv_motion_equals_the_library(query, capsys, tmp_path):
     answer = query(STANFORD, "torque", None, "--state", MOTION, "-o", str(tmp_path / "out.json"))
     assert answer is None
     answer = json.loads((tmp_path / "out.json").read_text())
@@ -180,7 +180,7 @@ GOOD = {"position": [0.0, 0.0]}
     ("floating-forward", GOOD, "the mass matrix is singular: 'base rz' moves no mass"),  # the file's root has none
     ("forward", {**GOOD, "effort": [1e300, 1e300], "velocity": [1e200, 0]}, "too extreme"),
 ])
-def test_rejections_name_what_is_missing_and_an_example(query, question, state, words):
+def test_invalid_states_are_rejected_with_an_example(query, question, state, words):
     with pytest.raises(InputError) as error:
         query(RR, question, state)
     assert words in str(error.value)
@@ -195,7 +195,7 @@ def test_missing_files_and_columns_are_rejected(query, tmp_path):
         query(STANFORD, "forward", None, "--state", MOTION)
 
 
-def test_the_example_in_the_message_works(query):
+def test_example_of_the_error_message_is_valid(query):
     with pytest.raises(InputError) as error:
         query(RR, "torque")
     query(RR, "torque", str(error.value).partition("robot: ")[2])

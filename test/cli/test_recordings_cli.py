@@ -1,4 +1,4 @@
-"""Bags on the command line: the same answers as of a CSV, robots that bags describe, folders of results, refusals."""
+"""Bags on the command line: same results as from CSV, robot descriptions in bags, folders, rejected recordings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OTHERS = ReadingOptions(rename=(("j1", "arm1"),), held=(("j2", 0.5),))
 
 @pytest.fixture
 def files(tmp_path):
-    """urdf, bag and CSV of one motion, with its torques; the bag describes the robot."""
+    """Return URDF, bag and CSV of one motion with torques; the bag contains the robot description."""
     stamps, q = bags.motion(3, 2, 4.0)
     t, tau = stamps * 1e-9, ROBOT.gravity(q)
     (tmp_path / "robot.urdf").write_text(URDF)
@@ -56,7 +56,7 @@ def test_a_bag_and_a_csv_give_the_same_result(files, tmp_path, capsys):
         np.testing.assert_allclose(table(tmp_path / f"{name}.out.csv"), table(tmp_path / "csv.out.csv"), atol=1e-9)
 
 
-def test_one_recording_as_parquet_and_mcap(files, tmp_path, capsys):
+def test_results_are_written_as_csv_parquet_or_mcap(files, tmp_path, capsys):
     urdf, bag, _ = files
     for name in ("out.csv", "out.parquet", "out.mcap"):
         assert run(capsys, "torque", urdf, *PYTHON, bag, "-o", tmp_path / name)[0] == 0  # recordings after options, too
@@ -87,8 +87,8 @@ def test_identify_and_retime_read_bags(files):
     assert qd is None  # velocities of a driver do not mark stops
 
 
-def test_every_command_reads_other_names_and_holds_joints_that_are_missing(files, tmp_path, capsys):
-    """A robot whose first joint the recording calls otherwise, and whose second one it does not have."""
+def test_every_command_renames_joints_and_holds_missing_ones(files, tmp_path, capsys):
+    """The recording has another name for the first joint and lacks the second."""
     _, bag, _ = files
     robot, t = tmp_path / "other.urdf", np.linspace(0.0, 1.0, 50)
     robot.write_text(URDF.replace('"j1"', '"arm1"'))
@@ -114,7 +114,7 @@ def test_every_command_reads_other_names_and_holds_joints_that_are_missing(files
     assert code == 2 and "every joint is held" in err
 
 
-def test_a_folder_of_recordings(files, tmp_path, capsys):
+def test_folder_of_recordings_is_processed_and_errors_are_reported(files, tmp_path, capsys):
     urdf, bag, csv = files
     (tmp_path / "in").mkdir()
     for file in (bag, csv):
@@ -152,8 +152,8 @@ def test_invalid_recordings_are_rejected(files, tmp_path, capsys, monkeypatch, w
     assert code == 2 and re.search(message, err), err
 
 
-def test_a_joint_whose_effort_is_nan_in_a_bag_was_not_measured(tmp_path, capsys):
-    """The torques of the others are used; `rnea torque` compares those."""
+def test_nan_efforts_of_a_bag_are_treated_as_not_measured(tmp_path, capsys):
+    """The measured torques of the other joints are used and compared by `rnea torque`."""
     stamps, q = bags.motion(3, 2, 2.0)
     tau = np.column_stack((ROBOT.gravity(q)[:, 0] + np.sin(q[:, 0]), np.full(len(q), np.nan)))
     entries = [(bags.EPOCH + k, bags.joint_state(bags.EPOCH + k, NAMES, *row)) for k, *row in zip(stamps.tolist(), q, tau)]
@@ -166,7 +166,7 @@ def test_a_joint_whose_effort_is_nan_in_a_bag_was_not_measured(tmp_path, capsys)
 
 
 def test_columns_in_several_files_are_merged_by_their_times(files, tmp_path, capsys):
-    """Equal times without a change; others by interpolation, exact for what is linear in time; without times by row."""
+    """Columns with equal times are unchanged; others are interpolated, exactly if linear in time; without times by row."""
     _, _, whole = files
     expected, t, rows = inputs.read_measurements(whole, ROBOT, ReadingOptions()), table(whole)[:, 0], table(whole)
 
@@ -201,7 +201,7 @@ def test_columns_in_several_files_are_merged_by_their_times(files, tmp_path, cap
     ("t,tau_j1\n7,1\n8,2\n", "do not overlap: .*from 7 to 8"),
     ("tau_j1\n7\n8\n", "no column 't'; files are merged by their times"), (None, "no file '.*b.csv'"),
     ("t,tau_j1\n", "no rows of 2 values below the header")])
-def test_files_that_cannot_be_merged_are_named(tmp_path, second, message):
+def test_files_that_cannot_be_merged_are_rejected(tmp_path, second, message):
     (tmp_path / "a.csv").write_text("t,q_j1\n0,1\n1,2\n2,3\n")
     if second is not None:
         (tmp_path / "b.csv").write_text(second)
@@ -216,7 +216,7 @@ def test_headerless_and_unstamped_files_are_read_by_options(files, tmp_path):
     np.testing.assert_allclose(inputs.read_measurements(tmp_path / "bare.csv", ROBOT, how).t, rows[:, 0], atol=1e-8)
 
 
-def test_efforts_that_count_the_other_way_are_reversed_by_an_option(files):
+def test_reverse_option_changes_the_sign_of_efforts(files):
     parser = argparse.ArgumentParser()
     inputs.add_robot_arguments(parser)
     inputs.add_torque_recording_arguments(parser)
@@ -229,7 +229,7 @@ def test_efforts_that_count_the_other_way_are_reversed_by_an_option(files):
         inputs.load_measured_robot(parser.parse_args([str(files[0]), "--reverse", "j3"]))
 
 
-def test_contact_thresholds_leave_out_joints_whose_efforts_were_not_measured(files, tmp_path, capsys):
+def test_contact_thresholds_exclude_joints_without_measured_efforts(files, tmp_path, capsys):
     t = np.arange(2000) / 125.0
     np.savetxt(tmp_path / "free.csv", np.column_stack((t, np.sin(t), np.cos(2.0 * t), ROBOT.gravity(
         np.column_stack((np.sin(t), np.cos(2.0 * t))))[:, 1])), delimiter=",", header="t,q_j1,q_j2,tau_j2", comments="")

@@ -1,4 +1,4 @@
-"""`rnea retime`, and retime_motion behind it: as fast as another solver finds it, limits kept by the exact torque."""
+"""`rnea retime` and retime_motion: duration compared with another solver, limits checked with the exact torque."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def robot(name: str) -> Robot:
 
 
 def limited(arm: Robot, points: np.ndarray, swing: float | None = 0.1, **others):
-    """The arm's limits, with torques and torque rates that bind on the path through the points."""
+    """Return the limits of the arm with torques and torque rates that bind on the path through the points."""
     found = limits_for(arm, path_through(points), swing)
     return replace(arm.limits, effort=found.effort, effort_rate=found.effort_rate, acceleration=found.acceleration, **others)
 
 
 def shares(arm: Robot, motion, limits, samples: int = 20_001) -> dict[str, float]:
-    """The largest use of each limit, by the exact torque and rate."""
+    """Return the largest utilization of each limit, with the exact torque and rate."""
     state = motion(np.linspace(0.0, motion.duration, samples))
     tau, rate = arm.torque_and_rate(*state)
     values = {"velocity": state[1], "acceleration": state[2], "jerk": state[3], "effort": tau, "effort_rate": rate}
@@ -44,7 +44,7 @@ def shares(arm: Robot, motion, limits, samples: int = 20_001) -> dict[str, float
 
 
 @pytest.mark.parametrize(("name", "seed"), [("seven_r", 4), ("stanford", 5)])
-def test_as_fast_as_another_solver_and_inside_all_limits(name, seed):
+def test_retimed_duration_matches_another_solver_inside_all_limits(name, seed):
     pytest.importorskip("casadi")
     from support.scaling_optimum import optimum
 
@@ -62,7 +62,7 @@ def test_as_fast_as_another_solver_and_inside_all_limits(name, seed):
     assert motion.route.deviation <= 1e-6 and motion.route.points == 4
 
 
-def test_motions_keep_jerk_limits_and_use_them():
+def test_retimed_motion_reaches_but_does_not_exceed_jerk_limits():
     arm, points = robot("seven_r"), waypoints(robot("seven_r"), 6, 4)
     limits = limited(arm, points, None, jerk=np.full(7, 300.0))
     motion, free = retime_motion(arm, points, limits=limits), retime_motion(arm, points, limits=limited(arm, points, None))
@@ -71,7 +71,7 @@ def test_motions_keep_jerk_limits_and_use_them():
     assert motion.duration > free.duration
 
 
-def test_the_path_is_kept_for_all_limits():
+def test_retimed_path_does_not_depend_on_the_limits():
     arm, points = robot("seven_r"), waypoints(robot("seven_r"), 4, 4)
     slow = retime_motion(arm, points, limits=limited(arm, points, velocity=np.full(7, 0.3)))
     quick = retime_motion(arm, points, limits=limited(arm, points))
@@ -80,8 +80,8 @@ def test_the_path_is_kept_for_all_limits():
     assert max(np.linalg.norm(b - q, axis=1).min() for q in a[::50]) < 5e-3
 
 
-def test_stops_on_the_way_are_kept():
-    """A recording that rests in a corner; without velocities repeated points mark the rest."""
+def test_stops_of_a_recording_are_kept():
+    """The recording stops at a corner; without velocities, repeated points mark the stop."""
     corner = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
     x = np.linspace(0.0, 1.0, 41)
     s = (x**3 * (10.0 - 15.0 * x + 6.0 * x**2))[:, None]
@@ -111,7 +111,7 @@ def test_noisy_recordings_are_followed_within_the_tolerance():
     assert smooth.duration * 0.97 < motion.duration < 1.3 * smooth.duration
 
 
-def test_friction_counts_against_the_limits():
+def test_friction_uses_part_of_the_effort_limits():
     arm = Robot.from_urdf(RR, joint_dynamics={"joint1": JointDynamics(coulomb=2.0, viscous=0.3)})
     points = np.array([[0.0, -2.0], [0.6, -2.2], [1.0, -1.0]])
     motion = retime_motion(arm, points)
@@ -151,7 +151,7 @@ def test_missing_limits_of_acceleration_and_torque_are_rejected():
         retime_motion(arm, [[0.0, 0.0], [1.0, 1.0]], limits=replace(nothing, velocity=np.ones(2)))
 
 
-def test_gravity_beyond_the_torque_limit():
+def test_path_is_rejected_where_gravity_exceeds_the_torque_limit():
     arm = Robot.from_urdf(RR, gravity=(0.0, -9.81, 0.0))
     weak = replace(arm.limits, effort=np.array([2.0, 10.0]))
     with pytest.raises(InputError, match=r"gravity alone takes .* of joint1 at s = .* no speed is slow enough"):
@@ -188,7 +188,7 @@ def recording(tmp_path, rows, header="t,q_joint1,q_joint2"):
     return path
 
 
-def test_a_recorded_motion_under_the_limits_of_the_urdf(tmp_path, capsys):
+def test_retime_command_keeps_the_limits_of_the_urdf(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "fast.png"
     code, out = run(tmp_path, "--rate", 500, "--plot", picture)
@@ -206,7 +206,7 @@ def test_a_recorded_motion_under_the_limits_of_the_urdf(tmp_path, capsys):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_limits_file_over_those_of_the_urdf(tmp_path):
+def test_limits_file_overrides_the_limits_of_the_urdf(tmp_path):
     limits = tmp_path / "limits.yaml"
     limits.write_text("version: 1\nlimits:\n" + "".join(
         f"  joint{k}: {{max_effort_rate: 400.0, max_acceleration: 6.0, max_velocity: 1.0}}\n" for k in range(1, 7)))
@@ -217,7 +217,7 @@ def test_a_limits_file_over_those_of_the_urdf(tmp_path):
     assert np.abs(found["qdd"]).max() <= 6.0 and 0.95 < np.abs(found["qd"]).max() <= 1.0
 
 
-def test_written_motions_are_read_again(tmp_path, capsys):
+def test_written_motion_can_be_retimed_again(tmp_path, capsys):
     code, out = run(tmp_path)
     first = table(out)["t"][-1]
     again = tmp_path / "again.csv"
@@ -233,31 +233,31 @@ def test_written_motions_are_read_again(tmp_path, capsys):
     ([(0, 1, 1), (1, 1, 1), (2, 1, 1), (3, 1, 1), (4, 1, 1), (5, 1, 1)], "all the same: there is nowhere to go"),
     ([], "no rows below the header"),
 ])
-def test_bad_recordings_are_explained(tmp_path, capsys, rows, message):
+def test_invalid_recordings_are_rejected_with_a_message(tmp_path, capsys, rows, message):
     code, out = run(tmp_path, urdf=RR, motion=recording(tmp_path, rows))
     said = capsys.readouterr().err
     assert code == 2 and re.search(message, said) and said.startswith("rnea retime: ") and not out.exists()
 
 
-def test_wrong_joints_are_named(tmp_path, capsys):
+def test_missing_joint_column_is_rejected(tmp_path, capsys):
     path = recording(tmp_path, [(0, 0, 0), (1, 1, 1)], "t,q_joint1,q_elbow")
     assert run(tmp_path, urdf=RR, motion=path)[0] == 2
     assert "no column 'q_joint2'; the header has 't', 'q_joint1', 'q_elbow'" in capsys.readouterr().err
 
 
-def test_few_points_make_a_path(tmp_path, capsys):
+def test_two_points_are_retimed_along_a_line(tmp_path, capsys):
     path = recording(tmp_path, [(0, 0, -2), (1, 1, -1)])
     code, out = run(tmp_path, urdf=RR, motion=path)
     assert code == 0, capsys.readouterr().err
     assert "through 2 points" in capsys.readouterr().out
-    assert table(out)["t"][-1] > 0.39185  # a straight line is no shorter than the best way
+    assert table(out)["t"][-1] > 0.39185  # not faster than the optimal path
 
 
 @pytest.mark.parametrize(("words", "message"), [
     (["--tolerance", "-1"], "tolerance is -1"), (["--rate", "-5"], "--rate is -5"), (["--rate", "inf"], "--rate is inf"),
     (["--limits", "none.yaml"], "none.yaml.*cannot be read"), (["--base", "floating"], "the base of robot 'stanford' is free"),
 ])
-def test_bad_options_are_explained(tmp_path, capsys, words, message):
+def test_invalid_options_are_rejected_with_a_message(tmp_path, capsys, words, message):
     code, out = run(tmp_path, *words)
     assert code == 2 and re.search(message, capsys.readouterr().err) and not out.exists()
 
@@ -275,7 +275,7 @@ def test_unwritable_outputs_are_reported_before_the_computation(words, said, cap
     assert said in capsys.readouterr().err and not list(tmp_path.iterdir())
 
 
-def test_columns_not_used_are_named(capsys, tmp_path):
+def test_unused_columns_are_reported(capsys, tmp_path):
     """Velocities of one joint only do not determine stops."""
     given = tmp_path / "given.csv"
     given.write_text("t,q_joint1,q_joint2,qd_joint1\n0,0,0,0\n1,1,1,0\n")
@@ -283,13 +283,13 @@ def test_columns_not_used_are_named(capsys, tmp_path):
     assert "columns not used: 'qd_joint1'" in capsys.readouterr().err
 
 
-def test_a_limit_that_makes_the_motion_take_years(tmp_path):
+def test_tiny_velocity_limit_gives_a_motion_of_years(tmp_path):
     arm = robot("rr")
     motion = retime_motion(arm, [[0.0, 0.0], [1.0, 1.0]], limits=replace(arm.limits, velocity=np.full(2, 1e-8)))
     assert motion.duration == pytest.approx(1e8, rel=0.02)
 
 
-def test_a_robot_without_joints(tmp_path, capsys):
+def test_robot_without_joints_is_rejected(tmp_path, capsys):
     given, plain = tmp_path / "given.csv", tmp_path / "plain.urdf"
     given.write_text("t,q_j\n0,0\n1,1\n")
     plain.write_text('<robot name="table"><link name="top"/></robot>')
@@ -297,8 +297,8 @@ def test_a_robot_without_joints(tmp_path, capsys):
     assert "robot 'table' has no joint that moves: there is nothing to retime" in capsys.readouterr().err
 
 
-def test_names_that_are_no_plain_words(tmp_path, capsys, recwarn):
-    """Such names occur in the header of a CSV, in a limits file and in a picture, where $ starts no formula."""
+def test_joint_names_with_special_characters_are_supported(tmp_path, capsys, recwarn):
+    """The names occur in the CSV header, the limits file and the plot, where $ must not start a formula."""
     pytest.importorskip("matplotlib")
     urdf_file, given, limits, out = (tmp_path / name for name in ("odd.urdf", "given.csv", "limits.yaml", "fast.csv"))
     text = (ROOT / "urdf" / "rr.urdf").read_text().replace('"joint1"', '"bras, 1$_x^$ {左"')
@@ -314,7 +314,7 @@ def test_names_that_are_no_plain_words(tmp_path, capsys, recwarn):
     assert picture.read_bytes().startswith(b"\x89PNG") and not [w for w in recwarn if "Glyph" in str(w.message)]
 
 
-def test_a_way_beyond_all_reason_is_refused(tmp_path, capsys):
+def test_points_beyond_the_coordinate_limit_are_rejected(tmp_path, capsys):
     given = tmp_path / "given.csv"
     for text in ("t,q_joint1,q_joint2\n0,1e300,0\n1,-1e300,1\n", "t,q_joint1,q_joint2\n0,0,0\n1,0,1e10\n"):
         given.write_text(text)
@@ -331,8 +331,8 @@ def test_a_way_beyond_all_reason_is_refused(tmp_path, capsys):
     ({"limits": {}, "jerk": np.array([1.0, 0.0])}, "limits.jerk of joint2 is 0; a number above zero is needed"),
     ({"tolerance": "small"}, "tolerance is not an array of numbers"),
 ])
-def test_arguments_of_the_library_are_checked(given, message):
-    """Retiming and planning check alike and accept lists."""
+def test_invalid_arguments_of_retiming_and_planning_are_rejected(given, message):
+    """Retiming and planning have the same checks and accept lists."""
     arm, fields = robot("rr"), {name: value for name, value in given.items() if name not in ("limits", "tolerance")}
     options = {"limits": replace(arm.limits, **fields)} if fields else given
     for act in (retime_motion, *([] if "tolerance" in given else [lambda arm, q, **options: plan_motion(arm, *q, **options)])):
@@ -345,8 +345,8 @@ def test_arguments_of_the_library_are_checked(given, message):
     "/**:\n  ros__parameters:\n    joint_limits:\n      joint1: {max_velocity: 0.5, has_jerk_limits: false, max_jerk: 0}\n",
     "default_velocity_scaling_factor: 0.1\njoint_limits: {joint1: {has_velocity_limits: true, max_velocity: 0.5}}\n",
     "version: 1\nlimits: {joint1: {max_velocity: 0.5}}\n"], ids=["parameter file", "MoveIt", "robot file"])
-def test_limits_of_parameter_files_count(form, tmp_path, capsys):
-    """The parameter file of scaling_node in the README and MoveIt's joint_limits.yaml have the keys of a robot file."""
+def test_limits_of_parameter_files_are_applied(form, tmp_path, capsys):
+    """Parameter files of scaling_node and MoveIt's joint_limits.yaml have the keys of a robot file."""
     path, limits, out = tmp_path / "path.csv", tmp_path / "limits.yaml", tmp_path / "out.csv"
     path.write_text("q_joint1,q_joint2\n0,0\n0.4,0.2\n1,0.1\n")
     limits.write_text(form)
@@ -357,7 +357,7 @@ def test_limits_of_parameter_files_count(form, tmp_path, capsys):
     assert re.match(r"[0-9.]+ s through 3 points", capsys.readouterr().out)  # the path has no times
 
 
-def test_limits_of_an_unknown_joint_are_refused(tmp_path, capsys):
+def test_limits_of_an_unknown_joint_are_rejected(tmp_path, capsys):
     limits = tmp_path / "limits.yaml"
     limits.write_text("joint_limits: {elbow: {max_velocity: 0.5}}\n")
     assert main.main(["retime", RR, MOTION, "--limits", str(limits), "-o", str(tmp_path / "out.csv")]) == 2

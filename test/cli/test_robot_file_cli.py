@@ -1,4 +1,4 @@
-"""Robot files on the command line: every command that takes a robot takes one, and says what it does not serve."""
+"""Robot files on the command line: every robot command accepts them and states which robots it does not support."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def beside(name):
 
 
 def run(capsys, *words):
-    """(exit code, what was printed, what was said on stderr)."""
+    """Return (exit code, standard output, standard error)."""
     code = main.main([str(word) for word in words])
     said = capsys.readouterr()
     return code, said.out, said.err
 
 
 def written(path, names, q, qd, qdd, qddd):
-    """A motion as CSV."""
+    """Write a motion as CSV."""
     header = ["t", *(f"{block}_{name}" for block in ("q", "qd", "qdd", "qddd") for name in names)]
     table = np.column_stack((0.01 * np.arange(len(q)), q, qd, qdd, qddd))
     np.savetxt(path, table, fmt="%.17g", delimiter=",", header=",".join(header), comments="")
@@ -43,7 +43,7 @@ def written(path, names, q, qd, qdd, qddd):
 
 
 def torques(path):
-    """tau and tau_rate of a CSV."""
+    """Return tau and tau_rate of a CSV."""
     return np.hsplit(np.loadtxt(path, delimiter=",", skiprows=1)[:, 1:], 2)
 
 
@@ -51,7 +51,7 @@ def torques(path):
 
 
 @pytest.mark.parametrize("name", ["branched", "five_bar", "hua_arm", "palletiser", "seven_r", "stanford", "stewart"])
-def test_the_printed_robot_file_is_equivalent(capsys, tmp_path, name):
+def test_printed_robot_file_is_equivalent(capsys, tmp_path, name):
     urdf, _, file = beside(name)
     for words in ([file], [file, "--urdf", urdf]):
         code, out, err = run(capsys, "robot-file", *words)
@@ -61,13 +61,13 @@ def test_the_printed_robot_file_is_equivalent(capsys, tmp_path, name):
         assert ("--urdf" in words) == (load(urdf, file, backend="python").kind in out)
 
 
-def test_printed_schema_is_the_published_one(capsys):
+def test_printed_schema_equals_the_published_one(capsys):
     code, out, _ = run(capsys, "robot-file", "--schema")
     assert code == 0 and json.loads(out) == SCHEMA
     assert out == (ROOT / "config" / "robot_file.schema.json").read_text(encoding="utf-8")
 
 
-def test_invalid_robot_files_are_errors(capsys, tmp_path):
+def test_invalid_robot_files_are_rejected(capsys, tmp_path):
     (tmp_path / "bad.yaml").write_text("version: 1\ndrives: {j9: {gear_ratio: 0}}\n")
     code, out, err = run(capsys, "robot-file", tmp_path / "bad.yaml")
     assert (code, out) == (2, "") and "line 2, column 15: drives.j9.gear_ratio is 0" in err and "exist" not in err
@@ -84,18 +84,18 @@ def test_invalid_robot_files_are_errors(capsys, tmp_path):
 @pytest.mark.parametrize(("name", "said"), [
     ("five_bar", "motion given: left_motor, right_motor"), ("hua_arm", "elastic joints: joint3"),
     ("branched", "payloads: 0.5 kg on left_hand"), ("stewart", "platform: platform, 40 kg"), ("seven_r", "seven_r")])
-def test_any_kind_is_shown_and_checked(capsys, command, name, said):
+def test_model_and_check_support_every_kind_of_robot(capsys, command, name, said):
     code, out, err = run(capsys, command, *beside(name))
     assert code in (0, 1) and said in out and not err
 
 
-def test_the_model_as_json_names_its_kind(capsys):
+def test_model_as_json_contains_the_kind_of_robot(capsys):
     found = json.loads(run(capsys, "model", *beside("five_bar"), "--json")[1])
     assert found["kind"] == "robot on a fixed base with loops"
     assert json.loads(run(capsys, "model", STANFORD, "--json")[1])["kind"] == "tree on a fixed base"
 
 
-def test_torques_of_a_tree(capsys, tmp_path):
+def test_torques_with_a_robot_file_equal_the_library(capsys, tmp_path):
     assert run(capsys, "torque", *beside("stanford"), MOTION, "-o", tmp_path / "out.csv", "--backend", "python")[0] == 0
     robot = load(*map(str, (STANFORD, URDF / "stanford.robot.yaml")), backend="python")
     motion = csv_files.read_motion(MOTION, robot.joint_names)
@@ -107,8 +107,8 @@ def test_torques_of_a_tree(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "size"), [("five_bar", 0.4), ("stewart", 0.05)])
-def test_torques_of_loops_and_platforms_follow_them_through_the_motion(capsys, tmp_path, monkeypatch, name, size):
-    """The motion is computed in parts; each begins where the last one ended."""
+def test_torques_of_loops_and_platforms_equal_the_library_across_chunks(capsys, tmp_path, monkeypatch, name, size):
+    """The motion is computed in chunks; each continues from the end of the previous one."""
     monkeypatch.setattr(csv_files, "CHUNK", 7)
     urdf, _, file = beside(name)
     robot = load(urdf, file, backend="python")
@@ -125,7 +125,7 @@ def test_torques_of_loops_and_platforms_follow_them_through_the_motion(capsys, t
 @pytest.mark.parametrize("content", [
     {"springs": {"j2": {"stiffness": 40.0}}},
     {"motors": {"j2": {"link": "l1", "axis": [0, 0, 1]}}, "drives": {"j2": {"rotor_inertia": 0.1}}}])
-def test_torques_of_springs_and_motors_on_links(capsys, tmp_path, content):
+def test_torques_with_springs_and_link_mounted_motors_equal_the_library(capsys, tmp_path, content):
     (tmp_path / "two.urdf").write_text(TWO)
     (tmp_path / "two.robot.yaml").write_text(json.dumps({"version": 1, **content}))
     robot = load(TWO, tmp_path / "two.robot.yaml", backend="python")
@@ -138,9 +138,9 @@ def test_torques_of_springs_and_motors_on_links(capsys, tmp_path, content):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
-def test_elastic_joints_need_more_than_a_recording(capsys, tmp_path):
+def test_recording_without_motor_columns_is_rejected_for_elastic_joints(capsys, tmp_path):
     code, _, err = run(capsys, "torque", *beside("hua_arm"), MOTION, "-o", tmp_path / "out.csv")
-    assert code == 2 and "no column 'q_motor3'" in err  # which the robot file names
+    assert code == 2 and "no column 'q_motor3'" in err  # named in the robot file
     assert not (tmp_path / "out.csv").exists()
 
 
@@ -164,7 +164,7 @@ def test_undetermined_motions_are_rejected(capsys, words, said):
 
 @pytest.mark.parametrize("words", [["retime"], ["plan", "--from", "1.9", "1.0", "--to", "1.7", "1.2", "--spans", "5",
                                                 "--refinements", "0"]], ids=lambda words: words[0])
-def test_a_robot_with_loops_is_moved_by_its_motors(capsys, tmp_path, words):
+def test_robot_with_loops_is_retimed_and_planned_in_its_active_joints(capsys, tmp_path, words):
     t = np.linspace(0.0, 1.0, 9)
     points = np.column_stack((t, 1.9 - 0.2 * t, 1.0 + 0.2 * t**2))
     np.savetxt(tmp_path / "motion.csv", points, delimiter=",", header="t,q_left_motor,q_right_motor", comments="")
@@ -183,7 +183,7 @@ def test_a_robot_with_loops_is_moved_by_its_motors(capsys, tmp_path, words):
     assert 0.97 < max(np.abs(qdd[:, 0]).max() / 4.0, np.abs(tau[:, 1]).max() / 8.0) <= 1.001
 
 
-def test_a_query_of_a_file_and_options_over_it(capsys, tmp_path):
+def test_query_options_override_the_robot_file(capsys, tmp_path):
     (tmp_path / "s.json").write_text(json.dumps({"position": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]}))
     (tmp_path / "s.yaml").write_text("version: 1\ngravity: [0, 0, -1]\npayloads: {link6: {mass: 2.0}}\n")
     words = ["query", STANFORD, "matrix", "--state", tmp_path / "s.json", "--robot-file", tmp_path / "s.yaml"]
@@ -194,7 +194,7 @@ def test_a_query_of_a_file_and_options_over_it(capsys, tmp_path):
         np.testing.assert_allclose(found, robot.gravity(q), rtol=0, atol=1e-12)
 
 
-def test_a_query_of_a_base_that_moves(capsys, tmp_path):
+def test_query_supports_a_moving_base(capsys, tmp_path):
     robot = load(*[URDF / f"branched{ending}" for ending in (".urdf", ".robot.yaml")], backend="python")
     (tmp_path / "s.json").write_text(json.dumps({"position": [0.1] * robot.n, "base": [{"velocity": [1, 0, 0, 0, 0, 0]}]}))
     code, out, _ = run(capsys, "query", *beside("branched"), "floating", "--state", tmp_path / "s.json", "--backend", "python")
@@ -213,8 +213,8 @@ def test_limits_of_a_separate_file_override_those_of_the_robot_file(capsys, tmp_
     assert seconds[0] > 2.7 and seconds[1] > 5.5  # 1.4 rad at 0.5 and 0.25 rad/s
 
 
-def test_nothing_is_validated_where_no_file_is_given():
-    """jsonschema and yaml cost 0.1 s."""
+def test_validators_are_not_imported_without_a_robot_file():
+    """Importing jsonschema and yaml takes 0.1 s."""
     code = (f"import sys; from rnea_ros.cli import main; main.main(['model', {STANFORD!r}]); "
             "print(*sorted({'yaml', 'jsonschema'} & set(sys.modules)), file=sys.stderr)")
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=240)

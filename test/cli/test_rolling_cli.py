@@ -1,4 +1,4 @@
-"""`rnea rolling`: the numbers of the library along a recording."""
+"""`rnea rolling`: results of the library along a recording."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from support.rolling_machines import BICYCLE_FILE, BICYCLE_URDF, VEHICLES, Vehic
 def written(folder, urdf, file):
     paths = folder / "car.urdf", folder / "car.robot.yaml"
     paths[0].write_text(urdf)
-    paths[1].write_text(json.dumps({"version": 1, **file}))  # which is YAML too
+    paths[1].write_text(json.dumps({"version": 1, **file}))  # JSON is valid YAML
     return [str(path) for path in paths]
 
 
-def test_forces_margins_and_pose_are_those_of_the_library(tmp_path, capsys):
+def test_forces_margins_and_pose_equal_the_library(tmp_path, capsys):
     urdf, file = VEHICLES["omni"]
     truth, times = VehicleTruth(urdf, file), np.linspace(0.0, 0.5, 51)
     motion = np.array([truth.motion(t) for t in times])
@@ -45,7 +45,7 @@ def test_forces_margins_and_pose_are_those_of_the_library(tmp_path, capsys):
     assert found["wheels"][0]["largest_friction_use"] == columns["friction_use_w0"].max() > 0.0
 
 
-def test_a_base_that_leans_freely_is_refused(tmp_path, capsys):
+def test_base_with_a_free_lean_angle_is_rejected(tmp_path, capsys):
     car, robot_file = written(tmp_path, BICYCLE_URDF, BICYCLE_FILE)
     path = tmp_path / "ride.csv"
     path.write_text("t,q_rear,q_steer,q_front\n0,0,0,0\n0.1,0,0,0\n")

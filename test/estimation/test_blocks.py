@@ -1,4 +1,4 @@
-"""Long recordings, block by block: what is estimated of a part is what the whole gives, and seams cannot be seen."""
+"""Long recordings estimated in blocks: results equal those of the whole recording across block boundaries."""
 
 import math
 

@@ -21,9 +21,7 @@ from rnea_ros.estimation.filter_bank import (
 
 
 def model(m, period, step=None):
-    """F and Q of chain m with its own number of states, over a step, with 1 / bandwidth for the unit of time; Q by van Loan's
-    exponential.
-    """
+    """Return F and Q of chain m over a step, with time unit 1 / bandwidth; Q by van Loan's matrix exponential."""
     states, width = BANK[m][0], bandwidths(period)[m]
     A = np.diag(np.ones(states - 1), 1)
     L = np.zeros((states, states))
@@ -57,7 +55,7 @@ def test_gains_solve_the_riccati_equation(m, period):
 
 @pytest.mark.parametrize("m", range(len(BANK)))
 def test_smoothing_weights_match_rauch_tung_striebel(m):
-    """A state is corrected by what comes later; its deviation is that of the textbook."""
+    """States and standard deviations are compared with the textbook recursion."""
     period, lags, states = 0.004, 12, BANK[m][0]
     found, unit = steady_gains(period, lags), scaled(m, period)
     F, _ = model(m, period)

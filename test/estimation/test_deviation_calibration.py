@@ -1,4 +1,4 @@
-"""The scale of standard deviations: 95 % of errors inside two of them, however these are distributed."""
+"""Calibration of standard deviations: 95 % of the errors are inside two of them for any distribution."""
 
 import numpy as np
 import pytest

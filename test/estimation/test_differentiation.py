@@ -1,4 +1,4 @@
-"""Derivatives of recordings by polynomials: exact on these, and as noisy as their documentation says."""
+"""Derivatives of recordings by local polynomials: exact on polynomials, with the documented noise."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from rnea_ros.estimation.differentiation import WINDOW, estimate_derivatives
 
 
 def polynomial(t, coefficients):
-    """Columns of values, and of their first three derivatives: (4, len(t), columns)."""
+    """Return polynomials and their first three derivatives, (4, len(t), columns)."""
     columns = [np.polynomial.Polynomial(c) for c in coefficients]
     return np.array([np.stack([p.deriv(order)(t) for p in columns], axis=-1) for order in range(4)])
 
@@ -19,7 +19,7 @@ def uneven(rng, samples, step):
 
 @pytest.mark.parametrize("known", [1, 2, 3])
 @pytest.mark.parametrize("samples", [4, 7, 50, 5000])
-def test_recording_is_exact_on_polynomials(known, samples):
+def test_derivatives_of_polynomials_are_exact(known, samples):
     rng = np.random.default_rng(samples)
     t = 5.0 + uneven(rng, samples, 0.01)
     motion = polynomial((t - t[0]) / (t[-1] - t[0]), rng.uniform(-1, 1, (2, 4)))
@@ -29,7 +29,7 @@ def test_recording_is_exact_on_polynomials(known, samples):
         np.testing.assert_allclose(estimate, exact, atol=1e-13 / np.diff(t).min() ** order)
 
 
-def test_recording_of_a_smooth_motion():
+def test_derivatives_of_a_sine_are_accurate_inside_the_recording():
     t = np.linspace(0.0, 2.0, 401)
     exact = np.array([np.sin(2 * t), 2 * np.cos(2 * t), -4 * np.sin(2 * t), -8 * np.cos(2 * t)])[:, :, None]
     _, qdd, qddd, inside, _ = estimate_derivatives(t, exact[0])
@@ -48,7 +48,7 @@ def test_given_derivatives_are_returned_unchanged():
     assert np.array_equal(estimate_derivatives(t, q, qdd=given).qdd, given)
 
 
-def test_recording_with_accelerations_but_no_velocities():
+def test_velocity_and_jerk_are_estimated_from_positions_and_accelerations():
     t = np.linspace(0.0, 1.0, 60)
     motion = polynomial(t, [[1.0, 2.0, 3.0, 4.0, 5.0]])
     qd, _, qddd, *_ = estimate_derivatives(t, motion[0], qdd=motion[2])
@@ -57,7 +57,7 @@ def test_recording_with_accelerations_but_no_velocities():
 
 
 @pytest.mark.parametrize("rate", [200, 1000])
-def test_documented_noise_and_error_of_a_recording(rate):
+def test_noise_and_bias_of_derivatives_match_the_documentation(rate):
     window, t = 0.2, np.arange(0.0, 0.6, 1.0 / rate)
     samples, at = window * rate + 1.0, len(t) // 2
     _, qdd, qddd, inside, used = estimate_derivatives(t, np.eye(len(t)), window=window)
@@ -72,16 +72,16 @@ def test_documented_noise_and_error_of_a_recording(rate):
 
 
 def test_window_is_a_duration_for_any_sampling_rate():
-    """The window is of the stamps, for any spacing; a default window with too few samples is widened."""
+    """The window is a time span for any spacing; a default window with too few samples is widened."""
     times = {rate: np.arange(5 * rate) / rate for rate in (1000, 500, 20)}
     said = {rate: str(estimate_derivatives(t, t[:, None]).window) for rate, t in times.items()}
     assert said == {1000: "windows of 0.15 s (151 samples)", 500: "windows of 0.15 s (75 samples)",
                     20: "windows of 0.4 s (9 samples, 0.15 s would hold too few)"}
-    t = np.append(np.arange(0.0, 2.0, 0.002), np.arange(2.0, 4.0, 0.01))  # the recorder changed its rate
+    t = np.append(np.arange(0.0, 2.0, 0.002), np.arange(2.0, 4.0, 0.01))  # the rate of the recorder changes
     noise = np.random.default_rng(0).normal(size=(len(t), 1))
     _, _, qddd, inside, _ = estimate_derivatives(t, noise)
     fast, slow = (qddd[inside & part].std() for part in (t < 1.9, t > 2.1))
-    assert 1.5 < slow / fast < 3.5  # 5 ** 0.5 by the law of the documentation; with windows of so many samples, less than 0.01
+    assert 1.5 < slow / fast < 3.5  # 5 ** 0.5 by the documented law; less than 0.01 with windows of a fixed number of samples
 
 
 def test_windows_do_not_extend_across_gaps():
@@ -119,8 +119,8 @@ def test_lost_samples_are_replaced_by_the_nearest_ones():
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("rate", [125, 500, 1000])
-def test_recording_of_an_encoder(seed, rate):
-    """Positions of 2^-17 turn, stamps that jitter, one sample of a hundred lost; brisk and smooth motion."""
+def test_derivatives_of_encoder_positions_are_accurate(seed, rate):
+    """Encoder with 2^17 counts per turn, jittering stamps, one percent of the samples lost."""
     rng = np.random.default_rng(seed)
     t = np.sort(np.arange(0.0, 5.0, 1.0 / rate) + 0.1 / rate * rng.uniform(-1.0, 1.0, 5 * rate))[rng.random(5 * rate) > 0.01]
     w, phase, step = rng.uniform(1.0, 4.0, 6), rng.uniform(0.0, 6.0, 6), 2.0 * np.pi / 2**17

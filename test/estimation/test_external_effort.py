@@ -1,4 +1,4 @@
-"""Contacts of a Panda whose masses and friction are not those of the model, with declared and with learnt friction."""
+"""Contact detection on a Panda with wrong masses and friction, with declared and with learned friction."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def wrong(rng):
 
 
 def watched(robot, seed, seconds, force=None, **options):
-    """Samples, external efforts, and the observer, of a seeded motion with a push at the hand from PUSH on."""
+    """Yield samples, external efforts and the observer of a seeded motion with a push on the hand from time PUSH."""
     rng = np.random.default_rng(seed)
     plant, wanted = wrong(rng), motion(rng)
     observer = ExternalEffortObserver(robot, **options)
@@ -44,7 +44,7 @@ def watched(robot, seed, seconds, force=None, **options):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_push_is_detected_and_free_motion_is_no_contact(robot, seed):
+def test_push_is_detected_and_free_motion_is_not(robot, seed):
     direction = np.random.default_rng(100 + seed).standard_normal(3)
     force, begun = 15.0 * direction / np.linalg.norm(direction), []
     for sample in watched(robot, seed, PUSH + 0.2, force):
@@ -61,7 +61,7 @@ REST = np.array([0.0, -0.6, 0.0, -2.0, 0.0, 1.6, 0.8])
 
 
 def still(robot, effort_at, samples=1000, **options):
-    """Events of an arm that stands, whose efforts differ from those that hold it by effort_at(k) (7,)."""
+    """Return the events of an arm at rest whose efforts differ from the holding efforts by effort_at(k) (7,)."""
     observer, rng, events = ExternalEffortObserver(robot, **options), np.random.default_rng(0), []
     holding = robot.gravity(REST)
     for k in range(samples):
@@ -77,7 +77,7 @@ def test_contact_ends_when_the_force_ends(robot):
     assert events[0].effort > 0.0
 
 
-def test_a_contact_ends_while_another_joint_stays_near_its_threshold(robot):
+def test_contact_ends_while_another_joint_stays_near_its_threshold(robot):
     level = 0.0
     _, observer = still(robot, lambda k: np.zeros(7), 100)
     level = 0.92 * observer.push(0.2, REST, np.zeros(7), robot.gravity(REST)).threshold[3]  # model error, no contact
@@ -90,7 +90,7 @@ def test_a_contact_ends_while_another_joint_stays_near_its_threshold(robot):
     assert not observer.in_contact.any()
 
 
-def test_friction_at_rest_raises_a_threshold_by_coulomb_friction_alone():
+def test_coulomb_friction_raises_the_threshold_at_rest():
     thresholds = []
     for coulomb in (0.0, 20.0):
         robot = load(panda(), {"version": 1, "friction": {name: {"coulomb": coulomb} for name in JOINTS}})
@@ -101,7 +101,7 @@ def test_friction_at_rest_raises_a_threshold_by_coulomb_friction_alone():
 
 @pytest.fixture(scope="module")
 def learnt():
-    """Thresholds of a Panda without declared friction, learnt from 12 s of free motion of a plant with wrong masses."""
+    """Return thresholds of a Panda without declared friction, learned from 12 s of free motion with wrong masses."""
     robot, rng = load(panda()), np.random.default_rng(5)
     model = load(panda(), {"version": 1, "friction": FRICTION})  # of its controller
     plant, wanted = wrong(rng), motion(rng)
@@ -119,7 +119,7 @@ def test_undeclared_friction_is_learned(learnt):
     assert not found.warnings
 
 
-def test_learned_thresholds_detect_a_push_and_no_free_motion(learnt):
+def test_learned_thresholds_detect_a_push_but_not_free_motion(learnt):
     robot, model, plant, found = learnt
     again = load(panda(), contact_section(found))  # as from a robot file
     wanted, force, begun = motion(np.random.default_rng(77)), np.array([0.0, 12.0, 9.0]), {"learnt": [], "none": []}
@@ -133,18 +133,18 @@ def test_learned_thresholds_detect_a_push_and_no_free_motion(learnt):
             observer.push(s.t, s.q, s.qd, s.effort, wanted(s.t)[2])
             begun[name] += [event.time for event in observer.events if event.active]
     assert PUSH <= begun["learnt"][0] <= PUSH + FOUND
-    assert begun["none"][0] < PUSH  # friction looks like a contact
+    assert begun["none"][0] < PUSH  # friction is detected as contact
     assert observers["none"].without_friction == tuple(JOINTS) and observers["learnt"].without_friction == ()
 
 
 def sweep(rng):
-    """All joints back and forth at one frequency: the same line in joint space again and again."""
+    """Return a motion of all joints at one frequency: one line in joint space."""
     return Motion(REST, RANGE * rng.uniform(0.3, 0.6, (1, 7)), np.full((1, 7), rng.uniform(0.8, 1.4)),
                   rng.uniform(0.0, 2.0 * np.pi) + rng.choice([0.0, np.pi], (1, 7)))
 
 
 @pytest.mark.parametrize("kind", [sweep, motion])
-def test_margin_grows_where_motion_repeats_itself(kind):
+def test_threshold_margin_grows_for_repetitive_motion(kind):
     for seed in range(60, 64):
         wanted = kind(np.random.default_rng(seed))
         qd = {seconds: np.array([wanted(t)[1] for t in np.arange(0.0, seconds, 0.004)]).T for seconds in (20.0, 60.0)}
@@ -165,7 +165,7 @@ def test_margin_growth_follows_students_t():
     assert enough_states(1) == 3 and enough_states(7) == 20
 
 
-def test_thresholds_from_one_repeated_sweep_are_no_contact_in_other_motions():
+def test_thresholds_learned_from_one_sweep_do_not_detect_contacts_in_other_motions():
     """A constant margin would report a contact before the push in the first push motion."""
     robot, model, rng = load(panda()), load(panda(), {"version": 1, "friction": FRICTION}), np.random.default_rng(4)
     plant, wanted = wrong(rng), sweep(rng)

@@ -1,4 +1,4 @@
-"""The slope of a straight line through the last samples: exact on lines, as noisy and as late as its documentation says."""
+"""Slope of a line fitted to the last samples: exact on lines, with the documented noise and lag."""
 
 import numpy as np
 import pytest
@@ -53,10 +53,10 @@ def test_trend_noise_and_lag_match_the_documentation():
 
 def test_trend_interpolates_between_samples():
     t = np.arange(6) * 0.01
-    trend = stream(t, np.where(t < 0.025, 0.0, 10.0)[:, None])  # as a foot touches the ground
+    trend = stream(t, np.where(t < 0.025, 0.0, 10.0)[:, None])  # as at a foot contact
     for seconds, value in ((0.02, 0.0), (0.015, 0.0), (0.025, 5.0), (0.03, 10.0), (0.05, 10.0)):
         assert trend.value_at(EPOCH + round(seconds * 1e9)) == pytest.approx(value)
-    for seconds in (-0.01, 0.06):  # beyond what is kept
+    for seconds in (-0.01, 0.06):  # outside of the window
         assert trend.value_at(EPOCH + round(seconds * 1e9)) == pytest.approx(10.0 + (seconds - 0.05) * trend.slope())
     alone = stream([0.0], np.array([[3.0]]))
     assert [alone.value_at(EPOCH + shift) for shift in (-5, 0, 5)] == [3.0] * 3

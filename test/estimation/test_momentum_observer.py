@@ -1,4 +1,4 @@
-"""The momentum observer as the filter that it is, and the noise that it finds."""
+"""Momentum observer: first-order filter response, and estimation of its noise."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ DT, GAIN = 1e-3, 40.0
 
 
 def body(external, seconds, noise_p=0.0, noise_tau=0.0, rng=None):
-    """A mass of 2 kg under a force that varies, and an external one: the samples of p, drift and the known force."""
+    """Yield p, drift and known force of a mass of 2 kg under a varying known force and an external force."""
     rng, p = rng or np.random.default_rng(0), 0.0
     for k in range(round(seconds / DT)):
         t = k * DT

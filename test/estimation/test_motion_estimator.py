@@ -20,7 +20,7 @@ def nanoseconds(t):
 
 
 def stream(estimator, t, q):
-    """Times [s], motions and deviations (4, samples, n) of the estimates that there are."""
+    """Return times [s], motions and standard deviations (4, samples, n) of all estimates."""
     times, found = [], []
     for seconds, stamp, positions in zip(t, nanoseconds(t).tolist(), q):
         if estimator.push(stamp, positions) and estimator.ready:
@@ -31,7 +31,7 @@ def stream(estimator, t, q):
 
 
 def errors(rng, kind, lag, bits=17, noise=0.0, jitter=0.0, lost=0.0, joints=12, seconds=5.0):
-    """RMS error of the jerk as a share of its RMS, and the share of errors within two standard deviations."""
+    """Return the RMS error of the jerk relative to its RMS, and the share of errors within two standard deviations."""
     t = np.arange(0.0, seconds, DT)
     motion = kind(rng, t, joints)
     kept = (rng.random(len(t)) >= lost) | (t < 0.02)
@@ -42,7 +42,7 @@ def errors(rng, kind, lag, bits=17, noise=0.0, jitter=0.0, lost=0.0, joints=12, 
     return np.sqrt(np.mean(error**2) / np.mean(motion[3] ** 2)), np.mean(np.abs(error) < 2.0 * deviation[3][late])
 
 
-# --- accuracy: the figures asked for, with other motions each time ----------------------------------------------------
+# --- accuracy on random motions ----------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -58,7 +58,7 @@ def test_jerk_error_is_below_its_bound(seed, kind, lag, sensor, most):
 
 @pytest.mark.parametrize("lag", [0.0, 0.03])
 def test_most_errors_lie_within_two_deviations(lag):
-    """Over encoders and kinds of motion together."""
+    """The share is that of all encoders and kinds of motion together."""
     rng = np.random.default_rng(11)
     within = [errors(rng, kind, lag, bits, joints=6, seconds=3.0)[1]
               for kind in (smooth, jumping) for bits in (13, 15, 17, 20)]
@@ -70,7 +70,7 @@ def test_error_decreases_with_lag():
     assert found == sorted(found, reverse=True) and found[-1] < 0.2 * found[0]
 
 
-# --- what streams do --------------------------------------------------------------------------------------------------
+# --- streams --------------------------------------------------------------------------------------------------
 
 
 def cubic(t):
@@ -81,7 +81,7 @@ def cubic(t):
 @pytest.mark.parametrize("lag", [0.0, 0.01, 0.0313])
 @pytest.mark.parametrize("lost", [0.0, 0.05])
 def test_cubic_motion_is_estimated_exactly(lag, lost):
-    """Though it moves from the start."""
+    """The motion starts before the filters are initialized."""
     rng = np.random.default_rng(1)
     t = np.arange(0.0, 2.0, DT)
     kept = (rng.random(len(t)) >= lost) | (t < 0.02)
@@ -136,18 +136,18 @@ def test_sender_restart_with_slightly_older_stamps_restarts_the_estimator():
 
 
 def in_bursts(rng, t, size):
-    """Stamps of arrival, where so many messages wait for the last one of them."""
+    """Return stamps of arrival in bursts of `size` messages."""
     k = np.arange(len(t))
     return t[np.minimum(k // size * size + size - 1, len(t) - 1)] + k % size * 2e-5
 
 
 def stalled(rng, t):
-    """One message in a hundred comes 5 ms late, and those behind it wait."""
+    """Return stamps with one message in a hundred 5 ms late; the following ones wait for it."""
     return np.maximum.accumulate(t + 0.005 * (rng.random(len(t)) < 0.01)) + np.arange(len(t)) % 8 * 1e-6
 
 
 def delayed(rng, t):
-    """Each message comes late by a time that no one knows the end of; none overtakes another."""
+    """Return stamps with exponentially distributed delays, in order."""
     return np.maximum.accumulate(t + rng.exponential(5e-4, len(t))) + np.arange(len(t)) % 8 * 1e-6
 
 
@@ -156,7 +156,7 @@ def delayed(rng, t):
     (partial(in_bursts, size=10), 0.0), (partial(in_bursts, size=10), 0.01), (partial(in_bursts, size=3), 0.0), (stalled, 0.0),
     (delayed, 0.01)], ids=["bursts", "bursts and losses", "short bursts", "stalls", "delays"])
 def test_stamps_of_arrival_are_corrected(late, lost, seed):
-    """Samples are as even as the robot took them, however their stamps are bunched; the mean delay stays unknown."""
+    """Samples are assigned even times despite bunched stamps; the mean delay remains unknown."""
     rng = np.random.default_rng(seed)
     t = np.arange(0.0, 4.0, DT)
     motion, kept = sines(rng, t, 6), rng.random(len(t)) >= lost
@@ -169,7 +169,7 @@ def test_stamps_of_arrival_are_corrected(late, lost, seed):
 
 
 def test_small_clock_steps_are_compensated():
-    """Stamps that are 20 ms ahead from one message to the next, while the robot moves on as before."""
+    """Stamps jump ahead by 20 ms between two messages of a continuous motion."""
     rng = np.random.default_rng(13)
     t = np.arange(0.0, 4.0, DT)
     motion = sines(rng, t, 6)
@@ -215,7 +215,7 @@ def test_accelerations_are_correct_right_after_a_clock_step(step):
     assert off.max() < 0.05 and (off < 10.0 * deviation[2, late, 0]).all()
 
 
-# --- the cone of what was received ------------------------------------------------------------------------------------
+# --- bounds from the received positions ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("position", [17.3, np.nan, 1e122])
@@ -257,7 +257,7 @@ def stalled_under_jitter(seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_motion_is_estimated_under_any_jitter(seed):
-    """Filters that were tuned while they settled never counted as settled."""
+    """Regression: filters tuned during their transient were never considered settled."""
     estimator = MotionEstimator(1)
     times, found, deviation = stream(estimator, *stalled_under_jitter(seed))
     assert len(times) > 400
@@ -266,7 +266,7 @@ def test_motion_is_estimated_under_any_jitter(seed):
 
 
 def test_messages_queued_during_a_gap_do_not_change_the_period():
-    """A sender that stands for 0.3 s and then publishes 150 readings 0.5 ms apart: 1 rad/s seemed to be 4 rad/s."""
+    """Regression: a sender stalls for 0.3 s, then publishes 150 readings 0.5 ms apart; 1 rad/s was estimated as 4 rad/s."""
     read = 0.002 * np.arange(900)
     sent = np.where((read > 0.8) & (read < 1.1), 1.1 + 0.0005 * (np.arange(900) - 400), read)
     sent = np.maximum(sent, np.maximum.accumulate(sent) + 1e-6)
@@ -275,20 +275,20 @@ def test_messages_queued_during_a_gap_do_not_change_the_period():
 
 
 def test_deviation_covers_motion_below_one_encoder_step():
-    """0.0008 rad/s, of which an encoder of 13 bits shows nothing for a second."""
+    """A 13-bit encoder does not resolve 0.0008 rad/s for one second."""
     t = np.arange(0.0, 0.9, 0.01)
     _, found, deviation = stream(MotionEstimator(1), t, np.floor((2e-5 + 0.0008 * t) / 7.67e-4)[:, None])
     assert not found[1].any() and (deviation[1] > 0.0001).all()
 
 
 def test_deviation_covers_speed_errors_of_equal_encoder_steps():
-    """104.03 steps in each of 20 ms: 104 are received for half a second."""
+    """Each period of 20 ms has 104.03 encoder steps: 104 are received for half a second."""
     t = np.arange(0.0, 0.6, 0.02)
     _, found, deviation = stream(MotionEstimator(1, 0.0), t, np.round(104.03 * t / 0.02 - 0.45)[:, None] * 7.67e-4)
     assert (np.abs(found[1] - 104.03 * 7.67e-4 / 0.02) < 5.0 * deviation[1]).all()
 
 
-def test_estimate_between_samples_is_not_that_of_the_nearest_sample():
+def test_estimate_between_samples_differs_from_the_nearest_sample():
     """4 rad/s, estimates a microsecond after samples."""
     t = np.arange(0.0, 1.0, 0.001)
     estimator = MotionEstimator(1, 0.03)
@@ -380,7 +380,7 @@ def test_deviations_cover_samples_that_wait_for_the_end_of_a_stall(seed):
     assert 0.0 < worst < 4.0
 
 
-def test_velocities_resolve_turns_between_slow_samples():
+def test_measured_velocities_resolve_turns_between_slow_samples():
     t = np.arange(60) * 0.1
     q = 40.0 * t - 1.0 * t**2  # two thirds of a turn each time
     estimator = MotionEstimator(1, 0.0, turning=[0])
@@ -435,9 +435,9 @@ def test_single_outlier_is_ignored():
     assert np.abs(found[2, late] - exact[2]).max() < 0.3 * np.abs(exact[2]).max()
 
 
-def test_an_ignored_position_may_be_right():
-    """A robot that was read again after a pause, with a clock that was set back by it: without lag, the position that is
-    ignored as an outlier is known to its distance only, until the next one decides.
+def test_deviation_covers_an_ignored_position_that_may_be_correct():
+    """A robot is read again after a pause, with the clock set back by the pause. Without lag, the position ignored as an
+    outlier bounds the deviation until the next position decides.
     """
     t = np.arange(0.0, 1.5, 0.01)
     q = np.where(t < 1.0, -4.0 * t, -4.0 * t - 1.6)[:, None] + 0.05 * np.sin(3.0 * t)[:, None]
@@ -474,7 +474,7 @@ def test_estimator_without_joints():
     assert estimator.estimate().motion.shape == (4, 0)
 
 
-# --- deviations where something happens -------------------------------------------------------------------------------
+# --- deviations at start, gaps and jumps -------------------------------------------------------------------------------
 
 
 def furthest(seed, of, change=lambda t, q: (t, q)):
@@ -494,14 +494,13 @@ def furthest(seed, of, change=lambda t, q: (t, q)):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_first_estimates_have_large_deviations(seed):
-    """Filters that began before the noise was known do not know which of them is good: their deviations were 200 to 10000
-    times too small.
+    """Regression: deviations were 200 to 10000 times too small while the noise and the best filter were unknown.
     """
     assert furthest(seed, (0.0, 0.2)) < 40.0
 
 
 def test_deviations_grow_inside_a_gap():
-    """30 ms without samples are bridged, not measured."""
+    """The gap of 30 ms is bridged by prediction."""
     def lost(t, q):
         kept = (t < 0.8) | (t > 0.83)
         return t[kept], q[kept]
@@ -526,7 +525,7 @@ def test_deviations_grow_without_new_messages():
 
 
 def test_stall_before_the_period_is_known_does_not_change_the_period():
-    """Readings each 4 ms, of which stalls in the first seconds leave little but bursts: 1 rad/s seemed to be 3.3 rad/s."""
+    """Regression: readings every 4 ms arrive mostly in bursts at first; 1 rad/s was estimated as 3.3 rad/s."""
     read, sent = 0.004 * np.arange(200), []
     stalls = ((0.0, 0.035), (0.052, 0.2437), (0.356, 0.4215), (0.4433, 0.4733), (0.492, 0.6872))
     for time in read:

@@ -1,4 +1,4 @@
-"""Reading times of positions in recordings: lost samples counted, even times, for every beginning of a recording."""
+"""Reading times of positions in recordings: lost samples are counted, and times are even."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ PERIOD = 0.002
 
 
 def recorded(rng, kind, seconds, off, lost=0.01):
-    """Numbers, stamps and positions of samples whose stamps are off by so much, in the order of their stamps."""
+    """Return numbers, stamps and positions of samples with stamp errors, in the order of the stamps."""
     numbers = np.flatnonzero(rng.random(round(seconds / PERIOD)) >= lost)
     q = encoded(rng, kind(rng, PERIOD * np.arange(round(seconds / PERIOD)), 3)[0])[numbers]
     stamps = PERIOD * numbers + off(len(numbers))
@@ -23,14 +23,14 @@ def recorded(rng, kind, seconds, off, lost=0.01):
 @pytest.mark.parametrize(("jitter", "bell", "blur"), [
     (0.0, False, 1e-9), (2e-4, False, 3e-5), (1e-3, False, 1.5e-4), (5e-4, True, 1.5e-4)])
 def test_samples_are_numbered_for_any_stamps(kind, jitter, bell, blur):
-    """Those whose stamps passed those of others are left out."""
+    """Samples with disordered stamps are left out."""
     rng = np.random.default_rng(31)
     draw = rng.standard_normal if bell else lambda count: rng.uniform(-1.0, 1.0, count)
     numbers, stamps, q = recorded(rng, kind, 4.0, lambda count: jitter * draw(count))
     found = reading_times(stamps, q)
     (stretch,), kept = found.stretches, numbers[found.new]
     assert found.new.sum() > 0.98 * len(q) and stretch.period == pytest.approx(PERIOD, rel=1e-3)
-    np.testing.assert_array_equal(np.diff(stretch.numbers)[100:], np.diff(kept)[100:])  # joints rest before
+    np.testing.assert_array_equal(np.diff(stretch.numbers)[100:], np.diff(kept)[100:])  # joints are at rest before
     off = (found.times - PERIOD * kept)[200:-200]
     assert np.abs(off).max() < blur and np.abs(np.diff(off)).max() < 0.1 * blur + 1e-9
 
@@ -46,7 +46,7 @@ def test_part_of_a_recording_gives_the_same_times():
 
 
 def test_late_messages_are_assigned_to_their_samples():
-    """Two of a hundred come several periods late, and those behind them at once."""
+    """Two percent of the messages are several periods late, with the following ones directly after them."""
     rng = np.random.default_rng(33)
     t = PERIOD * np.arange(3000)
     stamps = np.maximum.accumulate(t + (rng.random(3000) < 0.02) * rng.uniform(0.0, 4.0 * PERIOD, 3000))
@@ -57,7 +57,7 @@ def test_late_messages_are_assigned_to_their_samples():
 
 
 def test_stamps_are_used_where_positions_agree_with_them():
-    """A loop that is late now and then, and says so."""
+    """The control loop is sometimes late, with correct stamps."""
     rng = np.random.default_rng(34)
     stamps = PERIOD * np.arange(3000) + rng.uniform(0.0, 3e-4, 3000)
     found = reading_times(stamps, encoded(rng, np.column_stack((np.sin(3.0 * stamps), np.cos(2.0 * stamps)))))
@@ -74,7 +74,7 @@ def test_bursts_have_even_reading_times():
 
 
 @pytest.mark.parametrize("every", [2, 8])
-def test_repeated_readings_are_one_reading(every):
+def test_repeated_readings_are_detected(every):
     """Repetition is detected at rest and in motion."""
     rng, t = np.random.default_rng(36), 0.001 * np.arange(4000)
     resting = np.minimum(t, 2.0) + np.maximum(t - 3.0, 0.0)
@@ -84,7 +84,7 @@ def test_repeated_readings_are_one_reading(every):
     assert np.array_equal(np.flatnonzero(new)[:100], every * np.arange(100))
 
 
-def test_slow_joints_have_no_repeated_readings():
+def test_slow_motion_is_not_detected_as_repeated_readings():
     rng, t = np.random.default_rng(37), PERIOD * np.arange(4000)
     slow = encoded(rng, np.column_stack((0.01 * t, 0.0 * t)), 15)
     stopping = encoded(rng, s_curves(rng, t, 2, velocity=0.5)[0])

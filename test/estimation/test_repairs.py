@@ -1,4 +1,4 @@
-"""Recordings with wrong stamps, and with revolute joints whose driver wraps the position."""
+"""Repair of recordings: wrong stamps, and revolute joints wrapped by their driver."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ T = np.arange(300) * 0.01
 @pytest.mark.parametrize(("wrong", "shift"), [
     ([150], 1000.0), ([150], 0.7), ([0, 1, 2], 3000.0), ([299], 1e6), ([299], np.nan), ([0], -1.7e9), ([20, 100, 101], -5.0),
 ], ids=["far ahead", "a little ahead", "first three ahead", "last ahead", "not a number", "first at zero", "behind"])
-def test_wrong_stamps_cost_only_their_own_samples(wrong, shift):
+def test_only_samples_with_wrong_stamps_are_discarded(wrong, shift):
     stamps = T.copy()
     stamps[wrong] += shift
     assert np.flatnonzero(~consistent_stamps(stamps)).tolist() == wrong
@@ -25,7 +25,7 @@ def test_samples_after_a_gap_are_kept():
     assert consistent_stamps(stamps).all()
 
 
-def test_one_stamp_ahead_leaves_a_recording_that_can_be_fitted():
+def test_recording_with_one_wrong_stamp_is_repaired():
     stamps, q = T.copy(), np.sin(T)[:, None]
     stamps[100] += 1000.0
     found = prepare(stamps, q, np.cos(T)[:, None], -q, -q)
@@ -37,7 +37,7 @@ def test_one_stamp_ahead_leaves_a_recording_that_can_be_fitted():
 
 @pytest.mark.parametrize("low", [-np.pi, 0.0])
 def test_wrapped_revolute_joint_is_unwrapped(low):
-    """The torque of a jump of a whole turn in one sample would be hundreds of times too large."""
+    """A jump of a whole turn in one sample would give torques hundreds of times too large."""
     rng = np.random.default_rng(0)
     q = encoded(rng, np.column_stack((2.5 + 2.0 * np.sin(0.9 * T), np.sin(3.0 * T))))
     wrapped = (q - low) % TURN + low
@@ -51,6 +51,6 @@ def test_wrapped_revolute_joint_is_unwrapped(low):
 
 
 def test_whole_turns_between_waypoints_are_motion():
-    """Points one second apart, between which a revolute joint turns nearly once."""
+    """Waypoints are one second apart; a revolute joint turns almost once between them."""
     t, q = np.arange(8.0), np.array([0.0, 2.0, 8.0, 2.0, 0.0, 6.0, 6.1, 0.0])[:, None]
     assert estimate_recording(t, q, joint_types=("revolute",)).wrapped == ()

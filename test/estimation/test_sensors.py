@@ -1,4 +1,4 @@
-"""Properties of sensors from positions and stamps: resolution, repeated readings, noise, and reading times."""
+"""Sensor properties estimated from positions and stamps: resolution, repeated readings, noise, and reading times."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_encoder_resolution_is_estimated_in_single_precision():
     np.testing.assert_allclose(find_resolution(q), TURN / 2**17, rtol=0.02)
 
 
-def test_positions_on_no_grid_have_no_resolution():
+def test_positions_without_quantization_have_no_resolution():
     rng = np.random.default_rng(1)
     exact = sines(rng, np.arange(64) / 500 + 1.0, 4)[0]
     for q in (exact, exact + rng.normal(0.0, 1e-5, exact.shape), np.zeros((64, 4))):
@@ -49,11 +49,11 @@ def test_robot_read_at_125_hz_and_published_at_1_khz_is_detected():
     assert readings.period == pytest.approx(0.008, rel=0.01)
     later = np.array(whens)[np.array(whens) > 0.9999]
     np.testing.assert_allclose(later, np.arange(1.0, 3.0, 0.008)[:len(later)], atol=1e-9)
-    rest = taken(readings, 3.0 + t[:400], np.repeat(fine[2992:2993], 400, axis=0))  # it stands, and is read all the same
+    rest = taken(readings, 3.0 + t[:400], np.repeat(fine[2992:2993], 400, axis=0))  # readings continue at rest
     assert len(rest) == pytest.approx(50, abs=2) and np.diff(rest).max() < 0.0081
 
 
-def test_slow_joints_of_a_coarse_encoder_are_read_in_every_message():
+def test_slow_motion_of_a_coarse_encoder_is_not_detected_as_repeated_readings():
     rng = np.random.default_rng(3)
     t = np.arange(4000) * 0.002
     for speed in (0.002, 0.01, 0.05):
@@ -62,7 +62,7 @@ def test_slow_joints_of_a_coarse_encoder_are_read_in_every_message():
         assert len(taken(readings, t, q)) == len(t) and readings.period == 0.0
 
 
-def test_a_stream_that_is_no_longer_repeated_is_read_in_every_message_again():
+def test_end_of_repeated_readings_is_detected():
     rng = np.random.default_rng(4)
     t = np.arange(2000) * 0.001
     fine = encoded(rng, sines(rng, t + 1.0, 6)[0])
@@ -121,7 +121,7 @@ def test_samples_are_numbered_with_even_times(seed, jitter, tolerance):
 
 
 @pytest.mark.parametrize(("true", "share"), [(False, 1.0), (True, 0.0)])
-def test_positions_decide_whether_deviations_are_errors(true, share):
+def test_positions_decide_whether_stamp_deviations_are_errors(true, share):
     rng = np.random.default_rng(6)
     numbers, said = stamps(rng, 2000, 3e-4, 0.0)
     clock, speed = SampleClock(said[:32]), np.array([1.0, -0.5])
@@ -154,11 +154,11 @@ def test_stamps_of_bursts_have_even_times():
     assert steps.min() > 0.0018 and steps.max() < 0.0022
 
 
-def test_burst_is_not_the_period():
+def test_spacing_inside_a_burst_is_not_taken_as_the_period():
     assert not SampleClock(np.arange(8) * 2e-5).known and SampleClock(np.arange(8) * 2e-3).known
 
 
-def test_positions_decide_where_stamps_are_ambiguous():
+def test_positions_decide_the_sample_number_for_ambiguous_stamps():
     for answer in (1, 2):
         clock = SampleClock(np.arange(32) * 0.002)
         for k in range(1, 400):
@@ -172,7 +172,7 @@ def test_positions_decide_where_stamps_are_ambiguous():
         assert clock.advance(even + 1.5 * clock.period, misfit) == answer
 
 
-def test_s_curves_of_the_tests_are_what_they_are_called():
+def test_s_curves_of_the_test_support_have_consistent_bounded_derivatives():
     t = np.arange(0.0, 6.0, 0.001)
     motion = s_curves(np.random.default_rng(8), t, 3, 2.0, 10.0, 100.0)
     for order, most in enumerate((2.0, 10.0, 100.0)):

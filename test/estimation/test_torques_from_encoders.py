@@ -1,4 +1,4 @@
-"""Torque and torque rate of arms whose joints are known by encoders alone, with the settings that every user begins with."""
+"""Torque and torque rate of arms from encoder positions only, with default settings."""
 
 import itertools
 
@@ -51,8 +51,8 @@ def test_torque_rate_error_is_below_its_bound(arms, kind, sensor, most):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("sensor", [Sensor(), Sensor(rate=1000.0, repeated=8)], ids=["500 Hz", "125 Hz at 1 kHz"])
-def test_torques_of_a_recording(arms, seed, sensor):
-    """The recording has positions alone."""
+def test_torque_and_rate_errors_of_a_recording_are_below_their_bounds(arms, seed, sensor):
+    """The recording has positions only."""
     for robot in arms:
         stream = joint_states(np.random.default_rng(seed), smooth, robot.n, sensor)
         found = estimate_recording(stream.stamps, stream.q)
@@ -62,7 +62,7 @@ def test_torques_of_a_recording(arms, seed, sensor):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_joint_that_wraps_at_constant_speed_needs_no_torque(seed):
+def test_wrapped_joint_at_constant_speed_needs_no_torque(seed):
     rng, t, table = np.random.default_rng(seed), np.arange(0.0, 4.0, 0.002), Robot.from_urdf(TURNTABLE.encode())
     q = rng.uniform(-6.0, 6.0) * t[:, None]
     step = TURN / 2.0**17

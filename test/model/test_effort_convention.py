@@ -1,4 +1,4 @@
-"""Conventions of efforts: one definition and its inverse, from the robot file."""
+"""Effort conventions of robot files: conversion between joint torques and efforts in both directions."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_commanded_and_measured_conventions_are_inverse(contains, motion):
     assert np.allclose(convention.effort(tau, gravity, friction) * convention.per_unit, tau - added, rtol=1e-12)
 
 
-def test_torques_without_gravity_are_those_in_free_fall(motion):
+def test_efforts_without_gravity_equal_torques_at_zero_gravity(motion):
     robot, falling = (load(panda(), file(effort_convention="without_gravity"), gravity=g) for g in (None, (0.0, 0.0, 0.0)))
     found = robot.dynamics(*motion)
     reported = robot.model.efforts.commanded.effort(found.tau, found.gravity)
@@ -39,7 +39,7 @@ def test_torques_without_gravity_are_those_in_free_fall(motion):
     assert np.allclose(reported_rate, falling.torque_and_rate(*motion)[1], rtol=0.0, atol=1e-10)
 
 
-def test_friction_is_what_a_robot_without_it_lacks(motion):
+def test_friction_equals_the_torque_difference_to_a_robot_without_friction(motion):
     rough, smooth = load(panda(), file()), Robot.from_urdf(panda())
     friction, rate = rough.friction(motion[1], motion[2])
     with_it, without = rough.torque_and_rate(*motion), smooth.torque_and_rate(*motion)

@@ -1,4 +1,4 @@
-"""Modified DH frames: every case by name, random trees and example robots against Pinocchio."""
+"""Modified DH frames: special cases, and random trees and example robots against Pinocchio."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_frames_and_rows_equal_the_expected_ones(case):
+def test_mdh_frames_and_rows_of_special_cases_equal_the_expected_ones(case):
     joints, expected = CASES[case]
     robot = Robot.from_urdf(arm(UP, *joints))
     table = robot.mdh_table()
@@ -80,7 +80,7 @@ def test_undetermined_angles_are_zero():
 
 
 @pytest.mark.parametrize("block", range(0, 200, 25))
-def test_random_trees_against_pinocchio(block):
+def test_kinematics_and_inertias_of_random_trees_match_pinocchio(block):
     for seed in range(block, block + 25):
         tree = random_tree(seed)
         robot = Robot.from_urdf(tree.text())
@@ -88,7 +88,7 @@ def test_random_trees_against_pinocchio(block):
 
 
 @pytest.mark.parametrize("path", [path for path in example_urdfs()[::4] if path.stem != "ur3"], ids=lambda path: path.stem)
-def test_example_robots_against_pinocchio(path):
+def test_kinematics_and_inertias_of_example_robots_match_pinocchio(path):
     robot = Robot.from_urdf(path)
     check_kinematics_and_inertias(robot, PinocchioOracle(path, robot), 1)
 
@@ -97,7 +97,7 @@ def test_example_robots_against_pinocchio(path):
 @pytest.mark.parametrize("exponent", range(1, 17))
 def test_nearly_parallel_axes_keep_moderate_parameters_and_full_precision(exponent, sense):
     """Calibrated arms have such axes; the exact common normal would be up to 1e14 m away."""
-    rpy = (0.3, -0.7, 1.9)  # turned, since Pinocchio takes axes within 1e-12 of the frame's for those
+    rpy = (0.3, -0.7, 1.9)  # rotated, since Pinocchio snaps axes within 1e-12 to the frame axes
     tilted = rotation(*rpy).T @ about(np.array([0.6, 0.8, 0.0]), 10.0**-exponent) @ [0, 0, sense]
     joints = UP, {"xyz": (0.4, 0.1, 0.2), "rpy": rpy, "axis": tuple(tilted)}, {"xyz": (0.3, -0.2, 0.1), "axis": (1, 2, 3)}
     robot = Robot.from_urdf(arm(*joints))
@@ -112,8 +112,8 @@ def test_nearly_parallel_axes_keep_moderate_parameters_and_full_precision(expone
 
 @pytest.mark.parametrize("factor", [1 - 1e-15, 1.0, 1 + 1e-15])
 @pytest.mark.parametrize("angle", [frames.mdh.NEARLY_PARALLEL, frames.mdh.ANGLE_TOLERANCE])
-def test_the_limits_between_the_cases_are_safe(angle, factor):
-    """Every pose is exact for both outcomes of the two comparisons that depend on rounding."""
+def test_frames_are_exact_at_the_thresholds_between_special_cases(angle, factor):
+    """Poses are exact for both outcomes of the two comparisons that depend on rounding."""
     for seed in range(20):
         rng = np.random.default_rng(seed)
         aside = np.cross([0.0, 0.0, 1.0], rng.normal(size=3))
@@ -122,7 +122,7 @@ def test_the_limits_between_the_cases_are_safe(angle, factor):
         assert Robot.from_urdf(arm(first, second, {"xyz": (1, 2, 3)})).reconstruction_error < 1e-13
 
 
-def test_a_frame_that_came_out_wrong_is_refused(monkeypatch):
+def test_inaccurate_frames_are_rejected(monkeypatch):
     right = frames.assign_mdh_frames
 
     def wrong(bodies):

@@ -1,4 +1,4 @@
-"""A URDF is untrusted input: each attack is refused with a reason, without output, within 200 MB of memory."""
+"""URDFs as untrusted input: each attack is rejected with a reason, without output, within 200 MB of memory."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from rnea_ros.model import urdf, urdf_reader
 from rnea_ros.model import xacro_file as xacro_process
 from support.robots import arm
 
-TESTED = Path(urdf_reader.__file__).parents[1]  # the package in use here is the one that the processes take
+TESTED = Path(urdf_reader.__file__).parents[1]  # other processes use the same package as this one
 MEGABYTES = 200.0
 
-# Loads files given by their paths, each as path, text or bytes, in a forked process that reports the reason of a refusal and
+# Loads files given by their paths, each as path, text or bytes, in a forked process that reports the reason of a rejection and
 # the memory that loading took beyond the import and the reading.
 PROBE = """
 import json, os, resource, sys
@@ -51,7 +51,7 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def loader(tmp_path_factory):
-    """The process that loads what `probe` gives it, and the file of its errors."""
+    """Start the process that loads the URDFs of `probe`; return it and its error file."""
     errors = tmp_path_factory.mktemp("probe") / "stderr"
     with errors.open("w") as file, subprocess.Popen([sys.executable, "-c", PROBE], stdin=subprocess.PIPE, cwd=TESTED,
                                                     stdout=subprocess.PIPE, stderr=file, text=True) as process:
@@ -62,7 +62,7 @@ def loader(tmp_path_factory):
 
 @pytest.fixture
 def probe(loader, tmp_path):
-    """Load a content in another process, which must print nothing: (reason of the refusal or None, megabytes)."""
+    """Load a URDF in another process, which must print nothing; return (reason of rejection or None, megabytes)."""
     process, errors = loader
 
     def probed(content, kind="path", suffix=".urdf"):
@@ -82,21 +82,21 @@ def robot(inside, head=""):
 
 
 def chain(count):
-    """A kinematic chain, as flat XML."""
+    """Return a kinematic chain as flat XML."""
     links = "".join(f'<link name="l{k}"/>' for k in range(count))
     return links + "".join(f'<joint name="j{k}" type="continuous"><parent link="{f"l{k - 1}" if k else "a"}"/>'
                            f'<child link="l{k}"/></joint>' for k in range(count))
 
 
 def followers(count, leader):
-    """Joints side by side that mimic each other."""
+    """Return parallel joints that mimic each other."""
     links = "".join(f'<link name="l{k}"/>' for k in range(count))
     return links + "".join(f'<joint name="j{k}" type="continuous"><parent link="a"/><child link="l{k}"/>'
                            f'<mimic joint="j{leader(k)}"/></joint>' for k in range(count))
 
 
 def bomb(levels=9):
-    """Billion laughs."""
+    """Return a billion laughs attack."""
     entities = "".join(f'<!ENTITY a{k} "{f"&a{k - 1};" * 10}">' for k in range(1, levels + 1))
     return f'<!DOCTYPE robot [<!ENTITY a0 "laugh">{entities}]>', f"&a{levels};"
 
@@ -150,10 +150,10 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_refused_with_a_reason_and_without_output(probe, attack):
+def test_hostile_urdf_file_is_rejected_with_a_reason_and_without_output(probe, attack):
     content, reason = ATTACKS[attack]()
     problem, megabytes = probe(content)
-    assert problem is not None, "it was loaded"
+    assert problem is not None, "the URDF was loaded"
     assert "root:" not in problem, "the content of a file came in"
     assert reason in problem and len(problem) < 5000
     assert megabytes < MEGABYTES
@@ -162,14 +162,14 @@ def test_refused_with_a_reason_and_without_output(probe, attack):
 @pytest.mark.parametrize("kind", ["text", "bytes"])
 @pytest.mark.parametrize("attack", ["DOCTYPE", "entity", "billion laughs", "50 MB", "50 MB attribute", "huge attribute",
                                     "100000 links", "a chain of 1000 joints", "XML nested 1000 deep", "elements and text"])
-def test_refused_as_text_too(probe, attack, kind):
-    """Descriptions come from parameters and topics as well."""
+def test_hostile_urdf_text_is_rejected(probe, attack, kind):
+    """Descriptions are also received as text from parameters and topics."""
     problem, megabytes = probe(ATTACKS[attack]()[0], kind)
     assert problem is not None and len(problem) < 5000
     assert megabytes < MEGABYTES
 
 
-def test_text_that_is_no_xml_is_no_path_either(probe):
+def test_long_text_that_is_not_xml_is_rejected(probe):
     problem, megabytes = probe("x" * 50 * MEGA, "text")
     assert "cannot be read" in problem and len(problem) < 2000
     assert megabytes < MEGABYTES
@@ -178,7 +178,7 @@ def test_text_that_is_no_xml_is_no_path_either(probe):
 @pytest.mark.parametrize("content", [
     robot(chain(256)), robot(followers(1900, lambda k: 0)), robot(followers(1900, lambda k: min(k + 1, 1899))),
 ], ids=["256 in series", "1900 follow one", "1900 follow each other"])
-def test_the_largest_robots_are_accepted(probe, content):
+def test_largest_allowed_robots_are_accepted(probe, content):
     """Joint 0 or 1899 would mimic itself: its mimic element is removed."""
     content = content.replace('<child link="l0"/><mimic joint="j0"/>', '<child link="l0"/>')
     content = content.replace('<child link="l1899"/><mimic joint="j1899"/>', '<child link="l1899"/>')
@@ -193,7 +193,7 @@ def test_unreadable_and_oversized_files_are_rejected(path):
         Robot.from_urdf(path)
 
 
-def test_a_file_that_may_not_be_read(tmp_path):
+def test_file_without_read_permission_is_rejected(tmp_path):
     path = tmp_path / "secret.urdf"
     path.write_text(arm({}), encoding="utf-8")
     path.chmod(0)
@@ -203,8 +203,8 @@ def test_a_file_that_may_not_be_read(tmp_path):
         Robot.from_urdf(path)
 
 
-def test_no_mesh_is_ever_opened(probe, tmp_path):
-    """The mesh is a pipe without a writer: opening it would block for ever."""
+def test_meshes_are_not_opened(probe, tmp_path):
+    """The mesh is a pipe without a writer, which would block when opened."""
     os.mkfifo(tmp_path / "mesh.stl")
     uris = f"file://{tmp_path}/mesh.stl", f"{tmp_path}/mesh.stl", "package://nowhere/mesh.stl", "mesh.stl"
     meshes = "".join(f'<visual><geometry><mesh filename="{uri}"/></geometry></visual>' for uri in uris)
@@ -212,7 +212,7 @@ def test_no_mesh_is_ever_opened(probe, tmp_path):
     assert probe(text)[0] is None
 
 
-def test_nothing_is_printed_about_what_is_not_needed(probe):
+def test_unused_elements_print_no_messages(probe):
     noise = ('<gazebo reference="l1"><unknown/></gazebo><transmission name="t"><joint name="j1"/></transmission>'
              '<material name="x"><texture/></material><ros2_control name="x" type="system"/></robot>')
     text = arm({}).replace("</robot>", noise).replace('effort="1"', 'effort="1" jerk="3" lower="-1" upper="1"')
@@ -220,8 +220,8 @@ def test_nothing_is_printed_about_what_is_not_needed(probe):
     assert probe(text)[0] is None
 
 
-def test_names_never_become_code(tmp_path):
-    """A name that would do harm in generated text, in a format string, in a shell, in XML."""
+def test_names_are_not_executed_as_code(tmp_path):
+    """Names contain injections for generated code, format strings, shells and XML."""
     harm = tmp_path / "harm"
     for name in (f"__import__('os').system('touch {harm}')", f"$(touch {harm})", "{0.__class__}", "%n", "\"; ret void", "]]>"):
         text = arm({}, {}).replace('"l1"', quoteattr(name)).replace('"j1"', quoteattr(name))
@@ -249,7 +249,7 @@ def xacro_file(tmp_path, length):
     return path
 
 
-def test_xacro_is_expanded_where_it_is_allowed(tmp_path):
+def test_xacro_is_expanded_if_allowed(tmp_path):
     path = xacro_file(tmp_path, 0.25)
     robot = Robot.from_urdf(path, allow_xacro=True)
     assert robot.joint_names == ("j",)
@@ -257,14 +257,14 @@ def test_xacro_is_expanded_where_it_is_allowed(tmp_path):
     assert Robot.from_urdf(str(path), allow_xacro=True).model_id == robot.model_id
 
 
-def test_arguments_of_a_xacro_file(tmp_path):
+def test_arguments_of_a_xacro_file_are_passed(tmp_path):
     path = xacro_file(tmp_path, "$(arg long)")
     path.write_text(path.read_text().replace("<xacro:property", '<xacro:arg name="long" default="1"/><xacro:property'))
     assert b'xyz="6.0 0 0"' in xacro_process.expanded(path, {"long": "3.0"})
     assert b'xyz="2 0 0"' in xacro_process.expanded(str(path))
 
 
-def test_packages_that_a_xacro_file_names_are_found_in_the_repository_around_it(tmp_path, monkeypatch):
+def test_packages_named_by_a_xacro_file_are_found_in_its_repository(tmp_path, monkeypatch):
     monkeypatch.delenv("AMENT_PREFIX_PATH", raising=False)
     for folder, package in (("arm_description", "arm_description"), ("Clone_of_Meshes", "arm_meshes")):
         (tmp_path / folder / "urdf").mkdir(parents=True)
@@ -289,8 +289,8 @@ LOADERS = {
 
 
 @pytest.mark.parametrize("loader", LOADERS)
-def test_a_xacro_file_is_not_run_unasked(tmp_path, loader):
-    """The file does harm as soon as it is permitted to run."""
+def test_xacro_file_is_not_executed_without_permission(tmp_path, loader):
+    """The file creates another file when it is executed."""
     harm = tmp_path / "harm"
     path = xacro_file(tmp_path, EVIL.format(harm=harm))
     for source in (path, str(path), str(path).encode()):
@@ -304,7 +304,7 @@ def test_a_xacro_file_is_not_run_unasked(tmp_path, loader):
     assert harm.exists()
 
 
-def test_commands_run_a_xacro_file_that_the_user_names_with_its_arguments(tmp_path, capsys):
+def test_commands_expand_a_xacro_file_with_its_arguments(tmp_path, capsys):
     path = xacro_file(tmp_path, "$(arg long)")
     declared = '<xacro:arg name="long" default="1"/><xacro:arg name="o" default="2"/>'
     text = path.read_text().replace('name="arm"', 'name="$(arg long)"')
@@ -335,7 +335,7 @@ def test_errors_of_xacro_are_reported_with_the_file(tmp_path):
 ASLEEP = EVIL.replace("touch {harm}", "sleep 1000 &amp; echo $! > {harm}; wait")
 
 
-def test_a_xacro_file_ends_in_time(tmp_path, monkeypatch):
+def test_xacro_expansion_is_stopped_after_a_timeout(tmp_path, monkeypatch):
     harm = tmp_path / "harm"
 
     def stopped(length, seconds):
@@ -356,7 +356,7 @@ def test_a_xacro_file_ends_in_time(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("length", "reason"), [
     ("${'x' * 10**10}", "MemoryError"), ("${'x' * (2 * 10**7)}", "more than 10000000 bytes"),
     ("${'x' * (4 * 10**6)}", "more than 3000000 bytes")])
-def test_a_xacro_file_takes_no_more_than_its_share(tmp_path, length, reason):
+def test_xacro_expansion_is_limited_in_memory_and_size(tmp_path, length, reason):
     path = xacro_file(tmp_path, length)
     path.write_text(path.read_text().replace("${2 * length}", "${length}"), encoding="utf-8")
     with pytest.raises(ModelError, match=reason) as caught:
@@ -364,7 +364,7 @@ def test_a_xacro_file_takes_no_more_than_its_share(tmp_path, length, reason):
     assert len(str(caught.value)) < 2000
 
 
-def test_modules_in_the_current_folder_are_not_run(tmp_path, monkeypatch):
+def test_modules_in_the_current_folder_are_not_imported_by_xacro(tmp_path, monkeypatch):
     xacro_file(tmp_path, 0.25)
     for name in ("xacro", "yaml", "json"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('not me')", encoding="utf-8")
@@ -372,20 +372,20 @@ def test_modules_in_the_current_folder_are_not_run(tmp_path, monkeypatch):
     assert Robot.from_urdf("arm.urdf.xacro", allow_xacro=True).n == 1
 
 
-def test_xacro_files_are_guarded_before_they_are_expanded(probe):
+def test_hostile_xacro_files_are_rejected_before_expansion(probe):
     for attack in ("DOCTYPE", "billion laughs", "50 MB"):
         content, reason = ATTACKS[attack]()
         problem, megabytes = probe(content, suffix=".xacro")
         assert reason in problem and megabytes < MEGABYTES
 
 
-def test_xacro_file_without_xacro(tmp_path, monkeypatch):
+def test_missing_xacro_package_is_reported(tmp_path, monkeypatch):
     path = xacro_file(tmp_path, 1)
     monkeypatch.setitem(sys.modules, "xacro", None)
     with pytest.raises(ModelError, match=r"'xacro' is not importable; install it"):
         Robot.from_urdf(path, allow_xacro=True)
 
 
-def test_caps_leave_room_for_real_robots():
-    """The largest example has 211 kB and 157 links."""
+def test_size_limits_are_ten_times_the_largest_example():
+    """The largest example robot has 211 kB and 157 links."""
     assert urdf_reader.MAX_BYTES > 10 * 211_000 and urdf_reader.MAX_LINKS > 10 * 157

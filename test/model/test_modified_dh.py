@@ -1,4 +1,4 @@
-"""Modified Denavit-Hartenberg tables: golden tables, and random trees built by hand in Pinocchio."""
+"""Modified Denavit-Hartenberg tables against published values and random trees built directly in Pinocchio."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def along(axis, length):
 
 
 def by_hand(rows):
-    """Equation (1), factor by factor, into a Pinocchio model: joint j at frame j."""
+    """Build a Pinocchio model from equation (1), factor by factor, with joint j at frame j."""
     model = pin.Model()
     for k, row in enumerate(rows, start=1):
         carrier = k - 1 if row.antecedent < 0 else row.antecedent
@@ -72,7 +72,7 @@ def test_torques_of_a_modified_table_equal_published_values():
 
 
 @pytest.mark.parametrize("seed", seeds(8))
-def test_random_tables_give_the_placements_of_pinocchio(seed):
+def test_torques_and_placements_of_random_tables_match_pinocchio(seed):
     rows = random_rows(seed)
     robot, model = TreeDynamics(dh_table.load_modified(rows), "reference"), by_hand(rows)
     data = model.createData()
@@ -88,8 +88,8 @@ def test_random_tables_give_the_placements_of_pinocchio(seed):
         assert worst(p, data.oMi[k].translation) < 1e-12 and worst(R, data.oMi[k].rotation) < 1e-12
 
 
-def test_missing_cells_of_a_file_have_defaults(tmp_path):
-    """An empty antecedent is the row before; what is not given is zero."""
+def test_missing_cells_of_a_table_have_defaults(tmp_path):
+    """An empty antecedent is the previous row; other missing cells are zero."""
     path = tmp_path / "tree.csv"
     path.write_text("joint,type,antecedent,alpha,d,theta,r,mass,ixx,iyy,izz,effort\n"
                     "a,R,0,0,0,0,0.3,1,.1,.1,.1,9\nb,R,,-pi/2,0.2,pi/2,0,1,.1,.1,.1,\nc,P,1,pi/2,0,0,0.1,1,.1,.1,.1,\n",
@@ -109,7 +109,7 @@ def test_missing_cells_of_a_file_have_defaults(tmp_path):
     ("joint,type,antecedent\nq,R,x\n", "row 1, column 'antecedent': 'x' is not a number"),
     ("joint,type,a\nq,R,1\n", "column 'a' is unknown"),
 ))
-def test_problems_of_a_file_are_reported(tmp_path, text, problem):
+def test_invalid_modified_tables_are_rejected(tmp_path, text, problem):
     path = tmp_path / "arm.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ModelError) as error:

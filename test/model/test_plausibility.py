@@ -1,4 +1,4 @@
-"""Plausibility of URDFs: usual mistakes of units are named with their cause, makers' files cause no warning."""
+"""Plausibility of URDFs: common unit errors are reported with their cause, manufacturers' files cause no warning."""
 
 import pickle
 from pathlib import Path
@@ -18,7 +18,7 @@ MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
 def scaled(path, names, factor):
-    """The arm with attributes of all elements at a path multiplied."""
+    """Return the arm with attributes of all elements at a path multiplied by a factor."""
     root = etree.parse(ARM).getroot()
     for element in root.iterfind(path):
         for name in {*names} & {*element.attrib}:
@@ -35,7 +35,7 @@ def without_inertial(*links):
 
 
 def placeholders():
-    """The arm with 1 kg and 1 kg m^2 in every link, as in the description files of a maker of small arms."""
+    """Return the arm with 1 kg and 1 kg m^2 in every link, as in some manufacturers' files."""
     root = etree.parse(ARM).getroot()
     for inertial in root.iterfind("link/inertial"):
         inertial.find("mass").set("value", "1")
@@ -55,7 +55,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("text", "name", "cause"), FAULTS.values(), ids=FAULTS)
-def test_a_mistake_is_named_with_its_likely_cause(text, name, cause):
+def test_implausible_urdf_is_reported_with_its_likely_cause(text, name, cause):
     found = [warning for warning in urdf.load(text).warnings if warning.name in IMPLAUSIBLE]
     assert [warning.name for warning in found] == [name]
     assert cause in found[0] and found[0].endswith(f"[{name}]")
@@ -64,7 +64,7 @@ def test_a_mistake_is_named_with_its_likely_cause(text, name, cause):
 DEFECTS = {"icub": "inertia_too_small", "icub_reduced": "inertia_too_small", "romeo": "missing_mass"}  # in the files
 
 
-def test_no_file_of_a_maker_gives_an_unfounded_warning():
+def test_example_robots_cause_no_unfounded_warnings():
     """The right leg of iCub has masses with inertias of 1e-18 kg m^2, the fingers of Romeo have no mass."""
     found = {path.stem: {warning.name for warning in urdf.load(path).warnings} & {*IMPLAUSIBLE}
              for path in example_urdfs() if path.stem != "ur3"}
@@ -76,7 +76,7 @@ def test_warnings_keep_their_names_in_a_copy():
     assert warning.name == "massless" and warning.count("[massless]") == 1
 
 
-def test_the_robot_file_accepts_warnings_for_all_commands(capsys, tmp_path):
+def test_robot_file_can_accept_warnings(capsys, tmp_path):
     path, file = tmp_path / "arm.urdf", tmp_path / "arm.robot.yaml"
     path.write_bytes(FAULTS["one link without mass"][0])
     assert main.main(["model", str(path)]) == 0 and "[missing_mass]" in capsys.readouterr().out
@@ -88,7 +88,7 @@ def test_the_robot_file_accepts_warnings_for_all_commands(capsys, tmp_path):
     assert not robot.warnings and [warning.name for warning in robot.model.accepted_warnings] == ["missing_mass"]
 
 
-def test_that_a_robot_has_no_mass_cannot_be_accepted(capsys, tmp_path):
+def test_massless_warning_cannot_be_accepted(capsys, tmp_path):
     path = tmp_path / "arm.urdf"
     path.write_bytes(without_inertial())
     with pytest.raises(SystemExit):
@@ -99,7 +99,7 @@ def test_that_a_robot_has_no_mass_cannot_be_accepted(capsys, tmp_path):
         assert "no link that moves has a mass" in capsys.readouterr().err
 
 
-def test_a_platform_gives_massless_legs_their_load():
+def test_massless_legs_of_a_platform_cause_no_warning():
     """Legs without mass are a common idealization: the platform has one."""
     text = (ROOT / "urdf" / "stewart.urdf").read_bytes()
     root = etree.fromstring(text)

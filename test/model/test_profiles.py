@@ -1,4 +1,4 @@
-"""Profiles: each reads, fits the robot that it is of, and a motion of that robot is retimed inside what it says."""
+"""Robot profiles: each can be read, fits its robot, and limits a retimed motion of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def example_robot(name: str) -> Path:
 
 
 def renamed(name: str, old: str, new: str) -> str:
-    """An example robot whose joints have other names: the same machine, or one like it."""
+    """Return the URDF of an example robot with renamed joints."""
     return re.sub(old, new, example_robot(name).read_text(encoding="utf-8"))
 
 
@@ -87,12 +87,12 @@ def without_jumps(robot: Robot) -> Robot:
     return Robot.from_model(robot.model.with_joint_dynamics(smooth))
 
 
-def test_every_profile_has_a_robot_to_be_tried_on():
+def test_every_profile_is_tested_with_a_robot():
     assert set(URDFS) == set(profiles.names())
 
 
 @pytest.mark.parametrize("name", profiles.names())
-def test_a_motion_is_retimed_inside_what_it_says(name):
+def test_motion_is_retimed_inside_the_limits_of_each_profile(name):
     robot = load(URDFS[name](), name, base="fixed")
     assert robot.is_fixed_tree
     file = robot_file.read(name)
@@ -119,7 +119,7 @@ def test_a_motion_is_retimed_inside_what_it_says(name):
 
 
 @pytest.mark.parametrize("name", profiles.names())
-def test_a_profile_fits_prefixed_joints_and_passes_check(name, tmp_path, capsys):
+def test_profile_fits_prefixed_joints_and_passes_check(name, tmp_path, capsys):
     """Every joint of the profile gets the prefix of a maker's URDF, or 'left_'; the names are the only warning."""
     source = URDFS[name]()
     text = source if isinstance(source, str) else source.read_text(encoding="utf-8")
@@ -136,14 +136,14 @@ def test_a_profile_fits_prefixed_joints_and_passes_check(name, tmp_path, capsys)
         np.testing.assert_array_equal(getattr(prefixed.limits, quantity), getattr(plain.limits, quantity))
 
 
-def test_a_profile_states_sources_and_unknown_values():
+def test_profile_states_sources_and_unknown_values():
     for name in profiles.names():
         text = Path(profiles.located(name)).read_text(encoding="utf-8")
         assert text.startswith("# ") and ("# Unknown: " in text or "unknown" in text), name
 
 
 def test_profiles_define_the_effort_conventions():
-    """Those that drivers report in one way or another are refused, and may still be currents whose gains are found."""
+    """Unknown conventions are rejected as commands; their current gains can be identified."""
     efforts = {name: load(URDFS[name](), name, base="fixed").model.efforts for name in profiles.names()}
     assert {name for name, declared in efforts.items() if declared.measured.quantity == "unknown"} == {
         "piper", "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30"}
@@ -159,7 +159,7 @@ def test_profiles_define_the_effort_conventions():
         load(URDFS["ur5e"](), {"version": 1, "commanded_effort": {"quantity": "unknown"}})
 
 
-def test_a_file_of_that_name_comes_first(tmp_path, monkeypatch):
+def test_file_with_the_name_of_a_profile_takes_precedence(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "fr3_joint1" in robot_file.read("fr3").section("limits")
     Path("fr3").write_text("version: 1\nlimits: {mine: {max_effort: 1.0}}\n")
@@ -168,14 +168,14 @@ def test_a_file_of_that_name_comes_first(tmp_path, monkeypatch):
         robot_file.read("fr4")
 
 
-def test_the_command_lists_and_prints_them(capsys):
+def test_robot_file_command_lists_and_prints_profiles(capsys):
     assert main(["robot-file", "--list"]) == 0
     assert capsys.readouterr().out.split() == list(profiles.names())
     assert main(["robot-file", "ur5e"]) == 0
     assert "max_velocity: 3.1415927" in capsys.readouterr().out
 
 
-def test_a_profile_fits_joints_with_a_prefix_or_suffix():
+def test_profile_fits_joints_with_a_prefix_or_suffix():
     plain = load(renamed("panda", "panda_joint", "fr3_joint"), "fr3", backend="python")
     for new in ("left_fr3_joint", r"fr3_joint\g<1>_of_two"):
         urdf = renamed("panda", "panda_joint(.)", new if "<1>" in new else new + r"\1")
@@ -185,14 +185,14 @@ def test_a_profile_fits_joints_with_a_prefix_or_suffix():
         assert any(warning.name == "renamed_joints" and robot.joint_names[0] in warning for warning in robot.warnings)
 
 
-def test_a_profile_of_another_robot_is_refused_in_one_sentence():
+def test_profile_of_another_robot_is_rejected_with_one_message():
     with pytest.raises(ModelError) as error:
         load(example_robot("ur5_robot"), "fr3", backend="python")
     (problem,) = error.value.problems
     assert "profile fr3 is for fr3_joint1, fr3_joint2" in problem and "has shoulder_pan_joint" in problem
 
 
-def test_a_profile_that_fits_two_arms_is_ambiguous():
+def test_profile_that_fits_two_arms_is_rejected():
     urdf = arm(*[{}] * 14)
     for k in range(14, 0, -1):
         urdf = urdf.replace(f'"j{k}"', f'"{"left" if k < 8 else "right"}_lbr_A{(k - 1) % 7 + 1}"')

@@ -1,4 +1,4 @@
-"""Robot files: all errors are reported at once, with line and column; keys without an implementation are refused."""
+"""Robot files: all errors are reported at once with line and column; keys without implementation are rejected."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def problems_of(tmp_path, text, urdf=ARM):
     return error.value.problems
 
 
-# --- the schema ---------------------------------------------------------------------------------------------------------
+# --- schema ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_schema_for_editors_is_the_one_that_is_used():
+def test_published_schema_equals_the_one_in_use():
     """`rnea robot-file --schema > config/robot_file.schema.json` writes it."""
     assert json.loads((ROOT / "config" / "robot_file.schema.json").read_text(encoding="utf-8")) == SCHEMA
     jsonschema.Draft7Validator.check_schema(SCHEMA)
 
 
 def leaves(schema, path=()):
-    """(keys to a value, its schema) of everything that has a name; "*" for names of joints and links."""
+    """Yield (path of keys, schema) of every named value; "*" stands for names of joints and links."""
     yield path, schema
     for key, entry in schema.get("properties", {}).items():
         yield from leaves(entry, (*path, key))
@@ -76,20 +76,20 @@ def test_sections_without_an_implementation_are_rejected(path):
     assert any("not yet: " in problem and path[-1] in problem for problem in refused(content))
 
 
-def test_nothing_else_is_declared_only():
+def test_number_of_keys_without_implementation_is_as_expected():
     assert len(LATER) == 3 and {path[0] for path in LATER} == {"elastic_joints", "drives", "sensors"}
 
 
-def test_cut_joints_are_those_of_the_algorithm():
+def test_cut_joint_types_equal_those_of_the_algorithm():
     from rnea_ros.algorithms.closed_loops import HELD
 
     assert set(CUT_JOINT_TYPES) == set(HELD)
 
 
-# --- what is wrong, and where ---------------------------------------------------------------------------------------------
+# --- error messages ---------------------------------------------------------------------------------------------
 
 
-def test_everything_at_once_in_the_order_of_the_file(tmp_path):
+def test_all_errors_are_reported_in_the_order_of_the_file(tmp_path):
     problems = problems_of(tmp_path, """version: 1
 drives:
   j2: {gear_ratio: 0}
@@ -148,26 +148,26 @@ friction: {j1: {viscos: 1.0}, j7: {viscous: .nan}}
     ({"loops": {"active": ["j1"]}}, "loops.cut_joints is missing; a mapping from names to entries"),
     ({1: 2}, "has the key 1, which is no text"), ({"limits": {True: {}}}, "limits has the key True, which is no text"),
 ])
-def test_problems_are_reported(content, said):
+def test_invalid_values_are_reported(content, said):
     problems = refused(content)
     assert any(said in problem for problem in problems), problems
     assert len(problems) <= 2
 
 
-def test_names_that_yaml_takes_for_something_else(tmp_path):
+def test_unquoted_yaml_booleans_as_names_are_rejected(tmp_path):
     problem, last = problems_of(tmp_path, "version: 1\nlimits:\n  on: {max_effort: 1.0}\n")
     assert problem.startswith("line 2, column 1: limits has the key True, which is no text; names that look like numbers")
     assert last.endswith("the file is not checked further until this is corrected")
 
 
-def test_a_mistake_in_the_platform_is_not_taken_for_one_in_the_urdf(tmp_path):
+def test_error_in_the_platform_section_is_reported_at_its_line(tmp_path):
     text = (ROOT / "urdf" / "stewart.robot.yaml").read_text().replace("link: platform", "lnk: platform", 1)
     problems = problems_of(tmp_path, text, (ROOT / "urdf" / "stewart.urdf").read_text())
     line = 1 + text[:text.index("lnk:")].count("\n")
     assert any(problem.startswith(f"line {line}, column ") and "platform.lnk is not known" in problem for problem in problems)
 
 
-def test_an_alias_is_refused_with_its_line(tmp_path):
+def test_yaml_alias_is_rejected_with_its_line(tmp_path):
     text = "version: 1\nlimits:\n  j1: &a {max_effort: 1.0}\n  j2: *a\n"
     assert problems_of(tmp_path, text) == ("line 4, column 7: alias *a is not supported; write the values out",)
 
@@ -187,7 +187,7 @@ def test_names_with_dots_and_spaces_are_quoted(tmp_path):
     assert problem.startswith("line 2, column 10: limits.'a joint.1': joint 'a joint.1' does not exist")
 
 
-def test_messages_stay_short_however_much_is_wrong(tmp_path):
+def test_error_messages_are_bounded_in_length_and_number(tmp_path):
     text = "version: 1\nlimits:\n" + "".join(f"  joint_{k}: {{max_effort: -1}}\n" for k in range(5000))
     problems = problems_of(tmp_path, text)
     assert len(problems) == 51 and all(len(problem) < 500 for problem in problems)
@@ -210,12 +210,12 @@ def test_mappings_in_python_are_checked_like_files():
         assert refused(content) == ("has lists and mappings nested more than 32 deep",)
 
 
-def test_a_file_goes_to_other_processes():
+def test_robot_file_can_be_pickled():
     file = robot_file.read(ROOT / "urdf" / "hua_arm.robot.yaml")
     assert pickle.loads(pickle.dumps(file)).content == file.content
 
 
-# --- files that are wrong in any way --------------------------------------------------------------------------------------
+# --- random errors --------------------------------------------------------------------------------------
 
 HOSTILE = [None, True, 0, -1, 1e300, 10**400, float("nan"), "", "x", "j1", "1e3", [], [[]], {}, {"a": 1}, {1: 2}, [1, 2, 3],
            ["a"], b"x", {7}, 1e12, {"link": "l1"}, "base"]
@@ -235,7 +235,7 @@ def paths(value, path=()):
 
 
 def spoilt(content, rng):
-    """A copy with one to three values left out, renamed or replaced."""
+    """Return a copy with one to three values removed, renamed or replaced."""
     content = copy.deepcopy(content)
     for _ in range(rng.choice([1, 1, 2, 3])):
         *outer, last = rng.choice(list(paths(content)) or [("version",)])
@@ -253,7 +253,7 @@ def spoilt(content, rng):
 
 
 @pytest.mark.parametrize("content", KINDS, ids=lambda content: list(content)[-1])
-def test_every_file_is_read_or_refused_with_a_message(content):
+def test_randomly_damaged_files_are_read_or_rejected_with_a_message(content):
     rng = random.Random(7)
     for _ in range(150):
         given = spoilt(content, rng)

@@ -1,4 +1,4 @@
-"""Standard Denavit-Hartenberg tables: the thesis's arms and golden numbers, and random tables built by hand in Pinocchio."""
+"""Standard Denavit-Hartenberg tables against published values and random tables built directly in Pinocchio."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ THESIS_RR = """joint, type, theta, d, a, alpha, mass, com_x, izz
 q1, R, 0, 0, 0.4, 0, 0.5, -0.2, 0.1
 q2, R, 0, 0, 0.4, 0, 0.5, -0.2, 0.1
 """
-# Tables 4.3 and 4.4 read as errata and golden.json do: a_2 = L_2, as the centre of mass needs, and q_2 is theta_2 itself.
+# Tables 4.3 and 4.4 with the errata: a_2 = L_2, as the centre of mass requires, and q_2 = theta_2.
 THESIS_PR = """joint,type,theta,d,a,alpha,mass,com_x,com_y,ixx,iyy,izz
 q1,P,pi/2,0.4,0,pi/2,0.5,0,-0.2,0.1,0.1,0.1
 q2,R,0,0,0.4,0,0.5,-0.2,0,0.1,0.1,0.1
@@ -46,14 +46,14 @@ def random_rows(seed):
 
 
 def transform(row, q):
-    """(2.8)."""
+    """Return the transform of equation (2.8)."""
     theta, d = row.theta + (q if row.type == "R" else 0.0), row.d + (q if row.type == "P" else 0.0)
     c, s, ca, sa = np.cos(theta), np.sin(theta), np.cos(row.alpha), np.sin(row.alpha)
     return np.array([[c, -ca * s, sa * s, row.a * c], [s, ca * c, -sa * c, row.a * s], [0.0, sa, ca, d], [0.0, 0.0, 0.0, 1.0]])
 
 
 def by_hand(rows):
-    """A Pinocchio model of a table: joint j stands in frame j-1, and its link's frame is that frame as it moves."""
+    """Build a Pinocchio model of a table: joint j is in frame j-1, and its link frame coincides with it at zero."""
     model, end = pin.Model(), pin.SE3.Identity()
     for row in rows:
         kind = pin.JointModelRZ() if row.type == "R" else pin.JointModelPZ()
@@ -77,7 +77,7 @@ def test_sensitivities_equal_published_values():
 
 @pytest.mark.parametrize("seed", seeds(6))
 def test_torques_and_sensitivities_of_random_tables_equal_pinocchio(seed):
-    """Frames by (2.8), torques, sensitivities and transmitted wrenches by a Pinocchio model that no URDF went through."""
+    """Frames by equation (2.8); torques, sensitivities and wrenches by a Pinocchio model not made from a URDF."""
     rows = random_rows(seed)
     robot = TreeDynamics(dh_table.load_standard(rows), "reference")
     model = by_hand(rows)
@@ -94,13 +94,13 @@ def test_torques_and_sensitivities_of_random_tables_equal_pinocchio(seed):
         assert worst(ours, truth) < 1e-11
 
 
-def test_the_thesis_rr_arm(tmp_path):
-    """Tables 4.1 and 4.2 from a file; on its horizontal plane gravity does no work. Figure 4.3: internal forces."""
+def test_rr_arm_of_the_thesis_equals_published_values(tmp_path):
+    """Tables 4.1 and 4.2 are read from a file; the arm moves in a horizontal plane. Figure 4.3: internal forces."""
     path = tmp_path / "rr.csv"
     path.write_text(THESIS_RR, encoding="utf-8")
     robot, golden = TreeDynamics(dh_table.load_standard(path)), GOLDEN["two_link_RR_thesis"]
     assert robot.name == "rr" and robot.joint_names == ("q1", "q2")
-    assert all("breaks the triangle inequality" in warning for warning in robot.warnings)  # the thesis gives one moment only
+    assert all("breaks the triangle inequality" in warning for warning in robot.warnings)  # the thesis states one moment only
     state = [np.array(golden[name]) for name in ("q", "qd", "qdd", "qddd")]
     tau, rate = robot.torque_and_rate(*state)
     assert worst(tau, golden["tau"]) < 1e-12
@@ -115,8 +115,8 @@ def test_the_thesis_rr_arm(tmp_path):
     assert worst(wrench[:, 5], golden["tau"]) < 1e-12
 
 
-def test_the_thesis_pr_arm(tmp_path):
-    """M and h of the golden closed form, and its derivatives."""
+def test_pr_arm_of_the_thesis_matches_its_closed_form(tmp_path):
+    """M, h and their derivatives are compared."""
     path = tmp_path / "pr.csv"
     path.write_text(THESIS_PR, encoding="utf-8")
     robot = TreeDynamics(dh_table.load_standard(path), gravity=(0, 0, 0))
@@ -131,7 +131,7 @@ def test_the_thesis_pr_arm(tmp_path):
     assert worst(dq, [[0.0, -s * qdd[1] - c * qd[1] ** 2], [0.0, -s * qdd[0]]]) < 1e-14
 
 
-def test_both_ways_to_give_the_centre_of_mass(tmp_path):
+def test_both_columns_for_the_center_of_mass_are_equivalent(tmp_path):
     head = "joint,type,theta,d,a,alpha,mass,"
     for text, name in ((head + "l,d_g\nq,P, -pi/3, 0.2, 0.1, 2*pi/3, 1, 0.3, 0.5\n", "thesis"),
                        (head + "com_x,com_y,com_z\nq,P, -pi/3, 0.2, 0.1, 2*pi/3, 1, {}, {}, {}\n", "frame")):
@@ -142,7 +142,7 @@ def test_both_ways_to_give_the_centre_of_mass(tmp_path):
     assert (thesis.theta, thesis.alpha) == pytest.approx((-np.pi / 3, 2 * np.pi / 3), abs=1e-15)
 
 
-def test_limits_become_those_of_the_urdf(tmp_path):
+def test_limits_of_a_table_are_written_to_the_urdf(tmp_path):
     path = tmp_path / "arm.csv"
     path.write_text("joint,type,lower,upper,effort,velocity\na,P,-0.5,0.7,20,3\nb,P,,,,\n", encoding="utf-8")
     limits = TreeDynamics(dh_table.load_standard(path)).limits
@@ -160,7 +160,7 @@ def test_limits_become_those_of_the_urdf(tmp_path):
      ["row 1: type is 'X'; it must be R", "row 2, column 'theta': 'pie' is not a number", "row 2, column 'd': 'nan'"]),
     ("joint,type,l,com_x\nq,R,1,1\n", ["given twice"]),
 ))
-def test_errors_name_every_cell(tmp_path, text, problems):
+def test_errors_of_a_table_name_every_cell(tmp_path, text, problems):
     path = tmp_path / "arm.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ModelError) as error:
@@ -182,6 +182,6 @@ def test_tables_that_make_an_invalid_urdf_are_rejected():
         dh_table.load_standard("there is no such file.csv")
 
 
-def test_names_are_only_names():
+def test_special_characters_in_joint_names_are_kept():
     odd = 'a"b<c>&\'\u00e4'
     assert TreeDynamics(dh_table.load_standard([StandardRow(odd, "R", mass=1.0)])).joint_names == (odd,)

@@ -1,4 +1,4 @@
-"""URDF to model: tree, joints, limits, merged and following joints, names, sources."""
+"""URDF to model: tree, joints, limits, merged links, mimic joints, names, sources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_joints_are_depth_first_in_the_order_of_the_file():
     assert Robot.from_urdf(arm(*branches)).joint_names == ("j1", "j2", "j4", "j6", "j3", "j5")
 
 
-def test_joint_types_and_limits():
+def test_joint_types_and_limits_are_read_with_warnings():
     limited = 'effort="10" velocity="2" lower="-1" upper="3"'
     robot = Robot.from_urdf(arm(
         {"limit": limited}, {"kind": "continuous", "limit": limited}, {"kind": "prismatic", "limit": None},
@@ -40,7 +40,7 @@ def test_joint_types_and_limits():
     assert not any("'j7'" in warning for warning in robot.warnings), "a continuous joint needs no limit"
 
 
-def test_fixed_links_are_merged_and_stay_known():
+def test_fixed_links_are_merged_and_keep_their_frames():
     fixed = {"kind": "fixed", "xyz": (0.1, 0.02, -0.03), "rpy": (0.1, 0.2, -0.3)}
     text = arm(UP, *[fixed] * 40, {"axis": (0, 1, 1)}, *[fixed] * 40)
     robot = Robot.from_urdf(text)
@@ -49,7 +49,7 @@ def test_fixed_links_are_merged_and_stay_known():
     check_kinematics_and_inertias(robot, PinocchioOracle(text, robot), 0)
 
 
-def test_two_hundred_joints_in_series():
+def test_chain_of_250_joints_is_read_accurately():
     text = arm(*[{"xyz": (0.01, 0.02, 0.03), "rpy": (0.2, 0.1, 0), "axis": (0, 0.1, 1)}] * 250)
     robot = Robot.from_urdf(text)
     assert robot.n == 250 and robot.reconstruction_error < 1e-12
@@ -64,7 +64,7 @@ def test_chains_of_mimic_joints_end_at_one_coordinate():
     assert follow == {"j3": (0, 1, 0), "j4": (1, 1, 0), "j2": (1, 3, -1), "j1": (1, -6, 2.5), "j5": (1, 1, 0)}
 
 
-def test_mimic_without_effect_is_ignored_aloud():
+def test_mimic_without_effect_is_ignored_with_a_warning():
     robot = Robot.from_urdf(arm({"mimic": {"joint": "gone"}}, {"kind": "fixed", "mimic": {"joint": "j1"}}))
     assert robot.joint_names == ("j1",)
     assert sum("<mimic> is ignored" in warning for warning in robot.warnings) == 2
@@ -72,8 +72,8 @@ def test_mimic_without_effect_is_ignored_aloud():
 
 @pytest.mark.parametrize(("axis", "x"), [
     ((0, 0, 1), (1, 0, 0)), ((1, 0, 0), (0, 1, 0)), ((0, 1, 0), (0, 0, 1)), ((0, 0, -2), (1, 0, 0))])
-def test_planar_joint_becomes_two_sliders_and_a_turn(axis, x):
-    """Two sliders in the plane, then a turn about its normal."""
+def test_planar_joint_becomes_two_sliders_and_a_rotation(axis, x):
+    """The sliders move in the plane; the rotation is about its normal."""
     robot = Robot.from_urdf(arm({"kind": "planar", "axis": axis, "xyz": (1, 2, 3)}))
     assert robot.joint_names == ("j1/x", "j1/y", "j1/theta")
     assert robot.joint_types == ("prismatic", "prismatic", "continuous")
@@ -85,7 +85,7 @@ def test_planar_joint_becomes_two_sliders_and_a_turn(axis, x):
     assert deviation(pose, homogeneous(about(normal, 0.8), position)) < 1e-15
 
 
-def test_planar_joint_whose_names_are_taken():
+def test_planar_joint_with_conflicting_names_is_rejected():
     tree = Tree("r", [LinkSpec(name) for name in "abc"],
                 [JointSpec("p", "planar", "a", "b"), JointSpec("p/x", "continuous", "b", "c")])
     with pytest.raises(ModelError, match="2 joints are named 'p/x'"):
@@ -116,8 +116,8 @@ def test_floating_joint_at_the_root_is_the_base():
     assert any("mass of link 'world' is ignored" in warning for warning in Robot.from_urdf(heavy, base="floating").warnings)
 
 
-def test_a_held_floating_joint_counts_as_fixed_at_its_origin():
-    """Turned by a quarter about x, the axis of the joint is upright: gravity does not act on it."""
+def test_floating_joint_of_a_fixed_base_robot_is_fixed_at_its_origin():
+    """A rotation of 90 degrees about x makes the joint axis vertical, so that gravity does not act on it."""
     origin = '<child link="body"/><origin xyz="0.2 0 1" rpy="1.5707963267948966 0 0"/>'
     held, fixed = (Robot.from_urdf(floating(kind).replace('<child link="body"/>', origin).replace(
         '<child link="arm"/>', '<child link="arm"/><axis xyz="0 1 0"/>')) for kind in ("floating", "fixed"))
@@ -131,17 +131,17 @@ def test_a_held_floating_joint_counts_as_fixed_at_its_origin():
     '<link name="x"/><joint name="inside" type="floating"><parent link="arm"/><child link="x"/></joint>',
     '<link name="x"/><joint name="inside" type="fixed"><parent link="world"/><child link="x"/></joint>',
 ], ids=["inside", "sibling"])
-def test_floating_joint_elsewhere_is_refused_by_name(extra):
+def test_floating_joint_not_at_the_root_is_rejected(extra):
     with pytest.raises(ModelError, match=r"joint '(free|inside)': type 'floating' is supported only between the root"):
         Robot.from_urdf(floating(extra=extra))
 
 
-def test_robot_of_one_link():
+def test_robot_of_one_link_has_no_joints():
     robot = Robot.from_urdf(f'<robot name="stone"><link name="only">{INERTIAL}</link></robot>')
     assert robot.n == 0 and robot.mdh_table() == [] and robot.total_mass == 1.5
 
 
-def test_names_of_any_letters_pass_through():
+def test_names_with_any_characters_are_kept():
     names = ["a<b>&'\"", "ä β 関節", "x/y:z|{0}%s", "  spaces  ", "__import__('os')", "\U0001f916"]
     tree = Tree(names[0], [LinkSpec(name) for name in names],
                 [JointSpec(f"{a}>{b}", "continuous", a, b) for a, b in pairwise(names)])
@@ -151,7 +151,7 @@ def test_names_of_any_letters_pass_through():
     assert len(robot.torque_and_rate(*[np.ones(5)] * 4)) == 2
 
 
-def test_the_model_is_frozen():
+def test_model_is_immutable():
     robot = Robot.from_urdf(arm(UP, UP))
     with pytest.raises(ValueError, match="read-only"):
         robot.model.links[1].ms[0] = 1.0
@@ -165,7 +165,7 @@ def test_the_model_is_frozen():
         robot.model.frames["l1"].P[0] = 1.0
 
 
-def test_model_id_is_of_every_number():
+def test_model_id_changes_with_every_parameter():
     def model_id(**joint):
         return Robot.from_urdf(arm({**UP, **joint})).model_id
 
@@ -197,14 +197,14 @@ def test_elements_without_dynamics_are_not_read():
     assert Robot.from_urdf(text).model_id == Robot.from_urdf(arm(UP)).model_id
 
 
-def test_arguments_of_the_loader():
+def test_invalid_arguments_of_from_urdf_are_rejected():
     with pytest.raises(InputError, match=r"'flying'; allowed are fixed, floating"):
         Robot.from_urdf(arm(UP), base="flying")
     with pytest.raises(InputError, match="'unknown', but the moving joints are j1"):
         Robot.from_urdf(arm(UP), joint_dynamics={"unknown": JointDynamics()})
 
 
-def test_negative_friction_is_zero_and_said():
+def test_negative_friction_is_set_to_zero_with_a_warning():
     text = ('<robot name="r"><link name="a"/><link name="b"/><joint name="ab" type="continuous"><parent link="a"/>'
             '<child link="b"/><dynamics damping="-0.5" friction="0.2"/></joint></robot>')
     robot = Robot.from_urdf(text, friction=True)

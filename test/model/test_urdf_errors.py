@@ -1,4 +1,4 @@
-"""An invalid URDF gets one error that lists all problems; an implausible one gets warnings with the numbers."""
+"""Invalid URDFs raise one error that lists all problems; implausible ones cause warnings with values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def with_inertial(inertial):
 
 
 def between(inside):
-    """A joint with something in it."""
+    """Return a robot with a joint that contains the given elements."""
     return link("a"), link("b"), joint(inside=inside)
 
 
@@ -93,33 +93,33 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_each_error_by_itself(case):
+def test_each_invalid_element_is_rejected_with_its_message(case):
     elements, expected = WRONG[case]
     with pytest.raises(ModelError, match=expected) as caught:
         Robot.from_urdf(robot(*elements))
     assert len(str(caught.value)) < 12_000
 
 
-def test_the_good_parts_are_good():
+def test_base_case_of_the_invalid_examples_is_valid():
     assert Robot.from_urdf(robot(*GOOD)).n == 1
 
 
 @pytest.mark.parametrize("odd", ['<axis xzy="0 0 1"/>', "<axis/>", '<axis xyz="0"/>'])
-def test_an_axis_of_a_fixed_joint_is_ignored(odd):
+def test_axis_of_a_fixed_joint_is_ignored(odd):
     assert Robot.from_urdf(robot(*GOOD, link("c"), joint("fast", "b", "c", "fixed", odd, ""))).n == 1
 
 
-def test_an_undeclared_prefix_is_part_of_the_name():
-    """ROS's parser reads it so; old files for Gazebo have such prefixes."""
+def test_undeclared_namespace_prefix_is_ignored():
+    """The ROS parser accepts such prefixes, which occur in old files for Gazebo."""
     odd = '<gazebo reference="b"><sensor:camera name="eye"/></gazebo>'
-    with pytest.raises(ModelError, match="not well-formed"):  # lxml remembers it, in an error that comes later
+    with pytest.raises(ModelError, match="not well-formed"):  # lxml repeats this error in later ones
         Robot.from_urdf("<robot><")
     assert Robot.from_urdf(robot(*GOOD, odd)).n == 1
     with pytest.raises(ModelError, match="not well-formed"):
         Robot.from_urdf(robot(*GOOD, odd, "<a>"))
 
 
-def test_ten_problems_give_one_error_with_all_ten():
+def test_all_problems_of_a_urdf_are_listed_in_one_error():
     text = robot(
         link("a"), link("b", f'<inertial><mass value="-1"/>{INERTIA}</inertial>'), link("c", "<inertial><mass/></inertial>"),
         link("lost"), link("twice"), link("twice"), link("x"), link("y"),
@@ -138,13 +138,13 @@ def test_ten_problems_give_one_error_with_all_ten():
     assert message.count("\n  - ") == len(caught.value.problems)
 
 
-def test_every_problem_is_reported_once():
+def test_each_problem_is_reported_once():
     for elements, _ in WRONG.values():
         found = problems(robot(*elements))
         assert len(set(found)) == len(found)
 
 
-def test_the_error_names_its_source(tmp_path):
+def test_error_names_the_file_or_text(tmp_path):
     path = tmp_path / "broken.urdf"
     path.write_text(robot(*GOOD, link("c")), encoding="utf-8")
     with pytest.raises(ModelError, match=r"broken\.urdf: 2 links have no parent"):
@@ -160,7 +160,7 @@ def test_the_error_names_its_source(tmp_path):
     (b"\x89PNG\r\n\0\xff", "not well-formed"), ("<robot name='\ud800'/>", "not well-formed"),
     (None, "cannot be read"), (42, "cannot be read"),
     ('<robot xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:arm/></robot>', "unexpanded xacro")])
-def test_files_that_are_no_urdf_are_rejected(text, reason):
+def test_text_that_is_not_a_urdf_is_rejected(text, reason):
     with pytest.raises(ModelError, match=reason) as caught:
         Robot.from_urdf(text)
     assert len(str(caught.value)) < 1000
@@ -169,7 +169,7 @@ def test_files_that_are_no_urdf_are_rejected(text, reason):
 # ---------------------------------------------------------------------- implausible, not invalid
 
 def warnings(text):
-    """Warnings about single bodies, not about the robot as a whole."""
+    """Return the warnings about single bodies."""
     return [warning for warning in Robot.from_urdf(text).warnings if warning.name not in IMPLAUSIBLE]
 
 
@@ -184,7 +184,7 @@ def inertial(mass, *moments):
     (inertial(1, -0.1, 0.2, 0.2), ["not positive", "-0.1"]),
     (inertial(0, 0.1, 0.1, 0.1), ["mass is zero but the inertia is not"]),
     (inertial(1, 0.1, 0.1, 0.1).replace('ixy="0"', 'ixy="0.2"'), ["not positive", "-0.1"])])
-def test_inertias_that_no_body_has(body, expected):
+def test_physically_impossible_inertias_cause_a_warning(body, expected):
     found = warnings(robot(*with_inertial(body)))
     assert len(found) == 1 and found[0].startswith("link 'b': ")
     assert not [part for part in expected if part not in found[0]]
@@ -192,11 +192,11 @@ def test_inertias_that_no_body_has(body, expected):
 
 @pytest.mark.parametrize("body", [
     inertial(1, 0.1, 0.2, 0.3), inertial(1, 0, 0.2, 0.2), inertial(1, 0, 0, 0), inertial(0, 0, 0, 0)])
-def test_inertias_on_the_edge_are_fine(body):
+def test_inertias_at_the_bound_of_the_triangle_inequality_cause_no_warning(body):
     assert not warnings(robot(*with_inertial(body)))
 
 
-def test_missing_limit_is_unknown_not_zero():
+def test_missing_limit_is_nan_with_a_warning():
     text = robot(link("a"), link("b"), joint(limit=""))
     loaded = Robot.from_urdf(text)
     assert any("'j' has no <limit>: its limits are unknown" in warning for warning in loaded.warnings)

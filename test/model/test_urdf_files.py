@@ -1,4 +1,4 @@
-"""The URDFs that we wrote: the papers' numbers come out, every body is possible, RViz has something to draw."""
+"""Packaged URDFs: published values, physically possible bodies, shapes for RViz."""
 
 import json
 import runpy
@@ -31,7 +31,7 @@ def assert_close(value, expected, tolerance=1e-11):
     np.testing.assert_allclose(value, expected, rtol=0, atol=tolerance * scale)
 
 
-# --- what holds for every file ----------------------------------------------------------------------------------------
+# --- every file ----------------------------------------------------------------------------------------
 
 
 @each_file
@@ -43,7 +43,7 @@ def test_header_states_the_robot_and_the_source_of_its_numbers(path):
 
 
 @each_file
-def test_it_gives_no_warnings(path):
+def test_packaged_urdf_causes_no_warnings(path):
     robot = Robot.from_urdf(path)
     assert robot.name == path.stem
     assert robot.warnings == ()
@@ -68,7 +68,7 @@ def test_every_moving_joint_has_limits(path):
 
 
 @each_file
-def test_rviz_can_draw_it_without_other_files(path):
+def test_every_body_has_a_shape_that_needs_no_other_file(path):
     robot = ElementTree.parse(path).getroot()
     shapes = {shape.tag for geometry in robot.iterfind("link/visual/geometry") for shape in geometry}
     assert shapes <= {"box", "cylinder", "sphere"}
@@ -82,13 +82,13 @@ def test_rviz_can_draw_it_without_other_files(path):
 
 
 @pytest.mark.parametrize("case", GOLDEN["stanford_arm"]["states"], ids=lambda case: f"t={case['t']}")
-def test_stanford_arm_is_guarino_gfds(case):
+def test_stanford_arm_equals_published_torques_and_rates(case):
     tau, tau_rate = load("stanford").torque_and_rate(*(case[name] for name in STATE))
     assert_close(tau, case["tau"])
     assert_close(tau_rate, case["dtau"])
 
 
-def test_stanford_arm_with_its_actuators():
+def test_stanford_arm_with_actuator_inertia_equals_published_values():
     golden = GOLDEN["stanford_arm"]["with_actuator_inertia"]
     terms = {f"joint{k}": JointDynamics(rotor_inertia=inertia) for k, inertia in enumerate(golden["Ia"], start=1)}
     robot = load("stanford", joint_dynamics=terms)
@@ -100,14 +100,14 @@ def test_stanford_arm_with_its_actuators():
             assert_close(tau_rate, case["dtau"])
 
 
-def test_rr_arm_is_the_thesiss():
+def test_rr_arm_equals_published_torques_and_rates():
     golden = GOLDEN["two_link_RR_thesis"]
     tau, tau_rate = load("rr").torque_and_rate(*(golden[name] for name in STATE))
     assert_close(tau, golden["tau"])
     assert_close(tau_rate, golden["dtau"])
 
 
-def test_pr_arm_is_the_thesiss():
+def test_pr_arm_matches_the_published_closed_form():
     robot = load("pr")
     (q, qd, qdd, qddd) = state(robot)
     m, lc, inertia = 0.5, 0.2, 0.1
@@ -123,7 +123,7 @@ def test_pr_arm_is_the_thesiss():
 
 
 @pytest.mark.parametrize("name", ["rr", "pr"])
-def test_gravity_does_no_work_in_the_theses_planes(name):
+def test_gravity_does_no_work_in_the_plane_of_rr_and_pr_arms(name):
     robot = load(name)
     assert_close(robot.torque_and_rate(*state(robot)), load(name, gravity=(0.0, 0.0, 0.0)).torque_and_rate(*state(robot)))
 
@@ -132,7 +132,7 @@ def test_gravity_does_no_work_in_the_theses_planes(name):
 
 
 @each_file
-def test_torques_and_rates_are_pinocchios(path):
+def test_torques_and_rates_of_packaged_urdfs_match_pinocchio(path):
     pytest.importorskip("pinocchio")
     from support.oracles import PinocchioOracle, deviation
 
@@ -144,7 +144,7 @@ def test_torques_and_rates_are_pinocchios(path):
             assert deviation(ours, truth) < 1e-12
 
 
-def test_the_tree_has_one_of_everything():
+def test_branched_urdf_contains_every_supported_feature():
     robot = ElementTree.parse(ROOT / "urdf" / "branched.urdf").getroot()
     assert {joint.get("type") for joint in robot.iterfind("joint")} == {"revolute", "continuous", "prismatic", "fixed"}
     assert robot.find("joint/mimic") is not None
@@ -155,18 +155,18 @@ def test_the_tree_has_one_of_everything():
     assert max(children.count(link) for link in children) >= 3
 
 
-# The paper slides the Stanford arm's rod by 2 m; drawn so long, it would begin deep below the floor.
+# The published motion moves the Stanford arm's rod by 2 m; a rod of that length would reach below the floor.
 LEAVES_ITS_GUIDE = {("stanford", "joint3")}
 
 
-# Platforms are tied to their legs by the robot file alone.
+# Platforms are connected to their legs by the robot file only.
 PLATFORMS = ("stewart", "two_platforms", "four_platforms")
 TREES = sorted(path for path in (ROOT / "urdf").glob("*.urdf") if path.stem not in PLATFORMS)
 
 
 @pytest.mark.parametrize("path", TREES, ids=lambda path: path.stem)
-def test_drawn_shapes_hold_together(path):
-    """The shapes of links that a joint connects touch, wherever their joints are."""
+def test_shapes_of_connected_links_touch(path):
+    """The joints are at random positions."""
     pin, coal = pytest.importorskip("pinocchio"), pytest.importorskip("coal")
     model = pin.buildModelFromUrdf(str(path))
     shapes = pin.buildGeomFromUrdf(model, str(path), pin.GeometryType.VISUAL)
@@ -186,7 +186,7 @@ def test_drawn_shapes_hold_together(path):
             assert gap < 1e-6 or (path.stem, model.names[joint]) in LEAVES_ITS_GUIDE, f"{model.names[joint]}: {gap:.3f} m"
 
 
-def test_generated_files_are_those_of_their_generator():
+def test_generated_urdfs_equal_the_output_of_their_generator():
     robots = runpy.run_path(str(ROOT / "urdf" / "generate.py"))["ROBOTS"]
     for name, make in robots.items():
         assert (ROOT / "urdf" / f"{name}.urdf").read_text(encoding="utf-8") == make().text(), name

@@ -1,4 +1,4 @@
-"""URDF 1.0, 1.1 and 1.2: as urdfdom 6 reads them. What has no effect is named, what makes no sense is refused."""
+"""URDF 1.0, 1.1 and 1.2 are read as by urdfdom 6; attributes without effect are reported, invalid ones rejected."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ each_case = pytest.mark.parametrize(("said", "row"), CASES, ids=NAMES)
 
 
 def text(said, row):
-    """The URDF of a row of the table."""
+    """Return the URDF of a row of the table."""
     limit = row.get("limit", "...")
     origins = [f"<origin {row[key]}/>" if key in row else "" for key in ("origin", "inertial")]
     return (f'<robot name="r"{"" if said is None else f""" version="{said}" """}><link name="a"/><link name="b"><inertial>'
@@ -41,7 +41,7 @@ def text(said, row):
 
 
 def turned(x, y, z, w):
-    """Rotation of a unit quaternion, by rotating the axes: v + 2 w (u x v) + 2 u x (u x v)."""
+    """Return the rotation of a unit quaternion by rotating the axes: v + 2 w (u x v) + 2 u x (u x v)."""
     u = np.array([x, y, z])
     return np.column_stack([v + 2.0 * w * np.cross(u, v) + 2.0 * np.cross(u, np.cross(u, v)) for v in np.eye(3)])
 
@@ -56,7 +56,7 @@ def quaternion(R):
 
 
 @each_case
-def test_read_as_urdfdom_reads_it(said, row):
+def test_attributes_of_each_version_are_read_as_by_urdfdom(said, row):
     seen = row["is"]
     if seen.get("here", seen["urdfdom"]) == "refused":
         with pytest.raises(ModelError, match=r"joint 'j'|link 'b'|<robot version="):
@@ -77,7 +77,7 @@ def test_read_as_urdfdom_reads_it(said, row):
 
 
 def check_limits(robot, read):
-    """Ours are symmetric, and unknown unless positive and finite; what was given and is unknown all the same is said."""
+    """Check the limits, which are symmetric and NaN unless positive and finite, and warnings for ignored values."""
     for name in ("effort", "velocity", "jerk"):
         given, found = read[name], getattr(robot.limits, name)[0]
         assert found == given if 0.0 < given < np.inf else np.isnan(found), name
@@ -96,16 +96,16 @@ def check_limits(robot, read):
 
 
 def urdfdom():
-    """Major version of the urdfdom that Pinocchio reads by."""
+    """Return the major version of the urdfdom that Pinocchio uses."""
     try:
         return int(version("cmeel-urdfdom").split(".")[0])
-    except PackageNotFoundError:  # Pinocchio of a distribution
+    except PackageNotFoundError:  # Pinocchio from a ROS distribution
         return 0
 
 
 @pytest.mark.skipif(urdfdom() != 6, reason="Pinocchio uses another urdfdom than the table was made with")
 @each_case
-def test_the_table_is_urdfdoms(said, row):
+def test_expected_values_of_the_table_match_urdfdom(said, row):
     seen = row["is"]
     try:
         model = pin.buildModelFromXML(text(said, row))
@@ -128,7 +128,7 @@ def in_quaternions(urdf, rng):
 
 
 @pytest.mark.parametrize("seed", seeds(16))
-def test_random_trees_in_quaternions(seed):
+def test_random_trees_with_quaternions_match_pinocchio(seed):
     tree = random_tree(seed)
     robot = Robot.from_urdf(in_quaternions(tree.text(), np.random.default_rng(seed)), backend="reference")
     assert not any("quat_xyzw" in said for said in robot.warnings)
@@ -143,8 +143,8 @@ def test_random_trees_in_quaternions(seed):
         assert deviation(found[0], truth[0]) < 1e-12 and deviation(found[1], truth[1]) < 1e-12
 
 
-def test_near_gimbal_lock_a_quaternion_is_no_worse():
-    """Through roll, pitch and yaw a pitch of 90 degrees would lose half of the digits."""
+def test_quaternion_is_accurate_near_gimbal_lock():
+    """A conversion through roll, pitch and yaw would lose half of the digits at a pitch of 90 degrees."""
     R = rotation(0.3, np.pi / 2 - 1e-9, -0.7)
     robot = Robot.from_urdf(text("1.1", {"origin": 'quat_xyzw="{!r} {!r} {!r} {!r}"'.format(*map(float, quaternion(R)))}))
     frame = robot.model.frame("b")
@@ -153,14 +153,14 @@ def test_near_gimbal_lock_a_quaternion_is_no_worse():
 
 
 @pytest.mark.parametrize(("given", "length"), [("0 0 0.7 0.7", "0.9899"), ("0 3 0 4", "5"), ("0 0 0 0.002", "0.002")])
-def test_a_quaternion_that_is_not_of_unit_length_is_named(given, length):
+def test_quaternion_without_unit_length_is_normalized_with_a_warning(given, length):
     for key, location_of_it in (("origin", "joint 'j'"), ("inertial", "link 'b'")):
         robot = Robot.from_urdf(text("1.1", {key: f'quat_xyzw="{given}"'}))
         said = f"{location_of_it}: quat_xyzw has length {length} instead of 1: it is normalized [quaternion_length]"
         assert robot.warnings == (said,)
 
 
-def test_rounding_is_not_worth_a_word():
+def test_rounded_unit_quaternion_causes_no_warning():
     for given in ("0.7071 0 0 0.7071", "0.707 0 0.707 0", "0 0 0 -1"):
         assert not Robot.from_urdf(text("1.1", {"origin": f'quat_xyzw="{given}"'})).warnings
 
@@ -181,7 +181,7 @@ def test_rejected_versions_name_the_reason(said, row, expected):
         Robot.from_urdf(text(said, row))
 
 
-def test_attributes_without_effect_are_named_once_with_their_elements():
+def test_unknown_attributes_are_reported_once_with_their_elements():
     odd = {"limit": 'effort="1" velocity="1" snap="3"', "xyz": (0, 0, 1)}
     urdf = arm(*[odd] * 12).replace("<origin xyz", '<origin quat_wxyz="1 0 0 0" xyz').replace(
         "<mass ", '<mass unit="g" v:unit="g" ').replace("<robot ", '<robot xmlns:v="http://vendor" colour="red" ')
@@ -199,14 +199,14 @@ def test_unknown_elements_of_vendors_are_ignored():
     assert not Robot.from_urdf(urdf).warnings
 
 
-def test_thousands_of_unknown_attributes_are_no_flood():
+def test_warning_for_thousands_of_unknown_attributes_is_short():
     names = " ".join(f'a{k}="1"' for k in range(20_000))
     found = Robot.from_urdf(text("1.2", {"limit": f"... {names}"})).warnings
     assert len(found) == 1 and len(found[0]) < 300
 
 
 def test_values_of_unknown_attributes_are_not_read(monkeypatch):
-    """lxml searches all attributes of an element for each value: 100 000 of them took 105 s."""
+    """Regression: lxml searches all attributes for each value; 100 000 of them took 105 s."""
     reads = []
 
     class Counted(etree.ElementBase):
@@ -237,8 +237,8 @@ def test_check_warns_of_a_quaternion_without_effect(tmp_path, capsys):
     assert "warning: <origin quat_xyzw> is ignored in URDF 1.0 (joint 'j'): it came with 1.1" in capsys.readouterr().out
 
 
-def test_a_bar_that_swings_about_a_turned_axis():
-    """A quarter turn about y takes the joint's z to the root's x: the bar along y swings upright, tau = m g c cos q."""
+def test_gravity_torque_of_a_bar_about_a_rotated_axis_matches_the_closed_form():
+    """A rotation of 90 degrees about y maps the joint's z to the root's x: tau = m g c cos q for the bar along y."""
     half = 0.5 ** 0.5
     urdf = text("1.1", {"origin": f'quat_xyzw="0 {half!r} 0 {half!r}"', "inertial": 'xyz="0 0.3 0"'})
     robot = Robot.from_urdf(urdf.replace("<limit", '<axis xyz="0 0 1"/><limit'))
@@ -246,7 +246,7 @@ def test_a_bar_that_swings_about_a_turned_axis():
     assert abs(Robot.from_urdf(urdf.replace("<limit", '<axis xyz="1 0 0"/><limit')).gravity([0.4])[0]) < 1e-14, "upright axis"
 
 
-def test_acceleration_and_jerk_hold_in_a_retimed_motion():
+def test_acceleration_and_jerk_limits_of_urdf_1_2_are_kept_by_retiming():
     urdf = text("1.2", {"limit": 'lower="-9" upper="9" effort="500" velocity="9" acceleration="7" deceleration="5" jerk="80"'})
     robot = Robot.from_urdf(urdf)
     fast = retime_motion(robot, np.linspace(0.0, 2.0, 20)[:, None])
@@ -254,7 +254,7 @@ def test_acceleration_and_jerk_hold_in_a_retimed_motion():
     assert 4.0 < np.abs(qdd).max() <= 5.0 * (1 + 1e-6) and 40.0 < np.abs(qddd).max() <= 80.0 * (1 + 1e-6)
 
 
-def test_a_limits_file_goes_over_them(tmp_path):
+def test_robot_file_overrides_acceleration_and_jerk_limits_of_the_urdf(tmp_path):
     path = tmp_path / "limits.yaml"
     path.write_text("version: 1\nlimits: {j: {max_jerk: 30.0, has_acceleration_limits: false}}", encoding="utf-8")
     robot = Robot.from_urdf(text("1.2", {"limit": '... acceleration="3" jerk="50"'}))
@@ -264,14 +264,13 @@ def test_a_limits_file_goes_over_them(tmp_path):
 
 
 def limited_arm(acceleration, jerk):
-    """The 7R arm in URDF 1.2."""
+    """Return the 7R arm in URDF 1.2 with acceleration and jerk limits."""
     urdf = (ROOT / "urdf" / "seven_r.urdf").read_text(encoding="utf-8").replace("<robot ", '<robot version="1.2" ', 1)
     return Robot.from_urdf(urdf.replace("<limit ", f'<limit acceleration="{acceleration}" jerk="{jerk}" ').encode())
 
 
 @pytest.mark.parametrize(("acceleration", "jerk"), [(0.3, 1e4), (1e3, 1.5), (0.4, 2.0)])
-def test_motions_that_are_made_up_keep_them(acceleration, jerk):
-    """Those of the demo and of the identification."""
+def test_demo_and_excitation_motions_keep_acceleration_and_jerk_limits(acceleration, jerk):
     robot = limited_arm(acceleration, jerk)
     shown, exciting = demo_motion.choose_motion(robot), excite(robot, guesses=2, iterations=0).motion
     for motion in (demo_motion.MotionSample(*map(np.array, zip(*map(shown, np.linspace(0.0, shown.duration, 999))))),
@@ -280,7 +279,7 @@ def test_motions_that_are_made_up_keep_them(acceleration, jerk):
         assert 0.4 < use <= 1.0
 
 
-def test_nodes_take_them_as_their_parameters():
+def test_acceleration_and_jerk_limits_of_the_urdf_become_node_parameters():
     pytest.importorskip("rclpy")
     from rnea_ros.nodes.common.model_facts import joint_limits, joint_parameters
 

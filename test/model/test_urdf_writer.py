@@ -1,4 +1,4 @@
-"""Bodies written into a URDF come back, seen by another reader too; all else stays."""
+"""Writing bodies into a URDF: read back by us and by Pinocchio; other elements are unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile YAML files are rejected by every class that reads one."""
+"""Hostile YAML files are rejected by every reader."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_missing_and_binary_files_are_rejected(read, path):
     ("left_motor: 2.0", "left_motor: .inf", "a finite number"), ("left_motor: 2.0", "left_motor: two", "a finite number"),
     ("[0.5, 0, 0]", "[true, 0, 0]", r"first.xyz is \[True, 0, 0\]; three finite numbers"),
     ("[0.5, 0, 0]", "123", "three finite numbers")])
-def test_problems_of_loops_are_reported(tmp_path, old, new, said):
+def test_invalid_loop_entries_are_reported(tmp_path, old, new, said):
     text = FIVE_BAR.read_text()
     assert old in text
     (tmp_path / "given.yaml").write_text(text.replace(old, new))
@@ -62,8 +62,8 @@ def test_problems_of_loops_are_reported(tmp_path, old, new, said):
         READERS["loops"](tmp_path / "given.yaml")
 
 
-def test_numbers_without_a_dot_are_numbers(tmp_path):
-    """YAML 1.1 takes them for strings."""
+def test_numbers_with_exponents_without_a_dot_are_numbers(tmp_path):
+    """YAML 1.1 reads them as strings."""
     text = FIVE_BAR.read_text().replace("left_motor: 2.0", "left_motor: 20e-1").replace("[0.5, 0, 0]", "[5e-1, 0, 0]")
     (tmp_path / "given.yaml").write_text(text)
     (expected, found) = (READERS["loops"](path).start for path in (FIVE_BAR, tmp_path / "given.yaml"))
@@ -73,13 +73,13 @@ def test_numbers_without_a_dot_are_numbers(tmp_path):
 @pytest.mark.parametrize(("text", "value"), [
     ("4e-3", 0.004), ("-1E5", -1e5), (".5", 0.5), ("5.", 5.0), ("+7", 7), ("0", 0), ("-.inf", -float("inf")), ("1e3", 1000.0),
     ("010", "010"), ("1:30", "1:30"), ("1_000", "1_000"), ("0x10", "0x10"), ("1e", "1e"), (".", "."), ("-", [None])])
-def test_numbers_are_those_of_yaml_1_2(tmp_path, text, value):
+def test_numbers_are_read_as_in_yaml_1_2(tmp_path, text, value):
     (tmp_path / "given.yaml").write_text(f"a:\n  {text}\n")
     found = yaml_file.read(tmp_path / "given.yaml", "").content["a"]
     assert found == value and type(found) is type(value)
 
 
-def test_marks_are_those_of_keys_and_entries(tmp_path):
+def test_marks_are_the_positions_of_keys_and_entries(tmp_path):
     (tmp_path / "given.yaml").write_text("# a note\nouter:\n  inner: {deep: [1, 2]}\n  'quoted': x\n")
     marks = yaml_file.read(tmp_path / "given.yaml", "").marks
     assert marks == {(): (2, 1), ("outer",): (2, 1), ("outer", "inner"): (3, 3), ("outer", "inner", "deep"): (3, 11),
@@ -87,7 +87,7 @@ def test_marks_are_those_of_keys_and_entries(tmp_path):
                      ("outer", "quoted"): (4, 3)}
 
 
-def test_a_key_cannot_be_merged_in(tmp_path):
+def test_merge_key_is_an_ordinary_key(tmp_path):
     (tmp_path / "given.yaml").write_text("<<: {a: 1}\na: 2\n")
     assert yaml_file.read(tmp_path / "given.yaml", "").content == {"<<": {"a": 1}, "a": 2}
 
