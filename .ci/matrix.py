@@ -28,7 +28,7 @@ LIBRARY = ("test/algorithms/test_component_rate.py", "test/codegen/test_python_c
            "test/codegen/test_batch.py", "test/codegen/test_cache.py", "test/model/test_urdf_errors.py",
            "test/model/test_robot_file.py", "test/robots/test_robot.py", "test/robots/test_pickling.py",
            "test/execution/test_goal.py", "test/cli/test_query.py",
-           "test/execution/test_solver_process.py::test_it_answers_what_this_process_would")
+           "test/execution/test_solver_process.py::test_solver_process_returns_the_same_results_as_this_process")
 WITHOUT_LLVMLITE = ("test/codegen/test_c_compiler.py", "test/model/test_urdf_errors.py", "test/cli/test_query.py")
 NODES = ("test/nodes/test_failures.py", "test/nodes/test_process.py", "test/nodes/test_scaling_node_life.py")
 AARCH64 = ("test/robots/test_machines.py",)

@@ -1,4 +1,4 @@
-"""Solves in plain loops: numpy's, by values, by series and traced; least squares as exact as their conditioning allows."""
+"""Linear solvers for any scalar type against numpy: values, power series and traced kernels; least squares."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ def matrix(rng, m, n, condition):
 
 @pytest.mark.parametrize("condition", [1.0, 1e3, 1e6])
 @pytest.mark.parametrize("shape", [(1, 1), (4, 4), (9, 4), (15, 6)])
-def test_least_squares_are_as_exact_as_a_stable_method(shape, condition):
-    """The condition number itself limits the error if the right side is in the range of J, as that of redundant equations is.
-    """
+def test_least_squares_are_as_accurate_as_a_stable_method(shape, condition):
+    """The error is bounded by the condition number if the right side is in the range of J, as for redundant equations."""
     rng = np.random.default_rng(shape[0])
     for _ in range(20):
         J = matrix(rng, *shape, condition)
@@ -31,16 +30,16 @@ def test_least_squares_are_as_exact_as_a_stable_method(shape, condition):
         assert np.abs(inverse @ (J @ X) - X).max() < 1e-14 * condition
         assert np.abs(inverse @ (J @ X)[:, 0] - X[:, 0]).max() < 1e-14 * condition
         free = rng.normal(size=shape[0])
-        assert np.abs(J.T @ (J @ (inverse @ free) - free)).max() < 1e-14 * condition  # nothing left along J
+        assert np.abs(J.T @ (J @ (inverse @ free) - free)).max() < 1e-14 * condition  # residual is orthogonal to the range of J
 
 
-def test_the_norm_is_that_of_the_inverse():
+def test_norm_equals_the_norm_of_the_pseudoinverse():
     rng = np.random.default_rng(0)
     J = rng.normal(size=(7, 4))
     assert LeastSquares(J).norm == pytest.approx(np.linalg.norm(np.linalg.pinv(J)), rel=1e-12)
 
 
-def test_on_series_it_is_the_rate_of_the_solution():
+def test_least_squares_of_dual_numbers_give_the_rate_of_the_solution():
     rng = np.random.default_rng(1)
     J, Jd, b, bd = (rng.normal(size=shape) for shape in ((5, 3), (5, 3), (5,), (5,)))
     x = LeastSquares(jets(J, Jd)) @ jets(b, bd)
@@ -51,13 +50,13 @@ def test_on_series_it_is_the_rate_of_the_solution():
 
 
 def solve(J, b):
-    with np.errstate(all="ignore"):  # the reference is tried at zeros
+    with np.errstate(all="ignore"):  # the reference backend is evaluated at zeros
         inverse = LeastSquares(J.reshape(6, 3))
         return [inverse @ b], [[inverse.norm]]
 
 
 @pytest.mark.parametrize("backend", kernel.BACKENDS)
-def test_traced_it_is_the_same(backend):
+def test_traced_least_squares_equal_numpy(backend):
     if backend == "llvm":
         pytest.importorskip("llvmlite")
     rng = np.random.default_rng(2)
@@ -67,8 +66,8 @@ def test_traced_it_is_the_same(backend):
     assert norm[0] == pytest.approx(LeastSquares(J).norm, rel=1e-13)
 
 
-def test_unknowns_that_do_not_meet_cost_what_they_cost_alone():
-    """Legs side by side: blocks on a diagonal, found by the zeros between them."""
+def test_decoupled_blocks_cost_as_much_as_alone():
+    """Diagonal blocks are detected by the zeros between them, as for the legs of a robot."""
     def blocks(count):
         def function(J, b):
             whole = np.zeros((3 * count, 3 * count), dtype=object)
@@ -80,8 +79,8 @@ def test_unknowns_that_do_not_meet_cost_what_they_cost_alone():
     assert blocks(6) == 6 * blocks(1)
 
 
-def test_a_dense_column_costs_the_same_wherever_it_stands():
-    """A platform's six unknowns meet those of every leg: solved first, they would fill all columns after them."""
+def test_position_of_a_dense_column_does_not_change_the_cost():
+    """The six unknowns of a platform couple with every leg; eliminated first, they would fill all following columns."""
     def operations(dense_first):
         def function(J, border, b):
             whole = np.zeros((18, 18), dtype=object)

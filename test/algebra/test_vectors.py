@@ -10,7 +10,7 @@ from rnea_ros.algebra.vectors import cross, quaternion, rpy, rpy_angles, skew
 pin = pytest.importorskip("pinocchio")
 
 
-def test_products_and_rotations_are_pinocchios():
+def test_products_and_rotations_match_pinocchio():
     rng = np.random.default_rng(0)
     for _ in range(50):
         a, b, q = rng.normal(size=3), rng.normal(size=3), rng.normal(size=4) * 3.0  # of any length
@@ -20,8 +20,8 @@ def test_products_and_rotations_are_pinocchios():
         np.testing.assert_allclose(quaternion(*q), pin.Quaternion(q / np.linalg.norm(q)).toRotationMatrix(), atol=1e-14)
 
 
-def test_angles_of_a_rotation_give_it_back():
-    """Two of the angles may turn about the same axis: then the first one is zero."""
+def test_roll_pitch_yaw_angles_reproduce_the_rotation():
+    """The first angle is zero if two of them rotate about the same axis."""
     some, odd = np.random.default_rng(1).uniform(-1.5, 1.5, (50, 3)), ((0.3, np.pi / 2, 1.9), (0.3, -np.pi / 2, -2.0))
     for roll, pitch, yaw in [*some, *odd, (3.1, 0.0, -3.1), (0.3, 0.2, 0.0), (0.3, 0.2, np.pi / 2)]:
         R = rpy(roll, pitch, yaw)

@@ -1,4 +1,4 @@
-"""Base parameters: the rule against Pinocchio's regressor, textbook tables and published counts; regrouped models."""
+"""Base parameters against Pinocchio's regressor, textbook tables and published counts; regrouped models."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SEEDS = seeds(35)
 
 @cache
 def examples():
-    """(path, robot) of one robot of each kind."""
+    """Return (path, robot) of one robot of each kind."""
     found = []
     for path in example_urdfs():
         if not any(word in path.stem for word in SAME_TWICE):
@@ -44,7 +44,7 @@ def examples():
 
 
 def rank(W):
-    """Return the rank by singular values, columns scaled to length one; values far smaller than the others do not count."""
+    """Return the numerical rank by singular values, with columns scaled to length one."""
     lengths = np.linalg.norm(W, axis=0)
     there = lengths > 1e-10 * lengths.max(initial=0.0)
     sizes = np.linalg.svd(W[:, there] / lengths[there], compute_uv=False)
@@ -53,7 +53,7 @@ def rank(W):
 
 @cache
 def tree(seed):
-    """A random tree whose axes are parallel or clearly not: where they nearly are, a rank is a matter of opinion."""
+    """Return a random tree whose axes are exactly or clearly not parallel: nearly parallel ones make the rank ambiguous."""
     robot = TreeDynamics.from_urdf(random_tree(seed).text(), backend="python")
     nearly = any(1e-14 < abs(np.sin(link.alpha)) < 1e-3 for link in robot.model.links)
     return None if nearly or not robot.n or any("/frame" in link.name for link in robot.model.links) else robot
@@ -63,10 +63,10 @@ def trees(seeds=SEEDS):
     return [seed for seed in seeds if tree(seed) is not None]
 
 
-# ---------------------------------------------------------------------- how many, and which
+# ---------------------------------------------------------------------- number and selection
 
-def test_example_robots_agree_with_pinocchio():
-    """Rank by singular values, the same parameters kept, the same grouping; joints that mimic others included."""
+def test_base_parameters_of_example_robots_match_pinocchios_regressor():
+    """Rank, selected parameters and grouping are compared; mimic joints are included."""
     seen = mimics = 0
     for path, robot in examples():
         if 0 < len(parameters(robot.model)) <= 330:
@@ -81,7 +81,7 @@ def test_example_robots_agree_with_pinocchio():
 
 
 @pytest.mark.parametrize("terms", [(), TERMS], ids=["bodies", "bodies and joints"])
-def test_random_trees_agree_with_qr(terms):
+def test_base_parameters_of_random_trees_match_qr_decomposition(terms):
     for seed in trees():
         model = tree(seed).model
         listed = parameters(model, terms)
@@ -94,7 +94,7 @@ def test_random_trees_agree_with_qr(terms):
         assert worst(found.grouping[:, found.kept], np.eye(len(found))) < 1e-12, seed
 
 
-def test_random_trees_have_what_the_rule_distinguishes():
+def test_random_trees_contain_every_case_of_the_rule():
     links = [link for seed in trees() for link in tree(seed).model.links if link.joint]
     assert {link.sigma for link in links} == {0, 1} and any(link.gamma for link in links)
     assert any(link.alpha in (0.0, np.pi) for link in links) and any(link.alpha not in (0.0, np.pi) for link in links)
@@ -103,7 +103,7 @@ def test_random_trees_have_what_the_rule_distinguishes():
 
 @pytest.mark.parametrize("direction", [(0.0, 0.0, -9.81), (0.0, 0.0, 0.0), (3.0, -2.0, -8.0)], ids=["down", "none", "tilted"])
 def test_gravity_along_an_axis_reduces_the_base_parameters(direction):
-    """A vertical pendulum axis and a horizontal one; then any axis is neither."""
+    """The axes are vertical or horizontal; with tilted gravity neither."""
     robot = TreeDynamics.from_urdf(arm({"axis": (0, 0, 1)}, {"axis": (1, 0, 0)}, {"axis": (0, 0, 1), "kind": "prismatic"}))
     listed, found = parameters(robot.model), base_parameters(robot.model, direction)
     assert len(found) == rank(sampled_regressor(robot.model, listed, direction))
@@ -111,8 +111,8 @@ def test_gravity_along_an_axis_reduces_the_base_parameters(direction):
 
 
 @pytest.mark.parametrize("seed", trees(range(15)))
-def test_free_root_determines_all_parameters(seed):
-    """Ten of the root, seven of a revolute joint, four of a prismatic one, for every geometry."""
+def test_number_of_base_parameters_of_a_free_root_follows_from_joint_types(seed):
+    """The root has ten, a revolute joint seven, a prismatic joint four base parameters for any geometry."""
     model = tree(seed).model
     found = base_parameters(model, free_root=True)
     if has_independent_joints(model):
@@ -125,7 +125,7 @@ def test_free_root_determines_all_parameters(seed):
 # ---------------------------------------------------------------------- textbooks
 
 def chain(rows):
-    """A Model from rows (sigma, alpha, d, theta, r) with bodies of random numbers."""
+    """Return a Model from rows (sigma, alpha, d, theta, r) with random bodies."""
     rng, table = np.random.default_rng(0), []
     for k, (sigma, alpha, d, theta, r) in enumerate(rows):
         I = rng.normal(size=(3, 3))
@@ -135,7 +135,7 @@ def chain(rows):
 
 
 def table_of_the_book(model):
-    """Gautier and Khalil's formulas for the general case (Khalil and Dombre 2002, 9.4.2), on numbers, tip first."""
+    """Return grouped values by the general formulas of Gautier and Khalil (Khalil and Dombre 2002, 9.4.2), tip first."""
     XX, XY, XZ, YY, YZ, ZZ, MX, MY, MZ, M = (np.array(column) for column in zip(*(
         (link.J[0, 0], link.J[0, 1], link.J[0, 2], link.J[1, 1], link.J[1, 2], link.J[2, 2], *link.ms, link.m)
         for link in model.links)))
@@ -171,7 +171,7 @@ def test_grouping_matches_the_formulas_of_khalil_and_dombre(sigmas):
 
 
 def test_base_parameters_of_the_staubli_rx90_equal_the_published_table():
-    """Khalil and Dombre 2002, example 9.3 and table 9.4: 40 base parameters with rotors; some of the groups."""
+    """Khalil and Dombre 2002, example 9.3 and table 9.4: 40 base parameters with rotors, and some groups."""
     D3, RL4, q = 0.45, 0.45, np.pi / 2
     model = chain([(0, 0, 0, 0, 0), (0, q, 0, 0, 0), (0, 0, D3, 0, 0), (0, -q, 0, 0, RL4), (0, q, 0, 0, 0), (0, -q, 0, 0, 0)])
     found = base_parameters(model, terms=("Ia",))
@@ -192,11 +192,11 @@ def test_base_parameters_of_the_staubli_rx90_equal_the_published_table():
 
 @pytest.mark.parametrize(("name", "count"), [("ur5_robot", 36), ("ur10_robot", 36), ("xarm7", 43), ("kinova", 36)])
 def test_number_of_base_parameters_of_usual_arms_is_36_or_43(name, count):
-    """Six revolute joints in the usual arrangement 36, seven 43: first joint 1, the others 7 each."""
+    """Common arms with six revolute joints have 36, with seven 43: 1 for the first joint, 7 for each other."""
     assert len(base_parameters(TreeDynamics.from_urdf(next(p for p in example_urdfs() if p.stem == name)).model)) == count
 
 
-def test_names_relations_and_unobservable_parameters():
+def test_names_relations_and_unobservable_parameters_of_a_two_link_arm():
     found = base_parameters(TreeDynamics.from_urdf(arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.5, 0, 0)})).model)
     assert found.names[0] == "JzzR(l1)"
     assert found.relations()[0] == "JzzR(l1) = Jzz(l1) + 0.25 m(l2) + Jyy(l2)"
@@ -205,7 +205,7 @@ def test_names_relations_and_unobservable_parameters():
     assert len(base_parameters(TreeDynamics.from_urdf('<robot name="stone"><link name="a"/></robot>').model)) == 0
 
 
-def test_nearly_parallel_axes_are_parallel_or_not():
+def test_tolerance_decides_whether_nearly_parallel_axes_are_parallel():
     text = arm({"axis": (0, 1, 0)}, {"axis": (0, 1, 0), "xyz": (0.5, 0, 0), "rpy": (1e-7, 0, 0)})
     model = TreeDynamics.from_urdf(text).model
     assert len(base_parameters(model, tolerance=1e-6)) == 6 < len(base_parameters(model, tolerance=1e-8))
@@ -214,7 +214,7 @@ def test_nearly_parallel_axes_are_parallel_or_not():
 # ---------------------------------------------------------------------- regrouped models
 
 def everything(model, seed, gravity=GRAVITY):
-    """tau, tau_rate, bias, gravity torque and M qdd of one state."""
+    """Return tau, tau_rate, bias, gravity torque and M qdd of one state."""
     q, qd, qdd, qddd = random_state(np.random.default_rng(seed), model.n)
     zero = np.zeros(model.n)
     states = ((q, qd, qdd, qddd), (q, qd, zero, zero), (q, zero, zero, zero), (q, zero, qdd, zero))
@@ -222,7 +222,7 @@ def everything(model, seed, gravity=GRAVITY):
 
 
 def numbers(model, second_moments=False):
-    """Return the number of values that are not zero."""
+    """Return the number of nonzero inertial values."""
     return sum(np.count_nonzero(ten(link.m, link.ms, np.eye(3) * np.trace(link.J) / 2 - link.J if second_moments else link.J))
                for link in model.links[1:])
 
@@ -238,7 +238,7 @@ def test_regrouped_examples_have_the_same_torques(second_moments):
 
 @pytest.mark.parametrize("second_moments", [False, True])
 def test_regrouped_random_trees_have_the_same_torques(second_moments):
-    """Nearly parallel axes included: the rule is then the general one."""
+    """Nearly parallel axes are included, which use the general rule."""
     for seed in range(100):
         robot = TreeDynamics.from_urdf(random_tree(seed).text(), backend="python")
         term = JointDynamics(0.01, 20.0, 0.3, 0.2, 0.1)
@@ -248,7 +248,7 @@ def test_regrouped_random_trees_have_the_same_torques(second_moments):
         assert all(a.term == b.term and a.geometry == b.geometry for a, b in zip(fewer.links, model.links))
 
 
-def test_regrouped_numbers_are_as_few_as_the_base_parameters():
+def test_regrouped_model_has_as_few_nonzero_values_as_base_parameters():
     robot = next(robot for path, robot in examples() if path.stem == "talos_reduced")
     assert numbers(regrouped(robot.model)) <= len(base_parameters(robot.model)) < 0.65 * numbers(robot.model)
 
@@ -261,7 +261,7 @@ def test_regrouping_depends_on_gravity():
 
 
 @pytest.mark.parametrize("seed", trees(range(20)))
-def test_regrouped_floating_robots_keep_the_wrench_at_a_moving_base(seed):
+def test_regrouped_floating_robots_have_the_same_base_wrench(seed):
     model, rng = replace(tree(seed).model, base="floating"), np.random.default_rng(seed)
     state, base = random_state(rng, model.n), RootMotion(*rng.normal(size=(5, 3)))
     answers = []
@@ -271,7 +271,7 @@ def test_regrouped_floating_robots_keep_the_wrench_at_a_moving_base(seed):
     assert worst(answers[1], answers[0]) < 1e-12 and worst(answers[2], answers[0]) < 1e-12
 
 
-def test_regrouped_robots_take_payloads():
+def test_regrouped_robots_support_payloads():
     robot = tree(trees()[0])
     link = list(robot.model.frames)[-1]
     state = random_state(np.random.default_rng(0), robot.n)

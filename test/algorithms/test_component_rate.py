@@ -1,6 +1,6 @@
-"""The cheap recursion is the papers' recursion, and what it costs is written down.
+"""Component-wise recursion: equal to the published recursion, with recorded operation counts.
 
-``PYTHONPATH=.:test python {__file__} --update`` writes the operation counts anew, after a change that was meant.
+``PYTHONPATH=.:test python {__file__} --update`` records the operation counts again after a deliberate change.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from support.oracles import GOLDEN
 ROOT = Path(__file__).resolve().parents[2]
 COUNTS = ROOT / "test" / "golden" / "operation_counts.json"
 GRAVITY = np.array([0.0, 0.0, -9.81])
-PLATFORMS = ("stewart", "two_platforms", "four_platforms")  # no trees
+PLATFORMS = ("stewart", "two_platforms", "four_platforms")  # not trees
 URDFS = sorted(path for path in (ROOT / "urdf").glob("*.urdf") if path.stem not in PLATFORMS)
 
 
 def made(rows_of, name="made") -> Model:
-    """A robot of random bodies; rows_of: (parent, alpha, d, r) of each revolute joint, and gamma, b at branches."""
+    """Return a robot of random bodies; rows_of: (parent, alpha, d, r) of each revolute joint, and gamma, b at branches."""
     rng = np.random.default_rng(0)
     rows = []
     for parent, alpha, d, r, *branch in rows_of:
@@ -40,7 +40,7 @@ def made(rows_of, name="made") -> Model:
 
 
 def robots() -> dict[str, Model]:
-    """Our own URDFs; and robots of which good counts are known, all with bodies of ten parameters."""
+    """Return the packaged URDFs, and robots with published counts, all with bodies of ten parameters."""
     found = {path.stem: TreeDynamics.from_urdf(path, backend="reference").model for path in URDFS}
     quarter = np.pi / 2
     panda = [(0.0, 0.0, 0.333), (-quarter, 0.0, 0.0), (quarter, 0.0, 0.316), (quarter, 0.0825, 0.0),
@@ -56,7 +56,7 @@ def robots() -> dict[str, Model]:
 
 
 def operation_counts() -> dict[str, dict[str, int]]:
-    """Return the operations of tau and tau_rate, from base parameters as kernels have them."""
+    """Return the operation counts of tau and tau_rate with base parameters, as in kernels."""
     found = {}
     for name, model in robots().items():
         light = regrouped(model, GRAVITY, second_moments=True)
@@ -70,7 +70,7 @@ def operation_counts() -> dict[str, dict[str, int]]:
 
 
 @pytest.mark.parametrize("path", URDFS, ids=lambda path: path.stem)
-def test_equals_the_papers_recursion(path):
+def test_component_recursion_equals_the_published_recursion(path):
     rng = np.random.default_rng(7)
     robot = TreeDynamics.from_urdf(path, backend="reference")
     terms = {name: JointDynamics(0.01, 50.0, 0.3, 0.2, 0.1) for name in robot.joint_names}
@@ -84,13 +84,13 @@ def test_equals_the_papers_recursion(path):
         assert np.abs(cheap - paper).max() < 1e-12 * max(1.0, np.abs(paper).max())
 
 
-def test_operation_counts_are_as_written_down():
+def test_operation_counts_equal_the_recorded_ones():
     assert operation_counts() == json.loads(COUNTS.read_text()), f"if meant: PYTHONPATH=.:test python {__file__} --update"
 
 
 @pytest.mark.parametrize(("name", "most"), [("stanford arm of golden.json", (312, 270)), ("7R, general geometry", (996, 900)),
                                             ("7R, geometry of the Panda", (658, 663))])
-def test_operation_counts_of_well_known_robots(name, most):
+def test_operation_counts_of_known_robots_are_below_their_bounds(name, most):
     found = json.loads(COUNTS.read_text())[name]
     assert found["multiplications"] <= most[0] and found["additions"] <= most[1] and found["signs"] == 0
 

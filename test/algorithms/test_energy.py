@@ -1,4 +1,4 @@
-"""Energy, momentum, mass centre, Coriolis matrix: laws, differences, and Pinocchio."""
+"""Energy, momentum, centre of mass, Coriolis matrix: invariants, differences, and Pinocchio."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_kinetic_energy_is_half_the_quadratic_form_of_the_mass_matrix(seed):
 
 
 @each_tree
-def test_potential_energy_slopes_as_gravity(seed):
+def test_gradient_of_potential_energy_is_the_gravity_torque(seed):
     r, (q, *_) = robot(seed), motion(seed)
     slope = [difference(lambda t, e=e: r.energy(q + e * t, 0 * q).potential) for e in np.eye(r.n)]
     assert worst(r.gravity(q), slope) < 1e-8
@@ -49,7 +49,7 @@ def test_potential_energy_slopes_as_gravity(seed):
 
 @each_tree
 def test_power_minus_losses_is_the_rate_of_the_total_energy(seed):
-    """Motors give power; friction and the offset's own store take it: dE/dt = tau . qd - friction . qd."""
+    """dE/dt = tau . qd - friction . qd."""
     r, state = robot(seed, driven=True), motion(seed)
     q, qd, qdd, _ = state
     tau = r.inverse_dynamics(q, qd, qdd)
@@ -62,8 +62,8 @@ def test_power_minus_losses_is_the_rate_of_the_total_energy(seed):
 
 
 @each_tree
-def test_motion_of_the_mass_centre_equals_pinocchio(seed):
-    """Its velocity by differences; momentum m v; Pinocchio's for a base at rest."""
+def test_center_of_mass_motion_matches_differences_and_pinocchio(seed):
+    """Velocity by differences, momentum m v, and Pinocchio for a base at rest."""
     r, (q, qd, *_) = robot(seed, base="floating"), motion(seed)
     found = r.center_of_mass(q, qd)
     assert worst(found.velocity, difference(lambda t: r.center_of_mass(q + qd * t).position)) < 1e-9
@@ -77,7 +77,7 @@ def test_motion_of_the_mass_centre_equals_pinocchio(seed):
 
 @each_tree
 def test_coriolis_matrix_consists_of_christoffel_symbols(seed):
-    """Christoffel symbols from differences of M; velocity torques; Mdot - 2 C skew; Mdot = C + C'."""
+    """Symbols by differences of M; also velocity torques, Mdot - 2 C skew-symmetric, and Mdot = C + C'."""
     r, (q, qd, *_) = robot(seed, (0.0, 0.0, 0.0)), motion(seed)
     C, rate, n = r.coriolis(q, qd), r.mass_matrix_rate(q, qd), r.n
     dM = np.array([difference(lambda t, e=e: r.mass_matrix(q + e * t)) for e in np.eye(n)])  # [k, i, j] = dM_ij / dq_k
@@ -89,7 +89,7 @@ def test_coriolis_matrix_consists_of_christoffel_symbols(seed):
     assert np.abs(skew + skew.T).max() < 1e-12 * scale and worst(rate, C + C.T) < 1e-12 * scale
 
 
-def test_coriolis_has_no_share_of_friction_or_gravity():
+def test_coriolis_matrix_excludes_friction_and_gravity():
     seed = SEEDS[2]
     q, qd, *_ = motion(seed)
     assert worst(robot(seed, driven=True).coriolis(q, qd), robot(seed, (0.0, 0.0, 0.0)).coriolis(q, qd)) == 0.0
@@ -97,7 +97,7 @@ def test_coriolis_has_no_share_of_friction_or_gravity():
 
 
 @pytest.mark.parametrize("name", ["panda", "talos_reduced"])
-def test_example_robots_on_kernels(name):
+def test_energy_kernels_of_example_robots_match_pinocchio(name):
     path = next(path for path in example_urdfs() if path.stem == name)
     r = TreeDynamics.from_urdf(path, "floating", gravity=GRAVITY)
     rng = np.random.default_rng(1)

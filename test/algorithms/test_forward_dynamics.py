@@ -1,4 +1,4 @@
-"""Articulated bodies: undo the inverse dynamics, agree with the mass matrix, with Pinocchio, and with their own rates."""
+"""Articulated-body algorithm: inverse of inverse dynamics, against mass matrix, Pinocchio and derivatives."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLES = ("ur5_robot", "talos_reduced", "panda", "tiago")  # a chain, a tree, 
 
 @cache
 def robot(seed):
-    """Mass on every link, and every kind of joint dynamics."""
+    """Return a random tree with mass on every link and all joint dynamics terms."""
     tree = random_tree(seed)
     tree.links = [LinkSpec(link.name, INERTIAL) for link in tree.links]
     joints = [link.joint for link in TreeDynamics.from_urdf(tree.text()).model.links if link.joint]
@@ -36,21 +36,21 @@ def motion(seed, n=None):
     return random_state(np.random.default_rng(seed), robot(seed).n if n is None else n)
 
 
-def has_followers(model):
+def has_mimic_joints(model):
     return not articulated.articulated(model)
 
 
 SEEDS = [seed for seed in seeds(16) if any(joint.kind != "fixed" for joint in random_tree(seed).joints)]
 
 
-def test_the_seeds_cover_both_ways():
-    followers = [has_followers(robot(seed).model) for seed in SEEDS]
+def test_seeds_cover_trees_with_and_without_mimic_joints():
+    followers = [has_mimic_joints(robot(seed).model) for seed in SEEDS]
     assert 5 < sum(followers) < len(SEEDS) - 5
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_forward_of_inverse_is_the_identity(seed):
-    """The model has friction, rotors, a payload and wrenches."""
+def test_forward_dynamics_inverts_inverse_dynamics(seed):
+    """The robot has friction, rotors, a payload and external wrenches."""
     r, (q, qd, qdd, _), rng = robot(seed), motion(seed), np.random.default_rng(seed)
     links = list(r.model.frames)
     loaded = r.with_payload(links[-1], 0.7, (0.1, 0.2, 0.0), np.diag([0.01, 0.02, 0.015]))
@@ -60,8 +60,8 @@ def test_forward_of_inverse_is_the_identity(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_solves_the_equation_of_motion(seed):
-    """khalil-rne (8), for any torques."""
+def test_accelerations_solve_the_equation_of_motion(seed):
+    """Equation (8) of khalil-rne for random torques."""
     r, (q, qd, tau, _) = robot(seed), motion(seed)
     assert worst(r.mass_matrix(q) @ r.forward_dynamics(q, qd, tau) + r.bias(q, qd), tau) < 1e-9
 
@@ -73,7 +73,7 @@ def test_accelerations_equal_pinocchio(name):
     oracle = PinocchioOracle(path, r)
     q, qd, tau, _ = motion(0, r.n)
     ours = r.forward_dynamics(q, qd, 10.0 * tau)
-    if has_followers(r.model):
+    if has_mimic_joints(r.model):
         assert name in EXAMPLES[2:]
         truth = np.linalg.solve(oracle.mass_matrix(q), 10.0 * tau - oracle.torque(q, qd, 0 * q, {}))
     else:
@@ -84,8 +84,8 @@ def test_accelerations_equal_pinocchio(name):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_jerk_of_torques_that_change(seed):
-    """Forward dynamics on jets undoes torque and torque rate together: qdd and qddd come back."""
+def test_forward_dynamics_on_dual_numbers_returns_acceleration_and_jerk(seed):
+    """The dual numbers contain torque and torque rate."""
     r, (q, qd, qdd, qddd) = robot(seed), motion(seed)
     tau, tau_rate = r.torque_and_rate(q, qd, qdd, qddd)
     found, _H = articulated.forward_dynamics(r.model, jets(q, qd), jets(qd, qdd), jets(tau, tau_rate), r.gravity_vector)
@@ -93,17 +93,17 @@ def test_jerk_of_torques_that_change(seed):
     assert worst(derivative(found, 1).astype(float), qddd) < 1e-8
 
 
-def test_both_ways_agree_where_both_apply():
-    for seed in [seed for seed in SEEDS if not has_followers(robot(seed).model)][:8]:
+def test_articulated_bodies_and_mass_matrix_give_the_same_accelerations():
+    for seed in [seed for seed in SEEDS if not has_mimic_joints(robot(seed).model)][:8]:
         model, (q, qd, tau, _) = robot(seed).model, motion(seed)
         by_bodies, H = articulated.forward_dynamics(model, q, qd, tau, np.array(GRAVITY))
         by_matrix, D = articulated._by_mass_matrix(model, q, qd, tau, np.array(GRAVITY), None, None)
         assert worst(by_bodies, by_matrix) < 1e-9
-        assert worst(H, D) < 1e-9  # the inertia of (36) is the pivot of the mass matrix, eliminated from the tips
+        assert worst(H, D) < 1e-9  # the inertia of (36) is the pivot of the mass matrix when eliminated from the tips
 
 
-def test_backends_and_samples_agree():
-    for seed in (SEEDS[1], next(seed for seed in SEEDS if has_followers(robot(seed).model))):
+def test_backends_and_vectorized_forward_dynamics_agree():
+    for seed in (SEEDS[1], next(seed for seed in SEEDS if has_mimic_joints(robot(seed).model))):
         r, rng = robot(seed), np.random.default_rng(seed)
         q, qd, tau = rng.normal(size=(3, 5, r.n))
         together = r.forward_dynamics(q, qd, tau)
@@ -112,7 +112,7 @@ def test_backends_and_samples_agree():
         assert worst(together, [r.forward_dynamics(q[k], qd[k], tau[k]) for k in range(5)]) == 0.0
 
 
-def test_cost_grows_in_proportion_to_the_joints():
+def test_operation_count_grows_linearly_with_the_joints():
     def count(n):
         chain = "".join(f'<link name="l{k}">{INERTIAL}</link>' for k in range(n + 1))
         chain += "".join(f'<joint name="j{k}" type="continuous"><parent link="l{k}"/><child link="l{k + 1}"/>'
@@ -125,14 +125,14 @@ def test_cost_grows_in_proportion_to_the_joints():
     assert counts[60] < 1100 * 60, counts
 
 
-def test_wrong_sizes_are_refused():
+def test_arrays_of_wrong_size_are_rejected():
     r = robot(SEEDS[1])
     with pytest.raises(InputError, match="tau has shape"):
         r.forward_dynamics(np.zeros(r.n), np.zeros(r.n), np.zeros(r.n + 1))
 
 
-def test_bodies_on_a_base_that_is_given():
-    """The torques that `prescribed` returns give the accelerations back, on a base at rest from the same text."""
+def test_forward_dynamics_inverts_prescribed_base_dynamics_at_rest():
+    """The torques are those of `prescribed` for a base at rest."""
     r, (q, qd, qdd, qddd) = robot(SEEDS[2]), motion(SEEDS[2])
     tau = prescribed(r.model, q, qd, qdd, qddd, RootMotion(), r.gravity_vector)[0]
     assert worst(r.forward_dynamics(q, qd, tau), qdd) < 1e-9

@@ -1,4 +1,4 @@
-"""The numbers of golden.json, from its MDH tables: the recursions by themselves, without URDF."""
+"""Published values of golden.json from its MDH tables: the recursions without URDF."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def golden_robot(name, terms=None, **options):
 
 
 def check_golden(robot, state, tau, rate):
-    """The kernel, and each text on plain numbers."""
+    """Check the kernel, and each recursion on plain numbers."""
     for ours, rates in (robot.torque_and_rate(*state),
                         *(text(robot.model, *state, robot.gravity_vector) for text in TEXTS)):
         assert worst(ours, tau) < 1e-11 and worst(rates, rate) < 1e-11
@@ -37,7 +37,7 @@ def test_torques_of_the_stanford_arm_equal_published_values(state):
 
 
 def test_torques_with_an_external_wrench_equal_published_values():
-    """There: by link 6 on the environment, rates in the inertial frame. Here: on the link, rates of the components."""
+    """The publication states the wrench of link 6 on the environment with inertial rates; ours acts on the link."""
     case, robot = GOLDEN["stanford_arm"]["external"], golden_robot("stanford_arm")
     motion = state_of(case)
     w = robot.recursion(*motion)[0].w[6]
@@ -51,7 +51,7 @@ def test_torques_with_an_external_wrench_equal_published_values():
 
 
 def stanford_motion(t):
-    """The quintic of golden.json, rest to rest in two seconds; t (samples,)."""
+    """Return the quintic of golden.json, rest to rest in two seconds; t (samples,)."""
     pi = np.pi
     start, end = np.array([pi / 2, 0, 0, pi / 2, pi / 4, pi / 2]), np.array([pi / 4, pi / 2, 2, pi / 4, pi / 2, 0])
     s = np.asarray(t)[:, None] / 2.0
@@ -73,7 +73,7 @@ def test_torques_with_rotor_inertia_equal_published_values(state):
 
 @pytest.mark.parametrize(("key", "step", "tolerance"), [
     ("Ts_1e_4", 1e-4, 1e-5), ("Ts_1e_3", 1e-3, 1e-6), ("Ts_1e_2", 1e-2, 1e-6)])
-def test_golden_backward_difference_of_the_paper(key, step, tolerance):
+def test_error_of_backward_differences_equals_published_values(key, step, tolerance):
     expected = GOLDEN["stanford_arm"]["with_actuator_inertia"]["backward_difference_max"][key]
     t = np.arange(round(2.0 / step) + 1) * step
     tau, rate = stanford_with_motors().torque_and_rate(*stanford_motion(t))
@@ -91,8 +91,8 @@ def test_torques_mass_matrix_and_bias_of_a_tree_equal_published_values():
     assert worst(robot.bias(q, qd), case["H"]) < 1e-11
 
 
-def test_golden_tree_with_motors_and_friction():
-    case = GOLDEN["tree4"]  # its friction jumps with the sign of the speed; ours does as the smoothing goes to zero
+def test_torques_of_a_tree_with_motors_and_friction_equal_published_values():
+    case = GOLDEN["tree4"]  # published with a sign function, the limit of ours for zero smoothing
     terms = [JointDynamics(rotor_inertia=Ia / 9.0, gear_ratio=-3.0, viscous=Fv, coulomb=Fs, smoothing=1e-3)
              for Ia, Fv, Fs in zip(case["Ia"], case["Fv"], case["Fs"])]
     robot = golden_robot("tree4", terms)
@@ -101,15 +101,15 @@ def test_golden_tree_with_motors_and_friction():
     assert worst(robot.forward_dynamics(q, qd, case["fd"]["Gamma"]), case["fd"]["qdd"]) < 1e-11
 
 
-def test_golden_two_link_arm():
+def test_torques_of_a_two_link_arm_equal_published_values():
     case = GOLDEN["two_link_RR_thesis"]
     rows = planar_rr(*(case["params"][key] for key in ("L", "lc", "m", "Izz")))
     check_golden(TreeDynamics(from_table("rr", rows), gravity=(0, 0, 0)), state_of(case), case["tau"], case["dtau"])
 
 
 @pytest.mark.parametrize("cut", range(1, 6))
-def test_a_moving_base_is_a_moving_link(cut):
-    """The links beyond one, on a base that moves as that link does in the whole arm, need the torques that they need there."""
+def test_moving_base_gives_the_torques_of_a_moving_link(cut):
+    """The outer links on a base that moves like the inner link need the same torques as in the whole arm."""
     case, rows = GOLDEN["stanford_arm"], GOLDEN["stanford_arm"]["links"]
     rest = from_table("rest", [row | {"parent": row["parent"] - cut} for row in rows[cut:]])
     for state in case["states"]:

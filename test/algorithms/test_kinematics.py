@@ -1,4 +1,4 @@
-"""Forward kinematics: Pinocchio on any link and point of seeded random trees and shipped robots; complex steps; series."""
+"""Forward kinematics of trees against Pinocchio, complex steps and power series."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import PinocchioOracle, example_urdfs, worst
 from support.robots import random_state, random_tree
 
-PLATFORMS = ("stewart", "two_platforms", "four_platforms")  # no trees
+PLATFORMS = ("stewart", "two_platforms", "four_platforms")  # not trees
 SHIPPED = sorted(path for path in (Path(__file__).parents[2] / "urdf").glob("*.urdf") if path.stem not in PLATFORMS)
 EXAMPLES = ("panda", "ur5_robot", "solo12", "talos_reduced")  # mimic joints, a plain arm, branches, many merged links
 TINY = 1e-30
@@ -30,7 +30,7 @@ def source(name):
 
 
 def cases(name):
-    """(robot, frame, point, q, qd, qdd, oracle's answer) of up to eight links, the root and fixed ones among them."""
+    """Yield (model, frame, point, q, qd, qdd, oracle's result) of up to eight links, including root and fixed links."""
     robot = TreeDynamics.from_urdf(source(name), backend="reference")
     oracle, rng = PinocchioOracle(str(source(name)), robot), np.random.default_rng(len(str(name)))
     links = list(robot.model.frames)
@@ -50,7 +50,7 @@ def test_poses_and_jacobians_equal_pinocchio(name):
 
 
 @pytest.mark.parametrize("seed", range(20, 26))
-def test_jacobian_is_the_slope_of_the_pose(seed):
+def test_jacobian_matches_complex_steps_of_the_pose(seed):
     for model, frame, point, q, _qd, _qdd, _truth in cases(seed):
         J = kinematics.jacobian(model, frame, q, point)
         R = kinematics.link_pose(model, frame, q, point).R
@@ -61,7 +61,7 @@ def test_jacobian_is_the_slope_of_the_pose(seed):
 
 
 @pytest.mark.parametrize("seed", range(20, 26))
-def test_accelerations_are_those_of_the_pose_as_a_series(seed):
+def test_jacobian_rate_matches_power_series_of_the_pose(seed):
     for model, frame, point, q, qd, qdd, _truth in cases(seed):
         _R, p = kinematics.link_pose(model, frame, jets(q, qd, qdd), point)
         J = kinematics.jacobian(model, frame, q, point)
@@ -70,7 +70,7 @@ def test_accelerations_are_those_of_the_pose_as_a_series(seed):
         assert worst((J @ qdd + Jd @ qd)[:3], derivative(p, 2).astype(float)) < 1e-12
 
 
-def test_many_points_are_one_after_the_other():
+def test_points_of_many_links_equal_single_links():
     robot = TreeDynamics.from_urdf(random_tree(3).text(), backend="reference")
     rng = np.random.default_rng(3)
     q, frames = random_state(rng, robot.n)[0], list(robot.model.frames.values())

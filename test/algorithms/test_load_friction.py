@@ -1,4 +1,4 @@
-"""Friction that grows with the load: in torque, rate, sensitivities, forward dynamics and limits; and where there is none."""
+"""Load-dependent friction in torque, rate, sensitivities, forward dynamics and limits; unsupported robots."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def motion(seed: int, samples: int = 20) -> np.ndarray:
     return np.random.default_rng(seed).uniform(-1.5, 1.5, (4, samples, 3))
 
 
-def test_it_is_a_share_of_the_load():
-    """mu |X| against the motion, X the torque of links and rotor: from the torques without friction."""
+def test_load_friction_is_a_share_of_the_load_torque():
+    """Friction mu |X| opposes the motion, with X the torque of links and rotor without friction."""
     q, qd, qdd, _ = motion(0)
     rotors = {name: JointDynamics(term.rotor_inertia, term.gear_ratio) for name, term in TERMS.items()}
     X = ROBOT.with_joint_dynamics(rotors).inverse_dynamics(q, qd, qdd)
@@ -37,8 +37,8 @@ def test_it_is_a_share_of_the_load():
     np.testing.assert_allclose(ROBOT.inverse_dynamics(q, qd, qdd), BARE.inverse_dynamics(q, qd, qdd) + more, rtol=1e-12)
 
 
-def test_the_rate_is_its_derivative():
-    """The complex step differentiates the torques along q(t), whose derivatives are given."""
+def test_torque_rate_with_load_friction_matches_complex_steps():
+    """The complex step is along q(t) with given derivatives."""
     q, qd, qdd, qddd = motion(1, 1)[:, 0]
     h = 1e-30j
     reference = TreeDynamics(ROBOT.model, "reference")
@@ -54,12 +54,12 @@ def test_the_rate_is_its_derivative():
                 np.testing.assert_allclose(ours, np.array(theirs), rtol=1e-11)
 
 
-def test_gravitys_share_has_none():
+def test_gravity_torque_excludes_load_friction():
     for ours, theirs in zip(ROBOT.dynamics(*motion(2))[2:], BARE.dynamics(*motion(2))[2:], strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-11)
 
 
-def test_forward_dynamics_undo_it():
+def test_forward_dynamics_inverts_inverse_dynamics_with_load_friction():
     q, qd, qdd, _ = motion(3)
     tau = ROBOT.inverse_dynamics(q, qd, qdd)
     np.testing.assert_allclose(ROBOT.forward_dynamics(q, qd, tau), qdd, atol=1e-9)
@@ -81,7 +81,7 @@ def test_sensitivities_with_load_friction_equal_differences():
             np.testing.assert_allclose(rates[order][:, k], rate_slope, rtol=1e-5, atol=1e-4)
 
 
-def test_payloads_and_wrenches_are_loads():
+def test_payloads_and_wrenches_increase_load_friction():
     q, qd, qdd, qddd = motion(5)
     loaded, bare = (robot.with_payload("l3", 2.0, (0.1, 0.0, 0.2)) for robot in (ROBOT, BARE))
     tau = loaded.inverse_dynamics(q, qd, qdd)
@@ -92,7 +92,7 @@ def test_payloads_and_wrenches_are_loads():
     np.testing.assert_allclose(tau - ROBOT.load_friction(tau, qd), left, atol=1e-10)
 
 
-def test_a_retimed_motion_stays_inside_the_limits():
+def test_retimed_motion_with_load_friction_keeps_the_limits():
     limits = replace(ROBOT.limits, effort=np.array([30.0, 40.0, 20.0]), effort_rate=np.full(3, 400.0))
     points = np.random.default_rng(6).uniform(-1.0, 1.0, (4, 3))
     found = retime_motion(Robot(ROBOT), points, limits=limits)
@@ -101,7 +101,7 @@ def test_a_retimed_motion_stays_inside_the_limits():
     assert 0.8 < use.max() < 1.001
 
 
-def test_where_it_is_not_served():
+def test_load_friction_is_rejected_on_moving_bases_and_outside_its_range():
     for base in ("floating", "prescribed"):
         with pytest.raises(InputError, match="load_dependent of 'j1'"):
             rnea_ros.load(arm(*JOINTS), {"version": 1, "base": base, "friction": {"j1": {"load_dependent": 0.1}}})

@@ -1,4 +1,4 @@
-"""Composite inertias against the columns that the inverse dynamics gives one by one, and what has no mass."""
+"""Mass matrix by composite inertias against columns of inverse dynamics; massless joints."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def with_rotors(seed):
 
 
 @pytest.mark.parametrize("seed", seeds(12))
-def test_equals_the_evaluation_column_by_column(seed):
-    """khalil-rne 3.3.1; branches, mimic chains, prismatic and massless links, rotors."""
+def test_mass_matrix_equals_columns_of_inverse_dynamics(seed):
+    """Trees have branches, mimic chains, prismatic and massless links, rotors; khalil-rne 3.3.1."""
     robot = with_rotors(seed)
     q = random_state(np.random.default_rng(seed), robot.n)[0]
     columns = [torque_rate.torque_and_rate(robot.model, q, 0 * q, unit, 0 * q, offsets=False)[0] for unit in np.eye(robot.n)]
@@ -34,8 +34,8 @@ def test_equals_the_evaluation_column_by_column(seed):
 
 
 @pytest.mark.parametrize("seed", seeds(12))
-def test_base_rows_are_the_base_wrench(seed):
-    """A11 and A12 of (84): what the base feels of unit accelerations."""
+def test_base_rows_of_the_mass_matrix_equal_the_base_wrench(seed):
+    """A11 and A12 of (84) are base wrenches at unit accelerations."""
     model = with_rotors(seed).model
     q = random_state(np.random.default_rng(seed), model.n)[0]
     A11, A12, _M = composite.partitions(model, q)
@@ -58,7 +58,7 @@ def test_mass_matrix_equals_pinocchio(name):
     assert worst(robot.mass_matrix(q), PinocchioOracle(path, robot).mass_matrix(q)) < 1e-11
 
 
-def test_locked_inertias_are_the_diagonal():
+def test_locked_inertias_equal_the_diagonal_of_the_mass_matrix():
     robot = TreeDynamics.from_urdf(arm({}, WITH_MIMIC, {"kind": "prismatic"}, {"parent": "l1"}), "floating")
     q = random_state(np.random.default_rng(2), robot.n)[0]
     base, joints = composite.locked(robot.model, q)
@@ -66,7 +66,7 @@ def test_locked_inertias_are_the_diagonal():
     assert worst(base, np.diag(A11)) == 0.0 and worst(joints, np.diag(M)) < 1e-14
 
 
-def test_payload_counts_and_samples_agree():
+def test_mass_matrix_includes_the_payload_and_is_vectorized():
     robot = TreeDynamics.from_urdf(arm({}, WITH_MIMIC, {"kind": "prismatic"}))
     q = np.random.default_rng(3).normal(size=(4, 3))
     loaded = robot.with_payload("l3", 2.0, (0.1, 0.0, 0.3))
@@ -83,11 +83,11 @@ def test_rate_of_the_mass_matrix_equals_differences(seed):
     assert worst(robot.mass_matrix_rate(q, qd), difference(lambda t: robot.mass_matrix(q + qd * t))) < 1e-8
 
 
-# ------------------------------------------------------------------ what has no mass
+# ------------------------------------------------------------------ massless joints
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
-def test_a_massless_free_joint_is_named(backend):
+def test_forward_dynamics_names_a_massless_joint(backend):
     tip = arm({}, WITH_MIMIC, {}).replace(f'<link name="l3">{INERTIAL}</link>', '<link name="l3"/>')
     robot = TreeDynamics.from_urdf(tip, backend=backend)
     with pytest.raises(InputError, match=r"'j3' moves no mass.*rotor inertia"):
@@ -98,13 +98,13 @@ def test_a_massless_free_joint_is_named(backend):
     assert geared.forward_dynamics([0.1, 0.2, 0.3], [0.0] * 3, geared.gravity([0.1, 0.2, 0.3])) == pytest.approx(np.zeros(3))
 
 
-def test_two_joints_on_one_axis_are_one_too_many():
+def test_two_joints_on_one_axis_without_mass_between_are_rejected():
     robot = TreeDynamics.from_urdf(arm({}, {}).replace(f'<link name="l1">{INERTIAL}</link>', '<link name="l1"/>'))
     with pytest.raises(InputError, match="'j1' moves no mass"):
         robot.forward_dynamics([0.4, 0.5], [0.0, 0.0], [1.0, 1.0])
 
 
-def test_mimic_joints_without_mass_are_named():
+def test_forward_dynamics_names_massless_mimic_joints():
     text = arm(WITH_MIMIC, WITH_MIMIC, WITH_MIMIC | {"mimic": {"joint": "j2"}})
     for link in ("l2", "l3"):
         text = text.replace(f'<link name="{link}">{INERTIAL}</link>', f'<link name="{link}"/>')
@@ -112,7 +112,7 @@ def test_mimic_joints_without_mass_are_named():
         TreeDynamics.from_urdf(text).forward_dynamics([0.4, 0.5], [0.0, 0.0], [1.0, 1.0])
 
 
-def test_a_payload_that_was_all_the_mass():
+def test_removing_the_only_mass_of_a_joint_is_detected():
     bare = TreeDynamics.from_urdf(arm({}, WITH_MIMIC).replace(f'<link name="l2">{INERTIAL}</link>', '<link name="l2"/>'))
     loaded = bare.with_payload("l2", 1.0, (0.0, 0.0, 0.2))
     q, qd, qdd = [0.1, 0.2], [0.3, 0.4], [0.5, 0.6]
@@ -124,8 +124,8 @@ def test_a_payload_that_was_all_the_mass():
             bare.with_payload("l2", 1.0, com).forward_dynamics(q, qd, qdd)
 
 
-def test_a_light_robot_is_no_massless_one():
-    """Micrograms at the end of a heavy arm."""
+def test_very_light_link_is_not_massless():
+    """The link at the end of a heavy arm has 1e-9 times the usual mass."""
     light = re.sub(r'(value|i..)="([-.0-9]+)"', r'\1="\2e-9"', INERTIAL)
     text = arm({}, WITH_MIMIC, WITH_MIMIC).replace(f'<link name="l3">{INERTIAL}</link>', f'<link name="l3">{light}</link>')
     robot, (q, qd, qdd, _) = TreeDynamics.from_urdf(text), random_state(np.random.default_rng(5), 3)

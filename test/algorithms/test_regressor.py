@@ -1,4 +1,4 @@
-"""tau = Y params and tau_rate = Yd params: column by column against Pinocchio, and in time against jets and differences."""
+"""Regressors, tau = Y params and tau_rate = Yd params, against Pinocchio, dual numbers and differences."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ TERM = JointDynamics(rotor_inertia=2e-3, gear_ratio=-30.0, coulomb=0.6, viscous=
 
 @cache
 def robot(seed, backend="python"):
-    """A random tree with friction and rotors everywhere."""
+    """Return a random tree with friction and rotors on every joint."""
     bare = TreeDynamics.from_urdf(random_tree(seed).text(), gravity=(1.0, -2.0, -9.0))
     terms = {link.joint: TERM for link in bare.model.links if link.joint}
     return TreeDynamics(bare.model.with_joint_dynamics(terms), backend, bare.gravity_vector)
 
 
 def at(model, listed, motion, gravity, **options):
-    """Y and Yd by the text itself, on floats."""
+    """Return Y and Yd by the recursion on floats."""
     return regressor(with_unknowns(model, listed), len(listed), *motion, gravity, **options)
 
 
 # ---------------------------------------------------------------------- Pinocchio
 
-def test_every_column_on_every_example_robot():
+def test_regressor_of_every_example_robot_matches_pinocchio():
     seen = 0
     for path in example_urdfs():
         try:
@@ -58,8 +58,8 @@ def test_every_column_on_every_example_robot():
 
 
 @pytest.mark.parametrize("seed", [1, 2, 5, 8])
-def test_wrench_at_a_moving_base(seed):
-    """Pinocchio's free-flyer: six more rows, and the root's own columns. Its base acceleration is spatial, ours a point's."""
+def test_base_wrench_regressor_matches_pinocchios_free_flyer(seed):
+    """Pinocchio's base acceleration is spatial, ours that of a point; six rows and the columns of the root are added."""
     rng = np.random.default_rng(seed)
     path = next(path for path in example_urdfs() if path.stem == ("solo12", "talos_left_arm")[seed % 2])
     ours = TreeDynamics.from_urdf(path)
@@ -80,7 +80,7 @@ def test_wrench_at_a_moving_base(seed):
 # ---------------------------------------------------------------------- the recursion itself
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_joint_dynamics_and_mimic_joints_count(seed):
+def test_regressor_with_joint_dynamics_and_mimic_joints_reproduces_torque_and_rate(seed):
     ours = robot(seed)
     motion, listed = random_state(np.random.default_rng(seed), ours.n), parameters(ours.model, TERMS)
     for found, truth in zip(at(ours.model, listed, motion, ours.gravity_vector), ours.torque_and_rate(*motion)):
@@ -88,8 +88,8 @@ def test_joint_dynamics_and_mimic_joints_count(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS[:6])
-def test_base_rows_are_the_wrench_on_the_root(seed):
-    """Its rate is that of the components, against differences along a motion of the base."""
+def test_base_rows_of_the_regressor_equal_the_root_wrench(seed):
+    """The rate is compared with differences of the components along a base motion."""
     model, rng = robot(seed).model, np.random.default_rng(seed)
     listed, params = parameters(model, root=True), values(model, parameters(model, root=True))
     state, (w, wd, wdd, a, j) = random_state(rng, model.n), rng.normal(size=(5, 3))
@@ -110,11 +110,11 @@ def test_base_rows_are_the_wrench_on_the_root(seed):
     assert worst(Yd[:6] @ params, difference(lambda t: wrench(t)[0])) < 1e-8
 
 
-# ---------------------------------------------------------------------- its rate is its derivative
+# ---------------------------------------------------------------------- rate
 
 @pytest.mark.parametrize("seed", SEEDS[:8])
 def test_rate_regressor_is_the_derivative_of_the_regressor(seed):
-    """Entry by entry: by jets, by complex steps and by differences."""
+    """Every entry is compared with dual numbers, complex steps and differences."""
     ours = robot(seed)
     model, gravity, state = ours.model, ours.gravity_vector, random_state(np.random.default_rng(seed), ours.n)
     q, qd, qdd, qddd = state
@@ -150,7 +150,7 @@ def test_kernels_and_batches_give_the_same_regressor(seed):
 
 
 def operations(n):
-    """Return the operations of Y and Yd for each entry that is not zero, of a chain of n joints in general position."""
+    """Return the operations per nonzero entry of Y and Yd for a chain of n joints in general position."""
     model = TreeDynamics.from_urdf(arm(*[{"xyz": (0.1, 0.2, 0.3), "rpy": (0.4, 0.5, 0.6), "axis": (0, 0, 1)}] * n)).model
     unknown, count, gravity = with_unknowns(model, parameters(model)), 10 * n, np.array([0.0, 0.0, -9.81])
 
@@ -164,8 +164,8 @@ def operations(n):
     return (counts["mul"] + counts["add"] + counts["sub"]) / entries
 
 
-def test_cost_of_an_entry_does_not_grow_with_the_robot():
-    """None costs more for being farther from the joint; those of the first joints, which move less, cost less."""
+def test_operation_count_per_regressor_entry_is_bounded():
+    """The count does not grow with the distance between joint and link."""
     four, eight, sixteen = operations(4), operations(8), operations(16)
     assert sixteen < 30.0 and sixteen - eight < 0.7 * (eight - four)
 
@@ -196,7 +196,7 @@ def test_nonlinear_operations_on_forms_are_rejected():
         coefficients([1.0], 2)
 
 
-def test_parameters_have_names_and_units():
+def test_inertial_and_joint_parameters_have_names_and_units():
     slide = parameters(TreeDynamics.from_urdf(arm({"kind": "prismatic"}, {})).model, ("Ia", "viscous"))[10:12]
     assert [(p.name, p.unit) for p in slide] == [("Ia(j1)", "kg"), ("viscous(j1)", "N s/m")]
     turn = parameters(TreeDynamics.from_urdf(arm({})).model, TERMS)

@@ -1,4 +1,4 @@
-"""The lie-notes form against the MDH form, against Pinocchio's Lie groups, and against the notes' own identities."""
+"""Screw formulation (lie-notes) against the MDH recursion, Pinocchio's Lie groups, and identities of the notes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def motion(source):
 
 
 @pytest.mark.parametrize("source", [*SEEDS, *EXAMPLES])
-def test_agrees_with_the_mdh_form(source):
+def test_screw_inverse_dynamics_equals_the_mdh_recursion(source):
     r, (q, qd, qdd, _), rng = robot(source), motion(source), np.random.default_rng(1)
     s = screws.screws(r.model)
     assert worst(screws.inverse_dynamics(r.model, s, q, qd, qdd, r.gravity_vector), r.inverse_dynamics(q, qd, qdd)) < 1e-12
@@ -53,7 +53,7 @@ def test_agrees_with_the_mdh_form(source):
 
 @pytest.mark.parametrize("source", [*SEEDS, *EXAMPLES])
 def test_product_of_exponentials_gives_the_placement_of_every_link(source):
-    """Pinocchio's placement of every URDF link, from its home placement."""
+    """The oracle is Pinocchio's placement of every URDF link."""
     r, (q, *_) = robot(source), motion(source)
     oracle = PinocchioOracle(random_tree(source).plain() if isinstance(source, int) else path(source), r)
     s = screws.screws(r.model)
@@ -65,7 +65,7 @@ def test_product_of_exponentials_gives_the_placement_of_every_link(source):
 
 
 @pytest.mark.parametrize("name", ["ur5_robot", "solo12"])
-def test_axes_are_the_columns_of_the_jacobian(name):
+def test_screw_axes_equal_pinocchios_jacobian_columns(name):
     r, home = robot(name), np.zeros(robot(name).n)
     oracle, s = PinocchioOracle(path(name), robot(name)), screws.screws(robot(name).model)
     pin.computeJointJacobians(oracle.model, oracle.data, oracle.configuration(home))
@@ -77,17 +77,17 @@ def test_axes_are_the_columns_of_the_jacobian(name):
             centre = s.M[k][:3, 3]
             assert worst(oracle.data.oMi[oracle.model.getJointId(link.joint)].act(
                 oracle.model.inertias[oracle.model.getJointId(link.joint)].lever), centre) < 1e-12
-            assert np.abs(s.G[k][:3, 3:]).max() < 1e-12  # about the mass centre, nothing couples
+            assert np.abs(s.G[k][:3, 3:]).max() < 1e-12  # no coupling about the centre of mass
 
 
 def random_twist(rng):
-    """A unit screw with a pitch, as a joint never has it, and an angle."""
+    """Return a random unit screw with pitch, and an angle."""
     w = rng.normal(size=3)
     return np.concatenate((rng.normal(size=3), w / np.linalg.norm(w))), rng.uniform(-3, 3)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_operators_are_those_of_the_lie_group(seed):
+def test_se3_operators_match_pinocchio(seed):
     rng = np.random.default_rng(seed)
     S, angle = random_twist(rng)
     V, X, F = rng.normal(size=(3, 6))
@@ -107,8 +107,8 @@ def test_operators_are_those_of_the_lie_group(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_rates_of_the_group(seed):
-    """V = T^-1 Tdot is the body twist, and d Ad / dt = Ad ad_V; both on jets."""
+def test_derivatives_of_exponential_and_adjoint_match_dual_numbers(seed):
+    """V = T^-1 Tdot is the body twist, and d Ad / dt = Ad ad_V."""
     rng = np.random.default_rng(seed)
     (S1, a1), (S2, a2) = random_twist(rng), random_twist(rng)
     r1, r2 = rng.normal(size=2)
@@ -119,8 +119,8 @@ def test_rates_of_the_group(seed):
     assert worst(derivative(screws.Ad(T), 1).astype(float), screws.Ad(value) @ screws.ad(body)) < 1e-12
 
 
-def test_the_worked_example_of_the_notes():
-    """Section 10.1 as corrected: n_2 of a 2R arm, and the angular acceleration that it forgets, 9.1."""
+def test_worked_example_of_the_notes_with_its_correction():
+    """Section 10.1 with its erratum: n_2 of a 2R arm, with the angular acceleration of 9.1."""
     rng = np.random.default_rng(0)
     I, u, z, d1, d2 = rng.normal(size=(3, 3)), *rng.normal(size=(2, 3)), 0.7, -1.3
     I = I @ I.T

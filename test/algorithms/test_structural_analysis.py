@@ -1,4 +1,4 @@
-"""Offsets of differential-algebraic equations, on systems whose index is known."""
+"""Structural analysis of differential-algebraic equations, on systems with known index."""
 
 import itertools
 
@@ -10,7 +10,7 @@ from support.robots import seeds
 
 
 @pytest.mark.parametrize("seed", seeds(5))
-def test_assignment_has_the_greatest_total_of_all_permutations(seed):
+def test_assignment_maximizes_the_total_weight(seed):
     rng = np.random.default_rng(seed)
     m, n = rng.integers(1, 6), rng.integers(6, 8)
     weights = rng.integers(-3, 4, (m, n))
@@ -28,7 +28,7 @@ def test_pendulum_in_cartesian_coordinates_has_the_offsets_of_pryce():
     assert (c.tolist(), d.tolist()) == ([0, 0, 2], [2, 2, 0])
 
 
-def test_second_pendulum_whose_length_is_the_force_of_the_first_takes_more_derivatives():
+def test_double_pendulum_of_pryce_has_the_published_offsets():
     """u'' + mu u = 0, v'' + mu v = g, u^2 + v^2 = (L + c lambda)^2: Pryce 2001, section 2."""
     no = ABSENT
     sigma = np.array([[2, no, 0, no, no, no], [no, 2, 0, no, no, no], [0, 0, no, no, no, no],
@@ -38,7 +38,7 @@ def test_second_pendulum_whose_length_is_the_force_of_the_first_takes_more_deriv
     assert d.tolist() == [4, 4, 2, 2, 2, 0]
 
 
-def test_implied_constraint_is_differentiated_as_often_as_its_unknowns_allow():
+def test_redundant_constraint_is_differentiated_as_often_as_its_unknowns_allow():
     sigma = np.array([[2, 0], [0, ABSENT], [0, ABSENT]])
     c, _ = offsets(sigma)
     assert c.tolist() == [0, 2, 2]

@@ -1,4 +1,4 @@
-"""Derivatives of traced programs beside complex steps of the functions themselves."""
+"""Derivatives of traced programs against complex steps of the functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ X, SEEDS = np.array([0.3, -0.7, 1.1, 0.4]), np.array([0.5, -1.5, 2.0])
 
 
 def every_operation(x: Any) -> list[Any]:
-    """Use each operation with a rule, constants, inputs as results, and a result that repeats."""
+    """Use each operation with a rule, constants, inputs as results, and a repeated result."""
     a, b, c, d = x
     first = np.sin(a * b) / (2.0 + np.cos(c)) - np.tan(d) * np.tanh(b - 3.0 * a)
     second = np.sqrt(3.0 + a * a) + np.exp(-b) * (first - c)
@@ -37,26 +37,26 @@ def complex_jacobian(function, x):
     return np.array(columns).T
 
 
-def test_the_example_has_every_operation():
+def test_example_function_uses_every_operation():
     assert set(program().operation_counts) == {"add", "sub", "mul", "div", "neg", "sin", "cos", "tan", "tanh", "sqrt", "exp"}
 
 
-def test_a_replay_gives_the_values():
+def test_evaluating_a_program_reproduces_the_function():
     np.testing.assert_allclose(np.array(adjoint.evaluate(program(), list(X)), dtype=float), every_operation(X), rtol=1e-15)
 
 
-def test_gradients_are_those_of_complex_steps():
+def test_gradients_match_complex_steps():
     wanted = complex_jacobian(every_operation, X).T @ SEEDS
     np.testing.assert_allclose(np.array(adjoint.gradient(program(), list(X), list(SEEDS)), dtype=float), wanted, rtol=1e-13)
 
 
 def smooth(x: Any) -> list[Any]:
-    """Use what jets have rules for."""
+    """Use the operations that dual numbers support."""
     a, b, c, d = x
     return [np.sin(a * b) / (2.0 + np.cos(c)), np.sqrt(3.0 + d * d) * np.tanh(b - 3.0 * a), d]
 
 
-def test_jacobians_and_hessians_are_those_of_complex_steps():
+def test_jacobians_and_hessians_match_complex_steps():
     traced = trace(lambda x: [smooth(x)], {"x": SIZE})
     jacobian = np.array(adjoint.jacobian(traced, list(X)), dtype=float)
     np.testing.assert_allclose(jacobian, complex_jacobian(smooth, X), rtol=1e-13)
@@ -71,7 +71,7 @@ def test_jacobians_and_hessians_are_those_of_complex_steps():
     np.testing.assert_allclose(hessian, hessian.T, rtol=1e-12)
 
 
-def test_symbols_are_differentiated_into_another_program():
+def test_gradient_of_symbols_is_a_new_program():
     traced = program()
     twice = trace(lambda x, seeds: [adjoint.gradient(traced, x, seeds)], {"x": SIZE, "seeds": len(SEEDS)})
     assert adjoint.can_differentiate(twice)
@@ -80,7 +80,7 @@ def test_symbols_are_differentiated_into_another_program():
 
 
 @pytest.mark.parametrize("function", [lambda x: [abs(x[0])], lambda x: [lu(x.reshape(2, 2)).solve(np.ones((2, 1)))]])
-def test_maxima_and_linear_systems_are_refused(function):
+def test_maxima_and_linear_systems_have_no_derivative(function):
     traced = trace(function, {"x": SIZE})
     assert not adjoint.can_differentiate(traced)
     with pytest.raises(InputError, match="has no derivative here; allowed are add, "):

@@ -1,4 +1,4 @@
-"""Many samples at once: the numbers of one sample at a time to the last bit, from any layout, in any number of threads."""
+"""Vectorized kernels: bit-for-bit equal to single calls, for any memory layout and number of threads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def at_once(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", seeds(5))
-def test_batches_of_random_graphs_equal_single_calls(seed):
+def test_vectorized_random_graphs_equal_single_calls(seed):
     compiled = kernel.build(random_text(seed), {"x": 4}, "llvm")
     for count in COUNTS:
         x = np.random.default_rng(count).normal(size=(count, 4))
@@ -45,7 +45,7 @@ def products(a, b, c):
 
 @pytest.mark.parametrize("backend", ["llvm", "python"])
 @pytest.mark.parametrize("outputs", [1, 2, 3])
-def test_the_first_outputs_alone(outputs, backend):
+def test_first_outputs_can_be_computed_alone(outputs, backend):
     compiled = kernel.build(products, {"a": 3, "b": 1, "c": 2}, backend)
     blocks = [np.random.default_rng(0).normal(size=(31, size)) for size in (3, 1, 2)]
     alone, whole = compiled.first_of_samples(blocks, 31, outputs), compiled.of_samples(blocks, 31)
@@ -55,7 +55,7 @@ def test_the_first_outputs_alone(outputs, backend):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 8, 9, 15, 17, 24])
-def test_blocks_of_any_size(size):
+def test_vectorized_calls_with_any_block_size_equal_single_calls(size):
     compiled = kernel.build(products, {"a": size, "b": 1, "c": 2}, "llvm")
     rng = np.random.default_rng(size)
     for count in COUNTS:
@@ -69,8 +69,7 @@ def test_blocks_of_any_size(size):
     assert [part.shape for part in none] == [(0, size), (0, 2, 1), (0,), (0, 0)]
 
 
-def test_results_are_apart():
-    """Results share one block of memory, without overlap."""
+def test_results_do_not_overlap_in_memory():
     compiled = kernel.build(products, {"a": 3, "b": 1, "c": 2}, "llvm")
     rng = np.random.default_rng(0)
     a, b, c = rng.normal(size=(40, 3)), rng.normal(size=(40, 1)), rng.normal(size=(40, 2))
@@ -107,7 +106,7 @@ def test_results_do_not_depend_on_the_layout_of_the_arguments():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_values_that_are_not_finite_are_detected_anywhere(value):
+def test_non_finite_inputs_are_detected_anywhere(value):
     compiled = kernel.build(lambda a, b, c: [[x * 1e-9 for x in [*a, *b, *c]]], {"a": 9, "b": 1, "c": 2}, "llvm")
     for count in (1, 8, 21):
         blocks = [np.ones((count, 9)), np.ones((count, 1)), np.ones((count, 2))]
@@ -120,8 +119,8 @@ def test_values_that_are_not_finite_are_detected_anywhere(value):
         assert compiled.samples([np.full_like(block, -1.7976931348623157e308) for block in blocks], count)
 
 
-def test_results_that_are_not_finite_are_seen_anywhere():
-    """Numbers whose product is too large for one."""
+def test_non_finite_results_are_detected_anywhere():
+    """The product of the inputs overflows."""
     compiled = kernel.build(products, {"a": 5, "b": 1, "c": 2}, "llvm")
     for count in (1, 8, 21):
         blocks = [np.ones((count, 5)), np.ones((count, 1)), np.ones((count, 2))]
@@ -146,7 +145,7 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch, threads):
     assert compiled.samples([x], len(x)) is None and compiled._batch
 
 
-def test_callers_at_once_share_the_threads(monkeypatch):
+def test_concurrent_callers_share_the_threads(monkeypatch):
     monkeypatch.setenv(batch.THREADS, "3")
     monkeypatch.setattr(batch, "PIECE", 2000)
     compiled = kernel.build(random_text(3), {"x": 4}, "llvm")
@@ -159,7 +158,7 @@ def test_callers_at_once_share_the_threads(monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_process_that_forks():
+def test_vectorized_calls_work_after_a_fork():
     script = """
 import os, signal, sys
 import numpy as np
@@ -184,9 +183,9 @@ def run_with_threads(script):
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="this system does not list the threads of a process")
-def test_no_thread_outlives_a_call_that_an_exception_leaves():
-    """Arrays of an interrupted call are free, and soon reused: nothing may write into them, however often it is
-    interrupted.
+def test_no_thread_writes_into_results_after_an_interrupted_call():
+    """Arrays of an interrupted call are freed and reused: no thread may write into them after any number of
+    interruptions.
     """
     run_with_threads("""
 import os, signal, sys, time
@@ -231,8 +230,8 @@ assert cut > 20, cut
 
 
 @pytest.mark.parametrize("given", [0, 1])
-def test_threads_that_the_system_does_not_give(monkeypatch, given):
-    """The function is missing, or fails."""
+def test_calls_work_when_no_thread_can_be_created(monkeypatch, given):
+    """The function that creates threads is missing or fails."""
     refuse = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)(lambda *_: 11)
     functions = (ctypes.cast(refuse, ctypes.c_void_p).value,) * 2 if given else (None, None)
     monkeypatch.setattr(batch, "_thread_functions", lambda: functions)
@@ -243,7 +242,7 @@ def test_threads_that_the_system_does_not_give(monkeypatch, given):
     np.testing.assert_array_equal(compiled(x)[0], np.concatenate([compiled(row[None])[0] for row in x]))
 
 
-def test_many_calls_make_a_batch(monkeypatch):
+def test_batch_kernel_is_compiled_after_many_calls(monkeypatch):
     monkeypatch.setenv(batch.THREADS, "3")
     monkeypatch.setattr(batch, "PIECE", 2000)
     monkeypatch.setattr(batch, "PIECES", 1)
@@ -267,7 +266,7 @@ def test_number_of_threads_is_read_from_the_environment(monkeypatch):
     assert batch.threads() >= 1
 
 
-def test_nothing_is_written_beside_the_results():
+def test_batch_kernel_writes_only_into_the_results():
     compiled = kernel.build(products, {"a": 5, "b": 1, "c": 2}, "llvm")
     compiled(np.zeros((9, 8)))
     for count in COUNTS:
@@ -279,7 +278,7 @@ def test_nothing_is_written_beside_the_results():
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python", "reference"])
-def test_invalid_samples_of_batches_are_named(backend):
+def test_invalid_samples_are_reported_with_their_index(backend):
     text = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}, {"kind": "prismatic", "axis": (1, 0, 0)})
     robot = Robot.from_urdf(text, backend=backend).with_payload("l3", 1.5, (0.1, 0.2, 0.3))
     motion = np.random.default_rng(0).normal(size=(4, 37, 3))
@@ -296,7 +295,7 @@ def test_invalid_samples_of_batches_are_named(backend):
         robot.torque_and_rate(motion[0], np.array([0.0, np.nan, 0.0]), motion[0], motion[0])
 
 
-def test_a_few_samples_are_not_compiled_for(monkeypatch):
+def test_batch_kernel_is_not_compiled_for_few_samples(monkeypatch):
     monkeypatch.setattr(kernel, "MANY", 100)
     compiled = kernel.build(random_text(5), {"x": 4}, "llvm")
     x = np.random.default_rng(0).normal(size=(60, 4))
@@ -306,8 +305,8 @@ def test_a_few_samples_are_not_compiled_for(monkeypatch):
     assert compiled._batch is not None
 
 
-def test_memory_for_many_samples():
-    """No copy of the inputs, nothing beside the results but a workspace for each thread."""
+def test_memory_for_many_samples_is_bounded():
+    """Besides the results only a workspace for each thread is allocated; inputs are not copied."""
     robot = Robot.from_urdf(arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}))
     motion = np.random.default_rng(0).normal(size=(4, 200_000, 2))
     robot.torque_and_rate(*motion[:, :300])

@@ -1,4 +1,4 @@
-"""Kernels by the system's C compiler: the same numbers, and what serves where llvmlite, the compiler or both are missing."""
+"""Kernels by the system's C compiler: equal results, and fallbacks without llvmlite or compiler."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ print(cache.counts["compiled"], "compiled")
 """
 
 
-def asked(folder: Path | str, tools: str, *robot: Path, **environment: str) -> subprocess.CompletedProcess:
-    """Run a program in a process without llvmlite. tools: folder of programs."""
+def run_without_llvmlite(folder: Path | str, tools: str, *robot: Path, **environment: str) -> subprocess.CompletedProcess:
+    """Run a program in a process without llvmlite; tools: folder of executables."""
     given = {**os.environ, "PATH": tools, "RNEA_ROS_CACHE": str(folder), "PYTHONPATH": str(ROOT), **environment}
     return subprocess.run([sys.executable, "-c", ASK, *map(str, robot)], capture_output=True, text=True, timeout=240,
                           env=given, check=False)
@@ -54,7 +54,7 @@ def compile_ahead(*arguments: Path | str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["Robot", "moving base", "springs", "elastic joints", "loops", "platform"])
-def test_the_same_numbers_as_by_llvm(kind):
+def test_c_kernels_equal_llvm_kernels(kind):
     pytest.importorskip("llvmlite")
     found = []
     for backend in ("c", "llvm"):
@@ -67,7 +67,7 @@ def test_the_same_numbers_as_by_llvm(kind):
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-11, atol=1e-12)
 
 
-def test_many_samples_and_bad_ones():
+def test_c_kernels_support_many_samples_and_reject_nan():
     robot, same = (Robot.from_urdf(URDF, backend=backend) for backend in ("c", "python"))
     x = np.random.default_rng(0).normal(size=(4, 300, 2))
     np.testing.assert_allclose(robot.torque_and_rate(*x), same.torque_and_rate(*x), rtol=1e-9, atol=1e-9)
@@ -77,12 +77,12 @@ def test_many_samples_and_bad_ones():
 
 
 @pytest.mark.parametrize("portable", [False, True])
-def test_precompiled_kernels_serve_a_machine_without_compiler_and_llvm(tmp_path, portable):
+def test_precompiled_kernels_are_used_without_compiler_and_llvm(tmp_path, portable):
     kernels, nothing = tmp_path / "kernels", tmp_path / "bin"
     nothing.mkdir()
     said = compile_ahead(URDF, "-o", kernels, "--payload", LINK, *(["--portable"] if portable else []))
     assert f"compiled for {'any' if portable else 'this'} processor" in said
-    done = asked(kernels, str(nothing), URDF)
+    done = run_without_llvmlite(kernels, str(nothing), URDF)
     assert done.returncode == 0, done.stderr
     (backend, *numbers), last = (line.split() for line in done.stdout.splitlines())
     assert backend == "c" and last == ["0", "compiled"]
@@ -91,23 +91,23 @@ def test_precompiled_kernels_serve_a_machine_without_compiler_and_llvm(tmp_path,
     np.testing.assert_allclose([float(number) for number in numbers], wanted, rtol=1e-9, atol=1e-9)
 
 
-def test_loops_compiled_ahead_are_found_without_a_compiler(tmp_path):
+def test_precompiled_loops_are_used_without_a_compiler(tmp_path):
     loops = ROOT / "urdf" / "five_bar.urdf", ROOT / "urdf" / "five_bar.robot.yaml"
     (nothing := tmp_path / "bin").mkdir()
     compile_ahead(loops[0], "--robot-file", loops[1], "-o", tmp_path / "kernels")
-    done = asked(tmp_path / "kernels", str(nothing), *loops)
+    done = run_without_llvmlite(tmp_path / "kernels", str(nothing), *loops)
     assert done.returncode == 0 and "0 compiled" in done.stdout, done.stdout + done.stderr
 
 
 def test_python_is_used_and_reported_without_llvm_and_compiler(tmp_path):
     (nothing := tmp_path / "bin").mkdir()
     for folder in ("", tmp_path / "empty"):
-        done = asked(folder, str(nothing), URDF)
+        done = run_without_llvmlite(folder, str(nothing), URDF)
         assert done.returncode != 0 and "kernels run as Python" in done.stderr  # warnings are errors there
         assert "rnea compile" in done.stderr
 
 
-def test_a_compiler_that_fails_is_no_disaster(tmp_path, monkeypatch):
+def test_python_backend_is_used_when_the_compiler_fails(tmp_path, monkeypatch):
     broken = tmp_path / "cc"
     broken.write_text("#!/bin/sh\necho no licence >&2\nexit 1\n")
     broken.chmod(0o755)
@@ -119,7 +119,7 @@ def test_a_compiler_that_fails_is_no_disaster(tmp_path, monkeypatch):
     np.testing.assert_allclose(tau, Robot.from_urdf(URDF, backend="python").gravity(np.zeros(2)), atol=1e-12)
 
 
-def test_nowhere_to_put_them(capsys, monkeypatch, tmp_path):
+def test_compile_command_fails_without_cache_folder_or_compiler(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("RNEA_ROS_CACHE", "")
     assert main(["compile", str(URDF)]) == 2
     assert "RNEA_ROS_CACHE is empty" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Machine code on disk: found again, never trusted blindly, never in the way."""
+"""Cache of machine code on disk: reuse, damaged files, permissions, size, concurrency."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def expected():
     return np.array(Robot.from_urdf(URDF, backend="python").torque_and_rate(*MOTION))
 
 
-def test_compiled_functions_are_found_again(cache_folder):
+def test_compiled_functions_are_reused_from_the_cache(cache_folder):
     first = result()
     assert cache.counts == {"compiled": 1} and len(list(cache_folder.iterdir())) == 1
     assert cache_folder.stat().st_mode & 0o777 == 0o700 and next(cache_folder.iterdir()).stat().st_mode & 0o777 == 0o600
@@ -45,8 +45,7 @@ def test_compiled_functions_are_found_again(cache_folder):
     np.testing.assert_allclose(first, expected(), rtol=1e-12)
 
 
-def test_everything_from_disk(cache_folder):
-    """The built-in function and the code for batches too."""
+def test_single_and_vectorized_kernels_are_reused_from_the_cache(cache_folder):
     rows = np.repeat(MOTION[:, None], 300, axis=1)
     first = result(), Robot.from_urdf(URDF).torque_and_rate(*rows)
     cache.counts.clear()
@@ -59,7 +58,7 @@ def test_everything_from_disk(cache_folder):
 @pytest.mark.parametrize("damage", [
     lambda b: b"", lambda b: b[:20], lambda b: b[:-1], lambda b: b + b"\0", lambda b: b[:200] + bytes([b[200] ^ 1]) + b[201:],
     lambda b: bytes([b[0] ^ 1]) + b[1:], lambda b: b[:30] + bytes([b[30] ^ 255]) + b[31:], lambda b: b"\x7fELF" * 1000])
-def test_damaged_files_are_compiled_anew(cache_folder, damage):
+def test_damaged_cache_files_are_compiled_again(cache_folder, damage):
     first = result()
     (file,) = cache_folder.iterdir()
     sound = file.read_bytes()
@@ -68,7 +67,7 @@ def test_damaged_files_are_compiled_anew(cache_folder, damage):
     assert cache.counts == {"compiled": 2, "damaged": 1} and file.read_bytes() == sound
 
 
-def test_the_key_is_the_content(cache_folder):
+def test_cache_key_depends_on_the_program_and_not_on_names(cache_folder):
     result()
     Robot.from_urdf(URDF, gravity=(0.0, 0.0, -9.80665)).torque_and_rate(*MOTION)
     Robot.from_urdf(URDF.read_text().replace("rr", "other")).torque_and_rate(*MOTION)
@@ -77,7 +76,7 @@ def test_the_key_is_the_content(cache_folder):
     assert cache.object_code(b"key", lambda: b"two") == first == b"one" and cache.object_code(b"kez", lambda: b"two") == b"two"
 
 
-def test_a_folder_that_cannot_be_used(cache_folder, monkeypatch, tmp_path):
+def test_unusable_cache_folder_is_ignored(cache_folder, monkeypatch, tmp_path):
     for bad in (tmp_path / "file" / "below", Path("/proc/nothing"), Path("/dev/null")):
         (tmp_path / "file").write_text("")
         monkeypatch.setenv(cache.FOLDER, str(bad))
@@ -90,7 +89,7 @@ def test_a_folder_that_cannot_be_used(cache_folder, monkeypatch, tmp_path):
     assert cache.counts == {"compiled": 1} and cache.folder() is None
 
 
-def test_a_full_disk(cache_folder, monkeypatch):
+def test_full_disk_does_not_prevent_compilation(cache_folder, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
@@ -100,14 +99,14 @@ def test_a_full_disk(cache_folder, monkeypatch):
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
-def test_a_folder_that_others_may_write_to_is_not_used(cache_folder, mode):
+def test_cache_folder_writable_by_others_is_not_used(cache_folder, mode):
     cache_folder.mkdir()
     cache_folder.chmod(mode)
     result()
     assert cache.counts["unusable"] and not list(cache_folder.iterdir())
 
 
-def test_a_folder_behind_a_link_of_another_user_is_not_used(cache_folder, monkeypatch, tmp_path):
+def test_cache_folder_behind_a_link_of_another_user_is_not_used(cache_folder, monkeypatch, tmp_path):
     (tmp_path / "mine").mkdir(mode=0o700)
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "mine")
@@ -120,7 +119,7 @@ def test_a_folder_behind_a_link_of_another_user_is_not_used(cache_folder, monkey
     assert cache.counts["unusable"]
 
 
-def test_where_it_is(monkeypatch, tmp_path):
+def test_cache_folder_follows_the_xdg_variables(monkeypatch, tmp_path):
     monkeypatch.delenv(cache.FOLDER)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache.folder() == tmp_path / "rnea_ros"
@@ -130,7 +129,7 @@ def test_where_it_is(monkeypatch, tmp_path):
         assert cache.folder() == tmp_path / "home" / ".cache" / "rnea_ros"
 
 
-def test_it_does_not_grow_for_ever(cache_folder, monkeypatch):
+def test_cache_size_is_bounded_and_oldest_entries_are_removed(cache_folder, monkeypatch):
     monkeypatch.setattr(cache, "LIMIT", 10_000)
     for k in range(30):
         cache.object_code(f"{k}".encode(), lambda: b"x" * 900)
@@ -141,8 +140,8 @@ def test_it_does_not_grow_for_ever(cache_folder, monkeypatch):
     assert cache.object_code(b"0", lambda: b"anew") == b"anew"
 
 
-def test_foreign_files_in_the_cache_stay(cache_folder, monkeypatch):
-    """RNEA_ROS_CACHE may name a folder with other files."""
+def test_foreign_files_in_the_cache_folder_are_kept(cache_folder, monkeypatch):
+    """RNEA_ROS_CACHE may be a folder with other files."""
     monkeypatch.setattr(cache, "LIMIT", 10_000)
     cache_folder.mkdir(mode=0o700)
     for name in ("thesis.tex", "old.o", "backup.part"):
@@ -166,7 +165,7 @@ assert not cache.counts["damaged"] and not cache.counts["unusable"], cache.count
 """
 
 
-def test_several_processes_at_once(cache_folder):
+def test_processes_can_fill_the_cache_concurrently(cache_folder):
     started = [subprocess.Popen([sys.executable, "-c", PROCESS, str(URDF)], stdout=subprocess.PIPE, cwd=ROOT, text=True)
                for _ in range(4)]
     printed = {process.communicate(timeout=240)[0] for process in started}
@@ -174,7 +173,7 @@ def test_several_processes_at_once(cache_folder):
     assert len(list(cache_folder.iterdir())) == 6 and not list(cache_folder.glob("*.part"))
 
 
-def test_several_threads_at_once(cache_folder):
+def test_threads_can_fill_the_cache_concurrently(cache_folder):
     found: list[np.ndarray] = []
     threads = [threading.Thread(target=lambda: found.append(result())) for _ in range(6)]
     [thread.start() for thread in threads]

@@ -1,4 +1,4 @@
-"""Tracing, generation and compilation of a function: folding, sharing and signs change no value."""
+"""Tracing, code generation and compilation: folding, sharing and signs do not change values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CONSTANTS = (0.0, 1.0, -1.0, 2, -3, 0, 0.1, -0.7, 1e-9)
 
 
 def random_text(seed):
-    """A function of four scalars made of every operation, with values reused, negated and multiplied by zeros and ones."""
+    """Return a random function of four scalars with every operation, reused, negated and multiplied values."""
     rng = np.random.default_rng(seed)
     steps = [(rng.random(), rng.integers(0, 1 << 30, 4)) for _ in range(40)]
 
@@ -54,7 +54,7 @@ def random_text(seed):
 
 
 @pytest.mark.parametrize("backend", ["llvm", "python"])
-def test_random_graphs_have_the_values_of_the_plain_text(backend):
+def test_kernels_of_random_graphs_equal_the_python_function(backend):
     for seed in range(150):
         text = random_text(seed)
         compiled = kernel.build(text, {"x": 4}, backend)
@@ -63,8 +63,8 @@ def test_random_graphs_have_the_values_of_the_plain_text(backend):
             np.testing.assert_allclose(compiled(x)[0], plain, rtol=1e-10, atol=1e-12, err_msg=f"seed {seed}")
 
 
-def test_llvm_and_python_run_the_same_operations():
-    """Results differ in the last bits: machine code fuses products and sums, and has its own sine."""
+def test_llvm_and_python_kernels_agree_up_to_rounding():
+    """Machine code fuses products and sums, and has another sine."""
     for seed in range(150):
         x = np.random.default_rng(seed).normal(size=(5, 4))
         a, b = (kernel.build(random_text(seed), {"x": 4}, backend)(x)[0] for backend in ("llvm", "python"))
@@ -72,22 +72,22 @@ def test_llvm_and_python_run_the_same_operations():
 
 
 def linear_text(x):
-    """Sums of sums without a product that could be joined to one."""
+    """Return sums without products that could be fused."""
     total = [x[0] + x[1], x[1] - x[2]]
     for k in range(60):
         total.append(total[-1] * 0.5 if k % 7 == 0 else total[-1] - total[-2] if k % 3 else total[k // 2] + x[k % 4])
     return [[value * 1.5 for value in total], [np.tanh(value) for value in total[::5]]]
 
 
-def test_without_products_to_join_they_are_equal_to_the_last_bit():
+def test_llvm_and_python_kernels_without_products_are_bitwise_equal():
     x = np.random.default_rng(3).normal(size=(20, 4))
     for a, b in zip(*(kernel.build(linear_text, {"x": 4}, backend)(x) for backend in ("llvm", "python")), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("length", [1, 2, 7, 19])
-def test_programs_cut_into_parts(monkeypatch, length):
-    """Values handed on between the functions that a long program is cut into, inputs and constants among the results."""
+def test_programs_split_into_functions_give_the_same_results(monkeypatch, length):
+    """Values are passed between the functions of a long program; inputs and constants are among the results."""
     pytest.importorskip("llvmlite")
     for seed in range(40):
         def text(x, inner=random_text(seed)):
@@ -102,7 +102,7 @@ def test_programs_cut_into_parts(monkeypatch, length):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_no_fast_mathematics(backend):
+def test_kernels_do_not_reassociate_floating_point_operations(backend):
     def text(x):
         return [[(x[0] + 1e16) - 1e16, x[1] * x[1] - x[2], (x[0] + x[1]) + x[2], x[0] + (x[1] + x[2]), x[3] / 3.0 * 3.0]]
 
@@ -125,7 +125,7 @@ def same(a, b):
     return isinstance(a, Expression) and isinstance(b, Expression) and a.number == b.number
 
 
-def test_folding():
+def test_constants_and_signs_are_folded():
     x, y, _ = symbols()
     for zero in (x * 0.0, 0.0 * x, x * 0, 0 / x, x - x, 0.0 * (x * y)):
         assert isinstance(zero, float) and zero == 0.0
@@ -137,7 +137,7 @@ def test_folding():
     assert same((-x).sin(), -(x.sin())) and same((-x).cos(), x.cos())
 
 
-def test_sharing():
+def test_common_subexpressions_are_shared():
     x, y, _ = symbols()
     assert same(x + y, y + x) and same(x * y, y * x) and same(x * 2.0, 2.0 * x)
     assert same(x.sin(), x.sin()) and same((x + y) * x, x * (y + x))
@@ -154,7 +154,7 @@ def test_operations_without_an_output_are_dropped():
     assert dict(trace(text, {"v": 2}).operation_counts) == {"mul": 1}
 
 
-def test_products_array_first_and_scalar_first():
+def test_products_of_arrays_and_symbols_work_in_both_orders():
     x, y, z = symbols()
     vector, matrix = np.array([0.0, 1.0, 2.0]), np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     for product in (vector * x, x * vector):
@@ -172,7 +172,7 @@ def test_products_array_first_and_scalar_first():
     lambda x: x > 0.0, lambda x: x <= x, lambda x: x == 1.0, lambda x: x != 1.0, bool, float, int,
     lambda x: max(x, 0.0), lambda x: 1.0 if x else 2.0, lambda x: x in [1.0, x], lambda x: {x: 1}, lambda x: math_sin(x),
     lambda x: np.array([x, 1.0]).max(), lambda x: np.where(np.array([x]) > 0, 1, 2), lambda x: np.zeros(1) + [float(x)]])
-def test_a_symbol_has_no_value(branch):
+def test_conversion_of_a_symbol_to_a_value_is_rejected(branch):
     with pytest.raises(TypeError):
         branch(symbols()[0])
 
@@ -185,7 +185,7 @@ def math_sin(x):
 
 @pytest.mark.parametrize("wrong", [lambda x: x + "1", lambda x: x * None, lambda x: x**2, lambda x: x // 2, lambda x: x % 2,
                                    lambda x: np.arctan2(x, 1.0), lambda x: x + 1j])
-def test_operations_that_no_kernel_has(wrong):
+def test_operations_without_kernel_support_are_rejected(wrong):
     with pytest.raises((TypeError, AttributeError)):
         wrong(symbols()[0])
 
@@ -197,7 +197,7 @@ def planar(q, qd):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_shapes_constants_and_scalars(backend):
+def test_kernel_results_have_shapes_constants_and_scalars(backend):
     compiled = kernel.build(planar, {"q": 2, "qd": 1}, backend)
     vector, matrix, scalar, nothing = compiled(np.array([0.5, 3.0, 4.0]))
     assert vector.tolist() == [2.0, 1.0]
@@ -209,7 +209,7 @@ def test_shapes_constants_and_scalars(backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_no_inputs_and_no_outputs(backend):
+def test_kernels_without_inputs_or_outputs(backend):
     assert kernel.build(lambda q: [[1.5, -0.0]], {"q": 0}, backend)(np.zeros(0))[0].tolist() == [1.5, 0.0]
     assert kernel.build(lambda q: [[1.5]], {"q": 0}, backend)(np.zeros((3, 0)))[0].tolist() == [[1.5]] * 3
     assert kernel.build(lambda q: [[]], {"q": 2}, backend)(np.zeros(2))[0].shape == (0,)
@@ -223,7 +223,7 @@ def test_constants_keep_every_bit(backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_batch_equals_loop_and_results_are_new(backend):
+def test_vectorized_kernel_equals_a_loop_with_new_results(backend):
     text, x = random_text(7), np.random.default_rng(7).normal(size=(9, 4))
     compiled = kernel.build(text, {"x": 4}, backend)
     batch = compiled(x)[0]
@@ -237,8 +237,8 @@ def test_batch_equals_loop_and_results_are_new(backend):
 
 
 @pytest.mark.parametrize("text", [torque_rate.torque_and_rate, component_rate.torque_and_rate])
-def test_operation_counts(text):
-    """A full arm of six revolute joints costs less than the paper's 1692 products and 1470 sums."""
+def test_operation_counts_are_below_the_published_ones(text):
+    """The published counts are 1692 products and 1470 sums for six revolute joints."""
     full = arm(*[{"xyz": (0.1 * k, 0.2, 0.3), "rpy": (k, 1, 2), "axis": (1, k, 3)} for k in range(1, 7)])
     stanford = from_table("stanford", GOLDEN["stanford_arm"]["links"])
 
@@ -256,7 +256,7 @@ def test_operation_counts(text):
     assert general["neg"] + special["neg"] < 5
 
 
-def test_generated_python_holds_numbers_only():
+def test_generated_python_contains_numbers_only():
     evil = arm({}, {"axis": (1, 2, 3)}).replace('"j1"', '"__import__(chr(111))"').replace('"l1"', '"x];import os"')
     model = Robot.from_urdf(evil).model
     program = trace(lambda q: torque_rate.torque_and_rate(model, q, q, q, q, np.array([1.0, 2.0, 3.0])), {"q": 2})
@@ -268,7 +268,7 @@ def test_generated_python_holds_numbers_only():
     assert names == {"def", "kernel", "x", "return", "sin", "cos"}
 
 
-def test_unknown_backend():
+def test_unknown_backend_is_rejected():
     with pytest.raises(InputError, match="'cuda'; allowed are llvm, c, python, reference"):
         kernel.available("cuda")
 
@@ -285,7 +285,7 @@ print(json.dumps([x.tolist() for x in first.torque_and_rate(*state)]))
 """
 
 
-def test_without_llvmlite_there_is_one_warning_and_the_same_numbers():
+def test_missing_llvmlite_causes_one_warning_and_equal_results():
     without_llvm("None")
 
 
@@ -297,12 +297,12 @@ binding.llvm_version_info = (15, 0, 7)
 """
 
 
-def test_an_old_llvmlite_counts_as_none():
+def test_old_llvmlite_is_treated_as_missing():
     assert "llvmlite 0.44.0 is too old, 0.45 or newer" in without_llvm(TOO_OLD)
 
 
 def without_llvm(instead):
-    """Return the messages where llvmlite has an unusable version and there is no C compiler."""
+    """Return the warnings if llvmlite is unusable and there is no C compiler."""
     import json
 
     text, state = arm({}, {"axis": (1, 2, 3)}), np.random.default_rng(0).normal(size=(4, 2)).tolist()
@@ -316,7 +316,7 @@ def without_llvm(instead):
 
 
 @pytest.mark.parametrize("name", ["branched", "palletiser", "seven_r", "stanford"])
-def test_a_torque_is_the_same_to_the_last_bit_in_every_kernel(name):
+def test_torques_are_bitwise_equal_in_every_kernel(name):
     robot = Robot.from_urdf(Path(__file__).parents[2] / "urdf" / f"{name}.urdf")
     motion = np.random.default_rng(0).uniform(-2, 2, (4, 20, robot.n))
     tau, tau_rate = robot.torque_and_rate(*motion)

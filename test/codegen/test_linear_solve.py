@@ -1,4 +1,4 @@
-"""LU factors in kernels and for any scalar, against numpy: pivoting, ill-conditioned and singular matrices, all back ends."""
+"""LU factorization in kernels and for any scalar type against numpy, with ill-conditioned and singular matrices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BACKENDS = ("llvm", "python", "reference",
 
 
 def matrix(n: int, seed: int = 0) -> np.ndarray:
-    """Random matrix with zeros on and around the diagonal, which needs row exchanges."""
+    """Return a random matrix with zeros on and around the diagonal, which needs row exchanges."""
     rng = np.random.default_rng((n, seed))
     A = rng.normal(size=(n, n)) * (rng.random((n, n)) < 0.6)
     np.fill_diagonal(A, 0.0)
@@ -23,7 +23,7 @@ def matrix(n: int, seed: int = 0) -> np.ndarray:
 
 
 def solutions(n: int, m: int, backend: str):
-    """Kernel of A (n, n) and B (n, m): X of A X = B and of A^T X = B, smallest and largest pivot."""
+    """Return a kernel of A (n, n) and B (n, m) for A X = B and A^T X = B, with smallest and largest pivot."""
     def text(A, B):
         factor = lu(np.reshape(A, (n, n)))
         B = np.reshape(B, (n, m))
@@ -34,7 +34,7 @@ def solutions(n: int, m: int, backend: str):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 3), (3, 1), (6, 4), (17, 9), (30, 2)], ids=str)
-def test_solutions_are_those_of_numpy(backend, sizes):
+def test_solutions_match_numpy(backend, sizes):
     n, m = sizes
     run, B = solutions(n, m, backend), np.random.default_rng(n).normal(size=sizes)
     for seed in range(3):
@@ -84,7 +84,7 @@ def test_ill_conditioned_systems_leave_a_small_residual(backend):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_solutions_enter_further_operations_and_solves(backend):
-    """A solution moves an angle, whose sine enters the next matrix: a step of Newton's method and what follows it."""
+    """The solution changes an angle whose sine enters the next matrix, as in a Newton step."""
     def text(x):
         first = lu(np.array([[2.0, np.sin(x[0])], [x[1], 3.0]], dtype=object))
         y = first.solve(np.array([x[0], 1.0], dtype=object))
@@ -98,7 +98,7 @@ def test_solutions_enter_further_operations_and_solves(backend):
         np.testing.assert_allclose(ours, np.array(plain, dtype=float), rtol=1e-13, atol=1e-15)
 
 
-def test_samples_are_solved_one_by_one_and_in_lanes_alike():
+def test_vectorized_solutions_equal_single_ones():
     n, m, count = 5, 2, 300
     run, rng = solutions(n, m, "llvm"), np.random.default_rng(1)
     A = np.array([matrix(n, seed) for seed in range(count)]).reshape(count, -1)
@@ -109,7 +109,7 @@ def test_samples_are_solved_one_by_one_and_in_lanes_alike():
         np.testing.assert_array_equal(part, [one[k] for one in few])
 
 
-def test_programs_cut_between_factor_and_solution(monkeypatch):
+def test_programs_split_between_factor_and_solution_give_the_same_results(monkeypatch):
     assembly = pytest.importorskip("rnea_ros.codegen.llvm.assembly")
     found = []
     for part in (1, 3, 1_000):
@@ -122,7 +122,7 @@ def test_programs_cut_between_factor_and_solution(monkeypatch):
 
 
 @pytest.mark.skipif(not c_compiler.compiler(), reason="there is no C compiler")
-def test_c_and_machine_code_are_equal_to_the_last_bit():
+def test_c_and_llvm_solutions_are_bitwise_equal():
     n, m = 9, 4
     x = np.concatenate((matrix(n).ravel(), np.random.default_rng(2).normal(size=n * m)))
     for a, b in zip(*(solutions(n, m, backend)(x) for backend in ("llvm", "c")), strict=True):
@@ -132,21 +132,21 @@ def test_c_and_machine_code_are_equal_to_the_last_bit():
 # ---------------------------------------------------------------------- other scalars
 
 
-def test_nothing_is_solved_where_nothing_is_unknown():
+def test_empty_system_has_an_empty_solution():
     factor = lu(np.zeros((0, 0)))
     assert factor.solve(np.zeros((0, 3))).shape == factor.solve_transposed(np.zeros((0, 3))).shape == (0, 3)
     assert factor.smallest == factor.largest == 1.0
 
 
-def test_complex_matrices():
+def test_complex_systems_match_numpy():
     rng = np.random.default_rng(4)
     A, b = rng.normal(size=(5, 5)) + 1j * rng.normal(size=(5, 5)), rng.normal(size=5)
     np.testing.assert_allclose(lu(A).solve(b), np.linalg.solve(A, b), rtol=1e-12)
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-def test_series_have_the_derivatives_of_the_solution_from_one_factor(transposed):
-    """A X = B, A' X + A X' = B', A'' X + 2 A' X' + A X'' = B''."""
+def test_power_series_systems_give_the_derivatives_of_the_solution(transposed):
+    """Derivatives: A X = B, A' X + A X' = B', A'' X + 2 A' X' + A X'' = B''."""
     rng = np.random.default_rng(5)
     A, B = rng.normal(size=(3, 4, 4)), rng.normal(size=(3, 4, 2))
     factor = lu(jets(*A))
@@ -158,7 +158,7 @@ def test_series_have_the_derivatives_of_the_solution_from_one_factor(transposed)
     np.testing.assert_allclose(A[2] @ x[0] + 2.0 * A[1] @ x[1] + A[0] @ x[2], B[2], atol=1e-11)
 
 
-def test_series_of_symbols_take_one_factor_in_the_kernel():
+def test_traced_power_series_systems_equal_plain_ones():
     def text(a, b):
         return [derivative(lu(jets(*np.reshape(a, (3, 3, 3)))).solve(jets(*np.reshape(b, (3, 3)))), k) for k in range(3)]
 
@@ -168,7 +168,7 @@ def test_series_of_symbols_take_one_factor_in_the_kernel():
         np.testing.assert_allclose(ours, plain.astype(float), rtol=1e-11)
 
 
-def test_matrices_that_are_not_square_are_refused():
+def test_non_square_matrices_are_rejected():
     with pytest.raises(ValueError, match="square"):
         lu(np.zeros((2, 3)))
 
@@ -177,7 +177,7 @@ def test_matrices_that_are_not_square_are_refused():
 
 
 def root(backend: str):
-    """Kernel of x with A(x) x = c, A depending on x: Newton's method, then x and the number of steps."""
+    """Return a kernel that solves A(x) x = c by Newton's method, with x and the number of steps."""
     def step(state, c):
         x, count = state[:2], state[2]
         gaps = [x[0] * x[0] + x[1] - c[0], x[0] - np.sin(x[1]) - c[1]]
@@ -193,7 +193,7 @@ def root(backend: str):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_steps_are_repeated_until_the_error_before_one_is_small(backend):
+def test_iteration_stops_when_the_error_is_small_or_at_the_step_limit(backend):
     run = root(backend)
     gaps, count, x = run(np.array([1.0, 0.5, 0.0, 2.0, 0.1]))
     assert np.abs(gaps).max() < 1e-15
@@ -204,7 +204,7 @@ def test_steps_are_repeated_until_the_error_before_one_is_small(backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_samples_of_an_iteration_begin_from_the_sample_before(backend):
+def test_iteration_of_each_sample_starts_from_the_previous_solution(backend):
     run = root(backend)
     rows = np.zeros((40, 5))
     rows[:, 3:] = np.linspace([2.0, 0.1], [2.5, -0.2], 40)

@@ -1,4 +1,4 @@
-"""The built-in function of a kernel: the numbers of the slow call, and unusual arguments are left to that."""
+"""Built-in function of a kernel: same results as the checked call, which handles unusual arguments."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def state(seed=0, n=3):
     return [*np.random.default_rng(seed).normal(size=(4, n))]
 
 
-def test_same_numbers(robot, call):
+def test_quick_call_equals_the_checked_call(robot, call):
     slow = robot.kernel()
     for seed in range(20):
         for a, b in zip(call(*state(seed)), slow(np.concatenate(state(seed))), strict=True):
@@ -58,7 +58,7 @@ def test_same_numbers(robot, call):
 
 @pytest.mark.parametrize("case", UNUSUAL)
 @pytest.mark.parametrize("index", range(4))
-def test_unusual_arguments_are_left_to_the_checked_path(robot, call, case, index):
+def test_unusual_arguments_are_passed_to_the_checked_call(robot, call, case, index):
     blocks = state()
     blocks[index] = UNUSUAL[case]
     found = call(*blocks)
@@ -80,8 +80,8 @@ def test_largest_and_smallest_numbers_are_finite(call):
         assert call(*blocks) is not None
 
 
-def test_results_that_overflow_are_left_to_the_checked_path(robot, call):
-    """Such a result was returned as infinite or NaN without an error."""
+def test_overflowing_results_are_passed_to_the_checked_call(robot, call):
+    """Regression: such results were returned as infinity or NaN without an error."""
     for index, value in ((1, 1e200), (1, -1.7976931348623157e308), (2, 1.7e308)):
         blocks = state()
         blocks[index] = np.array([0.0, value, 1.0])
@@ -91,11 +91,11 @@ def test_results_that_overflow_are_left_to_the_checked_path(robot, call):
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 5])
-def test_number_of_arguments(call, count):
+def test_quick_call_rejects_a_wrong_number_of_arguments(call, count):
     assert call(*(state() + state())[:count]) is None
 
 
-def test_results_are_new_and_arguments_stay(call):
+def test_results_are_new_arrays_and_arguments_are_unchanged(call):
     blocks = state()
     kept = [b.copy() for b in blocks]
     first, second = call(*blocks), call(*blocks)
@@ -104,7 +104,7 @@ def test_results_are_new_and_arguments_stay(call):
     np.testing.assert_array_equal(blocks, kept)
 
 
-def test_nothing_leaks(call):
+def test_quick_call_leaks_no_references(call):
     blocks, wrong = state(), [*state()[:3], np.zeros(5)]
     call(*blocks), call(*wrong)
     gc.collect()
@@ -119,7 +119,7 @@ def test_nothing_leaks(call):
     assert [sys.getrefcount(found[k]) for k in (0, 1)] == [sys.getrefcount(own[k]) for k in (0, 1)]
 
 
-def test_shapes(robot):
+def test_quick_call_returns_results_of_all_shapes(robot):
     def text(q, v):
         return [[[q[0], v[0]], [v[0] * q[1], 2.0]], q[0] * v[0], [], [[v[0]]]]
 
@@ -129,8 +129,8 @@ def test_shapes(robot):
         assert nothing.shape == (0,) and one.tolist() == [[5.0]]
 
 
-def test_kernels_that_are_called_otherwise():
-    """No inputs, and more numbers than a stack should carry."""
+def test_kernels_without_inputs_or_with_many_are_called():
+    """Cases: no inputs, and more values than fit on the stack."""
     large = python_call.LARGEST
     for size in (0, large):
         found = kernel.build(lambda q: [[1.5], q * 2.0], {"q": size}, "llvm")
@@ -141,14 +141,14 @@ def test_kernels_that_are_called_otherwise():
         np.testing.assert_array_equal(found(x)[1], 2.0 * x)
 
 
-def test_the_function_outlives_its_kernel():
+def test_quick_call_remains_valid_after_its_kernel_is_deleted():
     call = kernel.build(lambda q: [q * 2.0], {"q": 2}, "llvm").call
     gc.collect()
     assert call(np.array([1.0, 2.0]))[0].tolist() == [2.0, 4.0]
 
 
 @pytest.mark.parametrize("change", [("ABI", (7,)), ("_FIELDS", python_call._FIELDS | {"data": 48})])
-def test_another_numpy_is_called_through_ctypes(monkeypatch, change):
+def test_unknown_numpy_abi_is_called_through_ctypes(monkeypatch, change):
     monkeypatch.setattr(python_call, *change)
     python_call.usable.cache_clear()
     try:
@@ -164,7 +164,7 @@ def test_another_numpy_is_called_through_ctypes(monkeypatch, change):
     np.testing.assert_array_equal(Robot.from_urdf(TEXT).torque_and_rate(*state()), found)
 
 
-def test_the_address_is_that_of_a_plain_c_function(robot):
+def test_kernel_address_is_a_plain_c_function(robot):
     found, blocks = robot.kernel(), state()
     y = np.full(found.width, np.nan)
     x = np.concatenate(blocks)
@@ -174,11 +174,11 @@ def test_the_address_is_that_of_a_plain_c_function(robot):
     assert Robot.from_urdf(TEXT, backend="python").kernel().address == 0
 
 
-def test_payloads_and_wrenches_after_a_quick_call(robot):
+def test_payloads_and_wrenches_work_after_quick_calls(robot):
     blocks = state()
     light = robot.torque_and_rate(*blocks)
     loads = [(1.0, (0.1, 0, 0)), (2.0, (0, 0.1, 0))]
-    for _ in range(2):  # the second time round every kernel is there
+    for _ in range(2):  # all kernels exist in the second pass
         for mass, com in loads:
             loaded = robot.with_payload("l3", mass, com)
             reference = Robot.from_model(robot.model, "reference").with_payload("l3", mass, com)
@@ -192,8 +192,8 @@ def test_payloads_and_wrenches_after_a_quick_call(robot):
             robot.torque_and_rate(blocks[0], np.array([0.1, np.nan, 0.3]), *blocks[2:])
 
 
-def test_threads():
-    """Two robots, and one robot from several threads, the first calls included."""
+def test_threads_can_use_quick_calls_concurrently():
+    """Several threads use two robots, including the first calls."""
     robots = [Robot.from_urdf(TEXT), Robot.from_urdf(TEXT.replace('"l3"', '"tip"'))]
     cases = [(k % 2, state(k), np.repeat(np.array(state(k))[:, None], 50, axis=1)) for k in range(8)]
     reference = Robot.from_urdf(TEXT, backend="python")

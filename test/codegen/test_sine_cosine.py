@@ -1,4 +1,4 @@
-"""The kernels' own sine and cosine, against decimal arithmetic of 60 digits and against the C library."""
+"""Sine and cosine of kernels against decimal arithmetic with 60 digits and the C library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def pair():
 
 
 def exact(x):
-    """Sine and cosine of a double, correctly rounded."""
+    """Return sine and cosine of a double, correctly rounded."""
     r = Decimal(float(x)) % (2 * PI)
     sine, cosine, term = Decimal(0), Decimal(0), Decimal(1)
     for k in range(1, 120):
@@ -44,35 +44,35 @@ def angles():
     return np.concatenate((halves, far, near, edge, tiny, rng.uniform(-10, 10, 400), rng.uniform(-1e5, 1e5, 400)))
 
 
-def test_against_decimal_arithmetic(pair):
+def test_sine_and_cosine_match_decimal_arithmetic(pair):
     x = angles()
     found = np.array(pair(x[:, None]))[:, :, 0].T
     error = np.abs(found - np.array([exact(value) for value in x]))
     assert error.max() < 4e-16, (x[error.max(axis=1).argmax()], error.max())
 
 
-def test_against_the_c_library(pair):
+def test_sine_and_cosine_match_the_c_library(pair):
     x = np.random.default_rng(1).uniform(-1e5, 1e5, 100_000)
     sine, cosine = pair(x[:, None])
     assert np.abs(sine[:, 0] - np.sin(x)).max() < 4e-16 and np.abs(cosine[:, 0] - np.cos(x)).max() < 4e-16
 
 
-def test_beyond_its_range_it_is_the_c_library(pair):
+def test_large_angles_are_passed_to_the_c_library(pair):
     x = np.array([1.1e5, -3e9, 1e300, 2.0**52])
     sine, cosine = pair(x[:, None])
     np.testing.assert_array_equal(sine[:, 0], np.sin(x))
     np.testing.assert_array_equal(cosine[:, 0], np.cos(x))
 
 
-def test_zero_and_what_is_no_number(pair):
+def test_sine_and_cosine_of_zero_infinity_and_nan(pair):
     sine, cosine = pair(np.array([[0.0], [-0.0], [np.nan], [np.inf], [-np.inf]]))
     assert sine[:2, 0].tolist() == [0.0, 0.0] and cosine[:2, 0].tolist() == [1.0, 1.0]
     assert np.isnan(sine[2:]).all() and np.isnan(cosine[2:]).all()
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 17, 40])
-def test_many_angles_at_once(count):
-    """One far angle among others sends all of its vector to the C library, and changes none of them by more than rounding."""
+def test_vectorized_sine_and_cosine_match_single_values(count):
+    """One large angle sends its whole vector to the C library, without changes beyond rounding."""
     def text(x):
         return [[np.sin(a) for a in x], [np.cos(a) for a in x[::2]], [np.sin(np.cos(a) * 3.0) for a in x]]
 
@@ -84,7 +84,7 @@ def test_many_angles_at_once(count):
             np.testing.assert_allclose(a, b, rtol=0, atol=1e-15)
 
 
-def test_the_polynomials_are_as_good_as_they_say():
+def test_sine_and_cosine_polynomials_have_the_stated_accuracy():
     for k in range(1, 60):
         s = (PI / 4) ** 2 * k / 59
         r = s.sqrt()

@@ -22,7 +22,7 @@ ROBOTS = {"panda": "panda_link7", "five_bar": ""}
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """exported(name, text of another robot file) -> library, robot."""
+    """Return exported(name, text of another robot file) -> library, robot."""
 
     @cache
     def made(name: str, text: str = "") -> tuple[str, Any]:
@@ -40,7 +40,7 @@ def exported(tmp_path_factory):
 
 @pytest.fixture
 def start(code, exported):
-    """start(name, parameters...) -> an active controller in chained mode, and its robot."""
+    """Return start(name, parameters...) -> an active controller in chained mode, and its robot."""
     open_ones = []
 
     def made(name: str = "panda", *, q: Any = None, before: Any = None, file: str = "", chained: bool = True,
@@ -71,7 +71,7 @@ def references(q, qd, qdd):
 
 
 def motion(robot, t, size=0.3):
-    """A smooth motion (4, n) around a bent pose, and its derivatives."""
+    """Return a smooth motion (4, n) around a bent pose, with derivatives."""
     k = np.arange(robot.n)
     w, centre = 1.0 + 0.3 * k, np.array([0.3, -0.5, 0.2, -1.8, 0.1, 1.5, 0.4]) if robot.n == 7 else robot.home_motion[0]
     phase = w * t + k
@@ -80,7 +80,7 @@ def motion(robot, t, size=0.3):
 
 
 def settle(controller, q, qd, reference, cycles=2):
-    """Cycles after which the torque of the activation has faded out (activation_time is 0 in these tests)."""
+    """Run cycles until the torque before activation has faded out (activation_time is 0 in these tests)."""
     for _ in range(cycles):
         controller.write(states(q, qd), references(*reference))
         assert controller.update(PERIOD) == 0
@@ -95,7 +95,7 @@ FRICTION = ("version: 1\nfriction: {panda_joint1: {coulomb: 2.0, viscous: 1.0, s
 
 @pytest.mark.parametrize("mode", ["gravity", "feedforward", "computed_torque", "joint_impedance"])
 @pytest.mark.parametrize("friction", ["none", "reference", "measured"])
-def test_efforts_are_those_of_the_law_from_the_python_library(start, mode, friction):
+def test_efforts_equal_the_control_law_of_the_python_library(start, mode, friction):
     K, D = np.linspace(50, 200, 7), np.linspace(5, 20, 7)
     controller, robot = start(mode=mode, friction=friction, file=FRICTION, stiffness=K, damping=D, **FREE)
     q_ref, qd_ref, qdd_ref, _ = motion(robot, 0.4)
@@ -129,7 +129,7 @@ def test_commands_follow_the_effort_convention(start, contains, added, declared)
     np.testing.assert_allclose(effort, robot.inverse_dynamics(q, qd, qdd) - added(robot, q, qd), rtol=1e-9, atol=1e-9)
 
 
-def test_motor_torques_are_commanded_where_the_robot_file_says_so(start):
+def test_motor_torques_are_commanded_if_the_robot_file_declares_them(start):
     file = ("version: 1\ncommanded_effort: {quantity: motor_torque}\ndrives: {"
             + ", ".join(f"panda_joint{k}: {{gear_ratio: {(-1)**k * 10.0 * k}}}" for k in range(1, 8)) + "}\n")
     controller, robot = start(mode="gravity", file=file, **FREE)
@@ -140,7 +140,7 @@ def test_motor_torques_are_commanded_where_the_robot_file_says_so(start):
 
 
 def test_effort_rate_is_the_derivative_of_the_effort_along_a_smooth_motion(start):
-    """Each mode gives the derivative of its effort where the motion is the reference itself."""
+    """The measured motion equals the reference."""
     for mode in ("feedforward", "computed_torque", "joint_impedance"):
         controller, robot = start(mode=mode, file=BARE, stiffness=[50.0], damping=[5.0], **FREE)
         efforts, rates = [], []
@@ -159,7 +159,7 @@ def test_effort_rate_is_the_derivative_of_the_effort_along_a_smooth_motion(start
 
 
 def test_torque_and_torque_rate_stay_within_their_limits(start):
-    """Steps of the reference, of the payload and of missing states, from efforts that another controller left."""
+    """Reference and payload change in steps and states are missing, starting from efforts of another controller."""
     rng = np.random.default_rng(0)
     before = rng.uniform(-5, 5, 7)
     controller, robot = start(mode="computed_torque", before=before, stiffness=[400.0], damping=[40.0], activation_time=0.05)
@@ -186,7 +186,7 @@ def test_torque_and_torque_rate_stay_within_their_limits(start):
     assert "limits of torque or torque rate changed the efforts" in controller.log
 
 
-def test_commanded_rate_does_not_count_what_the_robot_adds(start):
+def test_commanded_rate_limit_excludes_the_terms_that_the_robot_adds(start):
     file = ("version: 1\ncommanded_effort: {contains: without_gravity}\nlimits: {"
             + ", ".join(f"panda_joint{k}: {{max_commanded_effort_rate: 100.0}}" for k in range(1, 8)) + "}\n")
     controller, robot = start(mode="computed_torque", file=file, before=np.zeros(7), stiffness=[300.0], damping=[20.0], **FREE)
@@ -201,7 +201,7 @@ def test_commanded_rate_does_not_count_what_the_robot_adds(start):
     assert 0.099 < largest <= 0.1 + 1e-9
 
 
-def test_activation_begins_with_the_effort_before_and_fades(start):
+def test_activation_starts_with_the_previous_effort_and_fades_it_out(start):
     before = np.linspace(-8, 8, 7)
     controller, robot = start(mode="gravity", before=before, file=BARE, activation_time=0.2)
     q = robot.home_motion[0]
@@ -218,7 +218,7 @@ def test_activation_begins_with_the_effort_before_and_fades(start):
 
 
 @pytest.mark.parametrize("before", [None, np.zeros(7)], ids=["nothing", "zeros of a deactivated controller"])
-def test_an_effort_that_nothing_commanded_before_counts_as_gravity(start, before):
+def test_activation_without_previous_effort_starts_at_gravity(start, before):
     controller, robot = start(mode="gravity", q=motion(load(URDF / "panda.urdf"), 0.0)[0], before=before)
     q = motion(robot, 0.0)[0]
     controller.write(states(q, 0 * q))
@@ -226,7 +226,7 @@ def test_an_effort_that_nothing_commanded_before_counts_as_gravity(start, before
     np.testing.assert_allclose(controller.read()[0], robot.gravity(q), atol=1e-9)
 
 
-def test_a_payload_replaces_the_last_one_smoothly(start):
+def test_new_payload_replaces_the_previous_one_smoothly(start):
     controller, robot = start(mode="gravity", file=BARE, payload_time=0.1, **FREE)
     link, q = ROBOTS["panda"], motion(robot, 0.1)[0]
     carried = {"payload__mass": 2.0, "payload__com": [0.01, 0.0, 0.08], "payload__inertia": [0.01, 0.0, 0.0, 0.02, 0.0, 0.01]}
@@ -243,7 +243,7 @@ def test_a_payload_replaces_the_last_one_smoothly(start):
 
 
 @pytest.mark.parametrize("kind", ["nan", "locked", "stale"])
-def test_states_that_fail_hold_gravity_and_are_reported(start, kind):
+def test_invalid_states_hold_gravity_torque_and_are_reported(start, kind):
     controller, robot = start(mode="computed_torque", file=BARE, stiffness=[100.0], damping=[10.0], state_timeout=0.3,
                               stale_timeout=0.05, **FREE)
     for cycle in range(100):
@@ -278,7 +278,7 @@ def test_states_that_fail_hold_gravity_and_are_reported(start, kind):
     np.testing.assert_allclose(effort, robot.inverse_dynamics(q, qd, qdd), rtol=1e-9, atol=1e-9)
 
 
-def test_two_missing_cycles_are_bridged(start):
+def test_effort_is_held_for_two_cycles_without_states(start):
     controller, robot = start(mode="computed_torque", file=BARE, **FREE)
     q, qd, qdd, _ = motion(robot, 0.3)
     effort, _ = settle(controller, q, qd, (q, qd, qdd))
@@ -288,7 +288,7 @@ def test_two_missing_cycles_are_bridged(start):
         np.testing.assert_allclose(controller.read()[0], expected, rtol=1e-9, atol=1e-9)
 
 
-def test_other_parameters_wait_for_the_next_configuration(start):
+def test_most_parameters_can_be_changed_only_before_configuration(start):
     controller, _ = start()
     reason = controller.set_parameters(stiffness=[1.0])
     assert "parameter stiffness is read when the controller is configured" in reason
@@ -297,7 +297,7 @@ def test_other_parameters_wait_for_the_next_configuration(start):
     assert controller.set_parameters(stiffness=[1.0]) == ""
 
 
-def test_references_that_are_not_finite_hold_the_pose(start):
+def test_non_finite_references_hold_the_pose(start):
     controller, robot = start(mode="computed_torque", file=BARE, stiffness=[100.0], damping=[10.0], **FREE)
     q, qd, qdd, _ = motion(robot, 0.3)
     settle(controller, q, qd, (q, qd, qdd))
@@ -305,7 +305,7 @@ def test_references_that_are_not_finite_hold_the_pose(start):
     np.testing.assert_allclose(effort, robot.inverse_dynamics(q + 0.01, 0 * q, np.full(7, -1.0)), rtol=1e-9, atol=1e-9)
 
 
-def test_without_a_controller_before_it_the_pose_of_the_activation_is_held(start):
+def test_unchained_controller_holds_the_pose_of_its_activation(start):
     controller, robot = start(mode="computed_torque", file=BARE, q=motion(load(URDF / "panda.urdf"), 0.0)[0], chained=False,
                               stiffness=[100.0], damping=[10.0], **FREE)
     q = motion(robot, 0.0)[0]
@@ -337,7 +337,7 @@ def test_interfaces_have_the_names_of_ros2_control(start):
     ({"friction": "dry"}, ["parameter friction is 'dry'", "measured, none, reference"]),
     ({"effort_convention": "net"}, ["parameter effort_convention is 'net'"]),
     ({"payload.mass": -1.0}, ["payload.mass must be a number of at least 0"])])
-def test_wrong_parameters_say_what_is_allowed(code, exported, parameters, reasons):
+def test_invalid_parameters_are_rejected_with_the_allowed_values(code, exported, parameters, reasons):
     controller = Controller(code, {"robot_library": exported("panda")[0], **parameters})
     assert controller.transition("init") == SUCCESS
     assert controller.transition("configure") == FAILURE
@@ -346,7 +346,7 @@ def test_wrong_parameters_say_what_is_allowed(code, exported, parameters, reason
     controller.close()
 
 
-def test_a_library_that_is_none_is_refused(code, tmp_path):
+def test_library_without_exported_robot_is_rejected(code, tmp_path):
     other = tmp_path / "libother.so"
     (tmp_path / "other.c").write_text("int other(void) { return 1; }\n")
     subprocess.run([COMPILER, "-x", "c", "-shared", "-fPIC", "-o", other, tmp_path / "other.c"], check=True)
@@ -356,13 +356,13 @@ def test_a_library_that_is_none_is_refused(code, tmp_path):
     controller.close()
 
 
-def test_a_type_of_a_parameter_is_checked(code):
+def test_parameter_of_wrong_type_is_rejected(code):
     controller = Controller(code, {"robot_library": 3.0})
     assert controller.transition("init") == 99 and "robot_library" in controller.log
     controller.close()
 
 
-def test_a_payload_needs_a_library_that_has_one(code, exported):
+def test_payload_is_rejected_if_the_library_has_none(code, exported):
     controller = Controller(code, {"robot_library": exported("five_bar")[0], "payload.mass": 1.0})
     assert (controller.transition("init"), controller.transition("configure")) == (SUCCESS, FAILURE)
     assert "export it with --payload LINK" in controller.log
@@ -378,7 +378,7 @@ def test_activation_waits_for_states(code, exported):
     controller.close()
 
 
-def test_it_can_be_stopped_cleaned_and_begun_again(start):
+def test_controller_can_be_deactivated_cleaned_up_and_restarted(start):
     controller, robot = start(mode="computed_torque", file=BARE, **FREE)
     q, qd, qdd, _ = motion(robot, 0.3)
     for end in ("cleanup", "error"):
@@ -400,7 +400,7 @@ def test_every_parameter_has_a_description(start):
 
 
 @pytest.mark.parametrize("mode", ["gravity", "feedforward", "computed_torque", "joint_impedance"])
-def test_loops_follow_the_law(start, mode):
+def test_efforts_of_a_five_bar_equal_the_control_law(start, mode):
     K, D = np.array([200.0, 100.0]), np.array([20.0, 10.0])
     controller, robot = start("five_bar", mode=mode, stiffness=K, damping=D, **FREE)
     for cycle in range(300):
@@ -421,7 +421,7 @@ def test_loops_follow_the_law(start, mode):
 
 
 def tracked(controller, plant, robot, seconds):
-    """Largest tracking error of each joint, in MuJoCo; efforts of each cycle."""
+    """Return the largest tracking error of each joint in MuJoCo, and the efforts of each cycle."""
     worst, efforts = np.zeros(robot.n), []
     active = [robot.tree.joint_names.index(name) for name in robot.joint_names]
     for cycle in range(round(seconds / PERIOD)):
@@ -438,7 +438,7 @@ def tracked(controller, plant, robot, seconds):
 
 
 @pytest.mark.parametrize("mode", ["computed_torque", "joint_impedance", "feedforward"])
-def test_an_arm_in_mujoco_follows_its_reference(start, mode):
+def test_controller_tracks_its_reference_in_mujoco(start, mode):
     pytest.importorskip("mujoco")
     from rnea_ros.sim.plant import Plant
     from rnea_ros.sim.scene import scene
@@ -454,7 +454,7 @@ def test_an_arm_in_mujoco_follows_its_reference(start, mode):
     assert (np.abs(np.diff(efforts, axis=0)) <= robot.limits.effort_rate * PERIOD * (1 + 1e-9)).all()
 
 
-def test_gravity_lets_an_arm_in_mujoco_float(start):
+def test_gravity_mode_holds_an_arm_in_mujoco(start):
     pytest.importorskip("mujoco")
     from rnea_ros.sim.plant import Plant
     from rnea_ros.sim.scene import scene
@@ -471,7 +471,7 @@ def test_gravity_lets_an_arm_in_mujoco_float(start):
     np.testing.assert_allclose(plant.joints[0], q, atol=1e-6)
 
 
-# ---------------------------------------------------------------------- what a cycle costs the machine
+# ---------------------------------------------------------------------- real-time properties of a cycle
 
 
 @pytest.fixture(scope="module")
@@ -488,8 +488,8 @@ def run(program, library, mode, *words, plugin=PLUGIN):
 
 @pytest.mark.parametrize(("name", "mode"), [("panda", "gravity"), ("panda", "feedforward"), ("panda", "computed_torque"),
                                            ("panda", "joint_impedance"), ("five_bar", "computed_torque")])
-def test_a_cycle_does_not_allocate_lock_throw_or_call_the_system(realtime, exported, name, mode):
-    """2000 cycles with missing states, infinite references and holds, under a filter that kills at a system call."""
+def test_update_does_not_allocate_lock_throw_or_call_the_system(realtime, exported, name, mode):
+    """Missing states, infinite references and holds occur in 2000 cycles; a seccomp filter kills at a system call."""
     done = run(realtime, exported(name)[0], mode, "calls", "2000")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("allocations 0 locks 0 exceptions 0")
@@ -497,22 +497,22 @@ def test_a_cycle_does_not_allocate_lock_throw_or_call_the_system(realtime, expor
         pytest.skip("seccomp is not allowed here: system calls in update() were NOT counted, all else was")
 
 
-def test_a_cycle_on_the_path_does_not_allocate_lock_throw_or_call_the_system_either(realtime, exported):
-    """While a trajectory is played, slowed and hastened again, within the limits of the robot."""
+def test_update_on_the_path_does_not_allocate_lock_throw_or_call_the_system(realtime, exported):
+    """A trajectory is executed, slowed down and accelerated again within the limits of the robot."""
     done = run(realtime, exported("panda")[0], "", "calls", "5000", plugin="rnea_controllers::OnPathTrajectoryController")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("allocations 0 locks 0 exceptions 0")
 
 
 @pytest.mark.parametrize("mode", ["feedforward", "computed_torque"])
-def test_every_cycle_takes_the_same_instructions(realtime, exported, mode):
+def test_every_cycle_executes_the_same_number_of_instructions(realtime, exported, mode):
     done = run(realtime, exported("panda")[0], mode, "steps", "12")
     assert done.returncode == 0, done.stderr
     counts = set(map(int, done.stdout.split()))
     assert len(counts) == 1 and min(counts) > 1000, counts
 
 
-def test_sanitizers_find_nothing_in_the_life_of_a_controller(tmp_path, exported):
+def test_sanitizers_find_no_error_in_the_life_cycle_of_a_controller(tmp_path, exported):
     sanitized = ("-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
     program = build(tmp_path / "sanitized", *sanitized, "-Wno-pedantic", "-Wno-conversion", "-Wno-old-style-cast",
                     sources=("harness.cpp", "realtime.cpp"))

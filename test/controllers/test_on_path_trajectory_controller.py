@@ -53,12 +53,12 @@ def exact(found, wanted):
 
 
 def law(t):
-    """Positions, velocities and accelerations (3, 7) from FROM to TO by the polynomial of degree 7, on a bent path."""
+    """Return q, qd, qdd (3, 7) from FROM to TO by a polynomial of degree 7 on a curved path."""
     u = np.clip(t / DURATION, 0.0, 1.0)
     s = np.array([35 * u**4 - 84 * u**5 + 70 * u**6 - 20 * u**7,
                   (140 * u**3 - 420 * u**4 + 420 * u**5 - 140 * u**6) / DURATION,
                   (420 * u**2 - 1680 * u**3 + 2100 * u**4 - 840 * u**5) / DURATION**2])
-    bend = 0.3 * np.sin(np.arange(7))  # of the square of s, so that the joints do not move in proportion
+    bend = 0.3 * np.sin(np.arange(7))  # depends on s squared, so that the path is curved
     return np.array([FROM + (TO - FROM) * s[0] + bend * s[0] * (s[0] - 1), (TO - FROM) * s[1] + bend * (2 * s[0] - 1) * s[1],
                      (TO - FROM) * s[2] + bend * ((2 * s[0] - 1) * s[2] + 2 * s[1] ** 2)])
 
@@ -81,12 +81,12 @@ def run(controller, cycles, at=lambda cycle: None):
 
 
 def distance_from_path(q):
-    """Largest distance of poses (samples, 7) from the path."""
+    """Return the largest distance of poses (samples, 7) from the path."""
     path = np.array([law(t)[0] for t in np.linspace(0.0, DURATION, 3001)])
     return max(np.abs(path - pose).max(axis=1).min() for pose in q)
 
 
-def test_a_trajectory_is_played_as_it_is_planned(start):
+def test_trajectory_is_executed_as_planned(start):
     controller = start()
     send(controller)
     found, exported = run(controller, 1600)
@@ -98,14 +98,14 @@ def test_a_trajectory_is_played_as_it_is_planned(start):
     assert set(exported[:1400, 0]) == {1.0}
 
 
-def test_columns_of_the_message_may_be_in_another_order(start):
+def test_trajectory_joints_may_have_another_order(start):
     controller = start()
     send(controller, names=NAMES[::-1], columns=slice(None, None, -1))
     exact(run(controller, 1600)[0][-1, 0], TO)
 
 
 @pytest.mark.parametrize("with_robot", [False, True])
-def test_a_pause_begins_at_once_and_stays_on_the_path(start, panda, with_robot):
+def test_pause_starts_at_once_and_stays_on_the_path(start, panda, with_robot):
     controller = start(**({"robot_library": panda[0]} if with_robot else {}))
     send(controller)
     overrides = {600: 0.0, 1800: 0.3, 2600: 1.0}
@@ -123,8 +123,8 @@ def test_a_pause_begins_at_once_and_stays_on_the_path(start, panda, with_robot):
         np.testing.assert_allclose(found[1:-1, order + 1], central, atol=tolerance * np.abs(found[:, order + 1]).max())
 
 
-def test_changes_of_the_speed_keep_torque_and_torque_rate(start, panda):
-    """An abrupt pause of a fast motion: without the robot it exceeds the torque rate."""
+def test_override_changes_keep_torque_and_torque_rate_limits(start, panda):
+    """A fast motion is paused abruptly; without the robot model it exceeds the torque rate limit."""
     library, robot = panda
     excess = {}
     for name, given in (("robot", {"robot_library": library}), ("none", {})):
@@ -141,7 +141,7 @@ def test_changes_of_the_speed_keep_torque_and_torque_rate(start, panda):
     assert excess["none"] > 1.5 and excess["robot"] < 1.02, excess
 
 
-def test_a_stop_ends_on_the_path_and_another_motion_begins_there(start):
+def test_stop_ends_on_the_path_and_a_new_motion_starts_there(start):
     controller = start()
     send(controller)
     run(controller, 500)
@@ -158,8 +158,8 @@ def test_a_stop_ends_on_the_path_and_another_motion_begins_there(start):
     np.testing.assert_allclose(run(controller, 1100)[0][-1, 0], FROM, atol=1e-12)
 
 
-def test_messages_ahead_continue_one_another_and_the_last_one_ends_at_rest(start):
-    """Each begins with knots of the last one, as those of scaling_node; without more the motion ends as the last one says."""
+def test_consecutive_messages_continue_the_motion_and_the_last_one_ends_at_rest(start):
+    """Each message starts with knots of the previous one, as those of scaling_node."""
     controller = start()
     knots = np.linspace(0.0, DURATION, KNOTS)
 
@@ -200,7 +200,7 @@ def test_messages_ahead_continue_one_another_and_the_last_one_ends_at_rest(start
     np.testing.assert_allclose(again[-1, 0], found[-1, 0], atol=1e-9)
 
 
-def test_another_controller_may_give_the_override(start):
+def test_override_can_be_set_by_a_chained_controller(start):
     controller = start()
     controller.chain()
     assert controller.names("references") == ["on_path/override"]
@@ -211,10 +211,10 @@ def test_another_controller_may_give_the_override(start):
     assert exported[900, 0] == 0.5 and abs(exported[900, 1] - exported[800, 1] - 0.05) < 1e-9
 
 
-def test_a_late_message_begins_at_its_beginning(start):
+def test_late_message_is_executed_from_its_start(start):
     controller = start()
     run(controller, 500)
-    send(controller)  # planned from 0.5 s ago on
+    send(controller)  # stamp 0.5 s in the past
     found, _ = run(controller, 1700)
     assert np.abs(np.diff(found[:, 0], axis=0)).max() < 5e-3
     exact(found[-1, 0], TO)
@@ -225,7 +225,7 @@ def test_a_late_message_begins_at_its_beginning(start):
     (lambda times, points: (times[::-1], points), "times of points do not ascend"),
     (lambda times, points: (times[:10], points[:10]), "the last point moves"),
     (lambda times, points: (times, points * np.where(np.arange(7) == 3, np.nan, 1.0)), "a number is not finite")])
-def test_wrong_trajectories_are_rejected_with_the_reason(start, change, reason):
+def test_invalid_trajectories_are_rejected_with_the_reason(start, change, reason):
     controller = start()
     times = np.linspace(0.0, DURATION, KNOTS)
     controller.send_trajectory(START, NAMES, *change(times, np.array([law(t) for t in times])))
@@ -236,13 +236,13 @@ def test_wrong_trajectories_are_rejected_with_the_reason(start, change, reason):
     exact(run(controller, 1600)[0][-1, 0], TO)
 
 
-def test_a_missing_joint_is_named(start):
+def test_trajectory_without_every_joint_is_rejected(start):
     controller = start()
     send(controller, names=NAMES[:6], columns=slice(6))
     assert "joint panda_joint7 is missing" in controller.log
 
 
-def test_wrong_parameters_are_refused(code, panda):
+def test_invalid_parameters_are_rejected(code, panda):
     for parameters in ({}, {"joints": NAMES, "change_time": 0.0}, {"joints": NAMES, "command_joints": ["a"]},
                        {"joints": NAMES[:3], "robot_library": panda[0]}, {"joints": NAMES, "robot_library": "/nowhere"}):
         controller = Controller(code, parameters, plugin=PLUGIN)

@@ -96,7 +96,7 @@ def test_rate_check_needs_enough_smooth_samples(robot, recording):
     assert not demo_checks.check_rates(rough, robot.joint_names).passed
 
 
-def test_slopes_are_exact_for_parabolas_at_unequal_distances():
+def test_slopes_are_exact_for_parabolas_at_uneven_times():
     t = np.cumsum(np.random.default_rng(4).uniform(0.5, 2.0, 20))
     np.testing.assert_allclose(demo_checks.slopes(t, (3 * t**2 - t + 7)[:, None])[:, 0], (6 * t - 1)[1:-1], rtol=1e-12)
 
@@ -122,7 +122,7 @@ def message(robot, share):
                            commanded_effort_rate_utilization=np.full(robot.n, np.nan))
 
 
-def test_table_has_a_line_for_each_joint_with_units_and_limits(robot):
+def test_table_shows_each_joint_with_units_and_limits(robot):
     head, *rows, note = LiveTable(robot.joint_names, robot.joint_types, StringIO()).lines(message(robot, 0.42))
     assert note.startswith("unknown: no limit given")
     assert [row.split()[0] for row in rows] == list(robot.joint_names)
@@ -131,7 +131,7 @@ def test_table_has_a_line_for_each_joint_with_units_and_limits(robot):
     assert "[##########] 150%" in LiveTable(robot.joint_names, robot.joint_types, StringIO()).lines(message(robot, 1.5))[1]
 
 
-def test_table_shows_utilization_of_the_commanded_rate_without_a_limit_of_the_whole_rate(robot):
+def test_table_shows_the_commanded_rate_utilization_without_a_total_rate_limit(robot):
     both = message(robot, 0.42)
     both.effort_rate_utilization[1], both.commanded_effort_rate_utilization[:2] = 0.25, 0.31
     _, first, second, third, *_, star, note = LiveTable(robot.joint_names, robot.joint_types, StringIO()).lines(both)
@@ -163,7 +163,7 @@ def test_no_ros_computes_and_checks_the_stanford_demo(tmp_path, capsys):
 
 @pytest.mark.parametrize("name", ["panda", "pr", "branched"])
 def test_no_ros_computes_any_urdf(name, capsys):
-    """Standard output holds nothing but the result with --json."""
+    """Standard output contains only the result with --json."""
     assert main.main(["demo", "--no-ros", "--urdf", str(ROOT / "urdf" / f"{name}.urdf"), "--plot", "", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["robot"] == name and result["picture"] is None and len(result["peak_torque_rate"]) == len(result["joints"])
@@ -209,7 +209,7 @@ def test_robots_without_moving_joints_are_rejected(tmp_path, capsys):
 
 @pytest.fixture(scope="module", params=DEMO_MOTIONS)
 def named(request):
-    """A demo with a name, its robot, and the beginning of it by the library."""
+    """Return a named demo, its robot, and the first part of its recording computed by the library."""
     demo, recorded = DEMOS[request.param], None
     robot = demo.load() if demo.simulate else demo.load(backend="python")
     if demo.simulate:
@@ -236,7 +236,7 @@ def test_picture_of_named_demos_shows_the_robot(named, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     demo, robot, recording, _ = named
     shapes = plots.urdf_shapes((ROOT / demo.urdf).read_text())
-    modes = sum(len(beam.modes) for beam in robot.model.flexible_links)  # without a shape of their links
+    modes = sum(len(beam.modes) for beam in robot.model.flexible_links)  # flexible modes have no shapes
     assert len({shape.link for shape in shapes}) > robot.n - modes
     real, drawn = plots._draw_joint, []
     monkeypatch.setattr(plots, "_draw_joint", lambda *args: (drawn.append(args[-1]), real(*args)))
@@ -246,8 +246,8 @@ def test_picture_of_named_demos_shows_the_robot(named, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("geometry, volume", [
     ('<box size="1 2 3"/>', 6.0), ('<cylinder radius="0.5" length="2"/>', np.pi / 2), ('<sphere radius="0.5"/>', np.pi / 6)])
-def test_shapes_are_closed_and_seen_from_outside(geometry, volume):
-    """Return the volume by Gauss's theorem, for any pose of a shape."""
+def test_shapes_are_closed_with_outward_faces(geometry, volume):
+    """The volume by Gauss's theorem is compared for a shape in any pose."""
     text = (f'<robot name="r"><link name="l"><visual><origin xyz="3 2 1" rpy="1 2 3"/><geometry>{geometry}</geometry></visual>'
             '</link></robot>')
     (shape,) = plots.urdf_shapes(text)
@@ -269,8 +269,8 @@ def test_named_demos_reject_another_robot(capsys):
     assert capsys.readouterr().err.count("its own robot and motion") == 2
 
 
-def test_elastic_arm_tracks_with_the_errors_of_the_paper(capsys):
-    """Plant, the controller's law, and what dynamics_node computes of it, without ROS; and the checks find what is wrong."""
+def test_elastic_arm_tracks_with_the_published_errors(capsys):
+    """Plant, control law and torques of dynamics_node are simulated without ROS; the checks detect wrong results."""
     robot, step = elastic_arm.ELASTIC_DEMO.load(), 1.0 / elastic_arm.ELASTIC_DEMO.rate
     law = InverseDynamicsController(robot, **elastic_arm.GAINS)
     plant = ElasticArm(robot, (elastic_arm.START, elastic_arm.START[2:], np.zeros(3), np.zeros(1)), step)
@@ -294,7 +294,7 @@ def test_elastic_arm_tracks_with_the_errors_of_the_paper(capsys):
 
 
 def test_trajectory_spline_reproduces_quintics():
-    """Polynomials of fifth degree are met with all derivatives, at the ends and beyond them too."""
+    """All derivatives are compared, also at and beyond the ends."""
     polynomials = [np.polynomial.Polynomial(c) for c in np.random.default_rng(5).normal(size=(3, 6))]
     times = np.array([0.5, 1.0, 1.7, 2.0])
 
@@ -315,7 +315,7 @@ def test_trajectory_spline_reproduces_quintics():
 
 @pytest.fixture(scope="module")
 def slowed():
-    """The demo's task, and the samples that the library would make of it."""
+    """Return robot, task and the scaled samples computed by the library."""
     robot = Robot.from_urdf(ROOT / "urdf" / "seven_r.urdf")
     task = overspeed_task(robot)
     dynamics = PathDynamics(robot)
@@ -426,7 +426,7 @@ def test_demo_over_ros_passes_and_leaves_no_process_or_file(tmp_path, words, sai
 @pytest.mark.slow
 @pytest.mark.parametrize("names", [None, pytest.param("joint{}", marks=pytest.mark.campaign), "joint_{}.0"])
 def test_scaling_demo_ends_and_leaves_no_process_or_file(tmp_path, tmp_path_factory, names):
-    """Names of joints may contain dots, as those of an Allegro hand."""
+    """Joint names may contain dots, as those of an Allegro hand."""
     words = []
     if names:
         urdf = tmp_path_factory.mktemp("urdf") / "stanford.urdf"
@@ -467,8 +467,8 @@ def test_output_of_a_failed_node_is_printed(monkeypatch, capfd):
 
 
 @pytest.mark.ros
-def test_recording_begins_when_every_topic_has_a_message(monkeypatch):
-    """One of them long after the other, as middleware finds them."""
+def test_recording_starts_when_every_topic_has_a_message(monkeypatch):
+    """One publisher is discovered long after the other."""
     pytest.importorskip("rnea_msgs.msg")
     from sensor_msgs.msg import JointState
 

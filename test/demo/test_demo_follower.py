@@ -1,4 +1,4 @@
-"""demo_follower beside scaling_node, both in separate processes: back and forth for ever, with interruptions."""
+"""demo_follower with scaling_node, both as separate processes: repeated motion, also after a stop."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Received:
             self.ends[message.motion] = np.array(message.position)
 
 
-def test_goes_to_and_fro_and_on_after_a_stop(ros):
+def test_follower_moves_back_and_forth_and_continues_after_a_stop(ros):
     task = overspeed_task(Robot.from_urdf(URDF))
     model = {"robot_description": URDF.read_text()}
     observed = Received(ros)

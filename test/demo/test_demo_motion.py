@@ -1,4 +1,4 @@
-"""The demo's motions: the paper's numbers, true derivatives, inside the limits."""
+"""Demo motions: published values, consistent derivatives, inside the limits."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ SWEEP = demo_motion.sweep_motion(
 
 
 @pytest.mark.parametrize("motion", [demo_motion.stanford_motion(), SWEEP], ids=["stanford", "sweep"])
-def test_each_derivative_is_the_derivative_of_the_one_before(motion):
+def test_derivatives_of_demo_motions_match_differences(motion):
     h = 1e-4
     for t in np.linspace(0.01, 3.9 * motion.duration, 53):
         if min(t % motion.duration, -t % motion.duration) < 2 * h:
@@ -43,7 +43,7 @@ def test_each_derivative_is_the_derivative_of_the_one_before(motion):
             assert np.abs(difference - now[order + 1]).max() < 1e-6 * scale
 
 
-def test_stanford_motion_is_the_papers():
+def test_stanford_motion_equals_published_values():
     golden = json.loads(GOLDEN.read_text())["stanford_arm"]["states"]
     for state in golden:
         motion = demo_motion.stanford_motion()(state["t"])
@@ -52,7 +52,7 @@ def test_stanford_motion_is_the_papers():
 
 
 @pytest.mark.parametrize("motion", [demo_motion.stanford_motion(), SWEEP], ids=["stanford", "sweep"])
-def test_goes_there_and_back_without_a_jump(motion):
+def test_demo_motion_is_periodic_and_continuous(motion):
     np.testing.assert_array_equal(motion(0.0).q, motion.start)
     np.testing.assert_allclose(motion(motion.duration).q, motion.end, atol=1e-12)
     np.testing.assert_allclose(motion(2 * motion.duration).q, motion.start, atol=1e-12)
@@ -62,7 +62,7 @@ def test_goes_there_and_back_without_a_jump(motion):
         assert np.abs(getattr(motion(motion.duration), order)).max() < 1e-12
 
 
-def test_the_sweeps_jerk_has_no_jump_at_the_ends():
+def test_jerk_of_the_sweep_is_zero_at_its_ends():
     assert np.abs(SWEEP(SWEEP.duration - 1e-9).qddd).max() < 1e-6
     assert np.abs(SWEEP(SWEEP.duration).qddd).max() < 1e-6
 
@@ -77,7 +77,7 @@ def test_sweep_stays_inside_the_limits():
     assert (np.abs(qd).max(axis=0)[:3] <= [1.0, 1.5, 0.025 + 1e-12]).all()
 
 
-def test_choice_follows_the_robot_and_the_user():
+def test_motion_is_chosen_by_robot_and_options():
     arm, stanford = robot(), robot("stanford")
     assert demo_motion.choose_motion(arm).shape is demo_motion.SEPTIC
     assert demo_motion.choose_motion(stanford).duration == 2.0

@@ -1,4 +1,4 @@
-"""demo_robot in a separate process: consistent messages, start and end."""
+"""demo_robot as a separate process: consistent messages, start and end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def nanoseconds(message):
 
 
 @pytest.mark.parametrize("name", ["stanford", "branched"])
-def test_states_and_derivatives_are_those_of_the_motion(ros, name):
+def test_published_states_and_derivatives_are_consistent(ros, name):
     states, desired = ros.listen(JointState, "joint_states"), ros.listen(JointMotion, "dynamics_node/desired_motion")
     ros.start("demo_robot", {"robot_description": TEXT[name]})
 
@@ -58,7 +58,7 @@ def test_states_and_derivatives_are_those_of_the_motion(ros, name):
     np.testing.assert_allclose(position[1:][near], predicted[near], atol=1e-5)
 
 
-def test_rate_and_duration_are_as_asked(ros):
+def test_rate_and_duration_parameters_are_applied(ros):
     states = ros.listen(JointState, "joint_states")
     ros.start("demo_robot", {"robot_description": TEXT["stanford"], "rate": 100.0, "duration": 4.0})
 
@@ -74,7 +74,7 @@ def test_rate_and_duration_are_as_asked(ros):
         assert np.abs(played - np.concatenate([state.position, state.velocity])).max(axis=1).min() < 2e-3
 
 
-def test_description_may_come_late_and_broken_ones_are_survived(ros):
+def test_late_description_is_used_and_invalid_ones_are_ignored(ros):
     states = ros.listen(JointState, "robot/joint_states")
     process = ros.start("demo_robot", {}, "robot")
     publisher = ros.node.create_publisher(String, "robot/robot_description", LATCHED)
@@ -92,7 +92,7 @@ def test_description_may_come_late_and_broken_ones_are_survived(ros):
     ({"rate": 0.0}, "rate is 0"),
     ({"robot_description": "<robot"}, "not well-formed"),
 ])
-def test_bad_parameters_end_it_with_the_reason(ros, parameters, words):
+def test_demo_robot_exits_with_an_error_for_invalid_parameters(ros, parameters, words):
     process = ros.start("demo_robot", {"robot_description": TEXT["rr"], **parameters})
     ros.until(lambda: not process.alive)
     assert process.stop() == 1 and words in process.log and "Traceback" not in process.log
@@ -100,7 +100,7 @@ def test_bad_parameters_end_it_with_the_reason(ros, parameters, words):
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("parameters", [{}, {"robot_description": TEXT["rr"]}], ids=["waiting", "moving"])
-def test_ends_cleanly(ros, parameters, how):
+def test_demo_robot_exits_cleanly_on_sigint_and_sigterm(ros, parameters, how):
     process = ros.start("demo_robot", parameters)
     ros.until(lambda: "moving the 2 joints" in process.log or "waiting for a URDF" in process.log)
     ros.spin(0.2)

@@ -1,4 +1,4 @@
-"""The inverse-dynamics controller (37)-(49): its closed loop, its Lyapunov function, the exact rates, and section V."""
+"""Inverse dynamics controller of equations (37) to (49): closed loop, Lyapunov function, exact rates, section V."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ GAINS = {"slope": (8.0, 9.0, 10.0, 11.0), "damping": (20.0, 25.0, 30.0, 35.0)}
 
 
 @cache
-def rubbing_robot():
-    """Four joints, two of them elastic; friction on both sides of the springs; motors 3 and 4 on links before every spring."""
+def robot_with_friction():
+    """Return a robot of four joints, two of them elastic, with friction on both sides of the springs."""
     urdf = arm({"axis": (0, 0, 1), "xyz": (0, 0, 0.2)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)},
                {"kind": "prismatic", "axis": (1, 0, 0.3), "xyz": (0.2, 0.1, 0)}, {"axis": (0, 1, 0.2), "xyz": (0.3, 0, 0)})
     joints = declare(np.random.default_rng(3), None, ["j1", "j2", "j3", "j4"], elastic=0.0,
@@ -33,12 +33,12 @@ def rubbing_robot():
     return Robot(TreeDynamics.from_urdf(urdf, joint_dynamics=terms, gravity=(1.0, -2.0, -9.0)), motor_file(joints))
 
 
-ROBOTS = {"friction": rubbing_robot, "all elastic": lambda: four_joints()[0], "rigid": lambda: four_joints(elastic=False)[0]}
+ROBOTS = {"friction": robot_with_friction, "all elastic": lambda: four_joints()[0], "rigid": lambda: four_joints(elastic=False)[0]}
 each_robot = pytest.mark.parametrize("name", ROBOTS)
 
 
 def loop(name, seed=0):
-    """Robot, controller, desired motion, and a state near it: q, q_motor, qd, qd_motor."""
+    """Return robot, controller, desired motion, a state near it (q, q_motor, qd, qd_motor), and elastic joints."""
     robot = ROBOTS[name]()
     motion, rng = polynomial(seed, 4, 6), np.random.default_rng(seed + 10)
     elastic = [robot.joint_names.index(joint) for joint in robot.elastic_joints]
@@ -48,15 +48,15 @@ def loop(name, seed=0):
 
 
 def christoffel(robot, q, qd):
-    """C(q, qd) of the load's block M, from differences of M alone."""
+    """Return C(q, qd) of the link-side block of M, from differences of M."""
     n = robot.n
     slopes = np.stack([difference(lambda t, e=e: robot.mass_matrix(q + t * e)[:n, :n], 2e-3) for e in np.eye(n)], axis=-1)
     return (slopes @ qd + np.einsum("ikj,k->ij", slopes, qd) - np.einsum("jki,k->ij", slopes, qd)) / 2.0
 
 
 @each_robot
-def test_errors_obey_the_papers_equations(name):
-    """(40) and (50), with the accelerations of Algorithm 2 and the C of Christoffel."""
+def test_closed_loop_errors_satisfy_the_published_equations(name):
+    """Equations (40) and (50), with accelerations of Algorithm 2 and C by Christoffel symbols."""
     robot, controller, motion, state, elastic = loop(name)
     (q, q_motor, qd, qd_motor), gains, n = state, controller.gains, robot.n
     command = controller(motion(0.0), *state)
@@ -78,7 +78,7 @@ def test_errors_obey_the_papers_equations(name):
 
 
 def closed_loop(robot, controller, motion, state, times, tau=None):
-    """States along the closed loop, in small steps."""
+    """Return states along the closed loop, integrated in small steps."""
     cuts = np.cumsum([len(x) for x in state])[:-1]
 
     def slope(t, y):
@@ -92,7 +92,7 @@ def closed_loop(robot, controller, motion, state, times, tau=None):
 
 @pytest.mark.parametrize("name", ["friction", "all elastic"])
 def test_rates_of_desired_motor_positions_are_exact(name):
-    """Along the closed loop: theta_d and its rate, differentiated numerically."""
+    """The oracle is numerical differentiation along the closed loop."""
     robot, controller, motion, state, _ = loop(name)
     h, fine = 6e-5, 5
     times = np.arange(-3 * fine, 3 * fine + 1) * (h / fine)
@@ -107,8 +107,8 @@ def test_rates_of_desired_motor_positions_are_exact(name):
 
 
 @each_robot
-def test_lyapunov_function_falls_as_the_paper_says(name):
-    """(51) and (52): V2 and its rate along the closed loop."""
+def test_lyapunov_function_decreases_at_the_published_rate(name):
+    """Equations (51) and (52) along the closed loop."""
     robot, controller, motion, state, elastic = loop(name, seed=1)
     gains, n = controller.gains, robot.n
 
@@ -145,7 +145,7 @@ def paper_arm():
 
 
 @pytest.mark.parametrize("known", ["payload", "world_wrenches"])
-def test_a_load_that_is_known_is_no_disturbance(known):
+def test_known_load_causes_no_tracking_error(known):
     robot, controller = paper_arm()
     if known == "payload":
         heavy, loads = robot.with_payload("tool", 0.5, (0.05, 0.0, 0.02)), None
@@ -170,7 +170,7 @@ def test_controller_gives_the_same_torques_with_every_backend():
         assert worst(one, two) < 1e-11
 
 
-def test_runge_kutta_is_of_fourth_order():
+def test_runge_kutta_has_fourth_order_convergence():
     def end(steps):
         times = np.linspace(0.0, 2.0, steps + 1)
         return runge_kutta(lambda t, y: np.array([y[1], t - y[0]]), np.array([1.0, 0.0]), times)[-1]
@@ -179,8 +179,8 @@ def test_runge_kutta_is_of_fourth_order():
     assert 13.0 < np.abs(end(20) - exact).max() / np.abs(end(40) - exact).max() < 19.0
 
 
-def test_the_papers_arm_is_at_its_lowest_at_three_seconds():
-    """Section V says so, of q = -0.5 rad in every joint, the desired motion's least."""
+def test_published_arm_motion_is_lowest_at_three_seconds():
+    """Section V states it; the desired motion has its minimum q = -0.5 rad in every joint there."""
     pin = pytest.importorskip("pinocchio")
     model = pin.buildModelFromUrdf(str(ROOT / "urdf" / "hua_arm.urdf"))
     data, tool = model.createData(), model.getFrameId("tool")
@@ -193,8 +193,8 @@ def test_the_papers_arm_is_at_its_lowest_at_three_seconds():
     assert times[np.argmin([height(t) for t in times])] == pytest.approx(3.0)
 
 
-def test_example_reproduces_section_five_of_the_paper(tmp_path):
-    """The example: the paper's RMSE within 6 %, lower torques with its payload, and no error once the start is forgotten."""
+def test_elastic_arm_example_reproduces_section_five_of_the_paper(tmp_path):
+    """The RMSE is within 6 % of the paper, torques are lower with its payload, and the error vanishes after the start."""
     example = runpy.run_path(str(ROOT / "examples" / "elastic_arm.py"))
     numbers = example["main"](tmp_path, small=True)
     assert (tmp_path / "elastic_arm.png").stat().st_size > 10_000
@@ -222,12 +222,12 @@ def test_example_reproduces_section_five_of_the_paper(tmp_path):
     ({"slope": 10.0, "damping": 30.0, "motor_slope": (1.0, 1.0)}, "gain motor_slope is .*or 1 of them"),
     ({"slope": 10.0, "damping": 30.0, "motor_damping": float("nan")}, "gain motor_damping is nan"),
 ])
-def test_bad_gains_are_named(gains, message):
+def test_invalid_gains_are_rejected(gains, message):
     with pytest.raises(InputError, match=message):
         InverseDynamicsController(paper_arm()[0], **gains)
 
 
-def test_bad_motions_and_states_are_named():
+def test_invalid_motions_and_states_are_rejected():
     robot, controller = paper_arm()
     state = np.zeros(3), np.zeros(1), np.zeros(3), np.zeros(1)
     with pytest.raises(InputError, match="the desired motion has 3 arrays; 5 are needed"):
@@ -243,6 +243,6 @@ def test_bad_motions_and_states_are_named():
         simulate_elastic_arm(robot, controller, still, state, 1.0, 2.0)
 
 
-def test_motors_beyond_elastic_joints_are_refused():
+def test_motors_mounted_beyond_elastic_joints_are_rejected():
     with pytest.raises(InputError, match="motor of every elastic joint on a link that no other elastic joint moves"):
         InverseDynamicsController(four_joints(depth=4)[0], 10.0, 30.0)

@@ -1,4 +1,4 @@
-"""Demos of robots in MuJoCo: checks of right and wrong recordings, pictures, and runs over ROS."""
+"""Demos of robots in MuJoCo: checks of correct and wrong recordings, plots, and runs over ROS."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVERY = 8
 
 @pytest.fixture(scope="module", params=NAMES)
 def recorded(request):
-    """A demo, its robot, and what would be received of it."""
+    """Return a demo, its robot, and the recording that it would receive."""
     demo = DEMOS[request.param]
     device = machine(demo.name, demo.description.encode(), share_file(demo.robot_file))
     robot = demo.load()
@@ -43,13 +43,13 @@ def verdicts(recorded, recording=None, **others):
     return demo.checks(robot, recording or received, {**beside, **others})
 
 
-def test_checks_accept_right_and_reject_wrong_torques(recorded):
+def test_checks_accept_correct_and_reject_wrong_torques(recorded):
     received = recorded[2]
     assert all(verdict.passed for verdict in verdicts(recorded))
     assert not all(verdict.passed for verdict in verdicts(recorded, replace(received, tau=1.02 * received.tau)))
 
 
-def test_few_late_wrenches_are_omitted_and_many_fail(recorded):
+def test_few_late_wrenches_are_omitted_and_many_fail_the_check(recorded):
     received, beside = recorded[2:]
     for few, passed in ((3, True), (30, False)):
         tau, lack = received.tau.copy(), beside["base_wrench"].values.copy()
@@ -60,14 +60,14 @@ def test_few_late_wrenches_are_omitted_and_many_fail(recorded):
         assert f"{few} of {len(tau)} samples omitted" in found[-1].text or f"in {few} a wrench" in found[-1].text
 
 
-def test_picture_is_written(recorded, tmp_path):
+def test_plot_of_a_plant_demo_is_written(recorded, tmp_path):
     pytest.importorskip("matplotlib")
     demo, robot, received, beside = recorded
     demo.draw(robot, received, beside, tmp_path / "a.png", "a test")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_share_file_finds_files_of_example_robot_data():
+def test_share_file_locates_files_of_example_robot_data():
     assert share_file("example-robot-data:robots/solo12.urdf").is_file()
     with pytest.raises(RneaError, match=r"\.\[sim\]"):
         share_file("example-robot-data:robots/solo13.urdf")

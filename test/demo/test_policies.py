@@ -1,4 +1,4 @@
-"""Demo of a policy: the same chunks in three ways, and the numbers of its table from the simulated motion."""
+"""Policy demo: the same chunks executed in three ways, and its table of results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rnea_ros.demo.arms import ARM_SOURCES, Arm
 from rnea_ros.sim.tracking import CONTROL_PERIOD_S
 
 
-def test_an_arm_executes_a_policy_in_three_ways(monkeypatch):
+def test_policy_demo_compares_three_executions_by_torque_rate(monkeypatch):
     monkeypatch.setattr(policies, "DURATION_S", 1.0)
     rng = np.random.default_rng(1)
     arm = Arm(ARM_SOURCES["seven_r"])
@@ -32,7 +32,7 @@ def test_an_arm_executes_a_policy_in_three_ways(monkeypatch):
     assert policies.RAW in policies.result_table([one for one, _ in found])
 
 
-def test_smooth_steps_begin_and_end_at_rest():
+def test_smooth_steps_start_and_end_at_rest():
     poses = np.array([[0.0], [1.0], [-1.0]])
     q = policies.smooth_steps(poses, np.array([-1.0, 0.0, 0.5, 1.0, 1.2, 2.2, 9.0]), 1.0, 0.2)[:, 0]
     assert np.allclose(q, [0.0, 0.0, 0.5, 1.0, 1.0, -1.0, -1.0])

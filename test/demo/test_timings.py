@@ -1,4 +1,4 @@
-"""`rnea demo --plant`: drives that saturate, a plant that is not its model, and one path in three timings.
+"""`rnea demo --plant`: saturating drives, a plant that differs from its model, and one path with three timings.
 More arms, motions and seeds: benchmark/saturation.md.
 """
 
@@ -40,8 +40,8 @@ def tried(seven):
     return task, list(trials.track_all(task, rng, trials.SIDE_BY_SIDE))
 
 
-def test_drives_follow_within_torque_slew_and_voltage(seven):
-    """Each step is what was asked for, or at the edge of a limit."""
+def test_saturating_drives_respect_torque_rate_and_voltage_limits(seven):
+    """Each step equals the command, or is at a limit."""
     robot, rng = seven.robot, np.random.default_rng(1)
     drives, limits = SaturatingDrives(robot, np.zeros(7)), robot.limits
     voltage = [limit for limit in robot.drive_limits if limit.quantity == "voltage"]
@@ -65,8 +65,8 @@ def test_drives_follow_within_torque_slew_and_voltage(seven):
     assert (reached > 50).all()
 
 
-def test_a_plant_that_is_not_its_model():
-    """Masses by the factors, friction beside: what its motors exert is what the model with these says."""
+def test_plant_with_scaled_masses_and_friction_matches_its_model():
+    """The motor torques are those of the model with the same mass factors, plus friction."""
     urdf = chain({"axis": (0, 0, 1)}, {"axis": (0, 1, 0)}, {"xyz": (0.1, 0.2, 0.3)})
     factors, coulomb, viscous = np.array([1.2, 0.9, 1.1]), [0.3, 0.2, 0.1], [0.1, 0.2, 0.3]
     plant = Plant(scene(urdf, unmodelled=UnmodelledDynamics(factors, coulomb, viscous)))
@@ -84,7 +84,7 @@ def test_a_plant_that_is_not_its_model():
     assert seen > 20
 
 
-def test_one_path_three_timings(tried, seven, tmp_path):
+def test_scaled_timing_stays_on_the_path_where_the_other_timings_do_not(tried, seven, tmp_path):
     task, outcomes = tried
     planned, toppra, ours = outcomes
     assert [planned.lost, toppra.lost, ours.lost] == [True, True, False]
@@ -108,7 +108,7 @@ def test_one_path_three_timings(tried, seven, tmp_path):
     assert (tmp_path / "plant.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_toppras_timing_keeps_torques_and_speeds_at_its_grid_points(tried, seven):
+def test_toppra_timing_keeps_torques_and_speeds_at_its_grid_points(tried, seven):
     _task, (_, toppra, _) = tried
     t = np.linspace(0.0, toppra.motion.duration, 3001)
     q, qd, qdd, _ = toppra.motion(t)
@@ -117,13 +117,13 @@ def test_toppras_timing_keeps_torques_and_speeds_at_its_grid_points(tried, seven
     assert (np.abs(qd) / seven.robot.limits.velocity).max() < 1.001
 
 
-def test_distances_from_a_line():
+def test_distances_from_a_polyline_match_hand_computed_values():
     square = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
     points = np.array([[0.5, 0.25, 0.0], [-3.0, 4.0, 0.0], [1.0, 0.5, 2.0], [2.0, 2.0, 0.0]])
     np.testing.assert_allclose(trials.polyline_distances(points, square), [0.25, 5.0, 2.0, np.sqrt(2.0)])
 
 
-def test_plants_are_drawn_by_a_seed(seven):
+def test_random_plants_are_reproducible_by_seed(seven):
     first, again, other = (seven.plant(seven.masses(np.random.default_rng(seed)))._model.body_mass
                            for seed in (3, 3, 4))
     np.testing.assert_array_equal(first, again)
@@ -143,7 +143,7 @@ def test_missing_packages_are_reported(monkeypatch, tmp_path, capsys):
 
 
 def test_command_compares_two_timings_and_rejects_invalid_options(tmp_path, monkeypatch, capsys):
-    """One path with two timings, without toppra."""
+    """The comparison runs with two timings, without toppra."""
     monkeypatch.setitem(sys.modules, "toppra", None)
     monkeypatch.chdir(tmp_path)
     assert main.main(["demo", "--plant", "--arm", "seven_r", "--motions", "1", "--plot", ""]) == 0
@@ -153,8 +153,8 @@ def test_command_compares_two_timings_and_rejects_invalid_options(tmp_path, monk
     assert main.main(["demo", "--plant", "--robot", "stewart"]) == 2
 
 
-def test_the_recording_of_an_arm_is_read(tmp_path):
-    """Read while it grows: nothing until the motion has ended, or is lost."""
+def test_growing_arm_recording_is_read(tmp_path):
+    """The motion is returned only after it has ended or the path is lost."""
     file, n = tmp_path / "recording", 2
     still, moving = np.zeros((300, n)), np.linspace(0.0, 0.1, 101)[1:, None] * np.ones(n)
     wanted = np.concatenate((still, moving, moving[-1] + still))
@@ -186,7 +186,7 @@ def test_the_recording_of_an_arm_is_read(tmp_path):
 
 @pytest.mark.ros
 def test_command_compares_two_timings_over_ros(tmp_path, monkeypatch, capsys):
-    """One path with two timings over ROS, without toppra."""
+    """The comparison over ROS runs with two timings, without toppra."""
     for package in ("rclpy", "rnea_msgs", "matplotlib"):
         pytest.importorskip(package)
     monkeypatch.setitem(sys.modules, "toppra", None)
@@ -205,7 +205,7 @@ sys.exit(main.main(["demo", "--plant", "--live", "--arm", "seven_r"]))
 """
 
 
-def test_live_is_of_the_plant(capsys):
+def test_live_option_requires_plant_and_ros(capsys):
     assert main.main(["demo", "--live"]) == 2 and "add --plant" in capsys.readouterr().err
     done = subprocess.run([sys.executable, "-c", WITHOUT_ROS], capture_output=True, text=True, timeout=300)
     assert done.returncode == 2 and "needs ROS 2" in done.stderr and not done.stdout  # before any work
@@ -228,8 +228,8 @@ print(still.shape, 0.02 < drawn.mean() < 0.5, np.abs(still - moved).max() > 50.0
 """
 
 
-def test_pictures_by_mujoco():
-    """A separate process is needed: the rendering library is selected when MuJoCo is imported."""
+def test_pictures_are_rendered_by_mujoco():
+    """The test uses a separate process, because the rendering library is selected when MuJoCo is imported."""
     done = subprocess.run([sys.executable, "-c", DRAW], cwd=ROOT, capture_output=True, text=True, timeout=300)
     if "cannot render off screen" in done.stderr:
         pytest.skip(done.stderr.splitlines()[-1])

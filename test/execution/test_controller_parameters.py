@@ -1,4 +1,4 @@
-"""Checks of a controller's parameters before a motion, and of its state during one."""
+"""Checks of a controller's parameters before a motion, and of its reported reference during one."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FINE = {"joints": ["b", "a"], "command_interfaces": ["position"], "interpolation
 
 @pytest.mark.parametrize("reported", [{}, FINE, FINE | {"allow_trajectory_replacement": False},
                                   FINE | {"joints": ["b", "a", "gripper"], "allow_partial_joints_goal": True}])
-def test_a_controller_as_it_comes_plays_trajectories(reported):
+def test_controller_with_default_parameters_is_accepted(reported):
     assert not check_controller(reported, JOINTS, HERE)
     assert not check_controller(reported, JOINTS, HERE | {"controller.interface": "action"})
 
 
-def test_points_with_a_stop_end_at_rest():
+def test_point_output_with_a_stop_time_is_accepted():
     stops = {"output": "points", "points_stop_time": 0.3}
     assert not check_controller(FINE | {"interpolate_from_desired_state": True}, JOINTS, HERE | stops)
 
@@ -44,20 +44,20 @@ def test_points_with_a_stop_end_at_rest():
      {"output": "points", "controller.interface": "action"}, True, "output trajectory or horizon"),
     ({"constraints.a.goal": 0.01}, {"controller.interface": "action"}, False, "constraints.goal_time"),
 ])
-def test_unplayable_trajectories_are_rejected_with_the_parameter_to_set(reported, here, refuses, words):
+def test_unsuitable_controller_parameters_are_reported_with_the_remedy(reported, here, refuses, words):
     (finding,) = check_controller(FINE | reported, JOINTS, HERE | here)
     assert finding.refuses is refuses and words in finding.text
 
 
-class Played:
-    """Monitor of a motion with 1 rad/s, sent every 5 ms and reported every 0.1 s."""
+class SentReferenceHarness:
+    """Sent-reference monitor of a motion at 1 rad/s, sent every 5 ms and reported every 0.1 s."""
 
     def __init__(self):
         self.monitor, self.now = SentReferenceMonitor(), 10 * NS_PER_S
         self.monitor.restart(JOINTS)
 
     def play(self, seconds, reference):
-        """Controller whose reported reference is reference(t)."""
+        """Advance a controller whose reported reference is reference(t); return the problem found."""
         for _ in range(round(seconds / 0.005)):
             self.now += 5_000_000
             t = (self.now - 10 * NS_PER_S) / NS_PER_S
@@ -67,18 +67,18 @@ class Played:
         return self.monitor.problem
 
 
-def test_who_is_late_follows_and_who_stays_or_goes_elsewhere_does_not():
+def test_delayed_reference_is_accepted_and_a_deviating_one_is_reported():
     for late in (-0.02, 0.0, MAX_LAG_S):
-        assert not Played().play(3.0, lambda t, late=late: max(t - late, 0.0))
+        assert not SentReferenceHarness().play(3.0, lambda t, late=late: max(t - late, 0.0))
     for elsewhere in (lambda t: 0.0, lambda t: 2.0 * t, lambda t: t - 2.0 * MAX_LAG_S):
-        assert "its reference of a is" in Played().play(3.0, elsewhere)
-    it = Played()
-    assert not it.play(TIMEOUT_S - 0.1, lambda t: -1.0) and not it.play(0.2, lambda t: t)  # back in time
+        assert "its reference of a is" in SentReferenceHarness().play(3.0, elsewhere)
+    it = SentReferenceHarness()
+    assert not it.play(TIMEOUT_S - 0.1, lambda t: -1.0) and not it.play(0.2, lambda t: t)  # returns in time
     assert it.play(MAX_LAG_S + TIMEOUT_S + 0.2, lambda t: 0.0)
 
 
-def test_it_has_arrived_when_it_has_reported_so_since():
-    it = Played()
+def test_arrival_is_confirmed_only_by_a_later_report():
+    it = SentReferenceHarness()
     it.play(1.0, lambda t: t)
     assert it.monitor.has_reached_last(0) and not it.monitor.has_reached_last(it.now + 1) and len(it.monitor._sent) == 200
     it.play(1.0, lambda t: t - 0.1)

@@ -1,4 +1,4 @@
-"""A trajectory as a joint_trajectory_controller follows it: closed forms, at points, between them, before and after."""
+"""Trajectory as interpolated by joint_trajectory_controller: at, between, before and after its points."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def goal(of, given: int, names=("a", "b"), times=TIMES, start: int = 0):
 
 
 @pytest.mark.parametrize(("degree", "given"), [(1, 1), (3, 2), (5, 3)])
-def test_a_polynomial_of_the_degree_that_the_points_determine_is_met_with_all_derivatives(degree, given):
+def test_polynomial_of_the_interpolation_degree_is_reproduced_with_derivatives(degree, given):
     of, start = polynomials(degree), 7 * SECOND
     follow = ControllerTrajectory(goal(of, given, start=start), start, STILL, STILL, NO_TURNS)
     for t in (0.0, 0.1, 0.4, 0.75, 1.1, 1.4999):
         np.testing.assert_allclose(follow(start + round(t * 1e9), 5), truth(of, t), rtol=1e-8, atol=1e-8)
     end = follow(start + 2 * SECOND, 4)
     np.testing.assert_array_equal(end[0], truth(of, TIMES[-1], 1)[0])
-    assert not np.any(end[1:])  # at rest when it is over
+    assert not np.any(end[1:])  # at rest after the end
 
 
-def test_without_a_stamp_it_begins_where_it_is_taken_over():
+def test_trajectory_without_stamp_starts_on_arrival():
     of = polynomials(5)
     follow = ControllerTrajectory(goal(of, 3), 9 * SECOND, STILL, STILL, NO_TURNS)
     np.testing.assert_allclose(follow(9 * SECOND + SECOND // 2, 4), truth(of, 0.5, 4), atol=1e-9)
@@ -46,9 +46,9 @@ def test_without_a_stamp_it_begins_where_it_is_taken_over():
 
 @pytest.mark.parametrize(("given", "qd", "degree"), [(1, [0.3, 0.2], 1), (2, [0.3, 0.2], 3), (3, [0.3, 0.2], 3),
                                                     (3, [np.nan, 0.2], 1)])
-def test_the_way_to_a_first_point_that_is_later_begins_at_the_robot(given, qd, degree):
-    """The interpolation is the controller's: cubic where both ends have velocities, since no acceleration is measured; else
-    linear.
+def test_motion_to_a_later_first_point_starts_at_the_measured_state(given, qd, degree):
+    """The interpolation is that of the controller: cubic if both ends have velocities, because no acceleration is measured;
+    otherwise linear.
     """
     of, q, qd = polynomials(5), np.array([0.5, -0.5]), np.array(qd)
     follow = ControllerTrajectory(goal(of, given, times=TIMES + 0.2), 3 * SECOND, q, qd, NO_TURNS)
@@ -64,7 +64,7 @@ def test_the_way_to_a_first_point_that_is_later_begins_at_the_robot(given, qd, d
         np.testing.assert_allclose(at[1][1], (first[0] - q) / 0.2, atol=1e-9)
 
 
-def test_a_joint_that_is_not_named_rests_where_it_is():
+def test_unnamed_joint_stays_at_its_measured_position():
     of = polynomials(5)
     follow = ControllerTrajectory(goal(of, 3, names=("a",)), SECOND, np.array([0.1, 0.7]), np.ones(2), NO_TURNS)
     found = np.array(follow(SECOND + SECOND // 2, 4))
@@ -72,13 +72,13 @@ def test_a_joint_that_is_not_named_rests_where_it_is():
     np.testing.assert_allclose(found[:, 1], [0.7, 0.0, 0.0, 0.0], atol=1e-12)
 
 
-def test_a_joint_that_turns_without_end_goes_the_short_way_to_the_first_point():
+def test_continuous_joint_moves_to_the_first_point_by_the_shorter_way():
     points = [TrajectoryPoint(1.0, (0.1, 0.1))]
     away = np.array([2.0 * np.pi, 2.0 * np.pi])
     follow = ControllerTrajectory(read_goal(("a", "b"), ("a", "b"), points), SECOND, away, STILL, np.array([True, False]))
     np.testing.assert_allclose(follow(SECOND, 2), [[0.0, 2.0 * np.pi], [0.1, 0.1 - 2.0 * np.pi]], atol=1e-12)
 
 
-def test_accelerations_without_velocities_are_refused():
+def test_accelerations_without_velocities_are_rejected():
     with pytest.raises(InputError, match="with velocities or without"):
         TrajectorySpline([0.0, 1.0], np.zeros((2, 1)), None, np.zeros((2, 1)))

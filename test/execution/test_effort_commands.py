@@ -1,4 +1,4 @@
-"""Effort commands on a plant by Pinocchio: an arm floats, and no input makes a step beyond the rate limit."""
+"""Effort commands with a plant simulated by Pinocchio: gravity compensation, and rate limits for any input."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def loaded(robot):
 
 
 def gravity(q, mass=0.0):
-    """Return the torques of gravity by Pinocchio."""
+    """Return the gravity torques by Pinocchio."""
     plant = Plant(panda())
     if mass:
         plant.carry("panda_hand", mass, np.array([0.02, 0.0, 0.1]))
@@ -44,7 +44,7 @@ def commander(robot, options=GRAVITY, convention=EffortConvention(), limits=None
 
 
 def run(made, states, start=0.0):
-    """Commands of states (q, qd) that come every DT."""
+    """Return the commands for states (q, qd) that arrive every DT."""
     return [made.compensate(start + DT * k, q, qd) for k, (q, qd) in enumerate(states)]
 
 
@@ -52,7 +52,7 @@ def rest(seconds):
     return [(REST, np.zeros(7))] * round(seconds / DT)
 
 
-def test_support_rises_from_zero_to_gravity_and_falls_back(robot):
+def test_gravity_compensation_ramps_up_and_down_smoothly(robot):
     made = commander(robot)
     found = run(made, rest(1.1))
     efforts = np.array([command.effort for command in found])
@@ -67,8 +67,8 @@ def test_support_rises_from_zero_to_gravity_and_falls_back(robot):
     assert all(command is None for command in falling[last:])
 
 
-def test_an_arm_floats_and_stays_where_it_is_led(robot):
-    """The plant has the friction of a Panda; led to another pose by hand it stays there. Without commands it falls."""
+def test_compensated_arm_stays_where_it_is_guided(robot):
+    """The plant has the friction of a Panda; guided by hand to another pose it stays there. Without commands it falls."""
     plant, goal = Plant(panda(), 1.0, COULOMB, VISCOUS), REST + np.array([0.3, 0.2, -0.3, 0.3, 0.2, -0.2, 0.4])
     made, unit, positions = commander(robot, CommandOptions("gravity_friction")), 2.0 * np.pi / 2**17, []
     run(made, rest(1.1))
@@ -89,7 +89,7 @@ def test_an_arm_floats_and_stays_where_it_is_led(robot):
     assert np.abs(q - REST).max() > 0.5
 
 
-def test_without_friction_in_the_plant_drift_is_small(robot):
+def test_drift_of_a_frictionless_arm_is_small(robot):
     plant, made, q, v = Plant(panda()), commander(robot), REST, np.zeros(7)
     run(made, rest(1.1))
     for k in range(round(5.0 / DT)):
@@ -99,8 +99,8 @@ def test_without_friction_in_the_plant_drift_is_small(robot):
 
 
 @pytest.mark.parametrize("contains", ["without_gravity", "without_gravity_and_friction"])
-def test_gravity_is_commanded_once(robot, contains):
-    """A robot whose controller adds gravity floats by itself."""
+def test_gravity_that_the_controller_adds_is_not_commanded(robot, contains):
+    """Commands without gravity are zero in mode gravity; with friction only friction is commanded."""
     made = commander(robot, GRAVITY, EffortConvention(contains))
     assert not np.array([command.effort for command in run(made, rest(1.2))]).any()
     made = commander(robot, CommandOptions("gravity_friction"), EffortConvention(contains))
@@ -110,7 +110,7 @@ def test_gravity_is_commanded_once(robot, contains):
     assert np.allclose(found, expected, rtol=1e-3)
 
 
-def test_feedforward_is_the_torque_without_what_the_robot_adds(robot):
+def test_feedforward_excludes_the_terms_that_the_robot_adds(robot):
     q, qd, qdd = REST, 0.3 * np.ones(7), np.linspace(-1.0, 1.0, 7)
     tau = robot.inverse_dynamics(q, qd, qdd)
     friction = COULOMB * np.tanh(qd / 0.01) + VISCOUS * qd
@@ -123,18 +123,18 @@ def test_feedforward_is_the_torque_without_what_the_robot_adds(robot):
         assert np.array_equal(found.position, q) and np.array_equal(found.velocity, qd)
 
 
-def test_currents_are_commanded_where_the_robot_takes_them(robot):
+def test_commands_are_converted_to_currents(robot):
     per_unit = tuple(np.linspace(2.0, -8.0, 7))
     made = commander(robot, GRAVITY, EffortConvention("total", "current", per_unit))
     assert np.allclose(run(made, rest(1.2))[-1].effort * per_unit, gravity(REST), atol=1e-9)
 
 
-def test_a_payload_is_carried(robot, loaded):
+def test_gravity_compensation_includes_the_payload(robot, loaded):
     made = commander(loaded)
     assert np.allclose(run(made, rest(1.2))[-1].effort, gravity(REST, 1.5), rtol=1e-9, atol=1e-9)
 
 
-def test_stale_states_end_the_commands_and_fresh_ones_begin_again(robot):
+def test_commands_ramp_down_with_stale_states_and_resume_with_new_ones(robot):
     made = commander(robot)
     run(made, rest(1.2))
     full, found = made.torque, []
@@ -149,18 +149,18 @@ def test_stale_states_end_the_commands_and_fresh_ones_begin_again(robot):
     assert np.allclose(made.torque, full)
 
 
-def test_states_that_jump_or_are_not_finite_are_not_used(robot):
+def test_states_that_jump_or_are_not_finite_are_rejected(robot):
     made = commander(robot)
     run(made, rest(1.2))
     full = made.torque
     assert made.compensate(1.2, REST + 0.6, np.zeros(7)) is None and made.rejected["jump"] == 1
     assert made.compensate(1.202, np.full(7, np.nan), np.zeros(7)) is None and made.rejected["not_finite"] == 1
     assert np.allclose(made.compensate(1.204, REST, np.zeros(7)).effort, full)
-    turned = REST + 2.0 * np.pi * np.eye(7)[6]  # the other count of the same position
+    turned = REST + 2.0 * np.pi * np.eye(7)[6]  # the same position after a whole turn
     assert np.allclose(made.compensate(1.206, turned, np.zeros(7)).effort, full)
 
 
-def test_effort_limits_hold_for_the_command_and_for_the_whole_torque(robot):
+def test_effort_limits_apply_to_the_command_and_the_total_torque(robot):
     limits = replace(robot.limits, effort=np.full(7, 5.0))
     made = commander(robot, GRAVITY, limits=limits)
     assert np.abs(run(made, rest(1.2))[-1].effort).max() == 5.0 and made.limited > 0
@@ -173,7 +173,7 @@ def test_effort_limits_hold_for_the_command_and_for_the_whole_torque(robot):
         assert (whole <= np.maximum(5.0, np.abs(gravity(REST))) + 1e-9).all()
 
 
-def test_commands_need_limits_and_a_fixed_tree(robot):
+def test_commands_require_effort_limits_and_a_fixed_tree(robot):
     effort = np.array(robot.limits.effort)
     effort[2] = np.nan
     with pytest.raises(InputError, match=r"panda_joint3 is unknown: set joint_limits.<joint>.max_effort"):
@@ -189,8 +189,8 @@ CONVENTIONS = (EffortConvention(), EffortConvention("without_gravity"),
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_nothing_makes_a_step_beyond_the_rate_limit(robot, loaded, seed):
-    """States late, lost, jumping, not finite; payload, convention, mode and limits changed at any time."""
+def test_random_inputs_never_exceed_the_command_rate_limit(robot, loaded, seed):
+    """States are late, lost, jumping or not finite; payload, convention, mode and limits change at any time."""
     rng, made, now = np.random.default_rng(seed), EffortCommander(), 0.0
     way, robots = motion(rng, 2.0), (robot, loaded)
     at = {"robot": robot, "convention": CONVENTIONS[0], "rise": 0.2, "mode": "gravity", "limit": 1.0}

@@ -1,4 +1,4 @@
-"""A simulated robot whose controller adds gravity, driven by efforts alone: it arrives; where gravity counts twice, not."""
+"""Commanded efforts on a simulated robot whose controller may add gravity: it follows the motion by efforts only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def course(effort: np.ndarray, q: np.ndarray, adds: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("convention", "adds"), [("total", 0.0), ("without_gravity", 1.0)])
-def test_efforts_alone_take_a_robot_along_its_motion(convention, adds):
+def test_robot_driven_by_commanded_efforts_only_follows_the_motion(convention, adds):
     it = Stage(commanded_effort=convention)
     it.take(trajectory())
     it.play(0.8)

@@ -1,4 +1,4 @@
-"""Failures in a tick or in a worker: they are reported, and the motion comes to rest."""
+"""Failures in a control cycle or a worker: they are reported, and the motion comes to rest."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fail(error):
 @pytest.mark.parametrize("error", FAILING, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("where", [(PathDynamics, "limits"), (path_dynamics, "Constraints"), (ExecutedMotion, "set_robot"),
                                    (TrajectoryScaler, "change"), (trajectory_scaler, "assess")], ids=lambda where: where[1])
-def test_new_limits_that_cannot_be_taken_over_bring_the_motion_to_rest(monkeypatch, where, error):
+def test_failure_while_new_limits_are_applied_brings_the_motion_to_rest(monkeypatch, where, error):
     it, outcomes = Stage(), []
     it.take(replace(trajectory(), on_end=outcomes.append))
     it.play(0.6)
@@ -55,7 +55,7 @@ def test_new_limits_that_cannot_be_taken_over_bring_the_motion_to_rest(monkeypat
 
 
 def test_kernels_that_the_solver_cannot_compile_are_reported(monkeypatch):
-    for error, reported in ((MemoryError(), True), (InputError("asked for something else"), False)):  # its message explains it
+    for error, reported in ((MemoryError(), True), (InputError("asked for something else"), False)):  # self-explanatory
         monkeypatch.setattr(executor, "compile_kernels", fail(error))
         it = Stage()
         it.settle()
@@ -63,7 +63,7 @@ def test_kernels_that_the_solver_cannot_compile_are_reported(monkeypatch):
 
 
 @pytest.mark.parametrize("error", FAILING[1:], ids=lambda error: type(error).__name__)
-def test_a_motion_that_cannot_be_made_is_refused(monkeypatch, error):
+def test_failure_while_a_motion_is_prepared_rejects_it(monkeypatch, error):
     it, outcomes = Stage(), []
     with monkeypatch.context() as patch:
         patch.setattr(executed_motion, "plan_from_waypoints", fail(error))
@@ -75,7 +75,7 @@ def test_a_motion_that_cannot_be_made_is_refused(monkeypatch, error):
     assert np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9
 
 
-def test_no_thread_for_a_motion(monkeypatch):
+def test_motion_is_rejected_when_no_thread_can_be_started(monkeypatch):
     it = Stage()
     it.settle()
     with monkeypatch.context() as patch:
@@ -88,7 +88,7 @@ def test_no_thread_for_a_motion(monkeypatch):
 
 @pytest.mark.parametrize("error", FAILING, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("where", [(ExecutedMotion, "tick"), (TrajectoryScaler, "tick")], ids=lambda where: where[0].__name__)
-def test_a_tick_that_fails_brings_the_motion_to_rest(monkeypatch, where, error):
+def test_failing_cycle_brings_the_motion_to_rest(monkeypatch, where, error):
     it, outcomes = Stage(), []
     it.take(replace(trajectory(), on_end=outcomes.append))
     it.play(0.6)
@@ -102,7 +102,7 @@ def test_a_tick_that_fails_brings_the_motion_to_rest(monkeypatch, where, error):
     assert reason == "stopped" and sentence.startswith("a tick failed") and not np.abs(it.motion()[1][-1]).any()
 
 
-def test_ticks_that_fail_for_ever_give_the_motion_up(monkeypatch):
+def test_permanently_failing_cycles_abort_the_motion(monkeypatch):
     it, outcomes = Stage(), []
     it.take(replace(trajectory(), on_end=outcomes.append))
     it.play(0.6)
@@ -118,8 +118,8 @@ def test_ticks_that_fail_for_ever_give_the_motion_up(monkeypatch):
 
 
 @pytest.mark.parametrize("error", FAILING, ids=lambda error: type(error).__name__)
-def test_a_law_that_cannot_be_solved_leaves_the_slower_one(monkeypatch, error):
-    """The law in use is inside the limits to its end."""
+def test_motion_continues_with_the_slower_law_when_the_solver_fails(monkeypatch, error):
+    """The slower law is inside the limits to its end."""
     it = Stage()
     with monkeypatch.context() as patch:
         patch.setattr(trajectory_scaler, "next_law", fail(error))

@@ -1,4 +1,4 @@
-"""Trajectories as they are sent: which are accepted, and where they begin."""
+"""Validation of trajectory goals, and their start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REST = np.full(3, NAN)
 UNKNOWN = np.full(3, NAN)
 
 
-def test_a_goal_is_in_the_models_order_for_all_messages():
+def test_goal_joints_are_sorted_in_the_order_of_the_model():
     goal = read_goal(NAMES, ["c", "a"], [TrajectoryPoint(0.0, [3.0, 1.0], [0.0, 0.0]),
                                     TrajectoryPoint(2.0, [3.5, 1.5], [0.0, 0.0])], 7)
     assert goal.q.tolist() == [[1.0, 0.0, 3.0], [1.5, 0.0, 3.5]] and goal.v.tolist() == np.zeros((2, 3)).tolist()
@@ -56,13 +56,13 @@ def test_invalid_goals_are_rejected(names, points, reason, detail):
 
 
 @pytest.mark.parametrize("names", [[f"x{k}" for k in range(10**5)], ["x"] * 10**5, ["x" * 10**6]])
-def test_names_without_end_are_cut_short(names):
+def test_error_messages_abbreviate_long_lists_of_names(names):
     with pytest.raises(Rejected) as caught:
         read_goal(NAMES, names, TWO)
     assert len(str(caught.value)) < 1000
 
 
-def test_where_a_motion_begins():
+def test_goal_is_anchored_to_the_start_or_rejected():
     def begins(first, start, elsewhere="refuse", points=2, velocities=None):
         rest = [velocities] * 2 if velocities else [(), ()]
         goal = read_goal(NAMES, NAMES, [TrajectoryPoint(first, [0.0] * 3, rest[0]),
@@ -86,7 +86,7 @@ def test_where_a_motion_begins():
         begins(1.0, REST, points=1)
 
 
-def test_paths_stay_within_position_limits():
+def test_path_outside_position_limits_between_points_is_rejected():
     robot = dynamics("seven_r").robot
     points = np.zeros((4, 7)) + [0.0, 0.0, 0.0, -1.0, 0.0, 1.0, 0.0]
     points[:, 1] = 0.5, 1.79, 1.6, 0.0
@@ -95,7 +95,7 @@ def test_paths_stay_within_position_limits():
         check_position_limits(plan_from_waypoints(points, [0.0, 1.0, 2.0, 3.0]).path, robot.limits, robot.joint_names)
 
 
-def test_a_goal_goes_on_from_the_robots_count_of_turns():
+def test_goal_of_a_continuous_joint_continues_from_the_robots_number_of_turns():
     turns, turn = np.array([True, True, False]), 2.0 * math.pi
 
     def begins(first, start, points=2, elsewhere="refuse"):
@@ -111,5 +111,5 @@ def test_a_goal_goes_on_from_the_robots_count_of_turns():
     np.testing.assert_allclose(way.q[:, 0], [-3.0, 3.0 - turn, 3.0 - turn, 4.0 - turn])
     with pytest.raises(Rejected, match=r"a is at -3, and at -3\.28319 in the first point"):
         begins(0.0, [-3.0, 0.0, 0.0])
-    with pytest.raises(Rejected, match=r"c is at 6\.28319, and at 0"):  # does not turn without end
+    with pytest.raises(Rejected, match=r"c is at 6\.28319, and at 0"):  # not continuous
         begins(0.0, [3.0, 0.0, turn])

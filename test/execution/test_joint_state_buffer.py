@@ -1,4 +1,4 @@
-"""Start position of a motion: joint states of several publishers, the last reference, whole turns; inverse of a time law."""
+"""Start position of a motion from joint states, the last reference and whole turns; inverse of a time law."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REST = np.full(3, NAN)
 UNKNOWN = np.full(3, NAN)
 
 
-def test_positions_of_several_senders_and_of_old_messages():
+def test_positions_of_several_senders_are_merged_and_outdated_ones_are_nan():
     buffer = JointStateBuffer()
     buffer.update(["a", "x"], [1.0, 2.0], 10.0)
     buffer.update(["b", "a"], [3.0, NAN], 11.0)
@@ -35,7 +35,7 @@ def test_positions_of_several_senders_and_of_old_messages():
     np.testing.assert_array_equal(buffer.positions(NAMES, 0.0), [NAN, NAN, 8.0])
 
 
-def test_joints_of_others_are_not_remembered_without_end():
+def test_number_of_remembered_foreign_joints_is_bounded():
     buffer = JointStateBuffer()
     strangers = [f"x{k}" for k in range(300_000)]
     buffer.update(["b", *strangers], np.zeros(300_001), 1.0)
@@ -45,7 +45,7 @@ def test_joints_of_others_are_not_remembered_without_end():
     assert len(buffer) < 1100
 
 
-RAMP = np.arange(0.0, 1.0, 1e-3)[:, None] * np.array([1.0, -2.0, 0.0])  # references, one each millisecond
+RAMP = np.arange(0.0, 1.0, 1e-3)[:, None] * np.array([1.0, -2.0, 0.0])  # references at 1 kHz
 
 
 @pytest.mark.parametrize(("behind", "later", "age", "trusted"), [
@@ -58,7 +58,7 @@ RAMP = np.arange(0.0, 1.0, 1e-3)[:, None] * np.array([1.0, -2.0, 0.0])  # refere
     (0.6, 0.2, 0.5, False),
     (0.3, 5.0, 6.5, True),  # data before the buffer is not used
 ])
-def test_joint_states_win_over_the_last_reference(behind, later, age, trusted):
+def test_joint_states_replace_the_last_reference_unless_the_robot_follows_it(behind, later, age, trusted):
     measured = RAMP[-1 - round(1e3 * behind)]
     start = StartState(lambda names: measured, lambda names: np.full(3, age))
     for k, q in enumerate(RAMP):
@@ -67,24 +67,24 @@ def test_joint_states_win_over_the_last_reference(behind, later, age, trusted):
     assert found.tolist() == (RAMP[-1] if trusted else measured).tolist()
 
 
-def test_where_the_robot_is_by_whole_turns():
+def test_start_positions_include_whole_turns_of_continuous_joints():
     measured = np.array([3.0 - 4.0 * math.pi, NAN, 0.5 + 2.0 * math.pi])
     start = StartState(lambda names: measured, lambda names: np.zeros(3))
     turns = np.array([True, True, False])
     np.testing.assert_array_equal(start.positions(NAMES, 0, 0.01, turns), measured)
-    start.add_reference(NAMES, np.array([3.005, 1.0, 0.5 + 2.0 * math.pi]), 0)  # is there
+    start.add_reference(NAMES, np.array([3.005, 1.0, 0.5 + 2.0 * math.pi]), 0)  # reached
     np.testing.assert_allclose(start.positions(NAMES, 10**9, 0.01, turns), [3.005, 1.0, measured[2]])
-    start.add_reference(NAMES, np.array([3.005, 1.0, 0.5]), 10**9)  # is not: the last one does not turn without end
+    start.add_reference(NAMES, np.array([3.005, 1.0, 0.5]), 10**9)  # not reached: the last joint is not continuous
     np.testing.assert_allclose(start.positions(NAMES, 2 * 10**9, 0.01, turns), [3.0, 1.0, measured[2]])
 
 
-def test_only_continuous_joints_without_position_limits_turn_without_end():
+def test_only_continuous_joints_without_position_limits_are_wrapped():
     limits = replace(LIMITS, lower=np.array([NAN, -1.0, NAN, NAN]), upper=np.array([NAN, 1.0, 2.0, NAN]))
     types = ["continuous", "continuous", "continuous", "revolute"]
     assert continuous_joints(types, limits).tolist() == [True, False, False, False]
 
 
-def test_the_schedule_is_the_laws_inverse():
+def test_inverse_time_law_inverts_the_law():
     law = plan_from_waypoints([[0.0], [1.0], [1.0], [3.0]], [0.0, 1.0, 1.5, 4.0]).law
     schedule = InverseTimeLaw(law)
     for s in (*np.linspace(0.0, 3.0, 301), 1.7, 0.2, 2.9):

@@ -1,4 +1,4 @@
-"""Action chunks through a trajectory executor: one motion, inside the limits, that stops, pauses and ends as any other."""
+"""Action chunks in a trajectory executor: one motion inside the limits, with stop, pause and override."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ OUTPUTS = ("points", "horizon")
 
 
 def intent(t):
-    """Positions (samples, 7) of a policy at times since its start [s], from START at rest."""
+    """Return the positions (samples, 7) of a policy at times since its start [s], from START at rest."""
     t = np.maximum(np.asarray(t, dtype=float), 0.0)[:, None]
     return START + 0.15 * (1.0 - np.cos(1.5 * t)) * np.array([1.0, 0.5, -0.6, 0.7, 0.8, -0.5, 1.0])
 
 
 class Policy:
-    """Policy in front of a stage: every 0.2 s a chunk from an observation that is 0.1 s old."""
+    """Policy that sends a chunk every 0.2 s from an observation that is 0.1 s old."""
 
     def __init__(self, **values):
         self.it = Stage(**values)
@@ -46,7 +46,7 @@ class Policy:
                            PERIOD * np.arange(COUNT) if times else None)
 
     def push(self, chunk=None):
-        """Push a chunk, now; returns its result, if it has one."""
+        """Push a chunk; return its result if it is known immediately."""
         before = len(self.it.results)
         self.it.executor.push_chunk(chunk or self.chunk(self.t - 0.1), self.it.now)
         self.it.settle()
@@ -60,7 +60,7 @@ class Policy:
 
     def play(self, seconds=60.0):
         self.it.play(seconds)
-        if self.it.executor.phase is Phase.IDLE:  # a clock goes on
+        if self.it.executor.phase is Phase.IDLE:  # advance the clock
             self.it.now = max(self.it.now, self.began)
         return self
 
@@ -69,7 +69,7 @@ class Policy:
         return self.it.executor.phase
 
     def require_one_motion(self, since=0):
-        """Positions, velocities and accelerations of all samples fit together, and torques are inside the limits."""
+        """Check that positions, velocities and accelerations are consistent, and torques inside the limits."""
         assert self.it.used(since=since) <= 1.0
         q, qd, qdd, qddd = (x[since:] for x in self.it.motion())
         for value, rate, scale in ((q, qd, 1e-6), (qd, qdd, 1e-4), (qdd, qddd, 0.3)):
@@ -78,7 +78,7 @@ class Policy:
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
-def test_a_policy_is_followed_to_rest(output):
+def test_policy_motion_is_executed_to_rest(output):
     policy = Policy(output=output).run(2.0)
     assert [result.reason for result in policy.it.results] == ["accepted"] * 10 and policy.phase is Phase.MOVING
     t = np.array([sample.reference.t for sample in policy.it.samples])
@@ -91,12 +91,12 @@ def test_a_policy_is_followed_to_rest(output):
     assert policy.phase is Phase.IDLE and last.reference.done and not last.reference.qd.any()
     assert any("no chunk was accepted for 0.5 s" in text and "10 chunks accepted" in text for text in policy.it.events)
     policy.it.measured = last.reference.q.copy()
-    assert policy.push(policy.chunk(policy.t, 0.9)) is None and policy.play(0.1).phase is Phase.MOVING  # another motion
+    assert policy.push(policy.chunk(policy.t, 0.9)) is None and policy.play(0.1).phase is Phase.MOVING  # a new motion
     assert policy.it.results[-1].reason == "step_too_large" and policy.it.executor.motion.number == 2
 
 
-def test_points_are_published_until_rest_and_continue_each_other():
-    """Commands that a controller computes from the published points alone are the motion, also with later points."""
+def test_published_points_determine_the_motion_until_rest():
+    """A controller that interpolates the published points reproduces the motion, also with updated points."""
     policy = Policy(output="horizon")
     published = []
 
@@ -122,7 +122,7 @@ def test_points_are_published_until_rest_and_continue_each_other():
                 assert np.abs(q - reference.q).max() < 1e-8 and np.abs(qdd - reference.qdd).max() < 1e-5
 
 
-def test_a_trajectory_that_is_too_late_for_its_splice_is_not_executed():
+def test_trajectory_too_late_for_its_splice_is_not_executed():
     policy = Policy(output="horizon")
     policy.push()
     policy.play(0.3)
@@ -140,8 +140,8 @@ def test_a_trajectory_that_is_too_late_for_its_splice_is_not_executed():
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
-def test_the_lead_grows_where_chunks_are_not_planned_in_time(output, monkeypatch):
-    """Half of the lead of 0.2 s is too short where each reading of the clock is 0.08 s after the last one."""
+def test_lead_grows_when_chunks_are_not_planned_in_time(output, monkeypatch):
+    """Each reading of the clock is 0.08 s after the previous one, too slow for half of the lead of 0.2 s."""
     clock = iter(0.08 * np.arange(10_000))
     monkeypatch.setattr(chunk_executor, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     policy = Policy(output=output).run(1.0)
@@ -153,7 +153,7 @@ def test_the_lead_grows_where_chunks_are_not_planned_in_time(output, monkeypatch
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
-def test_pause_override_and_stop(output):
+def test_pause_override_and_stop_of_a_policy_motion(output):
     policy = Policy(output=output).run(1.0)
     policy.it.executor.pause()
     policy.play(1.0)
@@ -181,8 +181,7 @@ def test_pause_override_and_stop(output):
     assert policy.it.results[-1].accepted and policy.phase is Phase.MOVING
 
 
-def test_trajectories_and_policies_do_not_mix():
-    """A trajectory replaces a policy; chunks are rejected until it ends."""
+def test_trajectory_replaces_a_policy_and_chunks_are_rejected_until_it_ends():
     policy = Policy(output="horizon").run(0.6)
     policy.it.measured[:] = np.nan
     here = policy.it.samples[-1].reference.q
@@ -195,7 +194,7 @@ def test_trajectories_and_policies_do_not_mix():
     assert np.abs(policy.it.samples[-1].reference.q - here - 0.2).max() < 1e-6 and policy.it.used() <= 1.0
 
 
-def test_chunks_of_some_joints_in_any_order_with_times():
+def test_chunks_may_name_a_subset_of_joints_with_point_times():
     policy = Policy()
     names = tuple(ROBOT.joint_names[k] for k in (5, 0, 3))
     policy.push(policy.chunk(-0.1, names=names, times=True))
@@ -205,7 +204,7 @@ def test_chunks_of_some_joints_in_any_order_with_times():
     assert np.abs(q[[1, 2, 4, 6]] - START[[1, 2, 4, 6]]).max() < 1e-6
 
 
-def test_chunks_that_cannot_be_executed_are_named():
+def test_invalid_chunks_are_rejected_with_a_reason():
     policy = Policy(policy_frequency=0.0)
     policy.push()
     policy.play(0.1)
@@ -229,7 +228,7 @@ def test_chunks_that_cannot_be_executed_are_named():
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
-def test_new_limits_in_motion(output):
+def test_new_limits_during_a_policy_motion_are_kept(output):
     policy = Policy(output=output).run(0.8)
     tight = replace(LIMITS, effort_rate=0.7 * LIMITS.effort_rate)
     policy.it.executor.set_robot(ROBOT, tight)
@@ -243,7 +242,7 @@ def test_new_limits_in_motion(output):
     assert policy.it.results[-1].accepted
 
 
-def test_limits_that_nothing_keeps_end_the_motion():
+def test_infeasible_new_limits_end_the_motion():
     policy = Policy().run(0.8)
     policy.it.executor.set_robot(ROBOT, replace(LIMITS, effort=0.05 * LIMITS.effort))
     policy.it.settle()
@@ -252,8 +251,8 @@ def test_limits_that_nothing_keeps_end_the_motion():
     assert policy.push().reason == "stopped"
 
 
-def test_a_late_tick_delays_streamed_points():
-    """The process was suspended for a second: the motion goes on where it was, and is inside the limits."""
+def test_motion_continues_without_jump_after_a_suspension():
+    """The process is suspended for one second."""
     policy = Policy(output="points").run(1.0)
     policy.it.now += NS
     policy.play(0.05)
@@ -263,7 +262,7 @@ def test_a_late_tick_delays_streamed_points():
     policy.require_one_motion()
 
 
-def test_a_new_motion_begins_at_the_robot():
+def test_new_policy_motion_starts_at_the_measured_position():
     policy = Policy().run(0.4)
     policy.it.executor.abort("the clock was set back")
     assert policy.push().reason == "stopped"

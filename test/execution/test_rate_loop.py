@@ -1,4 +1,4 @@
-"""Calls at a rate, by a clock that the test sets; and steps of simulated time."""
+"""Periodic calls with a simulated clock, and steps of simulated time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rnea_ros.execution import rate_loop
 from rnea_ros.execution.rate_loop import RateLoop, SimulatedClock, limit_step
 
 
-class SetClock:
-    """Replacement of the module time whose clock advances only by sleeps and by declared durations of calls."""
+class FakeTime:
+    """Replacement of module time; the clock advances only by sleeps and by declared durations of calls."""
 
     def __init__(self):
         self.now = 100.0
@@ -24,11 +24,11 @@ class SetClock:
         self.now += seconds
 
 
-class Calls:
-    """A loop at 500 Hz with its own clock, and the intervals that it passes to its calls; each rests after so many."""
+class LoopHarness:
+    """Loop at 500 Hz with a simulated clock and its recorded intervals; it stops after `rest` calls."""
 
     def __init__(self, monkeypatch, rest=50, took=lambda number: 0.0):
-        self.clock, self.intervals, self.rest, self.took = SetClock(), [], rest, took
+        self.clock, self.intervals, self.rest, self.took = FakeTime(), [], rest, took
         monkeypatch.setattr(rate_loop, "time", self.clock)
         self.resting = threading.Semaphore(0)
         self.loop = RateLoop(self.call, 500.0)
@@ -42,7 +42,7 @@ class Calls:
         return more
 
     def run(self):
-        """Run the loop until it rests."""
+        """Run the loop until it stops."""
         self.loop.wake()
         assert self.resting.acquire(timeout=30.0)
 
@@ -52,7 +52,7 @@ def calls(monkeypatch):
     made = []
 
     def make(**options):
-        made.append(Calls(monkeypatch, **options))
+        made.append(LoopHarness(monkeypatch, **options))
         return made[-1]
 
     yield make
@@ -60,7 +60,7 @@ def calls(monkeypatch):
         one.loop.close()
 
 
-def test_the_loop_sleeps_until_it_is_woken_and_keeps_a_record(calls):
+def test_loop_sleeps_until_woken_and_records_its_intervals(calls):
     it = calls()
     for count in (50, 100):
         assert len(it.intervals) == count - 50
@@ -71,8 +71,8 @@ def test_the_loop_sleeps_until_it_is_woken_and_keeps_a_record(calls):
     assert it.loop.take_statistics()[0] == 0
 
 
-def test_a_call_that_comes_late_is_not_made_up_for(calls):
-    """The next call is a period later, and each gets the time that has passed."""
+def test_late_call_is_counted_and_not_repeated(calls):
+    """The next call is one period later; each call receives the elapsed time."""
     it = calls(rest=6, took=lambda number: 0.009 if number == 3 else 0.0)
     it.run()
     np.testing.assert_allclose(it.intervals, [0.002, 0.002, 0.002, 0.009, 0.002, 0.002])
@@ -80,7 +80,7 @@ def test_a_call_that_comes_late_is_not_made_up_for(calls):
     assert (ticks, missed) == (5, 3)
 
 
-def test_an_error_that_ends_the_thread_is_reported_once(calls):
+def test_error_that_ends_the_loop_thread_is_reported_once(calls):
     def took(number):
         raise MemoryError(number)
 
@@ -90,13 +90,13 @@ def test_an_error_that_ends_the_thread_is_reported_once(calls):
     assert repr(it.loop.take_failure()) == "MemoryError(1)" and it.loop.take_failure() is None
 
 
-def test_a_motion_does_not_jump_when_a_call_comes_late():
+def test_step_of_a_late_call_is_limited():
     assert limit_step(0.001, 0.005) == (0.001, 0.0)
     assert limit_step(0.012, 0.005) == (0.005, pytest.approx(0.007))
 
 
-def test_a_motion_follows_simulated_time_but_for_leaps():
-    """A coarse clock is none, two leaps are two, and a clock that stands still or goes back moves nothing."""
+def test_steps_follow_simulated_time_except_for_jumps():
+    """Coarse clocks are no jumps, each jump is ignored, and a stopped or backward clock gives steps of zero."""
     def steps(*times):
         clock, found = SimulatedClock(), []
         for now in times:

@@ -1,4 +1,4 @@
-"""The jerk between samples of a reference: exact within a polynomial of fifth degree, bounded where pieces meet."""
+"""Jerk of a sampled reference: exact within a quintic polynomial, bounded at the knots."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ POINTS = np.random.default_rng(4).normal(size=(3, len(TIMES), 2))
 
 
 def found(spline: TrajectorySpline, rate: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Times, jerks that are found, and those of the spline."""
+    """Return times, estimated jerks, and jerks of the spline."""
     jerk, times = ReferenceJerk(), np.arange(TIMES[0], TIMES[-1], 1.0 / rate)
     samples = [spline(t, 4) for t in times]
     return times, np.array([jerk(t, *x[:3]) for t, x in zip(times, samples)]), np.array([x[3] for x in samples])
@@ -25,7 +25,7 @@ def inside(times: np.ndarray, intervals: float, rate: float) -> np.ndarray:
 
 @pytest.mark.parametrize("rate", [50.0, 500.0])
 @pytest.mark.parametrize("given", [2, 3])
-def test_within_a_piece_it_is_the_controllers_own(given, rate):
+def test_jerk_within_a_spline_piece_is_exact(given, rate):
     times, jerk, truth = found(TrajectorySpline(TIMES, *POINTS[:given]), rate)
     assert np.isnan(jerk[0]).all() and np.isfinite(jerk[1:]).all()
     clear = inside(times, 1.0, rate) & (np.arange(len(times)) > 2)
@@ -33,7 +33,7 @@ def test_within_a_piece_it_is_the_controllers_own(given, rate):
     np.testing.assert_allclose(jerk[clear], truth[clear], rtol=1e-6, atol=1e-6 * np.abs(truth).max())
 
 
-def test_where_pieces_meet_it_is_of_the_size_of_the_step_of_the_acceleration():
+def test_jerk_at_a_knot_is_bounded_by_the_acceleration_step():
     rate = 500.0
     spline = TrajectorySpline(TIMES, *POINTS[:2])
     _, jerk, _ = found(spline, rate)
@@ -41,6 +41,6 @@ def test_where_pieces_meet_it_is_of_the_size_of_the_step_of_the_acceleration():
     assert np.abs(jerk[1:]).max() < 10.0 * step * rate
 
 
-def test_straight_lines_have_none_at_their_corners_either():
+def test_jerk_of_piecewise_linear_references_is_zero():
     _, jerk, _ = found(TrajectorySpline(TIMES, POINTS[0]), 500.0)
     np.testing.assert_allclose(jerk[1:], 0.0, atol=1e-6)

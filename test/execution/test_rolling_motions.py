@@ -1,4 +1,4 @@
-"""The executor where whole motions are sent instead of points: all requests, and what the controller does."""
+"""Executor with output trajectory or horizon: all requests, and the resulting motion of a simulated controller."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from support.stage import trajectory
 
 
 class Followed(FollowedStage):
-    """Motion of a controller that receives each message at the next tick."""
+    """Motion of a controller that receives each message in the next cycle."""
 
-    stopped = 0  # ms; for which the process is stopped before it sends what is fresh next
+    stopped = 0  # ms; duration of a suspension before the next message
 
     def stop(self):
-        """Just before it would send: the controller goes on."""
+        """Suspend the process before it sends; the controller continues."""
         for _ in range(self.stopped):
             self.now += 1_000_000
             self.update()
@@ -39,7 +39,7 @@ class Followed(FollowedStage):
 
 
 def begun(seconds, output="trajectory"):
-    """A motion, so far."""
+    """Return a harness with a motion executed for some time."""
     it = Followed(output=output)
     it.take(trajectory())
     it.play(seconds)
@@ -47,7 +47,7 @@ def begun(seconds, output="trajectory"):
 
 
 @pytest.mark.parametrize("output", ["trajectory", "horizon"])
-def test_a_controller_follows_through_pause_override_limits_and_stop(output):
+def test_controller_motion_is_continuous_through_pause_override_limits_and_stop(output):
     it = begun(0.5, output)
     it.executor.pause()
     it.play(1.0)
@@ -75,8 +75,8 @@ def test_a_controller_follows_through_pause_override_limits_and_stop(output):
 
 
 @pytest.mark.parametrize("at", [1.58, 1.62, 1.67])
-def test_other_limits_after_the_whole_trajectory_was_sent(at):
-    """Nothing is left that they concern: the law is at its end where they would begin."""
+def test_new_limits_near_the_end_of_the_trajectory_have_no_effect(at):
+    """The law has ended where the new limits would begin to apply."""
     it = begun(at)
     it.executor.set_robot(ROBOT, LIMITS.share(effort=1.0, effort_rate=0.7))
     it.play()
@@ -84,7 +84,7 @@ def test_other_limits_after_the_whole_trajectory_was_sent(at):
     assert not any("internal error" in event for event in it.events), it.events
 
 
-def test_a_new_trajectory_replaces_the_sent_one():
+def test_new_trajectory_replaces_the_sent_one():
     it = begun(0.5)
     it.measured = np.full(7, np.nan)
     it.take(trajectory(START[None], first=1.0))
@@ -94,7 +94,7 @@ def test_a_new_trajectory_replaces_the_sent_one():
 
 
 @pytest.mark.parametrize("output", ["trajectory", "horizon"])
-def test_many_changes_within_a_moment_make_no_jump(output):
+def test_rapid_override_changes_cause_no_jump(output):
     it = begun(0.8, output)
     for share in np.linspace(0.9, 0.2, 8):
         it.executor.set_override(share)
@@ -107,8 +107,8 @@ def test_many_changes_within_a_moment_make_no_jump(output):
 
 
 @pytest.mark.parametrize("output", ["trajectory", "horizon"])
-def test_a_process_that_is_stopped_before_it_sends_makes_no_jump(output):
-    """Changes before the motion is published, and where a change was planned."""
+def test_suspension_before_sending_causes_no_jump(output):
+    """The process is suspended before the first message, and after a change was planned."""
     it = Followed(output=output)
     it.stopped = 700
     it.take(trajectory())
@@ -121,7 +121,7 @@ def test_a_process_that_is_stopped_before_it_sends_makes_no_jump(output):
     assert np.abs(it.at_last() - POINTS[-1]).max() < 1e-9
 
 
-def test_a_late_message_is_reported():
+def test_late_message_is_reported_and_doubles_the_lead_time():
     it = begun(0.5)
     it.executor.set_override(0.5)
     motion, rolling = it.executor.motion, it.executor.motion.rolling
@@ -131,8 +131,8 @@ def test_a_late_message_is_reported():
     assert not rolling.is_fresh and rolling.lead_time == 2.0 * lead
 
 
-class Slow(TrajectoryFollower):
-    """Is a second late at the goal; what it says then is up to the test."""
+class SlowFollower(TrajectoryFollower):
+    """Follower that reaches the goal one second late, with an outcome set by the test."""
 
     says, halted, asked = Outcome(), None, None
 
@@ -146,7 +146,7 @@ class Slow(TrajectoryFollower):
 
 def played(says, output="trajectory"):
     it, reported = Followed(output=output), []
-    it.executor.follower = Slow()
+    it.executor.follower = SlowFollower()
     it.executor.follower.says = says
     it.take(replace(trajectory(), on_end=reported.append))
     it.play(0.5)
@@ -154,7 +154,7 @@ def played(says, output="trajectory"):
 
 
 @pytest.mark.parametrize("output", ["points", "trajectory"])
-def test_a_motion_ends_with_the_outcome_of_its_follower(output):
+def test_motion_ends_with_the_outcome_of_its_follower(output):
     it, reported = played(Outcome("", "Goal successfully reached!"), output)
     it.play()
     assert it.samples[-1].reference.done and not it.samples[-2].reference.done
@@ -168,7 +168,7 @@ def test_a_motion_ends_with_the_outcome_of_its_follower(output):
     assert it.executor.phase is Phase.IDLE and start is START
 
 
-def test_who_stops_it_does_not_wait_for_a_follower_nor_who_gives_it_up():
+def test_stop_and_abort_do_not_wait_for_the_follower():
     it, reported = played(None)
     it.play(5.0)
     assert it.executor.phase is Phase.SETTLING

@@ -1,4 +1,4 @@
-"""Solving in a separate process: answers as in this one, also after the end of that process."""
+"""Solver in a separate process: same results as in this process, also after a crash of the solver."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rnea_ros.trajectory.time_optimal import NoLaw
 from rnea_ros.trajectory.trajectory_scaler import assess, next_law
 from support.reach import DURATION, DYNAMICS, LIMITS, POINTS, ROBOT
 
-WAIT = 60.0  # s; a deadline, of which next to nothing is used
+WAIT = 60.0  # s; deadline
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def solver():
 
 
 def gone(pid: int) -> bool:
-    """Return whether a process ends soon, and has been waited for if it is a child of this one."""
+    """Return whether a process ends soon; reap it if it is a child of this process."""
     end = time.monotonic() + WAIT
     while alive(pid):
         if time.monotonic() > end:
@@ -53,7 +53,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-# what the process is asked
+# requests
 
 
 def pid(progress):
@@ -98,7 +98,7 @@ def until(condition):
         time.sleep(0.005)
 
 
-def test_it_answers_what_this_process_would(solver):
+def test_solver_process_returns_the_same_results_as_this_process(solver):
     plan = plan_from_waypoints(POINTS, np.linspace(0.0, DURATION, 4))
     constraints = Constraints(plan.path, DYNAMICS, DYNAMICS.limits(LIMITS), ROBOT.joint_names)
     assert solver.submit(partial(compile_kernels, DYNAMICS)).result(WAIT) is None
@@ -111,7 +111,7 @@ def test_it_answers_what_this_process_would(solver):
     assert found.motion.law is found.table.law and found.at == 0.3
 
 
-def test_it_is_another_process_and_the_same_for_all(solver):
+def test_all_requests_use_one_separate_process(solver):
     first = solver.submit(pid).result(WAIT)
     assert first == solver.pid == solver.submit(pid).result(WAIT) != os.getpid() and not solver.events
 
@@ -124,33 +124,33 @@ def test_errors_of_the_solver_process_are_raised(solver, work, error):
 
 
 def test_requests_that_cannot_be_pickled_fail_alone(solver):
-    for work in (lambda progress: 1, lambda_of):  # there, and back
+    for work in (lambda progress: 1, lambda_of):  # request and result
         with pytest.raises(Exception, match=r"pickle|local object"):
             solver.submit(work).result(WAIT)
     assert solver.submit(pid).result(WAIT) == solver.pid and not solver.losses
 
 
-def test_a_process_that_dies_is_restarted_with_the_request(solver, tmp_path):
+def test_crashed_solver_is_restarted_and_the_request_repeated(solver, tmp_path):
     first = solver.submit(pid).result(WAIT)
     assert solver.submit(partial(dies_once, tmp_path / "died")).result(WAIT) == "answered"
     assert solver.pid != first and gone(first) and solver.losses == 1
     assert solver.events == ["the solver process ended and is started again, SIGKILL"]
 
 
-def test_a_request_that_kills_it_is_not_made_for_ever(solver):
+def test_request_that_crashes_the_solver_twice_fails(solver):
     with pytest.raises(SolverLost, match="2 times"):
         solver.submit(partial(dies, how=signal.SIGSEGV)).result(WAIT)
     assert solver.losses == 2 and solver.submit(pid).result(WAIT) == solver.pid
 
 
-def test_a_process_that_dies_between_two_requests_is_replaced(solver):
+def test_solver_that_ends_between_two_requests_is_replaced(solver):
     first = solver.submit(pid).result(WAIT)
     os.kill(first, signal.SIGKILL)
     assert solver.submit(pid).result(WAIT) == solver.pid != first
 
 
-def test_the_newest_request_is_answered(solver, tmp_path):
-    """Obsolete work is interrupted, and obsolete requests are not begun."""
+def test_newest_request_interrupts_and_replaces_older_ones(solver, tmp_path):
+    """Running work is interrupted, and queued requests are not started."""
     begun = tmp_path / "begun"
     old = solver.submit(partial(works_on, begun))
     until(begun.exists)
@@ -163,7 +163,7 @@ def test_the_newest_request_is_answered(solver, tmp_path):
     assert not solver.losses
 
 
-def test_one_that_does_not_give_up_is_ended(solver, tmp_path, monkeypatch):
+def test_solver_that_does_not_react_to_cancellation_is_killed(solver, tmp_path, monkeypatch):
     monkeypatch.setattr(solver_process, "CANCEL_TIMEOUT_S", 0.1)
     stuck = solver.submit(partial(stays, tmp_path / "begun"))
     until((tmp_path / "begun").exists)
@@ -179,8 +179,8 @@ def stays(file, progress):
 
 
 @pytest.mark.parametrize("code", ["import sys; sys.exit(3)", "import time; time.sleep(1000)"])
-def test_where_no_process_can_begin_a_thread_answers(solver, monkeypatch, code):
-    """One that ends at once, or takes for ever."""
+def test_thread_is_used_when_the_solver_process_fails_to_start(solver, monkeypatch, code):
+    """The process ends at once, or never becomes ready."""
     monkeypatch.setattr(solver_process, "CODE", code)
     monkeypatch.setattr(solver_process, "START_TIMEOUT_S", 1.0)
     assert solver.submit(pid).result(WAIT) == os.getpid()
@@ -188,7 +188,7 @@ def test_where_no_process_can_begin_a_thread_answers(solver, monkeypatch, code):
     assert "cannot be started" in event and "ticks will be late" in event
 
 
-def test_where_none_can_be_started_at_all_a_thread_answers(solver, monkeypatch):
+def test_thread_is_used_when_no_process_can_be_created(solver, monkeypatch):
     def refuse(*args, **options):
         raise OSError("no more processes")
 
@@ -198,7 +198,7 @@ def test_where_none_can_be_started_at_all_a_thread_answers(solver, monkeypatch):
     assert solver.submit(pid).result(WAIT) == solver.pid
 
 
-def test_shutting_down_waits_for_no_answer(tmp_path):
+def test_shutdown_does_not_wait_for_a_result(tmp_path):
     solver = SolverProcess()
     future = solver.submit(partial(works_on, tmp_path / "begun"))
     until((tmp_path / "begun").exists)
@@ -209,7 +209,7 @@ def test_shutting_down_waits_for_no_answer(tmp_path):
     assert gone(child) and not solver.losses
 
 
-def test_signals_to_a_whole_group_do_not_end_it(solver):
+def test_signals_to_the_process_group_do_not_end_the_solver(solver):
     child = solver.submit(pid).result(WAIT)
     for which in (signal.SIGINT, signal.SIGTERM):
         os.kill(child, which)
@@ -217,7 +217,7 @@ def test_signals_to_a_whole_group_do_not_end_it(solver):
 
 
 @pytest.mark.parametrize("busy", [False, True])
-def test_nothing_is_left_when_the_program_is_killed(tmp_path, busy):
+def test_solver_ends_when_its_parent_is_killed(tmp_path, busy):
     begun = tmp_path / "begun"
     program = textwrap.dedent(f"""
         import sys

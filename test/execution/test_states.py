@@ -1,4 +1,4 @@
-"""The table of states: every event in every state, and every way through them, with nothing but the table."""
+"""State table of the trajectory executor: every event in every state, and reachability."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def test_the_page_shows_the_table():
+def test_documentation_contains_the_state_table():
     text = PAGE.read_text(encoding="utf-8")
     assert table() in text, f"docs/execution_states.md needs\n{table()}"
-    for kind in (State, Event, Action):  # and says what each word means
+    for kind in (State, Event, Action):  # with the meaning of each name
         for word in kind:
             name = word.name.lower() if kind is Action else word.name
             assert re.search(rf"\| {name} \| {re.escape(word.value)} \|", text), f"| {name} | {word.value} |"
 
 
 class Slots:
-    """Trajectories of an executor, each with its outcome."""
+    """Trajectories held by an executor, each with its outcome."""
 
     def __init__(self, state: State):
         self.waiting, self.moving, self.prepared, self.braked = state in WAITS, state in MOVES, state is State.WAITING, False
@@ -70,8 +70,8 @@ class Slots:
 
 
 @pytest.mark.parametrize(("state", "event"), EVERY, ids=lambda value: value.name)
-def test_every_event_in_every_state(state, event):
-    """Each goal gets its result exactly once, and the next state is consistent with the goals that are held."""
+def test_every_event_in_every_state_keeps_goals_and_state_consistent(state, event):
+    """Each goal receives exactly one result, and the next state matches the goals that are held."""
     following, actions = step(state, event)
     slots = Slots(state)
     for action in actions:
@@ -86,7 +86,7 @@ def test_every_event_in_every_state(state, event):
 
 
 @pytest.mark.parametrize("state", State)
-def test_invariants_of_every_state(state):
+def test_goal_abort_and_new_joints_have_the_same_effect_in_every_state(state):
     known = state is not State.NO_MODEL
     if known:
         taken, actions = step(state, Event.GOAL)
@@ -110,7 +110,7 @@ def test_every_state_can_be_reached_and_left():
         new = {step(state, event).state for state in new for event in Event} - reached
         reached |= new
     assert reached == set(State)
-    for start in State:  # and from each there is a way to rest
+    for start in State:  # and IDLE can be reached from each
         ways = {start}
         for _ in State:
             ways |= {step(state, event).state for state in ways for event in (Event.AT_REST, Event.DROP, Event.MODEL)}
@@ -118,7 +118,7 @@ def test_every_state_can_be_reached_and_left():
 
 
 @pytest.mark.parametrize("state", State)
-def test_reported_phases_of_states(state):
+def test_phase_of_every_state_is_reported(state):
     plain, paused = phase(state, False), phase(state, True)
     assert state.name.startswith(plain.name)
     assert paused is (Phase.PAUSED if plain is Phase.MOVING else plain)

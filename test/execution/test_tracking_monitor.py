@@ -1,4 +1,4 @@
-"""A robot that is watched: weak, late, blocked; what its motion does, and what is said of it."""
+"""Tracking monitor with a simulated weak, delayed or blocked robot: slowed and stopped motions, and reports."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def swept(robot, **values):
     return it
 
 
-def test_a_motor_too_weak_loses_a_path_unless_it_is_watched():
-    """The motor is 30 % too weak, and the motion uses its whole limit."""
+def test_monitor_slows_a_robot_with_a_weak_motor_so_that_it_stays_on_its_path():
+    """The motor is 30 % too weak, and the motion reaches its limit; without monitor the robot leaves the path."""
     lost, kept = (WeakRobot(START, WEAK, effort=FEEBLE) for _ in range(2))
     swept(lost)
     it = swept(kept, **{"watch.tolerance": 0.02})
@@ -64,8 +64,8 @@ def test_a_motor_too_weak_loses_a_path_unless_it_is_watched():
     assert any("0.02 are allowed (watch.tolerance)" in text for text in slowed)
 
 
-def test_a_robot_that_is_late_is_not_slowed():
-    """50 ms behind its references, and its states are 50 ms old."""
+def test_robot_with_a_constant_delay_is_not_slowed():
+    """The robot is 50 ms behind its references, and its states are 50 ms old."""
     robot = WeakRobot(START, delay=50, age=50)
     it = Stage(robot=robot, **{"watch.tolerance": 0.01, "watch.path_tolerance": 0.02})
     it.take(trajectory())
@@ -78,7 +78,7 @@ def test_a_robot_that_is_late_is_not_slowed():
     assert not any("is slowed" in text for text in it.events) and "ended at its goal" in it.events[-1]
 
 
-def test_a_blocked_joint_stops_the_motion_and_the_next_one_begins_where_the_robot_is():
+def test_blocked_joint_stops_the_motion_and_the_next_one_starts_at_the_robot():
     robot = WeakRobot(START)
     it = Stage(robot=robot, **{"watch.tolerance": 0.02, "watch.path_tolerance": 0.1})
     reported = []
@@ -98,7 +98,7 @@ def test_a_blocked_joint_stops_the_motion_and_the_next_one_begins_where_the_robo
 
 
 @pytest.mark.parametrize(("time", "there"), [(1.0, True), (0.1, False)])
-def test_a_robot_is_waited_for_at_its_goal(time, there):
+def test_motion_ends_when_the_robot_arrives_or_the_goal_time_has_passed(time, there):
     robot = WeakRobot(START, delay=300)
     it = Stage(robot=robot, **{"watch.goal_tolerance": 0.005, "watch.goal_time": time})
     reported = []
@@ -114,7 +114,7 @@ def test_a_robot_is_waited_for_at_its_goal(time, there):
     assert (np.abs(robot.q - POINTS[-1]).max() < 0.01) == there
 
 
-def test_who_waits_for_a_robot_can_be_stopped():
+def test_motion_waiting_for_the_robot_at_its_goal_can_be_stopped():
     robot = WeakRobot(START, delay=5000)
     it = Stage(robot=robot, **{"watch.goal_tolerance": 0.005, "watch.goal_time": 0.0})
     reported = []
@@ -126,8 +126,8 @@ def test_who_waits_for_a_robot_can_be_stopped():
     assert reported[0].reason == "stopped" and it.executor.phase is Phase.IDLE
 
 
-def test_a_saturated_motor_that_falls_back_slows_before_the_tolerance_does():
-    """A second robot reports the efforts of its limits when saturated."""
+def test_saturated_motor_that_loses_tracking_slows_before_the_tolerance_is_reached():
+    """The second robot reports efforts at its limits when saturated."""
     limits, shares = replace(LIMITS, effort=FEEBLE, effort_rate=20.0 * FEEBLE), []
     for unit in (1.0, WEAK):
         it = Stage(limits, ReportingRobot(unit), **{"watch.tolerance": 0.5})
@@ -147,13 +147,13 @@ def measured(q, stamp, qd=None, effort=None):
 
 
 def circle(t):
-    """q and qd of two joints."""
+    """Return q and qd of two joints on a circle."""
     return np.array([np.cos(t), np.sin(t)]), np.array([-np.sin(t), np.cos(t)])
 
 
 def test_error_across_the_path_and_lag_along_it_are_distinguished():
     sent, off = SentReferences(2), np.zeros(2, dtype=bool)
-    for k in range(5000):  # more than are kept
+    for k in range(5000):  # more than the buffer holds
         sent.add(k * 1_000_000, *circle(k * 1e-3))
     stamps = np.full(2, 4_500_000_000)
     here = circle(4.5)[0]
@@ -172,7 +172,7 @@ def test_error_across_the_path_and_lag_along_it_are_distinguished():
     assert math.isnan(unknown.position[0]) and abs(unknown.position[1]) < 1e-6
 
 
-def test_references_with_gaps_are_not_judged():
+def test_tracking_error_is_unknown_in_gaps_of_the_references():
     sent, off = SentReferences(1), np.zeros(1, dtype=bool)
     assert sent.tracking_error(np.array([5]), np.zeros(1), np.zeros(1), 0.1, off) is None
     for t in (1.0, 1.1, 1.2, 2.0, 2.1):
@@ -180,14 +180,14 @@ def test_references_with_gaps_are_not_judged():
     for stamp, known in ((0.9, False), (1.15, True), (1.5, False), (2.05, False), (2.3, True)):
         found = sent.tracking_error(np.array([round(stamp * 1e9)]), np.array([1.0]), np.array([0.0]), 0.1, off)
         assert (found is not None) is known, stamp
-    assert sent.at(np.array([[1_150_000_000]]))[0] == pytest.approx(1.15**2)  # a parabola, exactly
+    assert sent.at(np.array([[1_150_000_000]]))[0] == pytest.approx(1.15**2)  # exact for a parabola
 
 
 def entry(name="joint1", position=0.0, velocity=0.0, acceleration=0.0):
     return SimpleNamespace(name=name, position=position, velocity=velocity, acceleration=acceleration)
 
 
-def test_tolerances_as_control_msgs_has_them():
+def test_tolerances_of_a_goal_override_parameters_as_in_control_msgs():
     asked = read_tolerances(NAMES, [entry(position=0.1), entry("joint2", -1.0, 0.5)], [entry("joint3", 0.0, -1.0)], -1.0)
     values = MONITOR_OFF | {"watch.path_tolerance": 0.2, "watch.goal_tolerance": 0.01, "watch.goal_time": 3.0}
     found = resolve_tolerances(asked, 7, values)
@@ -207,7 +207,7 @@ def test_tolerances_as_control_msgs_has_them():
         assert refused.value.reason == reason
 
 
-def test_saturation_by_efforts_and_by_what_they_mean():
+def test_saturation_is_detected_at_the_effort_limits():
     limits = replace(LIMITS, effort=0.5 * EFFORT)
     full = SaturationDetector(ROBOT, limits, 0.5)  # half of the efforts is a reserve
     assert full(measured(START, 1, None, 0.99 * EFFORT)).all() and not full(measured(START, 1, None, 0.9 * EFFORT)).any()

@@ -1,4 +1,4 @@
-"""Trajectories executed tick by tick, without ROS: what is taken, where it begins, and what happens on the way."""
+"""Trajectory executor without ROS: accepted goals, start of motions, and changes during execution."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAN = math.nan
 NOTHING = replace(LIMITS, **dict.fromkeys(("effort", "effort_rate", "velocity"), np.full(7, NAN)))
 
 
-def test_too_fast_is_slowed_just_enough():
+def test_trajectory_too_fast_is_slowed_to_its_limits():
     it = Stage()
     it.take(trajectory())
     assert it.wakes == 1 and it.executor.phase is Phase.WAITING
@@ -43,7 +43,7 @@ def test_too_fast_is_slowed_just_enough():
     assert "ended at its goal" in it.events[-1] and "planned 0.80 s" in it.events[-1]
 
 
-def test_motions_that_are_solved_first_keep_limits_and_end_earlier():
+def test_motion_optimized_before_its_start_keeps_limits_and_ends_earlier():
     it = Stage(solve_first=True)
     it.take(trajectory())
     it.play()
@@ -54,7 +54,7 @@ def test_motions_that_are_solved_first_keep_limits_and_end_earlier():
 
 
 @pytest.mark.parametrize("interpolation", ["velocities", "accelerations"])
-def test_velocities_and_accelerations_shape_the_path(interpolation):
+def test_waypoint_velocities_and_accelerations_shape_the_path(interpolation):
     it = Stage(interpolation=interpolation)
     times, v = np.linspace(0.0, DURATION, 4), np.zeros((4, 7))
     v[1:3] = (POINTS[2:] - POINTS[:-2]) / DURATION
@@ -66,7 +66,7 @@ def test_velocities_and_accelerations_shape_the_path(interpolation):
     assert np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9
 
 
-def test_pause_lasts_through_new_trajectories():
+def test_pause_continues_when_a_new_trajectory_arrives():
     it = Stage()
     it.take(trajectory())
     it.play(0.7)
@@ -86,10 +86,10 @@ def test_pause_lasts_through_new_trajectories():
     it.play()
     assert np.abs(it.motion()[0][-1] - START).max() < 1e-9 and it.used() <= 1.0
     steps = np.abs(np.diff(it.motion()[0], axis=0)).max(axis=0)
-    assert (steps <= 1.01 * LIMITS.velocity * DT).all()  # nowhere a jump
+    assert (steps <= 1.01 * LIMITS.velocity * DT).all()  # continuous
 
 
-def test_override_and_stop():
+def test_override_slows_and_stop_ends_the_motion():
     it = Stage()
     it.executor.set_override(0.5)
     it.take(trajectory(duration=6.0))
@@ -112,7 +112,7 @@ def test_override_and_stop():
     assert np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9
 
 
-def test_a_new_trajectory_is_refused_if_so_configured():
+def test_new_trajectory_during_a_motion_is_rejected_if_configured():
     it = Stage(on_new_trajectory="refuse")
     it.take(trajectory())
     it.play(0.3)
@@ -124,8 +124,8 @@ def test_a_new_trajectory_is_refused_if_so_configured():
 
 
 @pytest.mark.parametrize("late", [0.0, 0.0004, 0.02])
-def test_a_motion_begins_at_its_start_time_within_a_tick(late):
-    """A tick of 20 ms in which the start lies advances the motion from the start alone."""
+def test_motion_starts_exactly_at_its_stamp_within_a_cycle(late):
+    """A cycle of 20 ms that contains the start advances the motion only from the start."""
     it = Stage()
     start = it.now + 500_000_000
     it.take(trajectory(start=start))
@@ -159,7 +159,7 @@ def test_late_and_future_stamps_decide_the_start():
     assert it.executor.stop() and it.executor.phase is Phase.IDLE
 
 
-def test_a_stamp_far_ahead_is_reported_or_refused():
+def test_stamp_far_in_the_future_is_reported_or_rejected():
     it = Stage()
     it.take(trajectory(start=it.now + 5_000_000_000))
     assert "the trajectory waits: its stamp is 5.0 s ahead of this node's clock" in it.events
@@ -168,15 +168,15 @@ def test_a_stamp_far_ahead_is_reported_or_refused():
     assert caught.value.reason == "too_early"
 
 
-def test_a_trajectory_of_too_many_points_is_refused():
+def test_trajectory_with_too_many_points_is_rejected():
     points = [TrajectoryPoint(0.01 * k, POINTS[0]) for k in range(20_001)]
     with pytest.raises(Rejected, match="20001 points, at most 20000 are allowed: resample") as caught:
         read_goal(ROBOT.joint_names, ROBOT.joint_names, points)
     assert caught.value.reason == "too_many_points"
 
 
-def test_a_late_tick_has_a_reference_for_each_control_period():
-    """A controller interpolates between references: over 5 ms its quintics would leave the motion, over 1 ms they do not."""
+def test_late_cycle_yields_a_reference_for_each_control_period():
+    """The quintics of a controller between references deviate over 5 ms, but not over 1 ms."""
     late, regular = Stage(), Stage()
     for it in (late, regular):
         it.take(trajectory())
@@ -191,7 +191,7 @@ def test_a_late_tick_has_a_reference_for_each_control_period():
         assert np.abs(step.q - reference.q).max() < 1e-12 and np.abs(step.qdd - reference.qdd).max() < 1e-9
 
 
-def test_a_robot_that_is_elsewhere():
+def test_trajectory_is_rejected_if_the_robot_is_not_at_its_start():
     it = Stage()
     it.measured = POINTS[1].copy()
     it.take(trajectory())
@@ -215,8 +215,8 @@ def test_a_robot_that_is_elsewhere():
     assert it.rejected[-1].reason == "not_at_start" and "from where it was when the trajectory came" in str(it.rejected[-1])
 
 
-def test_a_protective_stop_right_after_a_motion():
-    """Or before its end: the robot stands elsewhere, and the next motion begins there."""
+def test_motion_after_a_protective_stop_starts_at_the_robot():
+    """The robot stopped before the end of its motion; the next motion starts at its position."""
     it = Stage()
     it.take(trajectory())
     it.play()
@@ -232,8 +232,8 @@ def test_a_protective_stop_right_after_a_motion():
     assert [rejected.reason for rejected in it.rejected] == ["not_at_start"]
 
 
-def test_references_of_a_joint_that_wraps_do_not_jump(monkeypatch):
-    """Its joint states come between -pi and pi, its trajectories with any number of turns."""
+def test_references_of_a_wrapped_joint_do_not_jump(monkeypatch):
+    """Joint states are between -pi and pi; trajectories contain any number of turns."""
     turns, turn = np.arange(7) == 6, 2.0 * math.pi
     monkeypatch.setattr(type(ROBOT), "joint_types", tuple("continuous" if at else "revolute" for at in turns))
     it = Stage(replace(LIMITS, lower=np.full(7, NAN), upper=np.full(7, NAN)))
@@ -267,7 +267,7 @@ def test_infeasible_requests_are_rejected(limits, points, reason, detail):
         raise rejected
 
 
-def test_other_limits_and_a_payload_on_the_way():
+def test_new_limits_and_payload_during_a_motion_are_kept():
     it = Stage()
     it.take(trajectory())
     it.play(0.6)
@@ -285,7 +285,7 @@ def test_other_limits_and_a_payload_on_the_way():
     assert np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9
 
 
-def test_a_payload_that_cannot_be_carried_brings_it_to_rest():
+def test_payload_too_heavy_to_hold_brings_the_motion_to_rest():
     it = Stage()
     it.take(trajectory())
     it.play(0.6)
@@ -298,7 +298,7 @@ def test_a_payload_that_cannot_be_carried_brings_it_to_rest():
     assert it.rejected[-1].reason == "gravity"
 
 
-def test_another_robot_on_the_way():
+def test_new_robot_model_during_a_motion_brings_it_to_rest():
     it = Stage()
     it.take(trajectory())
     it.play(0.5)
@@ -311,7 +311,7 @@ def test_another_robot_on_the_way():
     assert it.rejected[-1].reason == "no_model"
 
 
-def test_a_clock_that_was_set():
+def test_abort_after_a_clock_change_ends_the_motion_and_the_next_one_succeeds():
     it = Stage()
     it.take(trajectory())
     it.play(0.5)
@@ -322,14 +322,14 @@ def test_a_clock_that_was_set():
     assert np.abs(it.motion()[0][-1] - POINTS[-1]).max() < 1e-9
 
 
-def test_unknown_limits_are_named():
+def test_unknown_limits_are_reported_as_not_enforced():
     it = Stage(replace(LIMITS, effort_rate=np.where(np.arange(7) == 2, NAN, LIMITS.effort_rate)))
     it.settle()
     assert it.events == ["no effort rate limit of joint3 is known: not enforced"]
 
 
-def test_each_goal_gets_its_result_once():
-    """Reached, refused, replaced, stopped, aborted: each sender gets only the result of its goal."""
+def test_each_goal_receives_exactly_one_result():
+    """Goals are reached, rejected, replaced, stopped and aborted."""
     it, outcomes = Stage(), []
 
     def goal(name, *args, **options):

@@ -1,4 +1,4 @@
-"""Plants: MuJoCo reads the URDF by itself and finds the motion; what its motors exert is what the package must say."""
+"""Plants: MuJoCo reads the URDF and simulates the motion; its motor torques are compared with ours."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from support.robots import arm
 ROOT = Path(__file__).resolve().parents[2]
 URDF = ROOT / "urdf"
 STANDING, TROTTING = 1.0, 2.0  # s, when the second begins and ends
-PERCENT = 0.01  # of the peak torque: what is asked for
-EXACT = 1e-6  # what is reached, with MuJoCo's solver of contacts at its own tolerance
+PERCENT = 0.01  # of the peak torque: requirement
+EXACT = 1e-6  # accuracy with MuJoCo's contact solver at its default tolerance
 
 
 def made(name):
@@ -50,7 +50,7 @@ def played(device, seconds, every=1):
 
 
 def errors(robot, device, instants):
-    """Return the errors of the package's torques as shares of each motor's peak (samples, n)."""
+    """Return the errors of our torques relative to the peak of each motor (samples, n)."""
     truth = np.array([instant.tau for instant in instants])
     found = np.array([torques(robot, instant, device.motors) for instant in instants])
     return np.abs(found - truth) / np.abs(truth).max(axis=0)
@@ -62,7 +62,7 @@ def solo():
     return device, played(device, TROTTING, every=2)
 
 
-def test_a_quadruped_of_others_stands_and_trots_and_its_torques_are_those_of_its_motors(solo):
+def test_motor_torques_of_a_standing_and_trotting_solo12_match_mujoco(solo):
     device, instants = solo
     forces = np.array([[np.linalg.norm(six) for six in instant.wrenches.values()] for instant in instants])
     t = np.array([instant.t for instant in instants])
@@ -79,7 +79,7 @@ def test_a_quadruped_of_others_stands_and_trots_and_its_torques_are_those_of_its
 
 
 def test_foot_forces_rotors_and_friction_change_the_torques(solo):
-    """Torques without foot forces, rotors or friction differ: the comparison is sensitive to them."""
+    """The comparison detects missing foot forces, rotors or friction."""
     device, instants = solo
     for changed in ({"base": "floating"}, {"base": "floating", "gravity": [0.0, 0.0, -9.0]}):
         robot = load(QUADRUPEDS["solo12"].urdf, {"version": 1, **changed}, backend="reference")
@@ -88,8 +88,8 @@ def test_foot_forces_rotors_and_friction_change_the_torques(solo):
     assert errors(device.plant.robot, device, lifted).max() > 0.3
 
 
-def test_sensors_of_the_base(solo):
-    """The accelerometer shows acceleration less gravity, the gyro the angular velocity; rates are slopes."""
+def test_simulated_base_sensors_are_consistent_with_the_base_motion(solo):
+    """Accelerometer: acceleration minus gravity; gyroscope: angular velocity; rates match differences."""
     device, instants = solo
     for instant in instants[::50]:
         free = instant.base.acceleration[:3] - instant.base.into_base([0.0, 0.0, -9.81])
@@ -101,7 +101,7 @@ def test_sensors_of_the_base(solo):
         np.testing.assert_allclose(here.jerk, slope, atol=1e-9)
 
 
-def test_torque_rates_are_the_slopes_of_the_motors_torques(solo):
+def test_torque_rates_match_differences_of_motor_torques(solo):
     """Difference quotients over two milliseconds bound the accuracy, at constant contacts."""
     device, instants = solo
     rates = list(with_rates(instants))
@@ -116,7 +116,7 @@ def test_torque_rates_are_the_slopes_of_the_motors_torques(solo):
 
 @pytest.mark.parametrize("name", ["laikago"])
 def test_second_quadruped_stands_and_its_torques_equal_mujoco(name):
-    """All of them: benchmark/plants.md."""
+    """More quadrupeds: benchmark/plants.md."""
     device = machine(name)
     robot = load(QUADRUPEDS[name].urdf, QUADRUPEDS[name].robot_file, backend="reference")
     instants = played(device, 1.6)
@@ -124,8 +124,8 @@ def test_second_quadruped_stands_and_its_torques_equal_mujoco(name):
     assert errors(robot, device, instants[::160]).max() < EXACT
 
 
-def test_closed_loops_as_equality_constraints():
-    """The constraints yield: the torques are those of exactly closed loops up to that error."""
+def test_motor_torques_of_a_five_bar_match_equality_constraints_of_mujoco():
+    """MuJoCo's constraints are soft: torques agree up to that error."""
     device = made("five_bar")
     instants = played(device, 2.0)[50:]
     robot = device.plant.robot
@@ -134,14 +134,14 @@ def test_closed_loops_as_equality_constraints():
     assert 0.0 < max(away) < 1e-5
 
 
-def test_an_arm_that_is_pushed_at_an_unknown_tool():
+def test_motor_torques_of_a_pushed_arm_match_mujoco():
     device = machine("touched")
     instants = played(device, 2.0, every=5)
     assert np.ptp([instant.wrenches["tool0"] for instant in instants], axis=0).max() > 20.0  # N
     assert errors(device.plant.robot, device, instants).max() < 1e-12
 
 
-def test_a_plant_starts_at_any_state_and_is_reproducible():
+def test_plant_starts_at_any_state_and_is_reproducible():
     device = machine("solo12")
     turned = BaseState((1.0, 2.0, 3.0), (0.5, 0.5, 0.5, 0.5), (0.1, 0.2, 0.3, -0.1, 0.2, 0.4))
     device.plant.set_state(device.start, turned)
@@ -158,7 +158,7 @@ def errors_of(device, instant):
     return np.abs(torques(device.plant.robot, instant, device.motors) - instant.tau).max()
 
 
-def test_noise_is_of_its_size_and_decided_by_its_seed(solo):
+def test_sensor_noise_has_its_size_and_is_reproducible_by_seed(solo):
     instants = solo[1][-200:]
     noise = Noise(1e-3, 0.1, 0.2, 0.3, 0.4, 0.5)
     first, again = ([Sensors(noise, 3)(instant) for instant in instants] for _ in range(2))
@@ -173,7 +173,7 @@ def test_noise_is_of_its_size_and_decided_by_its_seed(solo):
     np.testing.assert_allclose(off, [0.4] * 3 + [0.5] * 3, rtol=0.3)
 
 
-def test_robots_without_a_plant_are_refused(monkeypatch):
+def test_unsupported_robots_have_no_plant(monkeypatch):
     mimic = arm({}, {"mimic": {"joint": "j1"}})
     rough = {"version": 1, "friction": {"j1": {"coulomb": 1.0}}}
     for urdf, file, words in ((mimic, None, r"mimic joints \(j2\)"), (arm({}), rough, "Coulomb"),
@@ -194,7 +194,7 @@ def test_robots_without_a_plant_are_refused(monkeypatch):
         mujoco()
 
 
-def test_links_that_are_frames_of_others_and_joints_that_slide():
+def test_torques_with_massless_links_and_prismatic_joints_match_mujoco():
     urdf = arm({"kind": "prismatic", "axis": (0.0, 1.0, 0.0)}, {"kind": "continuous", "rpy": (0.3, 0.2, 0.1)},
                {"xyz": (0.1, 0.2, 0.3)})
     plant = Plant(scene(urdf, {"version": 1, "drives": {"j2": {"rotor_inertia": 1e-3, "gear_ratio": 10.0, "viscous": 0.3}}}))
@@ -207,7 +207,7 @@ def test_links_that_are_frames_of_others_and_joints_that_slide():
         plant.advance()
 
 
-def test_nothing_else_imports_mujoco():
+def test_mujoco_is_imported_on_first_use_only():
     code = "import sys, rnea_ros, rnea_ros.sim.machines, rnea_ros.sim.plant; print('mujoco' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert run.stdout.strip() == "False" and MACHINES

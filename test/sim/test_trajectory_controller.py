@@ -1,4 +1,4 @@
-"""The stand-in for joint_trajectory_controller: its interpolation against closed forms, what it refuses, how it goes on."""
+"""Simulated joint_trajectory_controller: interpolation against closed forms, rejected and replaced trajectories."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QD, QDD = np.random.default_rng(2).normal(size=(2, 4, 3))
 QD[-1] = QDD[-1] = 0.0
 
 
-def test_points_decide_between_quintic_cubic_and_linear_interpolation():
+def test_given_derivatives_select_quintic_cubic_or_linear_interpolation():
     quintic = TrajectoryController(Q[0])
     quintic.set_trajectory(TrajectoryPoints(TIMES, Q, QD, QDD), 0.0)
     t = np.linspace(1.0, 1.999, 50)
@@ -35,7 +35,7 @@ def test_points_decide_between_quintic_cubic_and_linear_interpolation():
     assert np.array_equal(quintic.update(5.0)[0], Q[-1])
 
 
-def test_it_comes_from_where_it_is_and_a_new_trajectory_replaces_all_of_the_old_one():
+def test_new_trajectory_starts_at_the_present_state_and_replaces_the_old_one():
     it = TrajectoryController(np.zeros(3))
     it.set_trajectory(TrajectoryPoints(TIMES, Q, QD, QDD), 0.5)
     assert not it.update(0.5)[0].any() and it.update(0.75)[0].any()
