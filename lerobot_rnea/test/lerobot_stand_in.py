@@ -1,7 +1,7 @@
-"""Stand-in for the classes of LeRobot 0.6.1 that lerobot_rnea uses, in our own words: names, signatures and behaviour.
+"""Stand-in for the classes of LeRobot 0.6.1 that lerobot_rnea uses, with the same names, signatures and behaviour.
 
-The behaviour was compared with the real classes once (docs/platforms.md). An arm of three servos and a gripper moves at once
-to where it is commanded, in whole encoder counts.
+The behaviour was compared with the real classes once (docs/platforms.md). The simulated arm has three servos
+and a gripper and moves immediately to the commanded position, in whole encoder counts.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class MotorNormMode(str, Enum):
 
 
 class ChoiceRegistry:
-    """Classes that are chosen by name: draccus has it."""
+    """Registry of classes by name, as in draccus."""
 
     _choices: ClassVar[dict[str, type]]
 
@@ -130,7 +130,7 @@ class ServoArmConfig(RobotConfig):
 
 
 class ServoArm(Robot):
-    """Arm whose motors are where the last command was; `sent` has (time, values) of all commands."""
+    """Arm whose motors are at the last command; `sent` has (time, values) of all commands."""
 
     name = "servo_arm"
 

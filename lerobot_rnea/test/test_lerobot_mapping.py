@@ -1,4 +1,4 @@
-"""Values of LeRobot's motors and joint positions: the arm's encoder counts are the oracle."""
+"""Conversion between motor values of LeRobot and joint positions; encoder counts of the arm are the oracle."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def mapping(one, **given):
 
 
 @pytest.mark.parametrize("unit", ["degrees", "range_m100_100"])
-def test_positions_are_the_angles_of_the_encoders(unit):
+def test_joint_positions_match_encoder_angles(unit):
     one = arm(unit)
     made = mapping(one, reversed_motors=["elbow_flex"])
     for count in (1500, 2048, 2500):
@@ -44,7 +44,7 @@ def test_positions_are_the_angles_of_the_encoders(unit):
         assert back == pytest.approx({key: value for key, value in values.items() if key != "gripper.pos"}, abs=1e-9)
 
 
-def test_a_gripper_in_the_urdf_is_converted_from_its_share_of_the_range():
+def test_gripper_percentage_is_converted_to_the_range_of_its_urdf_joint():
     text = stand_in.URDF.replace('name="elbow_flex"', 'name="gripper"').replace('lower="-1.5" upper="1.9"',
                                                                                'lower="-0.2" upper="1.7"')
     robot, one = load(text), arm()
@@ -55,13 +55,13 @@ def test_a_gripper_in_the_urdf_is_converted_from_its_share_of_the_range():
         assert made.positions(values)[2] == pytest.approx(q, abs=2e-3)
 
 
-def test_a_full_turn_has_its_zero_in_the_middle():
+def test_motor_calibrated_over_a_full_turn_has_its_zero_in_the_middle():
     one = arm(shoulder_pan=2.0 * math.pi)
     assert math.isinf(motor_units(one)["shoulder_pan"].span)
     assert mapping(one).positions({f"{motor}.pos": 0.0 for motor in one.bus.motors})[0] == 0.0
 
 
-def test_names_and_units_can_be_given():
+def test_joint_names_and_units_can_be_given():
     keys = ["a.pos", "b.pos", "c.pos", "x.vel"]
     made = JointMapping(ROBOT, keys, {}, options(joints={"a": "elbow_flex", "b": "shoulder_pan", "c": "shoulder_lift"},
                                                  units=dict.fromkeys("abc", "radians"), unprotected=["x.vel"]))
@@ -75,12 +75,12 @@ def test_names_and_units_can_be_given():
     ({"unprotected": ["gripper", "elbow_flex"]}, "have no motor"),
     ({"units": {"elbow_flex": "turns"}}, "unit of motor elbow_flex is 'turns'"),
 ])
-def test_what_cannot_be_converted_is_refused(given, message):
+def test_motors_that_cannot_be_converted_are_rejected(given, message):
     with pytest.raises(InputError, match=message):
         mapping(arm(), **given)
 
 
-def test_an_unknown_unit_or_range_is_refused():
+def test_unknown_motor_unit_or_range_is_rejected():
     keys = [f"{name}.pos" for name in ROBOT.joint_names]
     with pytest.raises(InputError, match="unit of motor shoulder_pan is 'unknown'"):
         JointMapping(ROBOT, keys, {}, options())
@@ -88,7 +88,7 @@ def test_an_unknown_unit_or_range_is_refused():
         JointMapping(ROBOT, keys, dict.fromkeys(ROBOT.joint_names, MotorUnit("range_m100_100")), options())
 
 
-def test_a_range_unlike_that_of_the_urdf_needs_an_offset():
+def test_calibrated_range_that_differs_from_the_urdf_needs_an_offset():
     one = arm(elbow_flex=2.0)
     with pytest.raises(InputError, match=r"offsets=\{elbow_flex: POSITION\}"):
         mapping(one)

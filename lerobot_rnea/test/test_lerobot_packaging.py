@@ -1,4 +1,4 @@
-"""Files of the distribution, and the command that edits checkpoints."""
+"""Packaging of lerobot_rnea, and the command that edits checkpoints."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ def value(name):
     return re.search(rf'^{name} = "([^"]*)"$', PROJECT, re.M)[1]
 
 
-def test_lerobot_finds_the_plugin_by_the_name_of_the_distribution():
+def test_distribution_has_the_name_prefix_that_lerobot_discovers():
     assert value("name").startswith("lerobot_robot_")
     assert f'py-modules = ["{value("name")}"]' in PROJECT and (ROOT / f"{value('name')}.py").is_file()
 
 
-def test_version_and_licence_are_those_of_the_package_beside_it():
+def test_version_and_license_match_the_main_package():
     manifest = (ROOT.parent / "package.xml").read_text(encoding="utf-8")
     assert f"<version>{value('version')}</version>" in manifest
     assert (ROOT / "LICENSE").read_bytes() == (ROOT.parent / "LICENSE").read_bytes()
 
 
-def test_the_command_adds_the_steps_once_and_removes_them(tmp_path, capsys):
+def test_checkpoint_command_adds_processor_steps_once_and_removes_them(tmp_path, capsys):
     originals = {}
     for name in checkpoint.FILES:
         originals[name] = {"name": "x", "steps": [{"registry_name": "device_processor", "config": {}}, {
@@ -46,7 +46,7 @@ def test_the_command_adds_the_steps_once_and_removes_them(tmp_path, capsys):
     assert capsys.readouterr().out.startswith("added to")
 
 
-def test_the_command_refuses_a_folder_without_processors(tmp_path, capsys):
+def test_checkpoint_command_rejects_folders_without_processor_files(tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:
         checkpoint.main([str(tmp_path)])
     assert ended.value.code == 2 and "has no policy_preprocessor.json" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Single actions and chunks through the executor: limits by differences and by Pinocchio, delays, gaps, rejections."""
+"""Single actions and chunks are executed within limits (differences, Pinocchio), with delays, gaps and rejections."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def actions(made, until, of=policy, start=0.0):
 
 
 def require_limits(q):
-    """Positions (samples, 3) [rad] at 1 kHz: velocity, acceleration and jerk by differences, torque by Pinocchio."""
+    """Check positions (samples, 3) [rad] at 1 kHz: velocity, acceleration and jerk by differences, torque by Pinocchio."""
     for order, name in ((1, "velocity"), (2, "acceleration"), (3, "jerk")):
         assert np.abs(np.diff(q, order, axis=0) / STEP**order / getattr(LIMITS, name)).max() <= 1.005, name
     assert ((q >= LIMITS.lower - 1e-9) & (q <= LIMITS.upper + 1e-9)).all()
@@ -71,19 +71,19 @@ def positions(commands):
     return np.radians(commands[:, :3]) + np.array([0.0, 0.0, 0.2])
 
 
-def test_single_actions_are_executed_after_the_delay_and_inside_the_limits():
+def test_single_actions_are_followed_with_the_delay_within_limits():
     made = stream()
     times, commands = played(made, 6.0, actions(made, 4.0))
     require_limits(positions(commands))
     wanted = np.array([list(policy(max(t - made.delay, 0.0)).values()) for t in times])
     errors = np.abs(commands - wanted)[times < 4.0].max(axis=1)  # degrees, percent
     assert errors.max() < 0.3 and np.median(errors) < 0.05
-    assert np.ptp(commands[-100:], axis=0).max() == 0.0  # at rest behind the last action
+    assert np.ptp(commands[-100:], axis=0).max() == 0.0  # at rest after the last action
     assert made.diagnostics()["counts"] == {"accepted": 120}
 
 
 @pytest.mark.parametrize("jump", [0.1, 0.2, 0.4])
-def test_a_motion_to_a_far_action_catches_up(jump):
+def test_motion_catches_up_with_an_action_that_jumps(jump):
     made = stream()
 
     def moved(t):
@@ -96,7 +96,7 @@ def test_a_motion_to_a_far_action_catches_up(jump):
     assert np.abs(commands - wanted)[times > 1.0].max() < 0.5
 
 
-def test_a_chunk_is_executed_at_its_times():
+def test_chunk_actions_are_reached_at_their_times():
     made, count = stream(), 45
     chunks = [(k * 0.5 + 0.05, lambda t: made.push_chunk(t - 0.05, [list(policy(t - 0.05 + n * PERIOD).values())
                                                                      for n in range(count)], t)) for k in range(5)]
@@ -107,7 +107,7 @@ def test_a_chunk_is_executed_at_its_times():
     assert made.diagnostics()["counts"] == {"accepted": 5}
 
 
-def test_actions_that_are_points_of_a_chunk_are_not_executed_again():
+def test_actions_taken_from_an_executed_chunk_are_ignored():
     made = stream()
     rows = np.array([list(policy(n * PERIOD).values()) for n in range(45)])
     assert made.push_chunk(0.0, rows, 0.0).accepted
@@ -120,15 +120,15 @@ def test_actions_that_are_points_of_a_chunk_are_not_executed_again():
     assert made.diagnostics()["counts"] == {"accepted": 3, "of_chunk": 12}
 
 
-def test_actions_that_stop_coming_end_at_rest():
+def test_motion_ends_at_rest_when_actions_stop():
     made = stream()
     _, commands = played(made, 4.0, actions(made, 1.5))
     require_limits(positions(commands))
     assert np.ptp(commands[-500:], axis=0).max() == 0.0
 
 
-def test_after_a_gap_the_motion_begins_again_at_the_last_command():
-    """A process that was stopped for a second left the motors where they were: the next command must not be a second ahead."""
+def test_motion_restarts_at_the_last_command_after_an_interruption():
+    """The motors stay at the last command while the process is stopped for a second, so the motion must not jump."""
     made = stream()
     _, before = played(made, 1.0, actions(made, 1.0))
     times, after = played(made, 5.0, actions(made, 5.0, start=2.0), start=2.0)
@@ -139,8 +139,8 @@ def test_after_a_gap_the_motion_begins_again_at_the_last_command():
     assert np.abs(after - wanted)[times > 4.0].max() < 0.5
 
 
-def test_late_commands_are_not_further_ahead():
-    """The motion waits for them, by a second in all here, and is not a second behind at the end."""
+def test_motion_waits_for_late_commands():
+    """The motion waits for a second in total but is not a second late at the end."""
     made, rng = stream(), np.random.default_rng(0)
     waiting, found, t = actions(made, 6.0), [], 0.0
     while t < 6.0:
@@ -162,7 +162,7 @@ def test_late_commands_are_not_further_ahead():
     ({"elbow_flex.pos": 80.0}, "step_too_large"),
     ({"elbow_flex.pos": None}, "wrong_shape"),
 ])
-def test_an_action_that_cannot_be_executed_is_rejected_with_its_reason(changed, reason):
+def test_infeasible_actions_are_rejected_with_the_reason(changed, reason):
     made = stream()
     events = actions(made, 2.0)
     events[30] = (events[30][0], lambda t: made.push_action(policy(t) | changed, t))
@@ -177,13 +177,13 @@ def test_an_action_that_cannot_be_executed_is_rejected_with_its_reason(changed, 
     (np.zeros((5, 3)), "wrong_shape"), ([["a"] * 4], "wrong_shape"), (np.full((5, 4), np.nan), "not_finite"),
     (np.full((5, 4), 150.0), "outside_position_limits"),
 ])
-def test_a_chunk_that_cannot_be_executed_is_rejected_with_its_reason(values, reason):
+def test_infeasible_chunks_are_rejected_with_the_reason(values, reason):
     made = stream()
     assert made.push_chunk(0.0, values, 0.1).reason == reason
     assert made.diagnostics()["counts"] == {reason: 1}
 
 
-def test_positions_a_little_beyond_a_limit_are_moved_to_it():
+def test_positions_slightly_beyond_a_limit_are_clipped():
     made = stream(margin=0.05)
     limit = math.degrees(float(LIMITS.upper[0]))
     _, commands = played(made, 4.0, actions(made, 4.0, lambda t: REST | {"shoulder_pan.pos": min(40.0 * t, limit + 2.0)}))
@@ -192,7 +192,7 @@ def test_positions_a_little_beyond_a_limit_are_moved_to_it():
     assert made.diagnostics()["counts"]["clipped"] > 0
 
 
-def test_the_unprotected_motor_is_in_step_with_the_joints():
+def test_unprotected_motor_has_the_delay_of_the_joints():
     made = stream()
     times, commands = played(made, 3.0, actions(made, 3.0))
     wanted = np.array([50.0 + 30.0 * math.sin(max(t - made.delay, 0.0)) for t in times])
@@ -211,18 +211,18 @@ def test_stop_brakes_to_rest_and_rejects_actions():
     assert made.diagnostics()["counts"]["stopped"] == 33
 
 
-def test_a_delay_that_is_too_short_is_refused():
+def test_too_short_delay_is_rejected():
     with pytest.raises(InputError, match=r"delay is 0\.06 s"):
         stream(delay=0.06)
 
 
-def test_a_start_beyond_the_limits_is_refused():
+def test_start_beyond_the_position_limits_is_rejected():
     made = stream()
     with pytest.raises(InputError, match="shoulder_pan"):
         made.start(REST | {"shoulder_pan.pos": 120.0}, 0.0)
 
 
-def test_the_lead_grows_while_searches_take_too_long_and_shrinks_again():
+def test_lead_grows_while_searches_take_too_long_and_shrinks_again():
     made = stream()
     executor = made._executor
     executor.options = replace(executor.options, time_limit=1e-9, max_attempts=2)

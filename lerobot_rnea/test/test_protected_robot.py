@@ -1,4 +1,4 @@
-"""The robot and the processor step in LeRobot's registries, by the stand-in: in real time, with an arm that can fail."""
+"""Protected robot and processor step in the registries of the LeRobot stand-in, in real time, with an arm that can fail."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def pans(robot):
     return np.array([values["shoulder_pan.pos"] for _, values in robot.arm.sent])
 
 
-def test_it_is_found_by_its_type_and_has_the_features_of_the_arm(tmp_path):
+def test_protected_robot_is_registered_and_has_the_features_of_its_arm(tmp_path):
     given = config(tmp_path)
     assert given.type == "rnea_protected"
     made = stand_in.make_robot_from_config(given)
@@ -64,8 +64,8 @@ def test_it_is_found_by_its_type_and_has_the_features_of_the_arm(tmp_path):
     assert set(arms.get_known_choices()) == {"servo_arm"} and arms.get_choice_name(type(given.arm)) == "servo_arm"
 
 
-def test_actions_move_the_arm_in_small_steps(robot):
-    assert pans(robot).size == 0 or abs(pans(robot)[0]) < 0.1  # held where it was
+def test_actions_move_the_arm_in_small_steps_to_the_goal(robot):
+    assert pans(robot).size == 0 or abs(pans(robot)[0]) < 0.1  # holds its start position
     for k in range(12):
         robot.send_action(action(2.0 * min(k, 8)))
         time.sleep(1.0 / 30.0)
@@ -75,7 +75,7 @@ def test_actions_move_the_arm_in_small_steps(robot):
     assert np.abs(robot.get_observation()["shoulder_pan.pos"] - 16.0) < 0.2
 
 
-def test_disconnect_brakes_first(robot):
+def test_disconnect_brakes_before_disconnecting_the_arm(robot):
     wait_for(lambda: robot.send_action(action(20.0)) and pans(robot)[-1] > 0.2)
     moving = pans(robot)[-1]
     robot.disconnect()
@@ -89,7 +89,7 @@ def test_disconnect_brakes_first(robot):
         robot.send_action(action(0.0))
 
 
-def test_an_arm_that_takes_no_commands_is_reported(robot, caplog):
+def test_arm_that_accepts_no_commands_is_reported(robot, caplog):
     robot.arm.broken = True
     wait_for(lambda: "did not take" in caplog.text)
     with pytest.raises(ConnectionError, match="no status packet"):
@@ -97,7 +97,7 @@ def test_an_arm_that_takes_no_commands_is_reported(robot, caplog):
     assert f"did not take {MAX_ERRORS} commands" in caplog.text
 
 
-def test_a_chunk_passes_the_processor_steps(robot):
+def test_processor_step_passes_chunks_on_and_executes_them(robot):
     step = ProtectChunks()
     robot.get_observation()
     assert step({"observation": {"observation.state": np.zeros(4)}, "action": None})["action"] is None
@@ -116,13 +116,13 @@ def test_a_chunk_passes_the_processor_steps(robot):
     wait_for(goes_on)
 
 
-def test_single_actions_pass_the_step(robot):
+def test_processor_step_passes_single_actions_on(robot):
     one = np.zeros((1, 4))
     assert ProtectChunks()({"action": one})["action"] is one and not robot.diagnostics()["counts"]
     assert ProtectChunks(robot_id="one", action_names=["a"]).get_config() == {"robot_id": "one", "action_names": ["a"]}
 
 
-def test_a_step_without_its_robot_refuses(robot):
+def test_processor_step_rejects_missing_robots_and_batches(robot):
     with pytest.raises(RuntimeError, match="0 robots of type rnea_protected are connected with id other"):
         ProtectChunks(robot_id="other")({"action": np.zeros((1, 5, 4))})
     with pytest.raises(ValueError, match="2 chunks in a batch"):
@@ -134,12 +134,12 @@ def test_a_step_without_its_robot_refuses(robot):
     ({"limits": {"torque": 1.0}}, "limits are"),
     ({"limits": {"jerk": 0.0}}, "numbers above zero"),
 ])
-def test_options_that_cannot_be_met_are_refused_before_the_arm_is_connected(tmp_path, given, message):
+def test_invalid_options_are_rejected_before_the_arm_is_connected(tmp_path, given, message):
     with pytest.raises(InputError, match=message):
         ProtectedRobot(config(tmp_path, **given))
 
 
-def test_a_calibration_that_cannot_be_converted_is_refused_and_the_arm_let_go(tmp_path):
+def test_unusable_calibration_is_rejected_and_the_arm_disconnected(tmp_path):
     arm = stand_in.ServoArmConfig(ranges=stand_in.SIZES | {"elbow_flex": 1.0})
     made = ProtectedRobot(config(tmp_path, arm=arm))
     with pytest.raises(InputError, match="elbow_flex was calibrated over 1 rad"):
@@ -147,7 +147,7 @@ def test_a_calibration_that_cannot_be_converted_is_refused_and_the_arm_let_go(tm
     assert not made.arm.is_connected and not connected
 
 
-def test_the_package_is_imported_without_lerobot():
+def test_package_imports_without_lerobot():
     code = ("import sys, lerobot_rnea as package\n"
             "package.ActionStream, package.JointMapping\n"
             "assert not {'lerobot', 'draccus', 'torch'} & set(sys.modules)")

@@ -1,4 +1,4 @@
-"""Windows without a screen."""
+"""Qt application without a screen for all tests."""
 
 import os
 
@@ -9,7 +9,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 @pytest.fixture(scope="session")
 def app():
-    """Return the only application of the process."""
+    """Return the Qt application of the process."""
     pytest.importorskip("rnea_rqt.qt", reason="no Qt for Python", exc_type=ImportError)
     from rnea_rqt.qt import QtWidgets
 

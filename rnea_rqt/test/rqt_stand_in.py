@@ -28,7 +28,7 @@ class Context:
 
 
 class Settings(dict):
-    """INI files keep text: so does this."""
+    """Settings that store text, as INI files do."""
 
     def set_value(self, key, value):
         self[key] = str(value)
@@ -38,7 +38,7 @@ class Settings(dict):
 
 
 def installed(patch) -> None:
-    """Make `from rqt_gui_py.plugin import Plugin` import this one."""
+    """Make `from rqt_gui_py.plugin import Plugin` import this class."""
     package, module = ModuleType("rqt_gui_py"), ModuleType("rqt_gui_py.plugin")
     module.Plugin = Plugin
     patch.setitem(sys.modules, "rqt_gui_py", package)

@@ -21,7 +21,7 @@ def robot(joints: int = 6, limits: bool = True, supplies: int = 0) -> Robot:
 
 
 def sample(of: Robot, stamp: float = 0.0, std: float = np.nan, **values: float) -> Sample:
-    """Return one value for all rows, by key of the quantity."""
+    """Return a sample with one value for all rows of each quantity."""
     value, deviation = unknown(len(of.rows)), unknown(len(of.rows))
     for key, number in values.items():
         value[INDEX[key]] = number

@@ -1,4 +1,4 @@
-"""Data without Qt: limits, held peaks, the chart's memory, the inbox."""
+"""Data structures without Qt: utilizations, held peaks, chart history, inbox of messages."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from shown import LIGHTS, MOTION, robot, sample
 EFFORT, POWER = INDEX["effort"], INDEX["power"]
 
 
-def test_utilization_takes_the_limit_on_its_side_of_zero():
+def test_utilization_uses_the_limit_of_the_same_sign():
     value = np.array([30.0, -30.0, 0.0, 5.0, 5.0])
     low, high = np.array([-10.0, -10.0, -10.0, np.nan, 0.0]), np.array([60.0, 60.0, 60.0, np.nan, 0.0])
     np.testing.assert_array_equal(utilization(value, low, high), [0.5, 3.0, 0.0, np.nan, np.nan])
 
 
-def test_peaks_are_those_of_every_sample_until_they_are_reset():
+def test_peaks_hold_extremes_of_all_samples_until_reset():
     arm, peaks = robot(), Peaks(6)
     peaks.update([sample(arm, effort=value) for value in (1.0, 7.0, -3.0, 2.0)])
     assert (peaks.low[EFFORT] == -3.0).all() and (peaks.high[EFFORT] == 7.0).all() and np.isnan(peaks.high[POWER]).all()
@@ -31,7 +31,7 @@ def test_peaks_are_those_of_every_sample_until_they_are_reset():
 
 @pytest.mark.parametrize("rate", [20.0, 1000.0])
 @pytest.mark.parametrize("span", [5.0, 60.0])
-def test_a_curve_keeps_the_extremes_and_the_order_in_time(rate, span):
+def test_curve_keeps_extremes_and_order_in_time(rate, span):
     arm, history = robot(2), History(2)
     times = np.arange(0.0, 8.0, 1.0 / rate)
     for time in times:
@@ -45,7 +45,7 @@ def test_a_curve_keeps_the_extremes_and_the_order_in_time(rate, span):
     assert len(curve.time) <= 1000
 
 
-def test_a_curve_breaks_where_nothing_came_and_where_nothing_is_known():
+def test_curve_is_split_at_gaps_and_unknown_values():
     arm, history = robot(2), History(2)
     for time in [*np.arange(0.0, 1.0, 0.02), *np.arange(3.0, 4.0, 0.02)]:
         history.add(sample(arm, time, effort=time))
@@ -53,7 +53,7 @@ def test_a_curve_breaks_where_nothing_came_and_where_nothing_is_known():
     assert history.curves(POWER, 0, 10.0, 500) == []
 
 
-def test_a_recording_that_begins_again_clears_the_chart_and_a_late_sample_does_not():
+def test_chart_is_cleared_when_time_restarts_but_not_by_late_samples():
     arm, history = robot(2), History(2)
     history.add(sample(arm, 50.0, effort=1.0))
     history.add(sample(arm, 49.9, effort=2.0))
@@ -63,7 +63,7 @@ def test_a_recording_that_begins_again_clears_the_chart_and_a_late_sample_does_n
     assert curve.value.tolist() == [3.0]
 
 
-def test_memory_ends_where_the_ring_does():
+def test_chart_history_keeps_only_its_capacity():
     arm, history = robot(1), History(1)
     for number in range(2 * CAPACITY):
         history.add(sample(arm, (number + 0.5) * INTERVAL, effort=float(number)))
@@ -78,7 +78,7 @@ class Clock:
         return self.now
 
 
-def test_the_inbox_gives_everything_once():
+def test_inbox_returns_each_message_once():
     inbox, arm = Inbox(Clock()), robot()
     assert inbox.take().age == np.inf
     inbox.put_robot(arm)
@@ -91,7 +91,7 @@ def test_the_inbox_gives_everything_once():
     assert inbox.robot is arm  # the reader of messages still needs it
 
 
-def test_the_inbox_reports_the_age_of_messages():
+def test_inbox_reports_the_age_of_messages():
     clock = Clock()
     inbox, arm = Inbox(clock), robot()
     inbox.put_sample(sample(arm))
@@ -103,7 +103,7 @@ def test_the_inbox_reports_the_age_of_messages():
     assert [light.level for light in inbox.take().lights] == [3, 3] and inbox.take().age == 0.25 + LATE
 
 
-def test_lights_of_nodes_that_are_no_longer_watched_go_out():
+def test_diagnostics_of_nodes_that_are_not_watched_are_removed():
     inbox = Inbox(Clock())
     for light in (*LIGHTS, Light("/dynamics_node: callbacks", 2, "failed")):
         inbox.put_light(light)
@@ -111,14 +111,14 @@ def test_lights_of_nodes_that_are_no_longer_watched_go_out():
     assert [light.name for light in inbox.take().lights] == ["/dynamics_node: dynamics", "/dynamics_node: callbacks"]
 
 
-def test_the_inbox_is_bounded_while_it_is_not_read():
+def test_inbox_size_is_bounded_while_it_is_not_read():
     inbox, arm = Inbox(), robot()
     for k in range(MOST + 10):
         inbox.put_sample(sample(arm, k))
     assert len(samples := inbox.take().samples) == MOST and samples[-1].stamp == MOST + 9
 
 
-def test_nothing_is_lost_between_two_threads():
+def test_inbox_loses_no_samples_between_threads():
     inbox, arm, count = Inbox(), robot(1), 2000
     thread = threading.Thread(target=lambda: [inbox.put_sample(sample(arm, k)) for k in range(count)])
     thread.start()

@@ -1,4 +1,4 @@
-"""Widgets know no ROS, what touches ROS is thin, and Qt is imported in one file: read from the source."""
+"""Architecture of rnea_rqt, checked in the source: widgets do not import ROS, and only one file imports Qt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "rnea_rqt"
 FILES = {file.relative_to(PACKAGE).as_posix(): file for file in sorted(PACKAGE.rglob("*.py"))}
 ROS = ("rclpy", "rcl_interfaces", "*_msgs", "*_srvs")
-# What a file may import beside numpy and the standard library; first pattern that fits. Data flows one way.
+# Allowed imports besides NumPy and the standard library; the first matching pattern counts. Data flows one way.
 LAYERS = {
     "__init__.py": (), "widgets/__init__.py": (),
     "qt.py": ("PySide6",),  # for types only
@@ -30,7 +30,7 @@ LAYERS = {
 
 
 def imported(file: Path) -> set[str]:
-    """Modules, of this package by their full names, of others as they are named."""
+    """Return imported modules; those of this package have absolute names."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -43,7 +43,7 @@ def imported(file: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_layers(name):
+def test_modules_import_only_their_allowed_layers(name):
     allowed = next(patterns for pattern, patterns in LAYERS.items() if fnmatch(name, pattern))
     for module in imported(FILES[name]):
         top = module if module.startswith(("rnea_rqt", "rqt_gui_py")) else module.partition(".")[0]
@@ -51,5 +51,5 @@ def test_layers(name):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_files_fit_on_a_few_screens(name):
+def test_files_have_at_most_300_lines(name):
     assert len(FILES[name].read_text(encoding="utf-8").splitlines()) <= 300

@@ -1,4 +1,4 @@
-"""The window, offscreen and in a separate process, beside real nodes over DDS; the plugin in rqt's stead."""
+"""The window with real nodes over DDS, offscreen and in a separate process; the plugin without rqt."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ URDF = HERE.parents[1] / "urdf" / "rr.urdf"
 
 @pytest.fixture
 def ros(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))  # settings of the window
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))  # folder for settings of the window
     with world(tmp_path) as made:
         yield made
 
 
-def test_a_window_shows_torques_and_interferes_with_a_motion(ros, tmp_path):
+def test_window_shows_torques_and_controls_motion_and_payload(ros, tmp_path):
     robot = Robot.from_urdf(URDF)
     model = {"robot_description": URDF.read_text()}
     limits = limit_parameters(robot, overspeed_task(robot).limits)
@@ -45,7 +45,7 @@ def test_a_window_shows_torques_and_interferes_with_a_motion(ros, tmp_path):
     assert list(tmp_path.rglob("rnea_rqt.conf")), "settings were not kept"
 
 
-def test_the_plugin_in_rqt(app, ros, monkeypatch):
+def test_rqt_plugin_shows_the_robot_and_restores_its_settings(app, ros, monkeypatch):
     rqt_stand_in.installed(monkeypatch)
     from rnea_rqt.plugin import RneaPlugin
 
@@ -76,7 +76,7 @@ def test_the_plugin_in_rqt(app, ros, monkeypatch):
     again.shutdown_plugin()
 
 
-def test_without_a_server_nothing_waits(app, ros):
+def test_buttons_do_not_block_without_a_server(app, ros):
     from rnea_rqt.session import Session
 
     session = Session(ros.context)
@@ -89,8 +89,8 @@ def test_without_a_server_nothing_waits(app, ros):
         session.close()
 
 
-def test_nodes_are_changed_while_messages_come(app, ros):
-    """Subscriptions that are no longer needed are removed in the spinning thread; in another one rclpy sometimes fails."""
+def test_nodes_can_be_switched_while_messages_arrive(app, ros):
+    """Subscriptions are removed in the spinning thread, since rclpy sometimes fails in another thread."""
     from rnea_rqt.session import Session
 
     model = {"robot_description": URDF.read_text()}

@@ -1,4 +1,4 @@
-"""ROS messages become what is shown."""
+"""Conversion of ROS messages to the displayed data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAN = float("nan")
 
 
 def info(**more):
-    """Two joints, the second of which slides and has a drive."""
+    """Return a message of two joints; the second is prismatic and has a drive."""
     return messages.ModelInfo(**{
         "robot_name": "arm", "model_id": "abc", "joint_names": ["turn", "slide"], "joint_types": ["continuous", "prismatic"],
         "effort_limit": [10.0, NAN], "effort_rate_limit": [100.0, float("inf")], "velocity_limit": [2.0, 0.5],
@@ -27,7 +27,7 @@ def drive(**numbers):
     return messages.Drive(**{**unknown, "joint": "slide", **numbers})
 
 
-def test_a_robot_without_drives():
+def test_robot_without_drives_has_limits_of_its_joints():
     found = robot(info())
     assert found.rows == ("turn", "slide") and found.joints == 2
     assert [found.unit(INDEX["effort_rate"], row) for row in (0, 1)] == ["N m/s", "N/s"]
@@ -37,7 +37,7 @@ def test_a_robot_without_drives():
     assert np.isnan(found.high[INDEX["voltage"]]).all() and (found.high[INDEX["thermal_load"]] == 1.0).all()
 
 
-def test_limits_of_drives_and_supplies():
+def test_limits_of_drives_and_supplies_are_converted():
     supply = messages.Supply(name="bus", joints=["slide"], max_power=500.0, max_braking_power=NAN)
     found = robot(info(drives=[drive(supply_voltage=48.0, max_current=6.0, max_power=90.0, max_braking_power=20.0)],
                        supplies=[supply]))
@@ -47,13 +47,13 @@ def test_limits_of_drives_and_supplies():
     np.testing.assert_array_equal(found.low[INDEX["power"]], [NAN, -20.0, NAN])
 
 
-def test_links_to_choose_from():
+def test_payload_links_are_read_from_the_robot_description():
     text = """<robot name="r"><link name="base"/><joint name="j" type="fixed"/>
               <link  name='tool 1'><inertial/></link><linkage name="no"/></robot>"""
     assert links(text) == ("base", "tool 1") and links("") == links("no <robot>") == ()
 
 
-def test_a_sample_has_what_the_message_has():
+def test_sample_has_all_values_of_the_message():
     of = robot(info(supplies=[messages.Supply(name="bus", joints=["slide"], max_power=500.0, max_braking_power=100.0)]))
     message = messages.JointDynamics(
         joint_names=["turn", "slide"], effort=[5.0, -3.0], effort_rate=[1.0, float("inf")], velocity=[1.0, 0.25],
@@ -71,11 +71,11 @@ def test_a_sample_has_what_the_message_has():
     assert np.isnan(found.value[INDEX["voltage"]]).all()
 
 
-def test_a_sample_of_another_model_is_not_shown():
+def test_sample_of_another_model_is_ignored():
     assert sample(messages.JointDynamics(joint_names=["turn"]), robot(info())) is None
 
 
-def test_motion_and_lights():
+def test_scaled_motion_and_diagnostics_are_converted():
     scaled = messages.ScaledMotion(phase=messages.ScaledMotion.PAUSED, motion=4, progress=0.5, delay=1.5, override_share=0.8,
                                    speed_scaling=0.0, utilization=0.9, binding_joint="slide", binding_limit="effort")
     assert motion(scaled) == Motion(4, "paused, until resumed", 0.5, 0.0, 1.5, 0.8, 0.9, "slide", "effort")
@@ -85,7 +85,7 @@ def test_motion_and_lights():
     assert light == ("/n: dynamics", 1, "m", (("k", "v"),))
 
 
-def test_a_policy_is_read_from_diagnostics():
+def test_policy_status_is_read_from_diagnostics():
     values = (("chunk.received", "12"), ("chunk.rate_hz", "4.9"), ("chunk.last_drop", "busy: so"), ("dropped.chunk.busy", "2"),
               ("dropped.chunk.stopped", "3"), ("policy.slowed_share", "0.25"), ("policy.delay_s", "0.1"))
     found = policy(Light("/scaling_node: scaling", 0, "", values))

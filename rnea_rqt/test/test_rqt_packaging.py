@@ -1,4 +1,4 @@
-"""Metadata for pip, colcon, rosdep and rqt agree with each other and with the files."""
+"""Metadata for pip, colcon, rosdep and rqt are consistent with each other and with the files."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def package_xml(folder: Path = ROOT):
     return ElementTree.parse(folder / "package.xml").getroot()
 
 
-def test_one_version_and_licence_with_the_package_of_the_nodes(setup):
+def test_version_and_license_match_the_main_package(setup):
     ours, nodes = package_xml(), package_xml(ROOT.parent)
     assert ours.findtext("version") == nodes.findtext("version") == setup.metadata.version
     assert ours.findtext("license") == nodes.findtext("license") == setup.metadata.license
     assert ours.findtext("name") == setup.metadata.name == "rnea_rqt"
 
 
-def test_package_xml_names_what_is_imported():
+def test_package_xml_lists_all_imported_packages():
     from test_rqt_layers import FILES, imported
 
     tops = {module.partition(".")[0] for file in FILES.values() for module in imported(file)} - {"rnea_rqt", "PySide6"}
@@ -51,8 +51,8 @@ def test_every_package_and_file_is_installed(setup):
     assert all((ROOT / file).is_file() for file in installed)
 
 
-def test_rqt_finds_the_plugin():
-    """package.xml leads to plugin.xml, and that to a class of that name and base; path is where rqt adds to sys.path."""
+def test_package_xml_and_plugin_xml_lead_to_the_plugin_class():
+    """The path in plugin.xml is the folder that rqt adds to sys.path."""
     (export,) = package_xml().findall("export/rqt_gui")
     assert export.get("plugin") == "${prefix}/plugin.xml"
     library = ElementTree.parse(ROOT / "plugin.xml").getroot()
@@ -64,8 +64,8 @@ def test_rqt_finds_the_plugin():
     assert plugin.bases[0].id == "Plugin" and found.findtext("qtgui/label") and found.findtext("qtgui/group/label")
 
 
-def test_the_perspective_starts_the_plugin_with_settings_that_it_knows(app):
-    """rqt evaluates each "repr"; read here as what it must be, literals."""
+def test_perspective_starts_the_plugin_with_known_settings(app):
+    """rqt evaluates each "repr", which must be a literal."""
     from rnea_rqt.widgets.panel import Panel
 
     def value(entry):
@@ -82,7 +82,7 @@ def test_the_perspective_starts_the_plugin_with_settings_that_it_knows(app):
     panel.deleteLater()
 
 
-def test_console_scripts_import(setup):
+def test_console_script_can_be_imported(setup):
     pytest.importorskip("rclpy")
     pytest.importorskip("rnea_rqt.qt", exc_type=ImportError)
     (script,) = setup.entry_points["console_scripts"]

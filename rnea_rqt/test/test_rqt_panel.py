@@ -1,4 +1,4 @@
-"""The widgets, offscreen, with real Qt: what they show, what they ask for, what they remember."""
+"""Widgets with Qt, offscreen: painted values, emitted requests, and saved settings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def columns(panel):
 
 
 @pytest.mark.parametrize("use, colour", [(0.5, WELL), (0.9, NEAR), (1.1, OVER)])
-def test_a_bar_has_the_colour_of_its_use(panel, use, colour):
+def test_bar_color_shows_the_utilization(panel, use, colour):
     arm = robot()
     shown(panel, arm, sample(arm, effort=-50.0 * use))
     pixels = colours(panel.table.viewport())
@@ -43,7 +43,7 @@ def test_a_bar_has_the_colour_of_its_use(panel, use, colour):
     assert not any(pixels.get(other, 0) > 200 for other in others)
 
 
-def test_a_longer_bar_for_more_torque_and_a_mark_for_what_it_was(panel):
+def test_bar_length_shows_the_torque_and_a_mark_its_peak(panel):
     arm = robot(1)
     shown(panel, arm, sample(arm, effort=10.0))
     short = colours(panel.table.viewport())[WELL]
@@ -55,7 +55,7 @@ def test_a_longer_bar_for_more_torque_and_a_mark_for_what_it_was(panel):
     assert long > 2 * short > 0 and short > held > 0 and WELL not in colours(panel.table.viewport())
 
 
-def test_a_band_of_two_standard_deviations(panel):
+def test_band_of_two_standard_deviations_is_painted(panel):
     from rnea_rqt.widgets.theme import theme
 
     arm = robot()
@@ -66,7 +66,7 @@ def test_a_band_of_two_standard_deviations(panel):
     assert colours(panel.table.viewport())[band] > without + 200
 
 
-def test_unknown_limits_and_data_that_no_longer_comes_are_grey(panel):
+def test_bars_without_limits_or_recent_data_are_gray(panel):
     from rnea_rqt.widgets.theme import theme
 
     arm, off = robot(limits=False), theme(panel.palette()).off.name()
@@ -83,8 +83,8 @@ def test_unknown_limits_and_data_that_no_longer_comes_are_grey(panel):
     assert panel.status.text() == "no data for 3.2 s"
 
 
-def test_all_rows_fit_under_their_titles(app):
-    """The last row was half hidden in rqt: the height was chosen while nothing was known, and no titles have no height."""
+def test_table_height_fits_all_rows_below_the_header(app):
+    """The last row was once half hidden in rqt, since the height was set before the header had titles."""
     from rnea_rqt.qt import QtGui
     from rnea_rqt.widgets.panel import Panel
 
@@ -101,7 +101,7 @@ def test_all_rows_fit_under_their_titles(app):
     panel.close()
 
 
-def test_columns_are_those_of_which_something_is_known_and_wanted(panel):
+def test_table_has_columns_of_known_quantities_that_are_not_hidden(panel):
     arm = robot(supplies=1)
     shown(panel, arm, sample(arm, effort=1.0, velocity=1.0))
     assert columns(panel) == ["effort", "velocity"]
@@ -113,8 +113,8 @@ def test_columns_are_those_of_which_something_is_known_and_wanted(panel):
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("joints", [1, 6, 30])
-def test_every_state_is_painted(app, panel, joints, dark):
-    """Nothing that may come raises an error while it is painted."""
+def test_every_state_is_painted_without_errors(app, panel, joints, dark):
+    """Samples have tiny, negative, huge and unknown values."""
     from rnea_rqt.qt import QtGui
 
     before = app.palette()
@@ -138,7 +138,7 @@ def test_every_state_is_painted(app, panel, joints, dark):
 
 
 @pytest.mark.parametrize("width", [260, 1200])
-def test_the_legend_of_the_chart_shows_every_row_in_any_width(panel, width):
+def test_chart_legend_shows_all_rows_at_any_width(panel, width):
     shown(panel, robot(6))
     chart = panel.chart
     chart.resize(width, 200)
@@ -148,7 +148,7 @@ def test_the_legend_of_the_chart_shows_every_row_in_any_width(panel, width):
     assert not any(one.intersects(other) for k, (one, *_) in enumerate(entries) for other, *_ in entries[:k])
 
 
-def test_the_chart_shows_the_rows_that_are_selected(app, panel):
+def test_chart_shows_the_selected_rows(app, panel):
     arm = robot(8)
     shown(panel, arm, *(sample(arm, time, effort=np.sin(time)) for time in np.arange(0.0, 5.0, 0.01)))
     assert panel.chart.rows == [0, 1, 2, 3, 4, 5]
@@ -160,7 +160,7 @@ def test_the_chart_shows_the_rows_that_are_selected(app, panel):
 
 
 @pytest.mark.parametrize("least, most", [(-62.0, 52.0), (0.0, 0.0), (1e-7, 3e-7), (-1e9, 1e9), (99.9999, 100.0)])
-def test_ticks_are_round_and_few(app, least, most):
+def test_axis_ticks_are_few_and_cover_the_values(app, least, most):
     from rnea_rqt.history import Curve
     from rnea_rqt.widgets.chart import bounds, ticks
 
@@ -170,7 +170,7 @@ def test_ticks_are_round_and_few(app, least, most):
     assert all(low <= tick <= high for tick in np.round(found, 12))
 
 
-def test_motion_buttons_and_slider(app, panel):
+def test_motion_buttons_and_slider_emit_requests_if_a_node_is_available(app, panel):
     asked = []
     panel.commanded.connect(asked.append)
     panel.overridden.connect(asked.append)
@@ -185,7 +185,7 @@ def test_motion_buttons_and_slider(app, panel):
     assert asked == ["pause", "resume", "stop", 0.3]
 
 
-def test_the_motion_is_described(panel):
+def test_motion_box_shows_phase_speed_delay_and_nearest_limit(panel):
     panel.motion.show_motion(MOTION)
     text = {name: label.text() for name, label in panel.motion.labels.items()}
     assert text == {"phase": "moving", "speed factor": "63 %", "delay": "0.410 s",
@@ -193,7 +193,7 @@ def test_the_motion_is_described(panel):
     assert panel.motion.title() == "Motion 3" and panel.motion.progress.value() == 420 and panel.motion.slider.value() == 80
 
 
-def test_an_override_by_others_moves_the_slider_unless_it_is_dragged(panel):
+def test_override_of_other_clients_moves_the_slider_unless_it_is_dragged(panel):
     asked = []
     panel.overridden.connect(asked.append)
     panel.motion.slider.setValue(40)
@@ -204,7 +204,7 @@ def test_an_override_by_others_moves_the_slider_unless_it_is_dragged(panel):
     assert panel.motion.slider.value() == 80 and panel.motion.share.text() == "80 %" and asked == []
 
 
-def test_payload(panel):
+def test_payload_form_emits_and_shows_payloads(panel):
     asked = []
     panel.payload_applied.connect(asked.append)
     panel.payload.set_links(("base", "link1", "tool"))
@@ -216,7 +216,7 @@ def test_payload(panel):
     assert asked == [reported]
 
 
-def test_lights_are_sorted_by_what_is_worst(panel):
+def test_diagnostics_are_sorted_by_severity(panel):
     lights = (*LIGHTS, Light("/a: callbacks", 2, "one failed"), Light("/b: old", 3, "gone"))
     panel.show_update(Update(lights=lights))
     texts = [panel.lights.item(row).text() for row in range(panel.lights.count())]
@@ -225,7 +225,7 @@ def test_lights_are_sorted_by_what_is_worst(panel):
     assert panel.lights.count() == 2 and "state: ACTIVE" in panel.lights.item(1).toolTip()
 
 
-def test_choosers_take_the_first_node_and_keep_it_while_it_is_away(panel):
+def test_node_choosers_take_the_first_node_and_keep_it_while_it_is_gone(panel):
     chosen = []
     panel.dynamics_chosen.connect(chosen.append)
     panel.offer([], [])
@@ -239,7 +239,7 @@ def test_choosers_take_the_first_node_and_keep_it_while_it_is_away(panel):
     assert chosen == ["/b/dynamics_node", "/a/dynamics_node"]
 
 
-def test_settings_come_back_in_another_window(app, panel):
+def test_settings_are_restored_in_another_window(app, panel):
     from rnea_rqt.widgets.panel import Panel
 
     arm = robot(8)
@@ -262,12 +262,12 @@ def test_settings_come_back_in_another_window(app, panel):
 @pytest.mark.parametrize("settings", [
     {}, {"dynamics": 3, "hidden": 5, "rows": 7, "sizes": 9, "chart": "speed", "span": "long"},
     {"sizes": [[1, 2, 3, 4], "x"], "rows": [{}], "hidden": [None], "chart": [], "span": {}, "scaling": None}])
-def test_strange_settings_are_ignored(panel, settings):
+def test_invalid_settings_are_ignored(panel, settings):
     panel.restore(settings)
     assert not panel.grab().isNull() and panel.chart.span == 10.0
 
 
-def test_a_policy_is_shown_once_it_has_sent_chunks(panel):
+def test_policy_box_is_shown_after_the_first_chunks(panel):
     shown(panel, robot())
     assert panel.policy.isHidden()
     shown(panel, None, policy=POLICY)

@@ -1,6 +1,6 @@
-"""The window in a separate process, operated by a script: waits for torques, pauses the motion, resumes it, sets a payload.
+"""Window in a separate process, operated by a script: waits for torques, pauses and resumes the motion, sets a payload.
 
-Prints a line for each step that was reached, and ends; the parent process limits the time.
+It prints a line for each completed step; the parent process limits the time.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from rnea_rqt.data import INDEX, Payload
 from rnea_rqt.qt import QtCore, QtWidgets
 
 
-class Press(QtCore.QObject):
-    """One step after the other, each when what it waits for is shown."""
+class WindowScript(QtCore.QObject):
+    """Run the steps of the script, each when its condition is shown in the window."""
 
     def __init__(self, session):
         super().__init__()
@@ -64,7 +64,7 @@ def wait(condition):
 
 
 def press(action, condition):
-    """Again every ten seconds: on a busy machine an answer can get lost, and the window says so."""
+    """Repeat the action every ten seconds, since a response can be lost on a busy machine."""
     for check in count():
         if check % 200 == 0:
             action()
@@ -75,4 +75,4 @@ def press(action, condition):
 
 if __name__ == "__main__":
     kept = []  # Qt does not own it
-    sys.exit(main(lambda session: kept.append(Press(session))))
+    sys.exit(main(lambda session: kept.append(WindowScript(session))))

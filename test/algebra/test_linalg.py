@@ -30,7 +30,7 @@ def test_least_squares_are_as_accurate_as_a_stable_method(shape, condition):
         assert np.abs(inverse @ (J @ X) - X).max() < 1e-14 * condition
         assert np.abs(inverse @ (J @ X)[:, 0] - X[:, 0]).max() < 1e-14 * condition
         free = rng.normal(size=shape[0])
-        assert np.abs(J.T @ (J @ (inverse @ free) - free)).max() < 1e-14 * condition  # residual is orthogonal to the range of J
+        assert np.abs(J.T @ (J @ (inverse @ free) - free)).max() < 1e-14 * condition  # residual orthogonal to J's range
 
 
 def test_norm_equals_the_norm_of_the_pseudoinverse():

@@ -33,7 +33,8 @@ def robot_with_friction():
     return Robot(TreeDynamics.from_urdf(urdf, joint_dynamics=terms, gravity=(1.0, -2.0, -9.0)), motor_file(joints))
 
 
-ROBOTS = {"friction": robot_with_friction, "all elastic": lambda: four_joints()[0], "rigid": lambda: four_joints(elastic=False)[0]}
+ROBOTS = {"friction": robot_with_friction, "all elastic": lambda: four_joints()[0],
+          "rigid": lambda: four_joints(elastic=False)[0]}
 each_robot = pytest.mark.parametrize("name", ROBOTS)
 
 

@@ -1,6 +1,6 @@
-"""`rnea export --casadi`: CasADi loads the library; values, Jacobians and Hessians beside complex steps and the robot.
+"""`rnea export --casadi`: values, Jacobians and Hessians of the library are compared with the robot and complex steps.
 
-What CasADi asks of a library is also asked here by ctypes, for environments without CasADi.
+Tests without CasADi call the same functions by ctypes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def robot(name: str = "rr") -> Robot:
 
 
 class Loaded:
-    """A function of a library, evaluated as CasADi does: by what the library says of itself."""
+    """Function of a library, called by ctypes as CasADi does: inputs, outputs and sparsity are read from the library."""
 
     def __init__(self, code: ctypes.CDLL, name: str):
         self.name, self._evaluate = name, getattr(code, name)
@@ -44,7 +44,7 @@ class Loaded:
         self.work = [size.value for size in sizes]
 
     def _described(self, code: ctypes.CDLL, end: str) -> dict[str, tuple[tuple[int, int], list[tuple[int, int]]]]:
-        """Shape and nonzeros (row, column) of each input or output by its name."""
+        """Return shape and nonzeros (row, column) of each input or output by its name."""
         count = getattr(code, f"{self.name}_n_{end}")
         label, sparsity = getattr(code, f"{self.name}_name_{end}"), getattr(code, f"{self.name}_sparsity_{end}")
         count.restype, label.restype, sparsity.restype = INT, ctypes.c_char_p, ctypes.POINTER(INT)
@@ -118,7 +118,7 @@ NAMES = ("q", "qd", "qdd", "qddd")
 
 
 @pytest.mark.parametrize("name", ["rr", "stanford"])
-def test_values_jacobians_and_hessians_are_those_of_the_paper(exported, name):
+def test_values_jacobians_and_hessians_match_the_paper_recursion(exported, name):
     arm, (_, code), rng = robot(name), exported(name), np.random.default_rng(1)
     n, x, seeds = arm.n, rng.normal(size=(4, arm.n)), rng.normal(size=2 * arm.n)
     value, jacobian, adjoint, hessian = (Loaded(code, f"{word}{name}_torque_and_rate")
@@ -152,8 +152,8 @@ def test_values_jacobians_and_hessians_are_those_of_the_paper(exported, name):
     close(np.block([[found[f"jac_adj_{row}_adj_{column}"] for column in ("tau", "tau_rate")] for row in NAMES]), wanted.T)
 
 
-def test_sparsity_has_no_zeros_of_every_pose(exported):
-    """Entries that are zero for random motions are no entries: a first axis along gravity leaves the torques alone."""
+def test_sparsity_pattern_omits_entries_that_are_zero_in_every_pose(exported):
+    """A first axis along gravity has no influence on the torques."""
     arm, (_, code), rng = robot("stanford"), exported("stanford"), np.random.default_rng(2)
     jacobian = Loaded(code, "jac_stanford_torque_and_rate")
     samples = [jacobian(**dict(zip(NAMES, rng.normal(size=(4, arm.n)), strict=True))) for _ in range(3)]
@@ -163,7 +163,7 @@ def test_sparsity_has_no_zeros_of_every_pose(exported):
     assert not [entry for entry in jacobian.outputs["jac_tau_q"][1] if entry[1] == 0]
 
 
-def test_outputs_that_are_not_wanted_and_inputs_that_are_zero_may_be_null(exported):
+def test_null_pointers_skip_outputs_and_stand_for_zero_inputs(exported):
     arm, (_, code), rng = robot("stanford"), exported("stanford"), np.random.default_rng(3)
     q = rng.normal(size=arm.n)
     alone = Loaded(code, "jac_stanford_torque_and_rate")(["jac_tau_q"], q=q)
@@ -172,7 +172,7 @@ def test_outputs_that_are_not_wanted_and_inputs_that_are_zero_may_be_null(export
     close(Loaded(code, "stanford_inverse_dynamics")(q=q)["tau"].ravel(), arm.gravity(q))
 
 
-def test_a_payload_is_a_parameter_with_derivatives(exported):
+def test_payload_is_an_input_with_derivatives(exported):
     arm, rng = robot(), np.random.default_rng(4)
     _, code = exported("rr", "tool", ("tool",))
     loaded = arm.with_payload("tool", 2.0, (0.1, 0.0, 0.05), 0.02 * np.eye(3))
@@ -184,7 +184,7 @@ def test_a_payload_is_a_parameter_with_derivatives(exported):
     close(found["jac_tau_rate_payloads"] @ parameters, loaded.torque_and_rate(*x)[1] - arm.torque_and_rate(*x)[1])
 
 
-def test_matrices_are_stored_by_columns(exported):
+def test_matrix_outputs_are_stored_by_columns(exported):
     arm, rng = robot(), np.random.default_rng(5)
     _, code = exported("rr", "tool", ("tool",))
     q, step = rng.normal(size=arm.n), 1e-6
@@ -200,8 +200,8 @@ def test_matrices_are_stored_by_columns(exported):
 
 
 @pytest.mark.campaign  # half a minute of a compiler; test_interop.py differentiates the same program
-def test_jacobians_of_closed_loops_are_those_of_the_robot(exported):
-    """q are all joints of the tree; along the motion of the loops the derivative is that of the robot."""
+def test_jacobians_of_closed_loops_match_the_robot(exported):
+    """The input q has all joints of the tree; derivatives along the motion of the loops are compared."""
     arm, (_, code), rng = robot("five_bar"), exported("five_bar"), np.random.default_rng(6)
     q, qd, qdd, qddd = arm.home_motion[0] + 0.1 * rng.normal(size=arm.n), *rng.normal(size=(3, arm.n))
     moved = arm.motion(q, qd, qdd, qddd)
@@ -210,8 +210,8 @@ def test_jacobians_of_closed_loops_are_those_of_the_robot(exported):
         close(found[f"jac_tau_rate_{name}"] @ (moved.G if name == "q" else np.eye(arm.n)), wanted)
 
 
-def test_casadi_solves_with_it(exported):
-    """Exact Newton steps: IPOPT finds the least torque rate of a pose and motion by the Hessian of the library."""
+def test_ipopt_minimizes_the_torque_rate_with_the_hessian_of_the_library(exported):
+    """The unknowns are a pose and its derivatives; CasADi loads the library with external()."""
     ca = pytest.importorskip("casadi")
     target, _ = exported("rr")
     arm, function = robot("rr"), ca.external("rr_torque_and_rate", str(target))
@@ -237,7 +237,7 @@ def test_casadi_solves_with_it(exported):
     close(arm.torque_and_rate(*np.array(found["x"]).reshape(4, arm.n))[1], wanted)
 
 
-def test_the_command_writes_both_libraries(tmp_path, capsys):
+def test_export_command_writes_shared_and_casadi_libraries(tmp_path, capsys):
     folder = tmp_path / "made"
     assert main(["export", str(ROOT / "urdf" / "rr.urdf"), "-o", str(folder), "--casadi", "--shared", "--portable"]) == 0
     said = capsys.readouterr().out
@@ -250,14 +250,14 @@ def test_the_command_writes_both_libraries(tmp_path, capsys):
     assert not [name for name in names if name.startswith(("part", "rnea"))]
 
 
-def test_the_source_compiles_without_a_warning(exported):
+def test_exported_casadi_source_compiles_without_warnings(exported):
     target, _ = exported("rr", "tool", ("tool",))
     compiler = shutil.which("cc") or shutil.which("gcc") or ""
     subprocess.run([compiler, "-std=c99", "-O0", *WARNINGS, "-fsyntax-only", target.parent / "src" / "rr_casadi.c"],
                    check=True)
 
 
-def test_what_cannot_be_exported_is_named(tmp_path, capsys):
+def test_export_names_functions_that_casadi_export_leaves_out(tmp_path, capsys):
     wheels = str(ROOT / "urdf" / "wheeled_arm.urdf")
     assert main(["export", wheels, "--robot-file", wheels.replace(".urdf", ".robot.yaml"), "-o", str(tmp_path / "a"),
                  "--casadi"]) == 2
@@ -269,8 +269,8 @@ def test_what_cannot_be_exported_is_named(tmp_path, capsys):
     assert "give --shared or --casadi as well" in capsys.readouterr().err
 
 
-def test_code_that_casadi_generates_calls_it(exported, tmp_path):
-    """acados lets CasADi write C with 32-bit integers, which is linked with the library."""
+def test_code_generated_by_casadi_calls_the_library(exported, tmp_path):
+    """The generated C uses 32-bit integers, as acados requires."""
     ca = pytest.importorskip("casadi")
     target, _ = exported("rr")
     arm, function = robot("rr"), ca.external("rr_inverse_dynamics", str(target))

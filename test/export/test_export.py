@@ -1,4 +1,4 @@
-"""`rnea export`: three robots of each kind, in C, compiled here: their numbers, and that a function has one path alone."""
+"""`rnea export`: C code of robots of every kind is compiled and compared with Python; its run time does not depend on data."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tree_urdf(seed: int) -> str:
 
 @cache
 def machine(name: str) -> Any:
-    """name: kind and number."""
+    """Return the robot of a name, which is kind and number."""
     kind, number = name.split()
     k = int(number)
     urdf = ROOT / "urdf"
@@ -67,11 +67,11 @@ def _all_elastic() -> Any:
 ALL = [f"{kind} {k}" for kind in ("tree", "floating", "springs", "elastic", "loops", "parallel") for k in range(3)]
 LIGHT = ('<robot name="light"><link name="a"/><link name="b"/><joint name="j" type="continuous"><parent link="a"/>'
          '<child link="b"/><axis xyz="0 0 1"/></joint></robot>')
-LARGE = ("parallel 2",)  # 5 s of a compiler; two other platforms have the same functions
+LARGE = ("parallel 2",)  # compiles for 5 s; two other platforms cover the same functions
 
 
 class Compiled:
-    """A library in C, as a shared object of this process."""
+    """C library, compiled and loaded into this process."""
 
     def __init__(self, library: c_library.CLibrary, folder: Path, level: str = "-O0"):
         package.write(library, folder)
@@ -121,7 +121,7 @@ def motion_of(robot: Any, seed: int = 0) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.campaign) if name in LARGE else name for name in ALL])
-def test_the_golden_numbers_come_back_to_the_last_bit(compiled, name):
+def test_self_test_reproduces_the_golden_numbers_bit_for_bit(compiled, name):
     found = compiled(name).self_test()
     assert found.startswith("0 all as in the Python library")
     if "fma" in Path("/proc/cpuinfo").read_text() and machine(name).tree.backend == "llvm":
@@ -129,7 +129,7 @@ def test_the_golden_numbers_come_back_to_the_last_bit(compiled, name):
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name.split()[0] in ("tree", "springs", "elastic")])
-def test_motions_have_the_torques_and_rates_of_the_public_calls(compiled, name):
+def test_exported_torques_and_rates_match_the_python_library(compiled, name):
     robot = machine(name)
     names = ["q" + "d" * k for k in range(robot.order + 1)]
     for seed in range(3):
@@ -140,7 +140,7 @@ def test_motions_have_the_torques_and_rates_of_the_public_calls(compiled, name):
 
 
 @pytest.mark.parametrize("name", ALL[:3])
-def test_all_other_functions_of_trees(compiled, name):
+def test_exported_functions_of_trees_match_the_python_library(compiled, name):
     robot, call = machine(name), compiled(name)
     q, qd, qdd, qddd = motion_of(robot, 5)
     close(call("inverse_dynamics", q=q, qd=qd, qdd=qdd)["tau"], robot.inverse_dynamics(q, qd, qdd))
@@ -154,12 +154,12 @@ def test_all_other_functions_of_trees(compiled, name):
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name.startswith("loops")])
-def test_loops_are_closed_step_by_step_and_torques_follow(compiled, name):
+def test_exported_loops_close_step_by_step_and_torques_match_the_library(compiled, name):
     robot, call = machine(name), compiled(name)
     q, qd, qdd, qddd = motion_of(robot, 2)
     pose, active = np.array(robot.start), list(robot.loops.active)
     from_q = pose[active]
-    for share in (0.25, 0.5, 0.75, 1.0):  # as cycles of a controller
+    for share in (0.25, 0.5, 0.75, 1.0):  # one share per controller cycle
         pose[active] = from_q + share * (q - from_q)
         for _ in range(4):
             pose = call("close_step", q=pose)["q_closed"]
@@ -172,7 +172,7 @@ def test_loops_are_closed_step_by_step_and_torques_follow(compiled, name):
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name.startswith("parallel")][:2])
-def test_exported_platforms_give_the_torques_of_the_library(compiled, name):
+def test_exported_platform_torques_match_the_python_library(compiled, name):
     robot, call = machine(name), compiled(name)
     q, qd, qdd, qddd = motion_of(robot, 3)
     platform = robot.platform_motion(q, qd, qdd, qddd)
@@ -188,7 +188,7 @@ def test_exported_platforms_give_the_torques_of_the_library(compiled, name):
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name.startswith("floating")])
-def test_exported_moving_bases_give_the_torques_of_the_library(compiled, name):
+def test_exported_moving_base_torques_match_the_python_library(compiled, name):
     robot, call, rng = machine(name), compiled(name), np.random.default_rng(4)
     q, qd, qdd, qddd = motion_of(robot, 4)
     base = robot_kinds.BASE
@@ -201,11 +201,11 @@ def test_exported_moving_bases_give_the_torques_of_the_library(compiled, name):
         close(part, expected)
 
 
-# ---------------------------------------------------------------------- its worst case is its only case
+# ---------------------------------------------------------------------- constant run time
 
 
 def instructions(robot: Compiled, function: str, seeds: Sequence[Any], folder: Path) -> set[int]:
-    """Return the instructions of one call, counted step by step, for arguments of several seeds."""
+    """Return the numbers of instructions of one call for arguments of several seeds, counted by single steps."""
     traced = next(one for one in robot.library.functions if one.function.name == function)
     prototype = f"{robot.library.name}_{function}"
     blocks = [block for blocks in traced.blocks for block in blocks]
@@ -229,7 +229,7 @@ def instructions(robot: Compiled, function: str, seeds: Sequence[Any], folder: P
 
 @pytest.mark.parametrize(("name", "function"), [("tree 0", "torque_and_rate"), ("tree 1", "forward_dynamics"),
                                                  ("loops 0", "torque_and_rate"), ("elastic 0", "torque_and_rate")])
-def test_every_call_takes_the_same_instructions(tmp_path, name, function):
+def test_instruction_count_does_not_depend_on_arguments(tmp_path, name, function):
     library = c_library.library(machine(name), "counted", wanted=lambda one: one == function)
     optimised = Compiled(library, tmp_path / "optimised", "-O2")
     counts = instructions(optimised, function, [0, 1, 2, 0.0, 1e4, -3e9, float("nan"), float("inf")], tmp_path)
@@ -239,7 +239,7 @@ def test_every_call_takes_the_same_instructions(tmp_path, name, function):
 # ---------------------------------------------------------------------- the package
 
 
-def test_the_whole_package_builds_with_cmake_and_its_tests_pass(tmp_path, capsys):
+def test_exported_package_builds_with_cmake_and_passes_its_tests(tmp_path, capsys):
     cmake = shutil.which("cmake") or str(Path(shutil.which("python3") or "").with_name("cmake"))
     folder = tmp_path / "made"
     code = main(["export", str(ROOT / "urdf" / "stanford.urdf"), "-o", str(folder), "--payload", "link6", "--link", "link6",
@@ -257,20 +257,20 @@ def test_the_whole_package_builds_with_cmake_and_its_tests_pass(tmp_path, capsys
     assert f"{robot.gravity(np.zeros(6))[1]:12.6f}" in said
 
 
-def test_the_same_text_is_cpp(compiled, tmp_path):
+def test_exported_source_compiles_as_cpp(compiled, tmp_path):
     folder = compiled("tree 1").folder
     subprocess.run([shutil.which("c++") or "g++", "-std=c++17", "-x", "c++", *FLAGS, "-Iinclude", "-c", "src/tree_1.c", "-o",
                     str(tmp_path / "x.o")], cwd=folder, check=True, timeout=240)
 
 
 @pytest.mark.parametrize("name", ["floating 0", "elastic 0", "loops 0", "parallel 2"])
-def test_the_example_compiles_as_strictly_as_ros2_control(compiled, name, tmp_path):
+def test_exported_example_compiles_with_the_warnings_of_ros2_control(compiled, name, tmp_path):
     folder = compiled(name).folder
     subprocess.run([shutil.which("c++") or "g++", "-std=c++17", *FLAGS, *STRICT, "-Iinclude", "-c", "example/update_loop.cpp",
                     "-o", str(tmp_path / "x.o")], cwd=folder, check=True, timeout=240)
 
 
-def test_payloads_are_arguments(tmp_path):
+def test_payload_argument_changes_the_gravity_torques(tmp_path):
     robot = Robot.from_urdf(ROOT / "urdf" / "stanford.urdf")
     call = Compiled(c_library.library(robot, "arm", "link6", wanted=lambda name: name == "gravity"), tmp_path)
     inertia = np.array([[0.02, 0.001, 0.0], [0.001, 0.03, 0.002], [0.0, 0.002, 0.025]])
@@ -319,7 +319,7 @@ SOME = ("free base, loop, springs", "elastic joint, free base, loop, spring", "e
 
 
 def arguments(robot: Any, motion: Sequence[Any], state: dict[str, Any]) -> dict[str, Any]:
-    """The motion and the state of base and motors by the names of C; the pose of loops closed."""
+    """Return motion and state of base and motors by their names in C; the pose has closed loops."""
     found = {"q" + "d" * k: value for k, value in enumerate(motion)} | {k: v for k, v in state.items() if k != "guess"}
     if (base := found.pop("base", None)) is not None:
         found |= {f"base_{name}": value for name, value in vars(base).items() if value is not None}
@@ -329,7 +329,7 @@ def arguments(robot: Any, motion: Sequence[Any], state: dict[str, Any]) -> dict[
 
 
 @pytest.mark.parametrize("name", [name if name in SOME else pytest.param(name, marks=pytest.mark.campaign) for name in EVERY])
-def test_every_combination_has_the_numbers_of_the_public_calls(tmp_path, name):
+def test_exported_combinations_match_the_python_library(tmp_path, name):
     robot, motion, state = EVERY[name]()
     call = Compiled(c_library.library(robot, "robot"), tmp_path)
     given = arguments(robot, motion, state)
@@ -387,7 +387,7 @@ def test_every_combination_has_the_numbers_of_the_public_calls(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["elastic 0", "springs 0", "carried loop"])
-def test_payloads_of_every_kind_are_arguments(tmp_path, name):
+def test_payload_argument_matches_with_payload_for_elastic_and_loop_robots(tmp_path, name):
     robot, motion, state = EVERY["given base, loop, spring"]() if name == "carried loop" else (machine(name), [], {})
     motion, link = [*motion] or motion_of(robot), robot.links[-1]
     call = Compiled(c_library.library(robot, "robot", link), tmp_path)
@@ -401,7 +401,7 @@ def test_payloads_of_every_kind_are_arguments(tmp_path, name):
             np.testing.assert_allclose(found[part], wanted, rtol=1e-12, atol=1e-12 * np.abs(wanted).max())
 
 
-def test_names_of_joints_cannot_break_out_of_the_text(tmp_path):
+def test_joint_names_with_special_characters_are_escaped_in_the_source(tmp_path):
     urdf = (ROOT / "urdf" / "pr.urdf").read_text()
     name = Robot.from_urdf(urdf).joint_names[0]
     evil = 'a*/ int x; "\\'

@@ -1,4 +1,4 @@
-"""`rnea export --shared`: the C ABI of exported robots, loaded with ctypes, beside the numbers of the Python library."""
+"""`rnea export --shared`: the C ABI of exported robots, loaded with ctypes, is compared with the Python library."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def stanford(tmp_path_factory):
 
 
 def same(found, wanted) -> None:
-    """Check that results are equal to the last bit with fused multiply-add, as the kernels of Python have it, else up to
+    """Check that results are bit-identical where fused multiply-add is available, as in the Python kernels, otherwise up to
     rounding.
     """
     if FUSED:
@@ -52,7 +52,7 @@ def same(found, wanted) -> None:
 
 
 @pytest.mark.parametrize("carries", [False, True])
-def test_functions_of_a_tree_have_the_bits_of_the_python_library(stanford, carries, tmp_path):
+def test_functions_of_a_tree_match_the_python_library_bit_for_bit(stanford, carries, tmp_path):
     library, robot = stanford
     if carries:
         held = 1.5, (0.1, 0.0, 0.2), INERTIA
@@ -84,7 +84,7 @@ def test_functions_of_a_tree_have_the_bits_of_the_python_library(stanford, carri
         np.testing.assert_allclose(library.call("bias", [q, qd, payload], n)[0], robot.bias(q, qd), rtol=1e-13, atol=1e-12)
 
 
-def test_no_payload_is_a_payload_of_zeros(stanford):
+def test_null_payload_equals_a_payload_of_zeros(stanford):
     library, robot = stanford
     n = robot.n
     motion = np.random.default_rng(0).normal(size=(4, n))
@@ -95,7 +95,7 @@ def test_no_payload_is_a_payload_of_zeros(stanford):
     assert np.abs(carried[0] - bare[0]).max() > 1.0
 
 
-def test_links_have_poses_jacobians_and_their_rates(stanford):
+def test_link_poses_jacobians_and_jacobian_rates_match_the_library(stanford):
     library, robot = stanford
     q, qd = np.random.default_rng(1).normal(size=(2, library.api.n))
     links = library.api.links[:library.api.link_count]
@@ -110,7 +110,7 @@ def test_links_have_poses_jacobians_and_their_rates(stanford):
                 np.testing.assert_allclose(part, np.ravel(expected), rtol=1e-13, atol=1e-14)
 
 
-def test_tables_are_those_of_the_robot(stanford):
+def test_api_struct_holds_names_limits_and_identity_of_the_robot(stanford):
     library, robot = stanford
     api, n = library.api, robot.n
     assert (api.abi, api.size, api.n, api.n_q, api.has_loops) == (1, ctypes.sizeof(RobotApi), n, n, 0)
@@ -126,7 +126,7 @@ def test_tables_are_those_of_the_robot(stanford):
     assert not api.close_step and not api.tree_motion
 
 
-def test_friction_and_effort_convention(tmp_path):
+def test_friction_and_effort_conventions_are_exported(tmp_path):
     urdf = ROOT / "urdf" / "rr.urdf"
     joints = load(urdf).joint_names
     file = tmp_path / "rr.robot.yaml"
@@ -151,7 +151,7 @@ def test_friction_and_effort_convention(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["five_bar", "palletiser"])
-def test_loops_close_step_by_step(tmp_path, name):
+def test_shared_library_closes_loops_step_by_step(tmp_path, name):
     urdf, file = (ROOT / "urdf" / f"{name}.{kind}" for kind in ("urdf", "robot.yaml"))
     library, robot = exported(tmp_path, urdf, "--robot-file", file), load(urdf, file)
     n, n_q = library.api.n, library.api.n_q
@@ -183,7 +183,7 @@ def test_loops_close_step_by_step(tmp_path, name):
     assert not library.api.mass_matrix and not library.api.friction
 
 
-def test_springs_take_the_same_abi(tmp_path):
+def test_robots_with_springs_are_exported_with_the_same_abi(tmp_path):
     urdf, file = ROOT / "urdf" / "stanford.urdf", tmp_path / "spring.robot.yaml"
     file.write_text("version: 1\nsprings: {joint2: {stiffness: 30.0, rest: 0.1}}\n")
     library, robot = exported(tmp_path / "c", urdf, "--robot-file", file), load(urdf, file)
@@ -194,14 +194,14 @@ def test_springs_take_the_same_abi(tmp_path):
         np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)
 
 
-def test_only_one_symbol_is_visible(stanford):
+def test_shared_library_exports_one_symbol(stanford):
     symbols = subprocess.run(["nm", "-D", "--defined-only", stanford[0]._library._name], check=True, capture_output=True,
                              text=True).stdout.split()
     assert [word for word in symbols if "robot" in word or "stanford" in word] == ["rnea_robot"]
 
 
-def test_the_layout_of_the_struct_is_frozen(tmp_path):
-    """Fields may only be appended: order and offsets of version 1 are those that the binding in test/support writes down."""
+def test_struct_layout_matches_the_python_binding(tmp_path):
+    """Fields may only be appended: the binding in test/support holds order and offsets of version 1."""
     structs = {"rnea_effort": Effort, "rnea_link": Link, "rnea_robot_api": RobotApi}
     lines = [f'printf("%s %zu\\n", "{struct}.{field[0]}", offsetof({struct}, {field[0]}));'
              for struct, kind in structs.items() for field in kind._fields_]
@@ -220,24 +220,24 @@ def test_the_layout_of_the_struct_is_frozen(tmp_path):
     assert set(ARGUMENTS) == set(shared_library.SLOTS)
 
 
-def test_the_controllers_have_the_same_header():
+def test_controllers_use_the_same_abi_header():
     copy = ROOT / "rnea_controllers" / "include" / "rnea_controllers" / shared_library.HEADER
     assert copy.read_bytes() == (TEMPLATES / shared_library.HEADER).read_bytes()
 
 
-def test_the_source_compiles_without_a_warning(stanford):
+def test_shared_library_source_compiles_without_warnings(stanford):
     folder = Path(stanford[0]._library._name).parent
     subprocess.run([COMPILER, "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O0", "-Iinclude", "-fsyntax-only",
                     "src/stanford_api.c"], cwd=folder, check=True)
 
 
-def test_names_of_the_robot_cannot_break_the_source(tmp_path):
+def test_robot_names_that_equal_identifiers_of_the_source_are_allowed(tmp_path):
     for name in ("api", "abi", "rnea_robot", "links"):
         library = exported(tmp_path / name, ROOT / "urdf" / "pr.urdf", "--name", name)
         assert library.api.n == 2
 
 
-def test_robots_outside_the_abi_are_rejected_before_anything_is_written(tmp_path, capsys):
+def test_unsupported_robots_are_rejected_before_files_are_written(tmp_path, capsys):
     for urdf, more, reason in (("hua_arm.urdf", ["--robot-file", str(ROOT / "urdf" / "hua_arm.robot.yaml")], "qdddd"),
                                ("stanford.urdf", ["--base", "floating"], "base")):
         folder = tmp_path / urdf
@@ -249,13 +249,13 @@ def test_robots_outside_the_abi_are_rejected_before_anything_is_written(tmp_path
     assert "give --shared or --casadi as well" in capsys.readouterr().err
 
 
-def test_a_missing_compiler_names_the_remedy(tmp_path, capsys, monkeypatch):
+def test_missing_compiler_error_names_the_remedy(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(shared_library.c_compiler, "compiler", lambda: "")
     assert main(["export", str(ROOT / "urdf" / "pr.urdf"), "-o", str(tmp_path / "x"), "--shared"]) == 2
     assert "install cc, gcc or clang" in capsys.readouterr().err
 
 
-def test_left_out_functions_are_null(tmp_path):
+def test_functions_that_are_not_exported_are_null_pointers(tmp_path):
     library = exported(tmp_path, ROOT / "urdf" / "pr.urdf", "--only", "gravity")
     assert library.api.gravity and not library.api.torque_and_rate and not library.api.bias
     assert c_library.identifier("A robot") == "a_robot"

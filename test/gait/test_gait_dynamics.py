@@ -1,4 +1,4 @@
-"""Ground reaction and torques of the walking skeleton, and their slopes: complex steps, Pinocchio, balance of forces."""
+"""Ground reaction forces, torques and sensitivities of the walking skeleton: Pinocchio, complex steps, force balances."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def walker():
 
 
 def strides(count=4):
-    """Motions of the skeleton, bent, near the floor."""
+    """Return motions of the bent skeleton near the floor."""
     rng = np.random.default_rng(5)
     q, qd, qdd = rng.uniform(-0.4, 0.4, (3, count, walker().n))
     q[:, 1] = 0.9
@@ -35,13 +35,13 @@ def strides(count=4):
 
 
 def complex_slopes(function, x, directions=None):
-    """d function / d x, times directions (columns) where they are given, by complex steps."""
+    """Return d function / d x by complex steps, times directions (columns) where they are given."""
     columns = np.eye(len(x)) if directions is None else directions.T
     return np.array([np.array(function(x + 1j * TINY * column), dtype=complex).imag / TINY for column in columns]).T
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_base_wrench_sensitivities_of_random_trees(seed):
+def test_base_wrench_sensitivities_of_random_trees_match_complex_steps(seed):
     robot = Robot.from_urdf(random_tree(seed).text(), gravity=(1.0, -2.0, -9.0), backend="reference")
     motion, model, gravity = random_state(np.random.default_rng(seed), robot.n)[:3], robot.model, robot.gravity_vector
     tables = base_wrench_sensitivities(model, *motion, gravity)
@@ -65,7 +65,7 @@ def test_floor_wrench_is_the_rate_of_momentum():
         assert np.allclose(wrench, np.concatenate((F, M)), rtol=1e-11, atol=1e-9)
 
 
-def test_points_and_their_jacobians():
+def test_contact_points_match_pinocchio_and_jacobians_match_complex_steps():
     w, (q, _qd, _qdd) = walker(), strides()
     positions, jacobians = w.points(q)
     model, attachments = w.robot.model, w._links
@@ -78,20 +78,20 @@ def test_points_and_their_jacobians():
             assert np.allclose(found, p + R @ point.position, atol=1e-12)
 
 
-def test_shared_loads_add_up():
+def test_foot_loads_in_double_support_add_up_to_the_floor_wrench():
     rng = np.random.default_rng(1)
     F, M, A, B = np.array([30.0, -20.0, 800.0]), rng.normal(size=3) * 50.0, *rng.normal(size=(2, 3))
     both = share_between_feet(F, M, A, B)
     assert np.allclose(both.front.F + both.rear.F, F) and np.allclose(both.front.M + both.rear.M, M)
     x, y = zero_moment_point(F, M)
     r = np.array([x, y, 0.0])
-    assert np.allclose((M - np.cross(r, F))[:2], 0.0)  # nothing but a moment about the vertical is left
+    assert np.allclose((M - np.cross(r, F))[:2], 0.0)  # only a vertical moment remains
     AB = (B - A)[:2] / np.linalg.norm((B - A)[:2])
     assert np.allclose(A[:2] + AB * np.dot(AB, (B - A)[:2]) * both.share + both.aside * np.array([-AB[1], AB[0]]), r[:2])
 
 
 @pytest.mark.parametrize("end", [0.0, 1.0])
-def test_load_is_on_one_foot_at_the_ends_of_the_share(end):
+def test_one_foot_carries_the_load_at_the_ends_of_double_support(end):
     A, B, F = np.array([-0.4, 0.1, 0.02]), np.array([0.0, -0.1, 0.0]), np.array([10.0, 5.0, 700.0])
     both = share_between_feet(F, np.cross((A + end * (B - A)) * (1.0, 1.0, 0.0), F), A, B)
     assert np.isclose(both.share, end) and np.isclose(both.aside, 0.0)
@@ -99,14 +99,14 @@ def test_load_is_on_one_foot_at_the_ends_of_the_share(end):
     assert np.allclose(bearing.F, F) and np.allclose(idle.F, 0.0) and np.allclose(idle.M, 0.0)
 
 
-def test_toes_bear_what_lies_ahead_of_their_joint():
+def test_toes_carry_the_moment_ahead_of_the_toe_joint():
     F, ball, ankle = np.array([0.0, 0.0, 700.0]), np.array([0.1, 0.0, 0.0]), np.array([0.0, 0.0, 0.07])
     for ahead in (-0.1, 0.05):
         load = FootLoad(F, np.cross(ball + (ahead, 0.0, 0.0), F))
         wrench = foot_link_wrenches(load, ankle, ball)
         couple = wrench[9:]
         assert np.allclose(couple, (0.0, -700.0 * max(ahead, 0.0), 0.0), atol=0.4)
-        assert np.allclose(wrench[3:6] + np.cross(ankle, F) + couple, load.M)  # together they are the load
+        assert np.allclose(wrench[3:6] + np.cross(ankle, F) + couple, load.M)  # their sum is the load
 
 
 @pytest.mark.parametrize("support", [SINGLE, DOUBLE], ids=["single", "double"])
@@ -129,8 +129,8 @@ def test_torques_with_ground_forces_equal_pinocchio(support):
 
 
 @pytest.mark.parametrize("support", [SINGLE, DOUBLE], ids=["single", "double"])
-def test_slopes_of_torques_equal_complex_steps(support):
-    """Complex step through the reference recursions, with the floor's force changing as the motion does."""
+def test_torque_sensitivities_match_complex_steps_with_varying_floor_force(support):
+    """The complex step passes through the reference recursions; the floor force depends on the motion."""
     w, motion, ways = walker(), strides(1), np.random.default_rng(9).normal(size=(walker().n, 3))
     model, gravity, frames = w.robot.model, w.robot.gravity_vector, [w.robot.model.frame(link) for link in support.links]
 

@@ -1,4 +1,4 @@
-"""The 55-dof skeleton: counts, masses, mass centres and inertias against the published tables, also as Pinocchio reads it."""
+"""Skeleton with 55 degrees of freedom: joint counts, masses, centres of mass and inertias match the published tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIMBS = ("upper_arm", "forearm", "hand", "thigh", "shank")
 GROUPS = {"head": ("neck", "head"), "upper trunk": ("thorax", "right_clavicle", "left_clavicle"),
           "middle trunk": ("l3", "t12"), "lower trunk": ("pelvis", "l5"),
           **{name.replace("_", " "): (f"left_{name}",) for name in LIMBS}, "foot": ("right_foot", "right_toes")}
-# Proximal end of each segment when standing upright: the frame at it, and the way to it from there in lengths of the segment.
+# Proximal end of each segment when standing upright: its frame, and the offset from that frame in segment lengths.
 ENDS = {"head": ("neck", 1.0), "upper trunk": ("thorax", 1.0), "middle trunk": ("l3", 1.0), "lower trunk": ("pelvis", 1.0)}
 
 
@@ -38,7 +38,7 @@ def test_skeleton_has_the_joints_of_the_spine_and_a_free_root():
     assert np.isnan(robot.limits.effort[:6]).all() and (robot.limits.effort[6:] > 0.0).all()
 
 
-def test_frozen_joints_are_a_parameter():
+def test_frozen_joints_can_be_chosen():
     human = Human()
     assert len(human.frozen_axes) == 16  # upper spine 3, neck 5, clavicles 4, wrists 4
     assert Robot.from_urdf(human.urdf, backend="python").n == 39
@@ -48,8 +48,8 @@ def test_frozen_joints_are_a_parameter():
 
 
 @pytest.mark.parametrize("person", [Human(frozen=()), Human(1.62, 58.0, "female"), Human(1.95, 110.0)], ids=str)
-def test_segments_have_the_published_mass_centre_and_inertia(person):
-    """Every segment, put together again from the bodies that it was cut into, has the published mass, centre and inertia."""
+def test_segments_have_the_published_mass_center_and_inertia(person):
+    """Bodies of each segment are combined again before the comparison."""
     scale, table = person.stature / MEAN_STATURE[person.sex], SEGMENT_TABLE[person.sex]
     model, data, _q = standing(Human(person.stature, person.mass, person.sex, frozen=()))
     assert np.isclose(pin.computeTotalMass(model), person.mass, rtol=1e-12)
@@ -74,7 +74,7 @@ def test_segments_have_the_published_mass_centre_and_inertia(person):
 
 
 def person_inertia(model, link):
-    """Return the inertia of one link in its own frame; a joint carries the bodies of the links that move with it."""
+    """Return the inertia of one link in its own frame; a Pinocchio joint contains all links that move with it."""
     return next(inertia for name, inertia in bodies(model) if name == link)
 
 
@@ -85,7 +85,7 @@ def bodies(model):
 
 
 @pytest.mark.parametrize("sex", MEAN_STATURE)
-def test_every_body_is_physical(sex):
+def test_inertias_of_all_bodies_are_physical(sex):
     for name, body in Human(sex=sex).bodies.items():
         moments = np.linalg.eigvalsh(body.inertia)
         assert moments[0] > 0.0 and moments[0] + moments[1] > moments[2], name
@@ -116,8 +116,8 @@ def test_equal_coordinates_of_both_sides_are_mirrored_postures():
         assert np.allclose(right * (1.0, -1.0, 1.0), left, atol=1e-12), name
 
 
-def test_positive_angles_move_segments_forward():
-    """Positive is forward: flexed hips bring the ankles forward, flexed knees take them back."""
+def test_positive_joint_angles_flex_the_joints():
+    """Hip flexion moves the ankle forward, knee flexion backward."""
     human = Human()
     robot = Robot.from_urdf(human.urdf, backend="python")
     model = pin.buildModelFromXML(human.urdf)
@@ -148,6 +148,6 @@ def test_torques_of_the_skeleton_equal_pinocchio():
 
 @pytest.mark.parametrize("given, words", [({"stature": 0.5}, "stature is 0.5"), ({"mass": 1e4}, "mass is 10000"),
                                           ({"sex": "?"}, "there are tables for male and female")])
-def test_invalid_arguments_are_rejected(given, words):
+def test_invalid_skeleton_arguments_are_rejected(given, words):
     with pytest.raises(InputError, match=words):
         Human(**given)

@@ -1,4 +1,4 @@
-"""Elastic moments of a leg: they resist, muscles over two joints couple them, and what they bear costs nothing."""
+"""Passive elastic moments of the leg: range limits, coupling by biarticular muscles, and share in the joint torques."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def at(hip=0.0, knee=0.0, ankle=0.0):
 
 @pytest.mark.parametrize("joint, low, high", [(HIP, -30.0, 110.0), (KNEE, -5.0, 130.0), (ANKLE, -50.0, 30.0)])
 def test_passive_moments_resist_at_the_range_limits(joint, low, high):
-    """Near the ends of its range a joint is pushed back by tens of N m; in the middle of it by little."""
+    """The moments are tens of N m near the ends of the range and small in the middle."""
     angles = np.zeros((3, 400))
     angles[joint] = np.linspace(low, high, 400)
     found = at(*angles)[joint]
@@ -35,13 +35,13 @@ def test_biarticular_muscles_couple_joints():
     assert at(hip=20.0, knee=60.0)[HIP] > at(hip=20.0)[HIP] + 3.0            # rectus femoris pulls the thigh up
 
 
-def test_figures_of_the_measurements():
-    """An ankle bent up by 20 degrees is held by some tens of N m, standing by a few; a hip stretched by 20 by about 20."""
+def test_passive_moments_have_the_measured_magnitudes():
+    """Tens of N m at 20 degrees of dorsiflexion, a few when standing, about 20 N m at 20 degrees of hip extension."""
     assert -60.0 < at(ankle=20.0)[ANKLE] < -25.0 and -8.0 < at()[ANKLE] < -3.0
     assert 15.0 < at(hip=-20.0)[HIP] < 35.0
 
 
-def test_slopes_of_passive_moments_equal_differences():
+def test_passive_moment_sensitivities_match_finite_differences():
     rng = np.random.default_rng(5)
     q, legs, h = rng.uniform(-0.4, 0.9, (20, 8)), [[6, 2, 3], [1, 5, 0]], 1e-3
     tau, slope = skeleton.passive_moments(q, legs)

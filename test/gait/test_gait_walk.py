@@ -1,4 +1,4 @@
-"""A predicted step, by the small model: what the command writes is checked by Pinocchio, and against what walking is."""
+"""A step predicted with the small model: files of the command are checked with Pinocchio and against measured walking."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rnea_ros.planning.planner import PlanningError
 
 pytest.importorskip("casadi")
 pytest.importorskip("matplotlib")
-pytestmark = pytest.mark.timeout(600)  # its kernels are large where no machine code is kept yet
+pytestmark = pytest.mark.timeout(600)  # large kernels are compiled if the cache is empty
 
 
 class Written(NamedTuple):
@@ -64,7 +64,7 @@ def test_command_writes_robot_motion_pictures_and_report(written):
 
 
 def loads(written, model, data, k):
-    """Return the forces on every joint of Pinocchio's model from the written floor forces; data has the placements."""
+    """Return the forces on every joint of Pinocchio's model from the written floor forces and the placements in data."""
     found = pin.StdVec_Force()
     found.extend([pin.Force.Zero()] * model.njoints)
     for side in ("right", "left"):
@@ -76,7 +76,7 @@ def loads(written, model, data, k):
     return found
 
 
-def test_torques_and_joint_forces_by_pinocchio_from_what_was_written(written):
+def test_written_torques_and_joint_forces_match_pinocchio(written):
     model, data, (q, qd, qdd, tau) = oracle(written)
     transmitted = written.walk.stride().transmitted
     for k in range(len(q)):
@@ -86,7 +86,7 @@ def test_torques_and_joint_forces_by_pinocchio_from_what_was_written(written):
         for title, joint in LEG_JOINTS.items():
             force = data.f[model.getJointId(f"right_{joint}")].linear
             assert abs(np.linalg.norm(force) - transmitted[title][k]) < 1e-8 * np.linalg.norm(force), (title, k)
-    assert 0.7 < transmitted["hip"].max() / written.walk.walker.weight < 1.5  # what is left of the weight above it; no muscles
+    assert 0.7 < transmitted["hip"].max() / written.walk.walker.weight < 1.5  # without muscle forces
 
 
 def test_floor_supplies_the_rate_of_momentum(written):
@@ -103,7 +103,7 @@ def test_root_torques_are_zero(written):
     assert np.abs(written.block("tau")[:, :6]).max() < 1e-8
 
 
-def test_the_next_step_is_the_mirror_image(written):
+def test_second_step_mirrors_the_first(written):
     q, qd = written.block("q"), written.block("qd")
     middle = len(q) // 2
     for x in (q, qd):
@@ -113,7 +113,7 @@ def test_the_next_step_is_the_mirror_image(written):
     assert np.abs(q[-1] - q[0] - ahead).max() < 1e-6 and np.abs(qd[-1] - qd[0]).max() < 1e-6
 
 
-def test_conditions_of_the_thesis(written):
+def test_walk_satisfies_the_conditions_of_the_thesis(written):
     walk, step = written.walk, written.walk.step
     motion = walk.plan(np.array([0.0, step.mid_swing, 1.0]) * step.duration)
     positions, row = walk.walker.points(motion[0])[0], walk.walker._row
@@ -124,7 +124,7 @@ def test_conditions_of_the_thesis(written):
     assert np.abs(positions[2, row["left_heel"]] - (0.6, 0.05, 0.0)).max() < near
     excess = walk.excess()
     assert len(excess) > 12 and sum(name.startswith("torque") for name in excess) == 2
-    assert max(excess.values()) < 1e-3, excess  # rad, m or a share, at 300 instants, and where phases meet
+    assert max(excess.values()) < 1e-3, excess  # [rad], [m] or relative, at 300 instants and at phase changes
 
 
 def test_predicted_walk_resembles_measured_walking(written):
@@ -140,8 +140,8 @@ def test_mirror_is_an_involution():
     assert np.array_equal(matrix @ matrix, np.eye(55))
 
 
-def test_gradients_of_every_condition(written):
-    """Central differences along random directions; those of torques are checked by complex steps in test_gait_dynamics.py."""
+def test_gradients_of_all_conditions_match_finite_differences(written):
+    """The directions are random; test_gait_dynamics.py checks the gradients of torques by complex steps."""
     walker = written.walk.walker
     rng = np.random.default_rng(3)
     y = rng.uniform(-0.3, 0.3, (2, 4, walker.n))
@@ -155,7 +155,7 @@ def test_gradients_of_every_condition(written):
         assert np.abs(found - numeric)[:, known].max() < 1e-7 * scale, quantity.name
 
 
-def test_smooth_steps_couple_accelerations():
+def test_smooth_option_couples_accelerations_of_consecutive_steps():
     walker = Walker(Human(frozen=LOWER_BODY), backend="python")
     rows = [len(walk.walking_problem(walker, WalkingStep(smooth=smooth)).ends.value) for smooth in (False, True)]
     assert rows == [36, 54]
@@ -169,13 +169,13 @@ def test_upright_option_limits_the_pelvis_tilt():
     assert np.array_equal(np.flatnonzero((plain.lower != upright.lower) | (plain.upper != upright.upper)), [tilt])
 
 
-def test_elastic_tissue_brings_the_ankle_nearer_to_the_measured_one(written):
+def test_elastic_tissue_improves_the_correlation_of_the_ankle_angle(written):
     elastic = walk.predict_walk(written.walk.walker, WalkingStep(elastic=True))
     found, plain = elastic.report(), written.walk.report()
     assert found["excess"] < 1e-3 and found["left at the root [N, N m]"] < 1e-8
     assert found["ankle_dorsiflexion correlation"] > max(0.75, plain["ankle_dorsiflexion correlation"] + 0.1)
     assert found["knee_flexion correlation"] > 0.85 and found["hip_flexion correlation"] > 0.85
-    assert found["effort"] < plain["effort"]  # of muscles alone
+    assert found["effort"] < plain["effort"]  # effort of muscles only
 
 
 def test_missing_solution_is_reported(written):
@@ -184,7 +184,7 @@ def test_missing_solution_is_reported(written):
         walk.predict_walk(walker, WalkingStep(), most=2)
 
 
-def test_remedies_are_options_of_the_command(capsys):
+def test_suggested_remedies_are_options_of_the_gait_command(capsys):
     with pytest.raises(SystemExit):
         main(["gait", "--help"])
     shown = capsys.readouterr().out
@@ -211,7 +211,7 @@ def test_violated_limits_set_the_exit_code(written, tmp_path, monkeypatch, capsy
 
 @pytest.mark.parametrize("given, words", [({"speed": 9.0}, "speed of the step is 9"), ({"length": 3.0}, "length of the step"),
                                           ({"toe_off": 0.7}, "toe_off and heel_off"), ({"tolerance": 1.0}, "tolerance")])
-def test_invalid_arguments_are_rejected(given, words):
+def test_invalid_steps_are_rejected(given, words):
     with pytest.raises(InputError, match=words):
         WalkingStep(**given)
 
@@ -230,7 +230,7 @@ def test_too_few_control_points_are_rejected():
     (["--speed", "-1"], "speed of the step is -1; 0.3 to 2.5 is allowed [m/s]"),
     (["--step", "60"], "length of the step is 60; 0.2 to 1.2 is allowed [m]"),
 ])
-def test_invalid_options_are_reported_by_the_command(tmp_path, capsys, words, said):
+def test_gait_command_reports_invalid_options(tmp_path, capsys, words, said):
     pytest.importorskip("matplotlib")
     assert main(["gait", "-o", str(tmp_path / "walk"), "--legs", *words]) == 2
     assert said in capsys.readouterr().err

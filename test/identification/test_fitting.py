@@ -1,4 +1,4 @@
-"""A robot fitted with defaults: what is written foretells, friction is found, bodies are possible, odd recordings are read."""
+"""`rnea identify`: predictions, friction models, physical consistency, and recordings of several drivers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def rms(x):
     return np.sqrt(np.mean(x**2, axis=0))
 
 
-# ---------------------------------------------------------------------- the robot found
+# ---------------------------------------------------------------------- identified robot
 
 def test_identified_robot_predicts_another_motion():
     q, qd, qdd, _ = motion(5)(np.linspace(0.0, 8.0, 800))
@@ -57,7 +57,7 @@ def test_fit_errors_equal_the_noise():
     assert found.recordings[0].data.t[found.recordings[0].split] == pytest.approx(0.7 * 24.0, abs=0.1)
 
 
-def test_selected_friction_models_match_the_robot():
+def test_selected_friction_models_match_the_simulated_robot():
     first, second, third = fitted().friction
     assert first.stribeck_velocity == pytest.approx(0.15, rel=0.6) and third.stribeck_velocity == pytest.approx(0.2, rel=0.6)
     assert first.asymmetric and not second.asymmetric and not third.asymmetric
@@ -70,7 +70,7 @@ def test_selected_friction_models_match_the_robot():
         assert found[joint].coulomb == pytest.approx(true[joint].coulomb, rel=0.1)
 
 
-def test_friction_by_load_is_found_and_written():
+def test_load_dependent_friction_is_identified_and_written():
     t, q, _ = recorded()
     term = next(link.term for link in robots()[1].model.links if link.joint == "j2")
     true = robots()[1].with_joint_dynamics({"j2": replace(term, load_dependent=0.15, load_smoothing=0.5)})
@@ -83,7 +83,7 @@ def test_friction_by_load_is_found_and_written():
 
 
 def test_base_parameter_errors_match_their_standard_deviations():
-    """Errors of bodies and rotors in units of the reported standard deviation."""
+    """Errors of body and rotor parameters are taken in units of the reported standard deviation."""
     found = fitted()
     count = sum(name.endswith(")") and not np.isnan(b) for name, b in zip(found.base.names, found.prior))
     truth = found.base.grouping[:count] @ true_values(found)
@@ -100,7 +100,7 @@ def true_values(found):
 
 
 def test_undetermined_parameters_are_named_and_keep_urdf_values():
-    """A joint at rest does not determine its rotor: no refusal, as least squares alone must refuse it."""
+    """A joint at rest does not determine its rotor; unlike plain least squares, the fit succeeds."""
     t, *_ = recorded()
     still = np.array([1.0, 1.0, 0.0])
     qs, qd, qdd, _ = motion(0)(t)
@@ -125,19 +125,19 @@ def t_and_motion():
     return t, *motion(0)(t)
 
 
-def test_permuted_joints_are_not_explained():
+def test_permuted_torque_columns_are_reported_as_unexplained():
     t, q, tau = recorded()
     assert not fit(robots()[0], Measurements(t, q, tau[:, ::-1])).explained
 
 
-def test_unmeasured_joints_are_skipped():
+def test_joints_with_nan_torques_are_skipped():
     t, q, tau = recorded()
     found = fit(robots()[0], Measurements(t, q, np.where([True, True, False], tau, np.nan)))
     assert found.joints == (0, 1) and len(found.friction) == 2 and np.all(found.validation_error < 1.2 * NOISE[:2])
 
 
-def test_gains_of_drives_are_fitted_with_their_signs():
-    """Currents: gains compare as they do, signs too; what is common to all is as heavy as the URDF."""
+def test_drive_gains_and_their_signs_are_fitted_from_currents():
+    """Ratios and signs of gains are determined by the currents, their common factor by the mass of the URDF."""
     t, q, tau = recorded()
     gains = np.array([80.0, -50.0, 20.0])
     found = fit(robots()[0], Measurements(t, q, tau / gains), currents=True)
@@ -168,8 +168,8 @@ def test_efforts_follow_the_convention_of_the_robot_file():
         "reversed": ["j2"]}
 
 
-def test_gains_where_a_joint_is_not_measured():
-    """Its effort stays a torque, and the robot file can be read."""
+def test_effort_of_an_unmeasured_joint_stays_a_torque():
+    """The written robot file can be loaded."""
     t, q, tau = recorded()
     found = fit(robots()[0], Measurements(t, q, tau / [80.0, -50.0, np.nan]), currents=True)
     again = rnea_ros.load(URDF, result_files.robot_file(found, {}).content)
@@ -183,14 +183,14 @@ PLANAR = arm({"axis": (0, 1, 0), "xyz": (0, 0, 0.3)}, {"axis": (0, 1, 0), "xyz":
 
 @cache
 def planar():
-    """Robot, time, and its motion; friction is Coulomb and viscous."""
+    """Return the robot with Coulomb and viscous friction, time, and motion."""
     t = np.arange(0.0, 12.0, 0.02)
     q, qd, qdd, _ = FourierMotion(6.0, np.zeros(2), *(0.6 * np.random.default_rng(1).normal(size=(2, 3, 2))))(t)
     return Robot.from_urdf(PLANAR), t, q, qd, qdd
 
 
 def planar_recording(rotors=(0.0, 0.0), payload=None, scale=(1.0, 1.0), seed=0):
-    """Exact motion; torques with noise of 0.05 N m, times a scale."""
+    """Return exact motion and torques with noise of 0.05 N m, times a scale."""
     robot, t, q, qd, qdd = planar()
     true = robot.with_joint_dynamics({name: JointDynamics(rotor, 1.0, 1.5, 0.8, smoothing=0.02)
                                       for name, rotor in zip(robot.joint_names, rotors)})
@@ -204,7 +204,7 @@ def with_rotors():
     return fit(planar()[0], planar_recording((8.0, 0.5)))
 
 
-def test_bodies_do_not_absorb_rotors_that_no_motion_separates_from_them():
+def test_link_masses_do_not_absorb_inseparable_rotor_inertias():
     found = with_rotors()
     links = [(old, new) for old, new in zip(planar()[0].model.links, found.robot.model.links) if old.joint]
     for old, new in links:
@@ -214,13 +214,13 @@ def test_bodies_do_not_absorb_rotors_that_no_motion_separates_from_them():
     assert result_files.inseparable_rotors(found) == ("j1",)
 
 
-def test_friction_terms_that_the_robot_does_not_have_are_not_selected():
+def test_absent_friction_terms_are_not_selected():
     assert [model.description for model in with_rotors().friction] == ["Coulomb, viscous"] * 2
 
 
 @cache
 def planar_with_friction(smoothing, seed):
-    """Fit of a recording in which j1 has a Stribeck term and j2 Coulomb and viscous friction alone."""
+    """Fit a recording in which j1 has a Stribeck term and j2 only Coulomb and viscous friction."""
     robot, t, _, _, _ = planar()
     q, qd, qdd, _ = FourierMotion(6.0, np.zeros(2), *(0.6 * np.random.default_rng(10 + seed).normal(size=(2, 3, 2))))(t)
     terms = {"coulomb": 5.0, "viscous": 3.0, "smoothing": smoothing}
@@ -249,7 +249,7 @@ def test_summary_shows_errors_before_and_after_with_units():
     assert "rotor inertia of j1" in text and "total mass" in text
 
 
-def test_a_joint_in_other_units_is_excluded_and_does_not_spoil_the_others():
+def test_joint_with_torques_in_other_units_is_excluded_from_the_fit():
     scaled = planar_recording(scale=(0.01, 1.0))
     found = fit(planar()[0], scaled)
     assert [one.joint for one in found.excluded] == ["j1"] and found.joints == (1,) and found.validation_error[0] < 0.06
@@ -266,7 +266,7 @@ def test_reversed_efforts_are_detected_and_written():
 
 @pytest.mark.parametrize("rotor, com", [(0.0, 0.01), (0.2, 0.01), (0.2, -0.01)])
 def test_friction_determines_the_sign_of_a_joint_without_load(rotor, com):
-    """The torque of a rotor may look like the URDF's torque with either sign."""
+    """The torque of a rotor resembles the URDF's torque with either sign."""
     end = (f'<link name="l2"><inertial><origin xyz="0 0 {com}"/><mass value="1e-4"/>'
            '<inertia ixx="1e-8" ixy="0" ixz="0" iyy="1e-8" iyz="0" izz="1e-8"/></inertial></link>')
     light = Robot.from_urdf(re.sub('<link name="l2">.*?</link>', end, PLANAR, flags=re.DOTALL))
@@ -278,7 +278,7 @@ def test_friction_determines_the_sign_of_a_joint_without_load(rotor, com):
 
 
 @pytest.mark.parametrize("limit, reported", [(1.0, True), (1e4, False)])
-def test_a_torque_beyond_the_effort_limit_of_the_urdf_is_reported(limit, reported):
+def test_summary_warns_of_torque_beyond_the_effort_limit_of_the_urdf(limit, reported):
     robot = rnea_ros.load(PLANAR, {"version": 1, "limits": {"j1": {"max_effort": limit}}})
     text = identify_cli.summary(replace(with_rotors(), before=robot))
     assert ("warning: measured torque of j1 has an RMS of" in text and "--no-torque j1" in text) == reported
@@ -316,9 +316,9 @@ def test_coupled_motor_inertia_and_friction_are_identified_and_written():
         fit(robot, Measurements(t, q, tau), currents=True)
 
 
-def test_undeclared_coupling_is_suspected():
+def test_undeclared_joint_coupling_is_reported_as_suspected():
     """The coupling of joints 2 and 3 is found in noise although their friction terms have absorbed part of it; other joints
-    are not suspected.
+    are not reported.
     """
     rng, t = np.random.default_rng(2), np.arange(0.0, 30.0, 0.005)
     w, phase = rng.uniform(0.5, 3.0, (2, 3))
@@ -333,7 +333,7 @@ def test_undeclared_coupling_is_suspected():
         assert found.option == ("b,c" if sign > 0 else "b,c=-1")
 
 
-def test_coupled_joints_on_the_command_line():
+def test_couple_option_declares_coupled_motors():
     section = identify_cli.coupled_joints(["j2=45,j3=-32", "j1, j2"])
     assert [list(one["motors"]["motor"]["ratios"]) for one in section.values()] == [[45.0, -32.0], [1.0, 1.0]]
     assert [one["joints"] for one in section.values()] == [["j2", "j3"], ["j1", "j2"]]
@@ -341,8 +341,8 @@ def test_coupled_joints_on_the_command_line():
         identify_cli.coupled_joints(["j2=x,j3"])
 
 
-def test_held_joints_add_no_parameters():
-    """A joint that rests, unmeasured, leaves the base parameters of the robot with that joint fixed."""
+def test_unmeasured_joint_at_rest_adds_no_base_parameters():
+    """The base parameters are those of the robot with that joint fixed."""
     robot, t, q, qd, qdd = planar()
     moving = np.array([0.0, 1.0])
     tau = robot.inverse_dynamics(q * moving, qd * moving, qdd * moving)
@@ -380,10 +380,10 @@ def test_invalid_recordings_and_options_are_rejected():
             fit(robots()[0], Measurements(*recording), **options)
 
 
-# ---------------------------------------------------------------------- recordings as drivers give them
+# ---------------------------------------------------------------------- recordings of drivers
 
 def test_repeated_readings_are_dropped_and_times_are_even():
-    """Read every 34 ms, published every 33.3 ms: stamps are up to a period off, and some readings come twice."""
+    """Encoders are read every 34 ms and published every 33.3 ms: stamps are up to a period off, and some readings repeat."""
     read = np.arange(0.0, 24.0, 0.034)
     t = np.arange(0.05, 23.9, 1.0 / 30.0)
     last = np.searchsorted(read, t) - 1
@@ -395,7 +395,7 @@ def test_repeated_readings_are_dropped_and_times_are_even():
     assert np.abs(found.qd[inner] - true).max() < 0.05 * np.abs(true).max()
 
 
-def test_correct_stamps_are_kept():
+def test_valid_time_stamps_are_kept_and_decreasing_ones_removed():
     t, q, tau = recorded()
     lost = np.random.default_rng(0).random(len(t)) > 0.02
     found = prepare(t[lost], q[lost], tau[lost])
@@ -404,7 +404,7 @@ def test_correct_stamps_are_kept():
     assert "do not increase" in backwards.notes[0] and not (backwards.q == 7.0).any()
 
 
-def test_correlated_residuals_have_a_larger_correlation_factor():
+def test_correlation_factor_grows_with_the_correlation_of_residuals():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=20_000)
     assert correlation_factor(noise) == pytest.approx(1.0, abs=0.1)
@@ -414,8 +414,8 @@ def test_correlated_residuals_have_a_larger_correlation_factor():
 
 # ---------------------------------------------------------------------- friction
 
-def test_columns_are_joint_dynamics():
-    """A friction model and JointDynamics say the same torque; its rate is the derivative."""
+def test_friction_model_columns_match_joint_dynamics_and_their_rate():
+    """A friction model and JointDynamics give the same torque; the torque rate is its derivative."""
     qd = np.linspace(-1.0, 1.0, 41)
     rng = np.random.default_rng(0)
     bare = Robot.from_model(robots()[0].model, "reference")
@@ -428,7 +428,7 @@ def test_columns_are_joint_dynamics():
         assert extra[:, 0] == pytest.approx(model.columns(qd) @ values, abs=1e-12)
 
 
-def test_rate_of_friction_equals_differences():
+def test_friction_torque_rate_matches_finite_differences():
     term = JointDynamics(0.1, 1.0, 2.0, 1.0, 0.3, 0.05, -1.2, 0.2, -0.7)
     robot = Robot.from_model(robots()[0].model.with_joint_dynamics({"j2": term}))
     for now in (0.3, 1.7, 2.9):
@@ -437,7 +437,7 @@ def test_rate_of_friction_equals_differences():
         assert robot.torque_and_rate(*blocks)[1] == pytest.approx(slope, rel=1e-6, abs=1e-6)
 
 
-def test_friction_that_drives_is_refused():
+def test_friction_that_does_not_oppose_motion_is_rejected():
     for wrong in ({"stribeck": -1.0}, {"coulomb": 1.0, "stribeck": -1.5}, {"viscous": 0.1, "asymmetry": 0.2}):
         with pytest.raises(InputError, match="friction must oppose motion"):
             JointDynamics(**wrong)
@@ -448,7 +448,7 @@ def test_friction_that_drives_is_refused():
     assert "-coulomb, -1" in str(error.value)
 
 
-def test_description_of_a_friction_model():
+def test_friction_model_description_lists_its_terms():
     assert FrictionModel(0.1, 0.3, True).description == "Coulomb, viscous, Stribeck, asymmetric"
 
 
@@ -461,7 +461,7 @@ def arguments(*words):
     return parser.parse_args([str(word) for word in words])
 
 
-def test_command_writes_the_reported_robot(tmp_path, capsys):
+def test_identify_command_writes_the_identified_robot(tmp_path, capsys):
     """The written robot is the reported one, with and without a robot file."""
     (tmp_path / "robot.urdf").write_text(URDF)
     file = "version: 1\nlimits: {j1: {max_effort: 90.0}}\ndrives: {j2: {gear_ratio: 100.0}}\n"
@@ -489,7 +489,7 @@ def test_command_writes_the_reported_robot(tmp_path, capsys):
     assert all((out / name).stat().st_size > 20_000 for name in (result_files.TORQUES, result_files.FRICTION))
 
 
-def test_wrong_arguments_of_the_command_are_explained(tmp_path, capsys):
+def test_identify_command_reports_unexplained_recordings_and_wrong_arguments(tmp_path, capsys):
     (tmp_path / "robot.urdf").write_text(URDF)
     t, q, qd, qdd, *_ = t_and_motion()
     write_csv(tmp_path / "motion.csv", t, q, robots()[0].inverse_dynamics(q, qd, qdd)[:, ::-1])

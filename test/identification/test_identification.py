@@ -1,4 +1,4 @@
-"""Identification: parameters come back from simulated motion, with the uncertainty claimed; what is possible; excitation."""
+"""Identification from simulated motion: base parameters and their uncertainty, physical consistency, exciting motions."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ SIX = [{"axis": axis, "xyz": xyz} for axis, xyz in
 
 @cache
 def robots():
-    """(the model, the truth): other masses, friction and rotors."""
+    """Return the nominal robot and the true one, with other masses, friction and rotors."""
     model = Robot.from_urdf(arm(*SIX)).model
     rng = np.random.default_rng(1)
     listed = parameters(model, TERMS)
     prior = values(model, listed)
     new = prior.copy()
     for k, parameter in enumerate(listed):
-        if parameter.kind == "m":  # a body scaled as a whole is a body
+        if parameter.kind == "m":  # scaling all parameters keeps a body physical
             new[k:k + 10] *= rng.uniform(0.7, 1.4)
         if parameter.kind in TERMS:
             new[k] = rng.uniform(0.1, 0.8)
@@ -45,7 +45,7 @@ def robots():
 
 @cache
 def recorded(seconds=10.0, rate=200.0, seed=0):
-    """t, motion and exact torques and rates of the true robot; a Fourier motion, so the derivatives are exact."""
+    """Return t, a Fourier motion with exact derivatives, and exact torques and rates of the true robot."""
     rng = np.random.default_rng(seed)
     motion = FourierMotion(10.0, np.zeros(6), *rng.normal(size=(2, 5, 6)))
     t = np.arange(0.0, seconds, 1.0 / rate)
@@ -67,7 +67,7 @@ def truth(found):
     return found.base.values_in(robots()[1].model)
 
 
-# ---------------------------------------------------------------------- parameters come back
+# ---------------------------------------------------------------------- base parameters
 
 def test_exact_data_give_exact_parameters():
     t, q, qd, qdd, _, tau, _ = recorded()
@@ -78,7 +78,7 @@ def test_exact_data_give_exact_parameters():
     assert found.solution.equations == 6 * len(t) and 5.0 < found.solution.condition_number < 200.0
 
 
-def test_derivatives_are_estimated_where_they_are_missing():
+def test_missing_derivatives_are_estimated():
     t, q, qd, _, _, tau, _ = (block[:800] for block in recorded())
     for recording in (Measurements(t, q, tau), Measurements(t, q, tau, qd)):
         found = identify(robots()[0], recording)
@@ -90,7 +90,7 @@ def test_derivatives_are_estimated_where_they_are_missing():
 
 
 def test_realistic_log_gives_physical_parameters():
-    """Positions of 2^-17 turn at 500 Hz, noisy torques: a window of nine samples finds parameters that no robot has."""
+    """Encoder steps are 2^-17 turn at 500 Hz, torques are noisy; a window of nine samples gives impossible parameters."""
     t, q, _, _, _, tau, _ = recorded(rate=500.0)
     step = 2.0 * np.pi / 2**17
     tau = tau + np.random.default_rng(2).normal(size=tau.shape) * NOISE
@@ -102,7 +102,7 @@ def test_realistic_log_gives_physical_parameters():
 
 
 def test_noise_and_standard_deviations_are_estimated_correctly():
-    """Over ten recordings: errors are normal in units of the claimed standard deviation, channel noise is found."""
+    """Errors of ten recordings are normal in units of the reported standard deviation; channel noise is estimated."""
     z, noise = [], []
     for seed in range(10):
         found = from_noise(seed)
@@ -114,8 +114,8 @@ def test_noise_and_standard_deviations_are_estimated_correctly():
     assert np.mean(noise, axis=0) == pytest.approx(NOISE, rel=0.02)
 
 
-def test_weights_reduce_the_error():
-    """Equal weights for joints of different noise cost precision: the reason for weighting."""
+def test_weighting_by_joint_noise_reduces_parameter_errors():
+    """Equal weights for joints of different noise give larger errors."""
     found = from_noise(0)
     equal = identify(robots()[0], noisy(0), noise=np.full(6, 0.5))
     known = identify(robots()[0], noisy(0), noise=NOISE)
@@ -124,7 +124,7 @@ def test_weights_reduce_the_error():
     assert known.std == pytest.approx(found.std, rel=0.05)
 
 
-def test_torque_rates_add_equations():
+def test_measured_torque_rates_add_equations():
     t, q, qd, qdd, qddd, tau, rate = recorded()
     rng = np.random.default_rng(3)
     measured, derived = tau + rng.normal(size=tau.shape) * NOISE, rate + rng.normal(size=tau.shape) * NOISE
@@ -141,7 +141,7 @@ def test_torque_rates_add_equations():
     assert np.abs(exact.beta - truth(exact)).max() < 1e-11
 
 
-def test_decimation_removes_only_noise_above_the_band():
+def test_decimation_removes_noise_above_the_band_without_bias():
     t, q, qd, qdd, _, tau, _ = recorded()
     exact = identify(robots()[0], Measurements(t, q, tau, qd, qdd), decimate=5)
     assert np.abs(exact.beta - truth(exact)).max() < 1e-10, "regressor and torque pass the same filter"
@@ -151,7 +151,7 @@ def test_decimation_removes_only_noise_above_the_band():
     assert max(quiet.solution.noise.values()) < 0.02
 
 
-def test_the_identified_robot_predicts_another_motion():
+def test_identified_base_parameters_predict_another_motion():
     found = from_noise(0)
     _, q, qd, qdd, _, tau, _ = recorded(seed=5)
     before = np.abs(robots()[0].inverse_dynamics(q, qd, qdd) - tau).max(axis=0)
@@ -159,21 +159,21 @@ def test_the_identified_robot_predicts_another_motion():
     assert np.all(after < 0.2 * before) and np.all(after < 0.5)
 
 
-def test_payloads_count_as_part_of_the_model():
+def test_payloads_are_part_of_the_prior_parameters():
     found = identify(robots()[0].with_payload("l6", 1.0, (0.1, 0, 0)), noisy(0))
     assert np.abs(found.prior - from_noise(0).prior).max() > 0.1
     assert np.array_equal(found.beta, from_noise(0).beta)
 
 
-# ---------------------------------------------------------------------- what cannot be identified is said
+# ---------------------------------------------------------------------- recordings that are rejected
 
-def test_too_few_samples():
+def test_too_few_samples_are_rejected():
     t, q, qd, qdd, _, tau, _ = recorded()
     with pytest.raises(InputError, match=r"30 equations for \d+ unknowns: more equations are needed"):
         identify(robots()[0], Measurements(t[:5], q[:5], tau[:5], qd[:5], qdd[:5]))
 
 
-def test_undetermined_parameters_are_named_in_the_error():
+def test_error_names_parameters_that_the_motion_does_not_determine():
     t, q, qd, qdd, _, tau, _ = recorded()
     still = [np.where(np.arange(6) == 3, value, block) for value, block in ((0.4, q), (0.0, qd), (0.0, qdd))]
     with pytest.raises(InputError, match=r"Ia\(j4\).* cannot be separated") as error:
@@ -204,8 +204,8 @@ def test_invalid_recordings_are_rejected():
 
 # ---------------------------------------------------------------------- least squares
 
-def test_compressed_equations_are_the_equations():
-    """Against numpy on the whole matrix, for given noise."""
+def test_accumulated_equations_match_least_squares_on_the_whole_matrix():
+    """The noise of each channel is given; NumPy solves the whole matrix."""
     rng = np.random.default_rng(0)
     W, y, sigma = rng.normal(size=(600, 5)), rng.normal(size=600), (0.3, 2.0)
     equations = LinearEquations("abcde")
@@ -219,10 +219,10 @@ def test_compressed_equations_are_the_equations():
     assert solution.misfit["two"] == pytest.approx(np.sqrt(np.mean(residual**2) / np.mean(y[scale == 2.0] ** 2)))
 
 
-# ---------------------------------------------------------------------- physically possible
+# ---------------------------------------------------------------------- physical consistency
 
 def slider():
-    """A horizontal slide with friction: its mass, with the rotor's, and two coefficients."""
+    """Return model and base parameters of a horizontal slide: mass with rotor, and two friction coefficients."""
     model = Robot.from_urdf(arm({"kind": "prismatic", "axis": (1, 0, 0)})).model
     base = base_parameters(model, terms=("coulomb", "viscous"))
     assert base.names == ("m(l1)", "coulomb(j1)", "viscous(j1)")
@@ -231,8 +231,8 @@ def slider():
 
 @pytest.mark.parametrize(("mass", "viscous", "expected"),
                          [(-0.5, 0.2, 5.0), (-0.1, 0.2, 1.0), (0.4, 0.2, 0.0), (-0.3, -0.4, 5.0)])
-def test_distance_in_closed_form(mass, viscous, expected):
-    """Mass and friction are not negative: the distance to that corner, in standard deviations of 0.1."""
+def test_distance_to_physical_parameters_matches_closed_form(mass, viscous, expected):
+    """Mass and friction are not negative; the distance is in standard deviations of 0.1."""
     model, base = slider()
     found = nearest_physical(model, base, np.array([mass, 0.3, viscous]), np.eye(3) * 0.01)
     assert found.distance == pytest.approx(expected, abs=0.03)
@@ -242,8 +242,8 @@ def test_distance_in_closed_form(mass, viscous, expected):
     assert not impossible_bodies(found.model)
 
 
-def test_correlated_measurements_move_along_their_ellipse():
-    """Nearest point of a half-space in the metric of the covariance: the other parameters follow by correlation."""
+def test_correlated_parameters_move_with_a_constrained_mass():
+    """The nearest point of a half-space in the metric of the covariance changes correlated parameters too."""
     model, base = slider()
     covariance = np.array([[0.04, 0.0, 0.03], [0.0, 0.04, 0.0], [0.03, 0.0, 0.04]])
     found = nearest_physical(model, base, np.array([-0.2, 0.3, 0.2]), covariance)
@@ -251,7 +251,7 @@ def test_correlated_measurements_move_along_their_ellipse():
     assert base.values_in(found.model) == pytest.approx([0.0, 0.3, 0.2 + 0.2 * 0.03 / 0.04], abs=5e-3)
 
 
-def test_true_parameters_are_physical_and_the_model_determines_the_rest():
+def test_exact_parameters_are_physical_and_undetermined_ones_follow_the_model():
     t, q, qd, qdd, _, tau, _ = recorded()
     robot, true = robots()
     exact = identify(robot, Measurements(t, q, tau, qd, qdd))
@@ -262,7 +262,7 @@ def test_true_parameters_are_physical_and_the_model_determines_the_rest():
     assert same.parameters == pytest.approx(values(true.model, exact.base.parameters), rel=1e-6)
 
 
-def test_noise_activates_constraints_within_the_explained_distance():
+def test_noisy_parameters_have_a_physical_robot_within_the_limit_distance():
     for seed in range(3):
         noisy = from_noise(seed)
         found = nearest_physical(robots()[0].model, noisy.base, noisy.beta, noisy.solution.covariance)
@@ -272,8 +272,8 @@ def test_noise_activates_constraints_within_the_explained_distance():
         assert np.all(listed[:, 10:13] > 0.0)
 
 
-def test_impossible_parameters_are_far_from_any_robot():
-    """A measurement that only negative friction, or a body turned inside out, explains."""
+def test_impossible_parameters_exceed_the_limit_distance():
+    """One case needs negative friction, the other a negative moment of inertia."""
     found = from_noise(0)
     for name, value in (("viscous(j2)", -3.0), ("Jzz(l6)", -1.0)):
         wrong = found.beta.copy()
@@ -284,8 +284,8 @@ def test_impossible_parameters_are_far_from_any_robot():
 
 
 @pytest.mark.parametrize(("seed", "distance"), [(2, 9.196828), (4, 10.466613)])
-def test_distance_is_that_of_a_conic_solver(seed, distance):
-    """Distances by Clarabel 0.11.1 (cvxpy 1.9.3). Seed 2 needs bodies ten thousand times heavier than the model's."""
+def test_distance_to_physical_parameters_matches_a_conic_solver(seed, distance):
+    """Distances are from Clarabel 0.11.1 (cvxpy 1.9.3). Seed 2 needs bodies ten thousand times heavier than the model's."""
     model = Robot.from_urdf(ROOT / "urdf" / "stanford.urdf", backend="python").model
     base, rng = base_parameters(model, terms=("Ia", "viscous", "coulomb")), np.random.default_rng(seed)
     beta = base.grouping @ values(model, base.parameters)
@@ -296,8 +296,8 @@ def test_distance_is_that_of_a_conic_solver(seed, distance):
     assert nearest_physical(model, base, beta, covariance).distance == pytest.approx(distance, rel=1e-3)
 
 
-def test_nearest_physical_robot_is_a_minimum():
-    """Certificate: the slope of the squared distance is in the dual cone and square to the robot, so that none is nearer."""
+def test_nearest_physical_robot_satisfies_the_optimality_conditions():
+    """The gradient of the squared distance is in the dual cone and orthogonal to the parameters, so no robot is nearer."""
     robot, found = robots()[0], from_noise(0)
     wrong = found.beta.copy()
     wrong[found.base.names.index("Jzz(l6)")] = -0.2
@@ -314,7 +314,7 @@ def test_nearest_physical_robot_is_a_minimum():
 
 # ---------------------------------------------------------------------- exciting motions
 
-def test_exciting_motion_keeps_its_limits_and_starts_at_rest():
+def test_exciting_motion_keeps_joint_limits_and_starts_at_rest():
     robot = Robot.from_urdf(ROOT / "urdf" / "seven_r.urdf")
     found = excite(robot, period=8.0, guesses=5, iterations=2)
     t = np.linspace(0.0, 8.0, 2001)
@@ -335,7 +335,7 @@ def test_exciting_motion_keeps_its_limits_and_starts_at_rest():
 
 
 def test_exciting_motion_keeps_torque_and_rate_limits():
-    """Tight limits slow the whole motion, no more than needed; infeasible ones are an error."""
+    """Tight limits slow the whole motion, no more than needed; infeasible limits are an error."""
     robot = robots()[1]
     free = excite(Robot.from_model(robot.model), guesses=2, iterations=0)
     t = np.linspace(0.0, 10.0, 3001)
@@ -351,8 +351,8 @@ def test_exciting_motion_keeps_torque_and_rate_limits():
         excite(robot, guesses=2, iterations=0, limits=replace(robot.limits, effort=0.1 * effort))
 
 
-def test_better_excitation_gives_better_parameters():
-    """Its condition number is that of the identification, and the worst of random motions says less."""
+def test_better_conditioned_excitation_gives_smaller_standard_deviations():
+    """The condition number equals that of the identification; the worst random motion gives larger deviations."""
     robot = Robot.from_model(robots()[0].model, "llvm")
     good = excite(robot, guesses=10, iterations=3)
     poor = max((excite(robot, guesses=1, iterations=0, seed=seed) for seed in range(5)), key=lambda e: e.condition_number)
@@ -367,7 +367,7 @@ def test_better_excitation_gives_better_parameters():
 
 
 def test_exciting_motion_reduces_the_prediction_variance():
-    """Predictions on other motions are more certain than after any random motion, by the regressor of all inertial parameters
+    """Predictions on other motions are more certain than after any random motion. The regressor of all inertial parameters is
     from differences of torques. The condition number of columns of equal length, as objective, does not achieve that.
     """
     model = Robot.from_urdf(arm(*SIX[1:4])).model
@@ -394,8 +394,8 @@ def test_exciting_motion_reduces_the_prediction_variance():
     assert found < 0.9 * min(std(regressor(one.motion)) for one in random)
 
 
-def test_rounded_angles_do_not_hide_parameters_from_the_optimizer():
-    """The first axis is vertical but for rounding, which shows moments of its link by 1e-5 of their torque."""
+def test_excitation_ignores_parameters_visible_only_by_rounded_angles():
+    """The first axis is vertical except for rounding, so that moments of its link have 1e-5 of their torque."""
     link = ('<inertial><origin xyz="0.2 0.03 0.02"/><mass value="2"/>'
             '<inertia ixx="0.01" iyy="0.03" izz="0.03" ixy="0.001" ixz="0" iyz="0.002"/></inertial>')
     joint = ('<joint name="j{0}" type="revolute"><parent link="l{1}"/><child link="l{0}"/><axis xyz="0 0 1"/>'
@@ -406,7 +406,7 @@ def test_rounded_angles_do_not_hide_parameters_from_the_optimizer():
     assert found.prediction_std < 0.9 * found.first and found.condition_number < 100.0
 
 
-def test_unknown_limits_and_bad_questions():
+def test_excitation_uses_default_limits_and_rejects_invalid_options():
     model = from_table("rr", planar_rr(1.0, 0.5, 2.0, 0.1))
     found = excite(Robot.from_model(model), terms=(), guesses=2, iterations=0)
     q, qd, qdd, _ = found.motion(np.linspace(0, 10, 500))
@@ -418,7 +418,7 @@ def test_unknown_limits_and_bad_questions():
 
 # ---------------------------------------------------------------------- example
 
-def test_example_reaches_the_stated_accuracy(tmp_path):
+def test_identification_example_reaches_the_stated_accuracy(tmp_path):
     found = runpy.run_path(str(ROOT / "examples" / "identification.py"))["main"](tmp_path, small=True)
     assert (tmp_path / "identification.png").stat().st_size > 20_000
     assert found["base parameters"] == 69 and found["largest error in standard deviations"] < 5.0

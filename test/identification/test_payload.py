@@ -1,4 +1,4 @@
-"""Payload of a Panda, from recordings of a plant that differs from its model."""
+"""Payload of a Panda, estimated from recordings of a simulated robot that differs from its model."""
 
 import numpy as np
 import pytest
@@ -33,11 +33,11 @@ def recording(robot, seed, mass, seconds=12.0, other=None):
 
 @pytest.fixture(scope="module")
 def recorded(robot):
-    """Loaded, tare on the same motion, tare on another one."""
+    """Return recordings: loaded, tare on the same motion, tare on another motion."""
     return recording(robot, 3, 1.0), recording(robot, 3, 0.0), recording(robot, 3, 0.0, other=17)
 
 
-def test_payload_of_one_kilogram_with_a_tare(robot, recorded):
+def test_payload_estimate_with_a_tare_is_accurate_and_physical(robot, recorded):
     found = estimate_payload(robot, LINK, *recorded[:2])
     assert abs(found.mass - 1.0) < 0.02 and np.linalg.norm(found.com - COM) < 5e-3
     truth = np.array([1.0, *COM, *INERTIA[UPPER]])
@@ -47,7 +47,7 @@ def test_payload_of_one_kilogram_with_a_tare(robot, recorded):
     assert robot.with_payload(LINK, found.mass, found.com, found.inertia).total_mass > robot.total_mass
 
 
-def test_payload_deviations_cover_mass_errors_of_the_model(robot, recorded):
+def test_payload_standard_deviations_cover_mass_errors_of_the_model(robot, recorded):
     for tare in (None, recorded[2]):
         found = estimate_payload(robot, LINK, recorded[0], tare)
         off = np.abs(found.values - np.array([1.0, *COM, *INERTIA[UPPER]]))
@@ -56,7 +56,7 @@ def test_payload_deviations_cover_mass_errors_of_the_model(robot, recorded):
 
 
 def exact(robot, seconds=4.0, slow=False, mass=1.5):
-    """Motion and torques without any error; or so slow that only gravity is felt."""
+    """Return motion and torques without error, optionally so slow that only gravity matters."""
     t = np.linspace(0.0, seconds, 400)
     q, qd, qdd, _ = np.moveaxis(np.array([motion(np.random.default_rng(1), 2.0)(x) for x in t]), 1, 0)
     if slow:
@@ -65,7 +65,7 @@ def exact(robot, seconds=4.0, slow=False, mass=1.5):
     return Measurements(t, q, carrying.inverse_dynamics(q, qd, qdd), qd, qdd)
 
 
-def test_exact_data_give_the_exact_payload(robot):
+def test_exact_recording_gives_the_exact_payload(robot):
     found = estimate_payload(robot, LINK, exact(robot), masses=0.0)
     assert np.allclose(found.values, [1.5, *COM, *INERTIA[UPPER]], rtol=0.0, atol=1e-4) and not found.unknown
     some = exact(robot)
@@ -91,7 +91,7 @@ def test_payloads_that_cannot_be_estimated_are_rejected(robot):
         estimate_payload(robot, LINK, Measurements(*(getattr(few, x)[:50] for x in ("t", "q", "tau", "qd", "qdd"))))
 
 
-def test_command_writes_the_identified_payload(robot, tmp_path, capsys):
+def test_payload_command_writes_the_identified_payload(robot, tmp_path, capsys):
     (tmp_path / "panda.urdf").write_text(panda())
     data = exact(robot)
     columns = [("t", data.t[:, None])] + [(block, getattr(data, block)) for block in ("q", "qd", "qdd", "tau")]

@@ -1,4 +1,4 @@
-"""A wrong payload is noticed, and errors of masses, friction, gains and noise are not taken for one. Torques by Pinocchio."""
+"""Payload monitor: a wrong payload is detected despite errors of masses, friction, gains and noise. Torques by Pinocchio."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COM = np.array([0.03, -0.02, 0.08])
 
 
 def example(name: str) -> str:
-    """URDF of the package example-robot-data, its gripper held."""
+    """Return a URDF of the package example-robot-data with a fixed gripper."""
     text = next(file for file in example_urdfs() if file.stem == name).read_text(encoding="utf-8")
     return re.sub(r'(<joint name="jointGripper" type=)"revolute"', r'\1"fixed"', text)
 
@@ -38,7 +38,7 @@ def arm(name: str) -> Robot:
 
 
 def samples(name: str, seed: int, seconds: float, mass: float = 0.0, link_error: float = 0.05) -> np.ndarray:
-    """(k, 4, n): motion with noise, and measured torque of a robot that differs from its model.
+    """Return noisy motion and measured torque (k, 4, n) of a robot that differs from its model.
 
     Link masses are off by link_error; friction is unknown, in part by load; efforts have wrong gains (2 %), offsets and noise
     (0.3 % of the limit).
@@ -68,20 +68,20 @@ def samples(name: str, seed: int, seconds: float, mass: float = 0.0, link_error:
 
 
 def findings(monitor: PayloadMonitor, data: np.ndarray, step: float = STEP_S):
-    """(time, finding) of the checks while data come in."""
+    """Yield (time, finding) of the checks while data come in."""
     for end in np.arange(10.0, len(data) / HZ + 1e-9, step):
         yield end, monitor.check(data[max(0, round((end - 60.0) * HZ)):round(end * HZ)], 1.0 / HZ)
 
 
 @pytest.mark.parametrize("name", ["panda", "z1", "ur5"])
-def test_nothing_is_found_in_ten_minutes_without_a_payload(name):
+def test_monitor_reports_no_payload_in_ten_minutes_without_one(name):
     monitor = PayloadMonitor(arm(name), ARMS[name][2])
     assert not [(end, str(found)) for end, found in findings(monitor, samples(name, 1, 600.0), 20.0) if found]
     assert 0.1 <= monitor.detectable < {"panda": 0.5, "z1": 0.5, "ur5": 1.2}[name]
 
 
 @pytest.mark.parametrize("name", ["panda", "z1"])
-def test_half_a_kilogram_that_is_picked_up_is_found_within_seconds(name):
+def test_picked_up_payload_of_half_a_kilogram_is_detected_within_seconds(name):
     monitor, before = PayloadMonitor(arm(name), ARMS[name][2]), 60.0
     data = np.concatenate((samples(name, 2, before), samples(name, 2, 2.0 * before, 0.5)[round(before * HZ):]))
     times = [(end, found) for end, found in findings(monitor, data) if found]
@@ -93,8 +93,8 @@ def test_half_a_kilogram_that_is_picked_up_is_found_within_seconds(name):
 
 
 @pytest.mark.parametrize(("seed", "within"), [(2, 45.0), (3, 30.0)])
-def test_half_a_kilogram_is_found_on_a_heavier_arm(seed, within):
-    """Most of what hides it is friction that grows with the load of the shoulder: the gear's share of its torque is fitted."""
+def test_payload_of_half_a_kilogram_is_detected_on_a_heavier_arm(seed, within):
+    """Friction that grows with the load of the shoulder has the largest influence; its coefficient is fitted."""
     monitor, before = PayloadMonitor(arm("ur5"), ARMS["ur5"][2]), 60.0
     data = np.concatenate((samples("ur5", seed, before), samples("ur5", seed, 2.0 * before, 0.5)[round(before * HZ):]))
     times = [(end, found) for end, found in findings(monitor, data) if found]
@@ -102,8 +102,8 @@ def test_half_a_kilogram_is_found_on_a_heavier_arm(seed, within):
     assert abs(times[-1][1].excess - 0.5) < 4.0 * times[-1][1].std
 
 
-def test_friction_that_grows_with_the_load_is_not_a_mass():
-    """Friction that is 8 % of the torque is the only unknown of a motion without noise, and is not taken for a mass."""
+def test_load_dependent_friction_is_not_estimated_as_a_mass():
+    """Friction of 8 % of the torque is the only model error, and the motion has no noise."""
     robot, (urdf, _, link) = arm("ur5"), ARMS["ur5"]
     q, qd, qdd, _ = samples("ur5", 5, 40.0).transpose(1, 0, 2)
     model = pin.buildModelFromXML(urdf())
@@ -113,17 +113,17 @@ def test_friction_that_grows_with_the_load_is_not_a_mass():
     assert abs(raw.theta[0]) < 1e-4 and np.sqrt(raw.covariance[0, 0]) < 1e-3
 
 
-def test_half_a_kilogram_is_found_from_the_start_where_masses_are_known():
+def test_payload_present_from_the_start_is_detected_where_masses_are_known():
     monitor = PayloadMonitor(arm("panda"), "panda_link7", PayloadMonitorOptions(masses=0.01))
     times = [end for end, found in findings(monitor, samples("panda", 3, 40.0, 0.5, link_error=0.01)) if found]
     assert times and times[0] <= 20.0
 
 
-def test_the_remedy_removes_the_finding():
+def test_applying_the_suggested_parameters_removes_the_finding():
     data = samples("z1", 4, 60.0, 1.5)
     monitor = PayloadMonitor(arm("z1"), "link06")
     found = [found for _, found in findings(monitor, data) if found][-1]
-    assert not found.since_reference  # of what is wrong no reference is taken
+    assert not found.since_reference  # no reference is taken while a finding is reported
     parameters = found.parameters
     xx, xy, xz, yy, yz, zz = parameters["inertia"]
     inertia = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
@@ -131,14 +131,14 @@ def test_the_remedy_removes_the_finding():
     assert not [found for _, found in findings(monitor, data) if found]
 
 
-def test_a_declared_payload_that_is_not_there_is_found():
+def test_missing_declared_payload_is_detected():
     monitor = PayloadMonitor(arm("z1").with_payload("link06", 1.5, COM), "link06")
     found = [found for _, found in findings(monitor, samples("z1", 5, 30.0)) if found][-1]
     assert found.excess < -1.0 and found.declared == 1.5
     assert found.payload is None and found.parameters == {"link": "link06", "mass": 0.0}
 
 
-def test_a_tare_is_a_reference():
+def test_tare_serves_as_reference_of_the_monitor():
     monitor = PayloadMonitor(arm("xarm7"), "link7")
     empty, loaded = samples("xarm7", 6, 30.0), samples("xarm7", 6, 60.0, 0.4)[round(30.0 * HZ):]
     monitor.set_tare(PayloadEstimator(arm("xarm7"), "link7").raw(*empty.transpose(1, 0, 2)))
@@ -146,7 +146,7 @@ def test_a_tare_is_a_reference():
     assert found.since_reference and abs(found.payload.mass - 0.4) < 0.1
 
 
-def test_standing_still_finds_nothing():
+def test_robot_at_rest_gives_no_finding():
     robot, rng = arm("panda"), np.random.default_rng(7)
     rest = np.array(ARMS["panda"][1])
     torque = 1.3 * robot.gravity(rest)
@@ -157,6 +157,6 @@ def test_standing_still_finds_nothing():
     assert monitor.detectable > 1.0
 
 
-def test_the_tool_is_the_last_link_or_the_hand_of_fingers():
+def test_tool_link_is_the_last_link_or_the_hand_of_the_fingers():
     assert {name: tool_link(arm(name)) for name in ARMS} == {name: tool for name, (_, _, tool) in ARMS.items()}
     assert tool_link(Robot.from_urdf(example("panda"), backend="python")) == "panda_link7"

@@ -1,6 +1,6 @@
-"""interop.torch and interop.jax: values, gradients and gradients of gradients beside complex steps, and what is refused.
+"""interop.torch and interop.jax: values, first and second gradients against complex steps, and rejected requests.
 
-The libraries themselves where they are installed, else small stand-ins of test/support/ with the same calls.
+Libraries that are not installed are replaced by small stand-ins from test/support/ with the same calls.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from support import jax_stand_in, torch_stand_in
 from support.robots import random_tree
 
 ROOT = Path(__file__).resolve().parents[2]
-STEP = 1e-30  # of a complex step: no difference is taken, so no digit is lost
+STEP = 1e-30  # complex step: no difference is taken, so no digit is lost
 STAND_INS = {"torch": torch_stand_in, "jax": jax_stand_in}
 RUBBING = {"version": 1, "friction": {"joint1": {"coulomb": 2.0, "viscous": 1.5, "smoothing": 0.2, "load_dependent": 0.1,
                                                 "load_smoothing": 5.0}}}
 
 
 class Library:
-    """One library with the calls that tests need: numbers in, numbers out."""
+    """Uniform access to one differentiation library."""
 
     def __init__(self, name: str):
         self.name = name
@@ -47,7 +47,7 @@ class Library:
         return self.module.numpy.asarray(np.asarray(x, dtype=float))
 
     def gradient(self, function: Callable[..., Any], number: int, given: list[Any]) -> Any:
-        """Gradient of a scalar by one argument, to be differentiated again."""
+        """Return the gradient of a scalar by one argument; it can be differentiated again."""
         if self.name == "jax":
             return self.module.grad(function, argnums=number)(*given)
         (chosen,) = [one for k, one in enumerate(given) if k == number]
@@ -80,13 +80,13 @@ def robot(name: str) -> Robot:
 ROBOTS = ("stanford", "panda", "random")
 
 
-def of_the_paper(arm: Robot, x: np.ndarray) -> np.ndarray:
-    """Torques and rates of complex motions (4, n) by the recursion of the papers."""
+def paper_torques(arm: Robot, x: np.ndarray) -> np.ndarray:
+    """Return torques and rates of complex motions (4, n) by the recursion of the papers."""
     return np.array([*map(np.array, newton_euler.torque_and_rate(arm.model, *x, arm.gravity_vector))], dtype=complex)
 
 
 def complex_step(function: Callable[[np.ndarray], Any], x: np.ndarray) -> np.ndarray:
-    """Gradient of a scalar by every entry of x, in the shape of x."""
+    """Return the gradient of a scalar by every entry of x, in the shape of x."""
     found = np.empty(x.shape)
     for index in np.ndindex(x.shape):
         moved = x.astype(complex)
@@ -100,7 +100,7 @@ def close(found: Any, wanted: Any, tolerance: float = 1e-10) -> None:
 
 
 @pytest.mark.parametrize("name", ROBOTS)
-def test_values_and_gradients_of_batches(library, name):
+def test_batch_values_and_gradients_match_the_robot(library, name):
     arm, rng = robot(name), np.random.default_rng(1)
     function = library.differentiable(arm)
     assert function.inputs == dict.fromkeys(("q", "qd", "qdd", "qddd"), arm.n)
@@ -113,15 +113,15 @@ def test_values_and_gradients_of_batches(library, name):
         tau, rate = function(*motion)
         return (tau * first).sum() + (rate * second).sum()
 
-    wanted = np.stack([complex_step(lambda moved, k=k: (of_the_paper(arm, moved) * weights[:, k]).sum(), x[:, k])
+    wanted = np.stack([complex_step(lambda moved, k=k: (paper_torques(arm, moved) * weights[:, k]).sum(), x[:, k])
                        for k in range(3)], axis=1)
     for number in range(4):
         close(library.gradient(weighted, number, given), wanted[number])
 
 
 @pytest.mark.parametrize("name", ROBOTS)
-def test_second_gradients_equal_differences_of_the_closed_form(library, name):
-    """Weights times second derivatives times a direction, from the closed form of the first derivatives."""
+def test_second_gradients_match_derivatives_of_the_closed_form(library, name):
+    """The closed form of first derivatives is differentiated along a direction."""
     arm, rng = robot(name), np.random.default_rng(2)
     function = library.differentiable(arm)
     x, direction, weights = rng.normal(size=(4, arm.n)), rng.normal(size=arm.n), rng.normal(size=arm.n)
@@ -140,7 +140,7 @@ def test_second_gradients_equal_differences_of_the_closed_form(library, name):
         close(0.0 if found is None else found, wanted[number])
 
 
-def test_one_row_for_all_samples(library):
+def test_single_row_is_broadcast_to_all_samples_with_summed_gradient(library):
     arm, rng = robot("panda"), np.random.default_rng(3)
     function = library.differentiable(arm, "inverse_dynamics")
     q, qd, qdd = rng.normal(size=(2, 5, arm.n)), rng.normal(size=arm.n), rng.normal(size=(5, arm.n))
@@ -153,7 +153,7 @@ def test_one_row_for_all_samples(library):
         close(library.gradient(lambda *motion: function(*motion).sum(), number, given), wanted)
 
 
-def test_a_payload_has_a_gradient(library):
+def test_gradient_by_payload_parameters_matches_the_torque_difference(library):
     """Torques are linear in the ten numbers of a payload."""
     arm, rng = robot("panda"), np.random.default_rng(4)
     loaded = arm.with_payload("panda_hand", 1.5, (0.02, -0.01, 0.05), 0.01 * np.eye(3))
@@ -166,8 +166,8 @@ def test_a_payload_has_a_gradient(library):
     close(numbers(by_payload) @ parameters, weights @ (loaded.inverse_dynamics(*motion) - arm.inverse_dynamics(*motion)))
 
 
-def test_forward_dynamics_undoes_inverse_dynamics(library):
-    """d qdd / d tau is the inverse of the mass matrix."""
+def test_forward_dynamics_inverts_inverse_dynamics_with_inverse_mass_gradient(library):
+    """The gradient d qdd / d tau is the inverse of the mass matrix."""
     arm, rng = robot("panda"), np.random.default_rng(5)
     function = library.differentiable(arm, "forward_dynamics")
     q, qd, qdd = rng.normal(size=(3, arm.n))
@@ -178,7 +178,7 @@ def test_forward_dynamics_undoes_inverse_dynamics(library):
     close(arm.mass_matrix(q) @ numbers(by_tau), weights)
 
 
-def test_third_derivatives_are_refused_by_name(library):
+def test_third_derivatives_are_rejected(library):
     arm = robot("panda")
     function, given = library.differentiable(arm, "gravity"), [library.array(np.full(arm.n, 0.3))]
 
@@ -191,7 +191,7 @@ def test_third_derivatives_are_refused_by_name(library):
         gradient(once)(*given)
 
 
-def test_invalid_arguments_are_named(library):
+def test_invalid_arguments_of_a_differentiable_function_are_rejected(library):
     arm = robot("panda")
     function, x = library.differentiable(arm), library.array(np.zeros(arm.n))
     with pytest.raises(InputError, match=r"takes 4 arrays, q \(\.\.\., 7\), qd .*; got 3"):
@@ -214,8 +214,8 @@ def test_invalid_arguments_are_named(library):
         library.differentiable(arm, "pose_panda_hand", payload_link="panda_hand", links=["panda_hand"])
 
 
-def test_gradients_of_elastic_robots_equal_their_sensitivities(library):
-    """Five derivatives of q; beside the robot's own tables."""
+def test_gradients_of_elastic_robots_match_rate_sensitivities(library):
+    """The function takes q and five derivatives."""
     arm, rng = load(ROOT / "urdf" / "hua_arm.urdf", ROOT / "urdf" / "hua_arm.robot.yaml"), np.random.default_rng(7)
     function = library.differentiable(arm)
     motion, weights = 0.3 * rng.normal(size=(arm.order + 1, arm.n)), rng.normal(size=arm.n)
@@ -225,8 +225,8 @@ def test_gradients_of_elastic_robots_equal_their_sensitivities(library):
         close(library.gradient(lambda *x: (function(*x)[1] * library.array(weights)).sum(), number, given), weights @ table)
 
 
-def test_closed_loops_follow_along_the_closed_poses(library):
-    """q are all joints of the tree; along the motion of the loops the derivative is that of the robot."""
+def test_gradients_along_closed_loop_motion_match_rate_sensitivities(library):
+    """The input q has all joints of the tree; the gradient along the motion of the loops is compared."""
     arm, rng = load(ROOT / "urdf" / "five_bar.urdf", ROOT / "urdf" / "five_bar.robot.yaml"), np.random.default_rng(8)
     function = library.differentiable(arm)
     q, qd, qdd, qddd = arm.home_motion[0] + 0.1 * rng.normal(size=arm.n), *rng.normal(size=(3, arm.n))
@@ -236,13 +236,13 @@ def test_closed_loops_follow_along_the_closed_poses(library):
     close(by_tree @ moved.G, weights @ arm.rate_sensitivities(q, qd, qdd, qddd)[0], 1e-9)
 
 
-def test_robots_with_linear_systems_that_need_pivots_are_refused():
+def test_robots_with_pivoting_linear_systems_are_rejected():
     arm = load(ROOT / "urdf" / "ankles.urdf", ROOT / "urdf" / "ankles.robot.yaml")
     with pytest.raises(InputError, match=f"torque_and_rate of robot '{arm.name}', .*cannot be differentiated here"):
         batch_function.batch_function(arm, "torque_and_rate")
 
 
-def test_casadi_compiles_once_and_differentiates(monkeypatch, tmp_path):
+def test_casadi_function_is_compiled_once_and_differentiable(monkeypatch, tmp_path):
     ca = pytest.importorskip("casadi")
     interop = importlib.import_module("rnea_ros.interop.casadi")
     monkeypatch.setenv("RNEA_ROS_CACHE", str(tmp_path))
@@ -258,8 +258,8 @@ def test_casadi_compiles_once_and_differentiates(monkeypatch, tmp_path):
         interop.external(arm, "torques")
 
 
-def test_the_example_keeps_to_limits_and_uses_them(tmp_path):
-    """The shares are those of Robot.torque_and_rate; a motion that is the fastest one has some at its limit."""
+def test_optimal_control_example_reaches_but_keeps_its_limits(tmp_path):
+    """Utilizations are those of Robot.torque_and_rate; the fastest motion reaches some limit."""
     pytest.importorskip("casadi")
     pytest.importorskip("matplotlib")
     found = runpy.run_path(str(ROOT / "examples" / "optimal_control.py"))["main"](tmp_path, small=True)
@@ -268,21 +268,21 @@ def test_the_example_keeps_to_limits_and_uses_them(tmp_path):
     assert (tmp_path / "optimal_control.png").is_file()
 
 
-def test_casadi_is_named_with_its_extra(monkeypatch):
+def test_missing_casadi_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "casadi", None)
     with pytest.raises(MissingPackage, match=r"interop.casadi needs CasADi: pip install '\.\[planning\]'"):
         importlib.import_module("rnea_ros.interop.casadi").external(robot("rr"))
 
 
 @pytest.mark.parametrize("name", ["torch", "jax"])
-def test_a_missing_library_is_named_with_its_extra(monkeypatch, name):
+def test_missing_torch_or_jax_error_names_the_extra(monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingPackage, match=rf"pip install '\.\[{name}\]'"):
         importlib.import_module(f"rnea_ros.interop.{name}").differentiable(robot("panda"))
 
 
-def test_a_base_that_moves(library):
-    """Gradients by the base's motion, beside complex steps of the same function's text."""
+def test_gradients_of_moving_bases_match_complex_steps(library):
+    """Complex steps are taken through the exported function."""
     arm, rng = load(ROOT / "urdf" / "branched.urdf", base="floating"), np.random.default_rng(6)
     function = library.differentiable(arm)
     given = [rng.normal(size=size) for size in function.inputs.values()]

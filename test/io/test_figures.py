@@ -1,4 +1,4 @@
-"""Names are drawn as they are, numbers as people write them; who draws pictures of his own finds matplotlib as he left it."""
+"""Pictures: names and numbers are drawn as plain text, and the global state of matplotlib does not change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize("scale", ["linear", "log", "symlog"])
 @pytest.mark.parametrize("values", [(1e-7, 3e4), (2.0, 3.0), (0.011, 0.012), (5.0, 5.0)])
 def test_axis_numbers_are_plain_text(tmp_path, scale, values):
-    r"""Powers of ten came out as $\mathdefault{10^{-2}}$."""
+    r"""Once, powers of ten were written as $\mathdefault{10^{-2}}$."""
     with picture(tmp_path / "picture.png", (6.0, 4.0)) as figure:
         axes = figure.subplots()
         axes.plot(values, values)
@@ -36,7 +36,7 @@ def test_axis_numbers_are_plain_text(tmp_path, scale, values):
     assert not axes.title.get_parse_math() and axes.title.get_text() == "a$1$_b"
 
 
-def test_settings_apply_to_one_picture_only(tmp_path):
+def test_matplotlib_settings_apply_to_one_picture_only(tmp_path):
     with picture(tmp_path / "a.png", (3.0, 2.0), settings={"font.size": 31.0}) as figure:
         assert figure.subplots().title.get_fontsize() > 31.0
     with picture(tmp_path / "b.png", (3.0, 2.0)) as figure:
@@ -44,7 +44,7 @@ def test_settings_apply_to_one_picture_only(tmp_path):
 
 
 @pytest.mark.parametrize("limit", [1.0, 100.0])
-def test_drawn_limits_have_one_legend_entry(tmp_path, limit):
+def test_effort_limit_is_drawn_once_if_it_is_near_the_torques(tmp_path, limit):
     t, path = np.linspace(0.0, 1.0, 5), tmp_path / "torques.svg"
     tau = np.column_stack((np.sin(3.0 * t), np.cos(3.0 * t)))
     figures.draw_torques(path, t, tau, tau, ["a", "b"], ["N m", "N m"], np.full(2, limit))
@@ -71,7 +71,7 @@ assert "matplotlib.pyplot" not in sys.modules
 
 
 def test_global_matplotlib_state_is_unchanged(tmp_path):
-    """Backend, settings, scales, filters of warnings; no window is opened, since pyplot is not even imported."""
+    """Backend, settings, scales and warning filters are compared; pyplot is not imported, so no window can open."""
     done = subprocess.run([sys.executable, "-c", STATE], cwd=tmp_path, capture_output=True, text=True, timeout=240,
                           env={"PYTHONPATH": str(ROOT), "HOME": str(tmp_path), "PATH": ""})
     assert done.returncode == 0, done.stderr
@@ -94,7 +94,7 @@ def test_failed_drawing_leaves_no_file(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_movie_has_its_frames(tmp_path):
+def test_movie_file_has_all_frames(tmp_path):
     image = pytest.importorskip("PIL.Image")
     movie(tmp_path / "a.gif", (2.0, 1.5), lambda axes, k: axes.plot([0.0, k]), 3, 5)
     with image.open(tmp_path / "a.gif") as made:
@@ -107,5 +107,5 @@ def test_missing_matplotlib_error_names_the_remedy(monkeypatch):
         new_figure(1.0, 1.0)
 
 
-def test_color_scale_returns_colours():
+def test_color_scale_returns_distinct_colors():
     assert figures.color_scale(4).shape == (4, 4) and len(np.unique(figures.color_scale(4), axis=0)) == 4

@@ -1,4 +1,4 @@
-"""Many recordings: the same bytes with any workers, finished parts are kept, and unreadable files do not affect others."""
+"""Batch processing of recordings: results do not depend on the workers, finished parts are kept, files fail independently."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_batch_results_equal_those_of_the_library(recordings, short_blocks):
             np.testing.assert_array_equal(stamps, bags.EPOCH + bags.motion(0, 2, 12.0)[0])
 
 
-def test_processes_and_a_cluster_give_the_same_bytes(tmp_path, recordings):
+def test_processes_and_dask_cluster_write_identical_files(tmp_path, recordings):
     distributed = pytest.importorskip("distributed")
     run(job(), recordings)
     expected = content(tmp_path / "out")
@@ -157,7 +157,7 @@ def test_batch_reads_the_robot_description_of_bags(recordings, tmp_path):
     assert {*content(tmp_path / "given").values()} == {*first.values(), *second.values()}
 
 
-def test_torques_are_written_as_a_playable_bag(recordings, short_blocks):
+def test_batch_writes_torques_as_a_bag_with_the_stamps_of_the_recording(recordings, short_blocks):
     path, folder = next(iter(recordings.items()))
     run(job("mcap", 5.0), {path: folder})
     names = ["metadata.yaml", "result.json", *(f"run0_{k:04}.mcap" for k in range(3))]

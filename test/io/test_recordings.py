@@ -1,4 +1,4 @@
-"""Recordings read piece by piece: bags and CSV alike, the same numbers however they are cut, and errors that teach."""
+"""Recordings read in blocks: bags and CSV give the same samples for any cuts, and errors name their cause."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def csv(path, t, q, names=NAMES):
 
 @pytest.fixture(scope="module", params=["mcap", "sqlite3", "csv", "csv with text"])
 def long(request, tmp_path_factory):
-    """Times from 0, positions, and a recording of both, in each format."""
+    """Return times from 0, positions, and the path of their recording, in each format."""
     folder, (stamps, q) = tmp_path_factory.mktemp("long"), bags.motion(7, 3, 30.0)
     t = stamps * 1e-9
     if request.param.startswith("csv"):
@@ -46,7 +46,7 @@ def short_blocks(monkeypatch):
     monkeypatch.setattr(csv_files, "ROWS_PER_PIECE", 301)
 
 
-def test_pieces_are_the_samples_between_edges(long, short_blocks):
+def test_pieces_contain_the_samples_between_their_edges(long, short_blocks):
     t, q, path = long
     source = files.open_recording(path, WANTED)
     assert source.blocks == ("q",) and source.span[:3] == (0.0, pytest.approx(t[-1]), len(t))
@@ -60,7 +60,7 @@ def test_pieces_are_the_samples_between_edges(long, short_blocks):
             np.testing.assert_array_equal(piece["q"], q[inside])
 
 
-def test_part_of_a_recording_equals_the_whole_bit_for_bit(long, short_blocks):
+def test_blockwise_estimates_equal_those_of_the_whole_recording_bit_for_bit(long, short_blocks):
     *_, path = long
     source = files.open_recording(path, WANTED)
     assert recording.blocks_of(source).number == 5
@@ -75,7 +75,7 @@ def test_part_of_a_recording_equals_the_whole_bit_for_bit(long, short_blocks):
 
 
 def test_disordered_repeated_and_incomplete_messages_are_dropped(tmp_path):
-    """Stamps count, not the order of the recording; joints are found by name; a gripper's own messages are left out."""
+    """Samples are sorted by stamp, joints are found by name, and separate messages of a gripper are ignored."""
     stamps, q = bags.motion(1, 3, 2.0)
     entries = []
     for k, (t, sample) in enumerate(zip(stamps.tolist(), q)):
@@ -108,7 +108,7 @@ def test_messages_without_stamps_use_recording_times(tmp_path):
 
 @pytest.mark.parametrize("ahead", [0, 5])
 def test_zero_stamp_is_valid_in_simulated_time(tmp_path, ahead):
-    """A stamp of zero is the first of its clock, not one that is missing; some messages may have it again."""
+    """A stamp of zero starts the simulated clock and is not a missing stamp; several messages may repeat it."""
     stamps, q = bags.motion(2, 3, 1.0)
     again = np.maximum(np.arange(len(q)) - ahead, 0)  # before the clock runs
     path = bags.bag(tmp_path / "a", {"/joint_states": [(EPOCH + 20_000_000 * k, joint_state(stamps[i], NAMES, q[i]))
@@ -120,7 +120,7 @@ def test_zero_stamp_is_valid_in_simulated_time(tmp_path, ahead):
 
 @pytest.mark.parametrize("back", [0.3, 0.9])
 def test_clock_that_was_set_back_is_rejected(tmp_path, back):
-    """Sorted by stamps, what was before and what was after would alternate: a motion that never happened."""
+    """If samples were sorted by stamps, those from before and after the reset would alternate."""
     stamps, q = bags.motion(4, 3, 3.0)
     reported = stamps - np.where(stamps > 1_500_000_000, round(1e9 * back), 0)
     entries = [(EPOCH + t, joint_state(EPOCH + stamp, NAMES, sample)) for t, stamp, sample in
@@ -200,8 +200,8 @@ def test_bag_with_a_corrupt_size_is_rejected(tmp_path):
         files.open_recording(path, RecordingRequest(("a", "b")))
 
 
-def test_csv_rows_with_quoted_line_breaks(tmp_path):
-    """A header may go on in the next line, within quotes; a line may end with a carriage return alone."""
+def test_csv_files_may_have_quoted_line_breaks_and_carriage_returns(tmp_path):
+    """A quoted header may contain a line break; a line may end with only a carriage return."""
     path, wanted = tmp_path / "odd.csv", RecordingRequest(("a",))
     for text in ('t,q_a,"note\n0,1,x\n', "t,q_a", "t,q_a\n# nothing yet\n"):
         path.write_text(text, newline="")
@@ -215,7 +215,7 @@ def test_csv_rows_with_quoted_line_breaks(tmp_path):
 
 
 def test_text_that_is_not_utf_8_is_rejected(tmp_path):
-    """Far beyond what is read with the header."""
+    """The invalid byte is far behind the block that is read with the header."""
     path = tmp_path / "odd.csv"
     path.write_bytes(b"t,q_a,note\n" + b"".join(b"%d,1,slow\n" % k for k in range(2000)) + b"2000,1,m\xfcde\n")
     for read in (lambda: files.open_recording(path, RecordingRequest(("a",))),
@@ -224,8 +224,8 @@ def test_text_that_is_not_utf_8_is_rejected(tmp_path):
             read()
 
 
-def test_the_library_reads_recordings_with_measured_efforts(tmp_path):
-    """Positions, and derivatives of them that the file does not have; a joint may be held, and called otherwise."""
+def test_read_recording_converts_units_and_estimates_missing_derivatives(tmp_path):
+    """Columns may be renamed, and a joint may be held."""
     robot = Robot.from_urdf(arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}).encode(), backend="python")
     t = np.arange(300) * 0.01
     rows = np.column_stack((1e3 * t, np.rad2deg(np.sin(t)), np.cos(t)))

@@ -1,4 +1,4 @@
-"""Arms of six and seven joints between two poses, under limits of torque, torque rate and speed: seen by Pinocchio."""
+"""Point-to-point motions of arms with six and seven joints: limits of torque, torque rate and velocity, by Pinocchio."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rnea_ros import InputError, Robot, plan_motion
 from rnea_ros.planning import PlanSettings
 from support.planning_cases import both_sides, robot, urdf
 
-COARSE = PlanSettings(spans=8, refinements=1)  # limits are kept as well as ever
+COARSE = PlanSettings(spans=8, refinements=1)  # accuracy of the limits does not change
 
 
 @cache
 def planned(name: str, swing: float | None = 0.1, effort: float = 0.0):
-    """Between two random poses; torque rates that swing torques from end to end in `swing` seconds."""
+    """Plan between two random poses; torque-rate limits allow a full change of torque in `swing` seconds."""
     arm = robot(name)
     rng = np.random.default_rng(1)
     low, high = np.maximum(arm.limits.lower, -1.5), np.minimum(arm.limits.upper, 1.5)
@@ -53,7 +53,7 @@ def test_planned_limits_hold_according_to_pinocchio(name):
     assert not [note for note in plan.notes if "no limits known" not in note]
 
 
-def test_fewer_limits_cost_less_and_effort_is_saved():
+def test_duration_grows_with_limits_and_effort_weight():
     name = "stanford"
     limited, free, saving = (planned(name, *how)[2] for how in ((0.1,), (None,), (0.1, 1e-4)))
     assert free.duration < limited.duration < saving.duration
@@ -67,7 +67,7 @@ def test_fewer_limits_cost_less_and_effort_is_saved():
 
 
 def test_joints_without_active_limits_move_with_nearly_minimal_jerk():
-    """Joint 1 has a long way under limits that bind, the others have a short one.
+    """Joint 1 moves far and its limits are active; the other joints move little.
 
     Oracle: the least integral of squared jerk from rest to rest without accelerations at the ends is 720 d^2 / T^5 (Flash and
     Hogan 1985); limits by Pinocchio.
@@ -94,7 +94,7 @@ def test_joints_without_active_limits_move_with_nearly_minimal_jerk():
 
 
 def seven_joint_arm(rng: np.random.Generator) -> Robot:
-    """Return an arm with alternating axes, as light as those that people work beside, with random masses and centers."""
+    """Return a light arm with alternating axes and random masses and centers of mass."""
     axes, heights = ("0 0 1", "0 1 0", "0 0 1", "0 -1 0", "0 0 1", "0 1 0", "0 0 1"), (0.16, 0.2, 0.2, 0.22, 0.18, 0.22, 0.08)
     efforts, speeds = (320, 320, 176, 176, 110, 40, 40), (1.48, 1.48, 1.75, 1.31, 2.27, 2.36, 2.36)
     masses, text = np.array([4.0, 4.0, 3.0, 2.7, 1.7, 1.8, 0.5]) * rng.uniform(0.7, 1.4, 7), '<link name="l0"/>'
@@ -111,10 +111,10 @@ def seven_joint_arm(rng: np.random.Generator) -> Robot:
 
 @pytest.mark.parametrize("seed", [3, 5])
 def test_smooth_plan_takes_no_longer_than_tolerance_allows(seed):
-    """Few knots are no excuse: the duration counts from the fastest motion that is found, not from a coarse one.
+    """The tolerance refers to the fastest motion that is found, also with few knots.
 
-    Joints without a torque-rate limit swing to save time; with more time they go straight. Oracles: the plan with tolerance
-    zero, and the way from start to goal.
+    Joints without a torque-rate limit oscillate in the fastest motion and move directly with more time. Oracles: the plan
+    with tolerance zero, and the distance from start to goal.
     """
     rng = np.random.default_rng(seed)
     arm = seven_joint_arm(np.random.default_rng(seed))
@@ -134,9 +134,9 @@ def test_smooth_plan_takes_no_longer_than_tolerance_allows(seed):
 
 
 def test_joints_with_low_torque_weight_do_not_oscillate():
-    """Weights of torque that hardly count leave joints undetermined, as the shortest time alone does.
+    """Very small torque weights leave joints undetermined, as minimum time alone does.
 
-    Oracles: the least way of a joint is that from start to goal; the cost by Pinocchio's torques.
+    Oracles: a joint moves at least from start to goal; torques for the cost are from Pinocchio.
     """
     oracles, arm = pytest.importorskip("support.oracles"), robot("seven_r")
     start, way = np.array([0.0, 0.0, 0.0, -1.5, 0.0, 1.5, 0.0]), np.array([1.2, 0.3, -0.3, 0.3, 0.3, -0.3, 0.3])
@@ -156,14 +156,14 @@ def test_joints_with_low_torque_weight_do_not_oscillate():
     assert costs[1] <= 1.005 * costs[0]
 
 
-def test_planning_is_deterministic():
+def test_repeated_planning_gives_an_identical_plan():
     arm, limits, plan, start, goal = planned("stanford", None)
     again = plan_motion(arm, start, goal, limits=limits, settings=COARSE, time_tolerance=0.0)
     assert np.array_equal(again.curve.points, plan.curve.points) and again.iterations == plan.iterations
 
 
 def test_motions_of_trees_with_mimic_joints_keep_the_limits():
-    """A tree with mimic joints: they move with the joint they follow, and their weight is felt there."""
+    """Torques of the followed joint include the weight of its mimic joints."""
     oracles = pytest.importorskip("support.oracles")
     tree = robot("branched")
     start, goal = (np.fmin(np.fmax(np.full(tree.n, x), tree.limits.lower), tree.limits.upper) for x in (0.0, 0.3))
@@ -174,7 +174,7 @@ def test_motions_of_trees_with_mimic_joints_keep_the_limits():
     assert max(plan.excess.values()) <= 1e-6
 
 
-def test_unsupported_robots_are_rejected():
+def test_robots_with_free_base_or_without_joints_are_rejected():
     free = Robot.from_urdf(urdf("branched"), base="floating")
     with pytest.raises(InputError, match=r"the base of robot 'branched' is free.*base: fixed where it is held"):
         plan_motion(free, np.zeros(free.n), np.ones(free.n))

@@ -1,4 +1,4 @@
-"""B-splines against de Boor's recursion in fractions, and scipy's: basis, derivatives, the same curve on finer knots."""
+"""B-splines against SciPy and de Boor's recursion in exact fractions: basis, derivatives, knot refinement."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_basis_functions_and_derivatives_equal_scipy(degree):
 
 
 def exact(s, i, degree, interval, u, order=0):
-    """Derivative of basis function i at u, seen from a knot interval; C. de Boor, A Practical Guide to Splines."""
+    """Return the derivative of basis function i at u in a knot interval; C. de Boor, A Practical Guide to Splines."""
     if degree == 0:
         return Fraction(int(i == interval and order == 0))
     left, right = s[i + degree] - s[i], s[i + degree + 1] - s[i + 1]
@@ -48,8 +48,8 @@ def exact(s, i, degree, interval, u, order=0):
 
 
 @pytest.mark.parametrize("degree", [3, 4, 5])
-def test_basis_is_evaluated_at_both_ends_of_each_span(degree):
-    """Fractions have no rounding errors."""
+def test_basis_at_both_ends_of_each_span_matches_exact_fractions(degree):
+    """The expected values have no rounding errors."""
     s = [Fraction(float(knot)) for knot in knots(BREAKS, degree)]
     for span in range(len(BREAKS) - 1):
         u = np.array([BREAKS[span], 0.3 * BREAKS[span] + 0.7 * BREAKS[span + 1], BREAKS[span + 1]])
@@ -60,7 +60,7 @@ def test_basis_is_evaluated_at_both_ends_of_each_span(degree):
                 np.testing.assert_allclose(found[order], expected, rtol=0.0, atol=1e-14 * np.abs(expected).max())
 
 
-def test_span_selects_the_side_of_a_break():
+def test_span_selects_the_one_sided_derivative_at_a_break():
     one, at = curve(3, n=1), BREAKS[[2, 2]]
     before, after = one.motion(np.array([1, 2]), at)
     np.testing.assert_allclose(before[:3], after[:3], rtol=1e-12)  # C2
@@ -69,7 +69,7 @@ def test_span_selects_the_side_of_a_break():
     assert abs(before[3] - after[3]) > 1.0
 
 
-def test_curve_derivatives_are_by_time():
+def test_curve_derivatives_are_time_derivatives():
     one, t, h = curve(5), 0.7, 1e-4
     at = np.array([t - h, t, t + h]) / one.duration
     y = one.motion(span_of(BREAKS, at), at)
@@ -88,7 +88,7 @@ def test_refined_curve_is_unchanged(degree):
     assert len(other.points) == len(one.points) + 4
 
 
-def test_highest_derivative_and_averages():
+def test_highest_derivative_per_span_and_greville_abscissae_are_exact():
     one = curve(3)
     middle = (BREAKS[1:] + BREAKS[:-1]) / 2.0
     jerk = one.motion(np.arange(len(middle)), middle)[:, 3] * one.duration**3

@@ -58,7 +58,7 @@ def limits(**changed):
     ({"joint_force": {"elbow": 10.0}}, r"joint_force names 'elbow'; the joints .* joint1, joint2"),
     ({"joint_force": {"joint1": -10.0}}, "joint_force is .* forces above zero are needed"),
 ])
-def test_invalid_arguments_are_rejected(given, message):
+def test_invalid_planning_arguments_are_rejected(given, message):
     with pytest.raises(InputError, match=message):
         rr(**given)
 
@@ -68,7 +68,7 @@ def test_invalid_arguments_are_rejected(given, message):
     ({"instants": (0.0, 0.5)}, "instants are .* rise from 0 to 1"), ({"instants": (0.0, 0.6, 0.5, 1.0)}, "rise from 0 to 1"),
     ({"best_of": 0}, "best_of is 0"), ({"gain": np.nan}, "gain is nan"),
 ])
-def test_settings_are_checked(changed, message):
+def test_invalid_plan_settings_are_rejected(changed, message):
     with pytest.raises(InputError, match=message):
         PlanSettings(**changed)
 
@@ -90,14 +90,14 @@ def test_pose_that_exceeds_torque_limits_at_rest_is_rejected():
         plan_motion(hanging, (-np.pi / 2, 0.0), (0.0, 0.0), limits=weak)
 
 
-def test_infeasible_motion_is_explained():
-    """A quarter of the time that the fastest motion takes."""
+def test_infeasible_duration_error_states_violation_and_remedies():
+    """The given duration is a quarter of the shortest one."""
     with pytest.raises(PlanningError, match=r"no motion found, starting from 2 guesses: .*; the nearest one (misses|has) .* "
                                             r"after 0\.[01]\d* s.*Wider limits, a longer duration or more guesses"):
         rr(duration=0.1, settings=PlanSettings(refinements=0, tries=2, iterations=100))
 
 
-def test_errors_are_errors_of_this_package():
+def test_planning_errors_derive_from_the_package_error():
     assert issubclass(PlanningError, RneaError) and not issubclass(PlanningError, InputError)
 
 
@@ -135,8 +135,8 @@ def test_unknown_limits_are_reported_and_not_enforced():
     assert none_at_all.notes == ()  # infinite is known: there is none
 
 
-def test_velocity_acceleration_and_jerk_limits_alone():
-    """A slide without torque limits: the seven segments of an S-curve, in closed form."""
+def test_velocity_acceleration_and_jerk_limits_give_an_s_curve():
+    """The duration of its seven segments has a closed form; there are no torque limits."""
     free = np.full(1, np.nan)
     rest = [EndState(np.array([x]), np.zeros(1), np.zeros(1)) for x in (0.0, 1.0)]
     bounds = [motion_quantity(order, ["slide"], np.array([-limit]), np.array([limit]))
@@ -147,14 +147,14 @@ def test_velocity_acceleration_and_jerk_limits_alone():
     assert max(found.excess.values()) <= 1e-6
 
 
-def test_times_of_a_plan_are_checked():
+def test_times_outside_a_plan_are_rejected():
     found = rr()
     for t in (np.array([-0.1]), np.array([1.1 * found.duration]), np.array([np.nan]), -0.1):
         with pytest.raises(InputError, match=r"times .samples,., from 0 to"):
             found(t)
 
 
-def test_progress_is_reported():
+def test_progress_callback_receives_stages_and_iterations_in_order():
     said = []
     found = rr(settings=PlanSettings(refinements=1), report=said.append, time_tolerance=0.0)
     stages = list(dict.fromkeys(now.stage for now in said))
@@ -167,7 +167,7 @@ def test_progress_is_reported():
 
 
 def without(monkeypatch, which):
-    """Make the solver run out of iterations in searches with a cost of smoothness for which `which` of the program is true."""
+    """Let the solver fail in smoothing searches whose program satisfies `which`."""
     solved = planner.solve_program
 
     def exhausted(program, x, near, *given, **options):
@@ -187,7 +187,7 @@ def test_failed_smoothing_returns_the_fastest_plan_with_a_note(monkeypatch):
         "smoothing left out, the plan is the fastest motion: the solver used up its iterations")
 
 
-def test_truncated_smoothing_keeps_limits_and_is_smoother_than_the_fastest(monkeypatch):
+def test_interrupted_smoothing_keeps_limits_and_reduces_jerk(monkeypatch):
     def jerk(found):
         t = np.linspace(0.0, found.duration, 4001)
         return np.trapezoid(found(t)[3] ** 2, t, axis=0).sum()
@@ -223,8 +223,8 @@ def test_best_of_several_guesses_is_returned():
     assert many.duration <= one.duration * (1.0 + 1e-7) and many.iterations > one.iterations
 
 
-def test_motion_may_end_at_its_mirrored_beginning():
-    """No start and no goal, only that the end is the beginning with its sign changed; windows; one joint frozen."""
+def test_coupled_end_states_mirror_the_beginning_of_a_motion():
+    """Start and goal are free; the end is the negative beginning. Limits have windows, and one joint is frozen."""
     rate = pendulum_and_slide(-INF, INF)
     effort = replace(rate, lower=np.full(2, np.nan))
     names = ("swing", "slide")

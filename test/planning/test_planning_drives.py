@@ -1,4 +1,4 @@
-"""Planned motions keep to limits of drives; the slopes that the solver gets are those of the quantity."""
+"""Drive limits in planning: sensitivities match finite differences, and the fastest motion reaches the limits."""
 
 import numpy as np
 import pytest
@@ -15,14 +15,14 @@ SHEET = {"gear_ratio": -90.0, "torque_constant": 0.1, "resistance": 0.8, "induct
 
 @pytest.fixture(scope="module")
 def arm():
-    """A planar arm whose drives limit it, and nothing else."""
+    """Return a planar arm that is limited only by its drives."""
     names = load(urdf("rr")).joint_names
     free = {name: {f"has_{what}_limits": False for what in ("effort", "velocity")} for name in names}
     return load(urdf("rr"), {"version": 1, "gravity": [0.0, -9.81, 0.0], "drives": dict.fromkeys(names, SHEET), "limits": free,
                              "supplies": {"rail": {"max_power": 90.0, "max_braking_power": 20.0}}})
 
 
-def test_slopes_match_the_values(arm):
+def test_drive_limit_sensitivities_match_finite_differences(arm):
     quantity, rng = drives(arm, None), np.random.default_rng(5)
     motion = rng.normal(size=(4, 3, arm.n))
     tables = quantity.slope(*motion)
@@ -38,4 +38,4 @@ def test_fastest_motion_saturates_its_drives(arm):
     plan = plan_motion(arm, [-0.5, 0.4], [1.2, -0.6], time_tolerance=0.0)
     q, qd, qdd, qddd = plan(np.linspace(0.0, plan.duration, 4000))
     used = utilizations(arm.drive_limits, *arm.torque_and_rate(q, qd, qdd, qddd), qd)
-    assert 0.99 < used.max() < 1.002  # between the nodes a tolerance is let pass
+    assert 0.99 < used.max() < 1.002  # limits between nodes have a tolerance

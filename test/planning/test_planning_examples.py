@@ -1,4 +1,4 @@
-"""The examples of planning, in short: the thesis's numbers and pictures."""
+"""Short runs of the planning examples reproduce the numbers of the thesis."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run(tmp_path, name: str) -> dict[str, float]:
     return found
 
 
-def test_minimum_time_of_the_two_link_arm(tmp_path):
+def test_minimum_time_example_reproduces_the_optimal_switching_times(tmp_path):
     found = run(tmp_path, "minimum_time_rr")
     assert 0.0 < found["T / optimum - 1"] < 1e-3
     switches = {name: value for name, value in found.items() if "switches" in name}
@@ -26,7 +26,7 @@ def test_minimum_time_of_the_two_link_arm(tmp_path):
     assert (found["sign of torque 1 at the start"], found["sign of torque 2 at the start"]) == (1.0, -1.0)
 
 
-def test_example_reproduces_the_durations_of_the_thesis(tmp_path):
+def test_time_effort_example_reproduces_the_durations_of_the_thesis(tmp_path):
     found = run(tmp_path, "time_effort_pr")
     assert found["T"] == pytest.approx(0.58579, abs=1e-4) and found["cost"] == pytest.approx(0.77324, abs=1e-4)
     example = __import__("time_effort_pr")
@@ -36,7 +36,7 @@ def test_example_reproduces_the_durations_of_the_thesis(tmp_path):
 
 
 def found_u(example, robot) -> float:
-    """The weight that leads to the thesis's time, by secants."""
+    """Return the effort weight that gives the thesis's duration, by the secant method."""
     a, b = 0.008, 0.0084
     for _ in range(2):
         at_a, at_b = (example.planned(robot, u).duration for u in (a, b))
@@ -45,7 +45,7 @@ def found_u(example, robot) -> float:
     return b
 
 
-def test_torque_rate_limit_increases_the_duration(tmp_path):
+def test_torque_rate_example_shows_longer_durations_with_tighter_limits(tmp_path):
     found = run(tmp_path, "torque_rate_price")
     assert found["T at 200 N m/s"] > found["T at 500 N m/s"] > RR_OPTIMUM
     assert 0.999 < found["largest rate / limit"] < 1.0 + 1e-6 and found["largest torque / limit"] < 1.0 + 1e-6

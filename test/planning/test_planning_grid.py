@@ -1,4 +1,4 @@
-"""Grid on which a plan is checked: peaks of parabolas found exactly, and spans halved where the highest derivative spikes."""
+"""Check grid of a plan: peaks of parabolas are found exactly, and spans with large highest derivative are halved."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ BREAKS = np.linspace(0.0, 1.0, 9)
 
 
 @pytest.mark.parametrize("peak", [0.031, 0.4, 0.46875, 0.73, 0.1285, 0.2465])
-def test_peak_of_a_parabola_is_found(peak):
-    """Wherever it is, next to the ends of a span as well: one peak, of its height."""
+def test_one_peak_of_exact_position_and_height_is_found_for_a_parabola(peak):
+    """Peaks close to the ends of a span are included."""
     at = evenly_spread(BREAKS, 12)
     bulge = 0.02 - 40.0 * (at.u - peak) ** 2
     excess = np.stack((np.full(len(at.u), -np.inf), bulge, bulge - 0.03), axis=1)
@@ -22,8 +22,8 @@ def test_peak_of_a_parabola_is_found(peak):
     assert not list(find_peaks(at, 3, excess, 0.021))
 
 
-def test_jump_at_a_break_is_no_peak():
-    """There are nodes on both sides of it; and none is seen where a limit begins to hold."""
+def test_jumps_at_breaks_and_window_edges_are_not_peaks():
+    """Nodes lie on both sides of the break."""
     at = evenly_spread(BREAKS, 12)
     rise = np.where(at.span < 4, 0.1 + at.u, 0.2)[:, None]
     assert not list(find_peaks(at, 0, rise, 1e-6))
@@ -34,7 +34,7 @@ def test_jump_at_a_break_is_no_peak():
 
 
 def halved(spikes: dict[int, float]) -> list[int]:
-    """Spans of a cubic spline of one coordinate that are halved, its third derivative being 1, and that at the spikes."""
+    """Return the halved spans of a cubic spline whose third derivative is 1 except in the given spans."""
     breaks, highest = np.linspace(0.0, 1.0, 16), np.ones(15)
     highest[list(spikes)] = list(spikes.values())
     matrix = np.stack([Curve(3, breaks, unit[:, None], 1.0).highest()[:, 0] for unit in np.eye(18)], axis=1)

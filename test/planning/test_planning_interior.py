@@ -1,4 +1,4 @@
-"""The interior point method: its derivatives by differences, its matrix by a dense one, its plans beside IPOPT's."""
+"""Interior point method: derivatives match finite differences, linear solves match dense ones, plans match IPOPT."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def dense(matrix: BorderedSystem, free: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("degree", [3, 4])
 @pytest.mark.parametrize("start", STARTS)
-def test_values_and_derivatives(start, degree):
+def test_condensed_program_derivatives_match_finite_differences(start, degree):
     whole = program(problem(STARTS[start]), degree)
     small, rng = CondensedProgram(whole), np.random.default_rng(0)
     kept = np.flatnonzero(np.append(small.free, True))
@@ -97,7 +97,7 @@ def test_values_and_derivatives(start, degree):
 
 
 def mirrored() -> PlanningProblem:
-    """Continues as its mirror image, from a free start; the goal's speed of joint 2 is known."""
+    """Return a problem whose end mirrors its free start; the goal velocity of joint 2 is given."""
     swap = np.array([[0.0, 1.0], [1.0, 0.0]])
     tie = join_conditions(*(coupled_ends(order, swap, np.array([0.4, 0.1]) * (order == 0)) for order in (0, 1)))
     goal = EndState(FREE, np.array([np.nan, 0.3]), FREE)
@@ -105,7 +105,7 @@ def mirrored() -> PlanningProblem:
 
 
 @pytest.mark.parametrize("curvature", [lagrangian_curvature, gauss_newton_curvature])
-def test_coupled_ends(curvature):
+def test_reduced_program_satisfies_coupled_ends_and_matches_dense_solves(curvature):
     whole = Transcription(mirrored(), BREAKS, 3, lobatto_nodes(BREAKS, 5), curvature, 0.2)
     small, rng = ReducedProgram(whole), np.random.default_rng(2)
     at = small.evaluate_at(np.append(rng.normal(size=whole.size - 1) * 0.3, 0.7))
@@ -132,7 +132,7 @@ def test_coupled_ends(curvature):
     np.testing.assert_allclose(small.Z.T @ right[:-1], (exact + 1e6 * np.eye(len(exact))) @ small.Z.T @ step[:-1], rtol=1e-3)
 
 
-def test_coupled_ends_match_ipopt():
+def test_interior_point_with_coupled_ends_matches_ipopt():
     given = mirrored()
     breaks = np.linspace(0.0, 1.0, 9)
     whole = Transcription(given, breaks, 3, lobatto_nodes(breaks, 5))
@@ -151,7 +151,7 @@ def test_coupled_ends_match_ipopt():
 
 @pytest.mark.parametrize("span", [np.repeat([0, 1, 3, 4], 3), np.append(np.repeat(range(5), 2), [3, 0, 3])],
                          ids=["one span without nodes", "more in some"])
-def test_bordered_system_is_solved(span):
+def test_bordered_system_matches_a_dense_solution(span):
     rng, spans, width, n = np.random.default_rng(1), 5, 4, 2
     free = rng.uniform(size=(spans - 1 + width) * n) < 0.8
     B, half, scale = rng.normal(size=(len(span), 3, width)), rng.normal(size=(len(span), 6, 6)), np.array([1.0, 2.0, 0.3])
@@ -188,7 +188,7 @@ def test_interior_point_matches_ipopt(start):
 
 
 def test_interior_point_reports_its_status(monkeypatch):
-    """Used up its iterations; no shift, each larger than the one before, makes the matrix definite: nothing has moved then."""
+    """Cases: the iteration limit is reached; no diagonal shift makes the matrix definite, and x is unchanged."""
     whole = program(problem(STARTS["rest"], cost=False))
     x, start = whole.variables(next(initial_guesses(whole.problem, BREAKS, 3))), interior.InteriorPointStart(1e-2, 1e-2)
     few = interior.minimize(CondensedProgram(whole), x, start, 1e-7, 1, lambda *now: None)
@@ -202,7 +202,7 @@ def test_interior_point_reports_its_status(monkeypatch):
 
 
 def test_ipopt_is_tried_where_the_interior_point_method_fails(monkeypatch):
-    """IPOPT begins with the first guess, and ours is not repeated."""
+    """IPOPT starts from the first guess; the interior point method is not repeated."""
     tries, seen = [], {}
 
     def stuck(program, x, start, tolerance, most, watch):
@@ -216,7 +216,7 @@ def test_ipopt_is_tried_where_the_interior_point_method_fails(monkeypatch):
     assert found.duration == pytest.approx(RR_OPTIMUM, rel=0.05) and max(found.excess.values()) < 1e-4
 
 
-def test_programs_that_cannot_be_condensed():
+def test_programs_with_free_or_coupled_ends_cannot_be_condensed():
     given = problem(STARTS["rest"])
     assert is_condensable(program(given))
     end_state = EndState(np.array([0.0, np.nan]), np.zeros(2), FREE)
@@ -227,8 +227,8 @@ def test_programs_that_cannot_be_condensed():
         assert not is_condensable(program(other))
 
 
-def test_motion_between_position_limits_is_as_fast_as_inside():
-    """The limit has no interior where a motion begins or ends at it."""
+def test_motion_between_position_limits_is_as_fast_as_with_wider_limits():
+    """The feasible set has no interior at a start or goal on the limit."""
     arm = robot("panda")
     known, refined = arm.limits, PlanSettings(refinements=3)
     at, beside = (plan_motion(arm, known.lower, known.upper, settings=refined,

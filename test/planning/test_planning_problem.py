@@ -1,4 +1,4 @@
-"""Properties of a problem computed by hand: excess over limits, windows, rest, checks."""
+"""Planning problems: excess over limits, windows, states of rest and checks, with values computed by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = tuple("abcdef")
 
 
 def motion(*values: float) -> np.ndarray:
-    """(1, ORDERS, n) that stands at these values."""
+    """Return a motion (1, ORDERS, n) at rest at these positions."""
     y = np.zeros((1, 4, len(values)))
     y[0, 0] = values
     return y
@@ -32,14 +32,14 @@ def motion(*values: float) -> np.ndarray:
     ((1.0, 3.0, 0.0, -1e9, 1.0, -1.0), (-1.0, 0.0, -1.0, -INF, 0.0, -1.0)),
     ((-5.0, -3.0, -5.0, 0.0, 0.0, -0.75), (1.0, -2.0, 0.0, -INF, 1.0, -0.5)),
 ])
-def test_excess_over_limits(values, excess):
+def test_excess_over_limits_is_relative_to_range_or_limit(values, excess):
     quantity = motion_quantity(0, NAMES, LOWER, UPPER)
     assert quantity.enforced.tolist() == [0, 1, 2, 4, 5]
     np.testing.assert_allclose(quantity.excess(motion(*values), np.zeros(1))[0], excess)
 
 
-def test_limits_hold_in_their_windows_only():
-    """Both ends included."""
+def test_limits_are_active_only_in_their_windows():
+    """The ends of windows are included."""
     quantity = replace(motion_quantity(0, ("a",), np.array([-1.0]), np.array([1.0])), windows=[(0.0, 0.25), (0.5, 0.75)])
     u = np.array([0.0, 0.25, 0.3, 0.5, 0.7, 0.75, 0.76, 1.0])
     inside = [True, True, False, True, True, True, False, False]
@@ -74,7 +74,7 @@ def test_equal_lower_and_upper_limits_are_enforced():
 
 
 @pytest.mark.parametrize("duration", [(0.0, 1.0), (0.0, 0.0), (2.0, 1.0), (-1.0, 1.0), (1.0, INF), (NAN, 1.0)])
-def test_durations_are_above_zero_and_finite(duration):
+def test_durations_that_are_not_positive_and_finite_are_rejected(duration):
     zero = np.zeros(2)
     here = EndState(zero, zero, zero)
     with pytest.raises(InputError, match="0 < shortest <= longest < inf is needed"):
@@ -98,7 +98,7 @@ def test_effort_cost_bounds_the_speed():
         check_problem(PlanningProblem(here, there, [force]))
 
 
-def test_known_end_states_are_checked_with_tolerance():
+def test_known_end_states_outside_limits_are_rejected_with_a_tolerance():
     zero = np.zeros(2)
     here = EndState(zero, zero, zero)
     quantity, speed, bend = (motion_quantity(order, ("a", "b"), np.full(2, -1.0), np.full(2, 1.0)) for order in range(3))
@@ -116,7 +116,7 @@ def test_one_sided_limit_is_enforced():
         "no limits known, hence not enforced: position of d"]
 
 
-def test_worst_violation_of_a_curve():
+def test_worst_violation_names_missed_end_states_and_exceeded_limits():
     here, there = EndState(*np.zeros((3, 2))), EndState(np.ones(2), np.zeros(2), np.full(2, NAN))
     points = np.array([[0.0, 0.0], [0.0, 0.0], [0.4, 1.0], [0.4, 1.0]])
     curve = Curve(3, np.array([0.0, 1.0]), points, 50.0)
@@ -128,7 +128,7 @@ def test_worst_violation_of_a_curve():
     assert size == pytest.approx(2.0) and words == "has position of b 2e+02 % beyond its limit after 50 s of 50 s"
 
 
-def test_instants_may_come_twice_and_not_at_all():
+def test_prescribed_instants_may_repeat_but_not_be_empty():
     assert PlanSettings(instants=(0.0, 0.5, 0.5, 1.0)).instants == (0.0, 0.5, 0.5, 1.0)
     with pytest.raises(InputError, match="rise from 0 to 1"):
         PlanSettings(instants=())
@@ -136,7 +136,7 @@ def test_instants_may_come_twice_and_not_at_all():
 
 @pytest.mark.parametrize("given", [{"degree": 2}, {"degree": 8}, {"spans": 1001}, {"gain": 1.1}, {"damping": -1.0},
                                    {"tries": 0}, {"damping": np.inf}, {"best_of": np.nan}])
-def test_settings_have_bounds_on_both_sides(given):
+def test_settings_outside_their_bounds_are_rejected(given):
     (name, value), = given.items()
     with pytest.raises(InputError, match=f"{name} is {value}; .* is allowed"):
         PlanSettings(**given)
@@ -146,8 +146,8 @@ def test_break_belongs_to_the_following_span():
     assert span_of(np.array([0.0, 0.25, 1.0]), np.array([0.0, 0.2, 0.25, 0.3, 1.0])).tolist() == [0, 0, 1, 1, 1]
 
 
-def test_terms_of_a_cost_add_up_in_its_curvature():
-    """One of the terms of the Gauss-Newton matrix counts early only."""
+def test_gauss_newton_curvature_is_the_sum_of_cost_terms():
+    """One of the terms has a window."""
     rng = np.random.default_rng(0)
     y, u, weight = rng.normal(size=(5, 4, 2)), np.linspace(0.0, 1.0, 5), rng.uniform(0.1, 1.0, 5)
     rate = pendulum_and_slide()

@@ -1,4 +1,4 @@
-"""The thesis's two arms: their optima by another formulation, torque patterns, and what more limits cost."""
+"""The two arms of the thesis: optima by another formulation, torque patterns, and durations under more limits."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def starts_and_ends(plan, start, goal):
     np.testing.assert_allclose(qd, 0.0, atol=1e-7)
 
 
-def test_the_fastest_motion_of_the_two_link_arm():
+def test_fastest_motion_of_the_two_link_arm_takes_the_optimal_time():
     plan = rr_plan()
     assert plan.duration == pytest.approx(RR_OPTIMUM, rel=5e-3) and plan.duration > RR_OPTIMUM
-    assert plan.duration < 1.001 * RR_OPTIMUM  # what is reached
+    assert plan.duration < 1.001 * RR_OPTIMUM  # reached accuracy
     starts_and_ends(plan, RR_START, RR_GOAL)
     t, tau, _ = torques(robot("rr"), plan)
     closed = np.stack(rr_torque(*(np.moveaxis(x, -1, 0) for x in plan(t)[:3])), axis=-1)
@@ -48,8 +48,8 @@ def test_fastest_motion_has_bang_bang_torques():
     assert np.mean(np.abs(even) > 9.9) > 0.93  # on a bound nearly always
 
 
-def test_the_thesis_even_knots():
-    """Evenly spaced knots with limits held everywhere need more than 30 knots for the thesis's 0.392 s."""
+def test_evenly_spaced_knots_give_longer_durations():
+    """More than 30 evenly spaced knots are needed for the thesis's 0.392 s if limits hold everywhere."""
     arm = robot("rr")
     for points, expected in ((6, 0.4212), (10, 0.3992), (20, 0.3930)):
         plan = plan_motion(arm, RR_START, RR_GOAL, settings=PlanSettings(spans=points - 3, refinements=0), time_tolerance=0.0)
@@ -57,7 +57,7 @@ def test_the_thesis_even_knots():
         assert plan.duration == pytest.approx(expected, rel=1e-3)
 
 
-def test_time_against_effort_on_the_slider():
+def test_time_and_effort_optimum_of_the_slider_matches_the_thesis():
     plan = plan_motion(robot("pr"), PR_START, PR_GOAL, time=0.99, effort=0.01, time_tolerance=0.0)
     starts_and_ends(plan, PR_START, PR_GOAL)
     duration, cost = optimum(pr_torque, PR_START, PR_GOAL, u=0.01)
@@ -69,12 +69,12 @@ def test_time_against_effort_on_the_slider():
     assert plan.objective == pytest.approx(np.trapezoid(0.99 + 0.01 * (tau**2).sum(axis=1), t), rel=1e-4)
 
 
-def test_the_slider_in_the_shortest_time():
+def test_fastest_motion_of_the_slider_takes_the_optimal_time():
     plan = plan_motion(robot("pr"), PR_START, PR_GOAL, time_tolerance=0.0)
     assert plan.duration == pytest.approx(0.472535, rel=1e-3)
 
 
-def test_a_limit_of_the_torque_rate_is_kept_everywhere_and_costs_time():
+def test_torque_rate_limit_is_kept_everywhere_and_increases_the_duration():
     plan = rr_plan(500.0)
     nodes_per_span = plan.curve.degree + 2
     t, tau, rate = torques(robot("rr"), plan, 10 * nodes_per_span)
@@ -87,7 +87,7 @@ def test_a_limit_of_the_torque_rate_is_kept_everywhere_and_costs_time():
     assert rr_plan().duration < plan.duration < rr_plan(200.0).duration
 
 
-def test_degrees_above_three_have_continuous_torque_rates():
+def test_fourth_degree_plan_has_continuous_torque_rates():
     arm = robot("rr")
     plan = plan_motion(arm, RR_START, RR_GOAL, limits=replace(arm.limits, effort_rate=np.full(2, 300.0)),
                        settings=PlanSettings(degree=4))
@@ -97,7 +97,7 @@ def test_degrees_above_three_have_continuous_torque_rates():
     assert max(plan.excess.values()) <= 1e-6
 
 
-def test_joint_forces_are_limited():
+def test_joint_force_limits_are_kept_and_increase_the_duration():
     arm = robot("rr")
     t = np.linspace(0.0, 1.0, 2001)
 
@@ -112,7 +112,7 @@ def test_joint_forces_are_limited():
     assert held.excess["squared joint force"] <= 1e-6
 
 
-def test_a_given_duration_and_a_range_of_them():
+def test_given_duration_and_duration_range_are_kept():
     arm = robot("rr")
     given = plan_motion(arm, RR_START, RR_GOAL, time=0.0, effort=1.0, duration=0.6)
     assert given.duration == pytest.approx(0.6, rel=1e-9)
@@ -123,16 +123,16 @@ def test_a_given_duration_and_a_range_of_them():
     assert late.duration == pytest.approx(0.5, rel=1e-6)
 
 
-def test_a_given_duration_with_no_other_cost_is_planned_with_least_jerk():
-    """Oracle: q(t) of least squared jerk from rest to rest with free accelerations has the integral 120 d^2 / T^5."""
+def test_plan_with_given_duration_and_no_cost_minimizes_jerk():
+    """Oracle: minimum squared jerk from rest to rest with free accelerations has the integral 120 d^2 / T^5."""
     plan = plan_motion(robot("rr"), RR_START, RR_GOAL, duration=0.8, settings=PlanSettings(refinements=0))
     t = np.linspace(0.0, plan.duration, 4001)
     assert plan.duration == pytest.approx(0.8, rel=1e-9) and plan.objective == pytest.approx(0.8, rel=1e-9)
     np.testing.assert_allclose(np.trapezoid(plan(t)[3] ** 2, t, axis=0), 120.0 / 0.8**5, rtol=0.01)
 
 
-def test_moving_start_and_goal_states():
-    """A motion from one moment of a plan to another is not slower than the plan."""
+def test_plan_between_moving_states_is_as_fast_as_the_plan_they_are_from():
+    """The states are taken from a plan from rest to rest."""
     arm, whole = robot("rr"), rr_plan(500.0)
     a, b = 0.3 * whole.duration, 0.8 * whole.duration
     q, qd, qdd, _ = plan_at = whole(np.array([a, b]))
@@ -145,7 +145,7 @@ def test_moving_start_and_goal_states():
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
 
 
-def test_loads_change_the_plan():
+def test_external_loads_are_part_of_the_planned_torques():
     arm = robot("pr")
     push = {"link2": [3.0, 0.0, 0.0, 0.0, 0.0, 0.0]}
     plan = plan_motion(arm, PR_START, PR_GOAL, loads=Loads(world_wrenches=push), settings=PlanSettings(refinements=2))

@@ -1,4 +1,4 @@
-"""The nonlinear program's derivatives: by complex step, by differences, and by CasADi on scipy's splines."""
+"""Derivatives of the nonlinear program match complex steps, finite differences, and CasADi with SciPy splines."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def lagrangian_slope(one, x, factor, multipliers):
 
 
 @pytest.mark.parametrize("degree", [3, 5])
-def test_first_derivatives_of_the_toy_by_complex_step(degree):
+def test_first_derivatives_of_the_toy_problem_match_complex_steps(degree):
     one = program(toy(), degree)
     x = somewhere(one)
     np.testing.assert_allclose(one.gradient(x), complex_step(one.objective, x), rtol=1e-11, atol=1e-11)
@@ -55,7 +55,7 @@ def test_first_derivatives_of_the_toy_by_complex_step(degree):
 
 
 @pytest.mark.parametrize("degree", [3, 4])
-def test_second_derivatives_of_the_toy(degree):
+def test_second_derivatives_of_the_toy_problem_match_finite_differences(degree):
     one = program(toy(), degree)
     x = somewhere(one)
     multipliers = np.random.default_rng(1).normal(size=len(one.rows.lower))
@@ -64,7 +64,7 @@ def test_second_derivatives_of_the_toy(degree):
     np.testing.assert_allclose(found, np.triu(differences), atol=1e-6 * np.abs(differences).max())
 
 
-def test_derivatives_of_a_robot():
+def test_program_derivatives_of_a_robot_match_finite_differences():
     arm = robot("rr")
     tau = torque(arm, np.array([10.0, np.nan]), None)
     problem = PlanningProblem(EndState(np.zeros(2), np.zeros(2), np.zeros(2)), EndState.free(2), [
@@ -82,8 +82,8 @@ def test_derivatives_of_a_robot():
     np.testing.assert_allclose(found, np.triu(differences), atol=1e-5 * np.abs(differences).max())
 
 
-def test_derivatives_match_casadi():
-    """The thesis's arm by CasADi's own differentiation: scipy's splines, torques in closed form."""
+def test_program_derivatives_match_casadi():
+    """CasADi differentiates SciPy splines and the closed-form torques of the thesis's arm."""
     ca = pytest.importorskip("casadi")
     arm, degree = robot("rr"), 3
     tau = torque(arm, np.full(2, 10.0), None)
@@ -118,11 +118,11 @@ def test_derivatives_match_casadi():
                                atol=1e-6 * np.abs(H).max())
 
 
-def test_gauss_newton_is_what_remains_where_the_residuals_vanish():
+def test_gauss_newton_curvature_equals_the_hessian_where_residuals_vanish():
     rate = pendulum_and_slide()
     cost = Cost(0.0, np.array([1.0, 2.0]), rate)
     problem = PlanningProblem(EndState.free(2), EndState.free(2), [rate], cost, duration=(0.8, 0.8))
-    still = np.append(np.zeros(14), 0.8)  # the rate is zero there, and so is its curvature's share
+    still = np.append(np.zeros(14), 0.8)  # the torque rate is zero there, hence its curvature has no influence
     squares = Transcription(problem, BREAKS, 3, lobatto_nodes(BREAKS, 5), gauss_newton_curvature)
     full = Transcription(problem, BREAKS, 3, lobatto_nodes(BREAKS, 5), lagrangian_curvature)
     nothing = np.zeros(len(full.rows.lower))
@@ -133,7 +133,7 @@ def test_gauss_newton_is_what_remains_where_the_residuals_vanish():
     assert np.linalg.eigvalsh(H + np.triu(H, 1).T).min() > -1e-9 * np.abs(H).max()
 
 
-def test_prescribed_instants_are_a_trapezoid_rule():
+def test_prescribed_instants_use_the_trapezoidal_rule():
     u = np.array([0.0, 0.1, 0.35, 0.5, 1.0])
     at = prescribed_nodes(BREAKS, u)
     assert at.weight @ (2.0 + 3.0 * u) == pytest.approx(3.5) and at.regular == 5
@@ -154,7 +154,7 @@ def test_multipliers_are_transferred_between_programs():
     assert after.rows.key[int(carried.argmin())].tolist() == [0, after.nodes.regular, 0]
 
 
-def test_frozen_coordinates_are_bounds():
+def test_frozen_coordinates_become_equal_bounds():
     problem = replace(toy(), box=(np.array([-2.0, 0.3]), np.array([2.0, 0.3])), duration=(0.5, 2.0))
     lower, upper = program(problem).bounds
     assert (lower[-1], upper[-1]) == (0.5, 2.0)
@@ -162,7 +162,7 @@ def test_frozen_coordinates_are_bounds():
     assert upper[:-1].reshape(-1, 2).T.tolist() == [[2.0] * 7, [0.3] * 7]
 
 
-def test_variables_and_curves_are_converted():
+def test_curves_and_program_variables_convert_both_ways():
     one = program(toy())
     x = somewhere(one)
     curve = one.curve(x)

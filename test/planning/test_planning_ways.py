@@ -1,4 +1,4 @@
-"""Motions with waypoints, clearance to obstacles, or a duration that is too short."""
+"""Plans with waypoints, clearance to obstacles, or durations that are too short."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_infeasible_duration_is_rejected_with_the_shortest_one():
 
 
 def test_posture_that_cannot_be_held_is_named_in_the_error():
-    """A pendulum, too slow to swing over the horizontal where its motor cannot hold it."""
+    """The pendulum is too slow to swing over the horizontal, where its motor cannot hold it."""
     body = '<mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/>'
     weak = Robot.from_urdf(f'''<robot name="pendulum"><link name="a"/>
         <link name="b"><inertial><origin xyz="1 0 0"/>{body}</inertial></link>
@@ -59,7 +59,7 @@ def test_posture_that_cannot_be_held_is_named_in_the_error():
 
 
 def test_plans_are_ranked_after_refinement(monkeypatch):
-    """A coarse plan that seems better than it is does not prevent the refinement of the others."""
+    """A coarse plan that is only apparently faster does not prevent the refinement of other plans."""
     coarse = planner.PlanSearch.coarse_drafts
 
     def flattered(self, guesses):
@@ -73,7 +73,7 @@ def test_plans_are_ranked_after_refinement(monkeypatch):
     assert rr().duration == pytest.approx(best.duration, rel=1e-5)
 
 
-def test_waypoints_are_passed():
+def test_plan_passes_waypoints_at_given_or_free_times():
     waypoints_ = [(0.3, -1.9), (0.7, -0.9)]
     given = rr(waypoints=dict(zip((0.4, 0.7), waypoints_)))
     np.testing.assert_allclose(given(np.array([0.4, 0.7]) * given.duration)[0], waypoints_, atol=1e-6)
@@ -105,7 +105,7 @@ def test_search_starts_from_the_given_guess():
 
 
 def test_user_defined_quantities_are_limited():
-    """The tip keeps to one side of a line, by a function of the joints and its slope."""
+    """A user-defined function of the joints keeps the tip on one side of a line."""
     arm = robot("rr")
     free = tip(rr())[:, 0]
     line = 0.5 * (free.min() + min(free[0], free[-1]))
@@ -127,7 +127,7 @@ def test_spheres_keep_apart_from_obstacles():
 
 
 def test_spheres_keep_apart_from_each_other():
-    """The tip of a two-link arm from its base: the links between are neighbours of both, so the pair is found by itself."""
+    """The spheres are on tip and base of a two-link arm, which are not adjacent links."""
     ends = (0.0, -2.4), (0.0, 2.4)
     near, start = (np.linalg.norm(tip(rr(*ends)), axis=1)[k] for k in (slice(None), 0))
     reach = 0.5 * (near.min() + start)

@@ -1,4 +1,4 @@
-"""Costs that count in a part of the motion, several of them, and instants that are there twice."""
+"""Costs with windows, several cost terms, and repeated instants."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def nodes(kind):
 
 
 @pytest.mark.parametrize("kind", ["sampled", "lobatto"])
-def test_windows_add_up_to_the_whole_cost(kind):
+def test_costs_of_adjacent_windows_add_up_to_the_whole_cost(kind):
     whole = replace(EARLY, windows=[])
     x = np.random.default_rng(0).normal(size=program(problem([]), nodes(kind)).size)
     x[-1] = 2.0
@@ -45,7 +45,7 @@ def test_windows_add_up_to_the_whole_cost(kind):
 
 
 @pytest.mark.parametrize("kind", ["sampled", "lobatto"])
-def test_derivatives(kind):
+def test_windowed_cost_derivatives_match_finite_differences(kind):
     given = problem([(np.array([1.0, 3.0]), EARLY), (np.array([0.5, 0.1]), LATE)])
     exact, squares = program(given, nodes(kind)), program(given, nodes(kind), gauss_newton_curvature)
     x = np.random.default_rng(1).normal(size=exact.size)
@@ -54,7 +54,7 @@ def test_derivatives(kind):
     for k, unit in enumerate(np.eye(len(x)) * step):
         numeric = (exact.objective(x + unit) - exact.objective(x - unit)) / (2.0 * step)
         assert np.isclose(slope[k], numeric, rtol=1e-6, atol=1e-5)
-    assert np.allclose(exact.hessian(x, 1.0, none), squares.hessian(x, 1.0, none), rtol=1e-5, atol=1e-3)  # they are linear
+    assert np.allclose(exact.hessian(x, 1.0, none), squares.hessian(x, 1.0, none), rtol=1e-5, atol=1e-3)  # linear
 
 
 def test_effort_with_a_late_window_is_spent_early():
@@ -70,8 +70,8 @@ def test_effort_with_a_late_window_is_spent_early():
 
 
 @pytest.mark.parametrize("tolerance", [1.0, 1e-5])
-def test_limits_are_kept_between_prescribed_instants_too(tolerance):
-    """The least acceleration passes (1.5 / 2 s) in the middle, where no instant is; as a share of the limit, 1.07."""
+def test_limits_are_kept_between_prescribed_instants(tolerance):
+    """The unlimited motion exceeds the limit by 7 % in the middle, where no instant is prescribed."""
     fast = motion_quantity(1, ("a", "b"), np.full(2, -np.inf), np.full(2, 0.7))
     given = replace(problem([(np.ones(2), replace(EARLY, windows=[]))]), quantities=[fast])
     settings = PlanSettings(instants=(0.0, 0.15, 0.3, 0.35, 0.65, 0.7, 0.85, 1.0), tolerance=tolerance)
@@ -80,8 +80,8 @@ def test_limits_are_kept_between_prescribed_instants_too(tolerance):
     assert excess <= tolerance and (tolerance < 1.0 or excess > 1e-3)  # or the case shows nothing
 
 
-def test_peak_of_a_component_that_another_quantity_does_not_have():
-    """A peak of the wider quantity names a component that the narrower one does not have."""
+def test_quantities_with_different_numbers_of_components_keep_their_limits():
+    """A peak of the wider quantity has a component index that the narrower quantity does not have."""
     wide = motion_quantity(1, ("a", "b"), np.full(2, -np.inf), np.array([np.inf, 0.9]))
     narrow = replace(motion_quantity(0, ("a", "b"), -FREE, FREE), labels=("a",), value=lambda q: q[:, :1],
                      slope=lambda q: [np.broadcast_to(np.eye(2)[:1], (len(q), 1, 2))], lower=np.array([-1.0]),
@@ -90,7 +90,7 @@ def test_peak_of_a_component_that_another_quantity_does_not_have():
     assert max(plan(given, PlanSettings(spans=3, refinements=0)).excess.values()) < 1e-6
 
 
-def test_damping_is_added_to_the_diagonal():
+def test_damping_is_added_to_the_diagonal_of_the_curvature():
     given, where = problem([(np.ones(2), EARLY)]), nodes("lobatto")
     plain, damped = (Transcription(given, np.linspace(0.0, 1.0, 6), 3, where, gauss_newton_curvature, damping)
                      for damping in (0.0, 0.7))

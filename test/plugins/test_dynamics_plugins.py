@@ -1,4 +1,4 @@
-"""Back ends of inverse_dynamics_solver, kinematics_interface and dynamics_interface, beside Pinocchio."""
+"""Plugins for inverse_dynamics_solver, kinematics_interface and dynamics_interface, compared with Pinocchio."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAKERS = {"inverse_dynamics_solver": "solver_make", "kinematics_interface": "kin
           "dynamics_interface": "dynamics_make"}  # source and package of the base class: how the bench makes a plugin
 DOUBLES = ctypes.POINTER(ctypes.c_double)
 STANFORD = (ROOT / "urdf" / "stanford.urdf").read_text()
-# link3's branch: a finger, which the chain to link6 does not contain, but carries.
+# Finger on link3; the chain to link6 does not contain its joint but carries its weight.
 FINGER = """<link name="finger"><inertial><origin xyz="0 0.02 0.05"/><mass value="0.3"/>
   <inertia ixx="0.001" iyy="0.001" izz="0.001" ixy="0" ixz="0" iyz="0"/></inertial></link>
   <joint name="grip" type="prismatic"><parent link="link6"/><child link="finger"/>
@@ -43,7 +43,7 @@ drives: {joint2: {rotor_inertia: 1.0e-3, gear_ratio: 20.0}}
 
 
 class Bench:
-    """Plugins in C++, driven by arrays in the order of the joints."""
+    """C++ plugins, called by ctypes with arrays in joint order."""
 
     def __init__(self, library: ctypes.CDLL):
         self.library = library
@@ -97,7 +97,7 @@ def bench(library):
 
 
 def exported(folder, urdf: str, robot_file: str | None = None, links=()):
-    """Path of the shared library of a robot, and the robot."""
+    """Return the path of the exported shared library, and the robot."""
     folder.mkdir(exist_ok=True)
     source, file = folder / "robot.urdf", folder / "robot.yaml"
     source.write_text(urdf)
@@ -126,7 +126,7 @@ def close(found, wanted):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * max(1.0, np.abs(wanted).max()))
 
 
-def test_torques_of_a_tree_are_pinocchios(bench, arm):
+def test_solver_torques_of_a_tree_match_pinocchio(bench, arm):
     library, robot = arm
     bench.parameters(**{"dynamics.library": library})
     assert bench("solver_make", SOLVER) == "" and bench("solver_initialize", "dynamics", STANFORD) == ""
@@ -142,8 +142,8 @@ def test_torques_of_a_tree_are_pinocchios(bench, arm):
         np.testing.assert_array_equal(bench.solve("friction", qd), np.zeros(robot.n))
 
 
-def test_friction_and_rotors_have_separate_terms(bench, tmp_path):
-    """Friction by its formula; all terms add up to the torque of Pinocchio with the rotor."""
+def test_solver_returns_friction_and_rotor_terms_separately(bench, tmp_path):
+    """All terms add up to the torque by Pinocchio with rotor inertia and friction."""
     library, robot = exported(tmp_path, STANFORD, FRICTION)
     bench.parameters(library=library)
     bench("solver_make", SOLVER)
@@ -164,15 +164,15 @@ def test_friction_and_rotors_have_separate_terms(bench, tmp_path):
         close(bench.solve("torques", q, qd, qdd), (oracle.mass_matrix(q) + rotor) @ qdd + moving + friction)
 
 
-def test_joints_that_follow_springs_are_refused(bench, tmp_path):
+def test_solver_rejects_robots_with_joints_driven_by_springs(bench, tmp_path):
     library, _ = exported(tmp_path, STANFORD, "version: 1\nsprings: {joint5: {stiffness: 30.0, rest: 0.1}}\n")
     bench.parameters(library=library)
     bench("solver_make", SOLVER)
     assert "joint 'joint5' of the library of library has no motor" in bench("solver_initialize", "", STANFORD)
 
 
-def test_joints_between_base_and_tip(bench, holding):
-    """A gripper beyond the tip is carried, and its joint is no number of the vectors."""
+def test_solver_vectors_contain_the_joints_from_base_to_tip(bench, holding):
+    """The weight of a gripper is included, but its joint is not part of the vectors."""
     library, robot = holding
     n = robot.n - 1
     bench.parameters(**{"dynamics.library": library, "dynamics.tip": "link6"})
@@ -189,7 +189,7 @@ def test_joints_between_base_and_tip(bench, holding):
 
 
 @pytest.mark.parametrize("name", ["five_bar", "palletiser"])
-def test_torques_of_closed_loops_are_pinocchios(bench, tmp_path, name):
+def test_solver_torques_of_closed_loops_match_pinocchio(bench, tmp_path, name):
     urdf, file = ((ROOT / "urdf" / f"{name}.{kind}").read_text() for kind in ("urdf", "robot.yaml"))
     library, robot = exported(tmp_path, urdf, file)
     bench.parameters(library=library)
@@ -217,11 +217,11 @@ def test_torques_of_closed_loops_are_pinocchios(bench, tmp_path, name):
         close(bench.solve("coriolis", q, qd), inverse(q, qd, zero) - still)
     error, _ = bench("solver_gravity", np.full(n, np.nan), n, out=(n,))
     assert error == "the loops of the robot cannot be closed at these joint positions"
-    close(bench.solve("gravity", start), inverse(start, zero, zero))  # a refused pose is forgotten
+    close(bench.solve("gravity", start), inverse(start, zero, zero))  # a rejected pose has no influence
 
 
 class Frames:
-    """Frames of a tree by Pinocchio, relative to a base link, in the order of joint_names."""
+    """Frame poses by Pinocchio, relative to a base link; joints are in the robot's order."""
 
     def __init__(self, urdf, robot, base):
         self.model = pin.buildModelFromXML(urdf)
@@ -248,7 +248,7 @@ class Frames:
 
 @pytest.mark.parametrize("base", ["", "link2"])
 @pytest.mark.parametrize("kind", ["kinematics", "dynamics"])
-def test_poses_and_jacobians_are_pinocchios(bench, arm, base, kind):
+def test_plugin_poses_and_jacobians_match_pinocchio(bench, arm, base, kind):
     library, robot = arm
     assert bench(f"{kind}_make", KINEMATICS if kind == "kinematics" else DYNAMICS)
     bench.parameters(**{"kinematics.library": library, "kinematics.tip": "link6", "kinematics.base": base,
@@ -280,7 +280,7 @@ def test_poses_and_jacobians_are_pinocchios(bench, arm, base, kind):
                 np.testing.assert_allclose(found, rate, rtol=0, atol=1e-5)
 
 
-def test_dynamics_are_pinocchios(bench, arm):
+def test_dynamics_plugin_matches_pinocchio(bench, arm):
     library, robot = arm
     bench.parameters(library=library, tip="link6", gravity=[0.0, 0.0, -9.81])
     assert bench("dynamics_make", DYNAMICS) and bench("kinematics_initialize", STANFORD, ""), bench("bench_log")
@@ -292,8 +292,8 @@ def test_dynamics_are_pinocchios(bench, arm):
     close(bench.ask("dynamics_coriolis", q, qd, n, out=(n,)), moving - gravity)
 
 
-def test_jacobians_of_closed_loops(bench, tmp_path):
-    """Poses by Pinocchio at the closed pose; Jacobian and rate are differences along the joints with motors."""
+def test_plugin_jacobians_of_closed_loops_match_finite_differences(bench, tmp_path):
+    """Poses are from Pinocchio; Jacobian and rate are differenced along the joints with motors."""
     urdf, file = ((ROOT / "urdf" / f"five_bar.{kind}").read_text() for kind in ("urdf", "robot.yaml"))
     library, robot = exported(tmp_path, urdf, file, links=("left_forearm",))
     bench.parameters(library=library, tip="left_forearm")
@@ -319,7 +319,7 @@ def test_jacobians_of_closed_loops(bench, tmp_path):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6)
 
 
-def test_difference_of_frames(bench):
+def test_kinematics_plugin_frame_difference_matches_pinocchio(bench):
     bench("kinematics_make", KINEMATICS)
     rng = np.random.default_rng(6)
     for _ in range(5):
@@ -349,7 +349,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_wrong_parameters_are_refused(bench, arm, case):
+def test_plugins_reject_invalid_parameters(bench, arm, case):
     library, robot = arm
     given, words = BAD[case]
     bench.parameters(**{"library": library, "tip": "link6"} | given)
@@ -363,7 +363,7 @@ def test_wrong_parameters_are_refused(bench, arm, case):
         assert words.replace("(base,", f"({robot.links[0]},") in bench("solver_initialize", "", STANFORD)
 
 
-def test_another_description_is_refused(bench, arm):
+def test_plugins_reject_a_robot_description_of_another_robot(bench, arm):
     bench.parameters(library=arm[0], tip="link6")
     bench("kinematics_make", KINEMATICS)
     assert not bench("kinematics_initialize", STANFORD.replace("joint3", "third"), "")
@@ -372,7 +372,7 @@ def test_another_description_is_refused(bench, arm):
     assert "robot_description is empty" in bench("bench_log")
 
 
-def test_sizes_and_links_are_checked(bench, arm):
+def test_kinematics_plugin_rejects_wrong_sizes_and_unknown_links(bench, arm):
     library, robot = arm
     bench.parameters(library=library, tip="link6")
     bench("kinematics_make", KINEMATICS)
@@ -389,13 +389,13 @@ def test_sizes_and_links_are_checked(bench, arm):
     np.testing.assert_array_equal(found, np.eye(4)[:3])
 
 
-def test_a_solver_needs_to_be_initialized(bench):
+def test_uninitialized_solver_reports_an_error(bench):
     bench("solver_make", SOLVER)
     assert bench("solver_gravity", np.zeros(6), 6, out=(6,))[0] == "Solver is not initialized"
 
 
-def test_descriptions_of_the_plugins_name_their_classes(bench):
-    """Each class of each file can be made; CMakeLists.txt installs every file for the package of its base class."""
+def test_plugin_descriptions_list_loadable_classes(bench):
+    """CMakeLists.txt installs every description for the package of its base class."""
     cmake = (PLUGINS / "CMakeLists.txt").read_text()
     for file in sorted(PLUGINS.glob("*.xml")):
         if file.name == "package.xml":

@@ -1,4 +1,4 @@
-"""MoveIt's response adapter AddTorqueRateParameterization, beside a fake service and the one of query_node."""
+"""MoveIt response adapter AddTorqueRateParameterization with a fake service and with query_node."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNWOUND = PATH + np.array([[0.0, 0.0, 0.0], [0.0, 2.0 * np.pi, 0.0], [0.0, 2.0 *
 
 
 class MoveItBench:
-    """A robot of MoveIt (turn, continuous spin, slide; finger; follow, a mimic joint of turn), an adapter, and a service."""
+    """Adapter with a robot model (turn, continuous spin, slide, finger; follow mimics turn) and a fake service."""
 
     def __init__(self, library: ctypes.CDLL):
         self.library = library
@@ -44,7 +44,7 @@ class MoveItBench:
         return self("initialize", "rnea_plugins::AddTorqueRateParameterization", parameter_namespace)
 
     def serve(self, answer, name=SERVICE):
-        """Serve requests by a function: it is given a request and returns arguments of `answer`, or None for no answer."""
+        """Answer requests by a function that returns arguments of `answer`, or None for no answer."""
         def call(points, joints, names, positions, options):
             request = dict(zip(OPTIONS, options[:4]))
             request |= {"names": names.decode().split(), "q": np.ctypeslib.as_array(positions, (points, joints)).copy()}
@@ -54,11 +54,11 @@ class MoveItBench:
                 self.answer(**found)
             return found is not None
 
-        self._kept = CALL(call)  # for as long as C++ may call it
+        self._kept = CALL(call)  # reference kept while C++ may call it
         self("serve", name, self._kept)
 
     def answer(self, names=(), t=(), q=(), qd=(), qdd=(), success=True, message="", note=""):
-        """t in whole nanoseconds."""
+        """Send a response; t is in whole nanoseconds."""
         seconds = (ctypes.c_int * len(t))(*(int(x) // 10**9 for x in t))
         nanoseconds = (ctypes.c_uint * len(t))(*(int(x) % 10**9 for x in t))
         tables = [np.ascontiguousarray(rows, dtype=float).ctypes.data_as(DOUBLES) for rows in (q, qd, qdd)]
@@ -72,7 +72,7 @@ class MoveItBench:
         return self("adapt", ctypes.c_double(velocity), ctypes.c_double(acceleration))
 
     def read(self, joint):
-        """Rows of duration from the waypoint before, position, velocity, acceleration."""
+        """Return rows of time since the previous waypoint, position, velocity, acceleration."""
         rows = np.zeros((self("count"), 4))
         for k, row in enumerate(rows):
             self("read", k, joint, row.ctypes.data_as(DOUBLES))
@@ -91,14 +91,14 @@ def bench(library):
 
 
 def timed(request):
-    """A time law of four points for slide, turn, spin, as of a model with another order and without the finger."""
+    """Return a trajectory of four points in another joint order and without the finger."""
     rng = np.random.default_rng(4)
     q, qd, qdd = rng.uniform(-1.0, 1.0, (3, 4, 3))
     return {"names": ("slide", "turn", "spin"), "t": (0, 250_000_000, 1_100_000_000, 1_100_000_500), "q": q, "qd": qd,
             "qdd": qdd, "note": "no limits known of jerk"}
 
 
-def test_durations_velocities_and_accelerations_are_written_back(bench):
+def test_adapter_writes_times_velocities_and_accelerations_of_the_response(bench):
     assert bench.initialize() == ""
     bench.serve(timed)
     bench.path(np.column_stack((PATH, np.full(3, 0.03))), ("turn", "spin", "slide", "finger"))
@@ -117,7 +117,7 @@ def test_durations_velocities_and_accelerations_are_written_back(bench):
     assert "INFO move_group.add_torque_rate_parameterization: no limits known of jerk" in bench("log")
 
 
-def test_parameters(bench):
+def test_adapter_parameters_set_service_timeout_rate_and_tolerance(bench):
     for kind, name, value in (("text", "service", "/other/retime"), ("integer", "timeout", 5),
                               ("number", "rate", ctypes.c_double(50.0)), ("number", "tolerance", ctypes.c_double(1e-3))):
         bench(kind, f"pilz.torque_rate.{name}", value)
@@ -138,12 +138,12 @@ def test_parameters(bench):
     ("tolerance", "number", ctypes.c_double(2.0), "ompl.torque_rate.tolerance is 2; 0 to 1 is allowed"),
     ("timeout", "text", "long", "another type"),
     ("service", "integer", 1, "another type")])
-def test_wrong_parameters_are_refused(bench, name, kind, value, words):
+def test_adapter_rejects_invalid_parameters(bench, name, kind, value, words):
     bench(kind, f"ompl.torque_rate.{name}", value)
     assert words in bench.initialize()
 
 
-def test_a_missing_service_is_reported_with_the_remedy(bench):
+def test_missing_service_error_names_the_remedy(bench):
     bench.initialize()
     bench.path(PATH)
     assert bench.adapt() == COMMUNICATION_FAILURE
@@ -153,11 +153,11 @@ def test_a_missing_service_is_reported_with_the_remedy(bench):
                       "ompl.torque_rate.service")
     assert reason.split(": ", 1)[1] in bench("log")
     np.testing.assert_array_equal(bench.read("turn")[:, 1], PATH[:, 0])  # the path is as it was
-    bench.serve(timed)  # and goes on once the service is there
+    bench.serve(timed)  # works once the service is available
     assert bench.adapt() == SUCCESS
 
 
-def test_a_service_that_does_not_answer_in_time(bench):
+def test_service_timeout_is_reported_and_the_next_request_succeeds(bench):
     bench.initialize()
     bench.serve(lambda request: None)
     bench.path(PATH)
@@ -168,7 +168,7 @@ def test_a_service_that_does_not_answer_in_time(bench):
     assert bench.adapt() == SUCCESS
 
 
-def test_a_refusal_is_passed_on(bench):
+def test_failure_message_of_the_service_is_passed_on(bench):
     bench.initialize()
     bench.serve(lambda request: {"success": False, "message": "gravity alone needs 61 N m of joint turn, which has 40 N m"})
     bench.path(PATH)
@@ -176,7 +176,7 @@ def test_a_refusal_is_passed_on(bench):
     assert bench("reason").endswith("retime_trajectory': gravity alone needs 61 N m of joint turn, which has 40 N m")
 
 
-def test_joints_that_cannot_be_timed_are_refused(bench):
+def test_groups_with_joints_that_cannot_be_timed_are_rejected(bench):
     bench("group", "gripper", "finger")
     bench("group", "base", "world_joint turn")
     bench.initialize()
@@ -190,7 +190,7 @@ def test_joints_that_cannot_be_timed_are_refused(bench):
         assert ("'world_joint'" if group else "'finger'") in bench("reason")
 
 
-def test_a_path_that_goes_nowhere_rests_without_a_request(bench):
+def test_path_without_motion_is_timed_without_a_request(bench):
     bench.initialize()
     bench.serve(timed)
     bench.path(PATH[[0, 0]])
@@ -198,14 +198,14 @@ def test_a_path_that_goes_nowhere_rests_without_a_request(bench):
     np.testing.assert_array_equal(bench.read("spin"), [[0.0, PATH[0, 1], 0.0, 0.0]])
 
 
-def test_a_response_without_path_is_refused(bench):
+def test_response_without_path_is_rejected(bench):
     bench.initialize()
     assert bench.adapt() == INVALID_MOTION_PLAN and "has no path to time" in bench("reason")
     bench.path(np.empty((0, 3)))
     assert bench.adapt() == INVALID_MOTION_PLAN
 
 
-def test_the_description_of_the_plugin_names_the_class(bench):
+def test_plugin_description_names_the_adapter_class(bench):
     (entry,) = ElementTree.parse(PLUGINS / "moveit_response_adapters.xml").getroot().iter("class")
     assert bench("initialize", entry.get("type"), "") == ""
     assert entry.get("base_class_type") == "planning_interface::PlanningResponseAdapter"
@@ -213,8 +213,8 @@ def test_the_description_of_the_plugin_names_the_class(bench):
 
 
 @pytest.mark.ros
-def test_a_path_is_timed_by_query_node(bench, tmp_path):
-    """Torques and torque rates of the trajectory, by Pinocchio, are inside the limits, and near one of them."""
+def test_trajectory_timed_by_query_node_reaches_but_keeps_torque_limits(bench, tmp_path):
+    """Pinocchio computes torques and torque rates of the trajectory."""
     pytest.importorskip("rclpy")
     pytest.importorskip("pinocchio")
     srv = pytest.importorskip("rnea_msgs.srv")

@@ -1,4 +1,4 @@
-"""Questions to robots of every kind, in process: Pinocchio's numbers, in the order asked for, and refusals that say why."""
+"""Query services for robots of every kind, called in process: results match Pinocchio, and rejections state the reason."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ POINT = np.array([0.1, -0.2, 0.3])
 
 
 def question(robot, name, motion=(), **more):
-    """Return a request with one sample: the entries of each array without the sample axis; q, qd ... in the robot's order."""
+    """Return the answer to a request of one sample, without the sample axis; motion is q, qd ... in the robot's order."""
     sample = dict(zip(FIELDS, (np.asarray(x).tolist() for x in motion)))
     sample |= more.pop("sample", {})
     request = {"samples": [sample]} if sample else {}
@@ -65,11 +65,11 @@ LOOPS = pytest.mark.parametrize("name", ["five_bar", "palletiser", "polygon"])
 MACHINES = {"stewart": gough_stewart, "delta": delta}
 
 
-# --- where links are ------------------------------------------------------------------------------------------------------
+# --- link kinematics ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", [1, 2, 5, 8, 11])
-def test_links_of_trees(seed):
+def test_link_poses_twists_and_jacobians_of_random_trees_match_pinocchio(seed):
     text = random_tree(seed).text()
     robot = Robot.from_urdf(text, backend="python")
     oracle = PinocchioOracle(random_tree(seed).plain(), robot)
@@ -85,7 +85,7 @@ def test_links_of_trees(seed):
         assert worst(slopes["jacobian"][k], J) < 1e-11 and worst(slopes["jacobian_rate"][k], Jd) < 1e-11
 
 
-def test_links_on_a_moving_base_are_in_the_requested_order():
+def test_links_on_a_moving_base_match_pinocchio_in_the_requested_order():
     file = ROOT / "urdf" / "branched.urdf"
     robot = load(file, base="floating", backend="python")
     oracle, base, names = FreeFlyer(file, robot), random_base(np.random.default_rng(1)), robot.joint_names[::-1]
@@ -105,7 +105,7 @@ def test_links_on_a_moving_base_are_in_the_requested_order():
 
 
 @LOOPS
-def test_links_of_closed_loops(name):
+def test_link_poses_and_jacobians_of_closed_loops_match_pinocchio(name):
     robot, oracle = loop_robot(name)
     q, qd, *_ = loop_motion(robot, 1)
     closed = question(robot, "loops", (q, qd))
@@ -129,8 +129,8 @@ def robot_text(robot, name):
 
 
 @LOOPS
-def test_closed_loops(name):
-    """Constraint forces by Pinocchio; the rate, and the rate of the mass matrix, by sixth-order differences."""
+def test_torques_and_mass_matrices_of_closed_loops_match_pinocchio(name):
+    """Constraint forces are from Pinocchio, the rates of torque and mass matrix from sixth-order differences."""
     robot, oracle = loop_robot(name)
     motion = loop_motion(robot, 2)
     closed, torque = (question(robot, asked, motion) for asked in ("loops", "torque"))
@@ -148,7 +148,7 @@ def test_closed_loops(name):
 
 
 @LOOPS
-def test_the_regressor_of_closed_loops(name):
+def test_regressor_times_parameters_equals_torque_of_closed_loops(name):
     robot, _ = loop_robot(name)
     motion = loop_motion(robot, 3)
     found, torque = (question(robot, asked, motion) for asked in ("regressor", "torque"))
@@ -158,8 +158,8 @@ def test_the_regressor_of_closed_loops(name):
 
 
 @pytest.mark.parametrize("name", ["loop, spring", "passive joint"])
-def test_the_regressor_of_joints_without_motors(name):
-    """The regressor is for measured accelerations: the torque of the spring remains, or nothing."""
+def test_regressor_of_joints_without_motors_gives_spring_torque_or_zero(name):
+    """The torque of a joint without motor at given accelerations is that of its spring, or zero."""
     robot, _, motion, state = case(name, 0)
     solved = robot.solve(*motion, **state)
     motion = np.array([[solved.positions[joint][k] for joint in robot.joint_names] for k in range(4)])
@@ -173,7 +173,7 @@ def test_the_regressor_of_joints_without_motors(name):
 
 
 @pytest.mark.parametrize("seed", [1, 5, 8])
-def test_the_regressor_and_the_coriolis_matrix_of_trees(seed):
+def test_regressor_and_coriolis_matrix_of_random_trees_match_pinocchio(seed):
     robot = Robot.from_urdf(random_tree(seed).text(), backend="python")
     oracle = PinocchioOracle(random_tree(seed).plain(), robot)
     motion = np.random.default_rng(seed).uniform(-1.0, 1.0, (4, robot.n))
@@ -189,7 +189,7 @@ def test_the_regressor_and_the_coriolis_matrix_of_trees(seed):
 
 
 @pytest.mark.parametrize("seed", [1, 4])
-def test_motors_of_elastic_joints(seed):
+def test_motor_torques_of_elastic_joints_match_pinocchio(seed):
     robot, oracle = four_joints()
     motion = 0.5 * np.random.default_rng(seed).normal(size=(robot.order + 1, robot.n))
     names = (*FIELDS, "pop", "lock")
@@ -214,8 +214,8 @@ def test_motors_of_elastic_joints(seed):
     assert worst(matrix["mass_matrix"], oracle.mass_matrix(x)) < 1e-9 and matrix["coordinates"][-1] == "motor of joint4"
 
 
-def test_motors_of_a_combination_carry_what_its_elastic_joints_need():
-    """Those of a loop: motor torque = load + inertia of the rotor; load = stiffness times deflection; the spring's rate."""
+def test_motor_torques_of_a_loop_with_elastic_joints_satisfy_motor_equations():
+    """Motor torque is load plus rotor inertia times acceleration; load is stiffness times deflection."""
     drive, stiffness = {"gear_ratio": 50.0, "rotor_inertia": 1.0e-5}, 300.0
     file = pytest.importorskip("yaml").safe_load((ROOT / "urdf" / "five_bar.robot.yaml").read_text())
     file |= {"elastic_joints": {"left_motor": {"stiffness": stiffness}}, "drives": {"left_motor": drive}}
@@ -235,8 +235,8 @@ def test_motors_of_a_combination_carry_what_its_elastic_joints_need():
     assert without["effort_rate"] is None and worst(without["effort"], found["effort"]) < 1e-12
 
 
-def test_a_joint_without_motor_and_spring_is_passive():
-    """The joint has hardly any stiffness, as docs/systems.md describes. Its torque vanishes, its acceleration is Pinocchio's.
+def test_joint_with_negligible_stiffness_is_passive():
+    """Such a joint is modelled as docs/systems.md describes. Its torque is zero and its acceleration matches Pinocchio.
     """
     file = ROOT / "urdf" / "stanford.urdf"
     robot = load(file, {"version": 1, "springs": {"joint5": {"stiffness": 1e-12}}}, backend="python")
@@ -248,8 +248,8 @@ def test_a_joint_without_motor_and_spring_is_passive():
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_platforms(name):
-    """There and back, and the forces with legs and platform as free bodies joined by multipliers."""
+def test_platform_poses_and_forces_match_legs_and_platform_as_free_bodies(name):
+    """Poses are converted both ways; the oracle for forces joins free bodies by Lagrange multipliers."""
     machine = MACHINES[name]()
     robot = machine.robot(backend="python")
     rng = np.random.default_rng(3)
@@ -273,7 +273,7 @@ def test_platforms(name):
     assert worst(point["pose"][0], found["pose"]) < 1e-12 and worst(point["twist"][0], found["twist"]) < 1e-10
 
 
-# --- what a kind has no answer to, and what is wrong ----------------------------------------------------------------------
+# --- rejected requests -----------------------------------------------------------------------------------------------------
 
 
 def kind(name):
@@ -310,7 +310,7 @@ def test_requests_for_another_kind_of_robot_are_rejected(name, more, words):
     assert words in str(error.value)
 
 
-def test_points_need_their_links():
+def test_points_without_links_and_missing_platforms_are_rejected():
     robot = kind("stanford")
     with pytest.raises(InputError, match="points has 1 entries, links 0; one for each of links is needed, or none"):
         question(robot, "kinematics", robot.home_motion[:2], points=[[0, 0, 0]])
@@ -319,8 +319,8 @@ def test_points_need_their_links():
     assert len(question(robot, "kinematics", robot.home_motion[:2])["links"]) == len(robot.model.frames)
 
 
-def test_a_guess_chooses_the_branch():
-    """The five-bar's elbows the other way: mirrored about the line from motor to tip."""
+def test_guess_selects_the_assembly_mode_of_a_loop():
+    """The other mode of the five-bar has its elbows mirrored about the line from motor to tip."""
     robot = kind("five_bar")
     q = robot.home_motion[0]
     one = question(robot, "loops", (q,))["all_positions"]
