@@ -99,7 +99,10 @@ class Jet:
 
 
 def _convolve(a: Sequence[Any], b: Sequence[Any], k: int) -> Any:
-    return sum((a[i] * b[k - i] for i in range(k + 1)), 0.0)
+    total = 0.0 + a[0] * b[k]
+    for i in range(1, k + 1):
+        total = total + a[i] * b[k - i]
+    return total
 
 
 def jets(*derivatives: Any) -> np.ndarray:

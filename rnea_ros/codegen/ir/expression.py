@@ -19,6 +19,7 @@ ITEM = "item:"  # followed by the number of a block's result
 BLOCKS = ("factor", "backsolve", "backsolve_transposed")
 
 Scalar = Union[float, "Expression"]
+NUMBERS = (float, int)  # arrays are left to numpy, which then works element by element
 
 
 class Graph:
@@ -31,6 +32,7 @@ class Graph:
         self.nodes: list[tuple] = []
         self._numbers: dict[tuple, int] = {}
         self._constants: dict[tuple[int, int], float] = {}
+        self._constant_numbers: dict[float, int] = {}  # of values that were asked for
         self.input_count = 0
 
     def inputs(self, count: int) -> list[Expression]:
@@ -40,18 +42,26 @@ class Graph:
         return [self.node("input", slot) for slot in slots]
 
     def node(self, op: str, *operands: Any) -> Expression:
-        key = (op, *operands)
-        number = self._numbers.setdefault(key, len(self.nodes))
+        return Expression(self, self.add((op, *operands)))
+
+    def add(self, node: tuple) -> int:
+        """Return the number of a node, which is built if it is new."""
+        number = self._numbers.setdefault(node, len(self.nodes))
         if number == len(self.nodes):
-            self.nodes.append(key)
-        return Expression(self, number)
+            self.nodes.append(node)
+        return number
 
     def has(self, op: str, *operands: Any) -> bool:
         return (op, *operands) in self._numbers
 
     def number(self, x: Scalar) -> int:
         """Node number of an operand; a float gets its constant node."""
-        return x.number if isinstance(x, Expression) else self.node("const", self._constant(float(x))).number
+        if isinstance(x, Expression):
+            return x.number
+        number = self._constant_numbers.get(x)
+        if number is None:
+            number = self._constant_numbers[x] = self.add(("const", self._constant(float(x))))
+        return number
 
     def _constant(self, value: float) -> float:
         """Return the value, or an earlier one that differs by rounding only: equal constants are computed once, regardless of
@@ -90,53 +100,48 @@ class Expression:
 
     def _unsigned(self) -> Expression | None:
         """y where this is -y."""
-        op, *operands = self.graph.nodes[self.number]
-        return Expression(self.graph, operands[0]) if op == "neg" else None
+        node = self.graph.nodes[self.number]
+        return Expression(self.graph, node[1]) if node[0] == "neg" else None
 
     def _binary(self, op: str, a: Scalar, b: Scalar) -> Expression:
-        first, second = self.graph.number(a), self.graph.number(b)
-        if op == "sub" and self.graph.has("sub", second, first):  # a - b = -(b - a)
-            return self.graph.node("neg", self.graph.node("sub", second, first).number)
-        return self.graph.node(op, first, second)
+        graph = self.graph
+        first, second = graph.number(a), graph.number(b)
+        if op == "sub" and graph.has("sub", second, first):  # a - b = -(b - a)
+            return Expression(graph, graph.add(("neg", graph.add(("sub", second, first)))))
+        return Expression(graph, graph.add((op, first, second)))
 
     def __neg__(self) -> Scalar:
-        op, *operands = self.graph.nodes[self.number]
-        if op == "neg":
-            return Expression(self.graph, operands[0])
-        return self.graph.node("neg", self.number)
+        graph = self.graph
+        node = graph.nodes[self.number]
+        return Expression(graph, node[1] if node[0] == "neg" else graph.add(("neg", self.number)))
 
     def __add__(self, other: Any) -> Scalar:
-        if not _is_scalar(other):
+        if type(other) is Expression:
+            graph, a, b = self.graph, self.number, other.number
+            if graph.nodes[b][0] == "neg":
+                return self - Expression(graph, graph.nodes[b][1])
+            if graph.nodes[a][0] == "neg":
+                return other - Expression(graph, graph.nodes[a][1])
+            return Expression(graph, graph.add(("add", a, b) if a <= b else ("add", b, a)))
+        if not isinstance(other, NUMBERS):
             return NotImplemented
-        if isinstance(other, Expression):
-            positive = other._unsigned()
-            if positive is not None:
-                return self - positive
-            positive = self._unsigned()
-            if positive is not None:
-                return other - positive
-            a, b = sorted((self.number, other.number))
-            return self.graph.node("add", a, b)
         return self if other == 0.0 else self._binary("add", other, self)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Scalar:
-        if not _is_scalar(other):
-            return NotImplemented
-        if not isinstance(other, Expression):
-            return self + (-other)
+        if type(other) is not Expression:
+            return self + (-other) if isinstance(other, NUMBERS) else NotImplemented
         if other.number == self.number:
             return 0.0
-        positive, mine = other._unsigned(), self._unsigned()
+        positive = other._unsigned()
         if positive is not None:
             return self + positive
-        if mine is not None:
-            return -(mine + other)
-        return self._binary("sub", self, other)
+        mine = self._unsigned()
+        return self._binary("sub", self, other) if mine is None else -(mine + other)
 
     def __rsub__(self, other: Any) -> Scalar:
-        if not _is_scalar(other):
+        if not isinstance(other, NUMBERS):
             return NotImplemented
         positive = self._unsigned()
         if positive is not None:
@@ -144,32 +149,35 @@ class Expression:
         return -self if other == 0.0 else self._binary("sub", other, self)
 
     def __mul__(self, other: Any) -> Scalar:
-        if not _is_scalar(other):
+        graph, a = self.graph, self.number
+        if type(other) is Expression:
+            b, negative = other.number, 0
+            if graph.nodes[a][0] == "neg":
+                a, negative = graph.nodes[a][1], 1
+            if graph.nodes[b][0] == "neg":
+                b, negative = graph.nodes[b][1], negative + 1
+            product = graph.add(("mul", a, b) if a <= b else ("mul", b, a))
+            negated = graph.add(("neg", product)) if negative else product
+            return Expression(graph, negated if negative == 1 else product)
+        if not isinstance(other, NUMBERS):
             return NotImplemented
-        mine = self._unsigned()
-        if mine is not None:
-            return -(mine * other)
-        if isinstance(other, Expression):
-            positive = other._unsigned()
-            if positive is not None:
-                return -(self * positive)
-            a, b = sorted((self.number, other.number))
-            return self.graph.node("mul", a, b)
+        if graph.nodes[a][0] == "neg":
+            return -(Expression(graph, graph.nodes[a][1]) * other)
         if other == 0.0:
             return 0.0
         if other < 0.0:
             return -(self * -other)
-        return self if other == 1.0 else self._binary("mul", other, self)
+        return self if other == 1.0 else Expression(graph, graph.add(("mul", graph.number(other), a)))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Scalar:
-        if not _is_scalar(other):
-            return NotImplemented
-        return self._binary("div", self, other) if isinstance(other, Expression) else self * (1.0 / other)
+        if type(other) is Expression:
+            return self._binary("div", self, other)
+        return self * (1.0 / other) if isinstance(other, NUMBERS) else NotImplemented
 
     def __rtruediv__(self, other: Any) -> Scalar:
-        if not _is_scalar(other):
+        if not isinstance(other, NUMBERS):
             return NotImplemented
         return 0.0 if other == 0.0 else self._binary("div", other, self)
 
@@ -237,8 +245,3 @@ def larger(a: Any, b: Any) -> Any:
         return np.maximum(a, b)
     first, second = sorted((symbol.graph.number(a), symbol.graph.number(b)))
     return symbol if first == second else symbol.graph.node("max", first, second)
-
-
-def _is_scalar(x: Any) -> bool:
-    """Arrays are left to numpy, which then works element by element."""
-    return isinstance(x, Expression | float | int)
