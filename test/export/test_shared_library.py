@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,13 +15,75 @@ import pytest
 from rnea_ros import load
 from rnea_ros.cli.main import main
 from rnea_ros.export import c_library, shared_library
-from support.robot_api import ARGUMENTS, Effort, Link, LoadedRobot, RobotApi
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = ROOT / "rnea_ros" / "export" / "templates"
 COMPILER = shutil.which("cc") or shutil.which("gcc") or ""
 LINK, INERTIA = "link6", np.array([[0.02, 0.001, 0.0], [0.001, 0.03, 0.002], [0.0, 0.002, 0.025]])
 FUSED = "fma" in Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").is_file() else False
+TEXT, INT, DOUBLES = ctypes.c_char_p, ctypes.c_int32, ctypes.POINTER(ctypes.c_double)
+INTS, TEXTS = ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_char_p)
+
+
+def function_type(count: int) -> Any:
+    return ctypes.CFUNCTYPE(None, *[DOUBLES] * count)
+
+
+class Effort(ctypes.Structure):
+    """rnea_effort of rnea_robot_api.h."""
+
+    _fields_ = [("contains", INT), ("quantity", INT), ("per_unit", DOUBLES)]
+
+
+class Link(ctypes.Structure):
+    """rnea_link of rnea_robot_api.h."""
+
+    _fields_ = [("name", TEXT), ("pose", function_type(3)), ("jacobian", function_type(2)),
+                ("jacobian_rate", function_type(3))]
+
+
+ARGUMENTS = {"torque_and_rate": 8, "inverse_dynamics": 5, "gravity": 3, "gravity_and_rate": 5, "bias": 4, "friction": 4,
+             "mass_matrix": 3, "forward_dynamics": 5, "sensitivities": 7, "rate_sensitivities": 9, "close_step": 4,
+             "tree_motion": 7}
+
+
+class RobotApi(ctypes.Structure):
+    """rnea_robot_api, version 1, of rnea_robot_api.h."""
+
+    _fields_ = [
+        ("abi", ctypes.c_uint32), ("size", ctypes.c_uint32), ("robot_name", TEXT), ("model_id", TEXT), ("exporter", TEXT),
+        ("payload_link", TEXT), ("root_link", TEXT), ("n", INT), ("n_q", INT), ("link_count", INT), ("has_loops", INT),
+        ("joint_names", TEXTS), ("tree_joint_names", TEXTS), ("joint_types", INTS), ("active", INTS), ("start_pose", DOUBLES),
+        ("gravity_vector", DOUBLES), ("links", ctypes.POINTER(Link)),
+        *((name, DOUBLES) for name in ("lower", "upper", "velocity", "acceleration", "jerk", "effort", "effort_rate",
+                                       "commanded_effort_rate")),
+        ("commanded", Effort), ("measured", Effort),
+        ("payload_parameters", ctypes.CFUNCTYPE(None, ctypes.c_double, DOUBLES, DOUBLES, DOUBLES)),
+        *((name, function_type(count)) for name, count in ARGUMENTS.items())]
+
+
+class LoadedRobot:
+    """Exported robot, loaded into this process."""
+
+    def __init__(self, path: Path):
+        self._library = ctypes.CDLL(str(path))
+        self._library.rnea_robot.restype = ctypes.POINTER(RobotApi)
+        self.api: RobotApi = self._library.rnea_robot().contents
+
+    def call(self, function: str | Any, given: Sequence[Any], *sizes: int) -> list[np.ndarray]:
+        """Return the outputs, of given sizes, of a function of the ABI; None stands for no payload."""
+        arrays = [None if x is None else np.ascontiguousarray(x, dtype=float) for x in given]
+        found = [np.full(size, np.nan) for size in sizes]
+        code = getattr(self.api, function) if isinstance(function, str) else function
+        code(*(None if x is None else x.ctypes.data_as(DOUBLES) for x in (*arrays, *found)))
+        return found
+
+    def payload(self, mass: float, com: Sequence[float], inertia: np.ndarray) -> np.ndarray:
+        """Return the ten parameters of a payload."""
+        found = np.zeros(10)
+        given = [np.ascontiguousarray(x, dtype=float) for x in (com, inertia[np.triu_indices(3)])]
+        self.api.payload_parameters(mass, *(x.ctypes.data_as(DOUBLES) for x in (*given, found)))
+        return found
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -201,7 +265,7 @@ def test_shared_library_exports_one_symbol(stanford):
 
 
 def test_struct_layout_matches_the_python_binding(tmp_path):
-    """Fields may only be appended: the binding in test/support holds order and offsets of version 1."""
+    """Fields may only be appended: the binding in this file holds order and offsets of version 1."""
     structs = {"rnea_effort": Effort, "rnea_link": Link, "rnea_robot_api": RobotApi}
     lines = [f'printf("%s %zu\\n", "{struct}.{field[0]}", offsetof({struct}, {field[0]}));'
              for struct, kind in structs.items() for field in kind._fields_]

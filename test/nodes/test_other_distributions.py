@@ -6,13 +6,18 @@ this machine without the constants that Humble lacks. The sources of the compari
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from collections import deque
+from collections.abc import Collection, Iterable
 from pathlib import Path
+from textwrap import indent
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -24,7 +29,7 @@ from rcl_interfaces.srv import GetParameters
 
 from rnea_ros import Robot
 from rnea_ros.nodes.common.executor import LeanExecutor
-from support import humble_stand_in, message_stubs
+from support import humble_stand_in
 from support.node_bench import ARM, NODE, Bench
 from support.ros_helpers import world
 
@@ -61,13 +66,73 @@ follow_imports = silent
 follow_imports = skip
 follow_imports_for_stubs = True
 """
+IMPORTED = re.compile(r"^\s*from (\w+)\.(msg|srv|action) import ", re.MULTILINE)
+NAMED = re.compile(r"(\w+)/(\w+)")  # type of a field that is a message
+
+
+def imported_messages(sources: Iterable[Path]) -> set[tuple[str, str]]:
+    """Return (package, kind) of the messages that these files import, without modules of rclpy."""
+    found = {(package, kind) for path in sources for package, kind in IMPORTED.findall(path.read_text())}
+    return {(package, kind) for package, kind in found if package != "rclpy"}
+
+
+def write_stubs(folder: Path, packages: Iterable[tuple[str, str]], lacking: Collection[str]) -> list[str]:
+    """Write stubs of messages and of the types of their fields, without `lacking` ("Message.name"); return the packages."""
+    waiting, done = list(packages), []
+    while waiting:
+        package, kind = waiting.pop()
+        file = folder / package / f"{kind}.pyi"
+        try:
+            module = importlib.import_module(f"{package}.{kind}")
+        except ImportError:
+            continue
+        if file.exists():
+            continue
+        file.parent.mkdir(parents=True, exist_ok=True)
+        (file.parent / "__init__.pyi").touch()
+        text, needed = module_stub(module, f"{package}.{kind}", lacking)
+        file.write_text(text)
+        done.append(f"{package}.{kind}")
+        waiting += [(name, "msg") for name in needed]
+    return done
+
+
+def module_stub(module: Any, name: str, lacking: Collection[str]) -> tuple[str, set[str]]:
+    """Return the stub of a module and the packages it imports."""
+    kinds = {name: kind for name, kind in vars(module).items() if isinstance(kind, type) and "_" not in name}
+    blocks = [class_stub(name, kind, lacking) for name, kind in kinds.items()]
+    needed = set(re.findall(r"(\w+)\.msg\.", "\n".join(blocks)))
+    head = ["from typing import Any, ClassVar", *(f"import {package}.msg" for package in sorted(needed))]
+    return "\n".join([*head, "", *blocks]), needed
+
+
+def class_stub(name: str, kind: Any, lacking: Collection[str]) -> str:
+    parts = [part for part in ("Request", "Response", "Goal", "Result", "Feedback") if hasattr(kind, part)]
+    if parts:
+        inside = "\n".join(class_stub(part, getattr(kind, part), lacking) for part in parts)
+        return f"class {name}:\n" + indent(inside, "    ")
+    fields = {field: field_type(text) for field, text in kind.get_fields_and_field_types().items()
+              if f"{name}.{field}" not in lacking}
+    constants = [constant for constant in getattr(type(kind), f"_{type(kind).__name__}__constants", {})
+                 if f"{name}.{constant}" not in lacking]
+    given = "".join(f", {field}: Any = ..." for field in fields)
+    lines = [f"    {field}: {text}" for field, text in fields.items()]
+    lines += [f"    {constant}: ClassVar[Any]" for constant in constants]
+    lines += ["    @classmethod", "    def get_fields_and_field_types(cls) -> dict[str, str]: ..."]
+    return "\n".join([f"class {name}:", *lines, f"    def __init__(self{', *' if given else ''}{given}) -> None: ..."])
+
+
+def field_type(text: str) -> str:
+    """Return the type of a field: a message, otherwise Any, since NumPy and Python numbers are both allowed."""
+    named = NAMED.fullmatch(text)
+    return f"{named[1]}.msg.{named[2]}" if named and "_" not in named[2] else "Any"
 
 
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy comes with the extra 'lint'")
 @pytest.mark.parametrize("distribution", LACKING)
 def test_nodes_use_only_names_that_the_distribution_has(distribution, tmp_path):
     sources = [path for folder in CODE for path in (ROOT / folder).rglob("*.py")]
-    found = message_stubs.write(tmp_path / "messages", message_stubs.imported(sources), LACKING[distribution])
+    found = write_stubs(tmp_path / "messages", imported_messages(sources), LACKING[distribution])
     assert {"sensor_msgs.msg", "rnea_msgs.msg", "trajectory_msgs.msg"} <= set(found)
     wrong = tmp_path / "wrong.py"
     wrong.write_text(BEGIN + "".join(f"    {line}\n" for line in WRONG[distribution]))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+import casadi as ca
 import numpy as np
 import pytest
 
 from rnea_ros import Loads, Robot, plan_motion
 from rnea_ros.planning import PlanSettings
 from support.planning_cases import PR_GOAL, PR_START, RR_GOAL, RR_OPTIMUM, RR_START, both_sides, robot, rr_plan, rr_torque
-from support.planning_optimum import optimum, pr_torque
 
 SWITCHES = ((0.1959272698,), (0.0457093212, 0.2353004314))  # s, by shooting at the switching times
+STEPS = 2  # Runge-Kutta steps per interval
 
 
 def torques(arm: Robot, plan, per_span: int = 50):
@@ -24,6 +26,66 @@ def starts_and_ends(plan, start, goal):
     q, qd, _, _ = plan(np.array([0.0, plan.duration]))
     np.testing.assert_allclose(q, [start, goal], atol=1e-8)
     np.testing.assert_allclose(qd, 0.0, atol=1e-7)
+
+
+def pr_torque(q, qd, qdd, cos=np.cos, sin=np.sin):
+    """Return the torques of the slider arm in closed form."""
+    c, m, inertia = 0.2, 0.5, 0.1
+    return (2.0 * m * qdd[0] + m * c * cos(q[1]) * qdd[1] - m * c * sin(q[1]) * qd[1] ** 2,
+            m * c * cos(q[1]) * qdd[0] + (m * c**2 + inertia) * qdd[1])
+
+
+def optimum(torque: Callable, start, goal, rate: float | None = None, u: float = 0.0, count: int = 60) -> tuple[float, float]:
+    """Return (duration, cost) of the motion from rest to rest that minimises the integral of 1 - u + u tau.tau, |tau| <= 10.
+
+    Forward dynamics are in closed form; multiple shooting with Runge-Kutta steps; torques are piecewise constant, or piecewise
+    linear where their rate is limited.
+    """
+    acceleration = forward_dynamics(torque)
+    problem = ca.Opti()
+    T, state, tau = problem.variable(), problem.variable(4, count + 1), problem.variable(2, count + 1)
+    h = T / count
+    for k in range(count):
+        slope = (tau[:, k + 1] - tau[:, k]) / h if rate else ca.MX.zeros(2)
+        problem.subject_to(state[:, k + 1] == runge_kutta(acceleration, state[:, k], tau[:, k], slope, h))
+        if rate:
+            problem.subject_to(problem.bounded(-rate * h, tau[:, k + 1] - tau[:, k], rate * h))
+    problem.subject_to(problem.bounded(-10.0, ca.vec(tau), 10.0))
+    for k, q in ((0, start), (count, goal)):
+        problem.subject_to(state[:, k] == ca.vertcat(*q, 0.0, 0.0))
+        if rate:
+            problem.subject_to(tau[:, k] == 0.0)
+    cost = T * (1.0 - u) + u * h * ca.sumsqr(tau[:, :count])
+    problem.subject_to(T >= 0.05)
+    problem.minimize(cost)
+    problem.set_initial(T, 0.6)
+    problem.set_initial(state, np.linspace([*start, 0.0, 0.0], [*goal, 0.0, 0.0], count + 1).T)
+    problem.solver("ipopt", {"print_time": False, "expand": True}, {"print_level": 0, "sb": "yes", "max_iter": 1000})
+    found = problem.solve()
+    return float(found.value(T)), float(found.value(cost))
+
+
+def forward_dynamics(torque):
+    """Return the function (q, qd, tau) -> qdd of a torque function that is linear in qdd."""
+    q, qd, qdd, tau = (ca.SX.sym(name, 2) for name in ("q", "qd", "qdd", "tau"))
+    error = ca.vertcat(*torque(q, qd, qdd, ca.cos, ca.sin)) - tau
+    M = ca.jacobian(error, qdd)
+    return ca.Function("qdd", [q, qd, tau], [-ca.solve(M, ca.substitute(error, qdd, ca.SX.zeros(2)))])
+
+
+def runge_kutta(acceleration, x, tau, slope, h):
+    def f(z, t):
+        return ca.vertcat(z[2:], acceleration(z[:2], z[2:], tau + slope * t))
+
+    step = h / STEPS
+    for k in range(STEPS):
+        t = k * step
+        k1 = f(x, t)
+        k2 = f(x + step / 2 * k1, t + step / 2)
+        k3 = f(x + step / 2 * k2, t + step / 2)
+        k4 = f(x + step * k3, t + step)
+        x = x + step / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+    return x
 
 
 def test_fastest_motion_of_the_two_link_arm_takes_the_optimal_time():

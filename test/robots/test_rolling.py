@@ -9,7 +9,6 @@ import pytest
 from rnea_ros import BaseState, InputError, Loads, ModelError, WheelOdometry, load, tip_over_margin, wheel_loads
 from support.rolling_machines import (
     BICYCLE_FILE,
-    BICYCLE_MATRICES,
     BICYCLE_URDF,
     RADIUS,
     VEHICLES,
@@ -19,6 +18,11 @@ from support.rolling_machines import (
 )
 
 FORWARD = 5.0  # m/s
+BICYCLE_MATRICES = (  # M, C1, K0, K2 of the paper's (5.4)
+    np.array([[80.81722, 2.31941332208709], [2.31941332208709, 0.29784188199686]]),
+    np.array([[0.0, 33.86641391492494], [-0.85035641456978, 1.68540397397560]]),
+    np.array([[-80.95, -2.59951685249872], [-2.59951685249872, -0.80329488458618]]),
+    np.array([[0.0, 76.59734589573222], [0.0, 2.65431523794604]]))
 
 
 @pytest.fixture(scope="module")

@@ -37,11 +37,6 @@ HELD = ["along", "across", "normal"]
 BICYCLE_FILE = {"base": "floating", "passive": ["front"], "wheels": {
     "rear": {"link": "rear_wheel", "axis": [0, 1, 0], "radius": 0.3, "holds": HELD},
     "front": {"link": "front_wheel", "axis": [0, 1, 0], "radius": 0.35, "holds": HELD}}}
-BICYCLE_MATRICES = (  # M, C1, K0, K2 of the paper's (5.4)
-    np.array([[80.81722, 2.31941332208709], [2.31941332208709, 0.29784188199686]]),
-    np.array([[0.0, 33.86641391492494], [-0.85035641456978, 1.68540397397560]]),
-    np.array([[-80.95, -2.59951685249872], [-2.59951685249872, -0.80329488458618]]),
-    np.array([[0.0, 76.59734589573222], [0.0, 2.65431523794604]]))
 
 
 def _vehicle(corners, file, steered=False, **kinds):
