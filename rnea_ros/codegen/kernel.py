@@ -46,6 +46,15 @@ def available(backend: str) -> str:
     return backend
 
 
+def lanes(backend: str) -> int:
+    """Return the number of samples in a tile."""
+    if backend != "llvm":
+        return 1
+    from .llvm import engine
+
+    return engine.lanes()
+
+
 Function = Callable[..., Sequence[Any]]
 
 
@@ -89,6 +98,40 @@ def c_source(function: Function, inputs: Mapping[str, int], name: str) -> str:
     return c.source(program, name, [f"y{k}" for k in range(len(program.outputs))])
 
 
+class Tiles:
+    """Numbers of many samples in the order in which vector code reads them; kernels pass them on without turning them.
+
+    data  : (tiles, size, lanes); the last tile may have more lanes than samples
+    count : number of samples
+    """
+
+    def __init__(self, data: np.ndarray, count: int):
+        self.data, self.count = data, count
+
+    @classmethod
+    def of(cls, blocks: Sequence[np.ndarray], lanes: int) -> Tiles:
+        """Turn blocks (count, size) of samples, side by side; the lanes that are left over repeat the last sample."""
+        count, sizes = len(blocks[0]), [block.shape[1] for block in blocks]
+        whole, rest = divmod(count, lanes)
+        data = np.empty((whole + bool(rest), sum(sizes), lanes))
+        for block, columns in zip(blocks, _slices(sizes)):
+            data[:whole, columns] = block[:whole * lanes].reshape(whole, lanes, block.shape[1]).swapaxes(1, 2)
+            if rest:
+                data[whole, columns] = block[-1][:, None]
+                data[whole, columns, :rest] = block[whole * lanes:].T
+        return cls(data, count)
+
+    @property
+    def lanes(self) -> int:
+        """Samples in a tile."""
+        return self.data.shape[2]
+
+    @property
+    def samples(self) -> np.ndarray:
+        """Rows of the samples, (count, size)."""
+        return self.data.swapaxes(1, 2).reshape(-1, self.data.shape[1])[:self.count]
+
+
 class Kernel:
     """Call with a flat input, (size,) or (samples, size): the blocks side by side. Returns the outputs in their shapes.
 
@@ -101,6 +144,7 @@ class Kernel:
 
     call: Callable[..., tuple[np.ndarray, ...] | None]
     address = 0
+    lanes = 1  # of tiles
 
     def __init__(self, inputs: Mapping[str, int], shapes: Sequence[tuple[int, ...]]):
         self.inputs = dict(inputs)
@@ -135,6 +179,14 @@ class Kernel:
     def first_of_samples(self, blocks: Sequence[np.ndarray], count: int, outputs: int) -> tuple[np.ndarray, ...]:
         """Return the first outputs alone of many samples, which may take less time."""
         return self.of_samples(blocks, count)[:outputs]
+
+    def tiled(self, blocks: Sequence[np.ndarray | Tiles], count: int, kept: Sequence[int]) -> list[Any]:
+        """Evaluate samples as `of_samples` does; blocks may be Tiles, and the results of the numbers `kept` are Tiles.
+
+        A result of Tiles has its numbers side by side, without its shape.
+        """
+        found = self.of_samples([block.samples if isinstance(block, Tiles) else block for block in blocks], count)
+        return [Tiles.of([part.reshape(count, -1)], self.lanes) if k in kept else part for k, part in enumerate(found)]
 
     def sweep(self, x: np.ndarray, state: int) -> np.ndarray:
         """Evaluate a recurrence over rows x (count, size), at least one: the first `state` inputs of each later row become the
@@ -180,6 +232,7 @@ class _Llvm(Kernel):
         self._batch: Any = None
         self._first: dict[int, Any] = {}  # code for many samples of the first outputs alone
         self._seen, self._sweep = 0, self._code.sweep
+        self.lanes = engine.lanes()
 
     @cached_property
     def _program(self) -> Program:
@@ -206,6 +259,23 @@ class _Llvm(Kernel):
         self._first[outputs](blocks, parts, count)
         return self._shaped(parts, (count,), outputs)
 
+    def tiled(self, blocks, count, kept):
+        if self._iterated or not count:
+            return super().tiled(blocks, count, kept)
+        self._compile_batch()
+        tiles = -(-count // self.lanes)
+        outs = [np.empty((tiles, size, self.lanes) if k in kept else (count, size)) for k, size in enumerate(self._sizes)]
+        self._batch([block if not isinstance(block, Tiles) else block.data if block.lanes == self.lanes else block.samples
+                     for block in blocks], outs, count)
+        return [Tiles(out, count) if k in kept else out.reshape(count, *shape)
+                for k, (out, shape) in enumerate(zip(outs, self.shapes))]
+
+    def _compile_batch(self) -> None:
+        if self._batch is None:
+            from .llvm import engine
+
+            self._batch = engine.batch(self._program)
+
     def sweep(self, x, state):
         if self._sweep is None:
             from .llvm import engine
@@ -220,10 +290,7 @@ class _Llvm(Kernel):
         self._seen += count
         if self._batch is None and (self._iterated or self._seen < MANY or len(self._program.nodes) > LONG):
             return super()._many(blocks, count)
-        if self._batch is None:
-            from .llvm import engine
-
-            self._batch = engine.batch(self._program)
+        self._compile_batch()
         whole = np.empty(count * self.width)  # in one piece, which malloc keeps for the next call: fresh pages cost a third
         outs = [whole[count * part.start:count * part.stop].reshape(count, size)
                 for part, size in zip(self._parts, self._sizes)]

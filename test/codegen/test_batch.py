@@ -318,3 +318,25 @@ def test_memory_for_many_samples_is_bounded():
         tracemalloc.stop()
     assert peak < sum(part.nbytes for part in found) + 1_000_000
     np.testing.assert_array_equal([part[-1] for part in found], robot.torque_and_rate(*motion[:, -1]))
+
+
+@pytest.mark.parametrize("backend", ["llvm", "python"])
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 31])
+def test_tiles_go_from_kernel_to_kernel(backend, count):
+    """Blocks in tiles give the numbers that rows give, and so do results in tiles, some columns of which are passed on."""
+    rng = np.random.default_rng(count)
+    compiled = kernel.build(products, {"a": 3, "b": 1, "c": 2}, backend)
+    plain = [rng.normal(size=(count, 3)), rng.normal(size=(count, 1)), rng.normal(size=2)]
+    wide = kernel.Tiles.of([rng.normal(size=(count, 2)), rng.normal(size=(count, 3))], compiled.lanes)
+    wide.data[:, 1:4] = kernel.Tiles.of(plain[:1], compiled.lanes).data
+    columns = kernel.Tiles(wide.data[:, 1:4], count)
+    np.testing.assert_array_equal(columns.samples, plain[0])
+    expected = compiled.of_samples(plain, count)
+    for a in (plain[0], kernel.Tiles.of(plain[:1], compiled.lanes), kernel.Tiles.of(plain[:1], 5), columns):
+        kept, *rest = compiled.tiled([a, *plain[1:]], count, [0])
+        assert isinstance(kept, kernel.Tiles) and kept.count == count
+        for found, wanted in zip([kept.samples, *rest], expected, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    again = compiled.tiled([kept, *plain[1:]], count, [])
+    for found, wanted in zip(again, compiled.of_samples([expected[0], *plain[1:]], count), strict=True):
+        np.testing.assert_array_equal(found, wanted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 from collections.abc import Callable
+from functools import cache as cached
 from typing import Any
 
 import llvmlite
@@ -108,6 +109,7 @@ def cross_compiled(program: Program, triple: str, cpu: str, lanes: int) -> bytes
     return machine.emit_object(llvm.parse_assembly(assembly(program, lanes)))
 
 
+@cached
 def lanes() -> int:
     """Doubles in a vector of this processor, as far as they pay: 8, or 4."""
     return 8 if llvm.get_host_cpu_features().get("avx512f") else 4

@@ -2,8 +2,9 @@
 
 ``batch(in, strides, out, work, from, to)`` computes samples `from` to `to`; answers whether all numbers in and out are finite:
 
-    in, strides : for each block of inputs, where its first row is, and how many doubles on the next is (0: one row for all)
-    out         : for each result, where its rows go, one after the other
+    in, out : for each block of inputs, where its first row is; for each result, where its rows go, one after the other
+    strides : for each block and each result, how many doubles on the next row is; 0: one row for all; below zero: there are no
+              rows but tiles already, whose vectors are copied, and the negative number of vectors from a tile to the next
     work        : workspace of `work` doubles, aligned to 64 bytes, one for each thread
 
 The last tile repeats the last sample in the lanes that are left over.
@@ -22,7 +23,8 @@ def batch_text(program: Program, lanes: int) -> tuple[str, int]:
     """(text, doubles of workspace)."""
     steps, size = kernel_text(program, lanes, lanes)
     V, ins, outs = type_of(lanes), list(program.inputs.values()), [math.prod(shape) for shape in program.outputs]
-    declared = ["declare i64 @llvm.umin.i64(i64, i64)", f"declare i1 @llvm.vector.reduce.and.v{lanes}i1(<{lanes} x i1>)"]
+    declared = ["declare i64 @llvm.umin.i64(i64, i64)", "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
+                f"declare i1 @llvm.vector.reduce.and.v{lanes}i1(<{lanes} x i1>)"]
     lines = [line for line in declared if line not in steps]
     lines += [_take(size, lanes) for size in sorted({*ins})] + [_give(size, lanes) for size in sorted({*outs})]
     lines += ["define i64 @batch(ptr %in, ptr %strides, ptr %out, ptr %work, i64 %from, i64 %to) {", "entry:",
@@ -39,9 +41,10 @@ def batch_text(program: Program, lanes: int) -> tuple[str, int]:
                   f"{V} %bad{k})"]
     lines.append("  call void @steps(ptr %work, ptr %y, ptr %w)")
     for k, columns in enumerate(outs):
-        lines += [*_entry("out", "ptr", k), f"  %y{k} = getelementptr {V}, ptr %y, i64 {sum(outs[:k])}",
-                  f"  %bad{len(ins) + k + 1} = call {V} @give{columns}(ptr %out{k}, i64 %first, i64 %last, ptr %y{k}, "
-                  f"{V} %bad{len(ins) + k})"]
+        lines += [*_entry("out", "ptr", k), *_entry("strides", "i64", len(ins) + k),
+                  f"  %y{k} = getelementptr {V}, ptr %y, i64 {sum(outs[:k])}",
+                  f"  %bad{len(ins) + k + 1} = call {V} @give{columns}(ptr %out{k}, i64 %strides{len(ins) + k}, i64 %first, "
+                  f"i64 %last, ptr %y{k}, {V} %bad{len(ins) + k})"]
     lines += [f"  %next = add i64 %first, {lanes}", "  %more = icmp ult i64 %next, %to",
               "  br i1 %more, label %tile, label %done", "done:",
               f"  %found = phi {V} [ zeroinitializer, %entry ], [ %bad{len(ins) + len(outs)}, %tile ]",
@@ -60,7 +63,7 @@ def _take(columns: int, lanes: int) -> str:
     """Rows into lanes; adds to `bad` zero times each number, which is NaN if the number is not finite."""
     V, bad = type_of(lanes), "%bad"
     lines = [f"define internal {V} @take{columns}(ptr %rows, i64 %stride, i64 %first, i64 %last, ptr %x, {V} %bad) "
-             "noinline {"]
+             "noinline {", *_copied("%x", "%tile", columns, lanes, V)]
     for k in range(lanes):
         lines += [*_row(k), f"  %o{k} = mul i64 %i{k}, %stride", f"  %row{k} = getelementptr double, ptr %rows, i64 %o{k}"]
     for start in range(0, columns, lanes):
@@ -86,7 +89,8 @@ def _take(columns: int, lanes: int) -> str:
 def _give(columns: int, lanes: int) -> str:
     """Lanes into rows; adds to `bad` as above."""
     V, bad = type_of(lanes), "%bad"
-    lines = [f"define internal {V} @give{columns}(ptr %rows, i64 %first, i64 %last, ptr %y, {V} %bad) noinline {{"]
+    lines = [f"define internal {V} @give{columns}(ptr %rows, i64 %stride, i64 %first, i64 %last, ptr %y, {V} %bad) "
+             "noinline {", *_copied("%tile", "%y", columns, lanes, V)]
     for k in range(lanes):
         lines += [*_row(k), f"  %o{k} = mul i64 %i{k}, {columns}", f"  %row{k} = getelementptr double, ptr %rows, i64 %o{k}"]
     for start in range(0, columns, lanes):
@@ -109,6 +113,15 @@ def _give(columns: int, lanes: int) -> str:
                 lines += [f"  %{name} = {piece}", f"  %{name}.at = getelementptr double, ptr %row{k}, i64 {start + j}",
                           f"  store {type_of(size)} %{name}, ptr %{name}.at, align 8"]
     return "\n".join([*lines, f"  ret {V} {bad}", "}"])
+
+
+def _copied(to: str, source: str, columns: int, lanes: int, V: str) -> list[str]:
+    """Copy the vectors of a tile and return, if the stride is below zero; their numbers are not checked."""
+    return ["  %is_tile = icmp slt i64 %stride, 0", "  br i1 %is_tile, label %copy, label %turn", "copy:",
+            "  %distance = sub i64 0, %stride", "  %offset = mul i64 %first, %distance",
+            "  %tile = getelementptr double, ptr %rows, i64 %offset",
+            f"  call void @llvm.memcpy.p0.p0.i64(ptr align 8 {to}, ptr align 8 {source}, i64 {8 * columns * lanes}, i1 false)",
+            f"  ret {V} %bad", "turn:"]
 
 
 def _row(k: int) -> list[str]:

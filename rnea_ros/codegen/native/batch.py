@@ -112,16 +112,16 @@ class Batch:
         self._crew = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, ctypes.c_int64, *[ctypes.c_void_p] * 2)(crew)
 
     def __call__(self, blocks: Sequence[np.ndarray], outs: Sequence[np.ndarray], count: int) -> bool:
-        """Evaluate all samples; return whether all inputs are finite.
+        """Evaluate all samples; return whether all inputs are finite, those in tiles aside.
 
-        blocks: (size,) or (count, size) each; outs: (count, size) each, contiguous.
+        blocks: (size,), (count, size) or tiles (tiles, size, lanes) each; outs: contiguous (count, size), or tiles, each.
         """
-        blocks = [_readable(block) for block in blocks]
-        addresses = [*map(_address, blocks), *(block.strides[0] // 8 if block.ndim == 2 else 0 for block in blocks),
-                     *map(_address, outs)]
+        blocks = [block if block.ndim == 3 else _readable(block) for block in blocks]
+        arrays = [*blocks, *outs]
+        addresses = [*map(_address, blocks), *map(_stride, arrays), *map(_address, outs)]
         table = (ctypes.c_int64 * len(addresses))(*addresses)
         inside, (create, join) = ctypes.addressof(table), _thread_functions()
-        tables = [inside, inside + 8 * len(blocks), inside + 16 * len(blocks)]
+        tables = [inside, inside + 8 * len(blocks), inside + 8 * (len(blocks) + len(arrays))]
         pieces = -(-count // self._piece)
         crew = min(threads(), pieces) if create and pieces > 1 else 1
         store, others = np.empty(crew * self._bytes + 64, np.uint8), (ctypes.c_int64 * crew)()
@@ -152,6 +152,13 @@ def _address(array: Any) -> int:
         return ctypes.addressof(ctypes.c_char.from_buffer(array))
     except (TypeError, ValueError, BufferError):  # none to write to, not in one piece, or empty
         return int(array.__array_interface__["data"][0])
+
+
+def _stride(array: np.ndarray) -> int:
+    """Return the stride of a block or a result as tiles.py wants it."""
+    if array.ndim == 3:
+        return -array.strides[0] // (8 * array.shape[2])
+    return array.strides[0] // 8 if array.ndim == 2 else 0
 
 
 def _readable(block: np.ndarray) -> np.ndarray:
