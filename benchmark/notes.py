@@ -12,8 +12,8 @@ NOTES = {
     "lost": "a queue of 100 messages is a tenth of a second: a process that is not let run for longer loses some. What the "
             "naive node loses, and the load, stand in the last table",
     "laws": "time goes with the length of the motion, an interval for each 40 ms, three points in each: 60 points of these "
-            "take a minute of motion, 5200 points, which are solved for three times, checked three times in between, and on "
-            "four coarser grids before",
+            "take a minute of motion, 5200 points, which are solved for twice, checked three times in between, and on two "
+            "coarser grids before",
     "copp": "short motions: COPP has 1001 points for every length; on short grids half of our time is Python between "
             "kernels",
     "copp_duration": "ours keeps to 99.9 % of the limits at every instant, COPP to all of them at its grid points only",

@@ -40,9 +40,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..codegen.ir.expression import larger
+from ..codegen.kernel import Tiles
 from ..errors import InputError, some
 from .path import Path
-from .sample_kernels import SampleFunction, over_samples
+from .sample_kernels import SampleFunction
 
 BASIS_SIZE = 7  # 1, sd, sd^2, sdd, sd^3, sd sdd, sddd
 RATE_POWERS = (0, 1, 2, 2, 3, 3, 3)  # power of the rate that a motion is played at, in each element of the basis
@@ -214,6 +215,11 @@ class ConstraintGroup(NamedTuple):
     columns: tuple[int, ...]
     values: np.ndarray
 
+    def used_columns(self) -> list[int]:
+        """Return the numbers of the columns that are not zero, as friction's are without friction; at least one."""
+        columns = (self.values[:, k] for k in range(len(self.columns)))
+        return [k for k, column in enumerate(columns) if column[0].any() or column.any()] or [0]
+
     def widened(self, share: Any, offset: np.ndarray) -> ConstraintGroup:
         """Return the constraints of limits that are wider by a factor, up and down from where the motion adds nothing.
 
@@ -292,12 +298,12 @@ class ConstraintLayout(NamedTuple):
 @lru_cache(maxsize=64)
 def _compiled(layout: ConstraintLayout, function: Callable[..., Any]) -> SampleFunction:
     """Return a function of a layout without drives, for many samples."""
-    return over_samples(partial(function, layout, None), layout.inputs)
+    return SampleFunction(partial(function, layout, None), layout.inputs)
 
 
 def _with_drives(layout: ConstraintLayout, function: Callable[..., Any], drives: DriveConstraints) -> SampleFunction:
     """Return the same with drives. Not compiled: their numbers would be part of the kernel."""
-    return over_samples(partial(function, layout, drives), layout.inputs, compiled=False)
+    return SampleFunction(partial(function, layout, drives), layout.inputs, compiled=False)
 
 
 # -------------------------------------------------------------------------------------------------------------- constraints
@@ -417,16 +423,43 @@ class Constraints:
         found = [self._evaluate(ConstraintLayout.rate_polynomials, *block)[0] for block in split_samples(motion)]
         return found[0] if len(found) == 1 else np.concatenate(found)
 
+    def tiled_rate_polynomials(self, motion: np.ndarray) -> Tiles:
+        """Return the same (constraints x 4) as tiles, for not many more than SAMPLES_PER_BLOCK."""
+        s, *rates = motion
+        path, count = self.path.tiled(s), len(s)
+        limits = None if self._velocity is None else self._velocity(path[0].samples, path[1].samples)
+        terms: Any = ()
+        if self.dynamics is not None:
+            tiled = getattr(self.dynamics, "tiled", None)
+            terms = tiled(*path) if tiled else self.dynamics(*(block.samples for block in path))
+        blocks = [*path[1:], *(x[:, None] for x in rates), self._inverse_limits(limits, count), *terms]
+        (found,) = self._many(ConstraintLayout.rate_polynomials).tiled(blocks, count)
+        return found
+
+    @property
+    def lanes(self) -> int:
+        """Samples in a tile."""
+        return self._many(ConstraintLayout.rate_polynomials).lanes
+
     def _evaluate(self, function: Callable[..., Any], s: Any, v: Any, a: Any, u: Any) -> tuple[np.ndarray, ...]:
         """Evaluate a function of ConstraintLayout at samples."""
         motion = self.path(s)
-        limits = self.limits if self._velocity is None else self.limits._replace(velocity=self._velocity(*motion[:2]))
+        velocity = None if self._velocity is None else self._velocity(*motion[:2])
+        blocks = [*motion[1:], *(np.asarray(x)[:, None] for x in (v, a, u)), self._inverse_limits(velocity, len(motion[0])),
+                  *(() if self.dynamics is None else self.dynamics(*motion))]
+        return self._many(function)(blocks, len(motion[0]))
+
+    def _inverse_limits(self, velocity: np.ndarray | None, count: int) -> np.ndarray:
+        """Return 1 / limit of all known limits, (limits,), or (count, limits) with velocity limits (count, n) by position."""
+        limits = self.limits if velocity is None else self.limits._replace(velocity=velocity)
         inverse = [1.0 / limit[..., list(known)] for limit, known in zip(limits, self._layout.known)]
-        if self._velocity is not None:
-            inverse = [np.broadcast_to(values, (len(motion[0]), values.shape[-1])) for values in inverse]
-        many = _with_drives(self._layout, function, self.drives) if self.drives else _compiled(self._layout, function)
-        return many([*motion[1:], *(np.asarray(x)[:, None] for x in (v, a, u)), np.concatenate(inverse, axis=-1),
-                     *(() if self.dynamics is None else self.dynamics(*motion))], len(motion[0]))
+        if velocity is not None:
+            inverse = [np.broadcast_to(values, (count, values.shape[-1])) for values in inverse]
+        return np.concatenate(inverse, axis=-1)
+
+    def _many(self, function: Callable[..., Any]) -> SampleFunction:
+        """Return a function of ConstraintLayout for many samples."""
+        return _with_drives(self._layout, function, self.drives) if self.drives else _compiled(self._layout, function)
 
     def utilization(self, motion: np.ndarray) -> np.ndarray:
         """Return the used share of each limit (samples, constraints) for a motion s, sd, sdd, sddd (4, samples)."""

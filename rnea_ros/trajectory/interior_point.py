@@ -11,6 +11,9 @@ where d are the changes of an interval's four coefficients and z is the change o
 interval is a quadratic function V of its last three coefficients and of z; the backward pass substitutes z, adds the
 interval's own terms, and eliminates the fourth coefficient. Work is linear in the number of intervals.
 
+A single step length would be set by the nearest limit of the whole path, and a path of a minute has thousands. Far apart
+intervals hardly depend on each other, so on long grids without a schedule step lengths vary along the path: `local_lengths`.
+
 With a schedule, the motion must not be anywhere before its time, and what is minimized is its delay at the end and, a
 little, on the way. Every t(sigma) depends on all y before: the delay at each knot is a further unknown.
 
@@ -25,11 +28,13 @@ from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from ..codegen import kernel
 from ..codegen.ir.expression import larger
+from ..codegen.kernel import Tiles
 from .constraints import ConstraintGroup
-from .sample_kernels import SampleFunction, over_samples
+from .sample_kernels import SampleFunction
 
 N_LOCAL = 4  # coefficients of the spline that act in an interval
 LOBATTO_POINTS = np.array([0.0, 0.5 - 0.1 * 5.0**0.5, 0.5 + 0.1 * 5.0**0.5, 1.0])  # both ends, exact to degree five
@@ -42,6 +47,11 @@ MAX_NEWTON_STEPS = 30  # for each mu
 MIN_STEP_LENGTH = 1e-6
 FRACTION_TO_BOUNDARY = 0.95  # of the way to a limit, or to y = 0, in one step (Wächter and Biegler 2006)
 CENTRALITY, CENTRALITY_ON_SCHEDULE = 0.1, 0.01  # share of the gap that a step could still gain at a center
+LOCAL_FRACTION = 0.9  # of that way in a step with local lengths, whose variation adds to what it changes
+LOCAL_RADIUS = 32  # intervals around a limit in which a local step length is reduced
+MIN_LOCAL_INTERVALS = 300  # of a grid on which the step length varies
+MAX_LOCAL_TRIALS = 3  # of one step
+UNKNOWN_LENGTH = 0.1  # where y is negative after a full step
 MIN_SLACK = 1e-3  # slack that is assumed where an initial guess violates a constraint
 DEGENERATE_SHARE = 1e-3  # of the largest y of an interval: the least allowed between its points
 MIN_RELATIVE_DECREASE = 2e-6  # of the merit that is worth a step
@@ -69,7 +79,7 @@ class CubicSpline:
         self.intervals = len(self.steps)
         h = self.steps
         extended = np.concatenate((knots[0] - h[0] * np.array([2.0, 1.0]), knots, knots[-1] + h[-1] * np.array([1.0, 2.0])))
-        t = np.lib.stride_tricks.sliding_window_view(extended, 6)[:, :, None]  # the knots that act on each interval
+        t = sliding_window_view(extended, 6)[:, :, None]  # the knots that act on each interval
         shares = np.arange(4) / 3.0
         x = t[:, 2] + h[:, None] * shares
         bases = [np.ones_like(x)]
@@ -117,7 +127,7 @@ class CubicSpline:
 
     def _powers(self, c: np.ndarray) -> np.ndarray:
         """Return y by the powers of the share of each interval (4, intervals)."""
-        return np.einsum("ipa,ia->pi", self._polynomials, np.lib.stride_tricks.sliding_window_view(c, 4))
+        return np.einsum("ipa,ia->pi", self._polynomials, sliding_window_view(c, 4))
 
     def interior_minima(self, c: np.ndarray) -> np.ndarray:
         """Return the least y (intervals,) inside of each interval, where it has a minimum there, else y at its middle."""
@@ -147,7 +157,7 @@ def _power_derivatives(x: np.ndarray) -> np.ndarray:
 # -------------------------------------------------------------------------------------------------------- kernels at points
 
 
-def evaluate_constraints(groups: Groups, c: Any, basis: Any, rows: Any, before: Any) -> tuple[list, ...]:
+def evaluate_constraints(groups: Groups, c: Any, basis: Any, rows: Any, before: Any) -> tuple[Any, ...]:
     """Evaluate all constraints at one point.
 
     Returns their values; and 1 / sqrt y, the product of all 1 - value^2, the largest |value|, and the largest share by which a
@@ -158,8 +168,8 @@ def evaluate_constraints(groups: Groups, c: Any, basis: Any, rows: Any, before: 
     values = [sum(r * powers[p] for p, r in row) for row in _constraint_rows(groups, rows)]
     decreases = [(new - old) * part for new, old in zip(values, before) for part in _inverse_slacks(old)]
     signed = [decrease * sign for decrease, sign in zip(decreases, (1.0, -1.0) * len(values))]
-    return values, [1.0 / np.sqrt(motion[0]), reduce(mul, [1.0 - value * value for value in values]),
-                    reduce(larger, map(abs, values)), reduce(larger, signed)]
+    return (values, 1.0 / np.sqrt(motion[0]), reduce(mul, [1.0 - value * value for value in values]),
+            reduce(larger, map(abs, values)), reduce(larger, signed))
 
 
 def assemble_kkt(groups: Groups, c: Any, basis: Any, rows: Any, weight: Any, values: Any, before: Any, multipliers: Any,
@@ -248,8 +258,8 @@ def point_kernels(groups: Groups) -> tuple[SampleFunction, SampleFunction]:
     count = sum(count for _, count in groups)
     inputs = {"c": N_LOCAL, "basis": 3 * N_LOCAL, "rows": sum(len(columns) * count for columns, count in groups)}
     more = {"weight": 1, "values": count, "before": count, "multipliers": 2 * count, "step": 4}
-    return (over_samples(partial(evaluate_constraints, groups), {**inputs, "before": count}),
-            over_samples(partial(assemble_kkt, groups), {**inputs, **more}))
+    return (SampleFunction(partial(evaluate_constraints, groups), {**inputs, "before": count}),
+            SampleFunction(partial(assemble_kkt, groups), {**inputs, **more}))
 
 
 # --------------------------------------------------------------------------------------------------------- Riccati recursion
@@ -326,10 +336,12 @@ def solve_newton(H: np.ndarray, g: np.ndarray, fixed: tuple[bool, bool], L: np.n
     backward, forward = riccati_kernels(L is not None)
     size = 3 if L is None else 4
     states = (size * (size + 1) // 2 + size, size)
-    given = [np.zeros((len(H), states[0])), H, g, *(x.reshape(len(H), -1) for x in (L, w, q) if x is not None)]
+    given = [H, g, *(x.reshape(len(H), -1) for x in (L, w, q) if x is not None)]
+    rows = np.zeros((len(H), states[0] + sum(block.shape[1] for block in given)))
+    np.concatenate([block[::-1] for block in given], axis=1, out=rows[:, states[0]:])
     if fixed[1]:  # V behind the last interval penalizes any change
-        given[0][-1, [0, size, 2 * size - 1]] = FIXED_VARIABLE_PENALTY * H.max()
-    found = backward.sweep(np.concatenate([block[::-1] for block in given], axis=1), states[0])
+        rows[0, [0, size, 2 * size - 1]] = FIXED_VARIABLE_PENALTY * H.max()
+    found = backward.sweep(rows, states[0])
     state = np.zeros((len(H), size))
     if not fixed[0]:
         V = found[-1, size + 1:]
@@ -346,31 +358,55 @@ def solve_newton(H: np.ndarray, g: np.ndarray, fixed: tuple[bool, bool], L: np.n
 class _Iterate(NamedTuple):
     """Iterate with coefficients c.
 
-    values   : (points, constraints) values of the constraints
+    values   : (constraints) values of the constraints at all points
     delay    : (intervals,) slacks of the schedule, EARLY_TOL_S added
     cost     : inf where c is not feasible
     logs     : sum of the logarithms of all slacks
-    decrease : largest share by which a slack has decreased since an iterate before
+    decrease : (points,) largest share by which a slack has decreased since an iterate before; one more with a schedule
     """
 
     c: np.ndarray
-    values: np.ndarray
+    values: Tiles
     delay: np.ndarray
     cost: float
     logs: float
-    decrease: float
+    decrease: np.ndarray
 
     def merit(self, mu: float) -> float:
         return self.cost - mu * self.logs
 
 
 class _Step(NamedTuple):
-    """Step that the multipliers have still to follow: its start, its mu, 1 / its length; and 0 where there was none."""
+    """Step that the multipliers have still to follow: its start, its mu, 1 / its length; and 0 where there was none.
+
+    per_length : number, or (points,) for a step with local lengths
+    """
 
     start: _Iterate
     mu: float
-    per_length: float
+    per_length: Any
     any: float
+
+    def at_points(self, mu: float) -> np.ndarray:
+        """Return the input `step` of `assemble_kkt`."""
+        per_length = np.asarray(self.per_length)
+        one = np.ones(per_length.shape)
+        return np.stack((mu * one, self.mu * one, per_length, self.any * one), axis=-1)
+
+
+def local_lengths(largest: np.ndarray, radius: int) -> np.ndarray:
+    """Return step lengths of coefficients that vary smoothly and are nowhere above the largest (coefficients,) allowed ones.
+
+    Mean, over `radius` coefficients up and down, of the least lengths as far around: each of these is within reach of the
+    coefficient that the mean is for.
+    """
+    width, span, least = 2 * radius + 1, 1, np.pad(largest, radius, constant_values=np.inf)
+    while 2 * span <= width:  # least of `span` lengths from each on
+        least, span = np.minimum(least[:-span], least[span:]), 2 * span
+    rest = width - span
+    least = np.minimum(least[:len(least) - rest], least[rest:])
+    sums = np.cumsum(np.pad(least, (radius + 1, radius), mode="edge"))
+    return (sums[width:] - sums[:-width]) / width
 
 
 class InteriorPointSolver:
@@ -401,14 +437,19 @@ class InteriorPointSolver:
         """
         own, last = self._bases[:, :N_OWN].reshape(-1, 3 * N_LOCAL), self._bases[-1:, -1].reshape(1, -1)
         self._more, others = self.spline.basis_at(more)
-        self._basis = np.concatenate((own, last, others.reshape(-1, 3 * N_LOCAL)))
+        basis = np.concatenate((own, last, others.reshape(-1, 3 * N_LOCAL)))
         interval = np.concatenate((np.repeat(np.arange(self.intervals), N_OWN), [self.intervals - 1], self._more))
-        self._local, total = self._windows[interval], len(self._basis)
+        self._local, total = self._windows[interval], len(basis)
+        used = [group.used_columns() for group in groups]
         count = sum(group.values.shape[2] for group in groups)
-        self._rows = np.concatenate([group.values.reshape(total, -1) for group in groups], axis=1)
-        self._weight = np.append(self._cost, np.zeros(len(more)))[:, None]
         self._evaluate_kernel, self._kkt_kernel = point_kernels(
-            tuple((group.columns, group.values.shape[2]) for group in groups))
+            tuple((tuple(group.columns[k] for k in columns), group.values.shape[2]) for group, columns in zip(groups, used)))
+        rows = [group.values[:, k] for group, columns in zip(groups, used) for k in columns]
+        weight = np.append(self._cost, np.zeros(len(more)))[:, None]
+        self._y_basis = np.ascontiguousarray(basis[:, :N_LOCAL])
+        # turned once, read in every step
+        self._basis, self._rows, self._weight = (Tiles.of(blocks, self._evaluate_kernel.lanes)
+                                                 for blocks in ([basis], rows, [weight]))
         self._zeros = np.zeros(count)
         self._count = 2 * count * total + (0 if self.due is None else self.intervals)  # number of inequalities
 
@@ -432,8 +473,11 @@ class InteriorPointSolver:
         mu, last = (share * self.time(c) / self._count for share in (first, gap))
         iterate = self._evaluate(c)
         guess = iterate if near is None else self._evaluate(near)
-        slacks = np.concatenate((1.0 - guess.values, 1.0 + guess.values), axis=1), guess.delay
-        self._multipliers = [mu / (slack if near is None else np.maximum(slack, MIN_SLACK)) for slack in slacks]
+        values = guess.values.data
+        slacks = np.concatenate((1.0 - values, 1.0 + values), axis=1), guess.delay
+        inequality, self._delay_multipliers = (mu / (slack if near is None else np.maximum(slack, MIN_SLACK))
+                                               for slack in slacks)
+        self._multipliers = Tiles(inequality, guess.values.count)
         step = _Step(iterate, mu, 1.0, 0.0)
         while True:
             iterate, step = self._center(iterate, mu, step)
@@ -448,8 +492,8 @@ class InteriorPointSolver:
 
     def _evaluate(self, c: np.ndarray, before: _Iterate | None = None) -> _Iterate:
         before_values = self._zeros if before is None else before.values
-        values, found = self._evaluate_kernel([c[self._local], self._basis, self._rows, before_values], len(self._local))
-        slowness, slack_products, largest, decrease = found.T
+        values, slowness, slack_products, largest, decrease = self._evaluate_kernel.tiled(
+            [c[self._local], self._basis, self._rows, before_values], len(self._local))
         delay = np.empty(0)
         with np.errstate(invalid="ignore"):
             if self.due is not None:
@@ -457,16 +501,18 @@ class InteriorPointSolver:
                 decrease = decrease if before is None else np.append(decrease, 1.0 - delay / before.delay)
             inside = slack_products.min() > 0.0 and largest.max() < 1.0 and (delay > 0.0).all()
         if not inside or self._is_degenerate(c):
-            return _Iterate(c, values, delay, np.inf, 0.0, float(decrease.max()))
+            return _Iterate(c, values, delay, np.inf, 0.0, decrease)
         cost = float(self._cost @ slowness[:len(self._cost)])
         logs = float(np.log(slack_products).sum() + np.log(delay).sum())
-        return _Iterate(c, values, delay, cost, logs, float(decrease.max()))
+        return _Iterate(c, values, delay, cost, logs, decrease)
 
     def _is_degenerate(self, c: np.ndarray) -> bool:
         """Return whether y almost vanishes, or is negative, between points: the law would rest or reverse there.
 
         y lies between its local coefficients, so most intervals need no closer check.
         """
+        if c.min() > DEGENERATE_SHARE * c.max():
+            return False
         windows = [c[k:len(c) - N_LOCAL + 1 + k] for k in range(N_LOCAL)]
         suspect = (np.minimum.reduce(windows) < DEGENERATE_SHARE * np.maximum.reduce(windows)).any()
         return bool(suspect and (self.spline.interior_minima(c) < DEGENERATE_SHARE * self._y(c).max(axis=1)).any())
@@ -484,11 +530,13 @@ class InteriorPointSolver:
         """Return the approximate minimum of the merit for mu, by primal-dual steps."""
         centrality = CENTRALITY if self.due is None else CENTRALITY_ON_SCHEDULE  # the delay on the way has a small weight
         for _ in range(MAX_NEWTON_STEPS):
-            direction, slope = self._newton_direction(iterate, mu, step)
+            direction, gradient = self._newton_direction(iterate, mu, step)
+            slope = self._decrease_along(gradient, direction)
             step = _Step(iterate, mu, 1.0, 0.0)
             if not slope > 0.0:  # too close to the limits for a descent direction
                 break
-            new, length = self._line_search(iterate, direction, slope, mu)
+            found = self._local_search(iterate, direction, gradient, mu) if self._has_local_lengths else None
+            new, length = found or self._line_search(iterate, direction, slope, mu)
             if new is None:
                 break
             iterate, step = new, _Step(iterate, mu, 1.0 / length, 1.0)
@@ -496,11 +544,46 @@ class InteriorPointSolver:
                 break
         return iterate, step
 
+    @property
+    def _has_local_lengths(self) -> bool:
+        return self.due is None and self.intervals >= MIN_LOCAL_INTERVALS
+
+    def _local_search(self, iterate: _Iterate, direction: np.ndarray, gradient: np.ndarray,
+                      mu: float) -> tuple[_Iterate, np.ndarray] | None:
+        """Return an iterate with a lower merit by local step lengths, and the lengths (points,); None where none is found."""
+        c, merit, radius = iterate.c, iterate.merit(mu), min(LOCAL_RADIUS, self.intervals // 8)
+        lengths, decrease = np.ones(len(c)), self._decrease_of_y(c, direction)
+        if decrease is not None:
+            lengths = local_lengths(self._least_of_coefficients(_local_fraction(decrease)), radius)
+        for _ in range(MAX_LOCAL_TRIALS):
+            change = lengths * direction
+            slope, new = self._decrease_along(gradient, change), self._evaluate(c + change, iterate)
+            if np.isfinite(new.cost):
+                at_points = lengths[self._local].mean(axis=1)
+                return (new, at_points) if slope > 0.0 and new.merit(mu) <= merit - 0.1 * slope else None
+            lengths = lengths * local_lengths(self._least_of_coefficients(_local_fraction(new.decrease)), radius)
+        return None
+
+    def _least_of_coefficients(self, points: np.ndarray) -> np.ndarray:
+        """Return the least values (coefficients,) at all points (points,) that a coefficient acts at."""
+        own = N_OWN * self.intervals
+        intervals = np.minimum(points[:own].reshape(-1, N_OWN).min(axis=1), points[N_OWN:own + 1:N_OWN])
+        np.minimum.at(intervals, self._more, points[own + 1:])
+        return self.least_of_intervals(intervals)
+
+    def least_of_intervals(self, intervals: np.ndarray) -> np.ndarray:
+        """Return the least values (coefficients,) of all intervals (intervals,) that a coefficient acts in."""
+        found = np.full(self.intervals + N_LOCAL - 1, np.inf)
+        for a in range(N_LOCAL):
+            window = found[a:a + self.intervals]
+            np.minimum(window, intervals, out=window)
+        return found
+
     def _line_search(self, iterate: _Iterate, direction: np.ndarray, slope: float,
                      mu: float) -> tuple[_Iterate | None, float]:
         """Return an iterate with a lower merit, and the length of the step; None where only rounding is left."""
-        y, change = (np.einsum("pa,pa->p", self._basis[:, :N_LOCAL], x[self._local]) for x in (iterate.c, direction))
-        length = min(1.0, FRACTION_TO_BOUNDARY / max(float((-change / y).max()), FRACTION_TO_BOUNDARY))
+        decrease = self._decrease_of_y(iterate.c, direction)
+        length = 1.0 if decrease is None else FRACTION_TO_BOUNDARY / max(float(decrease.max()), FRACTION_TO_BOUNDARY)
         merit = iterate.merit(mu)
         while length > MIN_STEP_LENGTH:
             new = self._evaluate(iterate.c + length * direction, iterate)
@@ -508,28 +591,49 @@ class InteriorPointSolver:
                 return new, length
             longest = 0.5 * length
             if np.isinf(new.cost):  # extrapolate linearly to the length at which the first slack would vanish
-                bounded = 1.0 < new.decrease < 1.0 / MIN_STEP_LENGTH
-                longest = FRACTION_TO_BOUNDARY * length / new.decrease if bounded else longest
+                decrease = float(new.decrease.max())
+                bounded = 1.0 < decrease < 1.0 / MIN_STEP_LENGTH
+                longest = FRACTION_TO_BOUNDARY * length / decrease if bounded else longest
             length = longest
         return None, 0.0
 
-    def _newton_direction(self, iterate: _Iterate, mu: float, step: _Step) -> tuple[np.ndarray, float]:
-        """Update the multipliers for the last step; return the direction, and the decrease of the merit along it."""
-        multipliers, total = self._multipliers, len(self._local)
-        found, multipliers[0] = self._kkt_kernel(
-            [iterate.c[self._local], self._basis, self._rows, self._weight, iterate.values, step.start.values, multipliers[0],
-             np.array([mu, *step[1:]])], total)
+    def _decrease_of_y(self, c: np.ndarray, change: np.ndarray) -> np.ndarray | None:
+        """Return the share (points,) of y by which it decreases; None where a full step is short enough.
+
+        Both are sums of local coefficients with the same positive weights, so that no share exceeds those of positive
+        coefficients. These may become negative where y does not.
+        """
+        if c.min() > 0.0 and (-change / c).max() <= LOCAL_FRACTION:
+            return None
+        y, y_change = (np.einsum("pa,pa->p", self._y_basis, x[self._local]) for x in (c, change))
+        return np.asarray(-y_change / y)
+
+    def _decrease_along(self, gradient: np.ndarray, change: np.ndarray) -> float:
+        """Return the decrease of the merit along a change of the coefficients, 0 if that is not finite."""
+        return -float(np.einsum("ia,ia->", gradient, change[self._windows])) if np.isfinite(change).all() else 0.0
+
+    def _newton_direction(self, iterate: _Iterate, mu: float, step: _Step) -> tuple[np.ndarray, np.ndarray]:
+        """Update the multipliers for the last step; return the direction, and the gradient (intervals, 4) of the merit."""
+        found, self._multipliers = self._kkt_kernel.tiled(
+            [iterate.c[self._local], self._basis, self._rows, self._weight, iterate.values, step.start.values,
+             self._multipliers, step.at_points(mu)], len(self._local), kept=[1])
         found = self._sum_by_interval(found)
         matrix, gradient = found[:, :-N_LOCAL], found[:, -N_LOCAL:]
         if self.due is None:
             direction = solve_newton(matrix, gradient, self.fixed)
         else:
             slack, before = iterate.delay, step.start.delay
-            multipliers[1] = multiplier_step(multipliers[1], slack, 1.0 / slack, before, 1.0 / before, step[1:])
+            self._delay_multipliers = multiplier_step(self._delay_multipliers, slack, 1.0 / slack, before, 1.0 / before,
+                                                      step[1:])
             y = self._y(iterate.c)
             L = np.einsum("ip,ipa->ia", -0.5 * self._weights / (y * np.sqrt(y)), self._bases[:, :, 0])
-            direction = solve_newton(matrix, gradient, self.fixed, L, multipliers[1] / slack, -mu / slack)
+            direction = solve_newton(matrix, gradient, self.fixed, L, self._delay_multipliers / slack, -mu / slack)
             gradient = gradient + L * np.cumsum((-mu / slack)[::-1])[::-1, None]
-        if not np.isfinite(direction).all():
-            return direction, 0.0
-        return direction, -float(np.einsum("ia,ia->", gradient, direction[self._windows]))
+        return direction, gradient
+
+
+def _local_fraction(decrease: np.ndarray) -> np.ndarray:
+    """Return the step lengths at which no share that decreases by `decrease` in a full step leaves less than it must."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where(decrease > LOCAL_FRACTION, LOCAL_FRACTION / decrease, 1.0)
+    return np.where(np.isfinite(decrease), found, UNKNOWN_LENGTH)

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..codegen.ir.expression import larger
+from ..codegen.kernel import Tiles
 from ..errors import InputError, some
 from .constraints import SAMPLES_PER_BLOCK, Constraints, at_rate, limit_shares
-from .sample_kernels import SampleFunction, over_samples
+from .sample_kernels import SampleFunction
 from .speed_factor import smallest_factor
 from .time_law import TimeLaw
 
@@ -59,52 +60,60 @@ def check_limits(constraints: Constraints, law: TimeLaw, share: float,
     """
     start, end = law.intervals(constraints.path.breaks, COARSE_INTERVAL_S)
     coarse = _CoarseCheck(constraints, law, start, end, share)
-    most = rate(*coarse.near_limit())
+    most = rate(*coarse.near_limit)
     if most != coarse.rate:
         coarse.evaluate(most)
     close = coarse.bound > share
     if not close.any():
-        return LimitCheck(most, *coarse.near_limit(), start, coarse.used, np.full(len(start), np.nan))
+        return LimitCheck(most, *coarse.near_limit, start, coarse.used, np.full(len(start), np.nan))
     fine = _check_finely(constraints, law, law.subdivide(start[close], end[close], FINE_INTERVAL_S), share, most)
     kept = start[~close], coarse.used[~close], np.full(np.sum(~close), np.nan)
     start, used, worst_s = map(np.concatenate, zip(kept, fine[3:]))
     order = np.argsort(start, kind="stable")
-    polynomials, constraint = map(np.concatenate, zip(coarse.near_limit(), fine[1:3]))
+    polynomials, constraint = map(np.concatenate, zip(coarse.near_limit, fine[1:3]))
     return LimitCheck(most, polynomials, constraint, start[order], used[order], worst_s[order])
 
 
 class _CoarseCheck:
-    """Check of all intervals by few samples: used (intervals, constraints), and a bound (intervals,) on what is used."""
+    """Check of all intervals by few samples.
+
+    used, bound : (intervals, constraints) largest used shares, and (intervals,) a bound on what is used
+    near_limit  : rate polynomials and constraints of all that may reach the share
+    """
 
     def __init__(self, constraints: Constraints, law: TimeLaw, start: np.ndarray, end: np.ndarray, share: float):
-        self.offset, self.share, self._polynomials = constraints.offset, share, []
-        blocks = len(start) * (COARSE_STEPS + 1) // SAMPLES_PER_BLOCK + 1
-        for block in np.array_split(np.arange(len(start)), blocks):
-            # samples of one number together: all first ones, all second ones
-            motion = law.sample_intervals(start[block], end[block], COARSE_STEPS).swapaxes(1, 2).reshape(4, -1)
-            self._polynomials.append(constraints.rate_polynomials(motion).reshape(COARSE_STEPS + 1, -1, 4))
+        self._constraints, self._law, self._start, self._end, self._share = constraints, law, start, end, share
         self.evaluate(1.0)
 
     def evaluate(self, rate: float) -> None:
-        """Evaluate at a rate, and bounds at slower ones."""
-        self.rate, found = rate, []
-        given = np.array([rate]), np.array([self.share])
-        for polynomials in self._polynomials:
-            count = polynomials.shape[1]
-            offset = np.resize(self.offset, count)[:, None]
-            found.append(_compiled_bound()([*polynomials, *given, offset], count)[0])
-        self._magnitudes = [block[:, 2] for block in found]
-        used, bound, _ = np.concatenate(found).reshape(-1, len(self.offset), 3).swapaxes(0, 2).swapaxes(1, 2)
-        self.used, self.bound = used, bound.max(axis=1)
+        """Evaluate at a rate, and bounds at slower ones, by blocks that fit into the cache: those are not kept."""
+        self.rate, intervals, lanes = rate, len(self._start), self._constraints.lanes
+        blocks = intervals * (COARSE_STEPS + 1) // SAMPLES_PER_BLOCK + 1
+        size = -(-intervals // (blocks * lanes)) * lanes  # whole tiles; those of the last block repeat the last interval
+        numbers = np.arange(intervals + -intervals % lanes).clip(max=intervals - 1)
+        found, near = zip(*(self._evaluate_block(numbers[first:first + size]) for first in range(0, len(numbers), size)))
+        self.used, bound = np.concatenate(found, axis=1)[:, :intervals]
+        self.bound = bound.max(axis=1)
+        polynomials, constraint = zip(*near)
+        self.near_limit = np.concatenate(polynomials), np.concatenate(constraint)
 
-    def near_limit(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return rate polynomials and constraints of all that may reach the share."""
-        found, constraint = [], []
-        for polynomials, magnitudes in zip(self._polynomials, self._magnitudes):
-            near = np.flatnonzero(magnitudes >= 1.0)
-            found.append(polynomials[:, near].reshape(-1, 4))
-            constraint.append(np.tile(near % len(self.offset), COARSE_STEPS + 1))
-        return np.concatenate(found), np.concatenate(constraint)
+    def _evaluate_block(self, block: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+        """Return used shares and bounds (2, intervals, constraints) of a block of intervals, and what is near a limit."""
+        offset, lanes = self._constraints.offset, self._constraints.lanes
+        # samples of one number together: all first ones, all second ones
+        motion = self._law.sample_intervals(self._start[block], self._end[block], COARSE_STEPS).swapaxes(1, 2).reshape(4, -1)
+        tiles, count = len(block) // lanes, len(block) * len(offset)
+        polynomials = self._constraints.tiled_rate_polynomials(motion).data.reshape(-1, tiles, len(offset), 4, lanes)
+        # a tile of each constraint of as many intervals as there are lanes
+        offsets = np.broadcast_to(offset[:, None], (tiles, len(offset), lanes)).reshape(-1, 1, lanes)
+        blocks = [Tiles(x, count) for x in polynomials.reshape(len(polynomials), -1, 4, lanes)]
+        (result,) = _compiled_bound().tiled([*blocks, np.array([self.rate]), np.array([self._share]), Tiles(offsets, count)],
+                                            count)
+        result = result.data.reshape(tiles, len(offset), 3, lanes)
+        tile, constraint, lane = np.nonzero(result[:, :, 2] >= 1.0)
+        near = polynomials[:, tile, constraint, :, lane].reshape(-1, 4)
+        return (result[:, :, :2].transpose(2, 0, 3, 1).reshape(2, -1, len(offset)),
+                (near, np.repeat(constraint, COARSE_STEPS + 1)))
 
 
 def _check_finely(constraints: Constraints, law: TimeLaw, intervals: tuple[np.ndarray, np.ndarray], share: float,
@@ -121,7 +130,7 @@ def _check_finely(constraints: Constraints, law: TimeLaw, intervals: tuple[np.nd
 @cache
 def _compiled_bound() -> SampleFunction:
     inputs = {**{f"p{k}": 4 for k in range(COARSE_STEPS + 1)}, "rate": 1, "share": 1, "offset": 1}
-    return over_samples(utilization_bound, inputs)
+    return SampleFunction(utilization_bound, inputs)
 
 
 def utilization_bound(rate: Any, share: Any, offset: Any, **samples: Any) -> tuple[list[Any]]:

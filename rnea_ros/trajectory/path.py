@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen.kernel import Tiles
 from ..errors import InputError, shown
-from .sample_kernels import N_DERIVATIVES, polynomial_derivatives
+from .sample_kernels import N_DERIVATIVES, SampleFunction, polynomial_derivatives
 
 MAX_COORDINATE = 1e9  # rad, m; beyond, the spacing of doubles is too coarse for a motion
 DETOUR_SAMPLES = 8  # between two waypoints
@@ -60,11 +61,23 @@ class Path:
 
     def __call__(self, s: Any) -> np.ndarray:
         """Return q, q', q'', q''' (4, samples, n) at s (samples,); beyond an end, those of the end."""
+        blocks = self._blocks(s)
+        (found,) = self._derivatives(blocks, len(blocks[0]))
+        return np.moveaxis(found, 1, 0)
+
+    def tiled(self, s: np.ndarray) -> list[Tiles]:
+        """Return the same at s (samples,) as four blocks of tiles."""
+        (found,) = self._derivatives.tiled(self._blocks(s), len(s))
+        return [Tiles(found.data[:, k * self.n:(k + 1) * self.n], found.count) for k in range(N_DERIVATIVES)]
+
+    @property
+    def _derivatives(self) -> SampleFunction:
+        return polynomial_derivatives(self.coefficients.shape[1], self.n)
+
+    def _blocks(self, s: Any) -> list[np.ndarray]:
         s = np.clip(np.asarray(s, dtype=float), 0.0, self.length)
         piece = np.searchsorted(self.breaks[1:-1], s, side="right")
-        x, size = s - self.breaks[piece], self.coefficients.shape[1]
-        (found,) = polynomial_derivatives(size, self.n)([x[:, None], self._flat[piece]], len(s))
-        return np.moveaxis(found, 1, 0)
+        return [(s - self.breaks[piece])[:, None], self._flat[piece]]
 
     def at(self, s: float) -> np.ndarray:
         """Return q, q', q'', q''' (4, n) at one s, in microseconds."""

@@ -13,7 +13,7 @@ import numpy as np
 from ..algorithms import closed_loops, component_rate
 from ..algorithms.equations import with_bodies
 from ..codegen import kernel
-from ..codegen.kernel import MANY
+from ..codegen.kernel import MANY, Tiles
 from ..errors import InputError
 from ..model.drives import MIN_VELOCITY, DriveLimit, VelocityLimits, limit_factors
 from ..model.tree import Limits
@@ -105,7 +105,13 @@ class TreeTerms:
         return self
 
     def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> TorqueTerms:
-        return TorqueTerms(*self.kernel.of_samples([q, q1, q2, q3, *([self._payloads] if self._carriers else [])], len(q)))
+        return TorqueTerms(*self.kernel.of_samples(self._blocks(q, q1, q2, q3), len(q)))
+
+    def tiled(self, q: Tiles, q1: Tiles, q2: Tiles, q3: Tiles) -> TorqueTerms:
+        return TorqueTerms(*self.kernel.tiled(self._blocks(q, q1, q2, q3), q.count, range(len(TorqueTerms._fields))))
+
+    def _blocks(self, *motion: Any) -> list[Any]:
+        return [*motion, *([self._payloads] if self._carriers else [])]
 
     def compile(self) -> None:
         self(*np.zeros((4, kernel.MANY, self._robot.n)))
@@ -178,6 +184,9 @@ class ClosedChainTerms:
         poses = np.array([self._followed.pose(one, self._poses[k]) for one, k in zip(q, nearest, strict=True)])
         return torque_terms(lambda q, *rates: self._followed.torque_and_rate(poses, *rates), q, q1, q2, q3)
 
+    def tiled(self, *motion: Tiles) -> TorqueTerms:
+        return self(*(block.samples for block in motion))
+
     def compile(self) -> None:
         still = np.zeros((MANY, self._followed.n))
         self(np.broadcast_to(self._q[0], still.shape), still, still, still)
@@ -201,6 +210,9 @@ class LinkMotorTerms(CachedRobot):
     def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> TorqueTerms:
         return torque_terms(self.robot.torque_and_rate, q, q1, q2, q3)
 
+    def tiled(self, *motion: Tiles) -> TorqueTerms:
+        return self(*(block.samples for block in motion))
+
     def compile(self) -> None:
         self(*np.zeros((4, MANY, self.robot.n)))
 
@@ -221,6 +233,9 @@ class PathTerms(Protocol):
         """Return the terms prepared for a path. Raises InputError if the robot cannot follow it."""
 
     def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> TorqueTerms: ...
+
+    def tiled(self, q: Tiles, q1: Tiles, q2: Tiles, q3: Tiles) -> TorqueTerms:
+        """Return the same for blocks of tiles, as tiles or as (samples, n) each."""
 
     def compile(self) -> None: ...
 
@@ -252,6 +267,10 @@ class PathDynamics:
 
     def __call__(self, q: Any, q1: Any, q2: Any, q3: Any) -> TorqueTerms:
         return self.terms(q, q1, q2, q3)
+
+    def tiled(self, *motion: Tiles) -> TorqueTerms:
+        """Return the same for blocks of tiles, as tiles or as (samples, n) each."""
+        return self.terms.tiled(*motion)
 
     def compile(self) -> None:
         """Have the kernels now, for many samples too, and not at the first call."""

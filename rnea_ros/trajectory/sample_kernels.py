@@ -10,28 +10,43 @@ from typing import Any
 import numpy as np
 
 from ..codegen import kernel
+from ..codegen.kernel import Tiles
 
-SampleFunction = Callable[[Sequence[np.ndarray], int], tuple[np.ndarray, ...]]
 N_DERIVATIVES = 4  # a value and its first three derivatives
 
 
-def over_samples(function: Callable[..., Sequence[Any]], inputs: Mapping[str, int], compiled: bool = True) -> SampleFunction:
-    """Return a function of blocks (count, size), or (size,) for all samples, one for each input, and of the count.
+class SampleFunction:
+    """Function of scalars, applied to many samples.
 
-    Its results are (count, ...) each.
+    Call with a block (count, size), or (size,) for all samples, for each input, and the count; results are (count, ...) each.
 
-    function : function of blocks of `size` scalars by name; it must also accept arrays (size, count) or (size, 1) of them, and
-               not depend on the axes behind the first
+    lanes : samples in a tile, see `tiled`
     """
-    if compiled and (backend := kernel.available("llvm")) != "python":
-        return kernel.build(function, inputs, backend).of_samples
 
-    def in_numpy(blocks: Sequence[np.ndarray], count: int) -> tuple[np.ndarray, ...]:
-        """Apply each operation to all samples: faster than a kernel that runs as Python."""
+    def __init__(self, function: Callable[..., Sequence[Any]], inputs: Mapping[str, int], compiled: bool = True):
+        """Compile the function where that is possible.
+
+        function : function of blocks of `size` scalars by name; it must also accept arrays (size, count) or (size, 1) of them,
+                   and not depend on the axes behind the first
+        """
+        self._function, self._inputs = function, tuple(inputs)
+        backend = kernel.available("llvm")
+        self._kernel = kernel.build(function, inputs, backend) if compiled and backend != "python" else None
+        self.lanes = kernel.lanes(backend)
+
+    def __call__(self, blocks: Sequence[np.ndarray], count: int) -> tuple[np.ndarray, ...]:
+        if self._kernel is not None:
+            return self._kernel.of_samples(blocks, count)
+        # each operation for all samples: faster than a kernel that runs as Python
         columns = [np.ascontiguousarray(np.atleast_2d(block).T) for block in blocks]
-        return tuple(_samples_first(part, count) for part in function(**dict(zip(inputs, columns))))
+        return tuple(_samples_first(part, count) for part in self._function(**dict(zip(self._inputs, columns))))
 
-    return in_numpy
+    def tiled(self, blocks: Sequence[np.ndarray | Tiles], count: int, kept: Sequence[int] = (0,)) -> list[Any]:
+        """Evaluate samples; blocks may be Tiles, and so are the results of the numbers `kept`: see `Kernel.tiled`."""
+        if self._kernel is not None:
+            return self._kernel.tiled(blocks, count, kept)
+        found = self([block.samples if isinstance(block, Tiles) else block for block in blocks], count)
+        return [Tiles.of([part.reshape(count, -1)], self.lanes) if k in kept else part for k, part in enumerate(found)]
 
 
 def _samples_first(part: Any, count: int) -> np.ndarray:
@@ -54,4 +69,4 @@ def polynomial_derivatives(size: int, n: int) -> SampleFunction:
             found.append(total)
         return [np.stack(found)]
 
-    return over_samples(evaluate, {"x": 1, "coefficients": size * n})
+    return SampleFunction(evaluate, {"x": 1, "coefficients": size * n})

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..errors import RneaError
 from .constraints import ConstraintGroup, Constraints, at_rate, limit_shares
-from .interior_point import LOBATTO_POINTS, N_OWN, CubicSpline, InteriorPointSolver
+from .interior_point import LOBATTO_POINTS, LOCAL_RADIUS, N_OWN, CubicSpline, InteriorPointSolver, local_lengths
 from .limit_check import LimitCheck, check_acceleration_bounded, check_limits, check_rest, largest_rate, steady_rate
 from .time_law import TimeLaw, divide_intervals, hermite_law, rest_to_rest
 
@@ -39,13 +39,17 @@ LEVEL = 0.998  # share of the limits that a law aims at
 CHECKED_LEVEL = 0.999  # share that it may use between the points: the rest is room to vary its speed, see time_scaling.py
 RESOLUTION_S = 0.04  # motion per interval of the last grid, at most
 MAX_FINE_INTERVALS = 10_000  # of the last grid
-COARSE_INTERVALS = 48  # of the first grid
+COARSE_INTERVALS = 48  # of the first grid, or more:
+COARSE_INTERVALS_PER_PIECE = 2  # of the path
 MAX_COARSE_INTERVALS = 1536  # of a grid on the given initial law
 COARSE_RATIO = 4.0  # by which the intervals of such a grid may be longer
 # mu times the number of inequalities, as a share of the time: at the start and the end of the first solution, of later ones
 START_GAP, COARSE_GAP, RESTART_GAP, FINAL_GAP, FINAL_GAP_ON_SCHEDULE = 0.3, 0.1, 0.1, 2e-3, 3e-4
 MAX_TIGHTENING_ROUNDS = 4
+NEAR_LEVEL = 5e-4  # of the limits, below the level of the check: the next law is constrained where this one is so near
 TIGHT_ENOUGH = 0.9995  # of the share: a law that is slowed by so little is not solved for again
+MIN_LOCAL_RATE = 0.997  # of a law that is slowed only where it exceeds limits
+LOCAL_SLOWING = 1.5  # times as much as the whole law would be: most of it is reached in the middle only
 TRIED_RATES = (1.0, 0.9995, 0.999, 0.998, 0.995, 0.98, 0.95, 0.9)  # of a law that may exceed limits where played slower
 WITHDRAWAL_SHARES = (1.0, 0.99, 0.95, 0.8, 0.5, 0.2, 0.0)  # between the initial law and the one found
 INITIAL_LEVEL = 0.99  # share of the limits on the grid that an initial law may use
@@ -129,14 +133,21 @@ def _tighten(constraints: Constraints, grid: Grid, c: np.ndarray, gap: float, sl
     """Return the best law of some rounds, each with constraints also at the points where the one before exceeded them."""
     moving, most, best = grid.objectives.moving, grid.objectives.checked_level, None
     for number in range(MAX_TIGHTENING_ROUNDS + 1):
-        law = grid.law(c)[0]
+        law, knots = grid.law(c)
         check = check_limits(constraints, law, most)
+        first = np.searchsorted(check.start, knots[:-1])  # checked interval in each interval of the grid
         slow = slow_to_limits(constraints, law, slower_too, check, most)
         if (not moving or slow is law) and (best is None or slow.duration < best.duration):
             best = slow
         if check.used.max() <= (most if moving else most / TIGHT_ENOUGH) or number == MAX_TIGHTENING_ROUNDS:
             break
-        grid.tighten(law, check)
+        if not moving and law.duration > MIN_LOCAL_RATE * slow.duration:
+            slowed, _ = grid.law(grid.slow_locally(c, check, first, law.duration / slow.duration))
+            slowed = slow_to_limits(constraints, slowed, slower_too, share=most)
+            best = min(best, slowed, key=lambda one: one.duration)
+            if slowed.duration <= law.duration / TIGHT_ENOUGH:
+                break
+        grid.tighten(check, first)
         c = grid.solve(grid.blend_to_feasible(c), RESTART_GAP, gap, c)
     return _withdraw(constraints, grid, c) if best is None else best
 
@@ -153,16 +164,19 @@ def _withdraw(constraints: Constraints, grid: Grid, c: np.ndarray) -> TimeLaw:
 def _solve_coarsely(constraints: Constraints, initial: TimeLaw, resolution: float, objectives: Objectives,
                     planned: TimeLaw | None = None) -> tuple[TimeLaw, np.ndarray]:
     """Return an approximate law, and its knots: by grids on the initial one, each twice as fine as the one before."""
-    spline = CubicSpline(np.linspace(0.0, initial.duration, COARSE_INTERVALS + 1))
+    intervals, pieces = COARSE_INTERVALS, constraints.path.breaks.searchsorted([initial.start, initial.end])
+    while intervals < min(COARSE_INTERVALS_PER_PIECE * (pieces[1] - pieces[0]), MAX_COARSE_INTERVALS):
+        intervals *= 2
+    spline = CubicSpline(np.linspace(0.0, initial.duration, intervals + 1))
     slow = _slow_start(constraints, initial, objectives)
-    c = np.full(COARSE_INTERVALS + 3, slow * slow)
+    c = np.full(intervals + 3, slow * slow)
     if planned is not None:  # a law that is nowhere faster than a schedule is never ahead of it
         below = replace(objectives, due=None, ceiling=lambda s: planned(planned.time_at(s))[1])
         grid = Grid(constraints, initial, spline, slow, below)
         c = grid.solve(grid.blend_to_feasible(c), START_GAP, COARSE_GAP)
     grid = Grid(constraints, initial, spline, slow, objectives)
     c = grid.solve(grid.blend_to_feasible(c), START_GAP, COARSE_GAP)
-    while spline.intervals == COARSE_INTERVALS or spline.intervals < min(
+    while spline.intervals == intervals or spline.intervals < min(
             MAX_COARSE_INTERVALS, grid.time(c) / (COARSE_RATIO * resolution)):
         spline, c = spline.refined(c)
         grid = Grid(constraints, initial, spline, slow, objectives)
@@ -292,42 +306,52 @@ class Grid(InteriorPointSolver):
         corners = np.isin(sigma, self.spline.knots) | np.isin(sigma, self.initial.corners)
         return hermite_law(t, s, speed, acceleration, t[corners])
 
-    def tighten(self, law: TimeLaw, check: LimitCheck) -> None:
-        """Add constraints where a law uses more than `checked_level` of the limits between the points.
+    def slow_locally(self, c: np.ndarray, check: LimitCheck, first: np.ndarray, rate: float) -> np.ndarray:
+        """Return coefficients that are slower than c where its law uses too much: `rate` would be slow enough everywhere.
 
-        They are added at the worst point of each interval; where that is done already, the limits are tightened there and in
-        the neighbouring intervals.
+        The margin between the level of the grid and that of the check leaves room for the transitions. first: see `tighten`.
+        """
+        used = np.maximum.reduceat(check.used.max(axis=1), first)
+        share = 1.0 - LOCAL_SLOWING * (1.0 - rate * rate)
+        return c * local_lengths(np.where(self.least_of_intervals(-used) < -self.objectives.checked_level, share, 1.0),
+                                 min(LOCAL_RADIUS, self.intervals // 16))
+
+    def tighten(self, check: LimitCheck, first: np.ndarray) -> None:
+        """Tighten the constraints where a law uses more than `checked_level` of the limits between the points.
+
+        The limits of such an interval and of its neighbours are tightened by the excess. Points are added at the worst instant
+        of each of these intervals, and of those that come near to that level, which the next law would exceed.
+
+        first : number of the first checked interval in each interval of the grid
         """
         most = self.objectives.checked_level
-        starts = np.searchsorted(check.start, law.breaks[np.isin(self._nodes, self.spline.knots[:-1])])
-        used = check.used.max(axis=1)
-        over = np.flatnonzero(np.maximum.reduceat(used, starts) > most)
-        repeated = np.isin(over, self._interval_of[N_OWN * self.intervals + 1:])
-        self._tighten_around(np.maximum.reduceat(check.used, starts, axis=0), over[repeated])
-        ends = np.append(starts[1:], len(used))
-        worst = [a + int(used[a:b].argmax()) for a, b in zip(starts[over], ends[over])]
-        sigma = np.clip(self.initial.time_at(check.worst_s[worst]), self.spline.knots[over], self.spline.knots[over + 1])
-        self._sigma, self._interval_of = np.append(self._sigma, sigma), np.append(self._interval_of, over)
+        self._tighten_limits(np.maximum.reduceat(check.used, first, axis=0))
+        used, ends = check.used.max(axis=1), np.append(first[1:], len(check.used))
+        near = np.flatnonzero(np.maximum.reduceat(used, first) > most - NEAR_LEVEL)
+        worst = np.array([a + int(used[a:b].argmax()) for a, b in zip(first[near], ends[near])])
+        s, begin, end = check.worst_s[worst], self.spline.knots[near], self.spline.knots[near + 1]
+        sigma = np.where(np.isfinite(s), np.clip(self.initial.time_at(np.nan_to_num(s)), begin, end), 0.5 * (begin + end))
+        self._sigma, self._interval_of = np.append(self._sigma, sigma), np.append(self._interval_of, near)
         self._groups = [ConstraintGroup(old.columns, np.concatenate((old.values, new.values)))
                         for old, new in zip(self._groups, self._groups_at(sigma))]
         self._set_constraints()
 
-    def _tighten_around(self, used: np.ndarray, intervals: np.ndarray) -> None:
-        """Tighten the limits of intervals, and of their neighbours; used (intervals, constraints)."""
-        excess, first = np.ones_like(used), len(self._groups) - len(self._numbers)
-        excess[intervals] = np.where(used[intervals] > self.objectives.checked_level, used[intervals] / self.objectives.level,
-                                     1.0)
+    def _tighten_limits(self, used: np.ndarray) -> None:
+        """Tighten the limits that are exceeded in an interval, and in its neighbours too; used (intervals, constraints)."""
+        excess = np.where(used > self.objectives.checked_level, used / self.objectives.level, 1.0)
         around = excess.copy()
         around[1:] = np.maximum(around[1:], excess[:-1])
         around[:-1] = np.maximum(around[:-1], excess[1:])
+        points = np.flatnonzero((around > 1.0).any(axis=1)[self._interval_of])
+        around, first = around[self._interval_of[points]], len(self._groups) - len(self._numbers)
         begin = float(self.objectives.moving)  # rate of the law to start from, which must remain inside
         at_start = np.array([1.0, begin, begin, 0.0, begin, 0.0, 0.0])
         for number, constraints in enumerate(self._numbers, first):
-            group, offset = self._groups[number], self.constraints.offset[constraints]
-            still = limit_shares(at_start[list(group.columns)] @ group.values, offset)
-            tighter = np.minimum(around[self._interval_of][:, constraints],
-                                 np.maximum(INITIAL_LEVEL / np.maximum(still, 1e-9), 1.0))
-            self._groups[number] = group.widened(1.0 / tighter, offset)
+            columns, values = self._groups[number]
+            offset = self.constraints.offset[constraints]
+            still = limit_shares(at_start[list(columns)] @ values[points], offset)
+            tighter = np.minimum(around[:, constraints], np.maximum(INITIAL_LEVEL / np.maximum(still, 1e-9), 1.0))
+            values[points] = ConstraintGroup(columns, values[points]).widened(1.0 / tighter, offset).values
 
 
 def _merge_rate_bounds(groups: Sequence[ConstraintGroup]) -> list[ConstraintGroup]:

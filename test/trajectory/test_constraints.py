@@ -14,7 +14,7 @@ from rnea_ros.trajectory import limit_check
 from rnea_ros.trajectory.constraints import Constraints, PathLimits, basis_values, constraint_values, torque_terms
 from rnea_ros.trajectory.path import path_through
 from rnea_ros.trajectory.path_dynamics import PathDynamics
-from rnea_ros.trajectory.sample_kernels import over_samples
+from rnea_ros.trajectory.sample_kernels import SampleFunction
 from support.robots import random_tree
 from support.scaling_cases import ROOT, dynamics, toy, waypoints
 
@@ -187,7 +187,7 @@ def test_constraint_bounds_on_intervals_exceed_all_samples(compiled):
     x = np.linspace(-1.0, 1.0, limit_check.COARSE_STEPS + 1)[:, None, None]
     names = [f"p{k}" for k in range(len(x))]
     inputs = {**dict.fromkeys(names, 4), "rate": 1, "share": 1, "offset": 1}
-    bound = over_samples(limit_check.utilization_bound, inputs, compiled)
+    bound = SampleFunction(limit_check.utilization_bound, inputs, compiled)
     samples = ends[0] + x * ends[1] + x * x * ends[2]
     used, reach, sums = bound([*samples, np.array([0.8]), np.array([share]), offset[:, None]], 600)[0].T
     rates = 0.8 * np.array([1.0, 0.75, 0.5])
@@ -201,3 +201,13 @@ def test_constraint_bounds_on_intervals_exceed_all_samples(compiled):
     assert (reach >= closely - 1e-12).all() and np.median(reach - closely) < 0.1
     worst = np.max([played(at, rate) for at in x[:, 0] for rate in np.linspace(0.0, 0.8, 41)], axis=0)
     assert (sums[worst >= share] >= 1.0 - 1e-12).all() and (sums < 1.0).any()
+
+
+def test_columns_of_zeros_are_left_out():
+    values = np.zeros((5, 3, 2))
+    group = constraint_module.ConstraintGroup((0, 2, 3), values)
+    assert group.used_columns() == [0]
+    values[4, 2, 1] = 0.1
+    assert group.used_columns() == [2]
+    values[0, 0, 0] = -0.1
+    assert group.used_columns() == [0, 2]
