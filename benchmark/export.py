@@ -21,7 +21,7 @@ from cases import path
 
 from rnea_ros import Robot, load
 from rnea_ros.algorithms import torque_rate
-from rnea_ros.export import c_library, package
+from rnea_ros.export import c_library
 
 HERE = Path(__file__).resolve().parent
 CALLS, ROUNDS = 2000, 60
@@ -40,7 +40,7 @@ def compiled(text: str, folder: Path, name: str) -> ctypes.CDLL:
 def exported(robot: Any, folder: Path) -> Any:
     """torque_and_rate as void(x, y)."""
     library = c_library.library(robot, "robot", wanted=lambda name: name == "torque_and_rate")
-    package.write(library, folder / "package")
+    c_library.write_package(library, folder / "package")
     inputs, outputs = library.functions[0].blocks
     arguments, x, y = [], 0, 0
     for block in inputs:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from rnea_ros import BaseState, load
 from rnea_ros.estimation.motion_estimator import MotionEstimator
@@ -29,12 +30,11 @@ from rnea_ros.sim.plant import (
     Instant,
     Noise,
     Sensors,
-    errors_by_leg_and_phase,
     phases,
-    torque_rates,
     torques,
     with_rates,
 )
+from support.leg_errors import errors_by_leg_and_phase, torque_rates
 
 URDF = Path(__file__).resolve().parents[1] / "urdf"
 PHASES = (STANCE, SWING, CHANGE)

@@ -11,6 +11,7 @@ import argparse
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,25 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from rnea_ros.demo import timing_trials as trials
 from rnea_ros.demo.arms import ARM_SOURCES, Arm
+from rnea_ros.trajectory.retiming import Retimed, retime_motion
+
+
+def toppra_half_speed(task: trials.TimingTask) -> Retimed:
+    """Return TOPP-RA's timing at half its speed."""
+    return Retimed(task.fastest.route, trials.toppra_motion(task).law.slower(0.5))
+
+
+def ours_without_rate(task: trials.TimingTask) -> Retimed:
+    """Return our timing without limits of torque rates and drives."""
+    robot = task.arm.robot
+    limits = replace(robot.limits.share(trials.PLANNING_SHARE, trials.PLANNING_SHARE), effort_rate=np.full(robot.n, np.nan))
+    return retime_motion(robot, task.points, limits=limits, drive_limits=())
+
+
+ALL_TIMINGS: dict[str, trials.Timing] = {
+    trials.PLANNED: trials.as_planned, trials.TOPPRA: trials.toppra_motion, "the same at half speed": toppra_half_speed,
+    "ours, 90 % of torque, rate unlimited": ours_without_rate, "ours, 100 % of torque and rate": trials.ours(1.0),
+    "ours, 95 %": trials.ours(0.95), trials.OURS: trials.ours()}
 
 
 def campaign(name: str, motions: int, seed: int, timings: Mapping[str, trials.Timing], drawn: str | None) -> None:
@@ -48,7 +68,7 @@ def main() -> None:
     parser.add_argument("--picture", help="of the last arm")
     args = parser.parse_args()
     for name in args.arm or ARM_SOURCES:
-        campaign(name, args.motions, args.seed, trials.SIDE_BY_SIDE if args.few else trials.ALL_TIMINGS, args.picture)
+        campaign(name, args.motions, args.seed, trials.SIDE_BY_SIDE if args.few else ALL_TIMINGS, args.picture)
 
 
 if __name__ == "__main__":

@@ -33,12 +33,13 @@ from rnea_ros.execution.executed_motion import TrajectoryMotion
 from rnea_ros.execution.goal import TrajectoryPoint, read_goal
 from rnea_ros.execution.rate_loop import RateLoop
 from rnea_ros.execution.solver_process import SolverProcess
-from rnea_ros.execution.tracking_monitor import MONITOR_OFF, TrackingMonitor
+from rnea_ros.execution.tracking_monitor import TrackingMonitor
 from rnea_ros.trajectory.constraints import Constraints
 from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
 from rnea_ros.trajectory.trajectory_scaler import TrajectoryScaler, next_law
 from support.reach import DYNAMICS, LIMITS, POINTS, ROBOT
 from support.scaling_cases import waypoints
+from support.stage import MONITOR_OFF
 
 RATE = 1000.0  # Hz
 LATE = (0.2, 0.5, 1.0, 2.0, 5.0)  # ms

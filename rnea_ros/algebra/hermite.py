@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array
+from .vectors import Array
 
 DEGREE = 7
 _POWERS = np.arange(DEGREE + 1)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
+Array = NDArray[np.float64]  # that the package returns
 Z = np.array([0.0, 0.0, 1.0])
 ZERO = np.zeros(3)
 

@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..algebra.arrays import Array
 from ..algebra.taylor import Jet, derivative, jets
-from ..algebra.vectors import cross, skew
+from ..algebra.vectors import Array, cross, skew
 from ..model import mdh
 from ..model.tree import NO_COORDINATE
 from .kinematics import ORIGIN, within

@@ -16,10 +16,8 @@ import numpy as np
 from ..algebra.vectors import ZERO, cross
 from ..model.tree import NO_COORDINATE
 from . import torque_rate
-from .sensitivities import columns
-from .torque_rate import RootMotion
-from .variations import back, carried, changes, onward, state
-from .world_loads import as_wrenches, seen_from_links
+from .sensitivities import back, carried, changes, columns, onward, state
+from .torque_rate import RootMotion, as_wrenches, seen_from_links
 
 
 def moving(model):
@@ -29,7 +27,7 @@ def moving(model):
 
 def joint_wrenches(model, q, qd, qdd, qddd, gravity=ZERO, base=RootMotion(), inertias=None, wrenches=None, wrench_rates=None,
                    world_wrenches=()):
-    """(wrench, rate), (joints, 6) each; options as in variations.state; any scalar."""
+    """(wrench, rate), (joints, 6) each; options as in sensitivities.state; any scalar."""
     motion = torque_rate.kinematics(model, q, qd, qdd, qddd, base._replace(a=base.a - gravity))
     loads, rates = as_wrenches(motion, seen_from_links(model, motion, world_wrenches), wrenches, wrench_rates)
     forces = torque_rate.dynamics(model, motion, qd, qdd, qddd, inertias=inertias, wrenches=loads, wrench_rates=rates)
@@ -43,7 +41,7 @@ def joint_wrenches(model, q, qd, qdd, qddd, gravity=ZERO, base=RootMotion(), ine
 
 
 def joint_wrench_sensitivities(model, q, qd, qdd, gravity=ZERO, **options):
-    """Sensitivities of `joint_wrenches` to q, qd, qdd: (joints, 6, n) each; options as in variations.state; any scalar."""
+    """Sensitivities of `joint_wrenches` to q, qd, qdd: (joints, 6, n) each; options as in sensitivities.state; any scalar."""
     now, row = state(model, q, qd, qdd, gravity, **options), {k: i for i, k in enumerate(moving(model))}
     tables = [[[np.zeros(6)] * model.n for _ in row] for _ in range(3)]
 

@@ -49,14 +49,6 @@ def screws(model):
     return found
 
 
-def body_poses(model, s, q):
-    """[T_0i (4, 4)] of the bodies' frames in the space frame: exp([S_1] q_1) .. exp([S_i] q_i) M_i, from the root outwards."""
-    q, way = to_links(model, q), [np.eye(4)]
-    for k, link in enumerate(model.links[1:], start=1):
-        way.append(way[link.parent] @ exp(s.S[k], q[k]))
-    return [E @ M for E, M in zip(way, s.M, strict=True)]
-
-
 def inverse_dynamics(model, s, q, qd, qdd, gravity=ZERO, wrenches=None):
     """tau (n,), Steps 1-6; any scalar. gravity (3,) in frame 0; wrenches: {link number: (6,)} as in torque_rate.py."""
     q, qd, qdd = (to_links(model, x) for x in (q, qd, qdd))
@@ -94,11 +86,6 @@ def inverse(T):
     return homogeneous(T[:3, :3].T, -(T[:3, :3].T @ T[:3, 3]))
 
 
-def wedge(V):
-    """[V] (4, 4) of a twist."""
-    return np.block([[skew(V[3:]), V[:3].reshape(3, 1)], [np.zeros((1, 4))]])
-
-
 def exp(S, angle):
     """exp([S] angle) of a unit screw: angular part a unit vector, or zero and a translation. One formula serves both."""
     v, w = S[:3], skew(S[3:])
@@ -126,4 +113,3 @@ def coAd(T):
 def coad(V):
     """ad(V)^T, the co-adjoint action on wrenches."""
     return ad(V).T
-

@@ -22,7 +22,7 @@ from ..demo.arms import ARM_SOURCES, Arm, ArmSource
 from ..demo.catalogue import DEMOS, TREES
 from ..demo.checks import CheckResult
 from ..demo.processes import Interrupted, MissingRos, NodesFailed, recorders, share_file, user_path
-from ..demo.table import LiveTable
+from ..demo.robot_demo import LiveTable
 from ..errors import RneaError
 from ..model import urdf, urdf_reader
 from ..robots.robot import Robot

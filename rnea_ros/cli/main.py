@@ -41,8 +41,8 @@ SUBCOMMANDS = {
 
 
 MODULES = {"check": "models", "model": "models", "robot-file": "models", "from-dh": "models", "export": "compile",
-           "retime": "motions", "plan": "motions", "excite": "motions", "margin": "motions", "payload": "loads",
-           "contact": "loads", "watch": "demo"}  # of subcommands; the others have their own module
+           "retime": "motions", "plan": "motions", "excite": "motions", "margin": "motions", "payload": "identify",
+           "contact": "identify", "watch": "demo"}  # of subcommands; the others have their own module
 
 
 class Subcommand(NamedTuple):

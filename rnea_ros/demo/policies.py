@@ -20,11 +20,10 @@ from ..robots.robot import Robot
 from ..sim.tracking import CONTROL_PERIOD_S, MAX_TRACKING_ERROR, TrackingResult, TrackingSimulation
 from ..trajectory.chunk_executor import ChunkExecutor, ChunkOptions
 from ..trajectory.limit_utilization import LimitUtilization
-from . import tracking_pictures
+from . import plots
 from .arms import Arm
 from .checks import CheckResult, text_table
-from .plots import STYLE
-from .tracking_pictures import MovieOptions, ShownMotion, draw_rates, draw_tool_path, rate_shares
+from .plots import STYLE, MovieOptions, ShownMotion, draw_rates, draw_tool_path, rate_shares
 
 RATE, COUNT, EVERY_S, LATENCY_S = 30.0, 50, 0.2, 0.2  # Hz, points, s, s
 NOISE, OFFSET, LOST_SHARE = 0.003, 0.03, 0.1  # rad of each point; rad of each chunk and joint; of chunks
@@ -295,7 +294,7 @@ def write_movie(arm: Arm, policy: Policy, results: Sequence[PolicyResult], path:
         return f"torque rate up to {_factor(so_far)} x limit", so_far > 1.0
 
     options = MovieOptions(slow_motion=1.5, end_pause=1.0, view=(140.0, -18.0, 1.9), trail=1.5)
-    tracking_pictures.write_movie(arm, line, [*map(_shown, results)], caption, path, options)
+    plots.write_movie(arm, line, [*map(_shown, results)], caption, path, options)
 
 
 def _factor(share: float) -> str:

@@ -21,7 +21,7 @@ from .checks import CheckResult, check_bitwise
 from .motion import MotionSample, sweep_motion
 from .plots import STYLE
 from .processes import NoMessages, node_session, recorders
-from .table import LiveTable
+from .robot_demo import LiveTable
 
 N_WAYPOINTS = 6
 TRIAL_DURATION_S = 2.0  # of the motion that determines the limits

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,11 +24,10 @@ from ..trajectory.path import path_through
 from ..trajectory.retiming import Retimed, Route, retime_motion
 from ..trajectory.scaled_plan import plan_from_waypoints
 from ..trajectory.time_law import TimeLaw
-from . import tracking_pictures
+from . import plots
 from .arms import Arm
 from .checks import CheckResult, text_table
-from .plots import STYLE
-from .tracking_pictures import MovieOptions, ShownMotion, draw_rates, draw_tool_path, rate_shares
+from .plots import STYLE, MovieOptions, ShownMotion, draw_rates, draw_tool_path, rate_shares
 
 N_GRID_POINTS = 1001
 
@@ -154,18 +152,6 @@ def toppra_motion(task: TimingTask) -> Retimed:
     return toppra_timing(task.arm.robot, task.fastest.route, PLANNING_SHARE)
 
 
-def toppra_half_speed(task: TimingTask) -> Retimed:
-    """Return TOPP-RA's timing at half its speed."""
-    return Retimed(task.fastest.route, toppra_motion(task).law.slower(0.5))
-
-
-def ours_without_rate(task: TimingTask) -> Retimed:
-    """Return our timing without limits of torque rates and drives."""
-    robot = task.arm.robot
-    limits = replace(robot.limits.share(PLANNING_SHARE, PLANNING_SHARE), effort_rate=np.full(robot.n, np.nan))
-    return retime_motion(robot, task.points, limits=limits, drive_limits=())
-
-
 def ours(share: float = PLANNING_SHARE) -> Timing:
     """Return the timing that uses a share of the limits of torque and torque rate."""
     return lambda task: retime_motion(task.arm.robot, task.points, limits=task.arm.robot.limits.share(share, share))
@@ -173,12 +159,6 @@ def ours(share: float = PLANNING_SHARE) -> Timing:
 
 PLANNED, TOPPRA, OURS = "as planned", "TOPP-RA, 90 % of torque", "ours, 90 % of torque and rate"
 SIDE_BY_SIDE: dict[str, Timing] = {PLANNED: as_planned, TOPPRA: toppra_motion, OURS: ours()}
-ALL_TIMINGS: dict[str, Timing] = {
-    PLANNED: as_planned, TOPPRA: toppra_motion, "the same at half speed": toppra_half_speed,
-    "ours, 90 % of torque, rate unlimited": ours_without_rate, "ours, 100 % of torque and rate": ours(1.0),
-    "ours, 95 %": ours(0.95), OURS: ours()}
-
-
 # --- results --------------------------------------------------------------------------------------------------------
 
 
@@ -320,4 +300,4 @@ def write_movie(task: TimingTask, outcomes: Sequence[TimingResult], path: str | 
         return f"{min(t, outcomes[number].duration):.2f} s", False
 
     options = MovieOptions(slow_motion=3.0, end_pause=1.5, view=(140.0, -18.0, 1.75))
-    tracking_pictures.write_movie(task.arm, _tool_path(task, 80), [*map(_shown, outcomes)], caption, path, options)
+    plots.write_movie(task.arm, _tool_path(task, 80), [*map(_shown, outcomes)], caption, path, options)

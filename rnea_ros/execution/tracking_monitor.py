@@ -33,10 +33,6 @@ from .goal import TOLERANCE_FIELDS, Goal, Outcome, resolve_tolerances
 from .joint_states import MAX_LAG_S, Measurement, PositionHistory, continuous_joints, unwrap_to
 
 GOAL_TOLERANCE = "goal_tolerance"  # reason of a motion whose robot did not reach its goal
-MONITOR_OFF = {"watch.tolerance": 0.0, "watch.path_tolerance": 0.0, "watch.goal_tolerance": 0.0, "watch.goal_time": 0.0,
-               "watch.lag": 0.1, "watch.recovery": 5.0}  # parameters
-
-
 @dataclass(frozen=True)
 class MonitorOptions:
     """Options of a TrackingMonitor.

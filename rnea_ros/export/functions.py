@@ -20,8 +20,8 @@ from ..algorithms.joint_dynamics import from_links, joint_dynamics, to_links, wi
 from ..errors import InputError, some
 from ..model.tree import Model
 from ..robots.inputs.base_state import base_acceleration, base_jerk
-from ..robots.inputs.payload import Payload
-from ..robots.kernels import link_functions
+from ..robots.inputs.conditions import Payload
+from ..robots.kernels import functions
 from ..robots.kernels.functions import KERNEL_FUNCTIONS
 from ..robots.kernels.store import KernelFunction, KernelStore
 from ..robots.program import FORWARD, GRAVITY, GUESS, INDICATOR, PAYLOADS, RobotProgram
@@ -402,15 +402,15 @@ def _of_links(robot: Robot, links: Iterable[str]) -> list[ExportedFunction]:
         return []
     found, origin, store = [], ("point",), robot.tree.store
     for link in links:
-        of = {function: link_functions.of_link(function, store.model, link)
-              for function in (link_functions.link_pose, link_functions.jacobian, link_functions.jacobian_rate)}
+        of = {function: functions.of_link(function, store.model, link)
+              for function in (functions.link_pose, functions.jacobian, functions.jacobian_rate)}
         word = link_word(link)
         found += [_kernel(store, f"pose_{word}", "rotation position", f"Pose of link {link} in the root link's frame; "
-                          "rotation row by row.", of[link_functions.link_pose], origin),
+                          "rotation row by row.", of[functions.link_pose], origin),
                   _kernel(store, f"jacobian_{word}", "J", f"Jacobian of link {link}, 6 rows, linear before angular, "
-                          "along the root link's axes; row by row.", of[link_functions.jacobian], origin),
+                          "along the root link's axes; row by row.", of[functions.jacobian], origin),
                   _kernel(store, f"jacobian_rate_{word}", "J_rate", f"Time derivative of the Jacobian of link {link}, row by "
-                          "row.", of[link_functions.jacobian_rate], origin)]
+                          "row.", of[functions.jacobian_rate], origin)]
     return found
 
 

@@ -33,7 +33,7 @@ from ..estimation.smoothing import PreparedRecording, prepare
 from ..model.effort_convention import EffortConvention, Efforts
 from ..model.tree import CoupledMotor, JointDynamics, Model, frozen
 from ..robots.inputs import validation
-from ..robots.inputs.payload import unified
+from ..robots.inputs.conditions import unified
 from ..robots.robot import Robot
 from .friction import BY_SPEED, LOAD, OFFSET, SMOOTHING, FrictionModel, candidates, initial_model, loaded, simple_candidates
 from .identification import Measurements, Regressor

@@ -28,7 +28,7 @@ from ..estimation.differentiation import Window
 from ..estimation.smoothing import Smoothing, estimate_recording
 from ..model.tree import CoupledMotor
 from ..robots.inputs import validation
-from ..robots.inputs.payload import unified
+from ..robots.inputs.conditions import unified
 from ..robots.robot import Robot
 from ..robots.tree import TreeDynamics
 

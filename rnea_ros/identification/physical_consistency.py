@@ -72,16 +72,6 @@ def pseudo_inertia(ten_numbers) -> np.ndarray:
     return np.array([[*E[0], ms[0]], [*E[1], ms[1]], [*E[2], ms[2]], [*ms, m]])
 
 
-def impossible_bodies(model: Model) -> tuple[str, ...]:
-    """Return the names of moving links whose mass or inertia is not physical."""
-    found = []
-    for link in model.links:
-        sizes = np.linalg.eigvalsh(pseudo_inertia(ten(link.m, link.ms, link.J)))
-        if link.joint and sizes[0] < -1e-9 * np.abs(sizes).max():
-            found.append(link.name)
-    return tuple(found)
-
-
 def nearest_physical(model: Model, base: BaseParameters, beta: np.ndarray, covariance: np.ndarray) -> Consistency:
     """Return the physical robot nearest to base parameters beta (b,) of covariance (b, b), and whether that is near enough.
 

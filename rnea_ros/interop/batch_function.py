@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..algebra.arrays import Array
+from ..algebra.vectors import Array
 from ..codegen import kernel
 from ..codegen.ir import adjoint
 from ..codegen.ir.program import Program, trace

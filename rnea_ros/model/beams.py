@@ -13,7 +13,7 @@ import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
 from numpy.polynomial.legendre import leggauss
 
-from ..algebra.arrays import Array
+from ..algebra.vectors import Array
 
 N_FINE = 200  # Gauss points of the shape integrals
 CHEBYSHEV_DEGREE = 40

@@ -29,8 +29,6 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from ..errors import ModelError, near
-from . import urdf
-from .tree import Model
 
 TYPES = {"R": "continuous", "P": "prismatic"}
 CENTRE = ("com_x", "com_y", "com_z")
@@ -195,13 +193,6 @@ def thesis_com(l: float, d_g: float, d: float, a: float, alpha: float) -> tuple[
     return l - a, (d_g - d) * math.sin(alpha), (d_g - d) * math.cos(alpha)
 
 
-def load_standard(source: str | os.PathLike | Sequence[StandardRow], **options: Any) -> Model:
-    """Return the model of a table: rows, or the path of a CSV file (see `read`). options: as for urdf.load."""
-    rows, name = (read_standard(source), os.fspath(source)) if isinstance(source, str | os.PathLike) else (source,
-                                                                                                           "standard_dh")
-    return urdf.load(standard_to_urdf(rows, os.path.splitext(os.path.basename(name))[0]), **options)
-
-
 def read_standard(path: str | os.PathLike) -> list[StandardRow]:
     """Rows of a CSV file as of `read_rows`, with columns out of COLUMNS.
 
@@ -262,13 +253,6 @@ class ModifiedRow:
     com: Sequence[float] = (0.0, 0.0, 0.0)
     inertia: Sequence[float] = (0.0,) * 6
     limits: Sequence[float] = (0.0,) * 4
-
-
-def load_modified(source: str | os.PathLike | Sequence[ModifiedRow], **options: Any) -> Model:
-    """Return the model of a table: rows, or the path of a CSV file (see `read`). options: as for urdf.load."""
-    rows, name = (read_modified(source), os.fspath(source)) if isinstance(source, str | os.PathLike) else (source,
-                                                                                                           "modified_dh")
-    return urdf.load(modified_to_urdf(rows, os.path.splitext(os.path.basename(name))[0]), **options)
 
 
 def read_modified(path: str | os.PathLike) -> list[ModifiedRow]:

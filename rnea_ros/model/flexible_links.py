@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
-from ..algebra.arrays import Array
-from ..algebra.vectors import cross
+from ..algebra.vectors import Array, cross
 from ..errors import ModelError
 from . import urdf
 from .beams import BeamShape, Bending, FlexibleLink, ModalCoordinate, bending_shapes, twist_shapes

@@ -47,9 +47,8 @@ from rnea_ros.nodes.common.process import ManagedNode, Worker, run
 from rnea_ros.nodes.common.robot_description import ModelRequest, RobotDescriptionSource, tried
 from rnea_ros.nodes.common.topics import LATCHED, REQUEST_QUEUE, duration
 from rnea_ros.planning.problem import SolverProgress
-from rnea_ros.query.answers import REQUESTS, tree
+from rnea_ros.query.answers import REQUESTS, TRAJECTORY, plan, retime, tree
 from rnea_ros.query.request import Answer, Request, RequestHandler, answer_request, request_structure
-from rnea_ros.query.trajectories import TRAJECTORY, plan, retime
 
 
 class Service(NamedTuple):

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..algebra.arrays import Array
 from ..algebra.hermite import SepticHermite
-from ..algebra.vectors import cross
+from ..algebra.vectors import Array, cross
 from ..errors import InputError
 from ..model.beams import FlexibleLink
 from .inputs import validation

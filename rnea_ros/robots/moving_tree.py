@@ -12,13 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..algebra.arrays import Array
+from ..algebra.vectors import Array
 from ..algorithms.equations import BASE
 from ..algorithms.kinematics import Pose
 from .inputs import validation
 from .inputs.base_state import BaseState
 from .inputs.conditions import Loads, checked_loads
-from .kernels import link_functions
+from .kernels import functions
 from .results import CenterOfMass, Energy, JointWrenches
 from .tree import TreeDynamics, check_nonsingular, nonsingular, refuse_weightless
 
@@ -27,20 +27,20 @@ from .tree import TreeDynamics, check_nonsingular, nonsingular, refuse_weightles
 
 def link_pose(tree: TreeDynamics, link: str, q: ArrayLike, point: ArrayLike | None, base: BaseState) -> Pose:
     """Return R (3, 3) and p (3,) of a link's frame, or of a point in it, in the world [m]."""
-    return tuple.__new__(Pose, tree.on_link(link_functions.free_link_pose, link, q, point=point,
+    return tuple.__new__(Pose, tree.on_link(functions.free_link_pose, link, q, point=point,
                                            blocks_of_base=(base.turn, base.position)))
 
 
 def link_velocity(tree: TreeDynamics, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None,
                   base: BaseState) -> Array:
     """Return (6,): velocity of the point [m/s], angular velocity [rad/s], along the world's axes."""
-    return tree.on_link(link_functions.free_link_velocity, link, q, qd, point=point,
+    return tree.on_link(functions.free_link_velocity, link, q, qd, point=point,
                         blocks_of_base=(base.turn, base.velocity))[0]
 
 
 def jacobian(tree: TreeDynamics, link: str, q: ArrayLike, point: ArrayLike | None, base: BaseState) -> Array:
     """Return (6, 6 + n): link_velocity by [base.velocity; qd]."""
-    return tree.on_link(link_functions.free_jacobian, link, q, point=point, blocks_of_base=(base.turn,))[0]
+    return tree.on_link(functions.free_jacobian, link, q, point=point, blocks_of_base=(base.turn,))[0]
 
 
 def jacobian_rate(tree: TreeDynamics, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None,
@@ -49,7 +49,7 @@ def jacobian_rate(tree: TreeDynamics, link: str, q: ArrayLike, qd: ArrayLike, po
 
     Acceleration of the point = jacobian @ [base.spatial(base_acceleration); qdd] + jacobian_rate @ [base.velocity; qd].
     """
-    return tree.on_link(link_functions.free_jacobian_rate, link, q, qd, point=point,
+    return tree.on_link(functions.free_jacobian_rate, link, q, qd, point=point,
                         blocks_of_base=(base.turn, base.velocity))[0]
 
 

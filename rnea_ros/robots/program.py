@@ -21,10 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from ..algebra.arrays import Array
 from ..algebra.linalg import LU
 from ..algebra.taylor import derivative, jets
-from ..algebra.vectors import ZERO, cross, quaternion
+from ..algebra.vectors import ZERO, Array, cross, quaternion
 from ..algorithms import closed_loops
 from ..algorithms.elimination import Elimination, EliminationBlock, Factors, plan, triangular_blocks
 from ..algorithms.equations import EquationsOfMotion, Rates, pose_series

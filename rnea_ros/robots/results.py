@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..algebra.arrays import Array
+from ..algebra.vectors import Array
 
 
 class Dynamics(NamedTuple):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..algebra.arrays import Array
+from ..algebra.vectors import Array
 from ..algorithms.kinematics import Pose, base_poses
 from ..algorithms.torque_rate import LinkForces, LinkMotion
 from ..codegen.kernel import Kernel
@@ -35,11 +35,9 @@ from .closure.platform_closure import PlatformClosure, TreeMotion
 from .closure.tracking import TOLERANCE, LoopTracker
 from .inputs import validation
 from .inputs.base_state import BaseState, given
-from .inputs.conditions import Conditions, Loads, MotorState
-from .inputs.payload import Payload
+from .inputs.conditions import Conditions, Loads, MotorState, Payload
 from .inputs.platform_motion import MISSING, PlatformMotion, Platforms, by_platform
-from .motion_solver import MotionSolver
-from .motors import MotorMotion
+from .motion_solver import MotionSolver, MotorMotion
 from .program import RobotProgram
 from .results import (
     CenterOfMass,

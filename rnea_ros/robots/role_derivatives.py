@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..algebra.arrays import Array
 from ..algebra.taylor import derivative, jets
+from ..algebra.vectors import Array
 from ..algorithms.closed_loops import HELD
 from ..algorithms.equations import WORLD, Rates, pose_series
 from ..algorithms.kinematics import Pose, base_poses

@@ -36,7 +36,7 @@ from .closure import loops as declared_loops
 from .closure.loop_closure import LoopEquations
 from .closure.loops import Cut, Loops
 from .closure.newton import newton
-from .inputs.payload import Payload
+from .inputs.conditions import Payload
 
 FLUID_PARTS = ("added_mass", "added_inertia", "linear_drag", "quadratic_drag", "angular_drag")
 PARALLEL = 1e-6

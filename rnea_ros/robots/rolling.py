@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..algebra.arrays import Array
+from ..algebra.vectors import Array
 from ..algorithms.equations import BASE, DIRECTIONS, Wheel
 from ..algorithms.kinematics import Pose, base_poses
 from ..errors import InputError, some

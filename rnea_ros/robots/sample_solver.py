@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..algebra.arrays import Array
+from ..algebra.vectors import Array
 from ..algorithms.equations import BASE
 from ..algorithms.kinematics import Pose, base_poses
 from ..errors import InputError, some
 from .closure.loop_closure import LoopClosure
 from .inputs.base_state import BaseState
-from .inputs.conditions import Conditions, Loads
-from .inputs.payload import unified
+from .inputs.conditions import Conditions, Loads, unified
 from .program import FORWARD
 from .roles import DeclaredRoles
 from .solution import Situation, Solution, Solver, named

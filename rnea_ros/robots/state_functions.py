@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..algebra.arrays import Array
+from ..algebra.vectors import Array
 from . import moving_tree
 from .inputs import validation
 from .inputs.base_state import BaseState, given, quaternion

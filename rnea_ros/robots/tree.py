@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..algebra.arrays import Array
 from ..algebra.linalg import pivots
+from ..algebra.vectors import Array
 from ..algorithms.joint_dynamics import joint_dynamics, load_friction
 from ..algorithms.joint_wrenches import moving
 from ..algorithms.kinematics import Pose
@@ -40,10 +40,9 @@ from ..model.effort_convention import EffortConvention
 from ..model.tree import NO_COORDINATE, CoupledMotor, JointDynamics, Limits, Model, frozen
 from ..model.urdf_reader import Description
 from .inputs import validation
-from .inputs.conditions import Loads
-from .inputs.payload import Payload
+from .inputs.conditions import Loads, Payload
 from .inputs.validation import too_large
-from .kernels import link_functions
+from .kernels import functions
 from .kernels.functions import KERNEL_FUNCTIONS, RECURSION
 from .kernels.store import KernelFunction, KernelStore, not_made
 from .results import (
@@ -456,19 +455,19 @@ class TreeDynamics(TreeFacts):
 
     def link_pose(self, link: str, q: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Pose:
         """R (3, 3) and p (3,), or (samples, ...) each, of the link's frame in the root link's; origin at the point."""
-        return tuple.__new__(Pose, self.on_link(link_functions.link_pose, link, q, point=point, **others))
+        return tuple.__new__(Pose, self.on_link(functions.link_pose, link, q, point=point, **others))
 
     def link_velocity(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
         """(6,) or (samples, 6): velocity of the point, angular velocity, along the root link's axes [m/s, rad/s]."""
-        return self.on_link(link_functions.link_velocity, link, q, qd, point=point, **others)[0]
+        return self.on_link(functions.link_velocity, link, q, qd, point=point, **others)[0]
 
     def jacobian(self, link: str, q: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
         """(6, n) or (samples, 6, n) with link_velocity = jacobian @ qd; followers of a mimic joint count with their leader."""
-        return self.on_link(link_functions.jacobian, link, q, point=point, **others)[0]
+        return self.on_link(functions.jacobian, link, q, point=point, **others)[0]
 
     def jacobian_rate(self, link: str, q: ArrayLike, qd: ArrayLike, point: ArrayLike | None = None, **others: Any) -> Array:
         """(6, n) or (samples, 6, n): time derivative of `jacobian` along the motion."""
-        return self.on_link(link_functions.jacobian_rate, link, q, qd, point=point, **others)[0]
+        return self.on_link(functions.jacobian_rate, link, q, qd, point=point, **others)[0]
 
     # ------------------------------------------------------------------ kernels
 
@@ -486,12 +485,12 @@ class TreeDynamics(TreeFacts):
 
     def on_link(self, function: Callable[..., Any], link: str, *motion: ArrayLike, point: ArrayLike | None,
                 blocks_of_base: Sequence[ArrayLike] = (), **others: Any) -> tuple[Array, ...]:
-        """Evaluate a function of link_functions.py of the motion, the point, and the blocks of the base that it takes."""
+        """Evaluate a function of functions.py of the motion, the point, and the blocks of the base that it takes."""
         if others:
             validation.no_others(self.name, others)
         blocks = *motion, ORIGIN if point is None else point, *blocks_of_base
         return self.store.quick.get((function, link), not_made)(*blocks) or self.store(
-            link_functions.of_link(function, self.model, link), *blocks)
+            functions.of_link(function, self.model, link), *blocks)
 
     def kernel(self, name: str = "torque_and_rate") -> Kernel:
         """Return the compiled kernel of a function (see kernels/functions.py) without loads: for loops in other languages.

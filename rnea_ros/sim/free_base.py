@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..algebra.arrays import Array
+from ..algebra.vectors import Array
 from ..robots.inputs.base_state import BaseState
 from ..robots.inputs.conditions import Loads
 from ..robots.robot import Robot

@@ -7,7 +7,7 @@ integration error. `Sensors` adds noise to an instant.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -200,20 +200,6 @@ def _world_acceleration(instant: Instant) -> np.ndarray:
     return instant.base.into_world(instant.base.acceleration)
 
 
-def torque_rates(robot: Robot, rates: InstantRates, motors: np.ndarray) -> np.ndarray:
-    """Return the torque rates (n,) of an instant by the package [N m/s, N/s]."""
-    instant = rates.instant
-    q, qd, qdd, jerk = (part[motors] for part in (instant.q, instant.qd, instant.qdd, rates.jerk))
-    loads = Loads(instant.wrenches, rates.wrench_rates)
-    if not robot.is_fixed_tree and robot.has_moving_base:
-        assert instant.base is not None
-        base = instant.base.with_motion(instant.base.acceleration, rates.base_jerk)
-        return robot.torque_and_rate(q, qd, qdd, jerk, base=base, loads=loads)[1]
-    if not robot.is_fixed_tree:
-        return robot.torque_and_rate(q, qd, qdd, jerk, guess=instant.q)[1]
-    return robot.torque_and_rate(q, qd, qdd, jerk, loads=loads)[1]
-
-
 def phases(t: np.ndarray, forces: np.ndarray) -> np.ndarray:
     """Return the phase of every leg: STANCE, SWING or CHANGE (samples, legs), from contact forces of that shape at times t."""
     loaded = forces > 0.0
@@ -222,29 +208,3 @@ def phases(t: np.ndarray, forces: np.ndarray) -> np.ndarray:
         for moment in t[1:][changes]:
             found[np.abs(t - moment) <= CHANGE_WINDOW_S, leg] = CHANGE
     return found
-
-
-class LegPhaseError(NamedTuple):
-    """Torque error of one leg in one phase: number of samples, largest and RMS error, each divided by the peak torque."""
-
-    leg: str
-    phase: str
-    samples: int
-    worst: float
-    rms: float
-
-
-def errors_by_leg_and_phase(found: np.ndarray, truth: np.ndarray, phase: np.ndarray,
-                            legs: Sequence[tuple[str, np.ndarray]]) -> list[LegPhaseError]:
-    """Return the errors of torques (samples, n) by leg and phase.
-
-    phase : (samples, legs); legs : name and joint indices of each leg
-    """
-    share = np.abs(found - truth) / np.abs(truth).max(axis=0)
-    rows = []
-    for (leg, joints), column in zip(legs, phase.T):
-        for name in (STANCE, SWING, CHANGE):
-            of = share[column == name][:, joints]
-            if of.size:
-                rows.append(LegPhaseError(leg, name, len(of), float(of.max()), float(np.sqrt((of**2).mean()))))
-    return rows

@@ -14,8 +14,8 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..algebra.arrays import Array
 from ..algebra.hermite import SepticHermite
+from ..algebra.vectors import Array
 from ..errors import InputError
 
 KINDS = {"zv": 1, "zvd": 2, "zvdd": 3}  # zeros at each vibration

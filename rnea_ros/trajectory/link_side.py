@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..algebra.arrays import Array
+from ..algebra.vectors import Array
 from ..errors import InputError, some
 from ..model.drives import DriveLimit
 from ..model.tree import JointDynamics, Model

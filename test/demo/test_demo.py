@@ -20,16 +20,15 @@ import pytest
 from rnea_ros import InputError, MotorState, Robot
 from rnea_ros.cli import demo as demo_command
 from rnea_ros.cli import main
-from rnea_ros.demo import catalogue, elastic_arm, plots, scaling
+from rnea_ros.demo import catalogue, elastic_control, plots, scaling
 from rnea_ros.demo import checks as demo_checks
 from rnea_ros.demo import motion as demo_motion
 from rnea_ros.demo.catalogue import DEMO_MOTIONS, DEMOS
 from rnea_ros.demo.checks import DemoRecording, TopicSeries, compute_recording, pair_by_stamp
-from rnea_ros.demo.elastic_arm import ElasticArm
-from rnea_ros.demo.elastic_control import InverseDynamicsController
+from rnea_ros.demo.elastic_control import ElasticArm, InverseDynamicsController
 from rnea_ros.demo.processes import MODULES
+from rnea_ros.demo.robot_demo import LiveTable
 from rnea_ros.demo.scaling import limit_parameters, overspeed_task, sample_plan
-from rnea_ros.demo.table import LiveTable
 from rnea_ros.execution.controller import TrajectorySpline
 from rnea_ros.trajectory.constraints import Constraints
 from rnea_ros.trajectory.path_dynamics import PathDynamics
@@ -271,12 +270,12 @@ def test_named_demos_reject_another_robot(capsys):
 
 def test_elastic_arm_tracks_with_the_published_errors(capsys):
     """Plant, control law and torques of dynamics_node are simulated without ROS; the checks detect wrong results."""
-    robot, step = elastic_arm.ELASTIC_DEMO.load(), 1.0 / elastic_arm.ELASTIC_DEMO.rate
-    law = InverseDynamicsController(robot, **elastic_arm.GAINS)
-    plant = ElasticArm(robot, (elastic_arm.START, elastic_arm.START[2:], np.zeros(3), np.zeros(1)), step)
+    robot, step = elastic_control.ELASTIC_DEMO.load(), 1.0 / elastic_control.ELASTIC_DEMO.rate
+    law = InverseDynamicsController(robot, **elastic_control.GAINS)
+    plant = ElasticArm(robot, (elastic_control.START, elastic_control.START[2:], np.zeros(3), np.zeros(1)), step)
     received, states = [], []
-    for k in range(round(elastic_arm.PAPER_DURATION_S / step) + 1):
-        state, stamp = plant.command(law(elastic_arm.reference(k * step, 5), *plant.sensors).tau), round(k * step * 1e9)
+    for k in range(round(elastic_control.PAPER_DURATION_S / step) + 1):
+        state, stamp = plant.command(law(elastic_control.reference(k * step, 5), *plant.sensors).tau), round(k * step * 1e9)
         joints, motors = np.split(state.motion, [robot.n], axis=1)
         found = robot.motor_motion(*joints, motors=MotorState(*motors))
         received.append((stamp, *joints, found.tau, found.tau_rate))
@@ -284,11 +283,11 @@ def test_elastic_arm_tracks_with_the_published_errors(capsys):
         plant.advance()
     recording = DemoRecording(*map(np.array, zip(*received)))
     recorded = {"states": TopicSeries(*map(np.array, zip(*states)))}
-    assert all(verdict.passed for verdict in elastic_arm.ELASTIC_DEMO.checks(robot, recording, recorded))
+    assert all(verdict.passed for verdict in elastic_control.ELASTIC_DEMO.checks(robot, recording, recorded))
     wrong = [replace(recording, **{name: getattr(recording, name) * 1.001}) for name in ("tau", "tau_rate")]
     wrong += [replace(recording, q=recording.q + 5e-3), recording.at(np.arange(4000))]
     for spoilt, judge in zip(wrong, (0, 1, 2, 2)):
-        verdicts = elastic_arm.ELASTIC_DEMO.checks(robot, spoilt, recorded)
+        verdicts = elastic_control.ELASTIC_DEMO.checks(robot, spoilt, recorded)
         assert [verdict.passed for verdict in verdicts] == [k != judge for k in range(3)], verdicts
     assert main.main(["demo", "--elastic", "--no-ros"]) == 2 and "runs nodes" in capsys.readouterr().err
 

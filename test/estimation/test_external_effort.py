@@ -4,15 +4,17 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, Loads, load
-from rnea_ros.estimation.contact_thresholds import (
+from rnea_ros.estimation.external_effort import (
     MIN_THRESHOLD,
     ContactLearner,
+    EffortUncertainty,
+    ExternalEffortObserver,
     contact_section,
     different_states,
     enough_states,
+    external_wrench,
     margin_growth,
 )
-from rnea_ros.estimation.external_effort import EffortUncertainty, ExternalEffortObserver, external_wrench
 from support.plant import COULOMB, RANGE, VISCOUS, Motion, Plant, follow, motion, panda
 
 JOINTS = [f"panda_joint{k}" for k in range(1, 8)]

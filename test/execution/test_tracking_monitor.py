@@ -13,10 +13,10 @@ from rnea_ros.errors import Rejected
 from rnea_ros.execution.goal import read_tolerances, resolve_tolerances
 from rnea_ros.execution.joint_states import Measurement, no_measurement
 from rnea_ros.execution.states import Phase
-from rnea_ros.execution.tracking_monitor import MONITOR_OFF, SaturationDetector, SentReferences
+from rnea_ros.execution.tracking_monitor import SaturationDetector, SentReferences
 from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
 from support.reach import EFFORT, LIMITS, POINTS, ROBOT, START
-from support.stage import Stage, trajectory
+from support.stage import MONITOR_OFF, Stage, trajectory
 from support.weak_robot import WeakRobot
 
 SWEEP = START + np.array([[0.0] * 7, [0.9, 0.15, -0.2, 0.1, 0.2, 0.1, 0.2], [1.8, 0.3, -0.4, -0.2, 0.3, 0.3, 0.3],

@@ -15,11 +15,12 @@ import pytest
 
 from rnea_ros import InputError, MotorState, Robot, load
 from rnea_ros.cli.main import main
-from rnea_ros.demo.parallel_machines import delta, gough_stewart, planar_3rrr
-from rnea_ros.export import c_library, package
+from rnea_ros.demo.parallel_machines import gough_stewart
+from rnea_ros.export import c_library
 from support import combined_machines, robot_kinds
 from support.ground_machines import tripod, vehicle
 from support.machines import polygon
+from support.parallel_machines import delta, planar_3rrr
 from support.robots import arm, random_tree
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,7 +75,7 @@ class Compiled:
     """C library, compiled and loaded into this process."""
 
     def __init__(self, library: c_library.CLibrary, folder: Path, level: str = "-O0"):
-        package.write(library, folder)
+        c_library.write_package(library, folder)
         self.library, self.folder = library, folder
         source, native = [f"src/{library.name}.c"], ["-march=native"]
         build = [COMPILER, "-std=c99", level, *FLAGS, *native, "-Iinclude"]

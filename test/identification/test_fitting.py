@@ -23,11 +23,10 @@ from rnea_ros.identification.excitation import FourierMotion
 from rnea_ros.identification.fitting import fit, suspected_couplings
 from rnea_ros.identification.friction import FrictionModel, candidates
 from rnea_ros.identification.identification import Measurements
-from rnea_ros.identification.physical_consistency import impossible_bodies
 from rnea_ros.identification.weighted_fit import correlation_factor
 from rnea_ros.io.recording import ReadingOptions
 from rnea_ros.model.tree import CoupledMotor
-from support.oracles import difference
+from support.oracles import difference, impossible_bodies
 from support.recorded_robot import NOISE, URDF, motion, recorded, robots, write_csv
 from support.robots import arm
 

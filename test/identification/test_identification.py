@@ -15,9 +15,9 @@ from rnea_ros.algorithms.base_parameters import base_parameters
 from rnea_ros.algorithms.inertial_parameters import TERMS, parameters, values, with_values
 from rnea_ros.identification.excitation import FourierMotion, excite
 from rnea_ros.identification.identification import LinearEquations, Measurements, identify
-from rnea_ros.identification.physical_consistency import impossible_bodies, nearest_physical, pseudo_inertia
+from rnea_ros.identification.physical_consistency import nearest_physical, pseudo_inertia
 from support.golden_models import from_table, planar_rr
-from support.oracles import difference
+from support.oracles import difference, impossible_bodies
 from support.robots import arm
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,8 +9,7 @@ import pinocchio as pin
 import pytest
 
 from rnea_ros import Robot
-from rnea_ros.identification.payload import PayloadEstimator
-from rnea_ros.identification.payload_monitor import PayloadMonitor, PayloadMonitorOptions, tool_link
+from rnea_ros.identification.payload import PayloadEstimator, PayloadMonitor, PayloadMonitorOptions, tool_link
 from support.oracles import example_urdfs
 from support.plant import panda
 

@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 from rnea_ros import ModelError
-from rnea_ros.model import dh_table
+from rnea_ros.model import dh_table, urdf
 from rnea_ros.model.dh_table import ModifiedRow
 from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import GOLDEN, PinocchioOracle, worst
@@ -15,6 +15,12 @@ from support.robots import random_state, seeds
 
 UPPER = np.triu_indices(3)
 STANFORD = GOLDEN["stanford_arm"]
+
+
+def loaded(source):
+    """Model of a table: rows, or the path of a CSV file."""
+    rows = source if isinstance(source, list) else dh_table.read_modified(source)
+    return urdf.load(dh_table.modified_to_urdf(rows))
 
 
 def golden_rows():
@@ -64,7 +70,7 @@ def by_hand(rows):
 
 
 def test_torques_of_a_modified_table_equal_published_values():
-    robot = TreeDynamics(dh_table.load_modified(golden_rows()), gravity=STANFORD["gravity"])
+    robot = TreeDynamics(loaded(golden_rows()), gravity=STANFORD["gravity"])
     for case in STANFORD["states"]:
         tau, rate = robot.torque_and_rate(*(case[name] for name in ("q", "qd", "qdd", "qddd")))
         assert worst(tau, case["tau"]) < 1e-12
@@ -74,7 +80,7 @@ def test_torques_of_a_modified_table_equal_published_values():
 @pytest.mark.parametrize("seed", seeds(8))
 def test_torques_and_placements_of_random_tables_match_pinocchio(seed):
     rows = random_rows(seed)
-    robot, model = TreeDynamics(dh_table.load_modified(rows), "reference"), by_hand(rows)
+    robot, model = TreeDynamics(loaded(rows), "reference"), by_hand(rows)
     data = model.createData()
     order = [model.joints[model.getJointId(name)].idx_q for name in robot.joint_names]
     state = random_state(np.random.default_rng(seed), robot.n)[:3]
@@ -96,7 +102,7 @@ def test_missing_cells_of_a_table_have_defaults(tmp_path):
                     encoding="utf-8")
     rows = dh_table.read_modified(path)
     assert [row.antecedent for row in rows] == [0, dh_table.PREVIOUS_ROW, 1]
-    robot = TreeDynamics(dh_table.load_modified(path))
+    robot = TreeDynamics(loaded(path))
     assert robot.name == "tree" and robot.joint_types == ("continuous", "continuous", "prismatic")
     assert robot.limits.effort[0] == 9.0 and np.isnan(robot.limits.effort[1])
     placement = robot.link_pose("frame3", np.array([0.0, 0.7, 0.2]))
@@ -113,5 +119,5 @@ def test_invalid_modified_tables_are_rejected(tmp_path, text, problem):
     path = tmp_path / "arm.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ModelError) as error:
-        dh_table.load_modified(path)
+        loaded(path)
     assert problem in str(error.value)

@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 from rnea_ros import ModelError
-from rnea_ros.model import dh_table
+from rnea_ros.model import dh_table, urdf
 from rnea_ros.model.dh_table import StandardRow, thesis_com
 from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import GOLDEN, PinocchioOracle, worst
@@ -23,6 +23,12 @@ THESIS_PR = """joint,type,theta,d,a,alpha,mass,com_x,com_y,ixx,iyy,izz
 q1,P,pi/2,0.4,0,pi/2,0.5,0,-0.2,0.1,0.1,0.1
 q2,R,0,0,0.4,0,0.5,-0.2,0,0.1,0.1,0.1
 """
+
+
+def loaded(source):
+    """Model of a table: rows, or the path of a CSV file."""
+    rows = source if isinstance(source, list) else dh_table.read_standard(source)
+    return urdf.load(dh_table.standard_to_urdf(rows))
 
 
 def golden_rows():
@@ -68,7 +74,7 @@ def by_hand(rows):
 
 def test_sensitivities_equal_published_values():
     golden = GOLDEN["std_dh_sensitivities_barman"]
-    robot = TreeDynamics(dh_table.load_standard(golden_rows()), gravity=golden["gravity"])
+    robot = TreeDynamics(loaded(golden_rows()), gravity=golden["gravity"])
     state = [golden[name] for name in ("q", "qd", "qdd")]
     assert worst(robot.inverse_dynamics(*state), golden["tau"]) < 1e-13
     for name, ours in robot.sensitivities(*state)._asdict().items():
@@ -79,7 +85,7 @@ def test_sensitivities_equal_published_values():
 def test_torques_and_sensitivities_of_random_tables_equal_pinocchio(seed):
     """Frames by equation (2.8); torques, sensitivities and wrenches by a Pinocchio model not made from a URDF."""
     rows = random_rows(seed)
-    robot = TreeDynamics(dh_table.load_standard(rows), "reference")
+    robot = TreeDynamics(loaded(rows), "reference")
     model = by_hand(rows)
     data, state = model.createData(), random_state(np.random.default_rng(seed), robot.n)[:3]
     oracle, pose = PinocchioOracle(dh_table.standard_to_urdf(rows), robot), np.eye(4)
@@ -98,7 +104,7 @@ def test_rr_arm_of_the_thesis_equals_published_values(tmp_path):
     """Tables 4.1 and 4.2 are read from a file; the arm moves in a horizontal plane. Figure 4.3: internal forces."""
     path = tmp_path / "rr.csv"
     path.write_text(THESIS_RR, encoding="utf-8")
-    robot, golden = TreeDynamics(dh_table.load_standard(path)), GOLDEN["two_link_RR_thesis"]
+    robot, golden = TreeDynamics(loaded(path)), GOLDEN["two_link_RR_thesis"]
     assert robot.name == "rr" and robot.joint_names == ("q1", "q2")
     assert all("breaks the triangle inequality" in warning for warning in robot.warnings)  # the thesis states one moment only
     state = [np.array(golden[name]) for name in ("q", "qd", "qdd", "qddd")]
@@ -119,7 +125,7 @@ def test_pr_arm_of_the_thesis_matches_its_closed_form(tmp_path):
     """M, h and their derivatives are compared."""
     path = tmp_path / "pr.csv"
     path.write_text(THESIS_PR, encoding="utf-8")
-    robot = TreeDynamics(dh_table.load_standard(path), gravity=(0, 0, 0))
+    robot = TreeDynamics(loaded(path), gravity=(0, 0, 0))
     m1, m2, lc, I2 = 0.5, 0.5, 0.2, 0.1
     q, qd, qdd, _ = random_state(np.random.default_rng(0), 2)
     c, s = m2 * lc * np.cos(q[1]), m2 * lc * np.sin(q[1])
@@ -145,7 +151,7 @@ def test_both_columns_for_the_center_of_mass_are_equivalent(tmp_path):
 def test_limits_of_a_table_are_written_to_the_urdf(tmp_path):
     path = tmp_path / "arm.csv"
     path.write_text("joint,type,lower,upper,effort,velocity\na,P,-0.5,0.7,20,3\nb,P,,,,\n", encoding="utf-8")
-    limits = TreeDynamics(dh_table.load_standard(path)).limits
+    limits = TreeDynamics(loaded(path)).limits
     assert (limits.lower[0], limits.upper[0], limits.effort[0], limits.velocity[0]) == (-0.5, 0.7, 20.0, 3.0)
     assert np.isnan([limits.lower[1], limits.upper[1], limits.effort[1], limits.velocity[1]]).all()
 
@@ -164,7 +170,7 @@ def test_errors_of_a_table_name_every_cell(tmp_path, text, problems):
     path = tmp_path / "arm.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ModelError) as error:
-        dh_table.load_standard(path)
+        loaded(path)
     assert len(error.value.problems) == len(problems)
     for problem in problems:
         assert problem in str(error.value)
@@ -173,15 +179,15 @@ def test_errors_of_a_table_name_every_cell(tmp_path, text, problems):
 
 def test_tables_that_make_an_invalid_urdf_are_rejected():
     with pytest.raises(ModelError, match="2 joints are named 'q'"):
-        dh_table.load_standard([StandardRow("q", "R"), StandardRow("q", "P")])
+        loaded([StandardRow("q", "R"), StandardRow("q", "P")])
     with pytest.raises(ModelError, match="mass -1 kg is negative"):
-        dh_table.load_standard([StandardRow("q", "R", mass=-1.0)])
+        loaded([StandardRow("q", "R", mass=-1.0)])
     with pytest.raises(ModelError, match="type is 'F'; it must be R"):
-        dh_table.load_standard([StandardRow("q", "F")])
+        loaded([StandardRow("q", "F")])
     with pytest.raises(ModelError, match="cannot be read"):
-        dh_table.load_standard("there is no such file.csv")
+        loaded("there is no such file.csv")
 
 
 def test_special_characters_in_joint_names_are_kept():
     odd = 'a"b<c>&\'\u00e4'
-    assert TreeDynamics(dh_table.load_standard([StandardRow(odd, "R", mass=1.0)])).joint_names == (odd,)
+    assert TreeDynamics(loaded([StandardRow(odd, "R", mass=1.0)])).joint_names == (odd,)

@@ -30,7 +30,6 @@ LAYERS = {
     "codegen/*": ("codegen/*", "algebra/*", "errors"),
     "planning/*": ("planning/*", "errors"),
     "estimation/external_effort": ROBOTS,
-    "estimation/contact_thresholds": ROBOTS,
     "estimation/*": ("estimation/*", "errors"),
     "robots/inputs/*": ("robots/inputs/*", *GROUND),
     "robots/kernels/*": ("robots/kernels/*", "robots/inputs/*", *GROUND),

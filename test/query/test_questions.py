@@ -12,7 +12,7 @@ pytest.importorskip("pinocchio")
 import pinocchio as pin
 
 from rnea_ros import InputError, Robot, load
-from rnea_ros.demo.parallel_machines import delta, gough_stewart
+from rnea_ros.demo.parallel_machines import gough_stewart
 from rnea_ros.query.answers import REQUESTS
 from rnea_ros.query.request import answer_request
 from rnea_ros.robots.inputs.base_state import quaternion
@@ -20,6 +20,7 @@ from support.combined_machines import case
 from support.free_flyer import FreeFlyer, random_base
 from support.machines import LoopOracle, PlatformOracle, polygon
 from support.oracles import PinocchioOracle, difference, worst
+from support.parallel_machines import delta
 from support.robots import random_tree
 from support.rotor_trees import four_joints
 

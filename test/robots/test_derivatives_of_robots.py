@@ -10,11 +10,12 @@ pytest.importorskip("pinocchio")
 import pinocchio as pin
 
 from rnea_ros import BaseState, InputError, Loads, load
-from rnea_ros.demo.parallel_machines import gough_stewart, planar_3rrr
+from rnea_ros.demo.parallel_machines import gough_stewart
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from support import free_flyer
 from support.machines import LoopOracle, Mechanism, as_closed_loop, polygon, random_body, start_of_pivots
 from support.oracles import deviation, difference, worst
+from support.parallel_machines import planar_3rrr
 from support.robot_kinds import BASE, after, base_acceleration, case, each_kind, loads_on, motion_of, steady, whole_motion
 
 

@@ -13,10 +13,10 @@ import yaml
 
 import rnea_ros
 from rnea_ros import BaseState, InputError, Loads, ModelError, MotorState, Robot
-from rnea_ros.demo.parallel_machines import planar_3rrr
 from rnea_ros.robots.tree import TreeDynamics
 from support.combined_machines import COMBINATIONS, NODES, WEIGHTS, Truth, case, machine
 from support.ground_machines import HOLDS, TripodTruth, VehicleTruth, tripod, vehicle
+from support.parallel_machines import planar_3rrr
 from support.robots import seeds
 
 URDF = Path(__file__).resolve().parents[2] / "urdf"

@@ -18,12 +18,13 @@ from rnea_ros import (
     load,
 )
 from rnea_ros.algebra.vectors import rpy
-from rnea_ros.demo.parallel_machines import gough_stewart, planar_3rrr
+from rnea_ros.demo.parallel_machines import gough_stewart
 from rnea_ros.robots.inputs.base_state import base_motion
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from rnea_ros.robots.tree import TreeDynamics
 from support import free_flyer
 from support.oracles import PinocchioOracle, deviation, difference, worst
+from support.parallel_machines import planar_3rrr
 from support.robots import arm, motor_file, random_state, random_tree
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,8 +16,9 @@ from rnea_ros import (
     Robot,
     load,
 )
-from rnea_ros.demo.parallel_machines import delta, gough_stewart, planar_3rrr
+from rnea_ros.demo.parallel_machines import gough_stewart
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
+from support.parallel_machines import delta, planar_3rrr
 from support.robots import arm, motor_file
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -27,6 +27,14 @@ def robot():
     return Robot.from_model(bare.model.with_joint_dynamics({bare.joint_names[0]: TERMS["joint1"]}))
 
 
+def cross_compiled(engine, program, triple: str, cpu: str, lanes: int) -> bytes:
+    """Return an object file for another machine, with ``kernel``, ``rows`` and ``call``; it needs that machine's C library."""
+    engine.llvm.initialize_all_targets()
+    engine.llvm.initialize_all_asmprinters()
+    machine = engine.llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=2, reloc="pic", codemodel="default")
+    return machine.emit_object(engine.llvm.parse_assembly(engine.assembly(program, lanes)))
+
+
 def symbols(elf: bytes) -> tuple[int, dict[str, int]]:
     """Return the machine of a 64-bit object file, and its global symbols with their sections (0: undefined)."""
     assert elf[:6] == b"\x7fELF\x02\x01"
@@ -51,7 +59,7 @@ def symbols(elf: bytes) -> tuple[int, dict[str, int]]:
 def test_object_files_need_only_the_c_library(robot, triple, cpu, machine, lanes, name):
     llvm = pytest.importorskip("rnea_ros.codegen.llvm.engine")
     program = trace(*robot.tree.store.traced(KERNEL_FUNCTIONS[name], by_paper=False))
-    found, names = symbols(llvm.cross_compiled(program, triple, cpu, lanes))
+    found, names = symbols(cross_compiled(llvm, program, triple, cpu, lanes))
     assert found == machine
     defined = {name for name, section in names.items() if section}
     assert {"kernel", "rows"} <= defined
@@ -61,7 +69,7 @@ def test_object_files_need_only_the_c_library(robot, triple, cpu, machine, lanes
 def test_batch_kernel_compiles_for_arm(robot):
     llvm = pytest.importorskip("rnea_ros.codegen.llvm.engine")
     program = trace(*robot.tree.store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False))
-    llvm.cross_compiled(program, "aarch64-unknown-linux-gnu", "generic", 4)
+    cross_compiled(llvm, program, "aarch64-unknown-linux-gnu", "generic", 4)
     target = llvm.llvm.Target.from_triple("aarch64-unknown-linux-gnu")
     machine = target.create_target_machine(cpu="generic", opt=2, reloc="pic")
     found, names = symbols(machine.emit_object(llvm.llvm.parse_assembly(tiles.batch_text(program, 4)[0])))
@@ -102,7 +110,7 @@ def test_cross_compiled_code_for_aarch64_gives_the_same_results(robot, tmp_path)
     program = trace(*robot.tree.store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False))
     triple, (text, work) = "aarch64-unknown-linux-gnu", tiles.batch_text(program, 4)
     machine = llvm.llvm.Target.from_triple(triple).create_target_machine(cpu="generic", opt=2, reloc="pic")
-    (tmp_path / "kernel.o").write_bytes(llvm.cross_compiled(program, triple, "generic", 4))
+    (tmp_path / "kernel.o").write_bytes(cross_compiled(llvm, program, triple, "generic", 4))
     (tmp_path / "batch.o").write_bytes(machine.emit_object(llvm.llvm.parse_assembly(text)))
     (tmp_path / "in_c.c").write_text(robot.c_source("torque_and_rate", "in_c"))
     (tmp_path / "main.c").write_text(MAIN.format(n=robot.n, samples=samples, work=work))

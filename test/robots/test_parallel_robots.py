@@ -16,12 +16,13 @@ import rnea_ros
 from rnea_ros import InputError, JointDynamics, Loads, ModelError, load
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms.kinematics import base_poses, within
-from rnea_ros.demo.parallel_machines import Machine, delta, gough_stewart, planar_3rrr
+from rnea_ros.demo.parallel_machines import Machine, gough_stewart
 from rnea_ros.robots.closure import platform_closure
 from rnea_ros.robots.closure.loops import Platform
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from support.machines import PlatformOracle, as_closed_loop, start_of_pivots
 from support.oracles import deviation
+from support.parallel_machines import delta, planar_3rrr
 
 MACHINES = {"gough_stewart": (gough_stewart, range(6)), "delta": (delta, range(3)), "planar_3rrr": (planar_3rrr, (0, 1, 5))}
 each_machine = pytest.mark.parametrize("name", MACHINES)

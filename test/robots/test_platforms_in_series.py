@@ -11,7 +11,7 @@ import pytest
 import rnea_ros
 from rnea_ros import ModelError
 from rnea_ros.algorithms.kinematics import base_poses
-from rnea_ros.demo.parallel_machines import planar_3rrr
+from support.parallel_machines import planar_3rrr
 
 GRAVITY, HEIGHT = (1.0, -4.0, -9.0), 0.2
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from rnea_ros import load
-from rnea_ros.demo.parallel_machines import delta, gough_stewart, planar_3rrr
+from rnea_ros.demo.parallel_machines import gough_stewart
 from rnea_ros.errors import Rejected
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from support.oracles import deviation
+from support.parallel_machines import delta, planar_3rrr
 
 ROOT = Path(__file__).resolve().parents[2]
 START = {"five_bar": [1.9, 1.0], "palletiser": [0.4, 0.5, -0.3, 1.0]}

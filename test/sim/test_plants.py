@@ -23,13 +23,12 @@ from rnea_ros.sim.plant import (
     Noise,
     Plant,
     Sensors,
-    errors_by_leg_and_phase,
     phases,
-    torque_rates,
     torques,
     with_rates,
 )
 from rnea_ros.sim.scene import mujoco, scene
+from support.leg_errors import errors_by_leg_and_phase, torque_rates
 from support.robots import arm
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -148,3 +148,14 @@ def worst(ours, truth) -> float:
     assert ours.shape == truth.shape, (ours.shape, truth.shape)
     errors = np.abs(ours - truth) / np.maximum(1.0, np.abs(truth))
     return float(errors.max(initial=0.0)) if np.isfinite(ours).all() else np.inf
+
+
+def impossible_bodies(model) -> tuple[str, ...]:
+    """Return the names of moving links whose mass or inertia is not physical."""
+    found = []
+    for link in model.links:
+        E = np.eye(3) * np.trace(link.J) / 2.0 - link.J
+        sizes = np.linalg.eigvalsh(np.block([[E, link.ms[:, None]], [link.ms[None], np.array([[link.m]])]]))
+        if link.joint and sizes[0] < -1e-9 * np.abs(sizes).max():
+            found.append(link.name)
+    return tuple(found)

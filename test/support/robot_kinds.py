@@ -18,7 +18,7 @@ from rnea_ros import (
     Robot,
     load,
 )
-from rnea_ros.demo.parallel_machines import planar_3rrr
+from support.parallel_machines import planar_3rrr
 from support.robots import arm
 
 ROOT = Path(__file__).resolve().parents[2]

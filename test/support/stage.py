@@ -13,9 +13,10 @@ from rnea_ros.execution.executor import TrajectoryExecutor
 from rnea_ros.execution.goal import TrajectoryPoint, read_goal
 from rnea_ros.execution.joint_states import no_measurement
 from rnea_ros.execution.states import Phase
-from rnea_ros.execution.tracking_monitor import MONITOR_OFF
 from support.reach import DURATION, LIMITS, POINTS, ROBOT
 
+MONITOR_OFF = {"watch.tolerance": 0.0, "watch.path_tolerance": 0.0, "watch.goal_tolerance": 0.0, "watch.goal_time": 0.0,
+               "watch.lag": 0.1, "watch.recovery": 5.0}
 VALUES = {"interpolation": "positions", "catch_up": True, "solve_first": False, "start_tolerance": 0.01,
           "start_mismatch": "refuse", "on_new_trajectory": "replace", "output": "points",
           "control_rate": 1000.0, "horizon": 0.5, "lead": 0.1, "commanded_effort": "robot_file", **MONITOR_OFF,

@@ -16,7 +16,6 @@ import yaml
 pytest.importorskip("pinocchio")
 
 from rnea_ros import BaseState, InputError, Robot, load, plan_motion
-from rnea_ros.demo.parallel_machines import planar_3rrr
 from rnea_ros.trajectory.constraints import Constraints, torque_terms
 from rnea_ros.trajectory.link_side import default_base, link_side, unenforceable_limits
 from rnea_ros.trajectory.path import path_through
@@ -25,6 +24,7 @@ from rnea_ros.trajectory.retiming import retime_motion
 from rnea_ros.trajectory.sample_torques import TorqueStream
 from support.machines import LoopOracle
 from support.oracles import PinocchioOracle, along, difference, worst
+from support.parallel_machines import planar_3rrr
 from support.robot_kinds import ARM, BASE, FIVE_BAR, GRAVITY, case
 from support.rotor_trees import four_joints
 

@@ -101,14 +101,6 @@ done:
 _COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
 
 
-def cross_compiled(program: Program, triple: str, cpu: str, lanes: int) -> bytes:
-    """Return an object file for another machine, with ``kernel``, ``rows`` and ``call``; it needs that machine's C library."""
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=2, reloc="pic", codemodel="default")
-    return machine.emit_object(llvm.parse_assembly(assembly(program, lanes)))
-
-
 @cached
 def lanes() -> int:
     """Doubles in a vector of this processor, as far as they pay: 8, or 4."""

@@ -19,8 +19,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from rnea_ros import InputError, RneaError, load
-from rnea_ros.demo.elastic_arm import GAINS
-from rnea_ros.demo.elastic_control import DESIRED, InverseDynamicsController
+from rnea_ros.demo.elastic_control import DESIRED, GAINS, InverseDynamicsController
 from rnea_ros.execution.controller import TrajectorySpline
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet

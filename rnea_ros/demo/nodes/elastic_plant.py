@@ -29,7 +29,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import JointDynamics, JointMotion
 from rnea_ros import InputError, load
-from rnea_ros.demo.elastic_arm import REFERENCE_PERIOD_S, START, ElasticArm, ElasticArmState, reference
+from rnea_ros.demo.elastic_control import REFERENCE_PERIOD_S, START, ElasticArm, ElasticArmState, reference
 from rnea_ros.nodes.common.diagnostics import steady_timer
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet

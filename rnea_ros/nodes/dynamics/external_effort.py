@@ -26,8 +26,14 @@ from rnea_msgs.msg import Contact, ExternalEffort
 from rnea_msgs.srv import EstimatePayload
 from rnea_ros import InputError, RneaError, Robot
 from rnea_ros.errors import Rejected, some
-from rnea_ros.estimation.contact_thresholds import ContactLearner, LearnedContact, contact_section
-from rnea_ros.estimation.external_effort import EffortUncertainty, ExternalEffortObserver, external_wrench
+from rnea_ros.estimation.external_effort import (
+    ContactLearner,
+    EffortUncertainty,
+    ExternalEffortObserver,
+    LearnedContact,
+    contact_section,
+    external_wrench,
+)
 from rnea_ros.model.effort_convention import EffortConvention
 from rnea_ros.model.tree import ContactCalibration
 from rnea_ros.nodes.common.base import to_wrench
@@ -106,7 +112,7 @@ class PayloadService:
         self._samples: deque[tuple[int, np.ndarray]] = deque(maxlen=PAYLOAD_SAMPLES)
         self._estimators: dict[str, Any] = {}  # by link, of identification/payload.py
         self._tares: dict[str, Any] = {}
-        self._monitor: Any = None  # of identification/payload_monitor.py, used in the worker's thread
+        self._monitor: Any = None  # of identification/payload.py, used in the worker's thread
         self._checked: tuple[Any, ...] = ()  # robot, link and mass uncertainty of the checks; empty: none are wanted
         self._checked_at, self._is_checking = 0, False
         self.finding: Any = None  # WrongPayload
@@ -138,7 +144,7 @@ class PayloadService:
 
     def _check(self, robot: Robot, link: str, masses: float, samples: list[tuple[int, np.ndarray]]) -> None:
         """Check the declared payload, in the worker's thread."""
-        from rnea_ros.identification.payload_monitor import PayloadMonitor, PayloadMonitorOptions, tool_link
+        from rnea_ros.identification.payload import PayloadMonitor, PayloadMonitorOptions, tool_link
 
         try:
             link = link or tool_link(robot)

@@ -29,8 +29,8 @@ from rnea_ros.nodes.common.parameter_table import WRENCHES
 from rnea_ros.nodes.common.parameters import ParameterSet
 from rnea_ros.nodes.common.topics import Jumped, Timeline
 from rnea_ros.nodes.dynamics.served_robot import LoadsOf, ServedRobot
+from rnea_ros.robots.inputs.conditions import WrenchTransform, moving_transform, rigid_transform
 from rnea_ros.robots.tree import TreeDynamics
-from rnea_ros.robots.wrench_frames import WrenchTransform, moving_transform, rigid_transform
 
 ZERO_WRENCH = np.zeros(6), np.zeros(6)  # and its rate
 TARE_NS, MAX_TARE_MESSAGES = 1_000_000_000, 10_000  # window of the mean that becomes the zero

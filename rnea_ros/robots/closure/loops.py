@@ -53,7 +53,7 @@ class Platform:
 
     @classmethod
     def of(cls, model: Model, link: str) -> Platform:
-        """Return the platform of a tree that model/urdf_parts.py has prepared."""
+        """Return the platform of a tree that robots/load.py has prepared."""
         frame = model.frame(link)
         numbers: list[int] = []
         body = model.links[frame.link]

@@ -1,19 +1,24 @@
-"""Inputs of a robot's calls besides the motion of its joints: base, external loads, motors behind springs, torques."""
+"""Inputs of a robot's calls besides the motion of its joints: external loads, payloads, motors behind springs, torques."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...algebra.arrays import Array
+from ...algebra.vectors import Array, rotate_inertia, shift, skew
+from ...algorithms.equations import with_bodies
 from ...errors import InputError, shown
-from ...model.tree import Frame, Model
+from ...model.tree import Frame, Frozen, Model, frozen
 from . import validation
 from .base_state import BaseState
+from .validation import numbers
+
+if TYPE_CHECKING:
+    from ..tree import TreeDynamics
 
 Wrenches = Mapping[str, Any]  # {URDF link: (6,) or (samples, 6)}
 
@@ -168,3 +173,109 @@ def sampled(arrays: Sequence[Array], given: Conditions, motors: int) -> tuple[in
                           tau[k] if tau is not None and tau.ndim == 2 else tau)
 
     return count, at
+
+
+# ---------------------------------------------------------------------- payloads
+
+
+_UPPER = np.triu_indices(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Payload(Frozen):
+    """Rigid body carried by a link: checked once, then ten numbers that a kernel adds to the link's own inertia.
+
+    parameters (10,): m, m com (3), Jxx Jxy Jxz Jyy Jyz Jzz, in the MDH frame of link `link_number`, J about its origin.
+    """
+
+    link_number: int
+    mass: float
+    parameters: np.ndarray
+
+    @classmethod
+    def on_link(cls, model: Model, link: str, mass: float, com: Any, inertia: Any) -> Payload:
+        """Return the payload from com (3,) in the URDF link's frame and inertia (3, 3) about the com in its axes."""
+        frame = model.frame(link)
+        m, centre = numbers("payload mass", mass), numbers("payload com", com)
+        about_com = np.zeros((3, 3)) if inertia is None else numbers("payload inertia", inertia)
+        if m.shape != () or centre.shape != (3,) or about_com.shape != (3, 3):
+            raise InputError(f"payload: mass is a number, com needs 3 numbers and inertia 3 x 3; got shapes {m.shape}, "
+                             f"{centre.shape} and {about_com.shape}")
+        if not (np.isfinite(m) and np.isfinite(centre).all() and np.isfinite(about_com).all()) or m < 0.0:
+            raise InputError(f"payload: mass {mass} must be finite and not negative, com and inertia finite")
+        if not np.allclose(about_com, about_com.T) or np.linalg.eigvalsh(about_com)[0] < -1e-12:
+            raise InputError(f"payload: inertia {about_com.tolist()} must be symmetric and not negative")
+        with np.errstate(all="ignore"):  # what comes of it is said in words
+            parameters = cls.seen(frame, m, centre, about_com)
+        if not np.isfinite(parameters).all():
+            raise InputError(f"payload: mass {m:g} kg at {centre.tolist()} m has moments larger than any number")
+        return cls(frame.link, float(m), frozen(parameters))
+
+    @staticmethod
+    def seen(frame: Frame, m: Any, centre: Any, about_com: Any) -> Any:
+        """Return `parameters` of a body on the URDF link whose pose is `frame`; any scalar."""
+        J, ms = rotate_inertia(frame.R, *shift(about_com, np.zeros(3), m, centre))
+        J, ms = shift(J, ms, m, frame.P)
+        return np.array([m, *ms, *J[_UPPER]])
+
+    @classmethod
+    def share(cls, model: Model, number: int, share: float) -> Payload:
+        """Return a share of the link of that number itself; it may be negative."""
+        link = model.links[number]
+        return cls(number, share * link.m, frozen(share * np.array([link.m, *link.ms, *link.J[_UPPER]])))
+
+
+def unified(model: Model, bodies: Sequence[Payload]) -> Model:
+    """Return the model with rigid bodies added to its links: the unified bodies of hua-mixed-joints."""
+    block = np.concatenate([np.zeros(0), *(body.parameters for body in bodies)])
+    links = list(model.links)
+    for number, (m, ms, J) in with_bodies(model, [body.link_number for body in bodies], block).items():
+        links[number] = replace(links[number], m=float(m), ms=frozen(ms), J=frozen(J))
+    return replace(model, links=tuple(links))
+
+
+# ---------------------------------------------------------------------- wrenches in other frames
+
+
+class WrenchTransform(NamedTuple):
+    """Transform of wrenches from a frame to the frame of a link, X (6, 6), and its rate X_rate (6, 6) as both move.
+
+    Seen from link i, frame j is at (R, p) and moves with v = dp/dt and w, all along the axes of i. Then (as khalil-rne (23))
+
+        f_i = R f_j                 df_i/dt = R df_j/dt + w x f_i
+        n_i = R n_j + p x f_i       dn_i/dt = R dn_j/dt + w x R n_j + v x f_i + p x df_i/dt
+    """
+
+    X: np.ndarray
+    X_rate: np.ndarray
+
+    def __call__(self, wrench: np.ndarray, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Wrench and rate of its six numbers (6,) in the link's frame, from those in the other frame."""
+        return self.X @ wrench, self.X @ rate + self.X_rate @ wrench
+
+
+def rigid_transform(model: Model, link: str, frame: str) -> WrenchTransform | None:
+    """Return the transform from a frame that is fixed in a link; None if joints are between them."""
+    here, there = model.frame(link), model.frame(frame)
+    if here.link != there.link:
+        return None
+    return _transform(here.R.T @ there.R, here.R.T @ (there.P - here.P), np.zeros(3), np.zeros(3))
+
+
+def moving_transform(robot: TreeDynamics, link: str, frame: str, q: np.ndarray, qd: np.ndarray) -> WrenchTransform:
+    """Return the transform from any frame of the robot, at one sample q, qd (n,)."""
+    here, there = robot.link_pose(link, q), robot.link_pose(frame, q)
+    own, other = robot.link_velocity(link, q, qd), robot.link_velocity(frame, q, qd)
+    away, turn, inward = there.p - here.p, other[3:] - own[3:], here.R.T
+    drift = other[:3] - own[:3] - skew(own[3:]) @ away
+    return _transform(inward @ there.R, inward @ away, inward @ drift, inward @ turn)
+
+
+def _transform(R: np.ndarray, p: np.ndarray, v: np.ndarray, w: np.ndarray) -> WrenchTransform:
+    X, X_rate = np.zeros((2, 6, 6))
+    R_rate = skew(w) @ R
+    X[:3, :3] = X[3:, 3:] = R
+    X[3:, :3] = skew(p) @ R
+    X_rate[:3, :3] = X_rate[3:, 3:] = R_rate
+    X_rate[3:, :3] = skew(v) @ R + skew(p) @ R_rate
+    return WrenchTransform(X, X_rate)

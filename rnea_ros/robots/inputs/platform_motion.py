@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...algebra.arrays import Array
+from ...algebra.vectors import Array
 from ...errors import InputError, some
 from ...model.tree import frozen
 from .validation import numbers, sound

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...algebra.linalg import pivots
 from ...algebra.vectors import ZERO
-from ...algorithms import component_rate, floating_base
+from ...algorithms import component_rate, floating_base, kinematics
 from ...algorithms import energy as energetics
 from ...algorithms import forward_dynamics as articulated_bodies
 from ...algorithms import joint_wrenches as internal
@@ -24,8 +24,8 @@ from ...algorithms import sensitivities as closed_form
 from ...algorithms import torque_rate as newton_euler
 from ...algorithms.component_rate import link_shares
 from ...algorithms.joint_dynamics import without_load_friction
-from ...algorithms.torque_rate import RootMotion
-from ...algorithms.world_loads import on_links
+from ...algorithms.torque_rate import RootMotion, on_links
+from ...model.tree import Model
 from .store import KernelFunction
 
 STATE = ("q", "qd", "base_velocity", "base_gravity")
@@ -298,3 +298,63 @@ KERNEL_FUNCTIONS: dict[str, KernelFunction] = {function.key: function for functi
     *DERIVATIVE_FUNCTIONS,
 )}
 RECURSION = KernelFunction("recursion", recursion, ("q", "qd", "qdd", "qddd"))
+
+
+# ---------------------------------------------------------------------- forward kinematics of one URDF link
+# point (3,)         : in the link's frame
+# base_rotation (9,) : from base to world, row by row; base_position (3,), base_velocity (6,): see base_state.py
+
+
+def link_pose(frame, model, gravity, options, q, point):
+    """Return R and p of the link."""
+    return kinematics.link_pose(model, frame, q, point)
+
+
+def link_velocity(frame, model, gravity, options, q, qd, point):
+    """Return the velocity of the point and the angular velocity."""
+    return [kinematics.jacobian(model, frame, q, point) @ qd]
+
+
+def jacobian(frame, model, gravity, options, q, point):
+    """Return the Jacobian of the point."""
+    return [kinematics.jacobian(model, frame, q, point)]
+
+
+def jacobian_rate(frame, model, gravity, options, q, qd, point):
+    """Return its rate."""
+    return [kinematics.jacobian_rate(model, frame, q, qd, point)]
+
+
+def free_link_pose(frame, model, gravity, options, q, point, base_rotation, base_position):
+    """Return R and p of the link in the world."""
+    return kinematics.link_pose(model, frame, q, point, (np.reshape(base_rotation, (3, 3)), base_position))
+
+
+def free_link_velocity(frame, model, gravity, options, q, qd, point, base_rotation, base_velocity):
+    """Return the velocity of the point and the angular velocity on a moving base."""
+    J = kinematics.free_jacobian(model, frame, q, np.reshape(base_rotation, (3, 3)), point)
+    return [J @ np.concatenate((base_velocity, qd))]
+
+
+def free_jacobian(frame, model, gravity, options, q, point, base_rotation):
+    """Return the Jacobian by base and joints."""
+    return [kinematics.free_jacobian(model, frame, q, np.reshape(base_rotation, (3, 3)), point)]
+
+
+def free_jacobian_rate(frame, model, gravity, options, q, qd, point, base_rotation, base_velocity):
+    """Return its rate."""
+    R = np.reshape(base_rotation, (3, 3))
+    return [kinematics.free_jacobian_rate(model, frame, q, qd, R, base_velocity, point)]
+
+
+BASE, MOVING = ("base_rotation", "base_position"), ("base_rotation", "base_velocity")
+BLOCKS = {link_pose: ("q", "point"), link_velocity: ("q", "qd", "point"), jacobian: ("q", "point"),
+          jacobian_rate: ("q", "qd", "point"), free_link_pose: ("q", "point", *BASE),
+          free_link_velocity: ("q", "qd", "point", *MOVING), free_jacobian: ("q", "point", "base_rotation"),
+          free_jacobian_rate: ("q", "qd", "point", *MOVING)}
+
+
+def of_link(function: Callable[..., Any], model: Model, link: str) -> KernelFunction:
+    """Return a kernel function of a function of BLOCKS for one URDF link; InputError names the links that exist."""
+    return KernelFunction((function, link), partial(function, model.frame(link)), BLOCKS[function], any_base=True,
+                          massless=True)

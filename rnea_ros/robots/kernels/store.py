@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...algebra.arrays import Array
+from ...algebra.vectors import Array
 from ...algorithms.base_parameters import regrouped
 from ...algorithms.equations import with_bodies
 from ...codegen import kernel
@@ -16,8 +16,7 @@ from ...codegen.kernel import Kernel
 from ...errors import InputError
 from ...model.tree import Model, frozen
 from ..inputs import validation
-from ..inputs.conditions import Loads, checked_loads
-from ..inputs.payload import Payload
+from ..inputs.conditions import Loads, Payload, checked_loads
 
 
 class KernelFunction(NamedTuple):
