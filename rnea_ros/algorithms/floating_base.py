@@ -22,17 +22,17 @@ from . import torque_rate as newton_euler
 from .forward_dynamics import accelerate, articulate, articulated, in_coordinates
 from .joint_dynamics import from_links, joint_dynamics, to_links
 from .mass_matrix import base_inertia, composites, link_poses, partitions
-from .spatial import axis, forward, inertia
+from .spatial import axis, inertia, velocity_recursion
 from .torque_rate import RootMotion
 
 
 def inverse_dynamics(model, q, qd, qdd, w, gravity, inertias=None, wrenches=None):
-    """(Vd0, tau): how the base moves when the joints move so, and the torques (n,) that it takes; (89)-(100).
+    """Return (Vd0, tau): acceleration of the free base and torques (n,) for a motion of the joints; (89)-(100).
 
     q, qd, qdd : the n coordinates; any scalar
     inertias, wrenches : as in spatial.py
     """
-    first = forward(model, q, qd, w, inertias, wrenches)
+    first = velocity_recursion(model, q, qd, w, inertias, wrenches)
     qd, qdd = to_links(model, qd), to_links(model, qdd)
     J = [inertia(*body) for body in composites(model, link_poses(model, q), inertias)]  # (95)
     zeta, beta = [None], list(first.beta)
@@ -51,10 +51,10 @@ def inverse_dynamics(model, q, qd, qdd, w, gravity, inertias=None, wrenches=None
 
 
 def torque_and_rate(model, q, qd, qdd, qddd, w, gravity, inertias=None, wrenches=None, wrench_rates=None):
-    """(Vd0, Vdd0, tau, tau_rate) of a given joint motion.
+    """Return (Vd0, Vdd0, tau, tau_rate): acceleration and jerk of the free base, torques and their rates for a joint motion.
 
-    The rates are those of a base that is carried along so. Its wrench is zero and must stay so; the rate of that wrench is
-    affine in the base's jerk, with A11 for its slope. wrench_rates: {link number: (6,)} rates of those six components.
+    A free base needs no wrench, so the rate of its wrench is zero too. That rate is affine in the jerk of the base, with slope
+    A11: the jerk follows, and with it the torque rates. wrench_rates: {link number: (6,)} rates of those six components.
     """
     options = {"inertias": inertias, "wrenches": wrenches, "wrench_rates": wrench_rates}
     Vd0, tau = inverse_dynamics(model, q, qd, qdd, w, gravity, inertias, wrenches)
@@ -69,14 +69,14 @@ def torque_and_rate(model, q, qd, qdd, qddd, w, gravity, inertias=None, wrenches
 
 
 def forward_dynamics(model, q, qd, tau, w, gravity, inertias=None, wrenches=None):
-    """(Vd0, qdd, H): how base and joints move under given torques (n,), (101)-(112).
+    """Return (Vd0, qdd, H): accelerations of base and joints under torques (n,), (101)-(112).
 
     H : (6 + n,) pivots of the base's inertia and inertias of the joints; where one is zero no mass resists
     Mimic joints: as in forward_dynamics.py, here by (88).
     """
     if not articulated(model):
         return _by_mass_matrix(model, q, qd, tau, w, gravity, inertias, wrenches)
-    first = forward(model, q, qd, w, inertias, wrenches)  # (101), (102)
+    first = velocity_recursion(model, q, qd, w, inertias, wrenches)  # (101), (102)
     joints, J, beta = articulate(model, qd, tau, first, inertias)  # (103)-(108)
     Vd0 = solve_positive(J, beta)  # (109), gravity taken off
     qdd = accelerate(model, first, joints, Vd0)  # (110), (112)
@@ -85,7 +85,7 @@ def forward_dynamics(model, q, qd, tau, w, gravity, inertias=None, wrenches=None
 
 
 def _by_mass_matrix(model, q, qd, tau, w, gravity, inertias, wrenches):
-    """(88), the n-th coordinate first and the base last."""
+    """Solve (88) with the mass matrix, the n-th coordinate first and the base last."""
     zero = q * 0.0
     H2, _rate, H1, _rate = prescribed(model, q, qd, zero, zero, RootMotion(w), gravity, inertias=inertias, wrenches=wrenches)
     A = mass_matrix(model, q, inertias)[::-1, ::-1]
@@ -101,16 +101,15 @@ def mass_matrix(model, q, inertias=None):
 
 
 def prescribed(model, q, qd, qdd, qddd, motion, gravity, **options):
-    """(tau, tau_rate, f0, f0_rate) where something else moves the base: a vehicle, a second robot, or nothing at all.
+    """Return (tau, tau_rate, f0, f0_rate) for a prescribed motion of the base, as on a vehicle.
 
     motion  : RootMotion of the base, true acceleration and jerk
-    f0      : force and moment (6,) about the base's origin that the base needs for it, seen in frame 0; f0_rate: their rates
+    f0      : force and moment (6,) about the base's origin that this motion needs, seen in frame 0; f0_rate: their rates
     options : of the backward recursion (10)-(21)
 
     With Vd0 and qdd zero, f0 and tau are H of (83).
     """
-    taken_off = motion._replace(a=motion.a - gravity)
-    links = newton_euler.kinematics(model, q, qd, qdd, qddd, taken_off)
+    links = newton_euler.kinematics(model, q, qd, qdd, qddd, motion._replace(a=motion.a - gravity))
     forces = newton_euler.dynamics(model, links, qd, qdd, qddd, **options)
     f, n, w = forces.f[0], forces.n[0], motion.w
     f_rate, n_rate = forces.fd[0] - cross(w, f), forces.nd[0] - cross(w, n)

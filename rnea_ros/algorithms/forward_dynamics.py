@@ -26,7 +26,7 @@ from ..model.tree import NO_COORDINATE
 from . import torque_rate as newton_euler
 from .joint_dynamics import joint_dynamics, load_friction, to_links, without_load_friction
 from .mass_matrix import mass_matrix
-from .spatial import axis, forward, inertia, inertia_of, symmetric
+from .spatial import axis, inertia, inertia_of, symmetric, velocity_recursion
 
 
 class Joints(NamedTuple):
@@ -49,7 +49,7 @@ def forward_dynamics(model, q, qd, tau, gravity=ZERO, inertias=None, wrenches=No
     tau, model = _unloaded(model, qd, tau), without_load_friction(model)
     if not articulated(model):
         return _by_mass_matrix(model, q, qd, tau, gravity, inertias, wrenches)
-    first = forward(model, q, qd, ZERO, inertias, wrenches)
+    first = velocity_recursion(model, q, qd, ZERO, inertias, wrenches)
     joints, _J, _beta = articulate(model, qd, tau, first, inertias)
     qdd = accelerate(model, first, joints, np.concatenate((-gravity, ZERO)))
     return in_coordinates(model, qdd), in_coordinates(model, joints.H)

@@ -1,9 +1,9 @@
 """Wrenches transmitted by the joints: internal forces and moments, their rates and sensitivities (thesis, Step 9).
 
 The wrench of a joint is the one that its antecedent exerts on the link, about the origin of the link's URDF frame and seen in
-that frame, force first: F_jp and tau_jp of (3.74), (3.82). It holds everything that the mechanism transmits, bearing
-and drive; friction and rotor inertia act beside it, between motor and joint, so its component along the axis is
-tau without the joint dynamics. Rates and sensitivities are those of the six numbers.
+that frame, force first: F_jp and tau_jp of (3.74), (3.82). It contains everything that the mechanism transmits, by
+bearing and drive. Friction and rotor inertia act between motor and joint and are not part of it, so its component along the
+axis is tau without the joint dynamics. Rates and sensitivities are those of the six numbers.
 
 One row for each joint that moves a link, mimic joints included: see `moving`. The inner joints of a planar joint have no
 URDF link; theirs are seen in the MDH frame.
@@ -21,13 +21,13 @@ from .torque_rate import RootMotion, as_wrenches, seen_from_links
 
 
 def moving(model):
-    """Numbers of the links that a joint moves."""
+    """Return the numbers of the links that a joint moves."""
     return [k for k, link in enumerate(model.links) if link.coordinate != NO_COORDINATE]
 
 
 def joint_wrenches(model, q, qd, qdd, qddd, gravity=ZERO, base=RootMotion(), inertias=None, wrenches=None, wrench_rates=None,
                    world_wrenches=()):
-    """(wrench, rate), (joints, 6) each; options as in sensitivities.state; any scalar."""
+    """Return wrenches and rates, (joints, 6) each; options as in sensitivities.state; any scalar."""
     motion = torque_rate.kinematics(model, q, qd, qdd, qddd, base._replace(a=base.a - gravity))
     loads, rates = as_wrenches(motion, seen_from_links(model, motion, world_wrenches), wrenches, wrench_rates)
     forces = torque_rate.dynamics(model, motion, qd, qdd, qddd, inertias=inertias, wrenches=loads, wrench_rates=rates)
@@ -41,7 +41,10 @@ def joint_wrenches(model, q, qd, qdd, qddd, gravity=ZERO, base=RootMotion(), ine
 
 
 def joint_wrench_sensitivities(model, q, qd, qdd, gravity=ZERO, **options):
-    """Sensitivities of `joint_wrenches` to q, qd, qdd: (joints, 6, n) each; options as in sensitivities.state; any scalar."""
+    """Return the sensitivities of `joint_wrenches` to q, qd, qdd: (joints, 6, n) each; any scalar.
+
+    options : as in sensitivities.state
+    """
     now, row = state(model, q, qd, qdd, gravity, **options), {k: i for i, k in enumerate(moving(model))}
     tables = [[[np.zeros(6)] * model.n for _ in row] for _ in range(3)]
 
@@ -64,7 +67,7 @@ def joint_wrench_sensitivities(model, q, qd, qdd, gravity=ZERO, **options):
 
 
 def in_urdf_frame(model, k, wrench):
-    """[f; n] of frame k about the origin of the URDF link's frame, and seen in it."""
+    """Return a wrench [f; n] of frame k about the origin of the URDF link's frame, along its axes."""
     frame = model.frames.get(model.links[k].name)
     if frame is None:
         return wrench
@@ -73,7 +76,7 @@ def in_urdf_frame(model, k, wrench):
 
 
 def base_wrench(model, q, qd, qdd, gravity=ZERO):
-    """(6,); any scalar. gravity: acceleration (3,) in frame 0."""
+    """Return the wrench (6,) on a base at rest; any scalar. gravity: acceleration (3,) in frame 0."""
     no_jerk = [0.0] * model.n
     motion = torque_rate.kinematics(model, q, qd, qdd, no_jerk, RootMotion(a=-gravity))
     forces = torque_rate.dynamics(model, motion, qd, qdd, no_jerk)

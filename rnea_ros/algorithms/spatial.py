@@ -3,8 +3,8 @@
     T       moves velocities and accelerations from frame i to frame j; its transpose moves forces back        (17)
     J       inertia of a link about its frame's origin                                                         (11)
     axis    direction of a joint in its own frame                                                              (16)
-    gamma   acceleration of a link, beyond that of its antecedent, that velocities alone cause                 (15)
-    beta    force on a link that its motion does not need: the environment's, less what velocities need        (33), (90)
+    gamma   acceleration of a link relative to its antecedent that is due to velocities                        (15)
+    beta    external force on a link less the force that its velocities need                                   (33), (90)
 
 Linear part first. An acceleration is that of the frame's origin, the true (classical) one, with gravity taken off.
 """
@@ -21,7 +21,7 @@ from .joint_dynamics import to_links
 
 
 class Velocities(NamedTuple):
-    """Lists over links 0..N that depend on positions and velocities only; see the module. T and gamma of link 0 are None."""
+    """Lists over links 0..N that depend on positions and velocities only, see above. T and gamma of link 0 are None."""
 
     T: list
     w: list
@@ -29,8 +29,8 @@ class Velocities(NamedTuple):
     beta: list
 
 
-def forward(model, q, qd, w=ZERO, inertias=None, wrenches=None):
-    """First forward recursion of khalil-rne 3.3.2 and 7.2-7.3.
+def velocity_recursion(model, q, qd, w=ZERO, inertias=None, wrenches=None):
+    """Return the results of the first forward recursion of khalil-rne 3.3.2 and 7.2-7.3.
 
     q, qd    : the n coordinates; any scalar
     w        : angular velocity (3,) of link 0 in its own frame

@@ -136,14 +136,14 @@ def warm_up(robot: Robot, links: Iterable[str] = ()) -> list[str]:
     calls = _calls(robot, motion, state)
     for link in links:
         calls |= _calls_on(robot, link, motion, state)
-    made = []
+    answered = []
     for name, call in calls.items():
         try:
             call()
-            made.append(name)
-        except InputError:  # of a kind that has no answer, or of a robot at a singular pose: the kernel is compiled by then
+            answered.append(name)
+        except InputError:  # the robot has no such function, or its pose is singular: by then the kernel is compiled
             continue
-    return made
+    return answered
 
 
 def _calls_on(robot: Any, link: str, motion: list[Any], state: dict[str, Any]) -> dict[str, Callable[[], Any]]:

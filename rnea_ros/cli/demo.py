@@ -261,7 +261,7 @@ def _policy(args: argparse.Namespace) -> CommandResult:
     began, rng = time.monotonic(), np.random.default_rng(args.seed)
     arm = Arm(ArmSource(user_path(args.urdf)) if args.urdf else ARM_SOURCES[args.arm])
     policy = policies.Policy(arm, rng)
-    chunks, masses = policy.chunks(policies.DURATION_S), arm.masses(rng)
+    chunks, masses = policy.chunks(policies.STREAM.duration_s), arm.masses(rng)
     _report(ABOUT_POLICY.format(robot=arm.robot.name, chunks=len(chunks)))
     results, ways = [], []
     for result, way in policies.run(arm, policy, chunks, masses):

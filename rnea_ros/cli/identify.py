@@ -127,8 +127,7 @@ def summary(found: Fit, width: int | None = None) -> str:
                          f"exclude it with --no-torque {name}")
     if found.reversed:
         lines.append(f"warning: efforts of {some(found.reversed)} act against the model's torques; fitted with their signs "
-                     f"reversed. "
-                     f"Check the axes of the URDF; if the efforts count the other way, pass --reverse "
+                     f"reversed. Check the axes of the URDF; if the efforts count the other way, pass --reverse "
                      f"{' '.join(found.reversed)}, or keep measured_effort: {{reversed: [{some(found.reversed)}]}} in the "
                      "robot file")
     validated = np.isfinite(found.validation_error).all()
@@ -141,13 +140,13 @@ def summary(found: Fit, width: int | None = None) -> str:
         lines.append("torque per unit of effort: " + ", ".join(
             f"{name} {gain:.4g} (+-{100.0 * off:.2g} %)" for name, gain, off in gains))
     more = max(100.0 * (np.exp(found.consistency_cost) - 1.0), 0.0)
-    verdict = (f"a physical robot explains the recording; physical consistency raised the error by {more:.2g} "
-               f"%" if found.explained
-               else "NO physical robot explains the recording: check signs, order of joints, gravity and units of the torques")
+    verdict = (f"a physical robot explains the recording; physical consistency raised the error by {more:.2g} %"
+               if found.explained else
+               "NO physical robot explains the recording: check signs, order of joints, gravity and units of the torques")
     lines += ["", verdict, f"total mass {found.robot.total_mass:.4g} kg, URDF {found.before.total_mass:.4g} kg"]
     if rotors := result_files.inseparable_rotors(found):
         lines.append(f"not separable from the links by any motion: rotor inertia of {some(rotors)}; the bodies stay near "
-                     f"the URDF's")
+                     "the URDF's")
     for motor in (motor for motor in found.robot.model.coupled_motors if len(motor.coordinates) > 1):
         lines.append(f"coupled motor {motor.name}: rotor inertia {motor.term.rotor_inertia:.3g} kg m^2, Coulomb friction "
                      f"{motor.term.coulomb:.3g} N m, viscous {motor.term.viscous:.3g} N m s/rad, at the motor")
@@ -157,8 +156,7 @@ def summary(found: Fit, width: int | None = None) -> str:
                      f"--couple {one.option} fits it")
     if directions := result_files.undetermined_directions(found):
         lines.append(f"not determined by the recording, taken from the URDF: {len(directions)} of {len(found.base)} "
-                     f"parameters "
-                     f"({some(directions, 3)})")
+                     f"parameters ({some(directions, 3)})")
     if found.at_boundary:
         lines.append(f"at the boundary of physical consistency: {some(found.at_boundary)}")
     return "\n".join(lines)
@@ -167,10 +165,8 @@ def summary(found: Fit, width: int | None = None) -> str:
 def _exclusion_text(one: Exclusion) -> str:
     factor, other = one.others
     return (f"warning: torque of {one.joint} excluded: error {100.0 * one.error:.3g} % of its signal, and {factor:.2g} "
-            f"times the "
-            f"error of {other} with it. Is it in other units (a current, a raw value)? Declare drives and measured_effort "
-            f"in the "
-            f"robot file, or exclude it with --no-torque {one.joint}; --keep-all uses it")
+            f"times the error of {other} with it. Is it in other units (a current, a raw value)? Declare drives and "
+            f"measured_effort in the robot file, or exclude it with --no-torque {one.joint}; --keep-all uses it")
 
 
 # ---------------------------------------------------------------------- payloads and contacts

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import InputError, some
-from ..identification.excitation import ACCELERATION, FourierMotion, excite
+from ..identification.excitation import OPTIONS, FourierMotion, excite
 from ..io import csv_files, figures, files
 from ..io.figures import TimedMotion
 from ..io.recording import ReadingOptions, RecordingRequest
@@ -260,8 +260,8 @@ def add_excite_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--periods", type=int, default=2, metavar="N", help="number of periods, default 2")
     parser.add_argument("--harmonics", type=int, default=5, metavar="N", help="harmonics of the Fourier series, default 5")
     parser.add_argument("--share", type=float, default=0.9, help="share of every limit that is used, default 0.9")
-    parser.add_argument("--acceleration", type=float, default=ACCELERATION, metavar="A",
-                        help=f"maximum acceleration of every joint, default {ACCELERATION:g} [rad/s^2, m/s^2]")
+    parser.add_argument("--acceleration", type=float, default=OPTIONS.unknown_acceleration, metavar="A",
+                        help=f"maximum acceleration of every joint, default {OPTIONS.unknown_acceleration:g} [rad/s^2, m/s^2]")
     parser.add_argument("--iterations", type=int, default=20, metavar="N",
                         help="iterations of the optimiser, default 20. 0: the best of 20 random motions")
     parser.add_argument("--noise", nargs="+", type=float, metavar="STD",

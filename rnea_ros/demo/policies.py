@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -25,10 +26,26 @@ from .arms import Arm
 from .checks import CheckResult, text_table
 from .plots import STYLE, MovieOptions, ShownMotion, draw_rates, draw_tool_path, rate_shares
 
-RATE, COUNT, EVERY_S, LATENCY_S = 30.0, 50, 0.2, 0.2  # Hz, points, s, s
-NOISE, OFFSET, LOST_SHARE = 0.003, 0.03, 0.1  # rad of each point; rad of each chunk and joint; of chunks
-STEP_S, REST_S = 1.7, 0.2  # duration of a step between two poses, and of the rest behind it
-DURATION_S, BEGIN_S = 6.0, 0.3
+
+@dataclass(frozen=True)
+class PolicyStream:
+    """Chunks that the scripted policy sends, and the motion that it intends."""
+
+    rate_hz: float = 30.0  # of the points of a chunk [Hz]
+    points: int = 50  # points of a chunk
+    period_s: float = 0.2  # time between two chunks [s]
+    latency_s: float = 0.2  # age of the observation when a chunk arrives [s]
+    noise: float = 0.003  # standard deviation of each point [rad]
+    offset: float = 0.03  # largest offset of a chunk, of each joint [rad]
+    lost_share: float = 0.1  # share of chunks that are lost
+    step_s: float = 1.7  # duration of a step between two poses [s],
+    rest_s: float = 0.2  # and of the rest behind it [s]
+    duration_s: float = 6.0  # of the demo [s]
+    begin_s: float = 0.3  # time of the first step [s]
+
+
+STREAM = PolicyStream()
+
 LIMIT_SHARE = 0.9  # of limits that the executor uses; the rest is for feedback
 EMA_GAIN = 0.3  # of a step of the policy's rate, towards the newest point
 RAW, CLAMPED, EXECUTED = "as sent", "EMA and clamp", "ChunkExecutor"
@@ -38,7 +55,7 @@ MAX_DRAWS = 40  # of random poses at which gravity alone is feasible
 
 
 class SentChunk(NamedTuple):
-    """Chunk: time of arrival and of its observation [s], positions (COUNT, n) for the times stamp + k / RATE."""
+    """Chunk: time of arrival and of its observation [s], positions (points, n) for the times stamp + k / rate_hz."""
 
     arrival: float
     stamp: float
@@ -69,17 +86,18 @@ class Policy:
 
     def __call__(self, t: Any) -> np.ndarray:
         """Return the intended positions (samples, n) at times t (samples,) [s]."""
-        return smooth_steps(self._poses, np.asarray(t, dtype=float) - BEGIN_S, STEP_S, REST_S)
+        return smooth_steps(self._poses, np.asarray(t, dtype=float) - STREAM.begin_s, STREAM.step_s, STREAM.rest_s)
 
     def chunks(self, duration: float) -> list[SentChunk]:
         """Return the chunks that arrive, in this order."""
         found, n = [], self._poses.shape[1]
         lower, upper = np.nan_to_num(self._limits.lower, nan=-np.inf), np.nan_to_num(self._limits.upper, nan=np.inf)
-        for stamp in np.arange(0.0, duration, EVERY_S).tolist():
-            positions = self(stamp + np.arange(COUNT) / RATE) + NOISE * self._rng.standard_normal((COUNT, n))
-            positions = np.clip(positions + OFFSET * self._rng.uniform(-1.0, 1.0, n), lower, upper)
-            if self._rng.random() > LOST_SHARE:
-                found.append(SentChunk(stamp + LATENCY_S, stamp, positions))
+        for stamp in np.arange(0.0, duration, STREAM.period_s).tolist():
+            noise = STREAM.noise * self._rng.standard_normal((STREAM.points, n))
+            positions = self(stamp + np.arange(STREAM.points) / STREAM.rate_hz) + noise
+            positions = np.clip(positions + STREAM.offset * self._rng.uniform(-1.0, 1.0, n), lower, upper)
+            if self._rng.random() > STREAM.lost_share:
+                found.append(SentChunk(stamp + STREAM.latency_s, stamp, positions))
         return found
 
 
@@ -108,7 +126,7 @@ class AsSent:
         """Return the policy's position (n,) at time t [s]."""
         if self._chunk is None:
             return self._q
-        times = self._chunk.stamp + np.arange(COUNT) / RATE
+        times = self._chunk.stamp + np.arange(STREAM.points) / STREAM.rate_hz
         return np.array([np.interp(t, times, column) for column in self._chunk.positions.T])
 
     def sample(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -122,16 +140,16 @@ class Clamped(AsSent):
 
     def __init__(self, q: np.ndarray, velocity: np.ndarray):
         super().__init__(q)
-        self._step = velocity / RATE
+        self._step = velocity / STREAM.rate_hz
         self._from, self._to, self._since = q, q, 0.0
 
     def sample(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the commanded position, velocity and acceleration (n,) at time t [s]."""
-        if t - self._since >= 1.0 / RATE:
+        if t - self._since >= 1.0 / STREAM.rate_hz:
             self._from, self._since = self._to, t
             self._to = self._from + np.clip(EMA_GAIN * (self.wanted(t) - self._from), -self._step, self._step)
-        u = (t - self._since) * RATE
-        return self._from + u * (self._to - self._from), (self._to - self._from) * RATE, np.zeros_like(self._to)
+        u = (t - self._since) * STREAM.rate_hz
+        return self._from + u * (self._to - self._from), (self._to - self._from) * STREAM.rate_hz, np.zeros_like(self._to)
 
 
 class Executed:
@@ -145,7 +163,7 @@ class Executed:
 
     def push(self, chunk: SentChunk) -> None:
         """Take a chunk that arrives."""
-        self.executor.push(chunk.stamp, chunk.positions, period=1.0 / RATE, now=chunk.arrival)
+        self.executor.push(chunk.stamp, chunk.positions, period=1.0 / STREAM.rate_hz, now=chunk.arrival)
 
     def sample(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the commanded position, velocity and acceleration (n,) at time t [s]."""
@@ -187,7 +205,7 @@ def run(arm: Arm, policy: Policy, chunks: Sequence[SentChunk], masses: np.ndarra
 
 def _tracked(arm: Arm, start: np.ndarray, execution: Execution, chunks: Sequence[SentChunk],
              masses: np.ndarray) -> TrackingResult:
-    times = np.arange(0.0, DURATION_S, CONTROL_PERIOD_S)
+    times = np.arange(0.0, STREAM.duration_s, CONTROL_PERIOD_S)
     tracker, waiting = TrackingSimulation(arm.plant(masses), start), list(chunks)
     reference, q, commanded, applied = np.zeros((4, len(times), len(start)))
     for k, t in enumerate(times.tolist()):
@@ -264,7 +282,7 @@ def draw(arm: Arm, policy: Policy, results: Sequence[PolicyResult], path: str | 
             shown, tracked = _shown(one), one.tracked
             draw_tool_path(above, arm, tool, shown, f"{one.off_rms:.1f} mm off the intent (RMS)")
             draw_rates(between, arm, shown, MAX_RATE_SHOWN)
-            between.set_xlim(0.0, DURATION_S)
+            between.set_xlim(0.0, STREAM.duration_s)
             between.set_title(f"up to {_factor(one.rate)} times the limit, {one.beyond:.0f} ms beyond", loc="left",
                               fontsize=10, color=shown.colour)
             part = (tracked.t >= ZOOM_S[0]) & (tracked.t <= ZOOM_S[1])
@@ -286,7 +304,7 @@ def draw(arm: Arm, policy: Policy, results: Sequence[PolicyResult], path: str | 
 
 def write_movie(arm: Arm, policy: Policy, results: Sequence[PolicyResult], path: str | Path) -> None:
     """Write a GIF of all ways of execution. Raises RneaError without matplotlib, and if MuJoCo cannot render."""
-    line = arm.tool_at(policy(np.arange(0.0, DURATION_S, 0.05)))
+    line = arm.tool_at(policy(np.arange(0.0, STREAM.duration_s, 0.05)))
 
     def caption(number: int, t: float) -> tuple[str, bool]:
         tracked = results[number].tracked

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -258,23 +258,31 @@ def external_wrench(robot: Robot, link: str, q: np.ndarray, effort: ExternalEffo
 # ---------------------------------------------------------------------- thresholds of contacts
 
 
-MARGIN = 1.25  # threshold over the largest remainder in free motion
-MIN_THRESHOLD = 1.5  # smallest threshold [standard deviations]: the recorded motion does not reach every pose
-# Different states of motion with which the margin is MARGIN, for many joints; ten seconds of varied motion show as many
-ENOUGH_STATES = 20
-STATES_PER_JOINT = 3  # at rest and both ways: few joints have no more states than this to the power of their number
-STATE_PERIOD_S = 0.1  # period at which states are compared [s]
-STATE_DISTANCE = 1.0  # states differ if the speed of a joint differs by more than this, in its root mean square
-QUANTILE = 2.576  # of the normal distribution at 99.5 %: the margin grows as that of Student's t
-MAX_GROWTH = 2.0  # largest growth of the margin
-LITTLE_SPEED = 0.25  # joints below this share of their velocity limit are named in a warning about too few states
-MIN_TIME_S = 10.0  # shortest free motion [s]
-PERIOD_S = 0.004  # period of the samples that are kept [s], far below the observer's time constant
-MAX_SAMPLES = 150_000  # ten minutes
-MOVING_SPEED_RATIO = 5.0  # speed from which on a joint counts as moving, over the smoothing velocity of Coulomb friction
-MIN_MOVING = 0.02  # share of moving samples in each direction that a fit of friction needs
-HUBER = 2.0  # threshold of Huber's estimator [standard deviations of the remainder]
-MAX_PEAK_RATIO = 3.0  # largest remainder over its 99.5 % quantile above which a contact is suspected
+@dataclass(frozen=True)
+class ContactLearnerOptions:
+    """Tuning of the learning of contact thresholds."""
+
+    margin: float = 1.25  # threshold over the largest remainder in free motion
+    min_threshold: float = 1.5  # smallest threshold [standard deviations]: the recorded motion does not reach every pose
+    # Different states of motion with which the margin is MARGIN, for many joints; ten seconds of varied motion show as many
+    enough_states: int = 20
+    states_per_joint: int = 3  # at rest and both ways: few joints have no more states than this to the power of their number
+    state_period_s: float = 0.1  # period at which states are compared [s]
+    state_distance: float = 1.0  # states differ if the speed of a joint differs by more than this, in its root mean square
+    quantile: float = 2.576  # of the normal distribution at 99.5 %: the margin grows as that of Student's t
+    max_growth: float = 2.0  # largest growth of the margin
+    slow_share: float = 0.25  # joints below this share of their velocity limit are named in a warning about too few states
+    min_time_s: float = 10.0  # shortest free motion [s]
+    sample_period_s: float = 0.004  # period of the samples that are kept [s], far below the observer's time constant
+    max_samples: int = 150_000  # ten minutes
+    # speed from which on a joint counts as moving, over the smoothing velocity of Coulomb friction
+    moving_speed_ratio: float = 5.0
+    min_moving_share: float = 0.02  # share of moving samples in each direction that a fit of friction needs
+    huber_stds: float = 2.0  # threshold of Huber's estimator [standard deviations of the remainder]
+    max_peak_ratio: float = 3.0  # largest remainder over its 99.5 % quantile above which a contact is suspected
+
+
+LEARNING = ContactLearnerOptions()
 
 
 class LearnedContact(NamedTuple):
@@ -317,22 +325,23 @@ class ContactLearner:
         if dt > 0.0:
             self.seconds += dt
         known = bool(np.isfinite(observer.model_std).all())
-        if known and len(self._samples) < MAX_SAMPLES and not 0.0 <= time - self._kept < PERIOD_S:
+        if known and len(self._samples) < LEARNING.max_samples and not 0.0 <= time - self._kept < LEARNING.sample_period_s:
             self._samples.append(np.array((effort, *self._filtered, observer.model_std, observer.sticking, np.abs(qd))))
             self._kept = time
 
     def result(self) -> LearnedContact:
         """Return the learned calibration. Raises InputError if there is not enough free motion."""
-        if self.seconds < MIN_TIME_S or not self._samples:
-            raise InputError(f"free motion: {self.seconds:.1f} s with measured efforts; at least {MIN_TIME_S:g} s are needed")
+        if self.seconds < LEARNING.min_time_s or not self._samples:
+            raise InputError(f"free motion: {self.seconds:.1f} s with measured efforts; at least "
+                             f"{LEARNING.min_time_s:g} s are needed")
         observer, names = self.observer, self.observer.robot.joint_names
         effort, direction, qd, std, sticking, speed = np.array(self._samples).transpose(1, 2, 0)
         before = [observer.calibration[name] for name in names]
         fits = np.zeros((len(names), 3))
         warnings, still = [], []
         for k, name in enumerate(names):
-            moving = qd[k][speed[k] > MOVING_SPEED_RATIO * observer.smoothing[k]]
-            if min((moving > 0.0).sum(), (moving < 0.0).sum()) < MIN_MOVING * len(qd[k]):
+            moving = qd[k][speed[k] > LEARNING.moving_speed_ratio * observer.smoothing[k]]
+            if min((moving > 0.0).sum(), (moving < 0.0).sum()) < LEARNING.min_moving_share * len(qd[k]):
                 still.append(name)
             else:
                 fits[k] = _fit(-effort[k], direction[k], qd[k], observer.friction[:, k])
@@ -340,7 +349,7 @@ class ContactLearner:
                   for old, (o, c, v) in zip(before, fits)]
         calibrated = ExternalEffortObserver(observer.robot, uncertainty=observer.uncertainty,
                                             calibration=dict(zip(names, learned)))
-        states = different_states(qd, MOVING_SPEED_RATIO * observer.smoothing)
+        states = different_states(qd, LEARNING.moving_speed_ratio * observer.smoothing)
         enough = enough_states(len(names))
         found, growth = {}, margin_growth(states, enough)
         for k, name in enumerate(names):
@@ -349,13 +358,13 @@ class ContactLearner:
             total = np.hypot(std[k], observer.uncertainty.friction * (coulomb + viscous * speed[k]))
             ratio = np.maximum(np.abs(left) - coulomb * sticking[k], 0.0) / total
             largest, usual = float(ratio.max()), float(np.quantile(ratio, 0.995))
-            if largest > MAX_PEAK_RATIO * usual and largest > 3.0:
+            if largest > LEARNING.max_peak_ratio * usual and largest > 3.0:
                 warnings.append(f"{name}: the largest external effort is {largest / max(usual, 1e-9):.1f} times what 99.5 % "
                                 "of the samples stay below; if the robot was touched, learn again without contact")
-            found[name] = replace(learned[k], threshold=growth * max(MARGIN * largest, MIN_THRESHOLD))
+            found[name] = replace(learned[k], threshold=growth * max(LEARNING.margin * largest, LEARNING.min_threshold))
         if growth > 1.0:
             slow = [name for name, fastest, limit in zip(names, speed.max(axis=1), observer.robot.limits.velocity)
-                    if name in still or not fastest >= LITTLE_SPEED * limit]
+                    if name in still or not fastest >= LEARNING.slow_share * limit]
             warnings.append(f"{', '.join(slow or names)}: the motion shows few speeds and poses of them ({states} different "
                             f"states of the robot; {enough} are enough): all thresholds are {growth:.2f} times as high; learn "
                             "again from varied motion")
@@ -369,8 +378,8 @@ def different_states(qd: np.ndarray, least: np.ndarray) -> int:
 
     least: (n,) speeds that count as rest [rad/s, m/s]
     """
-    scale = STATE_DISTANCE * np.maximum(np.sqrt(np.mean(qd**2, axis=1)), least)
-    left: np.ndarray = qd[:, ::round(STATE_PERIOD_S / PERIOD_S)].T / scale
+    scale = LEARNING.state_distance * np.maximum(np.sqrt(np.mean(qd**2, axis=1)), least)
+    left: np.ndarray = qd[:, ::round(LEARNING.state_period_s / LEARNING.sample_period_s)].T / scale
     count, enough = 0, enough_states(len(qd))
     while len(left) and count < enough:
         left = left[np.abs(left - left[0]).max(axis=1) > 1.0]
@@ -380,18 +389,18 @@ def different_states(qd: np.ndarray, least: np.ndarray) -> int:
 
 def enough_states(joints: int) -> int:
     """Return the number of different states of motion that is enough for so many joints."""
-    return min(ENOUGH_STATES, STATES_PER_JOINT**joints)
+    return min(LEARNING.enough_states, LEARNING.states_per_joint**joints)
 
 
 def margin_growth(states: int, enough: int) -> float:
     """Return the factor of the margin where so many different states are known instead of enough: 1 or more."""
     few, many = (_student_quantile(max(count, 1)) for count in (states, enough))
-    return min(max(few / many, 1.0), MAX_GROWTH)
+    return min(max(few / many, 1.0), LEARNING.max_growth)
 
 
 def _student_quantile(freedom: int) -> float:
-    """Return the quantile of Student's t distribution at the probability of QUANTILE (Abramowitz and Stegun 26.7.5)."""
-    z = QUANTILE
+    """Return the quantile of Student's t distribution at the probability 0.995 (Abramowitz and Stegun 26.7.5)."""
+    z = LEARNING.quantile
     return (z + (z**3 + z) / (4.0 * freedom) + (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / (96.0 * freedom**2)
             + (3.0 * z**7 + 19.0 * z**5 + 17.0 * z**3 - 15.0 * z) / (384.0 * freedom**3))
 
@@ -409,7 +418,7 @@ def _fit(effort: np.ndarray, direction: np.ndarray, qd: np.ndarray, friction: np
             found[use] = np.linalg.lstsq(rows[:, use] * root, (effort - rows @ fixed) * root[:, 0], rcond=None)[0]
             left = np.abs(effort - rows @ found)
             scale = 1.4826 * np.median(left)
-            weight = np.minimum(1.0, HUBER * scale / np.maximum(left, 1e-12 + 1e-3 * scale))
+            weight = np.minimum(1.0, LEARNING.huber_stds * scale / np.maximum(left, 1e-12 + 1e-3 * scale))
         below = [k for k in use[1:] if found[k] < -friction[k - 1]]
         if not below:
             break

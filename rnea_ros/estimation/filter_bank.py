@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -24,15 +25,69 @@ from .sample_clock import MEMORY_PERIODS, MEMORY_S, SampleClock
 STATES = 6  # states of the longest chain: position to fifth derivative
 ORDERS = 4  # states that are returned: position, velocity, acceleration, jerk
 SMOOTHED_STATES = 5  # states that are smoothed; snap carries the jerk from a sample to the instant of the estimate
-REFERENCE_PERIOD_S = 0.002  # sampling period at which position noise of variance 1 has density 1 * REFERENCE [s]
+
+
+@dataclass(frozen=True)
+class FilterBankOptions:
+    """Tuning of filters, weights, smoothing, calibration and sensor learning."""
+
+    reference_period_s: float = 0.002  # sampling period at which position noise of variance 1 has this density [s]
+    max_bandwidth_period: float = 1.5  # bandwidth times period above which a filter follows single samples
+    min_variance_ratio: float = 1e-6  # smallest variance after smoothing, over that before it
+    max_doublings: int = 40  # largest number of doubling steps of the Riccati equation
+    riccati_tolerance: float = 1e-13  # relative change at which the doubling ends
+    min_period_s: float = 1e-5  # shorter periods use the gains of this one [s]
+    reference_filter: int = 2  # number of a filter of BANK with little lag and little noise
+    forgetting_time_s: float = 0.06  # memory of the likelihood: this time [s]
+    forgetting_periods: int = 10  # and at least this many samples
+    weight_delay_s: float = 0.04  # innovations later than this after an instant do not change the weights at it [s]
+    # smoothing: a filter that fits now and no longer after so many delays brings a later move into a standstill
+    foresight_delays: int = 4
+    foresight_share: float = 0.4  # share of the distance to the filters that fit then that counts as disagreement
+    smoothing_delays: tuple[int, ...] = (2, 3, 4)  # later instants, in delays, at which a filter of a recording must fit
+    # while fewer of its time constants are over: smoothing uses the innovations until then
+    smoothing_time_constants: float = 3.0
+    min_log_likelihood_gap: float = 6.0  # log-likelihood by which a filter fits clearly worse: less is chance
+    calibration_s: float = 0.032  # time between two calibrations [s]
+    calibration_samples: int = 4  # and at least so many samples
+    settled_s: float = 0.15  # time after which later samples change an estimate little [s]
+    initial_scale: float = 1.5  # of the standard deviations
+    min_scale: float = 0.6
+    max_scale: float = 6.0
+    share_outside: float = 0.046  # share of normal errors beyond two standard deviations
+    scale_step: float = 0.15  # growth of the logarithm of the scale; it shrinks by share_outside times this
+    likelihood_saturation: float = 9.0  # squared normalized innovation at which the likelihood saturates
+    outlier_square: float = 100.0  # squared normalized innovation above which a single position is an outlier,
+    outlier_spacing: int = 10  # if it is the only one in this many samples
+    # squared normalized innovation above which the motion is not of the kind the covariance assumes
+    surprising_square: float = 4.0
+    surprise_memory_s: float = 0.15  # time constant of the larger deviations after such an innovation [s]
+    # time until the error of the initial state is within its covariance, times the bandwidth
+    start_time_constants: float = 6.0
+    disagreement_weight: float = 2.0  # weight of the variance between filters: at times all err to the same side
+    settling_time_constants: float = 12.0  # time until the fastest filter follows the motion, times its bandwidth
+    extra_samples: int = 8  # samples that are stored beyond the lag
+    free_samples: int = 128  # free space before the history is moved to the front
+    max_uneven_share: float = 0.2  # relative deviation from the period below which steps use the steady gains
+    period_grid: float = 1.01  # ratio of neighbouring periods that have their own gains,
+    step_grid: float = 1.1  # of uneven steps,
+    longest_step_grid: float = 1.4  # of longest steps
+    converged_difference: float = 0.3  # relative difference of covariances below which the filter counts as steady
+    max_lost_samples: int = 64  # largest number of lost samples that are predicted one by one
+    time_error_stds: float = 2.0  # standard deviations added to a derivative that is multiplied with a time error
+    linear_time_s: float = 1e-6  # time differences below this are linearized [s]
+    equal_step_s: float = 1e-8  # steps that differ by less are equal [s]
+    block_samples: int = 16  # samples per update of noise and clock, for the first blocks
+    later_block_samples: int = 48  # and for later ones
+    blocks_per_search: int = 4  # blocks per search for the encoder resolution
+    rare_search_after: int = 64  # searches without success after which only every so many-th set of blocks is searched
+
+
+OPTIONS = FilterBankOptions()
+
 # Number of states and bandwidth [rad/s] of each filter
 BANK = ((4, 60.0), (4, 100.0), (4, 160.0), (4, 260.0),
         (6, 16.0), (6, 27.0), (6, 45.0), (6, 75.0), (6, 125.0), (6, 210.0))
-_MAX_BANDWIDTH_PERIOD = 1.5  # bandwidth times period above which a filter follows single samples
-_MIN_VARIANCE_RATIO = 1e-6  # smallest variance after smoothing, over that before it
-_DOUBLINGS = 40  # largest number of doubling steps of the Riccati equation
-_RICCATI_TOLERANCE = 1e-13
-_MIN_PERIOD_S = 1e-5  # shorter periods use the gains of this one [s]
 _NUMBER = np.arange(STATES)
 _FIRST = np.eye(STATES)[0]
 _LATER = np.maximum(_NUMBER - _NUMBER[:, None], 0)  # order of the derivative from row i to column k
@@ -70,7 +125,7 @@ class FilterGains(NamedTuple):
 
 def bandwidths(period: float) -> np.ndarray:
     """Return the bandwidths (m,) [rad/s] of the chains for samples at a period [s]."""
-    return np.minimum([width for _, width in BANK], _MAX_BANDWIDTH_PERIOD / period)
+    return np.minimum([width for _, width in BANK], OPTIONS.max_bandwidth_period / period)
 
 
 @functools.lru_cache(maxsize=256)
@@ -90,7 +145,7 @@ def steady_gains(period: float, lags: int) -> FilterGains:
     gained = np.cumsum(weights[:, :ORDERS] ** 2 * S[:, None, None], axis=2)
     before = np.diagonal(P, axis1=1, axis2=2)[:, :ORDERS, None]
     unit = width[:, None] ** _NUMBER
-    variance = np.maximum(before - gained, _MIN_VARIANCE_RATIO * before) * unit[:, :ORDERS, None] ** 2
+    variance = np.maximum(before - gained, OPTIONS.min_variance_ratio * before) * unit[:, :ORDERS, None] ** 2
     return FilterGains(np.ascontiguousarray((K * unit).T)[..., None], S[:, None], np.log(S)[:, None],
                  P * unit[:, :, None] * unit[:, None, :], P - K[:, :, None] * P[:, None, 0],
                  weights[:, :SMOOTHED_STATES] * unit[:, :SMOOTHED_STATES, None], np.ascontiguousarray(variance.T))
@@ -118,7 +173,7 @@ def _cached_discretization(period: float, step: float) -> tuple[np.ndarray, np.n
 
 def round_to_grid(seconds: float, ratio: float) -> float:
     """Return the nearest power of a ratio [s], so that gains are computed once for nearly equal periods."""
-    return float(ratio ** round(math.log(max(seconds, _MIN_PERIOD_S)) / math.log(ratio)))
+    return float(ratio ** round(math.log(max(seconds, OPTIONS.min_period_s)) / math.log(ratio)))
 
 
 def _discretize(width: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
@@ -132,7 +187,7 @@ def _discretize(width: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]
     both = left[:, :, None] + left[:, None, :] + 1
     factorial = np.array([math.factorial(k) for k in range(STATES)])[left]
     Q = np.where(_HAS_BOTH, x**both / (both * factorial[:, :, None] * factorial[:, None, :]), 0.0)
-    return F, Q * (width * REFERENCE_PERIOD_S)[:, None, None]
+    return F, Q * (width * OPTIONS.reference_period_s)[:, None, None]
 
 
 def _riccati(F: np.ndarray, Q: np.ndarray) -> np.ndarray:
@@ -142,54 +197,18 @@ def _riccati(F: np.ndarray, Q: np.ndarray) -> np.ndarray:
     """
     A, P, G = np.swapaxes(F, 1, 2), Q, np.zeros_like(Q)
     G[:, 0, 0] = 1.0
-    for _ in range(_DOUBLINGS):
+    for _ in range(OPTIONS.max_doublings):
         D = np.linalg.inv(np.eye(STATES) + G @ P)
         A, G, grown = A @ D @ A, G + A @ D @ G @ np.swapaxes(A, 1, 2), np.swapaxes(A, 1, 2) @ P @ D @ A
         P = P + grown
-        if np.abs(grown).max() <= _RICCATI_TOLERANCE * np.abs(P).max():
+        if np.abs(grown).max() <= OPTIONS.riccati_tolerance * np.abs(P).max():
             break
     return 0.5 * (P + np.swapaxes(P, 1, 2))
 
 
 FASTEST = max(range(len(BANK)), key=lambda m: BANK[m][1])  # follows any motion: its innovations are noise
-REFERENCE_FILTER = 2  # number of a filter with little lag and little noise
-FORGETTING_TIME_S, FORGETTING_PERIODS = 0.06, 10  # memory of the likelihood: this time and at least this many samples
-LATER_S = 0.04  # innovations later than this after an instant do not change the weights at it [s]
-# Smoothing: a filter that fits now and no longer this many times LATER_S later brings a later move into a standstill.
-# Share of the distance to the filters that fit then that counts as disagreement
-_FORESIGHT, _FORESIGHT_SHARE = 4, 0.4
-# Later instants, in LATER_S, at which a filter of a recording must fit while less than _REACH of its time constants are over:
-# smoothing uses the innovations until then. Log-likelihood by which it fits clearly worse: less is chance
-_REACHES, _REACH, _CLEARLY_WORSE = (2, 3, 4), 3.0, 6.0
 PRIOR_LOG_ODDS = 2.0 * np.log([[width] for _, width in BANK])  # prior in favour of lower bandwidth, (m, 1)
-# Distance between two calibrations: this time and at least so many samples
-_CALIBRATION_S, _CALIBRATION_SAMPLES = 0.032, 4
-_SETTLED_S = 0.15  # later samples change an estimate little [s]
-_INITIAL_SCALE, _LEAST_SCALE, _LARGEST_SCALE = 1.5, 0.6, 6.0  # of the standard deviations
-_SHARE_OUTSIDE = 0.046  # share of normal errors beyond two standard deviations
-_SCALE_STEP = 0.15  # growth of the logarithm of the scale; it shrinks by _SHARE_OUTSIDE times this
-_CLIP = 9.0  # saturation of the squared normalized innovation in the likelihood
-_OUTLIER = 100.0  # squared normalized innovation above which a single position is an outlier,
-_CALM = 10  # if it is the only one in this many samples
-_SURPRISING = 4.0  # squared normalized innovation above which the motion is not of the kind the covariance assumes
-_SURPRISED = 0.15  # time constant of the larger deviations after such an innovation [s]
-_FOUND = 6.0  # over the bandwidth: time until the error of the initial state is within its covariance
-_DISAGREEMENT = 2.0  # weight of the variance between filters: at times all err to the same side
-_SETTLING = 12.0  # over the bandwidth of the fastest filter: time until it follows the motion
-_KEPT, _SPACE = 8, 128  # samples kept beyond the lag, and free space before the history is moved to the front
-_EVEN = 0.2  # relative deviation from the period below which steps use the steady gains
-_PERIODS, _STEPS, _LONGEST = 1.01, 1.1, 1.4  # grid ratios of periods, uneven steps and longest steps that have own gains
-_CONVERGED = 0.3  # relative difference of covariances below which the filter counts as steady
-_MOST_LOST = 64  # largest number of lost samples that are predicted one by one
-_UNSURE = 2.0  # standard deviations added to a derivative that is multiplied with a time error
 _SHIFT = np.eye(ORDERS, SMOOTHED_STATES, 1)  # effect of a time error on each derivative: the next one
-_AT = 1e-6  # time differences below this are linearized [s]
-_SAME = 1e-8  # steps that differ by less are equal [s]
-
-
-_BLOCK, _LATER_BLOCKS = 16, 48  # samples per update of noise and clock, for the first blocks and for later ones
-_SEARCHED = 4  # blocks per search for the encoder resolution,
-_SELDOM = 64  # searches without success after which only every so many-th set of blocks is searched
 
 
 class MotionEstimate(NamedTuple):
@@ -209,12 +228,12 @@ class FilterSample(NamedTuple):
 
 def negative_log_likelihood(square: np.ndarray, log_variance: np.ndarray) -> np.ndarray:
     """Return the negative log-likelihood of an innovation from its squared normalized value; outliers saturate."""
-    return 0.5 * (square / (1.0 + square / _CLIP) + log_variance)
+    return 0.5 * (square / (1.0 + square / OPTIONS.likelihood_saturation) + log_variance)
 
 
 def _extrapolate(motion: np.ndarray, ahead: float) -> np.ndarray:
     """Extrapolate a motion (5, n) by a time [s]; returns (4, n)."""
-    if abs(ahead) < _AT:
+    if abs(ahead) < OPTIONS.linear_time_s:
         return motion[:ORDERS] + ahead * motion[1:]
     moved: np.ndarray = transition(ahead)[:ORDERS, :SMOOTHED_STATES] @ motion
     return moved
@@ -232,7 +251,7 @@ class DeviationCalibration:
     """
 
     def __init__(self, joints: int):
-        self.scale = np.full((4, joints), _INITIAL_SCALE)
+        self.scale = np.full((4, joints), OPTIONS.initial_scale)
 
     def update(self, corrected: np.ndarray, claimed: np.ndarray, moving: np.ndarray) -> None:
         """Update the scale by corrections (4, n) of estimates.
@@ -240,8 +259,8 @@ class DeviationCalibration:
         claimed: their standard deviations; moving (n,): joints at rest are skipped.
         """
         outside = np.abs(corrected) > 2.0 * self.scale * claimed
-        grown = self.scale * np.exp(_SCALE_STEP * (outside - _SHARE_OUTSIDE))
-        self.scale = np.where(moving, np.minimum(np.maximum(grown, _LEAST_SCALE), _LARGEST_SCALE), self.scale)
+        grown = self.scale * np.exp(OPTIONS.scale_step * (outside - OPTIONS.share_outside))
+        self.scale = np.where(moving, np.minimum(np.maximum(grown, OPTIONS.min_scale), OPTIONS.max_scale), self.scale)
 
 
 class FilterBank:
@@ -267,7 +286,7 @@ class FilterBank:
         self._x[0], self._x[1] = q[None], qd[None]
         self._likelihood, self._calm = np.zeros((m, n)), np.zeros(n)
         self._likelihoods = np.zeros((1, m, n))  # of each sample
-        self._recent_surprise = np.zeros((m, n))  # recent largest squared innovation, over _SURPRISING times its variance
+        self._recent_surprise = np.zeros((m, n))  # recent largest squared innovation, over the surprising one
         self._mean_square = np.ones((m, n))  # recent squared innovations over their variance; smaller ones count as 1
         self._ignored: np.ndarray | None = None  # distance of the last positions from the prediction if they are outliers
         self._begun = time
@@ -281,9 +300,9 @@ class FilterBank:
 
     def tune(self, period: float, lag: float) -> None:
         """Set the gains for a period [s] and for instants up to `lag` back [s]."""
-        self.period, self._lag, self._settled_samples = period, lag, math.ceil(max(_SETTLED_S / period, 1.0))
-        self._calibration_samples = max(round(_CALIBRATION_S / period), _CALIBRATION_SAMPLES)
-        self._grid = round_to_grid(period, _PERIODS)
+        self.period, self._lag, self._settled_samples = period, lag, math.ceil(max(OPTIONS.settled_s / period, 1.0))
+        self._calibration_samples = max(round(OPTIONS.calibration_s / period), OPTIONS.calibration_samples)
+        self._grid = round_to_grid(period, OPTIONS.period_grid)
         self._lags = self._samples_within(lag, period)
         gains = self._gains = steady_gains(self._grid, self._lags)
         one, self._even = np.ones(self._x.shape[2]), transition(period)
@@ -291,16 +310,16 @@ class FilterBank:
         memory = max(MEMORY_S, MEMORY_PERIODS * period)
         self._rates = np.diag(np.arange(ORDERS + 1.0))[:ORDERS]
         self._rates[2:, 1] += 1.0 / memory, 1.0 / memory**2
-        self._later = max(round(LATER_S / period), 1)
-        self._forgetting = max(FORGETTING_TIME_S, FORGETTING_PERIODS * period)
+        self._later = max(round(OPTIONS.weight_delay_s / period), 1)
+        self._forgetting = max(OPTIONS.forgetting_time_s, OPTIONS.forgetting_periods * period)
         self._width = bandwidths(period)
-        self._settling = math.ceil(_SETTLING / min(BANK[FASTEST][1] * period, 1.0))
+        self._settling = math.ceil(OPTIONS.settling_time_constants / min(BANK[FASTEST][1] * period, 1.0))
         self.expected = float(self._gains.S[FASTEST, 0])
         self._uneven, self._known = -1, self._gains.known
 
     @staticmethod
     def _samples_within(lag: float, period: float) -> int:
-        return math.ceil(max(lag, _SETTLED_S) / period) + 3
+        return math.ceil(max(lag, OPTIONS.settled_s) / period) + 3
 
     @property
     def states(self) -> np.ndarray:
@@ -322,14 +341,14 @@ class FilterBank:
 
         An error of a quarter period of the time adds to the variance.
         """
-        position, velocity = transition(time - self._times[self._end - 1])[:2] @ self._x[:, REFERENCE_FILTER]
-        variance = self._variance * self._gains.S[REFERENCE_FILTER] + (0.25 * self.period * velocity) ** 2
+        position, velocity = transition(time - self._times[self._end - 1])[:2] @ self._x[:, OPTIONS.reference_filter]
+        variance = self._variance * self._gains.S[OPTIONS.reference_filter] + (0.25 * self.period * velocity) ** 2
         error = q - position
         return float(np.add.reduce(np.minimum(error * error / variance, 25.0)))
 
     def add_sample(self, time: float, steps: int, q: np.ndarray) -> FilterSample:
         """Add the positions q (n,) of a sample at a time [s], `steps` periods after the last one."""
-        steps = min(steps, _MOST_LOST)
+        steps = min(steps, OPTIONS.max_lost_samples)
         if self._end + steps > self._room:
             self._make_room(steps)
         step = time - self._times[self._end - 1]
@@ -338,11 +357,11 @@ class FilterBank:
         (K, S, log_S), end = self._gains_after(step), self._end
         x = self._predict(step)
         innovation = q - x[0]
-        self._variance = variance = self._noise.variance(x[1, REFERENCE_FILTER])
+        self._variance = variance = self._noise.variance(x[1, OPTIONS.reference_filter])
         square = innovation * innovation
         square /= S * variance
         self._ignored = None
-        if self.settled < time and np.maximum.reduce(square[FASTEST], initial=0.0) > _OUTLIER:
+        if self.settled < time and np.maximum.reduce(square[FASTEST], initial=0.0) > OPTIONS.outlier_square:
             innovation, square = self._remove_outliers(innovation, square)
         kept = math.exp(-step / self._forgetting)
         self._recent_variance = np.maximum(variance, kept * self._recent_variance)
@@ -352,14 +371,14 @@ class FilterBank:
         self._likelihoods[end] = self._likelihood
         self._mean_square *= kept
         self._mean_square += (1.0 - kept) * np.maximum(square, 1.0)
-        self._recent_surprise *= math.exp(-2.0 * step / _SURPRISED)
-        np.maximum(self._recent_surprise, square * (1.0 / _SURPRISING), out=self._recent_surprise)
-        self._longest = max(step, self._longest * math.exp(-step / _SURPRISED))
+        self._recent_surprise *= math.exp(-2.0 * step / OPTIONS.surprise_memory_s)
+        np.maximum(self._recent_surprise, square * (1.0 / OPTIONS.surprising_square), out=self._recent_surprise)
+        self._longest = max(step, self._longest * math.exp(-step / OPTIONS.surprise_memory_s))
         self._times.append(time)
         self._end, self._count = end + 1, self._count + 1
         if self.settled == math.inf and self._count >= self._settling:
             self.settled = time
-        velocity = x[1, REFERENCE_FILTER].copy()
+        velocity = x[1, OPTIONS.reference_filter].copy()
         x += innovation * K
         self._x, self._filtered[end] = x, x[:SMOOTHED_STATES].swapaxes(0, 1)
         if not self._count % self._calibration_samples:
@@ -378,13 +397,13 @@ class FilterBank:
         motion, deviation = self._combine(sample, self._end)
         deviation *= self._calibration.scale
         ahead = time - self._times[sample]
-        if abs(ahead) > _AT:
+        if abs(ahead) > OPTIONS.linear_time_s:
             deviation[:-1] += abs(ahead) * deviation[1:]
         if self._ignored is not None and time > self._times[self._end - 2]:  # it may be right: the next sample decides
             np.maximum(deviation[0], self._ignored, out=deviation[0])
         if phase_std or rate_std:
             size = np.abs(motion)
-            size[:ORDERS] += _UNSURE * deviation
+            size[:ORDERS] += OPTIONS.time_error_stds * deviation
             deviation += (phase_std * _SHIFT + rate_std * self._rates) @ size
         return MotionEstimate(_extrapolate(motion, ahead), deviation)
 
@@ -395,16 +414,16 @@ class FilterBank:
         squared *= weights
         squared *= weights
         age = self._times[end - 1] - self._begun
-        if age < _FOUND / self._width.min():
-            squared *= np.maximum(_FOUND / (self._width * max(age, self.period))[:, None], 1.0) ** 4
+        if age < OPTIONS.start_time_constants / self._width.min():
+            squared *= np.maximum(OPTIONS.start_time_constants / (self._width * max(age, self.period))[:, None], 1.0) ** 4
         claimed = self._modelled_variance(end - sample) @ squared
         claimed *= self._recent_variance
-        middle = each[REFERENCE_FILTER].copy()
+        middle = each[OPTIONS.reference_filter].copy()
         each -= middle
         weighted = each * weights[:, None]
         away = np.add.reduce(weighted)
         weighted *= each  # filters that disagree
-        claimed += _DISAGREEMENT * np.maximum(np.add.reduce(weighted) - away * away, 0.0)[:ORDERS]
+        claimed += OPTIONS.disagreement_weight * np.maximum(np.add.reduce(weighted) - away * away, 0.0)[:ORDERS]
         return middle + away, np.sqrt(claimed)
 
     def _filter_estimates(self, sample: int, end: int) -> tuple[np.ndarray, np.ndarray]:
@@ -437,12 +456,12 @@ class FilterBank:
         """
         last, lead = self._end - 1, self._later
         worst = self._relative_likelihoods(min(sample + lead, last))
-        for later in _REACHES:
-            slow = self._width * (later * LATER_S) < _REACH
+        for later in OPTIONS.smoothing_delays:
+            slow = self._width * (later * OPTIONS.weight_delay_s) < OPTIONS.smoothing_time_constants
             if not slow.any():
                 break
             there = self._relative_likelihoods(min(sample + later * lead, last))
-            worst[slow] = np.minimum(worst[slow], there[slow] + _CLEARLY_WORSE)
+            worst[slow] = np.minimum(worst[slow], there[slow] + OPTIONS.min_log_likelihood_gap)
         weights: np.ndarray = np.exp(worst - np.maximum.reduce(worst))
         weights /= np.add.reduce(weights)
         return weights
@@ -455,9 +474,9 @@ class FilterBank:
 
     def _modelled_variance(self, later: int) -> np.ndarray:
         """Return the variance (4, m) of a state after innovations of so many samples, for the longest recent step."""
-        if self._longest <= (1.0 + _EVEN) * self.period:
+        if self._longest <= (1.0 + OPTIONS.max_uneven_share) * self.period:
             return self._gains.variance[later - 1]
-        step = round_to_grid(self._longest, _LONGEST)
+        step = round_to_grid(self._longest, OPTIONS.longest_step_grid)
         variance = steady_gains(step, self._samples_within(self._lag, step)).variance
         return variance[min(max(int(later * self.period / step), 1), len(variance)) - 1]
 
@@ -477,10 +496,10 @@ class FilterBank:
         motion = (each * weights).sum(axis=0)
         noise = np.sqrt(self._gains.variance[self._end - sample - 1]) @ weights[:, 0] * np.sqrt(self._variance)
         disagreement = (np.abs(each[:, :ORDERS] - motion[:ORDERS]) * weights).sum(axis=0)
-        weights = self._weights(min(sample + _FORESIGHT * self._later, self._end - 1))[:, None]
+        weights = self._weights(min(sample + OPTIONS.foresight_delays * self._later, self._end - 1))[:, None]
         foreseen = (each[:, :ORDERS] * weights).sum(axis=0)
-        disagreement = np.maximum(disagreement, _FORESIGHT_SHARE * np.abs(foreseen - motion[:ORDERS]))
-        if phase_std > _AT:
+        disagreement = np.maximum(disagreement, OPTIONS.foresight_share * np.abs(foreseen - motion[:ORDERS]))
+        if phase_std > OPTIONS.linear_time_s:
             noise = np.hypot(noise, phase_std * motion[1:])
         ahead = time - self._times[sample]
         found = _extrapolate(motion, ahead)
@@ -495,7 +514,7 @@ class FilterBank:
 
     def _predict(self, step: float) -> np.ndarray:
         """Return the states (6, m, n) predicted over a time [s]."""
-        F = self._even if abs(step - self.period) < _SAME else transition(step)
+        F = self._even if abs(step - self.period) < OPTIONS.equal_step_s else transition(step)
         return (F @ self._x.reshape(STATES, -1)).reshape(self._x.shape)
 
     def _nearest_sample(self, time: float) -> int:
@@ -511,19 +530,19 @@ class FilterBank:
 
     def _remove_outliers(self, innovation: np.ndarray, square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Set innovations of single outlying positions to zero."""
-        far = (square[FASTEST] > _OUTLIER) & (self._calm < self._count) & self._noise.known
-        self._calm = np.where(far, self._count + _CALM, self._calm)
+        far = (square[FASTEST] > OPTIONS.outlier_square) & (self._calm < self._count) & self._noise.known
+        self._calm = np.where(far, self._count + OPTIONS.outlier_spacing, self._calm)
         self.outliers += int(far.sum())
         self._ignored = np.where(far, np.abs(innovation[FASTEST]), 0.0)
         return np.where(far, 0.0, innovation), np.where(far, 0.0, square)
 
     def _gains_after(self, step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return K, S and log S for a sample after a step [s]; the steady gains where steps are even."""
-        steady, even = self._gains, abs(step - self.period) <= _EVEN * self.period
+        steady, even = self._gains, abs(step - self.period) <= OPTIONS.max_uneven_share * self.period
         if even and self._known is steady.known:
             return self._steady
-        K, S, log_S, known = gains_after_step(self._known, self._grid, round_to_grid(step, _STEPS))
-        if even and (np.abs(known - steady.known) <= _CONVERGED * np.abs(steady.known)).all():
+        K, S, log_S, known = gains_after_step(self._known, self._grid, round_to_grid(step, OPTIONS.step_grid))
+        if even and (np.abs(known - steady.known) <= OPTIONS.converged_difference * np.abs(steady.known)).all():
             known = steady.known
         self._known = known
         if not even:
@@ -542,9 +561,9 @@ class FilterBank:
 
     def _make_room(self, steps: int) -> None:
         """Move the samples that are still needed to the front of a longer history."""
-        kept = slice(max(0, self._end - self._lags - _KEPT), self._end)
+        kept = slice(max(0, self._end - self._lags - OPTIONS.extra_samples), self._end)
         count = kept.stop - kept.start
-        self._room = count + _SPACE + steps
+        self._room = count + OPTIONS.free_samples + steps
 
         def longer(history: np.ndarray, axis: int = 0) -> np.ndarray:
             shape = list(history.shape)
@@ -586,7 +605,8 @@ class SensorLearning:
         deviation: its stamp less its even time [s]; taken: part of it removed by the clock [s].
         """
         self._block.append((deviation, taken, *sample))
-        if len(self._block) == (_LATER_BLOCKS if self._blocks > _SEARCHED else _BLOCK):
+        first = self._blocks <= OPTIONS.blocks_per_search
+        if len(self._block) == (OPTIONS.block_samples if first else OPTIONS.later_block_samples):
             self._learn(filters, clock)
 
     def _learn(self, filters: FilterBank, clock: SampleClock | None) -> None:
@@ -608,8 +628,8 @@ class SensorLearning:
         if not moving[:, unknown].any():
             return
         self._positions.append(position)
-        if len(self._positions) == _SEARCHED:
+        if len(self._positions) == OPTIONS.blocks_per_search:
             self._searches += 1
-            if self._searches < _SELDOM or self._searches % _SELDOM == 0:
+            if self._searches < OPTIONS.rare_search_after or self._searches % OPTIONS.rare_search_after == 0:
                 self.noise.set_resolution(find_resolution(np.concatenate(self._positions)))
             self._positions.clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,38 +15,54 @@ from .position_sensor import TURN, PositionNoise, ReadingFilter, implausible_tur
 from .sample_clock import CLOCK_SET_SAMPLES, SampleClock
 
 LAG = 0.03  # default lag of the estimate behind the newest sample [s]
-_GAP, _GAP_PERIODS = 0.05, 5  # the filters restart after a gap of this time and this many periods
-_UNKNOWN_GAP = 0.5  # the same while the period is unknown: bursts may be so far apart [s]
-_START_SAMPLES = 8  # samples from which the period is estimated; more are awaited in steps of this size
-# Samples lost at once that suggest a start within a burst; samples awaited in that case
-_MAX_LOST_SAMPLES, _RETRY_SAMPLES = 30, 64
+
+
+@dataclass(frozen=True)
+class MotionEstimatorOptions:
+    """Tuning of gaps, starts, and bounds of the estimate."""
+
+    gap_s: float = 0.05  # time of a gap after which the filters restart [s],
+    gap_periods: int = 5  # and periods of such a gap
+    unknown_gap_s: float = 0.5  # the same while the period is unknown: bursts may be so far apart [s]
+    start_samples: int = 8  # samples from which the period is estimated; more are awaited in steps of this size
+    max_lost_samples: int = 30  # samples lost at once that suggest a start within a burst
+    retry_samples: int = 64  # samples awaited in that case
+    max_assumed_step: float = 1e-3  # largest assumed step of an encoder with unknown resolution [rad, m]
+    restarted_messages: int = 3  # consecutive messages before the newest stamp after which the sender's clock was set back
+    equal_step: float = 1e-9  # steps that differ by less are equal [rad, m]
+    standing_s: float = 0.03  # time without a change of position after which a joint counts as slow [s],
+    standing_periods: float = 8.0  # and periods of that time
+    # multiple of that time for which the position of a joint that stood is known to one encoder step only
+    standing_memory: float = 4.0
+    slow_period_s: float = 0.01  # period from which on that holds for encoders of unknown resolution [s]
+    buffer_samples: int = 256  # positions kept; the buffer holds twice as many
+    nearby_steps: float = 2.5  # longest recent steps around an instant within which positions count as near
+    step_memory_s: float = 0.3  # memory of the longest step [s]
+    speed_factor: float = 3.0  # multiple of the mean speed that bounds the speed,
+    speed_samples: int = 8  # the mean being over this many samples on both sides
+    top_speed_memory_s: float = 5.0  # memory of the largest speed of revolute joints, which separates wraps from motion [s]
+    position_stds: float = 6.0  # standard deviations of a position in the bound of the estimate
+    queued_period_ratio: float = 0.7  # period over that before a gap below which messages may have been queued during the gap
+    queue_gaps: float = 2.5  # time until queued messages have passed: this many gaps,
+    max_queue_s: float = 1.0  # and at most this time [s]
+    queue_memory_s: float = 0.5  # time without a gap after which no queued messages are expected [s]
+    # smallest relative deviation of derivatives, times jitter over period, with samples at their stamps
+    uneven_share: float = 0.35
+    retune_change: float = 0.01  # relative change of the period after which gains are computed again
+
+
+OPTIONS = MotionEstimatorOptions()
+
 # Largest derivatives of a cubic that stays within one encoder step: in steps, over powers of time
 _CUBIC_WITHIN_STEP = 0.1 * np.array([[1.5], [9.0], [48.0], [96.0]])
-_MAX_ASSUMED_STEP = 1e-3  # largest assumed step of an encoder with unknown resolution [rad, m]
-_RESTARTED = 3  # consecutive messages before the newest stamp after which the sender's clock was set back
-_ROUNDING = 1e-9  # steps that differ by less are equal [rad, m]
-_STANDING, _STANDING_PERIODS = 0.03, 8.0  # time and periods without a change of position after which a joint counts as slow
-_STANDING_MEMORY = 4.0  # multiple of that time for which the position of a joint that stood is known to one encoder step only
-_SLOW_PERIOD_S = 0.01  # period from which on that holds for encoders of unknown resolution [s]
 _NOTHING, _NONE = np.zeros((4, 1)), np.zeros(1, dtype=bool)
-_RECEIVED = 256  # positions kept; the buffer holds twice as many
-_NEARBY = 2.5  # longest recent steps around an instant within which positions count as near
-_STEPS_REMEMBERED = 0.3  # memory of the longest step [s]
-_SPEED, _SPEED_SAMPLES = 3.0, 8  # multiple of the mean speed over this many samples on both sides that bounds the speed
-_FASTEST_REMEMBERED = 5.0  # memory of the largest speed of revolute joints, which separates wraps from motion [s]
-_POSITION_STDS = 6.0  # standard deviations of a position in the bound of the estimate
-_QUEUED_PERIOD_RATIO = 0.7  # period over that before a gap below which messages may have been queued during the gap
-_WAITING, _LONGEST_WAIT = 2.5, 1.0  # time until queued messages have passed: this many gaps, at most this time [s]
-_TRUSTED_S = 0.5  # time without a gap after which no queued messages are expected [s]
-_UNEVEN_SHARE = 0.35  # smallest relative deviation of derivatives, times jitter over period, with samples at their stamps
-_RETUNE_CHANGE = 0.01  # relative change of the period after which gains are computed again
 
 
 class ReceivedPositions:
     """Buffer of recent positions and the bounds they set on the position at an instant; independent of filters and clock."""
 
     def __init__(self, joints: int):
-        self._positions = np.zeros((2 * _RECEIVED, joints))
+        self._positions = np.zeros((2 * OPTIONS.buffer_samples, joints))
         self._least = np.full(joints, np.inf)  # smallest distance between two positions in a row: a step of the encoder
         self.clear()
 
@@ -62,11 +79,11 @@ class ReceivedPositions:
         """Add positions q (n,) at a stamp [s]."""
         end = len(self._stamps)
         if end == len(self._positions):
-            self._positions[:_RECEIVED], end = self._positions[_RECEIVED:], _RECEIVED
-            del self._stamps[:_RECEIVED]
+            self._positions[:OPTIONS.buffer_samples], end = self._positions[OPTIONS.buffer_samples:], OPTIONS.buffer_samples
+            del self._stamps[:OPTIONS.buffer_samples]
         if end:
             step = max(stamp - self._stamps[-1], 0.0)
-            kept = math.exp(-step / _STEPS_REMEMBERED)
+            kept = math.exp(-step / OPTIONS.step_memory_s)
             self._longest = max(step, self._longest * kept)
             moved = np.abs(q - self._positions[end - 1])
             self.moved *= kept
@@ -74,7 +91,7 @@ class ReceivedPositions:
             moves = moved > 0.0
             np.minimum(self._least, moved, out=self._least, where=moves)
             np.copyto(self._stood, stamp, where=~moves)
-            np.copyto(self._changed, stamp, where=np.abs(moved - self._step) > _ROUNDING)
+            np.copyto(self._changed, stamp, where=np.abs(moved - self._step) > OPTIONS.equal_step)
             self._step = moved
         else:
             self._changed[:] = stamp
@@ -92,15 +109,15 @@ class ReceivedPositions:
         It is nonzero for joints that stood recently or moved by equal steps from sample to sample, and for joints of unknown
         resolution (0) when samples are so slow that innovations contain more motion than noise.
         """
-        least = max(_STANDING, _STANDING_PERIODS * period)
-        if (period < _SLOW_PERIOD_S and time - float(self._stood.max(initial=-np.inf)) > _STANDING_MEMORY * least
+        least = max(OPTIONS.standing_s, OPTIONS.standing_periods * period)
+        if (period < OPTIONS.slow_period_s and time - float(self._stood.max(initial=-np.inf)) > OPTIONS.standing_memory * least
                 and time - float(self._changed.min(initial=time)) <= least):
             return _NOTHING
         standing = time - self._changed
-        counts = (time - self._stood <= _STANDING_MEMORY * least) | (standing > least)
-        if period >= _SLOW_PERIOD_S:
+        counts = (time - self._stood <= OPTIONS.standing_memory * least) | (standing > least)
+        if period >= OPTIONS.slow_period_s:
             counts |= resolution == 0.0
-        step = np.where(counts, np.where(resolution > 0.0, resolution, np.minimum(self._least, _MAX_ASSUMED_STEP)), 0.0)
+        step = np.where(counts, np.where(resolution > 0.0, resolution, np.minimum(self._least, OPTIONS.max_assumed_step)), 0.0)
         found: np.ndarray = _CUBIC_WITHIN_STEP * step / np.maximum(standing, least) ** np.arange(4)[:, None]
         found[1:, standing <= least] = 0.0
         return found
@@ -116,13 +133,13 @@ class ReceivedPositions:
         away: np.ndarray = np.abs(q - self._positions[near]) - self.moved - spread
         if np.maximum.reduce(away, initial=-1.0) <= 0.0:
             return _NONE
-        reach = _NEARBY * self._longest
+        reach = OPTIONS.nearby_steps * self._longest
         first = max(min(bisect.bisect_left(stamps, time - reach), near - 1), 0)
         last = max(bisect.bisect_left(stamps, time + reach), near + 1)
         around = self._positions[first:last]
-        wide = slice(max(first - _SPEED_SAMPLES, 0), min(last + _SPEED_SAMPLES, end))
+        wide = slice(max(first - OPTIONS.speed_samples, 0), min(last + OPTIONS.speed_samples, end))
         seconds = max(stamps[wide.stop - 1] - stamps[wide.start], 1e-9)
-        speed = _SPEED * np.ptp(self._positions[wide], axis=0) / seconds
+        speed = OPTIONS.speed_factor * np.ptp(self._positions[wide], axis=0) / seconds
         away = np.maximum(around.min(axis=0) - q, q - around.max(axis=0)) - spread - self.moved
         outside: np.ndarray = ~(away <= speed * min(abs(stamp - time) for stamp in stamps[first:last]))  # NaN is outside
         return outside
@@ -161,7 +178,7 @@ class MotionEstimator:
         self._fastest, self.wraps = np.zeros(len(self._revolute)), np.zeros(joints, dtype=int)
         self._turned = self._turned_before = np.zeros(joints)  # rad, on top of what is received
         self._learning, self.calibration = SensorLearning(self.noise), DeviationCalibration(joints)
-        self._wanted, self._period = _START_SAMPLES, 0.0  # s; of the samples, when the filters last began
+        self._wanted, self._period = OPTIONS.start_samples, 0.0  # s; of the samples, when the filters last began
         self._origin: int | None = None  # ns; first stamp
         self._trusted = 0.0  # s; period of samples that did not wait for the end of a gap; zero: not known yet
         self._filters: FilterBank | None = None
@@ -174,7 +191,7 @@ class MotionEstimator:
         self._origin = None
         self._behind = 0  # messages in a row whose stamps are before the newest one
         self._newest, self._turned_at, self._stamp = 0, 0.0, 0.0
-        self._waited = _TRUSTED_S  # s; stamp from which on samples did not wait
+        self._waited = OPTIONS.queue_memory_s  # s; stamp from which on samples did not wait
         self.readings.clear()
         self._restart()
 
@@ -197,7 +214,7 @@ class MotionEstimator:
         """
         if self._origin is not None and nanoseconds <= self._newest:
             self._behind += nanoseconds < self._newest
-            if self._newest - nanoseconds < _GAP * 1e9 and self._behind < _RESTARTED:
+            if self._newest - nanoseconds < OPTIONS.gap_s * 1e9 and self._behind < OPTIONS.restarted_messages:
                 self.disordered += nanoseconds < self._newest
                 self._dropped += nanoseconds < self._newest
                 return False
@@ -223,16 +240,16 @@ class MotionEstimator:
         assert self._filters, "not ready"
         time = self._seconds(self._newest) - self.lag if nanoseconds is None else self._seconds(nanoseconds)
         newest = self.clock.time + self.clock.period
-        if time < self.clock.time - self.lag - max(_GAP, _GAP_PERIODS * self.clock.period):
+        if time < self.clock.time - self.lag - max(OPTIONS.gap_s, OPTIONS.gap_periods * self.clock.period):
             raise Rejected("history_too_short", f"the instant is {self.clock.time - time:.3f} s before the newest sample; "
                                                 f"estimates go back {self.lag:g} s", passing=True)
         found = self._filters.estimate_at(min(time, newest), self.clock.phase_std, self.clock.rate_std)
         if time > newest:  # extrapolation beyond the newest sample
             found.deviation[:-1] += (time - newest) * np.abs(found.motion[1:])
         if not self.clock.even:
-            share = _UNEVEN_SHARE * self.clock.jitter / self.clock.period
+            share = OPTIONS.uneven_share * self.clock.jitter / self.clock.period
             np.maximum(found.deviation[1:], share * np.abs(found.motion[1:4]), out=found.deviation[1:])
-        outside = self._received.is_outside(time, found.motion[0], _POSITION_STDS * self.noise.std_at_rest)
+        outside = self._received.is_outside(time, found.motion[0], OPTIONS.position_stds * self.noise.std_at_rest)
         if outside is not _NONE and outside.any():
             self._reject_diverged(found, int(outside.argmax()))
         unseen = self._received.within_one_step(time, self.clock.period, self.noise.resolution)
@@ -272,7 +289,7 @@ class MotionEstimator:
         gap = stamp - self._stamp
         if gap > self._longest_step():
             self._restart()
-            self._gap, self._waited = True, stamp + min(_WAITING * gap, _LONGEST_WAIT)
+            self._gap, self._waited = True, stamp + min(OPTIONS.queue_gaps * gap, OPTIONS.max_queue_s)
         if len(self._turning) or len(self._revolute):
             q = self._unwrap(stamp, q, qd)
         self._stamp = stamp
@@ -287,17 +304,17 @@ class MotionEstimator:
         if self._filters and self._learning.learned:
             self._noise_known = True
             self._start_filters()
-        elif not self._filters and len(self._waiting) % _START_SAMPLES == 0 and len(self._waiting) >= self._wanted:
+        elif not self._filters and len(self._waiting) % OPTIONS.start_samples == 0 and len(self._waiting) >= self._wanted:
             self._start_filters()
 
     def _longest_step(self) -> float:
         """Return the longest time between two samples that is no gap [s]."""
         if self._period:
-            return max(_GAP, _GAP_PERIODS * self._period)
+            return max(OPTIONS.gap_s, OPTIONS.gap_periods * self._period)
         if len(self._waiting) < 2:
             return math.inf
         mean = (self._waiting[-1][0] - self._waiting[0][0]) / (len(self._waiting) - 1)
-        return max(_UNKNOWN_GAP, _GAP_PERIODS * mean)
+        return max(OPTIONS.unknown_gap_s, OPTIONS.gap_periods * mean)
 
     def _unwrap(self, stamp: float, q: np.ndarray, qd: np.ndarray | None) -> np.ndarray:
         """Return positions (n,) without wraps.
@@ -332,7 +349,7 @@ class MotionEstimator:
             self.wraps[self._revolute] += turns != 0.0
             angles = TURN * turns
             distance[~(distance < math.pi)] = 0.0
-        self._fastest *= math.exp(-period / _FASTEST_REMEMBERED)
+        self._fastest *= math.exp(-period / OPTIONS.top_speed_memory_s)
         if self._filters:
             np.maximum(self._fastest, distance / period, out=self._fastest)
         return angles
@@ -342,7 +359,7 @@ class MotionEstimator:
         clock = SampleClock([stamp for stamp, _ in self._waiting], self.clock)
         if not clock.known:
             return
-        suspected = clock.period < _QUEUED_PERIOD_RATIO * self._trusted if self._trusted else self._gap
+        suspected = clock.period < OPTIONS.queued_period_ratio * self._trusted if self._trusted else self._gap
         if suspected and self._waiting[-1][0] < self._waited:
             self._waiting.clear()
             return
@@ -360,14 +377,14 @@ class MotionEstimator:
         clock, settled = self.clock, filters.settled < self.clock.time
         steps = clock.advance(stamp, (lambda time: filters.misfit(time, q)) if settled else None, self._dropped)
         self._dropped = 0
-        if steps > _MAX_LOST_SAMPLES or clock.broken:
-            self._wanted = _RETRY_SAMPLES
+        if steps > OPTIONS.max_lost_samples or clock.broken:
+            self._wanted = OPTIONS.retry_samples
             self._restart()
             return
         if clock.step:
             filters.shift(clock.step)
             self._received.shift(clock.step, CLOCK_SET_SAMPLES)
-        if abs(clock.period - filters.period) > _RETUNE_CHANGE * filters.period:
+        if abs(clock.period - filters.period) > OPTIONS.retune_change * filters.period:
             filters.tune(clock.period, self.lag)
             self._period = clock.period
         self.noise.drift_std = clock.drift_std if clock.even else clock.jitter

@@ -8,22 +8,42 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 _SINGLE_PRECISION = float(np.finfo(np.float32).eps)  # relative rounding of drivers that publish single precision
-_MAX_STEP_DEVIATION = 0.1  # largest distance from a whole number of steps that counts as whole [steps]
-_MIN_ON_GRID_SHARE = 0.95  # smallest share of positions that are whole steps away from the first
-# Fewest different positions for an estimate; the same for slow joints, whose positions repeat
-_MIN_LEVELS, _MIN_LEVELS_SLOW = 8, 3
-_MIN_EQUAL_INTERVALS = 4  # repeated readings with equal intervals after which a stream counts as repeating
-# Position change after a repetition, over the smallest change, above which the joint was not read in between
-_MIN_JUMP_RATIO = 1.5
-_FAST_MOTION_RATIO = 2.5  # position change per sample, over the smallest change, above which repetitions are not samples
-_OVERDUE_PERIODS = 1.5  # reading periods after which an unchanged position counts as a new reading: the robot rests
-_EARLY_PERIODS = 0.1  # reading periods by which a message may precede the next reading
-_MAX_PERIOD_CHANGE = 0.25  # relative change of the reading period up to which it counts as unchanged
-_MAX_UNREPEATED = 3  # consecutive readings without repetition after which a stream no longer counts as repeating
+
+
+@dataclass(frozen=True)
+class PositionSensorOptions:
+    """Tuning of resolution, repeated readings, gaps, wraps and noise."""
+
+    max_step_deviation: float = 0.1  # largest distance from a whole number of steps that counts as whole [steps]
+    min_on_grid_share: float = 0.95  # smallest share of positions that are whole steps away from the first
+    min_levels: int = 8  # fewest different positions for an estimate,
+    min_levels_slow: int = 3  # the same for slow joints, whose positions repeat
+    min_equal_intervals: int = 4  # repeated readings with equal intervals after which a stream counts as repeating
+    # Position change after a repetition, over the smallest change, above which the joint was not read in between
+    min_jump_ratio: float = 1.5
+    # position change per sample, over the smallest change, above which repetitions are not samples
+    fast_motion_ratio: float = 2.5
+    overdue_periods: float = 1.5  # reading periods after which an unchanged position counts as a new reading: the robot rests
+    early_periods: float = 0.1  # reading periods by which a message may precede the next reading
+    max_period_change: float = 0.25  # relative change of the reading period up to which it counts as unchanged
+    max_unrepeated: int = 3  # consecutive readings without repetition after which a stream no longer counts as repeating
+    min_group_samples: int = 4  # smallest group of samples that is kept although it is far from all others
+    max_gap_s: float = 10.0  # gap that separates groups: at least this time [s]
+    max_gap_periods: float = 100.0  # and this many median periods
+    max_wrap_speed: float = 12.0  # speed above which a change by a whole turn between two samples counts as a wrap [rad/s],
+    max_wrap_ratio: float = 3.0  # if it is also this many times the largest speed between all other samples
+    noise_memory_s: float = 2.0  # memory of the noise estimate, in time of motion [s]
+    # standard deviation of positions without known resolution; those of a simulation may be exact [rad, m]
+    min_std: float = 5e-7
+    min_noise_samples: float = 16.0  # samples of a moving joint after which its noise is known
+
+
+OPTIONS = PositionSensorOptions()
 
 
 def find_resolution(positions: np.ndarray) -> np.ndarray:
@@ -35,10 +55,11 @@ def find_resolution(positions: np.ndarray) -> np.ndarray:
     found = np.zeros(positions.shape[1])
     for k, column in enumerate(positions.T):
         levels = len(np.unique(column))
-        if levels >= (_MIN_LEVELS_SLOW if 2 * levels < len(column) else _MIN_LEVELS):
+        if levels >= (OPTIONS.min_levels_slow if 2 * levels < len(column) else OPTIONS.min_levels):
             step = _encoder_step(column)
             steps = (column - column[0]) / step
-            on_grid = np.isfinite(step) and np.mean(np.abs(steps - np.round(steps)) < _MAX_STEP_DEVIATION) > _MIN_ON_GRID_SHARE
+            share = np.mean(np.abs(steps - np.round(steps)) < OPTIONS.max_step_deviation)
+            on_grid = np.isfinite(step) and share > OPTIONS.min_on_grid_share
             found[k] = step if on_grid else 0.0
     return found
 
@@ -92,7 +113,7 @@ class ReadingFilter:
             self._repeated += 1
             if not self.period:
                 return stamp
-            if stamp - self._read < _OVERDUE_PERIODS * self.period:
+            if stamp - self._read < OPTIONS.overdue_periods * self.period:
                 return None
             self._read += self.period
             return self._read
@@ -106,17 +127,18 @@ class ReadingFilter:
         """Update the reading period after a change of position; interval [s], moved: absolute change (n,)."""
         self._min_step = min(self._min_step, float(moved[moved > 0.0].min(initial=np.inf)))
         self._single = 0 if self._repeated else self._single + 1
-        if self._single == _MAX_UNREPEATED:
+        if self._single == OPTIONS.max_unrepeated:
             self.period = 0.0
         if not self._repeated:
             self._intervals.clear()
-        elif moved.max() > _MIN_JUMP_RATIO * self._min_step:
-            self._intervals = [*self._intervals[1 - _MIN_EQUAL_INTERVALS:], interval]
+        elif moved.max() > OPTIONS.min_jump_ratio * self._min_step:
+            self._intervals = [*self._intervals[1 - OPTIONS.min_equal_intervals:], interval]
             between = interval / (self._repeated + 1)  # messages
-            if len(self._intervals) == _MIN_EQUAL_INTERVALS and max(self._intervals) - min(self._intervals) < 2.5 * between:
+            is_enough = len(self._intervals) == OPTIONS.min_equal_intervals
+            if is_enough and max(self._intervals) - min(self._intervals) < 2.5 * between:
                 period = float(np.median(self._intervals))
                 # every change restarts the filters: medians of jittering stamps are the same period
-                if abs(period - self.period) > _MAX_PERIOD_CHANGE * self.period:
+                if abs(period - self.period) > OPTIONS.max_period_change * self.period:
                     self.period = period
 
 
@@ -128,25 +150,22 @@ def find_new_readings(t: np.ndarray, q: np.ndarray) -> np.ndarray:
     """
     moved = np.abs(np.diff(q, axis=0))
     new = np.append(True, moved.any(axis=1))
-    far = np.append(False, moved.max(axis=1, initial=0.0) > _FAST_MOTION_RATIO * moved.min(initial=np.inf, where=moved > 0.0))
+    least = moved.min(initial=np.inf, where=moved > 0.0)
+    far = np.append(False, moved.max(axis=1, initial=0.0) > OPTIONS.fast_motion_ratio * least)
     changes, run = np.flatnonzero(new), np.cumsum(new) - 1
     leaps = far[changes[:-1]] & far[changes[1:]]
     if not (leaps & (np.diff(changes) > 1)).any():
         return np.ones(len(t), dtype=bool)
     period, spacing = float(np.median(np.diff(t[changes])[leaps])), float(np.median(np.diff(t)))
     begin, end = t[changes][run], np.append(t[changes[1:]], np.inf)[run]  # interval in which the position is unchanged
-    rests = end - begin > _OVERDUE_PERIODS * period + spacing
-    if period < _OVERDUE_PERIODS * spacing:
+    rests = end - begin > OPTIONS.overdue_periods * period + spacing
+    if period < OPTIONS.overdue_periods * spacing:
         return new | rests | ~np.append(leaps, False)[run]
-    due = np.diff(np.floor((t - begin) / period + _EARLY_PERIODS), prepend=0.0) > 0.0
+    due = np.diff(np.floor((t - begin) / period + OPTIONS.early_periods), prepend=0.0) > 0.0
     return new | (rests & due & (end - t > 0.5 * period))
 
 
 TURN = 2.0 * np.pi
-_MIN_GROUP_SAMPLES = 4  # smallest group of samples that is kept although it is far from all others
-_MAX_GAP_S, _MAX_GAP_PERIODS = 10.0, 100.0  # gap that separates groups: at least this time and this many median periods
-_MAX_WRAP_SPEED = 12.0  # speed above which a change by a whole turn between two samples counts as a wrap [rad/s],
-_MAX_WRAP_RATIO = 3.0  # if it is also this many times the largest speed between all other samples
 
 
 def consistent_stamps(t: np.ndarray) -> np.ndarray:
@@ -186,15 +205,15 @@ def _longest_increasing(t: np.ndarray, candidates: np.ndarray) -> np.ndarray:
 def _without_distant(t: np.ndarray, kept: np.ndarray) -> np.ndarray:
     """Return `kept` without groups of very few samples that are far from all others."""
     samples = np.flatnonzero(kept)
-    if len(samples) < 2 * _MIN_GROUP_SAMPLES:
+    if len(samples) < 2 * OPTIONS.min_group_samples:
         return kept
     steps = np.diff(t[samples])
-    far = steps > max(_MAX_GAP_S, _MAX_GAP_PERIODS * float(np.median(steps)))
+    far = steps > max(OPTIONS.max_gap_s, OPTIONS.max_gap_periods * float(np.median(steps)))
     if far.any():
         groups = np.split(samples, np.flatnonzero(far) + 1)
         kept = kept.copy()
         for group in groups:
-            if len(group) < _MIN_GROUP_SAMPLES < max(map(len, groups)):
+            if len(group) < OPTIONS.min_group_samples < max(map(len, groups)):
                 kept[group] = False
     return kept
 
@@ -208,7 +227,8 @@ def implausible_turns(step: np.ndarray, period: np.ndarray | float, fastest: np.
     """
     turns = np.round(step / TURN)
     speed, rest = np.abs(step) / period, np.abs(step - TURN * turns) / period
-    found: np.ndarray = np.where((speed > _MAX_WRAP_SPEED) & (speed > _MAX_WRAP_RATIO * np.maximum(rest, fastest)), turns, 0.0)
+    usual = OPTIONS.max_wrap_ratio * np.maximum(rest, fastest)
+    found: np.ndarray = np.where((speed > OPTIONS.max_wrap_speed) & (speed > usual), turns, 0.0)
     return found
 
 
@@ -231,11 +251,6 @@ def unwrap_positions(t: np.ndarray, q: np.ndarray, joint_types: Sequence[str]) -
                 counted[1:, k] -= TURN * np.cumsum(turns)
                 wrapped.append(k)
     return counted, wrapped
-
-
-_NOISE_MEMORY_S = 2.0  # memory of the noise estimate, in time of motion [s]
-_MIN_STD = 5e-7  # standard deviation of positions without known resolution; those of a simulation may be exact [rad, m]
-_MIN_NOISE_SAMPLES = 16.0  # samples of a moving joint after which its noise is known
 
 
 class PositionNoise:
@@ -275,7 +290,7 @@ class PositionNoise:
         """
         v2 = velocity * velocity
         rows = np.stack([np.ones_like(v2), v2, v2 * v2, square, square * v2])
-        faded = np.exp(-period / _NOISE_MEMORY_S * moving.sum(axis=0))
+        faded = np.exp(-period / OPTIONS.noise_memory_s * moving.sum(axis=0))
         self._sums = faded * self._sums + (rows * moving).sum(axis=1)
         # Straight line through squares over v2: the slope, jitter^2, is common to all joints; the intercept is the variance
         # at rest of each joint
@@ -294,7 +309,7 @@ class PositionNoise:
 
     def _update_variance(self) -> None:
         """Update the variance at rest and the flag `known`."""
-        encoder = np.where(self.resolution > 0.0, self.resolution / math.sqrt(12.0), _MIN_STD)
+        encoder = np.where(self.resolution > 0.0, self.resolution / math.sqrt(12.0), OPTIONS.min_std)
         self._variance_at_rest = encoder**2 + self.deviation**2
         self._std_at_rest = np.sqrt(self._variance_at_rest)
-        self.known = (self.resolution > 0.0) | (self._sums[0] > _MIN_NOISE_SAMPLES)
+        self.known = (self.resolution > 0.0) | (self._sums[0] > OPTIONS.min_noise_samples)

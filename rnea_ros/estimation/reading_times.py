@@ -17,25 +17,48 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from .position_sensor import find_new_readings
-from .sample_clock import BURST_SHARE, BURST_STEP, LOST_SAMPLE_COST, MAX_LATE_COST, fit_even_times
+from .sample_clock import BURST_SHARE, BURST_STEP, fit_even_times
+from .sample_clock import OPTIONS as CLOCK
 
 PERIOD_SAMPLES, MAX_WINDOWS = 64, 32  # stamps from which the period is estimated, and the largest number of such windows
-_CALM_REACH, _PHASE_REACH = 3, 100  # samples to either side that are averaged: before the phase is computed; for the phase
-_QUANTILE_REACH = 7  # samples to either side of the quantile that gives a first guess of a stair
-_SPEED = 3  # samples to either side from which the speed is computed
-_STEP_SPREAD = 0.15  # relative uncertainty of the distance that joints move in a period
-_MAX_STEP_COST = 25.0  # largest cost of a single step by positions
-# Squared normalized motion and share of a period for a backward step to count as a swapped sample
-_MIN_BACK_EVIDENCE, _MIN_BACK_PERIODS = 16.0, 0.5
-_MIN_CONTRADICTION = 50.0  # cost by which positions must contradict the losses that stamps show
-_ROUNDING = 0.1  # smallest standard deviation of stamps [periods]
-_MAX_PLAIN_DEVIATION = 0.25  # largest deviation of stamps with which each is of the nearest sample [periods]
-_STAIRS_TRIED = (-2, -1, 0, 1, 2, 3)  # stairs about the first guess among which Viterbi's algorithm searches
+
+
+@dataclass(frozen=True)
+class ReadingTimesOptions:
+    """Tuning of sample numbers and reading times."""
+
+    calm_reach: int = 3  # samples to either side that are averaged before the phase is computed,
+    phase_reach: int = 100  # and for the phase
+    quantile_reach: int = 7  # samples to either side of the quantile that gives a first guess of a stair
+    speed_reach: int = 3  # samples to either side from which the speed is computed
+    step_spread: float = 0.15  # relative uncertainty of the distance that joints move in a period
+    max_step_cost: float = 25.0  # largest cost of a single step by positions
+    min_back_evidence: float = 16.0  # squared normalized motion for a backward step to count as a swapped sample,
+    min_back_periods: float = 0.5  # and share of a period
+    min_contradiction: float = 50.0  # cost by which positions must contradict the losses that stamps show
+    min_stamp_std: float = 0.1  # smallest standard deviation of stamps [periods]
+    max_plain_deviation: float = 0.25  # largest deviation of stamps with which each is of the nearest sample [periods]
+    # stairs about the first guess among which Viterbi's algorithm searches
+    stairs_tried: tuple[int, ...] = (-2, -1, 0, 1, 2, 3)
+    gap_s: float = 0.05  # a stretch ends at a gap of this time [s]
+    gap_periods: int = 5  # and this many periods
+    clip_stds: float = 3.0  # standard deviations at which the deviation of a stamp is clipped in the line fit
+    prior_evidence: float = 5.0  # evidence in favour of even times before there is data [variances]
+    even_share: float = 0.5  # share of the deviations above which positions decide for even times
+    vague_jitter: float = 0.1  # jitter over period above which stamps of messages do not determine reading times
+    max_even_jitter: float = 0.33  # jitter over period above which stamps do not separate samples
+    min_step: float = 0.1  # smallest distance between two times [periods]
+    noise_order: int = 7  # order of the differences that measure noise: motion vanishes in them
+    neighbours: tuple[int, ...] = (-2, -1, 1, 2)  # samples whose cubic predicts the one between them
+
+
+OPTIONS = ReadingTimesOptions()
 
 
 class SampleNumbers(NamedTuple):
@@ -59,8 +82,8 @@ class StepCost(NamedTuple):
     c: np.ndarray
 
     def cost(self, periods: np.ndarray) -> np.ndarray:
-        """Return the costs (.., samples) of numbers of periods, at most _MAX_STEP_COST."""
-        unlikely: np.ndarray = np.minimum(self.a - 2.0 * self.b * periods + self.c * periods**2, _MAX_STEP_COST)
+        """Return the costs (.., samples) of numbers of periods, at most `max_step_cost`."""
+        unlikely: np.ndarray = np.minimum(self.a - 2.0 * self.b * periods + self.c * periods**2, OPTIONS.max_step_cost)
         return unlikely
 
 
@@ -76,32 +99,32 @@ def sample_numbers(t: np.ndarray, q: np.ndarray, noise: np.ndarray) -> SampleNum
         numbers = np.arange(len(t)) + _stairs(t / period - np.arange(len(t)), step)
         taken = np.diff(numbers, prepend=numbers[0] - 1)
         contradicted = step.cost(taken) - step.cost(np.ones(len(t)))
-        if contradicted[taken > 1].sum() < _MIN_CONTRADICTION:
+        if contradicted[taken > 1].sum() < OPTIONS.min_contradiction:
             return SampleNumbers(numbers - numbers[0], period, False)
     trials = np.arange(1.0, 4.0)[:, None]
-    cost = step.cost(trials) + LOST_SAMPLE_COST * (trials != 1.0)
+    cost = step.cost(trials) + CLOCK.lost_sample_cost * (trials != 1.0)
     cost[:, 0] = 0.0
     return SampleNumbers(np.cumsum(cost.argmin(axis=0) + 1) - 1, period, True)
 
 
 def _stairs(late: np.ndarray, step: StepCost) -> np.ndarray:
     """Return the number of samples lost before each (samples,), from the delay of stamps [periods] against a message count."""
-    calm = mean_nearby(late, _CALM_REACH)
-    phase = np.unwrap(np.angle(mean_nearby(np.exp(2j * np.pi * calm), _PHASE_REACH))) / (2.0 * np.pi)
+    calm = mean_nearby(late, OPTIONS.calm_reach)
+    phase = np.unwrap(np.angle(mean_nearby(np.exp(2j * np.pi * calm), OPTIONS.phase_reach))) / (2.0 * np.pi)
     level = late - phase
     near = np.round(level)
-    if np.abs(level - near).max() < _MAX_PLAIN_DEVIATION and (np.diff(near) >= 0.0).all():
+    if np.abs(level - near).max() < OPTIONS.max_plain_deviation and (np.diff(near) >= 0.0).all():
         return near.astype(int)
     jitter = np.median(np.abs(late - calm)) / 0.6
-    return _staircase(level, np.round(_low_nearby(level)), jitter**2 + _ROUNDING**2, step)
+    return _staircase(level, np.round(_low_nearby(level)), jitter**2 + OPTIONS.min_stamp_std**2, step)
 
 
 def find_swapped(t: np.ndarray, q: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """Return which samples (samples,) were published before one that was taken earlier: joints seem to step back."""
     period = float(np.median(np.diff(t)))
     step = _steps(t, q, noise, period)
-    is_early = np.diff(t, prepend=-np.inf) < _MIN_BACK_PERIODS * period
-    back = (step.c > _MIN_BACK_EVIDENCE) & (step.b < -_MIN_BACK_PERIODS * step.c) & is_early
+    is_early = np.diff(t, prepend=-np.inf) < OPTIONS.min_back_periods * period
+    back = (step.c > OPTIONS.min_back_evidence) & (step.b < -OPTIONS.min_back_periods * step.c) & is_early
     return back | np.append(back[1:], False)
 
 
@@ -116,29 +139,32 @@ def mean_nearby(x: np.ndarray, reach: int) -> np.ndarray:
 
 def _low_nearby(x: np.ndarray) -> np.ndarray:
     """Return the lower quartile of values nearby: some stamps may be late, few are early."""
-    nearby = np.lib.stride_tricks.sliding_window_view(np.pad(x, _QUANTILE_REACH, mode="edge"), 2 * _QUANTILE_REACH + 1)
-    low: np.ndarray = np.partition(nearby, _QUANTILE_REACH // 2, axis=1)[:, _QUANTILE_REACH // 2]
+    reach = OPTIONS.quantile_reach
+    nearby = np.lib.stride_tricks.sliding_window_view(np.pad(x, reach, mode="edge"), 2 * reach + 1)
+    low: np.ndarray = np.partition(nearby, OPTIONS.quantile_reach // 2, axis=1)[:, OPTIONS.quantile_reach // 2]
     return low
 
 
 def _steps(t: np.ndarray, q: np.ndarray, noise: np.ndarray, period: float) -> StepCost:
     """Return the cost of steps from the distance moved in each and the speed nearby."""
     last, here = len(t) - 1, np.arange(len(t))
-    before, after = np.maximum(here - 1 - _SPEED, 0), np.minimum(here + _SPEED, last)
+    before, after = np.maximum(here - 1 - OPTIONS.speed_reach, 0), np.minimum(here + OPTIONS.speed_reach, last)
     distance = np.diff(q, axis=0, prepend=q[:1])
     each = (q[after] - q[before]) / (t[after] - t[before])[:, None] * period  # in a period
-    variance = 2.0 * noise**2 + (_STEP_SPREAD * each) ** 2 + 1e-30
+    variance = 2.0 * noise**2 + (OPTIONS.step_spread * each) ** 2 + 1e-30
     return StepCost(*((product / variance).sum(axis=1) for product in (distance * distance, distance * each, each * each)))
 
 
 def _staircase(level: np.ndarray, base: np.ndarray, variance: float, step: StepCost) -> np.ndarray:
     """Return the most likely staircase, (samples,) integers that never decrease, by Viterbi's algorithm."""
-    stamps = np.minimum((level - base - np.array(_STAIRS_TRIED)[:, None]) ** 2 / variance, MAX_LATE_COST).T.tolist()
-    rises, states = np.diff(base, prepend=base[:1]).astype(int).tolist(), range(len(_STAIRS_TRIED))
+    squares = (level - base - np.array(OPTIONS.stairs_tried)[:, None]) ** 2 / variance
+    stamps = np.minimum(squares, CLOCK.max_late_cost).T.tolist()
+    rises, states = np.diff(base, prepend=base[:1]).astype(int).tolist(), range(len(OPTIONS.stairs_tried))
     costs, came = list(stamps[0]), []
     for own, rise, a, b, c in zip(stamps[1:], rises[1:], *(block[1:].tolist() for block in step)):
         most = rise + states[-1] + 1
-        steps = [min(a - 2.0 * b * x + c * x * x, _MAX_STEP_COST) + LOST_SAMPLE_COST * (x > 1) for x in range(1, most + 1)]
+        steps = [min(a - 2.0 * b * x + c * x * x, OPTIONS.max_step_cost) + CLOCK.lost_sample_cost * (x > 1)
+                 for x in range(1, most + 1)]
         found, origin = [], []
         for state in states:
             height = rise + state  # over the lowest stair of the sample before
@@ -151,20 +177,11 @@ def _staircase(level: np.ndarray, base: np.ndarray, variance: float, step: StepC
     chosen = [state]
     for origin in reversed(came):
         chosen.append(state := origin[state])
-    stairs: np.ndarray = np.maximum.accumulate(base.astype(int) + np.array(_STAIRS_TRIED)[chosen[::-1]])
+    stairs: np.ndarray = np.maximum.accumulate(base.astype(int) + np.array(OPTIONS.stairs_tried)[chosen[::-1]])
     return stairs
 
 
-_GAP, _GAP_PERIODS = 0.05, 5  # a stretch ends at a gap of this time and this many periods
 NEARBY_READINGS = 300  # readings to either side that determine even times
-_CLIP_STDS = 3.0  # standard deviations at which the deviation of a stamp is clipped in the line fit
-_PRIOR_EVIDENCE = 5.0  # evidence in favour of even times before there is data [variances]
-_EVEN_SHARE = 0.5  # share of the deviations above which positions decide for even times
-_VAGUE_JITTER = 0.1  # jitter over period above which stamps of messages do not determine reading times
-_MAX_EVEN_JITTER = 0.33  # jitter over period above which stamps do not separate samples
-_LEAST_STEP = 0.1  # smallest distance between two times [periods]
-_NOISE_ORDER = 7  # order of the differences that measure noise: motion vanishes in them
-_NEIGHBOURS = (-2, -1, 1, 2)  # samples whose cubic predicts the one between them
 
 
 class Stretch(NamedTuple):
@@ -240,7 +257,7 @@ def reading_times(t: np.ndarray, q: np.ndarray) -> ReadingTimes:
 
 def _long(t: np.ndarray) -> list[slice]:
     """Return the stretches without a gap that are long enough."""
-    longest = max(_GAP, _GAP_PERIODS * float(np.median(np.diff(t))))
+    longest = max(OPTIONS.gap_s, OPTIONS.gap_periods * float(np.median(np.diff(t))))
     ends = [0, *(np.flatnonzero(np.diff(t) > longest) + 1).tolist(), len(t)]
     return [slice(a, b) for a, b in itertools.pairwise(ends) if b - a >= PERIOD_SAMPLES]
 
@@ -251,12 +268,13 @@ def _stretch(part: slice, stamps: np.ndarray, q: np.ndarray, noise: np.ndarray) 
     even, jitter = _even_times(found, stamps)
     period = float((even[-1] - even[0]) / found.numbers[-1])
     share = _share(found.numbers, period, stamps - even, q, noise)
-    least = found.numbers * (_LEAST_STEP * period)
+    least = found.numbers * (OPTIONS.min_step * period)
     times = np.maximum.accumulate(stamps + share * (even - stamps) - least) + least
     believed, loose = float(np.median(share)), jitter / period
-    sent = found.sent and believed > _EVEN_SHARE
+    sent = found.sent and believed > OPTIONS.even_share
     return times, Stretch(part, found.numbers, period, jitter, believed * jitter * (0.75 / NEARBY_READINGS) ** 0.5,
-                          sent or loose < _MAX_EVEN_JITTER, sent and loose > _VAGUE_JITTER and bool(np.ptp(q, axis=0).any()))
+                          sent or loose < OPTIONS.max_even_jitter,
+                          sent and loose > OPTIONS.vague_jitter and bool(np.ptp(q, axis=0).any()))
 
 
 def _even_times(found: SampleNumbers, stamps: np.ndarray) -> tuple[np.ndarray, float]:
@@ -266,7 +284,7 @@ def _even_times(found: SampleNumbers, stamps: np.ndarray) -> tuple[np.ndarray, f
     line = _local_line(found.numbers, late)
     for _ in range(2):
         jitter = float(np.std(late - line))
-        line = _local_line(found.numbers, line + np.clip(late - line, -_CLIP_STDS * jitter, _CLIP_STDS * jitter))
+        line = _local_line(found.numbers, line + np.clip(late - line, -OPTIONS.clip_stds * jitter, OPTIONS.clip_stds * jitter))
     return stamps[0] + grid + line, float(np.std(late - line))
 
 
@@ -292,17 +310,17 @@ def _share(numbers: np.ndarray, period: float, deviation: np.ndarray, q: np.ndar
     variance = (2.0 * noise) ** 2 + 1e-30
     evidence = mean_nearby((moved * moved / variance).sum(axis=1), NEARBY_READINGS) * NEARBY_READINGS
     agreement = mean_nearby((moved * (moved - rest) / variance).sum(axis=1), NEARBY_READINGS) * NEARBY_READINGS
-    share: np.ndarray = np.clip((agreement + _PRIOR_EVIDENCE) / (evidence + _PRIOR_EVIDENCE), 0.0, 1.0)
+    share: np.ndarray = np.clip((agreement + OPTIONS.prior_evidence) / (evidence + OPTIONS.prior_evidence), 0.0, 1.0)
     return share
 
 
 def _off_cubics(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return the distance of values (k, n) at numbers (k,) from the cubics through their neighbours; 0 at the ends."""
     middle = np.arange(2, len(numbers) - 2)
-    distances = [(numbers[middle + k] - numbers[middle]).astype(float) for k in _NEIGHBOURS]
+    distances = [(numbers[middle + k] - numbers[middle]).astype(float) for k in OPTIONS.neighbours]
     rest = np.zeros(values.shape)
     rest[middle] = values[middle]
-    for i, k in enumerate(_NEIGHBOURS):
+    for i, k in enumerate(OPTIONS.neighbours):
         weight = np.prod([-other / (distances[i] - other) for j, other in enumerate(distances) if j != i], axis=0)
         rest[middle] -= values[middle + k] * weight[:, None]
     return rest
@@ -316,8 +334,8 @@ def _noise(stretches: list[np.ndarray], joints: int) -> np.ndarray:
     """
     noise = np.zeros(joints)
     if stretches:
-        rests = np.abs(np.concatenate([np.diff(q, _NOISE_ORDER, axis=0) for q in stretches]))
+        rests = np.abs(np.concatenate([np.diff(q, OPTIONS.noise_order, axis=0) for q in stretches]))
         for k, column in enumerate(rests.T):
             if (column > 0.0).any():
                 noise[k] = np.median(column[column > 0.0])
-    return noise / math.sqrt(math.comb(2 * _NOISE_ORDER, _NOISE_ORDER))
+    return noise / math.sqrt(math.comb(2 * OPTIONS.noise_order, OPTIONS.noise_order))

@@ -59,16 +59,27 @@ class Blocks(NamedTuple):
         return self.around(k)[0], self.around(k + 1)[1]
 
 
-_SMOOTHING_LAG_S, _SMOOTHING_LAG_PERIODS = 0.2, 70  # lag of the smoother: this time [s] and at least this many samples
-_BEGINNING = 2000  # samples of a stretch that are first filtered backwards
-_SPEED = 8  # samples from which the initial speed is computed
+@dataclass(frozen=True)
+class SmoothingOptions:
+    """Tuning of the smoother and of its standard deviations."""
+
+    smoothing_lag_s: float = 0.2  # lag of the smoother: this time [s]
+    smoothing_lag_periods: int = 70  # and at least this many samples
+    start_samples: int = 2000  # samples of a stretch that are first filtered backwards
+    speed_samples: int = 8  # samples from which the initial speed is computed
+    disagreement_reach_s: float = 0.02  # interval to either side over which the disagreement of filters is maximized [s]
+    noise_factor: float = 1.2  # factor of the filters' noise: innovations are not as white as assumed
+    edge_s: float = 0.05  # time at both ends of a stretch in which the motion is less certain [s],
+    edge_periods: int = 7  # and periods
+    exact_std: float = 2e-8  # position noise below which positions are exact up to rounding [rad, m]
+
+
+OPTIONS = SmoothingOptions()
+
 _BACKWARDS = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])[:, None, None]  # signs of the derivatives in reversed time
-_DISAGREEMENT_REACH_S = 0.02  # interval to either side over which the disagreement of filters is maximized [s]
-_NOISE_FACTOR = 1.2  # factor of the filters' noise: innovations are not as white as assumed
 # Factors of the disagreement of filters in q, qd, qdd, qddd. With them 92 to 99 % of the errors of S-curves with stops (250 Hz
 # to 5 kHz), also without noise beside quantization, are within two deviations; kalman_smooth motion has smaller errors
 _DISAGREEMENT_FACTORS = np.array([1.2, 1.5, 1.3, 1.2])
-_EDGE_S, _EDGE_PERIODS = 0.05, 7  # time [s] and periods at both ends of a stretch in which the motion is less certain
 
 
 class SmoothedMotion(NamedTuple):
@@ -98,7 +109,7 @@ def kalman_smooth(found: ReadingTimes, q: np.ndarray, wanted: np.ndarray) -> Smo
         times = found.times[stretch.readings]
         motion[:, of], deviation[:, of] = _smooth_stretch(stretch, times, q[stretch.readings], wanted[of], learning,
                                                             calibration)
-        edge = max(_EDGE_S, _EDGE_PERIODS * stretch.period)
+        edge = max(OPTIONS.edge_s, OPTIONS.edge_periods * stretch.period)
         inside[of] = (wanted[of] >= times[0] + edge) & (wanted[of] <= times[-1] - edge)
     return SmoothedMotion(motion, deviation, inside, noise)
 
@@ -106,9 +117,9 @@ def kalman_smooth(found: ReadingTimes, q: np.ndarray, wanted: np.ndarray) -> Smo
 def _smooth_stretch(stretch: Stretch, times: np.ndarray, q: np.ndarray, wanted: np.ndarray,
              learning: SensorLearning, calibration: DeviationCalibration) -> tuple[np.ndarray, np.ndarray]:
     """Return motion and deviations (4, wanted, n) of one stretch at instants that do not decrease."""
-    lag = max(_SMOOTHING_LAG_S, _SMOOTHING_LAG_PERIODS * stretch.period)
+    lag = max(OPTIONS.smoothing_lag_s, OPTIONS.smoothing_lag_periods * stretch.period)
     steps = np.diff(stretch.numbers)
-    first = slice(_BEGINNING, None, -1) if len(q) > _BEGINNING else slice(None, None, -1)
+    first = slice(OPTIONS.start_samples, None, -1) if len(q) > OPTIONS.start_samples else slice(None, None, -1)
     backwards = _started_filters(-times[first], q[first], learning, calibration, stretch.period, lag)
     for time, step, positions in zip(-times[first][1:], steps[:len(times[first]) - 1][::-1].tolist(), q[first][1:]):
         _add_sample(backwards, learning, time, step, positions)
@@ -122,8 +133,9 @@ def _smooth_stretch(stretch: Stretch, times: np.ndarray, q: np.ndarray, wanted: 
         _add_sample(filters, learning, time, step, positions)
     found += [filters.smooth_at(min(instant, last), stretch.time_std) for instant in instants[len(found):]]
     motion, noise, disagreement = (np.stack(rows, axis=1) for rows in zip(*found))
-    near = round(_DISAGREEMENT_REACH_S * len(wanted) / max(wanted[-1] - wanted[0], stretch.period))
-    deviation = np.hypot(_NOISE_FACTOR * noise, _DISAGREEMENT_FACTORS[:, None, None] * _largest_nearby(disagreement, near))
+    near = round(OPTIONS.disagreement_reach_s * len(wanted) / max(wanted[-1] - wanted[0], stretch.period))
+    largest = _largest_nearby(disagreement, near)
+    deviation = np.hypot(OPTIONS.noise_factor * noise, _DISAGREEMENT_FACTORS[:, None, None] * largest)
     deviation[0] = np.hypot(deviation[0], _repeated_share(q, near)[_reading_at(times, wanted)] * _position_noise(learning, q))
     return motion, deviation
 
@@ -165,8 +177,9 @@ def _started_filters(times: np.ndarray, q: np.ndarray, learning: SensorLearning,
                      period: float, lag: float) -> FilterBank:
     """Return filters started at the first sample with the speed of the first few."""
     learning.restart()
-    since = times[:_SPEED] - times[:_SPEED].mean()
-    return FilterBank(float(times[0]), q[0], since @ q[:_SPEED] / (since @ since), learning.noise, calibration, period, lag)
+    since = times[:OPTIONS.speed_samples] - times[:OPTIONS.speed_samples].mean()
+    speed = since @ q[:OPTIONS.speed_samples] / (since @ since)
+    return FilterBank(float(times[0]), q[0], speed, learning.noise, calibration, period, lag)
 
 
 def _add_sample(filters: FilterBank, learning: SensorLearning, time: float, steps: int, q: np.ndarray) -> None:
@@ -174,9 +187,6 @@ def _add_sample(filters: FilterBank, learning: SensorLearning, time: float, step
     sample = filters.add_sample(time, steps, q)
     if steps == 1 and filters.settled < time:
         learning.update(filters, sample)
-
-
-_EXACT = 2e-8  # position noise below which positions are exact up to rounding [rad, m]
 
 
 class Smoothing(NamedTuple):
@@ -285,7 +295,7 @@ def _estimated(t: np.ndarray, since: np.ndarray, known: dict[int, np.ndarray], w
     if 2 in known:
         return _fitted(t, known, window, degree)
     times = reading_times(since, known[0])
-    if window is None and times.even and times.noise.max(initial=0.0) > _EXACT:
+    if window is None and times.even and times.noise.max(initial=0.0) > OPTIONS.exact_std:
         return _smoothed(t, known, times, degree)
     if not times.vague:
         return _fitted(t, known, window, degree)

@@ -2,7 +2,7 @@
 
 The effort that is commanded is what the robot's own controller does not add (EffortConvention). It is bounded at every call,
 for every input: a state that jumps, is missing or not finite, another payload, other limits, another mode. With the
-commanded joint torque u [N m] and the time dt since the last command, at most MAX_STEP_S,
+commanded joint torque u [N m] and the time dt since the last command, at most `max_step_s`,
 
     |u - u_last| <= R dt,  R the smallest of the limits of torque rate and of the effort limit over `rise_time`
     |u| and |u + what the controller adds| stay within the effort limit
@@ -27,11 +27,21 @@ from ..model.tree import Limits
 from ..robots.robot import Robot
 
 MODES = ("none", "gravity", "gravity_friction", "feedforward")
-MAX_STEP_S = 0.02  # longest time between two commands that counts for a change [s]
-MIN_SAMPLE_S = 0.005  # time between two states below which jitter of their arrival could look like a jump [s]
-MAX_SPEED = 50.0  # speed above which a change of position is a jump, without a velocity limit [rad/s, m/s]
-LIMIT_SPEEDS = 3.0  # the same speed in velocity limits: robots exceed those of their URDFs
-FADE_SPEED = 0.05  # speed below which friction compensation fades: the sign of a noisy velocity is not known [rad/s, m/s]
+
+
+@dataclass(frozen=True)
+class CommandTuning:
+    """Bounds on jumps of measured states."""
+
+    max_step_s: float = 0.02  # longest time between two commands that counts for a change [s]
+    min_sample_s: float = 0.005  # time between two states below which jitter of their arrival could look like a jump [s]
+    max_speed: float = 50.0  # speed above which a change of position is a jump, without a velocity limit [rad/s, m/s]
+    max_limit_speeds: float = 3.0  # the same speed in velocity limits: robots exceed those of their URDFs
+    # speed below which friction compensation fades: the sign of a noisy velocity is not known [rad/s, m/s]
+    fade_speed: float = 0.05
+
+
+TUNING = CommandTuning()
 
 
 @dataclass(frozen=True)
@@ -188,7 +198,7 @@ class EffortCommander:
 
     def _measured_friction(self, robot: Robot, qd: np.ndarray) -> np.ndarray:
         known = np.nan_to_num(qd)
-        return self._options.friction_share * np.tanh(np.abs(known) / FADE_SPEED) * robot.friction(known)[0]
+        return self._options.friction_share * np.tanh(np.abs(known) / TUNING.fade_speed) * robot.friction(known)[0]
 
     def _accept(self, now: float, q: np.ndarray, *others: np.ndarray) -> bool:
         """Return whether a state can be used; count why not."""
@@ -201,7 +211,7 @@ class EffortCommander:
         if self._position is not None:
             change = q - self._position
             change = np.where(target.turns, np.remainder(change + np.pi, 2.0 * np.pi) - np.pi, change)  # gravity is periodic
-            if (np.abs(change) > target.speed * (now - self._seen + MIN_SAMPLE_S)).any():
+            if (np.abs(change) > target.speed * (now - self._seen + TUNING.min_sample_s)).any():
                 self.rejected["jump"] += 1
                 return False
         self._position, self._seen = np.array(q), now
@@ -220,7 +230,7 @@ class EffortCommander:
         target = self._target
         if target is None or not self.is_active:
             return None
-        dt = min(max(now - self._time, 0.0), MAX_STEP_S) if np.isfinite(self._time) else 0.0
+        dt = min(max(now - self._time, 0.0), TUNING.max_step_s) if np.isfinite(self._time) else 0.0
         self._time = now
         change = dt / self._options.ramp_time
         self.support = float(np.clip(self.support + (-change if self.is_ending else change), 0.0, 1.0))
@@ -271,6 +281,6 @@ def _target(robot: Robot, limits: Limits, options: CommandOptions, convention: E
         joints, lower[joints], upper[joints] = sided
     largest = np.maximum(upper, -lower)
     rate = np.fmin(np.fmin(limits.effort_rate, limits.commanded_effort_rate), largest / options.rise_time)
-    speed = np.where(np.isfinite(limits.velocity), LIMIT_SPEEDS * limits.velocity, MAX_SPEED)
+    speed = np.where(np.isfinite(limits.velocity), TUNING.max_limit_speeds * limits.velocity, TUNING.max_speed)
     turns = np.array([kind != "prismatic" for kind in robot.joint_types])
     return _Target(robot, convention, lower, upper, rate, np.maximum(speed, 1.0), turns)

@@ -23,10 +23,10 @@ RULES = (
     "A torque is what the actuator exerts, positive along the URDF's axis, gravity included. SI units: q [rad, m], qd, qdd, "
     "qddd its derivatives, tau [N m, N], tau_rate [N m/s, N/s].", "",
     "Outputs must not overlap inputs. No function allocates, locks or keeps a state; each takes one path, save for the rows "
-    "that linear systems exchange for their pivots, and may be called from any thread. What is not finite goes in and comes"
-    " out; nothing else is checked. Angles are good up to 1e5 rad. For a processor with fused multiply-add, compiled with "
-    "-ffp-contract=off, the numbers are those of the Python library to the last bit.")
-WIDTH = 110
+    "that linear systems exchange for their pivots, and may be called from any thread. Inputs are not checked: from numbers "
+    "that are not finite follow numbers that are not finite. Angles are accurate up to 1e5 rad. For a processor with fused "
+    "multiply-add, compiled with -ffp-contract=off, the numbers are those of the Python library to the last bit.")
+WIDTH = 110  # characters of a line of comment
 
 
 class CFunction(NamedTuple):
@@ -63,8 +63,8 @@ class CLibrary(NamedTuple):
     def header(self) -> str:
         """Return the declarations with their documentation."""
         upper = self.name.upper()
-        lines = [comment(self._story()), f"#ifndef {upper}_H", f"#define {upper}_H", "", "#ifdef __cplusplus", 'extern "C" {',
-                 "#endif", "", f"#define {upper}_JOINTS {self.joint_count}",
+        lines = [comment(self._description()), f"#ifndef {upper}_H", f"#define {upper}_H", "", "#ifdef __cplusplus",
+                 'extern "C" {', "#endif", "", f"#define {upper}_JOINTS {self.joint_count}",
                  f'#define {upper}_MODEL_ID "{self.robot.model_id}"', "",
                  f"extern const char *const {self.name}_joint_names[{upper}_JOINTS];", ""]
         for traced in self.functions:
@@ -74,7 +74,7 @@ class CLibrary(NamedTuple):
         return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""])
 
     def source(self) -> str:
-        """Definitions."""
+        """Return the definitions of all functions."""
         names = ", ".join(literal(name) for name in self.robot.joint_names)
         lines = [comment([f"Robot {self.name}: see {self.name}.h."]), f'#include "{self.name}/{self.name}.h"', "",
                  c.preamble(program for _, program in self.functions),
@@ -106,23 +106,23 @@ class CLibrary(NamedTuple):
     def _prototype(self, traced: CFunction) -> str:
         return c.prototype(traced.program, f"{self.name}_{traced.function.name}", traced.function.results)
 
-    def _story(self) -> list[str]:
+    def _description(self) -> list[str]:
         robot, tree = self.robot, self.robot.tree
         joints = [f"  {k}  {_plain(name)} ({kind}; {UNITS.get(kind, 'rad, N m')})"
                   for k, (name, kind) in enumerate(zip(robot.joint_names, robot.joint_types, strict=True))]
         gravity = ", ".join(f"{x:g}" for x in tree.gravity_vector)
-        story = [f"Exact dynamics of robot {_plain(robot.name)} ({robot.kind}), model {robot.model_id}, "
+        text = [f"Exact dynamics of robot {_plain(robot.name)} ({robot.kind}), model {robot.model_id}, "
                  "written by rnea export of rnea_ros.", "", "Joints, the order of every array of that length:", *joints]
-        everyone = tree.joint_names
-        if len(everyone) != robot.n:
-            story += ["", "All joints of the tree, where a function asks for all: " + ", ".join(map(_plain, everyone)) + "."]
-        story += ["", f"Gravity: ({gravity}) m/s^2 in the root link's frame.", *RULES]
+        tree_joints = tree.joint_names
+        if len(tree_joints) != robot.n:
+            text += ["", "All joints of the tree, where a function asks for all: " + ", ".join(map(_plain, tree_joints)) + "."]
+        text += ["", f"Gravity: ({gravity}) m/s^2 in the root link's frame.", *RULES]
         if self.omitted:
-            story += ["", self.omission]
+            text += ["", self.omission]
         if self.payload_link:
-            story += ["", f"payloads: ten numbers for what link {_plain(self.payload_link)} carries, from "
+            text += ["", f"payloads: ten numbers for what link {_plain(self.payload_link)} carries, from "
                       f"{self.name}_payload; ten zeros for nothing."]
-        return story
+        return text
 
 
 def library(robot: Robot, name: str, payload_link: str | None = None, links: Iterable[str] = (),
@@ -134,7 +134,7 @@ def library(robot: Robot, name: str, payload_link: str | None = None, links: Ite
     named = tuple(dict.fromkeys(links))
     carrier = robot.with_payload(payload_link, 1.0) if payload_link else robot
     every = exported(carrier, named)
-    if payload_link and "payloads" not in every[0].inputs:  # else it is carried for good
+    if payload_link and "payloads" not in every[0].inputs:  # else the functions would contain it
         raise InputError(f"what link '{payload_link}' of a {robot.kind} carries can be no argument: declare it in "
                          "`payloads` of the robot file")
     functions = [function for function in every if wanted(function.name)]
@@ -165,7 +165,7 @@ def identifier(name: str) -> str:
 
 
 def sample(library: CLibrary, traced: CFunction, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Arguments for a test: any numbers, but where a pose has to be closed, a closed one."""
+    """Return arguments for a test: random numbers, and a closed pose where loops need one."""
     robot, found = library.robot, {}
     for block in traced.blocks[0]:
         found[block.name] = rng.normal(size=block.size)

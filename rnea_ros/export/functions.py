@@ -66,7 +66,7 @@ def payload_parameters(model: Model, link: str) -> ExportedFunction:
 
     def evaluate(mass: Any, com: Any, inertia: Any) -> list[Any]:
         xx, xy, xz, yy, yz, zz = inertia
-        return [Payload.seen(frame, mass[0], com, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))]
+        return [Payload.parameters_of(frame, mass[0], com, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))]
 
     return ExportedFunction("payload", f"A payload on link {link}: mass [kg], com in the link's frame [m], inertia about the "
                             "com along the link's axes: xx xy xz yy yz zz [kg m^2].", evaluate,

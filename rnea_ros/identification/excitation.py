@@ -34,17 +34,30 @@ from ..robots.inputs import validation
 from ..robots.robot import Robot
 from .identification import Regressor
 
-GRID = 200  # instants of a period at which limits are enforced and, at every other one, equations are formed
-TORQUE_INSTANTS, SLOWING_TOL = 1000, 1e-3  # instants at which torques are checked; relative accuracy of the slowing
+
+@dataclass(frozen=True)
+class ExcitationOptions:
+    """Tuning of the search for exciting motions."""
+
+    # instants of a period at which limits are enforced and, at every other one, equations are formed
+    limit_instants: int = 200
+    torque_instants: int = 1000  # instants at which torques are checked
+    slowing_tol: float = 1e-3  # relative accuracy of the slowing
+    min_references: int = 10  # smallest number of random motions on which torques are predicted
+    min_noise: float = 1e-3  # torque noise over the largest one, for joints without torque
+    min_eigenvalue_ratio: float = 1e-16  # smallest eigenvalue over the largest
+    # smallest variance of torque by a direction of the parameters over the largest, in any motion
+    min_variance_ratio: float = 1e-10
+    min_harmonics: int = 3  # fewest harmonics: rest at the start fixes one of a and one of b
+    max_slowing: float = 1000.0  # largest factor of slowing
+    unknown_speed: float = 1.0  # limits where unknown [rad/s, m/s],
+    unknown_acceleration: float = 5.0  # [rad/s^2, m/s^2]; URDFs contain no acceleration limits
+
+
+OPTIONS = ExcitationOptions()
+
 RATE = 25.0  # independent equations per second and joint, as in fitting.py
-REFERENCES = 10  # smallest number of random motions on which torques are predicted
-MIN_NOISE = 1e-3  # torque noise over the largest one, for joints without torque
-MIN_EIGENVALUE_RATIO = 1e-16  # smallest eigenvalue over the largest
-MIN_VARIANCE_RATIO = 1e-10  # smallest variance of torque by a direction of the parameters over the largest, in any motion
-MIN_HARMONICS = 3  # fewest harmonics: rest at the start fixes one of a and one of b
 REACH = {"prismatic": 0.2}  # half range where position limits are unknown [m]; 1 rad otherwise
-MAX_SLOWING = 1000.0  # largest factor of slowing
-SPEED, ACCELERATION = 1.0, 5.0  # limits where unknown [rad/s, m/s], [rad/s^2, m/s^2]; URDFs contain no acceleration limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +110,7 @@ class _MotionBounds(NamedTuple):
 
 
 def excite(robot: Robot, period: float = 10.0, harmonics: int = 5, terms: Iterable[str] = TERMS, margin: float = 0.9,
-           acceleration: float = ACCELERATION, guesses: int = 20, iterations: int = 20, seed: int = 0,
+           acceleration: float = OPTIONS.unknown_acceleration, guesses: int = 20, iterations: int = 20, seed: int = 0,
            limits: Limits | None = None, noise: ArrayLike | None = None) -> Excitation:
     """Return an exciting trajectory for `identify` with the same terms. Needs scipy.
 
@@ -109,19 +122,20 @@ def excite(robot: Robot, period: float = 10.0, harmonics: int = 5, terms: Iterab
     iterations   : of the optimizer; 0 returns the best random motion
     noise        : standard deviations of the measured torques (n,) [N m, N]; None: the same share of each joint's RMS torque
     """
-    if harmonics < MIN_HARMONICS or period <= 0.0 or guesses < 1 or not 0.0 < margin <= 1.0 or acceleration <= 0.0:
+    if harmonics < OPTIONS.min_harmonics or period <= 0.0 or guesses < 1 or not 0.0 < margin <= 1.0 or acceleration <= 0.0:
         raise InputError(f"harmonics {harmonics}, period {period}, guesses {guesses}, margin {margin}, acceleration "
-                         f"{acceleration}: at least {MIN_HARMONICS}, above 0, at least 1, in (0, 1], above 0 are needed")
+                         f"{acceleration}: at least {OPTIONS.min_harmonics}, above 0, at least 1, in (0, 1], above 0 are "
+                         "needed")
     base = base_parameters(robot.model, robot.gravity_vector, tuple(terms), free_root=False)
     regressor = Regressor(robot, [base.parameters[k] for k in base.kept])
     bounds, shape = _bounds(robot, limits or robot.limits, margin, acceleration), (2, harmonics, robot.n)
-    t = np.arange(GRID) * (period / GRID)
+    t = np.arange(OPTIONS.limit_instants) * (period / OPTIONS.limit_instants)
 
     def motion(x: np.ndarray) -> FourierMotion:
         a, b = x.reshape(shape)
         return _within(bounds, period, a, b, t)
 
-    draws = np.random.default_rng(seed).normal(size=(max(guesses, REFERENCES), int(np.prod(shape))))
+    draws = np.random.default_rng(seed).normal(size=(max(guesses, OPTIONS.min_references), int(np.prod(shape))))
     objective = _Objective.of(robot, regressor, [motion(x) for x in draws], noise)
 
     def cost(x: np.ndarray) -> float:
@@ -157,7 +171,7 @@ class _Objective(NamedTuple):
         if noise is None:
             torques = np.concatenate([robot.inverse_dynamics(*motion(_times(motion))[:3]) for motion in motions])
             sigma = np.sqrt(np.mean(torques**2, axis=0))
-            sigma = np.maximum(sigma, MIN_NOISE * sigma.max(initial=np.finfo(float).tiny))
+            sigma = np.maximum(sigma, OPTIONS.min_noise * sigma.max(initial=np.finfo(float).tiny))
         else:
             sigma = validation.vector("noise", noise, robot.n)
             if not (sigma > 0.0).all():
@@ -167,7 +181,7 @@ class _Objective(NamedTuple):
         R = np.mean([found.gram(motion) for motion in motions], axis=0) / len(_times(motions[0]))
         scale = 1.0 / np.sqrt(np.maximum(np.diagonal(R), np.finfo(float).tiny))
         sizes, vectors = np.linalg.eigh(R * np.multiply.outer(scale, scale))
-        kept = sizes > MIN_VARIANCE_RATIO * sizes.max(initial=0.0)
+        kept = sizes > OPTIONS.min_variance_ratio * sizes.max(initial=0.0)
         return found._replace(scale=scale, shown=vectors[:, kept], reference=np.diag(sizes[kept]))
 
     def gram(self, motion: FourierMotion) -> np.ndarray:
@@ -179,7 +193,7 @@ class _Objective(NamedTuple):
         """Return the logarithm of the relative standard deviation of predicted torques."""
         equations = self.shown.T @ self.gram(motion) @ self.shown * (RATE * motion.period / len(_times(motion)))
         sizes, vectors = np.linalg.eigh(equations)
-        sizes = np.maximum(sizes, MIN_EIGENVALUE_RATIO * sizes[-1])
+        sizes = np.maximum(sizes, OPTIONS.min_eigenvalue_ratio * sizes[-1])
         variances = np.einsum("ik,ij,jk->k", vectors, self.reference, vectors) / sizes
         return 0.5 * float(np.log(variances.sum() / len(self.weights)))
 
@@ -188,12 +202,12 @@ class _Objective(NamedTuple):
         gram = self._replace(weights=np.ones_like(self.weights)).gram(motion)
         lengths = np.maximum(np.sqrt(np.diagonal(gram)), 1e-150)
         sizes = np.linalg.eigvalsh(self.shown.T @ (gram / np.multiply.outer(lengths, lengths)) @ self.shown)
-        return float(np.sqrt(sizes[-1] / max(sizes[0], MIN_EIGENVALUE_RATIO * sizes[-1])))
+        return float(np.sqrt(sizes[-1] / max(sizes[0], OPTIONS.min_eigenvalue_ratio * sizes[-1])))
 
 
 def _times(motion: FourierMotion) -> np.ndarray:
     """Return the times at which equations are taken."""
-    return np.arange(0, GRID, 2) * (motion.period / GRID)
+    return np.arange(0, OPTIONS.limit_instants, 2) * (motion.period / OPTIONS.limit_instants)
 
 
 def _slowness(robot: Robot, limits: Limits, margin: float, motion: FourierMotion) -> float:
@@ -202,7 +216,7 @@ def _slowness(robot: Robot, limits: Limits, margin: float, motion: FourierMotion
 
     def shares(factor: float) -> np.ndarray:
         slow = motion.slowed(factor)
-        samples = slow(np.arange(TORQUE_INSTANTS) * (slow.period / TORQUE_INSTANTS))
+        samples = slow(np.arange(OPTIONS.torque_instants) * (slow.period / OPTIONS.torque_instants))
         pair = robot.torque_and_rate(*samples)
         used = [np.abs(x).max(axis=0) / limit for x, limit in zip(pair, (limits.effort, limits.effort_rate), strict=True)]
         if np.isfinite(rate_limit).any():
@@ -213,13 +227,13 @@ def _slowness(robot: Robot, limits: Limits, margin: float, motion: FourierMotion
 
     if shares(1.0).max() <= margin:
         return 1.0
-    if (still := shares(MAX_SLOWING)).max() > margin:
+    if (still := shares(OPTIONS.max_slowing)).max() > margin:
         joint = int(np.argmax(still))
         raise InputError(f"joint {robot.joint_names[joint]} needs {100.0 * still[joint]:.3g} % of its effort limit, "
                          f"{limits.effort[joint]:g}, to be held along the motion, more than margin, {margin:g}, allows; "
                          "narrow the position limits, or give other limits")
-    least, enough = 1.0, MAX_SLOWING
-    while enough > (1.0 + SLOWING_TOL) * least:
+    least, enough = 1.0, OPTIONS.max_slowing
+    while enough > (1.0 + OPTIONS.slowing_tol) * least:
         middle = float(np.sqrt(least * enough))
         least, enough = (least, middle) if shares(middle).max() <= margin else (middle, enough)
     return enough
@@ -238,7 +252,7 @@ def _bounds(robot: Robot, limits: Limits, margin: float, acceleration: float) ->
     reach = np.array([REACH.get(kind, 1.0) for kind in robot.joint_types])
     return _MotionBounds(np.where(known, (limits.lower + limits.upper) / 2.0, 0.0),
                    margin * np.where(known, (limits.upper - limits.lower) / 2.0, reach),
-                   margin * np.where(np.isfinite(limits.velocity), limits.velocity, SPEED),
+                   margin * np.where(np.isfinite(limits.velocity), limits.velocity, OPTIONS.unknown_speed),
                    np.fmin(margin * limits.acceleration, acceleration), np.fmin(margin * limits.jerk, np.inf))
 
 

@@ -9,10 +9,11 @@ of joint k.
 joint whose torques contradict those of the others, for example in other units, is excluded (_exclude_contradictory). 3.
 Friction models are selected by cross-validation (weighted_fit.py). 4. beta and c follow by weighted least squares
 (weighted_fit.py). Base parameters that the motion hardly excites stay near the
-   URDF's by a prior standard deviation of PRIOR_STD times their size.
+   URDF's by a prior standard deviation of `prior_std` times their size.
 5. Physical parameters follow: among all robots made of bodies, rotors and dissipative friction, the one nearest to a
-   reference that explains the recordings within MAX_LOSS of the best (physical_consistency.py). The reference has the URDF's
-   bodies and those rotors with which the bodies need not change, since URDFs contain bodies but no rotors (_reference).
+   reference that explains the recordings within `max_loss` of the best (physical_consistency.py). The reference has the
+   URDF's bodies and those rotors with which the bodies need not change, since URDFs contain bodies but no rotors
+   (_reference).
 
 The end of every recording is not used in the fit: it is the validation set.
 """
@@ -61,19 +62,30 @@ from .weighted_fit import (
 ROTOR = "Ia"  # parameter of the rotor's inertia
 RATE = 25.0  # equations per second and joint
 HELD_OUT = 0.3  # share of each recording that is the validation set
-PRIOR_STD = 3.0  # prior standard deviation of a base parameter about the URDF's value, over its size
-BODY_STD = 0.3  # prior standard deviation of a body's parameter over its size, where bodies compete with rotors
-MAX_CONSISTENCY_COST = 0.3  # logarithm of the error above which no physical robot explains the recording
-SMALL_ERROR, LARGE_ERROR = 0.02, 0.5  # relative to the torque
-CLEAR_FRICTION = 0.8  # ratio of squared errors with dissipative friction and with the opposite sign
-SIGNIFICANCE = 2.5  # standard deviations that a friction term beyond Coulomb and viscous friction must differ from zero
-LOAD_ROUNDS = 2  # alternations between loads and bodies
-MAX_LOSS = 0.005  # logarithm of the error that bodies nearer to the URDF's may cost
-BISECTIONS = 6  # bisections of the path step at which this is reached
-MIN_COUPLING_FACTOR = 1.5  # factor by which a coupling must reduce the error of a joint
-MAX_SAMPLES = 5_000  # in the search for couplings
-MAX_ERROR = 1.0  # error over a joint's own torque above which it is not explained
-MIN_CONTRADICTION = 0.5  # decrease of the logarithm of another joint's error when a contradictory joint is excluded
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """Tuning of priors, significance and contradictions."""
+
+    prior_std: float = 3.0  # prior standard deviation of a base parameter about the URDF's value, over its size
+    body_std: float = 0.3  # prior standard deviation of a body's parameter over its size, where bodies compete with rotors
+    max_consistency_cost: float = 0.3  # logarithm of the error above which no physical robot explains the recording
+    small_error: float = 0.02  # error relative to the torque below which a joint is explained well,
+    large_error: float = 0.5  # and above which it is not explained
+    max_sign_ratio: float = 0.8  # ratio of squared errors with dissipative friction and with the opposite sign
+    # standard deviations that a friction term beyond Coulomb and viscous friction must differ from zero
+    significance: float = 2.5
+    load_rounds: int = 2  # alternations between loads and bodies
+    max_loss: float = 0.005  # logarithm of the error that bodies nearer to the URDF's may cost
+    bisections: int = 6  # bisections of the path step at which this is reached
+    min_coupling_factor: float = 1.5  # factor by which a coupling must reduce the error of a joint
+    max_coupling_samples: int = 5_000  # in the search for couplings
+    max_error: float = 1.0  # error over a joint's own torque above which it is not explained
+    min_contradiction: float = 0.5  # decrease of the logarithm of another joint's error when a contradictory joint is excluded
+
+
+OPTIONS = FitOptions()
 
 
 class Exclusion(NamedTuple):
@@ -161,8 +173,8 @@ class Fit:
     def explained(self) -> bool:
         """True if a physical robot explains the recordings: nearly as well as least squares, or with a small error."""
         error = np.linalg.norm(np.fmax(self.fit_error, self.validation_error)) / (np.linalg.norm(self.rms) or 1.0)
-        return bool(error < LARGE_ERROR) and (self.consistency_cost < MAX_CONSISTENCY_COST
-                                              or bool((self.fit_error < SMALL_ERROR * self.rms).all()))
+        return bool(error < OPTIONS.large_error) and (self.consistency_cost < OPTIONS.max_consistency_cost
+                                                      or bool((self.fit_error < OPTIONS.small_error * self.rms).all()))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -411,7 +423,7 @@ def _prior_std(base: BaseParameters, prior_values: np.ndarray, torque: float) ->
     kinds = np.array([base.parameters[k].kind for k in base.kept])
     inertias = size[[unit in ("kg m^2", "kg") for unit in base.units]]
     size = np.where(kinds == ROTOR, inertias.max(initial=0.0), size)
-    return PRIOR_STD * np.where(np.isin(kinds, OF_MOTORS[1:]), torque, size)
+    return OPTIONS.prior_std * np.where(np.isin(kinds, OF_MOTORS[1:]), torque, size)
 
 
 # ---------------------------------------------------------------------- joints in other units
@@ -434,7 +446,7 @@ def _exclude_contradictory(robot: Robot, problem: IdentificationProblem, rows: J
             rest = [j for j in range(len(errors)) if j != k]
             alone = solve_weighted(rows.without(k), [models[j] for j in rest], prior, prior_std)
             gains[k, rest] = np.log(errors[rest] / alone.errors(alone.x))
-        suspects = (relative > MAX_ERROR) | (gains.max(axis=1) > MIN_CONTRADICTION)
+        suspects = (relative > OPTIONS.max_error) | (gains.max(axis=1) > OPTIONS.min_contradiction)
         if not suspects.any():
             break
         scale = np.log(np.abs(initial_gains(rows, models, prior)))
@@ -478,8 +490,8 @@ def _effort_signs(rows: JointEquations, models: Sequence[FrictionModel], prior: 
         x, *_ = np.linalg.lstsq(W, rows.tau[:, k], rcond=None)
         variance = np.mean((rows.tau[:, k] - W @ x) ** 2) * np.linalg.pinv(W.T @ W)[0, 0]
         # Where the URDF's torque is small, as of a last joint, it may fit a rotor with either sign: friction shows the sign.
-        against = x[0] < -SIGNIFICANCE * np.sqrt(variance)
-        is_reversed = costs[1] < (1.0 if against else CLEAR_FRICTION) * costs[0]
+        against = x[0] < -OPTIONS.significance * np.sqrt(variance)
+        is_reversed = costs[1] < (1.0 if against else OPTIONS.max_sign_ratio) * costs[0]
         found.append(-1.0 if is_reversed else 1.0)
     return np.array(found)
 
@@ -533,13 +545,13 @@ def _with_load_friction(problem: IdentificationProblem, rows: JointEquations, ra
     least = solve_weighted(rows, models, prior, prior_std)
     if (simpler := _significant(models, least, b)) != models:
         models, least = simpler, solve_weighted(rows, simpler, prior, prior_std)
-    for _ in range(LOAD_ROUNDS if any(model.load_smoothing for model in models) else 0):
+    for _ in range(OPTIONS.load_rounds if any(model.load_smoothing for model in models) else 0):
         least = solve_weighted(with_loads(problem, rows, rate, least.x[:b]), models, prior, prior_std)
     return models, least
 
 
 def _significant(models: list[FrictionModel], least: WeightedFit, b: int) -> list[FrictionModel]:
-    """Return the models without the terms whose estimate is within SIGNIFICANCE standard deviations of zero."""
+    """Return the models without the terms whose estimate is within `significance` standard deviations of zero."""
     found, start = [], b
     for model in models:
         column = {kind: start + k for k, kind in enumerate(model.kinds)}
@@ -550,7 +562,7 @@ def _significant(models: list[FrictionModel], least: WeightedFit, b: int) -> lis
             row[column[plus]] = 1.0
             if minus:
                 row[column[minus]] = -1.0
-            return bool(abs(row @ least.x) > SIGNIFICANCE * np.sqrt(row @ least.covariance @ row))
+            return bool(abs(row @ least.x) > OPTIONS.significance * np.sqrt(row @ least.covariance @ row))
 
         if model.load_smoothing and not is_significant(LOAD):
             model = model.unloaded
@@ -590,7 +602,7 @@ def _reference(base: BaseParameters, prior_values: np.ndarray, least: WeightedFi
     """Return the reference (p,) of the physical parameters: the URDF's bodies, with rotors from the recordings.
 
     Often only the sum of a rotor's inertia and of a link's about the same axis is determined. Rotors and coupled motors are
-    the maximum a posteriori estimate with bodies that deviate from the URDF's by BODY_STD of their size, and rotors of any
+    the maximum a posteriori estimate with bodies that deviate from the URDF's by `body_std` of their size, and rotors of any
     size that is not negative.
     """
     from scipy.optimize import lsq_linear
@@ -600,8 +612,8 @@ def _reference(base: BaseParameters, prior_values: np.ndarray, least: WeightedFi
         return prior_values
     scale = parameter_scales(base.parameters, prior_values)
     inertias = [parameter.unit in ("kg m^2", "kg") for parameter in base.parameters]
-    std = np.where(rotors, PRIOR_STD * (np.abs(base.grouping) @ np.abs(prior_values)).max(
-        initial=max(scale[inertias].max(), np.abs(least.x[:b]).max())), BODY_STD * scale)
+    std = np.where(rotors, OPTIONS.prior_std * (np.abs(base.grouping) @ np.abs(prior_values)).max(
+        initial=max(scale[inertias].max(), np.abs(least.x[:b]).max())), OPTIONS.body_std * scale)
     # Information matrix = half^T half. By eigenvalues, since exact data leave a covariance that is singular but for rounding.
     values, vectors = np.linalg.eigh(least.covariance[:b, :b])
     half = (vectors / np.sqrt(np.maximum(values, np.finfo(float).eps * values[-1]))).T
@@ -621,13 +633,13 @@ def _nearest_to_reference(path: list[NearestValues], base: BaseParameters, least
         return float(np.mean(np.log(least.errors(base.grouping @ parameters))))
 
     scores = [score(step.parameters) for step in path]
-    limit = min(scores) + MAX_LOSS
+    limit = min(scores) + OPTIONS.max_loss
     k = next(k for k, value in enumerate(scores) if value <= limit)
     if k == 0:
         return path[0]
     before, after = path[k - 1].parameters, path[k].parameters
     low, high = 0.0, 1.0
-    for _ in range(BISECTIONS):
+    for _ in range(OPTIONS.bisections):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if score(before + middle * (after - before)) <= limit else (middle, high)
     return path[k]._replace(parameters=before + high * (after - before))
@@ -698,7 +710,7 @@ def suspected_couplings(qd: np.ndarray, qdd: np.ndarray, errors: np.ndarray, nam
     accelerations qdd (samples, joints), beside a correction of each joint's own terms. A pair counts if its friction
     dissipates energy, and if it reduces the error of one joint by SUSPICIOUS, and that of the other one too.
     """
-    step = max(len(qd) // MAX_SAMPLES, 1)
+    step = max(len(qd) // OPTIONS.max_coupling_samples, 1)
     qd, qdd, errors = qd[::step], qdd[::step], errors[::step]
     scale, found = np.maximum(_rms(errors), np.finfo(float).tiny), list[SuspectedCoupling]()
 
@@ -718,7 +730,7 @@ def suspected_couplings(qd: np.ndarray, qdd: np.ndarray, errors: np.ndarray, nam
             x = np.linalg.lstsq(A, y, rcond=None)[0]
             factors = before / np.maximum(_rms((y - A @ x).reshape(2, -1).T), 1e-9)
             dissipates = float(np.mean(coupled[:, 1] * (coupled[:, :2] @ x[:2]))) > 0.0
-            if dissipates and factors.max() > MIN_COUPLING_FACTOR and factors.min() > 1.0:
+            if dissipates and factors.max() > OPTIONS.min_coupling_factor and factors.min() > 1.0:
                 found.append(SuspectedCoupling((names[a], names[b]), sign, (float(factors[0]), float(factors[1]))))
     return sorted(found, key=lambda one: -max(one.factors))
 

@@ -32,16 +32,31 @@ from ..robots.inputs.conditions import unified
 from ..robots.robot import Robot
 from ..robots.tree import TreeDynamics
 
-TAPS_PER_KEPT_SAMPLE = 4  # taps of the low-pass on either side, per decimation step
-PASS_BAND = 0.4  # cut-off frequency in cycles per kept sample; the Nyquist frequency is 0.5
+
+@dataclass(frozen=True)
+class IdentificationOptions:
+    """Tuning of the equations and their solution."""
+
+    taps_per_kept_sample: int = 4  # taps of the low-pass on either side, per decimation step
+    pass_band: float = 0.4  # cut-off frequency in cycles per kept sample; the Nyquist frequency is 0.5
+    rank_tol: float = 1e-9  # relative singular value below which a direction of the unknowns is not determined
+    min_named_share: float = 0.05  # share of an undetermined direction from which on an unknown is named
+    max_reweightings: int = 30
+    noise_tol: float = 1e-9  # relative change of the noise at convergence
+    min_relative_noise: float = 1e-13  # noise over signal; avoids division by zero for exact data
+    chunk_samples: int = 2_000  # samples whose equations are in memory at once
+    max_relative_jitter: float = 0.01  # of the sampling time, for samples that count as evenly spaced
+
+
+OPTIONS = IdentificationOptions()
 
 
 def low_pass(decimate: int) -> np.ndarray:
     """Return the symmetric taps of a windowed sinc low-pass; a single tap of 1 without decimation."""
     if decimate == 1:
         return np.ones(1)
-    k = np.arange(-TAPS_PER_KEPT_SAMPLE * decimate, TAPS_PER_KEPT_SAMPLE * decimate + 1)
-    taps = np.sinc(2.0 * PASS_BAND * k / decimate) * np.hanning(len(k) + 2)[1:-1]
+    k = np.arange(-OPTIONS.taps_per_kept_sample * decimate, OPTIONS.taps_per_kept_sample * decimate + 1)
+    taps = np.sinc(2.0 * OPTIONS.pass_band * k / decimate) * np.hanning(len(k) + 2)[1:-1]
     return taps / taps.sum()
 
 
@@ -96,13 +111,6 @@ class Regressor:
         return regressor(self._unknown, len(self.parameters), q, qd, qdd, qddd, self.robot.gravity_vector)[:outputs]
 
 
-RANK_TOL = 1e-9  # relative singular value below which a direction of the unknowns is not determined
-MIN_NAMED_SHARE = 0.05  # share of an undetermined direction from which on an unknown is named
-MAX_REWEIGHTINGS = 30
-NOISE_TOL = 1e-9  # relative change of the noise at convergence
-MIN_RELATIVE_NOISE = 1e-13  # noise over signal; avoids division by zero for exact data
-
-
 @dataclass(frozen=True, eq=False)
 class LeastSquaresSolution:
     """Solution x (b,), covariance (b, b), and quality of the equations.
@@ -150,10 +158,10 @@ class LinearEquations:
                                  f"{some(self._triangles)}")
             return self._solution(given)
         sigma = np.full(len(self._triangles), self._rms())
-        for _ in range(MAX_REWEIGHTINGS):
+        for _ in range(OPTIONS.max_reweightings):
             solution = self._solution(sigma)
             before, sigma = sigma, np.array(list(solution.noise.values()))
-            if np.allclose(sigma, before, rtol=NOISE_TOL, atol=0.0):
+            if np.allclose(sigma, before, rtol=OPTIONS.noise_tol, atol=0.0):
                 break
         return solution
 
@@ -178,20 +186,16 @@ class LinearEquations:
             share = float(np.sum((R[:, :-1] @ half) ** 2)) / s**2  # of the unknowns
             misfit[name] = float(residual / np.sqrt(self._counts[name]) / self._rms(name))
             unbiased = float(residual / np.sqrt(max(self._counts[name] - share, 1.0)))
-            noise[name] = max(unbiased, MIN_RELATIVE_NOISE * self._rms(name))
+            noise[name] = max(unbiased, OPTIONS.min_relative_noise * self._rms(name))
         return LeastSquaresSolution(x, covariance, float(sizes[0] / sizes[-1]), noise, misfit, self.count)
 
     def _check_rank(self, sizes: np.ndarray, Vt: np.ndarray) -> None:
-        unseen = Vt[sizes <= RANK_TOL * sizes[0]]
+        unseen = Vt[sizes <= OPTIONS.rank_tol * sizes[0]]
         if len(unseen):
             shares = np.abs(unseen).max(axis=0)
-            names = [name for name, share in zip(self.names, shares, strict=True) if share > MIN_NAMED_SHARE]
+            names = [name for name, share in zip(self.names, shares, strict=True) if share > OPTIONS.min_named_share]
             raise InputError(f"the motion does not determine {len(unseen)} of {len(self.names)} directions of the parameters: "
                              f"{some(names)} cannot be separated; move more joints, further and faster")
-
-
-CHUNK_SAMPLES = 2_000  # samples whose equations are in memory at once
-MAX_RELATIVE_JITTER = 0.01  # of the sampling time, for samples that count as evenly spaced
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +306,7 @@ def _validated(robot: Robot, recording: Measurements, window: float | None, degr
 
 def _check_even(t: np.ndarray) -> None:
     steps = np.diff(t)
-    if len(steps) and np.ptp(steps) > MAX_RELATIVE_JITTER * steps.mean():
+    if len(steps) and np.ptp(steps) > OPTIONS.max_relative_jitter * steps.mean():
         raise InputError("decimation needs evenly spaced samples; their spacing goes from "
                          f"{steps.min():.6g} to {steps.max():.6g} s")
 
@@ -315,7 +319,7 @@ def _equation_chunks(regressor: Regressor, motion: list[np.ndarray], torques: np
            decimate: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield Y (k, channels, b), tau (k, channels), filtered and decimated."""
     taps = low_pass(decimate)
-    reach, per_part = len(taps) // 2, max(CHUNK_SAMPLES // decimate, 1)
+    reach, per_part = len(taps) // 2, max(OPTIONS.chunk_samples // decimate, 1)
     centres = np.arange(reach, len(torques) - reach, decimate)
     for start in range(0, len(centres), per_part):
         chosen = centres[start:start + per_part]

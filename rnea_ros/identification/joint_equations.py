@@ -15,7 +15,7 @@ from ..estimation.smoothing import PreparedRecording
 from ..robots.inputs import validation
 from ..robots.robot import Robot
 from .friction import LOAD, FrictionModel, load_smoothing
-from .identification import CHUNK_SAMPLES, Measurements, Regressor, decimate_filtered, low_pass
+from .identification import OPTIONS, Measurements, Regressor, decimate_filtered, low_pass
 
 MAX_EQUATIONS = 20_000  # for each joint and recording
 
@@ -167,7 +167,7 @@ class _LowPass(NamedTuple):
 
     def parts(self) -> Iterator[slice]:
         """Yield ranges of samples that are filtered together."""
-        centres, reach, per_part = self._centres, len(self.taps) // 2, max(CHUNK_SAMPLES // self.decimate, 1)
+        centres, reach, per_part = self._centres, len(self.taps) // 2, max(OPTIONS.chunk_samples // self.decimate, 1)
         for begin in range(0, len(centres), per_part):
             chosen = centres[begin:begin + per_part]
             yield slice(chosen[0] - reach, chosen[-1] + reach + 1)
@@ -216,8 +216,8 @@ def validation_residuals(problem: IdentificationProblem, models: Sequence[Fricti
     found = [np.zeros((0, len(problem.joints)))]
     for recording in problem.recordings:
         data = recording.data
-        for begin in range(recording.split, len(data.t), CHUNK_SAMPLES):
-            part = slice(begin, begin + CHUNK_SAMPLES)
+        for begin in range(recording.split, len(data.t), OPTIONS.chunk_samples):
+            part = slice(begin, begin + OPTIONS.chunk_samples)
             load = problem.rows(data, part) @ x[:b] + recording.carried[part][:, list(problem.joints)]
             left, rest = data.tau[part][:, list(problem.joints)] - load, x[b:]
             for k, (speed, model) in enumerate(zip(data.qd[part][:, list(problem.joints)].T, models, strict=True)):

@@ -36,13 +36,24 @@ from ..algorithms.base_parameters import BaseParameters
 from ..algorithms.inertial_parameters import INERTIAL, Parameter, inertia, ten, values, with_values
 from ..model.tree import Model
 
-ROUNDING = 1e-7  # smallest standard deviation of beta, relative to the size of its terms
-GAP, RELATIVE_GAP = 1e-3, 1e-6  # |u|^2 / 2 above its minimum: absolute and relative, the larger
-BARRIER_FACTOR = 0.2  # factor of mu from round to round
-MAX_NEWTON_STEPS, MIN_STEP_SHARE = 500, 1e-10  # Newton steps per round; smallest share of a step
-BOUNDARY_RATIO = 1e-2  # eigenvalue over that of the model's body below which a body is at the boundary
-MIN_REFERENCE_RATIO = 1e-3  # smallest relative eigenvalue of a reference body: the model itself may be at the boundary
-NORMAL_QUANTILE = 2.326  # quantile 0.99 of the normal distribution
+
+@dataclass(frozen=True)
+class ConsistencyOptions:
+    """Tuning of the interior-point method."""
+
+    min_relative_std: float = 1e-7  # smallest standard deviation of beta, relative to the size of its terms
+    duality_gap: float = 1e-3  # |u|^2 / 2 above its minimum: absolute
+    relative_gap: float = 1e-6  # and relative, the larger
+    barrier_factor: float = 0.2  # factor of mu from round to round
+    max_newton_steps: int = 500  # per round
+    min_step_share: float = 1e-10  # smallest share of a Newton step
+    boundary_ratio: float = 1e-2  # eigenvalue over that of the model's body below which a body is at the boundary
+    # smallest relative eigenvalue of a reference body: the model itself may be at the boundary
+    min_reference_ratio: float = 1e-3
+    normal_quantile: float = 2.326  # quantile 0.99 of the normal distribution
+
+
+OPTIONS = ConsistencyOptions()
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +104,7 @@ class NearestValues(NamedTuple):
 
 def distance_limit(count: int) -> float:
     """Return the norm of `count` standard normal variables that is exceeded in 1 % of cases (Wilson and Hilferty)."""
-    return float(np.sqrt(count * (1.0 - 2.0 / (9.0 * count) + NORMAL_QUANTILE * np.sqrt(2.0 / (9.0 * count))) ** 3))
+    return float(np.sqrt(count * (1.0 - 2.0 / (9.0 * count) + OPTIONS.normal_quantile * np.sqrt(2.0 / (9.0 * count))) ** 3))
 
 
 def _square_root(covariance: np.ndarray) -> np.ndarray:
@@ -117,7 +128,7 @@ def physical_path(prior: np.ndarray, base: BaseParameters, beta: np.ndarray,
     b = len(beta)
     size = parameter_scales(base.parameters, prior)
     barrier = _Barrier(base.parameters, prior, size)
-    rounding = ROUNDING * np.maximum(np.abs(beta), np.abs(base.grouping) @ size)
+    rounding = OPTIONS.min_relative_std * np.maximum(np.abs(beta), np.abs(base.grouping) @ size)
     L = _square_root(covariance + np.diag(rounding**2))
     kept = list(base.kept)
     others = [k for k in range(len(prior)) if k not in base.kept]
@@ -135,30 +146,30 @@ def physical_path(prior: np.ndarray, base: BaseParameters, beta: np.ndarray,
 
 def _path(barrier: _Barrier, start: np.ndarray, A: np.ndarray, b: int, z: np.ndarray) -> Iterator[np.ndarray]:
     """Yield each z that minimizes |z[:b]|^2 / 2 + mu barrier(start + A z), with decreasing mu until the gap is closed."""
-    mu = max(float(z[:b] @ z[:b]), GAP) / barrier.inequalities
+    mu = max(float(z[:b] @ z[:b]), OPTIONS.duality_gap) / barrier.inequalities
     measured = np.eye(len(z))[:b]
 
     def cost(z):
         return 0.5 * float(z[:b] @ z[:b]) + mu * barrier.value(start + A @ z)
 
     while True:
-        for _ in range(MAX_NEWTON_STEPS):
+        for _ in range(OPTIONS.max_newton_steps):
             slope, root = barrier.derivatives(start + A @ z)
             g = measured.T @ z[:b] + mu * (A.T @ slope)
             step = -_solve_normal(np.vstack((measured, np.sqrt(mu) * (root @ A))), g)
             decrement = -float(g @ step)
             length, here = 1.0, cost(z)
-            while length > MIN_STEP_SHARE and not cost(z + length * step) <= here - 0.1 * length * decrement:
+            while length > OPTIONS.min_step_share and not cost(z + length * step) <= here - 0.1 * length * decrement:
                 length *= 0.5
-            if length <= MIN_STEP_SHARE:  # limited by rounding: converged
+            if length <= OPTIONS.min_step_share:  # limited by rounding: converged
                 break
             z = z + length * step
             if decrement <= 0.01 * mu:
                 break
         yield z
-        if mu * barrier.inequalities <= max(GAP, RELATIVE_GAP * float(z[:b] @ z[:b])):
+        if mu * barrier.inequalities <= max(OPTIONS.duality_gap, OPTIONS.relative_gap * float(z[:b] @ z[:b])):
             return
-        mu *= BARRIER_FACTOR
+        mu *= OPTIONS.barrier_factor
 
 
 def _solve_normal(rows: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -191,8 +202,10 @@ def _inside(prior: np.ndarray, size: np.ndarray) -> np.ndarray:
     """Return the ten numbers of a reference body: the model's, with small or negative eigenvalues increased."""
     scale = np.sqrt([*[size[[4, 7, 9]].sum() / 6.0] * 3, size[0]])
     sizes, axes = np.linalg.eigh(pseudo_inertia(prior) / np.multiply.outer(scale, scale))
-    S = (axes * np.maximum(sizes, MIN_REFERENCE_RATIO)) @ axes.T * np.multiply.outer(scale, scale)
-    return prior if sizes[0] >= MIN_REFERENCE_RATIO else ten(S[3, 3], S[:3, 3], np.trace(S[:3, :3]) * np.eye(3) - S[:3, :3])
+    S = (axes * np.maximum(sizes, OPTIONS.min_reference_ratio)) @ axes.T * np.multiply.outer(scale, scale)
+    if sizes[0] >= OPTIONS.min_reference_ratio:
+        return prior
+    return ten(S[3, 3], S[:3, 3], np.trace(S[:3, :3]) * np.eye(3) - S[:3, :3])
 
 
 @cache
@@ -251,5 +264,5 @@ class _Barrier:
     def active_constraints(self, x: np.ndarray) -> tuple[str, ...]:
         """Return the owners of active constraints."""
         bodies = [self.listed[k].owner for k, reference in zip(self.bodies, self.reference, strict=True)
-                  if np.linalg.eigvals(reference @ pseudo_inertia(x[k:k + 10])).real.min() < BOUNDARY_RATIO]
-        return (*bodies, *(self.listed[k].name for k in self.positive if x[k] < BOUNDARY_RATIO * self.inside[k]))
+                  if np.linalg.eigvals(reference @ pseudo_inertia(x[k:k + 10])).real.min() < OPTIONS.boundary_ratio]
+        return (*bodies, *(self.listed[k].name for k in self.positive if x[k] < OPTIONS.boundary_ratio * self.inside[k]))

@@ -8,9 +8,9 @@ the fit and predicted by the rest. The friction of one joint is eliminated from 
 candidate costs one small solve. Models are compared by the sum over joints of the logarithm of the RMS error in the
 predicted blocks. A model with more terms is accepted only if
 
-* its mean gain exceeds MARGIN per additional term, and
-* the gain is significant over the blocks: mean > SIGNIFICANCE standard errors (paired test), or > 1 standard error where it
-  exceeds LARGE_GAIN per additional term.
+* its mean gain exceeds `term_gain` per additional term, and
+* the gain is significant over the blocks: mean > `significance` standard errors (paired test), or > 1 standard error where it
+  exceeds `large_gain` per additional term.
 
 Friction within a candidate's noise is thus not modelled. Joints are visited in turn until no model changes. Velocities are
 refined beyond the grid of candidates (refine_friction), that of smoothing before models with a Stribeck term are tried: a
@@ -37,10 +37,32 @@ import numpy as np
 from .friction import OFFSET, FrictionModel, neighbours
 from .joint_equations import JointEquations
 
-N_ROUNDS = 8  # reweightings by the variance of the residuals, and as many by variance and correlation
-MAX_LAG = 0.25  # largest lag of the correlation, as a share of the equations
-WEAK_PRIOR = 1e-9  # relative regularization of friction terms that the data do not determine
-MIN_VARIANCE = 1e-14  # relative to the mean squared torque; avoids division by zero for exact data
+
+@dataclass(frozen=True)
+class WeightedFitOptions:
+    """Tuning of weights, of the search for friction terms, and of gains."""
+
+    n_rounds: int = 8  # reweightings by the variance of the residuals, and as many by variance and correlation
+    max_lag: float = 0.25  # largest lag of the correlation, as a share of the equations
+    weak_prior: float = 1e-9  # relative regularization of friction terms that the data do not determine
+    min_variance: float = 1e-14  # relative to the mean squared torque; avoids division by zero for exact data
+    n_blocks: int = 10  # block k is left out in fold k % n_folds
+    n_folds: int = 5
+    term_gain: float = 0.01  # gain of the logarithm of the error that each additional term needs
+    large_gain: float = 0.02  # gain of the logarithm of the error that is worth another round of refinements
+    significance: float = 2.0  # standard errors
+    max_rounds: int = 3  # of the search for terms
+    refinements: tuple[float, ...] = (3.0, 1.7, 1.3, 1.14, 1.07)  # factors of the smoothing and Stribeck velocities
+    regularization: float = 1e-10  # relative
+    min_relative_error: float = 1e-6  # relative to the torque: perfect data must not divide by zero
+    max_gain_iterations: int = 25
+    max_log_gain_step: float = 0.3  # largest change of the logarithm of a gain per iteration
+    log_gain_tol: float = 1e-4  # change at convergence
+    log_gain_std: float = 0.5  # standard deviation of the logarithm of a gain about the initial one
+    max_gain_ratio: float = 3.0  # largest ratio of an initial gain to the median one
+
+
+OPTIONS = WeightedFitOptions()
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +89,7 @@ class WeightedFit:
     def errors(self, x: np.ndarray) -> np.ndarray:
         """Return the RMS errors (joints,) of parameters x over the fitted equations."""
         left = self.tau - np.column_stack([W @ x for W in self.blocks])
-        return np.sqrt(np.mean(left**2, axis=0) + MIN_VARIANCE * np.mean(self.tau**2))
+        return np.sqrt(np.mean(left**2, axis=0) + OPTIONS.min_variance * np.mean(self.tau**2))
 
 
 def solve_weighted(rows: JointEquations, models: Sequence[FrictionModel], prior: np.ndarray, prior_std: np.ndarray,
@@ -89,17 +111,17 @@ def solve_weighted(rows: JointEquations, models: Sequence[FrictionModel], prior:
         blocks.append(W)
     grams = [(W.T @ W, W.T @ rows.tau[:, k]) for k, W in enumerate(blocks)]
     largest = np.max([np.diagonal(gram) for gram, _ in grams], axis=0)
-    weight, pull = WEAK_PRIOR * np.where(largest > 0.0, largest, largest.max()), np.zeros(count)
+    weight, pull = OPTIONS.weak_prior * np.where(largest > 0.0, largest, largest.max()), np.zeros(count)
     weight[:b], pull[:b] = 1.0 / prior_std**2, prior / prior_std**2
     if more:
         weight[starts[-1]:], pull[starts[-1]:] = 1.0 / more[1] ** 2, more[2] / more[1] ** 2
-    floor = MIN_VARIANCE * np.mean(rows.tau**2) + np.finfo(float).tiny
+    floor = OPTIONS.min_variance * np.mean(rows.tau**2) + np.finfo(float).tiny
     variance = np.mean(rows.tau**2, axis=0) + floor
-    for k in range(2 * N_ROUNDS):
+    for k in range(2 * OPTIONS.n_rounds):
         H = sum(gram / v for (gram, _), v in zip(grams, variance, strict=True))
         x = np.linalg.solve(H + np.diag(weight), sum(y / v for (_, y), v in zip(grams, variance, strict=True)) + pull)
         left = [rows.tau[:, k] - W @ x for k, W in enumerate(blocks)]
-        variance = np.array([np.mean(r**2) * (correlation_factor(r) if k >= N_ROUNDS else 1.0) + floor for r in left])
+        variance = np.array([np.mean(r**2) * (correlation_factor(r) if k >= OPTIONS.n_rounds else 1.0) + floor for r in left])
     return WeightedFit(x, np.linalg.inv(H + np.diag(weight)), H, blocks, rows.tau)
 
 
@@ -108,20 +130,10 @@ def correlation_factor(residuals: np.ndarray) -> float:
     if not residuals.any():
         return 1.0
     spectrum = np.abs(np.fft.rfft(residuals, 2 * len(residuals))) ** 2
-    correlation = np.fft.irfft(spectrum)[:max(int(MAX_LAG * len(residuals)), 1)]
+    correlation = np.fft.irfft(spectrum)[:max(int(OPTIONS.max_lag * len(residuals)), 1)]
     correlation /= correlation[0]
     ends = np.flatnonzero(correlation <= 0.0)
     return float(max(1.0 + 2.0 * correlation[1:ends[0] if len(ends) else None].sum(), 1.0))
-
-
-N_BLOCKS, N_FOLDS = 10, 5  # block k is left out in fold k % N_FOLDS
-MARGIN = 0.01  # gain of the logarithm of the error that each additional term needs
-LARGE_GAIN = 0.02
-SIGNIFICANCE = 2.0  # standard errors
-MAX_ROUNDS = 3
-REFINEMENTS = (3.0, 1.7, 1.3, 1.14, 1.07)  # factors of the smoothing and Stribeck velocities
-REGULARIZATION = 1e-10  # relative
-MIN_RELATIVE_ERROR = 1e-6  # relative to the torque: perfect data must not divide by zero
 
 
 class _FoldEquations(NamedTuple):
@@ -153,7 +165,7 @@ def select_friction(rows: JointEquations, candidates: Sequence[Sequence[Friction
     reduced = [reduce(k, model) for k, model in enumerate(models)]
     noise = 0.1 * np.std(rows.tau, axis=0) + np.finfo(float).tiny
     errors, noise = _converged(reduced, noise, prior, prior_std)
-    for _ in range(MAX_ROUNDS):
+    for _ in range(OPTIONS.max_rounds):
         before = list(models)
         for k, others in enumerate(candidates):
             for model in others:
@@ -171,8 +183,8 @@ def refine_friction(rows: JointEquations, models: Sequence[FrictionModel], prior
                     prior_std: np.ndarray) -> list[FrictionModel]:
     """Return the models with refined smoothing and Stribeck velocities."""
     models = list(models)
-    for factor in REFINEMENTS:
-        for _ in range(MAX_ROUNDS):
+    for factor in OPTIONS.refinements:
+        for _ in range(OPTIONS.max_rounds):
             before = models
             models = select_friction(rows, [neighbours(model, factor) for model in models], models, prior, prior_std)
             if models == before:
@@ -186,12 +198,12 @@ def _is_better(found: np.ndarray, errors: np.ndarray, more_terms: int) -> bool:
     found, errors: mean squared errors (blocks, joints) of it and of the current one.
     """
     gain = 0.5 * float(np.sum(np.log(errors.mean(axis=0)) - np.log(found.mean(axis=0))))
-    if gain <= MARGIN * more_terms + REGULARIZATION:
+    if gain <= OPTIONS.term_gain * more_terms + OPTIONS.regularization:
         return False
     if more_terms <= 0:
         return True
     by_block = 0.5 * np.sum((errors - found) / errors.mean(axis=0), axis=1)
-    needed = SIGNIFICANCE if gain <= LARGE_GAIN * more_terms else 1.0
+    needed = OPTIONS.significance if gain <= OPTIONS.large_gain * more_terms else 1.0
     return bool(by_block.mean() > needed * by_block.std(ddof=1) / np.sqrt(len(by_block)))
 
 
@@ -207,16 +219,16 @@ def _converged(reduced: Sequence[_Folds], noise: np.ndarray, prior: np.ndarray,
 def _reduced(equations: np.ndarray, tau: np.ndarray, model: FrictionModel) -> _Folds:
     """Return one entry for each fold; equations (m, b + terms)."""
     W, b = np.column_stack((equations, tau)), equations.shape[1] - len(model.kinds)
-    grams = [part.T @ part for part in np.array_split(W, N_BLOCKS)]
-    sizes = [len(part) for part in np.array_split(W, N_BLOCKS)]
+    grams = [part.T @ part for part in np.array_split(W, OPTIONS.n_blocks)]
+    sizes = [len(part) for part in np.array_split(W, OPTIONS.n_blocks)]
     total = sum(grams)
     lower = np.where([kind == OFFSET for kind in model.kinds], -np.inf, 0.0)
     found = []
-    for fold in range(N_FOLDS):
-        blocks = range(fold, N_BLOCKS, N_FOLDS)
+    for fold in range(OPTIONS.n_folds):
+        blocks = range(fold, OPTIONS.n_blocks, OPTIONS.n_folds)
         rest = total - sum(grams[k] for k in blocks)
         own = rest[b:-1, b:-1]
-        own = own + np.eye(len(own)) * (REGULARIZATION * np.trace(own) + np.finfo(float).tiny)
+        own = own + np.eye(len(own)) * (OPTIONS.regularization * np.trace(own) + np.finfo(float).tiny)
         solved = np.linalg.solve(own, rest[b:-1])
         G, F = solved[:, :b], solved[:, -1]
         found.append(_FoldEquations(rest[:b, :b] - rest[:b, b:-1] @ G, rest[:b, -1] - rest[:b, b:-1] @ F, F, G,
@@ -226,8 +238,8 @@ def _reduced(equations: np.ndarray, tau: np.ndarray, model: FrictionModel) -> _F
 
 def _block_errors(reduced: Sequence[_Folds], noise: np.ndarray, prior: np.ndarray, prior_std: np.ndarray) -> np.ndarray:
     """Return the mean squared errors (blocks, joints) of the predicted blocks, by friction that dissipates energy."""
-    errors = np.empty((N_BLOCKS, len(reduced)))
-    for fold in range(N_FOLDS):
+    errors = np.empty((OPTIONS.n_blocks, len(reduced)))
+    for fold in range(OPTIONS.n_folds):
         H, h = np.diag(1.0 / prior_std**2), prior / prior_std**2
         for joint, s in zip(reduced, noise, strict=True):
             H, h = H + joint[fold].H / s**2, h + joint[fold].h / s**2
@@ -236,16 +248,9 @@ def _block_errors(reduced: Sequence[_Folds], noise: np.ndarray, prior: np.ndarra
             own = joint[fold]
             friction = np.maximum(own.F - own.G @ beta, own.lower)
             x = np.concatenate((beta, friction, [-1.0]))
-            for row, gram in zip(range(fold, N_BLOCKS, N_FOLDS), own.test, strict=True):
-                errors[row, k] = max(float(x @ gram @ x), MIN_RELATIVE_ERROR**2 * gram[-1, -1]) + np.finfo(float).tiny
+            for row, gram in zip(range(fold, OPTIONS.n_blocks, OPTIONS.n_folds), own.test, strict=True):
+                errors[row, k] = max(float(x @ gram @ x), OPTIONS.min_relative_error**2 * gram[-1, -1]) + np.finfo(float).tiny
     return errors
-
-
-MAX_GAIN_ITERATIONS = 25
-MAX_LOG_GAIN_STEP = 0.3  # largest change of the logarithm of a gain per iteration
-LOG_GAIN_TOL = 1e-4  # change at convergence
-LOG_GAIN_STD = 0.5  # standard deviation of the logarithm of a gain about the initial one
-MAX_GAIN_RATIO = 3.0  # largest ratio of an initial gain to the median one
 
 
 class DriveGains(NamedTuple):
@@ -259,7 +264,7 @@ class DriveGains(NamedTuple):
 
 
 def initial_gains(rows: JointEquations, models: Sequence[FrictionModel], prior: np.ndarray) -> np.ndarray:
-    """Return the gains with which the URDF's bodies and friction explain the currents best, limited to MAX_GAIN_RATIO."""
+    """Return the gains with which the URDF's bodies and friction explain the currents best, limited to `max_gain_ratio`."""
     found = []
     for k, model in enumerate(models):
         W = np.column_stack((rows.Y[:, k] @ prior, rows.friction(k, model)))
@@ -267,20 +272,21 @@ def initial_gains(rows: JointEquations, models: Sequence[FrictionModel], prior: 
         found.append(float(share) or np.finfo(float).tiny)
     shares = np.array(found)
     middle = np.median(np.abs(shares))
-    return np.sign(shares) / np.clip(np.abs(shares), middle / MAX_GAIN_RATIO, middle * MAX_GAIN_RATIO)
+    return np.sign(shares) / np.clip(np.abs(shares), middle / OPTIONS.max_gain_ratio, middle * OPTIONS.max_gain_ratio)
 
 
 def refined_gains(rows: JointEquations, models: Sequence[FrictionModel], prior: np.ndarray, prior_std: np.ndarray,
                   gains: np.ndarray) -> DriveGains:
     """Return gains by Gauss-Newton. rows: currents in place of torques; prior, prior_std: as in solve_weighted."""
     n, guessed = len(gains), np.log(np.abs(gains))
-    for _ in range(MAX_GAIN_ITERATIONS):
+    for _ in range(OPTIONS.max_gain_iterations):
         scaled = rows._replace(tau=rows.tau * gains)
         torques = solve_weighted(scaled, models, prior, prior_std).torques
-        step = solve_weighted(scaled, models, prior, prior_std, (-torques, LOG_GAIN_STD, guessed - np.log(np.abs(gains))))
-        change = np.clip(step.x[-n:] - step.x[-n:].mean(), -MAX_LOG_GAIN_STEP, MAX_LOG_GAIN_STEP)
+        known = -torques, OPTIONS.log_gain_std, guessed - np.log(np.abs(gains))
+        step = solve_weighted(scaled, models, prior, prior_std, known)
+        change = np.clip(step.x[-n:] - step.x[-n:].mean(), -OPTIONS.max_log_gain_step, OPTIONS.max_log_gain_step)
         gains = gains * np.exp(change)
-        if np.abs(change).max() < LOG_GAIN_TOL:
+        if np.abs(change).max() < OPTIONS.log_gain_tol:
             break
     own = np.eye(n) - 1.0 / n  # projection that removes the common factor
     deviations = np.sqrt(np.diagonal(own @ step.covariance[-n:, -n:] @ own))

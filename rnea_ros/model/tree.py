@@ -64,7 +64,7 @@ class JointDynamics:
     stribeck_velocity : speed within which it counts [rad/s or m/s]
     asymmetry     : viscous friction forwards above that backwards, half the difference [N m s/rad or N s/m]
     load_dependent : friction as a share of the torque that the joint transmits, that of the rotor included [-]
-    load_smoothing : torque below which that share is taken of this torque rather [N m or N]
+    load_smoothing : torque at which the share begins to apply, so that this friction has no jump [N m or N]
     """
 
     rotor_inertia: float = 0.0
@@ -156,6 +156,7 @@ class Link(Frozen):
     gamma, b, alpha, d, theta, r : see mdh.py; theta and r at joint variable zero
     coordinate, multiplier, offset : the joint variable is multiplier * q[coordinate] + offset
     m, ms, J    : mass [kg], first moments (3,) [kg m], inertia about the frame's origin (3, 3) [kg m^2], in frame j
+    term        : rotor inertia, friction and offset of the joint
     """
 
     name: str
@@ -268,13 +269,13 @@ class Model(Frozen):
     frames : every URDF link by name
     base   : "fixed" or "floating"
     reconstruction_error : largest deviation of any frame from the URDF, over several poses [m, rad]
-    drive_limits : what motors, gears and supplies leave of torque, torque rate and speed together; no URDF has them
-    drives, supplies : the data sheets behind these, as far as they are known
-    velocity_by_position : where joints must be slower than their velocity limit
-    efforts : what the robot means by the effort of a joint; no URDF says it
+    drive_limits : joint limits of torque, torque rate and speed together, set by motors, gears and supplies
+    drives, supplies : data sheets from which they follow, where known
+    velocity_by_position : positions at which joints must be slower than their velocity limit
+    efforts : conventions of the commanded and the measured effort of a joint
     warnings : implausible properties, a sentence each; accepted_warnings : those whose names the robot file accepts
     contact : contact thresholds by joint, as learnt from free motion
-    coupled_motors : motors of coupled transmissions; no URDF has them
+    coupled_motors : motors of coupled transmissions
     flexible_links : beams in place of links; their coordinates are joints of the tree that several links follow
     """
 

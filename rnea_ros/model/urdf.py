@@ -64,7 +64,7 @@ class _Tree:
         joints = robot.findall("joint")
         self.name = robot.get("name")
         self.warnings: list[ModelWarning] = []
-        self.leaders = urdf_validation.leaders(joints)
+        self.leaders = urdf_validation.mimic_leaders(joints)
         self.links = {link.get("name"): link for link in robot.iter("link")}
         self.below: dict[str, list[_Element]] = {name: [] for name in self.links}
         for joint in joints:

@@ -22,15 +22,15 @@ MAX_DEPTH = 256
 MOVING = ("revolute", "continuous", "prismatic")
 SUPPORTED = (*MOVING, "fixed", "planar", "floating")
 PLANAR_AXES = ("x", "y", "theta")
-LIMITED = ("effort", "velocity", "acceleration", "deceleration", "jerk")  # either way, so not negative
-STRICT = "1.2"  # from this version on urdfdom refuses limits that make no sense
+SYMMETRIC_LIMITS = ("effort", "velocity", "acceleration", "deceleration", "jerk")  # in both directions: not negative
+STRICT_VERSION = "1.2"  # URDF version from which on urdfdom rejects contradictory limits
 ROUNDED_INERTIA = 1e-15  # kg m^2; what rounding leaves of zeros in generated files
-MISSPELT = 0.8  # similarity to a known attribute from which an unknown one is taken for a misspelling
-UNIT = 1e-3  # a quaternion this far from unit length was not rounded but wrong
+MIN_SIMILARITY = 0.8  # similarity to a known attribute from which an unknown one is taken for a misspelling
+UNIT_LENGTH_TOL = 1e-3  # deviation of a quaternion from unit length above which it is wrong, not rounded
 
 
 def problems(robot: _Element) -> list[str]:
-    """Every reason why this description cannot become a model, one sentence each."""
+    """Return every reason why this description cannot become a model, one sentence each."""
     links = [link.get("name", "") for link in robot.iter("link")]
     joints = list(robot.iter("joint"))
     if not links:
@@ -92,17 +92,18 @@ def _joint_problems(joint: _Element, links: set[str]) -> list[str]:
         if len(xyz) == 3 and math.hypot(*xyz) < 1e-9:
             found.append(f"{where}: axis {xyz} has no direction")
     limit = joint.find("limit")
-    if limit is not None and joint.getparent().get("version") >= STRICT:
+    if limit is not None and joint.getparent().get("version") >= STRICT_VERSION:
         found += [f"{where}: {problem}" for problem in _limit_problems(limit, kind)]
     return found
 
 
 def _limit_problems(limit: _Element, kind: str | None) -> list[str]:
     """Return the problems of a limit that URDF 1.2 forbids and earlier versions tolerate."""
-    found = [f"{name} limit {value:g} is negative" for name in LIMITED for value in _numbers(limit.get(name)) if value < 0.0]
+    found = [f"{name} limit {value:g} is negative" for name in SYMMETRIC_LIMITS
+             for value in _numbers(limit.get(name)) if value < 0.0]
     missing = [name for name in ("lower", "upper") if limit.get(name) is None]
     if missing and kind in ("revolute", "prismatic"):
-        found.append(f"<limit> has no {' and no '.join(missing)}; a {kind} joint needs both since URDF {STRICT}")
+        found.append(f"<limit> has no {' and no '.join(missing)}; a {kind} joint needs both since URDF {STRICT_VERSION}")
     lower, upper = _numbers(limit.get("lower")), _numbers(limit.get("upper"))
     if lower and upper and lower[0] > upper[0]:
         found.append(f"lower limit {lower[0]:g} is above upper limit {upper[0]:g}")
@@ -114,7 +115,7 @@ def _origin_problems(origin: _Element) -> list[str]:
     found = []
     if origin.get("rpy") is not None and origin.get("quat_xyzw") is not None:
         found.append(f"{_owner(origin)}: <origin> has both rpy and quat_xyzw; one of them is needed")
-    if len(quaternion) == 4 and math.hypot(*quaternion) < UNIT:
+    if len(quaternion) == 4 and math.hypot(*quaternion) < UNIT_LENGTH_TOL:
         found.append(f"{_owner(origin)}: <origin quat_xyzw=\"{origin.get('quat_xyzw')[:60]}\"> is no rotation: its length is "
                      f"{math.hypot(*quaternion):g}, a unit quaternion is needed")
     return found
@@ -154,8 +155,6 @@ def _tree_problems(links: list[str], edges: list[tuple[str | None, str | None]])
     return found
 
 
-
-
 def _floating_problems(joints: list[_Element], edges: list[tuple[str | None, str | None]]) -> list[str]:
     parents, children = Counter(parent for parent, _ in edges), {child for _, child in edges}
     return [f"joint '{joint.get('name')}': type 'floating' is supported only between the root and its single child, which "
@@ -165,7 +164,7 @@ def _floating_problems(joints: list[_Element], edges: list[tuple[str | None, str
 
 
 def _mimic_problems(joints: list[_Element]) -> list[str]:
-    follows = leaders(joints)
+    follows = mimic_leaders(joints)
     found: list[str] = []
     settled: set[str] = set()
     for name in follows:
@@ -180,8 +179,8 @@ def _mimic_problems(joints: list[_Element]) -> list[str]:
     return found
 
 
-def leaders(joints: list[_Element]) -> dict[str, str]:
-    """follower -> leader for every <mimic> that has an effect: both joints exist and move."""
+def mimic_leaders(joints: list[_Element]) -> dict[str, str]:
+    """Return the leader of every follower by a <mimic> that has an effect: both joints exist and move."""
     moving = {joint.get("name", "") for joint in joints if joint.get("type") in MOVING}
     pairs = {joint.get("name", ""): m.get("joint", "") for joint in joints for m in joint.iter("mimic")}
     return {name: leader for name, leader in pairs.items() if name in moving and leader in moving}
@@ -192,7 +191,7 @@ def warnings(robot: _Element, left_out: Mapping[tuple[str, str], list[str]]) -> 
     found = _unused_attributes(robot.get("version"), left_out)
     for origin in robot.iter("origin"):
         length = math.hypot(*(_numbers(origin.get("quat_xyzw")) or [1.0]))
-        if abs(length - 1.0) > UNIT:
+        if abs(length - 1.0) > UNIT_LENGTH_TOL:
             found.append(ModelWarning("quaternion_length", f"{_owner(origin)}: quat_xyzw has length {length:.4g} instead of "
                                       "1: it is normalized"))
     found += [ModelWarning("ignored_limit", f"joint '{joint.get('name')}': <limit> of a planar joint is ignored, since it "
@@ -211,7 +210,7 @@ def _unused_attributes(version: str | None, left_out: Mapping[tuple[str, str], l
             found.append(ModelWarning("later_attribute",
                                       f"<{tag} {name}> is ignored in URDF {version} ({some(elements, 8)}): it came with "
                                       f"{since}; write <robot version=\"{since}\">"))
-        elif hint := near(name, known_attributes(tag), MISSPELT):
+        elif hint := near(name, known_attributes(tag), MIN_SIMILARITY):
             found.append(ModelWarning("misspelt_attribute", f"<{tag} {name[:60]}> is not known in URDF and has no effect "
                                       f"({some(elements, 8)}){hint}"))
         else:
@@ -226,7 +225,7 @@ def _unused_attributes(version: str | None, left_out: Mapping[tuple[str, str], l
 def _mimic_warnings(joints: list[_Element]) -> list[ModelWarning]:
     """Mimic elements without effect. Real files have them, left over when a gripper was cut off or frozen."""
     pairs = {joint.get("name", ""): m.get("joint", "") for joint in joints for m in joint.iter("mimic")}
-    followers = leaders(joints)
+    followers = mimic_leaders(joints)
     return [ModelWarning("ignored_mimic", f"joint '{name}' mimics '{leader}', but one of them does not move: <mimic> is "
                          "ignored")
             for name, leader in pairs.items() if name not in followers]

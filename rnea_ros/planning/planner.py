@@ -52,8 +52,32 @@ from .problem import (
 )
 from .transcription import Transcription, gauss_newton_curvature, lagrangian_curvature
 
-N_TRIED_DURATIONS = 60  # durations tried for each initial guess
-FIRST_DETOUR = 0.3  # size of the first detour, over the distance plus one
+
+@dataclass(frozen=True)
+class PlannerOptions:
+    """Tuning of initial guesses, tolerances and refinements."""
+
+    n_tried_durations: int = 60  # durations tried for each initial guess
+    first_detour: float = 0.3  # size of the first detour, over the distance plus one
+    end_limit_tol: float = 1e-9  # relative excess over limits allowed at start and goal
+    loose_tol: float = 1e-6  # tolerance of the interior-point method on coarse grids
+    tight_tol: float = 1e-7  # and on the last one
+    ipopt_tol: float = 1e-6  # tolerance of IPOPT; a smaller one doubles the work for the fifth digit
+    max_first_iterations: int = 100  # iterations of the interior-point method before IPOPT is tried, and of that
+    max_tightenings: int = 10  # rounds of added nodes
+    max_refined_drafts: int = 3  # coarse plans that are refined
+    max_excess: float = 0.02  # relative excess over a limit above which a plan is rejected
+    coarse_refinements: int = 4  # refinements that IPOPT also tries; later ones with a penalty gain little and cost it seconds
+    # smallest gain of a refinement with a penalty, as a share of the additional time of smoothing
+    min_penalized_gain: float = 0.1
+    duration_reserve: float = 0.3  # reserve for a faster motion on other knots, as a share of the additional time of smoothing
+    max_penalty_tolerance: float = 0.02  # largest tolerance that the penalty is a share of: more of it leaves knots too coarse
+    smoothing_penalty: float = 0.1  # penalty on the smoothing cost during refinement, as a share of that time
+    equal_objective_tol: float = 1e-5  # relative difference of objectives below which coarse plans are equal
+    break_digits: int = 9  # decimal digits of breaks at the edges of windows
+
+
+OPTIONS = PlannerOptions()
 
 
 class InitialPath(NamedTuple):
@@ -77,7 +101,7 @@ def initial_guesses(problem: PlanningProblem, breaks: np.ndarray, degree: int,
         waves = random.normal(size=(2, problem.n)) * size * (1.0 + np.abs(distance))
         bumps = (u * (1.0 - u)) ** 3 * 64.0
         yield with_best_duration(problem, Curve(degree, breaks, line + bumps * (waves[0] + waves[1] * (2.0 * u - 1.0)), 1.0))
-        size += FIRST_DETOUR
+        size += OPTIONS.first_detour
 
 
 def _end_positions(problem):
@@ -91,7 +115,7 @@ def with_best_duration(problem: PlanningProblem, curve: Curve) -> Curve:
     """Return the curve with the duration of least cost that keeps the limits; if none does, the one with the least excess."""
     at = lobatto_nodes(curve.breaks, curve.degree + 2)
     y = curve.motion(at.span, at.u)
-    durations = np.unique(np.geomspace(*problem.duration, N_TRIED_DURATIONS))
+    durations = np.unique(np.geomspace(*problem.duration, OPTIONS.n_tried_durations))
     cost, excess = [], []
     for T in durations:
         now = y / (T ** np.arange(ORDERS))[:, None]
@@ -100,9 +124,6 @@ def with_best_duration(problem: PlanningProblem, curve: Curve) -> Curve:
     inside = np.array(excess) <= 0.0
     best = np.where(inside, cost, np.inf) if inside.any() else np.array(excess)
     return Curve(curve.degree, curve.breaks, curve.points, float(durations[best.argmin()]))
-
-
-END_LIMIT_TOL = 1e-9  # relative excess over limits allowed at start and goal
 
 
 class PlanningError(RneaError):
@@ -149,7 +170,7 @@ def _check_end_state(name: str, state: EndState, u: float, limited: list[Quantit
             continue
         excess = quantity.excess(y, np.array([u]))[0]
         k = int(excess.argmax())
-        if excess[k] <= END_LIMIT_TOL:
+        if excess[k] <= OPTIONS.end_limit_tol:
             continue
         how = "held still" if state.is_at_rest and quantity.order > 1 else "there"
         low, high = quantity.lower[k], quantity.upper[k]
@@ -169,7 +190,7 @@ def _check_duration(problem: PlanningProblem) -> None:
         known = np.isfinite(limit) & (limit != 0.0) & ~by_q.any(axis=1)
         least = np.divide(gone, limit, out=np.zeros_like(gone), where=known)
         k = int(least.argmax())
-        if least[k] > longest * (1.0 + END_LIMIT_TOL):
+        if least[k] > longest * (1.0 + OPTIONS.end_limit_tol):
             raise PlanningError(f"duration is {longest:g} s at most; {quantity.labels[k]} alone takes {least[k]:.4g} s from "
                                 f"start to goal at its largest {quantity.name}, {limit[k]:g}; no motion is shorter")
 
@@ -220,11 +241,6 @@ def static_violation(problem: PlanningProblem, curve: Curve) -> str:
     return max(found)[1]
 
 
-LOOSE_TOL, TIGHT_TOL = 1e-6, 1e-7  # tolerances of the interior-point method
-IPOPT_TOL = 1e-6  # tolerance of IPOPT; a smaller one doubles the work for the fifth digit
-MAX_FIRST_ITERATIONS = 100  # iterations of the interior-point method before IPOPT is tried, and of that
-
-
 class WarmStart(NamedTuple):
     """Distance of a starting point from the solution: start and tolerance of the interior-point method, options of IPOPT.
 
@@ -237,13 +253,14 @@ class WarmStart(NamedTuple):
     known: bool = False
 
 
-COLD = WarmStart(InteriorPointStart(1e-2, 1e-2), LOOSE_TOL, {})  # from a guess,
-WARM = WarmStart(InteriorPointStart(1e-5, 1e-2), LOOSE_TOL, {"mu_init": 1e-5})  # from a curve that is nearly right,
-HOT = WarmStart(InteriorPointStart(1e-8, 1e-6), TIGHT_TOL, {  # and from its multipliers as well
+COLD = WarmStart(InteriorPointStart(1e-2, 1e-2), OPTIONS.loose_tol, {})  # from a guess,
+WARM = WarmStart(InteriorPointStart(1e-5, 1e-2), OPTIONS.loose_tol, {"mu_init": 1e-5})  # from a curve that is nearly right,
+HOT = WarmStart(InteriorPointStart(1e-8, 1e-6), OPTIONS.tight_tol, {  # and from its multipliers as well
     "mu_init": 1e-7, "constr_viol_tol": 1e-8, "warm_start_init_point": "yes",
     **{f"warm_start_{what}": 1e-9 for what in ("bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac",
                                                "mult_bound_push")}}, known=True)
-SMOOTHING = WarmStart(InteriorPointStart(1e-3, 1e-2), LOOSE_TOL, {"mu_init": 1e-3})  # from the solution for another cost
+# from the solution for another cost
+SMOOTHING = WarmStart(InteriorPointStart(1e-3, 1e-2), OPTIONS.loose_tol, {"mu_init": 1e-3})
 # Starts of a ReducedProgram, which has far fewer variables: from a nearly feasible point, and with known multipliers
 REDUCED_STARTS = InteriorPointStart(1e-5, 0.3), InteriorPointStart(1e-5, 1e-3)
 
@@ -280,14 +297,14 @@ def solve_program(program: Transcription, x: np.ndarray, near: WarmStart, settin
         before = found.iterations + 1
         if found.converged or turn is Attempt.FIRST:
             return found
-    solution = _by_ipopt(program, x, near, settings, min(MAX_FIRST_ITERATIONS, settings.iterations),
+    solution = _by_ipopt(program, x, near, settings, min(OPTIONS.max_first_iterations, settings.iterations),
                          lambda k, *now: watch(k + before, *now), multipliers)
     return solution._replace(iterations=solution.iterations + before)
 
 
 def _by_interior_point(small: CondensedProgram, x: np.ndarray, near: WarmStart, settings: PlanSettings, watch: Watch,
              multipliers: np.ndarray | None) -> NlpSolution:
-    start, before, most = near.start, 0, min(MAX_FIRST_ITERATIONS, settings.iterations)
+    start, before, most = near.start, 0, min(OPTIONS.max_first_iterations, settings.iterations)
     if isinstance(small, ReducedProgram):
         start, most = REDUCED_STARTS[near.known], settings.iterations
         if near is COLD:
@@ -303,20 +320,10 @@ def _by_interior_point(small: CondensedProgram, x: np.ndarray, near: WarmStart, 
 
 def _by_ipopt(program: Transcription, x: np.ndarray, near: WarmStart, settings: PlanSettings, most: int, watch: Watch,
               multipliers: np.ndarray | None) -> NlpSolution:
-    options = {"tol": settings.optimality or IPOPT_TOL, "max_iter": most, **near.options, **settings.solver}
+    options = {"tol": settings.optimality or OPTIONS.ipopt_tol, "max_iter": most, **near.options, **settings.solver}
     return ipopt.minimize_with_ipopt(program, x, options, watch, multipliers)
 
 
-MAX_TIGHTENINGS = 10  # rounds of added nodes
-MAX_REFINED_DRAFTS = 3  # coarse plans that are refined
-MAX_EXCESS = 0.02  # relative excess over a limit above which a plan is rejected
-COARSE_REFINEMENTS = 4  # refinements that IPOPT also tries; later ones with a penalty gain little and cost it seconds
-MIN_PENALIZED_GAIN = 0.1  # smallest gain of a refinement with a penalty, as a share of the additional time of smoothing
-DURATION_RESERVE = 0.3  # reserve for a faster motion on other knots, as a share of the additional time of smoothing
-MAX_PENALTY_TOLERANCE = 0.02  # largest tolerance that the penalty is a share of: more of it leaves knots too coarse
-SMOOTHING_PENALTY = 0.1  # penalty on the smoothing cost during refinement, as a share of that time
-EQUAL_OBJECTIVE_TOL = 1e-5  # relative difference of objectives below which coarse plans are equal
-BREAK_DIGITS = 9  # decimal digits of breaks at the edges of windows
 REASONS = {
     interior_point.NO_STEP: "no motion near the starting guess keeps all limits",
     interior_point.TOO_MANY: "the solver used up its iterations",
@@ -353,7 +360,7 @@ def _breaks(problem: PlanningProblem, settings: PlanSettings) -> np.ndarray:
         return even
     edges = np.array([edge for quantity in problem.limited for window in quantity.windows for edge in window])
     far = np.abs(edges[:, None] - even).min(axis=1) > SAME_INSTANT
-    return np.unique(np.append(even, np.round(edges[far], BREAK_DIGITS)))
+    return np.unique(np.append(even, np.round(edges[far], OPTIONS.break_digits)))
 
 
 @dataclass
@@ -405,11 +412,11 @@ class PlanSearch:
         self.iterations = 0
 
     def plan(self, guesses: Iterator[Curve], notes: list[str], smoothing: SmoothingSettings | None) -> PlannedMotion:
-        drafts = _distinct_drafts(self.coarse_drafts(guesses))[:MAX_REFINED_DRAFTS]
+        drafts = _distinct_drafts(self.coarse_drafts(guesses))[:OPTIONS.max_refined_drafts]
         best, excess = self.finish(drafts) if smoothing is None else self._smoothest(drafts, smoothing)
         beyond = [f"{name} by {100.0 * value:.2g} %" for name, value in excess.items() if value > self.settings.tolerance]
         worst = max(excess.values(), default=0.0)
-        if worst > max(self.settings.tolerance, MAX_EXCESS) and select_solver(best.program, self.settings):
+        if worst > max(self.settings.tolerance, OPTIONS.max_excess) and select_solver(best.program, self.settings):
             raise PlanningError(f"no motion found: the nearest one is beyond limits between its nodes, {some(beyond)}"
                                 f"{static_violation(self.problem, best.curve)}. {self.remedy} may help")
         if beyond:
@@ -466,7 +473,7 @@ class PlanSearch:
         solution = self.solve(f"{stage}, its shortest duration", freed, with_best_duration(free, guess), COLD,
                                 turn=Attempt.FIRST)
         found = freed.curve(solution.x)
-        longest = self.problem.duration[1] * (1.0 + EQUAL_OBJECTIVE_TOL)
+        longest = self.problem.duration[1] * (1.0 + OPTIONS.equal_objective_tol)
         return found if solution.converged and found.duration > longest else None
 
     def _refine(self, draft: _PlanDraft) -> None:
@@ -477,14 +484,14 @@ class PlanSearch:
             if len(finer) == len(draft.curve.breaks):
                 break
             curve = draft.curve.refined(finer)
-            late = number > COARSE_REFINEMENTS and self.penalty is not None
+            late = number > OPTIONS.coarse_refinements and self.penalty is not None
             if not self.solve_again(draft, f"refinement {number}", self.program_for(curve), curve, WARM,
                                   Attempt.FIRST if late else Attempt.BOTH):
                 break
             draft.refinements += 1
             gain = self.settings.gain
             if self.penalty is not None:
-                gain = max(gain, MIN_PENALIZED_GAIN * self.penalty.tolerance)
+                gain = max(gain, OPTIONS.min_penalized_gain * self.penalty.tolerance)
             if before - draft.objective < gain * abs(before):
                 break
 
@@ -492,7 +499,7 @@ class PlanSearch:
         """Add nodes at peaks of limited quantities between the nodes, and solve again, until no peak exceeds the tolerance."""
         peaks: list[LimitPeak] = []
         tolerance = self.settings.tolerance
-        for number in range(1, MAX_TIGHTENINGS + 1):
+        for number in range(1, OPTIONS.max_tightenings + 1):
             at = evenly_spread(draft.curve.breaks, SAMPLES_PER_SPAN)
             excess = self._excess(draft.curve, SAMPLES_PER_SPAN)
             new = [peak for k, values in enumerate(excess) for peak in find_peaks(at, k, values, 0.25 * tolerance)]
@@ -535,7 +542,7 @@ class PlanSearch:
         shortest, starts = best.curve.duration, [best]
         if penalized and self.problem.duration[0] < self.problem.duration[1]:
             fastest = self._fastest_near(best)
-            shortest = fastest.duration * (1.0 - DURATION_RESERVE * smoothing.tolerance) if fastest else best.objective
+            shortest = fastest.duration * (1.0 - OPTIONS.duration_reserve * smoothing.tolerance) if fastest else best.objective
             if fastest and len(fastest.breaks) > len(best.curve.breaks):
                 starts.insert(0, replace(best, curve=best.curve.refined(fastest.breaks)))
         for start in starts:
@@ -553,7 +560,7 @@ class PlanSearch:
         """Return a coarse draft refined with a penalty. Its objective is a careful estimate of the least one without it."""
         cost = self.problem.cost
         planner = self._with(cost if cost.time or cost.has_squares else replace(cost, time=1.0))
-        tolerance = min(smoothing.tolerance, MAX_PENALTY_TOLERANCE)
+        tolerance = min(smoothing.tolerance, OPTIONS.max_penalty_tolerance)
         planner.penalty = SmoothnessPenalty(tolerance, planner.problem.cost, smoothing.cost)
         coarse, _ = self._smoothed(draft, smoothing, draft.curve.duration, between=False)
         planner.balance_penalty(coarse or draft)
@@ -564,7 +571,7 @@ class PlanSearch:
             penalty = planner.penalty
             value = self.cost_integral(penalty.cost, found.curve)
             estimate = value - self.cost_integral(penalty.smooth, found.curve)
-            found.objective = estimate / (penalty.cost.time or 1.0) * (1.0 - DURATION_RESERVE * smoothing.tolerance)
+            found.objective = estimate / (penalty.cost.time or 1.0) * (1.0 - OPTIONS.duration_reserve * smoothing.tolerance)
         self.iterations += planner.iterations
         return found if solved else None
 
@@ -582,7 +589,7 @@ class PlanSearch:
             program = free.program_for(start)
             solution = free.solve("shortest duration", program, start, WARM, turn=Attempt.FIRST)
             curve = program.curve(solution.x)
-            if solution.converged and curve.duration <= draft.curve.duration * (1.0 + EQUAL_OBJECTIVE_TOL):
+            if solution.converged and curve.duration <= draft.curve.duration * (1.0 + OPTIONS.equal_objective_tol):
                 found = curve
                 break
         self.iterations += free.iterations
@@ -593,7 +600,7 @@ class PlanSearch:
         assert self.penalty is not None
         tolerance, cost, smooth = self.penalty
         paid = self.cost_integral(smooth, draft.curve)
-        allowed = SMOOTHING_PENALTY * tolerance * self.cost_integral(cost, draft.curve)
+        allowed = OPTIONS.smoothing_penalty * tolerance * self.cost_integral(cost, draft.curve)
         if paid > allowed:
             smooth = replace(smooth, effort=allowed / paid * smooth.effort)
             self.penalty = SmoothnessPenalty(tolerance, cost, smooth)
@@ -686,7 +693,7 @@ def _distinct_drafts(drafts: list[_PlanDraft]) -> list[_PlanDraft]:
     """Return drafts by increasing cost, without duplicates."""
     found: list[_PlanDraft] = []
     for draft in sorted(drafts, key=lambda draft: draft.objective):
-        if not found or draft.objective - found[-1].objective > EQUAL_OBJECTIVE_TOL * abs(draft.objective):
+        if not found or draft.objective - found[-1].objective > OPTIONS.equal_objective_tol * abs(draft.objective):
             found.append(draft)
     return found
 

@@ -13,29 +13,47 @@ so three values of it determine its peak.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from .constraints import BASIS_SIZE, Constraints
 from .time_law import TimeLaw, divide_intervals
 
-VERIFIED_LEVEL = 0.9995  # share of the limits that a transition may use; a law uses less, see time_optimal.CHECKED_LEVEL
-SAME_BREAK_TOL_S = 1e-9  # between breaks of path and law that are one
-TABLE_MARGIN_S = 0.25  # of the law, for which a table is extended beyond what is needed
-MAX_PARABOLA_ERROR = 1e-4  # of a limit, by which coefficients may differ from parabolas
-MAX_SPLITS = 16  # of a part between breaks
+
+@dataclass(frozen=True)
+class TimeScalingOptions:
+    """Tuning of tables, transitions and braking."""
+
+    # share of the limits that a transition may use; a law uses less, see time_optimal.CHECKED_LEVEL
+    verified_level: float = 0.9995
+    same_break_tol_s: float = 1e-9  # distance of breaks of path and law that are one [s]
+    table_margin_s: float = 0.25  # time of the law for which a table is extended beyond what is needed [s]
+    max_parabola_error: float = 1e-4  # share of a limit by which coefficients may differ from parabolas
+    max_splits: int = 16  # of a part between breaks
+    n_spans: int = 16  # spans of time in a transition, at least
+    slow_rate: float = 1e-3  # rate below which breaks are located less accurately, as they hardly matter
+    # share of its second difference by which a utilization may exceed the peak of its parabola
+    max_peak_overshoot: float = 0.02
+    first_step: float = 0.01  # of k_end from tick to tick
+    step_growth: float = 1.3
+    step_cut: float = 0.5
+    min_step: float = 1e-4
+    transition_share: float = 0.8  # share of the time in which the rate limits let a torque swing from one limit to the other
+    min_transition_s: float = 0.02
+    max_transition_s: float = 0.5
+    max_brake_s: float = 1.0
+    retry_share: float = 1 / 16  # transition times between two searches for a braking transition
+    n_later: int = 8  # number of later starts that a search tries
+
+
+OPTIONS = TimeScalingOptions()
+
 QUARTER_VALUES = np.array([[3.0, 6.0, -1.0], [-1.0, 6.0, 3.0]]) / 8.0  # parabola at 1/4 and 3/4, from values at 0, 1/2 and 1
 PARABOLA = np.array([[1.0, 0.0, 0.0], [-3.0, 4.0, -1.0], [2.0, -4.0, 2.0]])  # its coefficients from the same values
 CONTROL_POINT = np.array([[-0.5, 2.0, -0.5]])  # its middle Bezier point
-N_SPANS = 16  # of time in a transition, at least
-SLOW_RATE = 1e-3  # below which breaks are located less accurately, as they hardly matter
-MAX_PEAK_OVERSHOOT = 0.02  # of its second difference, by which a utilization may exceed the peak of its parabola
-FIRST_STEP, STEP_GROWTH, STEP_CUT, MIN_STEP = 0.01, 1.3, 0.5, 1e-4  # of k_end from tick to tick
-TRANSITION_SHARE = 0.8  # of the time in which the rate limits let a torque swing from one limit to the other
-MIN_TRANSITION_S, MAX_TRANSITION_S = 0.02, 0.5
 # braking transitions, the gentlest first: (end rate over the largest one inside, length over the transition time)
 BRAKES = tuple((share, length) for length in (1.0, 1.5, 2.0, 3.0, 4.0, 6.0) for share in (1.0, 0.95, 0.85, 0.7))
-MAX_BRAKE_S = 1.0
-RETRY_SHARE, N_LATER = 1 / 16, 8  # transition times between two searches for a braking transition; number of later ones
 
 
 def transition_time(constraints: Constraints) -> float:
@@ -49,7 +67,8 @@ def transition_time(constraints: Constraints) -> float:
         effort, rate = np.fmin(effort, drives.bound_of("effort")), np.fmin(rate, drives.bound_of("effort_rate"))
     ends = (np.where(np.isnan(limit), np.inf, limit) for limit in (effort, limits.acceleration))
     swings = 2.0 * np.concatenate([end / rate for end, rate in zip(ends, (rate, limits.jerk))])
-    return float(np.clip(TRANSITION_SHARE * np.fmax.reduce(swings, initial=0.0), MIN_TRANSITION_S, MAX_TRANSITION_S))
+    swing = OPTIONS.transition_share * np.fmax.reduce(swings, initial=0.0)
+    return float(np.clip(swing, OPTIONS.min_transition_s, OPTIONS.max_transition_s))
 
 
 class CoefficientTable:
@@ -69,7 +88,7 @@ class CoefficientTable:
         breaks = constraints.path.breaks
         cuts = law.time_at(breaks[(breaks > law.start) & (breaks < law.end)])
         after = np.clip(law.breaks.searchsorted(cuts), 1, len(law.breaks) - 1)
-        new = np.minimum(np.abs(law.breaks[after] - cuts), np.abs(cuts - law.breaks[after - 1])) > SAME_BREAK_TOL_S
+        new = np.minimum(np.abs(law.breaks[after] - cuts), np.abs(cuts - law.breaks[after - 1])) > OPTIONS.same_break_tol_s
         self._breaks = np.union1d(law.breaks, cuts[new])
         part = np.clip(self._breaks.searchsorted(since, side="right") - 1, 0, len(self._breaks) - 2)  # at the end the last one
         self.edges = self._breaks[part:part + 1]
@@ -86,12 +105,13 @@ class CoefficientTable:
         rows = self._sampled(start, end)
         quarters = (QUARTER_VALUES @ rows[:, ::2].reshape(len(rows), 3, -1)).reshape(rows[:, 1::2].shape)
         error = (self._largest @ np.abs(rows[:, 1::2] - quarters)).max(axis=(1, 2), initial=0.0)
-        splits = np.clip(np.ceil(np.cbrt(error / MAX_PARABOLA_ERROR)), 1.0, MAX_SPLITS).astype(int)
+        splits = np.clip(np.ceil(np.cbrt(error / OPTIONS.max_parabola_error)), 1.0, OPTIONS.max_splits).astype(int)
         start, end, of = divide_intervals(start, end, splits)
         rows, new = rows[of], splits[of] > 1
         rows[new] = self._sampled(start[new], end[new])
         flat = (PARABOLA @ rows[:, ::2].reshape(len(rows), 3, -1)).reshape(len(rows), *self.flat.shape[1:])
-        flat[:, 0] -= self._offset * (1.0 - VERIFIED_LEVEL)  # so that both limits times VERIFIED_LEVEL are as far from zero
+        # so that both limits times verified_level are as far from zero
+        flat[:, 0] -= self._offset * (1.0 - OPTIONS.verified_level)
         end[-1] = ends[-1]
         self.edges, self.flat = np.append(self.edges, end), np.concatenate((self.flat, flat))
 
@@ -128,7 +148,7 @@ def is_within(values: np.ndarray, most: float) -> bool:
         return True
     first, middle, last = values.swapaxes(0, 1)[:, high]
     curvature, tilt = first + last - 2.0 * middle, last - first
-    peak = np.abs(middle - tilt * tilt / (8.0 * curvature)) + MAX_PEAK_OVERSHOOT * np.abs(curvature)
+    peak = np.abs(middle - tilt * tilt / (8.0 * curvature)) + OPTIONS.max_peak_overshoot * np.abs(curvature)
     return not (peak[np.abs(tilt) < 2.0 * np.abs(curvature)] > most).any()
 
 
@@ -155,9 +175,9 @@ class TimeScaling:
         self.end = k
         self.left = 0.0
         self._cubic = (0.0, 0.0)  # w now and its slope
-        self._target, self._step = k, FIRST_STEP
+        self._target, self._step = k, OPTIONS.first_step
         self._searched: tuple[CoefficientTable | None, float] = None, 0.0  # table and sigma of the last search for a brake
-        self._spans = np.linspace(0.0, transition_time, N_SPANS + 1)
+        self._spans = np.linspace(0.0, transition_time, OPTIONS.n_spans + 1)
         self._powers = powers(self._spans)
 
     @property
@@ -184,15 +204,15 @@ class TimeScaling:
     def set_target_rate(self, target: float) -> None:
         """Begin a transition that ends nearer to a target rate, if one can be verified."""
         if target != self._target:
-            self._target, self._step = target, FIRST_STEP
+            self._target, self._step = target, OPTIONS.first_step
         if target == self.end:
             return
         change = target - self.end
         end = target if abs(change) <= self._step else self.end + (self._step if change > 0.0 else -self._step)
         if self._begin_verified(end):
-            self._step = min(STEP_GROWTH * self._step, 1.0)
+            self._step = min(OPTIONS.step_growth * self._step, 1.0)
         else:
-            self._step = max(STEP_CUT * self._step, MIN_STEP)
+            self._step = max(OPTIONS.step_cut * self._step, OPTIONS.min_step)
 
     def brake(self, table: CoefficientTable, most: float) -> bool:
         """Use the coefficients of other constraints, and slow down to `most`, the largest constant rate inside them.
@@ -206,26 +226,27 @@ class TimeScaling:
         if self.k <= most and self.steady:
             self.table = table
             return True
-        if table is self._searched[0] and self.sigma - self._searched[1] < RETRY_SHARE * self.transition_time:
+        if table is self._searched[0] and self.sigma - self._searched[1] < OPTIONS.retry_share * self.transition_time:
             return False  # the state has hardly changed since the last search
         before, self.table, self._searched = self.table, table, (table, self.sigma)
         best: tuple[tuple[bool, float], float, float, tuple[float, float]] | None = None
-        if not self.steady and self.end <= most and is_within(self._utilization(self._cubic, self.left)[1], VERIFIED_LEVEL):
+        used = self._utilization(self._cubic, self.left)[1] if not self.steady and self.end <= most else None
+        if used is not None and is_within(used, OPTIONS.verified_level):
             return True  # the transition under way is inside them
         allowed = self._largest_without_braking()
         for share, length in BRAKES:
-            end, H = share * min(self.k, most), min(length * self.transition_time, MAX_BRAKE_S)
+            end, H = share * min(self.k, most), min(length * self.transition_time, OPTIONS.max_brake_s)
             cubic = self._cubic_to(end, H)
             if cubic is None:
                 continue
             t, values = self._utilization(cubic, H)
             exceeds_more = bool((np.abs(values).max(axis=(0, 1)) > allowed).any())
-            excess = np.maximum(np.abs(values).max(axis=2) - VERIFIED_LEVEL, 0.0)
+            excess = np.maximum(np.abs(values).max(axis=2) - OPTIONS.verified_level, 0.0)
             mean_excess = float(((t[:, 2] - t[:, 0]) * excess.mean(axis=1)).sum()) / self.transition_time
             cost = exceeds_more, 2.0 * float(excess.max()) + mean_excess
             if best is None or cost < best[0]:
                 best = cost, end, H, cubic
-            if is_within(values, VERIFIED_LEVEL):
+            if is_within(values, OPTIONS.verified_level):
                 best = cost, end, H, cubic
                 break
         if best is None or (best[0][0] and self._can_brake_soon(most, allowed)):
@@ -238,10 +259,10 @@ class TimeScaling:
         """Return whether a transition from a later time, at the present rate until then, stays within `allowed`."""
         here, end = self.sigma, min(self.k, most)
         try:
-            for later in range(1, N_LATER + 1) if self.steady else ():
-                self.sigma = here + later * RETRY_SHARE * self.transition_time * self.k
+            for later in range(1, OPTIONS.n_later + 1) if self.steady else ():
+                self.sigma = here + later * OPTIONS.retry_share * self.transition_time * self.k
                 for length in (1.0, 2.0, 4.0):
-                    H = min(length * self.transition_time, MAX_BRAKE_S)
+                    H = min(length * self.transition_time, OPTIONS.max_brake_s)
                     cubic = self._cubic_to(end, H)
                     if cubic and (np.abs(self._utilization(cubic, H)[1]).max(axis=(0, 1)) <= allowed).all():
                         return True
@@ -250,11 +271,11 @@ class TimeScaling:
         return False
 
     def _largest_without_braking(self) -> np.ndarray:
-        """Return the largest utilization (constraints,) of the transition under way and its end rate, at least VERIFIED_LEVEL.
+        """Return the largest utilization (constraints,) of the transition under way and its end, at least `verified_level`.
 
         It covers the part of the law that the table contains.
         """
-        table, found = self.table, np.full(self.table.flat.shape[2], VERIFIED_LEVEL)
+        table, found = self.table, np.full(self.table.flat.shape[2], OPTIONS.verified_level)
         if not self.steady:
             found = np.maximum(found, np.abs(self._utilization(self._cubic, self.left)[1]).max(axis=(0, 1)))
         edges = np.append(self.reach, table.edges[table.edges.searchsorted(self.reach, side="right"):])
@@ -267,7 +288,7 @@ class TimeScaling:
     def _begin_verified(self, end: float) -> bool:
         """Begin the transition to a rate if it is inside the limits at every instant; return whether it is."""
         cubic = self._cubic_to(end, self.transition_time)
-        if cubic is None or not is_within(self._utilization(cubic, self.transition_time)[1], VERIFIED_LEVEL):
+        if cubic is None or not is_within(self._utilization(cubic, self.transition_time)[1], OPTIONS.verified_level):
             return False
         self.end, self.left, self._cubic = end, self.transition_time, cubic
         return True
@@ -298,7 +319,7 @@ class TimeScaling:
         t = self._spans if is_usual else self._spans * (H / self.transition_time)
         sigma = polynomials[0] @ (self._powers if is_usual else powers(t))
         if sigma[-1] > self.table.edges[-1]:
-            self.table.extend(sigma[-1] + TABLE_MARGIN_S)
+            self.table.extend(sigma[-1] + OPTIONS.table_margin_s)
         edges = self.table.edges
         first, last = edges.searchsorted((self.sigma, sigma[-1]))
         if first == last:
@@ -306,7 +327,7 @@ class TimeScaling:
         passed = edges[first:last]
         near = np.interp(passed, sigma, t)
         sigma_near, rate = polynomials[:2] @ powers(near)
-        near += (passed - sigma_near) / np.maximum(rate, SLOW_RATE)  # one step of Newton's method
+        near += (passed - sigma_near) / np.maximum(rate, OPTIONS.slow_rate)  # one step of Newton's method
         return np.sort(np.concatenate((t, np.minimum(np.maximum(near, 0.0), H))))
 
     def rebase(self, table: CoefficientTable, factor: float) -> bool:

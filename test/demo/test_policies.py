@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,14 +15,14 @@ from rnea_ros.sim.tracking import CONTROL_PERIOD_S
 
 
 def test_policy_demo_compares_three_executions_by_torque_rate(monkeypatch):
-    monkeypatch.setattr(policies, "DURATION_S", 1.0)
+    monkeypatch.setattr(policies, "STREAM", replace(policies.STREAM, duration_s=1.0))
     rng = np.random.default_rng(1)
     arm = Arm(ARM_SOURCES["seven_r"])
     policy = policies.Policy(arm, rng)
     chunks = policy.chunks(1.0)
     assert all(chunk.arrival == pytest.approx(chunk.stamp + 0.2) for chunk in chunks)
-    off = np.abs(chunks[0].positions - policy(chunks[0].stamp + np.arange(policies.COUNT) / policies.RATE))
-    assert 1e-3 < off.max() < policies.OFFSET + 6.0 * policies.NOISE
+    off = np.abs(chunks[0].positions - policy(chunks[0].stamp + np.arange(policies.STREAM.points) / policies.STREAM.rate_hz))
+    assert 1e-3 < off.max() < policies.STREAM.offset + 6.0 * policies.STREAM.noise
     found = list(policies.run(arm, policy, chunks, arm.masses(rng)))
     assert [result.way for result, _ in found] == [policies.RAW, policies.CLAMPED, policies.EXECUTED]
     result, executed = found[-1]

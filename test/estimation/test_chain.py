@@ -8,8 +8,8 @@ from scipy.linalg import expm, solve_discrete_are
 
 from rnea_ros.estimation.filter_bank import (
     BANK,
+    OPTIONS,
     ORDERS,
-    REFERENCE_PERIOD_S,
     SMOOTHED_STATES,
     STATES,
     bandwidths,
@@ -25,7 +25,7 @@ def model(m, period, step=None):
     states, width = BANK[m][0], bandwidths(period)[m]
     A = np.diag(np.ones(states - 1), 1)
     L = np.zeros((states, states))
-    L[-1, -1] = width * REFERENCE_PERIOD_S
+    L[-1, -1] = width * OPTIONS.reference_period_s
     block = expm(np.block([[-A, L], [np.zeros_like(A), A.T]]) * width * (step or period))
     F = block[states:, states:].T
     Q = F @ block[:states, states:]
@@ -126,5 +126,5 @@ def test_filters_attenuate_motion_above_their_bandwidth():
             x = transition(period) @ (x + found.K[:, m, 0] * innovations[-1])
         smoothed = [predicted[k] + found.weights[m, 0] @ innovations[k:k + lags] for k in range(2 * lags, 3 * lags)]
         share = math.sqrt(np.mean(np.square(smoothed)) / np.mean(q[2 * lags:3 * lags] ** 2))
-        denser = REFERENCE_PERIOD_S / period  # than that of samples as far apart as the reference, noise is so much less dense
+        denser = OPTIONS.reference_period_s / period  # than at the reference period, noise is so much less dense
         assert share == pytest.approx(denser / (1.0 + denser), rel=0.02)

@@ -5,7 +5,7 @@ import pytest
 
 from rnea_ros import InputError, Loads, load
 from rnea_ros.estimation.external_effort import (
-    MIN_THRESHOLD,
+    LEARNING,
     ContactLearner,
     EffortUncertainty,
     ExternalEffortObserver,
@@ -177,7 +177,7 @@ def test_thresholds_learned_from_one_sweep_do_not_detect_contacts_in_other_motio
         learner.push(s.t, found.effort, s.qd)
     learned = learner.result()
     assert any("few speeds and poses" in line and "panda_joint2" in line for line in learned.warnings)
-    assert min(one.threshold for one in learned.calibration.values()) > 1.3 * MIN_THRESHOLD
+    assert min(one.threshold for one in learned.calibration.values()) > 1.3 * LEARNING.min_threshold
     again, peaks = load(panda(), contact_section(learned)), []
     for seed in (80, 9040):
         observer, other = ExternalEffortObserver(again), motion(np.random.default_rng(seed))

@@ -9,7 +9,7 @@ import pinocchio as pin
 import pytest
 
 from rnea_ros import InputError, Robot, load
-from rnea_ros.execution.effort_commands import MAX_STEP_S, CommandOptions, EffortCommander
+from rnea_ros.execution.effort_commands import TUNING, CommandOptions, EffortCommander
 from rnea_ros.model.effort_convention import EffortConvention
 from support.plant import COULOMB, REST, VISCOUS, Plant, motion, panda
 
@@ -231,7 +231,7 @@ def test_random_inputs_never_exceed_the_command_rate_limit(robot, loaded, seed):
         if not active:
             used = dict(at)
         torque = command.effort * np.array(used["convention"].per_unit or np.ones(7))
-        most = used["limit"] * LIMIT / used["rise"] * (min(now - before, MAX_STEP_S) if active else 0.0)
+        most = used["limit"] * LIMIT / used["rise"] * (min(now - before, TUNING.max_step_s) if active else 0.0)
         assert (np.abs(torque - sent) <= most * (1.0 + 1e-9) + 1e-12).all(), (kind, now)
         assert (np.abs(torque) <= LIMIT * (1.0 + 1e-12)).all()
         sent, before, active = torque, now, made.is_active

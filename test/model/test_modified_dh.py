@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -19,8 +21,9 @@ STANFORD = GOLDEN["stanford_arm"]
 
 def loaded(source):
     """Model of a table: rows, or the path of a CSV file."""
-    rows = source if isinstance(source, list) else dh_table.read_modified(source)
-    return urdf.load(dh_table.modified_to_urdf(rows))
+    if isinstance(source, list):
+        return urdf.load(dh_table.modified_to_urdf(source))
+    return urdf.load(dh_table.modified_to_urdf(dh_table.read_modified(source), Path(source).stem))
 
 
 def golden_rows():

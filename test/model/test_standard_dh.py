@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -27,8 +29,9 @@ q2,R,0,0,0.4,0,0.5,-0.2,0,0.1,0.1,0.1
 
 def loaded(source):
     """Model of a table: rows, or the path of a CSV file."""
-    rows = source if isinstance(source, list) else dh_table.read_standard(source)
-    return urdf.load(dh_table.standard_to_urdf(rows))
+    if isinstance(source, list):
+        return urdf.load(dh_table.standard_to_urdf(source))
+    return urdf.load(dh_table.standard_to_urdf(dh_table.read_standard(source), Path(source).stem))
 
 
 def golden_rows():

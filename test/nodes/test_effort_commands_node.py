@@ -15,7 +15,7 @@ from lifecycle_msgs.srv import ChangeState
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from rnea_ros.execution.effort_commands import MAX_STEP_S
+from rnea_ros.execution.effort_commands import TUNING
 from support.node_bench import ARM, Bench
 from support.plant import COULOMB, REST, VISCOUS, Plant, panda
 from support.ros_helpers import DISCOVERY, Diagnostics, stamp, world
@@ -90,7 +90,7 @@ def steps_are_small(arm):
         now = np.array(message.data)
         assert np.isfinite(now).all() and (np.abs(now) <= LIMIT).all()
         if before is not None:
-            assert (np.abs(now - before) <= LIMIT / RISE * MAX_STEP_S * (1.0 + 1e-9)).all()
+            assert (np.abs(now - before) <= LIMIT / RISE * TUNING.max_step_s * (1.0 + 1e-9)).all()
         before = now
 
 

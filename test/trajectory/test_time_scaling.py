@@ -14,9 +14,7 @@ from rnea_ros.trajectory.scaled_plan import ScaledPlan, plan_from_waypoints
 from rnea_ros.trajectory.time_law import rest_to_rest
 from rnea_ros.trajectory.time_optimal import fastest_law
 from rnea_ros.trajectory.time_scaling import (
-    MAX_TRANSITION_S,
-    MIN_TRANSITION_S,
-    VERIFIED_LEVEL,
+    OPTIONS,
     CoefficientTable,
     TimeScaling,
     is_within,
@@ -96,8 +94,8 @@ def test_transition_time_follows_from_effort_and_rate_limits(plan):
     """The time is 0.8 of the longest swing between the effort limits, within bounds; unknown limits are ignored."""
     assert transition_time(constraints(plan.path, (9.0, 6.0), (80.0, 30.0))) == pytest.approx(0.8 * 2.0 * 6.0 / 30.0)
     assert transition_time(constraints(plan.path, (9.0, 6.0), (80.0, np.nan))) == pytest.approx(0.8 * 2.0 * 9.0 / 80.0)
-    assert transition_time(constraints(plan.path, (9.0, 6.0), (np.nan, np.nan))) == MIN_TRANSITION_S < 0.8 * 0.1
-    assert transition_time(constraints(plan.path, (np.nan, 6.0), (80.0, 60.0))) == MAX_TRANSITION_S
+    assert transition_time(constraints(plan.path, (9.0, 6.0), (np.nan, np.nan))) == OPTIONS.min_transition_s < 0.8 * 0.1
+    assert transition_time(constraints(plan.path, (np.nan, 6.0), (80.0, 60.0))) == OPTIONS.max_transition_s
 
 
 def test_transition_that_leaves_rates_0_to_1_is_rejected(plan):
@@ -146,7 +144,7 @@ def test_accepted_rate_transitions_keep_the_limits_at_every_instant(plan, seed):
         possible = k.min() > -1e-12 and k.max() < 1.0 + 1e-12
         used = np.abs(constraint_values(here(s), sd, sdd, sddd)[:, table.included]).max() if possible else np.inf
         accepted = copy.copy(clock)._begin_verified(end)
-        assert used < VERIFIED_LEVEL + 2e-4 if accepted else used > VERIFIED_LEVEL - 5e-3
+        assert used < OPTIONS.verified_level + 2e-4 if accepted else used > OPTIONS.verified_level - 5e-3
 
 
 def test_transition_ends_at_its_predicted_rate_and_reach(plan):
@@ -234,7 +232,7 @@ def test_braking_exceeds_a_new_limit_no_more_than_continuing_would(plan, since, 
         peak = np.maximum(peak, used)
         clock.advance(1e-3)
     assert clock.table is found.table and clock.end <= found.factor
-    assert (peak <= np.maximum(allowed, VERIFIED_LEVEL) + 1e-3).all()
+    assert (peak <= np.maximum(allowed, OPTIONS.verified_level) + 1e-3).all()
 
 
 def test_pause_in_progress_continues_when_limits_change(plan):

@@ -12,8 +12,8 @@ from typing import Any, Union
 
 import numpy as np
 
-SAME = 16 * 2.0**-52  # constants that differ by less, relatively, are one
-GRID = 2.0**47  # cells are wider than that difference
+EQUAL_TOL = 16 * 2.0**-52  # relative difference below which two constants are one
+GRID_CELLS = 2.0**47  # cells of a mantissa; they are wider than that difference
 
 ITEM = "item:"  # followed by the number of a block's result
 BLOCKS = ("factor", "backsolve", "backsolve_transposed")
@@ -36,7 +36,7 @@ class Graph:
         self.input_count = 0
 
     def inputs(self, count: int) -> list[Expression]:
-        """`count` new symbols; slots run on from call to call."""
+        """Return `count` new symbols, numbered on from those of earlier calls."""
         slots = range(self.input_count, self.input_count + count)
         self.input_count += count
         return [self.node("input", slot) for slot in slots]
@@ -70,10 +70,10 @@ class Graph:
         mantissa, exponent = math.frexp(value)
         if not math.isfinite(value) or mantissa == 0.0:
             return value
-        cell = round(mantissa * GRID)
+        cell = round(mantissa * GRID_CELLS)
         for near in (cell, cell - 1, cell + 1):
             known = self._constants.get((near, exponent))
-            if known is not None and abs(known - value) < SAME * abs(value):
+            if known is not None and abs(known - value) < EQUAL_TOL * abs(value):
                 return known
         self._constants[cell, exponent] = value
         return value
@@ -99,7 +99,7 @@ class Expression:
         self.graph, self.number = graph, number
 
     def _unsigned(self) -> Expression | None:
-        """y where this is -y."""
+        """Return y where this is -y, else None."""
         node = self.graph.nodes[self.number]
         return Expression(self.graph, node[1]) if node[0] == "neg" else None
 

@@ -19,7 +19,7 @@ from builtin_interfaces.msg import Time
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_ros.demo.nodes.demo_follower import DemoFollower
-from rnea_ros.demo.policies import COUNT, EVERY_S, LATENCY_S, LOST_SHARE, NOISE, OFFSET, RATE, smooth_steps
+from rnea_ros.demo.policies import STREAM, smooth_steps
 from rnea_ros.nodes.common.diagnostics import steady_timer
 from rnea_ros.nodes.common.process import run
 
@@ -44,7 +44,7 @@ class DemoPolicy(DemoFollower):
         self._step = SLOWER * task.fastest / (len(task.points) - 1)
         self._began = 0  # time at which the policy began [ns]
         self._chunks = self.create_publisher(JointTrajectory, "scaling_node/action_chunks", 10)
-        steady_timer(self, EVERY_S, self._send)
+        steady_timer(self, STREAM.period_s, self._send)
 
     def next_trajectory(self) -> None:
         """Send nothing: the policy moves the robot."""
@@ -56,14 +56,14 @@ class DemoPolicy(DemoFollower):
     def _send(self) -> None:
         if not self._chunks.get_subscription_count():
             return
-        observed = self.get_clock().now().nanoseconds - round(LATENCY_S * 1e9)
+        observed = self.get_clock().now().nanoseconds - round(STREAM.latency_s * 1e9)
         self._began = self._began or observed + NS_PER_S
-        t = 1e-9 * (observed - self._began) + np.arange(COUNT) / RATE
+        t = 1e-9 * (observed - self._began) + np.arange(STREAM.points) / STREAM.rate_hz
         q = smooth_steps(self._poses, np.mod(t, (POSES - 1) * self._step), self._step)
-        q = q + NOISE * self._rng.standard_normal(q.shape) + OFFSET * self._rng.uniform(-1.0, 1.0, q.shape[1])
+        q = q + STREAM.noise * self._rng.standard_normal(q.shape) + STREAM.offset * self._rng.uniform(-1.0, 1.0, q.shape[1])
         if self._rng.random() < FAULTY_SHARE:
             q[:, 0] += 1.0
-        if self._rng.random() < LOST_SHARE:
+        if self._rng.random() < STREAM.lost_share:
             return
         message = JointTrajectory(joint_names=self._names,
                                   points=[JointTrajectoryPoint(positions=row) for row in q.tolist()])

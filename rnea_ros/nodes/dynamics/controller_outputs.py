@@ -42,7 +42,7 @@ PREFIX = "effort_commands."
 class EffortCommands:
     """Effort commands of the node's robot; no topics until they are first wanted.
 
-    is_wanted : whether states are needed: commands are on, or not yet at zero
+    is_wanted : whether states are needed: commands are on, or have not decreased to zero yet
     """
 
     def __init__(self, node: Node, queue: int):
@@ -50,7 +50,7 @@ class EffortCommands:
         self._commander = EffortCommander()
         self._publishers: tuple[Any, Any] | None = None
         self._refusal = ""
-        self._fed = -np.inf  # time of the last torque of a desired motion [s]
+        self._last_feedforward = -np.inf  # time of the last torque of a desired motion [s]
         self._without_velocity = False
 
     @property
@@ -59,7 +59,7 @@ class EffortCommands:
 
     @property
     def is_active(self) -> bool:
-        """Return whether commands are sent: not yet at zero."""
+        """True while commands are sent: they have not decreased to zero yet."""
         return self._commander.is_active
 
     @staticmethod
@@ -96,15 +96,15 @@ class EffortCommands:
         self._without_velocity = not np.isfinite(state.qd).all()
         if state.spread > self._commander.timeout:  # a part of the joints has ceased
             return
-        if self._commander.mode != "feedforward" or now - self._fed > self._commander.timeout:
+        if self._commander.mode != "feedforward" or now - self._last_feedforward > self._commander.timeout:
             self._send(self._commander.compensate(now, state.q, state.qd))
 
     def on_torque(self, source: MotionSource, motion: Motion, result: Dynamics) -> None:
         """Command the torque of a desired motion, in mode feedforward. Estimated motions are not fed back."""
         if self._commander.mode == "feedforward" and source.name in ("reference", "desired_motion"):
-            self._fed = time.monotonic()
+            self._last_feedforward = time.monotonic()
             is_measured = source.name != "reference"
-            self._send(self._commander.feed_forward(self._fed, motion[0], motion[1], result.tau, is_measured))
+            self._send(self._commander.feed_forward(self._last_feedforward, motion[0], motion[1], result.tau, is_measured))
 
     def _on_timer(self) -> None:
         self._send(self._commander.elapse(time.monotonic()))
@@ -135,8 +135,8 @@ class EffortCommands:
         return dict(self._commander.findings())
 
 
-LONGEST = 0.1  # s; a longer gap between two states counts as this much
-SLOWEST = 0.01  # of an executed motion, from which the planned speed is still inferred
+MAX_STEP_S = 0.1  # a longer gap between two states counts as this much [s]
+MIN_EXECUTED_FACTOR = 0.01  # smallest factor of an executed motion from which the planned speed is inferred
 
 
 class SpeedScaler:
@@ -156,7 +156,7 @@ class SpeedScaler:
         self._hint = ""
 
     def configure(self, robot: ServedRobot, limits: Limits, values: Values, commanded: EffortConvention) -> None:
-        """Take another model, limits or parameters; the factor continues from its value. commanded: convention of the efforts
+        """Use another model, limits or parameters; the factor continues from its value. commanded: convention of the efforts
         whose rates limits.commanded_effort_rate limits.
         """
         wanted = values["publish_speed_scaling"]
@@ -176,14 +176,14 @@ class SpeedScaler:
             if SpeedScalingFactor is not None:
                 self._controller = self._node.create_publisher(SpeedScalingFactor, "~/speed_scaling_factor", LATCHED)
 
-    def publish(self, stamp: int, motion: Any, result: Dynamics, alone: Dynamics) -> None:
+    def publish(self, stamp: int, motion: Any, result: Dynamics, unloaded: Dynamics) -> None:
         """Publish the factor for a motion (q, qd, qdd, qddd) at a stamp [ns].
 
-        alone: result without loads. Loads are a function of the path, so their share does not change with speed.
+        unloaded: result without loads. Loads are a function of the path, so their share does not change with speed.
         """
         _, qd, qdd, _ = motion
         still, still_rate, viscous, viscous_rate = self._shares(qd, qdd, result.gravity, result.gravity_rate)
-        still, still_rate = still + result.tau - alone.tau, still_rate + result.tau_rate - alone.tau_rate
+        still, still_rate = still + result.tau - unloaded.tau, still_rate + result.tau_rate - unloaded.tau_rate
         limits, still, still_rate = self._limits, result.gravity + still, result.gravity_rate + still_rate
         found = speed_factor(result.tau, result.tau_rate, still, still_rate, limits.effort, limits.effort_rate, viscous,
                              viscous_rate)
@@ -196,9 +196,9 @@ class SpeedScaler:
                                  limits.commanded_effort_rate, viscous, viscous_rate)
             found = min(found, other, key=lambda one: float(one.factor))
         factor = float(found.factor)
-        if self._executed:  # what is seen runs at the present factor already
-            factor *= max(self._scaling.value, SLOWEST)
-        dt = min(max(stamp - self._last, 0) * 1e-9, LONGEST)
+        if self._executed:  # the measured motion is scaled by the present factor already
+            factor *= max(self._scaling.value, MIN_EXECUTED_FACTOR)
+        dt = min(max(stamp - self._last, 0) * 1e-9, MAX_STEP_S)
         self._last = stamp
         self._number.data = self._scaling.tick(dt, factor)
         self._hint = found.describe(self._names) if factor < 1.0 else ""

@@ -205,14 +205,14 @@ class Payload(Frozen):
             raise InputError(f"payload: mass {mass} must be finite and not negative, com and inertia finite")
         if not np.allclose(about_com, about_com.T) or np.linalg.eigvalsh(about_com)[0] < -1e-12:
             raise InputError(f"payload: inertia {about_com.tolist()} must be symmetric and not negative")
-        with np.errstate(all="ignore"):  # what comes of it is said in words
-            parameters = cls.seen(frame, m, centre, about_com)
+        with np.errstate(all="ignore"):  # an overflow is reported below
+            parameters = cls.parameters_of(frame, m, centre, about_com)
         if not np.isfinite(parameters).all():
             raise InputError(f"payload: mass {m:g} kg at {centre.tolist()} m has moments larger than any number")
         return cls(frame.link, float(m), frozen(parameters))
 
     @staticmethod
-    def seen(frame: Frame, m: Any, centre: Any, about_com: Any) -> Any:
+    def parameters_of(frame: Frame, m: Any, centre: Any, about_com: Any) -> Any:
         """Return `parameters` of a body on the URDF link whose pose is `frame`; any scalar."""
         J, ms = rotate_inertia(frame.R, *shift(about_com, np.zeros(3), m, centre))
         J, ms = shift(J, ms, m, frame.P)
