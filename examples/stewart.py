@@ -1,9 +1,9 @@
-"""A Gough-Stewart platform rides out a sea: from the motion of its platform to the six actuator forces and their rates.
+"""A Gough-Stewart platform in a swell: from the motion of its platform to the six actuator forces and their rates.
 
     python examples/stewart.py [OUT_DIR]
 
 The platform heaves, rolls, pitches and yaws with a load on its deck that stands off its centre. The legs are trees, the
-platform is a separate body, khalil-rne (59)-(66): nothing in Robot knows this machine.
+platform is a separate body, khalil-rne (59)-(66): Robot has no code for this machine in particular.
 """
 
 from __future__ import annotations
