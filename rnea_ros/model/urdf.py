@@ -241,7 +241,7 @@ def _joint(body: TreeBody, joint: _Element, warnings: list[ModelWarning]) -> Joi
         warnings.append(ModelWarning("ignored_limit", f"joint '{name}': lower limit {lower:g} is above upper limit {upper:g}: "
                                      "both are ignored"))
         lower = upper = np.nan
-    known = {quantity: _limit(name, limit, quantity, warnings) for quantity in urdf_validation.LIMITED}
+    known = {quantity: _limit(name, limit, quantity, warnings) for quantity in urdf_validation.SYMMETRIC_LIMITS}
     return Joint(name, kind, lower, upper, **_either_way(name, known, warnings))
 
 

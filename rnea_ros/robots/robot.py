@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import cached_property
-from typing import Any
+from functools import cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..algebra.vectors import Array
 from ..algorithms.kinematics import Pose, base_poses
-from ..algorithms.torque_rate import LinkForces, LinkMotion
-from ..codegen.kernel import Kernel
 from ..errors import InputError, some, summary
 from ..model import drives
 from ..model.drives import DriveLimit
-from ..model.effort_convention import EffortConvention
 from ..model.robot_file import robot_file
 from ..model.robot_file.robot_file import Source
 from ..model.tree import CoupledMotor, JointDynamics, Limits, Model
@@ -43,10 +40,7 @@ from .results import (
     CenterOfMass,
     Dynamics,
     Energy,
-    GeneralizedMomentum,
     JointWrenches,
-    JointWrenchSensitivities,
-    TorqueDeviations,
 )
 from .role_derivatives import RobotDerivatives
 from .roles import DeclaredRoles, declared
@@ -77,6 +71,20 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return [(key, _plain(entry)) for key, entry in sorted(value.items())]
     return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
+Options, Result = ParamSpec("Options"), TypeVar("Result")
+
+
+def of_fixed_tree(method: Callable[Concatenate[TreeDynamics, Options], Result]) -> Callable[
+        Concatenate[Robot, Options], Result]:
+    """Return a method of fixed trees as one of robots; InputError for robots that are more than a tree on a fixed base."""
+    @wraps(method)
+    def call(self: Robot, *args: Options.args, **options: Options.kwargs) -> Result:
+        return method(self._fixed_tree(method.__name__), *args, **options)
+
+    call.__doc__ = f"{method.__doc__ or ''}\n\n        Fixed trees only; InputError for other robots."
+    return call
 
 
 def _free(base: BaseState | None) -> BaseState | None:
@@ -869,59 +877,18 @@ class Robot(TreeFacts):
         moving, driven = (validation.coordinates(name, x, self.joint_names) for name, x in (("qd", qd), ("tau", tau)))
         return np.asarray((moving * driven).sum(axis=-1))
 
-    def friction(self, qd: ArrayLike, qdd: ArrayLike | None = None) -> tuple[Array, Array]:
-        """Return torques of friction and offsets and their rates, as of TreeDynamics.friction: fixed trees."""
-        return self._fixed_tree("friction").friction(qd, qdd)
-
-    def load_friction(self, tau: ArrayLike, qd: ArrayLike) -> Array:
-        """Return friction by the load in torques tau, (n,) or (samples, n) [N m]: fixed trees."""
-        return self._fixed_tree("load_friction").load_friction(tau, qd)
-
-    def measured_torque(self, effort: ArrayLike, q: ArrayLike, qd: ArrayLike,
-                        measured: EffortConvention | None = None) -> Array:
-        """Return the whole torque (n,) or (samples, n) from efforts as the robot reports them: fixed trees."""
-        return self._fixed_tree("measured_torque").measured_torque(effort, q, qd, measured)
-
-    def generalized_momentum(self, q: ArrayLike, qd: ArrayLike) -> GeneralizedMomentum:
-        """Return p = M qd and its rate without torques, (n,) or (samples, n) each: fixed trees."""
-        return self._fixed_tree("generalized_momentum").generalized_momentum(q, qd)
-
-    def mass_matrix_rate(self, q: ArrayLike, qd: ArrayLike) -> Array:
-        """Return d M / dt (n, n) or (samples, n, n) along the motion: fixed trees."""
-        return self._fixed_tree("mass_matrix_rate").mass_matrix_rate(q, qd)
-
-    def link_torques(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
-        """Return the share of each moving link in the torques, (links, n) or (samples, links, n): fixed trees."""
-        return self._fixed_tree("link_torques").link_torques(q, qd, qdd)
-
-    def link_torques_and_rates(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike) -> tuple[Array, Array]:
-        """Return `link_torques` and their rates along the motion: fixed trees."""
-        return self._fixed_tree("link_torques_and_rates").link_torques_and_rates(q, qd, qdd, qddd)
-
-    def torque_deviations(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, deviation: ArrayLike, *,
-                          loads: Loads | None = None) -> TorqueDeviations:
-        """Return standard deviations of torques and rates from those of the motion, (4, n) or (4, samples, n): fixed trees."""
-        return self._fixed_tree("torque_deviations").torque_deviations(
-            q, qd, qdd, qddd, deviation, loads=loads)
-
-    def joint_wrench_sensitivities(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
-                                   loads: Loads | None = None) -> JointWrenchSensitivities:
-        """Return partial derivatives of the internal wrenches of `joint_wrenches`: fixed trees."""
-        return self._fixed_tree("joint_wrench_sensitivities").joint_wrench_sensitivities(
-            q, qd, qdd, loads=loads)
-
-    def recursion(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike, *,
-                  loads: Loads | None = None) -> tuple[LinkMotion, LinkForces]:
-        """Return velocities to jerks, forces and moments of every link with their rates, in MDH frames: fixed trees."""
-        return self._fixed_tree("recursion").recursion(q, qd, qdd, qddd, loads=loads)
-
-    def kernel(self, name: str = "torque_and_rate") -> Kernel:
-        """Return the compiled kernel of a function without loads, as of TreeDynamics.kernel: fixed trees."""
-        return self._fixed_tree("kernel").kernel(name)
-
-    def c_source(self, name: str = "torque_and_rate", function: str = "rnea") -> str:
-        """Return the same as a function in C, as of TreeDynamics.c_source: fixed trees."""
-        return self._fixed_tree("c_source").c_source(name, function)
+    friction = of_fixed_tree(TreeDynamics.friction)
+    load_friction = of_fixed_tree(TreeDynamics.load_friction)
+    measured_torque = of_fixed_tree(TreeDynamics.measured_torque)
+    generalized_momentum = of_fixed_tree(TreeDynamics.generalized_momentum)
+    mass_matrix_rate = of_fixed_tree(TreeDynamics.mass_matrix_rate)
+    link_torques = of_fixed_tree(TreeDynamics.link_torques)
+    link_torques_and_rates = of_fixed_tree(TreeDynamics.link_torques_and_rates)
+    torque_deviations = of_fixed_tree(TreeDynamics.torque_deviations)
+    joint_wrench_sensitivities = of_fixed_tree(TreeDynamics.joint_wrench_sensitivities)
+    recursion = of_fixed_tree(TreeDynamics.recursion)
+    kernel = of_fixed_tree(TreeDynamics.kernel)
+    c_source = of_fixed_tree(TreeDynamics.c_source)
 
     def _fixed_tree(self, function: str) -> TreeDynamics:
         """Return the tree; InputError where it does not decide what the function returns."""

@@ -198,7 +198,7 @@ def test_interior_point_reports_its_status(monkeypatch):
     stuck = interior.minimize(CondensedProgram(whole), x, start, 1e-7, 5, lambda *now: None)
     assert (stuck.status, stuck.iterations) == (interior.NO_STEP, 0)
     assert np.array_equal(stuck.x, CondensedProgram(whole).evaluate_at(x).x)
-    assert shifts[0] == 0.0 and shifts == sorted(set(shifts)) and shifts[-1] <= interior.LARGEST_SHIFT
+    assert shifts[0] == 0.0 and shifts == sorted(set(shifts)) and shifts[-1] <= interior.OPTIONS.max_shift
 
 
 def test_ipopt_is_tried_where_the_interior_point_method_fails(monkeypatch):

@@ -35,11 +35,8 @@ class RobotFacts:
         self.name, self.n = robot.name, robot.n
         self.joint_names, self.joint_types = robot.joint_names, robot.joint_types
         self.root_link, self.backend, self.model = robot.root_link, robot.backend, robot.model
-
-    @property
-    def kind(self) -> str:
-        """Description, see Robot.kind."""
-        return self.robot.kind
+        self.kind, self.model_id, self.gravity_vector = robot.kind, robot.model_id, robot.gravity_vector
+        self.total_mass, self.reconstruction_error = robot.total_mass, robot.reconstruction_error
 
     @property
     def limits(self) -> Limits:
@@ -47,29 +44,9 @@ class RobotFacts:
         return self.robot.limits
 
     @property
-    def model_id(self) -> str:
-        """Fingerprint of everything that decides the numbers."""
-        return self.robot.model_id
-
-    @property
-    def gravity_vector(self) -> np.ndarray:
-        """Acceleration of gravity (3,) [m/s^2]."""
-        return self.robot.gravity_vector
-
-    @property
-    def total_mass(self) -> float:
-        """Mass of links and payloads [kg]."""
-        return self.robot.total_mass
-
-    @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about the model and about how it is served, one sentence each."""
         return (*self.robot.warnings, *self.extra_warnings)
-
-    @property
-    def reconstruction_error(self) -> float:
-        """Largest deviation of any frame from the URDF [m, rad]."""
-        return self.robot.reconstruction_error
 
     def mdh_table(self) -> list[tuple[Any, ...]]:
         """Return the modified DH parameters of every frame, see Robot.mdh_table."""
