@@ -22,7 +22,7 @@ import numpy as np
 import pinocchio as pin
 from scipy.interpolate import CubicSpline
 
-from support.chunk_streams import Arm, Sent, Stream
+from support.chunk_streams import Arm, ArrivingChunk, Stream
 
 STEP = 1e-3  # s
 MAX_STEP = 0.05  # rad in a period of the policy; a value of LeRobot's examples
@@ -34,11 +34,11 @@ def _instants(stream: Stream) -> np.ndarray:
     return np.arange(0.0, stream.duration, STEP)
 
 
-def _is_usable(sent: Sent, n: int) -> bool:
+def _is_usable(sent: ArrivingChunk, n: int) -> bool:
     return sent.positions.shape[1] == n and bool(np.isfinite(sent.positions).all())
 
 
-def _arrivals(stream: Stream, until: float, waiting: list[Sent], n: int) -> Iterator[Sent]:
+def _arrivals(stream: Stream, until: float, waiting: list[ArrivingChunk], n: int) -> Iterator[ArrivingChunk]:
     """Yield usable chunks that have arrived."""
     while waiting and waiting[0].arrival <= until:
         sent = waiting.pop(0)
@@ -46,7 +46,7 @@ def _arrivals(stream: Stream, until: float, waiting: list[Sent], n: int) -> Iter
             yield sent
 
 
-def _action(sent: Sent, t: float) -> np.ndarray:
+def _action(sent: ArrivingChunk, t: float) -> np.ndarray:
     """Return what a chunk says for a time: the last point behind its end."""
     return sent.positions[min(max(round((t - sent.stamp) / sent.period), 0), len(sent.positions) - 1)]
 
@@ -81,7 +81,7 @@ def ema_and_clamp(stream: Stream, arm: Arm) -> tuple[np.ndarray, list[float]]:
     return _by_period(stream, arm, lambda last, action: last + np.clip(SMOOTHING * (action - last), -MAX_STEP, MAX_STEP))
 
 
-def _replaced(stream: Stream, arm: Arm, prepare: Callable[[Sent, float, np.ndarray, np.ndarray], Callable]
+def _replaced(stream: Stream, arm: Arm, prepare: Callable[[ArrivingChunk, float, np.ndarray, np.ndarray], Callable]
               ) -> tuple[np.ndarray, list[float]]:
     """Return commands by functions of time that each chunk replaces: prepare(chunk, now, position, velocity)."""
     t, waiting, costs = _instants(stream), [*stream.chunks], []
@@ -100,7 +100,7 @@ def _replaced(stream: Stream, arm: Arm, prepare: Callable[[Sent, float, np.ndarr
     return found, costs
 
 
-def _ahead(sent: Sent, now: float) -> tuple[np.ndarray, np.ndarray]:
+def _ahead(sent: ArrivingChunk, now: float) -> tuple[np.ndarray, np.ndarray]:
     """Return times and positions of the points that have not passed, half a period ahead at least."""
     times = sent.stamp + sent.period * np.arange(len(sent.positions))
     ahead = times > now + 0.5 * sent.period
@@ -108,7 +108,7 @@ def _ahead(sent: Sent, now: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def clamp_of_a_chunk(stream: Stream, arm: Arm) -> tuple[np.ndarray, list[float]]:
-    def prepare(sent: Sent, now: float, q: np.ndarray, qd: np.ndarray) -> Callable:
+    def prepare(sent: ArrivingChunk, now: float, q: np.ndarray, qd: np.ndarray) -> Callable:
         times, positions = _ahead(sent, now)
         most = arm.limits.velocity * sent.period
         change = arm.limits.acceleration * sent.period**2
@@ -124,7 +124,7 @@ def clamp_of_a_chunk(stream: Stream, arm: Arm) -> tuple[np.ndarray, list[float]]
 
 
 def jtc_upsampling(stream: Stream, arm: Arm) -> tuple[np.ndarray, list[float]]:
-    def prepare(sent: Sent, now: float, q: np.ndarray, qd: np.ndarray) -> Callable:
+    def prepare(sent: ArrivingChunk, now: float, q: np.ndarray, qd: np.ndarray) -> Callable:
         times, positions = _ahead(sent, now)
         spline = CubicSpline(np.concatenate(([now], times)), np.concatenate((q[None], positions)), bc_type="clamped")
         return lambda t: spline(np.minimum(t, times[-1]))
@@ -181,7 +181,7 @@ def toppra_of_a_chunk(stream: Stream, arm: Arm) -> tuple[np.ndarray, list[float]
         limit = np.append(limit, more)
         return np.stack((-limit, limit), axis=1)
 
-    def prepare(sent: Sent, now: float, q: np.ndarray, qd: np.ndarray) -> Callable:
+    def prepare(sent: ArrivingChunk, now: float, q: np.ndarray, qd: np.ndarray) -> Callable:
         """One more joint, with a velocity limit of 1, is the policy's time: no path is faster than it."""
         times, positions = _ahead(sent, now)
         knots = np.concatenate(([now], times)) - now

@@ -26,9 +26,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from rnea_msgs.msg import ScaledMotion
 from support import control_msgs_stand_in
-from support.followed_bench import Commanded, Followed
-from support.reach import DURATION, LIMITS, POINTS, START
-from support.ros_helpers import world
+from support.controller_bench import CommandedMotion, ControllerBench
+from support.overspeed_motion import DURATION, LIMITS, POINTS, START
+from support.ros_helpers import ros_domain
 
 LATE = {"late_every": 10, "late_by": 0.02, "allow_nonzero_velocity_at_trajectory_end": True}
 STOPPED = 1.0  # s
@@ -53,7 +53,7 @@ is the default, and a controller with `interpolate_from_desired_state`.
 """
 
 
-def motions(bench: Followed, runs: int, rng: np.random.Generator) -> tuple[list[Commanded], str]:
+def motions(bench: ControllerBench, runs: int, rng: np.random.Generator) -> tuple[list[CommandedMotion], str]:
     """Play them all. Return what was commanded, the last of it after SIGKILL, and what became of the last motion."""
     for run in range(runs):
         points = POINTS if run % 2 == 0 else POINTS[::-1]
@@ -81,18 +81,18 @@ def motions(bench: Followed, runs: int, rng: np.random.Generator) -> tuple[list[
     return [*found, bench.commanded()], "at rest, " * bench.rests + ("at the goal" if away < 1e-6 else "on the path")
 
 
-def begin(bench: Followed, points: np.ndarray, rng: np.random.Generator, duration: float = DURATION) -> None:
+def begin(bench: ControllerBench, points: np.ndarray, rng: np.random.Generator, duration: float = DURATION) -> None:
     bench.received.clear()
     bench.send(points, duration)
     bench.moving(float(rng.uniform(0.1, 0.5)))
 
 
-def rest(bench: Followed) -> None:
+def rest(bench: ControllerBench) -> None:
     bench.until("IDLE")
     bench.ros.until(lambda: bench.rests, timeout=20.0)
 
 
-def change(bench: Followed, act: str, rng: np.random.Generator) -> None:
+def change(bench: ControllerBench, act: str, rng: np.random.Generator) -> None:
     if act == "pause":
         bench.serve("pause")
         bench.ros.spin(float(rng.uniform(0.1, 0.5)))
@@ -118,11 +118,11 @@ def row(output: str, interface: str, runs: int, seed: int) -> str:
         output, _, stop_time = output.partition(" + stop ")
         rate = {"control_rate": 1000.0, "points_stop_time": float(stop_time or 0.0)}
         controller = {**LATE, "interpolate_from_desired_state": True} if stop_time else LATE
-    with tempfile.TemporaryDirectory() as folder, world(Path(folder)) as ros:
+    with tempfile.TemporaryDirectory() as folder, ros_domain(Path(folder)) as ros:
         if importlib.util.find_spec("control_msgs") is None:
             ros.through = [control_msgs_stand_in.__file__]
         planned: list[ScaledMotion] = []
-        bench = Followed(ros, Path(folder), output, controller, **rate, **{"controller.interface": interface}).ready()
+        bench = ControllerBench(ros, Path(folder), output, controller, **rate, **{"controller.interface": interface}).ready()
         ros.node.create_subscription(ScaledMotion, f"{bench.node}/scaled_motion", planned.append, 1000)
         bench.ros.until(lambda: bench.diagnostics.values.get("controller.state") == "ok" or output == "points")
         found, became = motions(bench, runs, np.random.default_rng(seed))

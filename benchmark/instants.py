@@ -29,7 +29,7 @@ from rnea_ros.trajectory.constraints import QUANTITIES, Constraints, PathLimits
 from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
 from rnea_ros.trajectory.time_optimal import CHECKED_LEVEL
 from rnea_ros.trajectory.trajectory_scaler import Reference, TrajectoryScaler
-from support.scaling_cases import Later, dynamics, limits_for, ticked, urdf, waypoints
+from support.scaling_cases import DelayedExecutor, dynamics, limits_for, references_within_tick, urdf, waypoints
 
 ARMS = ("", "", "rr", "ur5_robot", "stanford")  # "": joints without a robot
 SAMPLE_PERIOD_S = 2.5e-4  # s; largest distance of samples
@@ -87,11 +87,11 @@ class Case:
                   (duration + 1.0, partial(TrajectoryScaler.override, share=1.0))]
         return sorted(found, key=lambda action: action[0])
 
-    def play(self) -> Played:
+    def play(self) -> PlayedMotion:
         delay = int(self.rng.choice([0, 1, 30, 300]) * 1e-3 / self.dt) + 1
-        worker = Later(delay) if self.rng.random() < 0.5 else None
+        worker = DelayedExecutor(delay) if self.rng.random() < 0.5 else None
         scaler = TrajectoryScaler(self.constraints(self.limits), self.plan, **self.options, worker=worker)
-        waiting, played = self.actions(scaler.current.law.duration), Played(self.limits)
+        waiting, played = self.actions(scaler.current.law.duration), PlayedMotion(self.limits)
         while not scaler.done and scaler.t < MOST:
             while waiting and scaler.t >= waiting[0][0]:
                 action = waiting.pop(0)[1]
@@ -104,7 +104,7 @@ class Case:
             if worker is not None:
                 worker.step()
             before = scaler.constraints
-            seen = ticked(scaler, self.dt, max(2, int(np.ceil(self.dt / SAMPLE_PERIOD_S))))
+            seen = references_within_tick(scaler, self.dt, max(2, int(np.ceil(self.dt / SAMPLE_PERIOD_S))))
             if scaler.constraints is not before:
                 played.allowed = excess(scaler)
             inside = scaler.constraints.limits
@@ -114,7 +114,7 @@ class Case:
         return played
 
 
-class Played:
+class PlayedMotion:
     """Sampled motion, the limits in force (6, n), and the requested limits with their times."""
 
     def __init__(self, limits: PathLimits):

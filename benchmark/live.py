@@ -30,7 +30,7 @@ from support.moving_bench import MovingBench
 from support.moving_combinations import COMBINATIONS
 from support.moving_robots import URDF, H, MovingBase, MovingElastic, MovingLoops, MovingPlatform, MovingRobot, MovingTouched
 from support.oracles import example_urdfs
-from support.ros_helpers import world
+from support.ros_helpers import ros_domain
 from support.rotor_trees import four_joints, hua_arm
 
 HERE = Path(__file__).resolve().parent
@@ -86,7 +86,7 @@ class Received(NamedTuple):
 
 
 def listened(moving: MovingRobot, samples: int, step: float, seconds: float) -> Received:
-    with tempfile.TemporaryDirectory() as folder, world(Path(folder)) as ros:
+    with tempfile.TemporaryDirectory() as folder, ros_domain(Path(folder)) as ros:
         bench = MovingBench(ros, moving, Path(folder), step, **{"diagnostics.period": 0.5}).met()
         times, found = zip(*(bench.next() for _ in range(samples)))
         torques = np.array([[message.effort for message in found], [message.effort_rate for message in found]])

@@ -26,7 +26,7 @@ from rnea_ros import InputError
 from rnea_ros.io.figures import new_figure
 from rnea_ros.trajectory import TrajectoryScaler, follow_plan
 from rnea_ros.trajectory.path_dynamics import PathDynamics
-from support.scaling_cases import ARMS, DT, Later, Motion, Played, again
+from support.scaling_cases import ARMS, DT, DelayedExecutor, Motion, PlayedMotion, again
 from support.scaling_optimum import optimum
 
 HERE = Path(__file__).resolve().parent
@@ -63,7 +63,7 @@ def undisturbed(motion: Motion, best: float) -> tuple[TrajectoryScaler, dict]:
     start = time.perf_counter()
     scaler = TrajectoryScaler(motion.here, motion.plan)
     solved = time.perf_counter() - start
-    played = Played(again(scaler), between=BETWEEN)
+    played = PlayedMotion(again(scaler), between=BETWEEN)
     used = played.used(motion.robot, motion.limits)
     at_rest = max(np.abs(played.qd[-1]).max(), np.abs(played.qdd[-1]).max())
     return scaler, {"ticks": used[BETWEEN - 1::BETWEEN].max(axis=0), "between": used.max(axis=0),
@@ -78,7 +78,7 @@ def disturbed(motion: Motion, name: str, scaler: TrajectoryScaler) -> dict:
     half, found, worst = 0.5 * alone, {}, 0.0
     for what, first, then, share in (("pause", TrajectoryScaler.pause, TrajectoryScaler.resume, 0.0),
                                      ("override", methodcaller("override", 0.5), methodcaller("override", 1.0), 0.5)):
-        played = Played(again(scaler), [(half, first), (half + LONG, then)])
+        played = PlayedMotion(again(scaler), [(half, first), (half + LONG, then)])
         found[what] = played.duration - alone - LONG * (1.0 - share)
         if what == "pause":
             moving = played.t[(played.rate > 0.0) & (played.t > half) & (played.t < half + LONG)]
@@ -88,7 +88,7 @@ def disturbed(motion: Motion, name: str, scaler: TrajectoryScaler) -> dict:
     shares = rng.choice([0.0, 0.2, 0.5, 1.0], 12)
     times = np.cumsum(rng.uniform(0.02, 0.8, 12))
     actions = [(t, methodcaller("override", share)) for t, share in zip(times, shares)]
-    played = Played(again(scaler), [*actions, (10.0, methodcaller("override", 1.0))], between=3, most=100.0)
+    played = PlayedMotion(again(scaler), [*actions, (10.0, methodcaller("override", 1.0))], between=3, most=100.0)
     found["worst"] = max(worst, played.used(motion.robot, motion.limits).max())
     less = motion.limits._replace(effort=0.85 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
     link, mass = PAYLOADS[name]
@@ -102,12 +102,12 @@ def disturbed(motion: Motion, name: str, scaler: TrajectoryScaler) -> dict:
             found[what] = [np.nan] * 5
             continue
         change = [(alone / 3.0, methodcaller("change", constraints))]
-        played = Played(again(scaler, Later(DELAY)), change, most=100.0)
+        played = PlayedMotion(again(scaler, DelayedExecutor(DELAY)), change, most=100.0)
         used = played.used(robot, limits).max(axis=1)
         after = played.t > alone / 3.0
         outside = played.t[after & (used > 1.0 + 1e-6)]
         left = outside.max() - alone / 3.0 if len(outside) else 0.0
-        before = Played(again(scaler)).used(robot, limits).max()
+        before = PlayedMotion(again(scaler)).used(robot, limits).max()
         found[what] = [played.duration / alone, played.duration / known, left, used[after].max(), before]
     return found
 
@@ -128,7 +128,7 @@ def tick_times(motion: Motion, scaler: TrajectoryScaler) -> tuple[list[float], l
 
 
 def draw(motion: Motion, scaler: TrajectoryScaler, file: Path) -> None:
-    played = Played(again(scaler))
+    played = PlayedMotion(again(scaler))
     t = np.linspace(0.0, motion.plan.law.duration, 3000)
     s, sd, sdd, sddd = motion.plan.law(t)
     q, q1, q2, q3 = motion.path(s)

@@ -37,9 +37,9 @@ from rnea_ros.execution.tracking_monitor import TrackingMonitor
 from rnea_ros.trajectory.constraints import Constraints
 from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
 from rnea_ros.trajectory.trajectory_scaler import TrajectoryScaler, next_law
-from support.reach import DYNAMICS, LIMITS, POINTS, ROBOT
+from support.executor_harness import MONITOR_OFF
+from support.overspeed_motion import DYNAMICS, LIMITS, POINTS, ROBOT
 from support.scaling_cases import waypoints
-from support.stage import MONITOR_OFF
 
 RATE = 1000.0  # Hz
 LATE = (0.2, 0.5, 1.0, 2.0, 5.0)  # ms
@@ -102,7 +102,7 @@ class Ticks:
     busy: float
 
 
-def ticked(seconds: float, priority: int, tick: Callable[[float], object]) -> np.ndarray:
+def references_within_tick(seconds: float, priority: int, tick: Callable[[float], object]) -> np.ndarray:
     """Return the lateness of each tick [ms]."""
     late: list[float] = []
 
@@ -139,7 +139,7 @@ def measure(seconds: float, turn: float = TURN, priority: int | None = None) -> 
         for _ in range(max(1, round(seconds / turn))):
             for name, solving in sides.items():
                 with solving or nullcontext():
-                    late[name].append(ticked(turn, priority, _ticks(moving()) if solving else _nothing))
+                    late[name].append(references_within_tick(turn, priority, _ticks(moving()) if solving else _nothing))
                 busy = max(busy, os.getloadavg()[0])
     finally:
         process.shutdown()

@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
-from support.reach import EFFORT, LIMITS, START
-from support.stage import Stage, trajectory
+from support.executor_harness import ExecutorHarness, trajectory
+from support.overspeed_motion import EFFORT, LIMITS, START
 from support.weak_robot import WeakRobot
 
 SWEEP = START + np.array([[0.0] * 7, [0.9, 0.15, -0.2, 0.1, 0.2, 0.1, 0.2], [1.8, 0.3, -0.4, -0.2, 0.3, 0.3, 0.3],
@@ -33,7 +33,7 @@ def swept(most: float, strength: float, watched: str) -> tuple[float, float, flo
     first = np.arange(len(EFFORT)) == 0
     effort = np.where(first, most, EFFORT)
     robot = WeakRobot(START, np.where(first, strength, 1.0), delay=50 if "late" in watched else 0, effort=effort)
-    it = Stage(replace(LIMITS, effort=effort, effort_rate=20.0 * effort), robot, **WATCHED[watched])
+    it = ExecutorHarness(replace(LIMITS, effort=effort, effort_rate=20.0 * effort), robot, **WATCHED[watched])
     it.take(trajectory(SWEEP, 1.0))
     it.play()
     for _ in range(200):  # what is late arrives

@@ -75,9 +75,9 @@ def in_turns(files: Iterable[Path]) -> dict[Path, float]:
 @pytest.fixture
 def ros(tmp_path: Path) -> Iterator[Any]:
     """ROS domain of one test, with the processes that it starts."""
-    from support.ros_helpers import world
+    from support.ros_helpers import ros_domain
 
-    with world(tmp_path) as made:
+    with ros_domain(tmp_path) as made:
         yield made
 
 

@@ -14,7 +14,7 @@ pytest.importorskip("rnea_ros", reason="the nodes are in another package")
 import rqt_stand_in
 from rnea_ros import Robot
 from rnea_ros.demo.scaling import limit_parameters, overspeed_task
-from support.ros_helpers import world
+from support.ros_helpers import ros_domain
 
 pytestmark = pytest.mark.ros
 
@@ -25,7 +25,7 @@ URDF = HERE.parents[1] / "urdf" / "rr.urdf"
 @pytest.fixture
 def ros(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))  # folder for settings of the window
-    with world(tmp_path) as made:
+    with ros_domain(tmp_path) as made:
         yield made
 
 

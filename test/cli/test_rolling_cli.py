@@ -9,7 +9,7 @@ import numpy as np
 
 import rnea_ros
 from rnea_ros.cli import main
-from support.rolling_machines import BICYCLE_FILE, BICYCLE_URDF, VEHICLES, VehicleTruth
+from support.rolling_machines import BICYCLE_FILE, BICYCLE_URDF, VEHICLES, VehicleOracle
 
 
 def written(folder, urdf, file):
@@ -21,7 +21,7 @@ def written(folder, urdf, file):
 
 def test_forces_margins_and_pose_equal_the_library(tmp_path, capsys):
     urdf, file = VEHICLES["omni"]
-    truth, times = VehicleTruth(urdf, file), np.linspace(0.0, 0.5, 51)
+    truth, times = VehicleOracle(urdf, file), np.linspace(0.0, 0.5, 51)
     motion = np.array([truth.motion(t) for t in times])
     path, out = tmp_path / "drive.csv", tmp_path / "forces.csv"
     with path.open("w", newline="") as made:

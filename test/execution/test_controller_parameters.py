@@ -72,19 +72,20 @@ def test_delayed_reference_is_accepted_and_a_deviating_one_is_reported():
         assert not SentReferenceHarness().play(3.0, lambda t, late=late: max(t - late, 0.0))
     for elsewhere in (lambda t: 0.0, lambda t: 2.0 * t, lambda t: t - 2.0 * MAX_LAG_S):
         assert "its reference of a is" in SentReferenceHarness().play(3.0, elsewhere)
-    it = SentReferenceHarness()
-    assert not it.play(TIMEOUT_S - 0.1, lambda t: -1.0) and not it.play(0.2, lambda t: t)  # returns in time
-    assert it.play(MAX_LAG_S + TIMEOUT_S + 0.2, lambda t: 0.0)
+    harness = SentReferenceHarness()
+    assert not harness.play(TIMEOUT_S - 0.1, lambda t: -1.0) and not harness.play(0.2, lambda t: t)  # returns in time
+    assert harness.play(MAX_LAG_S + TIMEOUT_S + 0.2, lambda t: 0.0)
 
 
 def test_arrival_is_confirmed_only_by_a_later_report():
-    it = SentReferenceHarness()
-    it.play(1.0, lambda t: t)
-    assert it.monitor.has_reached_last(0) and not it.monitor.has_reached_last(it.now + 1) and len(it.monitor._sent) == 200
-    it.play(1.0, lambda t: t - 0.1)
-    assert not it.monitor.has_reached_last(0)
-    it.play(3.0, lambda t: t)
-    assert len(it.monitor._sent) <= HISTORY_S / 0.005 + 1
-    it.monitor.restart(JOINTS)
-    it.monitor.on_controller_state(JOINTS, (9.0, 9.0), it.now, 0.01)
-    assert it.monitor.last is None and not it.monitor.problem and not it.monitor.has_reached_last(0)
+    harness = SentReferenceHarness()
+    harness.play(1.0, lambda t: t)
+    assert harness.monitor.has_reached_last(0) and not harness.monitor.has_reached_last(harness.now + 1)
+    assert len(harness.monitor._sent) == 200
+    harness.play(1.0, lambda t: t - 0.1)
+    assert not harness.monitor.has_reached_last(0)
+    harness.play(3.0, lambda t: t)
+    assert len(harness.monitor._sent) <= HISTORY_S / 0.005 + 1
+    harness.monitor.restart(JOINTS)
+    harness.monitor.on_controller_state(JOINTS, (9.0, 9.0), harness.now, 0.01)
+    assert harness.monitor.last is None and not harness.monitor.problem and not harness.monitor.has_reached_last(0)

@@ -8,9 +8,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from support.reach import POINTS
+from support.executor_harness import DT, ExecutorHarness, trajectory
+from support.overspeed_motion import POINTS
 from support.scaling_cases import urdf
-from support.stage import DT, Stage, trajectory
 
 
 def course(effort: np.ndarray, q: np.ndarray, adds: float) -> np.ndarray:
@@ -33,11 +33,11 @@ def course(effort: np.ndarray, q: np.ndarray, adds: float) -> np.ndarray:
 
 @pytest.mark.parametrize(("convention", "adds"), [("total", 0.0), ("without_gravity", 1.0)])
 def test_robot_driven_by_commanded_efforts_only_follows_the_motion(convention, adds):
-    it = Stage(commanded_effort=convention)
-    it.take(trajectory())
-    it.play(0.8)
+    sim = ExecutorHarness(commanded_effort=convention)
+    sim.take(trajectory())
+    sim.play(0.8)
     effort, whole, q = (np.array(values) for values in zip(
-        *((sample.commanded_effort, sample.effort, sample.reference.q) for sample in it.samples)))
+        *((sample.commanded_effort, sample.effort, sample.reference.q) for sample in sim.samples)))
     assert np.abs(q[-1] - POINTS[0]).max() > 0.1
     assert np.abs(course(effort, q[0], adds) - q[-1]).max() < 2e-3
     assert np.abs(course(whole, q[0], 0.0) - q[-1]).max() < 2e-3

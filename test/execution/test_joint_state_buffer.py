@@ -12,7 +12,7 @@ from rnea_ros.errors import Rejected
 from rnea_ros.execution.executed_motion import InverseTimeLaw
 from rnea_ros.execution.joint_states import JointStateBuffer, StartState, continuous_joints
 from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
-from support.reach import LIMITS
+from support.overspeed_motion import LIMITS
 
 NAN = math.nan
 NAMES = ("a", "b", "c")

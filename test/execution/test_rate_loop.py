@@ -61,22 +61,22 @@ def calls(monkeypatch):
 
 
 def test_loop_sleeps_until_woken_and_records_its_intervals(calls):
-    it = calls()
+    harness = calls()
     for count in (50, 100):
-        assert len(it.intervals) == count - 50
-        it.run()
-        ticks, missed, intervals = it.loop.take_statistics()
-        assert (ticks, missed) == (49, 0) and len(it.intervals) == count
+        assert len(harness.intervals) == count - 50
+        harness.run()
+        ticks, missed, intervals = harness.loop.take_statistics()
+        assert (ticks, missed) == (49, 0) and len(harness.intervals) == count
         np.testing.assert_allclose(intervals, 0.002)
-    assert it.loop.take_statistics()[0] == 0
+    assert harness.loop.take_statistics()[0] == 0
 
 
 def test_late_call_is_counted_and_not_repeated(calls):
     """The next call is one period later; each call receives the elapsed time."""
-    it = calls(rest=6, took=lambda number: 0.009 if number == 3 else 0.0)
-    it.run()
-    np.testing.assert_allclose(it.intervals, [0.002, 0.002, 0.002, 0.009, 0.002, 0.002])
-    ticks, missed, _ = it.loop.take_statistics()
+    harness = calls(rest=6, took=lambda number: 0.009 if number == 3 else 0.0)
+    harness.run()
+    np.testing.assert_allclose(harness.intervals, [0.002, 0.002, 0.002, 0.009, 0.002, 0.002])
+    ticks, missed, _ = harness.loop.take_statistics()
     assert (ticks, missed) == (5, 3)
 
 
@@ -84,10 +84,10 @@ def test_error_that_ends_the_loop_thread_is_reported_once(calls):
     def took(number):
         raise MemoryError(number)
 
-    it = calls(took=took)
-    it.loop.wake()
-    it.loop._thread.join(30.0)
-    assert repr(it.loop.take_failure()) == "MemoryError(1)" and it.loop.take_failure() is None
+    harness = calls(took=took)
+    harness.loop.wake()
+    harness.loop._thread.join(30.0)
+    assert repr(harness.loop.take_failure()) == "MemoryError(1)" and harness.loop.take_failure() is None
 
 
 def test_step_of_a_late_call_is_limited():

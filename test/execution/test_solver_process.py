@@ -22,7 +22,7 @@ from rnea_ros.trajectory.constraints import Constraints
 from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
 from rnea_ros.trajectory.time_optimal import NoLaw
 from rnea_ros.trajectory.trajectory_scaler import assess, next_law
-from support.reach import DURATION, DYNAMICS, LIMITS, POINTS, ROBOT
+from support.overspeed_motion import DURATION, DYNAMICS, LIMITS, POINTS, ROBOT
 
 WAIT = 60.0  # s; deadline
 

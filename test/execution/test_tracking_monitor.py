@@ -15,8 +15,8 @@ from rnea_ros.execution.joint_states import Measurement, no_measurement
 from rnea_ros.execution.states import Phase
 from rnea_ros.execution.tracking_monitor import SaturationDetector, SentReferences
 from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
-from support.reach import EFFORT, LIMITS, POINTS, ROBOT, START
-from support.stage import MONITOR_OFF, Stage, trajectory
+from support.executor_harness import MONITOR_OFF, ExecutorHarness, trajectory
+from support.overspeed_motion import EFFORT, LIMITS, POINTS, ROBOT, START
 from support.weak_robot import WeakRobot
 
 SWEEP = START + np.array([[0.0] * 7, [0.9, 0.15, -0.2, 0.1, 0.2, 0.1, 0.2], [1.8, 0.3, -0.4, -0.2, 0.3, 0.3, 0.3],
@@ -46,95 +46,95 @@ def off_the_path(robot, points=SWEEP, duration=1.0):
 
 def swept(robot, **values):
     limits = replace(LIMITS, effort=FEEBLE, effort_rate=20.0 * FEEBLE)
-    it = Stage(limits, robot, **values)
-    it.take(trajectory(SWEEP, 1.0))
-    it.play()
-    assert it.used(limits=limits) <= 1.0 and "ended at its goal" in it.events[-1]
-    return it
+    sim = ExecutorHarness(limits, robot, **values)
+    sim.take(trajectory(SWEEP, 1.0))
+    sim.play()
+    assert sim.used(limits=limits) <= 1.0 and "ended at its goal" in sim.events[-1]
+    return sim
 
 
 def test_monitor_slows_a_robot_with_a_weak_motor_so_that_it_stays_on_its_path():
     """The motor is 30 % too weak, and the motion reaches its limit; without monitor the robot leaves the path."""
     lost, kept = (WeakRobot(START, WEAK, effort=FEEBLE) for _ in range(2))
     swept(lost)
-    it = swept(kept, **{"watch.tolerance": 0.02})
+    sim = swept(kept, **{"watch.tolerance": 0.02})
     assert off_the_path(lost) > 0.5 and off_the_path(kept) < 0.05
     assert np.abs(kept.q - SWEEP[-1]).max() < 1e-3 < 0.5 < np.abs(lost.q - SWEEP[-1]).max()
-    slowed = [text for text in it.events if "is slowed: the tracking error of joint" in text]
+    slowed = [text for text in sim.events if "is slowed: the tracking error of joint" in text]
     assert any("0.02 are allowed (watch.tolerance)" in text for text in slowed)
 
 
 def test_robot_with_a_constant_delay_is_not_slowed():
     """The robot is 50 ms behind its references, and its states are 50 ms old."""
     robot = WeakRobot(START, delay=50, age=50)
-    it = Stage(robot=robot, **{"watch.tolerance": 0.01, "watch.path_tolerance": 0.02})
-    it.take(trajectory())
-    motion = it.executor
-    it.play(1.0)
-    behind = np.abs(it.samples[-1].reference.q - robot.q).max()
+    sim = ExecutorHarness(robot=robot, **{"watch.tolerance": 0.01, "watch.path_tolerance": 0.02})
+    sim.take(trajectory())
+    motion = sim.executor
+    sim.play(1.0)
+    behind = np.abs(sim.samples[-1].reference.q - robot.q).max()
     seen = motion.motion.monitor.status
     assert behind > 0.1 and seen.error < 0.003 and seen.lag == pytest.approx(0.05, abs=0.005)
-    it.play()
-    assert not any("is slowed" in text for text in it.events) and "ended at its goal" in it.events[-1]
+    sim.play()
+    assert not any("is slowed" in text for text in sim.events) and "ended at its goal" in sim.events[-1]
 
 
 def test_blocked_joint_stops_the_motion_and_the_next_one_starts_at_the_robot():
     robot = WeakRobot(START)
-    it = Stage(robot=robot, **{"watch.tolerance": 0.02, "watch.path_tolerance": 0.1})
+    sim = ExecutorHarness(robot=robot, **{"watch.tolerance": 0.02, "watch.path_tolerance": 0.1})
     reported = []
     robot.blocked[4] = True
-    it.take(replace(trajectory(), on_end=reported.append))
-    it.play()
+    sim.take(replace(trajectory(), on_end=reported.append))
+    sim.play()
     (outcome,) = reported
     assert outcome.reason == "path_tolerance" and "the position of joint5 is 0.1" in outcome.message
     assert "0.1 rad allowed (path_tolerance)" in outcome.message and "stopped at" in outcome.message
-    assert 0.1 < np.abs(robot.q - it.samples[-1].reference.q).max() < 0.2  # not much further
-    assert not it.motion()[1][-1].any() and it.used() <= 1.0 and it.executor.phase is Phase.IDLE
+    assert 0.1 < np.abs(robot.q - sim.samples[-1].reference.q).max() < 0.2  # not much further
+    assert not sim.motion()[1][-1].any() and sim.used() <= 1.0 and sim.executor.phase is Phase.IDLE
     robot.blocked[4] = False
-    it.measured = robot.q
-    it.take(trajectory(np.stack((robot.q, START)), 2.0))
-    it.play()
-    assert "ended at its goal" in it.events[-1] and np.abs(robot.q - START).max() < 1e-3
+    sim.measured = robot.q
+    sim.take(trajectory(np.stack((robot.q, START)), 2.0))
+    sim.play()
+    assert "ended at its goal" in sim.events[-1] and np.abs(robot.q - START).max() < 1e-3
 
 
 @pytest.mark.parametrize(("time", "there"), [(1.0, True), (0.1, False)])
 def test_motion_ends_when_the_robot_arrives_or_the_goal_time_has_passed(time, there):
     robot = WeakRobot(START, delay=300)
-    it = Stage(robot=robot, **{"watch.goal_tolerance": 0.005, "watch.goal_time": time})
+    sim = ExecutorHarness(robot=robot, **{"watch.goal_tolerance": 0.005, "watch.goal_time": time})
     reported = []
-    it.take(replace(trajectory(), on_end=reported.append))
-    it.play(0.1)
-    while it.executor.motion.final_sample is None:
-        it.play(0.01)
-    assert it.executor.phase is Phase.SETTLING and not it.samples[-1].reference.done and not reported
-    it.play()
-    waited = (it.now - robot.now) * 1e-9
-    assert waited < 0.01 and it.samples[-1].reference.done and reported[0].reason == ("" if there else "goal_tolerance")
+    sim.take(replace(trajectory(), on_end=reported.append))
+    sim.play(0.1)
+    while sim.executor.motion.final_sample is None:
+        sim.play(0.01)
+    assert sim.executor.phase is Phase.SETTLING and not sim.samples[-1].reference.done and not reported
+    sim.play()
+    waited = (sim.now - robot.now) * 1e-9
+    assert waited < 0.01 and sim.samples[-1].reference.done and reported[0].reason == ("" if there else "goal_tolerance")
     assert ("rad off, 0.005 rad allowed (goal_tolerance)" in reported[0].message) is not there
     assert (np.abs(robot.q - POINTS[-1]).max() < 0.01) == there
 
 
 def test_motion_waiting_for_the_robot_at_its_goal_can_be_stopped():
     robot = WeakRobot(START, delay=5000)
-    it = Stage(robot=robot, **{"watch.goal_tolerance": 0.005, "watch.goal_time": 0.0})
+    sim = ExecutorHarness(robot=robot, **{"watch.goal_tolerance": 0.005, "watch.goal_time": 0.0})
     reported = []
-    it.take(replace(trajectory(), on_end=reported.append))
-    it.play(6.0)
-    assert it.executor.phase is Phase.SETTLING
-    it.executor.stop()
-    it.play()
-    assert reported[0].reason == "stopped" and it.executor.phase is Phase.IDLE
+    sim.take(replace(trajectory(), on_end=reported.append))
+    sim.play(6.0)
+    assert sim.executor.phase is Phase.SETTLING
+    sim.executor.stop()
+    sim.play()
+    assert reported[0].reason == "stopped" and sim.executor.phase is Phase.IDLE
 
 
 def test_saturated_motor_that_loses_tracking_slows_before_the_tolerance_is_reached():
     """The second robot reports efforts at its limits when saturated."""
     limits, shares = replace(LIMITS, effort=FEEBLE, effort_rate=20.0 * FEEBLE), []
     for unit in (1.0, WEAK):
-        it = Stage(limits, ReportingRobot(unit), **{"watch.tolerance": 0.5})
-        it.take(trajectory(SWEEP, 1.0))
-        it.play(0.8)
-        shares.append(it.executor.motion.monitor.speed_share)
-    assert shares[1] < shares[0] and any("a motor is saturated, and its joint loses tracking" in text for text in it.events)
+        sim = ExecutorHarness(limits, ReportingRobot(unit), **{"watch.tolerance": 0.5})
+        sim.take(trajectory(SWEEP, 1.0))
+        sim.play(0.8)
+        shares.append(sim.executor.motion.monitor.speed_share)
+    assert shares[1] < shares[0] and any("a motor is saturated, and its joint loses tracking" in text for text in sim.events)
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------

@@ -301,7 +301,7 @@ def tripod_case():
 
 def combined_case(name: str):
     made = combined_machines.machine(0, **combined_machines.COMBINATIONS[name])
-    truth, robot = combined_machines.Truth(made, 0), load(made.urdf, made.file, backend="python")
+    truth, robot = combined_machines.MachineOracle(made, 0), load(made.urdf, made.file, backend="python")
     motion, state = truth.inputs(robot)
     return robot, motion, {**state, "guess": truth.guess(robot)}
 

@@ -23,8 +23,8 @@ from rnea_ros.errors import RneaError
 from rnea_ros.execution.goal import TrajectoryPoint, read_goal
 from rnea_ros.execution.states import Phase
 from rnea_ros.nodes.query_node import SERVICES, fill_response, request_values
+from support.executor_harness import DT, ExecutorHarness
 from support.node_bench import ARM, NAMES
-from support.stage import DT, Stage
 
 SLACK = 1e-3  # of a limit
 INSTANTS = 400  # checked instants of a motion
@@ -146,32 +146,32 @@ def _goals(_folder: Path) -> Try:
     def attempt(data: bytes) -> str:
         choose = Choices(data)
         limits = _limits(choose, robot.limits)
-        stage = Stage(limits, arm=robot, **{name: choose.pick(values) for name, values in SETTINGS.items()})
-        stage.settle()
+        harness = ExecutorHarness(limits, arm=robot, **{name: choose.pick(values) for name, values in SETTINGS.items()})
+        harness.settle()
         for _ in range(5):
             if choose:
                 with suppress(RneaError):  # what is refused leaves no trace
-                    _act(choose, stage)
-        stage.executor.resume()
-        stage.executor.set_override(1.0)
-        stage.play(LONGEST)
-        return _kept(stage, judge, limits)
+                    _act(choose, harness)
+        harness.executor.resume()
+        harness.executor.set_override(1.0)
+        harness.play(LONGEST)
+        return _kept(harness, judge, limits)
 
     return attempt
 
 
-def _act(choose: Choices, stage: Stage) -> None:
+def _act(choose: Choices, harness: ExecutorHarness) -> None:
     """Something that a user may do, and a moment."""
-    executor = stage.executor
+    executor = harness.executor
     acts: tuple[Callable[[], Any], ...] = (
-        lambda: stage.take(_goal(choose, stage)), executor.pause, executor.resume, executor.stop,
+        lambda: harness.take(_goal(choose, harness)), executor.pause, executor.resume, executor.stop,
         lambda: executor.set_override(choose.pick((0.0, 1e-3, 0.1, 0.2, 0.5, 0.8, 0.99, 1.0, 1.0, np.nan, -1.0))),
-        lambda: setattr(stage, "measured", np.array([choose.number() for _ in NAMES])))
+        lambda: setattr(harness, "measured", np.array([choose.number() for _ in NAMES])))
     choose.pick((*acts[:1] * 4, *acts))()
-    stage.play(choose.pick((0.0, 1e-3, 0.02, 0.1, 0.5)))
+    harness.play(choose.pick((0.0, 1e-3, 0.02, 0.1, 0.5)))
 
 
-def _goal(choose: Choices, stage: Stage) -> Any:
+def _goal(choose: Choices, harness: ExecutorHarness) -> Any:
     names = choose.pick((*[NAMES] * 6, NAMES[::-1], NAMES[:2]))
     n, when, points = len(names), choose.pick((0.0,) * 5 + (0.1,) * 5 + (1.0,) * 5 + (-1.0, np.nan)), []
     moving = choose.pick((0, 0, 1, 2))
@@ -182,24 +182,24 @@ def _goal(choose: Choices, stage: Stage) -> Any:
     if choose.byte() > ODD:
         for k in (0, -1):  # from rest to rest
             points[k] = TrajectoryPoint(*points[k][:2], *[[0.0] * n] * moving)
-    if choose.byte() % 2 and stage.samples and names is NAMES:  # from where the robot is
-        points[0] = points[0]._replace(positions=stage.samples[-1].reference.q.tolist())
+    if choose.byte() % 2 and harness.samples and names is NAMES:  # from where the robot is
+        points[0] = points[0]._replace(positions=harness.samples[-1].reference.q.tolist())
     return read_goal(tuple(NAMES), names, points)
 
 
-def _kept(stage: Stage, judge: Judge, limits: Limits) -> str:
-    failures = [text for text in stage.events if "failed" in text]
-    failures += [str(rejected) for rejected in stage.rejected if rejected.reason == "internal_error"]
+def _kept(harness: ExecutorHarness, judge: Judge, limits: Limits) -> str:
+    failures = [text for text in harness.events if "failed" in text]
+    failures += [str(rejected) for rejected in harness.rejected if rejected.reason == "internal_error"]
     if failures:
         raise AssertionError(failures[0])
-    if not stage.samples:
-        return f"nothing moved: {stage.rejected[-1].reason if stage.rejected else 'nothing asked'}"
-    motion = stage.motion()
-    judge.check(motion, limits, *(np.array([getattr(sample, name) for sample in stage.samples])
+    if not harness.samples:
+        return f"nothing moved: {harness.rejected[-1].reason if harness.rejected else 'nothing asked'}"
+    motion = harness.motion()
+    judge.check(motion, limits, *(np.array([getattr(sample, name) for sample in harness.samples])
                                   for name in ("effort", "effort_rate")))
-    if stage.executor.phase is Phase.IDLE and np.abs([motion[1][-1], motion[2][-1]]).max() > 1e-6:
+    if harness.executor.phase is Phase.IDLE and np.abs([motion[1][-1], motion[2][-1]]).max() > 1e-6:
         raise WrongNumber(f"it ends at velocities {motion[1][-1]}, accelerations {motion[2][-1]}")
-    same = np.diff([sample.reference.t for sample in stage.samples]) > 0.0  # motion
+    same = np.diff([sample.reference.t for sample in harness.samples]) > 0.0  # motion
     steps = np.abs(np.diff(motion[0], axis=0))[same].max(axis=0, initial=0.0)
     if (steps > 1.01 * np.abs(motion[1]).max(axis=0) * DT + 1e-9).any():
         raise WrongNumber(f"positions leap by {steps}")

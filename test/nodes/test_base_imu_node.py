@@ -16,7 +16,7 @@ from sensor_msgs.msg import Imu, JointState
 from rnea_msgs.msg import BaseDynamics
 from support.node_bench import seconds
 from support.oracles import worst
-from support.ros_helpers import stamp, world
+from support.ros_helpers import ros_domain, stamp
 from support.ship_bench import Ship, ShipBench, base_at, numbers, same
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
@@ -61,7 +61,7 @@ def ship():
 
 def test_torque_and_base_wrench_from_an_imu_on_a_mast_match_the_simulated_ship(ship, tmp_path):
     """The derivatives of the measurements are given: results are exact. Every second message contains the orientation."""
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = ImuBench(ros, ship, tmp_path).found()
         bench.refused("base_imu_missing")
         ros.until(lambda: bench.met((bench.imu, ship.imu(0.0))), of=bench.process)
@@ -90,7 +90,7 @@ def test_torque_and_base_wrench_from_an_imu_on_a_mast_match_the_simulated_ship(s
 def test_joint_and_base_motion_are_estimated_at_the_same_instant_from_noisy_streams(tmp_path):
     """The streams are noisy; neither the encoders nor the IMU measure a derivative."""
     rng, ship = np.random.default_rng(4), Ship(pace=3.0)
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = ImuBench(ros, ship, tmp_path, motion_source="estimated", **{"base.motion_source": "estimated"}).found()
         ros.until(bench.states.get_subscription_count)
         reported: list[BaseDynamics] = bench.reported
@@ -124,7 +124,7 @@ def test_joint_and_base_motion_are_estimated_at_the_same_instant_from_noisy_stre
 
 
 def test_unusable_imu_messages_are_counted_and_late_ones_rejected(ship, tmp_path):
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = ImuBench(ros, ship, tmp_path, **{"base.timeout": 0.5}).found()
         ros.until(lambda: bench.met((bench.imu, ship.imu(0.0))), of=bench.process)
         for reason, spoil in (("unknown_frame", lambda m: setattr(m.header, "frame_id", "imu_link")),

@@ -19,7 +19,7 @@ from sensor_msgs.msg import Imu
 
 from rnea_ros import Robot
 from support.oracles import worst
-from support.ros_helpers import stamp, world
+from support.ros_helpers import ros_domain, stamp
 from support.ship_bench import BRANCHED, GRAVITY, Ship, ShipBench, base_at, numbers, same
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
@@ -68,7 +68,7 @@ def ship():
 
 
 def test_torques_from_odometry_are_exact_and_jumps_and_unusable_messages_are_counted(ship, tmp_path):
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = OdometryBench(ros, ship, tmp_path, **{"base.source": "odometry", "base.timeout": 1.0})
         bench.prepared()
         ros.until(bench.odometry.get_subscription_count)
@@ -102,7 +102,7 @@ def test_torques_from_odometry_are_exact_and_jumps_and_unusable_messages_are_cou
 
 
 def test_odometry_with_an_imu_determines_the_pose_and_may_be_missing(ship, tmp_path):
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = OdometryBench(ros, ship, tmp_path, **{"base.source": "odometry+imu"})
         bench.prepared()
         ros.until(lambda: bench.odometry.get_subscription_count() and bench.imu.get_subscription_count())
@@ -137,7 +137,7 @@ def test_robot_file_switches_between_fixed_and_moving_base_at_run_time(ship, tmp
     held = tmp_path / "held.robot.yaml"
     held.write_text(f"version: 1\ngravity: {list(GRAVITY)}\n")
     robot = Robot.from_urdf(BRANCHED, gravity=GRAVITY)
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = ShipBench(ros, ship, tmp_path)
         moving = ros.get(bench.node, "robot_file")
         bench.prepared()

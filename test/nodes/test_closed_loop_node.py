@@ -17,7 +17,7 @@ from support.live_bench import URDF, LiveBench
 from support.moving_bench import MovingBench
 from support.moving_robots import MovingLoops, palletiser_pose
 from support.oracles import worst
-from support.ros_helpers import world
+from support.ros_helpers import ros_domain
 
 pytestmark = pytest.mark.ros
 
@@ -27,7 +27,7 @@ FIVE_BAR = MovingLoops("five_bar")
 
 @pytest.fixture(scope="module")
 def ros(tmp_path_factory):
-    with world(tmp_path_factory.mktemp("loops")) as made:
+    with ros_domain(tmp_path_factory.mktemp("loops")) as made:
         yield made
 
 
@@ -40,7 +40,7 @@ def five_bar(ros):
 @pytest.mark.parametrize("robot", ["five_bar", "palletiser"])
 def test_torques_and_rates_of_closed_loops_match_pinocchio(tmp_path, robot, measured):
     moving = MovingLoops(robot)
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = MovingBench(ros, moving, tmp_path, step=3.0 / SAMPLES, passive=measured).met()
         errors = []
         for _ in range(SAMPLES):
@@ -103,7 +103,7 @@ def test_invalid_robot_file_is_rejected_and_the_previous_model_stays(five_bar, t
 def test_setting_the_same_robot_file_again_reads_its_changed_content(tmp_path):
     path, content = tmp_path / "five_bar.robot.yaml", yaml.safe_load((URDF / "five_bar.robot.yaml").read_text())
     path.write_text(yaml.safe_dump(content))
-    with world(tmp_path) as own:
+    with ros_domain(tmp_path) as own:
         bench = LiveBench(own, "five_bar", FIVE_BAR.joints, robot_file=str(path)).ready(*FIVE_BAR.motion(0.0))
         light = bench.sample(FIVE_BAR.motion(0.1)).effort
         path.write_text(yaml.safe_dump(content | {"payloads": {"left_forearm": {"mass": 1.5, "com": [0.5, 0.0, 0.0]}}}))
@@ -125,7 +125,7 @@ def test_node_exits_with_an_error_when_the_robot_file_does_not_exist(ros, path):
 def test_wrench_on_a_closed_loop_changes_the_torques_by_its_virtual_power(tmp_path):
     """A wrench on the wrist, expressed in the frame of the lower arm, which moves relative to it."""
     moving, force = MovingLoops("palletiser"), np.array([30.0, -10.0, 50.0])
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = LiveBench(ros, "palletiser", moving.joints, **{"wrenches.names": ["grip"], "wrenches.grip.link": "wrist",
                                                         "wrenches.grip.timeout": 10.0, "wrenches.grip.rate": "zero"})
         bench.ready(*moving.motion(0.0))

@@ -19,7 +19,7 @@ from rnea_ros.nodes.common.base import BaseMotion
 from rnea_ros.nodes.dynamics.served_robot import ServedGeneralRobot, no_loads
 from support.moving_bench import MovingBench
 from support.moving_combinations import COMBINATIONS, combination
-from support.ros_helpers import stamp, world
+from support.ros_helpers import ros_domain, stamp
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
 
@@ -29,7 +29,7 @@ SAMPLES = 4
 @pytest.mark.parametrize("name", COMBINATIONS)
 def test_torques_and_rates_match_pinocchio_with_multipliers(tmp_path, name):
     moving = combination(name)
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = MovingBench(ros, moving, tmp_path, step=3.0 / SAMPLES).met()
         for _ in range(SAMPLES):
             t, found = bench.next()
@@ -116,7 +116,7 @@ def test_external_wrench_and_its_rate_enter_torque_and_torque_rate():
 
 def test_bad_input_payload_and_position_only_states_of_a_robot_with_loop_and_spring(tmp_path):
     moving = combination("loop and spring")
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = MovingBench(ros, moving, tmp_path, step=0.002).met()
         motion = moving.motion(0.1)
         for reason, wrong in (("motion_refused", [motion[0], motion[1] * 1e200, *motion[2:]]),

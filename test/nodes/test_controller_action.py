@@ -25,9 +25,9 @@ from rnea_ros.nodes.scaling import controller
 from rnea_ros.nodes.scaling.controller import CONTROLLER_TYPE, ActionController, ControllerManagerClient
 from rnea_ros.nodes.scaling.publishers import SamplePublishers
 from rnea_ros.sim.trajectory_controller import TrajectoryPoints
-from support.followed_stage import FollowedStage, done, failed
-from support.reach import POINTS, ROBOT, START
-from support.stage import trajectory
+from support.controlled_executor_harness import ControlledExecutorHarness, done, failed
+from support.executor_harness import trajectory
+from support.overspeed_motion import POINTS, ROBOT, START
 
 STATUS = {"succeeded": 4, "canceled": 5, "preempted": 6, "aborted": 6}
 VALUES = {"controller.name": "/jtc", "controller.timeout": 5.0, "controller.required": False, "controller.interface": "action",
@@ -36,12 +36,12 @@ VALUES = {"controller.name": "/jtc", "controller.timeout": 5.0, "controller.requ
 
 
 class Client:
-    """Client of an action whose server is a controller by the stage's clock."""
+    """Client of an action whose server is a controller by the harness's clock."""
 
     answer = staticmethod(done)
 
-    def __init__(self, it):
-        self.it, self.handles, self.deaf, self.cancelled = it, [], False, self._cancel
+    def __init__(self, sim):
+        self.sim, self.handles, self.deaf, self.cancelled = sim, [], False, self._cancel
 
     def server_is_ready(self):
         return True
@@ -50,7 +50,7 @@ class Client:
         pass
 
     def send(self, goal, feedback_callback, listen):
-        now, points = self.it.now * 1e-9, goal.trajectory.points
+        now, points = self.sim.now * 1e-9, goal.trajectory.points
         times = nanoseconds(goal.trajectory.header.stamp) * 1e-9 + np.array(
             [point.time_from_start.sec + point.time_from_start.nanosec * 1e-9 for point in points])
         sent = TrajectoryPoints(times, *(np.array([getattr(point, name) for point in points])
@@ -59,21 +59,21 @@ class Client:
         handle.get_result_async, handle.cancel_goal_async = lambda: handle.result, lambda: self.cancelled(handle)
         try:
             if handle.accepted:
-                self.it.controller.set_trajectory(sent, now, handle)
+                self.sim.controller.set_trajectory(sent, now, handle)
         except InputError:
             handle.accepted = False
         self.handles.append(handle)
-        self.it.later = self.it.way  # as it is reported
+        self.sim.later = self.sim.way  # as it is reported
         listen(self.answer(handle))
-        self.it.later = 0
+        self.sim.later = 0
 
     def _cancel(self, handle):
-        self.it.controller.cancel(handle)
+        self.sim.controller.cancel(handle)
         return done(SimpleNamespace(return_code=0))
 
 
-class Followed(FollowedStage):
-    """A stage with a controller at 1 kHz that is an action's server, and the results that a planner gets."""
+class Followed(ControlledExecutorHarness):
+    """A harness with a controller at 1 kHz that is an action's server, and the results that a planner gets."""
 
     def __init__(self, **values):
         super().__init__(**{"output": "trajectory", **values})
@@ -114,134 +114,134 @@ class Followed(FollowedStage):
 
 
 @pytest.fixture
-def it(monkeypatch):
+def sim(monkeypatch):
     monkeypatch.setattr(controller, "FollowJointTrajectory", SimpleNamespace(Goal=SimpleNamespace))
     monkeypatch.setattr(controller, "JointTolerance", SimpleNamespace)
     return Followed()
 
 
-def test_every_change_of_the_motion_is_a_new_goal_and_the_last_one_decides_the_result(it):
-    it.begin()
-    it.executor.pause()
-    it.play(1.0)
-    assert it.executor.phase is Phase.PAUSED and not it.reported and it.client.handles[-1].result.result().status == 4
-    it.executor.resume()
-    it.play(0.3)
-    it.executor.set_override(0.5)
-    it.play(0.2)
-    it.client.handles[-1].receive(SimpleNamespace(feedback="where it is"))
-    assert it.link.feedback == "where it is"
-    it.client.handles[0].receive(SimpleNamespace(feedback="where it was"))
-    assert it.link.feedback == "where it is"
-    it.play()
-    it.check()
-    (outcome,) = it.reported
-    assert not outcome.reason and outcome.message.startswith("goal succeeded: ended at its goal") and not it.reports
-    assert len(it.client.handles) >= 4 and {handle.result.result().status for handle in it.client.handles[1:-1]} <= {4, 6}
+def test_every_change_of_the_motion_is_a_new_goal_and_the_last_one_decides_the_result(sim):
+    sim.begin()
+    sim.executor.pause()
+    sim.play(1.0)
+    assert sim.executor.phase is Phase.PAUSED and not sim.reported and sim.client.handles[-1].result.result().status == 4
+    sim.executor.resume()
+    sim.play(0.3)
+    sim.executor.set_override(0.5)
+    sim.play(0.2)
+    sim.client.handles[-1].receive(SimpleNamespace(feedback="where it is"))
+    assert sim.link.feedback == "where it is"
+    sim.client.handles[0].receive(SimpleNamespace(feedback="where it was"))
+    assert sim.link.feedback == "where it is"
+    sim.play()
+    sim.check()
+    (outcome,) = sim.reported
+    assert not outcome.reason and outcome.message.startswith("goal succeeded: ended at its goal") and not sim.reports
+    assert len(sim.client.handles) >= 4 and {handle.result.result().status for handle in sim.client.handles[1:-1]} <= {4, 6}
 
 
-def test_motion_cancelled_by_the_planner_comes_to_rest_on_its_path(it):
-    it.begin()
-    it.executor.stop("the goal was cancelled")
-    it.play()
-    it.check()
-    assert it.reported[0].reason == "stopped" and not it.controller.state[1].any()
-    assert all(how.result.result().status != 5 for how in it.client.handles if how.result.done())
-    it.measured = it.controller.state[0]
-    it.begin(np.stack((it.measured, START)), np.inf)
-    assert not it.reported[1].reason
-    it.check()
+def test_motion_cancelled_by_the_planner_comes_to_rest_on_its_path(sim):
+    sim.begin()
+    sim.executor.stop("the goal was cancelled")
+    sim.play()
+    sim.check()
+    assert sim.reported[0].reason == "stopped" and not sim.controller.state[1].any()
+    assert all(how.result.result().status != 5 for how in sim.client.handles if how.result.done())
+    sim.measured = sim.controller.state[0]
+    sim.begin(np.stack((sim.measured, START)), np.inf)
+    assert not sim.reported[1].reason
+    sim.check()
 
 
-def test_motion_is_aborted_when_the_controller_rejects_the_first_or_a_later_goal(it):
-    it.client.deaf = True
-    it.begin()
-    assert it.reported[0].reason == "controller_refused" and it.executor.phase is Phase.IDLE
-    assert "at its goal" not in " ".join(it.events) and it.health.trajectories.dropped["controller_refused"] == 1
-    it.client.deaf = False
-    it.begin()
-    it.client.deaf = True
-    it.executor.pause()
-    it.play(0.5)  # it would have gone on
-    assert it.reported[1].reason == "controller_refused" and it.executor.phase is Phase.IDLE
-    it.play(0.1)
-    assert not it.controller.state[1].any() and np.abs(it.controller.state[0] - POINTS[-1]).max() > 0.1
+def test_motion_is_aborted_when_the_controller_rejects_the_first_or_a_later_goal(sim):
+    sim.client.deaf = True
+    sim.begin()
+    assert sim.reported[0].reason == "controller_refused" and sim.executor.phase is Phase.IDLE
+    assert "at its goal" not in " ".join(sim.events) and sim.health.trajectories.dropped["controller_refused"] == 1
+    sim.client.deaf = False
+    sim.begin()
+    sim.client.deaf = True
+    sim.executor.pause()
+    sim.play(0.5)  # it would have gone on
+    assert sim.reported[1].reason == "controller_refused" and sim.executor.phase is Phase.IDLE
+    sim.play(0.1)
+    assert not sim.controller.state[1].any() and np.abs(sim.controller.state[0] - POINTS[-1]).max() > 0.1
 
 
 @pytest.mark.parametrize(("how", "code", "reason"), [("aborted", -4, "path_tolerance"), ("aborted", -5, "goal_tolerance"),
                                                      ("aborted", -1, "controller_aborted"),
                                                      ("canceled", 0, "controller_canceled")])
-def test_the_result_of_the_controller_is_forwarded(it, how, code, reason):
-    it.begin()
-    it.end(it.client.handles[-1], how, code, "its own words")
-    assert it.reported == [(reason, "/jtc: its own words")] and it.executor.phase is Phase.IDLE
-    assert it.reports == [] and "the motion is given up" in it.events[-1]
+def test_the_result_of_the_controller_is_forwarded(sim, how, code, reason):
+    sim.begin()
+    sim.end(sim.client.handles[-1], how, code, "its own words")
+    assert sim.reported == [(reason, "/jtc: its own words")] and sim.executor.phase is Phase.IDLE
+    assert sim.reports == [] and "the motion is given up" in sim.events[-1]
 
 
-def test_a_late_change_is_reported_and_doubles_the_lead_time(it):
-    it.begin()
-    lead, it.way = it.executor.motion.rolling.lead_time, 200_000_000
-    it.executor.pause()
-    it.play(0.3)
-    assert it.executor.motion.rolling.lead_time >= 2.0 * lead and "received a change of the motion 0." in it.reports[0]
+def test_a_late_change_is_reported_and_doubles_the_lead_time(sim):
+    sim.begin()
+    lead, sim.way = sim.executor.motion.rolling.lead_time, 200_000_000
+    sim.executor.pause()
+    sim.play(0.3)
+    assert sim.executor.motion.rolling.lead_time >= 2.0 * lead and "received a change of the motion 0." in sim.reports[0]
 
 
-def test_late_answer_of_the_controller_is_no_late_change_if_its_reference_changed_in_time(it):
+def test_late_answer_of_the_controller_is_no_late_change_if_its_reference_changed_in_time(sim):
     """This process was suspended, which is no delay of the controller."""
-    it.begin()
-    lead, it.way, it.link._state_at = it.executor.motion.rolling.lead_time, 200_000_000, math.inf
-    it.executor.pause()
-    it.play(1.0)
-    assert it.executor.phase is Phase.PAUSED and it.executor.motion.rolling.lead_time == lead and not it.reports
+    sim.begin()
+    lead, sim.way, sim.link._state_at = sim.executor.motion.rolling.lead_time, 200_000_000, math.inf
+    sim.executor.pause()
+    sim.play(1.0)
+    assert sim.executor.phase is Phase.PAUSED and sim.executor.motion.rolling.lead_time == lead and not sim.reports
 
 
 @pytest.mark.parametrize(("answer", "reported"), [
     (done(SimpleNamespace(return_code=1)), "it does not cancel its goal, and may go on to the end of it: return code 1"),
     (failed(OSError("lost")), "OSError('lost')"), (Future(), "its action server does not answer a request")])
-def test_failed_cancellation_of_a_goal_is_reported(it, monkeypatch, answer, reported):
+def test_failed_cancellation_of_a_goal_is_reported(sim, monkeypatch, answer, reported):
     monkeypatch.setitem(VALUES, "controller.timeout", 0.0)
-    it.client.cancelled = lambda handle: answer
-    it.begin()
-    it.executor.abort("the clock was set back")
-    it.link.update()
-    it.link.update()
-    (report,) = (report for report in it.reports if "get_parameters" not in report)
+    sim.client.cancelled = lambda handle: answer
+    sim.begin()
+    sim.executor.abort("the clock was set back")
+    sim.link.update()
+    sim.link.update()
+    (report,) = (report for report in sim.reports if "get_parameters" not in report)
     assert report.startswith("/jtc: ") and report.endswith(reported)
 
 
-def test_motion_is_aborted_when_the_goal_response_fails_or_never_arrives(it, monkeypatch):
+def test_motion_is_aborted_when_the_goal_response_fails_or_never_arrives(sim, monkeypatch):
     monkeypatch.setitem(VALUES, "controller.timeout", 0.0)
-    it.client.answer = lambda handle: failed(OSError("lost"))
-    it.begin(seconds=0.1)
-    assert it.reported[0].reason == "internal_error" and "lost" in it.reported[0].message
-    it.client.answer = lambda handle: Future()
-    it.begin(seconds=0.1)
-    it.link.update()
-    assert it.reported[1] == ("controller_silent", "/jtc: its action server does not answer a request")
+    sim.client.answer = lambda handle: failed(OSError("lost"))
+    sim.begin(seconds=0.1)
+    assert sim.reported[0].reason == "internal_error" and "lost" in sim.reported[0].message
+    sim.client.answer = lambda handle: Future()
+    sim.begin(seconds=0.1)
+    sim.link.update()
+    assert sim.reported[1] == ("controller_silent", "/jtc: its action server does not answer a request")
 
 
-def test_goal_response_timeout_excludes_time_in_which_the_process_was_suspended(it, monkeypatch):
+def test_goal_response_timeout_excludes_time_in_which_the_process_was_suspended(sim, monkeypatch):
     """This process is suspended for ten seconds after it has sent a goal."""
-    clock = SimpleNamespace(monotonic=lambda: it.seconds)
+    clock = SimpleNamespace(monotonic=lambda: sim.seconds)
     monkeypatch.setattr(controller, "time", clock)
-    it.client.answer, it.seconds = lambda handle: Future(), 0.0
-    it.begin(seconds=0.1)
+    sim.client.answer, sim.seconds = lambda handle: Future(), 0.0
+    sim.begin(seconds=0.1)
     overdue = []
-    for it.seconds in (0.1, 10.0, 10.9, 11.8, 12.7, 13.6, 14.5, 15.4, 16.3):
-        overdue.append(it.link._goals.is_overdue(VALUES["controller.timeout"]))
+    for sim.seconds in (0.1, 10.0, 10.9, 11.8, 12.7, 13.6, 14.5, 15.4, 16.3):
+        overdue.append(sim.link._goals.is_overdue(VALUES["controller.timeout"]))
     assert overdue == [False] * 7 + [True, False]
 
 
-def test_result_of_a_goal_that_has_ended_does_not_affect_a_later_motion(it):
-    it.begin()
-    it.executor.stop()
-    it.play()
+def test_result_of_a_goal_that_has_ended_does_not_affect_a_later_motion(sim):
+    sim.begin()
+    sim.executor.stop()
+    sim.play()
     result = SimpleNamespace(error_code=-5, error_string="late")
-    it.link._goals._on_result(it.link._goals._newest, SimpleNamespace(status=6, result=result))
-    assert it.reports == ["/jtc: late"]
+    sim.link._goals._on_result(sim.link._goals._newest, SimpleNamespace(status=6, result=result))
+    assert sim.reports == ["/jtc: late"]
 
 
-def test_tolerances_of_the_planner_are_forwarded_to_the_controller(it):
+def test_tolerances_of_the_planner_are_forwarded_to_the_controller(sim):
     nan = np.full((3, 7), np.nan)
     path, goal = nan.copy(), nan.copy()
     path[0, 2], goal[0, 1], goal[1, 1] = 0.1, np.inf, 0.02
@@ -249,23 +249,23 @@ def test_tolerances_of_the_planner_are_forwarded_to_the_controller(it):
     rolling = SimpleNamespace(splice_time=100.0, points=(np.arange(2.0), *np.zeros((3, 2, 7))))
     motion = SimpleNamespace(start_ns=0, rolling=rolling, goal=SimpleNamespace(tolerances=tolerances),
                              joint_names=ROBOT.joint_names)
-    it.link.send_trajectory(motion, trajectory_message())
-    sent = it.client.handles[-1].goal
+    sim.link.send_trajectory(motion, trajectory_message())
+    sent = sim.client.handles[-1].goal
     assert [(p.name, p.position, p.velocity, p.acceleration) for p in sent.path_tolerance] == [("joint3", 0.1, 0.0, 0.0)]
     assert [(p.name, p.position, p.velocity) for p in sent.goal_tolerance] == [("joint2", -1.0, 0.02)]
     assert sent.goal_time_tolerance == Duration(sec=1, nanosec=500_000_000)
 
 
-def test_missing_controller_is_reported_once_and_rejected_if_required(it, monkeypatch):
-    assert not it.link.is_settled
-    it.link._created_at -= VALUES["controller.timeout"]
-    it.link.update()
-    it.link.update()
-    assert it.link.is_settled and it.reports == ["controller /jtc: no node answers on /jtc/get_parameters"]
-    it.link.check()
+def test_missing_controller_is_reported_once_and_rejected_if_required(sim, monkeypatch):
+    assert not sim.link.is_settled
+    sim.link._created_at -= VALUES["controller.timeout"]
+    sim.link.update()
+    sim.link.update()
+    assert sim.link.is_settled and sim.reports == ["controller /jtc: no node answers on /jtc/get_parameters"]
+    sim.link.check()
     monkeypatch.setitem(VALUES, "controller.required", True)
     with pytest.raises(Rejected, match="/jtc: no node answers"):
-        it.link.check()
+        sim.link.check()
 
 
 def test_controller_manager_reports_whether_the_controller_is_active():

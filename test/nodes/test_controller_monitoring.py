@@ -30,9 +30,9 @@ from rnea_ros.nodes.scaling.controller import (
 )
 from rnea_ros.nodes.scaling.publishers import SamplePublishers
 from rnea_ros.sim.trajectory_controller import TrajectoryPoints
-from support.followed_stage import FollowedStage
-from support.reach import POINTS, ROBOT, START
-from support.stage import trajectory
+from support.controlled_executor_harness import ControlledExecutorHarness
+from support.executor_harness import trajectory
+from support.overspeed_motion import POINTS, ROBOT, START
 
 VALUES = {"controller.name": "/jtc", "controller.timeout": 5.0, "controller.required": False, "controller.interface": "topic",
           "output": "trajectory", "reference_effort": False, "start_tolerance": 0.01, "commands": "none", "frame_id": ""}
@@ -41,7 +41,7 @@ STATES, POLLS_MS = 20, 100  # ms; period of its states; period of polls
 WATCHED = {"watch.tolerance": 0.05, "watch.path_tolerance": 0.3}
 
 
-class Followed(FollowedStage):
+class Followed(ControlledExecutorHarness):
     """A controller whose messages are `late` [ns], of a robot that is `off` its reference, as `source` reports."""
 
     listeners = 1
@@ -113,78 +113,78 @@ class Followed(FollowedStage):
 
 def test_points_are_not_sent_when_the_process_was_suspended_during_the_cycle(monkeypatch):
     """The controller has executed the stop behind the last point meanwhile: the next point would be a jump."""
-    it = Followed(monkeypatch, output="points")
-    monkeypatch.setattr(it, "send", lambda motion, sample: None)
+    sim = Followed(monkeypatch, output="points")
+    monkeypatch.setattr(sim, "send", lambda motion, sample: None)
     monkeypatch.setattr(publishers, "time", SimpleNamespace(monotonic=lambda: 10.0))
-    it.begun(0.3)
-    values, sample = {**VALUES, "points_stop_time": 0.3, "control_rate": 1000.0}, it.samples[-1]
+    sim.begun(0.3)
+    values, sample = {**VALUES, "points_stop_time": 0.3, "control_rate": 1000.0}, sim.samples[-1]
     for late, sent in ((0.0, 1), (0.2, 1), (0.0, 2)):
-        it.messages.publish(it.executor.motion, sample, it.executor.phase, 1.0, Time(), values, 10.0 - late)
-        assert it.sent == sent
+        sim.messages.publish(sim.executor.motion, sample, sim.executor.phase, 1.0, Time(), values, 10.0 - late)
+        assert sim.sent == sent
 
 
 def test_a_late_change_is_reported_once_and_doubles_the_lead_time(monkeypatch):
-    it = Followed(monkeypatch).begun(0.6)
-    lead = it.executor.motion.rolling.lead_time
-    it.executor.set_override(0.4)
-    it.play(0.3)
-    it.executor.pause()
-    it.play(0.8)
-    it.executor.resume()
-    it.play(0.5)
-    it.executor.set_override(1.0)
-    it.play(0.3)
-    assert not it.reported and it.executor.motion.rolling.lead_time == lead
-    assert it.link.diagnostics()["controller.late_changes"] == 0
-    it.late = 300_000_000  # of which `lead` is not enough
-    it.executor.set_override(0.2)
-    it.play(0.6)
-    (text,) = it.reported
+    sim = Followed(monkeypatch).begun(0.6)
+    lead = sim.executor.motion.rolling.lead_time
+    sim.executor.set_override(0.4)
+    sim.play(0.3)
+    sim.executor.pause()
+    sim.play(0.8)
+    sim.executor.resume()
+    sim.play(0.5)
+    sim.executor.set_override(1.0)
+    sim.play(0.3)
+    assert not sim.reported and sim.executor.motion.rolling.lead_time == lead
+    assert sim.link.diagnostics()["controller.late_changes"] == 0
+    sim.late = 300_000_000  # of which `lead` is not enough
+    sim.executor.set_override(0.2)
+    sim.play(0.6)
+    (text,) = sim.reported
     assert "/jtc received a change of the motion 0." in text and "lead is 0.2 s now" in text
-    assert it.executor.motion.rolling.lead_time == 2.0 * lead and it.link.diagnostics()["controller.late_changes"] == 1
-    it.late = 0
-    it.executor.set_override(1.0)
-    it.play()
-    assert len(it.reported) == 1 and "ended at its goal" in it.events[-1] and np.abs(it.at_last() - POINTS[-1]).max() < 1e-9
+    assert sim.executor.motion.rolling.lead_time == 2.0 * lead and sim.link.diagnostics()["controller.late_changes"] == 1
+    sim.late = 0
+    sim.executor.set_override(1.0)
+    sim.play()
+    assert len(sim.reported) == 1 and "ended at its goal" in sim.events[-1] and np.abs(sim.at_last() - POINTS[-1]).max() < 1e-9
 
 
 @pytest.mark.parametrize("source", ["joint_states", "controller_state"])
 def test_controller_taken_over_by_another_client_is_detected_and_gets_no_more_changes(monkeypatch, source):
-    it = Followed(monkeypatch, source, **WATCHED)
-    it.executor.set_override(0.5)
-    it.begun(0.9)
-    q, qd, qdd = it.controller.state
-    now, sent = 1e-9 * it.now, it.sent
+    sim = Followed(monkeypatch, source, **WATCHED)
+    sim.executor.set_override(0.5)
+    sim.begun(0.9)
+    q, qd, qdd = sim.controller.state
+    now, sent = 1e-9 * sim.now, sim.sent
     away = TrajectoryPoints(now + np.array([0.0, 0.4]), np.stack((q, START)), *(np.stack((x, 0.0 * x)) for x in (qd, qdd)))
-    it.controller.set_trajectory(away, now)
-    it.play(2.0)
-    assert it.health.trajectories.dropped["controller_strays"] == 1 and it.executor.phase is Phase.IDLE
-    assert it.sent == sent + 1 and np.abs(it.position - START).max() < 1e-6  # the halt, where the other had it
+    sim.controller.set_trajectory(away, now)
+    sim.play(2.0)
+    assert sim.health.trajectories.dropped["controller_strays"] == 1 and sim.executor.phase is Phase.IDLE
+    assert sim.sent == sent + 1 and np.abs(sim.position - START).max() < 1e-6  # the halt, where the other had it
 
 
 def test_tracking_error_from_the_controller_state_slows_and_stops_the_motion(monkeypatch):
-    it = Followed(monkeypatch, "controller_state", **WATCHED).begun(0.5)
-    motion = it.executor.motion
+    sim = Followed(monkeypatch, "controller_state", **WATCHED).begun(0.5)
+    motion = sim.executor.motion
     assert motion.monitor.speed_share == 1.0 and motion.monitor.status.error < 0.01
-    it.off[2] = 0.15
-    it.play(0.3)
+    sim.off[2] = 0.15
+    sim.play(0.3)
     assert motion.monitor.speed_share < 1.0 and motion.monitor.status.joint == ROBOT.joint_names[2]
-    assert "is slowed" in it.events[-1]
-    it.off[2] = 0.4
-    it.play()
-    assert motion.stop_reason == "path_tolerance" and "stopped at" in it.events[-1]
-    it.link.clear()
-    assert np.isnan(it._measurement(ROBOT.joint_names).q).all()
+    assert "is slowed" in sim.events[-1]
+    sim.off[2] = 0.4
+    sim.play()
+    assert motion.stop_reason == "path_tolerance" and "stopped at" in sim.events[-1]
+    sim.link.clear()
+    assert np.isnan(sim._measurement(ROBOT.joint_names).q).all()
 
 
 def test_trajectories_wait_until_the_controller_listens_on_its_topic(monkeypatch):
-    it = Followed(monkeypatch)
-    it.link._parameters.values, it.link._state_at = {}, 1e-9 * it.now
-    assert it.link.is_settled and it.link.diagnostics()["controller.state"] == "ok"
-    it.listeners = 0
-    assert not it.link.is_settled and it.link.diagnostics()["controller.state"] == "no subscriber on /jtc/joint_trajectory"
-    it.now += 6_000_000_000
-    assert it.link.is_settled  # the timeout has passed
+    sim = Followed(monkeypatch)
+    sim.link._parameters.values, sim.link._state_at = {}, 1e-9 * sim.now
+    assert sim.link.is_settled and sim.link.diagnostics()["controller.state"] == "ok"
+    sim.listeners = 0
+    assert not sim.link.is_settled and sim.link.diagnostics()["controller.state"] == "no subscriber on /jtc/joint_trajectory"
+    sim.now += 6_000_000_000
+    assert sim.link.is_settled  # the timeout has passed
 
 
 def test_controller_state_is_read_from_messages_of_both_distributions():

@@ -13,23 +13,23 @@ pytest.importorskip("rnea_msgs")
 from trajectory_msgs.msg import JointTrajectory
 
 from support import control_msgs_stand_in
-from support.followed_bench import CONTROLLER, Followed
-from support.reach import DURATION, POINTS, START
-from support.ros_helpers import world
+from support.controller_bench import CONTROLLER, ControllerBench
+from support.overspeed_motion import DURATION, POINTS, START
+from support.ros_helpers import ros_domain
 from support.scaling_bench import message
 
 pytestmark = pytest.mark.ros
 
 ASKED = 1.15  # times the limits, at the controller, where what is planned keeps to them
 PATH = 5e-4  # m
-JUMP = 0.6  # see Commanded.jump: 1/6 by the jerk within an update, more where an update is late
+JUMP = 0.6  # see CommandedMotion.jump: 1/6 by the jerk within an update, more where an update is late
 LATE = {"late_every": 10, "late_by": 0.02}
 LEAD = 1.0  # s; half of it is for a message on a machine with too much else to do
 
 
 @pytest.fixture
 def ros(tmp_path_factory):
-    with world(tmp_path_factory.mktemp("ros")) as made:
+    with ros_domain(tmp_path_factory.mktemp("ros")) as made:
         yield made
 
 
@@ -39,7 +39,7 @@ def check(commanded, points=POINTS):
 
 
 def test_controller_completes_the_trajectory_after_the_node_has_ended(ros, tmp_path):
-    bench = Followed(ros, tmp_path, "trajectory", LATE, lead=LEAD).ready()
+    bench = ControllerBench(ros, tmp_path, "trajectory", LATE, lead=LEAD).ready()
     sent = ros.listen(JointTrajectory, f"{CONTROLLER}/joint_trajectory")
     bench.ros.until(lambda: bench.diagnostics.values.get("joint_states.received", "0") != "0", what="no joint states",
                     of=bench.controller)
@@ -76,7 +76,8 @@ def test_controller_completes_the_trajectory_after_the_node_has_ended(ros, tmp_p
 
 def test_robot_comes_to_rest_within_the_horizon_when_the_node_is_killed(ros, tmp_path):
     ros.through = [control_msgs_stand_in.__file__]
-    bench = Followed(ros, tmp_path, "horizon", LATE, lead=LEAD, horizon=1.5, **{"controller.interface": "action"}).ready()
+    bench = ControllerBench(ros, tmp_path, "horizon", LATE, lead=LEAD, horizon=1.5, **{"controller.interface": "action"})
+    bench.ready()
     bench.ros.until(lambda: bench.diagnostics.values.get("joint_states.received", "0") != "0", what="no joint states",
                     of=bench.controller)
     bench.send(np.stack((START, START - 0.05, START)), 0.5)
@@ -96,7 +97,7 @@ def test_robot_comes_to_rest_within_the_horizon_when_the_node_is_killed(ros, tmp
 
 def test_robot_stops_within_the_points_stop_time_when_the_node_hangs(ros, tmp_path):
     """The controller executes the stop behind the last point: velocities fall to zero in 0.6 s, not within one update."""
-    bench = Followed(ros, tmp_path, "points", {"interpolate_from_desired_state": True}, points_stop_time=0.6).ready()
+    bench = ControllerBench(ros, tmp_path, "points", {"interpolate_from_desired_state": True}, points_stop_time=0.6).ready()
     bench.ros.until(lambda: bench.diagnostics.values.get("joint_states.received", "0") != "0")
     bench.ros.until(lambda: bench.diagnostics.values["controller.state"] == "ok", of=bench.process)
     bench.send(POINTS, 4.0 * DURATION)
@@ -120,7 +121,7 @@ def test_robot_stops_within_the_points_stop_time_when_the_node_hangs(ros, tmp_pa
 def test_controller_parameters_are_checked_before_a_motion_and_its_tracking_during_it(ros, tmp_path):
     ros.through = [control_msgs_stand_in.__file__]
     watched = {"watch.source": "controller_state", "watch.tolerance": 0.05}
-    bench = Followed(ros, tmp_path, controller={"allow_trajectory_replacement": True}, **watched).ready()
+    bench = ControllerBench(ros, tmp_path, controller={"allow_trajectory_replacement": True}, **watched).ready()
     others = ros.node.create_publisher(JointTrajectory, f"{CONTROLLER}/joint_trajectory", 10)
     bench.send()  # arrives before the check is over
     ros.until(lambda: bench.diagnostics.dropped("trajectory", "controller"), of=bench.process)

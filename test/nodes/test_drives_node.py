@@ -7,7 +7,7 @@ pytest.importorskip("rclpy")
 pytest.importorskip("rnea_msgs")
 
 from support.node_bench import ARM, NAMES, Bench
-from support.ros_helpers import world
+from support.ros_helpers import ros_domain
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
 
@@ -25,7 +25,7 @@ supplies:
 def test_published_drive_utilization_matches_the_data_sheet_formulas(tmp_path):
     (tmp_path / "arm.robot.yaml").write_text(FILE)
     rng = np.random.default_rng(7)
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = Bench(ros, robot_description=ARM, robot_file=str(tmp_path / "arm.robot.yaml")).ready()
         info = bench.info[-1]
         assert [drive.joint for drive in info.drives] == ["turn", "slide"] and info.velocity_limit[0] == 3.0

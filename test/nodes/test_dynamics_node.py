@@ -17,7 +17,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from rnea_msgs.msg import JointMotion, ModelInfo
 from rnea_ros import Robot
 from support.node_bench import ARM, NAMES, NODE, Bench, urdf
-from support.ros_helpers import LATCHED, stamp, world
+from support.ros_helpers import LATCHED, ros_domain, stamp
 
 pytestmark = pytest.mark.ros
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
     """One node for all checks, which leave it as they found it."""
-    with world(tmp_path_factory.mktemp("ros")) as ros:
+    with ros_domain(tmp_path_factory.mktemp("ros")) as ros:
         limits = {"has_effort_rate_limits": True, "max_effort_rate": 100.0}
         yield Bench(ros, robot_description=ARM, **{"joint_limits.turn." + k: v for k, v in limits.items()}).ready()
 

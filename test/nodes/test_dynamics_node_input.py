@@ -20,7 +20,7 @@ from rnea_msgs.msg import JointDynamics, JointMotion
 from rnea_ros import Robot
 from rnea_ros.estimation.motion_estimator import LAG
 from support.node_bench import ARM, NAMES, NODE, Bench, seconds
-from support.ros_helpers import stamp, world
+from support.ros_helpers import ros_domain, stamp
 
 pytestmark = pytest.mark.ros
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.ros
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
     """One node for all checks, which leave it as they found it."""
-    with world(tmp_path_factory.mktemp("ros")) as ros:
+    with ros_domain(tmp_path_factory.mktemp("ros")) as ros:
         limits = {"has_effort_rate_limits": True, "max_effort_rate": 100.0}
         yield Bench(ros, robot_description=ARM, **{"joint_limits.turn." + k: v for k, v in limits.items()}).ready()
 

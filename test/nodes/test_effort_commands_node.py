@@ -18,7 +18,7 @@ from std_msgs.msg import Float64MultiArray
 from rnea_ros.execution.effort_commands import TUNING
 from support.node_bench import ARM, Bench
 from support.plant import COULOMB, REST, VISCOUS, Plant, panda
-from support.ros_helpers import DISCOVERY, Diagnostics, stamp, world
+from support.ros_helpers import DISCOVERY, Diagnostics, ros_domain, stamp
 
 pytestmark = pytest.mark.ros
 NODE, DT, RISE = "/dynamics_node", 4e-3, 0.2
@@ -73,7 +73,7 @@ class Arm:
 
 @pytest.fixture(scope="module")
 def arm(tmp_path_factory):
-    with world(tmp_path_factory.mktemp("float")) as ros:
+    with ros_domain(tmp_path_factory.mktemp("float")) as ros:
         made = Arm(ros)
         made.until(lambda: made.diagnostics.values.get("commands") == "none", "no diagnostics")
         yield made
@@ -174,7 +174,7 @@ def test_commands_have_the_joints_and_order_of_effort_commands_joints(arm):
 
 
 def test_commands_are_rejected_for_a_joint_without_effort_limit(tmp_path_factory):
-    with world(tmp_path_factory.mktemp("refused")) as ros:
+    with ros_domain(tmp_path_factory.mktemp("refused")) as ros:
         bench = Bench(ros, robot_description=ARM, commands="gravity").ready()
         reason = "that of spin is unknown: set joint_limits.<joint>.max_effort"
         ros.until(lambda: bench.state() or reason in bench.diagnostics.status.message, what="no warning", of=bench.process)
@@ -187,7 +187,7 @@ def test_commands_are_rejected_for_a_joint_without_effort_limit(tmp_path_factory
 
 def test_feedforward_commands_the_torque_of_the_desired_motion(tmp_path_factory):
     rng = np.random.default_rng(0)
-    with world(tmp_path_factory.mktemp("feedforward")) as ros:
+    with ros_domain(tmp_path_factory.mktemp("feedforward")) as ros:
         bench = Bench(ros, robot_description=ARM, commands="feedforward",
                       **{"joint_limits.spin.max_effort": 60.0, "joint_limits.slide.max_effort": 200.0,
                          "joint_limits.turn.max_effort": 200.0, "effort_commands.ramp_time": 0.05,

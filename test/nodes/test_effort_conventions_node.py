@@ -13,7 +13,7 @@ import yaml
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
-from support.ros_helpers import world
+from support.ros_helpers import ros_domain
 from support.scaling_bench import NAMES, TEXT, Bench
 
 pytestmark = pytest.mark.ros
@@ -37,7 +37,7 @@ def test_robot_that_adds_gravity_and_friction_executes_the_commanded_motion(tmp_
     file = tmp_path / "arm.robot.yaml"
     file.write_text(yaml.safe_dump({"version": 1, "friction": FRICTION,
                                     "commanded_effort": {"contains": "without_gravity_and_friction"}}))
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = Bench(ros, control_rate=200.0, commands="commanded_effort", reference_effort=True,
                       robot_file=str(file)).ready()
         commands = ros.listen(Float64MultiArray, f"{bench.node}/commands", 5000)
@@ -62,7 +62,7 @@ def test_robot_that_adds_gravity_and_friction_executes_the_commanded_motion(tmp_
 
 
 def test_commanded_effort_parameter_overrides_the_robot_file(tmp_path):
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = Bench(ros, control_rate=200.0, commanded_effort="without_gravity").ready()
         bench.send()
         motion = bench.end()

@@ -16,7 +16,7 @@ from support.live_bench import LiveBench
 from support.moving_bench import MovingBench
 from support.moving_robots import H, MovingElastic
 from support.oracles import difference, worst
-from support.ros_helpers import world
+from support.ros_helpers import ros_domain
 from support.rotor_trees import four_joints
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
@@ -42,7 +42,7 @@ def reported(moving, t):
 @pytest.mark.parametrize("name", ARMS)
 def test_torques_on_both_sides_of_the_springs_match_pinocchio(tmp_path, name, way):
     moving = arm(name, way == "measured")
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = MovingBench(ros, moving, tmp_path, step=3.0 / SAMPLES)
         springs = ros.listen(ElasticDynamics, f"{bench.node}/elastic_dynamics")
         bench.met()
@@ -67,7 +67,7 @@ def test_torques_on_both_sides_of_the_springs_match_pinocchio(tmp_path, name, wa
 def test_states_without_motor_motion_or_higher_derivatives_are_rejected(tmp_path):
     moving = arm("motors in the base", measured=True)
     swing = moving.swing
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = LiveBench(ros, "hua_arm", moving.joints, robot_description=moving.urdf, robot_file=moving.file(tmp_path))
         bench.ready(*swing(0.1, 5))
         for missing in (swing(0.1, 3), swing(0.1, 4)):  # without snap and crackle, or without crackle

@@ -19,7 +19,7 @@ from rnea_ros import Loads, Robot
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.dynamics.external_effort import MeasuredEffort
 from support.node_bench import ARM, NAMES, NODE, Bench, seconds
-from support.ros_helpers import world
+from support.ros_helpers import ros_domain
 
 pytestmark = pytest.mark.ros
 Q = np.array([0.1, 0.2, 0.3])  # where Bench.state holds the arm
@@ -43,7 +43,7 @@ def new_bench(tmp_path_factory):
 
 
 def make_bench(tmp_path_factory):
-    with world(tmp_path_factory.mktemp("external_effort")) as ros:
+    with ros_domain(tmp_path_factory.mktemp("external_effort")) as ros:
         found = Bench(ros, robot_description=ARM, publish_external_effort=True, commanded_effort="without_gravity",
                       measured_effort="total", state_timeout=10.0, **{"external_effort.link": "hand"})
         found.external = ros.listen(ExternalEffort, f"{NODE}/external_effort")

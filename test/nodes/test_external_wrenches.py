@@ -27,7 +27,7 @@ from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrench, wrench_nam
 from rnea_ros.robots.inputs.conditions import moving_transform
 from support.node_bench import ARM, NODE, Bench
 from support.oracles import PinocchioOracle, along, difference, worst
-from support.ros_helpers import stamp, world
+from support.ros_helpers import ros_domain, stamp
 
 SIX = np.array([3.0, -2.0, 15.0, 0.4, -0.5, 0.6])
 SECOND = 10**9
@@ -270,7 +270,7 @@ class WrenchBench(Bench):
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
-    with world(tmp_path_factory.mktemp("ros")) as ros:
+    with ros_domain(tmp_path_factory.mktemp("ros")) as ros:
         yield WrenchBench(ros).ready()
 
 
@@ -392,7 +392,7 @@ def test_timeout_policies_and_tare_of_wrenches_at_run_time(bench, robot):
 def test_sensor_that_includes_the_tool_removes_its_mass_from_the_model(tmp_path, robot):
     given = {"wrenches.names": ["wrist"], "wrenches.wrist.link": "tool", "wrenches.wrist.includes_tool": True,
              "wrenches.wrist.timeout": 10.0, "payload.link": "tool", "payload.mass": 1.0}
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         refused = ros.start("dynamics_node", given | {"robot_description": ARM})
         ros.until(lambda: "the payload on link 'tool' hangs on 'tool', of which" in refused.log, of=refused)
         refused.stop()
@@ -407,7 +407,7 @@ def test_sensor_that_includes_the_tool_removes_its_mass_from_the_model(tmp_path,
 
 @pytest.mark.ros
 def test_missing_link_of_a_wrench_is_reported(tmp_path):
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         given = {"robot_description": ARM, "wrenches.names": ["wrist"]}
         lost = ros.start("dynamics_node", given | {"wrenches.wrist.link": "tol"})
         ros.until(lambda: "wrenches.wrist.link: link 'tol' is not in robot 'arm'" in lost.log, of=lost)

@@ -14,7 +14,7 @@ from sensor_msgs.msg import JointState
 from support.beam_oracle import Chain, boom_file, boom_urdf, slew
 from support.moving_bench import MovingBench
 from support.moving_robots import MovingRobot
-from support.ros_helpers import world
+from support.ros_helpers import ros_domain
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
 
@@ -38,7 +38,7 @@ def test_torques_with_predicted_deflection_match_a_fine_rigid_segment_chain(tmp_
     times = STEP * np.arange(SAMPLES + 1 - DWELL)
     coarse, fine = (Chain(count, STIFFNESS).simulate(HUB, WRIST, times) for count in (8, 16))
     expected = np.vstack((np.zeros((DWELL, 4)), (4.0 * fine - coarse) / 3.0))  # a row for each step from 0
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = MovingBench(ros, MovingBoom(), tmp_path, step=STEP)
         deflections = ros.listen(JointState, f"{bench.node}/deflection")
         bench.met()

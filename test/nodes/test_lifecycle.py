@@ -20,8 +20,8 @@ from rnea_msgs.msg import JointDynamics, ModelInfo, ScaledMotion
 from rnea_msgs.srv import ComputeMassMatrix
 from rnea_ros import Robot
 from support.node_bench import ARM, NAMES
-from support.reach import POINTS
-from support.ros_helpers import LATCHED, Diagnostics, World, stamp
+from support.overspeed_motion import POINTS
+from support.ros_helpers import LATCHED, Diagnostics, RosDomain, stamp
 from support.scaling_bench import TEXT, limits, message
 
 pytestmark = pytest.mark.ros
@@ -31,17 +31,17 @@ IDS = {"configure": Transition.TRANSITION_CONFIGURE, "activate": Transition.TRAN
 POSITION = [0.1, 0.2, 0.3]
 
 
-def change(ros: World, node: str, name: str) -> str:
+def change(ros: RosDomain, node: str, name: str) -> str:
     """Request a transition; return the state afterwards."""
     ros.call(ChangeState, f"{node}/change_state", ChangeState.Request(transition=Transition(id=IDS[name])))
     return state(ros, node)
 
 
-def state(ros: World, node: str) -> str:
+def state(ros: RosDomain, node: str) -> str:
     return ros.call(GetState, f"{node}/get_state", GetState.Request()).current_state.label
 
 
-def state_sender(ros: World) -> Callable[[], None]:
+def state_sender(ros: RosDomain) -> Callable[[], None]:
     """Return a function that publishes the next joint state at rest."""
     states, clock = ros.node.create_publisher(JointState, "joint_states", 10), 1000.0
 

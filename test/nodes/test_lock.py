@@ -23,7 +23,7 @@ from rnea_ros.nodes.common.parameters import LOCKED, is_locked
 from support import node_bench
 from support.intake_bench import OTHER, benches
 from support.node_bench import ARM
-from support.ros_helpers import LATCHED, world
+from support.ros_helpers import LATCHED, ros_domain
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_changes_are_accepted_without_locked(bench):
 @pytest.mark.ros
 def test_locked_node_rejects_changes_over_dds_and_continues(tmp_path):
     """Changes by parameters and topic are rejected and reported; computation continues."""
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         reported: list[DiagnosticArray] = ros.listen(DiagnosticArray, "/diagnostics")
         description = ros.node.create_publisher(String, "/robot_description", LATCHED)
         description.publish(String(data=ARM))

@@ -14,7 +14,7 @@ pytest.importorskip("pinocchio")
 from geometry_msgs.msg import WrenchStamped
 
 from support.oracles import worst
-from support.ros_helpers import stamp, world
+from support.ros_helpers import ros_domain, stamp
 from support.ship_bench import Ship, ShipBench, base_at, numbers, of_stamp
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
@@ -28,7 +28,7 @@ def ship():
 
 
 def test_torques_and_base_wrench_on_a_moving_ship_match_pinocchio(ship, tmp_path):
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = ShipBench(ros, ship, tmp_path)
         wrenches = ros.listen(WrenchStamped, f"{bench.node}/base_wrench")
         bench.prepared()
@@ -53,7 +53,7 @@ def test_torques_and_base_wrench_on_a_moving_ship_match_pinocchio(ship, tmp_path
 
 
 def test_invalid_base_states_are_counted_and_late_ones_reject_the_joint_state(ship, tmp_path):
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = ShipBench(ros, ship, tmp_path, **{"base.timeout": 0.5})
         bench.prepared()
         ros.until(bench.met, of=bench.process)

@@ -11,7 +11,7 @@ pytest.importorskip("nav_msgs")
 pytest.importorskip("pinocchio")
 
 from support.oracles import worst
-from support.ros_helpers import world
+from support.ros_helpers import ros_domain
 from support.ship_bench import FiveBarOnShip, ShipBench, numbers
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
@@ -22,7 +22,7 @@ SAMPLES = 30
 def test_torques_of_a_five_bar_on_a_ship_match_pinocchio(tmp_path):
     ship = FiveBarOnShip()
     ship.bar.content = ship.file_content()
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = ShipBench(ros, ship, tmp_path, robot_description=ship.bar.urdf, robot_file=ship.bar.file(tmp_path))
         bench.prepared()
         ros.until(bench.base.get_subscription_count)

@@ -22,7 +22,7 @@ from rnea_ros.nodes import query_node
 from rnea_ros.nodes.scaling import node as scaling_node
 from rnea_ros.trajectory import path_dynamics
 from support.node_bench import ARM
-from support.reach import POINTS
+from support.overspeed_motion import POINTS
 from support.ros_helpers import free_domain
 from support.scaling_bench import TEXT, limits, message
 
@@ -84,37 +84,37 @@ def failing(error):
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("where", ["limits", "sending"])
 def test_moving_robot_comes_to_rest_when_a_worker_fails(stand, monkeypatch, where, error):
-    it = stand(scaling_node.ScalingNode, robot_description=TEXT, **limits(), **{"diagnostics.period": 0.1})
-    executor, ended = it.node._trajectory_executor, []
-    it.until(lambda: executor.phase is Phase.IDLE)
+    harness = stand(scaling_node.ScalingNode, robot_description=TEXT, **limits(), **{"diagnostics.period": 0.1})
+    executor, ended = harness.node._trajectory_executor, []
+    harness.until(lambda: executor.phase is Phase.IDLE)
     monkeypatch.setattr(executor._machine, "_report_outcome", lambda goal, outcome: ended.append(outcome))
-    it.node._accept(message(duration=6.0))
-    it.until(lambda: executor.phase is Phase.MOVING and executor.motion.scaler.t > 0.5)
+    harness.node._accept(message(duration=6.0))
+    harness.until(lambda: executor.phase is Phase.MOVING and executor.motion.scaler.t > 0.5)
     if where == "limits":
         with monkeypatch.context() as patch:
             patch.setattr(path_dynamics, "Constraints", failing(error))
-            assert it.node.set_parameters([rclpy.Parameter("joint_limits.joint2.max_effort", value=60.0)])[0].successful
-            it.until(lambda: executor.motion is None or executor.motion.stop_message)
+            assert harness.node.set_parameters([rclpy.Parameter("joint_limits.joint2.max_effort", value=60.0)])[0].successful
+            harness.until(lambda: executor.motion is None or executor.motion.stop_message)
     else:
-        monkeypatch.setattr(it.node._sample_publishers, "publish", failing(error))
-    it.until(lambda: executor.phase is Phase.IDLE and ended)
+        monkeypatch.setattr(harness.node._sample_publishers, "publish", failing(error))
+    harness.until(lambda: executor.phase is Phase.IDLE and ended)
     ((reason, sentence),) = ended
     assert reason == "stopped" and repr(error) in sentence and "ended stopped at" in sentence
-    it.until(lambda: any("comes to rest" in said and repr(error) in said for said in it.said))
+    harness.until(lambda: any("comes to rest" in said and repr(error) in said for said in harness.said))
     assert "ticks" in {thread.name for thread in threading.enumerate()}  # that thread lives
     monkeypatch.undo()
-    it.node._accept(message(POINTS[-1:], first=3.0))
-    it.until(lambda: executor.phase is Phase.MOVING)
+    harness.node._accept(message(POINTS[-1:], first=3.0))
+    harness.until(lambda: executor.phase is Phase.MOVING)
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_service_request_is_answered_with_the_error_when_its_worker_fails(stand, monkeypatch, error):
     service = query_node.SERVICES["compute_energy"]._replace(answer=failing(error))
     monkeypatch.setitem(query_node.SERVICES, "compute_energy", service)
-    it = stand(query_node.QueryNode, robot_description=ARM)
-    client = it.probe.create_client(ComputeEnergy, "/query_node/compute_energy")
-    it.until(lambda: client.service_is_ready() and it.node._robot is not None)
+    harness = stand(query_node.QueryNode, robot_description=ARM)
+    client = harness.probe.create_client(ComputeEnergy, "/query_node/compute_energy")
+    harness.until(lambda: client.service_is_ready() and harness.node._robot is not None)
     for _ in range(2):
         future = client.call_async(ComputeEnergy.Request(samples=[JointSample(position=[0.1, 0.2, 0.3])]))
-        it.until(future.done)
+        harness.until(future.done)
         assert not future.result().success and type(error).__name__ in future.result().message

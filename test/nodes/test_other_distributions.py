@@ -31,7 +31,7 @@ from rnea_ros import Robot
 from rnea_ros.nodes.common.executor import LeanExecutor
 from support import humble_stand_in
 from support.node_bench import ARM, NODE, Bench
-from support.ros_helpers import world
+from support.ros_helpers import ros_domain
 
 ROOT = Path(__file__).resolve().parents[2]
 STUBS = ROOT / "test" / "support" / "ros_stubs"
@@ -163,7 +163,7 @@ def test_executor_detects_unreported_tasks_of_any_rclpy_version(lists, waiting):
 @pytest.mark.ros
 def test_dynamics_node_computes_and_answers_with_the_api_of_humble(tmp_path):
     """Torques are equal to the library's bit for bit, and a service is answered."""
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         ros.through = [humble_stand_in.__file__]
         bench = Bench(ros, robot_description=ARM).ready()
         motion = np.random.default_rng(5).uniform(-1.0, 1.0, (4, 3))

@@ -111,96 +111,98 @@ class PairingHarness:
 
 
 def test_states_wait_for_a_late_input_and_are_evaluated_in_order(monkeypatch):
-    it = PairingHarness(monkeypatch)
-    it.base(100)
-    it.state(100)
+    harness = PairingHarness(monkeypatch)
+    harness.base(100)
+    harness.state(100)
     for stamp in (110, 120, 130):
-        it.state(stamp)
-    assert it.evaluated == [100]
-    it.base(120)
-    assert it.evaluated == [100, 110, 120]
-    it.base(130)
-    assert it.evaluated == [100, 110, 120, 130] and (it.pairing.waited, it.pairing.expired) == (3, 0)
+        harness.state(stamp)
+    assert harness.evaluated == [100]
+    harness.base(120)
+    assert harness.evaluated == [100, 110, 120]
+    harness.base(130)
+    assert harness.evaluated == [100, 110, 120, 130] and (harness.pairing.waited, harness.pairing.expired) == (3, 0)
 
 
 def test_wait_for_a_late_input_is_bounded_and_counted(monkeypatch):
-    it = PairingHarness(monkeypatch)
-    it.base(100)
-    it.state(110)
-    it.after(49)
-    assert not it.evaluated
-    it.after(1)
-    assert it.evaluated == [110] and it.pairing.expired == 1 and it.pairing.ages(110 * MS) == [pytest.approx(0.01)]
+    harness = PairingHarness(monkeypatch)
+    harness.base(100)
+    harness.state(110)
+    harness.after(49)
+    assert not harness.evaluated
+    harness.after(1)
+    assert harness.evaluated == [110] and harness.pairing.expired == 1
+    assert harness.pairing.ages(110 * MS) == [pytest.approx(0.01)]
 
 
 @pytest.mark.parametrize("why", ["silent", "far behind", "not used", "no wait"])
 def test_states_do_not_wait_for_an_input_that_cannot_arrive_in_time(monkeypatch, why):
-    it = PairingHarness(monkeypatch, 0.0 if why == "no wait" else 0.05)
-    it.base(100)
+    harness = PairingHarness(monkeypatch, 0.0 if why == "no wait" else 0.05)
+    harness.base(100)
     if why == "silent":
-        it.after(101)
+        harness.after(101)
     if why == "not used":
-        it.pairing.inputs = [it.pairing.inputs[0]._replace(used=lambda: False)]
-    it.state(200 if why == "far behind" else 110)
-    assert len(it.evaluated) == 1 and not it.pairing.waited
+        harness.pairing.inputs = [harness.pairing.inputs[0]._replace(used=lambda: False)]
+    harness.state(200 if why == "far behind" else 110)
+    assert len(harness.evaluated) == 1 and not harness.pairing.waited
 
 
 def test_wait_excludes_time_in_which_the_process_was_suspended(monkeypatch):
     """Inputs that arrived during the suspension are still in the queues."""
-    it = PairingHarness(monkeypatch)
-    it.base(100)
-    it.state(110)
-    it.after(40)
-    it.now += 500 * MS
-    it.pairing.release()
-    it.state(120)
-    assert not it.evaluated
-    it.base(105)
-    it.base(110)
-    assert it.evaluated == [110] and it.pairing.expired == 0
-    it.after(49)
-    assert it.evaluated == [110]
-    it.after(1)
-    assert it.evaluated == [110, 120] and it.pairing.expired == 1
+    harness = PairingHarness(monkeypatch)
+    harness.base(100)
+    harness.state(110)
+    harness.after(40)
+    harness.now += 500 * MS
+    harness.pairing.release()
+    harness.state(120)
+    assert not harness.evaluated
+    harness.base(105)
+    harness.base(110)
+    assert harness.evaluated == [110] and harness.pairing.expired == 0
+    harness.after(49)
+    assert harness.evaluated == [110]
+    harness.after(1)
+    assert harness.evaluated == [110, 120] and harness.pairing.expired == 1
 
 
 @pytest.mark.parametrize("period", [5, 20, 30])
 def test_every_state_waits_for_inputs_that_are_late_by_less_than_input_wait(monkeypatch, period):
     """Inputs 80 ms after their stamps: when a state is evaluated, one is within 10 ms before its stamp, or after it."""
-    it = PairingHarness(monkeypatch, 0.1)
+    harness = PairingHarness(monkeypatch, 0.1)
     missing = []
-    it.pairing._evaluate = lambda data, info, arrival: missing.append(max(it.stamp_of(data) - it.stream.stamp // MS, 0))
+    harness.pairing._evaluate = lambda data, info, arrival: missing.append(
+        max(harness.stamp_of(data) - harness.stream.stamp // MS, 0))
     for stamp in range(1000, 2000):
         if stamp % period == 0 and stamp >= 1080:
-            it.base(stamp - 80)
+            harness.base(stamp - 80)
         if stamp % 5 == 0:
-            it.state(stamp)
-        it.after(1)
+            harness.state(stamp)
+        harness.after(1)
     begin = 80 // 5 + 1  # states before the first input
     assert len(missing) > 170 and max(missing[begin:]) <= 10
 
 
 def test_states_do_not_wait_for_a_slow_input_whose_next_message_is_due_too_late(monkeypatch):
-    it = PairingHarness(monkeypatch)
-    it.base(100)
-    it.after(90)
-    it.base(190)
-    it.state(220)
-    assert it.evaluated == [220] and not it.pairing.waited
-    it.after(50)
-    it.state(240)
-    assert it.evaluated == [220]
-    it.after(40)
-    it.base(280)
-    assert it.evaluated == [220, 240] and it.pairing.expired == 0
+    harness = PairingHarness(monkeypatch)
+    harness.base(100)
+    harness.after(90)
+    harness.base(190)
+    harness.state(220)
+    assert harness.evaluated == [220] and not harness.pairing.waited
+    harness.after(50)
+    harness.state(240)
+    assert harness.evaluated == [220]
+    harness.after(40)
+    harness.base(280)
+    assert harness.evaluated == [220, 240] and harness.pairing.expired == 0
 
 
 def test_number_of_held_states_is_bounded(monkeypatch):
-    it = PairingHarness(monkeypatch)
-    it.base(100)
+    harness = PairingHarness(monkeypatch)
+    harness.base(100)
     for _ in range(pairing.MAX_HELD + 5):
-        it.state(101)
-    assert len(it.evaluated) == 5
-    it.pairing.clear()
-    it.after(1000)
-    assert len(it.evaluated) == 5
+        harness.state(101)
+    assert len(harness.evaluated) == 5
+    harness.pairing.clear()
+    harness.after(1000)
+    assert len(harness.evaluated) == 5

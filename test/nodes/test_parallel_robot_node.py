@@ -14,7 +14,7 @@ from geometry_msgs.msg import PoseStamped, TwistStamped
 from support.moving_bench import MovingBench
 from support.moving_robots import MovingPlatform
 from support.oracles import worst
-from support.ros_helpers import world
+from support.ros_helpers import ros_domain
 
 pytestmark = pytest.mark.ros
 
@@ -26,7 +26,7 @@ TOO_FAR = {"gough_stewart": [3.0, 0.0, 0.0, 0.0, 0.0, 0.0], "delta": [10.0] * 3}
 @pytest.mark.parametrize("name", TOO_FAR)
 def test_leg_forces_rates_and_platform_motion_match_pinocchio(tmp_path, name):
     moving = MovingPlatform(name)
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = MovingBench(ros, moving, tmp_path, step=3.0 / SAMPLES)
         poses = ros.listen(PoseStamped, f"{bench.node}/platform_pose")
         twists = ros.listen(TwistStamped, f"{bench.node}/platform_twist")

@@ -28,7 +28,7 @@ from rnea_ros.nodes.common.parameter_table import (
 )
 from rnea_ros.nodes.common.parameters import SLIDER, descriptor
 from support.node_bench import ARM
-from support.ros_helpers import world
+from support.ros_helpers import ros_domain
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = tuple(dict.fromkeys(DYNAMICS_TABLE + SCALING_TABLE + demo_robot.PARAMETERS + demo_follower.PARAMETERS))
@@ -123,7 +123,7 @@ def test_commented_parameter_file_lists_every_joint_parameter():
 def test_running_node_declares_the_parameter_table(tmp_path):
     """Names, types, defaults, ranges and descriptions are compared through the parameter services."""
     urdf = (ROOT / "urdf" / "rr.urdf").read_text()
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         ros.start("dynamics_node", {"robot_description": urdf})
         node = "/dynamics_node"
 

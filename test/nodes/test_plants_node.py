@@ -20,7 +20,7 @@ from rnea_ros.demo.nodes import demo_plant
 from rnea_ros.sim.machines import machine
 from rnea_ros.sim.plant import CHANGE, STANCE, SWING, phases, with_rates
 from support.live_bench import URDF, LiveBench
-from support.ros_helpers import stamp, world
+from support.ros_helpers import ros_domain, stamp
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
 
@@ -96,7 +96,7 @@ def walked():
 
 def test_motor_torques_of_a_standing_and_trotting_quadruped_match_mujoco(walked, tmp_path):
     """The feet support the whole weight: no residual wrench remains at the base."""
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = WalkerBench(ros, walked)
         bench.prepared()
         ros.until(lambda: all(one.get_subscription_count() for one in (bench.base, *bench.feet.values())))
@@ -117,7 +117,7 @@ def test_motor_torques_of_a_five_bar_match_mujoco(tmp_path):
     device = machine("five_bar", URDF / "five_bar.urdf", URDF / "five_bar.robot.yaml")
     moved = list(islice(with_rates(device.instants()), 2000))[100::50]
     peak = np.abs([rates.instant.tau for rates in moved]).max(axis=0)
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = LiveBench(ros, "five_bar", device.plant.robot.joint_names)
         bench.prepared()
         for rates in moved:

@@ -26,7 +26,7 @@ from support.live_bench import LiveBench
 from support.moving_bench import fill
 from support.moving_robots import MovingPlatform
 from support.oracles import worst
-from support.ros_helpers import stamp, world
+from support.ros_helpers import ros_domain, stamp
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(900)]
 
@@ -120,7 +120,7 @@ def stewart():
 
 
 def test_leg_forces_and_rates_from_published_platform_motion_are_exact(stewart, tmp_path):
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = PlatformBench(ros, tmp_path, stewart, "state", "platform_state", BaseStateStamped)
         moving, errors = bench.moving, []
         poses = ros.listen(PoseStamped, f"{bench.node}/platform_pose")
@@ -140,7 +140,7 @@ def test_leg_forces_and_rates_from_published_platform_motion_are_exact(stewart, 
 def test_leg_forces_and_rates_are_estimated_from_noisy_platform_poses(stewart, tmp_path):
     """The poses are noisy, and the estimate is 30 ms late."""
     rng = np.random.default_rng(5)
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = PlatformBench(ros, tmp_path, stewart, "pose", "platform_pose_measured", PoseStamped)
         moving, bench.dt = bench.moving, 0.004
 
@@ -193,7 +193,7 @@ def posed(platform, position=0.0, turn=(0.0, 0.0, 0.0)):
 
 
 def test_measured_pose_and_twist_with_desired_acceleration_and_jerk_are_exact(stewart, tmp_path):
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench, errors = TwistedBench(ros, tmp_path, stewart, "desired"), []
         for t in np.linspace(0.0, 3.0, SAMPLES):
             platform = bench.moving.platform(t)
@@ -219,7 +219,7 @@ def test_measured_pose_and_twist_with_desired_acceleration_and_jerk_are_exact(st
 def test_leg_force_rates_are_estimated_from_noisy_poses_and_twists(stewart, tmp_path):
     """Noise of the poses as above; of the twists 0.1 mm/s and 0.2 mrad/s, as of optical flow."""
     rng = np.random.default_rng(6)
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = TwistedBench(ros, tmp_path, stewart, "estimated")
         bench.dt = 0.004
 

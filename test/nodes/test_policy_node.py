@@ -15,9 +15,9 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import ScaledMotion
 from rnea_ros.nodes.common.topics import duration
-from support.followed_bench import CONTROLLER, Followed
-from support.reach import ROBOT, START
-from support.ros_helpers import stamp, world
+from support.controller_bench import CONTROLLER, ControllerBench
+from support.overspeed_motion import ROBOT, START
+from support.ros_helpers import ros_domain, stamp
 from support.scaling_bench import NAMES, NODE
 
 pytestmark = pytest.mark.ros
@@ -37,11 +37,11 @@ def intent(t):
 
 @pytest.fixture
 def ros(tmp_path_factory):
-    with world(tmp_path_factory.mktemp("ros")) as made:
+    with ros_domain(tmp_path_factory.mktemp("ros")) as made:
         yield made
 
 
-class Policy(Followed):
+class Policy(ControllerBench):
     """Policy that sends chunks to a scaling_node with a simulated controller."""
 
     def __init__(self, ros, folder, output="horizon", controller=None, **parameters):

@@ -23,9 +23,9 @@ from rnea_ros.algorithms.base_parameters import base_parameters
 from rnea_ros.robots.inputs import base_state
 from support.node_bench import ARM, NAMES
 from support.oracles import difference
-from support.query_bench import IN_MODEL, NODE, SERVICES, Asker, Batch, numbers
+from support.query_bench import IN_MODEL, NODE, SERVICES, Batch, QueryBench, numbers
 from support.robots import about
-from support.ros_helpers import AGAIN, DISCOVERY, world
+from support.ros_helpers import AGAIN, DISCOVERY, ros_domain
 
 pytestmark = pytest.mark.ros
 X, Z = np.eye(3)[[0, 2]]
@@ -33,8 +33,8 @@ X, Z = np.eye(3)[[0, 2]]
 
 @pytest.fixture(scope="module")
 def asker(tmp_path_factory):
-    with world(tmp_path_factory.mktemp("ros")) as ros:
-        yield Asker(ros, robot_description=ARM).ready()
+    with ros_domain(tmp_path_factory.mktemp("ros")) as ros:
+        yield QueryBench(ros, robot_description=ARM).ready()
 
 
 @pytest.fixture(scope="module")

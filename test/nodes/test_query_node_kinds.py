@@ -15,8 +15,8 @@ from rnea_msgs.msg import JointSample, PlatformMotion
 from rnea_ros import load
 from rnea_ros.robots.inputs.base_state import BaseState
 from support.machines import LoopOracle
-from support.query_bench import NODE, Asker, numbers, table
-from support.ros_helpers import world
+from support.query_bench import NODE, QueryBench, numbers, table
+from support.ros_helpers import ros_domain
 
 pytestmark = pytest.mark.ros
 URDF = Path(__file__).resolve().parents[2] / "urdf"
@@ -31,8 +31,8 @@ def beside(name):
 @pytest.fixture(scope="module")
 def asker(tmp_path_factory):
     urdf, file = beside("five_bar")
-    with world(tmp_path_factory.mktemp("ros")) as ros:
-        yield Asker(ros, robot_description=urdf.read_text(), robot_file=str(file)).ready()
+    with ros_domain(tmp_path_factory.mktemp("ros")) as ros:
+        yield QueryBench(ros, robot_description=urdf.read_text(), robot_file=str(file)).ready()
 
 
 def swap(asker, name):

@@ -16,7 +16,7 @@ from std_msgs.msg import String
 from rnea_msgs.msg import JointSample
 from rnea_ros import JointDynamics, Robot
 from support.node_bench import ARM, chain, urdf
-from support.query_bench import NODE, SERVICES, Asker, numbers
+from support.query_bench import NODE, SERVICES, QueryBench, numbers
 from support.robots import LIMIT, JointSpec, LinkSpec, Tree
 from support.ros_helpers import LATCHED
 
@@ -32,7 +32,7 @@ def massless() -> str:
 
 
 def test_late_changed_and_invalid_descriptions_are_handled(ros):
-    asker = Asker(ros)
+    asker = QueryBench(ros)
 
     def gravity():
         return asker("compute_mass_matrix", samples=[JointSample(position=AT)])
@@ -73,7 +73,7 @@ def test_late_changed_and_invalid_descriptions_are_handled(ros):
 
 
 def test_model_parameters_change_the_answers(ros):
-    asker = Asker(ros, robot_description=ARM, **{"joint_limits.turn.max_effort": 20.0}).ready()
+    asker = QueryBench(ros, robot_description=ARM, **{"joint_limits.turn.max_effort": 20.0}).ready()
     payload = {"payload__link": "tool", "payload__mass": 1.5, "payload__com": [0.0, 0.1, 0.2]}
     assert not ros.set(NODE, together=True, **payload)
     loaded = Robot.from_urdf(ARM).with_payload("tool", 1.5, (0.0, 0.1, 0.2))
@@ -119,7 +119,7 @@ def test_a_first_request_that_compiles_does_not_delay_others(ros):
     n, program, start = 10, ros.folder / "program.py", ros.start
     program.write_text(SLOW)
     ros.start = lambda module, *parameters: start(program, *parameters)
-    asker = Asker(ros, robot_description=chain(n)).ready()
+    asker = QueryBench(ros, robot_description=chain(n)).ready()
     sample = JointSample(position=[0.1] * n)
     assert asker("compute_inverse_dynamics", samples=[sample]).success  # from here on it is quick
     kind = SERVICES["compute_sensitivities"]
@@ -135,7 +135,7 @@ def test_a_first_request_that_compiles_does_not_delay_others(ros):
 
 @pytest.mark.parametrize(("how", "compiles"), [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGTERM, True)])
 def test_query_node_exits_cleanly_on_sigint_and_sigterm(ros, how, compiles):
-    asker = Asker(ros, robot_description=chain(8) if compiles else ARM).ready()
+    asker = QueryBench(ros, robot_description=chain(8) if compiles else ARM).ready()
     kind = SERVICES["compute_sensitivities"]
     client = ros.node.create_client(kind, f"{NODE}/compute_sensitivities")
     ros.until(client.service_is_ready)

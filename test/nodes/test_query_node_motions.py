@@ -18,8 +18,8 @@ from rnea_msgs.action import PlanMotion
 from rnea_msgs.msg import JointSample, LinkWrench
 from rnea_ros import Robot
 from support.node_bench import ARM, NAMES
-from support.query_bench import IN_MODEL, NODE, Asker, numbers
-from support.ros_helpers import world
+from support.query_bench import IN_MODEL, NODE, QueryBench, numbers
+from support.ros_helpers import ros_domain
 
 pytestmark = pytest.mark.ros
 KNOWN = {"velocity": 2.0, "effort": 150.0, "effort_rate": 1500.0, "acceleration": 20.0, "jerk": 400.0}
@@ -31,8 +31,8 @@ ORDER = [NAMES.index(name) for name in IN_MODEL]
 
 @pytest.fixture(scope="module")
 def asker(tmp_path_factory):
-    with world(tmp_path_factory.mktemp("ros")) as ros:
-        yield Asker(ros, robot_description=ARM, **LIMITS).ready()
+    with ros_domain(tmp_path_factory.mktemp("ros")) as ros:
+        yield QueryBench(ros, robot_description=ARM, **LIMITS).ready()
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ from rnea_ros import Robot
 from rnea_ros.nodes.common.topics import duration
 from support import controller_state_node, node_bench, scaling_bench
 from support.node_bench import ARM, NAMES, NODE
-from support.reach import POINTS
-from support.ros_helpers import stamp, world
+from support.overspeed_motion import POINTS
+from support.ros_helpers import ros_domain, stamp
 
 try:
     from control_msgs.msg import JointTrajectoryControllerState as ControllerState
@@ -126,7 +126,7 @@ class ReferenceBench(node_bench.Bench):
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
-    with world(tmp_path_factory.mktemp("ros")) as ros:
+    with ros_domain(tmp_path_factory.mktemp("ros")) as ros:
         yield ReferenceBench(ros, robot_description=ARM).begin()
 
 
@@ -212,7 +212,7 @@ def test_controller_state_reference_is_extrapolated_and_derivatives_are_estimate
 
 @pytest.mark.skipif(ControllerState is not None, reason="control_msgs is installed")
 def test_controller_state_source_is_rejected_without_control_msgs(tmp_path):
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         node = node_bench.Bench(ros, robot_description=ARM).ready()
         assert not ros.set(NODE, reference__source="controller_state")
         assert "control_msgs" in ros.set(NODE, motion_source="reference")
@@ -220,7 +220,7 @@ def test_controller_state_source_is_rejected_without_control_msgs(tmp_path):
 
 
 def test_torques_at_the_reference_of_scaling_node_equal_those_it_publishes(tmp_path):
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = scaling_bench.Bench(ros, control_rate=200.0).ready()
         node = node_bench.Bench.__new__(node_bench.Bench)
         node.ros, node.node = ros, NODE

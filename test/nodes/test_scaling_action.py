@@ -31,16 +31,16 @@ from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.executor import LeanExecutor
 from rnea_ros.nodes.common.topics import goal_from_message
 from rnea_ros.nodes.scaling.action import FollowJointTrajectoryServer
-from support.reach import DURATION, LIMITS, POINTS, ROBOT, START
-from support.ros_helpers import free_domain, world
+from support.executor_harness import ExecutorHarness
+from support.overspeed_motion import DURATION, LIMITS, POINTS, ROBOT, START
+from support.ros_helpers import free_domain, ros_domain
 from support.scaling_bench import NAMES, Bench, message
-from support.stage import Stage
 from support.weak_robot import WeakRobot
 
 
 @pytest.fixture
-def stage():
-    return Stage
+def harness():
+    return ExecutorHarness
 
 # --- simulated clients -----------------------------------------------------------------------------------------------------
 
@@ -95,17 +95,17 @@ class Handle:
 class ActionHarness:
     """FollowJointTrajectoryServer with a trajectory executor on a simulated clock, and simulated clients."""
 
-    def __init__(self, it: Stage):
-        self.it, self.results, self.rejected, self.timer = it, {}, [], []
+    def __init__(self, sim: ExecutorHarness):
+        self.sim, self.results, self.rejected, self.timer = sim, {}, [], []
         self.health = SimpleNamespace(trajectories=Stream("trajectory"), last=None)
         node = SimpleNamespace(
             create_timer=lambda *args, **options: SimpleNamespace(cancel=lambda: self.timer.append("off"),
                                                                   reset=lambda: self.timer.append("on")),
-            get_clock=lambda: SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=it.now, to_msg=lambda: Time(sec=7))))
+            get_clock=lambda: SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=sim.now, to_msg=lambda: Time(sec=7))))
         kind = SimpleNamespace(Result=Result, Feedback=Feedback)
         self.action = FollowJointTrajectoryServer(
-            node, it.executor, self.health, lambda m: goal_from_message(m, ROBOT.joint_names), self._attempt,
-            lambda names: it.measured, kind, self._serve)
+            node, sim.executor, self.health, lambda m: goal_from_message(m, ROBOT.joint_names), self._attempt,
+            lambda names: sim.measured, kind, self._serve)
 
     def _serve(self, node, kind, name, **callbacks):
         assert name == "~/follow_joint_trajectory"
@@ -127,7 +127,7 @@ class ActionHarness:
             return None
         handle = Handle(asked)
         self.callbacks["handle_accepted_callback"](handle)
-        self.it.settle()
+        self.sim.settle()
         return handle
 
     def cancel(self, handle):
@@ -135,9 +135,9 @@ class ActionHarness:
         handle.status = "canceling"
 
     def play(self, seconds):
-        self.it.play(seconds)
-        if self.it.executor.motion is not None:
-            self.health.last = self.it.executor.motion, self.it.samples[-1]
+        self.sim.play(seconds)
+        if self.sim.executor.motion is not None:
+            self.health.last = self.sim.executor.motion, self.sim.samples[-1]
         self.action._publish_feedback()
 
     def result(self, handle) -> Result:
@@ -145,28 +145,28 @@ class ActionHarness:
 
 
 @pytest.fixture
-def desk(stage):
-    return ActionHarness(stage())
+def action(harness):
+    return ActionHarness(harness())
 
 
-def test_goal_succeeds_with_feedback(desk):
-    handle = desk.send(request(message(POINTS, DURATION)))
-    assert handle.status == "executing" and desk.timer == ["off", "on"] and desk.health.trajectories.received == 1
-    desk.play(0.5)
+def test_goal_succeeds_with_feedback(action):
+    handle = action.send(request(message(POINTS, DURATION)))
+    assert handle.status == "executing" and action.timer == ["off", "on"] and action.health.trajectories.received == 1
+    action.play(0.5)
     (first,) = handle.feedback
-    reference = desk.it.samples[-1].reference
+    reference = action.sim.samples[-1].reference
     assert first.joint_names == NAMES and list(first.desired.positions) == reference.q.tolist() and first.index == 1
     assert list(first.desired.velocities) == reference.qd.tolist() and first.header.stamp.sec == 7
     assert not first.actual.positions and not first.error.positions  # the position of the robot is unknown
-    desk.it.measured = reference.q - 0.01
-    desk.play(0.9)
+    action.sim.measured = reference.q - 0.01
+    action.play(0.9)
     second = handle.feedback[-1]
-    assert second.index == 3 and list(second.actual.positions) == desk.it.measured.tolist()
-    np.testing.assert_allclose(second.error.positions, desk.it.samples[-1].reference.q - desk.it.measured)
-    desk.it.play()
-    result = desk.result(handle)
+    assert second.index == 3 and list(second.actual.positions) == action.sim.measured.tolist()
+    np.testing.assert_allclose(second.error.positions, action.sim.samples[-1].reference.q - action.sim.measured)
+    action.sim.play()
+    result = action.result(handle)
     assert handle.status == "succeeded" and result.error_code == 0 and "ended at its goal after" in result.error_string
-    assert desk.timer[-1] == "off"
+    assert action.timer[-1] == "off"
 
 
 @pytest.mark.parametrize(("fields", "more", "reason"), [
@@ -175,10 +175,10 @@ def test_goal_succeeds_with_feedback(desk):
     ({"start": 1e-3}, {}, "too_late"),
     ({}, {"multi_dof_trajectory": SimpleNamespace(points=[0])}, "multi_dof"),
 ])
-def test_invalid_goals_are_rejected(desk, fields, more, reason):
-    desk.it.now = 10**12
-    assert desk.send(request(message(**fields), **more)) is None
-    assert desk.rejected == [reason] and not desk.results and desk.timer == ["off"]
+def test_invalid_goals_are_rejected(action, fields, more, reason):
+    action.sim.now = 10**12
+    assert action.send(request(message(**fields), **more)) is None
+    assert action.rejected == [reason] and not action.results and action.timer == ["off"]
 
 
 @pytest.mark.parametrize(("fields", "names", "code", "words"), [
@@ -186,93 +186,93 @@ def test_invalid_goals_are_rejected(desk, fields, more, reason):
     ({"points": np.stack((START, START + [0, 0, 0, 2, 0, 0, 0]))}, NAMES, -1, "joint4 would be at 0.5"),
     ({"points": POINTS[:, :6]}, NAMES[:6], -2, "joint7: not named"),
 ])
-def test_goals_that_cannot_be_prepared_are_aborted(desk, fields, names, code, words):
-    handle = desk.send(request(message(names=names, **fields)))
-    result = desk.result(handle)
+def test_goals_that_cannot_be_prepared_are_aborted(action, fields, names, code, words):
+    handle = action.send(request(message(names=names, **fields)))
+    result = action.result(handle)
     assert handle.status == "aborted" and result.error_code == code and words in result.error_string
 
 
-def test_goal_that_is_too_old_when_it_is_accepted_is_aborted(desk):
-    asked = request(message(POINTS, DURATION, start=desk.it.now * 1e-9))
-    assert desk.callbacks["goal_callback"](asked) is GoalResponse.ACCEPT
-    desk.it.now += 60 * 10**9
+def test_goal_that_is_too_old_when_it_is_accepted_is_aborted(action):
+    asked = request(message(POINTS, DURATION, start=action.sim.now * 1e-9))
+    assert action.callbacks["goal_callback"](asked) is GoalResponse.ACCEPT
+    action.sim.now += 60 * 10**9
     handle = Handle(asked)
-    desk.callbacks["handle_accepted_callback"](handle)
-    assert handle.status == "aborted" and desk.result(handle).error_code == Result.OLD_HEADER_TIMESTAMP
+    action.callbacks["handle_accepted_callback"](handle)
+    assert handle.status == "aborted" and action.result(handle).error_code == Result.OLD_HEADER_TIMESTAMP
 
 
-def test_cancelled_goal_ends_at_rest_on_the_path(desk):
-    handle = desk.send(request(message(POINTS, DURATION)))
-    desk.play(0.4)
-    desk.cancel(handle)
-    assert not desk.results  # not at rest yet
-    desk.play(0.05)
+def test_cancelled_goal_ends_at_rest_on_the_path(action):
+    handle = action.send(request(message(POINTS, DURATION)))
+    action.play(0.4)
+    action.cancel(handle)
+    assert not action.results  # not at rest yet
+    action.play(0.05)
     assert len(handle.feedback) == 2
-    desk.it.play()
-    result = desk.result(handle)
+    action.sim.play()
+    result = action.result(handle)
     assert handle.status == "canceled" and result.error_code == 0
     assert result.error_string.startswith("the goal was cancelled: ended stopped at")
-    assert not np.any(desk.it.samples[-1].reference.qd)
-    desk.callbacks["cancel_callback"](handle)  # too late: nothing happens
+    assert not np.any(action.sim.samples[-1].reference.qd)
+    action.callbacks["cancel_callback"](handle)  # too late: nothing happens
 
 
-def test_goal_cancelled_just_before_its_end_succeeds(desk):
-    handle = desk.send(request(message(POINTS, DURATION)))
-    desk.it.executor.set_robot(ROBOT, LIMITS)
-    while desk.it.executor.active and (not desk.it.samples or desk.it.samples[-1].reference.s < 0.9999999 * (
-            desk.it.executor.motion.scaler.plan.path.length)):
-        desk.it.play(0.001)
-    desk.cancel(handle)
-    desk.it.play()
-    assert handle.status == "succeeded" and desk.result(handle).error_code == 0
+def test_goal_cancelled_just_before_its_end_succeeds(action):
+    handle = action.send(request(message(POINTS, DURATION)))
+    action.sim.executor.set_robot(ROBOT, LIMITS)
+    while action.sim.executor.active and (not action.sim.samples or action.sim.samples[-1].reference.s < 0.9999999 * (
+            action.sim.executor.motion.scaler.plan.path.length)):
+        action.sim.play(0.001)
+    action.cancel(handle)
+    action.sim.play()
+    assert handle.status == "succeeded" and action.result(handle).error_code == 0
 
 
-def test_new_goal_or_stop_aborts_the_current_goal(desk):
-    first = desk.send(request(message(POINTS, DURATION)))
-    desk.play(0.4)
-    second = desk.send(request(message(START[None], first=1.0)))
-    third = desk.send(request(message(START[None], first=1.0)))
-    assert second.status == "aborted" and "before this one had begun" in desk.result(second).error_string
-    desk.it.play(0.5)
-    while desk.it.executor.motion is None or id(first) not in desk.results:
-        desk.it.play(0.05)
-        desk.it.settle()
-    result = desk.result(first)
+def test_new_goal_or_stop_aborts_the_current_goal(action):
+    first = action.send(request(message(POINTS, DURATION)))
+    action.play(0.4)
+    second = action.send(request(message(START[None], first=1.0)))
+    third = action.send(request(message(START[None], first=1.0)))
+    assert second.status == "aborted" and "before this one had begun" in action.result(second).error_string
+    action.sim.play(0.5)
+    while action.sim.executor.motion is None or id(first) not in action.results:
+        action.sim.play(0.05)
+        action.sim.settle()
+    result = action.result(first)
     assert first.status == "aborted" and result.error_code == -1
     assert result.error_string.startswith("another trajectory came: ended stopped at")
-    desk.play(0.2)
+    action.play(0.2)
     assert third.feedback and not first.feedback[1:]  # feedback is for the own motion only
-    desk.it.executor.stop()
-    desk.it.play()
-    assert third.status == "aborted" and desk.result(third).error_string.startswith("a stop was requested: ")
+    action.sim.executor.stop()
+    action.sim.play()
+    assert third.status == "aborted" and action.result(third).error_string.startswith("a stop was requested: ")
 
 
 def tolerance(joint, position=0.0, velocity=0.0, acceleration=0.0):
     return SimpleNamespace(name=joint, position=position, velocity=velocity, acceleration=acceleration)
 
 
-def test_goal_tolerances_are_rejected_without_measurement_and_checked_otherwise(stage):
+def test_goal_tolerances_are_rejected_without_measurement_and_checked_otherwise(harness):
     """Cases: no measured motion, path tolerance violated, goal tolerance violated, all tolerances kept."""
     robot = WeakRobot(START)
-    desk = ActionHarness(stage(robot=robot))
+    action = ActionHarness(harness(robot=robot))
     near = {"goal_tolerance": [tolerance(name, 0.005, 0.05) for name in NAMES],
             "goal_time_tolerance": Duration(nanosec=400_000_000)}
-    assert desk.send(request(message(POINTS, DURATION), **near)) is None and desk.rejected == ["not_measured"]
+    assert action.send(request(message(POINTS, DURATION), **near)) is None and action.rejected == ["not_measured"]
     robot.stand()
-    assert desk.send(request(message(POINTS, DURATION), path_tolerance=[tolerance("joint8", 0.1)])) is None
-    kept = desk.send(request(message(POINTS, DURATION), path_tolerance=[tolerance("joint1", 0.05)], **near))
-    desk.it.play()
-    assert kept.status == "succeeded" and desk.result(kept).error_code == 0
+    assert action.send(request(message(POINTS, DURATION), path_tolerance=[tolerance("joint8", 0.1)])) is None
+    kept = action.send(request(message(POINTS, DURATION), path_tolerance=[tolerance("joint1", 0.05)], **near))
+    action.sim.play()
+    assert kept.status == "succeeded" and action.result(kept).error_code == 0
     robot.blocked[0] = True
-    left = desk.send(request(message(POINTS[::-1], DURATION), path_tolerance=[tolerance("joint1", 0.05)]))
-    desk.it.play()
-    result = desk.result(left)
+    left = action.send(request(message(POINTS[::-1], DURATION), path_tolerance=[tolerance("joint1", 0.05)]))
+    action.sim.play()
+    result = action.result(left)
     assert left.status == "aborted" and result.error_code == Result.PATH_TOLERANCE_VIOLATED
     assert "joint1 is 0.05" in result.error_string and "0.05 rad allowed (path_tolerance)" in result.error_string
-    desk.it.measured = robot.q
-    missed = desk.send(request(message(robot.q + [[0.0] * 7, [0.1] * 7]), **near))
-    desk.it.play()
-    result = desk.result(missed)
+    action.sim.measured = robot.q
+    missed = action.send(request(message(robot.q + [[0.0] * 7, [0.1] * 7]), **near))
+    action.sim.play()
+    result = action.result(missed)
     assert missed.status == "aborted" and result.error_code == Result.GOAL_TOLERANCE_VIOLATED
     assert "0.4 s after the last reference the position of joint1 is 0.1 rad off, 0.005 rad allowed" in result.error_string
 
@@ -382,7 +382,7 @@ class Client:
 @pytest.fixture(params=["lean", "rclpy"])
 def client(request, tmp_path):
     actions = pytest.importorskip("control_msgs.action", reason="control_msgs comes with ROS 2, not from PyPI")
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         yield Client(Bench(ros, **{"process.executor": request.param}).ready(), actions.FollowJointTrajectory)
 
 

@@ -17,8 +17,8 @@ from visualization_msgs.msg import MarkerArray
 
 from rnea_msgs.msg import ScaledMotion
 from rnea_ros.nodes.common.marker_shapes import tip
-from support.reach import DURATION, EFFORT, LIMITS, POINTS, ROBOT, START
-from support.ros_helpers import world
+from support.overspeed_motion import DURATION, EFFORT, LIMITS, POINTS, ROBOT, START
+from support.ros_helpers import ros_domain
 from support.scaling_bench import NAMES, Bench, Samples
 
 pytestmark = pytest.mark.ros
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.ros
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    with world(tmp_path_factory.mktemp("ros")) as ros:
+    with ros_domain(tmp_path_factory.mktemp("ros")) as ros:
         yield Bench(ros, state_timeout=0.2).ready()
 
 

@@ -22,7 +22,7 @@ from rnea_ros.nodes.scaling.robot import ScaledRobot
 from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
 from support.machines import LoopOracle
 from support.oracles import along, difference, worst
-from support.ros_helpers import world
+from support.ros_helpers import ros_domain
 from support.scaling_bench import Bench, Samples, message
 
 pytestmark = pytest.mark.ros
@@ -40,7 +40,7 @@ BENT = np.array([[0.0, 0.3, -0.4], [0.8, -0.2, 0.5], [0.3, 0.6, 0.1]])
 
 @pytest.fixture(scope="module")
 def ros(tmp_path_factory):
-    with world(tmp_path_factory.mktemp("kinds")) as made:
+    with ros_domain(tmp_path_factory.mktemp("kinds")) as made:
         yield made
 
 

@@ -21,7 +21,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from rnea_msgs.msg import ScaledMotion
 from rnea_ros.nodes.common.process import SIGNALS, graceful_shutdown
-from support.reach import LIMITS, POINTS, START
+from support.overspeed_motion import LIMITS, POINTS, START
 from support.ros_helpers import LATCHED, stamp
 from support.scaling_bench import NAMES, TEXT, Bench
 

@@ -20,8 +20,8 @@ from rnea_ros.nodes.common.base import BaseStates
 from rnea_ros.nodes.scaling.robot import BaseStateOrientation, ScaledRobot
 from rnea_ros.robots.inputs.base_state import quaternion
 from support.oracles import worst
-from support.reach import POINTS
-from support.ros_helpers import stamp, world
+from support.overspeed_motion import POINTS
+from support.ros_helpers import ros_domain, stamp
 from support.scaling_bench import NAMES, TEXT, Bench, limits
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(300)]
@@ -31,7 +31,7 @@ GRAVITY = np.array([0.0, 0.0, -9.81])
 
 @pytest.fixture(scope="module")
 def ros(tmp_path_factory):
-    with world(tmp_path_factory.mktemp("tilt")) as made:
+    with ros_domain(tmp_path_factory.mktemp("tilt")) as made:
         yield made
 
 

@@ -10,8 +10,8 @@ pytest.importorskip("rnea_msgs")
 from trajectory_msgs.msg import JointTrajectory
 
 from rnea_ros.nodes.common.parameter_table import SCALING
-from support.reach import START
-from support.ros_helpers import world
+from support.overspeed_motion import START
+from support.ros_helpers import ros_domain
 from support.scaling_bench import Bench
 
 pytestmark = pytest.mark.ros
@@ -22,7 +22,7 @@ def test_default_output_ends_at_rest_and_point_output_logs_a_warning(tmp_path):
     """Every message holds the motion to rest; after a change of the parameter, messages end at speed, and the log warns."""
     default = next(entry.default for entry in SCALING if entry.name == "output")
     assert default == "horizon"
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = Bench(ros, output=default).ready()
         references = ros.listen(JointTrajectory, f"{bench.node}/reference", 5000)
         ros.until(lambda: ros.node.count_publishers(f"{bench.node}/reference"))

@@ -19,7 +19,7 @@ from sensor_msgs.msg import JointState
 from rnea_ros.errors import Rejected
 from rnea_ros.nodes.dynamics.joint_states import MAX_JUMPS, MAX_SENDERS, Senders, StateReader, with_info
 from support.node_bench import ARM, Bench
-from support.ros_helpers import world
+from support.ros_helpers import ros_domain
 
 
 def graph(*names):
@@ -131,7 +131,7 @@ raise SystemExit(node.main())
     (("publication_sequence_number",), "2 senders publish turn, spin, slide on /joint_states: /driver, /probe"),
     ((), "this ROS distribution does not identify the sender of a message: if more than one of /driver, /probe pub")])
 def test_dynamics_node_warns_of_two_senders_without_publisher_identities(tmp_path, known, said):
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         program = tmp_path / "program.py"
         program.write_text(f"KNOWN = {known!r}\n{NUMBERS_ALONE}")
         start = ros.start

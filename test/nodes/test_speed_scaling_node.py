@@ -15,7 +15,7 @@ from std_msgs.msg import Float64
 from rnea_ros import Robot
 from rnea_ros.trajectory.speed_factor import speed_factor
 from support.node_bench import ARM, NODE, Bench
-from support.ros_helpers import Diagnostics, world
+from support.ros_helpers import Diagnostics, ros_domain
 
 pytestmark = pytest.mark.ros
 LIMITS = {"turn": (40.0, 100.0), "spin": (np.nan, np.nan), "slide": (60.0, np.nan)}  # effort, from the URDF; effort rate
@@ -23,7 +23,7 @@ LIMITS = {"turn": (40.0, 100.0), "spin": (np.nan, np.nan), "slide": (60.0, np.na
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
-    with world(tmp_path_factory.mktemp("ros")) as ros:
+    with ros_domain(tmp_path_factory.mktemp("ros")) as ros:
         limits = {"has_effort_rate_limits": True, "max_effort_rate": 100.0}
         yield Bench(ros, robot_description=ARM, **{"joint_limits.turn." + k: v for k, v in limits.items()}).ready()
 

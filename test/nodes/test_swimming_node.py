@@ -11,8 +11,8 @@ pytest.importorskip("pinocchio")
 
 from support.moving_bench import MovingBench
 from support.moving_robots import MovingRobot
-from support.ros_helpers import world
-from support.swimming import GivenMotion, Truth, eel
+from support.ros_helpers import ros_domain
+from support.swimming import EelOracle, GivenMotion, eel
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
 
@@ -24,7 +24,7 @@ class MovingEel(MovingRobot):
 
     def __init__(self):
         self.urdf, self.content = eel("prescribed")
-        self.given, self.parameters = GivenMotion(Truth(self.urdf, self.content)), {"base.motion_source": "desired"}
+        self.given, self.parameters = GivenMotion(EelOracle(self.urdf, self.content)), {"base.motion_source": "desired"}
         self.joints, self.base = tuple(f"j{k}" for k in range(4)), self._base
 
     def motion(self, t):
@@ -37,7 +37,7 @@ class MovingEel(MovingRobot):
 
 def test_torques_and_rates_of_an_eel_match_pinocchio_with_added_mass(tmp_path):
     moving = MovingEel()
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = MovingBench(ros, moving, tmp_path, step=STEP).met()
         for _ in range(SAMPLES):
             t, found = bench.next()

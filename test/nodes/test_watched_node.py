@@ -11,8 +11,8 @@ pytest.importorskip("rnea_msgs")
 from sensor_msgs.msg import JointState
 
 from rnea_msgs.msg import ScaledMotion
-from support.reach import POINTS, START
-from support.ros_helpers import stamp, world
+from support.overspeed_motion import POINTS, START
+from support.ros_helpers import ros_domain, stamp
 from support.scaling_bench import NAMES, Bench
 
 pytestmark = pytest.mark.ros
@@ -44,47 +44,48 @@ class DeviatingBench(Bench):
 
 
 def test_tracking_error_slows_and_stops_the_motion(tmp_path):
-    with world(tmp_path) as ros:
-        it = DeviatingBench(ros, **{"state_timeout": 5.0, "watch.tolerance": 0.05, "watch.path_tolerance": 0.2}).ready()
+    with ros_domain(tmp_path) as ros:
+        bench = DeviatingBench(ros, **{"state_timeout": 5.0, "watch.tolerance": 0.05, "watch.path_tolerance": 0.2}).ready()
 
         def received(what):
-            ros.until(lambda: it.received and what(it.received[-1]), timeout=120.0, what="not received", of=it.process)
+            ros.until(lambda: bench.received and what(bench.received[-1]), timeout=120.0, what="not received",
+                      of=bench.process)
 
-        it.send()  # the robot follows
+        bench.send()  # the robot follows
         received(lambda m: m.tracking_joint and m.tracking_error < 1e-3 and m.tracking_share == 1.0)
-        motion = it.end()
+        motion = bench.end()
         motion.check()
         assert all(m.tracking_share == 1.0 for m in motion.messages)
-        it.logged("ended at its goal")
-        assert "is slowed" not in it.process.log
+        bench.logged("ended at its goal")
+        assert "is slowed" not in bench.process.log
 
-        it.arrived(1)
-        it.off[2] = 0.15  # from 0.05 to 0.2 it is slowed
-        it.send(POINTS[::-1])
+        bench.arrived(1)
+        bench.off[2] = 0.15  # from 0.05 to 0.2 it is slowed
+        bench.send(POINTS[::-1])
         received(lambda m: m.tracking_joint == "joint3" and m.tracking_error > 0.1 and m.tracking_share < 0.6)
-        it.logged("is slowed: the tracking error of joint3 is", "0.05 are allowed (watch.tolerance)")
-        ros.until(lambda: float(it.diagnostics.values["tracking.share"]) < 1.0, what="no share", of=it.process)
-        it.off[2] = 0.4
-        assert it.end().messages[-1].progress < 1.0
-        it.logged("the position of joint3 is 0.", "0.2 rad allowed (path_tolerance)")
-        it.until("IDLE")
-        it.arrived(2)
+        bench.logged("is slowed: the tracking error of joint3 is", "0.05 are allowed (watch.tolerance)")
+        ros.until(lambda: float(bench.diagnostics.values["tracking.share"]) < 1.0, what="no share", of=bench.process)
+        bench.off[2] = 0.4
+        assert bench.end().messages[-1].progress < 1.0
+        bench.logged("the position of joint3 is 0.", "0.2 rad allowed (path_tolerance)")
+        bench.until("IDLE")
+        bench.arrived(2)
 
-        assert not ros.set(it.node, watch__goal_tolerance=0.01, watch__goal_time=30.0)
-        it.off[:] = 0.0
-        it.off[4] = 0.02
-        it.stand((it.position,))
-        it.send(np.stack((it.position, it.position + 0.1)), 0.3)
+        assert not ros.set(bench.node, watch__goal_tolerance=0.01, watch__goal_time=30.0)
+        bench.off[:] = 0.0
+        bench.off[4] = 0.02
+        bench.stand((bench.position,))
+        bench.send(np.stack((bench.position, bench.position + 0.1)), 0.3)
         received(lambda m: m.phase == ScaledMotion.SETTLING)
-        it.until("SETTLING")
-        it.off[4] = 0.0  # there at last
-        assert it.end().messages[-1].progress > 0.999999
-        it.until("IDLE")
-        it.arrived(3)
+        bench.until("SETTLING")
+        bench.off[4] = 0.0  # there at last
+        assert bench.end().messages[-1].progress > 0.999999
+        bench.until("IDLE")
+        bench.arrived(3)
 
-        it.ahead = 30.0
-        it.send(np.stack((it.position, it.position - 0.1)), 2.0)
-        ros.until(lambda: "ahead of this node's clock: the robot is not monitored" in it.diagnostics.status.message,
-                  what="no word of it", of=it.process)
-        assert it.end().messages[-1].tracking_joint == ""
-        assert it.process.alive and "Traceback" not in it.process.log
+        bench.ahead = 30.0
+        bench.send(np.stack((bench.position, bench.position - 0.1)), 2.0)
+        ros.until(lambda: "ahead of this node's clock: the robot is not monitored" in bench.diagnostics.status.message,
+                  what="no word of it", of=bench.process)
+        assert bench.end().messages[-1].tracking_joint == ""
+        assert bench.process.alive and "Traceback" not in bench.process.log

@@ -14,8 +14,8 @@ from rnea_ros import InputError, load
 from rnea_ros.nodes.dynamics.base_sources import WheelSource
 from support.moving_bench import MovingBench
 from support.moving_robots import MovingRobot
-from support.rolling_machines import BICYCLE_FILE, BICYCLE_URDF, VEHICLES, VehicleTruth
-from support.ros_helpers import world
+from support.rolling_machines import BICYCLE_FILE, BICYCLE_URDF, VEHICLES, VehicleOracle
+from support.ros_helpers import ros_domain
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(600)]
 
@@ -27,7 +27,7 @@ class MovingVehicle(MovingRobot):
 
     def __init__(self):
         self.urdf, self.content = VEHICLES["four steered wheels"]
-        self.truth = VehicleTruth(self.urdf, self.content)
+        self.truth = VehicleOracle(self.urdf, self.content)
         self.joints, self.parameters = tuple(self.truth.names), {"base.source": "wheels"}
 
     def motion(self, t):
@@ -36,7 +36,7 @@ class MovingVehicle(MovingRobot):
 
 def test_base_pose_follows_dead_reckoning_and_torques_match_pinocchio(tmp_path):
     moving = MovingVehicle()
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         bench = MovingBench(ros, moving, tmp_path, step=STEP)
         reported = ros.listen(BaseDynamics, f"{bench.node}/base_dynamics")
         bench.met()

@@ -223,14 +223,14 @@ def test_trajectory_timed_by_query_node_reaches_but_keeps_torque_limits(bench, t
     from rnea_ros import Robot
     from support.node_bench import ARM, NAMES
     from support.oracles import PinocchioOracle
-    from support.query_bench import Asker
-    from support.ros_helpers import world
+    from support.query_bench import QueryBench
+    from support.ros_helpers import ros_domain
 
     known = {"velocity": 2.0, "effort": 150.0, "effort_rate": 1500.0, "acceleration": 20.0}
     limits = {f"joint_limits.{joint}.{key}": value for joint in NAMES for quantity, limit in known.items()
               for key, value in ((f"has_{quantity}_limits", True), (f"max_{quantity}", limit))}
-    with world(tmp_path) as ros:
-        asker = Asker(ros, robot_description=ARM, **limits).ready()
+    with ros_domain(tmp_path) as ros:
+        asker = QueryBench(ros, robot_description=ARM, **limits).ready()
 
         def ask(request):
             points = [JointTrajectoryPoint(positions=row.tolist()) for row in request["q"]]

@@ -337,18 +337,18 @@ def test_rviz_starts_with_the_root_frame_and_markers(start):
 
 
 @pytest.fixture
-def world(tmp_path, monkeypatch):
+def domain(tmp_path, monkeypatch):
     pytest.importorskip("rclpy")
-    from support.ros_helpers import world
+    from support.ros_helpers import ros_domain
 
-    with world(tmp_path) as made:
+    with ros_domain(tmp_path) as made:
         monkeypatch.setenv("ROS_DOMAIN_ID", str(made.domain))
         yield made
 
 
 @ros
 @pytest.mark.ros
-def test_state_publisher_is_not_started_if_one_exists(start, world):
+def test_state_publisher_is_not_started_if_one_exists(start, domain):
     from std_msgs.msg import String
 
     from support.ros_helpers import LATCHED
@@ -359,18 +359,18 @@ def test_state_publisher_is_not_started_if_one_exists(start, world):
         return result.programs
 
     assert programs() == ["dynamics_node", RSP]
-    publisher = world.node.create_publisher(String, "robot_description", LATCHED)  # as a driver's does
+    publisher = domain.node.create_publisher(String, "robot_description", LATCHED)  # as a driver's does
     tries = (start("dynamics", ALL, urdf=RR) for _ in range(5))  # discovery may take longer on a busy machine
     seen = next(result for result in tries if result.said)
     assert seen.programs == ["dynamics_node"] and len(seen.said) == 1
     assert programs(start_rsp="true") == ["dynamics_node", RSP]
     assert programs(namespace="left") == ["dynamics_node", RSP]
-    world.node.destroy_publisher(publisher)
+    domain.node.destroy_publisher(publisher)
 
 
 @ros
 @pytest.mark.ros
-def test_description_publisher_is_detected_by_name_or_topic(world):
+def test_description_publisher_is_detected_by_name_or_topic(domain):
     import rclpy
     from std_msgs.msg import String
 
@@ -379,14 +379,14 @@ def test_description_publisher_is_detected_by_name_or_topic(world):
     def seen(*namespaces, patience=60.0):
         observers = [GraphObserver(namespace) for namespace in namespaces]
         with suppress(AssertionError):
-            world.until(lambda: any(observer.robot_description_publisher() for observer in observers), timeout=patience)
+            domain.until(lambda: any(observer.robot_description_publisher() for observer in observers), timeout=patience)
         try:
             return [observer.robot_description_publisher() for observer in observers]
         finally:
             for observer in observers:
                 observer.end()
 
-    nodes = [rclpy.create_node(name, namespace=space, context=world.context)
+    nodes = [rclpy.create_node(name, namespace=space, context=domain.context)
              for name, space in ((RSP, "left"), ("driver", "right"), ("bystander", "alone"))]
     try:
         nodes[1].create_publisher(String, "robot_description", 1)
@@ -401,7 +401,7 @@ def test_description_publisher_is_detected_by_name_or_topic(world):
 
 @ros
 @pytest.mark.ros
-def test_all_nodes_of_the_demo_compute_with_the_same_robot(start, world, tmp_path):
+def test_all_nodes_of_the_demo_compute_with_the_same_robot(start, domain, tmp_path):
     pytest.importorskip("rnea_msgs")
     from rnea_msgs.msg import ModelInfo
     from support.ros_helpers import LATCHED
@@ -410,12 +410,12 @@ def test_all_nodes_of_the_demo_compute_with_the_same_robot(start, world, tmp_pat
     for one in start("demo", query_node="true").started:
         name = one.executable
         if name != "demo_robot":
-            received[name] = world.listen(ModelInfo, f"{name}/model_info", LATCHED)
+            received[name] = domain.listen(ModelInfo, f"{name}/model_info", LATCHED)
             own = tmp_path / f"{name}.yaml"  # comes after the files, as launch has it
             own.write_text(yaml.safe_dump({"/**": {"ros__parameters": one.parameters}}))
             files = [word for file in (*one.files, str(own)) for word in ("--params-file", file)]
-            node = world.start(name, {}, "", *files)
-    world.until(lambda: all(received.values()), of=node)
+            node = domain.start(name, {}, "", *files)
+    domain.until(lambda: all(received.values()), of=node)
     models = {name: messages[-1] for name, messages in received.items()}
     assert {model.model_id for model in models.values()} == {load(URDF / "panda.urdf", URDF / "panda.robot.yaml").model_id}
     assert all(list(model.effort_rate_limit) == [1000.0] * 7 for model in models.values())  # limits of the robot file
@@ -438,20 +438,20 @@ def test_all_nodes_of_the_demo_compute_with_the_same_robot(start, world, tmp_pat
     ("scaling_demo", ("namespace:=left", "urdf:={colons}", "dynamics:=false"), "ScaledMotion",
      "left/scaling_node/scaled_motion", 2, 2),
 ])
-def test_demo_launch_runs_and_ends_cleanly(world, tmp_path, colons, file, arguments, kind, topic, joints, nodes):
+def test_demo_launch_runs_and_ends_cleanly(domain, tmp_path, colons, file, arguments, kind, topic, joints, nodes):
     import rnea_msgs.msg
 
     cases = " ".join(f"{name}) module={module} ;;" for name, module in MODULES.items())
     run = (f'#!/bin/sh\nexport PYTHONPATH="{ROOT}:$PYTHONPATH"\ncase "$(basename "$0")" in {cases} esac\n'
            f'exec {sys.executable} -m "$module" "$@"\n')
     made = workspace(tmp_path / "workspace", ALONE, run)
-    received = world.listen(getattr(rnea_msgs.msg, kind), topic)
+    received = domain.listen(getattr(rnea_msgs.msg, kind), topic)
     command = [sys.executable, "-c", RUN, str(LAUNCH / f"{file}.launch.py"),
                *(argument.format(colons=colons) for argument in arguments)]
     process = subprocess.Popen(command, env={**os.environ, "AMENT_PREFIX_PATH": prefixes(made), "TMPDIR": str(tmp_path)},
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        world.until(lambda: received and any(received[-1].effort_rate), timeout=120.0)
+        domain.until(lambda: received and any(received[-1].effort_rate), timeout=120.0)
     finally:
         process.send_signal(signal.SIGINT)
         output = process.communicate(timeout=240)[0]

@@ -11,12 +11,12 @@ from soak.bench import Nodes
 from soak.run import Soak, report
 from soak.watch import Growth, Use
 
-from support.ros_helpers import world
+from support.ros_helpers import ros_domain
 
 
 @pytest.mark.ros
 def test_all_nodes_answer_correctly_after_disturbances(tmp_path):
-    with world(tmp_path) as ros:
+    with ros_domain(tmp_path) as ros:
         soak = Soak(Nodes(ros), 1)
         soak._all = [soak.payload, soak.clock_back]
         soak.run(600.0, troubles=2)

@@ -8,12 +8,12 @@ import pytest
 
 from rnea_ros import BaseState, ModelError, load
 from support.rolling_machines import STEPS, WEIGHTS, joint_text, link_text
-from support.swimming import GivenMotion, Truth, eel, sines
+from support.swimming import EelOracle, GivenMotion, eel, sines
 
 
 def test_torques_base_wrench_and_rates_in_a_fluid_match_pinocchio():
     urdf, file = eel("prescribed")
-    robot, moving = load(urdf, file), GivenMotion(Truth(urdf, file))
+    robot, moving = load(urdf, file), GivenMotion(EelOracle(urdf, file))
     rates = np.array([moving.twist(0.0, 1), moving.twist(0.0, 2)])
     found = robot.solve(*(moving.joints(0.0, k) for k in range(4)), base=moving.base(0.0).with_motion(rates=rates))
     expected, slope = moving.efforts(0.0), moving.rates(0.0)
@@ -24,7 +24,7 @@ def test_torques_base_wrench_and_rates_in_a_fluid_match_pinocchio():
 
 def test_head_acceleration_of_a_free_eel_solves_pinocchios_equations():
     urdf, file = eel("floating")
-    truth, robot = Truth(urdf, file), load(urdf, file)
+    truth, robot = EelOracle(urdf, file), load(urdf, file)
     joints = sines(0.6, truth.n, 3)
     state = BaseState((0.0, 0.1, 0.2), pin.Quaternion(pin.rpy.rpyToMatrix(0.4, 0.2, -0.9)).coeffs(), 0.4 * np.ones(6))
     found = robot.solve(*(joints(0.0, k) for k in range(4)), base=state)

@@ -14,8 +14,8 @@ import yaml
 import rnea_ros
 from rnea_ros import BaseState, InputError, Loads, ModelError, MotorState, Robot
 from rnea_ros.robots.tree import TreeDynamics
-from support.combined_machines import COMBINATIONS, NODES, WEIGHTS, Truth, case, machine
-from support.ground_machines import HOLDS, TripodTruth, VehicleTruth, tripod, vehicle
+from support.combined_machines import COMBINATIONS, NODES, WEIGHTS, MachineOracle, case, machine
+from support.ground_machines import HOLDS, TripodOracle, VehicleOracle, tripod, vehicle
 from support.parallel_machines import planar_3rrr
 from support.robots import seeds
 
@@ -192,7 +192,7 @@ def test_measured_motor_motion_gives_the_torques_of_the_computed_one():
 
 def test_loop_torques_match_equality_constraints_of_mujoco():
     made = machine(3, joints=7, loops=1, springs=1, types=("spherical",))
-    truth, robot = Truth(made, 3), rnea_ros.load(made.urdf, made.file)
+    truth, robot = MachineOracle(made, 3), rnea_ros.load(made.urdf, made.file)
     motion, _ = truth.inputs(robot)
     found = robot.solve(*motion, guess=truth.guess(robot))
     spec = mujoco.MjSpec.from_string(made.urdf)
@@ -251,7 +251,7 @@ def test_base_acceleration_acts_on_a_platform_as_changed_gravity():
 
 def test_wheeled_base_moves_as_a_differential_drive_with_the_torques_of_pinocchio():
     urdf, file = vehicle()
-    truth, robot = VehicleTruth(urdf), rnea_ros.load(urdf, file)
+    truth, robot = VehicleOracle(urdf), rnea_ros.load(urdf, file)
     order = [truth.names.index(name) for name in robot.joint_names]
     motion = np.array([truth.joints(0.0, k) for k in range(4)])[:, order]
     found = robot.solve(*motion, base=BaseState())
@@ -266,7 +266,7 @@ def test_wheeled_base_moves_as_a_differential_drive_with_the_torques_of_pinocchi
 
 def test_redundant_wheel_constraints_leave_side_forces_open_but_torques_unique():
     urdf, file = vehicle(holds={**HOLDS, "right": ["along", "across", "normal"]})
-    truth, robot = VehicleTruth(urdf), rnea_ros.load(urdf, file)
+    truth, robot = VehicleOracle(urdf), rnea_ros.load(urdf, file)
     motion = np.array([truth.joints(0.0, k) for k in range(4)])[:, [truth.names.index(name) for name in robot.joint_names]]
     found = robot.solve(*motion, base=BaseState())
     assert found.open_multipliers == ("left[across]", "right[across]")
@@ -275,7 +275,7 @@ def test_redundant_wheel_constraints_leave_side_forces_open_but_torques_unique()
 
 def test_standing_tripod_has_least_norm_torques_and_their_exact_rate():
     urdf, file, pose = tripod()
-    truth, robot = TripodTruth(urdf, file, pose), rnea_ros.load(urdf, file)
+    truth, robot = TripodOracle(urdf, file, pose), rnea_ros.load(urdf, file)
     base, q, effort, rate = truth.sample()
     order, still = [truth.names.index(name) for name in robot.joint_names], np.zeros(robot.n)
     tau, tau_rate = robot.torque_and_rate(q[order], still, still, still, base=base)
@@ -286,7 +286,7 @@ def test_standing_tripod_has_least_norm_torques_and_their_exact_rate():
 def test_forward_dynamics_of_a_standing_tripod_matches_the_constrained_motion():
     """The accelerations are those for which the torques were computed."""
     urdf, file, pose = tripod()
-    truth, robot = TripodTruth(urdf, file, pose), rnea_ros.load(urdf, file)
+    truth, robot = TripodOracle(urdf, file, pose), rnea_ros.load(urdf, file)
     q, v, a, effort = truth.at(0.0)
     order = [truth.names.index(name) for name in robot.joint_names]
     joints = np.array(truth.order)[order]
@@ -387,7 +387,7 @@ def with_link(urdf: str, link: str, mass: float, com, inertia) -> str:
 @pytest.mark.parametrize("name", ["free base, loop, springs", "elastic joint, given base", "redundant motors, loop, spring"])
 def test_payload_changes_need_no_new_kernel_and_equal_a_fixed_link(name, monkeypatch):
     made = machine(0, **COMBINATIONS[name])
-    truth, robot = Truth(made, 0), rnea_ros.load(made.urdf, made.file)
+    truth, robot = MachineOracle(made, 0), rnea_ros.load(made.urdf, made.file)
     motion, state = truth.inputs(robot)
     there = {**state, "guess": truth.guess(robot)}
     at, load = {key: there[key] for key in ("base", "guess") if key in there}, ("l3", 2.1, [0.05, 0.1, -0.05])

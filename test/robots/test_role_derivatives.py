@@ -14,7 +14,7 @@ from rnea_ros.algorithms.closed_loops import HELD
 from rnea_ros.robots.motion_solver import MotionSolver
 from rnea_ros.robots.tree import TreeDynamics
 from support.combined_machines import COMBINATIONS, case
-from support.ground_machines import TripodTruth, tripod, vehicle
+from support.ground_machines import TripodOracle, tripod, vehicle
 from support.oracles import deviation, difference
 from support.robots import seeds
 
@@ -60,7 +60,7 @@ def test_sensitivities_with_wheels_and_feet_match_differences():
     motion = 0.5 * np.random.default_rng(0).normal(size=(4, robot.n))
     assert_differences(robot, motion, {"base": BaseState()}, of_rate=True)
     urdf, file, pose = tripod()
-    truth, robot = TripodTruth(urdf, file, pose), rnea_ros.load(urdf, file)
+    truth, robot = TripodOracle(urdf, file, pose), rnea_ros.load(urdf, file)
     base, q, _, _ = truth.sample()
     still = np.zeros(robot.n)
     motion = [q[[truth.names.index(name) for name in robot.joint_names]], still, still]

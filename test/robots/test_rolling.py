@@ -12,7 +12,7 @@ from support.rolling_machines import (
     BICYCLE_URDF,
     RADIUS,
     VEHICLES,
-    VehicleTruth,
+    VehicleOracle,
     joint_text,
     link_text,
 )
@@ -89,7 +89,7 @@ def test_bicycle_inverse_dynamics_inverts_its_response_with_consistent_rates(bic
 @pytest.mark.parametrize("name", [name for name in VEHICLES if name != "castor"])
 def test_torques_and_rates_of_vehicles_match_pinocchio_with_multipliers(name):
     urdf, file = VEHICLES[name]
-    truth, robot = VehicleTruth(urdf, file), load(urdf, file)
+    truth, robot = VehicleOracle(urdf, file), load(urdf, file)
     order = [truth.names.index(one) for one in robot.joint_names]
     motion = truth.motion(0.4)[:, order]
     found = robot.solve(*motion, base=BaseState())
@@ -103,7 +103,7 @@ def test_torques_and_rates_of_vehicles_match_pinocchio_with_multipliers(name):
 
 def test_wheel_ground_forces_sum_to_the_ground_reaction():
     urdf, file = VEHICLES["four steered wheels"]
-    truth, robot = VehicleTruth(urdf, file), load(urdf, file)
+    truth, robot = VehicleOracle(urdf, file), load(urdf, file)
     motion = truth.motion(0.4)[:, [truth.names.index(one) for one in robot.joint_names]]
     found = robot.solve(*motion, base=BaseState())
     loads = wheel_loads(robot, found, BaseState())
@@ -173,7 +173,7 @@ def test_castor_velocity_input_is_ignored():
     np.testing.assert_array_equal(robot.torque_and_rate(*motion, base=BaseState())[0],
                                   robot.torque_and_rate(*other, base=BaseState())[0])
     found = robot.solve(*motion, base=BaseState())
-    truth = VehicleTruth(urdf, file)
+    truth = VehicleOracle(urdf, file)
     pose = dict(zip(robot.joint_names, motion[0], strict=True))
     A = truth.rolling(np.array([pose[name] for name in truth.names]))
     v = np.concatenate((found.base[0], [found.positions[name][1] for name in truth.names]))

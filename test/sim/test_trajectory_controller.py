@@ -36,23 +36,23 @@ def test_given_derivatives_select_quintic_cubic_or_linear_interpolation():
 
 
 def test_new_trajectory_starts_at_the_present_state_and_replaces_the_old_one():
-    it = TrajectoryController(np.zeros(3))
-    it.set_trajectory(TrajectoryPoints(TIMES, Q, QD, QDD), 0.5)
-    assert not it.update(0.5)[0].any() and it.update(0.75)[0].any()
-    here = [x.copy() for x in it.update(1.5)]
-    it.set_trajectory(TrajectoryPoints(TIMES + 1.0, Q + 0.1, QD, QDD), 1.5)
-    assert all(np.abs(a - b).max() < 1e-9 for a, b in zip(it.update(1.5), here))
-    assert np.abs(it.update(2.0)[0] - Q[0] - 0.1).max() < 1e-9
+    controller = TrajectoryController(np.zeros(3))
+    controller.set_trajectory(TrajectoryPoints(TIMES, Q, QD, QDD), 0.5)
+    assert not controller.update(0.5)[0].any() and controller.update(0.75)[0].any()
+    here = [x.copy() for x in controller.update(1.5)]
+    controller.set_trajectory(TrajectoryPoints(TIMES + 1.0, Q + 0.1, QD, QDD), 1.5)
+    assert all(np.abs(a - b).max() < 1e-9 for a, b in zip(controller.update(1.5), here))
+    assert np.abs(controller.update(2.0)[0] - Q[0] - 0.1).max() < 1e-9
 
 
 def test_invalid_trajectories_are_rejected():
-    it = TrajectoryController(np.zeros(3))
+    controller = TrajectoryController(np.zeros(3))
     moving = TrajectoryPoints(TIMES[:3], Q[:3], QD[:3], QDD[:3])
     with pytest.raises(InputError, match="allow_nonzero_velocity_at_trajectory_end"):
-        it.set_trajectory(moving, 0.0)
+        controller.set_trajectory(moving, 0.0)
     with pytest.raises(InputError, match="in the past"):
-        it.set_trajectory(TrajectoryPoints(TIMES, Q, QD, QDD), 2.5)
+        controller.set_trajectory(TrajectoryPoints(TIMES, Q, QD, QDD), 2.5)
     with pytest.raises(InputError, match="increase"):
-        it.set_trajectory(TrajectoryPoints(TIMES[::-1], Q), 0.0)
-    assert not it.update(1.5)[0].any()
+        controller.set_trajectory(TrajectoryPoints(TIMES[::-1], Q), 0.0)
+    assert not controller.update(1.5)[0].any()
     TrajectoryController(np.zeros(3), nonzero_velocity_at_end=True).set_trajectory(moving, 0.0)

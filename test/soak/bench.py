@@ -18,7 +18,7 @@ from rnea_ros import Robot
 from rnea_ros.nodes.common.topics import duration
 from soak.watch import Growth
 from support.node_bench import ARM, NAMES, urdf
-from support.ros_helpers import LATCHED, Process, World, stamp
+from support.ros_helpers import LATCHED, Process, RosDomain, stamp
 
 NODES = ("dynamics_node", "scaling_node", "query_node")
 PERIOD = 0.02  # s; from joint state to joint state
@@ -38,7 +38,7 @@ RIGHT = 1e-9  # share by which two computations of a torque may differ
 class Nodes:
     """wrong: sentences about numbers that no robot asked for has; late: from a joint state to its answer [s]."""
 
-    def __init__(self, ros: World):
+    def __init__(self, ros: RosDomain):
         self.ros, self.wrong, self.logs = ros, list[str](), list[Process]()
         self.late: deque[float] = deque(maxlen=1_000_000)
         self.checked = self.motions = self.queries = 0

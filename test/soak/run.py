@@ -31,7 +31,7 @@ from std_srvs.srv import Trigger
 
 from soak.bench import MASSES, NODES, TEXTS, Nodes
 from soak.watch import children
-from support.ros_helpers import world
+from support.ros_helpers import ros_domain
 
 RECOVERY = 240.0  # s; in which every node has to answer again, on a machine that may be busy
 CHECK_PERIOD_S = 5.0  # s; period of checks of the processes' resources
@@ -204,7 +204,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder, world(Path(folder)) as ros:
+    with tempfile.TemporaryDirectory() as folder, ros_domain(Path(folder)) as ros:
         soak = Soak(Nodes(ros), given.seed)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: setattr(soak, "enough", True))

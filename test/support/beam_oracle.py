@@ -1,4 +1,4 @@
-"""Fine chain of rigid segments on springs in Pinocchio: an oracle for arms with flexible links."""
+"""Oracle for arms with flexible links: a fine chain of rigid segments with springs in Pinocchio."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GRAVITY = (0.0, 0.0, -9.81)
 
 
 def boom_urdf(tip_mass=TIP_MASS, axis="0 0 1"):
-    """A hub, a boom along x, a wrist at its end and a hand."""
+    """Return the URDF of a hub, a boom along x, a wrist at its end, and a hand."""
     j = MASS * LENGTH**2 / 12.0
     hand = (f'<inertial><origin xyz="{TIP_COM} 0 0"/><mass value="{tip_mass}"/><inertia ixx="0.002" ixy="0" ixz="0" '
             f'iyy="{TIP_INERTIA}" iyz="0" izz="{TIP_INERTIA}"/></inertial>') if tip_mass else ""
@@ -24,7 +24,7 @@ def boom_urdf(tip_mass=TIP_MASS, axis="0 0 1"):
 
 
 def boom_file(stiffness, modes=3, **bending):
-    """Robot file of a boom that bends in the plane of the hub."""
+    """Return the robot file of a boom that bends in the plane of the hub."""
     return {"flexible_links": {"boom": {"end": [LENGTH, 0, 0], "bending": {
         "y": {"direction": [0, 1, 0], "stiffness": stiffness, "modes": modes, **bending}}}}}
 
@@ -55,13 +55,13 @@ class Chain:
         return M + np.triu(M, 1).T
 
     def frequencies(self):
-        """Natural frequencies at rest, straight, motors held [rad/s]."""
+        """Return natural frequencies [rad/s] of the straight boom at rest with locked motors."""
         inner = slice(1, self.n + 1)
         M = self.mass_matrix(np.zeros(self.n + 2))[inner, inner]
         return np.sqrt(eigh(self.spring * np.eye(self.n), M, eigvals_only=True))
 
     def accelerations(self, hub, wrist, y):
-        """q, qd, qdd of all joints; hub, wrist: position to acceleration; y: angles and speeds of the hinges."""
+        """Return q, qd, qdd of all joints. hub, wrist: position, velocity, acceleration; y: angles and rates of hinges."""
         q = np.r_[hub[0], y[:self.n], wrist[0]]
         v = np.r_[hub[1], y[self.n:], wrist[1]]
         a = np.r_[hub[2], np.zeros(self.n), wrist[2]]
@@ -70,7 +70,7 @@ class Chain:
         return q, v, a
 
     def simulate(self, hub, wrist, times):
-        """Torques of hub and wrist, and the end of the boom along the hub's axes (samples, 2 + 2), from rest."""
+        """Return torques of hub and wrist and the end of the boom in hub axes (samples, 2 + 2), starting from rest."""
         def slope(t, y):
             return np.r_[y[self.n:], self.accelerations(hub(t), wrist(t), y)[2][1:-1]]
 

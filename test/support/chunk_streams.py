@@ -1,6 +1,6 @@
-"""Streams of action chunks as learned policies send them, arms that execute them, and what motions use of every limit.
+"""Streams of action chunks like those of learned policies, arms that execute them, and utilizations of the limits.
 
-The oracle is Pinocchio: torques by its inverse dynamics at instants 0.1 ms apart, torque rates by central differences.
+Oracle: torques by Pinocchio's inverse dynamics at instants 0.1 ms apart, torque rates by central differences.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def task(rng: np.random.Generator, arm: Arm, speed: float = 1.0, amplitude: floa
     return position
 
 
-class Sent(NamedTuple):
-    """Chunk as it arrives: at which time, its stamp, positions, and period [s]."""
+class ArrivingChunk(NamedTuple):
+    """Chunk with arrival time, stamp, positions, and period [s]."""
 
     arrival: float
     stamp: float
@@ -93,9 +93,9 @@ class Sent(NamedTuple):
 
 @dataclass
 class Stream:
-    """Chunks of one policy by arrival; intent: its positions by time, without noise; start: the robot's position."""
+    """Chunks of one policy in order of arrival. intent: planned positions by time, without noise; start: robot position."""
 
-    chunks: list[Sent]
+    chunks: list[ArrivingChunk]
     intent: Callable[[Any], np.ndarray]
     start: np.ndarray
     duration: float
@@ -123,18 +123,18 @@ def stream(kind: str, seed: int, arm: Arm, rate: float = 30.0, duration: float =
         if kind == "disordered" and k > 1:
             arrival += rng.choice([0.0, 0.0, 0.45])
             if rng.random() < 0.3:
-                chunks.append(Sent(arrival + 0.03, stamp, positions, period))
+                chunks.append(ArrivingChunk(arrival + 0.03, stamp, positions, period))
         if kind == "faulty" and k > 1:
             positions = _faulty(rng, positions, arm)
         if kind == "ending" and stamp > 0.5 * duration:
             break
         positions = positions if kind == "faulty" else np.clip(positions, arm.limits.lower, arm.limits.upper)
-        chunks.append(Sent(arrival, stamp, positions, period))
+        chunks.append(ArrivingChunk(arrival, stamp, positions, period))
     return Stream(sorted(chunks, key=lambda one: one.arrival), intent, intent(np.zeros(1))[0], duration + 1.0)
 
 
 def _faulty(rng: np.random.Generator, positions: np.ndarray, arm: Arm) -> np.ndarray:
-    """Return NaN, a wrong length, one radian off, beyond the limits; or the same."""
+    """Return positions with NaN, wrong length, one radian of error, or beyond the limits; or without change."""
     case, changed = rng.integers(6), positions.copy()
     if case == 0:
         changed[rng.integers(len(changed)), 0] = math.nan
@@ -156,7 +156,7 @@ def played(executor: Any, sent: Stream, step: float = INSTANT, actions: Any = ()
     for k, t in enumerate(times.tolist()):
         while waiting and waiting[0][0] <= t:
             _, event = waiting.pop(0)
-            if isinstance(event, Sent):
+            if isinstance(event, ArrivingChunk):
                 results.append(executor.push(event.stamp, event.positions, period=event.period, now=t))
             else:
                 event(t)
@@ -165,7 +165,7 @@ def played(executor: Any, sent: Stream, step: float = INSTANT, actions: Any = ()
 
 
 def utilization(arm: Arm, motion: np.ndarray, step: float = INSTANT) -> dict[str, float]:
-    """Return the largest share of every limit that a motion (4, samples, n) uses, by QUANTITIES."""
+    """Return the largest utilization of every limit by a motion (4, samples, n), by QUANTITIES."""
     q, qd, qdd, qddd = motion
     limits, tau = arm.limits, arm.efforts(q, qd, qdd)
     rate = (tau[2:] - tau[:-2]) / (2.0 * step)

@@ -1,4 +1,4 @@
-"""Random machines that combine bases, loops, springs, passive and elastic joints; and their torques by Pinocchio with
+"""Random machines that combine bases, loops, springs, passive and elastic joints; torques by Pinocchio with Lagrange
 multipliers.
 
 The equations of motion M a + h = S tau + J^T lambda and J a + drift = 0 are built from Pinocchio's terms and integrated in
@@ -88,7 +88,7 @@ def machine(seed: int, joints: int = 6, base: str = "fixed", loops: int = 0, spr
 
 
 def _loops(rng, urdf, names, q, count, types):
-    """Cut joints that are closed at q, between random links, and the joints that follow, chosen for a good Jacobian."""
+    """Return random cut joints that are closed at q, and dependent joints chosen for a well-conditioned Jacobian."""
     body, cuts, taken = Body(urdf), {}, []
     order = [body.number[name] for name in names]
     theirs = np.zeros(len(names))
@@ -119,7 +119,7 @@ def _pose(body, data, end):
 
 
 def _independent(J) -> list[int]:
-    """Columns chosen by pivoting, as many as rows, if they are well conditioned."""
+    """Return as many columns as rows, chosen by pivoting, if they are well conditioned."""
     rest, chosen = J.copy(), []
     for _ in range(len(J)):
         sizes = np.linalg.norm(rest, axis=0)
@@ -133,22 +133,22 @@ def _independent(J) -> list[int]:
 
 
 def jacobian(body, cuts, q):
-    """J (m, nv) of the cuts."""
+    """Return the Jacobian J (m, nv) of the cut joints."""
     ends = [(cut["type"], body.frame(cut["first"]), body.frame(cut["second"])) for cut in cuts.values()]
     data = body.state(q, np.zeros(body.model.nv))
     return np.vstack([sum(constraint(kind, body.motion(data, a), body.motion(data, b))[0]) for kind, a, b in ends])
 
 
-class Truth:
-    """Motion of a machine in time, by Pinocchio with multipliers: given joints along sines, everything else by its
+class MachineOracle:
+    """Motion of a machine in time by Pinocchio with multipliers: given joints follow sines, all others the
     equations.
     """
 
     def __init__(self, of: Machine, seed: int = 0, gravity=(0.0, 0.0, -9.81)):
         self.machine, rng = of, np.random.default_rng(1000 + seed)
         self.free = of.base != "fixed"
-        smooth = of.base != "floating" and not of.state  # everything follows from sines
-        self.step = 1e-2 if smooth else 1.5e-3 if of.elastic else 2e-3  # s, of differences: truncation against rounding
+        smooth = of.base != "floating" and not of.state  # all given
+        self.step = 1e-2 if smooth else 1.5e-3 if of.elastic else 2e-3  # [s], for differences
         self.body = Body(of.urdf, free=self.free)
         self.body.model.gravity.linear = np.array(gravity)
         self.cuts = [(cut["type"], self.body.frame(cut["first"]), self.body.frame(cut["second"])) for cut in of.cuts.values()]
@@ -181,7 +181,7 @@ class Truth:
         self.X0 = np.concatenate((q, v))
 
     def driven(self, t):
-        """Position beside the start, velocity, acceleration, ...
+        """Return displacement from the start, velocity, acceleration, ...
 
         up to order 6 of the given coordinates; a base's are quasi-velocities.
         """
@@ -190,14 +190,14 @@ class Truth:
         return [found[0] - A * np.sin(phase), *found[1:]]
 
     def configuration(self, t, q, pose):
-        """Pinocchio's configuration from positions of the joints."""
+        """Return Pinocchio's configuration for joint positions."""
         q = q.copy()
         joints = [k for k in self.given if not (self.free and k < 6)]
         q[joints] = self.start[joints] + self.driven(t)[0][:len(joints)]
         return np.concatenate((pose, q[6:])) if self.free else q
 
     def equations(self, t, X):
-        """Accelerations of all coordinates, efforts of the given ones, multipliers."""
+        """Return accelerations of all coordinates, efforts of the given ones, and multipliers."""
         model = self.body.model
         q, v = X[:model.nq].copy(), X[model.nq:].copy()
         if self.free:
@@ -243,7 +243,7 @@ class Truth:
         return np.concatenate((qd, a))
 
     def along(self):
-        """States at -5 .. 5 steps."""
+        """Return states at -5 .. 5 steps."""
         found = {0: self.X0}
         for sign in (1, -1):
             X = self.X0
@@ -255,8 +255,8 @@ class Truth:
         return [found[k] for k in range(-5, 6)]
 
     def sample(self):
-        """Return velocities, accelerations and jerks by Pinocchio's numbers at t = 0; the motors' efforts by name, and their
-        rates.
+        """Return velocities, accelerations and jerks by Pinocchio at t = 0, and the motor efforts and their rates by
+        name.
 
         The motor of an elastic joint turns by the deflection that the joint's effort needs: theta = q + effort / stiffness.
         """
@@ -275,7 +275,7 @@ class Truth:
         return found[5][1], found[5][2], jerk, effort, effort_rate
 
     def inputs(self, robot):
-        """Arguments of torque_and_rate: arrays and keywords."""
+        """Return the arrays and keywords for torque_and_rate."""
         q, v, _, _ = self.equations(0.0, self.X0)
         offset = self.body.model.nq - self.body.model.nv
         motion = np.zeros((robot.order + 1, robot.n))
@@ -299,7 +299,7 @@ class Truth:
         return motion, {"base": base.with_motion(a, np.concatenate((linear, Vdd[3:] + np.cross(w, wd))))}
 
     def guess(self, robot):
-        """Positions of all joints of the tree."""
+        """Return positions of all joints of the tree."""
         q = self.equations(0.0, self.X0)[0]
         offset = self.body.model.nq - self.body.model.nv
         return np.array([q[self.number[name] + offset] for name in robot.tree.joint_names])
@@ -322,8 +322,8 @@ COMBINATIONS = {
 
 @cache
 def case(name: str, seed: int):
-    """Robot, truth, motion and keywords of calls of a random machine of a combination."""
+    """Return robot, oracle, motion and call keywords of a random machine of a combination."""
     made = machine(seed, **COMBINATIONS[name])
-    truth, robot = Truth(made, seed), rnea_ros.load(made.urdf, made.file)
+    truth, robot = MachineOracle(made, seed), rnea_ros.load(made.urdf, made.file)
     motion, state = truth.inputs(robot)
     return robot, truth, motion, {**state, "guess": truth.guess(robot)}

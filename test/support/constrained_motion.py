@@ -1,4 +1,4 @@
-"""Motion of a machine from its URDF and robot file, without rnea_ros: Pinocchio or MuJoCo with multipliers, in time.
+"""Motion of a machine computed without rnea_ros from URDF and robot file: Pinocchio or MuJoCo with multipliers, in time.
 
     M a + h = S tau + J^T lambda,    J a + drift = 0
 
@@ -26,7 +26,7 @@ from support.rotor_trees import numbers, rotor
 BASE = ("base x", "base y", "base z", "base rx", "base ry", "base rz")
 NODES = 21  # Chebyshev points; the middle one is the instant of interest
 MAX_STEPS = 40  # between two Chebyshev points
-TAIL = 1e-13  # last coefficients of a series in Chebyshev polynomials, beside the largest
+TAIL = 1e-13  # size of the last Chebyshev coefficients relative to the largest
 UP = np.array([0.0, 0.0, 1.0])
 
 
@@ -48,7 +48,7 @@ class RandomMachine:
 
 
 def with_rotors(made: RandomMachine) -> str:
-    """URDF in which every rotor that the robot file mounts on a link is a body on a revolute joint."""
+    """Return a URDF in which every rotor that the robot file mounts on a link is a body on a revolute joint."""
     extra = ""
     for name, entry in made.file.get("motors", {}).items():
         body = rotor(entry | {"rotor_inertia": made.file["drives"][name]["rotor_inertia"]})
@@ -60,7 +60,7 @@ def with_rotors(made: RandomMachine) -> str:
 
 
 class PinocchioBody(Body):
-    """Pinocchio's terms, with memory for results that is not made anew at every call."""
+    """Pinocchio's terms, with result buffers that are allocated once."""
 
     def __init__(self, urdf: str, free: bool, gravity: Any):
         super().__init__(urdf, free)
@@ -88,7 +88,7 @@ class PinocchioBody(Body):
 
 
 class MujocoBody:
-    """MuJoCo's terms in Pinocchio's configurations and velocities; the interface of machines.Body."""
+    """MuJoCo's terms in Pinocchio's coordinates, with the interface of machines.Body."""
 
     def __init__(self, urdf: str, of: Body, free: bool, gravity: Any):
         if free:
@@ -249,7 +249,7 @@ class ConstrainedMotion:
         motors = [f"motor of {name}" if name in self.elastic_bodies else name for name in actuated]
         if self.made.base == "prescribed" and not self.contacts:
             motors = [*BASE, *motors]
-        if self.source or self.made.measured:  # what spring and model leave unexplained, nothing where the motion is theirs
+        if self.source or self.made.measured:  # motor effort beyond spring and model, zero where they determine the motion
             motors += self.elastic_bodies
         self.motors = motors
         base = list(range(6)) if self.made.base == "prescribed" else []
@@ -261,7 +261,7 @@ class ConstrainedMotion:
             waiting += list(range(6))
         self.follows = [k for k in self.loose if k not in waiting]
         weights = file.get("actuation_weights")
-        carried = [1.0] * (len(motors) - len(actuated))  # the motion decides what the base needs
+        carried = [1.0] * (len(motors) - len(actuated))  # the given motion determines the base's wrench
         self.weights = np.array([*carried, *((weights or {}).get(name, 1.0) for name in actuated)]) if (
             weights or self.contacts) else None
         inertia = np.zeros(len(self.names))
@@ -271,7 +271,7 @@ class ConstrainedMotion:
         self.armature = np.diag(inertia)
 
     def driven(self, t: float) -> list[np.ndarray]:
-        """Displacement from the start, velocity, acceleration, ... of the given coordinates."""
+        """Return displacement from the start, velocity, acceleration, ... of the given coordinates."""
         A, w, phase = (x[self.given] for x in (self.amplitude, self.frequency, self.phase))
         found = [A * w**k * np.sin(w * t + phase + 0.5 * np.pi * k) for k in range(9)]
         return [found[0] - A * np.sin(phase), *found[1:]]
@@ -298,7 +298,7 @@ class ConstrainedMotion:
         return [self.body.motion(data, frame)[:2] for _, frame in self._frames[1]]
 
     def constraints(self, q, v, body=None, frames=None):
-        """J (m, N) and drift (m,)."""
+        """Return J (m, N) and drift (m,)."""
         body, (cuts, contacts, wheels) = body or self.body, frames or self._frames
         data = body.state(q, v)
         still = np.zeros((6, self.model.nv)), np.zeros(6), np.zeros(6)
@@ -315,7 +315,7 @@ class ConstrainedMotion:
         return np.vstack(rows) @ self.F, np.concatenate(drifts)
 
     def closed(self, q):
-        """Configuration with closed loops: followers by Newton's method."""
+        """Return the configuration with closed loops; dependent joints are found by Newton's method."""
         kinds = self._frames[0]
         if not kinds:
             return q
@@ -338,7 +338,7 @@ class ConstrainedMotion:
     # ------------------------------------------------------------------ equations
 
     def configuration(self, t, X):
-        """Configuration and velocity u with the given motion of time t."""
+        """Return configuration and velocity u with the given motion at time t."""
         q, u = X[:self.model.nq].copy(), X[self.model.nq:].copy()
         for i, _ in self.free_joints:
             q[i + 3:i + 7] /= np.linalg.norm(q[i + 3:i + 7])
@@ -351,7 +351,7 @@ class ConstrainedMotion:
         return q, u
 
     def equations(self, t, X, body=None, frames=None):
-        """Configuration, velocity, acceleration and efforts of the motors at a state."""
+        """Return configuration, velocity, acceleration and motor efforts at a state."""
         body = body or self.body
         q, u = self.configuration(t, X)
         a = np.zeros(len(u))
@@ -405,7 +405,7 @@ class ConstrainedMotion:
     # ------------------------------------------------------------------ results
 
     def along(self, times):
-        """States at increasing or decreasing times, from the start."""
+        """Return states at increasing or decreasing times, from the start."""
         found, X, t = [], self.X0, 0.0
         for end in times:
             solver, steps = DOP853(self._slope, t, X, end, rtol=3e-14, atol=1e-15), 0
@@ -418,9 +418,9 @@ class ConstrainedMotion:
         return found
 
     def sample(self):
-        """Times (NODES,), and configurations, velocities, accelerations and motors' efforts there, as arrays.
+        """Return times (NODES,) with configurations, velocities, accelerations and motor efforts.
 
-        The interval is the first one on which the efforts are a polynomial but for TAIL.
+        On the interval, the efforts are a polynomial up to TAIL.
         """
         L, best = min(0.2, 1.0 / np.sqrt(np.abs(self.equations(0.0, self.X0)[2]).max())), None
         while L > 1e-4:
@@ -430,7 +430,7 @@ class ConstrainedMotion:
                 L *= 0.5
                 continue
             tail = _tail(found[0], found[4])
-            worse = best is not None and tail > 0.5 * best[0] and best[0] < 1e-11  # rounding is left
+            worse = best is not None and tail > 0.5 * best[0] and best[0] < 1e-11  # only rounding errors remain
             if best is None or tail < best[0]:
                 best = tail, found
             if tail < TAIL or worse:
@@ -449,7 +449,7 @@ class ConstrainedMotion:
         return times, *(np.array(part) for part in zip(*found, strict=True))
 
     def by_mujoco(self):
-        """Efforts of the motors at the start with MuJoCo's mass matrix, bias and Jacobians."""
+        """Return motor efforts at the start with MuJoCo's mass matrix, bias and Jacobians."""
         body = MujocoBody(self.whole, self.body, self.free, self.gravity)
         return self.equations(0.0, self.X0, body, self._frames_of(body))[3]
 
@@ -458,13 +458,13 @@ class ConstrainedMotion:
 
 
 def _tail(times, values) -> float:
-    """Size of the last coefficients of the polynomial through values (NODES, ...), beside the largest value."""
+    """Return the size of the last coefficients of the polynomial through values (NODES, ...), relative to the largest."""
     c = np.linalg.solve(chebyshev.chebvander(times / times[-1], len(times) - 1), values)
     return float(np.abs(c[-4:]).max() / np.abs(values).max())
 
 
 def derivatives(times, values, order: int) -> np.ndarray:
-    """Derivative at time 0 of the polynomial through values (NODES, ...) at Chebyshev points."""
+    """Return the derivative at time 0 of the polynomial through values (NODES, ...) at Chebyshev points."""
     L = times[-1]
     V = chebyshev.chebvander(times / L, len(times) - 1)
     slopes = np.array([chebyshev.chebval(0.0, chebyshev.chebder(unit, order)) for unit in np.eye(len(times))])
@@ -477,7 +477,7 @@ def as_end(end: Any) -> dict[str, Any]:
 
 
 def least(A, b):
-    """Solution of A x = b of least norm, rows and columns scaled, refined once."""
+    """Return the minimum-norm solution of A x = b with scaled rows and columns and one refinement."""
     columns = np.linalg.norm(A, axis=0)
     columns[columns == 0.0] = 1.0
     rows = np.linalg.norm(A / columns, axis=1)
@@ -501,7 +501,7 @@ def least(A, b):
 
 
 def rolling(wheel: dict[str, Any], R, p, J, velocity, acceleration):
-    """Rows A (m, nv) of a disc that rolls on a level plane, and their drift; motion of the frame of its center, world axes."""
+    """Return rows A (m, nv) and drift of a disc that rolls on a level plane, from the motion of its center in world axes."""
     axis = np.array(wheel["axis"], dtype=float)
     n = R @ (axis / np.linalg.norm(axis))
     w, r = velocity[3:], wheel["radius"]

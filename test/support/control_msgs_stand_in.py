@@ -1,4 +1,4 @@
-"""control_msgs where it is not installed: messages that any machine can send, dressed up as its own.
+"""Stand-in for control_msgs: messages of other packages carry its fields.
 
     python control_msgs_stand_in.py -m rnea_ros.nodes.scaling.node ...
 
@@ -32,8 +32,8 @@ FEEDBACK = {"header": Header, "joint_names": list, "desired": JointTrajectoryPoi
             "error": JointTrajectoryPoint, "index": int}
 
 
-def dress(kind: Any, text: str, fields: dict[str, Any], listed: bool = False) -> None:
-    """Give a message's kind these fields instead of one of its texts, or of the only one in a list."""
+def replace_fields(kind: Any, text: str, fields: dict[str, Any], listed: bool = False) -> None:
+    """Replace a string field of a message type, or the only entry of a string array, by these fields."""
     slot, made = f"_{text}", kind.__init__
 
     def given(message: Any) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def dress(kind: Any, text: str, fields: dict[str, Any], listed: bool = False) ->
     kind.__init__ = init
 
 
-def _part(number: int) -> property:
+def _list_entry(number: int) -> property:
     def get(message: JointTrajectory) -> JointTrajectoryPoint:
         return message.points[number] if len(message.points) > number else JointTrajectoryPoint()
 
@@ -74,13 +74,13 @@ def _part(number: int) -> property:
 
 def install() -> None:
     """Replace PlanMotion and JointTrajectory in this process."""
-    dress(PlanMotion.Goal, "joint_names", GOAL, listed=True)
-    dress(PlanMotion.Result, "message", RESULT)
-    dress(PlanMotion.Feedback, "stage", FEEDBACK)
+    replace_fields(PlanMotion.Goal, "joint_names", GOAL, listed=True)
+    replace_fields(PlanMotion.Result, "message", RESULT)
+    replace_fields(PlanMotion.Feedback, "stage", FEEDBACK)
     for name, code in CODES.items():
         setattr(PlanMotion.Result, name, code)
     for number, name in enumerate(PARTS):
-        setattr(JointTrajectory, name, _part(number))
+        setattr(JointTrajectory, name, _list_entry(number))
     package, messages, actions = map(ModuleType, ("control_msgs", "control_msgs.msg", "control_msgs.action"))
     messages.JointTrajectoryControllerState, messages.JointTolerance = JointTrajectory, SimpleNamespace
     actions.FollowJointTrajectory = PlanMotion

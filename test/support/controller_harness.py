@@ -36,7 +36,7 @@ def build(target: Path, *more: str, sources: Sequence[str] = ("harness.cpp",)) -
 
 
 class Controller:
-    """One controller behind the stand-in headers; what a controller manager does is a method."""
+    """Controller behind the stand-in headers, with the calls of a controller manager as methods."""
 
     def __init__(self, library: ctypes.CDLL, parameters: Mapping[str, Any], update_rate: int = 1000, plugin: str = PLUGIN,
                  name: str = "controller"):

@@ -1,6 +1,6 @@
-"""dynamics_node with a stand-in for control_msgs: its JointTrajectoryControllerState as a message that any machine can send.
+"""dynamics_node with a stand-in for control_msgs.
 
-It comes as a JointTrajectory, whose only point is the reference.
+JointTrajectoryControllerState is replaced by JointTrajectory, whose only point is the reference.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compilation of C++ for tests: against the stand-ins for headers that are not installed, without a warning."""
+"""Compilation of C++ for tests with stand-in headers; warnings are errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def build_library(target: Path, *sources: str | Path, options: tuple[str, ...] =
     """Compile sources, relative to the repository, as one unit to a shared library and load it. Skips the test without g++."""
     if not (compiler := shutil.which("g++")):
         pytest.skip("no g++")
-    unit = target.with_suffix(".cpp")  # headers as Eigen's are read once
+    unit = target.with_suffix(".cpp")  # headers such as Eigen's are read once
     unit.write_text("".join(f'#include "{ROOT / source}"\n' for source in sources), encoding="utf-8")
     command = [compiler, f"-std={standard}", *FLAGS, str(unit), "-o", str(target), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600.0)
@@ -28,7 +28,7 @@ def build_library(target: Path, *sources: str | Path, options: tuple[str, ...] =
 
 
 def eigen_include() -> Path:
-    """Folder of Eigen's headers: the system's, or those that the wheel of casadi has. Skips the test without them."""
+    """Return the folder of Eigen's headers, of the system or the casadi wheel. Skips the test without them."""
     casadi = find_spec("casadi")
     packages = casadi.submodule_search_locations if casadi else None
     for folder in (Path("/usr/include/eigen3"), *(Path(package) / "include" / "eigen3" for package in packages or ())):

@@ -1,4 +1,4 @@
-"""Pinocchio with a free-flyer for a base; acceleration and wrench of the base converted to what base_state.py says."""
+"""Oracle: Pinocchio with a free-flyer base; base acceleration and wrench are converted to the conventions of base_state.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.robots import INERTIAL, LinkSpec, random_state, random_tree
 
 
 def example(name):
-    """A module of examples/."""
+    """Import a module of examples/."""
     path = Path(__file__).resolve().parents[2] / "examples" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"example_{name}", path)
     module = importlib.util.module_from_spec(spec)
@@ -24,7 +24,7 @@ def example(name):
 
 
 class FreeFlyer:
-    """Answers for a tree on a free base, in the order of its joints, mimic joints folded."""
+    """Dynamics of a tree on a free base, in the robot's joint order, with mimic joints folded."""
 
     def __init__(self, urdf, robot):
         """robot: tree of the URDF."""
@@ -50,7 +50,7 @@ class FreeFlyer:
         return self.fold @ np.concatenate((base.velocity, qd))
 
     def forces(self, base, acceleration, q, qd, qdd, wrenches=None):
-        """(6+n,): base wrench and torques."""
+        """Return base wrench and torques (6 + n,)."""
         a = self.fold @ np.concatenate((base.spatial(acceleration), qdd))
         q, v = self.configuration(base, q), self.velocity(base, qd)
         return self.fold.T @ pin.rnea(self.model, self.data, q, v, a, self._loads(wrenches))
@@ -60,14 +60,14 @@ class FreeFlyer:
         return self.fold.T @ (np.triu(A) + np.triu(A, 1).T) @ self.fold
 
     def accelerations(self, base, q, qd, forces, wrenches=None):
-        """(6+n,) of base and joints under forces (6+n,), by articulated bodies, which know of no mimic joint."""
+        """Return accelerations (6 + n,) under forces (6 + n,) by the articulated-body algorithm, without mimic joints."""
         a = pin.aba(self.model, self.data, self.configuration(base, q), self.velocity(base, qd),
                     np.linalg.pinv(self.fold).T @ forces, self._loads(wrenches))
         a = np.linalg.pinv(self.fold) @ a
         return np.concatenate((base.classical(a[:6]), a[6:]))
 
     def base_acceleration(self, base, q, qd, qdd, wrenches=None):
-        """(6,) for given joint motion: the six equations of the base, solved."""
+        """Return the base acceleration (6,) for a given joint motion from the six equations of the base."""
         n = len(qdd)
         spatial = np.linalg.solve(self.mass_matrix(base, q)[:6, :6],
                                   -self.forces(base, base.classical(np.zeros(6)), q, qd, qdd, wrenches)[:6])
@@ -75,7 +75,7 @@ class FreeFlyer:
         return base.classical(spatial)
 
     def center_of_mass(self, base, q, qd):
-        """Position, velocity, momentum about it (6,), in the world."""
+        """Return position and velocity of the center of mass, and the momentum about it (6,), in the world."""
         q, v = self.configuration(base, q), self.velocity(base, qd)
         h = pin.computeCentroidalMomentum(self.model, self.data, q, v).vector.copy()
         c = pin.centerOfMass(self.model, self.data, q, v).copy()
@@ -86,12 +86,12 @@ class FreeFlyer:
         return (pin.computeKineticEnergy(self.model, self.data, q, v), pin.computePotentialEnergy(self.model, self.data, q))
 
     def link_velocity(self, base, q, qd, link):
-        """(6,) of a URDF link's frame, in that frame."""
+        """Return the twist (6,) of a URDF link's frame, in that frame."""
         pin.forwardKinematics(self.model, self.data, self.configuration(base, q), self.velocity(base, qd))
         return pin.getFrameVelocity(self.model, self.data, self._frame(link), pin.ReferenceFrame.LOCAL).vector.copy()
 
     def kinematics(self, base, q, qd, link, point):
-        """R, p, Jacobian (6, 6 + n) and its rate of a point of a URDF link, in the world."""
+        """Return R, p, Jacobian (6, 6 + n) and its rate of a point of a URDF link, in the world."""
         found = frame_kinematics(self.model, self._frame(link), point, self.configuration(base, q), self.velocity(base, qd))
         return *found[:2], *(J @ self.fold for J in found[2:])
 
@@ -114,9 +114,9 @@ def random_base(rng):
     return BaseState(rng.normal(size=3), q / np.linalg.norm(q), rng.normal(size=6))
 
 
-# ------------------------------------------------------------------ robots to ask it about
+# ------------------------------------------------------------------ robots
 
-GRAVITY = (0.3, -0.5, -9.7)  # the world may be tilted
+GRAVITY = (0.3, -0.5, -9.7)  # tilted world
 CASES = ("solo12", "g1_29dof_rev_1_0", "panda", "snake")  # quadruped, humanoid, one with mimic joints, 60 links
 SEEDS = range(12)
 
@@ -148,6 +148,6 @@ def state(name):
 
 
 def loads(name, rng):
-    """Wrenches and their rates on two links, one of them the base."""
+    """Return wrenches and their rates on two links, one of them the base."""
     links = list(robot(name).tree.model.frames)
     return tuple({link: rng.normal(size=6) for link in {robot(name).tree.root_link, links[-1]}} for _ in range(2))

@@ -1,4 +1,4 @@
-"""Bytes that are no messages, through everything of the nodes that reads bytes: python test/support/fuzz_messages.py 1000000
+"""Fuzzing of all code of the nodes that reads serialized messages: python test/support/fuzz_messages.py 1000000
 
 In a process whose memory is dirty (MALLOC_PERTURB_), since what crashes a generated deserializer is what it finds there.
 Prints what became of the buffers, as JSON. If the process dies, the file `last` holds the buffer that it died of.
@@ -78,7 +78,7 @@ def readers() -> dict[type, Callable[[bytes], Any]]:
 
 
 def buffer(rng: random.Random, valid: bytes) -> bytes:
-    """A message with some of its bytes changed, added, left out; or none at all; sometimes as it is."""
+    """Return a message with bytes changed, added or removed, an empty one, or the valid one."""
     data, what = bytearray(valid), rng.randrange(8)
     if what == 0:
         return bytes(rng.choice(HEADERS) + rng.randbytes(rng.choice((0, 3, 8, 20, 64, 300))))
@@ -87,7 +87,7 @@ def buffer(rng: random.Random, valid: bytes) -> bytes:
         return bytes((rng.choice(HEADERS) + words)[rng.randrange(5):])
     if what == 2:
         return bytes(data[:rng.randrange(len(data))])
-    if what in (3, 4):  # one count or more, wherever they are
+    if what in (3, 4):  # one count or more, at any offset
         for _ in range(rng.randrange(1, 4)):
             struct.pack_into(rng.choice("<>") + "I", data, 4 * rng.randrange(len(data) // 4), rng.choice(COUNTS))
     elif what == 5:

@@ -1,4 +1,4 @@
-"""Models straight from the MDH tables of golden.json: no URDF, so no converter, between the numbers and the recursion."""
+"""Models directly from the MDH tables of golden.json, without the URDF conversion."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from rnea_ros.model.tree import Frame, Joint, JointDynamics, Link, Model, frozen
 
 
 def from_table(name, rows, terms=None):
-    """A Model whose link k is 'l<k>', with its URDF frame equal to its MDH frame."""
+    """Return a Model whose link k is 'l<k>', with its URDF frame equal to its MDH frame."""
     links, joints, frames = [Link("l0")], [], {"l0": Frame(0, np.eye(3), np.zeros(3))}
     for k, row in enumerate(rows, start=1):
         m, c, central = row["m"], np.array(row["c"]), np.array(row["I"])
@@ -20,7 +20,7 @@ def from_table(name, rows, terms=None):
 
 
 def planar_rr(L, lc, m, Izz):
-    """The two-link arm of the thesis as rows of such a table."""
+    """Return the two-link arm of the thesis as rows of such a table."""
     row = {"type": "R", "gamma": 0.0, "b": 0.0, "alpha_prev": 0.0, "theta0": 0.0, "d0": 0.0, "m": m, "c": [lc, 0.0, 0.0],
            "I": np.diag([0.0, 0.0, Izz])}
     return [row | {"parent": 0, "a_prev": 0.0}, row | {"parent": 1, "a_prev": L}]

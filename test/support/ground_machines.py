@@ -1,4 +1,4 @@
-"""A wheeled base with an arm and a standing tripod; their torques by Pinocchio with multipliers, in time."""
+"""A wheeled base with an arm, and a standing tripod: torques by Pinocchio with multipliers, in time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.combined_machines import NODES, WEIGHTS, link
 from support.machines import Body, text
 
 RADIUS, GAUGE = 0.15, 0.25
-STEP = 4e-3  # s, of differences
+STEP = 4e-3  # [s], step of differences
 HOLDS = {"left": ["along", "across", "normal"], "right": ["along", "normal"], "castor": ["normal"]}
 
 
@@ -22,7 +22,7 @@ def _joint(name: str, parent: str, child: str, xyz, axis, rpy=(0.0, 0.0, 0.0)) -
 
 
 def vehicle(seed: int = 0, holds=HOLDS) -> tuple[str, dict]:
-    """URDF and robot file of a differential drive with a castor and an arm of two joints."""
+    """Return URDF and robot file of a differential drive with a castor and an arm of two joints."""
     rng = np.random.default_rng(seed)
     body = "".join(link(rng, name) for name in ("base", "left_wheel", "right_wheel", "upper", "lower"))
     body += _joint("left", "base", "left_wheel", (0.0, GAUGE, RADIUS), (0.0, 1.0, 0.0))
@@ -35,7 +35,7 @@ def vehicle(seed: int = 0, holds=HOLDS) -> tuple[str, dict]:
     return f'<robot name="vehicle">{body}</robot>', {"version": 1, "base": "floating", "wheels": wheels}
 
 
-class VehicleTruth:
+class VehicleOracle:
     """Efforts of the four joints on the level plane z = 0, where the base moves by the closed form of a differential drive.
 
     v = r (w_left + w_right) / 2 forwards and turns at r (w_right - w_left) / (2 gauge).
@@ -48,11 +48,11 @@ class VehicleTruth:
         self.A, self.w, self.phase = rng.uniform(0.3, 0.8, 4), rng.uniform(1.0, 3.0, 4), rng.uniform(0.0, 6.0, 4)
 
     def joints(self, t: float, k: int) -> np.ndarray:
-        """Derivative k of the joint positions."""
+        """Return derivative k of the joint positions."""
         return self.A * self.w**k * np.sin(self.w * t + self.phase + 0.5 * np.pi * k)
 
     def base(self, t: float, k: int) -> np.ndarray:
-        """Derivative k of the base's velocity (6,) along its axes."""
+        """Return derivative k of the base's velocity (6,) along its axes."""
         left, right = self.joints(t, k + 1)[:2]
         return np.array([0.5 * RADIUS * (left + right), 0.0, 0.0, 0.0, 0.0, 0.5 * RADIUS / GAUGE * (right - left)])
 
@@ -77,13 +77,13 @@ class VehicleTruth:
         return np.linalg.solve(np.array(columns).T, load)[:4]
 
     def sample(self) -> tuple[np.ndarray, np.ndarray]:
-        """Efforts and their rates at t = 0."""
+        """Return efforts and their rates at t = 0."""
         found = np.array([self.efforts(k * STEP) for k in NODES])
         return found[5], WEIGHTS[0] @ found / STEP
 
 
 def tripod(seed: int = 0) -> tuple[str, dict, dict[str, float]]:
-    """URDF, robot file and a pose of a body on three legs with three joints each, which stand on points."""
+    """Return URDF, robot file and pose of a body on three legs with three joints each and point feet."""
     rng = np.random.default_rng(seed)
     body, contacts, pose = link(rng, "body"), {}, {}
     for k in range(3):
@@ -100,7 +100,7 @@ def tripod(seed: int = 0) -> tuple[str, dict, dict[str, float]]:
     return f'<robot name="tripod">{body}</robot>', file, pose
 
 
-class TripodTruth:
+class TripodOracle:
     """Least efforts of a tripod whose feet stay while its body follows a motion in time; joints by Newton's method."""
 
     def __init__(self, urdf: str, file: dict, pose: dict[str, float], seed: int = 0):
@@ -117,7 +117,7 @@ class TripodTruth:
         self.positions = self._feet(self.q0)[0]
 
     def base(self, t: float):
-        """Pose (7,) and the velocity (6,), its first and second rates, along the base's axes, by automatic differentiation."""
+        """Return pose (7,), and velocity (6,) with two rates along the base's axes, by automatic differentiation."""
         def pose(s):
             x = [a * np.sin(w * s + 0.7 * k) for k, (a, w) in enumerate(zip(self.A, self.w, strict=True))]
             return np.array(x[:3]), rpy(*x[3:])
@@ -133,7 +133,7 @@ class TripodTruth:
         return feet_positions, J
 
     def at(self, t: float):
-        """Configuration, velocity, acceleration and efforts."""
+        """Return configuration, velocity, acceleration and efforts."""
         model, q = self.body.model, self.q0.copy()
         q[:7], state = self.base(t)
         for _ in range(20):
@@ -153,7 +153,7 @@ class TripodTruth:
         return q, v, a, np.linalg.solve(full, np.concatenate((np.zeros(len(W)), load)))[:n]
 
     def sample(self):
-        """Motion of the base, joint positions, efforts and their rates at t = 0."""
+        """Return the motion of the base, joint positions, efforts and their rates at t = 0."""
         efforts = np.array([self.at(k * STEP)[3] for k in NODES])
         q = self.at(0.0)[0]
         return self.base(0.0)[1], q[[k + 1 for k in self.order]], efforts[5], WEIGHTS[0] @ efforts / STEP

@@ -1,4 +1,4 @@
-"""rclpy as Humble's is, where a node could notice it.
+"""Makes the installed rclpy behave like Humble's where nodes depend on it.
 
     python humble_stand_in.py -m rnea_ros.nodes.dynamics.node ...
 

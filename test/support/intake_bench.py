@@ -1,4 +1,4 @@
-"""A node with nothing but parameters and a robot description source, in this process, spun by the test."""
+"""Node with parameters and a robot description source, spun in the test process."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from rnea_ros.nodes.common.robot_description import RobotDescriptionSource
 from support.node_bench import ARM, urdf
 from support.ros_helpers import free_domain
 
-OTHER = urdf("other", 3.0).replace('"turn"', '"yaw"')  # another joint, the same links
+OTHER = urdf("other", 3.0).replace('"turn"', '"yaw"')  # another joint name, same links
 
 
 class Bench:
-    """A node with a model intake, spun by the test."""
+    """Node with a robot description source, spun by the test."""
 
     def __init__(self, **overrides):
         self.context = Context()
@@ -52,7 +52,7 @@ class Bench:
         return self
 
     def set(self, **values):
-        """The reason of a refusal, or ''."""
+        """Set parameters; return the reason of a rejection, or ''."""
         return self.node.set_parameters_atomically(
             [Parameter(name.replace("__", "."), value=value) for name, value in values.items()]).reason
 
@@ -63,7 +63,7 @@ class Bench:
         self.intake._on_description(serialize_message(String(data=text)))
 
     def consistent(self):
-        """The model in use is the one that the reported parameters make."""
+        """Return whether the current model matches the reported parameters."""
         self.settle()
         robot = self.robots[-1]
         fields = [entry.name.rpartition(".")[2] for entry in JOINT_DYNAMICS]
@@ -81,7 +81,7 @@ class Bench:
 
 @contextmanager
 def benches() -> Iterator[Callable[..., Bench]]:
-    """Makes them; all are closed in the end."""
+    """Yield a function that creates benches; all are closed at the end."""
     made = []
 
     def make(**overrides):

@@ -1,4 +1,4 @@
-"""The part of JAX that rnea_ros.interop.jax and its page use, on numpy arrays: for environments without jax."""
+"""Stand-in for the part of JAX used by rnea_ros.interop.jax and its documentation, on NumPy arrays."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from support import tape
-from support.tape import Tensor
+from support import autodiff
+from support.autodiff import Tensor
 
 
 class ShapeDtypeStruct(NamedTuple):
@@ -31,7 +31,7 @@ class Configuration:
 
 def pure_callback(callback: Callable[..., Any], results: Sequence[ShapeDtypeStruct], *arrays: Tensor,
                   vmap_method: str) -> tuple[Tensor, ...]:
-    """Call a function of numpy arrays and check what it promised."""
+    """Call a function of NumPy arrays and check shapes and types of its results."""
     assert vmap_method == "broadcast_all"
     found = callback(*(one.data for one in arrays))
     for array, promised in zip(found, results, strict=True):
@@ -55,17 +55,17 @@ class custom_vjp:  # noqa: N801  # jax's name
             _, residuals = self.forward(*arrays)
             return self.backward(residuals, tuple(seeds))
 
-        return tuple(tape.all_made([one.data for one in found], arrays, rule))
+        return tuple(autodiff.all_made([one.data for one in found], arrays, rule))
 
 
 def grad(function: Callable[..., Tensor], argnums: int = 0) -> Callable[..., Tensor]:
     """jax.grad."""
     def gradient(*arguments: Any) -> Tensor:
-        given = [tape.as_tensor(one) for one in arguments]
+        given = [autodiff.as_tensor(one) for one in arguments]
         chosen = given[argnums]
-        moved = tape.made(chosen.data, [chosen], list) if chosen.requires_grad else Tensor(chosen.data, requires_grad=True)
+        moved = autodiff.made(chosen.data, [chosen], list) if chosen.requires_grad else Tensor(chosen.data, requires_grad=True)
         given[argnums] = moved
-        (found,) = tape.gradients([function(*given)], [moved], [Tensor(1.0)])
+        (found,) = autodiff.gradients([function(*given)], [moved], [Tensor(1.0)])
         return Tensor(np.zeros(moved.shape)) if found is None else found
 
     return gradient
@@ -76,7 +76,7 @@ def installed(monkeypatch: Any) -> Iterator[None]:
     """Make `import jax` import the stand-in."""
     jax, numpy = ModuleType("jax"), ModuleType("jax.numpy")
     numpy.__dict__.update(
-        asarray=tape.as_tensor, broadcast_shapes=np.broadcast_shapes, sum=lambda x: x.sum(), array=tape.as_tensor,
+        asarray=autodiff.as_tensor, broadcast_shapes=np.broadcast_shapes, sum=lambda x: x.sum(), array=autodiff.as_tensor,
         broadcast_to=lambda x, shape: x.expand(*shape))
     jax.__dict__.update(config=Configuration(), numpy=numpy, custom_vjp=custom_vjp, pure_callback=pure_callback, grad=grad,
                         jit=lambda function: function, ShapeDtypeStruct=ShapeDtypeStruct, is_stand_in=True)

@@ -1,4 +1,4 @@
-"""Joint states as sensors make them of a motion, and what estimates from them are off: for tests and benchmarks."""
+"""Simulated joint states of a motion, and errors of motions estimated from them, for tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Sensor(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """Joint states of a motion: stamps (k,) [s], q (k, n); and the motion (4, samples, n) at t (samples,) itself."""
+    """Joint states, stamps (k,) [s] and q (k, n), of a motion (4, samples, n) at t (samples,)."""
 
     stamps: np.ndarray
     q: np.ndarray
@@ -38,7 +38,7 @@ class Stream(NamedTuple):
 
 
 class TorqueErrors(NamedTuple):
-    """RMS errors of torque and torque rate as shares of their RMS, and the share of the errors within two deviations."""
+    """RMS errors of torque and torque rate relative to their RMS values, and fractions of errors within two deviations."""
 
     tau: float
     rate: float
@@ -47,7 +47,7 @@ class TorqueErrors(NamedTuple):
 
 
 def joint_states(rng: np.random.Generator, kind, n: int, sensor: Sensor, seconds: float = 5.0) -> Stream:
-    """A motion of some kind (motions.py), as this sensor measures it."""
+    """Return joint states of a motion of some kind (motions.py), measured by a sensor."""
     t = np.arange(0.0, seconds, 1.0 / sensor.rate)
     motion = kind(rng, t, n)
     q = encoded(rng, motion[0], sensor.bits, sensor.noise)[np.arange(len(t)) // sensor.repeated * sensor.repeated]

@@ -1,4 +1,4 @@
-"""A dynamics_node on the bench, for a robot of any kind from urdf/ and the robot file beside it."""
+"""Bench of dynamics_node for robots of any kind from urdf/ with their robot files."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from sensor_msgs.msg import JointState
 
 from rnea_msgs.msg import JointDynamics, JointMotion
 from support.node_bench import Bench
-from support.ros_helpers import World, stamp
+from support.ros_helpers import RosDomain, stamp
 
 URDF = Path(__file__).resolve().parents[2] / "urdf"
-COMPILING = 300.0  # s; a platform on six legs takes its time on a busy machine
+COMPILING = 300.0  # [s]; a platform on six legs compiles for long on a busy machine
 HIGHER = ("acceleration", "jerk", "snap", "crackle", "pop", "lock")
 
 
 def fresh(found: JointDynamics, *wanted: Sequence[float]) -> bool:
-    """Return whether an answer is for this desired acceleration and jerk: the message with them came in time."""
+    """Return whether a result uses this desired acceleration and jerk, i.e. their message arrived in time."""
     return all(list(got) == list(map(float, sent)) for got, sent in zip((found.acceleration, found.jerk), wanted))
 
 
 class LiveBench(Bench):
-    """joints: those that desired motions name, in the order of the motions' columns."""
+    """Bench for robots of any kind. joints: names in desired motions, in the order of the motions' columns."""
 
-    def __init__(self, ros: World, robot: str, joints: Sequence[str], **parameters):
+    def __init__(self, ros: RosDomain, robot: str, joints: Sequence[str], **parameters):
         given = {"robot_description": (URDF / f"{robot}.urdf").read_text(),
                  "robot_file": str(URDF / f"{robot}.robot.yaml"), "desired_timeout": 5.0}
         super().__init__(ros, **(given | parameters))
         self.joints = list(joints)
 
     def ready(self, *motion: np.ndarray) -> LiveBench:  # type: ignore[override]
-        """Wait for the model, and until both ends have found each other, by a motion that is answered."""
+        """Wait for the model and for the first result of a motion."""
         self.prepared()
         self.ros.until(lambda: self.sample(motion), what="no answer to the first state", of=self.process)
         return self
@@ -45,9 +45,9 @@ class LiveBench(Bench):
         self.ros.until(lambda: all(p.get_subscription_count() for p in (self.states, self.desired)))
 
     def publish(self, motion: Sequence[np.ndarray], beside: Mapping[str, Sequence[float]] | None = None):
-        """Desired motion and state of (q, qd, qdd, qddd, ...) at the next stamp, which is returned.
+        """Publish desired motion and state of (q, qd, qdd, qddd, ...) at the next stamp, and return the stamp.
 
-        beside: position and velocity of other joints; with acceleration and jerk these are desired, too
+        beside: position and velocity of other joints; acceleration and jerk, if given, are desired values
         """
         when = stamp(self.tick())
         wanted, state = self.messages(motion, beside, when)
@@ -58,7 +58,7 @@ class LiveBench(Bench):
 
     def messages(self, motion: Sequence[np.ndarray], beside: Mapping[str, Sequence[float]] | None,
                  when: Time) -> tuple[JointMotion, JointState]:
-        """Desired motion and state."""
+        """Return the messages of desired motion and state."""
         others = dict(beside or {})
         q, qd, *higher = (list(map(float, row)) for row in motion)
         moved = {name: values[2:] for name, values in others.items() if len(values) > 2}
@@ -73,7 +73,7 @@ class LiveBench(Bench):
 
     def sample(self, motion: Sequence[np.ndarray], beside: Mapping[str, Sequence[float]] | None = None,
                attempts: int = 10) -> JointDynamics | None:
-        """The answer to a motion; on a busy machine best effort may lose a message: try again."""
+        """Return the result for a motion; it is sent again if best effort loses a message on a busy machine."""
         for _ in range(attempts):
             found = self.answer(self.publish(motion, beside), timeout=2.0)
             if found is not None and fresh(found, *motion[2:4]):

@@ -1,4 +1,4 @@
-"""Machines with loops to test with, cut where the test wants, and their dynamics by Pinocchio with Lagrange multipliers."""
+"""Machines with loops that can be cut at any joint, and their dynamics by Pinocchio with Lagrange multipliers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROWS = {"revolute": (0, 1, 2, 3, 4), "prismatic": (0, 1, 3, 4, 5), "spherical": 
         "cylindrical": (0, 1, 3, 4), "planar": (2, 3, 4), "point_on_axis": (0, 1)}
 
 
-# ---------------------------------------------------------------------- mechanisms that can be cut anywhere
+# ---------------------------------------------------------------------- mechanisms
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Mechanism:
     joints: dict = field(default_factory=dict)
 
     def cut_at(self, *cuts: str, active: list[str]) -> tuple[str, dict]:
-        """URDF of the tree that is left, and the declaration of its loops."""
+        """Return the URDF of the tree without the cut joints, and the declaration of its loops."""
         parts, points, front = ['<link name="base"/>'], {"base": np.zeros(3)}, ["base"]
         while front:
             parent = front.pop(0)
@@ -65,13 +65,13 @@ def text(numbers) -> str:
 
 
 def pointing(axis) -> list[float]:
-    """rpy of a frame whose z is along the axis: pitch, then yaw."""
+    """Return rpy of a frame with z along the axis: pitch, then yaw."""
     x, y, z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
     return [0.0, float(np.arctan2(np.hypot(x, y), z)), float(np.arctan2(y, x))]
 
 
 def random_body(rng, where) -> tuple:
-    """Mass, centre of mass near `where`, and an inertia that a body can have, with all products of inertia."""
+    """Return mass, center of mass near `where`, and a physical inertia with all products of inertia."""
     V = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     a, b, c = rng.uniform(0.002, 0.02, 3)
     centre = np.asarray(where) + 0.05 * rng.normal(size=3)
@@ -79,7 +79,7 @@ def random_body(rng, where) -> tuple:
 
 
 def polygon(corners, seed: int = 0, sliders: tuple[int, ...] = ()) -> Mechanism:
-    """A planar loop: the ground between the last and the first corner, a joint at each corner, in the plane x z.
+    """Return a planar loop in the plane x z with a joint at each corner and the ground between last and first corner.
 
     Joints j1, j2 ... at the corners, bodies b1, b2 ... between them; those in `sliders` are slides along x.
     """
@@ -96,7 +96,7 @@ def polygon(corners, seed: int = 0, sliders: tuple[int, ...] = ()) -> Mechanism:
 
 
 def bennett(theta1: float, lengths=(0.4, 0.25), twist: float = 0.6, seed: int = 0) -> tuple[Mechanism, float]:
-    """Bennett's linkage, four axes in space that move although a count of freedoms predicts none, at its angle theta1; and K.
+    """Return Bennett's linkage at angle theta1, and K. It has four spatial axes and one freedom, although counting gives none.
 
     Two opposite links have length a and twist alpha, the others b and beta, with sin(alpha) / a = sin(beta) / b. The angles
     between them obey tan(theta1 / 2) tan(theta2 / 2) = K = sin((beta + alpha) / 2) / sin((beta - alpha) / 2).
@@ -114,7 +114,7 @@ def bennett(theta1: float, lengths=(0.4, 0.25), twist: float = 0.6, seed: int = 
     machine, names = Mechanism(), ["b3", "base", "b1", "b2", "b3"]
     for k in range(3):
         machine.bodies[f"b{k + 1}"] = random_body(rng, 0.5 * (axes[(k + 1) % 4][0] + axes[(k + 2) % 4][0]))
-    # The link between axes 1 and 2 is the ground: so axis 2 is the motor, axes 3, 4 and 1 are passive.
+    # The link between axes 1 and 2 is the ground: axis 2 is the motor, axes 3, 4 and 1 are passive.
     for k, axis in enumerate((0, 1, 2, 3)):
         machine.joints[f"j{k + 1}"] = (names[k], names[k + 1], "revolute", axes[axis][0], axes[axis][1])
     return machine, K
@@ -152,7 +152,7 @@ def as_frame(end):
 
 
 def start_of_pivots(machine, first, kind):
-    """Angles of the pivots that undo the rotation of the leg's link at home."""
+    """Return the pivot angles that cancel the rotation of the leg's link at home."""
     model = pin.buildModelFromXML(machine.legs)
     data = model.createData()
     pin.framesForwardKinematics(model, data, pin.neutral(model))
@@ -185,7 +185,7 @@ class Body:
         return self.model.addFrame(pin.Frame(name, parent.parentJoint, link, parent.placement * at, pin.FrameType.OP_FRAME))
 
     def state(self, q, v):
-        """Everything at this state, at zero acceleration: call before `motion`."""
+        """Compute all terms at this state and zero acceleration; call before `motion`."""
         data = self.model.createData()
         pin.forwardKinematics(self.model, data, q, v, np.zeros(self.model.nv))
         pin.computeJointJacobians(self.model, data, q)
@@ -193,7 +193,7 @@ class Body:
         return data
 
     def motion(self, data, frame):
-        """Pose, Jacobian (6, nv), velocity and acceleration at zero qdd, of a frame, in the world's axes."""
+        """Return pose, Jacobian (6, nv), velocity and acceleration at zero qdd of a frame, in world axes."""
         there = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
         pose = data.oMf[frame]
         return (pose.rotation, pose.translation, pin.getFrameJacobian(self.model, data, frame, there),
@@ -209,7 +209,7 @@ class Body:
 
 
 def constraint(kind: str, one: tuple, two: tuple) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobian of what a cut joint holds, split into the shares of its two ends, and its acceleration at zero qdd.
+    """Return the constraint Jacobian of a cut joint, separately for its two ends, and its acceleration at zero qdd.
 
     Derivatives of R1^T (p2 - p1) and, as the cut is closed, R1^T (w2 - w1), for ends that may move against each other.
     """
@@ -227,7 +227,7 @@ def constraint(kind: str, one: tuple, two: tuple) -> tuple[np.ndarray, np.ndarra
 
 
 def cross(a, b) -> np.ndarray:
-    """Cross product of two vectors (3,), faster than numpy's."""
+    """Return the cross product of two vectors (3,), faster than NumPy's."""
     return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 
@@ -278,7 +278,7 @@ class LoopOracle:
 
 
 class PlatformOracle:
-    """Legs and a free platform, joined by multipliers; the motion of both is given, actuator forces come out."""
+    """Actuator forces of legs and a free platform, joined by multipliers, for a given motion of both."""
 
     def __init__(self, machine, joint_names):
         self.legs, self.platform = Body(machine.legs), Body(machine.platform, free=True)
@@ -290,14 +290,14 @@ class PlatformOracle:
             self.cuts.append((cut["type"], self.legs.frame(ends[0]), self.platform.frame(ends[1])))
 
     def forces(self, legs, motion):
-        """legs: (q, qd, qdd) of all joints; motion: PlatformMotion. Returns (tau, largest gap of velocity or acceleration)."""
+        """Return (tau, largest gap of velocity or acceleration). legs: (q, qd, qdd) of all joints; motion: PlatformMotion."""
         n = len(self.order)
         q, v, a = (np.zeros(n) for _ in range(3))
         for mine, theirs in zip(legs, (q, v, a)):
             theirs[self.order] = mine
         R, V, Vd = motion.rotation, motion.velocity, motion.acceleration
         pose = np.concatenate((motion.position, pin.Quaternion(R).coeffs()))
-        twist = np.concatenate((R.T @ V[:3], R.T @ V[3:]))  # a free flyer's velocity is the body's
+        twist = np.concatenate((R.T @ V[:3], R.T @ V[3:]))  # velocity of the free flyer in body axes
         spatial = np.concatenate((R.T @ (Vd[:3] - np.cross(V[3:], V[:3])), R.T @ Vd[3:]))
         data = self.legs.state(q, v), self.platform.state(pose, twist)
         on_legs, on_platform, gaps = [], [], []

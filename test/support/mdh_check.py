@@ -1,4 +1,4 @@
-"""Our MDH trees beside Pinocchio's: poses of all links, inertias of all bodies."""
+"""Comparison of MDH trees with Pinocchio: poses of all links, inertias of all bodies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def homogeneous(R, P):
 
 
 def forward_kinematics(model, q):
-    """Poses of the MDH frames by equation (1) of khalil-rne, term by term."""
+    """Return poses of the MDH frames by equation (1) of khalil-rne."""
     x, z, e = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0), np.eye(3)
     poses = [np.eye(4)]
     for link in model.links[1:]:

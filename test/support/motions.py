@@ -1,4 +1,4 @@
-"""Motions of joints with all their derivatives, and what sensors say of them: for tests and benchmarks of estimation.
+"""Joint motions with their derivatives, and simulated sensors, for tests and benchmarks of estimation.
 
 A motion is (4, samples, n): q, qd, qdd, qddd.
 """
@@ -12,7 +12,7 @@ TURN = 2.0 * np.pi
 
 
 def sines(rng: np.random.Generator, t: np.ndarray, n: int, fastest: float = 1.0) -> np.ndarray:
-    """Sums of four sines up to some frequency [Hz], growing out of rest within the first half second."""
+    """Return sums of four sines up to some frequency [Hz] that start from rest within half a second."""
     w = TURN * rng.uniform(0.1, fastest, (4, n))
     size, phase = rng.uniform(0.3, 1.0, (4, n)) / w**0.5, rng.uniform(0.0, TURN, (4, n))
     angle = t[:, None, None] * w + phase
@@ -26,7 +26,7 @@ def sines(rng: np.random.Generator, t: np.ndarray, n: int, fastest: float = 1.0)
 
 
 def splines(rng: np.random.Generator, t: np.ndarray, n: int, apart: float = 0.6, degree: int = 7) -> np.ndarray:
-    """Splines through random points at even times, from rest to rest."""
+    """Return splines through random points at even times, from rest to rest."""
     knots = np.linspace(0.0, t[-1], max(int(t[-1] / apart) + 1, 3))
     rest = [(order, np.zeros(n)) for order in range(1, (degree + 1) // 2)]
     spline = make_interp_spline(knots, np.cumsum(rng.normal(0.0, 0.5, (len(knots), n)), axis=0), degree, bc_type=(rest, rest))
@@ -35,7 +35,7 @@ def splines(rng: np.random.Generator, t: np.ndarray, n: int, apart: float = 0.6,
 
 def s_curves(rng: np.random.Generator, t: np.ndarray, n: int, velocity: float = 2.0, acceleration: float = 10.0,
              jerk: float = 100.0, rest: float = 0.05) -> np.ndarray:
-    """Moves from point to point under limits of velocity, acceleration and jerk, which jumps; all joints arrive together."""
+    """Return synchronized point-to-point moves under limits of velocity, acceleration and jerk; the jerk is discontinuous."""
     motion, start, point = np.zeros((4, len(t), n)), 0.0, np.zeros(n)
     while start < t[-1]:
         way = rng.normal(0.0, 1.3, n)
@@ -52,7 +52,7 @@ def s_curves(rng: np.random.Generator, t: np.ndarray, n: int, velocity: float = 
 
 
 def _law(distance: float, velocity: float, acceleration: float, jerk: float) -> tuple[list[float], list[float]]:
-    """Durations and jerks of the seven segments from rest to rest."""
+    """Return durations and jerks of the seven segments from rest to rest."""
     ramp = min(acceleration / jerk, (velocity / jerk) ** 0.5, (distance / (2.0 * jerk)) ** (1.0 / 3.0))
     a = jerk * ramp
     flat = max(0.0, min(velocity / a - ramp, (-3.0 * ramp + (ramp**2 + 4.0 * distance / a) ** 0.5) / 2.0))
@@ -61,7 +61,7 @@ def _law(distance: float, velocity: float, acceleration: float, jerk: float) -> 
 
 
 def _played(segments: list[float], jerks: list[float], t: np.ndarray) -> np.ndarray:
-    """(4, len(t)) of a law from rest."""
+    """Return the motion (4, len(t)) of jerk segments from rest."""
     found, begin, state = np.zeros((4, len(t))), 0.0, np.zeros(3)
     for duration, jerk in zip([*segments, np.inf], [*jerks, 0.0]):
         on = (t >= begin) & (t < begin + duration)
@@ -78,14 +78,14 @@ def _moved(state: np.ndarray, jerk: float, dt: np.ndarray) -> np.ndarray:
 
 
 def smooth(rng: np.random.Generator, t: np.ndarray, n: int) -> np.ndarray:
-    """One of the smooth kinds."""
+    """Return a smooth motion, of sines or splines."""
     if rng.random() < 0.5:
         return sines(rng, t, n, rng.uniform(0.6, 1.5))
     return splines(rng, t, n, rng.uniform(0.4, 0.8))
 
 
 def jumping(rng: np.random.Generator, t: np.ndarray, n: int) -> np.ndarray:
-    """S-curves as industrial arms make them."""
+    """Return S-curves like those of industrial arms."""
     acceleration = rng.uniform(6.0, 20.0)
     return s_curves(rng, t, n, rng.uniform(1.5, 3.2), acceleration, acceleration * rng.uniform(5.0, 15.0))
 
@@ -97,8 +97,8 @@ def encoded(rng: np.random.Generator, q: np.ndarray, bits: int = 17, noise: floa
 
 
 def at(motion: np.ndarray, t: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """The motion at other times next to those of its samples, whose distance is even: by Taylor's series. Jerk that changes
-    steadily goes on to do so; where it jumps, it is that of the sample.
+    """Return the motion at other times by Taylor series from evenly spaced samples. Jerk is extrapolated linearly where it is
+    continuous, otherwise it is that of the sample.
     """
     near = np.clip(np.round((times - t[0]) / (t[1] - t[0])).astype(int), 0, len(t) - 1)
     q, qd, qdd, qddd = motion[:, near]

@@ -13,7 +13,7 @@ from geometry_msgs.msg import WrenchStamped
 from rnea_msgs.msg import BaseDynamics, BaseStateStamped, JointDynamics
 from support.live_bench import LiveBench, fresh
 from support.moving_robots import MovingLoops, MovingRobot, MovingTouched
-from support.ros_helpers import World, stamp
+from support.ros_helpers import RosDomain, stamp
 
 TOUCHED = {"wrenches.names": ["wrist"], "wrenches.wrist.timeout": 10.0}
 
@@ -23,7 +23,7 @@ class MovingBench(LiveBench):
     or what that needs, did not come.
     """
 
-    def __init__(self, ros: World, moving: MovingRobot, folder: Path, step: float = 1e-3, passive: bool = False,
+    def __init__(self, ros: RosDomain, moving: MovingRobot, folder: Path, step: float = 1e-3, passive: bool = False,
                  **parameters: Any):
         """step: of the motion [s]; passive: whether passive joints are measured"""
         given = {"robot_description": moving.urdf, "robot_file": moving.file(folder), "base.timeout": 5.0}

@@ -15,14 +15,14 @@ import yaml
 
 import rnea_ros
 from rnea_ros import BaseState
-from support.combined_machines import NODES, WEIGHTS, Machine, Truth, machine
-from support.ground_machines import STEP, TripodTruth, VehicleTruth, tripod, vehicle
+from support.combined_machines import NODES, WEIGHTS, Machine, MachineOracle, machine
+from support.ground_machines import STEP, TripodOracle, VehicleOracle, tripod, vehicle
 from support.machines import ROWS, constraint, solve
 from support.moving_robots import URDF, MovingRobot, Sines
 
 
-class StreamTruth(Truth):
-    """Truth at any time: `at` moves the origin of time and the state there."""
+class StreamOracle(MachineOracle):
+    """MachineOracle at any time: `at` moves the origin of time and the state there."""
 
     def __init__(self, of: Machine, seed: int = 0, size: float = 1.0):
         self.shift = 0.0
@@ -35,7 +35,7 @@ class StreamTruth(Truth):
     def equations(self, t, X):
         return super().equations(t + self.shift, X)
 
-    def at(self, t: float) -> StreamTruth:
+    def at(self, t: float) -> StreamOracle:
         """Set the state of time t."""
         self.shift = t
         q, v = self._sway(t, 1)
@@ -97,7 +97,7 @@ class MovingCombination(MovingRobot):
 
     def __init__(self, of: Machine, seed: int = 0, measured: bool = False, size: float = 1.0, step: float | None = None):
         """size: of the motion, as a share of the usual one; step: of the differences [s]"""
-        self._truth, self.machine, self.urdf = StreamTruth(of, seed, size), of, of.urdf
+        self._truth, self.machine, self.urdf = StreamOracle(of, seed, size), of, of.urdf
         self._truth.step = step or self._truth.step
         content: dict[str, Any] = {key: value for key, value in of.file.items() if key != "version"}
         if measured:
@@ -205,7 +205,7 @@ class MovingTripod(MovingRobot):
 
     def __init__(self, seed: int = 0):
         self.urdf, file, pose = tripod(seed)
-        self._truth = TripodTruth(self.urdf, file, pose, seed)
+        self._truth = TripodOracle(self.urdf, file, pose, seed)
         self.content = {key: value for key, value in file.items() if key != "version"}
         self.joints = rnea_ros.load(self.urdf, file).joint_names
         self._order = [self._truth.names.index(name) for name in self.joints]
@@ -232,7 +232,7 @@ class MovingVehicle(MovingRobot):
 
     def __init__(self, seed: int = 0):
         self.urdf, file = vehicle(seed)
-        self._truth = VehicleTruth(self.urdf, seed)
+        self._truth = VehicleOracle(self.urdf, seed)
         self.content = {key: value for key, value in file.items() if key != "version"}
         self.joints = rnea_ros.load(self.urdf, file).joint_names
         self._order = [self._truth.names.index(name) for name in self.joints]

@@ -71,18 +71,18 @@ class MovingRobot:
     def file(self, folder: Path) -> str:
         """Its robot file, written."""
         path = folder / "moving.robot.yaml"
-        path.write_text(yaml.dump({"version": 1, **self.content}, Dumper=Plain))
+        path.write_text(yaml.dump({"version": 1, **self.content}, Dumper=PlainDumper))
         return str(path)
 
 
-class Plain(yaml.SafeDumper):
+class PlainDumper(yaml.SafeDumper):
     """Numbers of numpy are numbers; values that occur twice are written out."""
 
     def ignore_aliases(self, data):
         return True
 
 
-Plain.add_multi_representer(np.floating, lambda dumper, value: dumper.represent_float(float(value)))
+PlainDumper.add_multi_representer(np.floating, lambda dumper, value: dumper.represent_float(float(value)))
 
 
 # ---------------------------------------------------------------------- closed loops

@@ -13,7 +13,7 @@ from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 
 from rnea_msgs.msg import JointDynamics, JointMotion, ModelInfo
-from support.ros_helpers import DISCOVERY, LATCHED, Diagnostics, World, stamp
+from support.ros_helpers import DISCOVERY, LATCHED, Diagnostics, RosDomain, stamp
 
 LINK = """<link name="{0}"><inertial><origin xyz="0.02 -0.01 0.2"/><mass value="{1}"/>
   <inertia ixx="0.03" ixy="0.001" ixz="0" iyy="0.03" iyz="0" izz="0.01"/></inertial></link>"""
@@ -55,7 +55,7 @@ class Bench:
 
     program: str | Path = "dynamics_node"
 
-    def __init__(self, ros: World, namespace: str = "", best_effort: QoSProfile | None = None, **parameters):
+    def __init__(self, ros: RosDomain, namespace: str = "", best_effort: QoSProfile | None = None, **parameters):
         self.ros, self.node = ros, (f"/{namespace}" if namespace else "") + NODE
         prefix = f"/{namespace}" if namespace else ""
         given = {"diagnostics.period": 0.1, "motion_source": "desired", **parameters}

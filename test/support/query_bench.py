@@ -12,10 +12,10 @@ from rnea_msgs.msg import BaseState, JointSample, LinkWrench, ModelInfo
 from rnea_ros import Loads
 from rnea_ros.robots.inputs import base_state
 from support.node_bench import NAMES
-from support.ros_helpers import LATCHED, World
+from support.ros_helpers import LATCHED, RosDomain
 
 NODE = "/query_node"
-ASKED = ["not_ours", "slide", "follow", "turn", "spin"]  # any order, with a mimic joint and a stranger
+REQUESTED_JOINTS = ["not_ours", "slide", "follow", "turn", "spin"]  # any order, with a mimic joint and a stranger
 IN_MODEL = ["slide", "turn", "spin"]  # what the answer has of them
 FIELDS = ("position", "velocity", "acceleration", "jerk", "effort")
 SERVICES = {
@@ -96,7 +96,7 @@ class Batch:
         return len(self.samples)
 
     def _sample(self, k: int) -> JointSample:
-        rows = ([dict(zip(NAMES, row[k])).get(name, 99.0) for name in ASKED] for row in (*self.motion, self.tau))
+        rows = ([dict(zip(NAMES, row[k])).get(name, 99.0) for name in REQUESTED_JOINTS] for row in (*self.motion, self.tau))
         return JointSample(**dict(zip(FIELDS, rows)))
 
     def _base(self, k: int) -> BaseState:
@@ -112,15 +112,15 @@ class Batch:
         return {link: rows[k] if rows.ndim == 2 else rows for link, rows in self.wrenches.items()}
 
 
-class Asker:
+class QueryBench:
     """A world with one query_node, and how to ask it."""
 
-    def __init__(self, ros: World, **parameters: Any):
+    def __init__(self, ros: RosDomain, **parameters: Any):
         self.ros = ros
         self.process = ros.start("query_node", parameters)
         self.info: list[ModelInfo] = ros.listen(ModelInfo, f"{NODE}/model_info", LATCHED)
 
-    def ready(self) -> Asker:
+    def ready(self) -> QueryBench:
         self.ros.until(lambda: self.info, what=f"no model: {self.process.log}")
         return self
 
@@ -129,7 +129,7 @@ class Asker:
 
     def ask(self, service: str, batch: Batch, **fields: Any) -> dict[str, Any]:
         """The answer to a batch as arrays, joints in the model's order; fails if there is none."""
-        response = self(service, joint_names=ASKED, samples=batch.samples, **fields)
+        response = self(service, joint_names=REQUESTED_JOINTS, samples=batch.samples, **fields)
         assert response.success, response.message
         assert list(response.joint_names) == IN_MODEL and not response.message
         assert response.model_id == self.info[-1].model_id

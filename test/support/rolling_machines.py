@@ -94,7 +94,7 @@ VEHICLES = {name: _closed(made) for name, made in {
 }.items()}
 
 
-class VehicleTruth:
+class VehicleOracle:
     """Vehicle on the level ground whose base follows a twist in time; joints by the closed forms of its wheels."""
 
     def __init__(self, urdf, file):

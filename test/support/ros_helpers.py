@@ -66,7 +66,7 @@ def _server() -> NodeServer:
     return NodeServer({**os.environ, "PYTHONPATH": PATH})
 
 
-class World:
+class RosDomain:
     """A private ROS domain, one node of the test in it, and the processes that were started there."""
 
     def __init__(self, folder: Path):
@@ -241,13 +241,13 @@ class Process:
 class Diagnostics:
     """The status of one node on /diagnostics."""
 
-    def __init__(self, world: World, node: str, task: str = "dynamics"):
-        self.world, self._name = world, f"{node}: {task}"
+    def __init__(self, domain: RosDomain, node: str, task: str = "dynamics"):
+        self.domain, self._name = domain, f"{node}: {task}"
         self.status, self.stamp = DiagnosticStatus(), Time()  # of the newest report
         self._sent: list[int] = []  # when each report was published, by the clock of the system [ns]
         with_info = hasattr(Subscription, "CallbackType")  # Humble's rclpy passes the message alone
-        world.node.create_subscription(DiagnosticArray, "/diagnostics", self._receive if with_info else
-                                       lambda message: self._receive(message, {}), 100)
+        domain.node.create_subscription(DiagnosticArray, "/diagnostics", self._receive if with_info else
+                                        lambda message: self._receive(message, {}), 100)
 
     def _receive(self, message: DiagnosticArray, info: Any) -> None:
         for status in message.status:
@@ -268,7 +268,7 @@ class Diagnostics:
         wait in queues are older, however many there are.
         """
         now = time.time_ns()
-        self.world.until(lambda: sum(sent > now for sent in self._sent[-10:]) > 1, what=f"no report of {self._name}")
+        self.domain.until(lambda: sum(sent > now for sent in self._sent[-10:]) > 1, what=f"no report of {self._name}")
         return self.values
 
     def dropped(self, topic: str, reason: str) -> int:
@@ -276,8 +276,8 @@ class Diagnostics:
 
 
 @contextmanager
-def world(folder: Path) -> Iterator[World]:
-    made = World(folder)
+def ros_domain(folder: Path) -> Iterator[RosDomain]:
+    made = RosDomain(folder)
     try:
         yield made
     finally:

@@ -128,7 +128,7 @@ def four_joints(elastic=True, stiffness=300.0, depth=1, springs=("joint1", "join
     return robot, RotorTree(tree, joints, robot)
 
 
-class Written(NamedTuple):
+class UrdfText(NamedTuple):
     """Part of a URDF as it was written."""
 
     xml: str
@@ -146,7 +146,7 @@ def hua_arm():
                      **file["motors"][name],
                      **({"stiffness": file["elastic_joints"][name]["stiffness"]} if name in file["elastic_joints"] else {})}
               for name, drive in file["drives"].items()}
-    tree = Tree("hua_arm", [Written(text[text.index('<robot name="hua_arm">') + 22:text.rindex("</robot>")])])
+    tree = Tree("hua_arm", [UrdfText(text[text.index('<robot name="hua_arm">') + 22:text.rindex("</robot>")])])
     robot = load(tree.text(), motor_file(joints))
     return robot, RotorTree(tree, joints, robot)
 

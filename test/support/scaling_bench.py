@@ -13,8 +13,8 @@ from rnea_msgs.msg import ScaledMotion
 from rnea_msgs.srv import SetOverride
 from rnea_ros.nodes.common.topics import duration as span
 from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
-from support.reach import DURATION, LIMITS, POINTS, ROBOT
-from support.ros_helpers import Diagnostics, World, stamp
+from support.overspeed_motion import DURATION, LIMITS, POINTS, ROBOT
+from support.ros_helpers import Diagnostics, RosDomain, stamp
 from support.scaling_cases import urdf
 
 NODE = "/scaling_node"
@@ -50,7 +50,7 @@ def message(points=POINTS, duration: float = DURATION, first: float = 0.0, names
 class Bench:
     """A world with one scaling node."""
 
-    def __init__(self, ros: World, namespace: str = "", description: bool = True, own: bool = False, **parameters: Any):
+    def __init__(self, ros: RosDomain, namespace: str = "", description: bool = True, own: bool = False, **parameters: Any):
         """own: whether the parameters say all of the robot, which is another one."""
         prefix = f"/{namespace}" if namespace else ""
         self.ros, self.node = ros, prefix + NODE

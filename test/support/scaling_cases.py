@@ -90,7 +90,7 @@ def toy(q, qd, qdd, qddd):
     return tau, rate
 
 
-class Played:
+class PlayedMotion:
     """The references of a motion, tick by tick, and the limits used by each; with between, that many of each tick."""
 
     def __init__(self, scaler, actions=(), dt=DT, most=40.0, between=1):
@@ -101,9 +101,9 @@ class Played:
             while waiting and scaler.t >= waiting[0][0] - 1e-9:
                 waiting.pop(0)[1](scaler)
                 self.changes.append(len(self.references))
-            if isinstance(scaler._worker, Later):
+            if isinstance(scaler._worker, DelayedExecutor):
                 scaler._worker.step()
-            self.references += ticked(scaler, dt if steps is None else next(steps), between)
+            self.references += references_within_tick(scaler, dt if steps is None else next(steps), between)
         self.q, self.qd, self.qdd, self.qddd = (np.array([getattr(r, name) for r in self.references])
                                                 for name in ("q", "qd", "qdd", "qddd"))
         self.t, self.s, self.rate = (np.array([getattr(r, name) for r in self.references]) for name in ("t", "s", "rate"))
@@ -116,7 +116,7 @@ class Played:
                          zip((tau, tau_rate, self.qd, self.qdd), limits[:4])], axis=1)
 
 
-class Later(Executor):
+class DelayedExecutor(Executor):
     """A worker whose answers come after so many ticks of a scaler, to the tick: as slow as a test wants it."""
 
     def __init__(self, delay: int):
@@ -138,7 +138,7 @@ class Later(Executor):
                 future.set_exception(error)
 
 
-def ticked(scaler: TrajectoryScaler, dt: float, between: int = 1) -> list[Reference]:
+def references_within_tick(scaler: TrajectoryScaler, dt: float, between: int = 1) -> list[Reference]:
     """One tick, seen at so many instants, the last one at its end: within a tick the clock runs on."""
     seen, advance = [], scaler.time_scaling.advance
 

@@ -30,7 +30,7 @@ def eel(base, drag=True):
     return urdf + "</robot>", {"base": base, "fluid": {"density": DENSITY, "smoothing": SMOOTHING, "links": links}}
 
 
-class Truth:
+class EelOracle:
     """Equations of motion of the eel by Pinocchio's kinematics and rigid dynamics."""
 
     def __init__(self, urdf, file):

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from support import tape
-from support.tape import Tensor
+from support import autodiff
+from support.autodiff import Tensor
 
 float64, float32 = np.dtype("float64"), np.dtype("float32")
 
@@ -42,7 +42,7 @@ class Function:
             assert len(found) == len(inputs), "a gradient for each input, None for what is no tensor"
             return [share for share, one in zip(found, inputs, strict=True) if isinstance(one, Tensor)]
 
-        outputs = tape.all_made([one.data for one in results], tensors, rule)
+        outputs = autodiff.all_made([one.data for one in results], tensors, rule)
         cls.setup_context(ctx, inputs, tuple(outputs))  # type: ignore[attr-defined]
         return tuple(outputs)
 
@@ -53,7 +53,7 @@ def grad(results: Tensor | Sequence[Tensor], inputs: Tensor | Sequence[Tensor], 
     outputs = [results] if isinstance(results, Tensor) else list(results)
     wanted = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     seeds = [Tensor(np.ones(one.shape)) for one in outputs] if grad_outputs is None else grad_outputs
-    found = tape.gradients(outputs, wanted, seeds)
+    found = autodiff.gradients(outputs, wanted, seeds)
     return tuple(one if create_graph or one is None else one.detach() for one in found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rnea_ros.execution.joint_states import Measurement
-from support.reach import LIMITS, ROBOT
+from support.overspeed_motion import LIMITS, ROBOT
 
 BANDWIDTH = 40.0  # rad/s
 FASTEST = 10.0  # rad/s; what is lost need not fly away

@@ -58,7 +58,8 @@ def test_quintics_between_waypoints_exceed_the_planned_peak_by_less_than_12_perc
     t = between(points.times)
     planned, moved = motion(t), quintic_motion(*points[:4])(t)
     assert np.abs(planned[0] - moved[0]).max() < 1.5 * WAYPOINT_OPTIONS.position_tol
-    asked, got = (np.abs([np.concatenate(oracle.torque_and_rate(*sample)) for sample in zip(*it)]) for it in (planned, moved))
+    asked, got = (np.abs([np.concatenate(oracle.torque_and_rate(*sample)) for sample in zip(*blocks)])
+                  for blocks in (planned, moved))
     peaks = asked.max(axis=0)
     moving = peaks > 1e-3 * peaks.max()
     asked, got, peaks = asked[:, moving], got[:, moving], peaks[moving]

@@ -17,7 +17,7 @@ from rnea_ros.execution.controller import TrajectorySpline
 from rnea_ros.model.drives import utilizations
 from rnea_ros.trajectory import chunk_executor, chunk_spline
 from rnea_ros.trajectory.chunk_executor import REASONS
-from support.chunk_streams import INSTANT, KINDS, Sent, Stream, arm, played, stream, task, utilization
+from support.chunk_streams import INSTANT, KINDS, ArrivingChunk, Stream, arm, played, stream, task, utilization
 from support.scaling_cases import urdf
 
 PATIENT = ChunkOptions(time_limit=60.0)  # a busy machine finds the same trajectories
@@ -435,7 +435,7 @@ def test_simulated_streams_contain_the_faults_of_their_names():
     assert any(part.positions.shape[1] == 6 for part in faulty.chunks)
     disordered = [part.stamp for part in stream("disordered", 0, one).chunks]
     assert disordered != sorted(disordered) and len(set(disordered)) < len(disordered)
-    assert isinstance(faulty, Stream) and isinstance(faulty.chunks[0], Sent)
+    assert isinstance(faulty, Stream) and isinstance(faulty.chunks[0], ArrivingChunk)
 
 
 # ------------------------------------------------------------------ other limits, other speed, another process that plays

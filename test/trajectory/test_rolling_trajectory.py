@@ -16,7 +16,7 @@ from rnea_ros.trajectory.rolling_trajectory import (
     quintic_motion,
 )
 from rnea_ros.trajectory.trajectory_scaler import TrajectoryScaler
-from support.scaling_cases import Later, Motion
+from support.scaling_cases import DelayedExecutor, Motion
 
 TICK = 5e-3  # s
 
@@ -27,7 +27,7 @@ def motion():
 
 
 def scaler(motion, delay=10**9, at_once=True):
-    return TrajectoryScaler(motion.here, motion.plan, at_once=at_once, worker=Later(delay))
+    return TrajectoryScaler(motion.here, motion.plan, at_once=at_once, worker=DelayedExecutor(delay))
 
 
 def quantities(motion):
@@ -78,7 +78,7 @@ def play(rolling, motion, actions=(), late=0.03, until=60.0, hangs=()):
 
 def check(motion, commanded, planned, limits=None):
     """Check that commands are on the path, nearly inside the limits, and without jumps; the plan is inside."""
-    asked, got = (np.abs(quantities(motion)(*it)) for it in (planned, commanded))
+    asked, got = (np.abs(quantities(motion)(*blocks)) for blocks in (planned, commanded))
     limits = limits or motion.limits
     assert (asked / np.concatenate((limits.effort, limits.effort_rate))).max() <= 1.0 + 1e-6
     assert (got.max(axis=0) / asked.max(axis=0)).max() <= 1.0 + MAX_EXCESS
@@ -91,15 +91,15 @@ def check(motion, commanded, planned, limits=None):
 def test_rollout_equals_the_motion_of_a_scaler_with_the_same_steps():
     """The comparison is exact up to rounding; set_state restores a scaler."""
     motion = Motion("ur5_robot", 3)
-    ahead, ticked = scaler(motion), scaler(motion)
-    for it in (ahead, ticked):
-        it.override(0.4)
-        it.tick(TICK)
-        it.override(1.0)
+    ahead, stepped = scaler(motion), scaler(motion)
+    for one in (ahead, stepped):
+        one.override(0.4)
+        one.tick(TICK)
+        one.override(1.0)
     rollout = Rollout(ahead, TICK)
     starts = rollout.starts
     assert len(starts) > 20
-    seen = [ticked.tick(dt) for dt in np.diff(starts)]
+    seen = [stepped.tick(dt) for dt in np.diff(starts)]
     for k, name in enumerate(("q", "qd", "qdd")):
         whole = np.array([getattr(reference, name) for reference in seen])
         assert np.abs(rollout(starts[1:])[k] - whole).max() < 1e-9 * np.abs(whole).max()
@@ -114,15 +114,15 @@ def test_rollout_equals_the_motion_of_a_scaler_with_the_same_steps():
 
 def test_rollout_from_just_before_rest_ends_at_rest(motion):
     """Regression: the jerk of a transition with 1e-16 s left was continued, a jump of 1 mrad in the sent points."""
-    it = scaler(motion)
+    scaled = scaler(motion)
     for _ in range(100):
-        it.tick(TICK)
-    it.stop()
-    first = Rollout(it, 0.5)
-    first.set_state(it, begin := np.nextafter(first.end, 0.0))
-    here = it.reference().q
-    assert it.time_scaling.left > 0.0
-    q, qd, *_ = Rollout(it, begin)(begin + np.linspace(0.0, 0.02, 5))
+        scaled.tick(TICK)
+    scaled.stop()
+    first = Rollout(scaled, 0.5)
+    first.set_state(scaled, begin := np.nextafter(first.end, 0.0))
+    here = scaled.reference().q
+    assert scaled.time_scaling.left > 0.0
+    q, qd, *_ = Rollout(scaled, begin)(begin + np.linspace(0.0, 0.02, 5))
     assert np.abs(q - here).max() < 1e-12 and np.abs(qd).max() < 1e-12
 
 
@@ -130,9 +130,9 @@ def test_rollout_from_just_before_rest_ends_at_rest(motion):
 def test_rolling_motion_keeps_limits_through_pause_override_new_limits_and_delay(motion, horizon):
     """The controller receives a better law, pause, override, new limits and a stop, each 30 ms late."""
     tighter = motion.constraints(motion.path, motion.limits._replace(effort_rate=0.8 * motion.limits.effort_rate))
-    actions = [(0.9, lambda it: it.scaler.pause()), (1.7, lambda it: it.scaler.resume()),
-               (2.2, lambda it: it.scaler.override(0.3)), (2.5, lambda it: it.scaler.override(1.0)),
-               (2.9, lambda it: it.change(tighter))]
+    actions = [(0.9, lambda scaled: scaled.scaler.pause()), (1.7, lambda scaled: scaled.scaler.resume()),
+               (2.2, lambda scaled: scaled.scaler.override(0.3)), (2.5, lambda scaled: scaled.scaler.override(1.0)),
+               (2.9, lambda scaled: scaled.change(tighter))]
     rolling = RollingTrajectory(scaler(motion, delay=60), quantities(motion), horizon)
     commanded, planned, times = play(rolling, motion, actions)
     check(motion, commanded, planned)
@@ -158,7 +158,7 @@ def test_motion_ends_at_rest_when_the_planner_never_runs_again(motion):
 def test_motion_survives_a_planner_hang_of_one_second(motion):
     """A request takes effect when its result arrives, not in the past."""
     rolling = RollingTrajectory(scaler(motion), quantities(motion), 0.5)
-    actions = [(1.0, lambda it: it.scaler.pause()), (2.6, lambda it: it.scaler.resume())]
+    actions = [(1.0, lambda scaled: scaled.scaler.pause()), (2.6, lambda scaled: scaled.scaler.resume())]
     commanded, planned, _ = play(rolling, motion, actions, hangs=[(0.8, 1.8)])
     check(motion, commanded, planned)
     assert rolling.scaler.done
@@ -209,6 +209,6 @@ def test_motion_paused_before_its_start_begins_on_resume(motion):
     paused.pause()
     rolling = RollingTrajectory(paused, quantities(motion))
     assert not rolling.points.qd.any()
-    commanded, planned, _ = play(rolling, motion, [(1.0, lambda it: it.scaler.resume())])
+    commanded, planned, _ = play(rolling, motion, [(1.0, lambda scaled: scaled.scaler.resume())])
     check(motion, commanded, planned)
     assert rolling.scaler.done

@@ -12,7 +12,7 @@ from rnea_ros.trajectory.constraints import Constraints, PathLimits
 from rnea_ros.trajectory.path_dynamics import PathDynamics
 from rnea_ros.trajectory.scaled_plan import follow_plan, plan_from_waypoints
 from rnea_ros.trajectory.trajectory_scaler import TrajectoryScaler
-from support.scaling_cases import ARMS, DT, TOLERANCE, Later, Motion, Played, again, dynamics, limits_for, urdf
+from support.scaling_cases import ARMS, DT, TOLERANCE, DelayedExecutor, Motion, PlayedMotion, again, dynamics, limits_for, urdf
 
 
 def check(motion, played, limits=None) -> None:
@@ -52,7 +52,7 @@ def test_plan_twice_too_fast_is_slowed_to_its_limits(name):
     if urdf(name) is None:
         pytest.skip(f"no {name}.urdf here")
     motion = Motion(name, 2)
-    played = Played(TrajectoryScaler(motion.here, motion.plan))
+    played = PlayedMotion(TrajectoryScaler(motion.here, motion.plan))
     check(motion, played)
     ended(motion, played)
     assert played.duration < 1.03 * motion.fastest.duration
@@ -62,7 +62,7 @@ def test_plan_twice_too_fast_is_slowed_to_its_limits(name):
 
 def test_plan_inside_the_limits_is_executed_as_planned():
     motion = Motion("seven_r", 1, speed=0.4)
-    played = Played(TrajectoryScaler(motion.here, motion.plan))
+    played = PlayedMotion(TrajectoryScaler(motion.here, motion.plan))
     check(motion, played)
     s, v, a, u = motion.plan.law(played.t[:-1])
     np.testing.assert_allclose(played.s[:-1], s, atol=1e-9)
@@ -81,20 +81,21 @@ def test_random_overrides_pause_and_resume_keep_the_limits(motion, solved):
         actions = [(t, (lambda share: lambda r: r.override(share))(rng.choice([0.0, 0.2, 0.5, 0.9, 1.0]))) for t in times]
         actions += [(times[2], TrajectoryScaler.pause), (times[4], TrajectoryScaler.resume),
                     (times[-1] + 0.1, lambda r: r.override(1.0))]
-        played = Played(again(solved), actions, dt=(float(x) for x in iter(lambda rng=rng: rng.uniform(2e-4, 3e-3), None)))
+        periods = (float(x) for x in iter(lambda rng=rng: rng.uniform(2e-4, 3e-3), None))
+        played = PlayedMotion(again(solved), actions, dt=periods)
         check(motion, played)
         ended(motion, played)
 
 
 def test_pause_holds_the_robot_and_resuming_adds_little_time(motion, solved):
-    played = Played(again(solved), [(1.5, TrajectoryScaler.pause), (3.5, TrajectoryScaler.resume)])
+    played = PlayedMotion(again(solved), [(1.5, TrajectoryScaler.pause), (3.5, TrajectoryScaler.resume)])
     check(motion, played)
     ended(motion, played)
     held = (played.rate == 0.0) & (played.t > 1.5)
     first = played.t[np.argmax(held)]
     assert first - 1.5 < 1.0 and np.ptp(played.s[held]) == 0.0  # at rest
     assert held[(played.t > first) & (played.t < 3.5)].all()
-    alone = Played(again(solved)).duration
+    alone = PlayedMotion(again(solved)).duration
     assert played.duration - alone - (3.5 - 1.5) < 0.6
 
 
@@ -109,7 +110,7 @@ def test_pause_at_any_time_ends_at_rest_within_the_limits(motion, solved):
         other.pause()
         other.override(0.7)
         begun = other.t
-        played = Played(other, most=begun + 3.0)
+        played = PlayedMotion(other, most=begun + 3.0)
         check(motion, played)
         assert np.abs(played.qd[-1]).max() < 1e-9
         at_rest.append(other.t - begun)
@@ -117,7 +118,7 @@ def test_pause_at_any_time_ends_at_rest_within_the_limits(motion, solved):
 
 
 def test_stop_ends_the_motion_and_resume_has_no_effect(motion, solved):
-    played = Played(again(solved), [(1.0, TrajectoryScaler.stop), (1.1, TrajectoryScaler.resume)])
+    played = PlayedMotion(again(solved), [(1.0, TrajectoryScaler.stop), (1.1, TrajectoryScaler.resume)])
     check(motion, played)
     assert played.done and played.s[-1] < 0.9 * motion.path.length and not np.abs(played.qd[-1]).any()
 
@@ -126,7 +127,7 @@ def test_limits_are_kept_between_control_cycles(motion, solved):
     """The motion is evaluated with a quarter of the cycle time."""
     actions = [(0.9, TrajectoryScaler.pause), (1.6, TrajectoryScaler.resume), (2.3, lambda r: r.override(0.3)),
                (2.8, lambda r: r.override(1.0))]
-    played = Played(again(solved), actions, dt=DT / 4.0)
+    played = PlayedMotion(again(solved), actions, dt=DT / 4.0)
     check(motion, played)
     ended(motion, played)
 
@@ -136,7 +137,7 @@ def test_limits_are_kept_between_control_cycles(motion, solved):
 
 def test_motion_that_starts_at_once_keeps_the_limits(motion):
     scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True)
-    played = Played(scaler)
+    played = PlayedMotion(scaler)
     check(motion, played)
     ended(motion, played)
     assert motion.fastest.duration < played.duration < 1.1 * motion.fastest.duration
@@ -151,10 +152,10 @@ def test_tighter_limits_during_a_motion_are_kept_after_braking(motion, solved):
     limits = motion.limits._replace(effort=0.9 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
     tight = motion.constraints(motion.path, limits)
     known = follow_plan(tight, motion.plan).law.duration
-    played = Played(again(solved), [(1.0, lambda r: r.change(tight))])
+    played = PlayedMotion(again(solved), [(1.0, lambda r: r.change(tight))])
     ended(motion, played)
     used = played.used(motion.robot, limits)
-    before = Played(again(solved)).used(motion.robot, limits).max(axis=0)
+    before = PlayedMotion(again(solved)).used(motion.robot, limits).max(axis=0)
     assert (used.max(axis=0) <= np.maximum(before, 1.0) + 1e-3).all()
     outside = np.flatnonzero((used > 1.0 + TOLERANCE).any(axis=1))
     assert played.t[outside].max() < 1.0 + 0.8
@@ -175,14 +176,14 @@ def test_tighter_limits_apply_while_the_override_keeps_changing(motion, solved):
         assert not scaler.time_scaling.steady
     assert scaler.current is not solved.current and scaler.current.law.duration > solved.current.law.duration
     scaler.override(1.0)
-    played = Played(scaler)
+    played = PlayedMotion(scaler)
     assert played.used(motion.robot, limits).max() <= 1.0 + TOLERANCE
     ended(motion, played)
 
 
 def test_tighter_limits_before_the_start_are_kept(motion, solved):
     limits = motion.limits._replace(effort=0.9 * motion.limits.effort, effort_rate=0.7 * motion.limits.effort_rate)
-    played = Played(again(solved), [(0.0, lambda r: r.change(motion.constraints(motion.path, limits)))])
+    played = PlayedMotion(again(solved), [(0.0, lambda r: r.change(motion.constraints(motion.path, limits)))])
     check(motion, played, limits)
     ended(motion, played)
 
@@ -197,7 +198,7 @@ def test_changes_during_a_slow_check_of_other_changes_are_all_processed(motion, 
                           ((tighter, heavy), (0.6, 0.603)), ((tighter, heavy), (0.6, 0.62 + 1e-3 * delay))):
         actions = [(t, (lambda c: lambda r: r.change(c))(motion.constraints(motion.path, limit)))
                    for t, limit in zip(times, limits)]
-        played = Played(again(solved, Later(delay)), actions)
+        played = PlayedMotion(again(solved, DelayedExecutor(delay)), actions)
         ended(motion, played)
         assert np.diff(played.s).max() < 1.01 * DT * max(r.sd for r in played.references)  # no leap to another law
         settled = played.t > times[1] + 4e-3 * delay + 0.7
@@ -219,7 +220,7 @@ def ticked_until(scaler, happened, most: int = 4000) -> None:
 def test_new_law_during_a_limit_check_restarts_the_check(motion):
     """The result for the previous law is obsolete: the limits are checked again."""
     tight = motion.limits._replace(effort=0.9 * motion.limits.effort, velocity=0.8 * motion.limits.velocity)
-    worker = Later(1900)  # ticks: the law comes when the clock, going faster again, is about to reach where it would begin
+    worker = DelayedExecutor(1900)  # ticks: the law arrives when the accelerating clock is about to reach its beginning
     scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True, worker=worker)
     first = scaler.current
     scaler.override(0.2)
@@ -234,7 +235,7 @@ def test_new_law_during_a_limit_check_restarts_the_check(motion):
     scaler.resume()
     ticked_until(scaler, lambda: not scaler._requested and scaler._state.assessed is None)
     ticked_until(scaler, lambda: scaler._state.max_rate == 1.0)
-    played = Played(scaler)
+    played = PlayedMotion(scaler)
     check(motion, played, tight)
     ended(motion, played)
 
@@ -243,7 +244,7 @@ def test_slowed_law_for_earlier_limits_is_used_during_a_further_check(motion, so
     """The law for the previous limits is executed meanwhile."""
     tight, tighter = (motion.limits._replace(effort=share * motion.limits.effort, velocity=share * motion.limits.velocity)
                       for share in (0.9, 0.85))
-    worker = Later(1)
+    worker = DelayedExecutor(1)
     scaler = again(solved, worker)
     ticked_until(scaler, lambda: worker.now == 600)
     scaler.change(motion.constraints(motion.path, tight))
@@ -254,16 +255,16 @@ def test_slowed_law_for_earlier_limits_is_used_during_a_further_check(motion, so
     assert scaler._requested
     ticked_until(scaler, lambda: not scaler._requested and scaler._state.assessed is None)
     ticked_until(scaler, lambda: scaler._state.max_rate == 1.0)
-    played = Played(scaler)
+    played = PlayedMotion(scaler)
     check(motion, played, tighter)
     ended(motion, played)
 
 
 def test_motion_continues_when_the_worker_fails(motion, solved):
-    scaler = again(solved, Later(20))  # deterministic: the failure occurs before the end of the motion
+    scaler = again(solved, DelayedExecutor(20))  # deterministic: the failure occurs before the end of the motion
     broken = motion.constraints(motion.path)
     broken.dynamics = lambda *motion: 1 // 0
-    played = Played(scaler, [(0.5, lambda r: r.change(broken))])
+    played = PlayedMotion(scaler, [(0.5, lambda r: r.change(broken))])
     assert "ZeroDivisionError" in scaler.message
     check(motion, played)
     ended(motion, played)
@@ -271,7 +272,7 @@ def test_motion_continues_when_the_worker_fails(motion, solved):
 
 def test_wider_limits_during_a_motion_make_it_faster(motion, solved):
     limits = motion.limits._replace(effort=1.3 * motion.limits.effort, velocity=1.2 * motion.limits.velocity)
-    played = Played(again(solved), [(0.5, lambda r: r.change(motion.constraints(motion.path, limits)))])
+    played = PlayedMotion(again(solved), [(0.5, lambda r: r.change(motion.constraints(motion.path, limits)))])
     check(motion, played, limits)
     ended(motion, played)
     assert played.duration < 0.97 * motion.fastest.duration
@@ -283,7 +284,7 @@ def test_payload_during_a_motion_causes_braking_with_bounded_violation(motion, s
     robot = motion.robot.with_payload("link7", mass, (0.0, 0.0, 0.05))
     loaded = motion.constraints(motion.path)
     loaded.dynamics = PathDynamics(robot)
-    played = Played(again(solved), [(when, lambda r: r.change(loaded))])
+    played = PlayedMotion(again(solved), [(when, lambda r: r.change(loaded))])
     ended(motion, played)
     used = played.used(robot, motion.limits)[played.changes[0]:].max(axis=1)
     assert used.max() <= max(used[0], 1.0) + 0.01
@@ -299,18 +300,18 @@ def test_payload_too_heavy_to_hold_is_rejected(motion, solved):
     scaler.tick(DT)
     with pytest.raises(InputError, match="gravity alone takes"):
         scaler.change(heavy)
-    check(motion, Played(scaler))
-    scaler = again(solved, Later(30))
+    check(motion, PlayedMotion(scaler))
+    scaler = again(solved, DelayedExecutor(30))
     scaler.change(heavy)
     ticked_until(scaler, lambda: scaler.message)
     assert "gravity alone takes" in scaler.status().message and "gravity alone takes" in scaler.change_error
-    check(motion, Played(scaler))
+    check(motion, PlayedMotion(scaler))
 
 
 def test_worker_results_are_used_between_cycles(motion):
     """The worker returns a first law at once, then the optimized law, then the law for new limits."""
     limits = motion.limits._replace(effort=0.95 * motion.limits.effort)
-    worker = Later(200)
+    worker = DelayedExecutor(200)
     scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True, worker=worker)
     first, changed, references = scaler.current, 0, []
     while not scaler.done and scaler.t < 30.0:
@@ -320,7 +321,7 @@ def test_worker_results_are_used_between_cycles(motion):
             scaler.change(motion.constraints(motion.path, limits))
             changed = len(references)
     assert 200 <= changed < 800
-    played = Played.__new__(Played)
+    played = PlayedMotion.__new__(PlayedMotion)
     played.q, played.qd, played.qdd, played.qddd = (np.array([getattr(r, name) for r in references])
                                                     for name in ("q", "qd", "qdd", "qddd"))
     played.s, played.t, played.done = *np.array([(r.s, r.t) for r in references]).T, references[-1].done
@@ -334,7 +335,7 @@ def test_worker_results_are_used_between_cycles(motion):
 def test_horizon_law_is_used_before_the_law_for_the_whole_motion(motion, answers, monkeypatch):
     """The horizon is optimized first, then the remainder; without the second result the motion continues unchanged."""
     monkeypatch.setattr("rnea_ros.trajectory.scaled_plan.HORIZON_S", 1.5)
-    worker = Later(60)
+    worker = DelayedExecutor(60)
     scaler = TrajectoryScaler(motion.here, motion.plan, at_once=True, worker=worker)
     taken, on_path = [scaler.current], scaler._with_own_path
 
@@ -344,7 +345,7 @@ def test_horizon_law_is_used_before_the_law_for_the_whole_motion(motion, answers
         return taken[-1]
 
     monkeypatch.setattr(scaler, "_with_own_path", seen)
-    played = Played(scaler)
+    played = PlayedMotion(scaler)
     check(motion, played)
     ended(motion, played)
     durations = [law.law.duration for law in taken]
@@ -374,7 +375,7 @@ def test_paths_with_corners_and_repeats_keep_the_limits(points, times):
     duration = scaler.current.law.duration
     slower = [(0.4 * duration, lambda r: r.override(0.5)), (0.7 * duration, lambda r: r.override(1.0))]
     for actions in ([], slower):
-        played = Played(again(scaler), actions, between=2)
+        played = PlayedMotion(again(scaler), actions, between=2)
         assert played.used(robot, limits).max() <= 1.0 + TOLERANCE
         assert np.abs(played.q - plan.path(played.s)[0]).max() < 1e-9
         assert played.done and np.abs(played.q[-1] - points[-1]).max() < 1e-9 and not np.abs(played.qd[-1]).any()
@@ -398,7 +399,7 @@ def test_random_pauses_overrides_and_limit_changes_keep_path_and_limits(motion, 
         else:
             actions.append((t, methodcaller("override", rng.choice([0.0, 0.3, 1.0])) if kind == 2 else TrajectoryScaler.pause))
     actions += [(t + 0.5, TrajectoryScaler.resume), (t + 0.5, methodcaller("override", 1.0))]
-    played = Played(again(solved, Later(delay)), actions)
+    played = PlayedMotion(again(solved, DelayedExecutor(delay)), actions)
     ended(motion, played)
     assert np.abs(played.q - motion.path(played.s)[0]).max() < 1e-9
     assert np.diff(played.s).min() > -1e-8 and np.diff(played.s).max() < 1.01 * DT * max(r.sd for r in played.references)
@@ -411,7 +412,7 @@ def test_planned_rests_are_executed(motion):
     plan = plan_from_waypoints(points, times)
     constraints = motion.constraints(plan.path)
     scaler = TrajectoryScaler(constraints, plan, at_once=True)
-    played = Played(scaler, [(1.0, lambda r: r.override(0.5)), (2.0, lambda r: r.override(1.0))])
+    played = PlayedMotion(scaler, [(1.0, lambda r: r.override(0.5)), (2.0, lambda r: r.override(1.0))])
     assert played.used(motion.robot, motion.limits).max() <= 1.0 + TOLERANCE
     assert played.done and np.abs(played.q[-1] - points[-1]).max() < 1e-9
     standing = np.abs(played.qd).max(axis=1) < 1e-9
@@ -453,7 +454,7 @@ def test_unknown_limits_are_reported_as_not_enforced(motion):
     unknown = motion.limits._replace(effort_rate=np.full(motion.robot.n, np.nan))
     constraints = motion.constraints(motion.path, unknown)
     assert {name for _, name in constraints.unknown} == {"effort_rate", "jerk"}
-    played = Played(TrajectoryScaler(constraints, motion.plan))
+    played = PlayedMotion(TrajectoryScaler(constraints, motion.plan))
     used = played.used(motion.robot, motion.limits)
     assert used[:, [0, 2, 3]].max() <= 1.0 + TOLERANCE < used[:, 1].max()
 
@@ -495,7 +496,7 @@ def test_limits_are_kept_between_samples_while_the_rate_changes(catch_up):
     """Regression: 1.002 of the limit between cycles for a law whose jerk changes within milliseconds."""
     plan = plan_from_waypoints([[1.3, 0.0], [1.0, 0.4], [0.0, 0.0], [1.5, -0.5]], [0.0, 0.3, 0.6, 0.9])
     scaler = TrajectoryScaler(jerky(plan, 11.0, 88.0), plan, catch_up)
-    played = Played(scaler, [(0.15, methodcaller("override", 0.8))], dt=2e-4)
+    played = PlayedMotion(scaler, [(0.15, methodcaller("override", 0.8))], dt=2e-4)
     assert np.abs(played.qdd).max() <= 11.0 and 0.99 * 88.0 < np.abs(played.qddd).max() <= 88.0
     assert played.done and played.duration < 2.13
 
@@ -505,7 +506,7 @@ def test_pause_with_jerk_limits_only_takes_little_time():
     points = np.cumsum(np.random.default_rng(0).uniform(0.3, 1.0, (9, 2)) * [[1.0, -1.0]], axis=0)
     plan = plan_from_waypoints(points, np.arange(9.0))
     scaler = TrajectoryScaler(jerky(plan, np.nan, 8.0), plan)
-    played = Played(scaler, [(3.0, TrajectoryScaler.pause)], most=6.0)
+    played = PlayedMotion(scaler, [(3.0, TrajectoryScaler.pause)], most=6.0)
     assert np.abs(played.qddd).max() <= 8.0 and not np.abs(played.qd[-1]).any() and not played.done
 
 

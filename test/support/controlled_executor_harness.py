@@ -1,4 +1,4 @@
-"""A stage whose whole motions are sent to a controller, which is updated at 1 kHz, and what it commands."""
+"""Executor harness whose motions are sent to a simulated trajectory controller at 1 kHz."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from concurrent.futures import Future
 import numpy as np
 
 from rnea_ros.sim.trajectory_controller import TrajectoryController
-from support.reach import LIMITS, ROBOT, START
-from support.stage import Stage
+from support.executor_harness import ExecutorHarness
+from support.overspeed_motion import LIMITS, ROBOT, START
 
 
 def done(value) -> Future:
@@ -23,7 +23,9 @@ def failed(error) -> Future:
     return future
 
 
-class FollowedStage(Stage):
+class ControlledExecutorHarness(ExecutorHarness):
+    """Executor harness with a trajectory controller; `commanded` has the states of all its updates."""
+
     def __init__(self, **values):
         super().__init__(**values)
         self.controller, self.commanded, self.measured = TrajectoryController(START), [], START
@@ -57,7 +59,7 @@ class FollowedStage(Stage):
         return self.controller.update(self.now * 1e-9 + 1.0)[0]
 
     def check(self):
-        """Check that commands are as planned, inside the limits, and on one smooth curve."""
+        """Check that commands are within the limits and form one smooth curve."""
         q, qd, qdd = (np.array([state[k] for state in self.commanded]) for k in range(3))
         tau = ROBOT.inverse_dynamics(q, qd, qdd)
         rate = np.diff(tau, axis=0) / 1e-3

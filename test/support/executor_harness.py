@@ -1,4 +1,4 @@
-"""A trajectory executor without threads: the test sets its time, tick by tick, and when its workers work."""
+"""Trajectory executor without threads: the test advances the clock tick by tick and runs the workers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rnea_ros.execution.executor import TrajectoryExecutor
 from rnea_ros.execution.goal import TrajectoryPoint, read_goal
 from rnea_ros.execution.joint_states import no_measurement
 from rnea_ros.execution.states import Phase
-from support.reach import DURATION, LIMITS, POINTS, ROBOT
+from support.overspeed_motion import DURATION, LIMITS, POINTS, ROBOT
 
 MONITOR_OFF = {"watch.tolerance": 0.0, "watch.path_tolerance": 0.0, "watch.goal_tolerance": 0.0, "watch.goal_time": 0.0,
                "watch.lag": 0.1, "watch.recovery": 5.0}
@@ -32,7 +32,7 @@ def trajectory(points=POINTS, duration=DURATION, first=0.0, start=0):
     return read_goal(ROBOT.joint_names, ROBOT.joint_names, points, start)
 
 
-class Deferred(Executor):
+class DeferredExecutor(Executor):
     """Worker that works on request."""
 
     def __init__(self):
@@ -50,19 +50,19 @@ class Deferred(Executor):
             future, work, args = self._waiting.popleft()
             try:
                 future.set_result(work(*args))
-            except BaseException as error:  # as a real worker passes on every error
+            except BaseException as error:  # a real worker passes on every error, too
                 future.set_exception(error)
         return found
 
 
-class Stage:
-    """A trajectory executor for `arm`, what it reports, and a robot that follows it, if any."""
+class ExecutorHarness:
+    """Trajectory executor for `arm` with recorded reports and, optionally, a simulated robot."""
 
     def __init__(self, limits=LIMITS, robot=None, arm=ROBOT, **values):
         self.samples, self.events, self.rejected, self.measured = [], [], [], np.full(arm.n, math.nan)
         self.results = []  # of action chunks
         self.now, self.wakes = 1_000_000_000, 0
-        self.worker, self.solver, self.robot = Deferred(), Deferred(), robot
+        self.worker, self.solver, self.robot = DeferredExecutor(), DeferredExecutor(), robot
         self.executor = TrajectoryExecutor(
             VALUES | values, lambda names: self.measured, lambda well, text: self.events.append(text), self.rejected.append,
             self.wake, worker=self.worker, solver=self.solver, clock=lambda: self.now,

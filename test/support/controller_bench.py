@@ -1,4 +1,4 @@
-"""scaling_node in front of the stand-in for joint_trajectory_controller, and what that commanded."""
+"""scaling_node with the stand-in for joint_trajectory_controller, and the motion commanded by it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rnea_ros.trajectory.scaled_plan import plan_from_waypoints
-from support.reach import DURATION, LIMITS, POINTS, ROBOT, START
-from support.ros_helpers import World
+from support.overspeed_motion import DURATION, LIMITS, POINTS, ROBOT, START
+from support.ros_helpers import RosDomain
 from support.scaling_bench import NAMES, Bench
 
 ROUNDING = 1e-6  # rad
@@ -19,8 +19,8 @@ CONTROLLER = "/joint_trajectory_controller"
 REACH = 1.2  # m; of the arm, so that a radian of any joint moves the tool by no more
 
 
-class Commanded(NamedTuple):
-    """t (samples,) [s since the first], q, qd, qdd (samples, n)."""
+class CommandedMotion(NamedTuple):
+    """Commands of the controller: t (samples,) [s since the first], q, qd, qdd (samples, n)."""
 
     t: np.ndarray
     q: np.ndarray
@@ -33,19 +33,19 @@ class Commanded(NamedTuple):
 
     @property
     def rate(self) -> np.ndarray:
-        """Torque rate from one update to the next (samples - 1, n)."""
+        """Return the torque rate between consecutive updates (samples - 1, n)."""
         return np.diff(self.torques, axis=0) / np.diff(self.t)[:, None]
 
     def used(self, limits=LIMITS) -> tuple[float, float]:
-        """The largest shares of the limits of torque and torque rate."""
+        """Return the largest utilizations of torque and torque-rate limits."""
         return float((np.abs(self.torques) / limits.effort).max()), float((np.abs(self.rate) / limits.effort_rate).max())
 
     def times_planned(self, rates: np.ndarray) -> float:
-        """The largest torque rate of a joint, over the largest that was planned (samples, n) of it."""
+        """Return the largest ratio of commanded to planned (samples, n) peak torque rate of a joint."""
         return float((np.abs(self.rate).max(axis=0) / np.abs(rates).max(axis=0)).max())
 
     def off_the_path(self, points=POINTS) -> float:
-        """The largest distance from the path [m], about."""
+        """Return the approximate largest distance from the path [m]."""
         path = plan_from_waypoints(points, np.linspace(0.0, DURATION, len(points))).path
         way = path(np.linspace(0.0, path.length, 4001))[0]
         return REACH * max(_distance(way, q) for q in self.q[::5])
@@ -54,8 +54,7 @@ class Commanded(NamedTuple):
         """Return the difference between a position and the integrated velocities, as a share of the distance at full
         acceleration.
 
-        From one update to the next; not after an update that is later than those of a late controller: the trapezoidal
-        rule says nothing of that long a step.
+        Consecutive updates are compared; steps that are too long for the trapezoidal rule are skipped.
         """
         dt = np.diff(self.t)[:, None]
         strayed = np.abs(np.diff(self.q, axis=0) - 0.5 * dt * (self.qd[1:] + self.qd[:-1]))
@@ -74,12 +73,12 @@ def _from_segment(a: np.ndarray, b: np.ndarray, q: np.ndarray) -> float:
     return float(np.linalg.norm(q - a - share * (b - a)))
 
 
-class Followed(Bench):
+class ControllerBench(Bench):
     """Bench with a robot that tracks its controller exactly."""
 
     names = NAMES
 
-    def __init__(self, ros: World, folder: Path, output: str = "trajectory", controller: dict[str, Any] | None = None,
+    def __init__(self, ros: RosDomain, folder: Path, output: str = "trajectory", controller: dict[str, Any] | None = None,
                  **parameters: Any):
         self.file = folder / "commanded.txt"
         self.controller = ros.start("trajectory_controller", {
@@ -87,23 +86,23 @@ class Followed(Bench):
         super().__init__(ros, **{"output": output, "control_rate": 200.0, "controller.name": CONTROLLER, **parameters})
         self.seen = 0
 
-    def commanded(self) -> Commanded:
-        """Since the last call."""
+    def commanded(self) -> CommandedMotion:
+        """Return the commands since the last call."""
         lines = self.file.read_text().splitlines()
         complete = [line.split() for line in lines[self.seen:-1]]
         self.seen = len(lines) - 1
         stamps = np.array([int(line[0]) for line in complete])
         fields = np.array([line[1:] for line in complete], dtype=float).reshape(len(complete), 3, -1)
-        return Commanded(1e-9 * (stamps - stamps[0]), *np.moveaxis(fields, 1, 0))
+        return CommandedMotion(1e-9 * (stamps - stamps[0]), *np.moveaxis(fields, 1, 0))
 
     @property
     def position(self) -> np.ndarray:
-        """Commanded position of the robot."""
+        """Last commanded position of the robot."""
         return self._last[0]
 
     @property
     def rests(self) -> bool:
-        """True if it has stood for half a second: messages that it has yet to read would move it again."""
+        """True if the robot has been at rest for half a second, so that no message is waiting."""
         rows = [line.split() for line in self.file.read_text().splitlines()[:-1][-1000:]]
         stamps = np.array([int(row[0]) for row in rows])
         lately = np.flatnonzero(stamps > stamps[-1] - 500_000_000)
@@ -112,5 +111,5 @@ class Followed(Bench):
 
     @property
     def _last(self) -> np.ndarray:
-        """q, qd, qdd (3, n)."""
+        """Return the last q, qd, qdd (3, n)."""
         return np.array(self.file.read_text().splitlines()[-2].split()[1:], dtype=float).reshape(3, -1)
