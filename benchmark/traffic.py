@@ -93,9 +93,9 @@ class Traffic:
             for k, (topic, subscription) in enumerate(zip(self.topics, self.subscriptions)):
                 while wait_set.is_ready("subscription", k) and (taken := subscription.handle.take_message(None, True)):
                     seconds, nanoseconds = STAMP.unpack_from(taken[0], 4)
-                    k = (seconds - 1) * 1_000_000 + nanoseconds // 1000
-                    if 0 <= k < len(self.sent) and seconds > 0:
-                        self.trips[topic][k] = time.monotonic() - self.sent[k]
+                    number = (seconds - 1) * 1_000_000 + nanoseconds // 1000
+                    if 0 <= number < len(self.sent) and seconds > 0:
+                        self.trips[topic][number] = time.monotonic() - self.sent[number]
 
 
 def main() -> None:

@@ -473,11 +473,11 @@ class InteriorPointSolver:
         mu, last = (share * self.time(c) / self._count for share in (first, gap))
         iterate = self._evaluate(c)
         guess = iterate if near is None else self._evaluate(near)
-        values = guess.values.data
-        slacks = np.concatenate((1.0 - values, 1.0 + values), axis=1), guess.delay
-        inequality, self._delay_multipliers = (mu / (slack if near is None else np.maximum(slack, MIN_SLACK))
-                                               for slack in slacks)
-        self._multipliers = Tiles(inequality, guess.values.count)
+        values, least = guess.values.data, 0.0 if near is None else MIN_SLACK
+        slack = np.concatenate((-values, values), axis=1)
+        slack += 1.0
+        self._multipliers = Tiles(np.divide(mu, np.maximum(slack, least, out=slack), out=slack), guess.values.count)
+        self._delay_multipliers = mu / np.maximum(guess.delay, least)
         step = _Step(iterate, mu, 1.0, 0.0)
         while True:
             iterate, step = self._center(iterate, mu, step)
