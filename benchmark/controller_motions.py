@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,7 +33,10 @@ from support.ros_helpers import ros_domain
 
 LATE = {"late_every": 10, "late_by": 0.02, "allow_nonzero_velocity_at_trajectory_end": True}
 STOPPED = 1.0  # s
-ROW = "| {} | {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.2f} | {:.2f} | {} | {} | {:.2f} | {:.2f} |\n"
+STRAIGHT = 2.0  # s for which a motion straight to the goal is planned
+AT_GOAL = 1e-6  # rad
+ATTEMPTS = 40  # motions to one goal, where those before were given up
+ROW = "| {} | {} | {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.2f} | {:.2f} | {} | {} | {:.2f} | {:.2f} |\n"
 HEAD = """# Motions that a controller executes
 
 Written by benchmark/controller_motions.py: a 7R arm, motions planned twice too fast, scaling_node and the stand-in for
@@ -45,46 +49,97 @@ Torque and torque rate are what the controller's commands ask for, from one upda
 as shares of the limits; what is planned uses up to 1.00 of them. Times planned: the torque rate by the largest that was
 planned for the joint, as far as the node published it; it is silent while stopped. Jump: how far a command is from
 what the velocities of two updates say, as a share of the way at full acceleration: 0.1 is the bend of a curve, 1 is a jump.
-"points" is one point in each message, as before `points_stop_time`; "points + stop 0.3" has the stop of 0.3 s behind it, which
-is the default, and a controller with `interpolate_from_desired_state`.
+Given up: motions that the node ended as it had sent no point for too long; another one goes straight to the goal. The last two
+columns are of commands after SIGKILL. "points" is one point in each message (`points_stop_time: 0`); "points + stop 0.3" has
+the stop of 0.3 s behind it, which is the default, and a controller with `interpolate_from_desired_state`.
 
-| output | by | runs | torque | rate | times planned | off path [mm] | jump | goals | after SIGKILL | its torque | its rate |
-|---|---|---|---|---|---|---|---|---|---|---|---|
+| output | by | motions | given up | torque | rate | times planned | off [mm] | jump | goals | after SIGKILL | torque | rate |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 
 
-def motions(bench: ControllerBench, runs: int, rng: np.random.Generator) -> tuple[list[CommandedMotion], str]:
-    """Play them all. Return what was commanded, the last of it after SIGKILL, and what became of the last motion."""
+class Piece(NamedTuple):
+    """What was commanded while the arm was to move through points (count, n)."""
+
+    commanded: CommandedMotion
+    points: np.ndarray
+
+    def figures(self, rates: np.ndarray) -> tuple[float, ...]:
+        """Return shares of torque and torque rate, times planned, distance from the path [mm] and jump.
+
+        rates: torque rates that the node published (samples, n)
+        """
+        one = self.commanded
+        return *one.used(), one.times_planned(rates), 1e3 * one.off_the_path(self.points), one.jump()
+
+
+class Found(NamedTuple):
+    """What was commanded in each motion, the last one up to SIGKILL; after it; what became of it; motions, and given up."""
+
+    pieces: list[Piece]
+    after: CommandedMotion
+    became: str
+    motions: int
+    given_up: int
+
+
+def motions(bench: ControllerBench, runs: int, rng: np.random.Generator) -> Found:
+    """Play them all."""
+    found: list[Piece] = []
     for run in range(runs):
-        points = POINTS if run % 2 == 0 else POINTS[::-1]
-        begin(bench, points, rng)
-        for act in rng.permutation(["pause", "override", "hang", "limits"])[:3]:
-            change(bench, str(act), rng)
-        rest(bench)
-        if np.abs(bench.position - points[-1]).max() > 1e-6:
-            if "the motion is given up" not in bench.process.log:
-                return [bench.commanded()] * 2, f"not at the goal of motion {run + 1}"
-            begin(bench, np.stack((bench.position, points[-1])), rng, 2.0)  # it braked while the node hung
-            rest(bench)
-    begin(bench, points[::-1], rng)
+        to_goal(bench, POINTS if run % 2 == 0 else POINTS[::-1], rng, found)
+    begin(bench, POINTS if runs % 2 == 0 else POINTS[::-1], rng)
     bench.serve("stop")
     rest(bench)
-    found = [bench.commanded()]
-    begin(bench, np.stack((bench.position, START)), rng, 2.0)  # on another path
-    rest(bench)
-    bench.commanded()
-    begin(bench, POINTS, rng)
+    found.append(Piece(bench.commanded(), POINTS))
+    to_goal(bench, np.stack((bench.position, START)), rng, found, 0)
+    while not begin(bench, POINTS, rng):
+        rest(bench)
+        found.append(Piece(bench.commanded(), POINTS))
+        to_goal(bench, np.stack((bench.position, START)), rng, found, 0)
     bench.process.send(signal.SIGKILL)
-    found.append(bench.commanded())
+    found.append(Piece(bench.commanded(), POINTS))
     bench.ros.spin(4.0)
-    away = np.abs(bench.position - POINTS[-1]).max()
-    return [*found, bench.commanded()], "at rest, " * bench.rests + ("at the goal" if away < 1e-6 else "on the path")
+    after, away = bench.commanded(), np.abs(bench.position - POINTS[-1]).max()
+    became = "at rest, " * bench.rests + ("at the goal" if away < 1e-6 else "on the path")
+    return Found(found, after, became, len(found), given_up(bench))
 
 
-def begin(bench: ControllerBench, points: np.ndarray, rng: np.random.Generator, duration: float = DURATION) -> None:
-    bench.received.clear()
+def to_goal(bench: ControllerBench, points: np.ndarray, rng: np.random.Generator, found: list[Piece], acts: int = 3) -> None:
+    """Move through points with some acts on the way; from where the arm braked while the node hung, straight to the goal."""
+    goal, duration = points[-1], DURATION if acts else STRAIGHT
+    for _ in range(ATTEMPTS):
+        before = given_up(bench)
+        if begin(bench, points, rng, duration):
+            for act in rng.permutation(["pause", "override", "hang", "limits"])[:acts]:
+                change(bench, str(act), rng)
+        rest(bench)
+        found.append(Piece(bench.commanded(), points))
+        off = np.abs(bench.position - goal).max()
+        if off < AT_GOAL:
+            return
+        if given_up(bench) == before:
+            raise SystemExit(f"a motion ended {off:.3g} rad from its goal, and was not given up:\n{bench.process.log}")
+        points, duration, acts = np.stack((bench.position, goal)), STRAIGHT, 0
+    raise SystemExit(f"{ATTEMPTS} motions to one goal were given up: the machine is too busy for points")
+
+
+def given_up(bench: ControllerBench) -> int:
+    """Return the number of motions that the node gave up, as no point was sent for too long."""
+    return bench.process.log.count("the motion is given up")
+
+
+def begin(bench: ControllerBench, points: np.ndarray, rng: np.random.Generator, duration: float = DURATION) -> bool:
+    """Begin a motion; return whether it is under way, not given up at once."""
+    before, seconds = given_up(bench), float(rng.uniform(0.1, 0.5))
+    last = bench.received[-1].motion if bench.received else 0
     bench.send(points, duration)
-    bench.moving(float(rng.uniform(0.1, 0.5)))
+
+    def is_moving() -> bool:
+        return bool(bench.received and bench.received[-1].motion > last and bench.received[-1].t > seconds)
+
+    bench.ros.until(lambda: given_up(bench) > before or is_moving(), what="no motion", of=bench.process)
+    return given_up(bench) == before
 
 
 def rest(bench: ControllerBench) -> None:
@@ -125,12 +180,11 @@ def row(output: str, interface: str, runs: int, seed: int) -> str:
         bench = ControllerBench(ros, Path(folder), output, controller, **rate, **{"controller.interface": interface}).ready()
         ros.node.create_subscription(ScaledMotion, f"{bench.node}/scaled_motion", planned.append, 1000)
         bench.ros.until(lambda: bench.diagnostics.values.get("controller.state") == "ok" or output == "points")
-        found, became = motions(bench, runs, np.random.default_rng(seed))
+        found = motions(bench, runs, np.random.default_rng(seed))
         rates = np.array([message.effort_rate for message in planned])
-        shown = [(*one.used(), one.times_planned(rates), 1e3 * one.off_the_path(), one.jump()) for one in found]
-        worst = np.max(shown, axis=0)
-        return ROW.format(label, interface, runs + 2, *worst, bench.controller.log.count("goal accepted"), became,
-                          *found[-1].used())
+        worst = np.max([piece.figures(rates) for piece in found.pieces], axis=0)
+        return ROW.format(label, interface, found.motions, found.given_up, *worst,
+                          bench.controller.log.count("goal accepted"), found.became, *found.after.used())
 
 
 def main() -> int:
@@ -140,6 +194,7 @@ def main() -> int:
     parser.add_argument("--rows", nargs="+", default=[
         "points/topic", "points + stop 0.3/topic", "trajectory/topic", "horizon/topic", "trajectory/action", "horizon/action"])
     parser.add_argument("--busy", type=int, default=2, help="processes that compute all the time")
+    parser.add_argument("--note", default="", help="sentences about the run, for the page")
     parser.add_argument("-o", type=Path)
     given = parser.parse_args()
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(given.busy)]
@@ -152,6 +207,7 @@ def main() -> int:
         for process in busy:
             process.kill()
     if given.o:
+        page += f"\n{given.note}\n" if given.note else ""
         given.o.write_text(page, encoding="utf-8")
     return 0
 

@@ -22,8 +22,9 @@ from .joint_mapping import JointMapping
 
 MAX_STEP_TIME = 0.03  # s by which the motion advances from one command to the next; after a longer pause it is delayed
 MAX_GAP = 0.5  # s between two commands; after a longer one the robot is at rest at the last command
-CONTINUED, SLOWER = 0.5, 0.12  # s for which actions are continued, and in which their velocity falls to a third
-KEPT = 4  # actions that are kept after they have passed, for their velocity
+CONTINUED = 0.5  # s for which actions are continued
+SLOWER, STEADIER = 0.12, 0.06  # s in which their velocity, and their acceleration, falls to a third
+KEPT = 5  # actions that are kept after they have passed, for their velocity and acceleration
 SAME = 1e-6  # of a value: rounding of an action that is taken from a chunk (single precision is 6e-8)
 STRANGERS = 3  # actions in a row that are not of a chunk end its execution; LeRobot interpolates from one chunk to the next
 WINDOW = 0.5  # s after a chunk in which actions may be its points
@@ -216,14 +217,25 @@ class ActionStream:
         """
         times, points = np.array([at for at, _ in self._actions]), np.array([q for _, q in self._actions])
         ahead = max(1, int((times > t + self._executor.lead).sum()))
-        recent = slice(-KEPT, None)
-        velocity = np.zeros(points.shape[1])
-        if len(times) > 1 and times[-1] - times[recent][0] < 2.0 * KEPT * self.period:
-            velocity = (points[-1] - points[recent][0]) / (times[-1] - times[recent][0])
-        after = self.period * np.arange(1, math.ceil(CONTINUED / self.period) + 1)
-        continued = points[-1] + velocity * (SLOWER * (1.0 - np.exp(-after / SLOWER)))[:, None]
+        after = self.period * np.arange(1, math.ceil(CONTINUED / self.period) + 1)[:, None]
+        velocity, acceleration = self._ending(times, points)
+        coasting = SLOWER * (1.0 - np.exp(-after / SLOWER))
+        bending = STEADIER * STEADIER * (1.0 - (1.0 + after / STEADIER) * np.exp(-after / STEADIER))
+        continued = points[-1] + velocity * coasting + acceleration * bending
         continued = np.clip(continued, self._lower, self._upper)
-        return np.concatenate((times[-ahead:], times[-1] + after)), np.concatenate((points[-ahead:], continued))
+        return np.concatenate((times[-ahead:], times[-1] + after[:, 0])), np.concatenate((points[-ahead:], continued))
+
+    def _ending(self, times: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return velocity and acceleration (n,) at the last action: of the parabola nearest to the last few.
+
+        The next action is then about where the continuation begins: a motion that turns round needs no bridge to it.
+        """
+        x, recent = times[-KEPT:] - times[-1], points[-KEPT:]
+        if len(x) < 2 or -x[0] >= 2.0 * KEPT * self.period:
+            return np.zeros(points.shape[1]), np.zeros(points.shape[1])
+        powers = x[:, None] ** np.arange(min(len(x), 3))
+        found = np.linalg.lstsq(powers, recent, rcond=None)[0]
+        return found[1], 2.0 * found[2] if len(found) > 2 else np.zeros(points.shape[1])
 
     def _is_of_chunk(self, q: np.ndarray) -> bool:
         """Return whether a position is on the polygon of one of the last two chunks."""

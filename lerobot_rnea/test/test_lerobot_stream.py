@@ -77,7 +77,7 @@ def test_single_actions_are_followed_with_the_delay_within_limits():
     require_limits(positions(commands))
     wanted = np.array([list(policy(max(t - made.delay, 0.0)).values()) for t in times])
     errors = np.abs(commands - wanted)[times < 4.0].max(axis=1)  # degrees, percent
-    assert errors.max() < 0.3 and np.median(errors) < 0.05
+    assert errors.max() < 0.05 and np.median(errors) < 0.02
     assert np.ptp(commands[-100:], axis=0).max() == 0.0  # at rest after the last action
     assert made.diagnostics()["counts"] == {"accepted": 120}
 

@@ -77,6 +77,8 @@ RECOVERY = 0.93  # of the stretch and the margin that served last, with which th
 TAILS = (0.25, 0.4, 0.65, 1.0, 1.6)  # s
 STOP_TAILS = (0.08, 0.13, 0.2, 0.32, 0.5, 0.8, 1.25)  # s
 RAMP = 0.3  # s in which the rate changes from the present one to another
+MAX_BRIDGE_STEPS, BRIDGE_SLOWING = 2, 1.5  # slower points to which a bridge is tried, and power of its rate for them
+FASTER_THAN_MEAN = 1.03  # about, the largest velocity of a motion between two points
 MIN_GAIN = 1.1  # of the rate by one step of smoothing; else the points are further apart in time
 MIN_STRETCH_STEP, MAX_STRETCH_STEP = 1.06, 3.0
 KEPT = 1.0  # s for which trajectories that were replaced can still be sampled
@@ -283,25 +285,78 @@ class _Attempt:
     inset: float = 0.0
 
 
+@dataclass(frozen=True)
+class _Rates:
+    """Constant rates at which limits are kept that a trajectory exceeds.
+
+    t           : (samples,) times [s]
+    times       : of the points that it goes through [s]; None: of none
+    beyond      : (samples, constraints) whether a limit is exceeded
+    polynomials : (samples, constraints, 4) of the rate
+    share       : of the limits that is used
+    is_speed    : (constraints,) whether a limit is one of velocity
+    """
+
+    t: np.ndarray
+    times: np.ndarray | None
+    beyond: np.ndarray
+    polynomials: np.ndarray
+    share: float
+    is_speed: np.ndarray
+
+    def at_splice(self) -> float:
+        """Return the largest rate where the motion joins the points."""
+        return self._rate(None if self.times is None else self.t < self.times[min(JOINED, len(self.times) - 1)])
+
+    def along(self) -> float:
+        """Return the largest rate along the points."""
+        return self._rate(self._is_along())
+
+    def of_speeds(self) -> float:
+        """Return the largest rate along the points for limits of velocity, which smoothing does not help to keep."""
+        return self._rate(self._is_along(), self.is_speed)
+
+    def _is_along(self) -> np.ndarray | None:
+        if self.times is None:
+            return None
+        return (self.t >= self.times[min(SETTLED, len(self.times) - 1)]) & (self.t <= self.times[-1])
+
+    def _rate(self, samples: np.ndarray | None, constraints: np.ndarray | None = None) -> float:
+        chosen = self.beyond if samples is None else self.beyond & samples[:, None]
+        chosen = chosen if constraints is None else chosen & constraints
+        return smallest_factor(self.polynomials[chosen] / self.share, 1.0)
+
+
 class _Excess(NamedTuple):
     """Largest excess along a trajectory.
 
-    t          : time of it [s]
-    limit      : what is exceeded
-    overshoot  : of a position, beyond the end of the joint [rad, m]
-    rate       : largest constant rate at which every limit is kept along the points
-    joint_rate : the same where the motion joins the points
-    speed_rate : the same of velocity limits, which smoothing does not help to keep
-    is_speed   : whether the largest excess is of a velocity
+    t         : time of it [s]
+    limit     : what is exceeded
+    overshoot : of a position, beyond the end of the joint [rad, m]
+    is_speed  : whether the largest excess is of a velocity
+    rates     : rates at which the limits are kept that are exceeded; None: of positions alone
     """
 
     t: float
     limit: str
     overshoot: float = 0.0
-    rate: float = 1.0
-    joint_rate: float = 1.0
-    speed_rate: float = 1.0
     is_speed: bool = False
+    rates: _Rates | None = None
+
+    @property
+    def rate(self) -> float:
+        """Largest constant rate at which every limit is kept along the points."""
+        return self.rates.along() if self.rates else 1.0
+
+    @property
+    def joint_rate(self) -> float:
+        """The same where the motion joins the points."""
+        return self.rates.at_splice() if self.rates else 1.0
+
+    @property
+    def speed_rate(self) -> float:
+        """The same as `rate` of limits of velocity alone."""
+        return self.rates.of_speeds() if self.rates else 1.0
 
 
 class ChunkExecutor:
@@ -342,11 +397,10 @@ class ChunkExecutor:
         """Set robot and limits. Raises InputError, before anything is changed."""
         robot = link_side(robot)
         limits, dynamics = resolve_limits(robot, limits), PathDynamics(robot)
-        reduced, drives = dynamics.limits(limits), dynamics.drives()
+        constraints = _constraints(_rest(np.zeros(robot.n)), dynamics, limits)
         self.robot, self.limits, self.joint_names = robot, limits, robot.joint_names
-        self._dynamics, self._reduced, self._drives = dynamics, reduced, drives
-        self._velocity = velocity_limits(robot, limits)
-        self._commanded = robot.tree.model.efforts.commanded.contains
+        self._dynamics, self._constraints = dynamics, constraints
+        self._is_speed = np.array(["velocity" in quantity for _, quantity in constraints.labels])
         lower, upper = (np.where(np.isnan(end), sign * np.inf, end) for end, sign in ((limits.lower, -1.0),
                                                                                      (limits.upper, 1.0)))
         self._lower, self._upper = lower, upper
@@ -653,6 +707,7 @@ class ChunkExecutor:
         warm_bridge = self._warm.bridge * min(1.5, float(mismatch.max() / max(self._mismatched, 1e-6)) ** (1.0 / 3.0))
         search = _Search(behind, self._warm, options, float(chunk.times[-1] - splice), least_bridge, warm_bridge, self._margin,
                          not state[1:].any(), 1.0 / self._share)
+        search.expect(self._least_stretch(chunk.times, points, splice), chunk.period)
         time_limit = 0.5 * self.lead if options.time_limit is None else options.time_limit
         binding, count = "", 0
         while count < options.max_attempts:
@@ -676,7 +731,8 @@ class ChunkExecutor:
             targets = Targets(times[used], aims, chunk.period * attempt.stretch)
             smoothing = (WAVELENGTHS[attempt.smoothing - 1] / (2.0 * math.pi)) ** 6 if attempt.smoothing else INTERPOLATION
             path = chunk_spline.fit(state, targets, TAILS[attempt.tail], smoothing)
-            off = np.abs(path(targets.times)[0] - wanted).max(axis=1)
+            passed = path.coefficients[np.searchsorted(path.breaks, targets.times), 0]
+            off = np.abs(passed - wanted).max(axis=1)
             deviation = float(off.max())
             if attempt.smoothing and deviation > options.tolerance:
                 search.too_smooth(bool(off[SETTLED:].max(initial=0.0) <= options.tolerance), chunk.period * attempt.stretch)
@@ -684,6 +740,7 @@ class ChunkExecutor:
             count += 1
             excess = self._excess(path, targets.times)
             if excess is None:
+                path.at(0.0)  # the first call takes longer
                 kept = np.concatenate(([splice], splice + targets.times))
                 delays = np.concatenate(([delay], splice + targets.times - chunk.times[used]))
                 if not self._commit(_Segment(splice, path, kept, delays, attempt.stretch)):
@@ -734,6 +791,17 @@ class ChunkExecutor:
             return 0.0
         return max(0.0, splice - float(chunk.times[nearest]))
 
+    def _least_stretch(self, times: np.ndarray, points: np.ndarray, splice: float) -> float:
+        """Return the least factor of times with which the motion can pass through all points of a chunk, from some on.
+
+        Somewhere between two points a joint has its mean velocity (mean value theorem).
+        """
+        first = int(np.searchsorted(times, splice)) + SETTLED
+        if len(times) < first + 2:
+            return 0.0
+        mean = np.abs(np.diff(points[first:], axis=0)) / np.diff(times[first:])[:, None]
+        return float(np.nan_to_num(mean.max(axis=0) / (self.options.limit_share * self.limits.velocity)).max())
+
     def _mismatch(self, chunk: _Chunk, state: np.ndarray, splice: float) -> np.ndarray:
         """Return the distance (n,) of the motion, at its velocity, from the chunk's first point."""
         first = min(int(np.searchsorted(chunk.times, splice, side="right")), len(chunk.times) - 1)
@@ -777,22 +845,19 @@ class ChunkExecutor:
         h = np.diff(path.breaks)
         steps = min(max(math.ceil(float(np.median(h)) / SAMPLE_SPACING), MIN_STEPS), MAX_STEPS)
         t = np.append((path.breaks[:-1, None] + h[:, None] * (np.arange(steps) / steps)).ravel(), path.length)
-        one = np.ones_like(t)
         try:
             dynamics = self._dynamics.along(path)
+            is_same = dynamics.terms is self._dynamics.terms  # else friction depends on the path, as of closed chains
+            constraints = self._constraints.on(path, dynamics) if is_same else _constraints(path, dynamics, self.limits)
         except InputError as error:
             return _Excess(0.0, str(error))
-        velocity = self._velocity
-        constraints = Constraints(
-            path, dynamics, self._reduced, self.joint_names, self._drives, self._commanded,
-            None if velocity is None else lambda q, way: np.maximum(velocity(q, way), MIN_VELOCITY))
-        polynomials = constraints.rate_polynomials(np.stack((t, one, 0.0 * one, 0.0 * one)))
+        motion = path(t)
+        polynomials = constraints.time_polynomials(motion)
         share = self.options.limit_share
         used = limit_shares(at_rate(np.moveaxis(polynomials, -1, 0), 1.0), constraints.offset)
         k = self._ranged
         lower, upper = self._lower[k], self._upper[k]
-        q = path(t)[0][:, k]
-        ranged = np.abs(2.0 * q - (upper + lower)) / (upper - lower)
+        ranged = np.abs(2.0 * motion[0][:, k] - (upper + lower)) / (upper - lower)
         reach = _between(np.concatenate((used / share, ranged - POSITION_TOLERANCE), axis=1))
         sample, number = np.unravel_index(int(reach.argmax()), reach.shape)
         if reach[sample, number] <= 1.0:
@@ -802,16 +867,8 @@ class ChunkExecutor:
             joint = int(k[number - count])
             overshoot = float(0.5 * (reach[:, number].max() - 1.0) * (self._upper[joint] - self._lower[joint]))
             return _Excess(float(t[sample]), f"position of {self.joint_names[joint]}", overshoot)
-        beyond = reach[:, :count] > 1.0
-        joining = along = beyond
-        if times is not None:
-            joining = beyond & (t < times[min(JOINED, len(times) - 1)])[:, None]
-            along = beyond & ((t >= times[min(SETTLED, len(times) - 1)]) & (t <= times[-1]))[:, None]
-        speeds = np.array(["velocity" in quantity for _, quantity in constraints.labels])
-        rate, joint_rate, speed_rate = (smallest_factor(polynomials[chosen] / share, 1.0)
-                                        for chosen in (along, joining, along & speeds))
-        return _Excess(float(t[sample]), constraints.describe(int(number)), 0.0, rate, joint_rate, speed_rate,
-                       bool(speeds[number]))
+        return _Excess(float(t[sample]), constraints.describe(int(number)), 0.0, bool(self._is_speed[number]),
+                       _Rates(t, times, reach[:, :count] > 1.0, polynomials, share, self._is_speed))
 
 
 class _Search:
@@ -836,7 +893,7 @@ class _Search:
         self.attempt = _Attempt(tail=warm.tail, stretch=least_stretch, delay=behind if least_stretch > 1.0 else 0.0)
         self._behind, self._warm, self._options, self._ahead = behind, warm, options, ahead
         self._max_smoothing = len(WAVELENGTHS) if options.tolerance > 0.0 else 0
-        self._first, self._rate_before = True, 0.0
+        self._first, self._rate_before, self._bridge_steps = True, 0.0, 0
 
     @property
     def margin(self) -> float:
@@ -845,6 +902,15 @@ class _Search:
         if not attempt.bridge or not self._estimate or attempt.waits or attempt.stretch > self._least_stretch:
             return self._margin
         return attempt.bridge / self._estimate
+
+    def expect(self, least_stretch: float, period: float) -> None:
+        """Begin with what served for the last chunk where points are certainly too fast by this factor of their times."""
+        if least_stretch <= self._least_stretch:
+            return
+        self._first = False
+        warm = self._as_before(self._warm_bridge, period * self._least_stretch)
+        stretch = min(max(warm.stretch, FASTER_THAN_MEAN * least_stretch), self._options.max_stretch * self._least_stretch)
+        self.attempt = replace(warm, stretch=stretch, delay=self._behind)
 
     def too_smooth(self, at_splice: bool, period: float) -> None:
         """Change an attempt whose path is too far from the points: join them later, if only at the splice, else smooth less.
@@ -866,16 +932,19 @@ class _Search:
             inset = min(self._options.tolerance, max(2.0 * attempt.inset, 2.0 * excess.overshoot))
             self.attempt = replace(attempt, inset=inset)
             return True
-        at_splice = excess.t < times[0] + 2.0 * period
+        is_short = len(times) < MIN_POINTS  # the motion is a bridge and a brake, and a longer bridge makes both slower
+        at_splice = is_short or excess.t < times[0] + 2.0 * period
         if excess.t >= times[0] and excess.t > times[-1] - 0.5 * period:
             is_changed = self._brake_otherwise(excess, len(times), period)
-            if is_changed or not at_splice:
+            if (is_changed and not is_short) or not at_splice:
                 return is_changed
+            attempt = self.attempt
         bridge = self._estimated_bridge(excess, float(times[0])) if at_splice else 0.0
         if first and (warm := self._as_before(bridge, period)) != attempt:
             self.attempt = warm
             return True
-        if excess.speed_rate < 1.0 and self._slow_down(excess.speed_rate) and not at_splice:
+        speed_rate = excess.speed_rate
+        if speed_rate < 1.0 and self._slow_down(speed_rate) and not at_splice:
             return True
         if at_splice:
             is_late = self._behind > 0.5 * period and attempt.delay < self._behind
@@ -885,14 +954,19 @@ class _Search:
             if attempt.bridge < MAX_BRIDGE and not (excess.is_speed and attempt.bridge > self._least_bridge):
                 self.attempt = self._with_bridge(attempt, bridge, period)
                 return True
-        if attempt.smoothing and excess.rate < MIN_GAIN * self._rate_before:
+        rate = excess.rate
+        if at_splice and excess.is_speed and rate >= 1.0 and attempt.stretch > self._least_stretch:
+            # the bridge alone is too fast: slower points are nearer; after some steps the next chunk is a better chance
+            self._bridge_steps += 1
+            return self._bridge_steps <= MAX_BRIDGE_STEPS and self._slow_down(excess.joint_rate**BRIDGE_SLOWING)
+        if attempt.smoothing and rate < MIN_GAIN * self._rate_before:
             self._max_smoothing = attempt.smoothing  # the path itself is too fast, not only its noise
         elif attempt.smoothing < self._max_smoothing:
-            self._rate_before = excess.rate
-            self.attempt = replace(self.attempt, smoothing=attempt.smoothing + (1 if excess.rate > 0.7 else 2))
-            self.attempt = replace(self.attempt, smoothing=min(self.attempt.smoothing, self._max_smoothing))
+            self._rate_before = rate
+            smoothing = min(attempt.smoothing + (1 if rate > 0.7 else 2), self._max_smoothing)
+            self.attempt = replace(self.attempt, smoothing=smoothing)
             return True
-        return self._slow_down(excess.rate)
+        return self._slow_down(rate)
 
     def _as_before(self, bridge: float, period: float) -> _Attempt:
         """Return what served for the last chunk, a little faster; with a bridge, if it is not zero."""
@@ -952,6 +1026,14 @@ class _Search:
             return False
         self.attempt = replace(attempt, stretch=stretch, delay=max(self._behind, attempt.delay))
         return True
+
+
+def _constraints(path: Path, dynamics: PathDynamics, limits: Limits) -> Constraints:
+    """Return all limits along a path, minus Coulomb friction. Raises InputError."""
+    robot, velocity = dynamics.robot, velocity_limits(dynamics.robot, limits)
+    return Constraints(path, dynamics, dynamics.limits(limits), robot.joint_names, dynamics.drives(),
+                       robot.tree.model.efforts.commanded.contains,
+                       None if velocity is None else lambda q, way: np.maximum(velocity(q, way), MIN_VELOCITY))
 
 
 def _rest(q: np.ndarray) -> Path:

@@ -33,6 +33,7 @@ follow from those of q(s): `substitute_law`. Played at a constant rate, each con
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, Protocol
@@ -274,6 +275,8 @@ class ConstraintLayout(NamedTuple):
         for columns, values in zip(self.columns(drives), self.coefficients(drives, **given)):
             powers = [values[0] * 0.0] * 4
             for column, value in zip(columns, values):
+                if isinstance(basis[column], np.ndarray) and not basis[column].any():
+                    continue  # numbers of a motion in time: two of three are zero
                 powers[RATE_POWERS[column]] = powers[RATE_POWERS[column]] + value * basis[column]
             found.append(np.stack(powers, axis=1))
         return [np.concatenate(found)]
@@ -441,13 +444,26 @@ class Constraints:
         """Samples in a tile."""
         return self._many(ConstraintLayout.rate_polynomials).lanes
 
+    def time_polynomials(self, q: np.ndarray) -> np.ndarray:
+        """Return the same for a path whose s is the time, from q, q', q'', q''' (4, samples, n) of a few samples."""
+        return self._evaluate_at(ConstraintLayout.rate_polynomials, q, np.ones(1), np.zeros(1), np.zeros(1))[0]
+
+    def on(self, path: Path, dynamics: Callable[..., TorqueTerms] | None) -> Constraints:
+        """Return the same limits along another path. dynamics: those prepared for it."""
+        found = copy.copy(self)
+        found.path, found.dynamics = path, dynamics
+        return found
+
     def _evaluate(self, function: Callable[..., Any], s: Any, v: Any, a: Any, u: Any) -> tuple[np.ndarray, ...]:
         """Evaluate a function of ConstraintLayout at samples."""
-        motion = self.path(s)
-        velocity = None if self._velocity is None else self._velocity(*motion[:2])
-        blocks = [*motion[1:], *(np.asarray(x)[:, None] for x in (v, a, u)), self._inverse_limits(velocity, len(motion[0])),
+        return self._evaluate_at(function, self.path(s), *(np.asarray(x)[:, None] for x in (v, a, u)))
+
+    def _evaluate_at(self, function: Callable[..., Any], motion: np.ndarray, *law: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Evaluate it from q, q', q'', q''' (4, samples, n), and v, a, u (samples, 1) each, or (1,) for all samples."""
+        velocity, count = None if self._velocity is None else self._velocity(*motion[:2]), len(motion[0])
+        blocks = [*motion[1:], *law, self._inverse_limits(velocity, count),
                   *(() if self.dynamics is None else self.dynamics(*motion))]
-        return self._many(function)(blocks, len(motion[0]))
+        return self._many(function)(blocks, count)
 
     def _inverse_limits(self, velocity: np.ndarray | None, count: int) -> np.ndarray:
         """Return 1 / limit of all known limits, (limits,), or (count, limits) with velocity limits (count, n) by position."""

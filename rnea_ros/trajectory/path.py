@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -45,14 +46,7 @@ class Path:
         self.breaks, self.coefficients, self.stops = breaks, coefficients, tuple(stops)
         self.n = coefficients.shape[2]
         self.length = float(breaks[-1])
-        size = coefficients.shape[1]
-        # row k: contribution of s^k to q, q', q'', q''', side by side
-        stacked = np.zeros((len(coefficients), size, N_DERIVATIVES, self.n))
-        for order in range(N_DERIVATIVES):
-            for k in range(size - order):
-                stacked[:, k, order] = math.perm(k + order, order) * coefficients[:, k + order]
-        self._stacked = stacked.reshape(len(coefficients), size, N_DERIVATIVES * self.n)
-        self._flat = np.ascontiguousarray(coefficients, dtype=float).reshape(len(coefficients), size * self.n)
+        self._flat = np.ascontiguousarray(coefficients, dtype=float).reshape(len(coefficients), -1)
         self._inner = breaks[1:-1].tolist()
         self._starts = breaks[:-1].tolist()
 
@@ -79,8 +73,18 @@ class Path:
         piece = np.searchsorted(self.breaks[1:-1], s, side="right")
         return [(s - self.breaks[piece])[:, None], self._flat[piece]]
 
+    @cached_property
+    def _stacked(self) -> np.ndarray:
+        """Row k of each piece: contribution of the k-th power to q, q', q'', q''', side by side."""
+        size = self.coefficients.shape[1]
+        stacked = np.zeros((len(self.coefficients), size, N_DERIVATIVES, self.n))
+        for order in range(N_DERIVATIVES):
+            for k in range(size - order):
+                stacked[:, k, order] = math.perm(k + order, order) * self.coefficients[:, k + order]
+        return stacked.reshape(len(self.coefficients), size, N_DERIVATIVES * self.n)
+
     def at(self, s: float) -> np.ndarray:
-        """Return q, q', q'', q''' (4, n) at one s, in microseconds."""
+        """Return q, q', q'', q''' (4, n) at one s: in microseconds, but for the first call."""
         s = min(max(s, 0.0), self.length)
         piece = bisect_right(self._inner, s)
         x, power, powers = s - self._starts[piece], 1.0, []

@@ -83,6 +83,16 @@ def test_stream_beyond_the_limits_is_executed_more_slowly(name):
     assert any(result.accepted and result.stretch > 1.0 and result.binding for result in results)
 
 
+def test_points_beyond_the_velocity_limits_are_not_tried_at_their_times():
+    """Somewhere between two points a joint has its mean velocity: one attempt is usual, at the speed that the limits allow."""
+    one = arm("panda")
+    sent = stream("smooth", 0, one, duration=3.0, speed=2.5)
+    _, motion, results = played(executor(one), sent, 1e-3)
+    assert all(result.stretch > 1.0 for result in results if result.accepted)
+    assert np.median([result.attempts for result in results]) == 1.0
+    assert np.abs(motion[1] / one.limits.velocity).max() == pytest.approx(0.98, abs=0.02)
+
+
 def test_chunk_stream_with_a_payload_keeps_the_limits():
     """The limits hold with the payload, under which the same stream would exceed them if it were left out."""
     heavy, light = tightened(arm("ur5_robot", 6.0), 0.7), tightened(arm("ur5_robot"), 0.7)
@@ -299,6 +309,15 @@ def test_chunk_of_one_point_is_executed_for_any_lead(name, ahead, speed):
     assert np.abs(motion[0] - goal).max(axis=1).min() < 1e-3 and not motion[1:, -1].any()
 
 
+@pytest.mark.parametrize("kind", ["smooth", "disagreeing"])
+def test_chunks_with_two_points_are_executed(kind):
+    """Of 0.2 s, 0.1 s old: each is a bridge and a brake, both of which take longer where limits bind."""
+    one = arm("panda")
+    _, motion, results = played(executor(one), stream(kind, 4, one, rate=5.0, count=2, duration=2.0), 5e-4)
+    assert max(utilization(one, motion, 5e-4).values()) <= 1.0
+    assert sum(result.accepted for result in results) >= 0.8 * len(results)
+
+
 def test_lead_grows_while_searches_are_slow_and_shrinks_afterwards(monkeypatch):
     """Each reading of the clock is 30 ms after the previous one, too slow for half of the first lead."""
     one = arm("panda")
@@ -403,10 +422,11 @@ def test_invalid_chunk_options_are_rejected(options):
         ChunkOptions(**options)
 
 
-def test_chunk_spline_passes_its_points_and_ends_at_rest():
+@pytest.mark.parametrize("count", [12, 200])
+def test_chunk_spline_passes_its_points_and_ends_at_rest(count):
     rng = np.random.default_rng(3)
-    state, times = rng.normal(size=(4, 3)), np.cumsum(rng.uniform(0.05, 0.15, 12))
-    points = rng.normal(size=(12, 3))
+    state, times = rng.normal(size=(4, 3)), np.cumsum(rng.uniform(0.05, 0.15, count))
+    points = rng.normal(size=(count, 3))
     path = chunk_spline.fit(state, chunk_spline.Targets(times, points, 0.1), 0.5)
     assert np.abs(path(times)[0] - points).max() < 1e-6  # for steps of about 1 rad
     assert np.abs(path(np.zeros(1))[:, 0] - state).max() < 1e-12
