@@ -1,7 +1,7 @@
-"""Small reverse-mode automatic differentiation on numpy arrays: the ground of the stand-ins for torch and jax.
+"""Minimal reverse-mode automatic differentiation on NumPy arrays, for the stand-ins for torch and jax.
 
-A `Tensor` remembers the operation that made it. The rules of operations are written on tensors, so gradients can be
-differentiated again.
+A `Tensor` stores the operation that created it. Rules of operations use tensors, so gradients can be differentiated
+again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Rule = Callable[[Sequence["Tensor"]], Sequence["Tensor | None"]]
 
 
 class Origin(NamedTuple):
-    """Operation that made tensors: inputs, outputs, and the gradients of its inputs from those of its outputs."""
+    """Operation that created tensors: inputs, outputs, and the rule for gradients of inputs from those of outputs."""
 
     inputs: Sequence[Tensor]
     outputs: list[Tensor]
@@ -30,7 +30,7 @@ class Device(NamedTuple):
 
 
 class Tensor:
-    """Array with the derivative that torch and jax give it."""
+    """Array with automatic differentiation as in torch and jax."""
 
     __array_priority__ = 100
 
@@ -130,12 +130,12 @@ def as_tensor(x: Any) -> Tensor:
 
 
 def made(data: Any, inputs: Sequence[Tensor], rule: Rule) -> Tensor:
-    """Return the one result of an operation."""
+    """Return the single result of an operation."""
     return all_made([data], inputs, rule)[0]
 
 
 def all_made(results: Sequence[Any], inputs: Sequence[Tensor], rule: Rule) -> list[Tensor]:
-    """Return the results of an operation; they have an origin where a derivative can be asked for."""
+    """Return the results of an operation; they have an origin if a derivative can be requested."""
     needed = any(one.requires_grad for one in inputs)
     outputs = [Tensor(data, requires_grad=needed) for data in results]
     if needed:
@@ -155,7 +155,7 @@ def summed_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def order_of(results: Sequence[Tensor]) -> list[Origin]:
-    """Return the operations that led to results, each after those that made its inputs."""
+    """Return the operations behind results, each after those that created its inputs."""
     found: list[Origin] = []
     seen: set[int] = set()
 

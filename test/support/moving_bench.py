@@ -1,4 +1,4 @@
-"""A dynamics_node on the bench, and a robot of any kind that moves before it: every sample is answered, or the bench fails."""
+"""Bench of dynamics_node with a moving robot of any kind; it fails if a sample gets no result."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ TOUCHED = {"wrenches.names": ["wrist"], "wrenches.wrist.timeout": 10.0}
 
 
 class MovingBench(LiveBench):
-    """Stamps are the time of the motion. sent: samples; repeated: how many were sent again, a step later, for their answer,
-    or what that needs, did not come.
+    """Bench whose stamps are the time of the motion. sent: number of samples; repeated: number of samples sent again, a step
+    later, since their result or its inputs were lost.
     """
 
     def __init__(self, ros: RosDomain, moving: MovingRobot, folder: Path, step: float = 1e-3, passive: bool = False,
                  **parameters: Any):
-        """step: of the motion [s]; passive: whether passive joints are measured"""
+        """Start the node. step: of the motion [s]; passive: whether passive joints are measured."""
         given = {"robot_description": moving.urdf, "robot_file": moving.file(folder), "base.timeout": 5.0}
         given |= moving.parameters
         if isinstance(moving, MovingTouched):
@@ -42,14 +42,14 @@ class MovingBench(LiveBench):
         return [create(WrenchStamped, f"{self.node}/wrench/wrist", 10)] if isinstance(self.moving, MovingTouched) else []
 
     def met(self) -> MovingBench:
-        """Wait for the model, and until all ends have found each other."""
+        """Wait for the model and the discovery of all publishers and subscriptions."""
         self.prepared()
         self.ros.until(lambda: all(publisher.get_subscription_count() for publisher in self._others))
         self.ros.until(self._once, what="no answer to the first state", of=self.process)
         return self
 
     def next(self) -> tuple[float, JointDynamics]:
-        """The next time of the motion whose answer came, and that answer. Fails where none comes, time and again."""
+        """Return the next time of the motion with a result, and the result; fail if there is none after several attempts."""
         before = self._ticks
         found = self.ros.until(self._once, what=f"no answer to samples from {before * self.dt} s on", of=self.process)
         self.sent += 1
@@ -62,7 +62,7 @@ class MovingBench(LiveBench):
         return self.clock
 
     def prepared_at(self, t: float) -> list[tuple[Any, Any]]:
-        """Publishers and messages of the sample at a time; the joint state comes last."""
+        """Return publishers and messages of the sample at a time; the joint state is last."""
         moving, when = self.moving, stamp(self._began + t)
         beside = moving.beside(t)
         if self._passive and isinstance(moving, MovingLoops):
@@ -75,7 +75,7 @@ class MovingBench(LiveBench):
         return [*zip(self._others, first), *zip((self.desired, self.states), self.messages(moving.motion(t), beside, when))]
 
     def feed(self, pairs: list[tuple[Any, Any]]) -> None:
-        """Publish a sample of any time at the next stamp, and process received messages."""
+        """Publish a sample of any time at the next stamp and process received messages."""
         when = stamp(self.tick())
         for publisher, message in pairs:
             message.header.stamp = when
@@ -83,7 +83,7 @@ class MovingBench(LiveBench):
         self.ros.step(0.0)
 
     def _once(self) -> JointDynamics | None:
-        """None where the answer, or part of what it needs, was lost or came too late."""
+        """Return the result, or None if it or its inputs were lost or late."""
         *before, (states, state) = self.prepared_at((self._ticks + 1) * self.dt)
         for publisher, message in before:
             publisher.publish(message)
@@ -99,7 +99,7 @@ class MovingBench(LiveBench):
         return found if not self.moving.base or self._reported_about(before[0][1]) else None
 
     def _reported_about(self, given: BaseStateStamped) -> bool:
-        """Return whether the answer is for this state of the base."""
+        """Return whether the reported base motion is this state."""
         end = time.monotonic() + 1.0
         while not (self._reported and self._reported[-1].header.stamp == given.header.stamp) and time.monotonic() < end:
             self.ros.step(0.005)
@@ -128,5 +128,5 @@ def base_state(moving: MovingRobot, t: float, when: Time) -> BaseStateStamped:
 
 
 def fill(first: Any, second: Any, six: np.ndarray) -> None:
-    """Two vectors of a message."""
+    """Set two vectors of a message."""
     first.x, first.y, first.z, second.x, second.y, second.z = map(float, six)

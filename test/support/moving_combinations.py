@@ -1,4 +1,4 @@
-"""Combinations in motion, for dynamics_node: inputs at any time, and torques with their rates by Pinocchio with multipliers.
+"""Moving combinations for tests of dynamics_node: inputs at any time; torques and rates by Pinocchio with multipliers.
 
 Samples are independent states: coordinates whose state is an input follow sines, and the equations of motion are integrated
 a few steps to both sides of it for the rates.
@@ -22,7 +22,7 @@ from support.moving_robots import URDF, MovingRobot, Sines
 
 
 class StreamOracle(MachineOracle):
-    """MachineOracle at any time: `at` moves the origin of time and the state there."""
+    """Oracle at any time: `at` moves the origin of time and the state."""
 
     def __init__(self, of: Machine, seed: int = 0, size: float = 1.0):
         self.shift = 0.0
@@ -70,7 +70,7 @@ class StreamOracle(MachineOracle):
         return np.vstack([sum(row) for row in rows])
 
     def _close(self, q, pose, follows):
-        """Newton's method on the distances that the cut joints hold at zero; all of them are translations."""
+        """Close the loops by Newton's method on the distances of the cut joints, which are all translations."""
         for _ in range(30):
             theirs = self._theirs(q, pose)
             data = self.body.state(theirs, np.zeros(self.body.model.nv))
@@ -85,7 +85,7 @@ class StreamOracle(MachineOracle):
         assert np.abs(gap).max() < 1e-12, gap
 
     def answer(self):
-        """State, accelerations and efforts; efforts of the motors' coordinates, and their first three derivatives."""
+        """Return state, accelerations and efforts, and motor efforts with three derivatives."""
         found = [self.equations(k * self.step, X) for k, X in zip(NODES, self.along(), strict=True)]
         efforts = np.array([each[3] for each in found])
         rates = [weights @ efforts / self.step**k for k, weights in enumerate(WEIGHTS, start=1)]
@@ -93,10 +93,10 @@ class StreamOracle(MachineOracle):
 
 
 class MovingCombination(MovingRobot):
-    """A random machine. measured: whether joint states name the motors behind springs."""
+    """Random machine. measured: whether joint states contain the motors of elastic joints."""
 
     def __init__(self, of: Machine, seed: int = 0, measured: bool = False, size: float = 1.0, step: float | None = None):
-        """size: of the motion, as a share of the usual one; step: of the differences [s]"""
+        """Set up the machine. size: amplitude relative to the usual motion; step: of the differences [s]."""
         self._truth, self.machine, self.urdf = StreamOracle(of, seed, size), of, of.urdf
         self._truth.step = step or self._truth.step
         content: dict[str, Any] = {key: value for key, value in of.file.items() if key != "version"}
@@ -113,14 +113,14 @@ class MovingCombination(MovingRobot):
             self.parameters = {"base.motion_source": "free"} if of.base == "floating" else {}
 
     def state(self, t: float):
-        """Positions, velocities, accelerations and efforts of time t."""
+        """Return positions, velocities, accelerations and efforts at time t."""
         if t not in self._states:
             truth = self._truth.at(t)
             self._states[t] = truth.equations(0.0, truth.X0)
         return self._states[t]
 
     def sample(self, t: float):
-        """Sample of time t: ((q, v, a, efforts), efforts of motors at links, their three rates)."""
+        """Return ((q, v, a, efforts), link-side motor efforts, their three derivatives) at time t."""
         if t not in self._samples:
             self._samples[t] = self._truth.at(t).answer()
         return self._samples[t]
@@ -145,7 +145,7 @@ class MovingCombination(MovingRobot):
         return state.moved_by(np.array([derivative[-6:] for derivative in truth.driven(t)[1:4]]))
 
     def _motor(self, name, t):
-        """Motion of the motor behind a spring, up to the jerk: the deflection that the effort at the link needs."""
+        """Return the motion up to the jerk of the motor of an elastic joint, from the deflection by the effort."""
         truth, (_, efforts, rates) = self._truth, self.sample(t)
         k = truth.given.index(truth.number[name])
         stiffness = self.machine.file["elastic_joints"][name]["stiffness"]
@@ -157,7 +157,7 @@ class MovingCombination(MovingRobot):
         return {f"{name}_motor": self._motor(name, t) for name in self.machine.elastic} if self.measured else None
 
     def both(self, t: float, rates: bool = True) -> np.ndarray:
-        """(2, n): torques of the joints, and their rates, zero where they are not asked for."""
+        """Return joint torques and rates (2, n); rates are zero if they are not requested."""
         if rates or self.machine.elastic:
             return self._both(t, *self.sample(t))
         state = self.state(t)
@@ -189,7 +189,7 @@ class MovingCombination(MovingRobot):
 
 
 def biped(seed: int = 0) -> MovingCombination:
-    """The biped of urdf/: four loops and four springs, 24 joints, on a gantry that moves."""
+    """Return the biped of urdf/ with 24 joints, four loops and four springs on a moving gantry."""
     file = yaml.safe_load((URDF / "biped.robot.yaml").read_text())
     urdf = (URDF / "biped.urdf").read_text()
     joints = [element.get("name") for element in ElementTree.fromstring(urdf).findall("joint")]
@@ -197,11 +197,11 @@ def biped(seed: int = 0) -> MovingCombination:
     follows = [name for name in joints if name not in active and name not in state]
     made = Machine(urdf, file, dict.fromkeys(joints, 0.0), active, state, follows, [], file["base"],
                    file["loops"]["cut_joints"])
-    return MovingCombination(made, seed, size=0.3, step=2e-4)  # the springs' natural frequencies are some hundred rad/s
+    return MovingCombination(made, seed, size=0.3, step=2e-4)  # natural frequencies of the springs are some hundred rad/s
 
 
 class MovingTripod(MovingRobot):
-    """A body on three legs that stand: least torques of nine motors while the body sways."""
+    """Body that sways on three standing legs: minimum-norm torques of nine motors."""
 
     def __init__(self, seed: int = 0):
         self.urdf, file, pose = tripod(seed)
@@ -213,7 +213,7 @@ class MovingTripod(MovingRobot):
         self.base = self._base
 
     def motion(self, t):
-        """Accelerations and jerks of the legs are not read: they follow from the body."""
+        """Return the motion of the legs; accelerations and jerks are not used, since they depend on the body."""
         q, v, *_ = self._truth.at(t)
         return [q[[k + 1 for k in self._columns]], v[self._columns], *np.zeros((2, len(self.joints)))]
 
@@ -228,7 +228,7 @@ class MovingTripod(MovingRobot):
 
 
 class MovingVehicle(MovingRobot):
-    """A differential drive with a castor and an arm, on a level floor."""
+    """Differential drive with a castor and an arm on a level floor."""
 
     def __init__(self, seed: int = 0):
         self.urdf, file = vehicle(seed)
@@ -242,7 +242,7 @@ class MovingVehicle(MovingRobot):
         return [self._truth.joints(t, k)[self._order] for k in range(4)]
 
     def _base(self, t):
-        """The velocity is not read: it follows from the wheels."""
+        """Return the base motion; the velocity is not used, since it depends on the wheels."""
         turn = (0.0, 0.0, np.sin(0.3 * t), np.cos(0.3 * t))
         return BaseState((0.3 * np.sin(t), 0.2, 0.0), turn, (1.0, -0.5, 0.2, 0.1, -0.2, 0.3), np.zeros(6), np.zeros(6))
 

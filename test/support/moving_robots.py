@@ -1,6 +1,6 @@
-"""Robots of every kind in motion, for dynamics_node: its messages, sample by sample, and torques of an independent oracle.
+"""Moving robots of every kind for tests of dynamics_node, with torques of an independent oracle.
 
-Every one swings in all its freedoms by sines of frequencies and phases that a seed draws.
+Each robot oscillates in all its freedoms with random frequencies and phases.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from support.parallel_machines import delta
 from support.rotor_trees import RotorTree
 
 URDF = Path(__file__).resolve().parents[2] / "urdf"
-H = 1e-2  # s, step of the differences that are the truth of a rate
+H = 1e-2  # [s], step of the differences for torque rates
 
 
 class Sines:
-    """t -> x and its derivatives: size sin(w t + phase) about a centre."""
+    """Function of time that returns x = center + size sin(w t + phase) and its derivatives."""
 
     def __init__(self, centre: Any, size: Any, seed: int):
         rng, self.centre = np.random.default_rng(seed), np.asarray(centre, dtype=float)
@@ -43,7 +43,7 @@ class Sines:
 class MovingRobot:
     """Robot on a moving base with its motion.
 
-    joints : those that desired motions name, in the order of their columns; urdf: text; content: of the robot file
+    joints: names in desired motions, in the order of their columns; urdf: text; content: of the robot file
     """
 
     joints: Sequence[str]
@@ -54,29 +54,29 @@ class MovingRobot:
     parameters: Mapping[str, Any] = {}  # of the node
 
     def motion(self, t: float) -> list[np.ndarray]:
-        """q .. qddd of the joints, as many derivatives as it takes."""
+        """Return q, qd ... of the joints, as many derivatives as the robot needs."""
         return self.swing(t)
 
     def beside(self, t: float) -> Mapping[str, Any] | None:
-        """Return the motion of other joints that joint states and desired motion have, by name."""
+        """Return the motion of other joints in joint states and desired motions, by name."""
         return None
 
     def torque(self, t: float) -> np.ndarray:
-        """The truth."""
+        """Return the torques of the oracle."""
         raise NotImplementedError
 
     def rate(self, t: float) -> np.ndarray:
         return difference(lambda s: self.torque(t + s), h=H)
 
     def file(self, folder: Path) -> str:
-        """Its robot file, written."""
+        """Write the robot file and return its path."""
         path = folder / "moving.robot.yaml"
         path.write_text(yaml.dump({"version": 1, **self.content}, Dumper=PlainDumper))
         return str(path)
 
 
 class PlainDumper(yaml.SafeDumper):
-    """Numbers of numpy are numbers; values that occur twice are written out."""
+    """YAML dumper for NumPy numbers that writes no aliases."""
 
     def ignore_aliases(self, data):
         return True
@@ -89,7 +89,7 @@ PlainDumper.add_multi_representer(np.floating, lambda dumper, value: dumper.repr
 
 
 def five_bar_pose(qa: np.ndarray) -> np.ndarray:
-    """Elbows outward: the tip is where the circles of both forearms meet."""
+    """Return all joint positions with elbows outward: the tip is at the intersection of the circles of both forearms."""
     (left, right), (first, second) = (np.array([x, 0.0]) + L * np.array([np.cos(a), np.sin(a)])
                                       for x, L, a in ((0.0, 0.4, qa[0]), (0.3, 0.45, qa[1]))), (0.5, 0.55)
     gap = np.linalg.norm(right - left)
@@ -102,7 +102,7 @@ def five_bar_pose(qa: np.ndarray) -> np.ndarray:
 
 
 def palletiser_pose(qa: np.ndarray) -> np.ndarray:
-    """Opposite sides of its parallelograms stay parallel."""
+    """Return all joint positions: opposite sides of the parallelograms stay parallel."""
     one, two, four, three = qa
     return np.array([one, two, four, three, three - two, -three, -two, two, three, two - three])
 
@@ -115,7 +115,7 @@ POSE = {"five_bar": five_bar_pose, "palletiser": palletiser_pose}
 
 
 class MovingLoops(MovingRobot):
-    """Torques by multipliers on Pinocchio, at poses in closed form."""
+    """Loops with poses in closed form and torques by Pinocchio with multipliers."""
 
     def __init__(self, name: str, seed: int = 0):
         self.urdf = (URDF / f"{name}.urdf").read_text()
@@ -126,7 +126,7 @@ class MovingLoops(MovingRobot):
         self.kkt = LoopOracle(self.urdf, {"loops": loops}, self.tree)
 
     def state(self, t: float) -> tuple[np.ndarray, np.ndarray]:
-        """q, qd of all joints."""
+        """Return q, qd of all joints."""
         qa, qad, *_ = self.swing(t)
         q = self.pose(qa)
         *_, J, _drift = self.kkt.equations(q, np.zeros(len(q)))
@@ -139,7 +139,7 @@ class MovingLoops(MovingRobot):
         return self.kkt.inverse(*self.state(t), self.swing(t)[2])[0]
 
     def passive(self, t: float, off: float = 0.0) -> dict[str, tuple[float, float]]:
-        """Measured positions of the passive joints, with velocities that are not used."""
+        """Return measured positions of the passive joints, and velocities that are not used."""
         q = self.state(t)[0]
         return {name: (value + off, 0.0) for name, value in zip(self.tree, q) if name not in self.joints}
 
@@ -147,11 +147,11 @@ class MovingLoops(MovingRobot):
 # ---------------------------------------------------------------------- platforms on legs
 
 
-MACHINES = {"gough_stewart": (gough_stewart, range(6)), "delta": (delta, range(3))}  # and freedoms of the platform
+MACHINES = {"gough_stewart": (gough_stewart, range(6)), "delta": (delta, range(3))}  # freedoms of the platform
 
 
 class MovingPlatform(MovingRobot):
-    """The platform swings about its home in all its freedoms; joints of the legs as inverse kinematics has them, whose gaps
+    """Platform that oscillates about its home pose in all its freedoms; leg joints are from inverse kinematics, whose gaps
     the oracle measures.
     """
 
@@ -183,8 +183,8 @@ class MovingPlatform(MovingRobot):
 
 
 class MovingElastic(MovingRobot):
-    """Rotors are bodies in Pinocchio. Measured motors move independently, near their joints; else as our
-    library has it, and the oracle says how far the springs are then from carrying their loads.
+    """Robot with elastic joints whose rotors are bodies in Pinocchio. Measured motors move independently near their joints;
+    others follow the library, and the oracle checks that springs carry their loads.
     """
 
     def __init__(self, robot: Robot, oracle: RotorTree, size: Any, seed: int = 0, measured: bool = False):
@@ -201,7 +201,7 @@ class MovingElastic(MovingRobot):
         return self.swing(t, 3 if self.measured else self.robot.order)
 
     def motors(self, t: float) -> list[np.ndarray]:
-        """Position, velocity, acceleration of the elastic joints' motors; the jerk too, where they are measured."""
+        """Return position, velocity, acceleration of the motors of elastic joints, and the jerk if they are measured."""
         if self.measured:
             return [q[self.elastic] + bend for q, bend in zip(self.swing(t), self._bend(t))]
         found = self.robot.motor_motion(*self.swing(t, self.robot.order - 1))
@@ -213,10 +213,10 @@ class MovingElastic(MovingRobot):
         return dict(zip(names, np.transpose(self.motors(t)))) if self.measured else None
 
     def both_sides(self, t: float) -> np.ndarray:
-        """(2, n): torques of all motors by Pinocchio; loads, the spring's in elastic joints."""
+        """Return torques of all motors by Pinocchio, and loads, which springs carry in elastic joints (2, n)."""
         x, v, a = (np.concatenate(pair) for pair in zip(self.swing(t, 2), self.motors(t)))
         found = self.oracle.torques(x, v, a)
-        if not self.measured:  # springs carry what is beyond
+        if not self.measured:  # load beyond the spring
             assert np.abs(found[self.elastic]).max() < 1e-10 * max(1.0, np.abs(found).max())
         tau, load = found[:self.robot.n].copy(), found[:self.robot.n].copy()
         tau[self.elastic] = found[self.robot.n:]
@@ -227,11 +227,11 @@ class MovingElastic(MovingRobot):
         return self.both_sides(t)[0]
 
 
-# ---------------------------------------------------------------------- bases that move
+# ---------------------------------------------------------------------- moving bases
 
 
 class MovingBase(MovingRobot):
-    """A tree on a base that rolls, pitches, heaves and drifts; Pinocchio's free-flyer."""
+    """Tree on a base that rolls, pitches, heaves and drifts; forces by Pinocchio with a free-flyer."""
 
     def __init__(self, source: Any, size: float = 0.3, seed: int = 0, gravity: Sequence[float] = (0.0, 0.0, -9.81)):
         self.robot, self.gravity = load(source, base="floating", gravity=gravity), gravity
@@ -241,7 +241,7 @@ class MovingBase(MovingRobot):
         self.swing, self._sway = Sines(np.zeros(self.robot.n), size, seed), Sines(np.zeros(6), 0.3, seed + 1)
 
     def base(self, t: float) -> BaseState:
-        """State, acceleration, jerk."""
+        """Return state, acceleration, and jerk of the base."""
         sway = self._sway
 
         def pose(s: Any) -> tuple[Any, Any]:
@@ -251,7 +251,7 @@ class MovingBase(MovingRobot):
         return base_motion(pose, t)
 
     def forces(self, t: float) -> np.ndarray:
-        """(6 + n,): base wrench and torques."""
+        """Return base wrench and torques (6 + n,)."""
         state = self.base(t)
         return self.oracle.forces(state, state.acceleration, *self.swing(t, 2))
 
@@ -262,11 +262,11 @@ class MovingBase(MovingRobot):
         return self.forces(t)[6:]
 
 
-# ---------------------------------------------------------------------- touched arms
+# ---------------------------------------------------------------------- arms with contact forces
 
 
 class MovingTouched(MovingRobot):
-    """An arm with a sensor at its wrist, whose wrench on `link` is linear in time."""
+    """Arm with a wrist sensor; the wrench on `link` is linear in time."""
 
     content: Mapping[str, Any] = {}
 

@@ -1,4 +1,4 @@
-"""A dynamics_node on the bench: what feeds it, what it answers, and robots for it."""
+"""Bench of dynamics_node: inputs, results, and robots for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIMIT = '<limit lower="-2" upper="2" velocity="3" effort="{}"/>'
 
 
 def urdf(name: str = "arm", mass: float = 2.0) -> str:
-    """All joint types of the messages, a mimic joint and a fixed one."""
+    """Return a URDF with all joint types of the messages, a mimic joint and a fixed joint."""
     joints = [("turn", "revolute", "base", "upper", "0 1 0", LIMIT.format(40)),
               ("spin", "continuous", "upper", "fore", "1 0 0", ""),
               ("slide", "prismatic", "fore", "wrist", "0 0 1", LIMIT.format(60)),
@@ -34,14 +34,14 @@ def urdf(name: str = "arm", mass: float = 2.0) -> str:
 
 
 def chain(n: int, first: tuple[str, ...] = ()) -> str:
-    """A robot of n revolute joints, which takes its time to compile."""
+    """Return the URDF of n revolute joints, whose compilation takes long."""
     names = [*first, *(f"j{k}" for k in range(len(first), n))]
     joints = "".join(JOINT.format(name, "revolute", f"l{k}", f"l{k + 1}", "0 1 0", "") for k, name in enumerate(names))
     return f'<robot name="chain">{"".join(LINK.format(f"l{k}", 1.0) for k in range(n + 1))}{joints}</robot>'
 
 
 def seconds(message: Any) -> float:
-    """The stamp of a message [s]."""
+    """Return the stamp of a message [s]."""
     return message.header.stamp.sec + message.header.stamp.nanosec * 1e-9
 
 
@@ -51,7 +51,7 @@ NODE = "/dynamics_node"
 
 
 class Bench:
-    """A world with one dynamics_node, what feeds it and what it answers."""
+    """ROS domain with one dynamics_node, publishers of its inputs, and received results."""
 
     program: str | Path = "dynamics_node"
 
@@ -72,7 +72,7 @@ class Bench:
         self.dt = 0.01
 
     def ready(self) -> Bench:
-        """Wait for the model, and until both ends have found each other."""
+        """Wait for the model and the discovery of all publishers and subscriptions."""
         self.ros.until(lambda: self.info, what="no model", of=self.process)
         self.ros.until(lambda: all(p.get_subscription_count() for p in (self.states, self.desired)))
         self.ros.until(lambda: self.send(np.full((4, 3), 0.01)), what="no answer to the first state")
@@ -83,7 +83,7 @@ class Bench:
         return self.clock
 
     def state(self, **fields) -> None:
-        """A joint state; what is not given is valid."""
+        """Publish a joint state; fields that are not given are valid."""
         message = JointState(name=NAMES, position=[0.1, 0.2, 0.3], velocity=[0.0, 0.0, 0.0], effort=[math.nan] * 3)
         message.header.stamp = stamp(self.tick())
         for name, value in fields.items():
@@ -91,8 +91,8 @@ class Bench:
         self.states.publish(message)
 
     def send(self, motion: np.ndarray, names: list[str] = NAMES, attempts: int = 60) -> JointDynamics | None:
-        """Send (q, qd, qdd, qddd) and return the answer. On a busy machine best effort may lose a message, and a desired
-        motion may be out of date when its state comes: try again.
+        """Send (q, qd, qdd, qddd) and return the result. It is sent again if a message is lost (best effort) or late on a
+        busy machine.
         """
         return next(filter(None, (self._send_once(motion, names) for _ in range(attempts))), None)
 
@@ -115,14 +115,14 @@ class Bench:
         end = time.monotonic() + timeout
         while time.monotonic() < end:
             self.ros.step(0.005)
-            for message in islice(reversed(self.results), 100):  # answers come in order
+            for message in islice(reversed(self.results), 100):  # results arrive in order
                 if message.header.stamp == when:
                     return message
         return None
 
     def paced(self, samples: int = 40) -> None:
-        """Wait until results have come for all but the newest states, so that no queue overflows while a motion is played
-        that every state of is needed for.
+        """Wait for the results of all but the newest states, so that no queue overflows in motions without a gap.
+
         """
         until = self.clock - samples * self.dt
         self.ros.until(lambda: self.results and seconds(self.results[-1]) > until, what="no results", of=self.process)

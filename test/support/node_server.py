@@ -1,4 +1,4 @@
-"""Node processes as forks of a server that has imported rclpy and the nodes, once for each test process.
+"""Node processes, forked from a server that has imported rclpy and the nodes; one server for each test process.
 
 A separate Python process spends 0.9 s of processor time on these imports. A fork is a process like any other: it has its own
 environment, working folder, session and log, ends by signals, and leaves the interpreter the normal way.

@@ -1,4 +1,4 @@
-"""Answers that are not ours: Pinocchio on a URDF, with its joints mapped to ours by name, and finite differences."""
+"""Independent oracles: Pinocchio on a URDF, with joints mapped by name, and finite differences."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pin = pytest.importorskip("pinocchio")  # on a machine that cannot have it, the tests that ask it are skipped
+pin = pytest.importorskip("pinocchio")  # without it, the tests that need it are skipped
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "golden.json").read_text(encoding="utf-8"))
 
 
 def example_urdfs() -> list[Path]:
-    """Every URDF that comes with the package example-robot-data."""
+    """Return all URDFs of the package example-robot-data."""
     prefix = Path(pin.__file__).parents[4]
     found = sorted(prefix.glob("share/example-robot-data/robots/**/*.urdf"))
     assert len(found) > 60, f"example-robot-data is not installed under {prefix}"
@@ -22,7 +22,7 @@ def example_urdfs() -> list[Path]:
 
 
 class PinocchioOracle:
-    """tau and tau_rate by Pinocchio; arrays in the order of `robot.joint_names`, mimic joints folded by virtual work.
+    """Torques and torque rates by Pinocchio, in the order of `robot.joint_names`, with mimic joints folded by virtual work.
 
     Raises ValueError where Pinocchio does not load the file.
     """
@@ -61,11 +61,11 @@ class PinocchioOracle:
         return self.fold.T @ g, self.fold.T @ (dq @ self.fold @ qd)
 
     def energy(self, q, qd):
-        """Kinetic and potential energy [J]."""
+        """Return kinetic and potential energy [J]."""
         return pin.computeMechanicalEnergy(self.model, self.data, self.configuration(q), self.fold @ qd)
 
     def torque(self, q, qd, qdd, wrenches):
-        """Torques with wrenches {URDF link: (6,)} by the environment on the link, in the link's frame, force first."""
+        """Return torques with wrenches {URDF link: (6,)} by the environment on the link, in the link's frame, force first."""
         loads = pin.StdVec_Force()
         loads.extend([pin.Force.Zero()] * self.model.njoints)
         for link, wrench in wrenches.items():
@@ -74,13 +74,13 @@ class PinocchioOracle:
         return self.fold.T @ pin.rnea(self.model, self.data, self.configuration(q), self.fold @ qd, self.fold @ qdd, loads)
 
     def placement(self, link, q):
-        """Rotation and position of a URDF link in the root link's frame."""
+        """Return rotation and position of a URDF link in the root link's frame."""
         pin.framesForwardKinematics(self.model, self.data, self.configuration(q))
         placement = self.data.oMf[self._id(link)]
         return placement.rotation.copy(), placement.translation.copy()
 
     def kinematics(self, link, point, q, qd):
-        """R, p, Jacobian and its rate of a point of a URDF link, in the root link's frame."""
+        """Return R, p, Jacobian and its rate of a point of a URDF link, in the root link's frame."""
         found = frame_kinematics(self.model, self._id(link), point, self.configuration(q), self.fold @ qd)
         return *found[:2], *(J @ self.fold for J in found[2:])
 
@@ -92,7 +92,7 @@ class PinocchioOracle:
         frame.
         """
         pin.rnea(self.model, self.data, self.configuration(q), self.fold @ qd, self.fold @ qdd)
-        pin.forwardKinematics(self.model, self.data, self.configuration(q))  # rnea leaves oMi as it was
+        pin.forwardKinematics(self.model, self.data, self.configuration(q))  # rnea does not update oMi
         frame = self._frame(link)
         joint, R = frame.parentJoint, self.data.oMi[frame.parentJoint].rotation
         r = frame.placement.act(np.asarray(point))
@@ -114,7 +114,7 @@ OBSERVED = ("w", "wd", "a", "f", "n")  # what PinocchioOracle.at returns, three 
 
 
 def frame_kinematics(model, number, point, q, v):
-    """R, p, Jacobian (6, nv) and its rate of a frame moved to a point of it, LOCAL_WORLD_ALIGNED."""
+    """Return R, p, Jacobian (6, nv) and its rate of a frame moved to one of its points, LOCAL_WORLD_ALIGNED."""
     model, frame, axes = model.copy(), model.frames[number], pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
     placement = frame.placement * pin.SE3(np.eye(3), np.asarray(point))
     number = model.addFrame(pin.Frame("requested point", frame.parentJoint, number, placement, pin.FrameType.OP_FRAME), False)
@@ -127,23 +127,23 @@ def frame_kinematics(model, number, point, q, v):
 
 
 def along(q, qd, qdd, qddd, t):
-    """State at time t of a motion of constant jerk."""
+    """Return the state at time t of a motion of constant jerk."""
     return q + qd * t + qdd * (t * t / 2) + qddd * (t**3 / 6), qd + qdd * t + qddd * (t * t / 2), qdd + qddd * t
 
 
 def difference(function, h=2e-3):
-    """Derivative of function(t) at zero, central difference of 6th order."""
+    """Return the derivative of function(t) at zero by central differences of 6th order."""
     return sum(c * (function(k * h) - function(-k * h)) for k, c in ((1, 45.0), (2, -9.0), (3, 1.0))) / (60.0 * h)
 
 
 def deviation(ours, truth) -> float:
-    """Largest error relative to the largest entry of the truth, or to one."""
+    """Return the largest error relative to the largest entry of the truth, or to one."""
     ours, truth = np.asarray(ours), np.asarray(truth)
     return float(np.abs(ours - truth).max(initial=0.0) / max(1.0, np.abs(truth).max(initial=0.0)))
 
 
 def worst(ours, truth) -> float:
-    """Largest error of any entry, each relative to its own truth, or to one."""
+    """Return the largest error of all entries, each relative to its own truth, or to one."""
     ours, truth = np.asarray(ours), np.asarray(truth)
     assert ours.shape == truth.shape, (ours.shape, truth.shape)
     errors = np.abs(ours - truth) / np.maximum(1.0, np.abs(truth))

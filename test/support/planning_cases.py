@@ -1,4 +1,4 @@
-"""Problems for the tests of planning/: a toy without a robot, the thesis's arms in closed form, arms with their plans kept."""
+"""Problems for the tests of planning/: a toy without a robot, the thesis's arms in closed form, arms with cached plans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PR_START, PR_GOAL = (0.1, 0.6), (np.pi / 4, -np.pi / 4)
 
 
 def pendulum_and_slide(lower: float = -9.0, upper: float = 9.0) -> Quantity:
-    """Torque rates of a pendulum that drags a slide along, for real and complex numbers: order 3, not linear."""
+    """Return the torque rates of a pendulum that moves a slide: nonlinear, of order 3, for real and complex numbers."""
 
     def value(q, qd, qdd, qddd):
         a, b = np.moveaxis(q, -1, 0)
@@ -39,7 +39,7 @@ def pendulum_and_slide(lower: float = -9.0, upper: float = 9.0) -> Quantity:
 
 
 def toy() -> PlanningProblem:
-    """Everything at once: a free position, tied speeds, a window, a cost with both weights, a limit of one joint only."""
+    """Return a problem with a free position, tied velocities, a window, a cost with both weights, and a limit of one joint."""
     rate = pendulum_and_slide()
     early = motion_quantity(1, ("swing", "slide"), np.array([-1.0, -np.inf]), np.array([1.0, np.inf]), windows=[(0.0, 0.3)])
     start = EndState(np.array([0.2, np.nan]), np.zeros(2), np.full(2, np.nan))
@@ -49,7 +49,7 @@ def toy() -> PlanningProblem:
 
 
 def rr_torque(q, qd, qdd, cos=np.cos, sin=np.sin):
-    """The thesis's two-link arm in closed form, any scalar: links of 0.4 m, 0.5 kg, 0.1 kg m^2."""
+    """Return the torques of the thesis's two-link arm in closed form, for any scalars: links of 0.4 m, 0.5 kg, 0.1 kg m^2."""
     L, c, m, inertia = 0.4, 0.2, 0.5, 0.1
     h = m * L * c * sin(q[1])
     m22 = m * c**2 + inertia
@@ -65,14 +65,14 @@ def robot(name: str) -> Robot:
 
 @cache
 def rr_plan(rate: float | None = None, spans: int = 12) -> PlannedMotion:
-    """The fastest motion of the thesis's two-link arm, by default settings."""
+    """Return the fastest motion of the thesis's two-link arm with default settings."""
     arm = robot("rr")
     limits = arm.limits if rate is None else replace(arm.limits, effort_rate=np.full(2, rate))
     return plan_motion(arm, RR_START, RR_GOAL, limits=limits, settings=PlanSettings(spans=spans), time_tolerance=0.0)
 
 
 def both_sides(plan: PlannedMotion, per_span: int) -> np.ndarray:
-    """Times evenly spread in every span, and just before and after every break."""
+    """Return times evenly spread in every span, and just before and after every break."""
     breaks = plan.curve.breaks * plan.duration
     inner = np.linspace(breaks[:-1], breaks[1:], per_span + 1).ravel()
     return np.unique(np.clip(np.concatenate((inner, breaks - 1e-9, breaks + 1e-9)), 0.0, plan.duration))

@@ -1,4 +1,4 @@
-"""A query_node on the bench: how to ask it, and a batch of states to ask about."""
+"""Bench of query_node: service calls, and a batch of states for them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from support.node_bench import NAMES
 from support.ros_helpers import LATCHED, RosDomain
 
 NODE = "/query_node"
-REQUESTED_JOINTS = ["not_ours", "slide", "follow", "turn", "spin"]  # any order, with a mimic joint and a stranger
-IN_MODEL = ["slide", "turn", "spin"]  # what the answer has of them
+REQUESTED_JOINTS = ["not_ours", "slide", "follow", "turn", "spin"]  # any order, with a mimic joint and an unknown joint
+IN_MODEL = ["slide", "turn", "spin"]  # those in the response
 FIELDS = ("position", "velocity", "acceleration", "jerk", "effort")
 SERVICES = {
     "get_tree": srv.GetTree,
@@ -50,7 +50,7 @@ def wrench(values: Any) -> Wrench:
 
 
 def numbers(message: Any) -> np.ndarray:
-    """Accel, Wrench, Point, Vector3 or Matrix as an array."""
+    """Return Accel, Wrench, Point, Vector3 or Matrix as an array."""
     if hasattr(message, "orientation"):
         return np.array([getattr(part, x) for part, axes in ((message.position, "xyz"), (message.orientation, "xyzw"))
                          for x in axes])
@@ -67,7 +67,7 @@ def table(messages: Any) -> np.ndarray:
 
 
 class Batch:
-    """Three states of the arm and its base, wrenches on two links: as arrays, and as the fields of requests."""
+    """Three states of the arm and its base with wrenches on two links, as arrays and as request fields."""
 
     def __init__(self, seed: int = 5, samples: int = 3):
         rng = np.random.default_rng(seed)
@@ -89,7 +89,7 @@ class Batch:
 
     @property
     def given(self) -> Loads:
-        """All loads, as Robot takes them."""
+        """Return all loads as Robot takes them."""
         return Loads(self.wrenches, self.rates, self.held)
 
     def __len__(self) -> int:
@@ -113,7 +113,7 @@ class Batch:
 
 
 class QueryBench:
-    """A world with one query_node, and how to ask it."""
+    """ROS domain with one query_node, and clients of its services."""
 
     def __init__(self, ros: RosDomain, **parameters: Any):
         self.ros = ros
@@ -128,7 +128,7 @@ class QueryBench:
         return self.ros.call(SERVICES[service], f"{NODE}/{service}", SERVICES[service].Request(**fields))
 
     def ask(self, service: str, batch: Batch, **fields: Any) -> dict[str, Any]:
-        """The answer to a batch as arrays, joints in the model's order; fails if there is none."""
+        """Return the response to a batch as arrays in the model's joint order; fail if the request is rejected."""
         response = self(service, joint_names=REQUESTED_JOINTS, samples=batch.samples, **fields)
         assert response.success, response.message
         assert list(response.joint_names) == IN_MODEL and not response.message

@@ -21,7 +21,7 @@ ANY_CUT = ("spherical", "point_on_axis", "revolute", "cylindrical", "planar", "p
 
 
 class Parts:
-    """URDF text and robot file of a machine, part by part."""
+    """Builder of URDF text and robot file of a machine."""
 
     def __init__(self, seed: int, root: str, base: str):
         self.rng, self.root = np.random.default_rng(seed), root
@@ -31,7 +31,7 @@ class Parts:
 
     def add(self, name: str, parent: str, kind: str = "revolute", xyz: Any = None, rpy: Any = None, axis: Any = None,
             q: float | None = None) -> str:
-        """Add joint NAME and link "NAME link" to a parent; random where not given. Return the link."""
+        """Add joint NAME and link "NAME link" to a parent, with random values where not given; return the link."""
         rng, child = self.rng, f"{name} link"
         xyz = 0.3 * rng.normal(size=3) if xyz is None else xyz
         rpy = rng.normal(size=3) if rpy is None else rpy
@@ -43,7 +43,7 @@ class Parts:
         return child
 
     def platform(self, name: str, xyz: Any, rpy: Any) -> None:
-        """Add a link that a floating joint on the root holds."""
+        """Add a link on a floating joint of the root."""
         self._text += link(self.rng, name) + (
             f'<joint name="pose of {name}" type="floating"><parent link="{self.root}"/><child link="{name}"/>'
             f'<origin xyz="{text(xyz)}" rpy="{text(rpy)}"/></joint>')
@@ -56,7 +56,7 @@ class Parts:
                    rest=float(self.q[name] + 0.2 * self.rng.normal()))
 
     def elastic(self, name: str, stiffness: bool = True) -> None:
-        """Add a drive, with a spring behind it or without."""
+        """Add a drive with or without a spring."""
         rng = self.rng
         if stiffness:
             self.entry("elastic_joints", name, stiffness=float(rng.uniform(80.0, 200.0)))
@@ -64,7 +64,7 @@ class Parts:
                    rotor_inertia=float(rng.uniform(1e-4, 5e-4)))
 
     def rotor(self, name: str, carrier: str) -> None:
-        """Put the motor of a joint on a link."""
+        """Mount the motor of a joint on a link."""
         rng = self.rng
         self.entry("motors", name, link=carrier, axis=rng.normal(size=3).tolist(), mass=float(rng.uniform(0.1, 0.5)),
                    transverse_inertia=float(rng.uniform(3e-4, 1e-3)), position=(0.1 * rng.normal(size=3)).tolist())
@@ -77,7 +77,7 @@ class Parts:
 
 
 def tree(seed: int, motors: int = 0, rigid_motors: int = 0, measured: bool = False, **options: Any) -> RandomMachine:
-    """Tree of combined_machines.machine; `motors` of its elastic joints and `rigid_motors` others have rotors on links."""
+    """Return a tree of combined_machines.machine; `motors` elastic and `rigid_motors` other joints have rotors on links."""
     made = combined_machines.machine(seed, **options)
     parts = Parts(seed + 1, "l0", made.base)
     parts.file, parts.q = made.file, made.q
@@ -98,7 +98,7 @@ def _parent(urdf: str, joint: str) -> str:
 
 
 def parallel(seed: int, **options: Any) -> RandomMachine:
-    """Platforms in series of `_parallel`, far from singular poses."""
+    """Return platforms in series of `_parallel`, far from singular poses."""
     for trial in range(100):
         made = _parallel(seed + 10000 * trial, **options)
         motion = ConstrainedMotion(made, made.file["loops"]["active"], seed)
@@ -110,8 +110,8 @@ def parallel(seed: int, **options: Any) -> RandomMachine:
 
 def _parallel(seed: int, modules: int = 1, base: str = "fixed", legs: int = 6, elastic: int = 0, rotors: int = 0,
               arm: int = 0, springs: int = 0) -> RandomMachine:
-    """Platforms in series on random legs: six or more of two hinges, a slide with a motor and a ball; or three of three
-    hinges, two of them with motors, and a ball (legs = 3). More than six motors are redundant. An arm with springs on top.
+    """Return platforms in series on random legs: six or more of two hinges, a driven slide and a ball; or three of three
+    hinges, two of them driven, and a ball (legs = 3). More than six motors are redundant. An arm with springs is on top.
     """
     parts, active, below, at = Parts(seed, "ground", base), [], "ground", pin.SE3.Identity()
     rng, cuts, weights = parts.rng, {}, {}
@@ -127,7 +127,7 @@ def _parallel(seed: int, modules: int = 1, base: str = "fixed", legs: int = 6, e
             one, two = (turn + sign * rng.uniform(0.25, 0.45) * (1.0 if k % 2 else -1.0) for sign in (1.0, 3.0))
             foot = np.array([0.6 * np.cos(one), 0.6 * np.sin(one), 0.0]) + 0.05 * rng.normal(size=3)
             ball = np.array([0.4 * np.cos(two), 0.4 * np.sin(two), 0.0]) + 0.05 * rng.normal(size=3)
-            there = at.actInv(upper.act(ball))  # of the ball in the frame of the lower body
+            there = at.actInv(upper.act(ball))  # ball in the frame of the lower body
             leg = _leg if legs > 3 else _crank
             end, point, motors = leg(parts, f"m{m}leg{k}", below, foot, there)
             active += motors
@@ -154,7 +154,7 @@ def _parallel(seed: int, modules: int = 1, base: str = "fixed", legs: int = 6, e
 
 
 def _leg(parts: Parts, name: str, below: str, foot: Any, ball: Any) -> tuple[str, list[float], list[str]]:
-    """Two hinges, a slide, and the ball at its end; all at zero."""
+    """Add two hinges, a slide, and the ball at its end; all at zero."""
     d = ball - foot
     length = float(np.linalg.norm(d))
     lean = float(np.arctan2(-d[1], d[2])), float(np.arcsin(d[0] / length))  # of Rx Ry: z along the leg
@@ -165,7 +165,7 @@ def _leg(parts: Parts, name: str, below: str, foot: Any, ball: Any) -> tuple[str
 
 
 def _crank(parts: Parts, name: str, below: str, foot: Any, ball: Any) -> tuple[str, list[float], list[str]]:
-    """Three hinges, the first two with motors: hip across, hip and knee in a plane; all at zero."""
+    """Add three hinges, the first two with motors: hip abduction, hip and knee in a plane; all at zero."""
     d = ball - foot
     length = float(np.linalg.norm(d))
     lean = float(np.arctan2(-d[1], d[2])), float(np.arcsin(d[0] / length))
@@ -183,7 +183,7 @@ def _crank(parts: Parts, name: str, below: str, foot: Any, ball: Any) -> tuple[s
 
 def standing(seed: int, feet: str = "spherical", springs: int = 0, passive: int = 0, elastic: int = 0,
              arm: int = 2) -> RandomMachine:
-    """Body on three or four legs of three joints that stand on points, or on two of six that stand on soles, with an arm."""
+    """Return a body with an arm on three or four legs of three joints with point feet, or on two legs of six with soles."""
     parts = Parts(seed, "trunk", "prescribed")
     rng = parts.rng
     joints, legs = (6, 2) if feet == "fixed" else (3, int(rng.integers(3, 5)))
@@ -231,7 +231,7 @@ def _conditioned(trial: Parts, names: list[str], joints: int) -> bool:
 
 def rolling_base(seed: int, kind: str = "differential", springs: int = 0, passive: int = 0, elastic: int = 0,
                  arm: int = 3) -> RandomMachine:
-    """Vehicle on wheels with an arm: a differential drive with a castor, one whose wheels hang on springs, or a tricycle."""
+    """Return a wheeled vehicle with an arm: a differential drive with a castor, one with sprung wheels, or a tricycle."""
     parts = Parts(seed, "chassis", "floating")
     rng = parts.rng
     radius = rng.uniform(0.08, 0.2, 3)
@@ -318,8 +318,8 @@ COMBINATIONS: Mapping[str, Callable[[int], RandomMachine]] = {
 
 
 class Errors(NamedTuple):
-    """Largest relative errors: torques and rates beside the largest of the machine, accelerations of what follows; torques
-    beside MuJoCo's, NaN where it cannot say.
+    """Largest errors relative to the machine's largest value: torques, rates, dependent accelerations, and torques against
+    MuJoCo, NaN where MuJoCo cannot model the machine.
     """
 
     torque: float
@@ -329,7 +329,7 @@ class Errors(NamedTuple):
 
 
 def inputs(robot: Robot, motion: ConstrainedMotion, t: float, q: Any, u: Any, a: Any) -> tuple[np.ndarray, dict[str, Any]]:
-    """Derivatives of q and keywords of Robot.solve at a state."""
+    """Return derivatives of q and keywords of Robot.solve at a state."""
     driven = motion.driven(t)
     given = {k: column for column, k in enumerate(motion.given)}
     found = np.zeros((robot.order + 1, robot.n))
@@ -357,7 +357,7 @@ def inputs(robot: Robot, motion: ConstrainedMotion, t: float, q: Any, u: Any, a:
 
 
 def compare(made: RandomMachine, seed: int) -> Errors:
-    """Largest errors of a machine at one instant of a random motion."""
+    """Return the largest errors of a machine at one instant of a random motion."""
     robot = rnea_ros.load(made.urdf, made.file)
     file = made.file
     decided = bool(file.get("elastic_joints")) and bool(file.get("motors")) and made.base != "floating" and not made.measured
@@ -380,7 +380,7 @@ def compare(made: RandomMachine, seed: int) -> Errors:
     torque, rate = efforts[middle].copy(), derivatives(times, efforts, 1)
     tau, tau_rate = (np.array([found.efforts[_name(name, file, motion)][k] if _name(name, file, motion) in found.efforts
                                else 0.0 for name in labels]) for k in range(2))
-    for k, name in enumerate(labels):  # a rotor that counts by its own turns: theta = q + torque / stiffness
+    for k, name in enumerate(labels):  # a rotor with an own coordinate: theta = q + torque / stiffness
         if name in file.get("elastic_joints", {}) and name not in motion.elastic_bodies:
             drive, stiffness = file["drives"][name], file["elastic_joints"][name]["stiffness"]
             inertia = drive["rotor_inertia"] * drive["gear_ratio"]**2
@@ -399,7 +399,7 @@ def compare(made: RandomMachine, seed: int) -> Errors:
 
 
 def _name(name: str, file: Mapping[str, Any], motion: ConstrainedMotion) -> str:
-    """Name of an effort in a solution; of elastic joints, of what springs leave unexplained where motors are measured."""
+    """Return the name of an effort in a solution; for elastic joints with measured motors, of the effort beyond the spring."""
     if name not in file.get("elastic_joints", {}) or motion.made.measured:
         return name
     return f"motor of {name}" if name not in motion.elastic_bodies else "nothing"
@@ -416,7 +416,7 @@ def _accelerations(found: Any, motion: ConstrainedMotion, a: np.ndarray) -> floa
 
 def _beside_mujoco(made: RandomMachine, motion: ConstrainedMotion, efforts: np.ndarray) -> float:
     if made.file.get("platforms") and motion.free:
-        return np.nan  # free joints only on the world
+        return np.nan  # MuJoCo has free joints only on the world
     return float(np.abs(motion.by_mujoco() - efforts).max() / np.abs(efforts).max())
 
 

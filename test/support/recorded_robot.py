@@ -1,4 +1,4 @@
-"""A six-axis arm that differs from its URDF, with friction of every term, and what is recorded of it."""
+"""Six-axis arm that differs from its URDF, with all friction terms, and recordings of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STEP = 2.0 * np.pi / 2**17
 
 @cache
 def robots() -> tuple[Robot, Robot]:
-    """(of the URDF, the true one)."""
+    """Return the robot of the URDF and the true one."""
     model = Robot.from_urdf(URDF).model
     scaled = tuple(replace(link, m=s * link.m, ms=s * link.ms, J=s * link.J)
                    for link, s in zip(model.links, (1.0, 1.3, 0.8, 1.2), strict=True))
@@ -38,7 +38,7 @@ def motion(seed: int) -> FourierMotion:
 
 @cache
 def recorded(seconds: float = 24.0, rate: float = 200.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """t, q as encoders count it, tau with noise."""
+    """Return t, q quantized by encoders, and tau with noise."""
     t = np.arange(0.0, seconds, 1.0 / rate)
     q, qd, qdd, _ = motion(seed)(t)
     tau = robots()[1].inverse_dynamics(q, qd, qdd)

@@ -1,4 +1,4 @@
-"""Pinocchio's joint torque regressor, its columns turned into ours: bodies in MDH frames, mimic joints folded."""
+"""Pinocchio's joint torque regressor with columns converted to MDH frames and mimic joints folded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PIN_ORDER = ("m", "msx", "msy", "msz", "Jxx", "Jxy", "Jyy", "Jxz", "Jyz", "Jzz")
 
 
 def moved(ten, R, p):
-    """Ten inertial numbers of a body seen from a frame that has the old one at (R, p): by homogeneous coordinates."""
+    """Return the ten inertial parameters of a body in a frame that has the old one at (R, p), by homogeneous coordinates."""
     given = dict(zip(INERTIAL, ten))
     J = np.array([[given["J" + "".join(sorted(a + b))] for b in "xyz"] for a in "xyz"])
     ms = np.array([given[f"ms{a}"] for a in "xyz"])
@@ -24,9 +24,9 @@ def moved(ten, R, p):
 
 
 class RegressorOracle(PinocchioOracle):
-    """Y (n, p) for parameters(robot.model); with free_root (6 + n, p), for parameters(robot.model, root=True).
+    """Regressor Y (n, p) for parameters(robot.model); with free_root (6 + n, p) for parameters(robot.model, root=True).
 
-    Joints inside a planar joint have no link of the URDF, hence no frame of ours to compare with: ValueError.
+    Joints inside a planar joint have no link in the URDF, hence no frame to compare with: ValueError.
     """
 
     def __init__(self, urdf, robot, free_root=False):
@@ -55,13 +55,13 @@ class RegressorOracle(PinocchioOracle):
         return self.fold.T @ pin.computeJointTorqueRegressor(self.model, self.data, *state) @ self.into
 
     def free_regressor(self, base, q, v, a):
-        """base: quaternion xyzw; v, a (6 + n,): twist of the base and spatial acceleration in its frame first."""
+        """Return the regressor. base: quaternion xyzw; v, a (6 + n,): twist and spatial acceleration of the base first."""
         start = np.concatenate((np.zeros(3), base, pin.neutral(self.model)[7:]))
         state = pin.integrate(self.model, start, np.concatenate((np.zeros(6), self.fold[6:, 6:] @ q + self.offset)))
         Y = pin.computeJointTorqueRegressor(self.model, self.data, state, self.fold @ v, self.fold @ a)
         return self.fold.T @ Y @ self.into
 
     def stacked(self, states, seed=0):
-        """Regressors of random states, one above the other."""
+        """Return stacked regressors of random states."""
         rng, n = np.random.default_rng(seed), self.fold.shape[1]
         return np.concatenate([self.regressor(rng.uniform(-np.pi, np.pi, n), *rng.normal(size=(2, n))) for _ in range(states)])

@@ -1,4 +1,4 @@
-"""One robot of every kind, and motions and loads for it: what tests of all kinds ask."""
+"""One robot of every kind, with motions and loads for tests of all kinds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BASE = BaseState((0.1, 0.2, 0.3), (0.0, 0.6, 0.0, 0.8), (0.3, -0.2, 0.1, 0.5, -0
 
 
 class Case(NamedTuple):
-    """A robot of one kind and what its calls need beside q and its derivatives.
+    """Robot of one kind, and the other arguments of its calls.
 
     state : keywords of nearly every call; motors : keywords with the state of motors for a motion
     first : rows of the base before those of the joints; last : rows of motors after them
@@ -100,7 +100,7 @@ def case(kind: str) -> Case:
 
 
 def motion_of(case: Case, seed: int = 0) -> list[np.ndarray]:
-    """q and so many derivatives as the torque rate needs, small enough for loops to follow."""
+    """Return q and the derivatives that the torque rate needs, small enough for loops to follow."""
     rng = np.random.default_rng(seed)
     return [np.asarray(case.at) + 0.1 * rng.normal(size=case.robot.n),
             *(0.3 * rng.normal(size=case.robot.n) for _ in range(case.robot.order))]
@@ -111,23 +111,23 @@ def loads_on(case: Case, seed: int = 1) -> Loads:
 
 
 def steady(loads: Loads) -> Loads:
-    """The loads without rates."""
+    """Return the loads without rates."""
     return Loads(loads.wrenches, world_wrenches=loads.world_wrenches)
 
 
 def after(loads: Loads, t: float) -> Loads:
-    """The wrenches that grow by their rates from these loads, t later, and those rates."""
+    """Return the loads at time t, with wrenches that grow by their rates."""
     grown = {link: six + t * loads.wrench_rates[link] for link, six in loads.wrenches.items()}
     return Loads(grown, loads.wrench_rates, loads.world_wrenches)
 
 
 def base_acceleration(case: Case, *motion: Any, loads: Loads | None = None) -> np.ndarray:
-    """True acceleration (6,) of a free base during a motion of the joints."""
+    """Return the acceleration (6,) of a free base during a motion of the joints."""
     return case.robot.solve(*motion[:3], stages=1, **case.state, loads=loads).base_acceleration
 
 
 def whole_motion(case: Case, *motion: Any, loads: Loads | None = None) -> list[np.ndarray]:
-    """The motion up to jerks, with accelerations and jerks of spring joints as they follow."""
+    """Return the motion up to jerks, with dependent accelerations and jerks of spring joints."""
     if case.robot.is_fixed_tree or not case.robot.state_joints:
         return list(motion)
     found = case.robot.solve(*motion[:4], stages=2 if len(motion) > 3 else 1, **case.state, loads=loads)

@@ -1,4 +1,4 @@
-"""Robots to test with: hand-made arms, and seeded random trees that have every feature of a URDF."""
+"""Robots for tests: simple arms, and seeded random trees with every feature of a URDF."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INERTIAL = ('<inertial><origin xyz="0.1 -0.2 0.05" rpy="0.3 -0.4 0.5"/><mass val
 
 
 def rotation(roll: float, pitch: float, yaw: float) -> np.ndarray:
-    """URDF's rpy: about the fixed axes x, then y, then z."""
+    """Return the rotation of URDF's rpy: about the fixed axes x, then y, then z."""
     R = np.eye(3)
     for axis, angle in enumerate((roll, pitch, yaw)):
         R = about(np.eye(3)[axis], angle) @ R
@@ -24,7 +24,7 @@ def rotation(roll: float, pitch: float, yaw: float) -> np.ndarray:
 
 
 def about(axis: np.ndarray, angle: float) -> np.ndarray:
-    """Rodrigues' formula."""
+    """Return a rotation about an axis by Rodrigues' formula."""
     x, y, z = axis
     K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     return np.eye(3) + np.sin(angle) * K + (1.0 - np.cos(angle)) * (K @ K)
@@ -41,7 +41,7 @@ class LinkSpec:
 
 @dataclass
 class JointSpec:
-    """One <joint>; None leaves an element out."""
+    """Joint element of a URDF; None omits an element."""
 
     name: str
     kind: str
@@ -96,7 +96,7 @@ class Tree:
 
 
 def _planar_as_three(joint: JointSpec) -> tuple[list[LinkSpec], list[JointSpec]]:
-    """Two prismatic joints in the plane and a continuous one about its normal."""
+    """Return two prismatic joints in the plane and a continuous joint about its normal, with their links."""
     normal = np.array(joint.axis if joint.axis is not None else (1.0, 0.0, 0.0))
     normal = normal / np.linalg.norm(normal)
     x = plane_x(normal)
@@ -110,7 +110,7 @@ def _planar_as_three(joint: JointSpec) -> tuple[list[LinkSpec], list[JointSpec]]
 
 
 def plane_x(normal: np.ndarray) -> np.ndarray:
-    """The documented x of a planar joint: the frame's axis that lies flattest in the plane, made square to its normal."""
+    """Return the documented x of a planar joint: the frame axis closest to the plane, made orthogonal to its normal."""
     major = int(np.abs(normal).argmax())
     following, last = (major + 1) % 3, (major + 2) % 3
     e = np.eye(3)[last if abs(normal[last]) < abs(normal[following]) - 1e-9 else following]
@@ -119,7 +119,7 @@ def plane_x(normal: np.ndarray) -> np.ndarray:
 
 
 def arm(*joints: dict, inertial: str = INERTIAL) -> str:
-    """A chain base, l1, l2 ... of joints j1, j2 ...; each dict may have kind, xyz, rpy, axis, limit, mimic and parent."""
+    """Return a chain base, l1, l2 ... of joints j1, j2 ...; dicts may have kind, xyz, rpy, axis, limit, mimic and parent."""
     tree = Tree("arm", [LinkSpec("base", inertial)])
     for k, joint in enumerate(joints, start=1):
         options = {"kind": "revolute", "parent": tree.links[-1].name, "limit": LIMIT} | joint
@@ -135,7 +135,7 @@ ODD = ("link {}", "Ärm/β{}", "a<b>&{}", "it's \"{}\"", "関節{}", "x:y|{}", "
 
 
 class _Growth:
-    """Grows a tree; keeps for each link the pose in the body that carries it, and the joint axis of that body."""
+    """Generator of a random tree; stores for each link its pose in the moving body, and the joint axis of that body."""
 
     def __init__(self, seed: int):
         self.rng = np.random.default_rng(seed)
@@ -201,7 +201,7 @@ class _Growth:
         if rng.random() < 0.3:
             rpy = rng.integers(-2, 3, 3) * (np.pi / 2)
         joint = JointSpec(self.name("j", k), kind, parent, link.name, limit=self.limit(kind))
-        if rng.random() < 0.07:  # every default: no origin, axis along x
+        if rng.random() < 0.07:  # all defaults: no origin, axis along x
             Rj, Pj, axis = np.eye(3), np.zeros(3), np.array([1.0, 0.0, 0.0])
         else:
             Rj, Pj = rotation(*rpy), R.T @ (point - P)
@@ -217,7 +217,7 @@ class _Growth:
         return str(self.rng.choice(['effort="10" velocity="2" lower="-1" upper="2"', 'effort="0" velocity="3"', ""])) or None
 
     def mimics(self) -> None:
-        """Chains of followers; a joint follows one that comes before it in a random order, so never itself."""
+        """Add chains of mimic joints; a joint follows an earlier one of a random order, so never itself."""
         if self.rng.random() < 0.5:
             return
         moving = [joint for joint in self.tree.joints if joint.kind in MOVING]
@@ -238,7 +238,7 @@ def seeds(count: int) -> range:
 
 
 def random_tree(seed: int) -> Tree:
-    """1 to 9 joints in a tree; features and their combinations follow from the seed alone."""
+    """Return a tree of 1 to 9 joints; its features depend only on the seed."""
     growth = _Growth(seed)
     for k in range(growth.rng.integers(2, 11)):
         growth.grow(k)
@@ -250,7 +250,7 @@ def random_tree(seed: int) -> Tree:
 
 
 def random_state(rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
-    """q, qd, qdd, qddd."""
+    """Return random q, qd, qdd, qddd."""
     return (rng.uniform(-np.pi, np.pi, n), *rng.normal(size=(3, n)))
 
 

@@ -1,4 +1,4 @@
-"""Vehicles on wheels, and their torques by Pinocchio with least squares of motor torques, in time."""
+"""Wheeled vehicles, and their minimum-norm motor torques by Pinocchio, in time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 
 RADIUS, GRAVITY = 0.2, 9.81
-ANGLE = np.pi / 10.0  # of the bicycle's steering axis
+ANGLE = np.pi / 10.0  # steering axis of the bicycle
 # Differences of sixth order: nodes and weights of the first derivative.
 STEPS, WEIGHTS = np.arange(-3, 4), np.array([-1.0, 9.0, -45.0, 0.0, 45.0, -9.0, 1.0]) / 60.0
 
@@ -95,7 +95,7 @@ VEHICLES = {name: _closed(made) for name, made in {
 
 
 class VehicleOracle:
-    """Vehicle on the level ground whose base follows a twist in time; joints by the closed forms of its wheels."""
+    """Vehicle on level ground whose base follows a given twist; joints by closed forms of the wheels."""
 
     def __init__(self, urdf, file):
         self.model = pin.buildModelFromXML(urdf, pin.JointModelFreeFlyer())
@@ -106,12 +106,12 @@ class VehicleOracle:
         self.free = [k for k, name in enumerate(self.names) if name in file.get("passive", ())]
 
     def _twist(self, t):
-        """Velocity of the base along x and y and about z: rolls without a turn of differential drives aside."""
+        """Return the base velocity along x, y and about z, with zero y for differential drives."""
         sideways = 0.0 if "left" in self.file["wheels"] else 0.3 * np.cos(1.7 * t) + 0.2
         return np.array([1.0 + 0.4 * np.sin(2.0 * t), sideways, 0.5 * np.sin(1.3 * t + 0.5)])
 
     def _joints(self, t):
-        """Angles of steering joints (others zero), and speeds of all joints but steering ones."""
+        """Return angles of steering joints (others zero), and speeds of all other joints."""
         vx, vy, w = self._twist(t)
         angles, speeds = np.zeros((2, len(self.names)))
         for k, name in enumerate(self.names):
@@ -145,7 +145,7 @@ class VehicleOracle:
         return self._joints(t)[0]
 
     def _speeds(self, t):
-        """Speeds of all joints."""
+        """Return speeds of all joints."""
         speeds = self._joints(t)[1]
         if self.steered:
             steering = [k for k, name in enumerate(self.names) if name.endswith("_steer")]
@@ -153,7 +153,7 @@ class VehicleOracle:
         return speeds
 
     def base(self, t, k):
-        """Derivative k of the base's velocity (6,) along its axes."""
+        """Return derivative k of the base's velocity (6,) along its axes."""
         def six(t):
             vx, vy, w = self._twist(t)
             return np.array([vx, vy, 0.0, 0.0, 0.0, w])
@@ -161,7 +161,7 @@ class VehicleOracle:
         return six(t) if k == 0 else self._slopes(lambda s: self.base(s, k - 1), t)
 
     def motion(self, t):
-        """q, qd, qdd, qddd (4, joints); joints that follow stand still, at an angle."""
+        """Return q, qd, qdd, qddd (4, joints); dependent joints rest at an angle."""
         def accelerations(s):
             return self._slopes(self._speeds, s)
 
@@ -171,7 +171,7 @@ class VehicleOracle:
         return found
 
     def rolling(self, angles):
-        """A (rows, 6 + joints) at these joint angles, the base at the origin."""
+        """Return A (rows, 6 + joints) at these joint angles, with the base at the origin."""
         q = pin.neutral(self.model)
         for name, angle in zip(self.names, angles, strict=True):
             k = self.model.joints[self.model.getJointId(name)].idx_q
@@ -196,7 +196,7 @@ class VehicleOracle:
         return np.column_stack((A[:, :6], A[:, order]))
 
     def load(self, angles, v, a):
-        """Efforts (6 + joints,) of a motion without constraints: base, then joints in the order of names."""
+        """Return efforts (6 + joints,) of a motion without constraints: base, then joints in the order of names."""
         q, velocity, acceleration = pin.neutral(self.model), np.zeros(self.model.nv), np.zeros(self.model.nv)
         order = [*range(6), *(self.model.joints[self.model.getJointId(name)].idx_v for name in self.names)]
         for angle, name in zip(angles, self.names, strict=True):
@@ -211,7 +211,7 @@ class VehicleOracle:
         return load, self.rolling(angles)
 
     def efforts(self, t):
-        """Motor torques (joints,) of least norm that balance the equations of motion with ground forces."""
+        """Return the minimum-norm motor torques (joints,) that satisfy the equations of motion with ground forces."""
         load, A = self._load(t)
         n = len(self.names)
         S = np.vstack((np.zeros((6, n)), np.eye(n)))
@@ -224,10 +224,10 @@ class VehicleOracle:
         return tau - moves @ np.linalg.lstsq(moves, tau, rcond=1e-10)[0] if free.size else tau
 
     def sample(self, t):
-        """Torques and their rates."""
+        """Return torques and their rates."""
         return self.efforts(t), self._slopes(self.efforts, t)
 
     def ground_reaction(self, t):
-        """Force and moment (3,) BY the ground about the origin of the base."""
+        """Return force and moment (3,) by the ground about the origin of the base."""
         load, _ = self._load(t)
         return load[:3], load[3:6]

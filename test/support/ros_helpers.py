@@ -1,4 +1,4 @@
-"""Real nodes in separate processes, over real DDS, in a domain that no other test uses."""
+"""Nodes in separate processes, connected by DDS in a ROS domain that no other test uses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from support.node_server import ForkedProcess, NodeServer
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 DISCOVERY = 120.0  # s; on an idle machine it takes up to 2.2
-AGAIN = 10.0  # s; after which a service is asked again
+AGAIN = 10.0  # [s] after which a service is called again
 SOURCE = Path(__file__).resolve().parents[2]
 COVERAGE = "COVERAGE_PROCESS_CONFIG" in os.environ
 PATH = os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])])  # may hold a sourced ROS
@@ -67,14 +67,14 @@ def _server() -> NodeServer:
 
 
 class RosDomain:
-    """A private ROS domain, one node of the test in it, and the processes that were started there."""
+    """Private ROS domain with a node of the test and the processes that it starts."""
 
     def __init__(self, folder: Path):
         self.folder = folder
         self.domain = free_domain()
         self._processes: list[subprocess.Popen | ForkedProcess] = []
-        self.through: list[str] = []  # a file that runs the modules of nodes, if they are not to be run as they are
-        self.requests: Counter[str] = Counter()  # sent so far, by service; some more than once
+        self.through: list[str] = []  # script that runs the modules of nodes, if any
+        self.requests: Counter[str] = Counter()  # requests sent so far, by service
         self._clients: dict[tuple[Any, str], Any] = {}
         self.context = Context()
         os.environ.update(ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", ROS_LOG_DIR=str(folder / "log"))
@@ -131,7 +131,7 @@ class RosDomain:
         self._executor.spin_once(timeout_sec=seconds)
 
     def drain(self, quiet: float = 0.2) -> None:
-        """Run callbacks until none has been ready for a time [s]: what ended processes have sent has been received."""
+        """Run callbacks until none has been ready for a time [s], to receive messages of ended processes."""
         while True:
             try:
                 handler, *_ = self._executor.wait_for_ready_callbacks(timeout_sec=quiet)
@@ -164,7 +164,7 @@ class RosDomain:
         return value
 
     def call(self, kind: Any, service: str, request: Any) -> Any:
-        if (kind, service) not in self._clients:  # kept, since client and server take their time to find each other
+        if (kind, service) not in self._clients:  # kept, since discovery takes time
             self._clients[kind, service] = self.node.create_client(kind, service)
         client = self._clients[kind, service]
         self.until(client.service_is_ready, what=f"no service {service}")
@@ -183,13 +183,13 @@ class RosDomain:
         return self.until(answered, what=f"no answer from {service}").result()
 
     def listen(self, kind: Any, topic: str, qos: Any = 100) -> list:
-        """Everything received on a topic from now on."""
+        """Return a list that receives all messages of a topic from now on."""
         received: list = []
         self.node.create_subscription(kind, topic, received.append, qos)
         return received
 
     def set(self, node: str, together: bool = False, **values: Any) -> str:
-        """Set parameters of a node, '__' for a dot in their names; returns the reason of a refusal, or ''."""
+        """Set parameters of a node, '__' for a dot in their names; return the reason of a rejection, or ''."""
         wanted: list[ParameterMessage] = [
             Parameter(name.replace("__", "."), value=value).to_parameter_msg() for name, value in values.items()]
         if together:
@@ -203,7 +203,7 @@ class RosDomain:
         return self.values(node, [name])[name]
 
     def values(self, node: str, names: list[str]) -> dict[str, Any]:
-        """Return values of parameters by name, asked for in one call."""
+        """Return values of parameters by name, with one call."""
         answer = self.call(GetParameters, f"{node}/get_parameters", GetParameters.Request(names=names))
         return {name: Parameter.from_parameter_msg(ParameterMessage(name=name, value=value)).value
                 for name, value in zip(names, answer.values, strict=True)}
@@ -233,17 +233,17 @@ class Process:
         return self._process.wait(timeout=DISCOVERY)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> int:
-        """Send a signal; returns the exit code."""
+        """Send a signal; return the exit code."""
         self.send(how)
         return self.wait()
 
 
 class Diagnostics:
-    """The status of one node on /diagnostics."""
+    """Status of one node on /diagnostics."""
 
     def __init__(self, domain: RosDomain, node: str, task: str = "dynamics"):
         self.domain, self._name = domain, f"{node}: {task}"
-        self.status, self.stamp = DiagnosticStatus(), Time()  # of the newest report
+        self.status, self.stamp = DiagnosticStatus(), Time()  # newest report
         self._sent: list[int] = []  # when each report was published, by the clock of the system [ns]
         with_info = hasattr(Subscription, "CallbackType")  # Humble's rclpy passes the message alone
         domain.node.create_subscription(DiagnosticArray, "/diagnostics", self._receive if with_info else
@@ -264,8 +264,8 @@ class Diagnostics:
         return self.values.get("state", "")
 
     def next(self) -> dict[str, str]:
-        """Values of a report that was begun after this call: of the second one that was published since then. Reports that
-        wait in queues are older, however many there are.
+        """Return the values of the second report published after this call, which was begun after it. Reports in queues are
+        older.
         """
         now = time.time_ns()
         self.domain.until(lambda: sum(sent > now for sent in self._sent[-10:]) > 1, what=f"no report of {self._name}")

@@ -1,4 +1,4 @@
-"""Robots with motors, and the answer that is not ours: Pinocchio's tree in which every rotor is a body on its own joint."""
+"""Robots with motors, and their oracle: a Pinocchio tree in which every rotor is a body on a separate joint."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def numbers(values) -> str:
 
 
 def inertial(mass, centre, inertia) -> str:
-    """An <inertial> with its inertia about the centre of mass, in the link's axes."""
+    """Return an <inertial> with its inertia about the center of mass, in link axes."""
     I = np.asarray(inertia, dtype=float)
     entries = " ".join(f'{name}="{float(x)!r}"' for name, x in zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"),
                                                                    I[np.triu_indices(3)], strict=True))
@@ -30,7 +30,7 @@ def inertial(mass, centre, inertia) -> str:
 
 
 def rotor(entry) -> str:
-    """The rotor of a declared motor, in the frame of its carrier, about its own centre."""
+    """Return the inertia of a declared motor's rotor about its center, in the frame of its carrier."""
     z = np.array(entry["axis"], dtype=float)
     z = z / np.linalg.norm(z)
     across = entry["transverse_inertia"]
@@ -62,7 +62,7 @@ class RotorTree:
         for name, entry in joints.items():
             column = self.n + elastic.index(name) if name in elastic else robot.joint_names.index(name)
             self.fold[self._row(f"motor of {name}"), column] = entry.get("gear_ratio", 1.0)
-        self.stiffness = np.zeros((self.n + len(elastic),) * 2)  # gradient of the springs' energy
+        self.stiffness = np.zeros((self.n + len(elastic),) * 2)  # gradient of the spring energy
         for k, name in enumerate(elastic):
             i, K = robot.joint_names.index(name), joints[name]["stiffness"]
             self.stiffness[np.ix_([i, self.n + k], [i, self.n + k])] = K * np.array([[1.0, -1.0], [-1.0, 1.0]])
@@ -74,7 +74,7 @@ class RotorTree:
         return pin.integrate(self.model, pin.neutral(self.model), self.fold @ x + self.offset)
 
     def torques(self, x, v, a, wrenches=None):
-        """A a + zeta (n + Ne,), springs on both sides; x, v, a: joints, motors. wrenches: {joint: pin.Force on its child}."""
+        """Return A a + zeta (n + Ne,) with springs; x, v, a: joints, motors. wrenches: {joint: pin.Force on its child}."""
         loads = pin.StdVec_Force()
         loads.extend([pin.Force.Zero()] * self.model.njoints)
         for joint, wrench in (wrenches or {}).items():
@@ -90,13 +90,13 @@ class RotorTree:
         return np.array(columns).T
 
     def energy(self, x, v):
-        """Kinetic, of gravity and of the springs [J]."""
+        """Return kinetic, gravitational and spring energy [J]."""
         mechanical = pin.computeMechanicalEnergy(self.model, self.data, self.configuration(x), self.fold @ v)
         return mechanical + x @ self.stiffness @ x / 2.0
 
 
 def declare(rng, tree: Tree, names, followed=(), elastic=0.5, links=None) -> dict:
-    """Motors with random gears, axes and positions on random links, some joints elastic."""
+    """Return motors with random gears, axes and positions on random links; some joints are elastic."""
     joints = {}
     for name in names:
         across = float(rng.uniform(2e-4, 2e-3))
@@ -113,7 +113,7 @@ def declare(rng, tree: Tree, names, followed=(), elastic=0.5, links=None) -> dic
 
 @cache
 def four_joints(elastic=True, stiffness=300.0, depth=1, springs=("joint1", "joint2", "joint3", "joint4")):
-    """Four joints; depth 1: all motors in the base, before every spring. depth 4: each motor on the link before its joint."""
+    """Return a robot of four joints and its oracle. depth 1: motors in the base; depth 4: on the link before the joint."""
     tree = Tree("chain", [LinkSpec("link0", INERTIAL)])
     for k, (kind, axis) in enumerate((("revolute", (0, 0, 1)), ("revolute", (0, 1, 0)), ("prismatic", (1, 0, 0.2)),
                                       ("revolute", (0.3, 1, 0)))):
@@ -129,7 +129,7 @@ def four_joints(elastic=True, stiffness=300.0, depth=1, springs=("joint1", "join
 
 
 class UrdfText(NamedTuple):
-    """Part of a URDF as it was written."""
+    """XML text with the interface of LinkSpec and JointSpec."""
 
     xml: str
 
@@ -139,7 +139,7 @@ class UrdfText(NamedTuple):
 
 @cache
 def hua_arm():
-    """The arm of urdf/, its rotors as its robot file declares them."""
+    """Return the arm of urdf/ and its oracle with the rotors of its robot file."""
     text, content = ((URDF / f"hua_arm{ending}").read_text() for ending in (".urdf", ".robot.yaml"))
     file = yaml.safe_load(content)
     joints = {name: {"gear_ratio": drive["gear_ratio"], "rotor_inertia": drive["rotor_inertia"],
@@ -152,7 +152,7 @@ def hua_arm():
 
 
 def polynomial(seed, n, order):
-    """t -> q and its derivatives up to `order`, of a random polynomial motion."""
+    """Return a function of time with q and its derivatives up to `order`, of a random polynomial motion."""
     rows = np.random.default_rng(seed).normal(size=(order + 1, n))
 
     def motion(t):

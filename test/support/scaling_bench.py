@@ -1,4 +1,4 @@
-"""A scaling_node on the bench: what is sent to it, what it answers, and whether that keeps what was promised."""
+"""Bench of scaling_node: sent trajectories and joint states, received samples, and checks of path and limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.ros_helpers import Diagnostics, RosDomain, stamp
 from support.scaling_cases import urdf
 
 NODE = "/scaling_node"
-RATE = 250.0  # Hz; what a test can follow on a busy machine
+RATE = 250.0  # [Hz]; reachable on a busy machine
 NAMES = list(ROBOT.joint_names)
 FIELDS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")
 TEXT = urdf("seven_r").read_text()
@@ -35,7 +35,7 @@ def limits(given=LIMITS) -> dict[str, Any]:
 
 def message(points=POINTS, duration: float = DURATION, first: float = 0.0, names=NAMES, start: float = 0.0,
             **fields: Any) -> JointTrajectory:
-    """A trajectory through points at even times; fields of the points by name."""
+    """Return a trajectory through points at even times; fields of the points by name."""
     made = JointTrajectory(joint_names=list(names))
     made.header.stamp = stamp(start)
     times = first + np.linspace(0.0, duration, len(points)) if len(points) > 1 else [first]
@@ -48,10 +48,10 @@ def message(points=POINTS, duration: float = DURATION, first: float = 0.0, names
 
 
 class Bench:
-    """A world with one scaling node."""
+    """ROS domain with one scaling_node, publishers of its inputs, and received samples."""
 
     def __init__(self, ros: RosDomain, namespace: str = "", description: bool = True, own: bool = False, **parameters: Any):
-        """own: whether the parameters say all of the robot, which is another one."""
+        """Start the node. own: whether the parameters define another robot completely."""
         prefix = f"/{namespace}" if namespace else ""
         self.ros, self.node = ros, prefix + NODE
         robot = {} if own else {**({"robot_description": TEXT} if description else {}), **limits()}
@@ -59,13 +59,13 @@ class Bench:
                  **parameters}
         self.process = ros.start("scaling_node", given, namespace)
         self.received: list[ScaledMotion] = ros.listen(ScaledMotion, f"{self.node}/scaled_motion", 5000)
-        self.ended = 0  # number of the last motion whose end was received
+        self.ended = 0  # number of the last motion with received end
         self.diagnostics = Diagnostics(ros, self.node, "scaling")
         self.trajectories = ros.node.create_publisher(JointTrajectory, f"{self.node}/joint_trajectory", 10)
         self.states = ros.node.create_publisher(JointState, f"{prefix}/joint_states", 10)
 
     def ready(self) -> Bench:
-        """Wait for the model, and until both ends have found each other."""
+        """Wait for the model and the discovery of all publishers and subscriptions."""
         self.until("IDLE")
         self.ros.until(lambda: all(p.get_subscription_count() for p in (self.trajectories, self.states)))
         self.ros.until(lambda: self.ros.node.count_publishers(f"{self.node}/scaled_motion"))
@@ -76,14 +76,14 @@ class Bench:
         self.ros.until(lambda: self.diagnostics.state == state, what=f"never {state}", of=self.process)
 
     def send(self, *args: Any, **fields: Any) -> None:
-        """Arguments of `message`."""
+        """Publish a trajectory; arguments are those of `message`."""
         self.trajectories.publish(message(*args, **fields))
 
     def state(self, q, names=NAMES) -> None:
         self.states.publish(JointState(name=list(names), position=list(map(float, q))))
 
     def stand(self, *states) -> None:
-        """The node has taken these joint states in, arguments of `state`: topics do not wait for each other."""
+        """Publish joint states, arguments of `state`, until the node has processed them; topics are not synchronized."""
         before = int(self.diagnostics.next()["joint_states.received"])
         while int(self.diagnostics.values["joint_states.received"]) < before + len(states):
             for state in states:
@@ -91,7 +91,7 @@ class Bench:
             self.ros.spin(0.2)
 
     def logged(self, *texts: str) -> None:
-        """Wait until all of these are in the log: a line may be written after the message that it belongs to."""
+        """Wait until all of these texts are in the log, which may be written after the related message."""
         self.ros.until(lambda: all(text in self.process.log for text in texts), what=f"not logged: {texts}", of=self.process)
 
     def serve(self, name: str) -> str:
@@ -103,18 +103,18 @@ class Bench:
         return self.ros.call(SetOverride, f"{self.node}/override", SetOverride.Request(share=share)).message
 
     def moving(self, seconds: float = 0.3) -> None:
-        """Wait until a motion that has not ended has been under way for some time."""
+        """Wait until a motion has been executed for some time and has not ended."""
         self.ros.until(lambda: self.received and self.received[-1].motion > self.ended and self.received[-1].t > seconds,
                        what="no motion", of=self.process)
 
     def pause(self) -> None:
-        """The motion under way, until it stands."""
+        """Pause the current motion and wait until it is at rest."""
         assert not self.serve("pause")
         self.until("PAUSED")
         self.ros.until(lambda: self.received[-1].phase == ScaledMotion.PAUSED and not np.abs(self.received[-1].velocity).any())
 
     def end(self) -> Samples:
-        """Samples of the motion under way, when it has ended; late messages of an earlier one are left out."""
+        """Return the samples of the current motion after its end, without late messages of an earlier one."""
         self.ros.until(lambda: self.received and self.received[-1].phase == ScaledMotion.ENDED
                        and self.received[-1].motion > self.ended, timeout=120.0, what="no end", of=self.process)
         self.ended = self.received[-1].motion
@@ -123,7 +123,7 @@ class Bench:
         return samples
 
     def alive(self) -> bool:
-        """Return whether the node still executes a short motion there and back."""
+        """Return whether the node executes a short motion to a point and back."""
         assert self.process.alive and not self.received
         here = self.home.copy()
         self.send(np.stack((here, here + 0.02)), 0.3)
@@ -135,7 +135,7 @@ class Bench:
 
 
 class Samples:
-    """Return the received samples of one or more motions, as arrays."""
+    """Received samples of one or more motions, as arrays."""
 
     def __init__(self, messages: list[ScaledMotion]):
         self.messages = list(messages)
@@ -145,26 +145,26 @@ class Samples:
         self.t, self.s = (np.array([getattr(m, name) for m in messages]) for name in ("t", "s"))
 
     def used(self, robot=ROBOT, given=LIMITS) -> np.ndarray:
-        """(samples,) the largest share of effort, effort rate and velocity limits, computed here."""
+        """Return the largest utilization of effort, effort-rate and velocity limits (samples,)."""
         tau, rate = robot.torque_and_rate(self.position, self.velocity, self.acceleration, self.jerk)
         shares = [np.abs(value / limit).max(axis=1)
                   for value, limit in ((tau, given.effort), (rate, given.effort_rate), (self.velocity, given.velocity))]
         return np.max(shares, axis=0)
 
     def known(self, robot) -> np.ndarray:
-        """(samples,) whether efforts are those of a robot."""
+        """Return whether the efforts are those of a robot (samples,)."""
         torque, _ = robot.torque_and_rate(self.position, self.velocity, self.acceleration, self.jerk)
         return np.isclose(self.effort, torque, rtol=1e-9, atol=1e-9).all(axis=1)
 
     def distance(self, q) -> float:
-        """Return the distance of a point from the motion [rad, m]: from cubics through the samples and their velocities."""
+        """Return the distance of a point from the motion [rad, m], interpolated by cubics through samples and velocities."""
         h, s = np.diff(self.t)[:, None, None], np.linspace(0.0, 1.0, 21)[:, None]
         (a, b), (da, db) = ((x[:-1, None], x[1:, None]) for x in (self.position, self.velocity))
         way = a + s**2 * (3.0 - 2.0 * s) * (b - a) + h * s * (1.0 - s) * ((1.0 - s) * da - s * db)
         return float(np.abs(way - q).max(axis=-1).min())
 
     def check(self, robot=ROBOT, points=POINTS, duration: float = DURATION) -> None:
-        """Limits kept, exactly on the path, at rest in the end; efforts are the library's."""
+        """Check limits, exact path, rest at the end, and efforts of the library."""
         assert self.used(robot).max() <= 1.0 + 1e-6
         path = plan_from_waypoints(points, np.linspace(0.0, duration, len(points))).path
         assert np.abs(self.position - path(self.s)[0]).max() < 1e-9 and (np.diff(self.s) >= -1e-12).all()
@@ -172,9 +172,9 @@ class Samples:
         np.testing.assert_allclose(self.effort, tau, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(self.effort_rate, rate, rtol=1e-9, atol=1e-7)
         assert not np.abs(self.velocity[-1]).max() > 1e-9
-        # What is sent is one motion: positions change by what the velocities say, but for the trapezoidal rule's error.
+        # Positions change by the integrated velocities, up to the error of the trapezoidal rule.
         dt = np.diff(self.t)[:, None]
         moved = np.diff(self.position, axis=0) - dt * 0.5 * (self.velocity[1:] + self.velocity[:-1])
-        together = dt[:, 0] <= 1.5 * np.median(dt)  # no message was lost in between
+        together = dt[:, 0] <= 1.5 * np.median(dt)  # no message was lost between
         assert (dt >= 0.0).all()
         assert (np.abs(moved) <= dt**3 / 6.0 * np.abs(self.jerk).max() + 1e-9)[together].all()

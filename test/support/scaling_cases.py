@@ -1,4 +1,4 @@
-"""Motions for the tests of trajectory/: arms, random paths, and limits that bind."""
+"""Motions for the tests of trajectory/: arms, random paths, and active limits."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def dynamics(name: str) -> PathDynamics:
 
 
 def waypoints(robot: Robot, seed: int, count: int = 7) -> np.ndarray:
-    """Random points well inside the arm's range."""
+    """Return random points well inside the arm's range."""
     low, high = np.maximum(robot.limits.lower, -2.0), np.minimum(robot.limits.upper, 2.0)
     return np.random.default_rng(seed).uniform(low, high, (count, robot.n))
 
 
 def limits_for(robot: Robot, path: Path, swing: float | None = 0.1, tight: float = 1.4) -> PathLimits:
-    """Torques that gravity uses up to 1 / tight of, and torque rates that swing them from end to end in `swing` seconds."""
+    """Return limits: gravity uses up to 1 / tight of the torques; torque rates allow a full change in `swing` seconds."""
     gravity = np.abs(robot.gravity(path(np.linspace(0.0, path.length, 1001))[0])).max(axis=0)
     effort = np.maximum(tight * gravity, 0.15 * robot.limits.effort)
     unknown = np.full(robot.n, np.nan)
@@ -60,7 +60,7 @@ def limits_for(robot: Robot, path: Path, swing: float | None = 0.1, tight: float
 
 
 class Motion:
-    """A random motion of an arm, planned at a multiple of the speed that its limits allow."""
+    """Random motion of an arm, planned at a multiple of the speed that its limits allow."""
 
     def __init__(self, name: str, seed: int, speed: float = 2.0, count: int = 7, swing: float | None = 0.1):
         self.dynamics = dynamics(name)
@@ -82,8 +82,8 @@ class Motion:
 
 
 def toy(q, qd, qdd, qddd):
-    """An exact rate function without a robot: a pendulum of 1 kg m^2 and 5 N m under gravity, and a slide of 2 kg; both with
-    viscous friction.
+    """Return exact torques and rates without a robot: a pendulum (1 kg m^2, 5 N m by gravity) and a slide (2 kg) with viscous
+    friction.
     """
     tau = np.stack((qdd[..., 0] + 5.0 * np.sin(q[..., 0]), 2.0 * qdd[..., 1]), axis=-1) + 0.3 * qd
     rate = np.stack((qddd[..., 0] + 5.0 * np.cos(q[..., 0]) * qd[..., 0], 2.0 * qddd[..., 1]), axis=-1) + 0.3 * qdd
@@ -91,7 +91,7 @@ def toy(q, qd, qdd, qddd):
 
 
 class PlayedMotion:
-    """The references of a motion, tick by tick, and the limits used by each; with between, that many of each tick."""
+    """References of an executed motion, `between` for each tick, and the limits used by each."""
 
     def __init__(self, scaler, actions=(), dt=DT, most=40.0, between=1):
         self.references, self.changes = [], []
@@ -110,14 +110,14 @@ class PlayedMotion:
         self.duration, self.done = scaler.t, scaler.done
 
     def used(self, robot, limits) -> np.ndarray:
-        """(ticks, 4): torque, torque rate, velocity, acceleration, the largest of all joints."""
+        """Return the largest utilizations of torque, torque rate, velocity and acceleration (ticks, 4)."""
         tau, tau_rate = robot.torque_and_rate(self.q, self.qd, self.qdd, self.qddd)
         return np.stack([np.abs(value / limit).max(axis=1) for value, limit in
                          zip((tau, tau_rate, self.qd, self.qdd), limits[:4])], axis=1)
 
 
 class DelayedExecutor(Executor):
-    """A worker whose answers come after so many ticks of a scaler, to the tick: as slow as a test wants it."""
+    """Executor whose results arrive after a given number of ticks of a scaler."""
 
     def __init__(self, delay: int):
         self.delay, self.now, self.jobs = delay, 0, []
@@ -134,12 +134,12 @@ class DelayedExecutor(Executor):
         for _, future, work in due:
             try:
                 future.set_result(work())
-            except Exception as error:  # as a real worker passes on every error
+            except Exception as error:  # a real worker passes on every error, too
                 future.set_exception(error)
 
 
 def references_within_tick(scaler: TrajectoryScaler, dt: float, between: int = 1) -> list[Reference]:
-    """One tick, seen at so many instants, the last one at its end: within a tick the clock runs on."""
+    """Execute one tick and return references at `between` instants within it, the last one at its end."""
     seen, advance = [], scaler.time_scaling.advance
 
     def advance_in_parts(dt: float) -> None:
@@ -157,7 +157,7 @@ def references_within_tick(scaler: TrajectoryScaler, dt: float, between: int = 1
 
 
 def again(scaler: TrajectoryScaler, worker: Executor | None = None) -> TrajectoryScaler:
-    """Return a scaler in the same state; laws and tables are shared."""
+    """Return a copy of a scaler in the same state; laws and tables are shared."""
     other = copy.copy(scaler)
     other.restore(scaler.snapshot())
     other._requested, other._worker = [], worker

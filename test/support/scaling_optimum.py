@@ -1,4 +1,4 @@
-"""The fastest time law by another formulation and another solver: the oracle of trajectory/time_optimal.py.
+"""Oracle of trajectory/time_optimal.py: the fastest time law by another formulation and solver.
 
 On a grid of s the unknowns are sd and sdd at the nodes, sddd and the time between them; the motion is exactly one of piecewise
 constant sddd; limits hold at the nodes, for sddd from both sides. Solved by IPOPT through CasADi.
@@ -16,7 +16,7 @@ END = 0.06  # share of the path at each end with a finer grid
 
 
 def nodes(length: float, count: int) -> np.ndarray:
-    """count + 1 values of s, closer at both ends, where the motion is slow."""
+    """Return count + 1 values of s, closer at both ends, where the motion is slow."""
     x = np.linspace(0.0, 1.0, 4001)
     density = 1.0 / np.maximum(np.minimum(1.0, np.minimum(x, 1.0 - x) / END) ** 2, 1e-3)
     share = np.concatenate(([0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))))
@@ -24,7 +24,7 @@ def nodes(length: float, count: int) -> np.ndarray:
 
 
 def optimum(constraints: Constraints, count: int = 400, guess: float = 12.0) -> float:
-    """Duration of the fastest motion from rest to rest; limits hold at the nodes only, without margin."""
+    """Return the duration of the fastest motion from rest to rest; limits hold at the nodes only, without margin."""
     s = nodes(constraints.path.length, count)
     rows = constraints(s)
     problem = ca.Opti()

@@ -1,4 +1,4 @@
-"""A dynamics_node on a ship that rolls, pitches and heaves, and Pinocchio's free-flyer beside it."""
+"""Bench of dynamics_node for a robot on a ship that rolls, pitches and heaves, compared with Pinocchio's free-flyer."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from support.oracles import difference, pin
 from support.ros_helpers import stamp
 
 GRAVITY = (0.4, -0.3, -9.7)
-SENSOR = "mast"  # a link of the ship's deck, beside its origin and turned
+SENSOR = "mast"  # a link of the ship's deck, displaced and rotated
 BRANCHED = (URDF / "branched.urdf").read_text().replace("</robot>", f"""<link name="{SENSOR}"/>
   <joint name="foot_of_{SENSOR}" type="fixed"><origin xyz="0.7 -0.4 0.9" rpy="0.5 -0.8 2.1"/><parent link="base_link"/>
   <child link="{SENSOR}"/></joint></robot>""")
 
 
 def base_at(t, pace=1.0):
-    """State, acceleration, jerk of a ship that rolls, pitches and heaves."""
+    """Return state, acceleration and jerk of a ship that rolls, pitches and heaves."""
     def pose(s):
         s = pace * s
         return (np.array([0.3 * np.sin(1.1 * s), 0.2 * np.cos(s), 0.5 * np.sin(0.7 * s)]),
@@ -36,7 +36,7 @@ def base_at(t, pace=1.0):
 
 
 class Ship:
-    """The robot on it, and the answer that is not ours. pace: at which all of this moves."""
+    """Robot on a ship, with forces and sensors by Pinocchio. pace: speed factor of all motions."""
 
     def __init__(self, pace=1.0):
         self.pace = pace
@@ -48,7 +48,7 @@ class Ship:
         return [0.3 * self._w**k * np.sin(self._w * t + k * np.pi / 2.0) for k in range(4)]
 
     def forces(self, t):
-        """(6 + n,): base wrench and torques."""
+        """Return base wrench and torques (6 + n,)."""
         base, acceleration, _ = base_at(t, self.pace)
         return self.oracle.forces(base, acceleration, *self.joints(t)[:3])
 
@@ -76,7 +76,7 @@ class Ship:
         return message
 
     def odometry(self, t):
-        """Pose and twist of the mast, by Pinocchio."""
+        """Return pose and twist of the mast, by Pinocchio."""
         base, *_ = base_at(t, self.pace)
         model, data, rest = self.oracle.model, self.oracle.data, np.zeros(self.robot.n)
         pin.forwardKinematics(model, data, self.oracle.configuration(base, rest), self.oracle.velocity(base, rest))
@@ -107,7 +107,7 @@ class Ship:
 
 
 class FiveBarOnShip(Ship):
-    """The loops hold no power, so what the motors feel is the tree's torque seen through the passive joints' velocities."""
+    """Five-bar on a ship. Loops do no work, so motor torques are projections of the tree's torques."""
 
     def __init__(self):
         self.pace, self.bar = 1.0, MovingLoops("five_bar")
@@ -123,7 +123,7 @@ class FiveBarOnShip(Ship):
         return self.bar.swing(t)
 
     def forces(self, t):
-        """(6 + N,): base wrench and torques of the motors."""
+        """Return base wrench and motor torques (6 + N,)."""
         (q, qd), kkt = self.bar.state(t), self.bar.kkt
         passive = np.setdiff1d(np.arange(len(q)), kkt.active)
         *_, J, drift = kkt.equations(q, qd)
@@ -137,7 +137,7 @@ class FiveBarOnShip(Ship):
 
 
 class ShipBench(LiveBench):
-    """Base states are sent before the joint states that need them."""
+    """Bench that publishes base states before the joint states that need them."""
 
     def __init__(self, ros, ship, folder, **parameters):
         file = folder / "ship.robot.yaml"
@@ -152,9 +152,9 @@ class ShipBench(LiveBench):
         return self.ship.state(t, seconds)
 
     def reported_at(self, t, agrees, *beside):
-        """The answer to the robot's motion at t, and the published base motion. The base state, and messages (publisher,
-        message) beside it, are sent just before: if one comes too late, or is lost, an older one is used; all is sent again
-        until the published motion agrees with it.
+        """Return the result for the motion at t, and the published base motion. The base state and other (publisher, message)
+        are sent just before; if one is late or lost, the node uses an older one, and all are sent again until the
+        published motion agrees.
         """
         def send():
             message = self.message(t, self.clock + self.dt)
@@ -170,7 +170,7 @@ class ShipBench(LiveBench):
         return self.ros.until(send, what="no answer", of=self.process)
 
     def at(self, t):
-        """The answer to the robot's motion at t."""
+        """Return the result for the robot's motion at t."""
         return self.reported_at(t, lambda reported, sent: reported == sent)[0]
 
     def met(self, *beside):
@@ -184,7 +184,7 @@ class ShipBench(LiveBench):
         return self.reported
 
     def refused(self, reason, t=0.1):
-        """Send until a joint state is dropped for a reason."""
+        """Publish until a joint state is rejected for a reason."""
         def dropped():
             self.publish(self.ship.joints(t))
             return self.diagnostics.dropped("joint_states", reason)

@@ -1,4 +1,4 @@
-"""A 3-D eel in water, and its efforts by Pinocchio's kinematics with Lamb's terms in spatial vectors."""
+"""A three-dimensional eel in water, and its efforts by Pinocchio's kinematics with Lamb's terms in spatial vectors."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rnea_ros import BaseState
 from support.rolling_machines import STEPS, WEIGHTS, joint_text, link_text
 
 SMOOTHING, DENSITY = 0.05, 1025.0
-AXES = [(0, 0, 1), (0, 1, 0), (1, 0, 0), (0, 0, 1)]  # of joints; the first three are a spherical joint
+AXES = [(0, 0, 1), (0, 1, 0), (1, 0, 0), (0, 0, 1)]  # joint axes; the first three form a spherical joint
 
 
 def eel(base, drag=True):
-    """Head, a spherical joint of three turns, a module, and a tail; every module in water, with turned axes."""
+    """Return head, spherical joint of three revolute joints, module, and tail; all are in water and have rotated axes."""
     urdf, parent = '<robot name="eel">' + link_text("head", 1.2, (-0.1, 0.01, 0.0), (0.01, 0.02, 0.02)), "head"
     for k, axis in enumerate(AXES):
         solid = k > 1
@@ -42,7 +42,7 @@ class EelOracle:
         return np.concatenate((base.position, base.quaternion, *([np.cos(x), np.sin(x)] for x in q)))
 
     def efforts(self, base, q, v, a):
-        """Efforts (6 + n,) of the base and the joints."""
+        """Return efforts (6 + n,) of base and joints."""
         at = self._pose(base, q)
         tau = pin.rnea(self.model, self.data, at, v, a)
         pin.forwardKinematics(self.model, self.data, at, v, a)
@@ -74,7 +74,7 @@ def sines(size, count, seed):
 
 
 class GivenMotion:
-    """Motion of base and joints in time, and the efforts that it takes. t = 0: the base at START."""
+    """Motion of base and joints in time, and its efforts. The base is at START at t = 0."""
 
     START = pin.SE3(pin.rpy.rpyToMatrix(0.3, -0.4, 0.5), np.array([0.1, 0.2, 0.3]))
 
@@ -82,7 +82,7 @@ class GivenMotion:
         self.truth, self.joints, self.twist = truth, sines(0.6, truth.n, 1), sines(0.5, 6, 2)
 
     def base(self, t):
-        """State at t: many small steps of fourth order (Magnus)."""
+        """Return the state at t by many small Magnus steps of fourth order."""
         pose, steps = self.START.copy(), 64
         h = t / steps
         for k in range(steps):
@@ -92,10 +92,10 @@ class GivenMotion:
         return BaseState(pose.translation, pin.Quaternion(pose.rotation).coeffs(), self.twist(t, 0))
 
     def efforts(self, t):
-        """Efforts (6 + n,) of base and joints."""
+        """Return the efforts (6 + n,) of base and joints at t."""
         v, a = np.r_[self.twist(t, 0), self.joints(t, 1)], np.r_[self.twist(t, 1), self.joints(t, 2)]
         return self.truth.efforts(self.base(t), self.joints(t, 0), v, a)
 
     def rates(self, t, h=5e-3):
-        """Their rates, by differences of sixth order."""
+        """Return the rates of the efforts by sixth-order differences."""
         return WEIGHTS @ np.array([self.efforts(t + k * h) for k in STEPS]) / h

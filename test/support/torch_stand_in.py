@@ -1,4 +1,4 @@
-"""The part of PyTorch that rnea_ros.interop.torch and its page use, on numpy arrays: for environments without torch."""
+"""Stand-in for the part of PyTorch used by rnea_ros.interop.torch and its documentation, on NumPy arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A robot that follows references by computed torque, with motors that are weaker than their limits say."""
+"""Simulated robot under computed-torque control whose motors are weaker than the effort limits."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from rnea_ros.execution.joint_states import Measurement
 from support.overspeed_motion import LIMITS, ROBOT
 
 BANDWIDTH = 40.0  # rad/s
-FASTEST = 10.0  # rad/s; what is lost need not fly away
+FASTEST = 10.0  # [rad/s], clip of the velocity
 
 
 class WeakRobot:
-    """Its torques are cut off at shares of the effort limits, its strength; it gets references `delay` ticks late.
+    """Simulated robot. strength: torque limit as a fraction of the effort limits; delay: of references [ticks].
 
-    age     : of its joint states [ticks]; their stamps are right
+    age     : of joint states [ticks]; their stamps are correct
     positions : of all ticks
     blocked : joints that cannot move
     """
@@ -26,11 +26,11 @@ class WeakRobot:
         self.reported, self._age = [], age
 
     def stand(self):
-        """Say where it is."""
+        """Report the current state."""
         self.reported.append(Measurement(np.full(len(self.q), self.now), self.q.copy(), self.qd.copy(), self.tau.copy()))
 
     def tick(self, reference, now):
-        """Move on for a tick, once it has got a reference at time now [ns]."""
+        """Receive a reference at time now [ns] and simulate one tick."""
         self.now = now
         self._references.append(reference)
         wanted = self._references[max(len(self._references) - 1 - self._delay, 0)]
