@@ -1,7 +1,7 @@
-"""InverseDynamicsController of rnea_controllers: what update() takes beside KDL and Pinocchio, and how it tracks in MuJoCo.
+"""InverseDynamicsController of rnea_controllers: cost of update() beside KDL and Pinocchio, tracking and upsets in MuJoCo.
 
-``python benchmark/controllers.py`` writes controllers.md here. Needs g++; Pinocchio (`pip install pin`), KDL (`apt install
-liborocos-kdl-dev`) and valgrind are used where they are there.
+``python benchmark/controllers.py`` writes controllers.md here, ``--sections upsets`` only that section of it. Needs g++;
+Pinocchio (`pip install pin`), KDL (`apt install liborocos-kdl-dev`) and valgrind are used where they are there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,10 @@ from rnea_ros.cli.main import main as rnea  # noqa: E402
 from rnea_ros.sim.plant import Plant  # noqa: E402
 from rnea_ros.sim.scene import UnmodelledDynamics, scene  # noqa: E402
 from support.controller_harness import COMPILER, PACKAGE, PLUGIN, Controller  # noqa: E402
+from support.controller_upsets import KINDS, LINKS, Result, random_upset  # noqa: E402
+from support.controller_upsets import plant as upset_plant  # noqa: E402
+from support.controller_upsets import run as run_upset  # noqa: E402
+from support.scaling_cases import urdf as find_urdf  # noqa: E402
 
 URDF, LINK, PERIOD = ROOT / "urdf" / "panda.urdf", "panda_link7", 1e-3
 FLAGS = ("-std=c++17", "-O2", "-DNDEBUG")
@@ -39,6 +44,7 @@ P = np.array([600.0, 600.0, 600.0, 600.0, 250.0, 150.0, 50.0])
 D = np.array([30.0, 30.0, 30.0, 30.0, 10.0, 10.0, 5.0])
 STIFFNESS, DAMPING = 400.0, 40.0  # of computed torque, 1/s^2 and 1/s
 SECONDS, MASS_ERROR, PAYLOAD = 3.0, 0.05, 1.5
+ROBOT_FILES = {"panda": URDF.with_suffix(".robot.yaml"), "ur5": ROOT / "urdf" / "ur5.robot.yaml"}
 
 
 class Side(NamedTuple):
@@ -269,66 +275,113 @@ def tracking(robot: Robot, code: ctypes.CDLL, library: str, seeds: int) -> list[
     return rows
 
 
+# ---------------------------------------------------------------------- upsets
+
+
+def upsets(code: ctypes.CDLL, library: Callable[[str], str], count: int) -> list[str]:
+    """Return rows of a table: random upsets of a Panda and a UR5, each kind in turn."""
+    gains = {"panda": (P, D), "ur5": ([1000.0] * 3 + [100.0, 100.0, 50.0], [100.0] * 3 + [10.0, 10.0, 2.0])}
+    found: dict[str, list[tuple[Result, float]]] = {kind: [] for kind in KINDS}
+    for seed in range(count):
+        kind, upset, given = random_upset(seed)
+        for name, (stiffness, damping) in gains.items():
+            if given["mode"] == "computed_torque":
+                stiffness, damping = [STIFFNESS], [DAMPING]
+            device = upset_plant(find_urdf({"panda": "panda", "ur5": "ur5_robot"}[name]), ROBOT_FILES[name], name, upset)
+            result = run_upset(code, library(name), device, name, upset, stiffness=stiffness, damping=damping,
+                               effort_convention="total", **given)
+            found[kind].append((result, 1e-3 * given.get("max_effort_rate", [np.inf])[0]))
+            ends = f"error {result.final_error():.3f} speed {result.final_speed():.3f}"
+            print(seed, name, kind, upset, given, ends, flush=True)
+    rows = []
+    for kind, results in found.items():
+        rests = [result.final_speed() < 0.1 for result, _ in results]
+        back = [result.final_error() < 0.1 and still for (result, _), still in zip(results, rests, strict=True)]
+        steps = [np.abs(np.diff(result.effort, axis=0)).max() / step for result, step in results]
+        rows.append(f"| {kind} | {len(results)} | {sum(back)} | {sum(rests) - sum(back)} | {len(results) - sum(rests)} | "
+                    f"{max(steps):.3f} |")
+    return rows
+
+
+def export(folder: Path, name: str, kind: str) -> str:
+    """Return the path of the shared library of a robot, exported for this processor (native) or any (portable)."""
+    more = ["--portable"] if kind == "portable" else []
+    urdf = find_urdf({"panda": "panda", "ur5": "ur5_robot"}[name])
+    words = ["export", str(urdf), "--robot-file", str(ROBOT_FILES[name]), "--payload", LINKS[name], "--shared"]
+    target = folder / (kind if name == "panda" else name)
+    assert rnea([*words, "-o", str(target), *more]) == 0
+    return str(next(target.glob("lib*.so")))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cycles", type=int, default=1_000_000)
     parser.add_argument("--instructions", type=int, default=200_000, help="cycles whose instructions are counted")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--upsets", type=int, default=70, help="random upsets of each robot")
     parser.add_argument("--folder", type=Path, help="where compiled programs are kept; default: nowhere")
     parser.add_argument("--compile", action="store_true", help="compile and check the programs only")
+    parser.add_argument("--sections", nargs="+", choices=list(SECTIONS), default=list(SECTIONS))
     options = parser.parse_args()
     robot = load(URDF, URDF.with_suffix(".robot.yaml"))
     with tempfile.TemporaryDirectory() as name:
         folder = options.folder or Path(name)
         folder.mkdir(parents=True, exist_ok=True)
-        libraries, words = {}, ["export", str(URDF), "--robot-file", str(URDF.with_suffix(".robot.yaml")), "--payload", LINK]
-        for kind, more in (("native", []), ("portable", ["--portable"])):
-            assert rnea([*words, "--shared", "-o", str(folder / kind), *more]) == 0
-            libraries[kind] = str(folder / kind / "libpanda.so")
-        found = sides(folder, robot, libraries)
+        library = cache(lambda robot, kind="native": export(folder, robot, kind))
+        found = sides(folder, robot, {"native": library("panda")}) if options.compile or "update" in options.sections else {}
         if options.compile:
             return
-        measured = times(found, options.cycles, 10)
-        counted = instructions(folder, libraries["portable"], options.instructions)
-        calls = {name: run(side, "calls", 10_000).strip() if side.plugin == PLUGIN else "" for name, side in found.items()}
+        values: dict[str, Any] = {}
+        if "update" in options.sections:
+            values |= update_section(found, options.cycles)
+        if "instructions" in options.sections:
+            values["counted"] = instructions(folder, library("panda", "portable"), options.instructions)
         sources = [*sorted((PACKAGE / "src").glob("*.cpp")), PACKAGE / "test" / "harness.cpp"]
-        harness = compiled(folder / "harness.so", sources, "-shared", "-fPIC")
-        tracked = tracking(robot, ctypes.CDLL(str(harness)), libraries["native"], options.seeds)
-    write_page(measured, calls, counted, tracked, options)
+        code = ctypes.CDLL(str(compiled(folder / "harness.so", sources, "-shared", "-fPIC")))
+        if "tracking" in options.sections:
+            values |= {"seconds": f"{SECONDS:g}", "seeds": options.seeds, "percent": f"{100 * MASS_ERROR:g}",
+                       "payload": f"{PAYLOAD:g}", "tracked": "\n".join(tracking(robot, code, library("panda"), options.seeds))}
+        if "upsets" in options.sections:
+            values["upsets"] = "\n".join(upsets(code, library, options.upsets))
+    page = HERE / "controllers.md"
+    kept = dict(zip(SECTIONS, page.read_text().split("\n## ")[1:], strict=True))
+    text = [SECTIONS[name].format(**values) if name in options.sections else f"\n## {kept[name]}" for name in SECTIONS]
+    page.write_text(HEAD + "".join(text))
 
 
-def write_page(measured: dict[str, list[float]], calls: dict[str, str], counted: str, tracked: list[str],
-               options: argparse.Namespace) -> None:
-    """Write controllers.md."""
+def update_section(found: dict[str, Side], cycles: int) -> dict[str, Any]:
+    measured = times(found, cycles, 10)
+    calls = {name: run(side, "calls", 10_000).strip() if side.plugin == PLUGIN else "" for name, side in found.items()}
     clean = {name: "0 of each" if " 0 locks 0 exceptions 0" in text else "" for name, text in calls.items()}
     rows = [f"| {name} | {p50:.0f} | {p999:.0f} | {mean:.0f} | {clean[name]} |"
             for name, (p50, p999, mean) in measured.items()]
     version = subprocess.run([COMPILER, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
-    (HERE / "controllers.md").write_text(PAGE.format(
-        compiler=f"{version}, {' '.join(FLAGS)} -march=native", cycles=options.cycles, times="\n".join(rows), counted=counted,
-        seconds=f"{SECONDS:g}", seeds=options.seeds, percent=f"{100 * MASS_ERROR:g}", payload=f"{PAYLOAD:g}",
-        tracked="\n".join(tracked)))
+    return {"compiler": f"{version}, {' '.join(FLAGS)} -march=native", "cycles": cycles, "times": "\n".join(rows)}
 
 
-PAGE = """# Controllers
+HEAD = """# Controllers
 
 Written by `python benchmark/controllers.py`: a Panda, 7 joints, 1 kHz, with the stand-in headers of rnea_controllers/test.
-Their handles try a shared mutex as those of ros2_control do. {compiler}.
+Their handles try a shared mutex as those of ros2_control do.
+"""
 
+SECTIONS = {"update": """
 ## update()
 
 Nanoseconds of processor time for one cycle, of {cycles} cycles, reading 14 states and 21 references and writing 7 efforts
-included; ours also computes the exact torque rate and gravity, keeps limits, and writes 14 exported states. The row without
+included; ours also computes the exact torque rate, keeps limits, and writes 14 exported states. The row without
 dynamics is what reading and writing 42 handles takes; ours has 56. All sides in turn, medians of 10 rounds. p99.9 contains the
-interrupts and cold caches of the machine: the row without dynamics shows how many.
+interrupts and cold caches of the machine: the row without dynamics shows how many. {compiler}.
 
 | controller | p50 | p99.9 | mean | allocations, locks, exceptions, system calls |
 |---|---|---|---|---|
 {times}
+""", "instructions": """
+## Instructions
 
-Instructions of a cycle of InverseDynamicsController, computed_torque, exported for any processor of the kind, by valgrind:
+Of a cycle of InverseDynamicsController, computed_torque, exported for any processor of the kind, by valgrind:
 {counted}.
-
+""", "tracking": """
 ## Tracking in MuJoCo
 
 RMS of the tracking error of all joints [mrad] over {seconds} s and {seeds} arms whose masses are wrong by up to
@@ -339,7 +392,21 @@ same gains, so have both computed torques. The arm allows 1 N m in a millisecond
 | controller | no payload | unknown payload | known payload | largest step of a torque | after a step of the reference |
 |---|---|---|---|---|---|
 {tracked}
-"""
+""", "upsets": """
+## Upsets
+
+Random motions of a Panda and a UR5 in MuJoCo, without any other limiter, at up to their velocity limits (peak 0.2 to 1 of
+them) in computed torque, joint impedance and feedforward: positions, velocities or both stale or missing for 0.05 to 1 s, or a
+trajectory that begins 0.1 to 1.5 rad away from the arm. With masses right or up to 5 % off, an unknown payload of 0 or 0.3 to
+2 kg, the whole torque or half of it, states at the full, half or a quarter of the rate with noise of 0.01 rad/s and 1 mrad,
+and a torque rate of 1000 N m/s or any. The arms have no friction that the controller does not know, and no stops at
+the ends of joints; `state_timeout` is 0, so that the controller is never deactivated. The last column is the
+largest step of a torque in a cycle over what the torque rate allows, where there is one.
+
+| upset | runs | on the path in the end, within 0.1 rad | at rest elsewhere | neither | largest step of a torque |
+|---|---|---|---|---|---|
+{upsets}
+"""}
 
 
 if __name__ == "__main__":

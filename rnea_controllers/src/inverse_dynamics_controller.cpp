@@ -23,9 +23,20 @@ namespace
 
 constexpr unsigned kGraceCycles = 2;       // cycles without a state that count as the state before
 constexpr double kMovingVelocity = 0.01;   // rad/s, m/s: above it a position that never changes is stale
+constexpr std::int64_t kRestartTime = 100000000;  // ns: an activation so soon after a deactivation continues its efforts
+constexpr double kSlopeTime = 0.01;        // s: time constant of velocities by differences of positions
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+// What is counted, and reported once a second.
+enum Event { kMissing, kStale, kFar, kLimited, kUnwritten };
+constexpr std::array<const char *, 5> kEvents{
+  "joint states are missing or not finite in %llu cycles: the arm is brought to rest, with what is left of them",
+  "joint positions do not change although joints move, in %llu cycles: the arm is brought to rest by velocities",
+  "references were farther than max_position_error from the joints in %llu cycles: the arm is held at rest until they return",
+  "limits of torque or torque rate changed the efforts of %llu cycles",
+  "effort interfaces were in use in %llu cycles: the efforts before stay"};
 const std::vector<std::string> kReferences{
   hardware_interface::HW_IF_POSITION, hardware_interface::HW_IF_VELOCITY, hardware_interface::HW_IF_ACCELERATION};
+const std::vector<std::string> kExported{"effort_rate", "utilization"};
 const std::map<std::string, Mode> kModes{
   {"gravity", Mode::kGravity}, {"feedforward", Mode::kFeedforward}, {"computed_torque", Mode::kComputedTorque},
   {"joint_impedance", Mode::kJointImpedance}};
@@ -49,6 +60,31 @@ T choice(const std::string & name, const std::string & value, const std::map<std
   throw std::runtime_error("parameter " + name + " is '" + value + "'; allowed: " + allowed);
 }
 
+/// Return <joint>/<kind> of all kinds of each joint in turn.
+std::vector<std::string> interface_names(const std::vector<std::string> & joints, const std::vector<std::string> & kinds)
+{
+  std::vector<std::string> found;
+  for (const auto & joint : joints) {
+    for (const auto & kind : kinds) {
+      found.push_back(joint + "/" + kind);
+    }
+  }
+  return found;
+}
+
+template<class Handle>
+std::vector<std::shared_ptr<Handle>> make_handles(
+  const std::string & node, const std::vector<std::string> & joints, const std::vector<std::string> & kinds)
+{
+  std::vector<std::shared_ptr<Handle>> found;
+  for (const auto & joint : joints) {
+    for (const auto & kind : kinds) {
+      found.push_back(std::make_shared<Handle>(node + "/" + joint, kind));
+    }
+  }
+  return found;
+}
+
 double value_or(const std::optional<double> & value, double otherwise) noexcept
 {
   return value && std::isfinite(*value) ? *value : otherwise;
@@ -62,9 +98,8 @@ CallbackReturn InverseDynamicsController::on_init()
     const auto declare = [this](const std::string & name, const auto & value, const std::string & description, bool fixed) {
         rcl_interfaces::msg::ParameterDescriptor descriptor;
         descriptor.description = description;
-        descriptor.read_only = false;
         if (fixed) {
-          descriptor.additional_constraints = "Read when the controller is configured.";
+          descriptor.additional_constraints = "Read when the controller is configured. One number counts for all joints.";
           fixed_parameters_.insert(name);
         }
         if (!get_node()->has_parameter(name)) {
@@ -74,43 +109,32 @@ CallbackReturn InverseDynamicsController::on_init()
     const std::vector<double> none;
     declare("robot_library", std::string(), "Path of the shared library that `rnea export --shared` has written.", true);
     declare(
-      "joints", std::vector<std::string>(), "Names of the joints in the hardware, in the order of the exported robot. "
-      "Empty: its own names.", true);
+      "joints", std::vector<std::string>(), "Names of the joints in the hardware, in the robot's order. Empty: its own.", true);
     declare("mode", std::string("computed_torque"), "Control law: gravity, feedforward, computed_torque, joint_impedance.", true);
-    declare(
-      "stiffness", none, "Gain of the position error of each joint [N m/rad, N/m], with computed_torque [1/s^2]. One number: "
-      "of all joints. Empty: 0.", true);
-    declare(
-      "damping", none, "Gain of the velocity error of each joint [N m s/rad, N s/m], with computed_torque [1/s]. One number: "
-      "of all joints. Empty: 0.", true);
-    declare(
-      "friction", std::string("reference"), "Velocity at which the friction of the robot file is compensated: reference, "
-      "measured, none.", true);
+    declare("stiffness", none, "Gain of position errors [N m/rad, N/m], with computed_torque [1/s^2]. Empty: 0.", true);
+    declare("damping", none, "Gain of velocity errors [N m s/rad, N s/m], with computed_torque [1/s]. Empty: 0.", true);
+    declare("friction", std::string("reference"), "Velocity whose friction is compensated: reference, measured, none.", true);
     declare(
       "effort_convention", std::string("robot_file"), "What commanded efforts contain: robot_file (as exported), total, "
       "without_gravity, without_gravity_and_friction.", true);
+    declare("max_effort", none, "Maximum torque, gravity included, if below the exported one. Empty: that. [N m, N]", true);
+    declare("max_effort_rate", none, "Maximum torque rate, if below the exported one. Empty: that. [N m/s, N/s]", true);
     declare(
-      "max_effort", none, "Maximum torque of each joint, gravity included [N m, N]. Empty: that of the exported robot. Numbers "
-      "above it do not count.", true);
+      "activation_time", 0.5, "Time in which the torque from before the activation fades. 0: within the torque rate. [s]", true);
+    declare("state_timeout", 0.5, "Time without states after which update() returns an error. 0: never. [s]", true);
+    declare("stale_timeout", 0.1, "Time in which positions may stay the same although a joint moves. 0: any. [s]", true);
     declare(
-      "max_effort_rate", none, "Maximum torque rate of each joint [N m/s, N/s]. Empty: that of the exported robot. Numbers "
-      "above it do not count.", true);
+      "max_position_error", std::vector<double>{1.0}, "Distance of a reference from its joint above which the arm is brought "
+      "to rest and held until the reference is nearer. Empty: any. [rad, m]", true);
     declare(
-      "activation_time", 0.5, "Duration in which the torque from before the activation fades out. 0: at once, within the "
-      "torque rate. [s]", true);
-    declare(
-      "state_timeout", 0.5, "Duration of missing states after which update() returns an error, so that the controller is "
-      "deactivated. 0: never. [s]", true);
-    declare(
-      "stale_timeout", 0.1, "Duration in which a position may stay the same although its velocity is not zero. 0: any. [s]",
-      true);
-    declare("payload.mass", 0.0, "Mass of the payload on the link of `rnea export --payload` [kg]. At run time.", false);
-    declare(
-      "payload.com", std::vector<double>{0.0, 0.0, 0.0}, "Centre of mass of the payload in the link's frame [m].", false);
+      "catch_up_velocity", none, "Velocity relative to the reference at which joints go back to one that they have left. Empty: a "
+      "quarter of the velocity limit, at most 1. [rad/s, m/s]", true);
+    declare("payload.mass", 0.0, "Mass of the payload on the link of `rnea export --payload`. At run time. [kg]", false);
+    declare("payload.com", std::vector<double>(3, 0.0), "Centre of mass of the payload in the link's frame [m].", false);
     declare(
       "payload.inertia", std::vector<double>(6, 0.0), "ixx, ixy, ixz, iyy, iyz, izz of the payload about its centre of mass, "
       "along the link's axes [kg m^2].", false);
-    declare("payload_time", 0.5, "Duration in which a new payload replaces the last one [s].", true);
+    declare("payload_time", 0.5, "Time in which a new payload replaces the last one [s].", true);
   } catch (const std::exception & error) {
     RCLCPP_ERROR(get_node()->get_logger(), "parameters rejected: %s", error.what());
     return CallbackReturn::ERROR;
@@ -120,49 +144,44 @@ CallbackReturn InverseDynamicsController::on_init()
 
 CallbackReturn InverseDynamicsController::on_configure(const rclcpp_lifecycle::State &)
 {
+  const auto node = get_node();
+  release();
   try {
-    configure();
+    library_ = RobotLibrary("robot_library", node->get_parameter("robot_library").as_string());
+    const auto & robot = library_.api();
+    const auto n = static_cast<std::size_t>(robot.n);
+    if (robot.torque_and_rate == nullptr || robot.gravity == nullptr || robot.gravity_and_rate == nullptr) {
+      throw std::runtime_error(
+              "parameter robot_library names a library without torque_and_rate, gravity or gravity_and_rate; export the robot "
+              "without --only");
+    }
+    joints_ = node->get_parameter("joints").as_string_array();
+    if (joints_.empty()) {
+      joints_.assign(robot.joint_names, robot.joint_names + n);
+    }
+    if (joints_.size() != n) {
+      throw std::runtime_error(
+              "parameter joints has " + std::to_string(joints_.size()) + " names; robot '" + robot.robot_name + "' has " +
+              std::to_string(n) + " joints");
+    }
+    law_ = std::make_unique<TorqueLaw>(robot, read_options(robot));
+    q_.assign(n, kNaN);
+    qd_ = q_read_ = qd_read_ = q_before_ = qd_before_ = slope_ = q_;
+    state_timeout_ = node->get_parameter("state_timeout").as_double();
+    stale_timeout_ = node->get_parameter("stale_timeout").as_double();
+    cycle_ = get_update_rate() > 0 ? 1.0 / get_update_rate() : 0.0;
+    law_->set_payload(read_payload({}));
+    law_->bound_errors();
+    parameter_callback_ = node->add_on_set_parameters_callback(
+      [this](const std::vector<rclcpp::Parameter> & changed) {return on_parameters(changed);});
+    report_timer_ = node->create_wall_timer(std::chrono::seconds(1), [this]() {report();});
+    RCLCPP_INFO(node->get_logger(), "robot '%s', model %s, exported by %s", robot.robot_name, robot.model_id, robot.exporter);
   } catch (const std::exception & error) {
-    RCLCPP_ERROR(get_node()->get_logger(), "not configured: %s", error.what());
+    RCLCPP_ERROR(node->get_logger(), "not configured: %s", error.what());
     release();
     return CallbackReturn::FAILURE;
   }
   return CallbackReturn::SUCCESS;
-}
-
-void InverseDynamicsController::configure()
-{
-  const auto node = get_node();
-  release();
-  library_ = RobotLibrary("robot_library", node->get_parameter("robot_library").as_string());
-  const auto & robot = library_.api();
-  const auto n = static_cast<std::size_t>(robot.n);
-  if (robot.torque_and_rate == nullptr || robot.gravity == nullptr || robot.gravity_and_rate == nullptr) {
-    throw std::runtime_error(
-            "parameter robot_library names a library without torque_and_rate, gravity or gravity_and_rate; export the robot "
-            "without --only");
-  }
-  joints_ = node->get_parameter("joints").as_string_array();
-  if (joints_.empty()) {
-    joints_.assign(robot.joint_names, robot.joint_names + n);
-  }
-  if (joints_.size() != n) {
-    throw std::runtime_error(
-            "parameter joints has " + std::to_string(joints_.size()) + " names; robot '" + robot.robot_name + "' has " +
-            std::to_string(n) + " joints");
-  }
-  law_ = std::make_unique<TorqueLaw>(robot, read_options(robot));
-  q_.assign(n, kNaN);
-  qd_ = q_before_ = q_;
-  state_timeout_ = node->get_parameter("state_timeout").as_double();
-  stale_timeout_ = node->get_parameter("stale_timeout").as_double();
-  cycle_ = get_update_rate() > 0 ? 1.0 / get_update_rate() : 0.0;
-  law_->set_payload(read_payload({}));
-  parameter_callback_ = node->add_on_set_parameters_callback(
-    [this](const std::vector<rclcpp::Parameter> & changed) {return on_parameters(changed);});
-  report_timer_ = node->create_wall_timer(std::chrono::seconds(1), [this]() {report();});
-  RCLCPP_INFO(
-    node->get_logger(), "robot '%s', model %s, exported by %s", robot.robot_name, robot.model_id, robot.exporter);
 }
 
 TorqueLawOptions InverseDynamicsController::read_options(const rnea_robot_api & robot)
@@ -191,6 +210,8 @@ TorqueLawOptions InverseDynamicsController::read_options(const rnea_robot_api & 
   }
   options.activation_time = node->get_parameter("activation_time").as_double();
   options.payload_time = node->get_parameter("payload_time").as_double();
+  options.max_position_error = read_array("max_position_error", kUnlimited);
+  options.catch_up_velocity = read_array("catch_up_velocity", 0.0);
   return options;
 }
 
@@ -257,23 +278,21 @@ rcl_interfaces::msg::SetParametersResult InverseDynamicsController::on_parameter
   const std::vector<rclcpp::Parameter> & changed)
 {
   rcl_interfaces::msg::SetParametersResult result;
-  result.successful = true;
-  for (const auto & parameter : changed) {
-    if (fixed_parameters_.count(parameter.get_name()) > 0) {
-      result.successful = false;
-      result.reason = "parameter " + parameter.get_name() + " is read when the controller is configured: deactivate it and "
-        "clean it up first";
-      return result;
-    }
-  }
-  const bool concerned = std::any_of(
-    changed.begin(), changed.end(), [](const auto & parameter) {return parameter.get_name().rfind("payload.", 0) == 0;});
-  if (!concerned || !library_) {
-    return result;
-  }
   try {
-    payload_box_.set(read_payload(changed));
-    payload_changed_ = true;
+    bool carries = false;
+    for (const auto & parameter : changed) {
+      if (fixed_parameters_.count(parameter.get_name()) > 0) {
+        throw std::runtime_error(
+                "parameter " + parameter.get_name() + " is read when the controller is configured: deactivate it and "
+                "clean it up first");
+      }
+      carries = carries || parameter.get_name().rfind("payload.", 0) == 0;
+    }
+    if (carries && library_) {
+      payload_box_.set(read_payload(changed));
+      payload_changed_ = true;
+    }
+    result.successful = true;
   } catch (const std::exception & error) {
     result.successful = false;
     result.reason = error.what();
@@ -283,97 +302,54 @@ rcl_interfaces::msg::SetParametersResult InverseDynamicsController::on_parameter
 
 InterfaceConfiguration InverseDynamicsController::command_interface_configuration() const
 {
-  InterfaceConfiguration found{interface_configuration_type::INDIVIDUAL, {}};
-  for (const auto & joint : joints_) {
-    found.names.push_back(joint + "/" + hardware_interface::HW_IF_EFFORT);
-  }
-  return found;
+  return {interface_configuration_type::INDIVIDUAL, interface_names(joints_, {hardware_interface::HW_IF_EFFORT})};
 }
 
 InterfaceConfiguration InverseDynamicsController::state_interface_configuration() const
 {
-  InterfaceConfiguration found{interface_configuration_type::INDIVIDUAL, {}};
-  for (const auto & joint : joints_) {
-    found.names.push_back(joint + "/" + hardware_interface::HW_IF_POSITION);
-    found.names.push_back(joint + "/" + hardware_interface::HW_IF_VELOCITY);
-  }
-  return found;
+  return {interface_configuration_type::INDIVIDUAL, interface_names(joints_, {kReferences[0], kReferences[1]})};
 }
 
-std::vector<hardware_interface::CommandInterface::SharedPtr>
-InverseDynamicsController::on_export_reference_interfaces_list()
+std::vector<hardware_interface::CommandInterface::SharedPtr> InverseDynamicsController::on_export_reference_interfaces_list()
 {
-  references_.clear();
-  for (const auto & joint : joints_) {
-    for (const auto & name : kReferences) {
-      references_.push_back(
-        std::make_shared<hardware_interface::CommandInterface>(std::string(get_node()->get_name()) + "/" + joint, name));
-    }
-  }
-  return references_;
+  return references_ = make_handles<hardware_interface::CommandInterface>(get_node()->get_name(), joints_, kReferences);
 }
 
 std::vector<hardware_interface::StateInterface::SharedPtr> InverseDynamicsController::on_export_state_interfaces_list()
 {
-  exported_.clear();
-  for (const auto & joint : joints_) {
-    for (const auto * name : {"effort_rate", "utilization"}) {
-      exported_.push_back(
-        std::make_shared<hardware_interface::StateInterface>(std::string(get_node()->get_name()) + "/" + joint, name));
-    }
-  }
-  return exported_;
+  return exported_ = make_handles<hardware_interface::StateInterface>(get_node()->get_name(), joints_, kExported);
 }
 
 CallbackReturn InverseDynamicsController::on_activate(const rclcpp_lifecycle::State &)
 {
-  const auto check = [this](const auto & interfaces, const std::vector<std::string> & wanted, const char * kind) {
-      bool complete = interfaces.size() == wanted.size();
-      for (std::size_t k = 0; complete && k < wanted.size(); ++k) {
-        complete = interfaces[k].get_name() == wanted[k];
-      }
-      if (!complete) {
-        RCLCPP_ERROR(
-          get_node()->get_logger(), "not activated: %zu %s interfaces are there; %zu are needed, %s first", interfaces.size(),
-          kind, wanted.size(), wanted.front().c_str());
-      }
-      return complete;
-    };
-  if (!check(command_interfaces_, command_interface_configuration().names, "command") ||
-    !check(state_interfaces_, state_interface_configuration().names, "state"))
-  {
-    return CallbackReturn::FAILURE;
-  }
   if (!read_states()) {
-    RCLCPP_ERROR(
-      get_node()->get_logger(), "not activated: a joint has no position or velocity yet; wait for the first reading of the "
-      "hardware");
+    RCLCPP_ERROR(get_node()->get_logger(), "not activated: a joint has no position or velocity yet; wait for the hardware");
     return CallbackReturn::FAILURE;
   }
   std::vector<double> effort_before;
-  for (const auto & command : command_interfaces_) {
-    effort_before.push_back(value_or(command.get_optional(), kNaN));
+  bool restarts = !effort_last_.empty() && get_node()->now().nanoseconds() - deactivated_ < kRestartTime;
+  for (std::size_t k = 0; k < joints_.size(); ++k) {
+    effort_before.push_back(value_or(command_interfaces_[k].get_optional(), kNaN));
+    restarts = restarts && effort_before[k] == law_->effort[k];
   }
-  law_->q = q_before_ = q_;
-  law_->qd = qd_;
+  effort_before = restarts ? effort_last_ : effort_before;  // the chain was changed, and nothing has commanded since
+  law_->q = q_ = q_before_ = q_read_;
+  law_->qd = qd_ = qd_before_ = slope_ = qd_read_;
   law_->start(effort_before);
   for (std::size_t k = 0; k < joints_.size(); ++k) {
-    const bool written = references_.size() != 3 * joints_.size() || (
-      references_[3 * k]->set_value(q_[k]) && references_[3 * k + 1]->set_value(0.0) &&
-      references_[3 * k + 2]->set_value(0.0));
+    bool written = !restarts || command_interfaces_[k].set_value(effort_last_[k]);
+    for (std::size_t kind = 0; kind < 3 && !references_.empty(); ++kind) {
+      written = references_[3 * k + kind]->set_value(kind == 0 ? q_[k] : 0.0) && written;
+    }
     if (!written) {
-      RCLCPP_ERROR(get_node()->get_logger(), "not activated: references of %s are in use", joints_[k].c_str());
+      RCLCPP_ERROR(get_node()->get_logger(), "not activated: interfaces of %s are in use", joints_[k].c_str());
       return CallbackReturn::FAILURE;
     }
   }
-  missing_time_ = stale_time_ = 0.0;
+  missing_time_ = q_stale_time_ = qd_stale_time_ = 0.0;
   missed_cycles_ = 0;
+  holds_ = false;
   return CallbackReturn::SUCCESS;
-}
-
-return_type InverseDynamicsController::update_reference_from_subscribers(const rclcpp::Time &, const rclcpp::Duration &)
-{
-  return return_type::OK;  // nothing precedes: references stay those of the activation, the pose is held
 }
 
 return_type InverseDynamicsController::update_and_write_commands(const rclcpp::Time &, const rclcpp::Duration & period)
@@ -389,23 +365,20 @@ return_type InverseDynamicsController::update_and_write_commands(const rclcpp::T
     }
   }
   const bool complete = read_states();
-  check_staleness(elapsed);
+  estimate_states(elapsed);
   missed_cycles_ = complete ? 0 : missed_cycles_ + 1;
-  missing_cycles_ += complete ? 0 : 1;
-  const bool stale = stale_timeout_ > 0.0 && stale_time_ > stale_timeout_;
-  stale_cycles_ += stale ? 1 : 0;
-  const bool holds = stale || missed_cycles_ > kGraceCycles;
-  missing_time_ = holds ? missing_time_ + elapsed : 0.0;
-  law_->q = q_;  // of a joint without a state the last one
+  cycles_[kMissing] += complete ? 0 : 1;
+  const bool stale = q_stale_time_ > stale_timeout_;
+  cycles_[kStale] += stale ? 1 : 0;
+  holds_ = stale || missed_cycles_ > kGraceCycles;
+  missing_time_ = holds_ ? missing_time_ + elapsed : 0.0;
+  law_->q = q_;
   law_->qd = qd_;
-  if (holds) {
-    law_->hold(dt);
-  } else {
-    read_references();
-    law_->update(dt);
-  }
-  limited_cycles_ += law_->limited() ? 1 : 0;
-  unwritten_cycles_ += write_commands() ? 0 : 1;
+  read_references();
+  law_->update(dt, holds_);
+  cycles_[kFar] += law_->reference().is_far() ? 1 : 0;
+  cycles_[kLimited] += law_->limited() ? 1 : 0;
+  cycles_[kUnwritten] += write_commands() ? 0 : 1;
   return state_timeout_ > 0.0 && missing_time_ > state_timeout_ ? return_type::ERROR : return_type::OK;
 }
 
@@ -413,25 +386,40 @@ bool InverseDynamicsController::read_states() noexcept
 {
   bool complete = true;
   for (std::size_t k = 0; k < q_.size(); ++k) {
-    const double position = value_or(state_interfaces_[2 * k].get_optional(), kNaN);
-    const double velocity = value_or(state_interfaces_[2 * k + 1].get_optional(), kNaN);
-    const bool valid = std::isfinite(position) && std::isfinite(velocity);
-    q_[k] = valid ? position : q_[k];
-    qd_[k] = valid ? velocity : qd_[k];
-    complete = complete && valid;
+    q_read_[k] = value_or(state_interfaces_[2 * k].get_optional(), kNaN);
+    qd_read_[k] = value_or(state_interfaces_[2 * k + 1].get_optional(), kNaN);
+    complete = complete && std::isfinite(q_read_[k]) && std::isfinite(qd_read_[k]);
   }
   return complete;
 }
 
-void InverseDynamicsController::check_staleness(double dt) noexcept
+void InverseDynamicsController::estimate_states(double dt) noexcept
 {
-  unsigned moves = 0, changed = 0;  // without a branch: each cycle takes the same instructions
+  unsigned moves = 0, q_changes = 0, qd_changes = 0;  // without a branch: each cycle takes the same instructions
   for (std::size_t k = 0; k < q_.size(); ++k) {
-    moves |= std::abs(qd_[k]) > kMovingVelocity;
-    changed |= q_[k] != q_before_[k];
-    q_before_[k] = q_[k];
+    moves |= std::abs(std::isfinite(qd_read_[k]) ? qd_read_[k] : qd_[k]) > kMovingVelocity;
+    q_changes |= std::isfinite(q_read_[k]) && q_read_[k] != q_before_[k];
+    qd_changes |= std::isfinite(qd_read_[k]) && qd_read_[k] != qd_before_[k];
   }
-  stale_time_ = moves > changed ? stale_time_ + dt : 0.0;
+  // A reading that stays the same although a joint moves is none; after stale_timeout it must change first.
+  const auto freshen = [this, moves, dt](double & stale_time, unsigned changes) {
+      const bool fresh = changes != 0 || (moves == 0 && stale_time <= stale_timeout_) || !(stale_timeout_ > 0.0);
+      stale_time = fresh ? 0.0 : stale_time + dt;
+      return fresh;
+    };
+  const bool q_fresh = freshen(q_stale_time_, q_changes), qd_fresh = freshen(qd_stale_time_, qd_changes);
+  const bool by_slope = holds_ || qd_stale_time_ > stale_timeout_;
+  const auto & reference = law_->reference();
+  for (std::size_t k = 0; k < q_.size(); ++k) {
+    const bool has_q = q_fresh && std::isfinite(q_read_[k]), has_qd = qd_fresh && std::isfinite(qd_read_[k]);
+    slope_[k] += has_q ? (q_read_[k] - q_before_[k] - slope_[k] * dt) / std::max(kSlopeTime, dt) : 0.0;
+    // Without a reading the velocity is taken for that of the reference, which the law makes it; for long, by the positions.
+    const double modelled = qd_[k] + reference.qdd[k] * dt + (reference.qd[k] - qd_[k]) * std::min(1.0, dt / kSlopeTime);
+    qd_[k] = has_qd ? qd_read_[k] : by_slope && has_q ? slope_[k] : modelled;
+    q_[k] = has_q ? q_read_[k] : q_[k] + qd_[k] * dt;
+    q_before_[k] = std::isfinite(q_read_[k]) ? q_read_[k] : q_before_[k];
+    qd_before_[k] = std::isfinite(qd_read_[k]) ? qd_read_[k] : qd_before_[k];
+  }
 }
 
 void InverseDynamicsController::read_references() noexcept
@@ -459,30 +447,22 @@ bool InverseDynamicsController::write_commands() noexcept
 
 void InverseDynamicsController::report()
 {
-  const auto logger = get_node()->get_logger();
-  const auto news = [](const std::atomic<std::uint64_t> & counter, std::uint64_t & reported) {
-      const std::uint64_t now = counter, more = now - reported;
-      reported = now;
-      return static_cast<unsigned long long>(more);
-    };
-  if (const auto count = news(missing_cycles_, reported_missing_)) {
-    RCLCPP_WARN(logger, "joint states are missing or not finite in %llu cycles: gravity is held at the last pose", count);
-  }
-  if (const auto count = news(stale_cycles_, reported_stale_)) {
-    RCLCPP_WARN(logger, "joint positions do not change although joints move, in %llu cycles: gravity is held", count);
-  }
-  if (const auto count = news(limited_cycles_, reported_limited_)) {
-    RCLCPP_INFO(logger, "limits of torque or torque rate changed the efforts of %llu cycles", count);
-  }
-  if (const auto count = news(unwritten_cycles_, reported_unwritten_)) {
-    RCLCPP_WARN(logger, "effort interfaces were in use in %llu cycles: the efforts before stay", count);
+  for (std::size_t k = 0; k < kEvents.size(); ++k) {
+    const std::uint64_t count = cycles_[k], news = count - reported_[k];
+    reported_[k] = count;
+    if (news > 0 && k == kLimited) {
+      RCLCPP_INFO(get_node()->get_logger(), kEvents[k], static_cast<unsigned long long>(news));
+    } else if (news > 0) {
+      RCLCPP_WARN(get_node()->get_logger(), kEvents[k], static_cast<unsigned long long>(news));
+    }
   }
 }
 
 CallbackReturn InverseDynamicsController::on_deactivate(const rclcpp_lifecycle::State &)
 {
-  // The next references begin with the torque of gravity.
-  law_->hold(kUnlimited);
+  effort_last_ = law_->effort;
+  deactivated_ = get_node()->now().nanoseconds();
+  law_->release();
   bool written = write_commands();
   // joint_trajectory_controller begins where it finds references, of any age; without any it begins at the joints' state.
   for (const auto & reference : references_) {
@@ -491,28 +471,18 @@ CallbackReturn InverseDynamicsController::on_deactivate(const rclcpp_lifecycle::
   return written ? CallbackReturn::SUCCESS : CallbackReturn::ERROR;
 }
 
-CallbackReturn InverseDynamicsController::on_cleanup(const rclcpp_lifecycle::State &)
-{
-  release();
-  return CallbackReturn::SUCCESS;
-}
-
-CallbackReturn InverseDynamicsController::on_error(const rclcpp_lifecycle::State &)
-{
-  release();
-  return CallbackReturn::SUCCESS;
-}
-
-void InverseDynamicsController::release()
+CallbackReturn InverseDynamicsController::release()
 {
   report_timer_.reset();
   parameter_callback_.reset();
   payload_changed_ = false;
   law_.reset();
+  effort_last_.clear();
   library_ = RobotLibrary();
   joints_.clear();
   references_.clear();
   exported_.clear();
+  return CallbackReturn::SUCCESS;
 }
 
 }  // namespace rnea_controllers

@@ -170,12 +170,6 @@ InterfaceConfiguration OnPathTrajectoryController::state_interface_configuration
   return found;
 }
 
-std::vector<hardware_interface::CommandInterface::SharedPtr> OnPathTrajectoryController::on_export_reference_interfaces_list()
-{
-  override_ = std::make_shared<hardware_interface::CommandInterface>(get_node()->get_name(), "override");
-  return {override_};
-}
-
 std::vector<hardware_interface::StateInterface::SharedPtr> OnPathTrajectoryController::on_export_state_interfaces_list()
 {
   exported_ = {
@@ -200,18 +194,6 @@ CallbackReturn OnPathTrajectoryController::on_activate(const rclcpp_lifecycle::S
   player_->start(pose);
   active_ = true;
   return CallbackReturn::SUCCESS;
-}
-
-CallbackReturn OnPathTrajectoryController::on_deactivate(const rclcpp_lifecycle::State &)
-{
-  active_ = false;
-  return CallbackReturn::SUCCESS;
-}
-
-return_type OnPathTrajectoryController::update_reference_from_subscribers(const rclcpp::Time &, const rclcpp::Duration &)
-{
-  static_cast<void>(override_ && override_->set_value(override_topic_.load()));
-  return return_type::OK;
 }
 
 return_type OnPathTrajectoryController::update_and_write_commands(const rclcpp::Time & time, const rclcpp::Duration & period)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <utility>
 
 namespace rnea_controllers
@@ -9,7 +10,13 @@ namespace rnea_controllers
 namespace
 {
 
-constexpr double kTwoPi = 6.283185307179586;
+constexpr int kPoses = 100;               // from which the largest inertias are taken
+constexpr double kFeedbackShare = 0.5;    // of the torque that position and velocity error may take each
+constexpr double kMotionShare = 0.25;     // of the torque that the motion back to a reference may take, and
+constexpr double kAcceleration = 10.0;    // its acceleration at most, rad/s^2, m/s^2
+constexpr double kOverspeed = 1.5;        // of the velocity limit, above which joints are only braked
+constexpr double kCatchUpVelocity = 1.0;  // rad/s, m/s: default of catch_up_velocity, at most
+constexpr double kStepTime = 0.02;        // s: a step of the reference that the joint could not do in that time is a jump
 constexpr int kClosingSteps = 3;  // of Newton's method, from the pose of the last cycle: two reach rounding
 
 /// Return 3 x^2 - 2 x^3 within 0 to 1: a share without a jump of its rate.
@@ -27,11 +34,11 @@ double clamp(double x, double center, double radius) noexcept
 }  // namespace
 
 TorqueLaw::TorqueLaw(const rnea_robot_api & robot, TorqueLawOptions options)
-: robot_(robot), options_(std::move(options)), n_(static_cast<std::size_t>(robot.n))
+: robot_(robot), options_(std::move(options)), n_(static_cast<std::size_t>(robot.n)), reference_(robot)
 {
-  for (auto * array : {&q, &qd, &q_ref, &qd_ref, &qdd_ref, &effort, &tau, &tau_rate, &utilization, &error_, &error_rate_,
+  for (auto * array : {&q, &qd, &q_ref, &qd_ref, &qdd_ref, &effort, &tau, &tau_rate, &utilization,
       &acceleration_, &jerk_, &qdd_before_, &zeros_, &feedback_, &feedback_rate_, &gravity_, &gravity_rate_, &friction_,
-      &friction_rate_, &added_, &offset_, &effort_before_, &tau_before_})
+      &friction_rate_, &added_, &offset_, &effort_before_, &tau_before_, &brake_})
   {
     array->assign(n_, 0.0);
   }
@@ -44,13 +51,14 @@ void TorqueLaw::start(const std::vector<double> & effort_before)
   pose_.assign(robot_.start_pose, robot_.start_pose + robot_.n_q);
   q_ref = q;
   qd_ref = qdd_ref = qdd_before_ = zeros_;
+  reference_.start();
   payload_ = payload_from_ = payload_to_;
   for (int k = 0; k < 10; ++k) {  // with loops the state may be far from the start pose
     close(pose_, q);
   }
   pose_ref_ = pose_;
   compute_added();
-  // Controllers of ros2_control write zeros when they are deactivated, for one cycle where this one follows: no arm rests on them.
+  // Controllers of ros2_control write zeros when they are deactivated, for one cycle where this one follows: no arm rests on it.
   const bool known = std::any_of(effort_before.begin(), effort_before.end(), [](double x) {return x != 0.0;});
   for (std::size_t k = 0; k < n_; ++k) {
     const double before = known ? effort_before[k] * options_.per_unit[k] + added_[k] : gravity_[k];
@@ -60,39 +68,77 @@ void TorqueLaw::start(const std::vector<double> & effort_before)
   starts_ = true;
 }
 
-void TorqueLaw::set_payload(const Payload & payload) noexcept
+void TorqueLaw::bound_errors()
 {
-  payload_from_ = payload_;
-  payload_to_ = payload;
-  payload_age_ = 0.0;
-}
-
-void TorqueLaw::update(double dt) noexcept
-{
-  advance_payload(dt);
-  close(pose_, q);
-  close(pose_ref_, q_ref);
-  for (std::size_t k = 0; k < n_; ++k) {
-    const double e = q_ref[k] - q[k];
-    error_[k] = robot_.joint_types[k] == RNEA_CONTINUOUS ? e - kTwoPi * std::nearbyint(e / kTwoPi) : e;
-    error_rate_[k] = qd_ref[k] - qd[k];
-    jerk_[k] = dt > 0.0 ? (qdd_ref[k] - qdd_before_[k]) / dt : 0.0;
+  std::vector<double> inertia(n_, 0.0), pose(pose_), moved(n_), still(n_), rate(n_);
+  std::minstd_rand random(1);
+  for (int sample = 0; sample < (robot_.has_loops ? 1 : kPoses); ++sample) {
+    double indicator = 0.0;
+    for (std::size_t k = 0; k < n_ && !robot_.has_loops; ++k) {
+      const bool known = std::isfinite(robot_.lower[k]) && std::isfinite(robot_.upper[k]);
+      const double share = static_cast<double>(random()) / static_cast<double>(std::minstd_rand::max());
+      pose[k] = known ? robot_.lower[k] + share * (robot_.upper[k] - robot_.lower[k]) : 6.3 * share;
+    }
+    const auto torque = [&](std::vector<double> & found) {
+        const double * const zeros = zeros_.data(), * const qdd = acceleration_.data(), * const payload = payload_to_.data();
+        robot_.torque_and_rate(pose.data(), zeros, qdd, zeros, payload, found.data(), rate.data(), &indicator);
+      };
+    acceleration_ = zeros_;
+    torque(still);
+    for (std::size_t k = 0; k < n_; ++k) {
+      acceleration_[k] = 1.0;
+      torque(moved);
+      acceleration_[k] = 0.0;
+      inertia[k] = std::max(inertia[k], moved[k] - still[k]);
+    }
   }
-  qdd_before_ = qdd_ref;
-  compute_torque();
-  compute_added();
-  command(dt, true);
+  const auto finite_or = [](double x, double otherwise) {return std::isfinite(x) ? x : otherwise;};
+  const auto bound = [](double torque, double gain) {return torque < 1e200 && gain > 0.0 ? torque / gain : kUnlimited;};
+  auto & limits = reference_.limits;
+  limits = {options_.catch_up_velocity, zeros_, zeros_, zeros_, options_.max_position_error, zeros_, zeros_, zeros_};
+  for (std::size_t k = 0; k < n_; ++k) {
+    const double K = options_.stiffness[k], D = options_.damping[k];
+    const double unit = options_.mode == Mode::kComputedTorque ? inertia[k] : 1.0;
+    // Torques of the feedback that the torque rate can follow: K / D is half of the frequency of critically damped gains.
+    const double most = kFeedbackShare * options_.max_effort[k];
+    const double budget = std::min(most, D > 0.0 && K > 0.0 ? options_.max_effort_rate[k] * D / (2.0 * K) : kUnlimited);
+    limits.error[k] = bound(budget, unit * K);
+    limits.most_error[k] = bound(most, unit * K);
+    limits.error_rate[k] = bound(budget, unit * D);
+    limits.speed[k] = finite_or(robot_.velocity[k], kUnlimited);
+    limits.step[k] = kStepTime * limits.speed[k];
+    limits.velocity[k] = limits.velocity[k] > 0.0 ? limits.velocity[k] : std::min(kCatchUpVelocity, 0.25 * limits.speed[k]);
+    limits.distance[k] = options_.mode == Mode::kGravity ? kUnlimited : limits.distance[k];  // there is no reference
+    limits.acceleration[k] = std::min(
+      {kAcceleration, finite_or(robot_.acceleration[k], kUnlimited), kMotionShare * options_.max_effort[k] / inertia[k]});
+    brake_[k] = budget < 1e200 ? budget / limits.speed[k] : 0.0;
+  }
 }
 
-void TorqueLaw::hold(double dt) noexcept
+void TorqueLaw::update(double dt, bool rests) noexcept
 {
   advance_payload(dt);
+  reference_.update(q, qd, q_ref, qd_ref, qdd_ref, dt, rests);
+  close(pose_, q);
+  close(pose_ref_, reference_.q);
+  for (std::size_t k = 0; k < n_; ++k) {
+    jerk_[k] = dt > 0.0 ? (reference_.qdd[k] - qdd_before_[k]) / dt : 0.0;
+  }
+  qdd_before_ = reference_.qdd;
+  compute_added();
+  compute_torque();
+  command(dt);
+}
+
+void TorqueLaw::release() noexcept
+{
   close(pose_, q);
   compute_added();
+  for (std::size_t k = 0; k < n_; ++k) {
+    effort[k] = (gravity_[k] - added_[k]) / options_.per_unit[k];
+  }
   tau = gravity_;
   tau_rate = zeros_;
-  command(dt, false);
-  starts_ = true;  // the first torque after the hold continues from it
 }
 
 void TorqueLaw::advance_payload(double dt) noexcept
@@ -122,6 +168,19 @@ void TorqueLaw::compute_torque() noexcept
   const auto & K = options_.stiffness;
   const auto & D = options_.damping;
   double indicator = 0.0;
+  unsigned fast = 0;
+  for (std::size_t k = 0; k < n_; ++k) {
+    fast |= std::abs(qd[k]) > kOverspeed * reference_.limits.speed[k] && brake_[k] > 0.0;
+  }
+  if (fast != 0 && options_.mode != Mode::kGravity) {
+    // At this speed the model's torques exceed the limits: a part of them would drive joints. Damping of each does not.
+    tau = gravity_;
+    tau_rate = zeros_;
+    for (std::size_t k = 0; k < n_; ++k) {
+      tau[k] -= brake_[k] * qd[k];
+    }
+    return;
+  }
   if (options_.mode == Mode::kGravity) {
     robot_.gravity_and_rate(pose_.data(), qd.data(), payload_.data(), tau.data(), tau_rate.data());
     for (std::size_t k = 0; k < n_; ++k) {
@@ -130,12 +189,12 @@ void TorqueLaw::compute_torque() noexcept
     return;
   }
   for (std::size_t k = 0; k < n_; ++k) {
-    feedback_[k] = K[k] * error_[k] + D[k] * error_rate_[k];
-    feedback_rate_[k] = K[k] * error_rate_[k];  // the measured acceleration is unknown: that of the reference counts
+    feedback_[k] = K[k] * reference_.error[k] + D[k] * reference_.error_rate[k];
+    feedback_rate_[k] = K[k] * reference_.error_rate[k];  // the measured acceleration is unknown: that of the reference counts
   }
   if (options_.mode == Mode::kComputedTorque) {
     for (std::size_t k = 0; k < n_; ++k) {
-      acceleration_[k] = qdd_ref[k] + feedback_[k];
+      acceleration_[k] = reference_.qdd[k] + feedback_[k];
       jerk_[k] += feedback_rate_[k] - D[k] * feedback_[k];  // the joint has this acceleration, if the model is right
     }
     robot_.torque_and_rate(
@@ -145,9 +204,9 @@ void TorqueLaw::compute_torque() noexcept
   }
   const bool at_reference = options_.mode == Mode::kFeedforward;
   robot_.torque_and_rate(
-    at_reference ? pose_ref_.data() : pose_.data(), at_reference ? qd_ref.data() : qd.data(), qdd_ref.data(), jerk_.data(),
-    payload_.data(), tau.data(), tau_rate.data(), &indicator);
-  acceleration_ = qdd_ref;
+    at_reference ? pose_ref_.data() : pose_.data(), at_reference ? reference_.qd.data() : qd.data(), reference_.qdd.data(),
+    jerk_.data(), payload_.data(), tau.data(), tau_rate.data(), &indicator);
+  acceleration_ = reference_.qdd;
   compensate_friction();
   for (std::size_t k = 0; k < n_; ++k) {
     tau[k] += feedback_[k];
@@ -160,9 +219,7 @@ void TorqueLaw::compensate_friction() noexcept
   // The model's torque contains the friction of the velocity that it was called with.
   const bool has_reference = options_.mode == Mode::kFeedforward;
   const auto source = options_.friction;
-  if (robot_.friction == nullptr ||
-    source == (has_reference ? FrictionSource::kReference : FrictionSource::kMeasured))
-  {
+  if (robot_.friction == nullptr || source == (has_reference ? FrictionSource::kReference : FrictionSource::kMeasured)) {
     return;
   }
   const auto add = [this](const std::vector<double> & velocity, const std::vector<double> & acceleration, double sign) {
@@ -172,9 +229,9 @@ void TorqueLaw::compensate_friction() noexcept
         tau_rate[k] += sign * friction_rate_[k];
       }
     };
-  add(has_reference ? qd_ref : qd, acceleration_, -1.0);
+  add(has_reference ? reference_.qd : qd, acceleration_, -1.0);
   if (source != FrictionSource::kNone) {
-    add(source == FrictionSource::kReference ? qd_ref : qd, qdd_ref, 1.0);
+    add(source == FrictionSource::kReference ? reference_.qd : qd, reference_.qdd, 1.0);
   }
 }
 
@@ -193,10 +250,10 @@ void TorqueLaw::compute_added() noexcept
   }
 }
 
-void TorqueLaw::command(double dt, bool blends) noexcept
+void TorqueLaw::command(double dt) noexcept
 {
   age_ = starts_ ? 0.0 : age_ + dt;
-  const double left = blends && options_.activation_time > 0.0 ? 1.0 - smooth_step(age_ / options_.activation_time) : 0.0;
+  const double left = options_.activation_time > 0.0 ? 1.0 - smooth_step(age_ / options_.activation_time) : 0.0;
   unsigned limits = 0;
   for (std::size_t k = 0; k < n_; ++k) {
     offset_[k] = starts_ ? tau_before_[k] - tau[k] : offset_[k];
@@ -209,8 +266,7 @@ void TorqueLaw::command(double dt, bool blends) noexcept
     tau[k] = tau_before_[k] = allowed;
     effort_before_[k] = allowed - added_[k];
     effort[k] = effort_before_[k] / options_.per_unit[k];
-    utilization[k] = std::max(
-      std::abs(allowed) / options_.max_effort[k], std::abs(tau_rate[k]) / options_.max_effort_rate[k]);
+    utilization[k] = std::max(std::abs(allowed) / options_.max_effort[k], std::abs(tau_rate[k]) / options_.max_effort_rate[k]);
   }
   limited_ = limits != 0;
   starts_ = false;

@@ -23,17 +23,21 @@ public:
   controller_interface::CallbackReturn on_init() override;
   controller_interface::CallbackReturn on_configure(const rclcpp_lifecycle::State & previous) override;
   controller_interface::CallbackReturn on_activate(const rclcpp_lifecycle::State & previous) override;
-  controller_interface::CallbackReturn on_deactivate(const rclcpp_lifecycle::State & previous) override;
+  controller_interface::CallbackReturn on_deactivate(const rclcpp_lifecycle::State &) override
+  { active_ = false; return controller_interface::CallbackReturn::SUCCESS; }
   controller_interface::CallbackReturn on_cleanup(const rclcpp_lifecycle::State & previous) override;
   controller_interface::InterfaceConfiguration command_interface_configuration() const override;
   controller_interface::InterfaceConfiguration state_interface_configuration() const override;
-  controller_interface::return_type update_reference_from_subscribers(
-    const rclcpp::Time & time, const rclcpp::Duration & period) override;
-  controller_interface::return_type update_and_write_commands(
-    const rclcpp::Time & time, const rclcpp::Duration & period) override;
+  controller_interface::return_type update_reference_from_subscribers(const rclcpp::Time &, const rclcpp::Duration &) override
+  {
+    static_cast<void>(override_ && override_->set_value(override_topic_.load()));
+    return controller_interface::return_type::OK;
+  }
+  controller_interface::return_type update_and_write_commands(const rclcpp::Time &, const rclcpp::Duration & period) override;
 
 protected:
-  std::vector<hardware_interface::CommandInterface::SharedPtr> on_export_reference_interfaces_list() override;
+  std::vector<hardware_interface::CommandInterface::SharedPtr> on_export_reference_interfaces_list() override
+  { return {override_ = std::make_shared<hardware_interface::CommandInterface>(get_node()->get_name(), "override")}; }
   std::vector<hardware_interface::StateInterface::SharedPtr> on_export_state_interfaces_list() override;
 
 private:

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "rnea_controllers/limited_reference.hpp"
 #include "rnea_controllers/rnea_robot_api.h"
 
 namespace rnea_controllers
@@ -30,20 +31,20 @@ struct TorqueLawOptions
 {
   Mode mode = Mode::kGravity;
   FrictionSource friction = FrictionSource::kReference;
-  std::vector<double> stiffness;
-  std::vector<double> damping;
-  std::vector<double> max_effort;                 ///< of the whole torque [N m, N]; kUnlimited: no limit
-  std::vector<double> max_effort_rate;            ///< of the rate of the whole torque [N m/s, N/s]
-  std::vector<double> max_commanded_effort_rate;  ///< of its rate without what the robot adds [N m/s, N/s]
-  int contains = RNEA_TOTAL;                      ///< what commanded efforts contain, see rnea_effort
-  std::vector<double> per_unit;                   ///< joint torque per unit of the commanded effort
-  double activation_time = 0.5;                   ///< time in which the torque of the start fades out [s]
-  double payload_time = 0.5;                      ///< time in which a new payload replaces the last one [s]
+  std::vector<double> stiffness, damping;
+  // Of the whole torque and of its rate, and of its rate without what the robot adds [N m, N, and per s]; kUnlimited: none.
+  std::vector<double> max_effort, max_effort_rate, max_commanded_effort_rate;
+  int contains = RNEA_TOTAL;  ///< what commanded efforts contain, see rnea_effort
+  std::vector<double> per_unit;  ///< joint torque per unit of the commanded effort
+  // Times in which the torque of the start fades out, and in which a new payload replaces the last one [s].
+  double activation_time = 0.5, payload_time = 0.5;
+  // Of the motion back to a reference that joints have left, 0: by the velocity limit; beyond which the arm is held at rest.
+  std::vector<double> catch_up_velocity, max_position_error;
 };
 
 /// Torque law of one robot. Inputs and outputs are public arrays of n numbers in the order of the exported robot.
 ///
-/// `update` and `hold` do not allocate, lock, throw or call the system.
+/// `update` does not allocate, lock, throw or call the system.
 class TorqueLaw
 {
 public:
@@ -59,11 +60,18 @@ public:
   /// and so do zeros of all joints.
   void start(const std::vector<double> & effort_before);
   /// Set the payload that is reached after payload_time.
-  void set_payload(const Payload & payload) noexcept;
-  /// Compute efforts of the state and the reference; dt: duration of the cycle [s].
-  void update(double dt) noexcept;
-  /// Compute efforts that hold gravity at the measured pose q; no other input counts.
-  void hold(double dt) noexcept;
+  void set_payload(const Payload & payload) noexcept
+  { payload_from_ = payload_; payload_to_ = payload; payload_age_ = 0.0; }
+  /// Bound errors and the motion back to a reference by the limits of torque and torque rate, with the largest inertias that
+  /// the robot and the payload have in many poses.
+  void bound_errors();
+  /// Compute efforts of the state and the reference; dt: duration of the cycle [s]; rests: bring the joints to rest, and hold
+  /// them, at any reference.
+  void update(double dt, bool rests) noexcept;
+  /// Compute the efforts of gravity at the measured pose, which nothing limits.
+  void release() noexcept;
+  /// Return the reference that the law follows.
+  const LimitedReference & reference() const noexcept { return reference_; }
   /// Return whether a limit changed the torques of the last call.
   bool limited() const noexcept { return limited_; }
 
@@ -73,14 +81,15 @@ private:
   void compute_torque() noexcept;
   void compensate_friction() noexcept;
   void compute_added() noexcept;
-  void command(double dt, bool blends) noexcept;
+  void command(double dt) noexcept;
 
   const rnea_robot_api & robot_;
   TorqueLawOptions options_;
   std::size_t n_;
+  LimitedReference reference_;
   std::vector<double> pose_, pose_ref_, closed_;  // n_q
-  std::vector<double> error_, error_rate_, acceleration_, jerk_, qdd_before_, zeros_, feedback_, feedback_rate_;
-  std::vector<double> gravity_, gravity_rate_, friction_, friction_rate_, added_, offset_, effort_before_, tau_before_;
+  std::vector<double> acceleration_, jerk_, qdd_before_, zeros_, feedback_, feedback_rate_;
+  std::vector<double> gravity_, gravity_rate_, friction_, friction_rate_, added_, offset_, effort_before_, tau_before_, brake_;
   Payload payload_{}, payload_from_{}, payload_to_{};
   double payload_age_ = 0.0;
   double age_ = 0.0;
