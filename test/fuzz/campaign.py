@@ -1,9 +1,8 @@
-"""One target, tried for a while: python -m fuzz.campaign TARGET --seconds 10 --seed 1 --folder build/fuzz
+"""Fuzzing of one target: python -m fuzz.campaign TARGET --seconds 10 --seed 1 --folder build/fuzz
 
-It runs in a separate process whose memory is dirty (MALLOC_PERTURB_) and limited. What must not be is written into the folder:
-the input as TARGET-DIGEST, what came of it as TARGET-DIGEST.txt; the input under way lies in TARGET.last, should the process
-die.
-Prints what became of all inputs, as JSON.
+It runs in a separate process with limited memory that is filled with a pattern (MALLOC_PERTURB_). Findings are written into
+the folder: the input as TARGET-DIGEST, the error as TARGET-DIGEST.txt. TARGET.last has the current input, in case the
+process dies. Outcomes of all inputs are printed as JSON.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ from fuzz.mutation import LONGEST, mutated
 from fuzz.target import Target, Try, outcome
 
 TARGETS = {target.name: target for target in (*files.TARGETS, *nodes.TARGETS, *motions.TARGETS, *senders.TARGETS)}
-PATIENCE = 10.0  # s of processor time for one input
+PATIENCE = 10.0  # [s], processor time for one input
 MEMORY = 4 << 30  # bytes of address space, beyond what is in use at the start
 INPUTS_KEPT = 5  # inputs written for each line that raised
-FINDINGS = 5  # of a target, after which it is left
+FINDINGS = 5  # findings after which a target is left
 
 
 class Slow(Exception):
-    """An input took more than PATIENCE."""
+    """Raised if an input takes more than PATIENCE."""
 
 
 class Campaign:
-    """Result. findings: last line of each failure; became: number of inputs by outcome."""
+    """Fuzzing of one target. findings: last line of each failure; became: number of inputs by outcome."""
 
     def __init__(self, target: Target, seed: int, folder: Path):
         self.target, self.folder = target, folder
@@ -53,7 +52,7 @@ class Campaign:
         self._rng, self._corpus = random.Random(f"{target.name} {seed}"), target.seeds()
 
     def run(self, seconds: float, count: int) -> None:
-        """Seeds as they are, then changed ones."""
+        """Try the seeds without change, then mutated inputs."""
         with tempfile.TemporaryDirectory() as own, _kept(self.folder / f"{self.target.name}.last") as kept:
             attempt, end = self.target.make(Path(own)), time.monotonic() + seconds
             for data in self._inputs():
@@ -92,7 +91,7 @@ class Campaign:
 
 @contextmanager
 def _patience() -> Iterator[None]:
-    if signal.getsignal(signal.SIGVTALRM) is not _slow:  # a foreign process, which the signal would end
+    if signal.getsignal(signal.SIGVTALRM) is not _slow:  # other processes would be ended by the signal
         yield
         return
     signal.setitimer(signal.ITIMER_VIRTUAL, PATIENCE)
@@ -108,7 +107,7 @@ def _slow(*_: Any) -> None:
 
 @contextmanager
 def _kept(path: Path) -> Iterator[mmap.mmap]:
-    """A file for the input under way; it stays only if this process dies."""
+    """Yield a file for the current input, which remains only if this process dies."""
     path.write_bytes(bytes(LONGEST + 4))
     with path.open("r+b") as file, mmap.mmap(file.fileno(), LONGEST + 4) as kept:
         yield kept
@@ -135,7 +134,7 @@ def main() -> int:
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(json.dumps({"became": dict(campaign.became), "found": campaign.findings, "megabytes": megabytes}))
     sys.stdout.flush()
-    os._exit(0)  # threads of nodes have nothing to say any more
+    os._exit(0)  # without waiting for threads of nodes
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Targets that are files: URDF, robot file, parameter file, CSV, bag."""
+"""Fuzzing targets that read files: URDF, robot file, parameter file, CSV, bag."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOTION = np.random.default_rng(16).uniform(-1.0, 1.0, (3, SMALL))
 
 
 def check_numbers(robot: Robot) -> str:
-    """Frames lead to where the URDF says, and torques are those of the mass matrix, which another recursion finds."""
+    """Check frames against the URDF, and torques against the mass matrix, which is from another recursion."""
     if robot.reconstruction_error > 1e-6:
         raise WrongNumber(f"frames are off by {robot.reconstruction_error}")
     if not 0 < robot.n <= SMALL:

@@ -1,4 +1,4 @@
-"""Targets that are motions: paths and limits retimed; trajectories and interrupts through the executor of scaling_node.
+"""Fuzzing targets with motions: retiming of paths and limits; trajectories and interruptions in the executor of scaling_node.
 
 The oracle is Pinocchio: no limit is exceeded, and reported torques are those of the reported motion.
 """
@@ -26,10 +26,10 @@ from rnea_ros.nodes.query_node import SERVICES, fill_response, request_values
 from support.executor_harness import DT, ExecutorHarness
 from support.node_bench import ARM, NAMES
 
-SLACK = 1e-3  # of a limit
+SLACK = 1e-3  # tolerance relative to a limit
 INSTANTS = 400  # checked instants of a motion
 MOST_POINTS = 8
-LONGEST = 2.0  # s; of a motion that is played to its end
+LONGEST = 2.0  # [s]; longest motion that is executed to its end
 QUANTITIES = ("effort", "effort_rate", "velocity", "acceleration", "jerk")
 LEAST = {"effort": 60.0, "effort_rate": 10.0, "velocity": 0.05, "acceleration": 0.1, "jerk": 1.0}  # N m, N, ...
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0, 1000.0, 1e5, np.nan)
@@ -60,7 +60,7 @@ class Judge:
                 raise WrongNumber(f"{np.nanmax(used)} of the limit of {quantity}, {getattr(limits, quantity)}")
 
     def torques(self, motion: Any) -> tuple[np.ndarray, np.ndarray]:
-        """tau and tau_rate (samples, n)."""
+        """Return tau and tau_rate (samples, n)."""
         tau, rate = zip(*(self._oracle.torque_and_rate(*sample) for sample in zip(*motion, strict=True)))
         return np.array(tau), np.array(rate)
 
@@ -68,7 +68,7 @@ class Judge:
 # --- decisions --------------------------------------------------------------------------------------------------------
 
 def _points(choose: Choices, n: int) -> list[list[float]]:
-    """Each anywhere, or near the one before, the one before that, or the first; few with an odd number, or one too many."""
+    """Return random points, some near an earlier one; a few have unusual values or one number too many."""
     points = [_pose(choose, n)]
     for _ in range(1 + choose.byte() % MOST_POINTS):
         near, pose = choose.pick((None, None, None, -1, -1, -2, 0)), _pose(choose, n)
@@ -150,7 +150,7 @@ def _goals(_folder: Path) -> Try:
         harness.settle()
         for _ in range(5):
             if choose:
-                with suppress(RneaError):  # what is refused leaves no trace
+                with suppress(RneaError):  # rejected inputs change nothing
                     _act(choose, harness)
         harness.executor.resume()
         harness.executor.set_override(1.0)
@@ -161,7 +161,7 @@ def _goals(_folder: Path) -> Try:
 
 
 def _act(choose: Choices, harness: ExecutorHarness) -> None:
-    """Something that a user may do, and a moment."""
+    """Perform a random user action, and execute for a random time."""
     executor = harness.executor
     acts: tuple[Callable[[], Any], ...] = (
         lambda: harness.take(_goal(choose, harness)), executor.pause, executor.resume, executor.stop,

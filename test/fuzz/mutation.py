@@ -19,7 +19,7 @@ LONGEST = 1 << 17  # bytes of an input
 
 
 def mutated(rng: random.Random, corpus: Sequence[bytes], words: Sequence[bytes]) -> bytes:
-    """One of the corpus with some changes, mostly few."""
+    """Return an input of the corpus with some mutations, mostly few."""
     data = bytearray(rng.choice(corpus))
     for _ in range(rng.choice((0, 1, 1, 1, 2, 2, 3, 5, 9, 20))):
         _change(rng, data, corpus, words)
@@ -53,7 +53,7 @@ def _change(rng: random.Random, data: bytearray, corpus: Sequence[bytes], words:
 
 
 class Choices:
-    """Decisions read from bytes, zero where these end: what is mutated are decisions, and what comes of them has a form."""
+    """Decisions read from bytes (zeros after their end), so that mutations change decisions and results remain well-formed."""
 
     def __init__(self, data: bytes):
         self._data, self._at = data, 0
@@ -69,7 +69,7 @@ class Choices:
         return options[self.byte() % len(options)]
 
     def number(self) -> float:
-        """Mostly such as a robot has."""
+        """Return a number, mostly of the size of robot data."""
         what = self.byte()
         if what < 235:
             return (what - 117) / 60.0
@@ -78,5 +78,5 @@ class Choices:
         return float(struct.unpack("<d", bytes(self.byte() for _ in range(8)))[0])
 
     def numbers(self, count: int) -> list[float]:
-        """Mostly so many."""
+        """Return numbers, mostly as many as given."""
         return [self.number() for _ in range(max(0, count + self.pick((0,) * 12 + (1, -1, -count, 40))))]

@@ -1,4 +1,4 @@
-"""Targets that are what a ROS domain sends: messages as bytes, stamps and numbers, parameters, requests."""
+"""Fuzzing targets of nodes: serialized messages, stamps and numbers, parameters, requests."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from support.ros_helpers import free_domain, stamp
 
 LINKS = ("base", "upper", "fore", "wrist", "hand", "tool")
 WORDS = (*NAMES, "follow", "unknown", "", "link", "root", *LINKS)
-STEPS = (0.01, 0.002, 0.0, 1e-9, -0.02, -1.0, 1.5, 100.0, 1e9, -1e9)  # s; from stamp to stamp
-ENOUGH = 100  # good states, after which an estimator has to know the motion
+STEPS = (0.01, 0.002, 0.0, 1e-9, -0.02, -1.0, 1.5, 100.0, 1e9, -1e9)  # [s], between stamps
+ENOUGH = 100  # valid states after which an estimator must know the motion
 UNUSUAL = ("snap", "crackle", "pop", "lock", "motor_position", "motor_velocity", "platform", "wrenches", "base",
            "guess")
 SLOW = ("retime_trajectory",)  # seconds for each answer
@@ -39,7 +39,7 @@ SLOW = ("retime_trajectory",)  # seconds for each answer
 # --- messages as bytes ------------------------------------------------------------------------------------------------
 
 def _valid() -> list[bytes]:
-    """The first byte is the number of the kind."""
+    """Return valid messages; the first byte is the number of the message type."""
     kinds = list(dict.fromkeys(map(type, fuzz_messages.VALID)))
     return [bytes([kinds.index(type(message))]) + serialize_message(message) for message in fuzz_messages.VALID]
 
@@ -111,12 +111,12 @@ def _desired(choose: Choices, when: float) -> JointMotion:
 
 
 def _sound(node: DynamicsNode, robot: Robot, clock: list[float]) -> str:
-    """The next valid state is answered, with the torques of the motion in the answer."""
+    """Check that the next valid state gets a result with the torques of its motion."""
     if node._health.fault:
         raise AssertionError(node._health.fault)
     node._on_jump(None)
     q, published = [0.3, -0.4, 0.2], node._health.published
-    node._health.desired.arrival = None  # as if the last desired motion had come long ago
+    node._health.desired.arrival = None  # the last desired motion is treated as old
     for number in range(ENOUGH):
         clock[0] += 0.01
         message = JointState(name=NAMES, position=q, velocity=[0.0] * 3)

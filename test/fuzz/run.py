@@ -1,4 +1,4 @@
-"""`make fuzz`: every target for a while, each in a separate process. Fails if anything was found.
+"""`make fuzz`: fuzz every target in a separate process; fails if there are findings.
 
 python -m fuzz.run --seconds 60 --seed 1           all targets, 60 s together
 python -m fuzz.run --seconds 600 --target urdf bag
@@ -17,7 +17,7 @@ from pathlib import Path
 from fuzz.campaign import TARGETS
 from fuzz.target import outcome
 
-START, HANG = 60.0, 120.0  # s: to begin in; after its time without an end
+START, HANG = 60.0, 120.0  # [s]: to start; to end after the given time
 FOLDER = Path("build/fuzz")
 
 

@@ -1,4 +1,4 @@
-"""Target of fuzzing, and the errors that no input may cause."""
+"""Fuzzing targets, and errors that no input may cause."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rnea_ros.errors import Rejected, RneaError
 
 LONGEST_MESSAGE = 6000  # characters of an error
 
-Try = Callable[[bytes], str]  # an input -> what became of it, in a word; raises RneaError where it is refused
+Try = Callable[[bytes], str]  # returns the outcome of an input in a word; raises RneaError for rejected inputs
 
 
 class WrongNumber(Exception):
-    """Two ways to a number differ, or it is no number."""
+    """Raised if two computations of a number differ, or if it is not finite."""
 
 
 class Target(NamedTuple):

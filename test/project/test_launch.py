@@ -1,4 +1,4 @@
-"""Launch files, executed by ROS 2's launch where it is installed, else by the stand-in of support/launching.py."""
+"""Launch files, executed by ROS 2's launch where it is installed, otherwise by the stand-in of launch_stand_in.py."""
 
 import ast
 import importlib.util
@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from launch_stand_in import REAL, RUN, arguments_of, by_launch, by_stand_in, launched, module_of, prefixes, workspace
 
 from rnea_ros import Robot, load
 from rnea_ros.demo.catalogue import DEMOS
 from rnea_ros.demo.processes import MODULES, share_file
 from rnea_ros.demo.scaling import limit_parameters, overspeed_task
-from support.launching import REAL, RUN, arguments_of, by_launch, by_stand_in, launched, module_of, prefixes, workspace
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCH, CONFIG, URDF = ROOT / "launch", ROOT / "config", ROOT / "urdf"

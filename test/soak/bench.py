@@ -1,4 +1,4 @@
-"""All three nodes with a robot that follows: what is sent to them, and whether what they answer is right."""
+"""All three nodes with a simulated robot, and checks of their results."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from support.node_bench import ARM, NAMES, urdf
 from support.ros_helpers import LATCHED, Process, RosDomain, stamp
 
 NODES = ("dynamics_node", "scaling_node", "query_node")
-PERIOD = 0.02  # s; from joint state to joint state
+PERIOD = 0.02  # [s], period of joint states
 TEXTS = (ARM, urdf("heavy", 3.0))  # the same joints
-MASSES = (0.0, 1.5)  # kg; of a payload on the hand
+MASSES = (0.0, 1.5)  # [kg], payload on the hand
 PARAMETERS: dict[str, Any] = {"use_sim_time": True, "payload.link": "hand"}
-STRONG = 400.0  # N m, N; the heavy robot holds itself with its payload wherever it is sent
+STRONG = 400.0  # [N m], [N]; enough for the heavy robot with payload at rest in every pose
 OWN: dict[str, dict[str, Any]] = {
     "dynamics_node": {"diagnostics.period": 0.5}, "query_node": {},
     "scaling_node": {"control_rate": 100.0, "output": "points",
                      **{f"joint_limits.{name}.has_velocity_limits": True for name in NAMES},
                      **{f"joint_limits.{name}.max_velocity": 1.0 for name in NAMES},
                      **{f"joint_limits.{name}.max_effort": STRONG for name in NAMES}}}
-RIGHT = 1e-9  # share by which two computations of a torque may differ
+RIGHT = 1e-9  # relative difference allowed between two computations of a torque
 
 
 class Nodes:
-    """wrong: sentences about numbers that no robot asked for has; late: from a joint state to its answer [s]."""
+    """Nodes under test. wrong: messages about wrong results; late: latencies from joint state to result [s]."""
 
     def __init__(self, ros: RosDomain):
         self.ros, self.wrong, self.logs = ros, list[str](), list[Process]()
         self.late: deque[float] = deque(maxlen=1_000_000)
         self.checked = self.motions = self.queries = 0
-        self.answers = dict.fromkeys(NODES, 0)  # right ones
+        self.answers = dict.fromkeys(NODES, 0)  # correct results
         self.growth = {name: Growth() for name in NODES}
         self._robots = [Robot.from_urdf(text).with_payload("hand", mass, (0.0,) * 3, np.zeros((3, 3)))
                         for text in TEXTS for mass in MASSES]
@@ -68,7 +68,7 @@ class Nodes:
         return process
 
     def step(self) -> None:
-        """A few milliseconds of the world: its clock, the robot, a question now and then."""
+        """Advance clock and robot by some milliseconds, with occasional requests."""
         self.ros.step(0.002)
         if time.monotonic() < self._due:
             return
@@ -116,7 +116,7 @@ class Nodes:
         self.motions += message.phase == ScaledMotion.ENDED
 
     def _check(self, name: str, motion: np.ndarray, found: np.ndarray) -> None:
-        """One of the robots that were asked for has these torques and rates."""
+        """Check that one of the configured robots has these torques and rates."""
         self.checked += 1
         for robot in self._robots:
             expected = np.array(robot.torque_and_rate(*motion))[:len(found)]
@@ -126,7 +126,7 @@ class Nodes:
         self.wrong.append(f"{name}: {found.tolist()} is of no robot in the motion {motion.tolist()}")
 
     def _ask(self) -> None:
-        """One request at a time; one that is lost is asked again."""
+        """Send one request at a time, again if it is lost."""
         if self._asked is not None and not self._asked[1].done() and time.monotonic() - self._asked[0] < 5.0:
             return
         if self._asked is not None and self._asked[1].done() and (answer := self._asked[1].result()).success:

@@ -1,11 +1,11 @@
-"""`make soak`: all nodes, for hours, while everything is done to them that a robot's day may bring, and worse.
+"""`make soak`: run all nodes for hours under normal use and faults.
 
     python -m soak.run --hours 8 --seed 1
 
-Ctrl-C ends it after the trouble that is under way, with its report.
+Ctrl-C ends it after the current disturbance, with its report.
 
-After each trouble every node has to answer rightly again. Fails if one did not, if a number was wrong, if memory, descriptors
-or threads grew, or if a log has a traceback. Prints a report at the end.
+After each disturbance every node must return correct results again. Fails if one did not, if a number was wrong, if memory,
+descriptors or threads grew, or if a log has a traceback. Prints a report at the end.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from soak.bench import MASSES, NODES, TEXTS, Nodes
 from soak.watch import children
 from support.ros_helpers import ros_domain
 
-RECOVERY = 240.0  # s; in which every node has to answer again, on a machine that may be busy
+RECOVERY = 240.0  # [s] in which every node must respond again, on a busy machine
 CHECK_PERIOD_S = 5.0  # s; period of checks of the processes' resources
-LIFE = 5  # rounds of troubles
+LIFE = 5  # rounds of disturbances
 BAD = ("", "<robot/>", "<robot name='x'><link name='a'/><link name='b'/></robot>", "no XML")
 BYTES = (b"", b"\0\1\0\0" + b"\0\x08\0\2" * 40, b"\0\1\0\0" + bytes(17), bytes(range(200)))
 
 
 class Soak:
-    """found: what must not be, in sentences; troubles: how many of each there were; longest: until all answered again [s];
-    enough: whether to end after this trouble.
+    """Disturbances and checks. found: messages of failures; troubles: number of disturbances by kind; longest: recovery [s];
+    enough: whether to end after this disturbance.
     """
 
     def __init__(self, nodes: Nodes, seed: int):
@@ -73,7 +73,7 @@ class Soak:
                        for log in self.nodes.logs if "Traceback" in log.log]
 
     def _round(self) -> list[Callable[[], None]]:
-        """Each trouble once, in any order; a node is killed in one round of LIFE, so that others see what grows in it."""
+        """Return each disturbance once in random order; a node is killed in one of LIFE rounds only, to detect growth."""
         self._rounds += 1
         acts = [act for act in self._all if act != self.killed_node or self._rounds % LIFE == 1]
         return self.rng.sample(acts, len(acts))
@@ -87,7 +87,7 @@ class Soak:
                 self.nodes.check()
 
     def answered(self, after: str) -> None:
-        """Every node answers rightly again; scaling_node by a motion."""
+        """Wait until every node returns correct results; scaling_node executes a motion."""
         nodes, began, moved = self.nodes, time.monotonic(), 0.0
         before = dict(nodes.answers)
         while any(nodes.answers[name] < before[name] + 3 for name in NODES):
@@ -117,7 +117,7 @@ class Soak:
         self.nodes.description.publish(String(data=self.rng.choice(TEXTS)))
 
     def bad_description(self) -> None:
-        """Publish an invalid latched description: a node that begins with it waits for another one."""
+        """Publish an invalid latched description; a node that starts with it waits for another one."""
         self.nodes.description.publish(String(data=self.rng.choice(BAD)))
         self.answered("a bad description")
         self.description()
@@ -151,7 +151,7 @@ class Soak:
             os.kill(pid, signal.SIGKILL)
 
     def full_disk(self) -> None:
-        """No file of a node can grow: logs, kernels."""
+        """Prevent files of a node, such as logs and kernels, from growing."""
         process = self.nodes.processes[self.rng.choice(NODES)]
         soft, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, hard))

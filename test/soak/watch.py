@@ -17,7 +17,7 @@ class Use(NamedTuple):
 
 
 def use(pid: int) -> Use | None:
-    """None where the process has ended."""
+    """Return the resources of a process, or None if it has ended."""
     folder = Path(f"/proc/{pid}")
     try:
         status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines() if ":" in line)
@@ -45,7 +45,7 @@ class Growth:
             self.seen.append(found)
 
     def findings(self, name: str) -> list[str]:
-        """Medians of the last quarter against those of the second: the first is for warming up."""
+        """Return findings: medians of the last quarter are compared with the second, since the first is for warming up."""
         quarter = len(self.seen) // 4
         if quarter < ENOUGH:
             return []

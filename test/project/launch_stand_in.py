@@ -1,8 +1,8 @@
-"""Command lines of a launch file, parameters included, without its nodes.
+"""Processes of a launch file with their parameters, without starting the nodes.
 
-`by_launch` asks ROS 2's own launch, in a separate process, with programs that only note how they were called. `by_stand_in`
-does the same where launch cannot be had: the few classes that our files use, as launch 3.7 and launch_ros 0.28 treat them,
-and nothing else, so that a file which uses more of them fails here. test_launch.py compares the two wherever it can.
+`by_launch` runs ROS 2's launch in a separate process, with programs that only write their command line. `by_stand_in` does
+not need launch: it implements only the classes that our files use, as in launch 3.7 and launch_ros 0.28, so that a file
+which uses more of them fails. test_launch.py compares the two where launch is installed.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ sys.exit(service.run())
 NOTE = '#!/bin/sh\nfile=$(mktemp "{notes}/XXXXXX")\nprintf "%s\\0" "$0" "$@" > "$file"\nmv "$file" "$file.noted"\n'
 
 
-class Started(NamedTuple):
-    """One process. parameters: those of the launch file itself, which come after those in `files`."""
+class StartedProcess(NamedTuple):
+    """Process of a launch file. parameters: those of the launch file, which override those in `files`."""
 
     executable: str
     namespace: str
@@ -50,10 +50,10 @@ class Started(NamedTuple):
     arguments: list[str]
 
 
-class Launched(NamedTuple):
+class LaunchResult(NamedTuple):
     """Result of a launch file. error: why launch stopped, "" if it did not."""
 
-    started: list[Started]
+    started: list[StartedProcess]
     said: list[str]
     error: str
 
@@ -61,7 +61,7 @@ class Launched(NamedTuple):
     def programs(self) -> list[str]:
         return sorted(one.executable for one in self.started)
 
-    def one(self, executable: str) -> Started:
+    def one(self, executable: str) -> StartedProcess:
         (found,) = [one for one in self.started if one.executable == executable]
         return found
 
@@ -70,8 +70,8 @@ class Launched(NamedTuple):
 
 
 def workspace(folder: Path, packages: Mapping[str, tuple[str, ...]], program: str) -> Path:
-    """A folder in which launch finds these packages with their executables, all of them the same script. A package without
-    executables hides one that is installed on this machine.
+    """Create a folder in which launch finds these packages with their executables, all of them the same script. A package
+    without executables hides an installed one.
     """
     for package, executables in packages.items():
         index = folder / "share/ament_index/resource_index/packages"
@@ -89,20 +89,20 @@ def prefixes(folder: Path) -> str:
     return os.pathsep.join([str(folder), os.environ.get("AMENT_PREFIX_PATH") or sys.prefix])
 
 
-def launched(file: Path, arguments: Mapping[str, str], packages: Mapping[str, tuple[str, ...]], folder: Path) -> Launched:
+def launched(file: Path, arguments: Mapping[str, str], packages: Mapping[str, tuple[str, ...]], folder: Path) -> LaunchResult:
     return (by_launch if REAL else by_stand_in)(file, arguments, packages, folder)
 
 
-def _started(command: list[str]) -> Started:
-    """A command line as launch_ros makes it, read again."""
+def _started(command: list[str]) -> StartedProcess:
+    """Parse a command line of launch_ros."""
     program, *words = command
-    found = Started(Path(program).name, "", {}, [], [], [])
+    found = StartedProcess(Path(program).name, "", {}, [], [], [])
     while words:
         word = words.pop(0)
         if word == "--params-file" and Path(words[0]).name.startswith("launch_params_"):
-            text = Path(words.pop(0)).read_text().replace("!!python/tuple", "")  # launch tags its lists so; rcl passes over it
+            text = Path(words.pop(0)).read_text().replace("!!python/tuple", "")  # tag of launch for lists, ignored by rcl
             ((who, content),) = yaml.safe_load(text).items()
-            assert who.split("/")[-1] == found.executable  # else a file's section for the node would go over it
+            assert who.split("/")[-1] == found.executable  # otherwise a file's section for the node would override it
             found.parameters.update(content["ros__parameters"])
         elif word == "--params-file":
             found.files.append(words.pop(0))
@@ -117,10 +117,10 @@ def _started(command: list[str]) -> Started:
     return found
 
 
-# --- launch itself ----------------------------------------------------------------------------------------------------
+# --- launch of ROS 2 ----------------------------------------------------------------------------------------------------
 
 
-def by_launch(file: Path, arguments: Mapping[str, str], packages: Mapping[str, tuple[str, ...]], folder: Path) -> Launched:
+def by_launch(file: Path, arguments: Mapping[str, str], packages: Mapping[str, tuple[str, ...]], folder: Path) -> LaunchResult:
     folder = Path(tempfile.mkdtemp(dir=folder))
     made = workspace(folder / "workspace", packages, NOTE.format(notes=folder))
     environment = {**os.environ, "AMENT_PREFIX_PATH": prefixes(made), "TMPDIR": str(folder),
@@ -133,7 +133,7 @@ def by_launch(file: Path, arguments: Mapping[str, str], packages: Mapping[str, t
         time.sleep(0.02)
     error = re.search(r"Caught exception in launch \(see debug for traceback\): (.*)", run.stdout, flags=re.S)
     assert bool(error) == bool(run.returncode), run.stdout
-    return Launched(sorted(_started(note.read_text().split("\0")[:-1]) for note in notes),
+    return LaunchResult(sorted(_started(note.read_text().split("\0")[:-1]) for note in notes),
                     re.findall(r"\[launch\.user\]: (.*)", run.stdout), error[1].strip() if error else "")
 
 
@@ -226,7 +226,7 @@ class Node:
 
     @staticmethod
     def _file(given: Any, node: str, folder: Path) -> str:
-        """A file is handed on; a dictionary is written to one, for this node."""
+        """Return a parameter file, written for this node if a dictionary is given."""
         if not isinstance(given, Mapping):
             return _text(given)
         with tempfile.NamedTemporaryFile("w", prefix="launch_params_", dir=folder, delete=False) as file:
@@ -295,7 +295,8 @@ def _modules() -> dict[str, ModuleType]:
     return modules
 
 
-def by_stand_in(file: Path, arguments: Mapping[str, str], packages: Mapping[str, tuple[str, ...]], folder: Path) -> Launched:
+def by_stand_in(file: Path, arguments: Mapping[str, str], packages: Mapping[str, tuple[str, ...]],
+                folder: Path) -> LaunchResult:
     folder = Path(tempfile.mkdtemp(dir=folder))
     made = workspace(folder / "workspace", packages, "#!/bin/sh\n")
     context = SimpleNamespace(launch_configurations=dict(arguments), commands=[], said=[], folder=folder)
@@ -303,9 +304,9 @@ def by_stand_in(file: Path, arguments: Mapping[str, str], packages: Mapping[str,
     with mock.patch.dict(os.environ, AMENT_PREFIX_PATH=prefixes(made)), mock.patch.dict(sys.modules, _modules()):
         try:
             _visit(load_python_launch_file_as_module(str(file)).generate_launch_description().entities, context)
-        except Exception as caught:  # as launch does: it says so and ends, without those that it has started
+        except Exception as caught:  # as launch does: it reports the error and ends, without processes that it has started
             error = str(caught)
-    return Launched(sorted(map(_started, context.commands)), context.said, error)
+    return LaunchResult(sorted(map(_started, context.commands)), context.said, error)
 
 
 def _visit(entities: list[Any], context: Any) -> None:
@@ -314,12 +315,12 @@ def _visit(entities: list[Any], context: Any) -> None:
 
 
 def module_of(file: Path) -> ModuleType:
-    """A launch file, imported by the stand-in."""
+    """Import a launch file with the stand-in."""
     with mock.patch.dict(sys.modules, _modules()):
         return load_python_launch_file_as_module(str(file))
 
 
 def arguments_of(file: Path) -> list[Any]:
-    """Return the declared arguments of a launch file, by the stand-in."""
+    """Return the declared arguments of a launch file, read with the stand-in."""
     entities = module_of(file).generate_launch_description().entities
     return [entity for entity in entities if isinstance(entity, DeclareLaunchArgument)]
