@@ -213,12 +213,12 @@ class _Segment(NamedTuple):
 class CommittedTrajectory(NamedTuple):
     """Committed trajectory of a ChunkExecutor at one time.
 
-    stamp       : of the observation that it follows [s]
+    stamps      : (n,) of the observations that its joints follow [s]; NaN of joints that follow none
     splice_time : time at which it leaves the trajectory that was passed on before [s]; infinite if it does not
     """
 
     segments: list[_Segment]
-    stamp: float
+    stamps: np.ndarray
     splice_time: float
 
     def sample(self, t: float) -> np.ndarray:
@@ -253,12 +253,15 @@ class CommittedTrajectory(NamedTuple):
 
 
 class _Chunk(NamedTuple):
-    """Valid chunk: its stamp [s], times (count,) of the policy's clock [s], positions (count, n), and usual period [s]."""
+    """Valid chunk: its stamp [s], times (count,) of the policy's clock [s], positions (count, n), usual period [s], and
+    numbers of its joints; others continue their motion.
+    """
 
     stamp: float
     times: np.ndarray
     positions: np.ndarray
     period: float
+    joints: list[int]
 
 
 @dataclass(frozen=True)
@@ -382,12 +385,13 @@ class ChunkExecutor:
         self._share = 1.0
         self._use(robot, limits)
         self._segments: list[_Segment] = []
-        self._passed_on = CommittedTrajectory([], math.nan, math.inf)
+        self._stamps = np.full(self.robot.n, math.nan)
+        self._passed_on = CommittedTrajectory([], self._stamps, math.inf)
         self._splice_time = math.inf
         self._last: _Chunk | None
         self._chunks: deque[_Chunk] = deque(maxlen=self.options.ensemble_size)
         self._counts: Counter[str] = Counter()
-        self._slowed, self._stamp, self._now, self._binding = 0, math.nan, -math.inf, ""
+        self._slowed, self._now, self._binding = 0, -math.inf, ""
         self._sampled = -math.inf  # latest time that was sampled
         self._stopped = False
         self._warm, self._margin, self._last, self._mismatched = _Attempt(), MARGIN, None, 0.0
@@ -432,9 +436,10 @@ class ChunkExecutor:
         with self._editing, self._sampling:
             self._segments, self._splice_time = [_Segment(t, path, np.array([t]), np.zeros(1), 1.0)], math.inf
             self._chunks.clear()
-            self._stamp, self._now, self._stopped, self._warm, self._last = math.nan, t, False, _Attempt(), None
+            self._now, self._stopped, self._warm, self._last = t, False, _Attempt(), None
+            self._stamps = np.full(self.robot.n, math.nan)
             self._sampled = -math.inf
-            self._passed_on = CommittedTrajectory(self._segments, math.nan, math.inf)
+            self._passed_on = CommittedTrajectory(self._segments, self._stamps, math.inf)
 
     def set_robot(self, robot: Robot, limits: Limits | None = None) -> str:
         """Use another payload or other limits of the same joints from now on.
@@ -466,13 +471,13 @@ class ChunkExecutor:
         with self._sampling:  # a commit is before this time, or is seen here
             segments = self._segments
             self._now, self._sampled = max(self._now, t), max(self._sampled, t)
-        return CommittedTrajectory(segments, math.nan, math.inf).sample(t)
+        return CommittedTrajectory(segments, self._stamps, math.inf).sample(t)
 
     def push(self, stamp: float, positions: ArrayLike, period: float | None = None, times: ArrayLike | None = None,
              joints: Sequence[str] | None = None, now: float | None = None) -> ChunkResult:
         """Execute a chunk, as far as the limits allow; return whether it was accepted, or why it was rejected.
 
-        stamp     : time of the observation from which the chunk was computed
+        stamp     : time of the observation from which the chunk was computed; later than that of these joints' last chunk
         positions : (count, n), or a column for each of `joints`; other joints continue their committed motion
         period    : point k is for stamp + k period [s]; or
         times     : (count,) increasing; point k is for stamp + times[k] [s]
@@ -542,7 +547,7 @@ class ChunkExecutor:
 
     def sample_ahead(self, t: float) -> np.ndarray:
         """Return a sample as `sample` does, without setting the present time to t."""
-        return CommittedTrajectory(self._segments, math.nan, math.inf).sample(t)
+        return CommittedTrajectory(self._segments, self._stamps, math.inf).sample(t)
 
     @property
     def lead(self) -> float:
@@ -580,7 +585,7 @@ class ChunkExecutor:
         """Return the committed trajectory, to be passed on to the process that plays it."""
         self._require_started()
         with self._sampling:
-            return CommittedTrajectory(self._segments, self._stamp, self._splice_time)
+            return CommittedTrajectory(self._segments, self._stamps, self._splice_time)
 
     def mark_passed_on(self, trajectory: CommittedTrajectory) -> None:
         """Record that a trajectory was passed on before its splice time."""
@@ -592,7 +597,7 @@ class ChunkExecutor:
     def withdraw(self) -> None:
         """Return to the trajectory that was passed on: a newer one was too late for that, and is not executed."""
         with self._editing, self._sampling:
-            self._segments, self._stamp, self._splice_time = self._passed_on
+            self._segments, self._stamps, self._splice_time = self._passed_on
 
     def diagnostics(self) -> ChunkDiagnostics:
         """Return counts and delays at the latest time that was sampled."""
@@ -600,7 +605,7 @@ class ChunkExecutor:
         accepted = self._counts["accepted"]
         return ChunkDiagnostics({reason: self._counts[reason] for reason in REASONS if self._counts[reason]},
                                 self._slowed / accepted if accepted else 0.0, self._binding,
-                                self._at(self._now).delay(self._now), self._now - self._stamp,
+                                self._at(self._now).delay(self._now), self._now - float(np.fmax.reduce(self._stamps)),
                                 max(0.0, self.end_time - self._now), self.lead)
 
     # ------------------------------------------------------------------ what is valid
@@ -658,9 +663,9 @@ class ChunkExecutor:
             row, column = np.unravel_index(int(steps.argmax()), steps.shape)
             return ChunkResult("step_too_large", f"{self.joint_names[columns[column]]} moves by {steps.max():.4g} from point "
                                                  f"{row} to the next one; max_step is {options.max_step:.4g}")
-        if stamp <= self._stamp:
-            return ChunkResult("not_advancing", f"stamp {stamp:.6f} is not later than that of the chunk before, "
-                                                f"{self._stamp:.6f}")
+        latest = float(np.fmax.reduce(self._stamps[columns]))  # of other joints another policy may send chunks
+        if stamp <= latest:
+            return ChunkResult("not_advancing", f"stamp {stamp:.6f} is not later than that of the chunk before, {latest:.6f}")
         if stamp > self._now + MAX_FUTURE:
             return ChunkResult("in_the_future", f"stamp is {stamp - self._now:.3g} s ahead of the present time: another clock")
         times_of_policy = stamp + offsets
@@ -673,7 +678,7 @@ class ChunkExecutor:
         elif joints is not None:
             points = points[:, np.argsort(columns)]
         return _Chunk(float(stamp), times_of_policy, points,
-                      float(np.median(np.diff(offsets))) if len(offsets) > 1 else 0.1)
+                      float(np.median(np.diff(offsets))) if len(offsets) > 1 else 0.1, columns)
 
     def _completed(self, times: np.ndarray, points: np.ndarray, columns: list[int]) -> np.ndarray:
         """Add the committed motion of the other joints."""
@@ -746,7 +751,9 @@ class ChunkExecutor:
                 if not self._commit(_Segment(splice, path, kept, delays, attempt.stretch)):
                     return ChunkResult("not_in_time", f"the trajectory was found {self._sampled - splice:.3g} s after its "
                                                       "splice time", binding=binding, attempts=count)
-                self._stamp, self._warm, self._mismatched = chunk.stamp, attempt, float(mismatch.max())
+                self._stamps = self._stamps.copy()
+                self._stamps[chunk.joints] = chunk.stamp
+                self._warm, self._mismatched = attempt, float(mismatch.max())
                 self._margin = search.margin
                 self._chunks.append(chunk)
                 return ChunkResult("accepted", "", splice, float(delays[-1]), attempt.stretch, deviation,

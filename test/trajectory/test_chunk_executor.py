@@ -309,6 +309,29 @@ def test_chunk_of_one_point_is_executed_for_any_lead(name, ahead, speed):
     assert np.abs(motion[0] - goal).max(axis=1).min() < 1e-3 and not motion[1:, -1].any()
 
 
+def test_two_policies_move_different_joints_whatever_their_latencies():
+    """The second one's observations are always older than those of the first, and no chunk is rejected for that."""
+    one = arm("panda")
+    run, intent = started(one, 5, 0.5)
+    arm_joints, wrist = list(one.robot.joint_names[:6]), [one.robot.joint_names[6]]
+    step, motion = 5e-4, []
+    for k in range(6000):
+        t = k * step
+        if k % 400 == 0:  # every 0.2 s, 0.1 s old
+            stamp = t - 0.1
+            assert run.push(stamp, chunk(intent, stamp)[:, :6], PERIOD, joints=arm_joints, now=t).accepted
+        if k % 600 == 100:  # every 0.3 s, 0.35 s old
+            stamp = t - 0.35
+            points = intent(stamp + 0.1 * np.arange(15))[:, 6:]
+            assert run.push(stamp, points, 0.1, joints=wrist, now=t).accepted
+        motion.append(run.sample(t))
+    motion, times = np.array(motion).swapaxes(0, 1), step * np.arange(6000)
+    assert max(utilization(one, motion, step).values()) <= 1.0
+    off = np.abs(motion[0] - intent(times))[times > 1.0].max(axis=0)
+    assert off.max() < 0.01
+    assert run.push(2.6, chunk(intent, 2.6), PERIOD, now=3.0).reason == "not_advancing"  # older than that of six of its joints
+
+
 @pytest.mark.parametrize("kind", ["smooth", "disagreeing"])
 def test_chunks_with_two_points_are_executed(kind):
     """Of 0.2 s, 0.1 s old: each is a bridge and a brake, both of which take longer where limits bind."""
