@@ -669,10 +669,12 @@ class ChunkExecutor:
         if stamp > self._now + MAX_FUTURE:
             return ChunkResult("in_the_future", f"stamp is {stamp - self._now:.3g} s ahead of the present time: another clock")
         times_of_policy = stamp + offsets
-        if self._now - stamp > options.max_age or times_of_policy[-1] <= self._now + self.lead:
-            return ChunkResult("too_old", f"the observation is {self._now - stamp:.3g} s old, and the last point is "
-                               f"{times_of_policy[-1] - self._now:.3g} s ahead; max_age is {options.max_age:.3g}, the lead "
-                               f"{self.lead:.3g}")
+        age, ahead = self._now - stamp, times_of_policy[-1] - self._now
+        if age > options.max_age:
+            return ChunkResult("too_old", f"the observation is {age:.3g} s old; max_age is {options.max_age:.3g}")
+        if ahead <= self.lead:
+            return ChunkResult("too_old", f"the last point is {ahead:.3g} s ahead, and the lead is {self.lead:.3g}: send more "
+                                          "points, or later times")
         if len(columns) < n:
             points = self._completed(times_of_policy, points, columns)
         elif joints is not None:
