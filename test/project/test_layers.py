@@ -137,7 +137,7 @@ def allowed(patterns, name):
 
 def test_import_parser_finds_own_lazy_and_typing_imports():
     assert Import("algebra/vectors", True, False, False) in imports("model/mdh")
-    assert Import("algorithms/torque_rate", True, False, False) in imports("robots/robot")
+    assert Import("algorithms/torque_rate", True, False, False) in imports("robots/tree")
     assert Import("model/tree", True, False, False) in imports("algorithms/joint_dynamics")
     assert Import("codegen/llvm/engine", True, True, False) in imports("codegen/kernel")
     assert Import("lxml", False, False, True) in imports("model/urdf_validation")
