@@ -1,5 +1,5 @@
 """Pairing of inputs by stamp: each joint state is evaluated with the other inputs as they are at its own stamp. Where the
-motion of a platform is measured instead, its messages take the place of the joint states.
+motion of a platform is measured instead, its messages replace the joint states.
 
 A joint state is held while an input that is being received has not reached its stamp, `input_wait` at most. Then each input
 counts at that stamp: interpolated between its two neighbouring messages, else extrapolated from the nearest one by its own
