@@ -15,7 +15,7 @@ from rnea_ros import InputError, JointDynamics, Loads, ModelError, Robot, load
 from rnea_ros.algorithms import closed_loops
 from rnea_ros.algorithms.kinematics import base_poses, within
 from support.machines import LoopOracle, Mechanism, bennett, polygon, random_body
-from support.oracles import deviation
+from support.oracles import deviation, difference
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = json.loads((ROOT / "test" / "golden" / "golden.json").read_text())["five_bar_khalil_sec4"]
@@ -49,11 +49,6 @@ def along(motion, t):
     """Polynomial motion: value and three derivatives of a + b t + c t^2 / 2 + d t^3 / 6, rows of `motion`."""
     a, b, c, d = motion
     return a + b * t + c * t**2 / 2 + d * t**3 / 6, b + c * t + d * t**2 / 2, c + d * t, d
-
-
-def difference(function, h):
-    """Sixth-order central difference at zero."""
-    return sum(k * (function(i * h) - function(-i * h)) for i, k in ((1, 45), (2, -9), (3, 1))) / (60 * h)
 
 
 # --- golden and closed forms ------------------------------------------------------------------------------------------

@@ -7,12 +7,14 @@ import pytest
 
 pytest.importorskip("pinocchio")
 
+import pinocchio as pin
+
 from rnea_ros import BaseState, InputError, JointDynamics, Loads, Robot, load
 from rnea_ros.query.answers import REQUESTS
 from rnea_ros.query.request import answer_request
 from rnea_ros.robots.tree import TreeDynamics
 from support.free_flyer import random_base
-from support.machines import FloatingLoopOracle, bennett, polygon
+from support.machines import Body, LoopOracle, bennett, constraint, polygon, solve
 from support.oracles import deviation
 
 GRAVITY = (0.3, -0.5, -9.7)
@@ -31,6 +33,49 @@ MACHINES = {
     "bennett": made(bennett(1.0)[0], "j4", active=["j2"]),
     "five_bar": made(polygon(((0.0, 0.0), (-0.1, 0.3), (0.2, 0.5), (0.5, 0.3), (0.4, 0.0))), "j3", active=["j1", "j5"]),
 }
+
+
+class FloatingLoopOracle(LoopOracle):
+    """Loops on a free-flyer, whose six equations and unknowns come first; the base's acceleration is spatial."""
+
+    def __init__(self, urdf: str, loops: dict, joint_names):
+        super().__init__(urdf, loops, joint_names)
+        self.body = Body(urdf, free=True)
+        self.order = [*range(6), *(self.body.number[name] for name in joint_names)]
+        self.active = [6 + k for k in self.active]
+        self.cuts = [(cut["type"], self.body.frame(cut["first"]), self.body.frame(cut["second"]))
+                     for cut in loops["loops"]["cut_joints"].values()]
+
+    def equations(self, base, q, qd):
+        """Return M, h, J, drift."""
+        theirs = pin.integrate(self.body.model, np.concatenate((base.position, base.quaternion, np.zeros(len(q)))),
+                               self._theirs(np.concatenate((np.zeros(6), q))))
+        v = self._theirs(np.concatenate((base.velocity, qd)))
+        data = self.body.state(theirs, v)
+        found = [(kind, constraint(kind, self.body.motion(data, first), self.body.motion(data, second)))
+                 for kind, first, second in self.cuts]
+        J = np.vstack([(one + two)[:, self.order] for _, ((one, two), _) in found])
+        h = self.body.rnea(theirs, v, np.zeros(self.body.model.nv))[self.order]
+        M = self.body.mass_matrix(theirs)[np.ix_(self.order, self.order)]
+        return M, h, J, np.concatenate([drift for _, (_, drift) in found])
+
+    def inverse(self, base, q, qd, qdd):
+        """Return (base acceleration, tau of the active joints) for accelerations qdd that keep the loops closed."""
+        M, h, J, drift = self.equations(base, q, qd)
+        n = len(M)
+        assert np.abs(J[:, 6:] @ qdd + drift + J[:, :6] @ base.spatial(np.zeros(6))).max() < 1e-9 * np.abs(drift).max()
+        unknown = np.hstack((-M[:, :6], np.eye(n)[:, self.active], J.T))
+        found = solve(unknown, M[:, 6:] @ qdd + h)
+        return base.classical(found[:6]), found[6:6 + len(self.active)]
+
+    def forward(self, base, q, qd, tau):
+        """Return (base acceleration, qdd of all joints)."""
+        M, h, J, drift = self.equations(base, q, qd)
+        push = np.zeros(len(M))
+        push[self.active] = tau
+        zero = np.zeros((len(J), len(J)))
+        found = solve(np.block([[M, -J.T], [J, zero]]), np.concatenate((push - h, -drift)))[:len(M)]
+        return base.classical(found[:6]), found[6:]
 
 
 def robot(name, **options):

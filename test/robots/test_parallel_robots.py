@@ -21,7 +21,7 @@ from rnea_ros.robots.closure import platform_closure
 from rnea_ros.robots.closure.loops import Platform
 from rnea_ros.robots.inputs.platform_motion import PlatformMotion
 from support.machines import PlatformOracle, as_closed_loop, start_of_pivots
-from support.oracles import deviation
+from support.oracles import deviation, difference
 from support.parallel_machines import delta, planar_3rrr
 
 MACHINES = {"gough_stewart": (gough_stewart, range(6)), "delta": (delta, range(3)), "planar_3rrr": (planar_3rrr, (0, 1, 5))}
@@ -47,11 +47,6 @@ def polynomial(name, robot, seed=0):
         return PlatformMotion.from_rpy([home + x[0][:3], *(y[:3] for y in x[1:])], [y[3:] for y in x])
 
     return motion
-
-
-def difference(function, h=2e-3):
-    """Sixth-order central difference at zero."""
-    return sum(k * (function(i * h) - function(-i * h)) for i, k in ((1, 45), (2, -9), (3, 1))) / (60 * h)
 
 
 class Legs(NamedTuple):

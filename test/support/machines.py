@@ -232,7 +232,7 @@ def cross(a, b) -> np.ndarray:
 
 
 class LoopOracle:
-    """A tree with cut joints: M qdd + h = S^T tau + J^T lambda and J qdd + drift = 0. Arrays in the order of `joint_names`."""
+    """Tree with cut joints: M qdd + h = S^T tau + J^T lambda, J qdd + drift = 0. Arrays are in the order of `joint_names`."""
 
     def __init__(self, urdf: str, loops: dict, joint_names):
         self.body = Body(urdf)
@@ -247,7 +247,7 @@ class LoopOracle:
         return y
 
     def equations(self, q, qd):
-        """M, h, J, drift."""
+        """Return M, h, J, drift."""
         q, v = self._theirs(q), self._theirs(qd)
         data = self.body.state(q, v)
         rows, drifts = [], []
@@ -259,7 +259,7 @@ class LoopOracle:
         return self.body.mass_matrix(q)[np.ix_(self.order, self.order)], h, np.vstack(rows), np.concatenate(drifts)
 
     def inverse(self, q, qd, qdd_active):
-        """(tau of the active joints, qdd of all)."""
+        """Return (tau of the active joints, qdd of all)."""
         M, h, J, drift = self.equations(q, qd)
         passive = np.setdiff1d(np.arange(len(q)), self.active)
         qdd = np.zeros(len(q))
@@ -269,7 +269,7 @@ class LoopOracle:
         return solve(unknown, M @ qdd + h)[:len(self.active)], qdd
 
     def forward(self, q, qd, tau):
-        """qdd of all joints."""
+        """Return qdd of all joints."""
         M, h, J, drift = self.equations(q, qd)
         push = np.zeros(len(q))
         push[self.active] = tau
@@ -312,49 +312,6 @@ class PlatformOracle:
         solution = solve(unknown, loads)
         assert np.abs(unknown @ solution - loads).max() < 1e-9 * max(1.0, np.abs(loads).max())
         return solution[:len(self.active)], max(np.abs(gap).max() for gap in gaps)
-
-
-class FloatingLoopOracle(LoopOracle):
-    """Oracle of loops on a free-flyer: six more equations and unknowns, first; the base's acceleration is spatial."""
-
-    def __init__(self, urdf: str, loops: dict, joint_names):
-        super().__init__(urdf, loops, joint_names)
-        self.body = Body(urdf, free=True)
-        self.order = [*range(6), *(self.body.number[name] for name in joint_names)]
-        self.active = [6 + k for k in self.active]
-        self.cuts = [(cut["type"], self.body.frame(cut["first"]), self.body.frame(cut["second"]))
-                     for cut in loops["loops"]["cut_joints"].values()]
-
-    def equations(self, base, q, qd):
-        """M, h, J, drift."""
-        theirs = pin.integrate(self.body.model, np.concatenate((base.position, base.quaternion, np.zeros(len(q)))),
-                               self._theirs(np.concatenate((np.zeros(6), q))))
-        v = self._theirs(np.concatenate((base.velocity, qd)))
-        data = self.body.state(theirs, v)
-        found = [(kind, constraint(kind, self.body.motion(data, first), self.body.motion(data, second)))
-                 for kind, first, second in self.cuts]
-        J = np.vstack([(one + two)[:, self.order] for _, ((one, two), _) in found])
-        h = self.body.rnea(theirs, v, np.zeros(self.body.model.nv))[self.order]
-        M = self.body.mass_matrix(theirs)[np.ix_(self.order, self.order)]
-        return M, h, J, np.concatenate([drift for _, (_, drift) in found])
-
-    def inverse(self, base, q, qd, qdd):
-        """(base acceleration, tau of the active joints) for the motion qdd of all joints, which must keep the loops closed."""
-        M, h, J, drift = self.equations(base, q, qd)
-        n = len(M)
-        assert np.abs(J[:, 6:] @ qdd + drift + J[:, :6] @ base.spatial(np.zeros(6))).max() < 1e-9 * np.abs(drift).max()
-        unknown = np.hstack((-M[:, :6], np.eye(n)[:, self.active], J.T))
-        found = solve(unknown, M[:, 6:] @ qdd + h)
-        return base.classical(found[:6]), found[6:6 + len(self.active)]
-
-    def forward(self, base, q, qd, tau):
-        """(base acceleration, qdd of all joints)."""
-        M, h, J, drift = self.equations(base, q, qd)
-        push = np.zeros(len(M))
-        push[self.active] = tau
-        zero = np.zeros((len(J), len(J)))
-        found = solve(np.block([[M, -J.T], [J, zero]]), np.concatenate((push - h, -drift)))[:len(M)]
-        return base.classical(found[:6]), found[6:]
 
 
 def solve(A, b):
