@@ -91,7 +91,7 @@ def test_planned_motion_passes_waypoints_at_their_time_shares(tmp_path, capsys):
     assert code == 0 and all(np.abs(q - pose).max(axis=1).min() < 2e-3 for pose in ((0.3, -1.9), (0.7, -0.9)))
 
 
-def test_packaged_clearance_file_and_json_output(tmp_path, capsys):
+def test_plan_keeps_the_clearance_of_the_packaged_file_and_reports_it_as_json(tmp_path, capsys):
     code, out = run(tmp_path, RR, ENDS, "--clearance", ROOT / "urdf" / "rr.clearance.yaml", "--refinements", 0, "--json",
                     "--guess", 0.3, -1.0)
     found = json.loads(capsys.readouterr().out)

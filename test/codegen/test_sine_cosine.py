@@ -64,7 +64,7 @@ def test_large_angles_are_passed_to_the_c_library(pair):
     np.testing.assert_array_equal(cosine[:, 0], np.cos(x))
 
 
-def test_sine_and_cosine_of_zero_infinity_and_nan(pair):
+def test_sine_and_cosine_of_infinity_and_nan_are_nan(pair):
     sine, cosine = pair(np.array([[0.0], [-0.0], [np.nan], [np.inf], [-np.inf]]))
     assert sine[:2, 0].tolist() == [0.0, 0.0] and cosine[:2, 0].tolist() == [1.0, 1.0]
     assert np.isnan(sine[2:]).all() and np.isnan(cosine[2:]).all()

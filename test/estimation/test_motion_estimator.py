@@ -467,7 +467,7 @@ def test_estimate_is_zero_motion_at_rest():
     assert np.isfinite(deviation).all()
 
 
-def test_estimator_without_joints():
+def test_estimator_without_joints_returns_empty_motion():
     estimator = MotionEstimator(0)
     for k in range(200):
         estimator.push(k * 2_000_000, np.zeros(0))

@@ -153,7 +153,7 @@ def test_lead_grows_when_chunks_are_not_planned_in_time(output, monkeypatch):
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
-def test_pause_override_and_stop_of_a_policy_motion(output):
+def test_policy_motion_can_be_paused_slowed_and_stopped(output):
     policy = Policy(output=output).run(1.0)
     policy.sim.executor.pause()
     policy.play(1.0)

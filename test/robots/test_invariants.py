@@ -77,7 +77,7 @@ def test_time_reversal_keeps_torques_and_negates_torque_rates(seed):
 
 
 @each_tree
-def test_torque_and_rate_scale_with_speed_without_gravity(seed):
+def test_torque_and_rate_without_gravity_scale_with_powers_of_speed(seed):
     r, (q, qd, qdd, qddd), s = robot(seed, WEIGHTLESS), motion(seed), 1.7
     tau, rate = r.torque_and_rate(q, qd, qdd, qddd)
     fast, fast_rate = r.torque_and_rate(q, s * qd, s**2 * qdd, s**3 * qddd)
@@ -85,7 +85,7 @@ def test_torque_and_rate_scale_with_speed_without_gravity(seed):
 
 
 @each_tree
-def test_torque_and_rate_scale_with_speed_apart_from_gravity(seed):
+def test_torque_and_rate_minus_gravity_scale_with_powers_of_speed(seed):
     """tau = g + s^2 (tau_1 - g) and its rate are the basis of time scaling."""
     r, (q, qd, qdd, qddd), s = robot(seed), motion(seed), 0.6
     nominal, slow = r.dynamics(q, qd, qdd, qddd), r.dynamics(q, s * qd, s**2 * qdd, s**3 * qddd)

@@ -209,7 +209,7 @@ def test_robot_can_be_used_by_several_threads(backend):
     assert not wrong and not any(thread.is_alive() for thread in threads)
 
 
-def test_public_names():
+def test_public_names_exist_in_the_package():
     assert all(hasattr(rnea_ros, name) for name in rnea_ros.__all__)
     assert {"Robot", "Model", "JointDynamics", "RneaError", "InputError", "ModelError"} <= set(rnea_ros.__all__)
 

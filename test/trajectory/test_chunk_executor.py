@@ -309,7 +309,7 @@ def test_chunk_of_one_point_is_executed_for_any_lead(name, ahead, speed):
     assert np.abs(motion[0] - goal).max(axis=1).min() < 1e-3 and not motion[1:, -1].any()
 
 
-def test_two_policies_move_different_joints_whatever_their_latencies():
+def test_two_policies_with_different_latencies_move_different_joints():
     """The second one's observations are always older than those of the first, and no chunk is rejected for that."""
     one = arm("panda")
     run, intent = started(one, 5, 0.5)
@@ -334,7 +334,7 @@ def test_two_policies_move_different_joints_whatever_their_latencies():
 
 @pytest.mark.parametrize("kind", ["smooth", "disagreeing"])
 def test_chunks_with_two_points_are_executed(kind):
-    """Of 0.2 s, 0.1 s old: each is a bridge and a brake, both of which take longer where limits bind."""
+    """Chunks of 0.2 s are 0.1 s old: each is a bridge and a brake, both of which take longer where limits bind."""
     one = arm("panda")
     _, motion, results = played(executor(one), stream(kind, 4, one, rate=5.0, count=2, duration=2.0), 5e-4)
     assert max(utilization(one, motion, 5e-4).values()) <= 1.0

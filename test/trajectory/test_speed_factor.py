@@ -58,7 +58,7 @@ def test_factor_matches_the_roots_of_the_companion_matrix(decades):
         assert pytest.approx(min(real, default=np.inf), rel=1e-7) == L
 
 
-def test_factor_of_a_steep_cubic_with_a_turning_point_near_zero():
+def test_factor_is_accurate_for_steep_cubics_with_a_turning_point_near_zero():
     assert first_binding([(-0.75, 0.0, -1e-6, 2.8e5)])[0] == pytest.approx((1.75 / 2.8e5) ** (1.0 / 3.0), rel=1e-9)
     assert first_binding([(0.0, 0.0, 0.0, 1e-60)])[0] == pytest.approx(1e20, rel=1e-12)
     assert first_binding([(0.0, 1e40, 0.0, 0.0)])[0] == pytest.approx(1e-40, rel=1e-12)
