@@ -357,7 +357,7 @@ return_type InverseDynamicsController::update_and_write_commands(const rclcpp::T
   const double elapsed = std::max(0.0, period.seconds());
   // The robot checks steps between messages: a late cycle has no larger step.
   const double dt = cycle_ > 0.0 ? std::min(elapsed, cycle_) : elapsed;
-  if (payload_changed_.exchange(false)) {
+  if (payload_changed_.load(std::memory_order_relaxed) && payload_changed_.exchange(false)) {
     if (const auto payload = payload_box_.try_get()) {
       law_->set_payload(*payload);
     } else {
@@ -367,18 +367,18 @@ return_type InverseDynamicsController::update_and_write_commands(const rclcpp::T
   const bool complete = read_states();
   estimate_states(elapsed);
   missed_cycles_ = complete ? 0 : missed_cycles_ + 1;
-  cycles_[kMissing] += complete ? 0 : 1;
+  count(kMissing, !complete);
   const bool stale = q_stale_time_ > stale_timeout_;
-  cycles_[kStale] += stale ? 1 : 0;
+  count(kStale, stale);
   holds_ = stale || missed_cycles_ > kGraceCycles;
   missing_time_ = holds_ ? missing_time_ + elapsed : 0.0;
   law_->q = q_;
   law_->qd = qd_;
   read_references();
   law_->update(dt, holds_);
-  cycles_[kFar] += law_->reference().is_far() ? 1 : 0;
-  cycles_[kLimited] += law_->limited() ? 1 : 0;
-  cycles_[kUnwritten] += write_commands() ? 0 : 1;
+  count(kFar, law_->reference().is_far());
+  count(kLimited, law_->limited());
+  count(kUnwritten, !write_commands());
   return state_timeout_ > 0.0 && missing_time_ > state_timeout_ ? return_type::ERROR : return_type::OK;
 }
 

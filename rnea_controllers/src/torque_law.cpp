@@ -37,7 +37,7 @@ TorqueLaw::TorqueLaw(const rnea_robot_api & robot, TorqueLawOptions options)
 : robot_(robot), options_(std::move(options)), n_(static_cast<std::size_t>(robot.n)), reference_(robot)
 {
   for (auto * array : {&q, &qd, &q_ref, &qd_ref, &qdd_ref, &effort, &tau, &tau_rate, &utilization,
-      &acceleration_, &jerk_, &qdd_before_, &zeros_, &feedback_, &feedback_rate_, &gravity_, &gravity_rate_, &friction_,
+      &acceleration_, &jerk_, &qdd_before_, &zeros_, &feedback_, &feedback_rate_, &friction_,
       &friction_rate_, &added_, &offset_, &effort_before_, &tau_before_, &brake_})
   {
     array->assign(n_, 0.0);
@@ -58,11 +58,12 @@ void TorqueLaw::start(const std::vector<double> & effort_before)
   }
   pose_ref_ = pose_;
   compute_added();
+  robot_.gravity(pose_.data(), payload_.data(), tau.data());
   // Controllers of ros2_control write zeros when they are deactivated, for one cycle where this one follows: no arm rests on it.
   const bool known = std::any_of(effort_before.begin(), effort_before.end(), [](double x) {return x != 0.0;});
   for (std::size_t k = 0; k < n_; ++k) {
-    const double before = known ? effort_before[k] * options_.per_unit[k] + added_[k] : gravity_[k];
-    tau_before_[k] = std::isfinite(before) ? before : gravity_[k];
+    const double before = known ? effort_before[k] * options_.per_unit[k] + added_[k] : tau[k];
+    tau_before_[k] = std::isfinite(before) ? before : tau[k];
     effort_before_[k] = tau_before_[k] - added_[k];
   }
   starts_ = true;
@@ -134,10 +135,10 @@ void TorqueLaw::release() noexcept
 {
   close(pose_, q);
   compute_added();
+  robot_.gravity(pose_.data(), payload_.data(), tau.data());
   for (std::size_t k = 0; k < n_; ++k) {
-    effort[k] = (gravity_[k] - added_[k]) / options_.per_unit[k];
+    effort[k] = (tau[k] - added_[k]) / options_.per_unit[k];
   }
-  tau = gravity_;
   tau_rate = zeros_;
 }
 
@@ -174,7 +175,7 @@ void TorqueLaw::compute_torque() noexcept
   }
   if (fast != 0 && options_.mode != Mode::kGravity) {
     // At this speed the model's torques exceed the limits: a part of them would drive joints. Damping of each does not.
-    tau = gravity_;
+    robot_.gravity(pose_.data(), payload_.data(), tau.data());
     tau_rate = zeros_;
     for (std::size_t k = 0; k < n_; ++k) {
       tau[k] -= brake_[k] * qd[k];
@@ -237,11 +238,10 @@ void TorqueLaw::compensate_friction() noexcept
 
 void TorqueLaw::compute_added() noexcept
 {
-  robot_.gravity(pose_.data(), payload_.data(), gravity_.data());
   if (options_.contains == RNEA_TOTAL) {
     return;  // added_ stays zero
   }
-  added_ = gravity_;
+  robot_.gravity(pose_.data(), payload_.data(), added_.data());
   if (options_.contains == RNEA_WITHOUT_GRAVITY_AND_FRICTION && robot_.friction != nullptr) {
     robot_.friction(qd.data(), zeros_.data(), friction_.data(), friction_rate_.data());
     for (std::size_t k = 0; k < n_; ++k) {
@@ -258,7 +258,7 @@ void TorqueLaw::command(double dt) noexcept
   for (std::size_t k = 0; k < n_; ++k) {
     offset_[k] = starts_ ? tau_before_[k] - tau[k] : offset_[k];
     double wanted = tau[k] + left * offset_[k];
-    wanted = std::isfinite(wanted) ? wanted : gravity_[k];
+    wanted = std::isfinite(wanted) ? wanted : tau_before_[k];
     double allowed = clamp(wanted, 0.0, options_.max_effort[k]);
     allowed = clamp(allowed, tau_before_[k], options_.max_effort_rate[k] * dt);
     allowed = added_[k] + clamp(allowed - added_[k], effort_before_[k], options_.max_commanded_effort_rate[k] * dt);

@@ -55,6 +55,9 @@ private:
   void estimate_states(double dt) noexcept;
   void read_references() noexcept;
   bool write_commands() noexcept;
+  // Only the control loop writes: an addition needs no locked instruction.
+  void count(std::size_t k, bool more) noexcept
+  { cycles_[k].store(cycles_[k].load(std::memory_order_relaxed) + more, std::memory_order_relaxed); }
 
   std::set<std::string> fixed_parameters_;  // what configure() reads
   std::vector<std::string> joints_;

@@ -89,12 +89,10 @@ private:
   LimitedReference reference_;
   std::vector<double> pose_, pose_ref_, closed_;  // n_q
   std::vector<double> acceleration_, jerk_, qdd_before_, zeros_, feedback_, feedback_rate_;
-  std::vector<double> gravity_, gravity_rate_, friction_, friction_rate_, added_, offset_, effort_before_, tau_before_, brake_;
+  std::vector<double> friction_, friction_rate_, added_, offset_, effort_before_, tau_before_, brake_;
   Payload payload_{}, payload_from_{}, payload_to_{};
-  double payload_age_ = 0.0;
-  double age_ = 0.0;
-  bool starts_ = true;
-  bool limited_ = false;
+  double payload_age_ = 0.0, age_ = 0.0;
+  bool starts_ = true, limited_ = false;
 };
 
 }  // namespace rnea_controllers
