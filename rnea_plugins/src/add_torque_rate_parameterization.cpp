@@ -11,6 +11,7 @@
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <class_loader/class_loader.hpp>
@@ -28,6 +29,7 @@ using rnea_msgs::srv::RetimeTrajectory;
 using std::chrono::duration;
 using std::chrono::steady_clock;
 
+constexpr std::chrono::milliseconds MODEL_PERIOD{200};  // between requests to a query_node that has no model yet
 constexpr double SAME_POSITION_TOL = 1e-9;  // rad, m; a path whose waypoints differ by less goes nowhere
 
 // Failure of the adapter: error code of MoveIt and the reason.
@@ -57,6 +59,7 @@ public:
       node->declare_parameter<std::string>(name, "/query_node/retime_trajectory");
     }
     timeout_ = duration<double>(read_number(*node, "timeout", 30.0, 1e-3, 3600.0));
+    model_timeout_ = duration<double>(read_number(*node, "model_timeout", 20.0, 0.0, 3600.0));
     rate_ = read_number(*node, "rate", 100.0, 1.0, 10000.0);
     tolerance_ = read_number(*node, "tolerance", 1e-6, 0.0, 1.0);
     // A separate executor: answers arrive no matter which executor and thread MoveIt plans in.
@@ -147,10 +150,33 @@ private:
     return group ? group->getActiveJointModels() : trajectory.getRobotModel()->getActiveJointModels();
   }
 
-  // Returns the answer of query_node. One call at a time.
+  // Returns the answer of query_node, as soon as that has a model. One call at a time.
   RetimeTrajectory::Response::SharedPtr call(const RetimeTrajectory::Request::SharedPtr & request) const
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    const auto end = steady_clock::now() + model_timeout_;
+    auto response = ask(request);
+    const bool waits = !response->success && response->model_id.empty() && model_timeout_ > MODEL_PERIOD;
+    if (waits) {
+      RCLCPP_INFO(
+        logger_, "%s: %s; asking again for up to %s s", service().c_str(), response->message.c_str(),
+        text(model_timeout_.count()).c_str());
+    }
+    while (!response->success && response->model_id.empty() && steady_clock::now() + MODEL_PERIOD < end) {
+      std::this_thread::sleep_for(MODEL_PERIOD);
+      response = ask(request);
+    }
+    if (!response->success) {
+      const bool waited = waits && response->model_id.empty();
+      throw Failure{Code::FAILURE, service() + ": " + response->message + (waited ? "; still so after " +
+              text(model_timeout_.count()) + " s: set " + prefix_ + "model_timeout higher, or start query_node earlier" : "")};
+    }
+    return response;
+  }
+
+  // Returns one answer.
+  RetimeTrajectory::Response::SharedPtr ask(const RetimeTrajectory::Request::SharedPtr & request) const
+  {
     const auto end = steady_clock::now() + timeout_;
     const auto seconds = text(timeout_.count()) + " s";
     if (!client_->wait_for_service(timeout_)) {
@@ -170,11 +196,7 @@ private:
         client_->remove_pending_request(answer);
         throw Failure{Code::COMMUNICATION_FAILURE, "shut down while waiting for " + service()};
     }
-    const auto response = answer.get();
-    if (!response->success) {
-      throw Failure{Code::FAILURE, service() + ": " + response->message};
-    }
-    return response;
+    return answer.get();
   }
 
   void fail(planning_interface::MotionPlanResponse & response, const Failure & failure) const
@@ -205,7 +227,7 @@ private:
 
   rclcpp::Logger logger_{rclcpp::get_logger("add_torque_rate_parameterization")};
   std::string prefix_;
-  duration<double> timeout_{30.0};
+  duration<double> timeout_{30.0}, model_timeout_{20.0};
   double rate_{100.0}, tolerance_{1e-6};
   rclcpp::CallbackGroup::SharedPtr group_;
   rclcpp::Client<RetimeTrajectory>::SharedPtr client_;

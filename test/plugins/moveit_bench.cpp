@@ -115,12 +115,13 @@ void bench_serve(const char * name, Call call)
 }
 
 void bench_answer(
-  int success, const char * message, const char * note, const char * names, int points, const int * seconds,
+  int success, const char * message, const char * model_id, const char * note, const char * names, int points, const int * seconds,
   const unsigned * nanoseconds, const double * positions, const double * velocities, const double * accelerations)
 {
   auto & answer = bench->answer = RetimeTrajectory::Response();
   answer.success = success != 0;
   answer.message = message;
+  answer.model_id = model_id;
   if (std::strlen(note)) {
     answer.notes.push_back(note);
   }

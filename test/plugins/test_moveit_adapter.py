@@ -57,12 +57,12 @@ class MoveItBench:
         self._kept = CALL(call)  # reference kept while C++ may call it
         self("serve", name, self._kept)
 
-    def answer(self, names=(), t=(), q=(), qd=(), qdd=(), success=True, message="", note=""):
+    def answer(self, names=(), t=(), q=(), qd=(), qdd=(), success=True, message="", model_id="1a2b", note=""):
         """Send a response; t is in whole nanoseconds."""
         seconds = (ctypes.c_int * len(t))(*(int(x) // 10**9 for x in t))
         nanoseconds = (ctypes.c_uint * len(t))(*(int(x) % 10**9 for x in t))
         tables = [np.ascontiguousarray(rows, dtype=float).ctypes.data_as(DOUBLES) for rows in (q, qd, qdd)]
-        self("answer", success, message, note, " ".join(names), len(t), seconds, nanoseconds, *tables)
+        self("answer", success, message, model_id, note, " ".join(names), len(t), seconds, nanoseconds, *tables)
 
     def path(self, q, names=("turn", "spin", "slide"), group="arm"):
         table = np.ascontiguousarray(q, dtype=float)
@@ -174,6 +174,29 @@ def test_failure_message_of_the_service_is_passed_on(bench):
     bench.path(PATH)
     assert bench.adapt() == FAILURE
     assert bench("reason").endswith("retime_trajectory': gravity alone needs 61 N m of joint turn, which has 40 N m")
+
+
+NO_MODEL = {"success": False, "message": "no model yet; it is being built, ask again", "model_id": ""}
+
+
+def test_adapter_waits_for_the_model_of_query_node(bench):
+    bench.initialize()
+    bench.serve(lambda request: timed(request) if len(bench.requests) > 2 else NO_MODEL)
+    bench.path(PATH)
+    assert bench.adapt() == SUCCESS and len(bench.requests) == 3
+    assert bench("log").count("no model yet; it is being built, ask again; asking again for up to 20 s") == 1
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.5])
+def test_adapter_without_a_model_fails_after_its_timeout(bench, seconds):
+    bench("number", "ompl.torque_rate.model_timeout", ctypes.c_double(seconds))
+    bench.initialize()
+    bench.serve(lambda request: NO_MODEL)
+    bench.path(PATH)
+    assert bench.adapt() == FAILURE
+    assert (len(bench.requests) > 1) == (seconds > 0.0)
+    remedy = "; still so after 0.5 s: set ompl.torque_rate.model_timeout higher, or start query_node earlier"
+    assert bench("reason").endswith("no model yet; it is being built, ask again" + (remedy if seconds else ""))
 
 
 def test_groups_with_joints_that_cannot_be_timed_are_rejected(bench):
