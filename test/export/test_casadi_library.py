@@ -20,9 +20,9 @@ from rnea_ros.algorithms import sensitivities as closed_form
 from rnea_ros.algorithms import torque_rate as newton_euler
 from rnea_ros.cli.main import main
 from rnea_ros.export import c_library, casadi_library
+from support.complex_steps import complex_step
 
 ROOT = Path(__file__).resolve().parents[2]
-STEP = 1e-30
 INT = ctypes.c_longlong
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
@@ -100,18 +100,8 @@ def exported(tmp_path_factory):
     return made
 
 
-def close(found: Any, wanted: Any) -> None:
+def assert_close(found: Any, wanted: Any) -> None:
     np.testing.assert_allclose(found, wanted, rtol=0.0, atol=1e-10 * max(1.0, np.abs(wanted).max(initial=0.0)))
-
-
-def complex_step(function: Any, x: np.ndarray) -> np.ndarray:
-    """Derivatives (..., size) of a function by every entry of x."""
-    columns = []
-    for index in np.ndindex(x.shape):
-        moved = x.astype(complex)
-        moved[index] += 1j * STEP
-        columns.append(np.imag(np.array(function(moved), dtype=complex)) / STEP)
-    return np.stack(columns, axis=-1)
 
 
 NAMES = ("q", "qd", "qdd", "qddd")
@@ -125,21 +115,21 @@ def test_values_jacobians_and_hessians_match_the_paper_recursion(exported, name)
                                          for word in ("", "jac_", "adj1_", "jac_adj1_"))
     motion = dict(zip(NAMES, x, strict=True))
     found = value(**motion)
-    close(np.ravel([found["tau"], found["tau_rate"]]), np.ravel(arm.torque_and_rate(*x)))
+    assert_close(np.ravel([found["tau"], found["tau_rate"]]), np.ravel(arm.torque_and_rate(*x)))
 
-    def of_the_paper(moved: np.ndarray) -> Any:
+    def paper_torques(moved: np.ndarray) -> Any:
         tau, rate = newton_euler.torque_and_rate(arm.model, *moved, arm.gravity_vector)
         return [*tau, *rate]
 
-    wanted = complex_step(of_the_paper, x)
+    wanted = complex_step(paper_torques, x).reshape(2 * n, 4 * n)
     found = jacobian(**motion)
     assert list(found) == [f"jac_{row}_{column}" for row in ("tau", "tau_rate") for column in NAMES]
     table = np.block([[found[f"jac_{row}_{column}"] for column in NAMES] for row in ("tau", "tau_rate")])
-    close(table, wanted)
+    assert_close(table, wanted)
     assert not any(entries for (_shape, entries) in [jacobian.inputs["out_tau"], jacobian.outputs["jac_tau_qddd"]])
 
     given = {**motion, "adj_tau": seeds[:n], "adj_tau_rate": seeds[n:]}
-    close(np.ravel(list(adjoint(**given).values())), wanted.T @ seeds)
+    assert_close(np.ravel(list(adjoint(**given).values())), wanted.T @ seeds)
 
     def gradient_by_tables(moved: np.ndarray) -> Any:
         first = [*closed_form.sensitivities(arm.model, *moved[:3], arm.gravity_vector), np.zeros((n, n))]
@@ -147,9 +137,10 @@ def test_values_jacobians_and_hessians_match_the_paper_recursion(exported, name)
         return np.concatenate([seeds[:n] @ a + seeds[n:] @ b for a, b in zip(first, second, strict=True)])
 
     found = hessian(**given)
-    close(np.block([[found[f"jac_adj_{row}_{column}"] for column in NAMES] for row in NAMES]),
-          complex_step(gradient_by_tables, x))
-    close(np.block([[found[f"jac_adj_{row}_adj_{column}"] for column in ("tau", "tau_rate")] for row in NAMES]), wanted.T)
+    assert_close(np.block([[found[f"jac_adj_{row}_{column}"] for column in NAMES] for row in NAMES]),
+                 complex_step(gradient_by_tables, x).reshape(4 * n, 4 * n))
+    assert_close(np.block([[found[f"jac_adj_{row}_adj_{column}"] for column in ("tau", "tau_rate")] for row in NAMES]),
+                 wanted.T)
 
 
 def test_sparsity_pattern_omits_entries_that_are_zero_in_every_pose(exported):
@@ -168,8 +159,8 @@ def test_null_pointers_skip_outputs_and_stand_for_zero_inputs(exported):
     q = rng.normal(size=arm.n)
     alone = Loaded(code, "jac_stanford_torque_and_rate")(["jac_tau_q"], q=q)
     assert list(alone) == ["jac_tau_q"]
-    close(alone["jac_tau_q"], arm.sensitivities(q, np.zeros(arm.n), np.zeros(arm.n)).dtau_dq)
-    close(Loaded(code, "stanford_inverse_dynamics")(q=q)["tau"].ravel(), arm.gravity(q))
+    assert_close(alone["jac_tau_q"], arm.sensitivities(q, np.zeros(arm.n), np.zeros(arm.n)).dtau_dq)
+    assert_close(Loaded(code, "stanford_inverse_dynamics")(q=q)["tau"].ravel(), arm.gravity(q))
 
 
 def test_payload_is_an_input_with_derivatives(exported):
@@ -179,9 +170,9 @@ def test_payload_is_an_input_with_derivatives(exported):
     parameters, x = loaded.payloads["tool"].parameters, rng.normal(size=(4, arm.n))
     motion = dict(zip(NAMES, x, strict=True))
     found = Loaded(code, "rr_torque_and_rate")(payloads=parameters, **motion)
-    close(np.ravel([found["tau"], found["tau_rate"]]), np.ravel(loaded.torque_and_rate(*x)))
+    assert_close(np.ravel([found["tau"], found["tau_rate"]]), np.ravel(loaded.torque_and_rate(*x)))
     found = Loaded(code, "jac_rr_torque_and_rate")(**motion)  # linear in the payload
-    close(found["jac_tau_rate_payloads"] @ parameters, loaded.torque_and_rate(*x)[1] - arm.torque_and_rate(*x)[1])
+    assert_close(found["jac_tau_rate_payloads"] @ parameters, loaded.torque_and_rate(*x)[1] - arm.torque_and_rate(*x)[1])
 
 
 def test_matrix_outputs_are_stored_by_columns(exported):
@@ -190,10 +181,10 @@ def test_matrix_outputs_are_stored_by_columns(exported):
     q, step = rng.normal(size=arm.n), 1e-6
     R, p = arm.link_pose("tool", q)
     found = Loaded(code, "rr_pose_tool")(q=q)
-    close(found["rotation"], R)
-    close(found["position"].ravel(), p)
+    assert_close(found["rotation"], R)
+    assert_close(found["position"].ravel(), p)
     jacobian = Loaded(code, "jac_rr_pose_tool")(q=q)
-    close(jacobian["jac_position_q"], arm.jacobian("tool", q)[:3])
+    assert_close(jacobian["jac_position_q"], arm.jacobian("tool", q)[:3])
     by_differences = [(arm.link_pose("tool", q + move)[0] - arm.link_pose("tool", q - move)[0]).ravel(order="F") / (2.0 * step)
                       for move in step * np.eye(arm.n)]
     np.testing.assert_allclose(jacobian["jac_rotation_q"], np.transpose(by_differences), atol=1e-8)
@@ -207,7 +198,7 @@ def test_jacobians_of_closed_loops_match_the_robot(exported):
     moved = arm.motion(q, qd, qdd, qddd)
     found = Loaded(code, "jac_five_bar_torque_and_rate")(q=moved.q, qd=qd, qdd=qdd, qddd=qddd)
     for name, wanted in zip(NAMES, arm.rate_sensitivities(q, qd, qdd, qddd), strict=True):
-        close(found[f"jac_tau_rate_{name}"] @ (moved.G if name == "q" else np.eye(arm.n)), wanted)
+        assert_close(found[f"jac_tau_rate_{name}"] @ (moved.G if name == "q" else np.eye(arm.n)), wanted)
 
 
 def test_ipopt_minimizes_the_torque_rate_with_the_hessian_of_the_library(exported):
@@ -224,7 +215,8 @@ def test_ipopt_minimizes_the_torque_rate_with_the_hessian_of_the_library(exporte
     point, weights = rng.normal(size=4 * arm.n), rng.normal(size=2 * arm.n)
     J, H = map(np.array, results(point, weights))
     motion = point.reshape(4, arm.n)
-    close(J, np.block([[*arm.sensitivities(*motion[:3]), np.zeros((arm.n, arm.n))], [*arm.rate_sensitivities(*motion)]]))
+    assert_close(J,
+                 np.block([[*arm.sensitivities(*motion[:3]), np.zeros((arm.n, arm.n))], [*arm.rate_sensitivities(*motion)]]))
     steps = 1e-6 * np.eye(point.size)
     slopes = [(np.array(results(point + step, 0.0)[0]) - np.array(results(point - step, 0.0)[0])).T @ weights / 2e-6
               for step in steps]
@@ -234,7 +226,7 @@ def test_ipopt_minimizes_the_torque_rate_with_the_hessian_of_the_library(exporte
                        {"print_time": False, "ipopt": {"print_level": 0, "sb": "yes"}})
     found = solver(x0=np.full(4 * arm.n, 0.1), lbg=wanted, ubg=wanted)
     assert solver.stats()["success"] and solver.stats()["iter_count"] < 50
-    close(arm.torque_and_rate(*np.array(found["x"]).reshape(4, arm.n))[1], wanted)
+    assert_close(arm.torque_and_rate(*np.array(found["x"]).reshape(4, arm.n))[1], wanted)
 
 
 def test_export_command_writes_shared_and_casadi_libraries(tmp_path, capsys):
@@ -292,7 +284,7 @@ def test_code_generated_by_casadi_calls_the_library(exported, tmp_path):
     arg[0], arg[1], res[0], res[1] = (array.ctypes.data for array in (np.ravel(motion), torque, *results))
     integers = (ctypes.c_int * max(1, sizes[2].value))()
     assert code.implicit(arg, res, integers, work.ctypes.data_as(ctypes.c_void_p), 0) == 0
-    close(results[0], torque - arm.inverse_dynamics(*motion))
+    assert_close(results[0], torque - arm.inverse_dynamics(*motion))
     shape = made.sparsity_out(1)
     by_x = np.array(ca.DM(shape, results[1][:shape.nnz()]))
-    close(by_x, -np.concatenate(arm.sensitivities(*motion), axis=1))
+    assert_close(by_x, -np.concatenate(arm.sensitivities(*motion), axis=1))

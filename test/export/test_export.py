@@ -111,7 +111,7 @@ def compiled(tmp_path_factory):
     return made
 
 
-def close(found: np.ndarray, wanted: Any) -> None:
+def assert_close(found: np.ndarray, wanted: Any) -> None:
     np.testing.assert_allclose(found, np.ravel(wanted), rtol=1e-9, atol=1e-9 * max(1.0, np.abs(wanted).max(initial=0.0)))
 
 
@@ -136,22 +136,22 @@ def test_exported_torques_and_rates_match_the_python_library(compiled, name):
     for seed in range(3):
         found = compiled(name)("torque_and_rate", **dict(zip(names, motion_of(robot, seed), strict=True)))
         tau, rate = robot.torque_and_rate(*motion_of(robot, seed))
-        close(found["tau"], tau)
-        close(found["tau_rate"], rate)
+        assert_close(found["tau"], tau)
+        assert_close(found["tau_rate"], rate)
 
 
 @pytest.mark.parametrize("name", ALL[:3])
 def test_exported_functions_of_trees_match_the_python_library(compiled, name):
     robot, call = machine(name), compiled(name)
     q, qd, qdd, qddd = motion_of(robot, 5)
-    close(call("inverse_dynamics", q=q, qd=qd, qdd=qdd)["tau"], robot.inverse_dynamics(q, qd, qdd))
-    close(call("gravity", q=q)["tau"], robot.gravity(q))
-    close(call("bias", q=q, qd=qd)["tau"], robot.bias(q, qd))
-    close(call("mass_matrix", q=q)["M"], robot.mass_matrix(q))
-    close(call("forward_dynamics", q=q, qd=qd, tau=qddd)["qdd"], robot.forward_dynamics(q, qd, qddd))
+    assert_close(call("inverse_dynamics", q=q, qd=qd, qdd=qdd)["tau"], robot.inverse_dynamics(q, qd, qdd))
+    assert_close(call("gravity", q=q)["tau"], robot.gravity(q))
+    assert_close(call("bias", q=q, qd=qd)["tau"], robot.bias(q, qd))
+    assert_close(call("mass_matrix", q=q)["M"], robot.mass_matrix(q))
+    assert_close(call("forward_dynamics", q=q, qd=qd, tau=qddd)["qdd"], robot.forward_dynamics(q, qd, qddd))
     tables = call("sensitivities", q=q, qd=qd, qdd=qdd).values()
     for found, wanted in zip(tables, robot.sensitivities(q, qd, qdd), strict=True):
-        close(found, wanted)
+        assert_close(found, wanted)
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name.startswith("loops")])
@@ -165,10 +165,10 @@ def test_exported_loops_close_step_by_step_and_torques_match_the_library(compile
         for _ in range(4):
             pose = call("close_step", q=pose)["q_closed"]
     wanted = robot.motion(q, qd, qdd, qddd)
-    close(pose, wanted.q)
+    assert_close(pose, wanted.q)
     found = call("torque_and_rate", q=pose, qd=qd, qdd=qdd, qddd=qddd)
     for part, expected in zip(found.values(), (*robot.torque_and_rate(q, qd, qdd, qddd), *wanted[1:4]), strict=False):
-        close(part, expected)
+        assert_close(part, expected)
     assert 1.0 <= found["condition"][0] < 1e7
 
 
@@ -184,8 +184,8 @@ def test_exported_platform_torques_match_the_python_library(compiled, name):
     given = {name: np.asarray(getattr(platform, name)) for name in ("velocity", "acceleration", "jerk")}
     by_actuators = call("torque_and_rate", q=pose, qd=qd, qdd=qdd, qddd=qddd)
     for found in (call("platform_torque_and_rate", q=pose, **given), by_actuators):
-        close(found["tau"], tau)
-        close(found["tau_rate"], rate)
+        assert_close(found["tau"], tau)
+        assert_close(found["tau_rate"], rate)
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name.startswith("floating")])
@@ -199,7 +199,7 @@ def test_exported_moving_base_torques_match_the_python_library(compiled, name):
     solved = robot.solve(q, qd, qdd, qddd, base=base.with_motion(*moved.values()))
     wanted = *solved.torques, solved.base_wrench, solved.base_wrench_rate
     for part, expected in zip(found.values(), wanted, strict=True):
-        close(part, expected)
+        assert_close(part, expected)
 
 
 # ---------------------------------------------------------------------- constant run time
@@ -277,8 +277,9 @@ def test_payload_argument_changes_the_gravity_torques(tmp_path):
     inertia = np.array([[0.02, 0.001, 0.0], [0.001, 0.03, 0.002], [0.0, 0.002, 0.025]])
     q = np.random.default_rng(0).normal(size=6)
     block = call("payload", mass=1.5, com=(0.1, 0.0, 0.2), inertia=inertia[np.triu_indices(3)])["parameters"]
-    close(call("gravity", payloads=block, q=q)["tau"], robot.with_payload("link6", 1.5, (0.1, 0.0, 0.2), inertia).gravity(q))
-    close(call("gravity", payloads=np.zeros(10), q=q)["tau"], robot.gravity(q))
+    assert_close(call("gravity", payloads=block, q=q)["tau"],
+                 robot.with_payload("link6", 1.5, (0.1, 0.0, 0.2), inertia).gravity(q))
+    assert_close(call("gravity", payloads=np.zeros(10), q=q)["tau"], robot.gravity(q))
 
 
 # ---------------------------------------------------------------------- combinations

@@ -105,7 +105,7 @@ def stanford(tmp_path_factory):
                     "--link", "link3"), load(urdf, file)
 
 
-def same(found, wanted) -> None:
+def assert_same_bits(found, wanted) -> None:
     """Check that results are bit-identical where fused multiply-add is available, as in the Python kernels, otherwise up to
     rounding.
     """
@@ -129,18 +129,18 @@ def test_functions_of_a_tree_match_the_python_library_bit_for_bit(stanford, carr
         q, qd, qdd, qddd = np.random.default_rng(seed).normal(size=(4, n))
         tau, rate, indicator = library.call("torque_and_rate", [q, qd, qdd, qddd, payload], n, n, 1)
         for found, wanted in zip((tau, rate), robot.torque_and_rate(q, qd, qdd, qddd), strict=True):
-            same(found, wanted)
+            assert_same_bits(found, wanted)
         assert indicator == [0.0]
-        same(library.call("inverse_dynamics", [q, qd, qdd, payload], n)[0], robot.inverse_dynamics(q, qd, qdd))
-        same(library.call("gravity", [q, payload], n)[0], robot.gravity(q))
-        same(library.call("mass_matrix", [q, payload], n * n)[0], robot.mass_matrix(q))
-        same(library.call("forward_dynamics", [q, qd, qdd, payload], n)[0], robot.forward_dynamics(q, qd, qdd))
+        assert_same_bits(library.call("inverse_dynamics", [q, qd, qdd, payload], n)[0], robot.inverse_dynamics(q, qd, qdd))
+        assert_same_bits(library.call("gravity", [q, payload], n)[0], robot.gravity(q))
+        assert_same_bits(library.call("mass_matrix", [q, payload], n * n)[0], robot.mass_matrix(q))
+        assert_same_bits(library.call("forward_dynamics", [q, qd, qdd, payload], n)[0], robot.forward_dynamics(q, qd, qdd))
         for found, wanted in zip(library.call("sensitivities", [q, qd, qdd, payload], *[n * n] * 3),
                                  robot.sensitivities(q, qd, qdd), strict=True):
-            same(found, wanted)
+            assert_same_bits(found, wanted)
         for found, wanted in zip(library.call("rate_sensitivities", [q, qd, qdd, qddd, payload], *[n * n] * 4),
                                  robot.rate_sensitivities(q, qd, qdd, qddd), strict=True):
-            same(found, wanted)
+            assert_same_bits(found, wanted)
         at = robot.dynamics(q, qd, qdd, qddd)
         for found, wanted in zip(library.call("gravity_and_rate", [q, qd, payload], n, n), (at.gravity, at.gravity_rate),
                                  strict=True):

@@ -22,10 +22,10 @@ from rnea_ros.algorithms import torque_rate as newton_euler
 from rnea_ros.errors import MissingPackage
 from rnea_ros.interop import batch_function
 from support import jax_stand_in, torch_stand_in
+from support.complex_steps import complex_step
 from support.robots import random_tree
 
 ROOT = Path(__file__).resolve().parents[2]
-STEP = 1e-30  # complex step: no difference is taken, so no digit is lost
 STAND_INS = {"torch": torch_stand_in, "jax": jax_stand_in}
 RUBBING = {"version": 1, "friction": {"joint1": {"coulomb": 2.0, "viscous": 1.5, "smoothing": 0.2, "load_dependent": 0.1,
                                                 "load_smoothing": 5.0}}}
@@ -85,17 +85,7 @@ def paper_torques(arm: Robot, x: np.ndarray) -> np.ndarray:
     return np.array([*map(np.array, newton_euler.torque_and_rate(arm.model, *x, arm.gravity_vector))], dtype=complex)
 
 
-def complex_step(function: Callable[[np.ndarray], Any], x: np.ndarray) -> np.ndarray:
-    """Return the gradient of a scalar by every entry of x, in the shape of x."""
-    found = np.empty(x.shape)
-    for index in np.ndindex(x.shape):
-        moved = x.astype(complex)
-        moved[index] += 1j * STEP
-        found[index] = complex(function(moved)).imag / STEP
-    return found
-
-
-def close(found: Any, wanted: Any, tolerance: float = 1e-10) -> None:
+def assert_close(found: Any, wanted: Any, tolerance: float = 1e-10) -> None:
     np.testing.assert_allclose(numbers(found), wanted, rtol=0.0, atol=tolerance * max(1.0, np.abs(wanted).max()))
 
 
@@ -107,7 +97,7 @@ def test_batch_values_and_gradients_match_the_robot(library, name):
     x, weights = rng.normal(size=(4, 3, arm.n)), rng.normal(size=(2, 3, arm.n))
     given, (first, second) = [library.array(part) for part in x], map(library.array, weights)
     for found, wanted in zip(function(*given), arm.torque_and_rate(*x), strict=True):
-        close(found, wanted)
+        assert_close(found, wanted)
 
     def weighted(*motion: Any) -> Any:
         tau, rate = function(*motion)
@@ -116,7 +106,7 @@ def test_batch_values_and_gradients_match_the_robot(library, name):
     wanted = np.stack([complex_step(lambda moved, k=k: (paper_torques(arm, moved) * weights[:, k]).sum(), x[:, k])
                        for k in range(3)], axis=1)
     for number in range(4):
-        close(library.gradient(weighted, number, given), wanted[number])
+        assert_close(library.gradient(weighted, number, given), wanted[number])
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -137,7 +127,7 @@ def test_second_gradients_match_derivatives_of_the_closed_form(library, name):
     wanted = complex_step(slope_by_tables, x)
     for number in range(4):
         found = library.gradient(slope, number, given)
-        close(0.0 if found is None else found, wanted[number])
+        assert_close(0.0 if found is None else found, wanted[number])
 
 
 def test_single_row_is_broadcast_to_all_samples_with_summed_gradient(library):
@@ -145,12 +135,13 @@ def test_single_row_is_broadcast_to_all_samples_with_summed_gradient(library):
     function = library.differentiable(arm, "inverse_dynamics")
     q, qd, qdd = rng.normal(size=(2, 5, arm.n)), rng.normal(size=arm.n), rng.normal(size=(5, arm.n))
     given = [library.array(part) for part in (q, qd, qdd)]
-    close(function(*given).sum(), sum(arm.inverse_dynamics(q[k], np.broadcast_to(qd, (5, arm.n)), qdd).sum() for k in (0, 1)))
+    assert_close(function(*given).sum(),
+                 sum(arm.inverse_dynamics(q[k], np.broadcast_to(qd, (5, arm.n)), qdd).sum() for k in (0, 1)))
     tables = [arm.sensitivities(q[k], np.broadcast_to(qd, (5, arm.n)), qdd) for k in (0, 1)]
     for number, wanted in enumerate((np.stack([table.dtau_dq.sum(axis=1) for table in tables]),
                                      sum(table.dtau_dqd.sum(axis=(0, 1)) for table in tables),
                                      sum(table.dtau_dqdd.sum(axis=1) for table in tables))):
-        close(library.gradient(lambda *motion: function(*motion).sum(), number, given), wanted)
+        assert_close(library.gradient(lambda *motion: function(*motion).sum(), number, given), wanted)
 
 
 def test_gradient_by_payload_parameters_matches_the_torque_difference(library):
@@ -161,9 +152,10 @@ def test_gradient_by_payload_parameters_matches_the_torque_difference(library):
     function = library.differentiable(arm, "inverse_dynamics", payload_link="panda_hand")
     motion, weights = rng.normal(size=(3, arm.n)), rng.normal(size=arm.n)
     given = [library.array(part) for part in (np.zeros(10), *motion)]
-    close(function(library.array(parameters), *given[1:]), loaded.inverse_dynamics(*motion))
+    assert_close(function(library.array(parameters), *given[1:]), loaded.inverse_dynamics(*motion))
     by_payload = library.gradient(lambda *x: (function(*x) * library.array(weights)).sum(), 0, given)
-    close(numbers(by_payload) @ parameters, weights @ (loaded.inverse_dynamics(*motion) - arm.inverse_dynamics(*motion)))
+    assert_close(numbers(by_payload) @ parameters,
+                 weights @ (loaded.inverse_dynamics(*motion) - arm.inverse_dynamics(*motion)))
 
 
 def test_forward_dynamics_inverts_inverse_dynamics_with_inverse_mass_gradient(library):
@@ -172,10 +164,10 @@ def test_forward_dynamics_inverts_inverse_dynamics_with_inverse_mass_gradient(li
     function = library.differentiable(arm, "forward_dynamics")
     q, qd, qdd = rng.normal(size=(3, arm.n))
     given = [library.array(part) for part in (q, qd, arm.inverse_dynamics(q, qd, qdd))]
-    close(function(*given), qdd)
+    assert_close(function(*given), qdd)
     weights = rng.normal(size=arm.n)
     by_tau = library.gradient(lambda *x: (function(*x) * library.array(weights)).sum(), 2, given)
-    close(arm.mass_matrix(q) @ numbers(by_tau), weights)
+    assert_close(arm.mass_matrix(q) @ numbers(by_tau), weights)
 
 
 def test_third_derivatives_are_rejected(library):
@@ -222,7 +214,8 @@ def test_gradients_of_elastic_robots_match_rate_sensitivities(library):
     given = [library.array(part) for part in motion]
     assert len(given) == len(function.inputs) == 6
     for number, table in enumerate(arm.rate_sensitivities(*motion)):
-        close(library.gradient(lambda *x: (function(*x)[1] * library.array(weights)).sum(), number, given), weights @ table)
+        assert_close(library.gradient(lambda *x: (function(*x)[1] * library.array(weights)).sum(), number, given),
+                     weights @ table)
 
 
 def test_gradients_along_closed_loop_motion_match_rate_sensitivities(library):
@@ -233,7 +226,7 @@ def test_gradients_along_closed_loop_motion_match_rate_sensitivities(library):
     moved, weights = arm.motion(q, qd, qdd, qddd), rng.normal(size=arm.n)
     given = [library.array(part) for part in (moved.q, qd, qdd, qddd)]
     by_tree = numbers(library.gradient(lambda *x: (function(*x)[1] * library.array(weights)).sum(), 0, given))
-    close(by_tree @ moved.G, weights @ arm.rate_sensitivities(q, qd, qdd, qddd)[0], 1e-9)
+    assert_close(by_tree @ moved.G, weights @ arm.rate_sensitivities(q, qd, qdd, qddd)[0], 1e-9)
 
 
 def test_robots_with_pivoting_linear_systems_are_rejected():
@@ -253,7 +246,7 @@ def test_casadi_function_is_compiled_once_and_differentiable(monkeypatch, tmp_pa
     motion = rng.normal(size=(4, arm.n))
     symbols = [ca.MX.sym(name, arm.n) for name in ("q", "qd", "qdd", "qddd")]
     by_qd = ca.Function("by_qd", symbols, [ca.jacobian(function(*symbols)[1], symbols[1])])
-    close(np.array(by_qd(*motion)), arm.rate_sensitivities(*motion)[1])
+    assert_close(np.array(by_qd(*motion)), arm.rate_sensitivities(*motion)[1])
     with pytest.raises(InputError, match=r"has no function 'torques'; there are torque_and_rate"):
         interop.external(arm, "torques")
 
@@ -296,4 +289,4 @@ def test_gradients_of_moving_bases_match_complex_steps(library):
 
     found = library.gradient(lambda *x: (function(*x)[2] * library.array(weights)).sum(), number,
                              [library.array(part) for part in given])
-    close(found, complex_step(weighted, given[number]))
+    assert_close(found, complex_step(weighted, given[number]))

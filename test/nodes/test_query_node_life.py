@@ -32,10 +32,10 @@ def massless() -> str:
 
 
 def test_late_changed_and_invalid_descriptions_are_handled(ros):
-    asker = QueryBench(ros)
+    bench = QueryBench(ros)
 
     def gravity():
-        return asker("compute_mass_matrix", samples=[JointSample(position=AT)])
+        return bench("compute_mass_matrix", samples=[JointSample(position=AT)])
 
     answer = gravity()
     assert not answer.success and not answer.model_id
@@ -46,54 +46,54 @@ def test_late_changed_and_invalid_descriptions_are_handled(ros):
     ros.until(lambda: "the robot description was refused" in gravity().message)
     assert "2 links are no joint's child" in gravity().message or "root" in gravity().message
     topic.publish(String(data=ARM))
-    asker.ready()
+    bench.ready()
     first = gravity()
     assert first.success
     np.testing.assert_allclose(numbers(first.gravity)[0], Robot.from_urdf(ARM).gravity(AT), **DUST)
 
     topic.publish(String(data="<robot/>"))  # does not replace what works
-    ros.until(lambda: "refused, model" in asker.process.log)
+    ros.until(lambda: "refused, model" in bench.process.log)
     assert gravity().model_id == first.model_id
 
     heavy = urdf("heavy", 5.0)  # a swap between two calls
     topic.publish(String(data=heavy))
-    ros.until(lambda: asker.info[-1].robot_name == "heavy")
+    ros.until(lambda: bench.info[-1].robot_name == "heavy")
     second = gravity()
     assert second.model_id != first.model_id == Robot.from_urdf(ARM).model_id
     np.testing.assert_allclose(numbers(second.gravity)[0], Robot.from_urdf(heavy).gravity(AT), **DUST)
 
     topic.publish(String(data=massless()))
-    ros.until(lambda: asker.info[-1].robot_name == "loose")
+    ros.until(lambda: bench.info[-1].robot_name == "loose")
     alone = JointSample(position=[0.1], effort=[1.0])
     for service in ("compute_forward_dynamics", "compute_floating_forward_dynamics", "compute_energy"):
-        answer = asker(service, samples=[alone])
-        assert not answer.success and answer.model_id == asker.info[-1].model_id
+        answer = bench(service, samples=[alone])
+        assert not answer.success and answer.model_id == bench.info[-1].model_id
         assert "the mass matrix is singular: " in answer.message or "no mass" in answer.message, answer.message
-    assert asker("compute_inverse_dynamics", samples=[alone]).success
+    assert bench("compute_inverse_dynamics", samples=[alone]).success
 
 
 def test_model_parameters_change_the_answers(ros):
-    asker = QueryBench(ros, robot_description=ARM, **{"joint_limits.turn.max_effort": 20.0}).ready()
+    bench = QueryBench(ros, robot_description=ARM, **{"joint_limits.turn.max_effort": 20.0}).ready()
     payload = {"payload__link": "tool", "payload__mass": 1.5, "payload__com": [0.0, 0.1, 0.2]}
     assert not ros.set(NODE, together=True, **payload)
     loaded = Robot.from_urdf(ARM).with_payload("tool", 1.5, (0.0, 0.1, 0.2))
-    ros.until(lambda: asker.info[-1].model_id == loaded.model_id)
-    answer = asker("compute_inverse_dynamics", samples=[JointSample(position=AT)])
+    ros.until(lambda: bench.info[-1].model_id == loaded.model_id)
+    answer = bench("compute_inverse_dynamics", samples=[JointSample(position=AT)])
     np.testing.assert_allclose(numbers(answer.effort)[0], loaded.gravity(AT), **DUST)
-    tree = asker("get_tree")
+    tree = bench("get_tree")
     assert (tree.total_mass, sum(link.mass for link in tree.links)) == (loaded.total_mass, pytest.approx(loaded.total_mass))
     assert tree.joints[0].effort == 20.0
 
     assert not ros.set(NODE, joint_dynamics__turn__viscous=2.0, joint_dynamics__turn__rotor_inertia=0.5)
-    ros.until(lambda: asker.info[-1].model_id != loaded.model_id)
-    answer = asker("compute_mass_matrix", samples=[JointSample(position=AT, velocity=[1.0, 0.0, 0.0])])
+    ros.until(lambda: bench.info[-1].model_id != loaded.model_id)
+    answer = bench("compute_mass_matrix", samples=[JointSample(position=AT, velocity=[1.0, 0.0, 0.0])])
     driven = Robot.from_urdf(ARM, joint_dynamics={"turn": JointDynamics(viscous=2.0, rotor_inertia=0.5)})
     driven = driven.with_payload("tool", 1.5, (0.0, 0.1, 0.2))
     assert answer.model_id == driven.model_id
     np.testing.assert_allclose(numbers(answer.mass_matrix[0]), driven.mass_matrix(AT), **DUST)
     np.testing.assert_allclose(numbers(answer.bias)[0], driven.bias(AT, [1.0, 0.0, 0.0]), **DUST)
     assert "nose" in ros.set(NODE, payload__link="nose")
-    assert asker("get_tree").model_id == driven.model_id
+    assert bench("get_tree").model_id == driven.model_id
 
 
 SLOW = """
@@ -119,31 +119,31 @@ def test_a_first_request_that_compiles_does_not_delay_others(ros):
     n, program, start = 10, ros.folder / "program.py", ros.start
     program.write_text(SLOW)
     ros.start = lambda module, *parameters: start(program, *parameters)
-    asker = QueryBench(ros, robot_description=chain(n)).ready()
+    bench = QueryBench(ros, robot_description=chain(n)).ready()
     sample = JointSample(position=[0.1] * n)
-    assert asker("compute_inverse_dynamics", samples=[sample]).success  # from here on it is quick
+    assert bench("compute_inverse_dynamics", samples=[sample]).success  # from here on it is quick
     kind = SERVICES["compute_sensitivities"]
     slow = ros.node.create_client(kind, f"{NODE}/compute_sensitivities")
     ros.until(slow.service_is_ready)
     future = slow.call_async(kind.Request(samples=[sample], of_rate=True))
     for _ in range(10):
-        assert asker("compute_inverse_dynamics", samples=[sample]).success and not future.done()
+        assert bench("compute_inverse_dynamics", samples=[sample]).success and not future.done()
     (ros.folder / "compiled").touch()
-    ros.until(future.done, of=asker.process)
+    ros.until(future.done, of=bench.process)
     assert future.result().success and len(future.result().drate_djerk) == 1
 
 
 @pytest.mark.parametrize(("how", "compiles"), [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGTERM, True)])
 def test_query_node_exits_cleanly_on_sigint_and_sigterm(ros, how, compiles):
-    asker = QueryBench(ros, robot_description=chain(8) if compiles else ARM).ready()
+    bench = QueryBench(ros, robot_description=chain(8) if compiles else ARM).ready()
     kind = SERVICES["compute_sensitivities"]
     client = ros.node.create_client(kind, f"{NODE}/compute_sensitivities")
     ros.until(client.service_is_ready)
     for _ in range(3):
         client.call_async(kind.Request(samples=[JointSample(position=[0.1] * (8 if compiles else 3))], of_rate=compiles))
     time.sleep(0.2)
-    assert asker.process.stop(how) == 0
-    assert "Traceback" not in asker.process.log and "rror" not in asker.process.log
+    assert bench.process.stop(how) == 0
+    assert "Traceback" not in bench.process.log and "rror" not in bench.process.log
 
 
 def test_query_node_exits_with_an_error_for_invalid_parameters(ros):

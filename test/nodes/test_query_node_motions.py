@@ -30,7 +30,7 @@ ORDER = [NAMES.index(name) for name in IN_MODEL]
 
 
 @pytest.fixture(scope="module")
-def asker(tmp_path_factory):
+def bench(tmp_path_factory):
     with ros_domain(tmp_path_factory.mktemp("ros")) as ros:
         yield QueryBench(ros, robot_description=ARM, **LIMITS).ready()
 
@@ -41,9 +41,9 @@ def oracle():
 
 
 @pytest.fixture
-def planner(asker):
-    client = ActionClient(asker.ros.node, PlanMotion, f"{NODE}/plan_motion")
-    asker.ros.until(client.server_is_ready, what="no action plan_motion", of=asker.process)
+def planner(bench):
+    client = ActionClient(bench.ros.node, PlanMotion, f"{NODE}/plan_motion")
+    bench.ros.until(client.server_is_ready, what="no action plan_motion", of=bench.process)
     yield client
     client.destroy()
 
@@ -53,8 +53,8 @@ def path(**more):
     return {"trajectory": JointTrajectory(joint_names=IN_MODEL, points=points), **more}
 
 
-def retime(asker, **fields):
-    return asker.ros.call(srv.RetimeTrajectory, f"{NODE}/retime_trajectory", srv.RetimeTrajectory.Request(**fields))
+def retime(bench, **fields):
+    return bench.ros.call(srv.RetimeTrajectory, f"{NODE}/retime_trajectory", srv.RetimeTrajectory.Request(**fields))
 
 
 def check(answer, oracle, wrenches=None):
@@ -78,14 +78,14 @@ def check(answer, oracle, wrenches=None):
     return times, q
 
 
-def test_retimed_path_passes_through_its_points_within_the_limits(asker, oracle):
-    answer = retime(asker, **path(rate=200.0))
+def test_retimed_path_passes_through_its_points_within_the_limits(bench, oracle):
+    answer = retime(bench, **path(rate=200.0))
     times, q = check(answer, oracle)
     np.testing.assert_allclose(np.diff(times)[:-1], 0.005, rtol=0, atol=1e-8)
     np.testing.assert_allclose(q[[0, -1]], POINTS[[0, -1]], rtol=0, atol=1e-9)
     for point in POINTS:  # a sample is near each point
         assert np.linalg.norm(q - point, axis=1).min() < 0.02
-    slower = retime(asker, **path(rate=50.0))
+    slower = retime(bench, **path(rate=50.0))
     assert slower.duration == answer.duration and len(slower.trajectory.points) < len(answer.trajectory.points)
 
 
@@ -96,8 +96,8 @@ def test_retimed_path_passes_through_its_points_within_the_limits(asker, oracle)
      "joint_names lacks 'spin', 'slide'"),
     (path(tolerance=-1.0), "tolerance is -1; a finite number, zero or more, is needed"),
     (path(acceleration_share=0.0), "the share of the acceleration limits is 0; a number above zero, at most 1, is needed")])
-def test_paths_that_cannot_be_retimed_are_rejected_with_the_reason(asker, fields, words):
-    answer = retime(asker, **fields)
+def test_paths_that_cannot_be_retimed_are_rejected_with_the_reason(bench, fields, words):
+    answer = retime(bench, **fields)
     assert not answer.success and words in answer.message
 
 
@@ -106,46 +106,46 @@ def goal(**more):
     return PlanMotion.Goal(**{"joint_names": IN_MODEL, **ends, **more})
 
 
-def sent(asker, planner, wanted, feedback=None):
+def sent(bench, planner, wanted, feedback=None):
     """Return the handle of an accepted goal."""
     asked = planner.send_goal_async(wanted, feedback_callback=feedback)
-    asker.ros.until(asked.done, what="the goal was not answered", of=asker.process)
+    bench.ros.until(asked.done, what="the goal was not answered", of=bench.process)
     assert asked.result().accepted
     return asked.result()
 
 
-def result(asker, handle):
+def result(bench, handle):
     asked = handle.get_result_async()
-    asker.ros.until(asked.done, timeout=300.0, what="no result", of=asker.process)
+    bench.ros.until(asked.done, timeout=300.0, what="no result", of=bench.process)
     return asked.result()
 
 
-def test_planned_motion_keeps_the_limits_and_feedback_is_published(asker, planner, oracle):
+def test_planned_motion_keeps_the_limits_and_feedback_is_published(bench, planner, oracle):
     pytest.importorskip("casadi")
     reported = []
-    handle = sent(asker, planner, goal(rate=100.0), lambda message: reported.append(message.feedback))
-    found = result(asker, handle)
+    handle = sent(bench, planner, goal(rate=100.0), lambda message: reported.append(message.feedback))
+    found = result(bench, handle)
     assert found.status == GoalStatus.STATUS_SUCCEEDED
     _, q = check(found.result, oracle)
     np.testing.assert_allclose(q[[0, -1]], POINTS[:2], rtol=0, atol=1e-9)
     assert reported and all(one.stage and one.duration > 0.0 for one in reported)
     assert found.result.objective == pytest.approx(found.result.duration)
-    fastest = result(asker, sent(asker, planner, goal(time_tolerance=0.0))).result
+    fastest = result(bench, sent(bench, planner, goal(time_tolerance=0.0))).result
     assert fastest.duration < found.result.duration <= 1.005 * fastest.duration * (1.0 + 1e-9)
 
 
-def test_cancelled_planning_goal_ends_and_the_next_one_is_planned(asker, planner):
+def test_cancelled_planning_goal_ends_and_the_next_one_is_planned(bench, planner):
     pytest.importorskip("casadi")
     reported = []
-    handle = sent(asker, planner, goal(best_of=1000), lambda message: reported.append(message.feedback))
-    asker.ros.until(lambda: reported, timeout=300.0, what="no feedback", of=asker.process)
-    asked = asker("get_tree")  # the node answers meanwhile
+    handle = sent(bench, planner, goal(best_of=1000), lambda message: reported.append(message.feedback))
+    bench.ros.until(lambda: reported, timeout=300.0, what="no feedback", of=bench.process)
+    asked = bench("get_tree")  # the node answers meanwhile
     assert asked.success
     cancelling = handle.cancel_goal_async()
-    asker.ros.until(cancelling.done, of=asker.process)
-    found = result(asker, handle)
+    bench.ros.until(cancelling.done, of=bench.process)
+    found = result(bench, handle)
     assert found.status == GoalStatus.STATUS_CANCELED and found.result.message == "cancelled" and not found.result.success
-    assert result(asker, sent(asker, planner, goal())).status == GoalStatus.STATUS_SUCCEEDED
+    assert result(bench, sent(bench, planner, goal())).status == GoalStatus.STATUS_SUCCEEDED
 
 
 @pytest.mark.parametrize(("more", "words"), [
@@ -155,6 +155,6 @@ def test_cancelled_planning_goal_ends_and_the_next_one_is_planned(asker, planner
     ({"best_of": 0}, "best_of is 0; 1 to 1000 is allowed"),
     ({"time_tolerance": 2.0}, "time_tolerance is 2; a share"),
     ({"wrenches": [LinkWrench(link="tool", wrench=[Wrench()], rate=[Wrench()])]}, "wrenches on tool have rates")])
-def test_invalid_planning_goals_are_aborted_with_a_reason(asker, planner, more, words):
-    found = result(asker, sent(asker, planner, goal(**more)))
+def test_invalid_planning_goals_are_aborted_with_a_reason(bench, planner, more, words):
+    found = result(bench, sent(bench, planner, goal(**more)))
     assert found.status == GoalStatus.STATUS_ABORTED and words in found.result.message, found.result.message

@@ -13,10 +13,10 @@ from rnea_ros.planning.bspline import LimitPeak, PlanNodes, knots, lobatto_nodes
 from rnea_ros.planning.problem import state_conditions
 from rnea_ros.planning.transcription import Transcription, gauss_newton_curvature, lagrangian_curvature
 from rnea_ros.trajectory.plan_motion import joint_force_squared, motion_limits, torque, torque_rate
+from support.complex_steps import complex_step
 from support.planning_cases import RR_GOAL, RR_START, pendulum_and_slide, robot, rr_torque, toy
 
 BREAKS = np.array([0.0, 0.2, 0.5, 0.6, 1.0])
-STEP = 1e-30
 
 
 def program(problem: PlanningProblem, degree: int = 3, at: PlanNodes | None = None) -> Transcription:
@@ -26,10 +26,6 @@ def program(problem: PlanningProblem, degree: int = 3, at: PlanNodes | None = No
 def somewhere(one: Transcription, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     return np.append(rng.uniform(-1.0, 1.0, one.size - 1), 0.8)
-
-
-def complex_step(function, x):
-    return np.stack([function(x + 1j * STEP * e).imag / STEP for e in np.eye(len(x))], axis=-1)
 
 
 def central(function, x, h=1e-6):

@@ -122,7 +122,7 @@ def holding(tmp_path_factory):
     return exported(tmp_path_factory.mktemp("holding"), HELD, links=LINKS)
 
 
-def close(found, wanted):
+def assert_close(found, wanted):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * max(1.0, np.abs(wanted).max()))
 
 
@@ -135,10 +135,10 @@ def test_solver_torques_of_a_tree_match_pinocchio(bench, arm):
         M = oracle.mass_matrix(q)
         zero = np.zeros(robot.n)
         still, moving = (oracle.torque_and_rate(q, v, zero, zero)[0] for v in (zero, qd))
-        close(bench.solve("inertia", q, size=M.shape), M)
-        close(bench.solve("gravity", q), still)
-        close(bench.solve("coriolis", q, qd), moving - still)
-        close(bench.solve("torques", q, qd, qdd), M @ qdd + moving)
+        assert_close(bench.solve("inertia", q, size=M.shape), M)
+        assert_close(bench.solve("gravity", q), still)
+        assert_close(bench.solve("coriolis", q, qd), moving - still)
+        assert_close(bench.solve("torques", q, qd, qdd), M @ qdd + moving)
         np.testing.assert_array_equal(bench.solve("friction", qd), np.zeros(robot.n))
 
 
@@ -158,10 +158,10 @@ def test_solver_returns_friction_and_rotor_terms_separately(bench, tmp_path):
         assert np.count_nonzero(friction) == 2 and abs(friction[one]) > 0.3
         moving = oracle.torque_and_rate(q, qd, np.zeros(robot.n), np.zeros(robot.n))[0]
         gravity = bench.solve("gravity", q)
-        close(gravity, oracle.gravity_and_rate(q, qd)[0])
-        close(bench.solve("coriolis", q, qd), moving - oracle.gravity_and_rate(q, qd)[0])
-        close(bench.solve("inertia", q, size=rotor.shape), oracle.mass_matrix(q) + rotor)
-        close(bench.solve("torques", q, qd, qdd), (oracle.mass_matrix(q) + rotor) @ qdd + moving + friction)
+        assert_close(gravity, oracle.gravity_and_rate(q, qd)[0])
+        assert_close(bench.solve("coriolis", q, qd), moving - oracle.gravity_and_rate(q, qd)[0])
+        assert_close(bench.solve("inertia", q, size=rotor.shape), oracle.mass_matrix(q) + rotor)
+        assert_close(bench.solve("torques", q, qd, qdd), (oracle.mass_matrix(q) + rotor) @ qdd + moving + friction)
 
 
 def test_solver_rejects_robots_with_joints_driven_by_springs(bench, tmp_path):
@@ -182,8 +182,8 @@ def test_solver_vectors_contain_the_joints_from_base_to_tip(bench, holding):
     arm = [k for k, name in enumerate(robot.joint_names) if name != "grip"]
     q, qd, qdd = np.zeros((3, robot.n))
     q[arm], qd[arm], qdd[arm] = np.random.default_rng(2).normal(size=(3, n))
-    close(bench.solve("torques", q[arm], qd[arm], qdd[arm]), oracle.torque_and_rate(q, qd, qdd, qdd)[0][arm])
-    close(bench.solve("inertia", q[arm], size=(n, n)), oracle.mass_matrix(q)[np.ix_(arm, arm)])
+    assert_close(bench.solve("torques", q[arm], qd[arm], qdd[arm]), oracle.torque_and_rate(q, qd, qdd, qdd)[0][arm])
+    assert_close(bench.solve("inertia", q[arm], size=(n, n)), oracle.mass_matrix(q)[np.ix_(arm, arm)])
     error, _ = bench("solver_gravity", q, n + 1, out=(n + 1,))
     assert error == f"a vector has {n + 1} numbers; {n}, one for each joint, are needed"
 
@@ -211,13 +211,13 @@ def test_solver_torques_of_closed_loops_match_pinocchio(bench, tmp_path, name):
         q, qd, qdd = start + 0.1 * (step + 1) * rng.normal(size=n), *rng.normal(size=(2, n))
         still = inverse(q, zero, zero)
         M = np.column_stack([inverse(q, zero, column) - still for column in np.eye(n)])
-        close(bench.solve("torques", q, qd, qdd), inverse(q, qd, qdd))
-        close(bench.solve("inertia", q, size=(n, n)), M)
-        close(bench.solve("gravity", q), still)
-        close(bench.solve("coriolis", q, qd), inverse(q, qd, zero) - still)
+        assert_close(bench.solve("torques", q, qd, qdd), inverse(q, qd, qdd))
+        assert_close(bench.solve("inertia", q, size=(n, n)), M)
+        assert_close(bench.solve("gravity", q), still)
+        assert_close(bench.solve("coriolis", q, qd), inverse(q, qd, zero) - still)
     error, _ = bench("solver_gravity", np.full(n, np.nan), n, out=(n,))
     assert error == "the loops of the robot cannot be closed at these joint positions"
-    close(bench.solve("gravity", start), inverse(start, zero, zero))  # a rejected pose has no influence
+    assert_close(bench.solve("gravity", start), inverse(start, zero, zero))  # a rejected pose has no influence
 
 
 class Frames:
@@ -287,9 +287,9 @@ def test_dynamics_plugin_matches_pinocchio(bench, arm):
     oracle, n = PinocchioOracle(STANFORD, robot), robot.n
     q, qd = np.random.default_rng(5).normal(size=(2, n))
     gravity, moving = oracle.gravity_and_rate(q, qd)[0], oracle.torque_and_rate(q, qd, np.zeros(n), np.zeros(n))[0]
-    close(bench.ask("dynamics_inertia", q, n, out=(n, n)), oracle.mass_matrix(q))
-    close(bench.ask("dynamics_gravity", q, n, out=(n,)), gravity)
-    close(bench.ask("dynamics_coriolis", q, qd, n, out=(n,)), moving - gravity)
+    assert_close(bench.ask("dynamics_inertia", q, n, out=(n, n)), oracle.mass_matrix(q))
+    assert_close(bench.ask("dynamics_gravity", q, n, out=(n,)), gravity)
+    assert_close(bench.ask("dynamics_coriolis", q, qd, n, out=(n,)), moving - gravity)
 
 
 def test_plugin_jacobians_of_closed_loops_match_finite_differences(bench, tmp_path):
@@ -327,8 +327,8 @@ def test_kinematics_plugin_frame_difference_matches_pinocchio(bench):
         a, b = (np.concatenate((x.translation, sign * pin.Quaternion(x.rotation).coeffs())) for x, sign in
                 zip((first, second), rng.choice([-1.0, 1.0], 2)))
         found = bench.ask("kinematics_difference", a, b, ctypes.c_double(0.5), out=(6,))
-        close(found[:3], 2.0 * (second.translation - first.translation))
-        close(pin.exp3(0.5 * found[3:]) @ first.rotation, second.rotation)
+        assert_close(found[:3], 2.0 * (second.translation - first.translation))
+        assert_close(pin.exp3(0.5 * found[3:]) @ first.rotation, second.rotation)
         assert np.linalg.norm(found[3:]) <= 2.0 * np.pi + 1e-9
     for dt in (0.0, -0.1, np.nan):
         assert not bench("kinematics_difference", a, b, ctypes.c_double(dt), out=(6,))[0]

@@ -253,12 +253,12 @@ def test_trajectory_timed_by_query_node_reaches_but_keeps_torque_limits(bench, t
     limits = {f"joint_limits.{joint}.{key}": value for joint in NAMES for quantity, limit in known.items()
               for key, value in ((f"has_{quantity}_limits", True), (f"max_{quantity}", limit))}
     with ros_domain(tmp_path) as ros:
-        asker = QueryBench(ros, robot_description=ARM, **limits).ready()
+        query = QueryBench(ros, robot_description=ARM, **limits).ready()
 
         def ask(request):
             points = [JointTrajectoryPoint(positions=row.tolist()) for row in request["q"]]
             options = {name: request[name] for name in OPTIONS}
-            answer = asker.ros.call(srv.RetimeTrajectory, SERVICE, srv.RetimeTrajectory.Request(
+            answer = query.ros.call(srv.RetimeTrajectory, SERVICE, srv.RetimeTrajectory.Request(
                 trajectory=JointTrajectory(joint_names=request["names"], points=points), **options))
             found = answer.trajectory.points
             tables = {key: [getattr(point, name) for point in found] for key, name in

@@ -39,7 +39,7 @@ def states(n, count=4, samples=5):
     return RNG.uniform(-1.0, 1.0, (count, samples, n))
 
 
-def same(found, expected):
+def assert_equal(found, expected):
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
@@ -61,14 +61,14 @@ def test_loaded_fixed_tree_equals_the_constructors():
     motion = states(2)
     found = load(ARM, file(**TREE), backend="python")
     assert type(found) is Robot
-    same(found.torque_and_rate(*motion), plain().torque_and_rate(*motion))
+    assert_equal(found.torque_and_rate(*motion), plain().torque_and_rate(*motion))
 
 
 def test_load_without_a_robot_file_equals_from_urdf():
     motion = states(2)
     for robot in (load(ARM, backend="python"), load(ARM, file(), backend="python")):
         assert type(robot) is Robot
-        same(robot.torque_and_rate(*motion), Robot.from_urdf(ARM, backend="python").torque_and_rate(*motion))
+        assert_equal(robot.torque_and_rate(*motion), Robot.from_urdf(ARM, backend="python").torque_and_rate(*motion))
 
 
 @pytest.mark.parametrize("base", ["floating", "prescribed"])
@@ -76,7 +76,7 @@ def test_loaded_moving_base_equals_the_constructors(base):
     motion, state = states(2), BaseState((0.1, 0.2, 0.3), velocity=(1, 2, 3, 0.1, 0.2, 0.3))
     found, expected = load(ARM, file(base=base, **TREE), backend="python"), Robot(plain("floating"), {"base": base})
     assert type(found) is Robot and found.has_moving_base
-    same(found.torque_and_rate(*motion, base=state), expected.torque_and_rate(*motion, base=state))
+    assert_equal(found.torque_and_rate(*motion, base=state), expected.torque_and_rate(*motion, base=state))
 
 
 def loops_of(name):
@@ -92,7 +92,7 @@ def test_loaded_closed_loops_equal_the_constructors():
     expected = Robot(tree.with_payload("left_forearm", 1.5, (0.01, 0.02, 0.03), BOX), URDF / "five_bar.robot.yaml")
     assert type(found) is Robot
     motion = np.array([[1.9, 1.1], [0.5, -0.2], [1.0, 2.0], [0.0, 3.0]])
-    same(found.torque_and_rate(*motion), expected.torque_and_rate(*motion))
+    assert_equal(found.torque_and_rate(*motion), expected.torque_and_rate(*motion))
 
 
 def test_loaded_closed_loops_on_a_base_at_rest_equal_a_fixed_base():
@@ -117,7 +117,7 @@ def test_loaded_elastic_joints_and_motors_equal_the_constructors():
     expected = Robot(robot.with_payload("l2", 1.5, (0.01, 0.02, 0.03), BOX), motor_file({
         "j2": {"gear_ratio": 9.0, "rotor_inertia": 1e-3, "stiffness": 50.0, "link": "l1", "axis": [0, 1, 0],
                "mass": 0.5, "transverse_inertia": 1e-3}}))
-    same(found.torque_and_rate(*motion), expected.torque_and_rate(*motion))
+    assert_equal(found.torque_and_rate(*motion), expected.torque_and_rate(*motion))
 
 
 def test_rotor_inertia_of_a_base_mounted_motor_is_counted_once():
@@ -152,7 +152,7 @@ def test_loaded_platforms_equal_the_constructors(make):
     expected = expected.with_payload("platform", 1.5, (0.01, 0.02, 0.03), BOX)
     assert type(found) is Robot and found.platforms == ("platform",)
     motion = PlatformMotion(*machine.home)
-    same(found.torque_and_rate(motion=motion), expected.torque_and_rate(motion=motion))
+    assert_equal(found.torque_and_rate(motion=motion), expected.torque_and_rate(motion=motion))
 
 
 def test_platform_robot_file_equals_the_generated_hexapod():
@@ -172,7 +172,7 @@ def test_home_pose_of_the_platform_is_read_from_urdf_or_robot_file():
         load(away, machine.robot_file, backend="python")
     home = {"xyz": [0, 0, 0], "rpy": [0, 0, 0]}
     found = load(away, machine.robot_file | {"platform": {"link": "platform", "home": home}}, backend="python")
-    same(found.home, machine.robot(backend="python").home)
+    assert_equal(found.home, machine.robot(backend="python").home)
 
 
 # --- limits and friction -------------------------------------------------------------------------------------------------

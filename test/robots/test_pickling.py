@@ -86,7 +86,7 @@ def parallel(backend):
 KINDS = (rigid, floating, elastic, controller, springs, loops, floating_loops, parallel)
 
 
-def same(found, expected):
+def assert_equal(found, expected):
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -106,7 +106,7 @@ def test_pickled_and_copied_robots_give_equal_results(kind, backend):
     used = pickle.dumps(robot)  # with kernels
     for twin in (pickle.loads(fresh), pickle.loads(used), copy.deepcopy(robot))[::1 if backend == "llvm" else 2]:
         assert type(twin) is type(robot)
-        same(ask(twin), expected)
+        assert_equal(ask(twin), expected)
 
 
 def test_robot_can_be_pickled_to_another_process():
@@ -117,7 +117,7 @@ def test_robot_can_be_pickled_to_another_process():
               "sys.stdout.buffer.write(pickle.dumps([*r.torque_and_rate(*q[:4]), r.forward_dynamics(*q[:3]), r.model_id]))")
     found = subprocess.run([sys.executable, "-c", script], input=pickle.dumps((robot, Q)), stdout=subprocess.PIPE, check=True,
                            timeout=240, cwd=ROOT)
-    same(pickle.loads(found.stdout), expected)
+    assert_equal(pickle.loads(found.stdout), expected)
 
 
 def test_arrays_of_copies_are_read_only():
@@ -138,8 +138,8 @@ def test_copies_are_independent():
         heavier = twin.with_payload("l3", 9.0)
         assert heavier.total_mass > robot.total_mass == twin.total_mass
         assert np.abs(heavier.torque_and_rate(*Q[:4])[0] - before[0]).max() > 1.0
-        same(robot.torque_and_rate(*Q[:4]), before)
-        same(twin.torque_and_rate(*Q[:4]), before)
+        assert_equal(robot.torque_and_rate(*Q[:4]), before)
+        assert_equal(twin.torque_and_rate(*Q[:4]), before)
 
 
 def test_unpickled_robot_falls_back_to_python_without_llvm(monkeypatch):
