@@ -52,7 +52,7 @@ def test_default_plan_of_the_thesis_arm_is_close_to_its_optimum(tmp_path, capsys
     assert "note: no limits known, hence not enforced: acceleration; jerk; torque rate" in said.err
 
 
-def test_the_fastest_motion_has_more_jerk_than_the_default(tmp_path):
+def test_fastest_motion_has_more_jerk_than_the_default(tmp_path):
     plans = [table(run(tmp_path, "--refinements", 2, *words)[1]) for words in ([], ["--time-tolerance", 0])]
     smooth, fastest = (np.trapezoid(plan["qddd"] ** 2, plan["t"], axis=0) for plan in plans)
     assert plans[1]["t"][-1] < plans[0]["t"][-1] <= 1.005 * plans[1]["t"][-1] + 1e-9 and (fastest > 2.0 * smooth).all()

@@ -47,7 +47,7 @@ def table(path):
     return np.loadtxt(path, delimiter=",", skiprows=1)
 
 
-def test_a_bag_and_a_csv_give_the_same_result(files, tmp_path, capsys):
+def test_bag_and_csv_give_the_same_result(files, tmp_path, capsys):
     urdf, bag, csv = files
     for name, words in {"csv": (urdf, csv), "bag": (urdf, bag), "folder": (urdf, bag.parent), "own": (bag,),
                         "own_folder": (bag.parent,)}.items():

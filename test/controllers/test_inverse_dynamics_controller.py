@@ -282,7 +282,7 @@ def test_invalid_states_are_reported_and_give_up_after_the_timeout(start, kind):
     np.testing.assert_allclose(controller.read()[0], robot.inverse_dynamics(q, qd, qdd), rtol=1e-9, atol=1e-9)
 
 
-def test_an_arm_that_rests_is_held_by_gravity_without_states(start):
+def test_arm_at_rest_is_held_by_gravity_torques_without_states(start):
     controller, robot = start(mode="computed_torque", file=BARE, stiffness=[100.0], damping=[10.0], state_timeout=0.0, **FREE)
     q = robot.home_motion[0]
     settle(controller, q, 0 * q, (q, 0 * q, 0 * q))
@@ -493,7 +493,7 @@ RATE = 1000.0  # N m/s
 @pytest.mark.parametrize("name", ["panda", "ur5"])
 @pytest.mark.parametrize(("positions", "velocities"), [("stale", "stale"), ("missing", "missing"), ("stale", "ok"),
                                                        ("ok", "missing"), ("ok", "stale")])
-def test_an_arm_comes_back_after_lost_states(upset, name, positions, velocities):
+def test_arm_returns_to_its_reference_after_lost_states(upset, name, positions, velocities):
     """0.4 s at full speed, without any other limiter: without bounded errors each of these runs away."""
     found = upset(name, speed=1.0, begin=1.5, duration=0.4, positions=positions, velocities=velocities)
     lost = slice(1500, 1900)
@@ -506,7 +506,7 @@ def test_an_arm_comes_back_after_lost_states(upset, name, positions, velocities)
 
 
 @pytest.mark.parametrize("name", ["panda", "ur5"])
-def test_an_arm_moves_to_a_trajectory_that_begins_elsewhere(upset, name):
+def test_arm_moves_to_the_start_of_a_distant_trajectory(upset, name):
     found = upset(name, jump=0.66, payload=1.0, masses=0.05, effort=0.5)
     assert found.error[0].max() > 0.6 and found.final_error() < 0.05 and found.final_speed() < 1e-3
     catch_up = 0.25 * 3.2
@@ -514,13 +514,13 @@ def test_an_arm_moves_to_a_trajectory_that_begins_elsewhere(upset, name):
     assert np.abs(np.diff(found.effort, axis=0)).max() < 0.5 * RATE * PERIOD  # no jump
 
 
-def test_a_reference_that_is_too_far_is_not_followed(upset):
+def test_reference_beyond_the_error_bound_is_not_followed(upset):
     found = upset("panda", jump=1.5)
     assert np.abs(found.qd).max() < 1e-3 and np.abs(np.diff(found.effort, axis=0)).max() < 0.01
     assert "references were farther than max_position_error" in found.log
 
 
-def test_a_controller_that_is_restarted_in_motion_goes_on_with_its_torques(start):
+def test_controller_restarted_during_a_motion_continues_with_its_torques(start):
     """The controller manager does so where another one joins in front: both transitions in one cycle, then a write."""
     pytest.importorskip("mujoco")
     from rnea_ros.sim.plant import Plant
@@ -551,7 +551,7 @@ def test_a_controller_that_is_restarted_in_motion_goes_on_with_its_torques(start
     assert np.abs(device.joints[1]).max() < 0.01
 
 
-def test_a_late_restart_begins_with_gravity(start):
+def test_late_restart_starts_with_gravity_torques(start):
     controller, robot = start(mode="computed_torque", file=BARE, stiffness=[100.0], damping=[10.0], **FREE)
     q, qd, qdd, _ = motion(robot, 0.3)
     settle(controller, q, qd, (q, qd, qdd))

@@ -129,7 +129,7 @@ def test_motion_continues_with_the_slower_law_when_the_solver_fails(monkeypatch,
     assert any(text.startswith("the motion goes on as it was: ") for text in sim.events)
 
 
-def test_a_failing_result_callback_does_not_delay_others():
+def test_failing_result_callback_does_not_delay_others():
     sim = ExecutorHarness()
     sim.take(replace(trajectory(), on_end=fail(RuntimeError("gone"))))
     sim.play(0.4)

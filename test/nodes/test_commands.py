@@ -32,7 +32,7 @@ def test_urdf_and_robot_file_become_parameters():
     assert before == ["dynamics_node", "--ros-args", "-p", "motion_source:=estimated"]
 
 
-def test_a_xacro_file_is_expanded_with_its_arguments(tmp_path):
+def test_xacro_file_is_expanded_with_its_arguments(tmp_path):
     pytest.importorskip("xacro")
     path = tmp_path / "arm.urdf.xacro"
     path.write_text(XACRO)

@@ -171,14 +171,14 @@ def test_motion_is_aborted_when_the_controller_rejects_the_first_or_a_later_goal
 @pytest.mark.parametrize(("how", "code", "reason"), [("aborted", -4, "path_tolerance"), ("aborted", -5, "goal_tolerance"),
                                                      ("aborted", -1, "controller_aborted"),
                                                      ("canceled", 0, "controller_canceled")])
-def test_the_result_of_the_controller_is_forwarded(sim, how, code, reason):
+def test_controller_result_is_forwarded_to_the_planner(sim, how, code, reason):
     sim.begin()
     sim.end(sim.client.handles[-1], how, code, "its own words")
     assert sim.reported == [(reason, "/jtc: its own words")] and sim.executor.phase is Phase.IDLE
     assert sim.reports == [] and "the motion is given up" in sim.events[-1]
 
 
-def test_a_late_change_is_reported_and_doubles_the_lead_time(sim):
+def test_late_change_of_motion_is_reported_and_doubles_the_lead_time(sim):
     sim.begin()
     lead, sim.way = sim.executor.motion.rolling.lead_time, 200_000_000
     sim.executor.pause()

@@ -123,7 +123,7 @@ def test_points_are_not_sent_when_the_process_was_suspended_during_the_cycle(mon
         assert sim.sent == sent
 
 
-def test_a_late_change_is_reported_once_and_doubles_the_lead_time(monkeypatch):
+def test_late_change_of_motion_is_reported_once_and_doubles_the_lead_time(monkeypatch):
     sim = Followed(monkeypatch).begun(0.6)
     lead = sim.executor.motion.rolling.lead_time
     sim.executor.set_override(0.4)

@@ -102,7 +102,7 @@ def test_desired_motion_sent_ahead_is_used_at_its_stamp(bench, robot):
     assert not bench.ros.set(NODE, desired_timeout=timeout)
 
 
-def test_bad_parameters_are_refused_with_a_reason(bench):
+def test_invalid_parameters_are_rejected_with_the_reason(bench):
     for name, value, reason in [
         ("state_timeout", -1.0, "out of range"),
         ("state_timeout", 1, "type"),

@@ -211,7 +211,7 @@ def test_parameter_table_has_entries_for_each_named_wrench():
     assert {entry.default for entry in with_wrenches(WRENCHES, ["a"]) if entry.name.endswith("topic")} == {"~/wrench/a"}
 
 
-def test_a_wrench_that_includes_the_tool_replaces_its_mass(robot):
+def test_wrench_that_includes_the_tool_replaces_its_mass(robot):
     """Pinocchio with a joint at the mount yields the wrench that the sensor measures. With this wrench, and without mass
     beyond the sensor, the torques equal those of the whole robot under the same contact.
     """

@@ -72,7 +72,7 @@ def test_reason_for_missing_results_is_logged_within_two_seconds(bench, robot):
     assert log[0][0] < 2.0 and "none of this robot's" in log[0][2]  # a different reason is logged without delay
 
 
-def test_a_fault_is_logged_at_once_and_then_periodically(bench, robot):
+def test_fault_is_logged_immediately_and_then_periodically(bench, robot):
     bench.health.set_model(robot)
     bench.run(1.0)
     log = bench.run(3.5 * REPEAT_PERIOD_S, lambda: bench.health.states.drop(Rejected("wrong_size", "position has 2 entries")))

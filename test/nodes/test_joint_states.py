@@ -311,7 +311,7 @@ def test_repeated_stamp_is_accepted_and_any_stamp_is_accepted_after_a_reset():
     assert read(reader, state(sec=3.0)) == 3 * SECOND
 
 
-def test_a_desired_motion_from_before_a_jump_is_not_used():
+def test_desired_motion_from_before_a_clock_jump_is_not_used():
     source = MotionSource(NAMES, VALUES)
     wanted = JointMotion(joint_names=list(NAMES), acceleration=[1.0] * 3, jerk=[2.0] * 3)
     wanted.header.stamp = when(100.0)

@@ -114,7 +114,7 @@ raise SystemExit(node.main())
 """
 
 
-def test_a_first_request_that_compiles_does_not_delay_others(ros):
+def test_first_request_that_compiles_does_not_delay_others(ros):
     """Compilation of the first request is blocked until the other requests have been answered."""
     n, program, start = 10, ros.folder / "program.py", ros.start
     program.write_text(SLOW)

@@ -94,7 +94,7 @@ def test_invalid_robot_files_are_rejected_with_their_path(tmp_path, text, messag
     assert str(path) in str(error.value) and message in str(error.value)
 
 
-def test_a_missing_robot_file_names_the_section_to_write(tmp_path):
+def test_error_for_a_missing_robot_file_names_the_section_to_write(tmp_path):
     with pytest.raises(ModelError, match=r"arm\.robot\.yaml: cannot be read \(No such file.*'version: 1'"):
         load(ARM, tmp_path / "arm.robot.yaml")
 
