@@ -248,6 +248,35 @@ def test_node_exits_when_its_shutdown_fails():
     assert "ends at once" in said[0]
 
 
+def test_signal_while_handlers_are_installed_is_not_lost(monkeypatch):
+    """A process that is not scheduled for a moment receives SIGTERM as soon as its handler is there."""
+    ended, install = threading.Event(), signal.signal
+
+    def install_and_send(number, handler):
+        before = install(number, handler)
+        if number == signal.SIGTERM and not sent:
+            sent.append(number)
+            os.kill(os.getpid(), number)
+        return before
+
+    def finish(then):
+        ended.set()
+        return 0.0
+
+    sent: list[int] = []
+    node = SimpleNamespace(create_guard_condition=lambda callback: SimpleNamespace(trigger=lambda: None), finish=finish,
+                           end_now=lambda: None, context=SimpleNamespace(ok=lambda: True),
+                           get_logger=lambda: SimpleNamespace(error=lambda text: None))
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    monkeypatch.setattr(signal, "signal", install_and_send)
+    try:
+        with graceful_shutdown(node):
+            assert ended.wait(20.0)
+    finally:
+        for number, handler in before.items():
+            install(number, handler)
+
+
 @pytest.mark.parametrize("delay", [0.0, 0.4])
 def test_signals_during_the_start_end_the_node_cleanly(ros, delay):
     bench = Bench(ros)

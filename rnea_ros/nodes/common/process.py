@@ -305,9 +305,11 @@ def graceful_shutdown(node: Finishing) -> Iterator[None]:
     receiving, written = socket.socketpair()
     written.setblocking(False)
     watcher = threading.Thread(target=_watch, args=(node, receiving, end), name="signals", daemon=True)
+    # First the descriptor, to which each signal writes a byte, also while the main thread is busy; then handlers instead of
+    # rclpy's, which do nothing. In the other order a signal between both would be lost, and the process would not end.
+    before = signal.set_wakeup_fd(written.fileno())
     for number in SIGNALS:
-        signal.signal(number, lambda number, frame: None)  # instead of rclpy's; what counts is the byte that is written
-    before = signal.set_wakeup_fd(written.fileno())  # for each signal, also while the main thread is busy
+        signal.signal(number, lambda number, frame: None)
     watcher.start()
     try:
         yield
