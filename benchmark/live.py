@@ -26,8 +26,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 from node import spent
 
 from support.free_flyer import example
-from support.moving_bench import MovingBench
+from support.moving_bench import MovingBench, PlatformsBench
 from support.moving_combinations import COMBINATIONS
+from support.moving_mechanisms import MECHANISMS
 from support.moving_robots import URDF, H, MovingBase, MovingElastic, MovingLoops, MovingPlatform, MovingRobot, MovingTouched
 from support.oracles import example_urdfs
 from support.ros_helpers import ros_domain
@@ -59,6 +60,7 @@ ROBOTS: Mapping[str, tuple[str, Callable[[int], MovingRobot]]] = {  # name, orac
                                                                       gravity=(0.0, 0.0, 0.0))),
     "solo12": ("Pinocchio with a free-flyer", lambda seed: MovingBase(from_examples("solo12"), seed=seed)),
     **{name: ("Pinocchio with multipliers", make) for name, make in COMBINATIONS.items()},
+    **{name: ("Pinocchio with multipliers", make) for name, make in MECHANISMS.items()},
     "touched_arm": ("Pinocchio, forces on a link", lambda seed: MovingTouched((URDF / "seven_r.urdf").read_text(), "flange",
                                                                               seed)),
 }
@@ -87,7 +89,8 @@ class Received(NamedTuple):
 
 def listened(moving: MovingRobot, samples: int, step: float, seconds: float) -> Received:
     with tempfile.TemporaryDirectory() as folder, ros_domain(Path(folder)) as ros:
-        bench = MovingBench(ros, moving, Path(folder), step, **{"diagnostics.period": 0.5}).met()
+        kind = PlatformsBench if "platform.source" in moving.parameters else MovingBench
+        bench = kind(ros, moving, Path(folder), step, **{"diagnostics.period": 0.5}).met()
         times, found = zip(*(bench.next() for _ in range(samples)))
         torques = np.array([[message.effort for message in found], [message.effort_rate for message in found]])
         said = {"kind": bench.info[-1].kind, "samples": len(found), "seconds": samples * step, "repeated": bench.repeated}

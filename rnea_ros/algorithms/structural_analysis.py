@@ -41,7 +41,8 @@ def offsets(sigma: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def assignment(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return row and column numbers of an assignment of greatest total weight; weights (m, n) of integers.
 
-    Hungarian method with shortest augmenting paths (Kuhn 1955; Jonker and Volgenant 1987), O(min(m, n)^2 max(m, n)).
+    Hungarian method with shortest augmenting paths (Kuhn 1955; Jonker and Volgenant 1987), O(min(m, n)^2 max(m, n)). Rows
+    with a free column among their best begin with it, which leaves few paths to search.
     """
     if weights.shape[0] > weights.shape[1]:
         columns, rows = assignment(weights.T)
@@ -51,7 +52,16 @@ def assignment(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     m, n = cost.shape
     u, v = np.zeros(m + 1), np.zeros(n + 1)  # dual variables; index 0 is a dummy row and column
     matched = np.zeros(n + 1, dtype=int)  # row of each column
+    waiting = []
+    u[1:] = cost.min(axis=1, initial=np.inf)
+    best = cost == u[1:, None]
     for row in range(1, m + 1):
+        free = best[row - 1] & (matched[1:] == 0)
+        if free.any():
+            matched[1 + int(np.argmax(free))] = row
+        else:
+            waiting.append(row)
+    for row in waiting:
         matched[0], column = row, 0
         least, previous, done = np.full(n + 1, np.inf), np.zeros(n + 1, dtype=int), np.zeros(n + 1, dtype=bool)
         while matched[column]:

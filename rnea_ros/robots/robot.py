@@ -490,11 +490,13 @@ class Robot(TreeFacts):
 
     @cached_property
     def platform_closure(self) -> PlatformClosure:
-        """Inverse kinematics of the platforms. InputError without one."""
+        """Inverse kinematics of the platforms. InputError without one, and where they do not decide the other joints."""
         if not self.platforms or self.loops is None:
             self._platform  # noqa: B018  # refuses robots without one
         assert self.loops is not None
-        return PlatformClosure(self.tree.model, self.loops, self.start, self._columns, self.tree.backend)
+        found = PlatformClosure(self.tree.model, self.loops, self.start, self._columns, self.tree.backend)
+        found.check_decided(self.closure.trials)
+        return found
 
     def tracker(self, tolerance: float = TOLERANCE) -> LoopTracker | None:
         """Return a tracker that finds each closed pose from the last one; None without loops. tolerance: see LoopTracker."""

@@ -249,14 +249,13 @@ def dependent_rows(jacobians: Sequence[np.ndarray]) -> tuple[int, ...]:
     for J in jacobians:
         size = np.linalg.norm(J, axis=1)
         rows = J / np.where(size > NULL * size.max(initial=0.0), size, np.inf)[:, None]
-        basis: list[np.ndarray] = []
-        here = set()
+        basis, count, here = np.zeros(rows.shape), 0, set()
         for k, row in enumerate(rows):
-            for _ in range(2):  # twice is enough
-                for direction in basis:
-                    row = row - (row @ direction) * direction
+            for _ in range(2):  # Gram-Schmidt; twice is enough
+                row = row - basis[:count].T @ (basis[:count] @ row)
             if np.linalg.norm(row) > NULL:
-                basis.append(row / np.linalg.norm(row))
+                basis[count] = row / np.linalg.norm(row)
+                count += 1
             else:
                 here.add(k)
         found = here if found is None else found & here

@@ -19,11 +19,12 @@ from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.serialization import serialize_message
 
 from rnea_msgs.msg import BaseStateStamped
+from rnea_ros import InputError
 from rnea_ros.errors import Rejected
-from rnea_ros.nodes.dynamics.base_sources import PlatformPoses
+from rnea_ros.nodes.dynamics.base_sources import PlatformPoses, platform_suffixes
 from rnea_ros.robots.inputs.base_state import quaternion
 from support.live_bench import LiveBench
-from support.moving_bench import fill
+from support.moving_bench import PlatformsBench, fill
 from support.moving_robots import MovingPlatform
 from support.oracles import worst
 from support.ros_helpers import ros_domain, stamp
@@ -234,6 +235,35 @@ def test_leg_force_rates_are_estimated_from_noisy_poses_and_twists(stewart, tmp_
             bench.paced()
         force, rate = shares(bench, bench.results[200:600:10])
         assert force < 0.01 and rate < 0.1
+
+
+def test_torques_and_rates_of_platforms_in_series_whose_motions_are_published(tmp_path):
+    """Pinocchio's motion with multipliers; each platform has its own topics."""
+    pytest.importorskip("mujoco")
+    from support.moving_mechanisms import MECHANISMS
+
+    moving = MECHANISMS["two platforms in series, their motions given"](0)
+    with ros_domain(tmp_path) as ros:
+        bench = PlatformsBench(ros, moving, tmp_path, step=0.4).met()
+        poses = {link: ros.listen(PoseStamped, f"{bench.node}/platform_pose/{link}") for link in moving.robot.platforms}
+        for _ in range(4):
+            t, found = bench.next()
+            tau, rate = moving.torque(t), moving.rate(t)
+            assert np.abs(found.effort - tau).max() < 1e-10 * np.abs(tau).max()
+            assert np.abs(found.effort_rate - rate).max() < 1e-8 * np.abs(rate).max()
+        for link, platform in moving.platforms(t).items():
+            def published(sent=poses[link]):
+                return next((message.pose.position for message in sent if message.header.stamp == found.header.stamp), None)
+
+            p = ros.until(published)
+            np.testing.assert_allclose([p.x, p.y, p.z], platform.position, atol=1e-12)
+
+
+def test_links_of_platforms_whose_topics_would_have_one_name_are_refused():
+    assert platform_suffixes(["top"]) == {"top": ""}
+    assert platform_suffixes(["lower-plate", "2nd"]) == {"lower-plate": "/lower_plate", "2nd": "/_2nd"}
+    with pytest.raises(InputError, match="rename a link"):
+        platform_suffixes(["a-b", "a.b"])
 
 
 def test_pose_out_of_reach_of_the_legs_is_dropped_before_the_filters():

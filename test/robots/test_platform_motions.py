@@ -87,3 +87,21 @@ def test_motion_without_every_platform_is_rejected():
     single = rnea_ros.load(URDF / "stewart.urdf", URDF / "stewart.robot.yaml")
     with pytest.raises(InputError, match="has the platforms platform"):
         single.torque_and_rate(motion=moved)
+
+
+@pytest.mark.parametrize("joints", [3, 4])
+def test_platform_on_an_arm_decides_as_many_joints_as_it_has_freedoms(joints):
+    pytest.importorskip("pinocchio")
+    pytest.importorskip("mujoco")
+    from support.random_combinations import arm_with_tripod, parallel
+
+    made = parallel(0, arm_with_tripod, joints=joints)
+    machine = rnea_ros.load(made.urdf, made.file)
+    position, rotation = machine.home
+    moved = PlatformMotion(position + [0.0, 0.0, 0.01], rotation)
+    if joints > 3:
+        with pytest.raises(InputError, match="the motion of tool does not decide that of arm0, arm1, arm2, arm3"):
+            machine.inverse_dynamics(motion=moved)
+    else:
+        q = machine.actuator_motion(moved, None, 0)[0][0]
+        np.testing.assert_allclose(machine.platform_motion(q, *np.zeros((3, 6))).position, moved.position, atol=1e-10)

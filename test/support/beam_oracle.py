@@ -7,6 +7,13 @@ import pinocchio as pin
 from scipy.integrate import solve_ivp
 from scipy.linalg import eigh
 
+from rnea_ros import load
+from rnea_ros.model import urdf as urdf_model
+from rnea_ros.model import urdf_reader
+from rnea_ros.model.flexible_links import with_flexible_links
+from rnea_ros.model.robot_file import robot_file
+from rnea_ros.robots import flexible
+
 LENGTH, MASS, TIP_MASS, TIP_COM, TIP_INERTIA = 1.0, 0.8, 0.5, 0.1, 0.004  # of boom and hand
 GRAVITY = (0.0, 0.0, -9.81)
 
@@ -96,3 +103,113 @@ def slew(angle, duration):
                                             w * w * np.cos(w * t)])
 
     return motion
+
+
+def random_arm(seed):
+    """Robot, URDF and flexible links of an arm of three joints about any axes; its first two links bend, some twist."""
+    rng = np.random.default_rng(seed)
+    urdf, parent, at, flexible_links = '<robot name="arm"><link name="base"/>', "base", 0.0, {}
+    for k in range(3):
+        length, mass, radius = rng.uniform(0.4, 0.9), rng.uniform(0.5, 2.0), 0.03
+        across = mass * (length**2 / 12.0 + radius**2 / 4.0)
+        urdf += (f'<link name="l{k}"><inertial><origin xyz="{0.5 * length} 0 0"/><mass value="{mass}"/><inertia ixx="'
+                 f'{0.5 * mass * radius**2}" ixy="0" ixz="0" iyy="{across}" iyz="0" izz="{across}"/></inertial></link>')
+        axis = rng.normal(size=3)
+        urdf += (f'<joint name="j{k}" type="continuous"><parent link="{parent}"/><child link="l{k}"/><origin xyz="'
+                 f'{at} 0 0"/><axis xyz="{axis[0]} {axis[1]} {axis[2]}"/></joint>')
+        parent, at = f"l{k}", length
+        turn = rng.uniform(0.0, 3.0)
+        directions = ([0.0, np.cos(turn), np.sin(turn)], [0.0, -np.sin(turn), np.cos(turn)])
+        if k < 2:
+            bending = {name: {"direction": list(map(float, way)), "stiffness": float(rng.uniform(50.0, 300.0)),
+                              "modes": int(rng.integers(1, 4))} for name, way in [*zip("uv", directions, strict=True)][:1 + k]}
+            flexible_links[f"l{k}"] = {"end": [length, 0, 0], "damping": 0.01, "bending": bending, **(
+                {"twist": {"stiffness": float(rng.uniform(20.0, 90.0))}} if rng.random() < 0.5 else {})}
+    urdf += "</robot>"
+    return load(urdf, {"flexible_links": flexible_links}), urdf, flexible_links
+
+
+class ArmTruth:
+    """Random arm whose links bend: Pinocchio moves every joint of the chain; modal efforts are K q + D q'.
+
+    driven: which of the robot's joints have motors; the others are modes
+    """
+
+    def __init__(self, seed):
+        self.robot, self.urdf, self.content = robot, urdf, content = random_arm(seed)
+        read, file = urdf_reader.read(urdf), robot_file.draft({"flexible_links": content})
+        chains, made = with_flexible_links(read, file, urdf_model.load(read))
+        self.model = pin.buildModelFromXML(urdf_reader.text(chains.robot))
+        self.data, names = self.model.createData(), list(robot.joint_names)
+        self.G = np.zeros((self.model.nv, robot.n))
+        for joint in chains.robot.findall("joint"):
+            mimic, name = joint.find("mimic"), joint.get("name")
+            leader = name if mimic is None else mimic.get("joint")
+            scale = next((chain.leaders[leader] for chain in made if leader in chain.leaders), 1.0)
+            self.G[self.model.joints[self.model.getJointId(name)].idx_v, names.index(leader)] = scale * (
+                1.0 if mimic is None else float(mimic.get("multiplier")))
+        modes = {mode.joint: mode for beam in flexible.flexible_links(robot) for mode in beam.modes}
+        self.K, self.D = (np.array([getattr(modes[name], what) if name in modes else 0.0 for name in names])
+                          for what in ("stiffness", "damping"))
+        self.driven = np.array([name not in modes for name in names])
+
+    def efforts(self, q, v, a):
+        """Efforts (n,) of motors and modes."""
+        at = pin.neutral(self.model)
+        for joint, angle in zip(list(self.model.joints)[1:], self.G @ q, strict=True):
+            at[joint.idx_q:joint.idx_q + 2] = np.cos(angle), np.sin(angle)
+        return self.G.T @ pin.rnea(self.model, self.data, at, self.G @ v, self.G @ a) + self.K * q + self.D * v
+
+    def accelerations(self, q, v, a):
+        """Return a (n,) with the accelerations of the modes: these need no effort."""
+        a, bends = np.array(a), np.flatnonzero(~self.driven)
+        a[bends] = 0.0
+        rest = self.efforts(q, v, a)[bends]
+        M = np.array([self.efforts(q, v, a + unit)[bends] - rest for unit in np.eye(len(a))[bends]]).T
+        for _ in range(2):  # the second one takes what rounding left
+            a[bends] -= np.linalg.solve(M, self.efforts(q, v, a)[bends])
+        return a
+
+    def torque(self, q, v, a):
+        """Torques (n,): of motors, and those of the modes' springs and dampers."""
+        tau = self.efforts(q, v, self.accelerations(q, v, a))
+        return np.where(self.driven, tau, -self.K * q - self.D * v)
+
+    def rate(self, motion, h=3e-5):
+        """Rates of the torques at 0; motion(t): q, qd, qdd of the driven joints, and of all at t = 0."""
+        n, bends = len(self.driven), np.flatnonzero(~self.driven)
+
+        def state(t, y):
+            q, v, a = (np.array(part) for part in motion(t)[:3])
+            q[bends], v[bends] = np.split(y, 2)
+            return q, v, self.accelerations(q, v, a)
+
+        def slope(t, y):
+            return np.r_[y[len(bends):], state(t, y)[2][bends]]
+
+        start = np.concatenate([motion(0.0)[k][bends] for k in (0, 1)])
+        along = []
+        for k in range(-3, 4):
+            y = start if k == 0 else solve_ivp(slope, (0.0, k * h), start, method="DOP853", rtol=1e-13,
+                                               atol=1e-16).y[:, -1]
+            along.append(self.torque(*state(k * h, y)))
+        assert along[0].shape == (n,)
+        return np.array([-1.0, 9.0, -45.0, 0.0, 45.0, -9.0, 1.0]) @ np.array(along) / (60.0 * h)
+
+
+def compare_arm(seed):
+    """Largest errors of torques, of their rates, and efforts that modes lack, as shares of the largest, of a random arm."""
+    truth, rng = ArmTruth(seed), np.random.default_rng(seed)
+    driven, names = truth.driven, truth.robot.joint_names
+    state = rng.uniform(-0.8, 0.8, (4, truth.robot.n)) * np.where(driven, 1.0, 0.05)
+    found = truth.robot.solve(*state)
+    q, v, a, j = np.array([found.positions[name][:4] for name in names]).T
+    tau = truth.efforts(q, v, a)
+    h = 1e-5  # of the fastest modes' time
+    along = [truth.efforts(q + t * v + t**2 / 2 * a + t**3 / 6 * j, v + t * a + t**2 / 2 * j, a + t * j)
+             for t in h * np.arange(-3, 4)]
+    slope = np.array([-1.0, 9.0, -45.0, 0.0, 45.0, -9.0, 1.0]) @ np.array(along) / (60.0 * h)
+    errors = (found.torques[0] - tau)[driven], (found.torques[1] - slope)[driven], tau[~driven]
+    size = np.abs(tau).max()
+    return tuple(float(np.abs(error).max() / scale) for error, scale in
+                 zip(errors, (size, np.abs(slope).max(), size), strict=True))

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import WrenchStamped
 
 from rnea_msgs.msg import BaseDynamics, BaseStateStamped, JointDynamics
+from rnea_ros import BaseState, PlatformMotion
 from support.live_bench import LiveBench, fresh
 from support.moving_robots import MovingLoops, MovingRobot, MovingTouched
 from support.ros_helpers import RosDomain, stamp
@@ -107,6 +109,38 @@ class MovingBench(LiveBench):
             (self._reported[-1].state == given.state or self.moving.parameters.get("base.motion_source") == "free")
 
 
+class PlatformsBench(MovingBench):
+    """Bench that publishes the motion of all platforms instead of joint states."""
+
+    moving: Any  # with `platforms` and `robot`, as of moving_mechanisms.MovingMechanism
+
+    def _publishers(self) -> list[Any]:
+        links = self.moving.robot.platforms
+        names = ["platform_state"] if len(links) == 1 else [f"platform_state/{link}" for link in links]
+        return [self.ros.node.create_publisher(BaseStateStamped, f"{self.node}/{name}", 10) for name in names]
+
+    def prepared_at(self, t: float) -> list[tuple[Any, Any]]:
+        """Publishers and messages of the sample at a time."""
+        platforms, when = self.moving.platforms(t), stamp(self._began + t)
+        messages = [platform_state(platforms[link], when) for link in self.moving.robot.platforms]
+        return list(zip(self._others, messages, strict=True))
+
+    def _once(self) -> JointDynamics | None:
+        pairs = self.prepared_at((self._ticks + 1) * self.dt)
+        self.tick()
+        for publisher, message in pairs:
+            publisher.publish(message)
+        return self.answer(pairs[-1][1].header.stamp, timeout=2.0)
+
+
+def platform_state(platform: PlatformMotion, when: Time) -> BaseStateStamped:
+    """Motion of a platform, with its twist and what follows along its axes."""
+    R = np.asarray(platform.rotation)
+    base = BaseState(platform.position, pin.Quaternion(R).coeffs(), *(
+        np.concatenate((R.T @ six[:3], R.T @ six[3:])) for six in platform[2:]))
+    return base_message(base, when)
+
+
 def touch(moving: MovingTouched, t: float, when: Time) -> WrenchStamped:
     found = WrenchStamped()
     found.header.stamp = when
@@ -116,7 +150,10 @@ def touch(moving: MovingTouched, t: float, when: Time) -> WrenchStamped:
 
 def base_state(moving: MovingRobot, t: float, when: Time) -> BaseStateStamped:
     assert moving.base
-    base = moving.base(t)
+    return base_message(moving.base(t), when)
+
+
+def base_message(base: BaseState, when: Time) -> BaseStateStamped:
     found = BaseStateStamped()
     found.header.stamp = when
     p, o, state = found.state.pose.position, found.state.pose.orientation, found.state

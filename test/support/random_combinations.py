@@ -13,9 +13,12 @@ import pinocchio as pin
 import rnea_ros
 from rnea_ros import MotorState, Robot
 from support import combined_machines
+from support.beam_oracle import compare_arm
 from support.combined_machines import link
 from support.constrained_motion import ConstrainedMotion, RandomMachine, derivatives
 from support.machines import Body, text
+from support.rolling_machines import compare_vehicle
+from support.swimming import compare_eel
 
 ANY_CUT = ("spherical", "point_on_axis", "revolute", "cylindrical", "planar", "prismatic", "fixed")
 
@@ -97,10 +100,10 @@ def _parent(urdf: str, joint: str) -> str:
 # ---------------------------------------------------------------------- platforms
 
 
-def parallel(seed: int, **options: Any) -> RandomMachine:
-    """Return platforms in series of `_parallel`, far from singular poses."""
+def parallel(seed: int, make: Callable[..., RandomMachine] | None = None, **options: Any) -> RandomMachine:
+    """Return a machine of `make`, by default platforms in series of `_parallel`, far from singular poses."""
     for trial in range(100):
-        made = _parallel(seed + 10000 * trial, **options)
+        made = (make or _parallel)(seed + 10000 * trial, **options)
         motion = ConstrainedMotion(made, made.file["loops"]["active"], seed)
         J, _ = motion.constraints(motion.X0[:motion.model.nq], np.zeros(motion.model.nv))
         if np.linalg.svd(J[:, motion.follows], compute_uv=False)[-1] > 0.02:
@@ -176,6 +179,82 @@ def _crank(parts: Parts, name: str, below: str, foot: Any, ball: Any) -> tuple[s
     thigh = parts.add(f"{name} second", first, xyz=(0.0, 0.0, 0.0), rpy=(0.0, lean[1] + hip, 0.0), axis=(0.0, 1.0, 0.0), q=0.0)
     shank = parts.add(f"{name} knee", thigh, xyz=(0.0, 0.0, upper), rpy=(0.0, -knee, 0.0), axis=(0.0, 1.0, 0.0), q=0.0)
     return shank, [0.0, 0.0, lower], [f"{name} first", f"{name} second"]
+
+
+# ---------------------------------------------------------------------- parallel modules on serial ones
+
+
+def arm_with_tripod(seed: int, joints: int = 3) -> RandomMachine:
+    """Arm of any axes with a tripod at its end: three legs of a hinge, a slide with a motor and a ball."""
+    parts, below, at = Parts(seed, "ground", "fixed"), "ground", pin.SE3.Identity()
+    rng, active, cuts = parts.rng, [], {}
+    for k in range(joints):
+        xyz, angles = 0.3 * rng.normal(size=3), rng.normal(size=3)
+        below = parts.add(f"arm{k}", below, xyz=xyz, rpy=angles, q=0.0)
+        active.append(f"arm{k}")
+        at = at * pin.SE3(pin.rpy.rpyToMatrix(*angles), xyz)
+    height, upper = rng.uniform(0.4, 0.7), rng.uniform(0.15, 0.25)
+    pose = at * pin.SE3(np.eye(3), np.array([0.0, 0.0, height]))
+    parts.platform("tool", pose.translation, pin.rpy.matrixToRpy(pose.rotation))
+    parts.file["platforms"] = {"tool": {}}
+    for k in range(3):
+        turn = 2.0 * np.pi * k / 3.0 + 0.2 * rng.normal()
+        radial, foot, ball = np.array([np.cos(turn), np.sin(turn), 0.0]), rng.uniform(0.3, 0.5), upper * rng.uniform(0.8, 1.2)
+        length = float(np.hypot(ball - foot, height))
+        rod = parts.add(f"leg{k} hinge", below, xyz=foot * radial, rpy=(0.0, float(np.arctan2(ball - foot, height)), turn),
+                        axis=(0.0, 1.0, 0.0), q=0.0)
+        rod = parts.add(f"leg{k} slide", rod, "prismatic", (0.0, 0.0, 0.6 * length), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), 0.0)
+        active.append(f"leg{k} slide")
+        cuts[f"ball{k}"] = {"type": "spherical", "first": {"link": rod, "xyz": [0.0, 0.0, 0.4 * length]},
+                            "second": {"link": "tool", "xyz": (ball * radial).tolist()}}
+    parts.file["loops"] = {"active": active, "cut_joints": cuts, "start": dict(parts.q)}
+    return parts.made()
+
+
+def parallel_leg(seed: int, base: str = "floating") -> RandomMachine:
+    """Leg below a pelvis: three hip joints, a knee that a crank on the thigh turns by a rod, and an ankle of two axes that two
+    cranks on the shank turn by rods with balls.
+    """
+    parts = Parts(seed, "pelvis", base)
+    rng, cuts, level = parts.rng, {}, (0.0, 0.0, 0.0)
+
+    def near(*xyz: float) -> np.ndarray:
+        return np.array(xyz) + 0.02 * rng.normal(size=3)
+
+    def hinge(name: str, parent: str, xyz: Any, axis: Any) -> str:
+        return parts.add(name, parent, xyz=xyz, rpy=level, axis=axis, q=0.0)
+
+    across, along = (0.0, 1.0, 0.0), (1.0, 0.0, 0.0)
+    body = "pelvis"
+    for k, axis in enumerate(((0.0, 0.0, 1.0), along, across)):
+        body = hinge(f"hip{k}", body, near(0.0, 0.1, -0.05), axis)
+    thigh, knee_at = body, near(0.0, 0.0, -0.4)
+    shank = hinge("knee", thigh, knee_at, across)
+    crank_at, tip, pin_at = near(0.02, 0.0, -0.1), np.array([-0.06, 0.0, 0.02]), np.array([-0.07, 0.0, 0.03])
+    crank = hinge("knee crank", thigh, crank_at, across)
+    rod = hinge("knee rod", crank, tip, across)
+    reach = knee_at + pin_at - crank_at - tip  # from the crank's tip to the pin on the shank, all joints at zero
+    sideways = [-np.pi / 2.0, 0.0, 0.0]  # z along the axes
+    cuts["knee pin"] = {"type": "point_on_axis", "first": {"link": rod, "xyz": reach.tolist(), "rpy": sideways},
+                        "second": {"link": shank, "xyz": pin_at.tolist(), "rpy": sideways}}
+    foot = hinge("ankle roll", hinge("ankle pitch", shank, near(0.0, 0.0, -0.4), across), level, along)
+    ankle_at = np.array(_origin(parts.made().urdf, "ankle pitch"))
+    active = ["hip0", "hip1", "hip2", "knee crank"]
+    for name, side in (("inner", -1.0), ("outer", 1.0)):
+        motor_at, tip, ball = near(0.0, 0.05 * side, -0.1), np.array([-0.07, 0.0, 0.01]), np.array([-0.08, 0.05 * side, 0.0])
+        crank = hinge(f"{name} crank", shank, motor_at, across)
+        rod = hinge(f"{name} rod pitch", crank, tip, across)
+        rod = hinge(f"{name} rod roll", rod, level, along)
+        reach = ankle_at + ball - motor_at - tip
+        cuts[f"{name} ball"] = {"type": "spherical", "first": {"link": rod, "xyz": reach.tolist()},
+                                "second": {"link": foot, "xyz": ball.tolist()}}
+        active.append(f"{name} crank")
+    parts.file["loops"] = {"active": active, "cut_joints": cuts, "start": dict(parts.q)}
+    return parts.made()
+
+
+def _origin(urdf: str, joint: str) -> list[float]:
+    return [float(x) for x in urdf.split(f'<joint name="{joint}"')[1].split('origin xyz="')[1].split('"')[0].split()]
 
 
 # ---------------------------------------------------------------------- standing and rolling
@@ -307,6 +386,9 @@ COMBINATIONS: Mapping[str, Callable[[int], RandomMachine]] = {
     "platforms in series on a free base, arm with springs": lambda s: parallel(
         s, modules=2, base="floating", legs=3, arm=2, springs=1),
     "platform, elastic joints": lambda s: parallel(s, elastic=2),
+    "four platforms in series": lambda s: parallel(s, modules=4),
+    "tripod on an arm": lambda s: parallel(s, arm_with_tripod),
+    "leg with parallel knee and ankle": lambda s: parallel(s, parallel_leg),
     "standing on points, arm with spring and passive joint": lambda s: standing(s, springs=1, passive=1, arm=3),
     "standing on points, elastic joint in the arm": lambda s: standing(s, elastic=1),
     "redundant motors in a loop, elastic joint": lambda s: tree(s, joints=9, loops=1, redundant=1, elastic=1),
@@ -396,6 +478,24 @@ def compare(made: RandomMachine, seed: int) -> Errors:
             accelerations = max(accelerations, np.abs(motor_states[middle, order] - slope).max() / (1.0 + np.abs(slope).max()))
     return Errors(float(np.abs(tau - torque).max() / scale), float(np.abs(tau_rate - rate).max() / rate_scale),
                   float(accelerations), _beside_mujoco(made, motion, efforts[middle]))
+
+
+# What other oracles judge: rates by differences of sixth order.
+OTHERS: Mapping[str, Callable[[int], tuple[float, ...]]] = {
+    "differential drive, turret": lambda s: compare_vehicle("differential", s),
+    "ball with two motors and a disc, turret": lambda s: compare_vehicle("ball", s),
+    "four mecanum wheels, turret": lambda s: compare_vehicle("mecanum", s),
+    "three omni wheels, turret": lambda s: compare_vehicle("omni", s),
+    "four steered wheels, turret": lambda s: compare_vehicle("four steered wheels", s),
+    "flexible links": compare_arm,
+    "eel, head given": lambda s: compare_eel("prescribed", s),
+    "eel, head free": lambda s: compare_eel("floating", s),
+}
+
+
+def errors_of(name: str, seed: int) -> Errors:
+    """Largest errors of a machine of COMBINATIONS or OTHERS."""
+    return Errors(*OTHERS[name](seed), np.nan) if name in OTHERS else compare(COMBINATIONS[name](seed), seed)
 
 
 def _name(name: str, file: Mapping[str, Any], motion: ConstrainedMotion) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
+from rnea_ros import BaseState, load
+
 RADIUS, GRAVITY = 0.2, 9.81
 ANGLE = np.pi / 10.0  # steering axis of the bicycle
 # Differences of sixth order: nodes and weights of the first derivative.
@@ -39,21 +41,61 @@ BICYCLE_FILE = {"base": "floating", "passive": ["front"], "wheels": {
     "front": {"link": "front_wheel", "axis": [0, 1, 0], "radius": 0.35, "holds": HELD}}}
 
 
-def _vehicle(corners, file, steered=False, **kinds):
-    """Chassis with an arm and wheels. corners: {name: (x, y, angle of the axis from y about z)}; kinds: of each wheel."""
-    body, wheels = link_text("chassis", 60.0, (0.05, 0.02, 0.3), (2.0, 4.0, 5.0)), {}
+def _vehicle(corners, file, steered=False, rng=None, **kinds):
+    """Chassis with an arm and wheels. corners: {name: (x, y, angle of the axis from y about z)}; kinds: of each wheel; rng:
+    draws masses, mass centres and radii.
+    """
+    def size(x):
+        return x if rng is None else float(x * rng.uniform(0.7, 1.4))
+
+    center, inertia = (size(0.05), size(0.02), size(0.3)), size(1.0) * np.array([2.0, 4.0, 5.0])
+    body, wheels = link_text("chassis", size(60.0), center, inertia), {}
     for name, (x, y, turn) in corners.items():
-        axis, parent, at = (-np.sin(turn), np.cos(turn), 0.0), "chassis", (x, y, RADIUS)
+        radius = size(RADIUS)
+        axis, parent, at = (-np.sin(turn), np.cos(turn), 0.0), "chassis", (x, y, radius)
         if steered:
-            body += link_text(f"{name}_fork", 1.0, (0, 0, 0), (0.01, 0.01, 0.02))
+            body += link_text(f"{name}_fork", size(1.0), (0, 0, 0), (0.01, 0.01, 0.02))
             body += joint_text(f"{name}_steer", "chassis", f"{name}_fork", at, (0, 0, 1))
             parent, at = f"{name}_fork", (0.0, 0.0, 0.0)
-        body += link_text(f"{name}_wheel", 3.0, (0, 0, 0), (0.05, 0.05, 0.05))
+        body += link_text(f"{name}_wheel", size(3.0), (0, 0, 0), (0.05, 0.05, 0.05))
         body += joint_text(f"{name}_drive", parent, f"{name}_wheel", at, axis)
-        wheels[name] = {"link": f"{name}_wheel", "axis": list(axis), "radius": RADIUS, "friction": 0.8, **kinds[name]}
-    body += link_text("arm", 5.0, (0.4, 0.0, 0.1), (0.1, 0.2, 0.2))
+        wheels[name] = {"link": f"{name}_wheel", "axis": list(axis), "radius": radius, "friction": 0.8, **kinds[name]}
+    body += link_text("arm", size(5.0), (size(0.4), 0.0, size(0.1)), (0.1, 0.2, 0.2))
     body += joint_text("turret", "chassis", "arm", (0.1, 0.0, 0.5), (0, 0, 1))
     return body, {"base": "floating", "wheels": wheels, **file}
+
+
+def random_vehicle(kind, seed):
+    """URDF and robot file of a vehicle: "differential", "ball", "mecanum", "omni" or "four steered wheels"."""
+    rng = np.random.default_rng(seed)
+    corners = {name: (x + 0.1 * rng.normal(), y + 0.1 * rng.normal(), 0.0) for name, (x, y, _) in CORNERS.items()}
+    if kind == "differential":
+        y = rng.uniform(0.3, 0.5)
+        made = _vehicle({"left": (0.0, y, 0.0), "right": (0.0, -y, 0.0)}, {}, rng=rng, left={"holds": HELD},
+                        right={"holds": ["along", "normal"]})
+        made[1]["wheels"]["skid"] = SKID
+    elif kind == "ball":
+        made = _vehicle({"rear": corners["rl"]}, {}, rng=rng, rear={"holds": ["along", "normal"]})
+        x, y, radius = rng.uniform(0.3, 0.6), 0.2 * rng.normal(), rng.uniform(0.15, 0.3)
+        body = made[0] + link_text("cross", rng.uniform(0.5, 2.0), (0.0, 0.02, 0.01), (0.02, 0.01, 0.015))
+        body += link_text("ball", rng.uniform(2.0, 5.0), (0, 0, 0), (0.05,) * 3)
+        body += joint_text("ball_x", "chassis", "cross", (x, y, radius), (1, 0, 0))
+        body += joint_text("ball_y", "cross", "ball", (0, 0, 0), (0, 1, 0))
+        made = body, made[1]
+        made[1]["wheels"]["ball"] = {"link": "ball", "shape": "sphere", "radius": radius, "holds": HELD}
+        made[1]["wheels"]["skid"] = {**SKID, "center": [-0.5, -0.5, 0.05]}
+    elif kind == "mecanum":
+        made = _vehicle(corners, {"actuation_weights": DRIVES}, rng=rng, **{name: {
+            "roller_angle": angle * rng.uniform(0.8, 1.2), "holds": ["roller", "normal"]} for name, angle in ROLLERS.items()})
+    elif kind == "omni":
+        turns = np.array([0.3, 2.4, 4.5]) + 0.2 * rng.normal(size=3)
+        at = {f"w{k}": (0.4 * np.cos(a), 0.4 * np.sin(a), a - 0.5 * np.pi) for k, a in enumerate(turns)}
+        rollers = {"roller_angle": 0.5 * np.pi, "holds": ["roller", "normal"]}
+        made = _vehicle(at, {}, rng=rng, **dict.fromkeys(at, rollers))
+    else:
+        made = _vehicle(corners, {"actuation_weights": DRIVES}, steered=True, rng=rng,
+                        **{name: {"holds": HELD} for name in CORNERS})
+    return _closed(made)
 
 
 def _closed(made):
@@ -110,6 +152,11 @@ class VehicleOracle:
         sideways = 0.0 if "left" in self.file["wheels"] else 0.3 * np.cos(1.7 * t) + 0.2
         return np.array([1.0 + 0.4 * np.sin(2.0 * t), sideways, 0.5 * np.sin(1.3 * t + 0.5)])
 
+    def _at(self, joint):
+        """Position (3,) of a joint on the base, all joints at zero."""
+        pin.framesForwardKinematics(self.model, self.data, pin.neutral(self.model))
+        return self.data.oMi[self.model.getJointId(joint)].translation
+
     def _joints(self, t):
         """Return angles of steering joints (others zero), and speeds of all other joints."""
         vx, vy, w = self._twist(t)
@@ -117,24 +164,28 @@ class VehicleOracle:
         for k, name in enumerate(self.names):
             if name == "turret":
                 angles[k], speeds[k] = 0.5 * np.sin(1.5 * t), 0.75 * np.cos(1.5 * t)
+            elif name == "ball_x":  # a ball on two hinges, about x and the y that has turned with it
+                radius, (x, y, _) = self.file["wheels"]["ball"]["radius"], self._at(name)
+                way = [0.3 / 1.7 * np.sin(1.7 * s) + 0.2 * s - 0.5 / 1.3 * np.cos(1.3 * s + 0.5) * x for s in (t, 0.3)]
+                angles[k] = (way[1] - way[0]) / radius
+                speeds[k] = -(vy + w * x) / radius
+                speeds[self.names.index("ball_y")] = (vx - w * y) / radius / np.cos(angles[k])
             elif name.endswith("_drive"):
                 wheel = self.file["wheels"][name.removesuffix("_drive")]
-                joint = self.model.getJointId(name)
-                pin.framesForwardKinematics(self.model, self.data, pin.neutral(self.model))
-                x, y, _ = self.data.oMi[joint].translation
+                x, y, _ = self._at(name)
                 v = np.array([vx - w * y, vy + w * x])
                 axis = np.array(wheel["axis"][:2])
                 along = np.array([axis[1], -axis[0]])
                 if self.steered:
                     angle = np.arctan2(v[1], v[0])
                     angles[self.names.index(name.replace("_drive", "_steer"))] = angle
-                    speeds[k] = np.hypot(*v) / RADIUS
+                    speeds[k] = np.hypot(*v) / wheel["radius"]
                 elif "roller_angle" in wheel:
                     g = wheel["roller_angle"]  # roller: across cos - along sin; r speed along roller's along part balances v
                     roller = axis * np.cos(g) - along * np.sin(g)
-                    speeds[k] = (roller @ v) / (roller @ along) / RADIUS
+                    speeds[k] = (roller @ v) / (roller @ along) / wheel["radius"]
                 else:
-                    speeds[k] = along @ v / RADIUS
+                    speeds[k] = along @ v / wheel["radius"]
         return angles, speeds
 
     def _slopes(self, function, t, h=2e-3):
@@ -186,11 +237,13 @@ class VehicleOracle:
             pose = self.data.oMf[frame]
             arm = pose.rotation @ np.array(wheel.get("center", (0.0, 0.0, 0.0)), dtype=float) - [0.0, 0.0, wheel["radius"]]
             point = J[:3] - pin.skew(arm) @ J[3:]
-            axis = pose.rotation @ np.array(wheel["axis"], dtype=float)
+            axis = pose.rotation @ np.array(wheel.get("axis", (0.0, 1.0, 0.0)), dtype=float)
             along = np.cross(axis, [0.0, 0.0, 1.0])
             g = wheel.get("roller_angle", 0.0)
             ways = {"along": along, "across": axis, "normal": np.array([0.0, 0.0, 1.0]),
                     "roller": axis * np.cos(g) - along * np.sin(g)}
+            if wheel.get("shape") == "sphere":
+                ways |= {"along": np.array([1.0, 0.0, 0.0]), "across": np.array([0.0, 1.0, 0.0])}
             rows += [ways[way] @ point for way in wheel["holds"]]
         A = np.array(rows)
         return np.column_stack((A[:, :6], A[:, order]))
@@ -231,3 +284,14 @@ class VehicleOracle:
         """Return force and moment (3,) by the ground about the origin of the base."""
         load, _ = self._load(t)
         return load[:3], load[3:6]
+
+
+def compare_vehicle(kind, seed, t=0.4):
+    """Largest errors of torques, rates and the acceleration of the base of a random vehicle, as shares of the largest."""
+    urdf, file = random_vehicle(kind, seed)
+    truth, robot = VehicleTruth(urdf, file), load(urdf, file)
+    order = [truth.names.index(one) for one in robot.joint_names]
+    found = robot.solve(*truth.motion(t)[:, order], base=BaseState())
+    tau, rate = (part[order] for part in truth.sample(t))
+    pairs = (found.torques[0], tau), (found.torques[1], rate), (found.base[1], truth.base(t, 1))
+    return tuple(float(np.abs(ours - theirs).max() / np.abs(theirs).max()) for ours, theirs in pairs)

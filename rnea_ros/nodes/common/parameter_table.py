@@ -132,7 +132,8 @@ DYNAMICS = (
                    choices=("measured", "predicted"), read_only=True),
     ParameterEntry("platform.source", "actuators", "Source of the motion of a parallel robot. actuators: joint states of "
                    "its actuators; state: ~/platform_state, with the whole motion of the platform; pose: "
-                   "~/platform_pose_measured; pose+twist: this and ~/platform_twist_measured",
+                   "~/platform_pose_measured; pose+twist: this and ~/platform_twist_measured. Topics of several platforms "
+                   "end with /LINK",
                    choices=("actuators", "state", "pose", "pose+twist"), read_only=True),
     ParameterEntry("platform.motion_source", "estimated", "Source of the parts of a measured platform's motion that are not "
                    "measured (acceleration and jerk; with source pose also the twist). estimated: from the measurements; "

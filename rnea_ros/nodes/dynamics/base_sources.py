@@ -1,9 +1,10 @@
-"""Sources of the motion of a base and of a platform, selected by parameters; topics with the motion of a platform."""
+"""Sources of the motion of a base and of platforms, selected by parameters; topics with the motion of a platform."""
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ from geometry_msgs.msg import PoseStamped, TwistStamped
 
 from rnea_ros import BaseState, InputError, PlatformMotion, Robot, WheelOdometry
 from rnea_ros.algebra.vectors import rpy_angles
-from rnea_ros.errors import Rejected
+from rnea_ros.errors import Rejected, some
 from rnea_ros.estimation.motion_estimator import MotionEstimator
 from rnea_ros.model.tree import Model
 from rnea_ros.nodes.common.base import (
@@ -205,8 +206,9 @@ class PlatformStates(BaseStates):
 
     mover = "the platform"
 
-    def __init__(self, root: str, timeout: float = UNTIMED):
-        super().__init__(timeout, "~/platform_state")
+    def __init__(self, root: str, timeout: float = UNTIMED, suffix: str = ""):
+        """suffix: of the topic's name, where there are several platforms"""
+        super().__init__(timeout, f"~/platform_state{suffix}")
         self._root = root
 
     def _sample(self, message: Any) -> BaseMotion:
@@ -227,11 +229,11 @@ class PlatformPoses(BaseTopic[BaseState]):
 
     mover, reader = "the platform", NumbersReader
 
-    def __init__(self, root: str, home: np.ndarray, reach: Callable[[np.ndarray, np.ndarray], object]):
+    def __init__(self, root: str, home: np.ndarray, reach: Callable[[np.ndarray, np.ndarray], object], suffix: str = ""):
         """home: rotation (3, 3) of the home pose; reach(position, rotation) raises Rejected where the legs do not allow it:
-        such a pose is kept from the filters.
+        such a pose is kept from the filters. suffix: as of PlatformStates
         """
-        super().__init__("~/platform_pose_measured", PoseStamped, UNTIMED)
+        super().__init__(f"~/platform_pose_measured{suffix}", PoseStamped, UNTIMED)
         self._root, self._home, self._reach = root, home, reach
         self._lag, self._estimator = 0.0, MotionEstimator(6, 0.0, turning=TURNS)
 
@@ -274,8 +276,9 @@ class PlatformTwists(BaseSensor[Sensed]):
 
     mover, reader = "the platform", NumbersReader
 
-    def __init__(self) -> None:
-        super().__init__("~/platform_twist_measured", TwistStamped, UNTIMED)
+    def __init__(self, suffix: str = ""):
+        """suffix: as of PlatformStates"""
+        super().__init__(f"~/platform_twist_measured{suffix}", TwistStamped, UNTIMED)
 
     def _sample(self, message: StampedNumbers) -> Sensed:
         mount, twist = self._mount(message.frame_id), np.array(message.numbers)
@@ -292,23 +295,85 @@ def check_frame(frame: str, root: str) -> None:
                        "motion is given; leave it empty or name the root link")
 
 
-class PlatformSource(ABC):
-    """Motion of a platform at the latest instant for which all of its measurements have arrived. Subclasses read the topics.
+class PlatformReader(ABC):
+    """Motion of one platform from its topics. Subclasses read them.
 
-    measured : topics whose messages are answered; each instant once
+    measured : topics whose messages are answered
     desired  : ~/platform_state, of which acceleration and jerk are taken; None where these are estimated
     """
 
     whole = False  # whether the measured topic has the whole motion
 
     def __init__(self, measured: Sequence[BaseTopic[Any]], desired: PlatformStates | None):
-        self.measured, self._desired = tuple(measured), desired
-        self.topics = self.measured if desired is None else (desired, *measured)
+        self.measured, self.desired = tuple(measured), desired
+
+    @abstractmethod
+    def at(self, stamp: int) -> PlatformMotion:
+        """Return the motion at a stamp [ns]. Raises Rejected."""
+
+
+class StatePlatformReader(PlatformReader):
+    """Motion up to jerk from ~/platform_state."""
+
+    whole = True
+
+    def __init__(self, states: PlatformStates):
+        super().__init__([states], None)
+        self._states = states
+
+    def at(self, stamp: int) -> PlatformMotion:
+        return self._states.motion(stamp)
+
+
+class PosePlatformReader(PlatformReader):
+    """Measured poses; velocity, acceleration and jerk are estimated from them, or desired."""
+
+    def __init__(self, poses: PlatformPoses, desired: PlatformStates | None):
+        super().__init__([poses], desired)
+        self._poses = poses
+
+    def at(self, stamp: int) -> PlatformMotion:
+        if self.desired is None:
+            return self._poses.motion(stamp)
+        pose = self._poses.nearest(stamp)[1]
+        return self.desired.motion(stamp)._replace(position=pose.position, rotation=pose.rotation)
+
+
+class PoseTwistPlatformReader(PlatformReader):
+    """Measured poses and twists; acceleration and jerk are estimated from the twists, or desired."""
+
+    def __init__(self, poses: PlatformPoses, twists: PlatformTwists, desired: PlatformStates | None):
+        super().__init__([poses, twists], desired)
+        self._poses, self._twists = poses, twists
+
+    def at(self, stamp: int) -> PlatformMotion:
+        when, pose = self._poses.nearest(stamp)
+        if self.desired is None:
+            velocity, acceleration, jerk = self._twists.rates(stamp)
+        else:
+            *_, acceleration, jerk = self.desired.motion(stamp)
+            velocity = self._twists.signals(stamp)
+        there = BaseState(pose.position, pose.quaternion, pose.into_base(velocity))
+        there = extrapolate_base(there, (stamp - when) * 1e-9)
+        return PlatformMotion(there.position, there.rotation, velocity, acceleration, jerk)
+
+
+class PlatformSource:
+    """Motion of all platforms of a robot at the latest instant for which all of their measurements have arrived.
+
+    readers  : of each platform, by its link
+    measured : topics whose messages are answered; each instant once
+    """
+
+    def __init__(self, readers: Mapping[str, PlatformReader]):
+        self._readers = dict(readers)
+        self.measured = tuple(topic for reader in readers.values() for topic in reader.measured)
+        self.topics = (*(reader.desired for reader in readers.values() if reader.desired is not None), *self.measured)
         self.streams = [topic.stream for topic in self.topics]
         self._lag, self._answered = 0.0, -1
 
     def use(self, model: Model) -> None:
-        """Set the model; the platform moves in the frame of its root link."""
+        """Set the model; the platforms move in the frame of its root link."""
         for topic in self.topics:
             topic.use(model)
 
@@ -316,7 +381,8 @@ class PlatformSource(ABC):
         """Set the time before the measurement for which motions are estimated, and the largest time between an instant and the
         nearest message [s].
         """
-        self._lag = 0.0 if self.whole or self._desired else lag
+        is_given = all(reader.whole or reader.desired is not None for reader in self._readers.values())
+        self._lag = 0.0 if is_given else lag
         for topic in self.topics:
             topic.configure(self._lag, tolerance)
 
@@ -331,9 +397,9 @@ class PlatformSource(ABC):
         for topic in self.topics:
             topic.forget()
 
-    @abstractmethod
-    def at(self, stamp: int) -> PlatformMotion:
-        """Return the motion at a stamp [ns]. Raises Rejected."""
+    def at(self, stamp: int) -> dict[str, PlatformMotion]:
+        """Return the motion of each platform at a stamp [ns], by its link. Raises Rejected."""
+        return {link: reader.at(stamp) for link, reader in self._readers.items()}
 
     def _on_measured(self, moved: Callable[[Stream, int, int], None], stream: Stream, arrival: int) -> None:
         """Ask for the motion at the last stamp that all measured topics have reached, once for each stamp."""
@@ -344,58 +410,37 @@ class PlatformSource(ABC):
             moved(stream, arrival, reached - round(self._lag * 1e9))
 
 
-class StatePlatformSource(PlatformSource):
-    """Motion up to jerk from ~/platform_state."""
+def platform_suffixes(links: Sequence[str]) -> dict[str, str]:
+    """Return what the names of topics about each platform end with, by its link: nothing where there is one platform alone.
 
-    whole = True
-
-    def __init__(self, states: PlatformStates):
-        super().__init__([states], None)
-        self._states = states
-
-    def at(self, stamp: int) -> PlatformMotion:
-        return self._states.motion(stamp)
-
-
-class PosePlatformSource(PlatformSource):
-    """Measured poses; velocity, acceleration and jerk are estimated from them, or desired."""
-
-    def __init__(self, poses: PlatformPoses, desired: PlatformStates | None):
-        super().__init__([poses], desired)
-        self._poses = poses
-
-    def at(self, stamp: int) -> PlatformMotion:
-        if self._desired is None:
-            return self._poses.motion(stamp)
-        pose = self._poses.nearest(stamp)[1]
-        return self._desired.motion(stamp)._replace(position=pose.position, rotation=pose.rotation)
+    Raises InputError where two links differ in characters alone that a topic's name cannot have.
+    """
+    if len(links) == 1:
+        return {links[0]: ""}
+    found = {link: "/" + re.sub(r"[^A-Za-z0-9_]", "_", link if not link[:1].isdigit() else f"_{link}") for link in links}
+    twice = [link for link, suffix in found.items() if [*found.values()].count(suffix) > 1]
+    if twice:
+        raise InputError(f"topics of platforms {some(twice)} have the same names: letters, digits and _ of their links must "
+                         "differ; rename a link")
+    return found
 
 
-class PoseTwistPlatformSource(PlatformSource):
-    """Measured poses and twists; acceleration and jerk are estimated from the twists, or desired."""
-
-    def __init__(self, poses: PlatformPoses, twists: PlatformTwists, desired: PlatformStates | None):
-        super().__init__([poses, twists], desired)
-        self._poses, self._twists = poses, twists
-
-    def at(self, stamp: int) -> PlatformMotion:
-        when, pose = self._poses.nearest(stamp)
-        if self._desired is None:
-            velocity, acceleration, jerk = self._twists.rates(stamp)
-        else:
-            *_, acceleration, jerk = self._desired.motion(stamp)
-            velocity = self._twists.signals(stamp)
-        there = BaseState(pose.position, pose.quaternion, pose.into_base(velocity))
-        there = extrapolate_base(there, (stamp - when) * 1e-9)
-        return PlatformMotion(there.position, there.rotation, velocity, acceleration, jerk)
+def platform_source(robot: Robot, values: Values, reach: Callable[[str, np.ndarray, np.ndarray], object]) -> PlatformSource:
+    """Return the source of the parameters; reach(link, position, rotation) raises Rejected for a pose out of reach."""
+    assert robot.loops is not None
+    suffixes = platform_suffixes(robot.platforms)
+    return PlatformSource({one.link: _platform_reader(robot, values, one.pose(robot.start)[0], partial(reach, one.link),
+                                                      suffixes[one.link]) for one in robot.loops.platforms})
 
 
-def platform_source(robot: Robot, values: Values, reach: Callable[[np.ndarray, np.ndarray], object]) -> PlatformSource:
-    """Return the source that the parameters select; reach(position, rotation) raises Rejected for an unreachable pose."""
-    root = robot.tree.root_link
+def _platform_reader(robot: Robot, values: Values, home: np.ndarray, reach: Callable[[np.ndarray, np.ndarray], object],
+                     suffix: str) -> PlatformReader:
+    """Return the reader of one platform. home: its rotation (3, 3) at the start."""
+    root, desired = robot.tree.root_link, None
     if values["platform.source"] == "state":
-        return StatePlatformSource(PlatformStates(root))
-    desired = PlatformStates(root, values["base.timeout"]) if values["platform.motion_source"] == "desired" else None
-    poses = PlatformPoses(root, np.asarray(robot.home[1]), reach)
-    return PosePlatformSource(poses, desired) if values["platform.source"] == "pose" else \
-        PoseTwistPlatformSource(poses, PlatformTwists(), desired)
+        return StatePlatformReader(PlatformStates(root, suffix=suffix))
+    if values["platform.motion_source"] == "desired":
+        desired = PlatformStates(root, values["base.timeout"], suffix)
+    poses = PlatformPoses(root, np.asarray(home), reach, suffix)
+    return PosePlatformReader(poses, desired) if values["platform.source"] == "pose" else \
+        PoseTwistPlatformReader(poses, PlatformTwists(suffix), desired)

@@ -31,7 +31,13 @@ from rnea_ros.nodes.common.parameter_table import DYNAMICS
 from rnea_ros.nodes.common.parameters import Values
 from rnea_ros.nodes.common.robot_description import tried
 from rnea_ros.nodes.common.topics import Topics
-from rnea_ros.nodes.dynamics.base_sources import BaseSource, PlatformSource, base_source, platform_source
+from rnea_ros.nodes.dynamics.base_sources import (
+    BaseSource,
+    PlatformSource,
+    base_source,
+    platform_source,
+    platform_suffixes,
+)
 from rnea_ros.nodes.dynamics.messages import Sent
 from rnea_ros.nodes.dynamics.motion_source import ESTIMATING
 from rnea_ros.nodes.dynamics.references import FIELDS
@@ -147,15 +153,18 @@ def track(step, *sample):
         raise Rejected(refusal.reason.replace(" ", "_"), refusal.detail) from None
 
 
-class MovingPlatform:
-    """Platform of a robot. It publishes its pose on ~/platform_pose and its velocity on ~/platform_twist.
+class MovingPlatforms:
+    """Platforms of a robot. Poses are published on ~/platform_pose and velocities on ~/platform_twist, of several platforms on
+    ~/platform_pose/LINK and ~/platform_twist/LINK.
 
-    source : topics with its motion; None if that follows from the actuators
+    source : topics with their motion; None if that follows from the actuators
     """
 
     def __init__(self, robot: Robot, values: Values, loops: LoopTracking):
-        """Create a platform. Raises InputError for a source that does not determine the motion of the robot."""
+        """Create the platforms. Raises InputError for a source that does not determine the motion of the robot."""
         self._robot, self._loops = robot, loops
+        self._suffixes = platform_suffixes(robot.platforms)
+        self._reached: dict[str, PlatformMotion] = {}  # poses that were measured last
         self.source: PlatformSource | None = None
         if values["platform.source"] != "actuators":
             if robot.elastic_joints or robot.state_joints:
@@ -167,26 +176,34 @@ class MovingPlatform:
             self.source = platform_source(robot, values, self._reach)
             self.source.use(robot.tree.model)
 
-    def _reach(self, position: np.ndarray, rotation: np.ndarray) -> None:
-        """Raise Rejected for a measured pose that the legs do not allow."""
-        def reached(near: np.ndarray) -> tuple[None, np.ndarray]:
-            return None, self._robot.tree_motion(PlatformMotion(position, rotation), guess=near, orders=0).q
+    def _reach(self, link: str, position: np.ndarray, rotation: np.ndarray) -> None:
+        """Raise Rejected for a measured pose that the legs do not allow, beside the last ones of other platforms."""
+        poses = {**self._reached, link: PlatformMotion(position, rotation)}
 
-        self._measured.move(reached)
+        def reached(near: np.ndarray) -> tuple[None, np.ndarray]:
+            return None, self._robot.tree_motion(poses, guess=near, orders=0).q
+
+        if len(poses) == len(self._suffixes):
+            self._measured.move(reached)
+        self._reached = poses
 
     def prepare(self) -> None:
         """Compile what finds poses of the legs, or refuses them."""
         self._robot.closure.compile()
         if self.source:
-            self._robot.tree_motion(PlatformMotion(*self._robot.home))
+            home = self._robot.start
+            platforms = self._robot.loops.platforms if self._robot.loops else ()
+            self._robot.tree_motion({one.link: PlatformMotion(*one.pose(home)[::-1]) for one in platforms})
 
     def connect(self, topics: Topics) -> None:
-        self._poses = topics.publisher(PoseStamped, "~/platform_pose")
-        self._twists = topics.publisher(TwistStamped, "~/platform_twist")
+        """Create publishers, and the subscriptions of the source."""
+        self._publishers = {link: (topics.publisher(PoseStamped, f"~/platform_pose{suffix}"),
+                                   topics.publisher(TwistStamped, f"~/platform_twist{suffix}"))
+                            for link, suffix in self._suffixes.items()}
         if self.source:
             self.source.connect(topics)
 
-    def take_over(self, before: MovingPlatform) -> None:
+    def take_over(self, before: MovingPlatforms) -> None:
         """Go on with the topics of a robot before, of the same model."""
         if self.source and before.source:
             self.source, self._measured = before.source, before._measured
@@ -203,20 +220,21 @@ class MovingPlatform:
         return self._loops.move(moved)
 
     def publish(self, when: Time, root: str, found: Solution) -> None:
-        """Publish pose and twist in a solution, along the axes of the root link."""
-        if not (self._poses.has_subscribers() or self._twists.has_subscribers()):
+        """Publish poses and twists in a solution, along the axes of the root link."""
+        if not any(one.has_subscribers() for both in self._publishers.values() for one in both):
             return
-        platform = self._robot.platform_of(found)
-        if self._poses.has_subscribers():
-            pose = PoseStamped()
-            fill_axes(pose.pose.position, platform.position)
-            fill_axes(pose.pose.orientation, quaternion(np.asarray(platform.rotation)))
-            self._poses.send(_stamped(pose, when, root))
-        if self._twists.has_subscribers():
-            twist = TwistStamped()
-            fill_axes(twist.twist.linear, platform.velocity[:3])
-            fill_axes(twist.twist.angular, platform.velocity[3:])
-            self._twists.send(_stamped(twist, when, root))
+        for link, platform in self._robot.platforms_of(found).items():
+            poses, twists = self._publishers[link]
+            if poses.has_subscribers():
+                pose = PoseStamped()
+                fill_axes(pose.pose.position, platform.position)
+                fill_axes(pose.pose.orientation, quaternion(np.asarray(platform.rotation)))
+                poses.send(_stamped(pose, when, root))
+            if twists.has_subscribers():
+                twist = TwistStamped()
+                fill_axes(twist.twist.linear, platform.velocity[:3])
+                fill_axes(twist.twist.angular, platform.velocity[3:])
+                twists.send(_stamped(twist, when, root))
 
 
 class MovingBase:
@@ -288,7 +306,7 @@ class ServedRobot(RobotFacts, ABC):
     order          : number of derivatives of position in desired motions; those beyond the jerk are NaN where unknown
     solved         : joints whose motion follows from that of joint_names
     differentiable : the robot, where sensitivities, friction and external efforts are known: a tree on a fixed base
-    motion_topic   : topic with the motion of the robot, where that does not come from joint states
+    motion_topic   : topic with the motion of the robot, or of its first platform, where that does not come from joint states
     cuts           : joints that close loops, in frames of the tree's links
     springs        : joints whose motors have their own speed, `motor_speed`
     extra_warnings : warnings about parameters and robot file, one sentence each
@@ -470,9 +488,9 @@ class ServedGeneralRobot(ServedRobot):
             if values["base.motion_source"] == "free" and not self.has_free_base:
                 raise InputError("base.motion_source is 'free', but the robot file says that the base is carried or stands on "
                                  "ground_contacts; allowed are estimated and desired")
-        self._platform: MovingPlatform | None = None
-        if self._loops and len(robot.platforms) == 1:
-            self._platform = MovingPlatform(robot, values, self._loops)
+        self._platforms: MovingPlatforms | None = None
+        if self._loops and robot.platforms:
+            self._platforms = MovingPlatforms(robot, values, self._loops)
             self.moved_parts = (*self.moved_parts, "platform")
             self._use_source()
         self._name_motors()
@@ -487,7 +505,7 @@ class ServedGeneralRobot(ServedRobot):
 
     def _use_source(self) -> None:
         """Set what the node asks of the topics that move the platform."""
-        if self._platform and (source := self._platform.source):
+        if self._platforms and (source := self._platforms.source):
             self.motion_topic = source.measured[0].topic
             self.streams = [*source.streams, *(self._base.source.streams if self._base else [])]
 
@@ -528,14 +546,14 @@ class ServedGeneralRobot(ServedRobot):
         info.base = "floating" if self._base else "fixed"
 
     def paired(self) -> list[PairedInput]:
-        source = self._platform.source if self._platform else None
+        source = self._platforms.source if self._platforms else None
         topics = [topic.paired() for topic in source.topics] if source else []
         return [*(self._base.paired() if self._base else []), *topics]
 
     def prepare(self, loads: LoadsOf) -> None:
         """Evaluate at poses near the start until one is regular: what is compiled serves all poses."""
-        if self._platform:
-            self._platform.prepare()
+        if self._platforms:
+            self._platforms.prepare()
         rng, rest = np.random.default_rng(0), self._general.home_motion
         rest = np.vstack((rest, np.zeros((max(0, self.order + 1 - len(rest)), self.n))))
         for trial in range(TRIAL_POSES):
@@ -564,14 +582,14 @@ class ServedGeneralRobot(ServedRobot):
     def configure(self, values: Values) -> None:
         if self._base:
             self._base.configure(values)
-        if self._platform and self._platform.source:
-            self._platform.source.configure(values["estimator.lag"], values["input_tolerance"])
+        if self._platforms and self._platforms.source:
+            self._platforms.source.configure(values["estimator.lag"], values["input_tolerance"])
 
     def connect(self, topics: Topics) -> None:
         if self._base:
             self._base.connect(topics)
-        if self._platform:
-            self._platform.connect(topics)
+        if self._platforms:
+            self._platforms.connect(topics)
         wanted = [(JointState, "~/constraint_effort"), (JointState, "~/constraint_effort_rate"),
                   (JointState, "~/followed_joints"), (ElasticDynamics, "~/elastic_dynamics")]
         there = [bool(self._constraints), bool(self._constraints), bool(self.solved), bool(self.springs)]
@@ -587,15 +605,15 @@ class ServedGeneralRobot(ServedRobot):
             self._base.source, self.streams = before._base.source, before.streams
         if before.model is self.model:
             self._loops = before._loops
-            if self._platform and before._platform:
-                self._platform.take_over(before._platform)
+            if self._platforms and before._platforms:
+                self._platforms.take_over(before._platforms)
                 self._use_source()
 
     def forget(self) -> None:
         if self._base:
             self._base.forget()
-        if self._platform and self._platform.source:
-            self._platform.source.forget()
+        if self._platforms and self._platforms.source:
+            self._platforms.source.forget()
 
     def publish(self, when: Time) -> None:
         if self._last is None:
@@ -608,8 +626,8 @@ class ServedGeneralRobot(ServedRobot):
                 publisher.send(message.packed((when.sec, when.nanosec)))
         if self._base and base is not None:
             self._base.publish(when, base, found.base_wrench, found.base_wrench_rate)
-        if self._platform:
-            self._platform.publish(when, self.root_link, found)
+        if self._platforms:
+            self._platforms.publish(when, self.root_link, found)
 
     # ------------------------------------------------------------------ dynamics
 
@@ -623,10 +641,10 @@ class ServedGeneralRobot(ServedRobot):
         return result
 
     def dynamics_from_topic(self, stamp: int, loads: LoadsOf) -> Moved:
-        assert self._platform is not None
+        assert self._platforms is not None
         base = self._base.source.at(stamp) if self._base else None
         unknown = np.full((4, len(self.optional)), np.nan)
-        return Moved(*self._platform.move(stamp, lambda motion, pose: self.evaluate(motion, unknown, loads, base, pose)))
+        return Moved(*self._platforms.move(stamp, lambda motion, pose: self.evaluate(motion, unknown, loads, base, pose)))
 
     def evaluate(self, motion: Motion, optional: np.ndarray, loads: LoadsOf, base: BaseMotion | None,
                  pose: np.ndarray | None = None) -> Dynamics:

@@ -72,6 +72,16 @@ class PlatformClosure(LoopEquations):
         self._still = np.zeros(6 * len(self.platforms))
         self.twist_units = np.array([unit, unit, unit, 1.0, 1.0, 1.0] * len(self.platforms))
 
+    def check_decided(self, trials: Sequence[np.ndarray]) -> None:
+        """Raise InputError where platforms do not decide the other joints at any of these closed poses (n,)."""
+        inverses = [self.passive_inverse(q) for q in trials]
+        if all(one.condition > MAX_CONDITION for one in inverses):
+            weakest = np.abs(inverses[0].weakest)
+            names = some(self.model.joint_names[self.passive[k]] for k in np.flatnonzero(weakest > 0.3 * weakest.max()))
+            platforms = some(one.link for one in self.platforms)
+            raise InputError(f"the motion of {platforms} does not decide that of {names}, as of joints between the base and "
+                             "the legs, or beyond a platform: give that of the actuators, q, qd, ...")
+
     def motion(self, motions: Sequence[PlatformMotion], guess: np.ndarray | None,
                orders: int) -> tuple[list[np.ndarray], np.ndarray]:
         """Return q, qd, qdd, qddd of the columns, (N,) or (samples, N), and of all joints, (4, n) or (samples, 4, n).
