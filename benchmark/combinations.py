@@ -2,7 +2,8 @@
 
     python benchmark/combinations.py [ROUNDS]      measures these alone and writes combinations.md, combinations.png
 
-The machines are Gough-Stewart modules in series, declared as loops of one tree, and a biped like Cassie.
+The machines are Gough-Stewart modules in series, declared as loops of one tree, a biped like Cassie, arms whose links bend,
+eels, and rigid arms of as many coordinates.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the source besid
 
 from timing import Loop, Times, interleaved
 
+import rnea_ros
 from rnea_ros import BaseState, Robot
 from rnea_ros.robots.tree import TreeDynamics
 
@@ -129,11 +131,42 @@ def biped() -> tuple[str, dict[str, Any]]:
                          "loops": {"active": motors, "cut_joints": cuts, "start": start}}
 
 
+def arm(joints: int) -> tuple[str, dict[str, Any]]:
+    """Rigid arm of rods with axes that alternate."""
+    parts, parent = ['<link name="base"/>'], "base"
+    for k in range(joints):
+        parts.append(f'<link name="l{k}"><inertial><origin xyz="0.15 0 0"/><mass value="1.5"/><inertia ixx="0.001" iyy="0.012" '
+                     'izz="0.012" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+                     f'<joint name="j{k}" type="continuous"><parent link="{parent}"/><child link="l{k}"/>'
+                     f'<origin xyz="{0.3 if k else 0.0} 0 0"/><axis xyz="{("0 0 1", "0 1 0", "1 0 0")[k % 3]}"/></joint>')
+        parent = f"l{k}"
+    return f'<robot name="arm{joints}">{"".join(parts)}</robot>', {"version": 1}
+
+
+def flexible_arm(links: int) -> tuple[str, dict[str, Any]]:
+    """Return the arm with two modes of bending in each of two directions and one of twist: six coordinates a link."""
+    text, _ = arm(links)
+    bending = {name: {"direction": way, "stiffness": 400.0, "modes": 2} for name, way in (("y", [0, 1, 0]), ("z", [0, 0, 1]))}
+    beams = {f"l{k}": {"end": [0.3, 0.0, 0.0], "damping": 0.01, "bending": bending, "twist": {"stiffness": 200.0}}
+             for k in range(links)}
+    return text, {"version": 1, "flexible_links": beams}
+
+
+def eel(joints: int) -> tuple[str, dict[str, Any]]:
+    """Return the arm in water on a free base: 6 + joints coordinates."""
+    text, _ = arm(joints)
+    body = {"center": [0.15, 0.0, 0.0], "volume": 0.0015, "added_mass": [0.1, 1.1, 0.9], "linear_drag": [0.2, 0.5, 0.4],
+            "added_inertia": [0.001, 0.004, 0.006], "quadratic_drag": [1.0, 9.0, 7.0], "angular_drag": [0.01, 0.1, 0.2]}
+    return text, {"version": 1, "base": "floating", "fluid": {"links": {f"l{k}": body for k in range(joints)}}}
+
+
 # ---------------------------------------------------------------------- what is measured
 
 
 PERIOD, SAMPLES = 1e-3, 500  # s between samples; samples of a motion that ends where it began
 MODULES = (1, 2, 3, 4, 5)
+SIZES = (6, 12, 24, 48, 96)  # coordinates of rigid arms, arms that bend, and joints of eels
+RIGID, BENDING, SWIMMING, TOWER = "rigid arm", "arm that bends", "eel", "Stewart"  # words in names of machines
 LIMITS = {"palletiser": 20.0, "Stewart platform": 35.0, "biped, 30 coordinates": 45.0}  # us of a streamed sample
 
 
@@ -165,12 +198,16 @@ def machines() -> Iterator[tuple[str, Callable[[], Robot], float]]:
         tower, loops = stewart(count)
         name = "Stewart platform" if count == 1 else f"{count} Stewart platforms in series"
         yield name, lambda tower=tower, loops=loops: Robot(TreeDynamics.from_urdf(tower), loops), 0.01
+    for size in SIZES:
+        for name, (text, file), amplitude in ((f"{RIGID}, {size} joints", arm(size), 0.2),
+                                              (f"{BENDING}, {size // 6} links", flexible_arm(size // 6), 0.002),
+                                              (f"{SWIMMING}, {size} joints", eel(size), 0.2)):
+            yield name, lambda text=text, file=file: rnea_ros.load(text, file), amplitude
 
 
 def motion_of(robot: Any, size: float) -> tuple[np.ndarray, ...]:
     """q .. qddd, (SAMPLES, n) each: sines about the start."""
-    names = robot.tree.joint_names
-    start = robot.start[[names.index(name) for name in robot.joint_names]]
+    start = robot.home_motion[0]
     w = 2.0 * np.pi / (SAMPLES * PERIOD)
     angle = w * PERIOD * np.arange(SAMPLES)[:, None] + np.linspace(0.0, 2.0, len(start))
     found = [size * w**k * (np.sin(angle + k * np.pi / 2.0) - (np.sin(angle[0]) if k == 0 else 0.0)) for k in range(4)]
@@ -181,8 +218,9 @@ def streamed(robot: Any, size: float) -> Loop:
     """Time torque_and_rate with the pose of the previous sample as guess; processor time."""
     motion = motion_of(robot, size)
     poses = robot.close(motion[0])
-    state = {"base": BaseState()} if getattr(robot, "has_moving_base", False) else {}
-    samples = [(*(np.ascontiguousarray(part[k]) for part in motion), poses[k - 1]) for k in range(SAMPLES)]
+    state = {"base": BaseState()} if robot.has_moving_base else {}
+    guesses = [{"guess": poses[k - 1]} if robot.loops else {} for k in range(SAMPLES)]
+    samples = [(*(np.ascontiguousarray(part[k]) for part in motion), guesses[k]) for k in range(SAMPLES)]
     index = 0
 
     def loop(count: int) -> float:
@@ -190,7 +228,7 @@ def streamed(robot: Any, size: float) -> Loop:
         began = time.process_time()
         for _ in range(count):
             q, qd, qdd, qddd, guess = samples[index]
-            robot.torque_and_rate(q, qd, qdd, qddd, guess=guess, **state)
+            robot.torque_and_rate(q, qd, qdd, qddd, **guess, **state)
             index = (index + 1) % SAMPLES
         return time.process_time() - began
 
@@ -249,7 +287,8 @@ def measure(rounds: int) -> list[Machine]:
     sides: dict[tuple[str, str], Loop] = {}
     for name, load, size in machines():
         cold, cached, robot = loading(load, size)
-        made.append(Machine(name, len(robot.structure().equations.coordinates), cold, cached))
+        coordinates = robot.n if robot.is_fixed_tree else len(robot.structure().equations.coordinates)
+        made.append(Machine(name, coordinates, cold, cached))
         sides[name, "streamed"], sides[name, "batch"] = streamed(robot, size), batch(robot, size)
         if len(made) < 4:
             sides[name, "stages"] = streamed(by_stages(robot), size)
@@ -282,45 +321,57 @@ def lines(found: list[Machine]) -> list[str]:
             "Microseconds of processor time, minima of all rounds, since the machine had other work: torques and rates "
             "with the pose of the sample before, 1 ms earlier, as guess; loops are closed, springs and base accelerate. In "
             "brackets: beside the first column. Stages: solution.py without the compiled program. "
-            "Loading: seconds of processor time from the URDF to the first result, without imports.", "",
+            "Loading: seconds of processor time from the URDF to the first result, without imports. Rigid: beside a rigid "
+            "arm of as many coordinates, between those of the table, of a streamed sample and of loading. An arm that bends "
+            "has six coordinates a link: its joint, two modes in each of two directions, one of twist.", "",
             "| robot | coordinates | streamed | of 500 in one call | stages | loading, s | from the cache, s | "
-            "s per coordinate |", "|---|---|---|---|---|---|---|---|"]
-    text += [f"| {machine.name} | {machine.coordinates} | " + " | ".join(
-        cell(machine, what) for what in ("streamed", "batch", "stages")) +
-        f" | {machine.cold:.2f} | {machine.cached:.2f} | {machine.cold / machine.coordinates:.3f} |" for machine in found]
+            "s per coordinate | sample by rigid | loading by rigid |", "|---|---|---|---|---|---|---|---|---|---|"]
+    rigid = family(found, RIGID)
+    sizes = [machine.coordinates for machine in rigid]
+    for machine in found:
+        beside = [value(machine) / np.interp(machine.coordinates, sizes, [value(one) for one in rigid])
+                  for value in (lambda one: one.times["streamed"].low, lambda one: one.cold)]
+        text.append(f"| {machine.name} | {machine.coordinates} | " + " | ".join(
+            cell(machine, what) for what in ("streamed", "batch", "stages")) +
+            f" | {machine.cold:.2f} | {machine.cached:.2f} | {machine.cold / machine.coordinates:.3f} | {beside[0]:.1f} | "
+            f"{beside[1]:.1f} |")
     return text
 
 
+def family(found: list[Machine], word: str) -> list[Machine]:
+    """Return the machines whose names have the word."""
+    return [machine for machine in found if word in machine.name]
+
+
 def picture(found: list[Machine], file: Path) -> None:
-    """Growth with the number of coordinates: one sample, loading, loading from the cache."""
+    """Growth with the number of coordinates, by family: one sample, loading, loading from the cache."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    towers = [machine for machine in found if "Stewart" in machine.name]
-    n = np.array([machine.coordinates for machine in towers])
-    sides = ((left, "microseconds of processor time", "One sample of torques and rates, from Python",
-              [("streamed", "one call a sample", lambda m: m.times["streamed"].low * 1e6),
-               ("batch", "500 samples in one call", lambda m: m.times["batch"].low * 1e6)]),
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.6), layout="constrained")
+    families = ((TOWER, "Stewart platforms in series", "#1f5fa8"),
+                (BENDING, "arm that bends, six coordinates a link", "#2f8f4e"),
+                (SWIMMING, "eel on a free base", "#8a4fa8"), (RIGID, "rigid arm", "#777777"))
+    sides = ((left, "microseconds of processor time", "One streamed sample of torques and rates, from Python",
+              (("-", "", lambda m: m.times["streamed"].low * 1e6),)),
              (right, "seconds of processor time", "From URDF to the first result",
-              [("cold", "nothing compiled before", lambda m: m.cold), ("cached", "from the cache", lambda m: m.cached)]))
+              (("-", "", lambda m: m.cold), ("--", ", from the cache", lambda m: m.cached))))
     for axes, unit, title, series in sides:
-        for (what, label, value), colour in zip(series, ("#1f5fa8", "#d9822b")):
-            values = [value(machine) for machine in towers]
-            axes.plot(n, values, "o-", color=colour, label=f"Stewart platforms in series: {label}")
-            axes.plot([0, n[-1]], [0, values[0] / n[0] * n[-1]], ":", color=colour)
-            others = [machine for machine in found if machine not in towers]
-            axes.plot([machine.coordinates for machine in others], [value(machine) for machine in others], "s", color=colour)
-            if what in ("streamed", "cold"):
-                for machine in others:
-                    axes.annotate(machine.name.split(",")[0], (machine.coordinates, value(machine)), (4, -11),
-                                  textcoords="offset points", fontsize=8)
-        axes.plot([], [], ":", color="#777777", label="linear")
+        for word, label, colour in families:
+            here = family(found, word)
+            for style, suffix, value in series:
+                axes.plot([m.coordinates for m in here], [value(m) for m in here], f"o{style}", color=colour,
+                          label=f"{label}{suffix}" if not suffix or word == TOWER else None, markersize=4)
+        others = [m for m in found if not any(word in m.name for word, _, _ in families)]
+        for machine in others:
+            y = series[0][2](machine)
+            axes.plot(machine.coordinates, y, "s", color="#d9822b", markersize=4)
+            axes.annotate(machine.name.split(",")[0], (machine.coordinates, y), (5, 3), textcoords="offset points", fontsize=8)
         axes.set(xlabel="coordinates", ylabel=unit, title=title, xlim=(0, None), ylim=(0, None))
         axes.grid(alpha=0.3)
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, fontsize=8)
     figure.savefig(file, dpi=110)
     plt.close(figure)
 

@@ -33,7 +33,7 @@ from ..model import mdh
 from ..model.tree import JointDynamics, Model
 from . import mass_matrix
 from .closed_loops import HELD, WORLD, Cut, closure
-from .fluid import FluidBody, add_fluid_mass, fluid_wrench
+from .fluid import FluidBody, added_inertias, fluid_wrench
 from .joint_dynamics import from_links, joint_dynamics, to_links, with_motors
 from .joint_wrenches import in_urdf_frame, moving
 from .kinematics import ORIGIN, base_poses, link_jacobian
@@ -327,14 +327,12 @@ class EquationsOfMotion:
     def mass_matrix(self, x: Any) -> np.ndarray:
         """Return M (N, N): d dynamics / d x'', khalil-rne (84) with rotor inertias and hua-mixed-joints (34)."""
         b, q, N = self.base, x[self.joints], len(self.coordinates)
-        A11, A12, A22 = mass_matrix.partitions(self.model, q)
+        A11, A12, A22 = mass_matrix.partitions(self.model, q, added=added_inertias(self.fluid))
         M = np.zeros((N, N), dtype=object)
         M[b:b + self.model.n, b:b + self.model.n] = A22
         if b:
             M[:6, :6], M[:6, self.joints], M[self.joints, :6] = A11, A12, A12.T
-        poses, next_motor = base_poses(self.model, q) if self.motors or self.fluid else [], self.joints.stop
-        if self.fluid:
-            add_fluid_mass(M, self.fluid, self.model, poses, b)
+        poses, next_motor = base_poses(self.model, q) if self.motors else [], self.joints.stop
         for motor in self.motors:
             index = b + motor.coordinate
             if motor.stiffness < math.inf:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..algebra.vectors import cross
-from .kinematics import link_jacobian
+from .spatial import transform
 
 
 class FluidBody(NamedTuple):
@@ -70,24 +70,11 @@ def _square(coefficients: Any, v: Any, smoothing: float) -> Any:
                      for c, x in zip(coefficients, v, strict=True)], dtype=object)
 
 
-def add_fluid_mass(M: np.ndarray, bodies: Sequence[FluidBody], model: Any, poses: Sequence[Any], base: int) -> None:
-    """Add J^T diag(A, B) J of each body to a mass matrix (N, N) of base and joints.
-
-    poses: of the links' frames along the base's axes
-    """
+def added_inertias(bodies: Sequence[FluidBody]) -> dict[int, np.ndarray]:
+    """Return the added mass and inertia (6, 6) of each wetted link about its frame's origin, by its number."""
+    found: dict[int, np.ndarray] = {}
     for body in bodies:
-        pose = poses[body.link]
-        turn = (pose.R @ body.R).T
-        J = link_jacobian(model, poses, body.link, body.P)
-        linear, angular = turn @ J[:3], turn @ J[3:]
-        if base:
-            at = pose.p + pose.R @ body.P
-            lever = np.array([cross(unit, at) for unit in np.eye(3)], dtype=object).T  # columns: velocity of the point by w
-            linear = np.concatenate((turn, turn @ lever, linear), axis=1)
-            angular = np.concatenate((np.zeros((3, 3)), turn, angular), axis=1)
-        for rows, weights in ((linear, body.added_mass), (angular, body.added_inertia)):
-            for row, weight in zip(rows, weights, strict=True):
-                used = [k for k, value in enumerate(row.tolist()) if weight and (not isinstance(value, float) or value)]
-                for i in used:
-                    for j in used:
-                        M[i, j] = M[i, j] + row[i] * row[j] * weight
+        X = transform(np.asarray(body.R, dtype=float), np.asarray(body.P, dtype=float))
+        added = X.T @ np.diag([*body.added_mass, *body.added_inertia]) @ X
+        found[body.link] = found.get(body.link, 0.0) + added
+    return found

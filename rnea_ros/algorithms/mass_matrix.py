@@ -35,38 +35,45 @@ def link_poses(model, q):
     return [(np.eye(3), np.zeros(3))] + [mdh.pose(link, q[k]) for k, link in enumerate(model.links[1:], start=1)]
 
 
-def partitions(model, q, inertias=None):
+def partitions(model, q, inertias=None, added=None):
     """(A11 (6, 6), A12 (6, n), M (n, n)) of (84) with rotor inertias; q: the n coordinates, any scalar.
 
     A11, A12: the force on link 0 about its origin, in its frame, linear part first.
+    added   : {link number: (6, 6)}, inertia of a fluid that moves with the link, about its frame's origin
     """
     links, poses = model.links, link_poses(model, q)
     bodies = [inertia(*body) for body in composites(model, poses, inertias)]
     T = [None] + [transform(*pose) for pose in poses[1:]]
+    if added:
+        fluid = dict(added)  # of composite links
+        for k in range(len(links) - 1, 0, -1):
+            if k in fluid:
+                moved, i = symmetric(T[k].T @ fluid[k] @ T[k]), links[k].parent
+                fluid[i] = fluid[i] + moved if i in fluid else moved
+        bodies = [body + fluid[k] if k in fluid else body for k, body in enumerate(bodies)]
     A12 = [[0.0] * 6 for _ in range(model.n)]  # columns
     M = [[0.0] * model.n for _ in range(model.n)]
-    for k, link in enumerate(links):
-        if link.coordinate == NO_COORDINATE:
-            continue
-        f, i, c = (bodies[k] @ axis(link)) * link.multiplier, k, link.coordinate
-        M[c][c] = M[c][c] + link.term.armature * link.multiplier**2
-        while i:
-            above = links[i]
-            if above.coordinate != NO_COORDINATE:
-                _add(M, c, above.coordinate, (axis(above) @ f) * above.multiplier, twice=c == above.coordinate and i != k)
-            f, i = T[i].T @ f, above.parent
-        A12[c] = [a + b for a, b in zip(A12[c], f, strict=True)]
+    for c in range(model.n):
+        own = {k: (bodies[k] @ axis(link)) * link.multiplier for k, link in enumerate(links) if link.coordinate == c}
+        beyond: dict[int, list] = {}  # forces of the links beyond one, which followers of the same coordinate share
+        for k in range(max(own, default=0), 0, -1):
+            link, f = links[k], [force for force in (beyond.pop(k, None), own.get(k)) if force is not None]
+            if not f:
+                continue
+            total = f[0] + f[1] if len(f) > 1 else f[0]
+            if link.coordinate == c:
+                M[c][c] = M[c][c] + link.term.armature * link.multiplier**2 + (axis(link) @ own[k]) * link.multiplier
+                if len(f) > 1:  # a follower feels those beyond it, and they feel it
+                    M[c][c] = M[c][c] + (axis(link) @ f[0]) * (2.0 * link.multiplier)
+            elif link.coordinate != NO_COORDINATE:
+                value = (axis(link) @ total) * link.multiplier
+                M[c][link.coordinate] = M[c][link.coordinate] + value
+                M[link.coordinate][c] = M[link.coordinate][c] + value
+            moved, i = T[k].T @ total, link.parent
+            beyond[i] = beyond[i] + moved if i in beyond else moved
+        A12[c] = list(beyond.get(0, [0.0] * 6))
     add_motors(model.coupled_motors, M, {motor.name: motor.term.armature for motor in model.coupled_motors})
     return bodies[0], np.array(A12).reshape(model.n, 6).T, np.array(M).reshape(model.n, model.n)
-
-
-def _add(M, a, b, value, twice):
-    """Entry of joint a felt at joint b, and its mirror image; followers of one coordinate meet on the diagonal, twice."""
-    M[a][b] = M[a][b] + value
-    if a != b:
-        M[b][a] = M[b][a] + value
-    elif twice:
-        M[a][a] = M[a][a] + value
 
 
 def mass_matrix(model, q, inertias=None):
