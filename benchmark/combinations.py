@@ -135,8 +135,8 @@ def arm(joints: int) -> tuple[str, dict[str, Any]]:
     """Rigid arm of rods with axes that alternate."""
     parts, parent = ['<link name="base"/>'], "base"
     for k in range(joints):
-        parts.append(f'<link name="l{k}"><inertial><origin xyz="0.15 0 0"/><mass value="1.5"/><inertia ixx="0.001" iyy="0.012" '
-                     'izz="0.012" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        parts.append(f'<link name="l{k}"><inertial><origin xyz="0.15 0 0"/><mass value="1.5"/><inertia ixx="0.001" '
+                     'iyy="0.012" izz="0.012" ixy="0" ixz="0" iyz="0"/></inertial></link>'
                      f'<joint name="j{k}" type="continuous"><parent link="{parent}"/><child link="l{k}"/>'
                      f'<origin xyz="{0.3 if k else 0.0} 0 0"/><axis xyz="{("0 0 1", "0 1 0", "1 0 0")[k % 3]}"/></joint>')
         parent = f"l{k}"
@@ -144,8 +144,12 @@ def arm(joints: int) -> tuple[str, dict[str, Any]]:
 
 
 def flexible_arm(links: int) -> tuple[str, dict[str, Any]]:
-    """Return the arm with two modes of bending in each of two directions and one of twist: six coordinates a link."""
+    """Return arms of two links side by side, or one link, with two modes of bending in each of two directions and one of
+    twist: six coordinates a link.
+    """
     text, _ = arm(links)
+    for k in range(2, links, 2):
+        text = text.replace(f'<parent link="l{k - 1}"/>', '<parent link="base"/>')
     bending = {name: {"direction": way, "stiffness": 400.0, "modes": 2} for name, way in (("y", [0, 1, 0]), ("z", [0, 0, 1]))}
     beams = {f"l{k}": {"end": [0.3, 0.0, 0.0], "damping": 0.01, "bending": bending, "twist": {"stiffness": 200.0}}
              for k in range(links)}
@@ -323,7 +327,8 @@ def lines(found: list[Machine]) -> list[str]:
             "brackets: beside the first column. Stages: solution.py without the compiled program. "
             "Loading: seconds of processor time from the URDF to the first result, without imports. Rigid: beside a rigid "
             "arm of as many coordinates, between those of the table, of a streamed sample and of loading. An arm that bends "
-            "has six coordinates a link: its joint, two modes in each of two directions, one of twist.", "",
+            "has six coordinates a link: its joint, two modes in each of two directions, one of twist; more than two links "
+            "are arms of two links side by side.", "",
             "| robot | coordinates | streamed | of 500 in one call | stages | loading, s | from the cache, s | "
             "s per coordinate | sample by rigid | loading by rigid |", "|---|---|---|---|---|---|---|---|---|---|"]
     rigid = family(found, RIGID)

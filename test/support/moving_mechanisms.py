@@ -14,10 +14,13 @@ import rnea_ros
 from rnea_ros import BaseState, PlatformMotion
 from support.beam_oracle import ArmTruth
 from support.constrained_motion import ConstrainedMotion, RandomMachine, least
-from support.moving_robots import URDF, H, MovingRobot, Sines
+from support.moving_robots import URDF, MovingRobot, Sines
+from support.oracles import difference
 from support.random_combinations import arm_with_tripod, parallel, parallel_leg
 from support.rolling_machines import STEPS, WEIGHTS, VehicleTruth, random_vehicle
 from support.swimming import FreeMotion, Truth, eel
+
+H = 5e-3  # s, step of differences
 
 
 class MovingMechanism(MovingRobot):
@@ -45,6 +48,7 @@ class MovingMechanism(MovingRobot):
 
     def state(self, t: float) -> tuple[np.ndarray, ...]:
         """Configuration, velocity, acceleration of all coordinates and efforts of the motors."""
+        t = round(t, 9)  # so that differences share their instants
         if t not in self._states:
             truth, N = self._truth, len(self._truth.names)
             q = truth.configuration(t, np.concatenate((self._last, np.zeros(N))))[0]
@@ -58,6 +62,9 @@ class MovingMechanism(MovingRobot):
 
     def torque(self, t: float) -> np.ndarray:
         return self.state(t)[3][self._motors]
+
+    def rate(self, t: float) -> np.ndarray:
+        return difference(lambda s: self.torque(t + s), h=H)
 
     def platforms(self, t: float) -> dict[str, PlatformMotion]:
         """Motion of each platform, by its link."""
@@ -102,15 +109,23 @@ class MovingGround(MovingRobot):
         self.joints = rnea_ros.load(self.urdf, file).joint_names
         self._order = [self._truth.names.index(name) for name in self.joints]
         self.base = self._base
+        self._motions: dict[float, np.ndarray] = {}
 
     def motion(self, t: float) -> list[np.ndarray]:
-        return list(self._truth.motion(t)[:, self._order])
+        when = self._time(t)
+        if when not in self._motions:
+            self._motions[when] = self._truth.motion(when)
+        return list(self._motions[when][:, self._order])
 
     def torque(self, t: float) -> np.ndarray:
-        return self._truth.efforts(t)[self._order]
+        return self._truth.efforts(self._time(t))[self._order]
 
     def rate(self, t: float) -> np.ndarray:
-        return self._truth.sample(t)[1][self._order]
+        return self._truth.sample(self._time(t))[1][self._order]
+
+    def _time(self, t: float) -> float:
+        """Return one of 301 instants of the vehicle's motion: a ball's hinges are singular a quarter turn from its start."""
+        return round(0.3 + 0.15 * np.sin(t), 3)
 
     @staticmethod
     def _base(t: float) -> BaseState:
