@@ -168,7 +168,7 @@ def eel(joints: int) -> tuple[str, dict[str, Any]]:
 
 
 PERIOD, SAMPLES = 1e-3, 500  # s between samples; samples of a motion that ends where it began
-MODULES = (1, 2, 3, 4, 5)
+MODULES = (1, 2, 3, 4)
 SIZES = (6, 12, 24, 48, 96)  # coordinates of rigid arms, arms that bend, and joints of eels
 RIGID, BENDING, SWIMMING, TOWER = "rigid arm", "arm that bends", "eel", "Stewart"  # words in names of machines
 LIMITS = {"palletiser": 20.0, "Stewart platform": 35.0, "biped, 30 coordinates": 45.0}  # us of a streamed sample

@@ -129,7 +129,7 @@ def random_arm(seed):
     return load(urdf, {"flexible_links": flexible_links}), urdf, flexible_links
 
 
-class ArmTruth:
+class ArmOracle:
     """Random arm whose links bend: Pinocchio moves every joint of the chain; modal efforts are K q + D q'.
 
     driven: which of the robot's joints have motors; the others are modes
@@ -199,7 +199,7 @@ class ArmTruth:
 
 def compare_arm(seed):
     """Largest errors of torques, of their rates, and efforts that modes lack, as shares of the largest, of a random arm."""
-    truth, rng = ArmTruth(seed), np.random.default_rng(seed)
+    truth, rng = ArmOracle(seed), np.random.default_rng(seed)
     driven, names = truth.driven, truth.robot.joint_names
     state = rng.uniform(-0.8, 0.8, (4, truth.robot.n)) * np.where(driven, 1.0, 0.05)
     found = truth.robot.solve(*state)

@@ -12,13 +12,13 @@ import yaml
 
 import rnea_ros
 from rnea_ros import BaseState, PlatformMotion
-from support.beam_oracle import ArmTruth
+from support.beam_oracle import ArmOracle
 from support.constrained_motion import ConstrainedMotion, RandomMachine, least
 from support.moving_robots import URDF, MovingRobot, Sines
 from support.oracles import difference
 from support.random_combinations import arm_with_tripod, parallel, parallel_leg
-from support.rolling_machines import STEPS, WEIGHTS, VehicleTruth, random_vehicle
-from support.swimming import FreeMotion, Truth, eel
+from support.rolling_machines import STEPS, WEIGHTS, VehicleOracle, random_vehicle
+from support.swimming import EelOracle, FreeMotion, eel
 
 H = 5e-3  # s, step of differences
 
@@ -105,7 +105,7 @@ class MovingGround(MovingRobot):
     def __init__(self, kind: str, seed: int = 0):
         self.parameters = {"base.motion_source": "free"}
         self.urdf, file = random_vehicle(kind, seed)
-        self.content, self._truth = file, VehicleTruth(self.urdf, file)
+        self.content, self._truth = file, VehicleOracle(self.urdf, file)
         self.joints = rnea_ros.load(self.urdf, file).joint_names
         self._order = [self._truth.names.index(name) for name in self.joints]
         self.base = self._base
@@ -137,7 +137,7 @@ class MovingArm(MovingRobot):
     """Arm with flexible links; joints and modes are where sines say, accelerations of the modes follow."""
 
     def __init__(self, seed: int = 0):
-        self._truth = ArmTruth(seed)
+        self._truth = ArmOracle(seed)
         self.urdf, self.content = self._truth.urdf, {"flexible_links": self._truth.content}
         self.joints = self._truth.robot.joint_names
         self._swing = Sines(np.zeros(len(self.joints)), np.where(self._truth.driven, 0.8, 0.01), seed)
@@ -158,7 +158,7 @@ class MovingEel(MovingRobot):
     def __init__(self, seed: int = 0):
         self.parameters = {"base.motion_source": "free"}
         self.urdf, file = eel("floating", seed=seed)
-        self.content, truth = file, Truth(self.urdf, file)
+        self.content, truth = file, EelOracle(self.urdf, file)
         self._free = FreeMotion(truth, seed + 1)
         self.joints = rnea_ros.load(self.urdf, file).joint_names
         self._order = [list(truth.model.names).index(name) - 2 for name in self.joints]

@@ -289,7 +289,7 @@ class VehicleOracle:
 def compare_vehicle(kind, seed, t=0.4):
     """Largest errors of torques, rates and the acceleration of the base of a random vehicle, as shares of the largest."""
     urdf, file = random_vehicle(kind, seed)
-    truth, robot = VehicleTruth(urdf, file), load(urdf, file)
+    truth, robot = VehicleOracle(urdf, file), load(urdf, file)
     order = [truth.names.index(one) for one in robot.joint_names]
     found = robot.solve(*truth.motion(t)[:, order], base=BaseState())
     tau, rate = (part[order] for part in truth.sample(t))

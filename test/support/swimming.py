@@ -158,7 +158,7 @@ class FreeMotion:
 def compare_eel(base, seed):
     """Largest errors of torques, their rates and the head's acceleration of a random eel, as shares of the largest."""
     urdf, file = eel(base, seed=seed)
-    truth, robot = Truth(urdf, file), load(urdf, file)
+    truth, robot = EelOracle(urdf, file), load(urdf, file)
     if base == "floating":
         moving = FreeMotion(truth, seed)
         state, a = moving.base(moving.state), moving.accelerations(0.0, moving.state)[1]
