@@ -20,10 +20,11 @@ the largest excess is:
                         the largest constant rate that keeps the limits in closed form, reached by a ramp from the present one
 
 After `max_attempts` the chunk is rejected as infeasible. Only complete, checked trajectories are committed. What served for
-the last chunk is the second attempt for the next one, so two attempts are usual.
+the last chunk is the second attempt for the next one, and the first where points are further apart than their joint can go
+between them: then the first attempt is usually the last one, else the first or the second.
 
 The time-law solver of trajectory/ is not used here: it starts from rest or with a given speed, not with an acceleration, and
-takes 9 to 30 ms for 10 to 20 points. An attempt here takes about 1.5 ms (benchmark/chunks.md).
+takes 9 to 30 ms for 10 to 20 points. An attempt here takes about 1 ms (benchmark/chunks.md).
 
 References: action chunks and temporal ensembling: Zhao et al. 2023 (ACT). Smoothing splines: Reinsch 1967.
 """
