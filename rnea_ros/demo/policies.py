@@ -92,7 +92,7 @@ class Policy:
         """Return the chunks that arrive, in this order."""
         found, n = [], self._poses.shape[1]
         lower, upper = np.nan_to_num(self._limits.lower, nan=-np.inf), np.nan_to_num(self._limits.upper, nan=np.inf)
-        for stamp in np.arange(0.0, duration, STREAM.period_s).tolist():
+        for stamp in np.arange(0.0, duration - STREAM.latency_s, STREAM.period_s).tolist():
             noise = STREAM.noise * self._rng.standard_normal((STREAM.points, n))
             positions = self(stamp + np.arange(STREAM.points) / STREAM.rate_hz) + noise
             positions = np.clip(positions + STREAM.offset * self._rng.uniform(-1.0, 1.0, n), lower, upper)

@@ -79,7 +79,8 @@ TAILS = (0.25, 0.4, 0.65, 1.0, 1.6)  # s
 STOP_TAILS = (0.08, 0.13, 0.2, 0.32, 0.5, 0.8, 1.25)  # s
 RAMP = 0.3  # s in which the rate changes from the present one to another
 MAX_BRIDGE_STEPS, BRIDGE_SLOWING = 2, 1.5  # slower points to which a bridge is tried, and power of its rate for them
-FASTER_THAN_MEAN = 1.03  # about, the largest velocity of a motion between two points
+LONG_SPAN, SHORT_SPAN = 0.3, 0.1  # s between two points, for the mean velocity between them
+FASTER_THAN_MEAN = 1.03  # about, the largest velocity within the short one
 MIN_GAIN = 1.1  # of the rate by one step of smoothing; else the points are further apart in time
 MIN_STRETCH_STEP, MAX_STRETCH_STEP = 1.06, 3.0
 KEPT = 1.0  # s for which trajectories that were replaced can still be sampled
@@ -715,7 +716,7 @@ class ChunkExecutor:
         warm_bridge = self._warm.bridge * min(1.5, float(mismatch.max() / max(self._mismatched, 1e-6)) ** (1.0 / 3.0))
         search = _Search(behind, self._warm, options, float(chunk.times[-1] - splice), least_bridge, warm_bridge, self._margin,
                          not state[1:].any(), 1.0 / self._share)
-        search.expect(self._least_stretch(chunk.times, points, splice), chunk.period)
+        search.expect(self._possible_stretch(chunk.times, points, splice), chunk.period)
         time_limit = 0.5 * self.lead if options.time_limit is None else options.time_limit
         binding, count = "", 0
         while count < options.max_attempts:
@@ -801,16 +802,25 @@ class ChunkExecutor:
             return 0.0
         return max(0.0, splice - float(chunk.times[nearest]))
 
-    def _least_stretch(self, times: np.ndarray, points: np.ndarray, splice: float) -> float:
-        """Return the least factor of times with which the motion can pass through all points of a chunk, from some on.
+    def _possible_stretch(self, times: np.ndarray, points: np.ndarray, splice: float) -> float:
+        """Return the factor of times with which a chunk's points, from some on, are about possible, where they certainly are
+        too fast at their times; else 0.
 
-        Somewhere between two points a joint has its mean velocity (mean value theorem).
+        A joint has its mean velocity somewhere between two points (mean value theorem), also where it passes by `tolerance`.
+        Noise of neighbouring points, which is smoothed, does not count there: the two are LONG_SPAN apart.
         """
         first = int(np.searchsorted(times, splice)) + SETTLED
-        if len(times) < first + 2:
+        times, points = times[first:], points[first:]
+        if len(times) < 2:
             return 0.0
-        mean = np.abs(np.diff(points[first:], axis=0)) / np.diff(times[first:])[:, None]
-        return float(np.nan_to_num(mean.max(axis=0) / (self.options.limit_share * self.limits.velocity)).max())
+        spans = [min(max(1, round(span * (len(times) - 1) / float(np.ptp(times)))), len(times) - 1)
+                 for span in (LONG_SPAN, SHORT_SPAN)]
+        allowed = self.options.limit_share * self.limits.velocity  # NaN where unknown
+        far, near = (np.abs(points[k:] - points[:-k]) for k in spans)
+        far_times, near_times = ((times[k:] - times[:-k])[:, None] for k in spans)
+        if not ((far - 2.0 * self.options.tolerance) / far_times > allowed / self._share).any():
+            return 0.0
+        return FASTER_THAN_MEAN * float(np.nan_to_num((near / near_times).max(axis=0) / allowed).max())
 
     def _mismatch(self, chunk: _Chunk, state: np.ndarray, splice: float) -> np.ndarray:
         """Return the distance (n,) of the motion, at its velocity, from the chunk's first point."""
@@ -913,13 +923,13 @@ class _Search:
             return self._margin
         return attempt.bridge / self._estimate
 
-    def expect(self, least_stretch: float, period: float) -> None:
-        """Begin with what served for the last chunk where points are certainly too fast by this factor of their times."""
-        if least_stretch <= self._least_stretch:
+    def expect(self, stretch: float, period: float) -> None:
+        """Begin with what served for the last chunk, and at least this factor, where points are too fast without it."""
+        if stretch <= self._least_stretch:
             return
         self._first = False
         warm = self._as_before(self._warm_bridge, period * self._least_stretch)
-        stretch = min(max(warm.stretch, FASTER_THAN_MEAN * least_stretch), self._options.max_stretch * self._least_stretch)
+        stretch = min(max(warm.stretch, stretch), self._options.max_stretch * self._least_stretch)
         self.attempt = replace(warm, stretch=stretch, delay=self._behind)
 
     def too_smooth(self, at_splice: bool, period: float) -> None:
