@@ -59,7 +59,7 @@ the stop of 0.3 s behind it, which is the default, and a controller with `interp
 
 
 class Piece(NamedTuple):
-    """What was commanded while the arm was to move through points (count, n)."""
+    """Commands of the controller while the arm was to move through points (count, n)."""
 
     commanded: CommandedMotion
     points: np.ndarray
@@ -74,7 +74,9 @@ class Piece(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What was commanded in each motion, the last one up to SIGKILL; after it; what became of it; motions, and given up."""
+    """Commands in each motion, the last one up to SIGKILL; commands after it; its outcome; number of motions, and of those given
+    up.
+    """
 
     pieces: list[Piece]
     after: CommandedMotion

@@ -355,12 +355,12 @@ class _Excess(NamedTuple):
 
     @property
     def joint_rate(self) -> float:
-        """The same where the motion joins the points."""
+        """Largest constant rate at which every limit is kept where the motion joins the points."""
         return self.rates.at_splice() if self.rates else 1.0
 
     @property
     def speed_rate(self) -> float:
-        """The same as `rate` of limits of velocity alone."""
+        """Largest constant rate along the points at which limits of velocity are kept."""
         return self.rates.of_speeds() if self.rates else 1.0
 
 
