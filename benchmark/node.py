@@ -81,6 +81,7 @@ def _line(process: subprocess.Popen, word: str = "") -> str:
 
 
 def ours(folder: Path, **parameters: Any) -> list[str]:
+    parameters = {"input_wait": 0.0, **parameters}  # the naive node uses the newest desired motion, too: it awaits none
     file = folder / "parameters.json"  # JSON is YAML
     file.write_text(json.dumps({"/**": {"ros__parameters": {"robot_description": URDF.read_text(), **parameters}}}))
     return [sys.executable, "-m", "rnea_ros.nodes.dynamics.node", "--ros-args", "--params-file", str(file)]

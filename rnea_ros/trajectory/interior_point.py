@@ -591,9 +591,9 @@ class InteriorPointSolver:
                 return new, length
             longest = 0.5 * length
             if np.isinf(new.cost):  # extrapolate linearly to the length at which the first slack would vanish
-                decrease = float(new.decrease.max())
-                bounded = 1.0 < decrease < 1.0 / MIN_STEP_LENGTH
-                longest = FRACTION_TO_BOUNDARY * length / decrease if bounded else longest
+                largest = float(new.decrease.max())
+                bounded = 1.0 < largest < 1.0 / MIN_STEP_LENGTH
+                longest = FRACTION_TO_BOUNDARY * length / largest if bounded else longest
             length = longest
         return None, 0.0
 

@@ -342,7 +342,7 @@ class Grid(InteriorPointSolver):
         around = excess.copy()
         around[1:] = np.maximum(around[1:], excess[:-1])
         around[:-1] = np.maximum(around[:-1], excess[1:])
-        points = np.flatnonzero((around > 1.0).any(axis=1)[self._interval_of])
+        points = np.flatnonzero(np.any(around > 1.0, axis=1, keepdims=True)[self._interval_of, 0])
         around, first = around[self._interval_of[points]], len(self._groups) - len(self._numbers)
         begin = float(self.objectives.moving)  # rate of the law to start from, which must remain inside
         at_start = np.array([1.0, begin, begin, 0.0, begin, 0.0, 0.0])
