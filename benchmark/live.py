@@ -143,8 +143,9 @@ HEAD = """# Robots of every kind over DDS, beside what is not ours
 joint's torque and torque rate, each relative to its own truth or to one, whichever is larger. The truth of a rate is a
 sixth-order difference of the oracle's torques, in steps of {step:g} s; of combinations (Robot) one of tenth order along
 a motion that is integrated from the oracle's equations. Sent again: samples whose answer, or part of what it
-needs, was lost; every sample was answered. Rows in which all rates are compared are of an earlier run, before one class
-served every robot. "Motions given": ~/platform_state moves the robot, for each platform on a separate topic, instead of joint states.
+needs, was lost; every sample was answered. Rows in which all rates are compared are of an earlier run, before
+one class served every robot.
+"Motions given": ~/platform_state moves the robot, for each platform on a separate topic, instead of joint states.
 Platforms in series, tripod, leg: multipliers on Pinocchio along the motion of the motors. Vehicles, arm with flexible links and
 eel: the oracles of [the campaign](campaign.md), differences of sixth order; samples are states at 301 instants of a vehicle's
 motion, and independent states of arm and eel.
