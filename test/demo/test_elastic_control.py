@@ -212,7 +212,7 @@ def test_elastic_arm_example_reproduces_section_five_of_the_paper(tmp_path):
     assert lifting["known weight"] > lifting["without payload"] + 1.0
 
 
-# ------------------------------------------------------------------ what is refused
+# ------------------------------------------------------------------ rejected input
 
 
 @pytest.mark.parametrize(("gains", "message"), [

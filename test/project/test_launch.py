@@ -203,7 +203,7 @@ def test_launch_without_a_robot_asks_for_one(start):
         assert "which robot? Give either urdf:=" in start(file).error
 
 
-# --- with what --------------------------------------------------------------------------------------------------------
+# --- parameters --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("file", ["demo", "dynamics", "scaling", "scaling_demo"])

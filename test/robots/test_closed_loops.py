@@ -458,7 +458,7 @@ def test_singular_values_are_used_next_to_a_singular_pose(backend):
     assert np.abs(np.array(found) / found[0] - 1.0).max() < 1e-2 and np.abs(found[0]).min() > 0.1
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- rejected input --------------------------------------------------------------------------------------------------
 
 
 def test_unreachable_active_positions_of_a_loop_are_rejected(five_bar):

@@ -332,7 +332,7 @@ def test_vectorized_results_of_an_elastic_robot_equal_single_samples():
     assert robot.mass_matrix(q).shape == (6, 4, 4)
 
 
-# ------------------------------------------------------------------ what is refused
+# ------------------------------------------------------------------ rejected input
 
 
 def test_motor_mounted_on_its_own_load_has_forward_but_no_inverse_dynamics():

@@ -297,7 +297,7 @@ def test_forward_dynamics_of_a_standing_tripod_matches_the_constrained_motion():
     assert off(accelerations, a[joints]) < 1e-11
 
 
-# ---------------------------------------------------------------------- calls and refusals
+# ---------------------------------------------------------------------- calls and rejected input
 
 
 def test_loop_closure_of_many_samples_continues_from_sample_to_sample():

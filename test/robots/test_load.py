@@ -213,7 +213,7 @@ def test_arguments_of_load_override_the_robot_file():
         assert load(ARM, base=base, backend="python").declaration == {"base": base}
 
 
-# --- what no class serves ------------------------------------------------------------------------------------------------
+# --- combinations of sections ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sections", [

@@ -333,7 +333,7 @@ def test_platform_motion_from_roll_pitch_yaw_has_consistent_derivatives(samples)
     assert deviation(difference(lambda t: motion(t).acceleration), now.jerk) < 1e-9
 
 
-# --- what acts on it --------------------------------------------------------------------------------------------------
+# --- external loads --------------------------------------------------------------------------------------------------
 
 
 @each_machine
@@ -524,7 +524,7 @@ def test_guess_selects_the_branch_of_the_legs(machines):
     assert np.abs(leg_motion(robot, PlatformMotion(P, R))[0]).max() < 1e-12
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- rejected input --------------------------------------------------------------------------------------------------
 
 
 def test_unreachable_platform_pose_is_rejected(machines):
@@ -711,7 +711,7 @@ def test_forces_of_a_table_on_crossed_slides_match_the_closed_form(seed, size):
     np.testing.assert_allclose(machine.inverse_dynamics(motion=motion), push, rtol=1e-9, atol=1e-9)
 
 
-# --- no orientation is singular ---------------------------------------------------------------------------------------
+# --- arbitrary orientations ---------------------------------------------------------------------------------------
 
 
 def turned_machine(R):

@@ -73,7 +73,7 @@ def test_load_returns_a_robot():
     assert isinstance(load(*FIVE_BAR), Robot) and isinstance(load(ARM), Robot)
 
 
-# ------------------------------------------------------------------ answers
+# ------------------------------------------------------------------ results
 
 
 def answers(case: Case, motion: list[np.ndarray]) -> dict[str, Any]:
@@ -259,7 +259,7 @@ def test_payload_changes_the_copy_and_not_the_robot(kind):
             np.testing.assert_array_equal(a, b)
 
 
-# ------------------------------------------------------------------ what is refused
+# ------------------------------------------------------------------ rejected input
 
 
 @each_kind

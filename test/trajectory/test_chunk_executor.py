@@ -481,7 +481,7 @@ def test_simulated_streams_contain_the_faults_of_their_names():
     assert isinstance(faulty, Stream) and isinstance(faulty.chunks[0], ArrivingChunk)
 
 
-# ------------------------------------------------------------------ other limits, other speed, another process that plays
+# ------------------------------------------------------------------ changed limits and speed, execution in another process
 
 
 def cut_motion(run, times):

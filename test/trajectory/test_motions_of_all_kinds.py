@@ -194,7 +194,7 @@ def test_link_mounted_motors_of_rigid_joints_are_supported_and_of_elastic_joints
         np.testing.assert_allclose(ours, wanted, rtol=1e-9, atol=1e-9)
 
 
-# ------------------------------------------------------------------ a base that moves; what has no meaning
+# ------------------------------------------------------------------ moving bases; rejected combinations
 
 
 def test_retimed_motion_on_a_tilted_base_keeps_its_limits():
