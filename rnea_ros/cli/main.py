@@ -32,7 +32,7 @@ SUBCOMMANDS = {
     "margin": "compute the share of the limits to plan with, with allowance for model error",
     "flexible": "predict deflection, torque and vibration of a robot with flexible links",
     "rolling": "compute ground forces, slip and tip-over margins of a robot on wheels",
-    "gait": "predict how a human walks",
+    "gait": "predict how a human walks, or lifts a box",
     "query": "compute any of the robot's dynamics, as JSON",
     "doctor": "show what is installed, what that enables, and how to install the rest",
     "watch": "show live joint torques of a running node in the terminal",

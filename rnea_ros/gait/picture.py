@@ -1,4 +1,4 @@
-"""Pictures of the skeleton and of its walk: stick figures, curves over the stride beside measured ones, an animation."""
+"""Pictures of the skeleton, of its walk and of its lift: stick figures, curves beside measured ones, animations."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 
 from ..algorithms.kinematics import base_poses
 from ..io.figures import movie, picture
+from .fatigue import RepeatedWork
+from .lift import NIOSH_COMPRESSION, Lift, LiftMotion
 from .skeleton import Human, Segment, coordinate_names
 from .walk import ANGLE_STD, LEG_JOINTS, MEASURED_ANGLES, MEASURED_SHARES, PELVIS_LEAN, Stride, Walk
 from .walker import Walker
@@ -173,3 +175,102 @@ def animation(path: str | Path, walked: Walk) -> None:
         axis.set_title(f"{stride.t[k]:.2f} s", loc="left", fontsize=9)
 
     movie(path, (7.0, 5.0), frame, len(stride.t), rate=15)
+
+
+POSES = 6  # in a row of snapshots of a lift
+SHOWN = {"hip": ("right_hip_flexion", RIGHT), "knee": ("right_knee_flexion", LEFT),
+         "ankle": ("right_ankle_dorsiflexion", "#1e8449"), "shoulder": ("right_shoulder_flexion", "#b7950b"),
+         "elbow": ("right_elbow_flexion", "#7d3c98")}
+FATIGUE_INSTANTS = 200
+
+
+def lift(path: str | Path, lifted: Lift, period: float, hours: float) -> None:
+    """Draw snapshots of a lift, angles, torques and torque rates, the box's path, the lumbar load, the floor's force, and the
+    capacity left when the lift is repeated every `period` [s].
+    """
+    motion, lifter = lifted.motion(), lifted.lifter
+    with picture(path, (13.0, 13.0), dpi=100) as figure:
+        grid = figure.add_gridspec(4, 3, height_ratios=(1.35, 1, 1, 1))
+        _poses(figure.add_subplot(grid[0, :]), lifted, motion)
+        panels = [figure.add_subplot(grid[1 + k // 3, k % 3]) for k in range(9)]
+        names, t = lifter.walker.joint_names, motion.t
+        for name, (joint, colour) in SHOWN.items():
+            k = names.index(joint)
+            for axis, values in zip(panels, (np.degrees(motion.q), motion.tau, motion.tau_rate)):
+                axis.plot(t, values[:, k], color=colour, linewidth=1.6, label=name)
+        for axis, values in zip(panels[1:3], (motion.tau, motion.tau_rate)):
+            axis.plot(t, values[:, names.index("l5s1_extension")], color=MIDDLE, linewidth=1.6, label="L5/S1")
+        panels[3].plot(motion.box[:, 0], motion.box[:, 2], color=MIDDLE, linewidth=1.6)
+        panels[4].plot(t, motion.moment, color=MIDDLE, linewidth=1.6)
+        panels[5].plot(t, motion.compression, color=MIDDLE, linewidth=1.6)
+        panels[5].axhline(NIOSH_COMPRESSION, color=RIGHT, linewidth=1.0, linestyle="--", label="NIOSH, 3400 N")
+        force = motion.floor[:, 0] / lifter.walker.weight
+        panels[6].plot(t, force[:, 2], color=RIGHT, linewidth=1.6, label="vertical")
+        panels[6].plot(t, force[:, 0], color=LEFT, linewidth=1.6, label="fore-aft")
+        panels[7].plot(t, 100 * motion.pressure[:, 0], color=MIDDLE, linewidth=1.6)
+        heel, _, tip = lifter.walker.human.sole
+        panels[7].axhspan(100 * heel, 100 * tip, color=MEASURED, alpha=0.3, linewidth=0, label="sole")
+        _capacity(panels[8], lifted.repeated(period), lifter.joint_names, hours)
+        titles = ("angles [deg]", "torques [N m]", "torque rates [N m/s]", "path of the box's centre: ahead, height [m]",
+                  "moment at L5/S1 [N m]", "compression at L5/S1 [N]", "floor's force on a foot [weight with box]",
+                  "centre of pressure ahead of the ankle [cm]", f"capacity left, a lift every {period:g} s [%]")
+        for k, (axis, title) in enumerate(zip(panels, titles)):
+            axis.set_title(title, loc="left", fontsize=9)
+            axis.grid(alpha=0.3)
+            axis.set_xlabel("[h]" if k == 8 else "[m]" if k == 3 else "[s]", fontsize=8)
+            if axis.get_legend_handles_labels()[1]:
+                axis.legend(fontsize=7, loc="best")
+        panels[3].set_aspect("equal", adjustable="datalim")
+        task, human = lifter.task, lifter.person
+        muscles = ", muscles by angle and velocity" if lifter.walker.muscles else ""
+        figure.suptitle(f"Predicted lifting of {task.box_mass:g} kg in {task.duration:g} s: {human.sex}, {human.stature:g} m, "
+                        f"{human.mass:g} kg{muscles}", fontsize=12)
+
+
+def _capacity(axis: Any, work: RepeatedWork, names: Sequence[str], hours: float) -> None:
+    at = np.linspace(0.0, hours, FATIGUE_INSTANTS)
+    left = 100 * np.array([work.capacity(3600.0 * one / work.period) for one in at])
+    shown = {**SHOWN, "L5/S1": ("l5s1_extension", MIDDLE)}
+    for name, (joint, colour) in shown.items():
+        k = names.index(joint)
+        stop = int(np.searchsorted(at, work.endurance[k] / 3600.0)) + 1  # where the work fails
+        axis.plot(at[:stop], left[:stop, k], color=colour, linewidth=1.6, label=name)
+        if stop <= len(at):
+            axis.plot(at[stop - 1], left[stop - 1, k], "x", color=colour)
+    axis.set_ylim(max(0.0, 10.0 * np.floor(left[np.isfinite(left)].min() / 10.0)), 101.0)
+
+
+def _poses(axis: Any, lifted: Lift, motion: LiftMotion) -> None:
+    stick, spread = Stick(lifted.lifter.walker), 1.0
+    for at, k in enumerate(np.linspace(0, len(motion.t) - 1, POSES).round().astype(int)):
+        _draw_lifter(axis, stick, lifted, motion, int(k), at * spread)
+        F, M = motion.floor[k, :, :3].sum(axis=0), motion.floor[k, :, 3:].sum(axis=0)
+        start, arrow = -M[1] / F[2] + at * spread, F / lifted.lifter.walker.weight * 0.5
+        axis.annotate("", (start + arrow[0], arrow[2]), (start, 0.0),
+                      arrowprops={"arrowstyle": "->", "color": "#1e8449", "linewidth": 1.3})
+        axis.text(at * spread + 0.1, -0.16, f"{motion.t[k]:.2f} s", ha="center", fontsize=8)
+    axis.axhline(0.0, color="gray", linewidth=1.0)
+    axis.set_aspect("equal")
+    axis.axis("off")
+    axis.set_title("Seen from the right (arrows: the floor's force on both feet)", fontsize=10)
+
+
+def _draw_lifter(axis: Any, stick: Stick, lifted: Lift, motion: LiftMotion, k: int, shift: float) -> None:
+    _, depth, height = lifted.lifter.task.box_size
+    corners = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * [depth / 2.0, height / 2.0] + motion.box[k, ::2]
+    axis.fill(corners[:, 0] + shift, corners[:, 1], color="#c9b8a3", alpha=0.7)
+    _draw(axis, stick(motion.q[k]), shift)
+
+
+def lift_animation(path: str | Path, lifted: Lift) -> None:
+    """Write a GIF at half of the speed, seen from the right."""
+    rate = 15
+    motion, stick = lifted.motion(int(2 * rate * lifted.plan.duration) + 1), Stick(lifted.lifter.walker)
+
+    def frame(axis: Any, k: int) -> None:
+        _draw_lifter(axis, stick, lifted, motion, k, 0.0)
+        axis.axhline(0.0, color="gray", linewidth=1.0)
+        axis.set(xlim=(-0.8, 1.2), ylim=(-0.1, 2.1), aspect="equal")
+        axis.set_title(f"{motion.t[k]:.2f} s", loc="left", fontsize=9)
+
+    movie(path, (6.0, 6.0), frame, len(motion.t), rate=rate)

@@ -210,8 +210,14 @@ HEEL, HALF_BALL = -0.055, 0.04  # behind the ankle; half the width of the ball [
 # Shares of the mass of the lower trunk, head and foot (neck and head; foot and toes), and of the whole body
 SPLIT_SHARES = {"l5": 3.50 / 11.17, "head": 5.24 / 6.94, "toes": 0.13, "clavicle": 0.005}
 NEUTRAL = ("t9t8_", "c7_", "c1_", "right_clavicle_", "left_clavicle_", "right_wrist_", "left_wrist_")  # thesis, section 5.1
+SAGITTAL = (*NEUTRAL, "sideways", "pelvis_rotation", "pelvis_list", "right_forearm_", "left_forearm_",
+            *(f"{joint}_{turn}" for joint in ("l5s1", "l4l3", "t12l1") for turn in ("bending", "rotation")))  # a plane
 LOWER_BODY = (*NEUTRAL, "l5s1_", "l4l3_", "t12l1_", "right_shoulder_", "left_shoulder_", "right_elbow_", "left_elbow_",
               "right_forearm_", "left_forearm_", "right_subtalar_", "left_subtalar_")  # all but the legs: a small model
+
+
+SPINE_SLIDE = SkeletonAxis("l5s1_compression", "up", -0.01, 0.01, 0)  # stays at zero; its force is what the disc bears
+SLIDES = (*GLOBAL[:3], SPINE_SLIDE)
 
 
 class SkeletonPoint(NamedTuple):
@@ -225,17 +231,22 @@ class SkeletonPoint(NamedTuple):
 class Human:
     """Person: stature [m], mass [kg], sex, and the joints that stay in their neutral position, by name.
 
-    frozen: names or prefixes; the default is the thesis's set: upper spine, neck, clavicles, wrists
+    frozen    : names or prefixes; the default is the thesis's set: upper spine, neck, clavicles, wrists
+    hand_load : mass that each hand holds, a point at its grip [kg]
+    spine_force: a 56th coordinate, SPINE_SLIDE along the spine above L5/S1, whose force is that which the disc transmits
     """
 
     stature: float = 1.741
     mass: float = 73.0
     sex: str = "male"
     frozen: tuple[str, ...] = NEUTRAL
+    hand_load: float = 0.0
+    spine_force: bool = False
     _segments: Segments = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name, value, low, high, unit in (("stature", self.stature, 1.2, 2.3, "m"), ("mass", self.mass, 25.0, 250.0, "kg")):
+        for name, value, low, high, unit in (("stature", self.stature, 1.2, 2.3, "m"), ("mass", self.mass, 25.0, 250.0, "kg"),
+                                             ("hand_load", self.hand_load, 0.0, 100.0, "kg")):
             if not low <= value <= high:
                 raise InputError(f"{name} is {value:g}; {low:g} to {high:g} is allowed [{unit}]")
         object.__setattr__(self, "_segments", Segments(self.stature, self.mass, self.sex))
@@ -245,7 +256,7 @@ class Human:
 
     @property
     def all_axes(self) -> tuple[str, ...]:
-        """Names of all 55 coordinates."""
+        """Names of all 55 coordinates, or 56 with spine_force."""
         return (*(axis.name for axis in GLOBAL), *(axis for joint in self.joints for axis in coordinate_names(joint)))
 
     @property
@@ -257,7 +268,8 @@ class Human:
     def joints(self) -> list[SkeletonJoint]:
         """All joints but the global ones, scaled to this person, of both sides."""
         limbs = [_joint_of_side(side, joint) for side in SIDES for joint in (*ARM, *LEG)]
-        return [joint._replace(offset=self._offset(joint)) for joint in (*TRUNK, *limbs)]
+        lumbosacral = TRUNK[0]._replace(axes=[*TRUNK[0].axes, *([SPINE_SLIDE] if self.spine_force else [])])
+        return [joint._replace(offset=self._offset(joint)) for joint in (lumbosacral, *TRUNK[1:], *limbs)]
 
     def _offset(self, joint: SkeletonJoint) -> tuple[float, float, float]:
         """Return the offset of a joint.
@@ -299,6 +311,11 @@ class Human:
         """Length of the hand to the third knuckle [m]."""
         return self._segments.length("hand")
 
+    @property
+    def grip(self) -> np.ndarray:
+        """Point (3,) of a hand at which it holds a load: the mass centre of the hand [m]."""
+        return self._segments.body("hand", DOWN).centre
+
     @cached_property
     def bodies(self) -> dict[str, Segment]:
         """Every rigid body in its own frame, by link."""
@@ -330,22 +347,30 @@ class Human:
         width = 0.15 * s.scale
         rod = SPLIT_SHARES["clavicle"] * s.mass * np.array([1.0, 0.1, 1.0]) * width**2 / 12.0
         straight = {name: s.body(name.replace("_", " "), DOWN) for name in ("upper_arm", "forearm", "hand", "thigh", "shank")}
+        if self.hand_load:
+            load = Segment(self.hand_load, self.grip, np.zeros((3, 3)))
+            straight["hand"] = _sum_segments(((1.0, straight["hand"]), (1.0, load)))
         return straight | {"foot": rear, "toes": toes.moved(-np.array([ball, 0.0, -self.ankle_height])),
                            "clavicle": Segment(SPLIT_SHARES["clavicle"] * s.mass, np.array([0.0, sign * width / 2, 0.0]),
                                                np.diag(rod))}
 
     @cached_property
     def points(self) -> dict[str, SkeletonPoint]:
-        """Points that the constraints use: of the feet, and the ends of the pendulums of arms and legs."""
+        """Points that the constraints use: of the feet, the ends of the pendulums of arms and legs, legs, grips, spine."""
+        length = self._segments.length
         (heel, ball, tip), side_step, found = self.sole, HALF_BALL * self._segments.scale, dict[str, SkeletonPoint]()
         for side, sign in (("right", -1.0), ("left", 1.0)):
             foot = {"heel": (heel, 0.0), "inner_ball": (ball, -sign * side_step), "outer_ball": (ball, sign * side_step)}
             found |= {f"{side}_{name}": SkeletonPoint(f"{side}_foot", np.array([*position, -self.ankle_height]))
                       for name, position in foot.items()}
             found[f"{side}_toe_tip"] = SkeletonPoint(f"{side}_toes", np.array([tip - ball, 0.0, 0.0]))
-            origins = {"hip": "thigh", "ankle": "foot", "ball": "toes", "shoulder": "upper_arm", "wrist": "hand"}
+            origins = {"hip": "thigh", "knee": "shank", "ankle": "foot", "ball": "toes", "shoulder": "upper_arm",
+                       "wrist": "hand"}
             found |= {f"{side}_{name}": SkeletonPoint(f"{side}_{link}", np.zeros(3)) for name, link in origins.items()}
-        return found
+            found[f"{side}_grip"] = SkeletonPoint(f"{side}_hand", self.grip)
+            found |= {f"{side}_{name}_middle": SkeletonPoint(f"{side}_{name}", np.array(DOWN) * length(name) / 2)
+                      for name in ("thigh", "shank")}
+        return found | {"t12_joint": SkeletonPoint("t12", np.zeros(3))}
 
     @property
     def urdf(self) -> str:
@@ -370,7 +395,7 @@ class Human:
             last = k == len(axes) - 1
             link = child if last else f"{child}_{axis.name}"
             self._link(robot, link, self.bodies[child] if last else None)
-            kind = "fixed" if name.startswith(self.frozen) else "prismatic" if axis in GLOBAL[:3] else "revolute"
+            kind = "fixed" if name.startswith(self.frozen) else "prismatic" if axis in SLIDES else "revolute"
             element = self._joint(robot, name, kind, parent, link, offset)
             if kind != "fixed":
                 mirrored = child.startswith("left_") and axis.axis in ("forward", "up")

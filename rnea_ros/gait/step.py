@@ -26,7 +26,6 @@ from .walker import (
     BETWEEN_POINTS,
     DOUBLE,
     SINGLE,
-    FloorSupport,
     Walker,
     ball_contact,
     between_feet,
@@ -128,7 +127,8 @@ class StepConditions:
 
     def torques(self) -> list[Quantity]:
         """Return limits of the torques as shares of the strength in double and in single support, (5.3)."""
-        return [self._torque(DOUBLE, self.step.double_support), self._torque(SINGLE, self.step.single_support)]
+        return [quantity for support, window in ((DOUBLE, self.step.double_support), (SINGLE, self.step.single_support))
+                for quantity in self.walker.torque_quantities(support, window, self._passive_torque)]
 
     def contacts(self) -> list[Quantity]:
         """Return positions of points in contact with the floor, (5.4), first line."""
@@ -145,7 +145,7 @@ class StepConditions:
         s, toes = self.step, ["inner_ball", "outer_ball", "toe_tip"]
         windows = [(["left_heel", "left_inner_ball", "left_outer_ball"], (0.0, 1.0)), (["left_toe_tip"], s.single_support),
                    ([f"right_{name}" for name in toes], s.double_support), (["right_heel"], (s.heel_off, 1.0))]
-        return [self._of_points(f"height of {some(names)}", names, point_heights, names, np.zeros(len(names)),
+        return [self.walker.point_quantity(f"height of {some(names)}", names, point_heights, names, np.zeros(len(names)),
                                 np.full(len(names), np.inf), window) for names, window in windows]
 
     def balance(self) -> list[Quantity]:
@@ -153,7 +153,7 @@ class StepConditions:
         s = self.step
         flat, raised = (0.0, self.tip), (self.ball - BEHIND_BALL, self.tip)
         lower, upper = np.array([0.0, -MAX_LATERAL_OFFSET]), np.array([1.0, MAX_LATERAL_OFFSET])
-        between = self._of_ground("zero-moment point between the feet", ("share", "aside"), between_feet,
+        between = self.walker.ground_quantity("zero-moment point between the feet", ("share", "aside"), between_feet,
                                   BETWEEN_POINTS, lower, upper, s.double_support)
         return [between, *(self._in_foot(ends, window)
                            for ends, window in ((flat, (s.toe_off, s.heel_off)), (raised, (s.heel_off, 1.0))))]
@@ -161,14 +161,14 @@ class StepConditions:
     def arms_and_legs(self) -> list[Quantity]:
         """Return (5.6) with the walking direction, not the vertical: an arm swings with the other side's leg."""
         least = np.array([-PENDULUM_TOL])
-        return [self._of_points(f"{arm} arm with {leg} leg", ["product"], pendulum_product,
+        return [self.walker.point_quantity(f"{arm} arm with {leg} leg", ["product"], pendulum_product,
                                 [f"{arm}_shoulder", f"{arm}_wrist", f"{leg}_hip", f"{leg}_ankle"], least, np.array([np.inf]))
                 for arm, leg in (SIDES, SIDES[::-1])]
 
     def wrist_clearance(self) -> list[Quantity]:
         """Return the squared distance of wrists from hips, (5.7)."""
         least, most = np.array([WRIST_HIP_DISTANCE**2]), np.array([np.inf])
-        return [self._of_points(f"{side} wrist from hip", ["distance squared"], distance_squared,
+        return [self.walker.point_quantity(f"{side} wrist from hip", ["distance squared"], distance_squared,
                                 [f"{side}_wrist", f"{side}_hip"], least, most) for side in SIDES]
 
     # ------------------------------------------------------------------ at one instant
@@ -193,7 +193,7 @@ class StepConditions:
     def transfer(self) -> list[Quantity]:
         """Return limits of the front foot's share, which grows linearly within bounds at some instants."""
         passed = np.linspace(0.0, 1.0, TRANSFER_INSTANTS + 1)
-        return [self._of_ground("load on the front foot", ["share"], front_share, BETWEEN_POINTS,
+        return [self.walker.ground_quantity("load on the front foot", ["share"], front_share, BETWEEN_POINTS,
                                 np.array([max(share - TRANSFER_LAG, 0.0)]), np.array([min(share + TRANSFER_LEAD, 1.0)]),
                                 (share * self.step.toe_off,) * 2) for share in passed]
 
@@ -201,35 +201,7 @@ class StepConditions:
 
     def _at(self, name: str, labels: Sequence[str], function: Callable, names: Sequence[str], goal: Sequence[float],
             window: tuple[float, float]) -> Quantity:
-        """Return a quantity within the tolerance of a goal."""
-        middle, near = np.array(goal), self.step.tolerance
-        return self._of_points(name, labels, function, names, middle - near, middle + near, window)
-
-    def _of_points(self, name: str, labels: Sequence[str], function: Callable, names: Sequence[str], lower: np.ndarray,
-                   upper: np.ndarray, window: tuple[float, float] = (0.0, 1.0)) -> Quantity:
-        return Quantity(name, labels, 0, lambda q: self.walker.evaluate_points(function, names, q).value,
-                        lambda q: self.walker.evaluate_points(function, names, q).slopes, lower, upper, windows=[window])
-
-    def _of_ground(self, name: str, labels: Sequence[str], function: Callable, names: Sequence[str], lower: np.ndarray,
-                   upper: np.ndarray, window: tuple[float, float]) -> Quantity:
-        def evaluate(*motion):
-            return self.walker.evaluate_ground(function, names, motion)
-
-        return Quantity(name, labels, 2, lambda *motion: evaluate(*motion).value, lambda *motion: evaluate(*motion).slopes,
-                        lower, upper, windows=[window])
-
-    def _torque(self, bearing: FloorSupport, window: tuple[float, float]) -> Quantity:
-        strength = np.nan_to_num(self.walker.robot.limits.effort, nan=np.inf)
-        limit = np.where(np.isfinite(strength), 1.0, np.inf)
-
-        def value(*motion):
-            return (self.walker.torque(bearing, motion) - self._passive_torque(motion[0])[0]) / strength
-
-        def slope(*motion):
-            by_q, *others = self.walker.torque_slopes(bearing, motion)
-            return [table / strength[:, None] for table in (by_q - self._passive_torque(motion[0])[1], *others)]
-
-        return Quantity(f"torque in {bearing.name}", self.walker.joint_names, 2, value, slope, -limit, limit, windows=[window])
+        return self.walker.contact_quantity(name, labels, function, names, goal, self.step.tolerance, window)
 
     def _passive_torque(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the passive torque (samples, n) and its derivative by q."""
@@ -246,5 +218,5 @@ class StepConditions:
                     (F[2] * left - M[0]) / weight]
 
         name = f"zero-moment point in the foot from {100 * ends[0]:.0f} cm"
-        return self._of_ground(name, ("behind", "ahead", "right", "left"), distances, [], np.zeros(4), np.full(4, np.inf),
-                               window)
+        return self.walker.ground_quantity(name, ("behind", "ahead", "right", "left"), distances, [], np.zeros(4),
+                                           np.full(4, np.inf), window)

@@ -173,7 +173,8 @@ class Walk:
         """Return (5.1) alone, by Simpson's rule."""
         u = np.linspace(0.0, 1.0, 401)
         motion = np.stack(self.plan(u * self.plan.duration), axis=1)
-        double, single = (quantity.values(motion) for quantity in StepConditions(self.walker, self.step).torques())
+        double, single = (quantity.values(motion) for quantity in StepConditions(self.walker, self.step).torques()
+                          if quantity.name.startswith("torque"))
         shares = np.where(u[:, None] <= self.step.toe_off, double, single)
         weights = np.tile([2.0, 4.0], 201)[:401]
         weights[[0, -1]] = 1.0

@@ -36,9 +36,11 @@ from ..algebra.vectors import cross
 from ..algorithms.joint_wrenches import base_wrench, base_wrench_sensitivities
 from ..algorithms.kinematics import points
 from ..codegen import kernel
+from ..planning.problem import Quantity
 from ..robots.inputs.conditions import Loads
 from ..robots.kernels.store import KernelFunction, KernelStore
 from ..robots.robot import Robot
+from .muscles import MuscleStrength
 from .skeleton import SIDES, Human, SkeletonPoint
 
 TOE_LEVER = 0.01  # lever of the smoothing [m]
@@ -112,10 +114,13 @@ class FloorSupport(NamedTuple):
 
 
 class Walker:
-    """Human and the kernels of its robot. Without load at the feet, the root is held by what the floor must supply."""
+    """Human and the kernels of its robot. Without load at the feet, the root is held by what the floor must supply.
 
-    def __init__(self, human: Human, backend: str = "llvm"):
-        self.human = human
+    muscles: strength by angle and velocity, which limits torques beside the constant strengths; None: not limited by it
+    """
+
+    def __init__(self, human: Human, backend: str = "llvm", muscles: MuscleStrength | None = None):
+        self.human, self.muscles = human, muscles
         self.robot = Robot.from_urdf(human.urdf, backend=backend)
         self.n, self.joint_names = self.robot.n, self.robot.joint_names
         self.weight = self.robot.total_mass * -float(self.robot.gravity_vector[2])  # [N]
@@ -209,6 +214,55 @@ class Walker:
 
         return self._cached(f"slopes {support.name}", motion, evaluate)
 
+    # ------------------------------------------------------------------ limited quantities
+
+    @property
+    def strength(self) -> np.ndarray:
+        """Constant strength (n,) of the coordinates [N m]; infinite without one."""
+        return np.nan_to_num(self.robot.limits.effort, nan=np.inf)
+
+    def point_quantity(self, name: str, labels: Sequence[str], function: Callable, names: Sequence[str], lower: np.ndarray,
+                       upper: np.ndarray, window: tuple[float, float] = (0.0, 1.0)) -> Quantity:
+        """Return function(*points) -> (k,) as a limited quantity."""
+        return Quantity(name, labels, 0, lambda q: self.evaluate_points(function, names, q).value,
+                        lambda q: self.evaluate_points(function, names, q).slopes, lower, upper, windows=[window])
+
+    def contact_quantity(self, name: str, labels: Sequence[str], function: Callable, names: Sequence[str],
+                         goal: Sequence[float], tolerance: float, window: tuple[float, float] = (0.0, 1.0)) -> Quantity:
+        """Return function(*points) -> (k,) as a quantity within the tolerance of a goal."""
+        middle = np.array(goal)
+        return self.point_quantity(name, labels, function, names, middle - tolerance, middle + tolerance, window)
+
+    def ground_quantity(self, name: str, labels: Sequence[str], function: Callable, names: Sequence[str], lower: np.ndarray,
+                        upper: np.ndarray, window: tuple[float, float] = (0.0, 1.0)) -> Quantity:
+        """Return function(F, M, *points) -> (k,) as a limited quantity."""
+        def evaluate(*motion):
+            return self.evaluate_ground(function, names, motion)
+
+        return Quantity(name, labels, 2, lambda *motion: evaluate(*motion).value, lambda *motion: evaluate(*motion).slopes,
+                        lower, upper, windows=[window])
+
+    def torque_quantities(self, support: FloorSupport, window: tuple[float, float] = (0.0, 1.0),
+                          passive: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None) -> list[Quantity]:
+        """Return the torques as shares of the constant strength, and those beyond the muscles' where these are known.
+
+        passive: q -> torque (samples, n) that muscles need not supply, and its derivative (samples, n, n)
+        """
+        strength = self.strength
+        limit = np.where(np.isfinite(strength), 1.0, np.inf)
+
+        def value(*motion):
+            return (self.torque(support, motion) - (passive(motion[0])[0] if passive else 0.0)) / strength
+
+        def slope(*motion):
+            by_q, *others = self.torque_slopes(support, motion)
+            return [table / strength[:, None] for table in (by_q - (passive(motion[0])[1] if passive else 0.0), *others)]
+
+        torque = Quantity(f"torque in {support.name}", self.joint_names, 2, value, slope, -limit, limit, windows=[window])
+        return [torque, *([self.muscles.limits(torque, strength)] if self.muscles else [])]
+
+    # ------------------------------------------------------------------ tools
+
     def _origin(self, link: str) -> int:
         """Return the named point at the origin of a link's frame."""
         points = self.human.points.items()
@@ -273,6 +327,21 @@ def foot_wrenches(F, M, ball, tip, heel):
 BETWEEN_POINTS = DOUBLE.points[3:]
 
 
+def both_feet(F, M, ankle, ball, left_ankle, left_ball):
+    """Return the wrenches on both feet and their toes; the feet stand beside each other and share by where the load lies."""
+    both = share_between_feet(F, M, left_ankle, ankle)
+    return np.concatenate((foot_link_wrenches(both.front, ankle, ball), foot_link_wrenches(both.rear, left_ankle, left_ball)))
+
+
+def foot_wrenches_of_both(F, M, ankle, left_ankle):
+    """Return F and M of the right foot and of the left one, (12,)."""
+    both = share_between_feet(F, M, left_ankle, ankle)
+    return np.concatenate((both.front.F, both.front.M, both.rear.F, both.rear.M))
+
+
+BOTH = FloorSupport("both feet", both_feet, ("right_ankle", "right_ball", "left_ankle", "left_ball"), DOUBLE.links)
+
+
 def position(point):
     """Return the position of a point."""
     return point
@@ -296,3 +365,9 @@ def pendulum_product(shoulder, wrist, hip, ankle):
 def distance_squared(a, b):
     """Return the squared distance of two points."""
     return [np.dot(a - b, a - b)]
+
+
+def sagittal_distance_squared(a, b):
+    """Return the squared distance of two points in the sagittal plane."""
+    away = (a - b)[::2]
+    return [np.dot(away, away)]
