@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -129,7 +130,7 @@ def run_lift(args: argparse.Namespace) -> CommandResult:
     """Predict a lift; write its files."""
     person = Human(args.stature, args.mass, args.sex)
     muscles = MuscleStrength.of(person, args.muscles) if args.muscles else None
-    given = {name: getattr(args, name) for name in LIFT_OPTIONS[:-2] if getattr(args, name) is not None}
+    given: dict[str, Any] = {name: getattr(args, name) for name in LIFT_OPTIONS[:-2] if getattr(args, name) is not None}
     task = LiftTask(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
     period, hours = (default if value is None else value for value, default in ((args.period, PERIOD), (args.hours, HOURS)))
     if not (period >= task.duration and 0.0 < hours <= 1000.0):
