@@ -74,9 +74,7 @@ class Piece(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Commands in each motion, the last one up to SIGKILL; commands after it; its outcome; number of motions, and of those given
-    up.
-    """
+    """Commands in each motion, the last one up to SIGKILL; commands after it; its outcome; counts of motions and failures."""
 
     pieces: list[Piece]
     after: CommandedMotion

@@ -146,8 +146,8 @@ a motion that is integrated from the oracle's equations. Sent again: samples who
 needs, was lost; every sample was answered. Rows in which all rates are compared are of an earlier run, before
 one class served every robot.
 "Motions given": ~/platform_state moves the robot, for each platform on a separate topic, instead of joint states.
-Platforms in series, tripod, leg: multipliers on Pinocchio along the motion of the motors. Vehicles, arm with flexible links and
-eel: the oracles of [the campaign](campaign.md), differences of sixth order; samples are states at 301 instants of a vehicle's
+Platforms in series, tripod, leg: multipliers on Pinocchio along the motion of the motors. Vehicles, flexible arm, eel:
+the oracles of [the campaign](campaign.md), differences of sixth order; samples are states at 301 instants of a vehicle's
 motion, and independent states of arm and eel.
 
 | robot | kind | joints | oracle | samples | rates compared | motion | sent again | torque | where | rate | where |

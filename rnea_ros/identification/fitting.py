@@ -65,7 +65,7 @@ HELD_OUT = 0.3  # share of each recording that is the validation set
 
 
 @dataclass(frozen=True)
-class FitOptions:
+class FitTuning:
     """Tuning of priors, significance and contradictions."""
 
     prior_std: float = 3.0  # prior standard deviation of a base parameter about the URDF's value, over its size
@@ -85,7 +85,7 @@ class FitOptions:
     min_contradiction: float = 0.5  # decrease of the logarithm of another joint's error when a contradictory joint is excluded
 
 
-OPTIONS = FitOptions()
+TUNING = FitTuning()
 
 
 class Exclusion(NamedTuple):
@@ -173,8 +173,8 @@ class Fit:
     def explained(self) -> bool:
         """True if a physical robot explains the recordings: nearly as well as least squares, or with a small error."""
         error = np.linalg.norm(np.fmax(self.fit_error, self.validation_error)) / (np.linalg.norm(self.rms) or 1.0)
-        return bool(error < OPTIONS.large_error) and (self.consistency_cost < OPTIONS.max_consistency_cost
-                                                      or bool((self.fit_error < OPTIONS.small_error * self.rms).all()))
+        return bool(error < TUNING.large_error) and (self.consistency_cost < TUNING.max_consistency_cost
+                                                      or bool((self.fit_error < TUNING.small_error * self.rms).all()))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -423,7 +423,7 @@ def _prior_std(base: BaseParameters, prior_values: np.ndarray, torque: float) ->
     kinds = np.array([base.parameters[k].kind for k in base.kept])
     inertias = size[[unit in ("kg m^2", "kg") for unit in base.units]]
     size = np.where(kinds == ROTOR, inertias.max(initial=0.0), size)
-    return OPTIONS.prior_std * np.where(np.isin(kinds, OF_MOTORS[1:]), torque, size)
+    return TUNING.prior_std * np.where(np.isin(kinds, OF_MOTORS[1:]), torque, size)
 
 
 # ---------------------------------------------------------------------- joints in other units
@@ -446,7 +446,7 @@ def _exclude_contradictory(robot: Robot, problem: IdentificationProblem, rows: J
             rest = [j for j in range(len(errors)) if j != k]
             alone = solve_weighted(rows.without(k), [models[j] for j in rest], prior, prior_std)
             gains[k, rest] = np.log(errors[rest] / alone.errors(alone.x))
-        suspects = (relative > OPTIONS.max_error) | (gains.max(axis=1) > OPTIONS.min_contradiction)
+        suspects = (relative > TUNING.max_error) | (gains.max(axis=1) > TUNING.min_contradiction)
         if not suspects.any():
             break
         scale = np.log(np.abs(initial_gains(rows, models, prior)))
@@ -490,8 +490,8 @@ def _effort_signs(rows: JointEquations, models: Sequence[FrictionModel], prior: 
         x, *_ = np.linalg.lstsq(W, rows.tau[:, k], rcond=None)
         variance = np.mean((rows.tau[:, k] - W @ x) ** 2) * np.linalg.pinv(W.T @ W)[0, 0]
         # Where the URDF's torque is small, as of a last joint, it may fit a rotor with either sign: friction shows the sign.
-        against = x[0] < -OPTIONS.significance * np.sqrt(variance)
-        is_reversed = costs[1] < (1.0 if against else OPTIONS.max_sign_ratio) * costs[0]
+        against = x[0] < -TUNING.significance * np.sqrt(variance)
+        is_reversed = costs[1] < (1.0 if against else TUNING.max_sign_ratio) * costs[0]
         found.append(-1.0 if is_reversed else 1.0)
     return np.array(found)
 
@@ -545,7 +545,7 @@ def _with_load_friction(problem: IdentificationProblem, rows: JointEquations, ra
     least = solve_weighted(rows, models, prior, prior_std)
     if (simpler := _significant(models, least, b)) != models:
         models, least = simpler, solve_weighted(rows, simpler, prior, prior_std)
-    for _ in range(OPTIONS.load_rounds if any(model.load_smoothing for model in models) else 0):
+    for _ in range(TUNING.load_rounds if any(model.load_smoothing for model in models) else 0):
         least = solve_weighted(with_loads(problem, rows, rate, least.x[:b]), models, prior, prior_std)
     return models, least
 
@@ -562,7 +562,7 @@ def _significant(models: list[FrictionModel], least: WeightedFit, b: int) -> lis
             row[column[plus]] = 1.0
             if minus:
                 row[column[minus]] = -1.0
-            return bool(abs(row @ least.x) > OPTIONS.significance * np.sqrt(row @ least.covariance @ row))
+            return bool(abs(row @ least.x) > TUNING.significance * np.sqrt(row @ least.covariance @ row))
 
         if model.load_smoothing and not is_significant(LOAD):
             model = model.unloaded
@@ -612,8 +612,8 @@ def _reference(base: BaseParameters, prior_values: np.ndarray, least: WeightedFi
         return prior_values
     scale = parameter_scales(base.parameters, prior_values)
     inertias = [parameter.unit in ("kg m^2", "kg") for parameter in base.parameters]
-    std = np.where(rotors, OPTIONS.prior_std * (np.abs(base.grouping) @ np.abs(prior_values)).max(
-        initial=max(scale[inertias].max(), np.abs(least.x[:b]).max())), OPTIONS.body_std * scale)
+    std = np.where(rotors, TUNING.prior_std * (np.abs(base.grouping) @ np.abs(prior_values)).max(
+        initial=max(scale[inertias].max(), np.abs(least.x[:b]).max())), TUNING.body_std * scale)
     # Information matrix = half^T half. By eigenvalues, since exact data leave a covariance that is singular but for rounding.
     values, vectors = np.linalg.eigh(least.covariance[:b, :b])
     half = (vectors / np.sqrt(np.maximum(values, np.finfo(float).eps * values[-1]))).T
@@ -633,13 +633,13 @@ def _nearest_to_reference(path: list[NearestValues], base: BaseParameters, least
         return float(np.mean(np.log(least.errors(base.grouping @ parameters))))
 
     scores = [score(step.parameters) for step in path]
-    limit = min(scores) + OPTIONS.max_loss
+    limit = min(scores) + TUNING.max_loss
     k = next(k for k, value in enumerate(scores) if value <= limit)
     if k == 0:
         return path[0]
     before, after = path[k - 1].parameters, path[k].parameters
     low, high = 0.0, 1.0
-    for _ in range(OPTIONS.bisections):
+    for _ in range(TUNING.bisections):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if score(before + middle * (after - before)) <= limit else (middle, high)
     return path[k]._replace(parameters=before + high * (after - before))
@@ -710,7 +710,7 @@ def suspected_couplings(qd: np.ndarray, qdd: np.ndarray, errors: np.ndarray, nam
     accelerations qdd (samples, joints), beside a correction of each joint's own terms. A pair counts if its friction
     dissipates energy, and if it reduces the error of one joint by SUSPICIOUS, and that of the other one too.
     """
-    step = max(len(qd) // OPTIONS.max_coupling_samples, 1)
+    step = max(len(qd) // TUNING.max_coupling_samples, 1)
     qd, qdd, errors = qd[::step], qdd[::step], errors[::step]
     scale, found = np.maximum(_rms(errors), np.finfo(float).tiny), list[SuspectedCoupling]()
 
@@ -730,7 +730,7 @@ def suspected_couplings(qd: np.ndarray, qdd: np.ndarray, errors: np.ndarray, nam
             x = np.linalg.lstsq(A, y, rcond=None)[0]
             factors = before / np.maximum(_rms((y - A @ x).reshape(2, -1).T), 1e-9)
             dissipates = float(np.mean(coupled[:, 1] * (coupled[:, :2] @ x[:2]))) > 0.0
-            if dissipates and factors.max() > OPTIONS.min_coupling_factor and factors.min() > 1.0:
+            if dissipates and factors.max() > TUNING.min_coupling_factor and factors.min() > 1.0:
                 found.append(SuspectedCoupling((names[a], names[b]), sign, (float(factors[0]), float(factors[1]))))
     return sorted(found, key=lambda one: -max(one.factors))
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -73,7 +73,8 @@ def _plain(value: Any) -> Any:
     return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
-Options, Result = ParamSpec("Options"), TypeVar("Result")
+Options = ParamSpec("Options")
+Result = TypeVar("Result")
 
 
 def of_fixed_tree(method: Callable[Concatenate[TreeDynamics, Options], Result]) -> Callable[
@@ -84,7 +85,7 @@ def of_fixed_tree(method: Callable[Concatenate[TreeDynamics, Options], Result]) 
         return method(self._fixed_tree(method.__name__), *args, **options)
 
     call.__doc__ = f"{method.__doc__ or ''}\n\n        Fixed trees only; InputError for other robots."
-    return call
+    return cast("Callable[Concatenate[Robot, Options], Result]", call)
 
 
 def _free(base: BaseState | None) -> BaseState | None:
