@@ -131,7 +131,8 @@ def run_lift(args: argparse.Namespace) -> CommandResult:
     person = Human(args.stature, args.mass, args.sex)
     muscles = MuscleStrength.of(person, args.muscles) if args.muscles else None
     given: dict[str, Any] = {name: getattr(args, name) for name in LIFT_OPTIONS[:-2] if getattr(args, name) is not None}
-    task = LiftTask(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    task = LiftTask(**fields)
     period, hours = (default if value is None else value for value, default in ((args.period, PERIOD), (args.hours, HOURS)))
     if not (period >= task.duration and 0.0 < hours <= 1000.0):
         raise InputError(f"period and hours are {period:g} s and {hours:g} h; a period of at least the duration, "
