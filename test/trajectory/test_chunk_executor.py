@@ -93,6 +93,21 @@ def test_points_beyond_the_velocity_limits_are_not_tried_at_their_times():
     assert np.abs(motion[1] / one.limits.velocity).max() == pytest.approx(0.98, abs=0.02)
 
 
+def test_noise_of_points_near_the_velocity_limits_does_not_slow_the_motion():
+    one = arm("panda")
+    intent, rng, times = task(np.random.default_rng(5), one, 0.7), np.random.default_rng(6), np.arange(0.0, 3.0, 5e-3)
+    fastest = np.abs(np.gradient(intent(times), 5e-3, axis=0)).max()
+    run = executor(one._replace(limits=replace(one.limits, velocity=np.full(7, 1.03 * fastest))))
+    run.reset(intent(np.zeros(1))[0], 0.0)
+    motion = []
+    for k, t in enumerate(times.tolist()):
+        if k % 40 == 20:  # every 0.2 s, 0.1 s old
+            points = chunk(intent, t - 0.1)
+            assert run.push(t - 0.1, points + 0.003 * rng.standard_normal(points.shape), PERIOD, now=t).accepted
+        motion.append(run.sample(t)[0])
+    assert np.sqrt(((np.array(motion) - intent(times)) ** 2).mean()) < 0.02  # rad
+
+
 def test_chunk_stream_with_a_payload_keeps_the_limits():
     """The limits hold with the payload, under which the same stream would exceed them if it were left out."""
     heavy, light = tightened(arm("ur5_robot", 6.0), 0.7), tightened(arm("ur5_robot"), 0.7)
