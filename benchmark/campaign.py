@@ -33,7 +33,8 @@ HEAD = """# Random machines of many combinations
 
 `python benchmark/campaign.py --machines {machines} --first-seed {first}`: random machines of each combination, each at one
 instant of a random motion. Geometry, masses, cut joints, springs, drives and motion are random
-(`test/support/random_combinations.py`); the seed of a machine reproduces it.
+(`test/support/random_combinations.py`); the seed of a machine reproduces it. Machines of an earlier run
+(seeds from 100) count too.
 
 The oracle (`test/support/constrained_motion.py`) reads URDF and robot file by itself, takes mass matrix, bias and Jacobians
 from Pinocchio, and solves `M a + h = S tau + J^T lambda`, `J a + drift = 0`; least torques by the conditions of the minimum.

@@ -197,7 +197,7 @@ def machines() -> Iterator[tuple[str, Callable[[], Robot], float]]:
     files = urdf / "palletiser.urdf", urdf / "palletiser.robot.yaml"
     yield "palletiser", lambda: Robot(TreeDynamics.from_urdf(files[0]), files[1]), 0.2
     text, file = biped()
-    yield "biped, 30 coordinates", lambda: Robot(TreeDynamics.from_urdf(text, base="floating"), file), 0.1
+    yield "biped, 30 coordinates", lambda text=text, file=file: Robot(TreeDynamics.from_urdf(text, base="floating"), file), 0.1
     for count in MODULES:
         tower, loops = stewart(count)
         name = "Stewart platform" if count == 1 else f"{count} Stewart platforms in series"
