@@ -28,6 +28,7 @@ SENSOR = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 TOPICS = {"joint_effort": JointState, "joint_effort_rate": JointState, "joint_dynamics": JointDynamics}
 STAMP = struct.Struct("<iI")  # at byte 4 of every message that begins with a header
 DISCOVERY, DRAIN = 20.0, 0.5  # s
+NANOSECONDS = 1_000_000_000
 
 
 class Traffic:
@@ -35,7 +36,7 @@ class Traffic:
 
     def __init__(self, node: str, topics: list[str], names: list[str], rate: float, desired_every: int):
         self.node = Node("traffic")
-        self.rate, self.desired_every = rate, desired_every
+        self.rate, self.desired_every, self.period_ns = rate, desired_every, round(NANOSECONDS / rate)
         self.states = self.node.create_publisher(JointState, "joint_states", SENSOR)
         self.desired = self.node.create_publisher(JointMotion, f"{node}/desired_motion", SENSOR)
         self.topics = topics
@@ -72,7 +73,8 @@ class Traffic:
 
     def _send(self, k: int) -> None:
         angles = k / self.rate + self.phases
-        stamp = Time(sec=1 + k // 1_000_000, nanosec=1000 * (k % 1_000_000))  # the number of the message
+        seconds, nanoseconds = divmod(k * self.period_ns, NANOSECONDS)  # the number of the message
+        stamp = Time(sec=1 + seconds, nanosec=nanoseconds)
         if k % self.desired_every == 0:
             self.motion.header.stamp = stamp
             self.motion.acceleration, self.motion.jerk = (-np.sin(angles)).tolist(), (-np.cos(angles)).tolist()
@@ -93,7 +95,7 @@ class Traffic:
             for k, (topic, subscription) in enumerate(zip(self.topics, self.subscriptions)):
                 while wait_set.is_ready("subscription", k) and (taken := subscription.handle.take_message(None, True)):
                     seconds, nanoseconds = STAMP.unpack_from(taken[0], 4)
-                    number = (seconds - 1) * 1_000_000 + nanoseconds // 1000
+                    number = ((seconds - 1) * NANOSECONDS + nanoseconds) // self.period_ns
                     if 0 <= number < len(self.sent) and seconds > 0:
                         self.trips[topic][number] = time.monotonic() - self.sent[number]
 
