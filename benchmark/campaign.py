@@ -50,8 +50,8 @@ The last rows have other oracles, limits 1e-9, 1e-7, 1e-9, and rates by differen
 torques by least squares. Flexible links (`beam_oracle.py`): Pinocchio moves every joint of the chains that stand for two
 bending links of one to three modes a direction, with twist in half of them; "acceleration" is what the modes lack in effort.
 Eels (`swimming.py`): Pinocchio's kinematics with Lamb's terms and drag in spatial vectors, four to seven joints; a free head
-is integrated. Two balls are above the limit of torques because the oracle differentiates their velocities: with twice its step,
-the errors are 62 times as large, as a truncation of sixth order is.
+is integrated. Two balls are above the limit of torques because the oracle differentiates their velocities: with twice its
+step, the errors are 62 times as large, as a truncation of sixth order is.
 
 | combination | machines | torque | torque rate | acceleration | Pinocchio and MuJoCo | failed |
 |---|---|---|---|---|---|---|
