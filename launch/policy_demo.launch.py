@@ -16,7 +16,7 @@ from launch import LaunchDescription
 from launch.actions import OpaqueFunction
 from launch.launch_description_sources import load_python_launch_file_as_module
 
-from rnea_ros.demo.policies import RATE
+from rnea_ros.demo.policies import STREAM
 
 demo = load_python_launch_file_as_module(str(Path(__file__).resolve().with_name("scaling_demo.launch.py")))
 
@@ -27,4 +27,4 @@ def generate_launch_description():
 
 def start(context):
     """Return the nodes, with the demo's limits for all of them."""
-    return demo.demo_nodes(context, "demo_policy", {}, {"policy_frequency": RATE})
+    return demo.demo_nodes(context, "demo_policy", {}, {"policy_frequency": STREAM.rate_hz})
