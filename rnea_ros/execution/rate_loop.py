@@ -19,10 +19,12 @@ class RateLoop:
     A separate thread keeps the rate better than an executor's timer, which also waits for other work, at half of the processor
     time. A late call is not repeated: the next one follows a period later, and its argument is the elapsed time. on_start is
     called once by the thread. If either function raises, the thread ends, and `take_failure` returns the error.
+
+    began : time of the monotonic clock at which the elapsed time of the present call was measured [s]
     """
 
     def __init__(self, step: Callable[[float], bool], rate: float, on_start: Callable[[], None] = lambda: None):
-        self.rate = rate
+        self.rate, self.began = rate, time.monotonic()
         self._step, self._on_start = step, on_start
         self._awake, self._closed = threading.Event(), False
         self._intervals, self._count, self._missed = np.zeros(MAX_INTERVALS), 0, 0
@@ -72,7 +74,7 @@ class RateLoop:
                 elif late > 1.0 / self.rate:
                     self._missed += int(late * self.rate)
                     due += late
-                now = time.monotonic()
+                self.began = now = time.monotonic()
                 if not self._step(now - last):
                     break
                 self._intervals[self._count % MAX_INTERVALS] = now - last

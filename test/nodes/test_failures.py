@@ -159,7 +159,7 @@ def test_failing_callbacks_are_reported_and_other_callbacks_continue(ros, lean):
             spun.create_task(fail)
 
     node.create_timer(0.02, tick)
-    kinds = {"subscription /topic", "service /asked", "task", "stubborn", "timer", "guardcondition"}
+    kinds = {"subscription /topic", "service /asked", "task", "failingwaitable", "timer", "guardcondition"}
     spin(spun, lambda: kinds <= {what.partition(" test_")[0] for what, _ in reported} and stubborn.asked > 2)
     assert {error for _, error in reported} == {ValueError, UnicodeDecodeError}
 

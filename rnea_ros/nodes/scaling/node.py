@@ -270,7 +270,7 @@ class ScalingNode(ManagedNode):
 
     def _tick(self, elapsed: float) -> bool:
         """Publish the next sample; return whether there are more. Called by the rate loop's thread, which no error may end."""
-        found, began = None, time.monotonic()
+        found, began = None, self._rate_loop.began
         try:
             now = self.get_clock().now()
             simulated = now.nanoseconds if self.get_clock().ros_time_is_active else None
