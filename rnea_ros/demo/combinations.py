@@ -380,7 +380,6 @@ TROT = {f"{leg}_{joint}": (size, k, phase + (0.0 if leg in ("LF", "RH") else np.
                                                                           ("KFE", 0.35, 1, 0.9))}
 
 
-
 def _slides(count: int, size: float) -> dict[str, tuple[float, int, float]]:
     """Return waves of the legs of platforms in series: those of a level follow one another round the circle."""
     return {f"slide{level}{leg}": (size / level**0.5, 1 + level % 2, 1.1 * level + leg * np.pi / 3.0)

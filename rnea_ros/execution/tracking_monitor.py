@@ -33,6 +33,8 @@ from .goal import TOLERANCE_FIELDS, Goal, Outcome, resolve_tolerances
 from .joint_states import MAX_LAG_S, Measurement, PositionHistory, continuous_joints, unwrap_to
 
 GOAL_TOLERANCE = "goal_tolerance"  # reason of a motion whose robot did not reach its goal
+
+
 @dataclass(frozen=True)
 class MonitorOptions:
     """Options of a TrackingMonitor.

@@ -220,6 +220,7 @@ class LinkMotorTerms(CachedRobot):
 N_ZERO_VELOCITY_SAMPLES = 2001  # along a path, to find points where no velocity is allowed
 STILL = 1e-9  # dq/ds of a joint that does not move
 
+
 class PathTerms(Protocol):
     """Path dynamics terms of one robot without Coulomb friction: call with q, q', q'', q''' (samples, n) each.
 

@@ -71,6 +71,16 @@ def test_loop_sleeps_until_woken_and_records_its_intervals(calls):
     assert harness.loop.take_statistics()[0] == 0
 
 
+def test_time_of_a_call_is_that_of_its_elapsed_time_if_the_process_is_suspended_before_it_runs(calls):
+    """Otherwise a suspension in between would belong to neither."""
+    begun = []
+    harness = calls(rest=6, took=lambda number: begun.append((harness.loop.began, harness.clock.now)) or 0.7 * (number == 3))
+    harness.run()
+    steps = np.diff([began for began, _ in begun])
+    np.testing.assert_allclose(steps, harness.intervals[1:])
+    assert steps.max() > 0.7 and all(began == now for began, now in begun)
+
+
 def test_late_call_is_counted_and_not_repeated(calls):
     """The next call is one period later; each call receives the elapsed time."""
     harness = calls(rest=6, took=lambda number: 0.009 if number == 3 else 0.0)

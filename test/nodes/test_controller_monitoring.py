@@ -123,6 +123,18 @@ def test_points_are_not_sent_when_the_process_was_suspended_during_the_cycle(mon
         assert sim.sent == sent
 
 
+def test_points_sent_while_the_process_was_suspended_are_reported(monkeypatch):
+    """The suspension begins after the last check and lasts 5 s."""
+    sim, errors, readings = Followed(monkeypatch, output="points"), [], iter([10.0, 15.0])
+    monkeypatch.setattr(sim, "send", lambda motion, sample: None)
+    monkeypatch.setattr(sim.messages, "_logger", SimpleNamespace(error=errors.append))
+    sim.begun(0.3)
+    monkeypatch.setattr(publishers, "time", SimpleNamespace(monotonic=lambda: next(readings)))
+    values = {**VALUES, "points_stop_time": 0.3, "control_rate": 1000.0}
+    sim.messages.publish(sim.executor.motion, sim.samples[-1], sim.executor.phase, 1.0, Time(), values, 10.0)
+    assert sim.sent == 1 and len(errors) == 1 and "sent 5.000 s too late" in errors[0]
+
+
 def test_late_change_of_motion_is_reported_once_and_doubles_the_lead_time(monkeypatch):
     sim = Followed(monkeypatch).begun(0.6)
     lead = sim.executor.motion.rolling.lead_time

@@ -96,14 +96,22 @@ def test_robot_comes_to_rest_within_the_horizon_when_the_node_is_killed(ros, tmp
 
 
 def test_robot_stops_within_the_points_stop_time_when_the_node_hangs(ros, tmp_path):
-    """The controller executes the stop behind the last point: velocities fall to zero in 0.6 s, not within one update."""
-    bench = ControllerBench(ros, tmp_path, "points", {"interpolate_from_desired_state": True}, points_stop_time=0.6).ready()
+    """The controller executes the stop behind the last point: velocities fall to zero in 0.6 s, not within one update.
+
+    The node hangs between two points. What it has handed to the middleware before, it cannot call back; suspension within a
+    cycle is tested in test_controller_monitoring.py.
+    """
+    bench = ControllerBench(ros, tmp_path, "points", {"interpolate_from_desired_state": True}, points_stop_time=0.6,
+                            control_rate=20.0).ready()
     bench.ros.until(lambda: bench.diagnostics.values.get("joint_states.received", "0") != "0")
     bench.ros.until(lambda: bench.diagnostics.values["controller.state"] == "ok", of=bench.process)
     points = ros.listen(JointTrajectory, f"{CONTROLLER}/joint_trajectory")
     bench.send(POINTS, 4.0 * DURATION)
     bench.moving(0.6)
     ros.until(lambda: points and np.abs(bench.position - POINTS[0]).max() > 0.05, what="does not move", of=bench.controller)
+    points.clear()
+    ros.until(lambda: points, what="no further point", of=bench.process)
+    ros.spin(0.01)
     bench.process.send(signal.SIGSTOP)
     ros.until(lambda: bench.rests, timeout=120.0, what="does not come to rest")
     found = bench.commanded()
@@ -113,13 +121,10 @@ def test_robot_stops_within_the_points_stop_time_when_the_node_hangs(ros, tmp_pa
     assert np.abs(qd[0]).max() > 0.05 and len(t) > 50
     assert (np.abs(np.diff(qd, axis=0)) <= 4.0 * np.abs(qd[0]).max() / 0.5 * np.diff(t)[:, None] + 1e-3).all()
     position = bench.position
-    points.clear()
     bench.process.send(signal.SIGCONT)
     bench.logged("the robot brakes by itself: the motion is given up")
     bench.until("IDLE")
-    ros.until(lambda: bench.rests)
-    assert len(points) <= 1  # what the middleware had taken before SIGSTOP cannot be called back
-    assert points or np.abs(bench.position - position).max() < 1e-9
+    assert bench.rests and np.abs(bench.position - position).max() < 1e-9
 
 
 def test_controller_parameters_are_checked_before_a_motion_and_its_tracking_during_it(ros, tmp_path):

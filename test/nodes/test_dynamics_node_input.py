@@ -366,7 +366,6 @@ def test_diagnostics_name_two_senders_of_the_same_joints(bench):
         bench.states = ours
         other.destroy_node()
 
-
     def forgotten():
         bench.active()
         bench.diagnostics.next()

@@ -112,7 +112,6 @@ def test_pages_and_help_avoid_unclear_phrases(capsys):
     assert not found
 
 
-
 def test_parameter_files_named_on_a_page_are_shown_there():
     named = [(page, name) for page in PAGES for name in set(re.findall(r"params_file:=([\w.]+)", text(page)))]
     assert len(named) >= 3

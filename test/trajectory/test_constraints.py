@@ -158,8 +158,6 @@ def test_basis_has_all_products_of_the_path_parameters():
     np.testing.assert_array_equal(basis_values(np.array([2.0]), np.array([3.0]), np.array([5.0])), [[1, 2, 4, 3, 8, 6, 5]])
 
 
-
-
 def test_compiled_constraint_rows_equal_numpy(monkeypatch):
     """Some joints have limits of each quantity, and there are more samples than vector lanes."""
     known = dynamics("seven_r")

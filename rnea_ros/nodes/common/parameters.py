@@ -261,7 +261,6 @@ class ParameterSet:
             return SetParametersResult(successful=False, reason=in_words(error))
         return SetParametersResult(successful=True)
 
-
     def _update_flags(self, before: Values, changes: Values) -> None:
         """Set the node's flags has_..._limits that changed with the numbers of limits."""
         flags = [name for name in self._described if name.endswith("_limits") and name not in changes

@@ -194,7 +194,6 @@ class ScaledMotions(ReferenceMotions):
         return stamp
 
 
-
 REFERENCE_RESOLUTION = 1e-9  # rad, m; of the estimator, which then follows a reference closely
 MAX_GAP_NS = 500_000_000  # between two messages; after a longer one the history is discarded
 

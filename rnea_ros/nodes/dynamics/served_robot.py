@@ -727,7 +727,6 @@ class ServedGeneralRobot(ServedRobot):
         for k, name in enumerate(self._constraints):
             self._multipliers[:, k] = found.multipliers[name][:2]
 
-
     # ------------------------------------------------------------------ the last sample
 
     @property

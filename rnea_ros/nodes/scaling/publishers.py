@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import math
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -126,8 +127,12 @@ class SamplePublishers:
             count += 1
         self._trajectory.points = self._points[:count]
         data = serialize_message(self._trajectory)
-        if stop_time <= 0.0 or time.monotonic() - began < COAST_SHARE * stop_time:
+        longest = COAST_SHARE * stop_time if stop_time > 0.0 else math.inf
+        if time.monotonic() - began < longest:
             self._reference.publish(data)
+            if (late := time.monotonic() - began) >= longest:  # suspended, rarely, within this line
+                self._logger.error(f"a point of motion {motion.number} was sent {late:.3f} s too late, as this process was "
+                                   "suspended: the robot, which was braking, may have jumped to it")
 
     @staticmethod
     def _fill_stop(point: JointTrajectoryPoint, motion: ExecutedMotion, last: Reference, stop_time: float) -> None:
