@@ -66,6 +66,7 @@ class FilterBankOptions:
     start_time_constants: float = 6.0
     disagreement_weight: float = 2.0  # weight of the variance between filters: at times all err to the same side
     settling_time_constants: float = 12.0  # time until the fastest filter follows the motion, times its bandwidth
+    max_lags: int = 8192  # samples within the lag at most: more, of stamps microseconds apart, would take long to tune for
     extra_samples: int = 8  # samples that are stored beyond the lag
     free_samples: int = 128  # free space before the history is moved to the front
     max_uneven_share: float = 0.2  # relative deviation from the period below which steps use the steady gains
@@ -299,11 +300,11 @@ class FilterBank:
         self.tune(period, lag)
 
     def tune(self, period: float, lag: float) -> None:
-        """Set the gains for a period [s] and for instants up to `lag` back [s]."""
-        self.period, self._lag, self._settled_samples = period, lag, math.ceil(max(OPTIONS.settled_s / period, 1.0))
+        """Set the gains for a period [s] and for instants up to `lag` back [s], or as far as `max_lags` samples."""
+        self.period, self._lag, self._lags = period, lag, self._samples_within(lag, period)
+        self._settled_samples = min(math.ceil(max(OPTIONS.settled_s / period, 1.0)), self._lags - 1)
         self._calibration_samples = max(round(OPTIONS.calibration_s / period), OPTIONS.calibration_samples)
         self._grid = round_to_grid(period, OPTIONS.period_grid)
-        self._lags = self._samples_within(lag, period)
         gains = self._gains = steady_gains(self._grid, self._lags)
         one, self._even = np.ones(self._x.shape[2]), transition(period)
         self._steady = gains.K * one, gains.S * one, gains.log_S * one  # for all joints: faster
@@ -319,7 +320,7 @@ class FilterBank:
 
     @staticmethod
     def _samples_within(lag: float, period: float) -> int:
-        return math.ceil(max(lag, OPTIONS.settled_s) / period) + 3
+        return min(math.ceil(max(lag, OPTIONS.settled_s) / period) + 3, OPTIONS.max_lags)
 
     @property
     def states(self) -> np.ndarray:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rnea_ros.errors import Rejected
+from rnea_ros.estimation import filter_bank
 from rnea_ros.estimation.filter_bank import FilterBank
 from rnea_ros.estimation.motion_estimator import MotionEstimator, ReceivedPositions
 from support.motions import TURN, at, encoded, jumping, s_curves, sines, smooth, splines
@@ -548,3 +549,13 @@ def test_deviations_at_rest_cover_every_cubic_within_an_encoder_step():
     largest = [abs(cubic.deriv(k)(least)) for k in (1, 2, 3)]
     found = received.within_one_step(least, 0.001, np.array([step]))[1:, 0]
     assert (10.0 * found >= 0.999 * np.array(largest)).all() and (found < largest).all()
+
+
+def test_stamps_a_microsecond_apart_do_not_tune_the_filters_for_a_hundred_thousand_samples(monkeypatch):
+    """Tuning would block a node for a second."""
+    tuned, steady_gains = [], filter_bank.steady_gains
+    monkeypatch.setattr(filter_bank, "steady_gains", lambda period, lags: tuned.append(lags) or steady_gains(period, lags))
+    estimator = MotionEstimator(2, 0.0)
+    for k in range(2000):
+        estimator.push(EPOCH + 1000 * k, np.array([0.3, -0.2]))
+    assert tuned and max(tuned) <= 8192
