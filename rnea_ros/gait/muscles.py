@@ -16,7 +16,6 @@ to 65 kN m at 115 degrees of flexion.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InputError, some
+from ..model.dh_table import read_cells
 from ..planning.problem import Quantity
 from .skeleton import SIDES, Human
 
@@ -185,33 +185,36 @@ class MuscleStrength:
 def read_curves(path: str, known: Sequence[str]) -> dict[tuple[str, str], StrengthCurve]:
     """Return the curves of a CSV file with the columns COLUMNS.
 
-    joint is a coordinate without its side, direction that of the torque on it; c1 is in body weight times stature.
+    joint is a coordinate without its side, direction that of the torque on it; c1 is in body weight times stature. Raises
+    ModelError if the file cannot be read, InputError with everything that is wrong in it.
     """
-    joints = {name.removeprefix("right_").removeprefix("left_") for name in known}
+    rows, joints = read_cells(path), {name.removeprefix("right_").removeprefix("left_") for name in known}
+    names = tuple(str(name) for name in rows[0] if name is not None) if rows else ()
+    if names != COLUMNS:
+        raise InputError(f"{path}: columns are {some(names)}; {', '.join(COLUMNS)} are needed, and a row below them")
     found: dict[tuple[str, str], StrengthCurve] = {}
-    with open(path, newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        if tuple(reader.fieldnames or ()) != COLUMNS:
-            raise InputError(f"{path}: columns are {some(reader.fieldnames or ())}; {', '.join(COLUMNS)} are needed")
-        for number, row in enumerate(reader, 2):
-            key = row["joint"], row["direction"]
-            if key[0] not in joints or key[1] not in DIRECTIONS:
-                raise InputError(f"{path}, line {number}: {key[0]} {key[1]} is not a coordinate of the skeleton without its "
-                                 "side and a direction, positive or negative")
-            found[key] = StrengthCurve(*(_number(path, number, name, row[name]) for name in COLUMNS[2:]))
-            if problem := _curve_problem(found[key]):
-                raise InputError(f"{path}, line {number}: {problem}")
+    problems: list[str] = []
+    for number, row in enumerate(rows, 2):
+        key, values = (row["joint"], row["direction"]), {name: _number(row[name]) for name in COLUMNS[2:]}
+        wrong = [f"{name} is '{row[name] or ''}'; a number is needed" for name, value in values.items() if np.isnan(value)]
+        if key[0] not in joints or key[1] not in DIRECTIONS:
+            wrong.append(f"{key[0]} {key[1]} is not a coordinate of the skeleton without its side and a direction, positive "
+                         "or negative")
+        found[key] = StrengthCurve(*values.values())
+        problem = "" if wrong else _curve_problem(found[key])
+        problems += [f"line {number}: {text}" for text in (*wrong, problem) if text]
+    if problems:
+        raise InputError(f"{path}, {'; '.join(problems)}")
     return found
 
 
-def _number(path: str, line: int, name: str, text: str | None) -> float:
+def _number(text: str | None) -> float:
+    """Return the number in a cell; NaN if there is none."""
     try:
         value = float(text or "")
     except ValueError:
-        value = np.nan
-    if not np.isfinite(value):
-        raise InputError(f"{path}, line {line}: {name} is '{text}'; a number is needed")
-    return value
+        return np.nan
+    return value if np.isfinite(value) else np.nan
 
 
 def _curve_problem(curve: StrengthCurve) -> str:

@@ -67,7 +67,7 @@ RowOf = Callable[[Mapping[str, str], Number], Any]  # a row, from its cells and 
 
 def column_names(path: str | os.PathLike) -> list[str]:
     """Return the names in a file's first line. Raises ModelError."""
-    table = _cells(path)
+    table = read_cells(path)
     return [name for name in table[0] if name is not None] if table else []
 
 
@@ -78,7 +78,7 @@ def read_rows(path: str | os.PathLike, columns: Sequence[str], made: RowOf,
     Angles in rad; "pi/2" and similar are allowed. made(cells, number) makes a row; check(names) returns the problems of the
     columns. Raises ModelError with every invalid cell.
     """
-    table, where = _cells(path), os.fspath(path)
+    table, where = read_cells(path), os.fspath(path)
     names = [name for name in table[0] if name is not None] if table else []
     problems = [] if table else ["it has no rows below the line of column names"]
     problems += [f"column '{name}' is unknown; known are {', '.join(columns)}{near(name, columns)}"
@@ -91,7 +91,8 @@ def read_rows(path: str | os.PathLike, columns: Sequence[str], made: RowOf,
     return rows
 
 
-def _cells(path: str | os.PathLike) -> list[dict[Any, Any]]:
+def read_cells(path: str | os.PathLike) -> list[dict[Any, Any]]:
+    """Return the rows of a CSV file whose first line names its columns; cells beyond these under None. Raises ModelError."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             return list(csv.DictReader(file, skipinitialspace=True))

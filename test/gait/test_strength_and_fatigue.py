@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnea_ros import InputError
+from rnea_ros import InputError, ModelError
 from rnea_ros.gait.fatigue import RATES, RepeatedWork, fatigue_region, sustained_endurance
 from rnea_ros.gait.muscles import AGE_GROUPS, COLUMNS, DIRECTIONS, SMOOTHING, STRENGTH_TABLE, MuscleStrength, StrengthCurve
 from rnea_ros.gait.skeleton import LOWER_BODY, Human
@@ -102,6 +102,17 @@ def test_invalid_files_are_rejected(tmp_path, line, said):
         MuscleStrength.of(Human(), str(path))
     path.write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="joint, direction, c1, c2, c3, c4, c5, c6 are needed"):
+        MuscleStrength.of(Human(), str(path))
+
+
+def test_all_problems_of_a_file_are_reported_at_once(tmp_path):
+    path = tmp_path / "strength.csv"
+    lines = "elbow_flexion,up,x,1,1,1,2,0", "elbow_flexion,positive,1,1,1,2,3,0", "tail,positive,1"
+    path.write_text("\n".join([",".join(COLUMNS), *lines]))
+    with pytest.raises(InputError, match=r"line 2: c1 is 'x'.*line 2: .*direction.*line 3: c4 and c5.*line 4: c2 is ''.*tail"):
+        MuscleStrength.of(Human(), str(path))
+    path.write_bytes(b"\x00\xff\xfe")
+    with pytest.raises(ModelError, match="it cannot be read"):
         MuscleStrength.of(Human(), str(path))
 
 
