@@ -259,6 +259,43 @@ def test_torques_and_rates_of_platforms_in_series_whose_motions_are_published(tm
             np.testing.assert_allclose([p.x, p.y, p.z], platform.position, atol=1e-12)
 
 
+class MeasuredPlatformsBench(PlatformsBench):
+    """Bench that publishes measured pose and twist, and the desired motion, of each of several platforms."""
+
+    def _publishers(self):
+        kinds = ((BaseStateStamped, "platform_state"), (PoseStamped, "platform_pose_measured"),
+                 (TwistStamped, "platform_twist_measured"))
+        return [self.ros.node.create_publisher(kind, f"{self.node}/{topic}/{link}", 10)
+                for link in self.moving.robot.platforms for kind, topic in kinds]
+
+    def prepared_at(self, t):
+        when, messages = stamp(self._began + t), []
+        for link in self.moving.robot.platforms:
+            platform = self.moving.platforms(t)[link]
+            elsewhere = platform._replace(position=platform.position + 0.1, velocity=2.0 * np.asarray(platform.velocity))
+            messages += [state(elsewhere), posed(platform), twist(platform)]
+        for message in messages:
+            message.header.stamp = when
+        return list(zip(self._others, messages, strict=True))
+
+
+def test_measured_poses_and_twists_of_several_platforms_are_used_with_their_desired_motion(tmp_path):
+    """Position and velocity of the desired motion are wrong: they are not used."""
+    pytest.importorskip("mujoco")
+    from support.moving_mechanisms import MECHANISMS
+
+    moving = MECHANISMS["two platforms in series, their motions given"](0)
+    moving.parameters = {**moving.parameters, "platform.source": "pose+twist", "platform.motion_source": "desired",
+                         "input_wait": LONGEST_WAIT, "base.timeout": 5.0, "input_tolerance": 0.0}
+    with ros_domain(tmp_path) as ros:
+        bench = MeasuredPlatformsBench(ros, moving, tmp_path, step=0.4).met()
+        for _ in range(4):
+            t, found = bench.next()
+            tau, rate = moving.torque(t), moving.rate(t)
+            assert np.abs(found.effort - tau).max() < 1e-9 * np.abs(tau).max()
+            assert np.abs(found.effort_rate - rate).max() < 1e-8 * np.abs(rate).max()
+
+
 def test_links_of_platforms_whose_topics_would_have_one_name_are_refused():
     assert platform_suffixes(["top"]) == {"top": ""}
     assert platform_suffixes(["lower-plate", "2nd"]) == {"lower-plate": "/lower_plate", "2nd": "/_2nd"}
