@@ -1,4 +1,9 @@
-"""Diagnostics of the nodes: received and rejected messages by reason, callback errors, and throttled console output."""
+"""Diagnostics of the nodes: received and rejected messages by reason, callback errors, and throttled console output.
+
+They follow the conventions of diagnostic_updater: one status per task, named "<node>: <task>", once per second, values as
+text. Its Python class is not used. In the version that was read (ros/diagnostics, commit 0885751) `Updater.publish` sends only
+the last of several statuses, without its level, and stamps it with system time instead of the node's clock.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,11 @@
 """Parameter tables of the nodes. Plain data without ROS.
 
 The tables in docs/ are markdown_table(); a test compares both, and the files in config/, with a running node.
+
+generate_parameter_library is not used. The defaults of joint parameters are those of the robot that is loaded at run time, not
+of a YAML file at build time; parameters of joints are replaced with the robot, and a group of them is accepted or rejected
+with the model that it makes. Its Python output is not designed for several threads (its pull request 110), and there is no
+wheel of it for installations without a ROS workspace.
 """
 
 from __future__ import annotations
