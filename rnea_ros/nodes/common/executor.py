@@ -8,8 +8,8 @@ wakes the executor, which lets rclpy serve them: all callbacks still run in one 
 A guard condition can lose a trigger: rmw_fastrtps reads it, then resets it, and a trigger in between is lost. No wait is
 therefore unlimited, and work is recorded before it is triggered.
 
-Measured with dynamics_node at 1 kHz on three topics (benchmark/node.py, 2026-11-26): 0.49 ms of processor time per message, 0.92
-with rclpy's SingleThreadedExecutor. MultiThreadedExecutor costs more (rclpy issues 1223 and 1452). rclpy.experimental's
+Measured with dynamics_node at 1 kHz on three topics (benchmark/node.py, 2026-11-26): 0.49 ms of processor time per message,
+0.92 with rclpy's SingleThreadedExecutor. MultiThreadedExecutor costs more (rclpy issues 1223 and 1452). rclpy.experimental's
 EventsExecutor of Kilted's wheels received nothing when a background thread spun it, and ignored SIGTERM.
 
 This uses internals of rclpy's executors, equal from Humble to Kilted but not guaranteed: if one is missing, rclpy's own
