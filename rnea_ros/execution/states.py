@@ -38,19 +38,19 @@ class Event(Enum):
     OTHER_JOINTS = "a robot model with other joints is set"
     GOAL = "a trajectory is accepted"
     PREPARED = "the motion of the waiting trajectory is prepared"
-    REFUSED = "the waiting trajectory cannot be prepared, or cannot begin where the robot is"
+    REFUSED = "the waiting trajectory cannot be prepared, or cannot begin at the robot's position"
     BEGIN = "the start time of the waiting trajectory is reached"
-    NEXT_DUE = "the start time of the trajectory behind the executed one is reached"
+    NEXT_DUE = "the start time of the trajectory that waits during a motion is reached"
     DROP = "the waiting trajectory is cancelled"
     STOP = "the executed trajectory is cancelled"
     AT_REST = "the executed motion has ended"
-    ABORT = "all trajectories are given up at once"
+    ABORT = "all trajectories are abandoned immediately"
 
 
 class Action(Enum):
     """Action on the transition to the next state; the value is shown to users."""
 
-    REPLACE = "report to the sender of the waiting trajectory that another one came"
+    REPLACE = "report to the sender of the waiting trajectory that another one has replaced it"
     REFUSE = "report to the sender of the waiting trajectory why it was not executed"
     TAKE = "store the new trajectory as the waiting one"
     PREPARE = "start the preparation of its motion"
@@ -58,7 +58,7 @@ class Action(Enum):
     EXECUTE = "begin its motion"
     BRAKE = "stop the executed motion on its path"
     FINISH = "report the outcome to the sender of the executed trajectory"
-    FORGET = "forget the references that were sent"
+    FORGET = "discard the references that were sent"
 
 
 class Step(NamedTuple):
