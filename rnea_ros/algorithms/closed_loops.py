@@ -160,8 +160,8 @@ class TreeClosure(Closure):
                         step = slopes(link.sigma, R[:, 2], o) * (sign * link.multiplier)
                         columns[link.coordinate] = columns[link.coordinate] + step
             turned = 1.0 if cut.second.link == WORLD else -1.0
-            steps = [slopes(*axis) * turned for axis in moved]
-            blocks.append(np.transpose([*columns.values(), *steps]))
+            moves = [*columns.values(), *(slopes(*axis) * turned for axis in moved)]
+            blocks.append(np.transpose(moves) if moves else np.zeros((len(values[-1]), 0)))
         return np.concatenate(values), blocks
 
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, some
+from ..errors import InputError, shown, some
 from ..model.dh_table import read_cells
 from ..planning.problem import Quantity
 from .skeleton import SIDES, Human
@@ -32,6 +32,8 @@ GRAVITY = 9.81  # [m/s^2]
 SMOOTHING = 0.02  # of the velocity's kink [rad/s]
 AGE_GROUPS = ("young", "middle", "senior")  # 18 to 25, 55 to 65, over 65 years
 DIRECTIONS = ("positive", "negative")  # of the coordinate, in which the muscles act
+MIN_SPEED, MAX_COEFFICIENT = 0.01, 1000.0  # of C4 [rad/s], and of all: torques and their derivatives stay finite
+MAX_PROBLEMS = 20  # of a file that are reported
 COLUMNS = ("joint", "direction", "c1", "c2", "c3", "c4", "c5", "c6")
 
 
@@ -196,30 +198,33 @@ def read_curves(path: str, known: Sequence[str]) -> dict[tuple[str, str], Streng
     problems: list[str] = []
     for number, row in enumerate(rows, 2):
         key, values = (row["joint"], row["direction"]), {name: _number(row[name]) for name in COLUMNS[2:]}
-        wrong = [f"{name} is '{row[name] or ''}'; a number is needed" for name, value in values.items() if np.isnan(value)]
+        wrong = [f"{name} is {shown(row[name] or '')}; a number is needed, at most {MAX_COEFFICIENT:g} either way"
+                 for name, value in values.items() if np.isnan(value)]
         if key[0] not in joints or key[1] not in DIRECTIONS:
-            wrong.append(f"{key[0]} {key[1]} is not a coordinate of the skeleton without its side and a direction, positive "
-                         "or negative")
+            wrong.append(f"{f'{key[0]} {key[1]}':.80} is not a coordinate of the skeleton without its side and a direction, "
+                         "positive or negative")
         found[key] = StrengthCurve(*values.values())
         problem = "" if wrong else _curve_problem(found[key])
         problems += [f"line {number}: {text}" for text in (*wrong, problem) if text]
     if problems:
-        raise InputError(f"{path}, {'; '.join(problems)}")
+        more = f"; and {len(problems) - MAX_PROBLEMS} more" if len(problems) > MAX_PROBLEMS else ""
+        raise InputError(f"{path}, {'; '.join(problems[:MAX_PROBLEMS])}{more}")
     return found
 
 
 def _number(text: str | None) -> float:
-    """Return the number in a cell; NaN if there is none."""
+    """Return the number in a cell; NaN if there is none, or a too large one."""
     try:
         value = float(text or "")
     except ValueError:
         return np.nan
-    return value if np.isfinite(value) else np.nan
+    return value if abs(value) <= MAX_COEFFICIENT else np.nan
 
 
 def _curve_problem(curve: StrengthCurve) -> str:
     if curve.c1 <= 0.0 or curve.c2 < 0.0 or curve.c6 < 0.0:
         return f"c1, c2 and c6 are {curve.c1:g}, {curve.c2:g} and {curve.c6:g}; c1 > 0, c2 >= 0 and c6 >= 0 are needed"
-    if not 0.0 < 2.0 * curve.c4 <= curve.c5:
-        return f"c4 and c5 are {curve.c4:g} and {curve.c5:g}; 0 < 2 c4 <= c5 is needed: otherwise the curve has a pole"
+    if not MIN_SPEED <= curve.c4 <= 0.5 * curve.c5:
+        return (f"c4 and c5 are {curve.c4:g} and {curve.c5:g}; {MIN_SPEED:g} <= c4 and 2 c4 <= c5 are needed: otherwise the "
+                "curve has a pole")
     return ""

@@ -186,6 +186,8 @@ def declared(model: Model, file: RobotFile, backend: str) -> DeclaredRoles:
         if unknown:
             raise ModelError(f"actuation_weights: {some(unknown)} has no motor; joints with motors are {some(actuated)}",
                              file.where)
+    if loops is None and not contacts and not wheels:
+        weights = None  # no motor is redundant
     if loops is not None and weights is not None:
         in_file = [names[k] for k in loops.active]
         given = _independent(_closed_jacobians(model, loops, backend), names, state, in_file)

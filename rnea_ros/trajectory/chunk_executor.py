@@ -87,6 +87,8 @@ KEPT = 1.0  # s for which trajectories that were replaced can still be sampled
 MIN_SPACING = 1e-5  # s between waypoints
 LEAD_RECOVERY = 0.98  # of a lead that was doubled, with each accepted chunk
 MAX_BRAKES = 3  # that are computed where a thread is suspended meanwhile
+MIN_PERIOD, MAX_POINTS = 5e-4, 1000  # s between points of a chunk, and their number: the spline has a knot at each
+MAX_TIME, MAX_RATIO = 100.0, 1000.0  # s between stamp and points; of times between points, for the spline's condition
 MAX_FUTURE = 1.0  # s; a stamp further ahead is that of another clock
 
 
@@ -643,8 +645,10 @@ class ChunkExecutor:
             offsets = None if times is None else np.asarray(times, dtype=float)
         except (TypeError, ValueError):
             return ChunkResult("wrong_shape", "positions or times are not arrays of numbers")
-        if points.ndim != 2 or not len(points) or points.shape[1] != len(columns):
-            return ChunkResult("wrong_shape", f"positions have shape {points.shape}; (points, {len(columns)}) is needed")
+        if points.ndim != 2 or not points.size or points.shape[1] != len(columns):
+            return ChunkResult("wrong_shape", f"positions have shape {points.shape}; (points, {len(columns) or n}) is needed")
+        if len(points) > MAX_POINTS:
+            return ChunkResult("wrong_shape", f"the chunk has {len(points)} points; at most {MAX_POINTS} are allowed")
         if not (np.isfinite(points).all() and np.isfinite(stamp)):
             return ChunkResult("not_finite", "positions or stamp are not finite")
         if offsets is None:
@@ -654,6 +658,8 @@ class ChunkExecutor:
         elif offsets.shape != (len(points),) or not np.isfinite(offsets).all() or (np.diff(offsets) <= 0.0).any():
             return ChunkResult("bad_times", f"times have shape {offsets.shape}; ({len(points)},) increasing, finite numbers "
                                             "are needed")
+        if problem := _times_problem(offsets):
+            return ChunkResult("bad_times", problem)
         outside = (points < self._lower[columns]) | (points > self._upper[columns])
         if outside.any():
             row, column = np.argwhere(outside)[0]
@@ -1054,6 +1060,20 @@ def _constraints(path: Path, dynamics: PathDynamics, limits: Limits) -> Constrai
     return Constraints(path, dynamics, dynamics.limits(limits), robot.joint_names, dynamics.drives(),
                        robot.tree.model.efforts.commanded.contains,
                        None if velocity is None else lambda q, way: np.maximum(velocity(q, way), MIN_VELOCITY))
+
+
+def _times_problem(offsets: np.ndarray) -> str:
+    """Return what is wrong with the times of a chunk's points since its stamp [s]; "" if nothing is."""
+    farthest = float(np.abs(offsets[[0, -1]]).max())
+    if farthest > MAX_TIME:
+        return f"a point is {farthest:.4g} s from the stamp; at most {MAX_TIME:g} s are allowed"
+    if len(offsets) < 2:
+        return ""
+    closest, widest = float(np.diff(offsets).min()), float(np.diff(offsets).max())
+    if closest < MIN_PERIOD or widest > MAX_RATIO * closest:
+        return (f"points are {closest:.3g} to {widest:.3g} s apart; at least {MIN_PERIOD:g} s are needed, and at most "
+                f"{MAX_RATIO:g} times the shortest")
+    return ""
 
 
 def _rest(q: np.ndarray) -> Path:

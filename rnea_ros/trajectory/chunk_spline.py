@@ -35,6 +35,7 @@ FIXED_START = 4  # control points that the initial position, velocity, accelerat
 EQUAL_END = 4  # control points that are equal where velocity, acceleration and jerk are zero
 INTERPOLATION = 1e-10  # smoothing with which points are met to rounding
 TAIL_INTERVALS = 6
+MAX_INTERVALS = 200  # of a bridge or a tail, where points are close together
 # multiplications of a matrix product, targets of a part of a larger one, and unknowns: with no more, OpenBLAS uses one thread
 MAX_PRODUCT, MAX_TARGETS, MAX_DENSE = 262_144, 48, 80
 _FACTORIALS = np.array([math.factorial(k) for k in range(SIZE)], dtype=float)
@@ -74,10 +75,10 @@ def fit(state: np.ndarray, targets: Targets, tail: float, smoothing: float = INT
 def _knots(times: np.ndarray, tail: float, unit: float) -> np.ndarray:
     """Knots at the targets, in the bridge before them and in the tail behind."""
     first = times[0] if len(times) else 0.0
-    bridge = max(2, math.ceil(first / unit - 1e-9)) if len(times) else 1
+    bridge = min(max(2, math.ceil(first / unit - 1e-9)), MAX_INTERVALS) if len(times) else 1
     before = first * np.arange(bridge) / bridge
     last = times[-1] if len(times) else 0.0
-    count = max(TAIL_INTERVALS, math.ceil(tail / (2.0 * unit))) if len(times) else 2 * TAIL_INTERVALS
+    count = min(max(TAIL_INTERVALS, math.ceil(tail / (2.0 * unit))), MAX_INTERVALS) if len(times) else 2 * TAIL_INTERVALS
     behind = last + tail * np.arange(1, count + 1) / count
     return np.concatenate((before, times, behind)) if len(times) else np.concatenate(([0.0], behind))
 

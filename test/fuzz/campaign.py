@@ -26,11 +26,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fuzz import files, motions, nodes, senders
+from fuzz import files, motions, nodes, people, policies, robots, senders
 from fuzz.mutation import LONGEST, mutated
 from fuzz.target import Target, Try, outcome
 
-TARGETS = {target.name: target for target in (*files.TARGETS, *nodes.TARGETS, *motions.TARGETS, *senders.TARGETS)}
+MODULES = files, robots, nodes, motions, policies, people, senders
+TARGETS = {target.name: target for module in MODULES for target in module.TARGETS}
 PATIENCE = 10.0  # [s], processor time for one input
 MEMORY = 4 << 30  # bytes of address space, beyond what is in use at the start
 INPUTS_KEPT = 5  # inputs written for each line that raised

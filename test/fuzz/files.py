@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 import rnea_ros
 from fuzz.target import Target, Try, WrongNumber
 from rnea_ros import InputError, Robot, load
+from rnea_ros.cli import inputs
 from rnea_ros.io import csv_files, files
 from rnea_ros.io.recording import RecordingRequest
 from rnea_ros.model import yaml_file
@@ -66,6 +68,30 @@ def _robot_file(_folder: Path) -> Try:
 def _yaml(_folder: Path) -> Try:
     def attempt(data: bytes) -> str:
         yaml_file.parsed(data, "fuzzed.yaml")
+        return "read"
+
+    return attempt
+
+
+def _parameter_files() -> list[bytes]:
+    """Return parameter files of nodes and of MoveIt, and robot files, with limits of the joints of ARM."""
+    limits = ("joint_limits: {turn: {has_velocity_limits: true, max_velocity: 1.5, max_effort: 40.0}, "
+              "slide: {has_acceleration_limits: false, max_acceleration: 3.0}}")
+    joints = "{turn: {max_position: 1.0, min_position: -1.0, min_effort: -3.0, max_effort: 4.0}, spin: {max_effort_rate: 9.0}}"
+    return [limits.encode(), f"/**:\n  ros__parameters:\n    {limits}\n".encode(), f"version: 1\nlimits: {joints}\n".encode(),
+            f"scaling_node:\n  ros__parameters:\n    {limits}".encode()]
+
+
+def _limits(folder: Path) -> Try:
+    robot, path = Robot.from_urdf(ARM, backend="python"), folder / "limits.yaml"
+    wanted = Namespace(robot_file=None, limits=str(path))
+
+    def attempt(data: bytes) -> str:
+        path.write_bytes(data)
+        limits, _ = inputs.read_limits(robot, wanted)
+        for name in ("effort", "effort_rate", "velocity", "acceleration", "jerk"):
+            if (getattr(limits, name) <= 0.0).any():
+                raise WrongNumber(f"{name} is {getattr(limits, name)}")
         return "read"
 
     return attempt
@@ -143,8 +169,11 @@ XML = (b'<mimic joint="turn" multiplier="-2"/>', b"<inertial/>", b'<limit lower=
 YAML = (b"*a", b"&a", b"!!python/object:os.system", b"<<:", b"- " * 40, b"{", b"[", b"null", b".nan", b"~", b"? ", b"|\n",
         b"%YAML", b"loops:", b"platform:", b"base: floating", b"elastic_joints:", b"\t", b"drives:", b"payloads:",
         b"measured_effort:")
+LIMITS = (b"joint_limits:", b"ros__parameters:", b"has_velocity_limits: false", b"max_effort: 1e13", b"turn:", b"slide:",
+          b"/**:", b"version: 1", b"limits:", b"velocity_by_position: {}")
 BAG = (b"\x89MCAP0\r\n", b"cdr", b"zstd", b"lz4", b"sensor_msgs/msg/JointState", b"SQLite format")
 TARGETS = (
     Target("urdf", _urdfs, _urdf, XML), Target("robot_file", _robot_files, _robot_file, YAML),
-    Target("yaml", _robot_files, _yaml, YAML), Target("bag", _recorded, _bag, BAG),
+    Target("yaml", _robot_files, _yaml, YAML), Target("limits", _parameter_files, _limits, (*YAML, *LIMITS)),
+    Target("bag", _recorded, _bag, BAG),
     Target("csv", _tables, _csv, (b",", b"\n", b'"', b"#", b"t", b"q_a", b"\0")))

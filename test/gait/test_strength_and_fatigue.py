@@ -94,7 +94,9 @@ def test_curves_from_a_file(tmp_path):
 @pytest.mark.parametrize("line, said", [
     ("tail,positive,1,1,1,1,2,0", "line 2: tail positive is not a coordinate"), ("elbow_flexion,up,1,1,1,1,2,0", "direction"),
     ("elbow_flexion,positive,x,1,1,1,2,0", "c1 is 'x'"), ("elbow_flexion,positive,1,1,1,2,3,0", "c4 and c5 are 2 and 3"),
-    ("elbow_flexion,positive,-1,1,1,1,2,0", "c1, c2 and c6 are -1")])
+    ("elbow_flexion,positive,-1,1,1,1,2,0", "c1, c2 and c6 are -1"),
+    ("elbow_flexion,positive,1,1e308,1,1,2,0", "c2 is '1e308'"),
+    ("elbow_flexion,positive,1,1,1,1e-300,2,0", "c4 and c5 are 1e-300 and 2; 0.01 <= c4")])
 def test_invalid_files_are_rejected(tmp_path, line, said):
     path = tmp_path / "strength.csv"
     path.write_text(",".join(COLUMNS) + f"\n{line}\n")
@@ -103,6 +105,15 @@ def test_invalid_files_are_rejected(tmp_path, line, said):
     path.write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="joint, direction, c1, c2, c3, c4, c5, c6 are needed"):
         MuscleStrength.of(Human(), str(path))
+
+
+def test_message_about_a_file_of_many_problems_is_short(tmp_path):
+    """Regression (fuzzing): 18 000 characters."""
+    path = tmp_path / "strength.csv"
+    path.write_text(",".join(COLUMNS) + "\n" + f"{'x' * 400},up,,,,,,\n" * 60)
+    with pytest.raises(InputError, match=r"line 2: c1 is '';.*; and 400 more") as error:
+        MuscleStrength.of(Human(), str(path))
+    assert len(str(error.value)) < 4000
 
 
 def test_all_problems_of_a_file_are_reported_at_once(tmp_path):

@@ -20,6 +20,7 @@ jsonschema = pytest.importorskip("jsonschema")
 ROOT = Path(__file__).resolve().parents[2]
 ARM = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0)}, {"mimic": {"joint": "j1"}})
 CUT = {"type": "revolute", "first": "l1", "second": {"link": "base", "xyz": [0, 0, 1]}}
+WHEEL, BEAM, UP = {"link": "l1", "radius": 0.1}, {"end": [1, 0, 0]}, {"direction": [0, 0, 1], "stiffness": 1.0}
 
 
 def refused(content, urdf=ARM):
@@ -142,6 +143,13 @@ friction: {j1: {viscos: 1.0}, j7: {viscous: .nan}}
     ({"payloads": {"l1": {"com": [0, 0, 0]}}}, "payloads.l1.mass is missing"),
     ({"platform": {"link": 3}}, "platform.link is 3; the name of a link is needed"),
     ({"loops": {"active": "j1", "cut_joints": {"c": CUT}}}, "loops.active is 'j1'; a list of names is needed"),
+    ({"wheels": {"w": {**WHEEL, "holds": ["along", "along"]}}},
+     "wheels.w.holds is ['along', 'along']; a list is needed, each at most once; allowed are along, across, normal, roller"),
+    ({"wheels": {"w": {**WHEEL, "holds": [["along"]]}}}, "wheels.w.holds.0 is ['along']; allowed are along, across, normal"),
+    ({"flexible_links": {"l1": {**BEAM, "bending": {"up": {**UP, "table": {"positions": [0, 1], "deflections": [[0, 1]]}}}}}},
+     "table.positions is [0, 1]; 3 to 200 numbers from 0 to 1 are needed"),
+    ({"flexible_links": {"l1": {**BEAM, "bending": {"up": {**UP, "table": {"positions": [0, 1, 1], "deflections": [True]}}}}}},
+     "table.deflections.0 is True; finite numbers are needed"),
     ({"loops": {"active": ["j1", "j1"], "cut_joints": {"c": CUT}}}, "loops.active names a joint twice: j1"),
     ({"loops": {"active": ["j1"], "cut_joints": {"c": {**CUT, "second": "l1"}}}}, "links 'l1' and 'l1' are one rigid body"),
     ({"loops": {"active": ["j1"], "cut_joints": {"c": {**CUT, "first": 5}}}}, "first is 5; a mapping with link, xyz, rpy"),

@@ -16,7 +16,7 @@ from fuzz.target import Target, WrongNumber, outcome
 from rnea_ros import InputError
 
 IN_PROCESS = {"urdf": 60, "robot_file": 6, "yaml": 150, "csv": 100, "bag": 60, "services": 300, "retime": 8, "goals": 5,
-              "estimator": 12}
+              "estimator": 12, "sections": 100, "limits": 60, "muscles": 60, "people": 100, "chunks": 30}
 
 
 @pytest.mark.parametrize("name", IN_PROCESS)

@@ -64,6 +64,22 @@ def test_loaded_fixed_tree_equals_the_constructors():
     assert_equal(found.torque_and_rate(*motion), plain().torque_and_rate(*motion))
 
 
+def test_actuation_weights_without_redundant_motors_do_not_change_torques():
+    """Regression (fuzzing): an IndexError."""
+    motion = states(2)
+    found = load(ARM, file(**TREE, actuation_weights={"j1": 2.0}), backend="python")
+    np.testing.assert_allclose(found.torque_and_rate(*motion), plain().torque_and_rate(*motion), rtol=1e-12, atol=1e-12)
+
+
+def test_contact_that_holds_the_base_alone_gives_the_torques_of_a_fixed_base():
+    """Regression (fuzzing): an IndexError, since no joint moves the contact."""
+    motion = states(2, samples=1)[:, 0]
+    contacts = {"foot": {"link": "base", "type": "fixed"}}
+    robot = load(ARM, file(**TREE, base="prescribed", ground_contacts=contacts), backend="python")
+    found = robot.torque_and_rate(*motion, base=BaseState())
+    np.testing.assert_allclose(found, plain().torque_and_rate(*motion), rtol=1e-12, atol=1e-12)
+
+
 def test_load_without_a_robot_file_equals_from_urdf():
     motion = states(2)
     for robot in (load(ARM, backend="python"), load(ARM, file(), backend="python")):

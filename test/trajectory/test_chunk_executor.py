@@ -184,11 +184,14 @@ def test_invalid_chunks_are_rejected_with_every_reason():
     far[:, 0] += 1.0
     cases = {
         "not_finite": [(10.0, nan, {}), (np.nan, points, {})],
-        "wrong_shape": [(10.0, points[:, :-1], {}), (10.0, points[0], {}), (10.0, points[:0], {}), (10.0, "text", {})],
+        "wrong_shape": [(10.0, points[:, :-1], {}), (10.0, points[0], {}), (10.0, points[:0], {}), (10.0, "text", {}),
+                        (10.0, points[:, :0], {"joints": ()}), (10.0, np.tile(points, (51, 1)), {})],
         "unknown_joint": [(10.0, points[:, :2], {"joints": ("panda_joint1", "elbow")}),
                           (10.0, points[:, :2], {"joints": ("panda_joint1", "panda_joint1")})],
         "bad_times": [(10.0, points, {"period": 0.0}), (10.0, points, {"period": None}),
-                      (10.0, points, {"times": np.zeros(20)}), (10.0, points, {"times": np.arange(3.0)})],
+                      (10.0, points, {"times": np.zeros(20)}), (10.0, points, {"times": np.arange(3.0)}),
+                      (10.0, points, {"period": 1e-6}), (10.0, points, {"period": 10.0}),  # found by fuzzing: TB of knots
+                      (10.0, points[:3], {"times": [0.0, 1e-3, 20.0]})],
         "outside_position_limits": [(10.0, outside, {})],
         "step_too_large": [(10.0, jump, {}), (10.0, far, {})],
         "too_old": [(8.5, points, {}), (9.5, points[:3], {})],

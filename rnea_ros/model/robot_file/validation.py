@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ import numpy as np
 from ...errors import near, shown, some
 from ..drives import convexity_problem
 from ..tree import Limits, Model
-from .schema import SCHEMA, Schema
+from .schema import LARGEST, SCHEMA, Schema
 
 Path = tuple[str | int, ...]  # keys and numbers of entries, from the whole file to the value
 Content = Mapping[str, Any]
@@ -98,8 +99,16 @@ def _validator(schema: Schema, names: Names | None) -> Any:
     if names is not None:
         for kind, check in _checks(names).items():
             checker.checkers[kind] = (check, ValueError)
+    return _validator_class()(schema, format_checker=checker)
+
+
+@cache
+def _validator_class() -> Any:
+    """Return the validator in which numbers are finite; jsonschema takes 2 ms to make a class."""
+    import jsonschema
+
     types = jsonschema.Draft7Validator.TYPE_CHECKER.redefine("number", lambda _, value: is_number(value))
-    return jsonschema.validators.extend(jsonschema.Draft7Validator, type_checker=types)(schema, format_checker=checker)
+    return jsonschema.validators.extend(jsonschema.Draft7Validator, type_checker=types)
 
 
 def _checks(names: Names) -> dict[str, Callable[[Any], bool]]:
@@ -128,7 +137,7 @@ def _sentences(error: Any, content: Any, whole: Schema) -> Iterator[tuple[Path, 
     """Yield path and sentence of one error of jsonschema."""
     path, value, schema = tuple(error.absolute_path), error.instance, error.schema
     steps = list(error.absolute_schema_path)
-    if steps[-2:-1] == ["items"] and schema["type"] == "number":  # a vector is reported as a whole
+    if steps[-2:-1] == ["items"] and schema.get("type") == "number":  # a vector is reported as a whole
         path, schema = path[:-1], _at(whole, steps[:-2])
         yield path, f"is {shown(_at(content, path), 60)}; {needed(schema, None)}"
     elif error.validator == "additionalProperties":
@@ -175,17 +184,31 @@ def needed(schema: Schema, value: Any) -> str:
         allowed = [str(word) for word in schema["enum"]]
         return f"allowed are {', '.join(allowed)}{near(value, allowed) if isinstance(value, str) else ''}"
     kind = schema.get("type")
-    if kind == "array" and schema["items"]["type"] == "number":
-        count = COUNTS[schema["minItems"]] if schema["minItems"] == schema.get("maxItems") else "one for each joint:"
-        return f"{count} finite numbers are needed{unit}"
-    if kind == "array" and schema["items"]["type"] != "string":
-        each = needed(schema["items"], None).removesuffix(" is needed").replace(" are needed", "")
-        return f"a list is needed, each entry {each}"
+    if kind == "array":
+        return _list_in_words(schema, unit)
     if kind == "number":
         return f"{_number_in_words(schema, value)} is needed{unit}"
     name = f"the name of a {schema.get('format', 'robot').removeprefix('any ')}"
-    return {"array": "a list of names", "string": name, "boolean": "true or false"}.get(
+    return {"string": name, "boolean": "true or false"}.get(
         kind if isinstance(kind, str) else "", _mapping_in_words(schema)) + " is needed"
+
+
+def _list_in_words(schema: Schema, unit: str) -> str:
+    items, least, most = schema["items"], schema.get("minItems"), schema.get("maxItems")
+    if "enum" in items:
+        once = ", each at most once" if schema.get("uniqueItems") else ""
+        return f"a list is needed{once}; allowed are {', '.join(items['enum'])}"
+    if items["type"] == "string":
+        return "a list of names is needed"
+    if items["type"] != "number":
+        each = needed(items, None).removesuffix(" is needed").replace(" are needed", "")
+        return f"a list is needed, each entry {each}"
+    kind = f"numbers from {items['minimum']:g} to {items['maximum']:g}" if items["maximum"] < LARGEST else "finite numbers"
+    if most is None:
+        count = "one for each joint: " if least else ""
+    else:
+        count = f"{COUNTS[most]} " if least == most else f"{least} to {most} "
+    return f"{count}{kind} are needed{unit}"
 
 
 def _number_in_words(schema: Schema, value: Any) -> str:
