@@ -92,8 +92,8 @@ MODEL = (
     ROBOT_FILE,
     ParameterEntry("backend", "llvm", "Backend that evaluates the equations. llvm: machine code compiled in this process; "
                    "without llvmlite, c or python is used", choices=("llvm", "c", "python", "reference"), read_only=True),
-    ParameterEntry("gravity", [0.0, 0.0, -9.81], "Acceleration of gravity, expressed in the root link's frame", "m/s^2",
-                   -1e3, 1e3, size=3),
+    ParameterEntry("gravity", [0.0, 0.0, -9.81], "Acceleration of gravity, expressed in the root link's frame. The "
+                   "default keeps the value of the robot file, if that declares one", "m/s^2", -1e3, 1e3, size=3),
     ParameterEntry("use_friction", False, "Use damping and friction of the URDF's dynamics tags. Off by default, because many "
                    "files contain simulator settings there; joint_dynamics.* is always used"),
     ParameterEntry("payload.link", "", "Link that carries the payload; must be set if payload.mass is not zero"),
