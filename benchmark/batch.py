@@ -14,7 +14,7 @@ from timing import Loop, Times, interleaved
 
 from rnea_ros.algorithms import component_rate
 from rnea_ros.algorithms.base_parameters import regrouped
-from rnea_ros.codegen.ir.program import trace
+from rnea_ros.codegen.program import trace
 
 SIZES = (2_000, 20_000, 200_000)  # samples: in the cache of a core, in that of the processor, in memory
 THREADS = 2

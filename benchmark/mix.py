@@ -1,6 +1,6 @@
 """Profile of a batch: its parts separately, in the cache, and their instructions.
 
-The parts are those of rnea_ros/codegen/llvm/tiles.py: a tile of as many samples as a vector has lanes is turned from rows into
+The parts are those of rnea_ros/codegen/llvm_text.py: a tile of as many samples as a vector has lanes is turned from rows into
 lanes (take), computed (steps), and turned back (give). Each is called in a loop of machine code on the same few kilobytes.
 """
 
@@ -20,8 +20,8 @@ import numpy as np
 from timing import Loop, interleaved
 
 from rnea_ros import Robot
-from rnea_ros.codegen.ir.program import trace
-from rnea_ros.codegen.llvm import engine, tiles
+from rnea_ros.codegen import llvm_engine, llvm_text
+from rnea_ros.codegen.program import trace
 from rnea_ros.robots.kernels.functions import KERNEL_FUNCTIONS
 
 LOOP = """
@@ -73,8 +73,8 @@ class Mix:
 def measure(name: str, source: Path, operations: int, peak: float, rounds: int) -> Mix:
     robot = Robot.from_urdf(source)
     program = trace(*robot.tree.store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False))
-    lanes, n = engine.lanes(), robot.n
-    text, work = tiles.batch_text(program, lanes)
+    lanes, n = llvm_engine.lanes(), robot.n
+    text, work = llvm_text.batch_text(program, lanes)
     vector = f"<{lanes} x double>"
     last = f"i64 0, i64 {lanes - 1}, ptr %b, {vector} zeroinitializer)"
     calls = {"steps": "call void @steps(ptr %a, ptr %b, ptr %c)",

@@ -16,9 +16,8 @@ from math import isqrt
 from typing import NamedTuple
 
 from ..errors import InputError
-from .ir.expression import BLOCKS
-from .ir.program import CALLS, UNUSED, Operation, Program, schedule
-from .llvm.sine_cosine import COSINE, HALF_PI, ROUND, SINE, TWO_BY_PI
+from .llvm_text import COSINE, HALF_PI, ROUND, SINE, TWO_BY_PI
+from .program import BLOCKS, CALLS, UNUSED, Operation, Program, schedule
 
 PART = 1_000  # steps in one function: what registers and stack are given to takes longer than in proportion
 TOGETHER = 1_000  # angles whose sines are computed in one call

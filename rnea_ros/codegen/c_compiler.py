@@ -21,7 +21,7 @@ from pathlib import Path
 
 from . import c
 from . import cache as disk
-from .ir.program import Iteration, Program
+from .program import Iteration, Program
 
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fPIC", "-shared")
 NATIVE, PORTABLE = "native", "portable"

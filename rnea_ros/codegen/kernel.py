@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from . import c, c_compiler, cache, python
-from .ir.program import Iteration, Program, trace
-from .native import python_call
+from . import c, c_compiler, cache, python, python_call
+from .program import Iteration, Program, trace
 
 MANY = 256  # samples: less are not worth compiling for
 LONG = 100_000  # nodes: a longer program takes longer to compile than it saves
@@ -37,7 +36,7 @@ def available(backend: str) -> str:
         raise InputError(f"backend is '{backend}'; allowed are {', '.join(BACKENDS)}")
     if backend == "llvm":
         try:
-            from .llvm import engine  # noqa: F401
+            from . import llvm_engine  # noqa: F401
         except (ImportError, OSError) as error:  # OSError: its library does not load
             if c_compiler.usable():
                 return "c"
@@ -50,9 +49,9 @@ def lanes(backend: str) -> int:
     """Return the number of samples in a tile."""
     if backend != "llvm":
         return 1
-    from .llvm import engine
+    from . import llvm_engine
 
-    return engine.lanes()
+    return llvm_engine.lanes()
 
 
 Function = Callable[..., Sequence[Any]]
@@ -216,23 +215,23 @@ class Kernel:
 
 class _Llvm(Kernel):
     def __init__(self, traced: Callable[[], Program], recipe: str = ""):
-        from .llvm import engine
+        from . import llvm_engine
 
         if recipe and cache.sources():
-            self._code, sizes = engine.MachineCode.by_recipe(recipe, traced)
+            self._code, sizes = llvm_engine.MachineCode.by_recipe(recipe, traced)
             super().__init__(sizes["inputs"], [tuple(shape) for shape in sizes["outputs"]])
             self._traced, self._iterated = traced, sizes["iterated"]
         else:
             program = traced()
             super().__init__(program.inputs, program.outputs)
-            self._code = engine.MachineCode(program)
+            self._code = llvm_engine.MachineCode(program)
             self._traced, self._iterated = (lambda: program), program.iteration is not None
         self.address = self._code.kernel
         self.call = self._code.call or self.call
         self._batch: Any = None
         self._first: dict[int, Any] = {}  # code for many samples of the first outputs alone
         self._seen, self._sweep = 0, self._code.sweep
-        self.lanes = engine.lanes()
+        self.lanes = llvm_engine.lanes()
 
     @cached_property
     def _program(self) -> Program:
@@ -252,9 +251,9 @@ class _Llvm(Kernel):
         if self._iterated or count < MANY or len(self._program.nodes) > LONG:
             return super().first_of_samples(blocks, count, outputs)
         if outputs not in self._first:
-            from .llvm import engine
+            from . import llvm_engine
 
-            self._first[outputs] = engine.batch(self._program.first(outputs))
+            self._first[outputs] = llvm_engine.batch(self._program.first(outputs))
         parts = [np.empty((count, size)) for size in self._sizes[:outputs]]
         self._first[outputs](blocks, parts, count)
         return self._shaped(parts, (count,), outputs)
@@ -272,15 +271,15 @@ class _Llvm(Kernel):
 
     def _compile_batch(self) -> None:
         if self._batch is None:
-            from .llvm import engine
+            from . import llvm_engine
 
-            self._batch = engine.batch(self._program)
+            self._batch = llvm_engine.batch(self._program)
 
     def sweep(self, x, state):
         if self._sweep is None:
-            from .llvm import engine
+            from . import llvm_engine
 
-            self._sweep = engine.sweep(self._program)
+            self._sweep = llvm_engine.sweep(self._program)
         x, y = np.ascontiguousarray(x), np.empty((len(x), self.width))
         self._sweep(x, y, state)
         return y

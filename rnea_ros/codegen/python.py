@@ -11,8 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..algebra.linalg import LU, lu
-from .ir.expression import BLOCKS, ITEM
-from .ir.program import Program
+from .program import BLOCKS, ITEM, Program
 
 _ARITHMETIC = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}", "neg": "-{0}",
                "max": "max({0}, {1})"}

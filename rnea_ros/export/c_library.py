@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..codegen import c, kernel
-from ..codegen.ir.program import Program, trace
+from ..codegen.program import Program, trace
 from ..errors import InputError
 from ..robots.robot import Robot
 from .functions import ExportedFunction, exported, payload_parameters

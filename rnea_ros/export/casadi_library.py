@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..codegen import c
-from ..codegen.ir import adjoint
-from ..codegen.ir.program import Program, trace
+from ..codegen.program import Program, split, trace
 from ..errors import InputError, some
 from ..robots.kernels.functions import KERNEL_FUNCTIONS
 from .c_library import CFunction, CLibrary, comment, literal
@@ -157,7 +156,7 @@ def library(source: CLibrary, chosen: bool = False) -> CasadiLibrary:
         if name in TABLES or not (chosen or name.startswith(DEFAULT)):
             continue
         size = traced.program.operation_counts.total() * traced.program.input_size
-        if size > MAX_JACOBIAN or not adjoint.can_differentiate(traced.program):
+        if size > MAX_JACOBIAN or not traced.program.can_differentiate:
             refused.append(name)
             continue
         closed = CLOSED_FORMS.get(name, ()) if robot.is_fixed_tree else ()
@@ -206,10 +205,10 @@ def _differentiated(name: str, traced: CFunction, tables: Sequence[Callable[...,
         return np.concatenate([blocks[pattern.name] for pattern in patterns])
 
     def gradient(**blocks: Any) -> list[Any]:
-        return adjoint.split(adjoint.gradient(program, flat(blocks, inputs), flat(blocks, seeds)), program.inputs.values())
+        return split(program.gradient(flat(blocks, inputs), flat(blocks, seeds)), program.inputs.values())
 
     def hessian(**blocks: Any) -> list[Any]:
-        return [adjoint.hessian(program, flat(blocks, inputs), flat(blocks, seeds))]
+        return [program.hessian(flat(blocks, inputs), flat(blocks, seeds))]
 
     turned = tuple(pattern._replace(name=f"adj_{pattern.name}") for pattern in inputs)
     adjoints = CasadiFunction(f"adj1_{name}", (*inputs, *empty, *seeds), turned,
@@ -251,7 +250,7 @@ def _jacobian(traced: CFunction, program: Program, tables: Sequence[Callable[...
     shorter one.
     """
     def forward(**blocks: Any) -> list[Any]:
-        return [adjoint.jacobian(program, np.concatenate(list(blocks.values())))]
+        return [program.jacobian(np.concatenate(list(blocks.values())))]
 
     def closed(**blocks: Any) -> list[Any]:
         x, motion = np.concatenate(list(blocks.values())), [name for name in blocks if name != "payloads"]
@@ -265,7 +264,7 @@ def _jacobian(traced: CFunction, program: Program, tables: Sequence[Callable[...
                 found[row * n:(row + 1) * n, starts[name]:starts[name] + n] = entries
         for name in set(blocks) - set(motion):
             columns = range(starts[name], starts[name] + program.inputs[name])
-            found[:, columns] = adjoint.jacobian(program, x, columns)
+            found[:, columns] = program.jacobian(x, columns)
         return [found]
 
     candidates = [trace(function, program.inputs) for function in ((forward, closed) if tables else (forward,))]

@@ -11,8 +11,7 @@ import numpy as np
 
 from ..algebra.vectors import Array
 from ..codegen import kernel
-from ..codegen.ir import adjoint
-from ..codegen.ir.program import Program, trace
+from ..codegen.program import Program, split, trace
 from ..errors import InputError, near, some
 from ..export.functions import exported
 from ..robots.robot import Robot
@@ -46,8 +45,8 @@ class BatchFunction:
         return kernel.build(self._replayed, self.inputs, self._backend)
 
     def _replayed(self, **blocks: Any) -> list[Any]:
-        found = adjoint.evaluate(self._program, np.concatenate(list(blocks.values())))
-        return adjoint.split(found, self.outputs.values())
+        found = self._program.evaluate(np.concatenate(list(blocks.values())))
+        return split(found, self.outputs.values())
 
     @cached_property
     def vjp(self) -> BatchFunction:
@@ -59,9 +58,9 @@ class BatchFunction:
         given = {**self.inputs, **seeds}
 
         def gradient(**blocks: Any) -> list[Any]:
-            whole = adjoint.gradient(self._program, np.concatenate([blocks[name] for name in self.inputs]),
-                                     np.concatenate([blocks[name] for name in seeds]))
-            return adjoint.split(whole, self.inputs.values())
+            whole = self._program.gradient(np.concatenate([blocks[name] for name in self.inputs]),
+                                           np.concatenate([blocks[name] for name in seeds]))
+            return split(whole, self.inputs.values())
 
         return BatchFunction(self.name, trace(gradient, given), [f"adj_{name}" for name in self.inputs], self._backend,
                              self.order + 1)
@@ -83,7 +82,7 @@ def batch_function(robot: Robot, name: str, payload_link: str | None = None, lin
     evaluate: Callable[..., Any] = function.__call__
     with np.errstate(all="ignore"):
         program = trace(evaluate, function.inputs)
-    if not (program.is_finite and adjoint.can_differentiate(program)):
+    if not (program.is_finite and program.can_differentiate):
         raise InputError(f"{name} of robot '{robot.name}', a {robot.kind}, cannot be differentiated here: it solves linear "
                          "systems with pivots, or divides by a mass that is zero. Use a robot with fewer loops and contacts, "
                          "or Robot.sensitivities")

@@ -30,7 +30,7 @@ from ..algorithms.equations import EquationsOfMotion, Rates, pose_series
 from ..algorithms.kinematics import Pose, base_poses
 from ..algorithms.structural_analysis import ABSENT
 from ..codegen import kernel
-from ..codegen.ir.expression import larger
+from ..codegen.program import larger
 from .closure.loop_closure import LoopClosure
 from .closure.newton import ALMOST, STEPS, convergence_indicator, largest, maximum
 from .inputs.conditions import Conditions

@@ -40,8 +40,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..codegen.ir.expression import larger
 from ..codegen.kernel import Tiles
+from ..codegen.program import larger
 from ..errors import InputError, some
 from .path import Path
 from .sample_kernels import SampleFunction

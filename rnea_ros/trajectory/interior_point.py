@@ -31,8 +31,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ..codegen import kernel
-from ..codegen.ir.expression import larger
 from ..codegen.kernel import Tiles
+from ..codegen.program import larger
 from .constraints import ConstraintGroup
 from .sample_kernels import SampleFunction
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..codegen.ir.expression import larger
 from ..codegen.kernel import Tiles
+from ..codegen.program import larger
 from ..errors import InputError, some
 from .constraints import SAMPLES_PER_BLOCK, Constraints, at_rate, limit_shares
 from .sample_kernels import SampleFunction

@@ -8,7 +8,7 @@ import pytest
 from rnea_ros.algebra.linalg import LeastSquares
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.codegen import kernel
-from rnea_ros.codegen.ir.program import trace
+from rnea_ros.codegen.program import trace
 from support.oracles import deviation
 
 

@@ -20,7 +20,7 @@ from rnea_ros.algorithms.base_parameters import (
 )
 from rnea_ros.algorithms.inertial_parameters import INERTIAL, TERMS, parameters, ten, values
 from rnea_ros.algorithms.torque_rate import RootMotion, dynamics, kinematics
-from rnea_ros.codegen.ir.program import trace
+from rnea_ros.codegen.program import trace
 from rnea_ros.robots.tree import TreeDynamics
 from support.golden_models import from_table
 from support.oracles import GOLDEN, example_urdfs, worst

@@ -12,7 +12,7 @@ from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms import forward_dynamics as articulated
 from rnea_ros.algorithms.floating_base import prescribed
 from rnea_ros.algorithms.torque_rate import RootMotion
-from rnea_ros.codegen.ir.program import trace
+from rnea_ros.codegen.program import trace
 from rnea_ros.robots.kernels.functions import KERNEL_FUNCTIONS
 from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import PinocchioOracle, example_urdfs, pin, worst

@@ -12,7 +12,7 @@ from rnea_ros.algebra.linear_forms import coefficients, unknowns
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms.inertial_parameters import TERMS, parameters, regressor, values, with_unknowns, with_values
 from rnea_ros.algorithms.torque_rate import RootMotion, dynamics, kinematics
-from rnea_ros.codegen.ir.program import trace
+from rnea_ros.codegen.program import trace
 from rnea_ros.identification.identification import Regressor
 from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import along, difference, example_urdfs, worst

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from rnea_ros.algebra.linalg import lu
-from rnea_ros.codegen.ir import adjoint
-from rnea_ros.codegen.ir.program import trace
+from rnea_ros.codegen.program import trace
 from rnea_ros.errors import InputError
 
 SIZE, STEP = 4, 1e-30
@@ -42,12 +41,12 @@ def test_example_function_uses_every_operation():
 
 
 def test_evaluating_a_program_reproduces_the_function():
-    np.testing.assert_allclose(np.array(adjoint.evaluate(program(), list(X)), dtype=float), every_operation(X), rtol=1e-15)
+    np.testing.assert_allclose(np.array(program().evaluate(list(X)), dtype=float), every_operation(X), rtol=1e-15)
 
 
 def test_gradients_match_complex_steps():
     wanted = complex_jacobian(every_operation, X).T @ SEEDS
-    np.testing.assert_allclose(np.array(adjoint.gradient(program(), list(X), list(SEEDS)), dtype=float), wanted, rtol=1e-13)
+    np.testing.assert_allclose(np.array(program().gradient(list(X), list(SEEDS)), dtype=float), wanted, rtol=1e-13)
 
 
 def smooth(x: Any) -> list[Any]:
@@ -58,30 +57,30 @@ def smooth(x: Any) -> list[Any]:
 
 def test_jacobians_and_hessians_match_complex_steps():
     traced = trace(lambda x: [smooth(x)], {"x": SIZE})
-    jacobian = np.array(adjoint.jacobian(traced, list(X)), dtype=float)
+    jacobian = np.array(traced.jacobian(list(X)), dtype=float)
     np.testing.assert_allclose(jacobian, complex_jacobian(smooth, X), rtol=1e-13)
-    chosen = adjoint.jacobian(traced, list(X), [2, 0])
+    chosen = traced.jacobian(list(X), [2, 0])
     np.testing.assert_allclose(np.array(chosen, dtype=float), jacobian[:, [2, 0]], rtol=1e-15)
 
     def gradient(x):
-        return adjoint.gradient(traced, list(x), list(SEEDS))
+        return traced.gradient(list(x), list(SEEDS))
 
-    hessian = np.array(adjoint.hessian(traced, list(X), list(SEEDS)), dtype=float)
+    hessian = np.array(traced.hessian(list(X), list(SEEDS)), dtype=float)
     np.testing.assert_allclose(hessian, complex_jacobian(gradient, X), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(hessian, hessian.T, rtol=1e-12)
 
 
 def test_gradient_of_symbols_is_a_new_program():
     traced = program()
-    twice = trace(lambda x, seeds: [adjoint.gradient(traced, x, seeds)], {"x": SIZE, "seeds": len(SEEDS)})
-    assert adjoint.can_differentiate(twice)
-    found = np.array(adjoint.evaluate(twice, [*X, *SEEDS]), dtype=float)
+    twice = trace(lambda x, seeds: [traced.gradient(x, seeds)], {"x": SIZE, "seeds": len(SEEDS)})
+    assert twice.can_differentiate
+    found = np.array(twice.evaluate([*X, *SEEDS]), dtype=float)
     np.testing.assert_allclose(found, complex_jacobian(every_operation, X).T @ SEEDS, rtol=1e-13)
 
 
 @pytest.mark.parametrize("function", [lambda x: [abs(x[0])], lambda x: [lu(x.reshape(2, 2)).solve(np.ones((2, 1)))]])
 def test_maxima_and_linear_systems_have_no_derivative(function):
     traced = trace(function, {"x": SIZE})
-    assert not adjoint.can_differentiate(traced)
+    assert not traced.can_differentiate
     with pytest.raises(InputError, match="has no derivative here; allowed are add, "):
-        adjoint.gradient(traced, list(X), [1.0] * len(traced.results))
+        traced.gradient(list(X), [1.0] * len(traced.results))

@@ -15,8 +15,7 @@ import pytest
 from test_codegen import random_text
 
 from rnea_ros import InputError, Loads, Robot
-from rnea_ros.codegen import kernel
-from rnea_ros.codegen.native import batch
+from rnea_ros.codegen import kernel, llvm_engine
 from support.robots import arm, seeds
 
 pytest.importorskip("llvmlite")
@@ -136,8 +135,8 @@ def test_non_finite_results_are_detected_anywhere():
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch, threads):
-    monkeypatch.setenv(batch.THREADS, str(threads))
-    monkeypatch.setattr(batch, "PIECE", 2000)
+    monkeypatch.setenv(llvm_engine.THREADS, str(threads))
+    monkeypatch.setattr(llvm_engine, "PIECE", 2000)
     compiled = kernel.build(random_text(3), {"x": 4}, "llvm")
     x = np.random.default_rng(0).normal(size=(3001, 4))
     np.testing.assert_array_equal(compiled(x)[0], np.concatenate([compiled(row[None])[0] for row in x]))
@@ -146,8 +145,8 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch, threads):
 
 
 def test_concurrent_callers_share_the_threads(monkeypatch):
-    monkeypatch.setenv(batch.THREADS, "3")
-    monkeypatch.setattr(batch, "PIECE", 2000)
+    monkeypatch.setenv(llvm_engine.THREADS, "3")
+    monkeypatch.setattr(llvm_engine, "PIECE", 2000)
     compiled = kernel.build(random_text(3), {"x": 4}, "llvm")
     x = np.random.default_rng(0).normal(size=(8, 2001, 4))
     expected = [compiled(part)[0] for part in x]
@@ -179,7 +178,7 @@ assert os.waitpid(child, 0)[1] == 0
 
 def run_with_threads(script):
     command = [sys.executable, "-W", "ignore", "-c", script, str(ROOT / "urdf" / "seven_r.urdf")]
-    subprocess.run(command, check=True, timeout=240, env={**os.environ, batch.THREADS: "3", "PYTHONPATH": str(ROOT)})
+    subprocess.run(command, check=True, timeout=240, env={**os.environ, llvm_engine.THREADS: "3", "PYTHONPATH": str(ROOT)})
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="this system does not list the threads of a process")
@@ -234,18 +233,18 @@ def test_calls_work_when_no_thread_can_be_created(monkeypatch, given):
     """The function that creates threads is missing or fails."""
     refuse = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)(lambda *_: 11)
     functions = (ctypes.cast(refuse, ctypes.c_void_p).value,) * 2 if given else (None, None)
-    monkeypatch.setattr(batch, "_thread_functions", lambda: functions)
-    monkeypatch.setenv(batch.THREADS, "3")
-    monkeypatch.setattr(batch, "PIECE", 2000)
+    monkeypatch.setattr(llvm_engine, "_thread_functions", lambda: functions)
+    monkeypatch.setenv(llvm_engine.THREADS, "3")
+    monkeypatch.setattr(llvm_engine, "PIECE", 2000)
     compiled = kernel.build(random_text(3), {"x": 4}, "llvm")
     x = np.random.default_rng(0).normal(size=(3001, 4))
     np.testing.assert_array_equal(compiled(x)[0], np.concatenate([compiled(row[None])[0] for row in x]))
 
 
 def test_batch_kernel_is_compiled_after_many_calls(monkeypatch):
-    monkeypatch.setenv(batch.THREADS, "3")
-    monkeypatch.setattr(batch, "PIECE", 2000)
-    monkeypatch.setattr(batch, "PIECES", 1)
+    monkeypatch.setenv(llvm_engine.THREADS, "3")
+    monkeypatch.setattr(llvm_engine, "PIECE", 2000)
+    monkeypatch.setattr(llvm_engine, "PIECES", 1)
     compiled = kernel.build(random_text(3), {"x": 4}, "llvm")
     x = np.random.default_rng(0).normal(size=(3001, 4))
     np.testing.assert_array_equal(compiled(x)[0], np.concatenate([compiled(row[None])[0] for row in x]))
@@ -257,13 +256,13 @@ def test_batch_kernel_is_compiled_after_many_calls(monkeypatch):
 
 def test_number_of_threads_is_read_from_the_environment(monkeypatch):
     for given, expected in (("3", 3), ("1", 1)):
-        monkeypatch.setenv(batch.THREADS, given)
-        assert batch.threads() == expected
+        monkeypatch.setenv(llvm_engine.THREADS, given)
+        assert llvm_engine.threads() == expected
     for given in ("", "0", "many", "-2", "1.5"):
-        monkeypatch.setenv(batch.THREADS, given)
-        assert batch.threads() >= 1
-    monkeypatch.delenv(batch.THREADS)
-    assert batch.threads() >= 1
+        monkeypatch.setenv(llvm_engine.THREADS, given)
+        assert llvm_engine.threads() >= 1
+    monkeypatch.delenv(llvm_engine.THREADS)
+    assert llvm_engine.threads() >= 1
 
 
 def test_batch_kernel_writes_only_into_the_results():

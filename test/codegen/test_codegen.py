@@ -16,10 +16,8 @@ import rnea_ros
 from rnea_ros import InputError, Robot
 from rnea_ros.algebra.vectors import cross
 from rnea_ros.algorithms import component_rate, torque_rate
-from rnea_ros.codegen import kernel, python
-from rnea_ros.codegen.ir.expression import Expression, Graph, larger
-from rnea_ros.codegen.ir.program import trace
-from rnea_ros.codegen.llvm import assembly
+from rnea_ros.codegen import kernel, llvm_text, python
+from rnea_ros.codegen.program import Expression, Graph, larger, trace
 from support.golden_models import from_table
 from support.oracles import GOLDEN
 from support.robots import arm
@@ -95,7 +93,7 @@ def test_programs_split_into_functions_give_the_same_results(monkeypatch, length
 
         x, found = np.random.default_rng(seed).normal(size=(3, 4)), {}
         for part in (length, 1_000_000):
-            monkeypatch.setattr(assembly, "PART", part)
+            monkeypatch.setattr(llvm_text, "PART", part)
             found[part] = kernel.build(text, {"x": 4}, "llvm")(x)
         for a, b in zip(*found.values(), strict=True):
             np.testing.assert_array_equal(a, b, err_msg=f"seed {seed}")

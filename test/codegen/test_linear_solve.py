@@ -110,10 +110,10 @@ def test_vectorized_solutions_equal_single_ones():
 
 
 def test_programs_split_between_factor_and_solution_give_the_same_results(monkeypatch):
-    assembly = pytest.importorskip("rnea_ros.codegen.llvm.assembly")
+    text = pytest.importorskip("rnea_ros.codegen.llvm_text")
     found = []
     for part in (1, 3, 1_000):
-        monkeypatch.setattr(assembly, "PART", part)
+        monkeypatch.setattr(text, "PART", part)
         A = matrix(6)
         found.append(solutions(6, 3, "llvm")(np.concatenate((A.ravel(), np.arange(18.0)))))
     for other in found[1:]:

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, Loads, Robot
-from rnea_ros.codegen import kernel
-from rnea_ros.codegen.native import python_call
+from rnea_ros.codegen import kernel, python_call
 from support.robots import arm
 
 TEXT = arm({"axis": (0, 0, 1)}, {"axis": (0, 1, 0), "xyz": (0.3, 0, 0.1)}, {"kind": "prismatic", "axis": (1, 0, 0)})

@@ -63,7 +63,7 @@ ROS = ("rclpy", "rcl_interfaces", "builtin_interfaces", "ament_index_python", "l
        "*_srvs")
 # Foreign packages, and the modules that may import them; numpy is everywhere.
 IMPORTERS = {
-    "numpy": ("*",), "llvmlite": ("codegen/llvm/engine",), "lxml": ("model/urdf_reader", "model/urdf_writer"),
+    "numpy": ("*",), "llvmlite": ("codegen/llvm_engine",), "lxml": ("model/urdf_reader", "model/urdf_writer"),
     "yaml": ("model/yaml_file",), "jsonschema": ("model/robot_file/validation",),
     "argcomplete": ("cli/main",), "matplotlib": ("io/figures",), "mpl_toolkits": ("io/figures",),
     "mujoco": ("sim/scene",), "toppra": ("demo/timing_trials",), "casadi": ("interop/casadi", "planning/ipopt"),
@@ -139,7 +139,7 @@ def test_import_parser_finds_own_lazy_and_typing_imports():
     assert Import("algebra/vectors", True, False, False) in imports("model/mdh")
     assert Import("algorithms/torque_rate", True, False, False) in imports("robots/tree")
     assert Import("model/tree", True, False, False) in imports("algorithms/joint_dynamics")
-    assert Import("codegen/llvm/engine", True, True, False) in imports("codegen/kernel")
+    assert Import("codegen/llvm_engine", True, True, False) in imports("codegen/kernel")
     assert Import("lxml", False, False, True) in imports("model/urdf_validation")
     assert Import("robots/robot", True, False, True) in imports("__init__")
     assert len(modules()) > 30
@@ -188,7 +188,7 @@ def test_foreign_packages_are_imported_in_their_modules_only():
             importers = next((importers for name, importers in IMPORTERS.items() if fnmatch(found.name, name)), ())
             if not allowed(importers, module):
                 wrong.append(f"{module} imports {found.name}")
-            if found.name in LAZY and module != "codegen/llvm/engine" and not found.lazy:  # imported where it is used
+            if found.name in LAZY and module != "codegen/llvm_engine" and not found.lazy:  # imported where it is used
                 wrong.append(f"{module} imports {found.name} outside of a function")
     assert not wrong
 

@@ -8,7 +8,7 @@ import pytest
 from rnea_ros import BaseState, InputError, JointDynamics, Loads, Robot, load
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms import floating_base
-from rnea_ros.codegen.ir.program import trace
+from rnea_ros.codegen.program import trace
 from rnea_ros.model.tree import Link, frozen
 from rnea_ros.robots.kernels.functions import KERNEL_FUNCTIONS
 from rnea_ros.robots.tree import TreeDynamics

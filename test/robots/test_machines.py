@@ -13,8 +13,8 @@ import pytest
 
 import rnea_ros
 from rnea_ros import InputError, JointDynamics, Robot
-from rnea_ros.codegen.ir.program import trace
-from rnea_ros.codegen.llvm import tiles
+from rnea_ros.codegen import llvm_text
+from rnea_ros.codegen.program import trace
 from rnea_ros.robots.kernels.functions import KERNEL_FUNCTIONS
 
 STANFORD = Path(rnea_ros.__file__).parents[1] / "urdf" / "stanford.urdf"
@@ -57,7 +57,7 @@ def symbols(elf: bytes) -> tuple[int, dict[str, int]]:
     ("x86_64-unknown-linux-gnu", "x86-64", 62, 4), ("x86_64-unknown-linux-gnu", "skylake-avx512", 62, 8)])
 @pytest.mark.parametrize("name", ["torque_and_rate", "forward_dynamics", "sensitivities"])
 def test_object_files_need_only_the_c_library(robot, triple, cpu, machine, lanes, name):
-    llvm = pytest.importorskip("rnea_ros.codegen.llvm.engine")
+    llvm = pytest.importorskip("rnea_ros.codegen.llvm_engine")
     program = trace(*robot.tree.store.traced(KERNEL_FUNCTIONS[name], by_paper=False))
     found, names = symbols(cross_compiled(llvm, program, triple, cpu, lanes))
     assert found == machine
@@ -67,12 +67,12 @@ def test_object_files_need_only_the_c_library(robot, triple, cpu, machine, lanes
 
 
 def test_batch_kernel_compiles_for_arm(robot):
-    llvm = pytest.importorskip("rnea_ros.codegen.llvm.engine")
+    llvm = pytest.importorskip("rnea_ros.codegen.llvm_engine")
     program = trace(*robot.tree.store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False))
     cross_compiled(llvm, program, "aarch64-unknown-linux-gnu", "generic", 4)
     target = llvm.llvm.Target.from_triple("aarch64-unknown-linux-gnu")
     machine = target.create_target_machine(cpu="generic", opt=2, reloc="pic")
-    found, names = symbols(machine.emit_object(llvm.llvm.parse_assembly(tiles.batch_text(program, 4)[0])))
+    found, names = symbols(machine.emit_object(llvm.llvm.parse_assembly(llvm_text.batch_text(program, 4)[0])))
     assert found == 183 and names["batch"]
 
 
@@ -106,9 +106,9 @@ int main(void) {{
                     reason="needs gcc-aarch64-linux-gnu and qemu-user")
 def test_cross_compiled_code_for_aarch64_gives_the_same_results(robot, tmp_path):
     """Machine code for one and many samples, and C code, run in an emulator; nine samples do not fill the tiles."""
-    llvm, samples = pytest.importorskip("rnea_ros.codegen.llvm.engine"), 9
+    llvm, samples = pytest.importorskip("rnea_ros.codegen.llvm_engine"), 9
     program = trace(*robot.tree.store.traced(KERNEL_FUNCTIONS["torque_and_rate"], by_paper=False))
-    triple, (text, work) = "aarch64-unknown-linux-gnu", tiles.batch_text(program, 4)
+    triple, (text, work) = "aarch64-unknown-linux-gnu", llvm_text.batch_text(program, 4)
     machine = llvm.llvm.Target.from_triple(triple).create_target_machine(cpu="generic", opt=2, reloc="pic")
     (tmp_path / "kernel.o").write_bytes(cross_compiled(llvm, program, triple, "generic", 4))
     (tmp_path / "batch.o").write_bytes(machine.emit_object(llvm.llvm.parse_assembly(text)))

@@ -146,8 +146,8 @@ def test_unpickled_robot_falls_back_to_python_without_llvm(monkeypatch):
     pytest.importorskip("llvmlite")
     robot, ask = rigid("llvm")
     data, expected = pickle.dumps(robot), ask(robot)
-    monkeypatch.delattr("rnea_ros.codegen.llvm.engine")
-    monkeypatch.setitem(sys.modules, "rnea_ros.codegen.llvm.engine", None)
+    monkeypatch.delattr("rnea_ros.codegen.llvm_engine")
+    monkeypatch.setitem(sys.modules, "rnea_ros.codegen.llvm_engine", None)
     monkeypatch.setattr("rnea_ros.codegen.c_compiler.usable", lambda: False)
     with pytest.warns(RuntimeWarning, match="llvmlite"):
         twin = pickle.loads(data)

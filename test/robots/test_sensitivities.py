@@ -15,7 +15,7 @@ from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms import joint_wrenches as internal
 from rnea_ros.algorithms import sensitivities as closed_form
 from rnea_ros.algorithms.torque_rate import RootMotion, on_links, torque_and_rate
-from rnea_ros.codegen.ir.program import trace
+from rnea_ros.codegen.program import trace
 from support.oracles import PinocchioOracle, along, difference, example_urdfs, worst
 from support.robots import arm, random_state, random_tree, seeds
 

@@ -10,7 +10,7 @@ import numpy as np
 from ...algebra.linalg import LeastSquares
 from ...algorithms.closed_loops import Cut
 from ...algorithms.kinematics import base_poses, within
-from ...codegen.ir.expression import larger
+from ...codegen.program import larger
 from ...model.tree import Model
 
 MIN_LEVER_RATIO = 1e-9  # of the distance of the machine from the root: a shorter lever is a rounding error

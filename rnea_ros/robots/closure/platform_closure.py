@@ -11,8 +11,8 @@ import numpy as np
 
 from ...algorithms import closed_loops
 from ...codegen import kernel
-from ...codegen.ir.expression import larger
 from ...codegen.kernel import Kernel
+from ...codegen.program import larger
 from ...errors import InputError, PoseError, some
 from ...model.tree import Model
 from ..inputs import validation

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.program import Program
+from .program import Program
 
 LARGEST = 4096  # numbers in and out; they lie on the stack
 ABI = (0x01000009, 0x02000000)  # of numpy 1.x and 2.x, in which that function and what is read of an array are the same

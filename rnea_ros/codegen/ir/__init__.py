@@ -1,1 +1,0 @@
-"""Expressions and programs of traced functions."""

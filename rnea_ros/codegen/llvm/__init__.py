@@ -1,1 +1,0 @@
-"""Machine code of programs by LLVM."""

@@ -1,1 +1,0 @@
-"""Calls of machine code from Python, and batches of calls in threads."""
