@@ -51,14 +51,16 @@ Tracking = Callable[[trials.TimingTask], Iterator[trials.TimingResult]]
 
 def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `rnea demo`."""
-    parser.add_argument("--scaling", action="store_true", help="demo of scaling_node: a trajectory twice too fast is slowed "
-                        "to the limits, with a pause and an override")
+    parser.add_argument("--scaling", action="store_true", help="demo of scaling_node: a trajectory planned twice too fast is "
+                                                               "slowed to the limits, with a pause and an override")
     parser.add_argument("--plant", action="store_true", help="comparison of timings: a simulated arm with saturating drives "
                         "tracks motions as planned, with TOPP-RA's timing and with ours")
-    parser.add_argument("--policy", action="store_true", help="action chunks of a noisy policy, 200 ms behind: a simulated "
-                        "arm executes them as sent, filtered and clamped, and with ChunkExecutor")
-    parser.add_argument("--live", action="store_true", help="with --plant: over ROS and in real time, ours through "
-                        "scaling_node, to a controller that interpolates as joint_trajectory_controller does")
+    parser.add_argument("--policy", action="store_true", help="action chunks of a noisy policy with a delay of 200 ms: a "
+                                                              "simulated arm executes them as sent, filtered and clamped, and "
+                                                              "with ChunkExecutor")
+    parser.add_argument("--live", action="store_true", help="with --plant: over ROS in real time, with our timing by "
+                                                            "scaling_node, and a controller that interpolates like "
+                                                            "joint_trajectory_controller")
     parser.add_argument("--arm", choices=tuple(ARM_SOURCES), default="panda",
                         help="with --plant or --policy: the arm; default panda")
     parser.add_argument("--motions", type=int, metavar="COUNT", help="with --plant: number of random paths, default 8, with "
@@ -301,7 +303,7 @@ def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", nargs="?", help=f"topic of type {TYPE}; default: the first one found")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time [s]; default: until Ctrl-C")
     parser.add_argument("--once", action="store_true", help="print one message and exit")
-    parser.add_argument("--wait", type=float, default=10.0, help="longest time to wait for the first message [s]; default 10")
+    parser.add_argument("--wait", type=float, default=10.0, help="maximum time to wait for the first message [s]; default 10")
 
 
 def run_watch(args: argparse.Namespace) -> int:

@@ -20,15 +20,15 @@ def add_flexible_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the subcommand."""
     inputs.add_robot_arguments(parser)
     parser.add_argument("recordings", nargs="*", metavar="RECORDING",
-                        help="a CSV or a bag with the motion of the joints that motors move, as of rnea torque: columns t, "
-                        "q_<joint>, and optionally qd_, qdd_, qddd_. The deflection of the links is predicted; where it is "
-                        "measured, rnea torque reads it. Without a recording, the natural frequencies alone are printed")
+                        help="a CSV or a bag with the motion of the actuated joints, as for rnea torque: columns t, "
+                             "q_<joint>, and optionally qd_, qdd_, qddd_. The deflection of the links is predicted; if it is "
+                             "measured, use rnea torque. Without a recording, only the natural frequencies are printed")
     parser.add_argument("-o", "--output", metavar="OUT.csv",
                         help="output with columns t, tau_, tau_rate_, q_ of every joint, tip_<link>_x, _y, _z [m], "
                         "moment_<link>_<bending> [N m] and stress_<link>_<bending> [Pa]")
     parser.add_argument("--shape", choices=[*KINDS], help="shape the motion so that it leaves no vibration")
     parser.add_argument("--vibrations", type=int, default=1, metavar="N",
-                        help="number of natural frequencies, from the lowest, that --shape counts; default 1")
+                        help="number of natural frequencies, from the lowest, that --shape suppresses; default 1")
     inputs.add_recording_arguments(parser)
     inputs.add_window(parser)
     inputs.add_dynamics(parser)

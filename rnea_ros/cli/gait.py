@@ -35,7 +35,7 @@ TOES = ["right_toes_moment_y", "left_toes_moment_y"]
 
 def add_gait_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `rnea gait`."""
-    parser.add_argument("--task", choices=("walk", "lift"), default="walk", help="what the human does; default walk")
+    parser.add_argument("--task", choices=("walk", "lift"), default="walk", help="task of the human; default walk")
     parser.add_argument("-o", "--output", metavar="FOLDER", required=True,
                         help="folder for human.urdf, stride.csv or lift.csv, walk.png or lift.png, skeleton.png, report.txt")
     parser.add_argument("--stature", type=float, default=DEFAULT_HUMAN.stature, metavar="M",
@@ -44,9 +44,9 @@ def add_gait_arguments(parser: argparse.ArgumentParser) -> None:
                         f"mass [kg], default {DEFAULT_HUMAN.mass:g}")
     parser.add_argument("--sex", choices=("male", "female"), default=DEFAULT_HUMAN.sex, help="table of body segments")
     parser.add_argument("--muscles", metavar="GROUP_OR_CSV",
-                        help=f"limit torques by the strength at joint angle and velocity, beside the constant strengths: "
-                        f"{', '.join(AGE_GROUPS)} (Anderson et al. 2007: hip, knee, ankle), or a CSV file with the columns "
-                        "joint, direction, c1 to c6")
+                        help="also limit torques by the strength at each joint angle and velocity, in addition to the "
+                             f"constant strengths: {', '.join(AGE_GROUPS)} (Anderson et al. 2007: hip, knee, ankle), or a CSV "
+                             "file with the columns joint, direction, c1 to c6")
     parser.add_argument("--control-points", type=int, metavar="N",
                         help="control points of each joint; default 6, with --human and lifting 8")
     parser.add_argument("--animation", action="store_true", help="also write walk.gif or lift.gif")
@@ -54,8 +54,8 @@ def add_gait_arguments(parser: argparse.ArgumentParser) -> None:
     walk.add_argument("--speed", type=float, metavar="M/S", help=f"walking speed [m/s], default {DEFAULT_STEP.speed:g}")
     walk.add_argument("--step", type=float, metavar="M", help=f"step length [m], default {DEFAULT_STEP.length:g}")
     walk.add_argument("--human", action="store_true",
-                      help="beyond the thesis: contact forces are continuous from step to step, load moves steadily from "
-                      "foot to foot, the pelvis stays upright")
+                      help="beyond the thesis: contact forces are continuous from step to step, the load shifts steadily from "
+                           "foot to foot, the pelvis stays upright")
     walk.add_argument("--elastic", action="store_true",
                       help="beyond the thesis: ligaments and passive muscles carry load without effort")
     walk.add_argument("--legs", action="store_true", help="a small model with rigid trunk and arms")
@@ -74,8 +74,9 @@ def add_gait_arguments(parser: argparse.ArgumentParser) -> None:
     lift.add_argument("--max-compression", type=float, metavar="N",
                       help="largest compression of the disc L5/S1 [N], default unlimited; NIOSH: 3400")
     lift.add_argument("--period", type=float, metavar="S",
-                      help=f"time from lift to lift in the forecast of fatigue, rest included [s], default {PERIOD:g}")
-    lift.add_argument("--hours", type=float, metavar="H", help=f"duration of that work [h], default {HOURS:g}")
+                      help=f"time between lifts in the prediction of fatigue, rest included [s], default {PERIOD:g}")
+    lift.add_argument("--hours", type=float, metavar="H", help="duration of the work in that prediction [h], default "
+                                                               f"{HOURS:g}")
 
 
 def _texts(values: Iterable[float]) -> str:

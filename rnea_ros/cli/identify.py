@@ -37,8 +37,9 @@ def add_identify_arguments(parser: argparse.ArgumentParser) -> None:
                         help="robot file with the known payload that the robot carries in that recording only, as `rnea "
                         "payload -o` writes it")
     parser.add_argument("--couple", action="append", default=[], metavar="JOINT[=RATIO],JOINT[=RATIO]",
-                        help="a motor turns with these joints, at the sum of ratio times joint velocity (1 if not given): its "
-                        "inertia and friction are fitted too. May be repeated; couplings in the robot file does the same")
+                        help="a motor coupled to these joints turns at the sum of RATIO times joint velocity (default 1): its "
+                             "inertia and friction are fitted too. May be repeated; couplings in the robot file has the same "
+                             "effect")
     parser.add_argument("-o", "--output", metavar="FOLDER",
                         help=f"folder for {result_files.URDF}, {result_files.ROBOT_FILE}, {result_files.REPORT} with "
                         f"pictures, and {result_files.NUMBERS}")
@@ -50,8 +51,8 @@ def add_identify_arguments(parser: argparse.ArgumentParser) -> None:
                         help="efforts are motor currents or motor torques with unknown gains: the gains are identified too; "
                         "their common scale is determined by the URDF's masses")
     parser.add_argument("--keep-all", action="store_true",
-                        help="do not exclude joints whose torques contradict those of the others, as torques in other "
-                        "units do")
+                        help="do not exclude joints whose torques contradict those of the others, for example because of "
+                             "other units")
 
 
 def run_identify(args: argparse.Namespace) -> CommandResult:

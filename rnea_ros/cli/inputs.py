@@ -39,7 +39,7 @@ def add_robot_arguments(parser: argparse.ArgumentParser, base: bool = True) -> N
                         help="ROBOT.robot.yaml: loops, elastic joints, payloads, drives, limits, ..., see docs/robot_file.md")
     if base:
         parser.add_argument("--base", choices=("fixed", "floating"),
-                            help="whether the root link is free; default: from the robot file, or fixed")
+                            help="whether the root link is fixed or floating; default: from the robot file, or fixed")
 
 
 def add_gravity(parser: argparse.ArgumentParser) -> None:

@@ -39,9 +39,9 @@ def add_motion_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT.csv", required=True,
                         help=f"motion to write, columns t and {', '.join(f'{block}_<joint>' for block in BLOCKS)}")
     parser.add_argument("--limits", metavar="LIMITS.yaml",
-                        help="robot file with limits, or parameter file with joint_limits, over those of URDF and "
-                        "--robot-file: max_effort_rate (of the whole joint torque), max_commanded_effort_rate (of the "
-                        "torque without what the robot's controller adds), max_velocity, ...")
+                        help="robot file with limits, or parameter file with joint_limits; they replace those of URDF and "
+                             "--robot-file: max_effort_rate (of the whole joint torque), max_commanded_effort_rate (of the "
+                             "torque without the terms that the robot's controller adds), max_velocity, ...")
     parser.add_argument("--limits-share", nargs=2, type=float, default=(1.0, 1.0), metavar=("TORQUE", "RATE"),
                         help="shares of the limits of torque and torque rate to plan with, as `rnea margin` computes them; "
                         "default 1 1")
@@ -109,8 +109,8 @@ def add_retime_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tolerance", type=float, default=1e-6, metavar="RAD",
                         help="maximum distance of waypoints from the path [rad, m], default 1e-6; larger for noisy recordings")
     parser.add_argument("--repeated", nargs="?", type=float, const=0.0, metavar="PAUSE",
-                        help="slow the motion for endless repetition, with a pause [s], default 0, after each: no winding "
-                        "overheats (continuous_current, thermal_time_constant)")
+                        help="slow the motion so that it can be repeated indefinitely, with a pause [s], default 0, after "
+                             "each repetition, and no winding overheats (continuous_current, thermal_time_constant)")
 
 
 def run_retime(args: argparse.Namespace) -> CommandResult:
@@ -178,11 +178,12 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
                         help="joint positions of an initial guess, for instance beside an obstacle; may be repeated")
     add_motion_arguments(parser)
     parser.add_argument("--weights", nargs=2, type=float, default=(1.0, 0.0), metavar=("TIME", "EFFORT"),
-                        help="what is minimised: integral of TIME + EFFORT * sum of squared torques; default 1 0, the fastest")
+                        help="weights of the objective, the integral of TIME + EFFORT * sum of squared torques; default 1 0, "
+                             "minimum time")
     parser.add_argument("--time-tolerance", type=float, default=TIME_TOLERANCE, metavar="SHARE",
-                        help="where time alone is minimised: plan the smoothest motion (least squared jerk of all joints) "
+                        help="for minimum time: plan the smoothest motion (least squared jerk of all joints) "
                         "among those that take at most this share longer than the fastest; with a weight of EFFORT: "
-                             "add a penalty on squared jerk, for a part of this share of the cost; 0: the best itself; "
+                             "add a penalty on squared jerk, for a part of this share of the cost; 0: the optimum; "
                         f"default {TIME_TOLERANCE:g}")
     parser.add_argument("--duration", nargs="+", type=float, metavar="S",
                         help="fixed duration, or shortest and longest duration [s]")
@@ -191,7 +192,7 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--spans", type=int, default=DEFAULT_SETTINGS.spans,
                         help=f"initial number of spans, default {DEFAULT_SETTINGS.spans}")
     parser.add_argument("--refinements", type=int, default=DEFAULT_SETTINGS.refinements,
-                        help=f"largest number of refinements of the spans, default {DEFAULT_SETTINGS.refinements}")
+                        help=f"maximum number of refinements of the spans, default {DEFAULT_SETTINGS.refinements}")
     parser.add_argument("--best-of", type=int, default=1, metavar="N",
                         help="number of initial guesses, of which the best plan is returned; default 1")
 
@@ -335,7 +336,8 @@ def add_margin_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_robot_arguments(parser, base=False)
     parser.add_argument("trajectories", nargs="*", metavar="TRAJECTORY.csv",
                         help=f"paths as for `rnea retime`, which are retimed; default: {N_RANDOM_PATHS} random ones")
-    parser.add_argument("--limits", metavar="LIMITS.yaml", help="robot file with limits over those of URDF and --robot-file")
+    parser.add_argument("--limits", metavar="LIMITS.yaml", help="robot file with limits that replace those of URDF and "
+                                                                "--robot-file")
     for name, unit, text in (
             ("masses", "SHARE", "relative error of each link's mass, independent of the others"),
             ("all-masses", "SHARE", "common relative error of all masses"),

@@ -54,7 +54,7 @@ def add_query_arguments(parser: argparse.ArgumentParser) -> None:
     inputs.add_window(parser)
     parser.add_argument("-o", "--output", metavar="OUT.json", help="JSON to write; default: standard output")
     inputs.add_dynamics(parser)
-    parser.add_argument("--floating-base", action="store_true", help="with tree: base parameters for a free base")
+    parser.add_argument("--floating-base", action="store_true", help="with tree: base parameters for a floating base")
 
 
 def run_query(args: argparse.Namespace) -> CommandResult:

@@ -18,9 +18,9 @@ def add_rolling_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the subcommand."""
     inputs.add_robot_arguments(parser)
     parser.add_argument("recordings", nargs="*", metavar="RECORDING",
-                        help="a CSV or a bag with the motion of the joints, as of rnea torque: columns t, q_<joint>, "
-                        "and optionally qd_, qdd_, qddd_. The base follows by dead reckoning from the origin; robots whose "
-                        "base the wheels leave free, as bicycles, are for rnea torque")
+                        help="a CSV or a bag with the motion of the joints, as for rnea torque: columns t, q_<joint>, and "
+                             "optionally qd_, qdd_, qddd_. The pose of the base is computed by dead reckoning from the "
+                             "origin. For robots whose base can lean freely, such as bicycles, use rnea torque")
     parser.add_argument("-o", "--output", metavar="OUT.csv",
                         help="output with columns t, tau_, tau_rate_ of every joint, base_x to base_qw, normal_, tangential_ "
                         "and friction_use_ of every wheel [N, N, -], tip_over_margin [m]")

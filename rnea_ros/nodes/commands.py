@@ -32,7 +32,8 @@ COMMANDS = {
     "dynamics_node": NodeCommand("rnea_ros.nodes.dynamics.node",
                                  "Publish torque and torque rate of a robot that publishes joint states.",
                                  "docs/dynamics_node.md", "state_timeout:=0.2", "config/dynamics_node.yaml"),
-    "scaling_node": NodeCommand("rnea_ros.nodes.scaling.node", "Execute trajectories, slowed just enough for all limits.",
+    "scaling_node": NodeCommand("rnea_ros.nodes.scaling.node", "Execute trajectories, slowed only as far as the limits "
+                                                               "require.",
                                 "docs/scaling_node.md", "controller:=/joint_trajectory_controller",
                                 "config/scaling_node.yaml"),
     "query_node": NodeCommand("rnea_ros.nodes.query_node", "Serve the dynamics of a robot as ROS services.",
@@ -109,9 +110,9 @@ def _parameters(name: str, words: list[str]) -> dict[str, str]:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--urdf", metavar="FILE", help="robot: a URDF, or a .xacro file with its arguments NAME:=VALUE "
                                                        "(expanding it executes code); sets the parameter robot_description")
-    parser.add_argument("--robot-file", metavar="FILE", help="what the URDF cannot say of the robot: a YAML file, or the "
-                                                             "name of a profile, which `rnea robot-file --list` prints; sets "
-                                                             "the parameter robot_file")
+    parser.add_argument("--robot-file", metavar="FILE", help="robot file (YAML) with data that a URDF cannot contain, or the "
+                                                             "name of a profile (`rnea robot-file --list`); sets the "
+                                                             "parameter robot_file")
     parser.add_argument(ROS_ARGS, nargs="...", metavar="...", help="parameters (-p NAME:=VALUE, --params-file FILE), "
                                                                    "remappings (-r FROM:=TO) and other ROS 2 arguments")
     arguments, others = split_arguments(words)

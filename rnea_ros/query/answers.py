@@ -82,9 +82,9 @@ def _floating_forward_dynamics(robot: Robot, s: RequestedState) -> Answer:
 FLOATING_INVERSE_DYNAMICS = RequestHandler("compute_floating_inverse_dynamics", "torque and rate with a base that is free or "
                                                                                 "moves as "
                                            "given", _floating_inverse_dynamics, MOTION)
-FLOATING_FORWARD_DYNAMICS = RequestHandler("compute_floating_forward_dynamics", "acceleration of a free base and its joints "
-                                                                                "under "
-                                           "given efforts", _floating_forward_dynamics, STATE_AND_EFFORT)
+FLOATING_FORWARD_DYNAMICS = RequestHandler("compute_floating_forward_dynamics", "acceleration of a floating base and its "
+                                                                                "joints under given efforts",
+                                           _floating_forward_dynamics, STATE_AND_EFFORT)
 
 
 def _inverse_dynamics(robot: Robot, s: RequestedState) -> Answer:
@@ -156,7 +156,7 @@ def _energy(robot: Robot, s: RequestedState) -> Answer:
             "power": (s.qd * s.tau).sum(axis=-1)}
 
 
-INVERSE_DYNAMICS = RequestHandler("compute_inverse_dynamics", "torque, torque rate, and the share of gravity in both",
+INVERSE_DYNAMICS = RequestHandler("compute_inverse_dynamics", "torque, torque rate, and gravity torque with its rate",
                                   _inverse_dynamics, roots=True)
 FORWARD_DYNAMICS = RequestHandler("compute_forward_dynamics", "acceleration under given efforts", _forward_dynamics,
                                   (*STATE_AND_EFFORT, "motor_position", "motor_velocity"))
@@ -166,10 +166,10 @@ CORIOLIS_MATRIX = RequestHandler("compute_coriolis_matrix", "Coriolis matrix: it
                                  _coriolis_matrix, STATE)
 SENSITIVITIES = RequestHandler("compute_sensitivities", "partial derivatives of the torque, and with of_rate of its rate",
                                _sensitivities, roots=True)
-JOINT_WRENCHES = RequestHandler("compute_joint_wrenches", "force and moment inside every joint, and their rates",
+JOINT_WRENCHES = RequestHandler("compute_joint_wrenches", "force and moment transmitted by every joint, and their rates",
                                 _joint_wrenches, roots=True)
 WRENCH_SENSITIVITIES = RequestHandler("compute_joint_wrench_sensitivities",
-                                      "partial derivatives of the force and moment inside every joint",
+                                      "partial derivatives of the force and moment transmitted by every joint",
                                       _wrench_sensitivities, MOTION[:3], roots=True)
 ENERGY = RequestHandler("compute_energy", "centre of mass, momentum, energy, power", _energy,
                         (*STATE_AND_EFFORT, "motor_position", "motor_velocity"))
@@ -243,7 +243,8 @@ def _platform_forward_kinematics(robot: Robot, s: RequestedState) -> Answer:
 FORWARD_KINEMATICS = RequestHandler("compute_forward_kinematics", "poses and velocities of links, or of points of them",
                                     _forward_kinematics, STATE)
 JACOBIANS = RequestHandler("compute_jacobians", "Jacobians of links, or of points of them, and their rates", _jacobians, STATE)
-LOOP_CLOSURE = RequestHandler("compute_loop_closure", "motion of all joints of closed loops, or of legs, by the active ones",
+LOOP_CLOSURE = RequestHandler("compute_loop_closure", "motion of all joints of closed loops, or of legs, from the active "
+                                                      "joints",
                               _loop_closure)
 PLATFORM_INVERSE_KINEMATICS = RequestHandler("compute_platform_inverse_kinematics", "motion of actuators and legs by that of "
                                              "the platform", _platform_inverse_kinematics, ())
