@@ -47,7 +47,7 @@ setup(
     python_requires=">=3.10",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
     package_data={NAME: ["py.typed"], f"{NAME}.export": ["templates/*"],
-                  f"{NAME}.model.robot_file.profiles": ["*.yaml"]},
+                  f"{NAME}.model": ["profiles/*.yaml"]},
     install_requires=[] if FOR_ROS else ["argcomplete>=1.8", "jsonschema>=3.2", "llvmlite>=0.45", "lxml", "numpy>=1.21",
                                          "pyyaml"],
     extras_require={

@@ -21,7 +21,7 @@ from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, Timer
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from rnea_ros.model.robot_file.profiles import located
+from rnea_ros.model.robot_file import located
 from rnea_ros.nodes.common.launch_support import aimed, check_same_robot, robot_description, root_link, urdf_path
 
 SHARE = Path(__file__).resolve().parents[1]

@@ -17,8 +17,8 @@ from ..identification.identification import Measurements
 from ..identification.payload import MASSES, NAMES, PayloadEstimate, estimate_payload
 from ..io import figures
 from ..io.recording import derivative_note
-from ..model.robot_file import robot_file
-from ..model.robot_file.robot_file import RobotFile
+from ..model import robot_file
+from ..model.robot_file import RobotFile
 from ..robots.inputs import validation
 from ..robots.load import coupled_motors, payloads
 from ..robots.robot import Robot

@@ -23,9 +23,9 @@ from ..identification.identification import Measurements
 from ..io import csv_files, files, recording
 from ..io.bags import joints_without_effort, recorded_urdf
 from ..io.recording import BLOCKS, TIME_UNITS, ReadingOptions, RecordedMotion, RecordingRequest, Samples
-from ..model.plausibility import implausible
-from ..model.robot_file import robot_file
+from ..model import robot_file
 from ..model.tree import Limits
+from ..model.urdf_validation import implausible
 from ..robots.load import joint_forces, limited, load
 from ..robots.robot import Robot
 

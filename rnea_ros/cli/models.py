@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, ModelWarning, count_noun, some
-from ..model import dh_table, plausibility, urdf
-from ..model.robot_file import profiles, robot_file
-from ..model.robot_file.schema import SCHEMA
+from ..model import dh_table, robot_file, urdf, urdf_validation
+from ..model.robot_file_schema import SCHEMA
 from ..robots.load import load
 from ..robots.robot import Robot
 from ..robots.tree import TreeDynamics
@@ -26,10 +25,10 @@ from .output import CommandResult, check_files, format_table, terminal_width
 def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `rnea check`."""
     inputs.add_robot_arguments(parser)
-    parser.add_argument("--accept", action="append", default=[], metavar="NAME", choices=plausibility.ACCEPTABLE,
+    parser.add_argument("--accept", action="append", default=[], metavar="NAME", choices=urdf_validation.ACCEPTABLE,
                         help="name of a warning (in brackets after it) that does not count for the exit code. May be "
                         "repeated; accepted_warnings in the robot file does the same for all commands and nodes. Names: "
-                        f"{', '.join(plausibility.ACCEPTABLE)}")
+                        f"{', '.join(urdf_validation.ACCEPTABLE)}")
     parser.set_defaults(backend="python")
 
 
@@ -38,7 +37,7 @@ def run_check(args: argparse.Namespace) -> CommandResult:
     robot = inputs.load_robot(args, print_warnings=False)  # the result holds all warnings
     tree, names = robot.tree, robot.tree_joints
     found = list(dict.fromkeys((*tree.warnings, *_missing_inertia(tree))))
-    notes = [warning for warning in found if warning.name in plausibility.NOTES and warning.name not in args.accept]
+    notes = [warning for warning in found if warning.name in urdf_validation.NOTES and warning.name not in args.accept]
     notes += [note for note in _unknown_efforts(tree, names) if note.name not in args.accept]
     accepted = [*tree.model.accepted_warnings]
     accepted += [warning for warning in found if warning.name in args.accept]
@@ -133,7 +132,7 @@ def run_robot_file(args: argparse.Namespace) -> CommandResult:
     if args.schema:
         return CommandResult(json.dumps(SCHEMA, indent=1, ensure_ascii=False), SCHEMA)
     if args.list:
-        return CommandResult("\n".join(profiles.names()), {"profiles": profiles.names()})
+        return CommandResult("\n".join(robot_file.profile_names()), {"profiles": robot_file.profile_names()})
     if not args.file:
         raise InputError("FILE is missing; the path of a robot file is needed, or --schema")
     if args.urdf:

@@ -20,9 +20,8 @@ from ..io import batch, csv_files, figures, files, recording
 from ..io.batch import BatchOutcome as OneOutcome
 from ..io.csv_files import Torques
 from ..io.recording import ReadingOptions, RecordedMotion, Recording, RecordingRequest, check_blocks, recording_schema
-from ..model.drives import DriveLimit, utilizations_by_owner
-from ..model.effort_convention import UNKNOWN
-from ..model.robot_file import robot_file
+from ..model import robot_file
+from ..model.drives import UNKNOWN, DriveLimit, utilizations_by_owner
 from ..robots.robot import Robot
 from ..trajectory.limit_utilization import PeakTracker, limit_utilization
 from ..trajectory.thermal_load import ThermalAccumulator, thermal_drives

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import RneaError
 from ..model import urdf_reader
-from ..model.robot_file.robot_file import read
+from ..model.robot_file import read
 from ..robots.load import load
 from ..robots.robot import Robot
 from ..sim.plant import Plant

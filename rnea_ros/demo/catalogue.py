@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from ..algorithms.kinematics import Pose
-from ..model.robot_file import profiles
+from ..model.robot_file import located
 from ..robots.inputs.base_state import BaseState
 from ..robots.inputs.platform_motion import PlatformMotion
 from ..robots.robot import Robot
@@ -78,7 +78,7 @@ def tree_demo(path: str | None, robot_file: str | None = None, name: str = "pand
         return tree_motion(robot)
 
     urdf, file = (user_path(path), None) if path else TREES[name]
-    chosen = Path(profiles.located(robot_file)) if robot_file else file
+    chosen = Path(located(robot_file)) if robot_file else file
     demo = RobotDemo("auto", urdf, chosen, make_motion, partial(_check_tree, not path and name == "stanford"))
     return demo
 

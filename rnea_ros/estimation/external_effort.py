@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError
-from ..model.effort_convention import EffortConvention
-from ..model.robot_file.robot_file import RobotFile
+from ..model.drives import EffortConvention
+from ..model.robot_file import RobotFile
 from ..model.tree import ContactCalibration
 from ..robots.inputs import validation
 from ..robots.robot import Robot

@@ -21,8 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InputError, some
-from ..model.drives import two_sided_limits
-from ..model.effort_convention import TOTAL, EffortConvention
+from ..model.drives import TOTAL, EffortConvention, two_sided_limits
 from ..model.tree import Limits
 from ..robots.robot import Robot
 

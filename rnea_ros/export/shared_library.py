@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ..codegen import c_compiler
 from ..errors import InputError, some
-from ..model.effort_convention import CONTENTS, QUANTITIES, UNKNOWN, EffortConvention
+from ..model.drives import CONTENTS, QUANTITIES, UNKNOWN, EffortConvention
 from .c_library import WIDTH, CFunction, CLibrary, comment, literal
 from .functions import link_word
 

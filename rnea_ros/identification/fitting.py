@@ -31,7 +31,7 @@ from ..algorithms.base_parameters import BaseParameters, base_parameters, from_r
 from ..algorithms.inertial_parameters import INERTIAL, OF_MOTORS, Parameter, inertia, values
 from ..errors import InputError, some
 from ..estimation.smoothing import PreparedRecording, prepare
-from ..model.effort_convention import EffortConvention, Efforts
+from ..model.drives import EffortConvention, Efforts
 from ..model.tree import CoupledMotor, JointDynamics, Model, frozen
 from ..robots.inputs import validation
 from ..robots.inputs.conditions import unified

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..algorithms.joint_dynamics import joint_dynamics
 from ..io.figures import picture
-from ..model import urdf_writer
-from ..model.robot_file.robot_file import RobotFile
+from ..model.robot_file import RobotFile
+from ..model.urdf import bodies, with_bodies
 from ..robots.robot import Robot
 from .fitting import ROTOR, Fit
 
@@ -96,7 +96,7 @@ def write(folder: str | os.PathLike[str], found: Fit, urdf: str, given: Mapping[
     """
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    texts = {URDF: urdf_writer.with_bodies(urdf, found.robot.model),
+    texts = {URDF: with_bodies(urdf, found.robot.model),
              ROBOT_FILE: robot_file(found, given).text(), REPORT: report(found, summary, pictures),
              NUMBERS: json.dumps(as_json(found), indent=1) + "\n"}
     for name, text in texts.items():
@@ -182,7 +182,7 @@ def report(found: Fit, summary: str, pictures: bool = True) -> str:
                      "rad/s. A motor that one joint alone turns is the rotor of that joint above.\n\n" + _markdown(
                          ("motor", *OF_MOTOR),
                          [(motor.name, *(f"{getattr(motor.term, key):.4g}" for key in OF_MOTOR)) for motor in motors]))
-    before, after = urdf_writer.bodies(found.before.model), urdf_writer.bodies(found.robot.model)
+    before, after = bodies(found.before.model), bodies(found.robot.model)
     parts.append("## Bodies\n\nIn the frame of each URDF link, including what fixed joints attach to it. The recordings "
                  "determine the "
                  "base parameters below, not each mass: these bodies are the nearest to the URDF's that agree with the base "
@@ -268,7 +268,7 @@ def as_json(found: Fit) -> dict[str, Any]:
         "no_torque_depends_on": list(found.unobservable), "undetermined": undetermined_directions(found),
         "rotors_inseparable_from_links": list(inseparable_rotors(found)),
         "total_mass": robot.total_mass, "total_mass_urdf": found.before.total_mass,
-        "links": {name: body._asdict() for name, body in urdf_writer.bodies(robot.model).items()}}
+        "links": {name: body._asdict() for name, body in bodies(robot.model).items()}}
 
 
 def _finite(x: float) -> float | None:

@@ -32,7 +32,7 @@ from ..algebra.vectors import Array, cross
 from ..errors import ModelError
 from . import urdf
 from .beams import BeamShape, Bending, FlexibleLink, ModalCoordinate, bending_shapes, twist_shapes
-from .robot_file.robot_file import RobotFile
+from .robot_file import RobotFile
 from .tree import Joint, Model
 from .urdf_reader import Description
 

@@ -23,8 +23,7 @@ import numpy as np
 from ..errors import InputError, ModelWarning, near, shown, some
 from . import mdh
 from .beams import FlexibleLink
-from .drives import Drive, DriveLimit, Supply, VelocityByPosition
-from .effort_convention import TOTAL, Efforts
+from .drives import TOTAL, Drive, DriveLimit, Efforts, Supply, VelocityByPosition
 
 NO_COORDINATE = -1
 

@@ -1,11 +1,12 @@
 """URDF -> Model: parse, merge fixed links, lay modified Denavit-Hartenberg frames, move the inertias into them.
 
-What becomes of each joint type:
-* revolute, continuous, prismatic: one link of the tree; a mimic joint follows the coordinate of its leader;
-* fixed: its child is merged into the link above, and stays known as a frame;
-* planar: three joints ``<joint>/x``, ``<joint>/y`` (prismatic, in the plane) and ``<joint>/theta`` (about its normal);
-* floating: only between the root and its single child. With a floating base that child is the base; with a fixed one the joint
-  counts as fixed at its origin. Inside a tree it is refused by name.
+What becomes of each joint type: * revolute, continuous, prismatic: one link of the tree; a mimic joint follows the coordinate
+of its leader; * fixed: its child is merged into the link above, and stays known as a frame; * planar: three joints
+``<joint>/x``, ``<joint>/y`` (prismatic, in the plane) and ``<joint>/theta`` (about its normal); * floating: only between the
+root and its single child. With a floating base that child is the base; with a fixed one the joint   counts as fixed at its
+origin. Inside a tree it is refused by name.
+
+`with_bodies` writes a URDF with other bodies: its <inertial> elements are replaced, all else stays as it was written.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from lxml import etree
 
 from ..algebra.vectors import Z, cross, quaternion, rotate_inertia, rpy, shift
 from ..errors import InputError, ModelError, ModelWarning
-from . import frames, mdh, plausibility, urdf_reader, urdf_validation
-from .frames import FramePose, TreeBody
+from . import mdh, urdf_reader, urdf_validation
+from .mdh import FramePose, TreeBody
 from .tree import NO_COORDINATE, Frame, Joint, JointDynamics, Link, Model, frozen
 from .urdf_reader import Description
 
@@ -53,7 +55,7 @@ def load(source: str | bytes | os.PathLike | Description, base: str = "fixed", f
     tree.warnings += urdf_validation.warnings(read.robot, read.left_out)
     model = _assemble(tree, base, friction, read.where)
     shaped = {tree.bodies[number].name for link, (number, _, _) in tree.poses.items() if link in read.shaped}
-    found = plausibility.warnings(tree.bodies, model.joints, shaped, base == "floating")
+    found = urdf_validation.body_warnings(tree.bodies, model.joints, shaped, base == "floating")
     return replace(model, warnings=(*found, *model.warnings)).with_joint_dynamics(joint_dynamics or {})
 
 
@@ -109,7 +111,7 @@ class _Tree:
         axis = axis / np.linalg.norm(axis)
         steps = [(child, name, mdh.PRISMATIC if kind == "prismatic" else mdh.REVOLUTE, axis)]
         if kind == "planar":
-            x = frames.perpendicular_axis(axis)
+            x = mdh.perpendicular_axis(axis)
             steps = [(f"{child}/x", f"{name}/x", mdh.PRISMATIC, x), (f"{child}/y", f"{name}/y", mdh.PRISMATIC, cross(axis, x)),
                      (child, f"{name}/theta", mdh.REVOLUTE, axis)]
         for body_name, joint_name, sigma, direction in steps:
@@ -163,12 +165,12 @@ def inertia(link: _Element) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 def _assemble(tree: _Tree, base: str, friction: bool, where: str) -> Model:
-    mdh_poses = frames.assign_mdh_frames(tree.bodies)
+    mdh_poses = mdh.assign_mdh_frames(tree.bodies)
     joints, follow = _coordinates(tree)
     links = [Link(tree.bodies[0].name, m=tree.bodies[0].m, ms=frozen(tree.bodies[0].ms), J=frozen(tree.bodies[0].J))]
     numbers = [0]  # body -> its link number; fixed frames in between shift them
     for j, body in enumerate(tree.bodies[1:], start=1):
-        rows = frames.mdh_parameters(*frames.relative_pose(tree.bodies, mdh_poses, j), mdh_poses[body.parent].normal_to == j)
+        rows = mdh.mdh_parameters(*mdh.relative_pose(tree.bodies, mdh_poses, j), mdh_poses[body.parent].normal_to == j)
         parent = numbers[body.parent]
         for row in rows[:-1]:
             links.append(Link(f"{body.name}/frame", parent=parent, **row._asdict()))
@@ -179,7 +181,7 @@ def _assemble(tree: _Tree, base: str, friction: bool, where: str) -> Model:
                           multiplier=multiplier, offset=offset, m=body.m, ms=frozen(ms), J=frozen(J),
                           term=_term(tree.joints[j], tree.warnings) if friction else JointDynamics()))
         numbers.append(len(links) - 1)
-    error = frames.reconstruction_error(tree.bodies, mdh_poses, links, numbers)
+    error = mdh.reconstruction_error(tree.bodies, mdh_poses, links, numbers)
     size = 1.0 + sum(float(np.linalg.norm(body.P)) for body in tree.bodies)
     if not error <= RECONSTRUCTION_BOUND * size:
         raise ModelError(f"its frames came out {error:.3g} off; at most {RECONSTRUCTION_BOUND * size:.3g} is allowed", where)
@@ -274,3 +276,56 @@ def _term(joint: _Element | None, warnings: list[ModelWarning]) -> JointDynamics
                               "taken as zero")
                  for name, value in given.items() if value < 0.0]
     return JointDynamics(**{name: max(value, 0.0) for name, value in given.items()})
+
+
+AXES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+
+
+class Body(NamedTuple):
+    """Inertia of a URDF link in its frame: mass [kg], centre of mass [m], inertia about that as AXES [kg m^2]."""
+
+    mass: float
+    com: list[float]
+    inertia: list[float]
+
+
+def bodies(model: Model) -> dict[str, Body]:
+    """Return the bodies of moving links by URDF link; links on fixed joints are part of the body that they are fixed to."""
+    return {link.name: _body(model, link) for link in model.links[1:] if link.joint and link.name in model.frames}
+
+
+def _body(model: Model, link: Link) -> Body:
+    frame = model.frames[link.name]
+    J, ms = shift(link.J, link.ms, link.m, -frame.P)
+    J, ms = rotate_inertia(frame.R.T, J, ms)
+    com = ms / link.m if link.m > 0.0 else np.zeros(3)
+    central, _ = shift(J, ms, link.m, -com)
+    return Body(float(link.m), com.tolist(), central[np.triu_indices(3)].tolist())
+
+
+def with_bodies(source: str | bytes | os.PathLike[str], model: Model, allow_xacro: bool = False) -> str:
+    """Return the text of a URDF whose moving links have the bodies of a model of the same robot.
+
+    What fixed joints tie to a link loses its own <inertial>, for it is in that of the link.
+    """
+    root, _ = urdf_reader.whole(source, allow_xacro, comments=True)
+    new = bodies(model)
+    moved = {model.frames[name].link for name in new}
+    for element in root.findall("link"):
+        name = element.get("name", "")
+        if name not in model.frames or model.frames[name].link not in moved:
+            continue
+        for old in element.findall("inertial"):
+            element.remove(old)
+        if name in new:
+            element.insert(0, _inertial(new[name]))
+    etree.indent(root)
+    return '<?xml version="1.0"?>\n' + urdf_reader.text(root) + "\n"
+
+
+def _inertial(body: Body) -> Any:
+    found = etree.Element("inertial")
+    etree.SubElement(found, "origin", xyz=" ".join(map(repr, body.com)), rpy="0 0 0")
+    etree.SubElement(found, "mass", value=repr(body.mass))
+    etree.SubElement(found, "inertia", {axis: repr(value) for axis, value in zip(AXES, body.inertia, strict=True)})
+    return found

@@ -13,12 +13,11 @@ import numpy as np
 from ..algebra.vectors import rpy
 from ..errors import ModelError, ModelWarning, near, some
 from ..model import flexible_links, urdf, urdf_reader
-from ..model.drives import Drive, DriveLimit, Supply, VelocityByPosition, speed_torque_region
-from ..model.effort_convention import EffortConvention, Efforts
-from ..model.robot_file import robot_file as reader
-from ..model.robot_file.robot_file import RobotFile, Source
-from ..model.robot_file.schema import CONVENTIONS, QUANTITIES
-from ..model.robot_file.validation import position_range
+from ..model import robot_file as reader
+from ..model.drives import Drive, DriveLimit, EffortConvention, Efforts, Supply, VelocityByPosition, speed_torque_region
+from ..model.robot_file import RobotFile, Source
+from ..model.robot_file_schema import CONVENTIONS, QUANTITIES
+from ..model.robot_file_validation import position_range
 from ..model.tree import ContactCalibration, CoupledMotor, Joint, JointDynamics, Model
 from ..model.urdf_reader import Description
 from .robot import MOVING_BASES, Robot

@@ -20,10 +20,9 @@ from numpy.typing import ArrayLike
 from ..algebra.vectors import Array
 from ..algorithms.kinematics import Pose, base_poses
 from ..errors import InputError, some, summary
-from ..model import drives
+from ..model import drives, robot_file
 from ..model.drives import DriveLimit
-from ..model.robot_file import robot_file
-from ..model.robot_file.robot_file import Source
+from ..model.robot_file import Source
 from ..model.tree import CoupledMotor, JointDynamics, Limits, Model
 from . import moving_tree
 from .closure.loop_closure import LoopClosure, LoopMotion

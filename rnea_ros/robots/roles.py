@@ -29,8 +29,8 @@ from ..algorithms.fluid import FluidBody
 from ..algorithms.kinematics import base_poses, within
 from ..errors import ModelError, some
 from ..model import mdh
-from ..model.robot_file.robot_file import RobotFile
-from ..model.robot_file.validation import Problem
+from ..model.robot_file import RobotFile
+from ..model.robot_file_validation import Problem
 from ..model.tree import Frame, JointDynamics, Model
 from .closure import loops as declared_loops
 from .closure.loop_closure import LoopEquations

@@ -35,8 +35,7 @@ from ..codegen import kernel
 from ..codegen.kernel import Kernel
 from ..errors import InputError, ModelWarning, some, summary
 from ..model import urdf
-from ..model.drives import DriveLimit
-from ..model.effort_convention import EffortConvention
+from ..model.drives import DriveLimit, EffortConvention
 from ..model.tree import NO_COORDINATE, CoupledMotor, JointDynamics, Limits, Model, frozen
 from ..model.urdf_reader import Description
 from .inputs import validation

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ..algebra.vectors import rpy
 from ..errors import InputError, MissingPackage, RneaError, some
 from ..model import urdf_reader
-from ..model.robot_file.robot_file import Source, read
+from ..model.robot_file import Source, read
 from ..robots.load import load
 from ..robots.robot import Robot
 from ..robots.tree import TreeDynamics

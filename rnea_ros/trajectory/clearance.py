@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError
+from ..model import robot_file_validation as file_validation
 from ..model import yaml_file
-from ..model.robot_file import validation as file_validation
-from ..model.robot_file.robot_file import RobotFile
+from ..model.robot_file import RobotFile
 from ..planning.problem import Quantity
 from ..robots.inputs import validation
 from ..robots.robot import Robot

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import some
-from ..model.drives import MIN_VELOCITY, DriveLimit, VelocityLimits, utilizations
-from ..model.effort_convention import CONTENT_WORDS, CONTENTS, TOTAL
+from ..model.drives import CONTENT_WORDS, CONTENTS, MIN_VELOCITY, TOTAL, DriveLimit, VelocityLimits, utilizations
 from ..model.tree import Limits
 from ..robots.inputs import validation
 from ..robots.load import TWO_SIDED

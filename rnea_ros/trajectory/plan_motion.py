@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, some
-from ..model.drives import VelocityLimits, limit_factors, limited_values
-from ..model.effort_convention import TOTAL
+from ..model.drives import TOTAL, VelocityLimits, limit_factors, limited_values
 from ..model.tree import JointDynamics, Limits
 from ..planning.planner import InitialPath, PlannedMotion, plan
 from ..planning.problem import (

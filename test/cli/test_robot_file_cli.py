@@ -13,8 +13,8 @@ import pytest
 from rnea_ros import Robot, load
 from rnea_ros.cli import main
 from rnea_ros.io import csv_files
-from rnea_ros.model.robot_file import robot_file
-from rnea_ros.model.robot_file.schema import SCHEMA
+from rnea_ros.model import robot_file
+from rnea_ros.model.robot_file_schema import SCHEMA
 from support.robots import arm
 
 ROOT = Path(__file__).resolve().parents[2]

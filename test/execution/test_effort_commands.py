@@ -10,7 +10,7 @@ import pytest
 
 from rnea_ros import InputError, Robot, load
 from rnea_ros.execution.effort_commands import TUNING, CommandOptions, EffortCommander
-from rnea_ros.model.effort_convention import EffortConvention
+from rnea_ros.model.drives import EffortConvention
 from support.plant import COULOMB, REST, VISCOUS, Plant, motion, panda
 
 JOINTS = [f"panda_joint{k}" for k in range(1, 8)]

@@ -13,8 +13,7 @@ from rnea_ros import InputError, Robot, load
 from rnea_ros.cli import inputs
 from rnea_ros.io import csv_files, files
 from rnea_ros.io.recording import RecordingRequest
-from rnea_ros.model import yaml_file
-from rnea_ros.model.robot_file import robot_file
+from rnea_ros.model import robot_file, yaml_file
 from support import bags
 from support.node_bench import ARM
 

@@ -16,9 +16,8 @@ from fuzz.mutation import Choices
 from fuzz.nodes import dice
 from fuzz.target import Target, Try, WrongNumber
 from rnea_ros import Robot, load
-from rnea_ros.model import urdf
-from rnea_ros.model.robot_file import robot_file
-from rnea_ros.model.robot_file.schema import SCHEMA
+from rnea_ros.model import robot_file, urdf
+from rnea_ros.model.robot_file_schema import SCHEMA
 from support.node_bench import ARM, NAMES
 
 SECTIONS = tuple(name for name in SCHEMA["properties"] if name != "version")

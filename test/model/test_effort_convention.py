@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import ModelError, Robot, load
-from rnea_ros.model.effort_convention import CONTENTS, EffortConvention
+from rnea_ros.model.drives import CONTENTS, EffortConvention
 from support.plant import COULOMB, VISCOUS, panda
 
 JOINTS = [f"panda_joint{k}" for k in range(1, 8)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import ModelError, Robot
-from rnea_ros.model import frames
+from rnea_ros.model import mdh
 from rnea_ros.model.mdh import FIXED, PRISMATIC, REVOLUTE, from_pose
 from support.mdh_check import check_kinematics_and_inertias
 from support.oracles import PinocchioOracle, example_urdfs, worst
@@ -111,7 +111,7 @@ def test_nearly_parallel_axes_keep_moderate_parameters_and_full_precision(expone
 
 
 @pytest.mark.parametrize("factor", [1 - 1e-15, 1.0, 1 + 1e-15])
-@pytest.mark.parametrize("angle", [frames.mdh.NEARLY_PARALLEL, frames.mdh.ANGLE_TOLERANCE])
+@pytest.mark.parametrize("angle", [mdh.NEARLY_PARALLEL, mdh.ANGLE_TOLERANCE])
 def test_frames_are_exact_at_the_thresholds_between_special_cases(angle, factor):
     """Poses are exact for both outcomes of the two comparisons that depend on rounding."""
     for seed in range(20):
@@ -123,13 +123,13 @@ def test_frames_are_exact_at_the_thresholds_between_special_cases(angle, factor)
 
 
 def test_inaccurate_frames_are_rejected(monkeypatch):
-    right = frames.assign_mdh_frames
+    right = mdh.assign_mdh_frames
 
     def wrong(bodies):
         poses = right(bodies)
         poses[1].R = about(np.array([1.0, 0.0, 0.0]), 1e-9) @ poses[1].R
         return poses
 
-    monkeypatch.setattr(frames, "assign_mdh_frames", wrong)
+    monkeypatch.setattr(mdh, "assign_mdh_frames", wrong)
     with pytest.raises(ModelError, match=r"frames came out .* off"):
         Robot.from_urdf(arm(UP, {"xyz": (1, 0, 0)}))

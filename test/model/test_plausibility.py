@@ -9,7 +9,7 @@ from lxml import etree
 from rnea_ros import load
 from rnea_ros.cli import main
 from rnea_ros.model import urdf
-from rnea_ros.model.plausibility import IMPLAUSIBLE
+from rnea_ros.model.urdf_validation import IMPLAUSIBLE
 from support.oracles import example_urdfs
 
 ROOT = Path(__file__).resolve().parents[2]

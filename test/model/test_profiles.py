@@ -11,7 +11,7 @@ import pytest
 
 from rnea_ros import InputError, ModelError, Robot, load
 from rnea_ros.cli.main import main
-from rnea_ros.model.robot_file import profiles, robot_file
+from rnea_ros.model import robot_file
 from rnea_ros.trajectory.limit_utilization import LimitUtilization, PeakTracker, resolve_limits
 from rnea_ros.trajectory.retiming import retime_motion
 from support.oracles import example_urdfs
@@ -88,10 +88,10 @@ def without_jumps(robot: Robot) -> Robot:
 
 
 def test_every_profile_is_tested_with_a_robot():
-    assert set(URDFS) == set(profiles.names())
+    assert set(URDFS) == set(robot_file.profile_names())
 
 
-@pytest.mark.parametrize("name", profiles.names())
+@pytest.mark.parametrize("name", robot_file.profile_names())
 def test_motion_is_retimed_inside_the_limits_of_each_profile(name):
     robot = load(URDFS[name](), name, base="fixed")
     assert robot.is_fixed_tree
@@ -118,7 +118,7 @@ def test_motion_is_retimed_inside_the_limits_of_each_profile(name):
     assert 0.95 <= most.share <= 1.0 + 1e-6, most
 
 
-@pytest.mark.parametrize("name", profiles.names())
+@pytest.mark.parametrize("name", robot_file.profile_names())
 def test_profile_fits_prefixed_joints_and_passes_check(name, tmp_path, capsys):
     """Every joint of the profile gets the prefix of a maker's URDF, or 'left_'; the names are the only warning."""
     source = URDFS[name]()
@@ -137,14 +137,14 @@ def test_profile_fits_prefixed_joints_and_passes_check(name, tmp_path, capsys):
 
 
 def test_profile_states_sources_and_unknown_values():
-    for name in profiles.names():
-        text = Path(profiles.located(name)).read_text(encoding="utf-8")
+    for name in robot_file.profile_names():
+        text = Path(robot_file.located(name)).read_text(encoding="utf-8")
         assert text.startswith("# ") and ("# Unknown: " in text or "unknown" in text), name
 
 
 def test_profiles_define_the_effort_conventions():
     """Unknown conventions are rejected as commands; their current gains can be identified."""
-    efforts = {name: load(URDFS[name](), name, base="fixed").model.efforts for name in profiles.names()}
+    efforts = {name: load(URDFS[name](), name, base="fixed").model.efforts for name in robot_file.profile_names()}
     assert {name for name, declared in efforts.items() if declared.measured.quantity == "unknown"} == {
         "piper", "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30"}
     contents = {name: declared.commanded.contains for name, declared in efforts.items()}
@@ -170,7 +170,7 @@ def test_file_with_the_name_of_a_profile_takes_precedence(tmp_path, monkeypatch)
 
 def test_robot_file_command_lists_and_prints_profiles(capsys):
     assert main(["robot-file", "--list"]) == 0
-    assert capsys.readouterr().out.split() == list(profiles.names())
+    assert capsys.readouterr().out.split() == list(robot_file.profile_names())
     assert main(["robot-file", "ur5e"]) == 0
     assert "max_velocity: 3.1415927" in capsys.readouterr().out
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from rnea_ros import ModelError, RneaError, load
-from rnea_ros.model.robot_file import robot_file
-from rnea_ros.model.robot_file.schema import CUT_JOINT_TYPES, SCHEMA
+from rnea_ros.model import robot_file
+from rnea_ros.model.robot_file_schema import CUT_JOINT_TYPES, SCHEMA
 from support.robots import arm
 
 jsonschema = pytest.importorskip("jsonschema")

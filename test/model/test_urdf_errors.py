@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rnea_ros import ModelError, Robot
-from rnea_ros.model.plausibility import IMPLAUSIBLE
+from rnea_ros.model.urdf_validation import IMPLAUSIBLE
 from support.robots import INERTIAL
 
 INERTIA = '<inertia ixx="0.02" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.025"/>'

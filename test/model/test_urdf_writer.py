@@ -9,7 +9,7 @@ import pinocchio as pin
 import pytest
 
 from rnea_ros import Robot
-from rnea_ros.model import urdf_writer
+from rnea_ros.model import urdf
 
 TEXT = """<?xml version="1.0"?>
 <robot name="two"><!-- kept --><link name="base"><inertial><mass value="9"/>
@@ -24,14 +24,14 @@ TEXT = """<?xml version="1.0"?>
 
 def test_written_urdf_has_the_same_dynamics():
     robot = Robot.from_urdf(TEXT)
-    same = urdf_writer.with_bodies(TEXT, robot.model)
+    same = urdf.with_bodies(TEXT, robot.model)
     assert "<!-- kept -->" in same and "<visual>" in same and 'effort="9"' in same
     assert same.count("<inertial>") == 2, "the tool is in its link's body"
     links = (replace(link, m=1.5 * link.m, ms=1.2 * link.ms, J=1.8 * link.J) if link.joint else link
              for link in robot.model.links)
     heavier = replace(robot.model, links=tuple(links))
     for model in (robot.model, heavier):
-        text = urdf_writer.with_bodies(TEXT, model)
+        text = urdf.with_bodies(TEXT, model)
         back = Robot.from_urdf(text).model
         for one, other in zip(model.links, back.links, strict=True):
             assert other.m == pytest.approx(one.m) and other.ms == pytest.approx(one.ms, abs=1e-12)

@@ -14,7 +14,7 @@ from rnea_ros.demo import catalogue
 from rnea_ros.demo import motion as demo_motion
 from rnea_ros.demo.checks import compute_recording
 from rnea_ros.demo.scaling import overspeed_task
-from rnea_ros.model.robot_file import robot_file
+from rnea_ros.model import robot_file
 from rnea_ros.nodes.common.launch_support import aimed, file_parameters
 from rnea_ros.nodes.common.parameter_table import (
     DYNAMICS,

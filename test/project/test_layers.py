@@ -63,8 +63,8 @@ ROS = ("rclpy", "rcl_interfaces", "builtin_interfaces", "ament_index_python", "l
        "*_srvs")
 # Foreign packages, and the modules that may import them; numpy is everywhere.
 IMPORTERS = {
-    "numpy": ("*",), "llvmlite": ("codegen/llvm_engine",), "lxml": ("model/urdf_reader", "model/urdf_writer"),
-    "yaml": ("model/yaml_file",), "jsonschema": ("model/robot_file/validation",),
+    "numpy": ("*",), "llvmlite": ("codegen/llvm_engine",), "lxml": ("model/urdf_reader", "model/urdf"),
+    "yaml": ("model/yaml_file",), "jsonschema": ("model/robot_file_validation",),
     "argcomplete": ("cli/main",), "matplotlib": ("io/figures",), "mpl_toolkits": ("io/figures",),
     "mujoco": ("sim/scene",), "toppra": ("demo/timing_trials",), "casadi": ("interop/casadi", "planning/ipopt"),
     "scipy": ("identification/*", "planning/bspline", "planning/condensed"),

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from rnea_ros.model.robot_file.schema import SCHEMA
+from rnea_ros.model.robot_file_schema import SCHEMA
 from support import jax_stand_in, torch_stand_in
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -348,7 +348,7 @@ def test_documented_robot_file_keys_equal_the_schema():
 def test_robot_files_of_the_page_are_valid(block, tmp_path):
     """A comment names the URDF of each file; the file of the platform is an excerpt."""
     from rnea_ros import load
-    from rnea_ros.model.robot_file import robot_file
+    from rnea_ros.model import robot_file
 
     (tmp_path / "page.robot.yaml").write_text(block, encoding="utf-8")
     urdf = re.match(r"# beside (\S+\.urdf)(.*)\n", block)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import ModelError, Robot
-from rnea_ros.model.robot_file import robot_file
+from rnea_ros.model import robot_file
 from rnea_ros.robots.load import joint_forces, limited
 from support.planning_cases import ROOT, robot
 

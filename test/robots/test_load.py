@@ -96,7 +96,7 @@ def test_loaded_moving_base_equals_the_constructors(base):
 
 
 def loops_of(name):
-    return {"loops": rnea_ros.model.robot_file.robot_file.read(URDF / f"{name}.robot.yaml").content["loops"]}
+    return {"loops": rnea_ros.model.robot_file.read(URDF / f"{name}.robot.yaml").content["loops"]}
 
 
 def test_loaded_closed_loops_equal_the_constructors():

@@ -8,10 +8,9 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import eigh
 
 from rnea_ros import load
+from rnea_ros.model import robot_file, urdf_reader
 from rnea_ros.model import urdf as urdf_model
-from rnea_ros.model import urdf_reader
 from rnea_ros.model.flexible_links import with_flexible_links
-from rnea_ros.model.robot_file import robot_file
 from rnea_ros.robots import flexible
 
 LENGTH, MASS, TIP_MASS, TIP_COM, TIP_INERTIA = 1.0, 0.8, 0.5, 0.1, 0.004  # of boom and hand

@@ -9,7 +9,7 @@ import pinocchio as pin
 import pytest
 
 from rnea_ros import InputError, load
-from rnea_ros.model.effort_convention import CONTENTS
+from rnea_ros.model.drives import CONTENTS
 from rnea_ros.trajectory.sample_torques import CommandedEffort, TorqueStream
 
 URDF = Path(__file__).parents[2] / "urdf"

@@ -11,8 +11,8 @@ import pytest
 
 from rnea_ros import InputError, ModelError, load
 from rnea_ros.io import figures
+from rnea_ros.model import robot_file
 from rnea_ros.model.drives import VelocityLimits
-from rnea_ros.model.robot_file import profiles, robot_file
 from rnea_ros.trajectory.limit_utilization import LimitUtilization, added_rate, resolve_limits
 from rnea_ros.trajectory.path import path_through
 from rnea_ros.trajectory.plan_motion import commanded, plan_motion, velocity_by_position
@@ -201,7 +201,7 @@ def test_derivatives_of_position_dependent_velocity_limits_match_differences():
 
 def test_fr3_profile_has_the_velocity_limits_of_libfranka():
     """Limits at three positions of joint 4, with the numbers of the header."""
-    limits = robot_file.read(profiles.located("fr3")).section("limits")["fr3_joint4"]
+    limits = robot_file.read(robot_file.located("fr3")).section("limits")["fr3_joint4"]
     q = np.array([-3.0, -1.5, -0.2])
     up, down = allowed(limits["velocity_by_position"], limits["max_velocity"], q)
     np.testing.assert_allclose(up, np.minimum(2.62, np.maximum(0.0, -0.3 + np.sqrt(8.0 * (-0.1458 - q)))))

@@ -15,8 +15,7 @@ from rnea_msgs.msg import Drive, ModelInfo, Supply
 from rnea_ros import InputError, JointDynamics, Robot
 from rnea_ros.errors import some
 from rnea_ros.model import drives
-from rnea_ros.model.drives import speed_torque_region
-from rnea_ros.model.effort_convention import TOTAL, EffortConvention
+from rnea_ros.model.drives import TOTAL, EffortConvention, speed_torque_region
 from rnea_ros.model.tree import ContactCalibration, Limits
 from rnea_ros.nodes.common.parameter_table import DERIVATIVES, LARGEST
 from rnea_ros.nodes.common.parameters import ParameterSet, Values

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rnea_ros.errors import shown
-from rnea_ros.model.effort_convention import CONTENTS
+from rnea_ros.model.drives import CONTENTS
 
 TYPES = {"bool": bool, "int": int, "double": float, "string": str}
 INF = math.inf

@@ -24,8 +24,8 @@ from std_msgs.msg import String
 
 from rnea_ros import InputError, JointDynamics, RneaError, Robot, load
 from rnea_ros.errors import in_words, shown, some
-from rnea_ros.model.robot_file import profiles, robot_file
-from rnea_ros.model.robot_file.robot_file import RobotFile
+from rnea_ros.model import robot_file
+from rnea_ros.model.robot_file import RobotFile
 from rnea_ros.model.urdf_reader import links_beyond, movable_joints, without_mass
 from rnea_ros.nodes.common.cdr import Malformed, Reader
 from rnea_ros.nodes.common.executor import trigger
@@ -54,7 +54,7 @@ class FileText:
         """
         if not path:
             return cls()
-        if path not in profiles.names() and Path(path).suffix not in SUFFIXES:
+        if path not in robot_file.profile_names() and Path(path).suffix not in SUFFIXES:
             raise InputError(f"robot_file is {shown(path)}: a path that ends with {' or '.join(SUFFIXES)} is needed, or the "
                              "name of a profile, which `rnea robot-file --list` prints")
         if Path(path).exists() and not Path(path).is_file():

@@ -18,7 +18,7 @@ from std_msgs.msg import Float64, Float64MultiArray
 from rnea_ros import InputError
 from rnea_ros.errors import some
 from rnea_ros.execution.effort_commands import CommandOptions, EffortCommander, JointCommand
-from rnea_ros.model.effort_convention import EffortConvention
+from rnea_ros.model.drives import EffortConvention
 from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.diagnostics import steady_timer
 from rnea_ros.nodes.common.parameters import Values

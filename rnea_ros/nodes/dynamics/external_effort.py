@@ -34,7 +34,7 @@ from rnea_ros.estimation.external_effort import (
     contact_section,
     external_wrench,
 )
-from rnea_ros.model.effort_convention import EffortConvention
+from rnea_ros.model.drives import EffortConvention
 from rnea_ros.model.tree import ContactCalibration
 from rnea_ros.nodes.common.base import to_wrench
 from rnea_ros.nodes.common.cdr import RawPublisher

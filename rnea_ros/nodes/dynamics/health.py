@@ -15,7 +15,7 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 
 from rnea_ros.errors import count_noun
-from rnea_ros.model.plausibility import implausible
+from rnea_ros.model.urdf_validation import implausible
 from rnea_ros.nodes.common.diagnostics import (
     REPEAT_PERIOD_S,
     WAITING_GRACE_S,

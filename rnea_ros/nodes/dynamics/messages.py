@@ -20,8 +20,7 @@ from std_msgs.msg import Header
 from rnea_msgs.msg import JointDynamics
 from rnea_ros import Robot
 from rnea_ros.errors import Rejected
-from rnea_ros.model.drives import MIN_VELOCITY, VelocityLimits, two_sided_limits
-from rnea_ros.model.effort_convention import TOTAL, EffortConvention
+from rnea_ros.model.drives import MIN_VELOCITY, TOTAL, EffortConvention, VelocityLimits, two_sided_limits
 from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common import cdr
 from rnea_ros.nodes.common.diagnostics import WatchedLimits

@@ -21,7 +21,7 @@ from rnea_msgs.msg import BaseDynamics, ElasticDynamics, ModelInfo
 from rnea_ros import BaseState, InputError, Loads, MotorState, PlatformMotion, Robot
 from rnea_ros.algorithms.closed_loops import Cut
 from rnea_ros.errors import Rejected, some
-from rnea_ros.model.effort_convention import Efforts
+from rnea_ros.model.drives import Efforts
 from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.base import BaseMotion, fill_axes, to_wrench
 from rnea_ros.nodes.common.diagnostics import Stream

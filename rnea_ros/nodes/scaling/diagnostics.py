@@ -16,8 +16,8 @@ from rnea_ros.execution.executor import TrajectoryExecutor
 from rnea_ros.execution.rate_loop import RateLoop, StepLimiter
 from rnea_ros.execution.solver_process import SolverProcess
 from rnea_ros.execution.states import Phase
-from rnea_ros.model.plausibility import implausible
 from rnea_ros.model.tree import Limits
+from rnea_ros.model.urdf_validation import implausible
 from rnea_ros.nodes.common.diagnostics import (
     REPEAT_PERIOD_S,
     WAITING_GRACE_S,

@@ -27,9 +27,9 @@ import numpy as np
 from ...algebra.vectors import cross, rot_x, rot_z, rpy
 from ...algorithms.closed_loops import HELD, Cut
 from ...algorithms.kinematics import base_poses, within
-from ...model.robot_file import robot_file
-from ...model.robot_file.robot_file import Source
-from ...model.robot_file.schema import MJCF
+from ...model import robot_file
+from ...model.robot_file import Source
+from ...model.robot_file_schema import MJCF
 from ...model.tree import Frame, Model, frozen
 from ..inputs.platform_motion import PlatformMotion
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import near, shown, some
-from ..drives import convexity_problem
-from ..tree import Limits, Model
-from .schema import LARGEST, SCHEMA, Schema
+from ..errors import near, shown, some
+from .drives import convexity_problem
+from .robot_file_schema import LARGEST, SCHEMA, Schema
+from .tree import Limits, Model
 
 Path = tuple[str | int, ...]  # keys and numbers of entries, from the whole file to the value
 Content = Mapping[str, Any]

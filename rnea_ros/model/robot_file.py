@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import math
 import os
+import pathlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import resources
 from typing import Any
 
 import numpy as np
 
-from ...errors import ModelError, ModelWarning, some
-from ..tree import Model
-from . import profiles
-from .schema import SCHEMA
-from .validation import Names, Path, Problem, rule_problems, schema_problems
+from ..errors import ModelError, ModelWarning, some
+from .robot_file_schema import SCHEMA
+from .robot_file_validation import Names, Path, Problem, rule_problems, schema_problems
+from .tree import Model
 
 HINT = ("a robot file is needed there with, for instance, 'version: 1' and 'limits: {elbow: {max_effort: 90.0}}', or the "
         "name of a profile, which `rnea robot-file --list` prints")
@@ -62,7 +63,7 @@ class RobotFile:
 
         models : of the tree, or of the legs and the platform. ModelError unless names and values fit them.
         """
-        if profile := profiles.name_of(self.where):
+        if profile := profile_of(self.where):
             renamed: RobotFile = self._renamed(profile, models)
             return renamed._checked(models)
         return self._checked(models)
@@ -134,7 +135,7 @@ class RobotFile:
 
     def text(self) -> str:
         """Return the file as YAML, its sections in the order of the schema."""
-        from .. import yaml_file
+        from . import yaml_file
 
         return yaml_file.text({name: self.content[name] for name in SCHEMA["properties"] if name in self.content})
 
@@ -164,21 +165,21 @@ def draft(source: Source) -> RobotFile:
         return source
     if isinstance(source, Mapping):
         return RobotFile({"version": 1, **_plain(source)}, "robot file")  # in Python the version may be left out
-    from .. import yaml_file
+    from . import yaml_file
 
-    return _from_document(*yaml_file.read(profiles.located(source), HINT))
+    return _from_document(*yaml_file.read(located(source), HINT))
 
 
 def contents(path: str | os.PathLike[str]) -> bytes:
     """Return the bytes of a file, to be `parsed` later. ModelError if it cannot be read."""
-    from .. import yaml_file
+    from . import yaml_file
 
-    return yaml_file.data(profiles.located(path), HINT)
+    return yaml_file.data(located(path), HINT)
 
 
 def parsed(data: bytes, where: str) -> RobotFile:
     """Return an unchecked robot file from the bytes of a file; where: its path."""
-    from .. import yaml_file
+    from . import yaml_file
 
     return _from_document(*yaml_file.parsed(data, where))
 
@@ -210,3 +211,27 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, int) and value.bit_length() > 1024:
         return math.inf if value > 0 else -math.inf
     return [_plain(entry, depth + 1) for entry in value] if isinstance(value, list | tuple) else value
+
+
+PROFILES = resources.files(__package__) / "profiles"
+
+
+def profile_names() -> tuple[str, ...]:
+    """Return the names of all profiles: robot files of robots that people own, with public numbers and their sources."""
+    files = (entry.name for entry in PROFILES.iterdir())
+    return tuple(sorted(file.removesuffix(".yaml") for file in files if file.endswith(".yaml")))
+
+
+def profile_of(where: str) -> str:
+    """Return the name of the profile of this name or path; empty if it is none."""
+    if where in profile_names():
+        return where
+    path = pathlib.Path(where)
+    return path.stem if path.parent == pathlib.Path(str(PROFILES)) else ""
+
+
+def located(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """Return the path itself, or for a plain word that is no file, the path of the profile of this name."""
+    if isinstance(path, str) and path.isidentifier() and path in profile_names() and not pathlib.Path(path).exists():
+        return str(PROFILES.joinpath(f"{path}.yaml"))
+    return path

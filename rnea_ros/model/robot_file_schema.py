@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import plausibility
-from ..effort_convention import CONTENTS, UNKNOWN
-from ..effort_convention import QUANTITIES as EFFORT_QUANTITIES
+from . import urdf_validation
+from .drives import CONTENTS, UNKNOWN
+from .drives import QUANTITIES as EFFORT_QUANTITIES
 
 Schema = dict[str, Any]
 
@@ -367,7 +367,7 @@ SCHEMA: Schema = {
         "supplies": SUPPLIES, "limits": LIMITS,
         "friction": FRICTION,
         "accepted_warnings": {
-            "type": "array", "items": {"type": "string", "enum": [*plausibility.ACCEPTABLE]},
+            "type": "array", "items": {"type": "string", "enum": [*urdf_validation.ACCEPTABLE]},
             "description": "Names of warnings that `rnea check` and the nodes no longer report; they print the name in "
                            "brackets."},
         "contact": CONTACT,

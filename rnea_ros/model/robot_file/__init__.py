@@ -1,1 +1,0 @@
-"""Robot files: one YAML file beside the URDF, with its schema, reader, checks and profiles."""
