@@ -82,8 +82,9 @@ def test_goal_is_anchored_to_the_start_or_rejected():
     assert way.q[:, 0].tolist() == [0.5, 0.0, 0.0, 1.0] and way.v.shape == (4, 3)
     alone = begins(1.5, [0.5, 0.0, 0.0], points=1)
     assert alone.times.tolist() == [0.0, 1.5] and alone.q[0].tolist() == [0.5, 0.0, 0.0]
-    with pytest.raises(Rejected, match="a single point needs joint states"):
+    with pytest.raises(Rejected, match="a single point needs joint states") as caught:
         begins(1.0, REST, points=1)
+    assert caught.value.reason == "one_point"
 
 
 def test_path_outside_position_limits_between_points_is_rejected():

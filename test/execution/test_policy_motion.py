@@ -152,6 +152,13 @@ def test_lead_grows_when_chunks_are_not_planned_in_time(output, monkeypatch):
     policy.require_one_motion()
 
 
+def test_policy_motion_does_not_begin_outside_position_limits():
+    policy = Policy()
+    policy.sim.measured = START + 10.0
+    result = policy.push()
+    assert result.reason == "start" and "it must be between" in result.message and policy.phase is Phase.IDLE
+
+
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_policy_motion_can_be_paused_slowed_and_stopped(output):
     policy = Policy(output=output).run(1.0)

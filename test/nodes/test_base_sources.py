@@ -168,6 +168,15 @@ def test_base_stamps_of_another_clock_are_rejected(ship):
         assert refused.value.reason == "base_imu_apart"
 
 
+def test_motion_after_the_first_imu_messages_is_rejected(ship):
+    desk = BaseSourceHarness(ship, **{"base.source": "imu"})
+    for k in range(3):
+        desk.receive("~/base_imu", ship.imu(k * STEP), k * STEP)
+    with pytest.raises(Rejected, match="the estimator needs more messages on ~/base_imu") as refused:
+        desk.dynamics(2 * STEP)
+    assert refused.value.reason == "base_imu_history_too_short" and refused.value.passing
+
+
 def test_imu_message_with_zero_quaternion_is_accepted_without_orientation(ship):
     desk = BaseSourceHarness(ship, **{"base.source": "imu"})
     message = ship.imu(0.0)

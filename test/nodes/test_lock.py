@@ -11,6 +11,7 @@ pytest.importorskip("rclpy")
 from diagnostic_msgs.msg import DiagnosticArray
 from std_msgs.msg import String
 
+from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common.parameter_table import (
     DYNAMICS_TABLE,
     JOINT_DYNAMICS,
@@ -70,6 +71,9 @@ def test_unchanged_values_of_locked_parameters_are_ignored(bench, tmp_path):
     node.settle()
     assert len(node.robots) == 1 and not node.settings.lock.refused
     assert node.set(gravity=[0.0, 0.0, -9.81], payload__mass=1.0).startswith("payload.mass cannot be changed")
+    with pytest.raises(Rejected) as refused:
+        node.settings.lock.allowed({"payload.mass": 1.0})
+    assert refused.value.reason == "locked"
 
 
 def test_locked_node_keeps_the_first_description_of_the_topic(bench):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -19,6 +20,7 @@ from rnea_msgs.msg import JointSample
 from rnea_msgs.srv import ComputeEnergy
 from rnea_ros.execution.states import Phase
 from rnea_ros.nodes import query_node
+from rnea_ros.nodes.dynamics.node import DynamicsNode
 from rnea_ros.nodes.scaling import node as scaling_node
 from rnea_ros.trajectory import path_dynamics
 from support.node_bench import ARM
@@ -118,3 +120,11 @@ def test_service_request_is_answered_with_the_error_when_its_worker_fails(stand,
         future = client.call_async(ComputeEnergy.Request(samples=[JointSample(position=[0.1, 0.2, 0.3])]))
         harness.until(future.done)
         assert not future.result().success and type(error).__name__ in future.result().message
+
+
+def test_platform_motion_held_before_a_change_of_the_robot_is_rejected_after_it():
+    rejected = []
+    node = SimpleNamespace(_model=lambda: (SimpleNamespace(motion_topic=""), None),
+                           _refused=lambda stream, error: rejected.append((stream, error.reason, error.passing)))
+    DynamicsNode._evaluate_moved(node, "platform", 0, 0)
+    assert rejected == [("platform", "model_changed", True)]

@@ -23,7 +23,7 @@ from rnea_msgs.msg import ScaledMotion
 from rnea_ros.nodes.common.process import SIGNALS, graceful_shutdown
 from support.overspeed_motion import LIMITS, POINTS, START
 from support.ros_helpers import LATCHED, stamp
-from support.scaling_bench import NAMES, TEXT, Bench
+from support.scaling_bench import NAMES, NODE, TEXT, Bench, message
 
 pytestmark = pytest.mark.ros
 
@@ -34,6 +34,10 @@ def test_late_invalid_and_exchanged_descriptions_are_handled_during_a_motion(ros
     assert "/robot_description" in bench.diagnostics.status.message
     bench.send()
     ros.until(lambda: bench.diagnostics.dropped("trajectory", "no_model") == 1)
+    chunks = ros.node.create_publisher(JointTrajectory, f"{NODE}/action_chunks", 10)
+    ros.until(chunks.get_subscription_count)
+    chunks.publish(message(POINTS, 1.0))
+    ros.until(lambda: bench.diagnostics.dropped("chunk", "not_ready") == 1)
     topic = ros.node.create_publisher(String, "/robot_description", LATCHED)
     topic.publish(String(data="<robot/>"))
     ros.until(lambda: bench.diagnostics.values.get("model_error"))
@@ -205,7 +209,8 @@ def test_node_exits_without_rest_after_a_timeout_and_publishes_the_remaining_sto
     bench.process.send(signal.SIGTERM)
     ros.until(lambda: "comes to rest first" in bench.process.log)
     if again:
-        assert bench.process.alive
+        bench.send()
+        ros.until(lambda: "trajectory rejected, ending: the node is shutting down" in bench.process.log, of=bench.process)
         bench.process.send(again)
     code = bench.process.wait()
     ros.drain()

@@ -375,7 +375,7 @@ class ServedRobot(RobotFacts, ABC):
 
     def dynamics_from_topic(self, stamp: int, loads: LoadsOf) -> Moved:
         """Return motion and torques at a stamp [ns] where the motion comes from `motion_topic`."""
-        raise Rejected("no_motion_topic", f"the motion of robot '{self.name}' comes from joint states")
+        raise NotImplementedError
 
     def body(self, motion: Motion, loads: Loads | None) -> WholeBody | None:
         """Return the whole body in the last sample; None where unknown."""
