@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from rnea_ros import Robot, load
 from rnea_ros.demo.arms import ARM_SOURCES, EFFORT_SWING_S
 from rnea_ros.demo.arms import Arm as DemoArm
-from rnea_ros.query.answers import retime
+from rnea_ros.query import retime
 
 PATHS = 50  # of each arm
 RATED_PAYLOADS = {"panda": 3.0, "ur5": 5.0}  # kg, 0.1 m before the tool's frame

@@ -84,7 +84,7 @@ def ours(folder: Path, **parameters: Any) -> list[str]:
     parameters = {"input_wait": 0.0, **parameters}  # the naive node uses the newest desired motion, too: it awaits none
     file = folder / "parameters.json"  # JSON is YAML
     file.write_text(json.dumps({"/**": {"ros__parameters": {"robot_description": URDF.read_text(), **parameters}}}))
-    return [sys.executable, "-m", "rnea_ros.nodes.dynamics.node", "--ros-args", "--params-file", str(file)]
+    return [sys.executable, "-m", "rnea_ros.node_commands", "dynamics_node", "--ros-args", "--params-file", str(file)]
 
 
 def naive() -> list[str]:

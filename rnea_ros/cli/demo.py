@@ -16,7 +16,6 @@ import numpy as np
 
 from ..demo import catalogue, plots, policies, scaling
 from ..demo import robot_demo as runs
-from ..demo import timing_live as live
 from ..demo import timing_trials as trials
 from ..demo.arms import ARM_SOURCES, Arm, ArmSource
 from ..demo.catalogue import DEMOS, TREES
@@ -242,8 +241,8 @@ def _timings(args: argparse.Namespace) -> CommandResult:
     with _tracking(args, arm, rng, timings) as track:
         for k in range(motions):
             tracked.append(_track(track, trials.random_task(arm, rng), f"path {k + 1} of {motions}"))
-        if isinstance(track, live.LiveArm):
-            pace = live.pace_text(track.pace)
+        if isinstance(track, trials.LiveArm):
+            pace = trials.pace_text(track.pace)
     found = [result for _, results in tracked for result in results]
     _report(f"\n{trials.result_table(found)}")
     if args.movie:
@@ -284,7 +283,7 @@ def _tracking(args: argparse.Namespace, arm: Arm, rng: np.random.Generator, timi
               ) -> AbstractContextManager[Tracking]:
     """Return what tracks a task: a new simulated plant per task; with --live one plant in another process for all."""
     if args.live:
-        return live.live_arm(arm, args.arm, args.urdf or "", arm.masses(rng), timings, _report)
+        return trials.live_arm(arm, args.arm, args.urdf or "", arm.masses(rng), timings, _report)
     return nullcontext(lambda task: trials.track_all(task, rng, timings))
 
 

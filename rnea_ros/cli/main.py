@@ -42,7 +42,8 @@ SUBCOMMANDS = {
 
 MODULES = {"check": "models", "model": "models", "robot-file": "models", "from-dh": "models", "export": "compile",
            "retime": "motions", "plan": "motions", "excite": "motions", "margin": "motions", "payload": "identify",
-           "contact": "identify", "watch": "demo"}  # of subcommands; the others have their own module
+           "contact": "identify", "watch": "demo", "rolling": "torque",
+           "flexible": "torque"}  # of subcommands; the others have their own module
 
 
 class Subcommand(NamedTuple):

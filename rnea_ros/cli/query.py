@@ -28,8 +28,20 @@ from typing import Any
 from ..errors import InputError, near
 from ..io import csv_files, recording
 from ..io.recording import derivative_note
-from ..query.answers import REQUESTS, tree
-from ..query.request import BASE, FIELDS, GUESS, HIGHER, MOTION, OF_MOTORS, WRENCH, Request, RequestHandler, answer_request
+from ..query import (
+    BASE,
+    FIELDS,
+    GUESS,
+    HIGHER,
+    MOTION,
+    OF_MOTORS,
+    REQUESTS,
+    WRENCH,
+    Request,
+    RequestHandler,
+    answer_request,
+    tree,
+)
 from ..robots.robot import Robot
 from . import inputs
 from .output import CommandResult, check_files, show_working, to_json
@@ -117,7 +129,7 @@ def _request_from_csv(source: str, robot: Robot, handler: RequestHandler, window
 
 
 def _check_request(request: Any, source: str) -> Request:
-    """Return the request with a checked structure and no unknown keys; request.py checks its numbers."""
+    """Return the request with a checked structure and no unknown keys; rnea_ros/query.py checks its numbers."""
     _check_keys(request, (*LISTS, *OBJECTS, *FLAGS, *FIELDS), source)
     alone = {name: request[name] for name in FIELDS if name in request}
     if alone and "samples" in request:

@@ -19,13 +19,6 @@ from ..errors import RneaError
 from ..model.xacro_file import XacroFile
 from ..sim.machines import EXAMPLE_PACKAGE, example_urdf
 
-MODULES = {  # by node
-    **{f"{kind}_node": f"rnea_ros.nodes.{kind}.node" for kind in ("dynamics", "scaling")},
-    **{name: f"rnea_ros.nodes.{name}" for name in ("query_node", "all_nodes")},
-    **{name: f"rnea_ros.demo.nodes.{name}"
-       for name in ("demo_robot", "demo_follower", "demo_policy", "demo_plant", "elastic_plant", "elastic_controller",
-                    "trajectory_controller", "arm_plant")},
-}
 EXAMPLE_PREFIX = f"{EXAMPLE_PACKAGE}:"
 TERMINATION_TIMEOUT_S = 5.0
 
@@ -173,7 +166,7 @@ def processes(folder: Path, nodes: Sequence[str], parameters: Mapping[str, Any])
     started: list[subprocess.Popen] = []
     try:
         for node in nodes:
-            command = [sys.executable, "-m", MODULES[node], "--ros-args", "--params-file", str(file)]
+            command = [sys.executable, "-m", "rnea_ros.node_commands", node, "--ros-args", "--params-file", str(file)]
             with open(folder / f"{node}.txt", "w") as log:
                 started.append(subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log,
                                                 stdin=subprocess.DEVNULL))

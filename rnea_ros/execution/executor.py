@@ -6,7 +6,7 @@ the motion; where they cannot be kept, the motion comes to rest. A robot with ot
 rest. states.py has all of this in one table; here are the ticks, the lock between the threads, the preparation of motions and
 what is reported. A failure in any thread is reported, and the motion comes to rest.
 
-An action chunk of a policy that comes while nothing moves begins a motion that follows the policy (policy_motion.py); later
+An action chunk of a policy that comes while nothing moves begins a motion that follows the policy (`PolicyMotion`); later
 ones change it. After a stop, or a failure, chunks are rejected until `resume`: a policy goes on sending them.
 """
 
@@ -28,10 +28,18 @@ from ..trajectory.chunk_executor import ChunkResult
 from ..trajectory.path_dynamics import PathDynamics
 from ..trajectory.time_optimal import Progress
 from ..trajectory.trajectory_scaler import Reference
-from .executed_motion import ExecutedMotion, ExecutionContext, Sample
+from .executed_motion import (
+    ActionChunk,
+    ExecutedMotion,
+    ExecutionContext,
+    PolicyGoal,
+    PolicyMotion,
+    Sample,
+    make_policy_motion,
+    policy_goal,
+)
 from .goal import MANY_POINTS, MAX_DELAY_S, Goal, OnEnd, Outcome
 from .joint_states import Measurement, StartState, no_measurement
-from .policy_motion import ActionChunk, PolicyGoal, PolicyMotion, make_policy_motion, policy_goal
 from .solver_process import SolverProcess
 from .states import Event, EventContext, Phase, State, StateMachine, phase
 

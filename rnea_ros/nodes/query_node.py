@@ -7,7 +7,6 @@ Subscribes robot_description. Serves ~/get_tree, ~/compute_... (SERVICES) and th
 from __future__ import annotations
 
 import array
-import sys
 import threading
 import time
 import traceback
@@ -43,12 +42,22 @@ from rnea_ros.model.tree import Limits
 from rnea_ros.nodes.common.model_facts import RobotFacts, joint_limits, model_info
 from rnea_ros.nodes.common.parameter_table import QUERY_TABLE
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.process import ManagedNode, Worker, run
+from rnea_ros.nodes.common.process import ManagedNode, Worker
 from rnea_ros.nodes.common.robot_description import ModelRequest, RobotDescriptionSource, tried
 from rnea_ros.nodes.common.topics import LATCHED, REQUEST_QUEUE, duration
 from rnea_ros.planning.problem import SolverProgress
-from rnea_ros.query.answers import REQUESTS, TRAJECTORY, plan, retime, tree
-from rnea_ros.query.request import Answer, Request, RequestHandler, answer_request, request_structure
+from rnea_ros.query import (
+    REQUESTS,
+    TRAJECTORY,
+    Answer,
+    Request,
+    RequestHandler,
+    answer_request,
+    plan,
+    request_structure,
+    retime,
+    tree,
+)
 
 
 class Service(NamedTuple):
@@ -278,7 +287,7 @@ MANY = 100  # samples; reading and writing the messages of one takes up to 0.2 m
 
 
 class QueryNode(ManagedNode):
-    """Node that answers requests about a robot: converts messages to arrays, calls query/answers.py, converts the answer.
+    """Node that answers requests about a robot: converts messages to arrays, calls query.py, converts the answer.
 
     Requests are answered one at a time, in about a millisecond. Two kinds are answered in separate threads, so that later
     requests need not wait: the first of its kind for a model, which compiles (seconds on a humanoid), and those with more than
@@ -395,12 +404,3 @@ class QueryNode(ManagedNode):
 def _answer_whole(answer: Callable[..., dict[str, Any]], robot: Robot, request: Any, limits: Limits, response: Any) -> None:
     """Read a request, answer it and fill in the response. Raises RneaError."""
     fill_response(response, answer(robot, request_values(request), limits))
-
-
-def main(args: list[str] | None = None) -> int:
-    """Run the node; return the exit code."""
-    return run([QueryNode], args)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

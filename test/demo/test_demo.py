@@ -26,7 +26,6 @@ from rnea_ros.demo import motion as demo_motion
 from rnea_ros.demo.catalogue import DEMO_MOTIONS, DEMOS
 from rnea_ros.demo.checks import DemoRecording, TopicSeries, compute_recording, pair_by_stamp
 from rnea_ros.demo.elastic_control import ElasticArm, InverseDynamicsController
-from rnea_ros.demo.processes import MODULES
 from rnea_ros.demo.robot_demo import LiveTable
 from rnea_ros.demo.scaling import limit_parameters, overspeed_task, sample_plan
 from rnea_ros.execution.controller import TrajectorySpline
@@ -459,10 +458,9 @@ def test_output_of_a_failed_node_is_printed(monkeypatch, capfd):
     pytest.importorskip("rnea_msgs.msg")
     made = replace(catalogue.tree_demo(None), nodes=("no_such_node", "demo_robot"))
     monkeypatch.setattr(catalogue, "tree_demo", lambda *arguments: made)
-    monkeypatch.setitem(MODULES, "no_such_node", "rnea_ros.nodes.no_such_node")
     assert main.main(["demo", "--plot", ""]) == 1
     error = capfd.readouterr().err
-    assert "no_such_node, exit code 1" in error and "No module named rnea_ros.nodes.no_such_node" in error
+    assert "no_such_node, exit code 1" in error and "there is no node 'no_such_node'; allowed are dynamics_node" in error
 
 
 @pytest.mark.ros

@@ -15,7 +15,6 @@ pytest.importorskip("mujoco")
 
 from rnea_ros import RneaError, load
 from rnea_ros.cli import main
-from rnea_ros.demo import timing_live as live
 from rnea_ros.demo import timing_trials as trials
 from rnea_ros.demo.arms import ARM_SOURCES, MAX_MASS_ERROR, Arm, ArmSource
 from rnea_ros.sim.plant import Plant
@@ -158,11 +157,11 @@ def test_growing_arm_recording_is_read(tmp_path):
     file, n = tmp_path / "recording", 2
     still, moving = np.zeros((300, n)), np.linspace(0.0, 0.1, 101)[1:, None] * np.ones(n)
     wanted = np.concatenate((still, moving, moving[-1] + still))
-    recording = live.ArmRecording(file, n)
+    recording = trials.ArmRecording(file, n)
     with open(file, "wb") as growing:
         def write(rows, lost=False):
             for k in rows:
-                live.append_row(growing, 5.0 + 1e-3 * k, lost, wanted[k], wanted[k] + 1.0, wanted[k] + 2.0, wanted[k] + 3.0)
+                trials.append_row(growing, 5.0 + 1e-3 * k, lost, wanted[k], wanted[k] + 1.0, wanted[k] + 2.0, wanted[k] + 3.0)
             growing.flush()
 
         write(range(100))
@@ -176,7 +175,7 @@ def test_growing_arm_recording_is_read(tmp_path):
         growing.seek(0, 2)
         write(range(350, 650))
         tracked = recording.motion(0.2)
-        assert tracked is not None and not tracked.lost and live.motion_duration(tracked) == pytest.approx(0.1)
+        assert tracked is not None and not tracked.lost and trials.motion_duration(tracked) == pytest.approx(0.1)
         assert (tracked.t[0], tracked.t[-1]) == pytest.approx((-0.199, 0.3), abs=1.1e-3)
         for k, part in enumerate((tracked.reference, tracked.q, tracked.commanded, tracked.applied)):
             np.testing.assert_array_equal(part, wanted[100:][:len(part)] + k)
@@ -209,7 +208,7 @@ def test_live_option_requires_plant_and_ros(capsys):
     assert main.main(["demo", "--live"]) == 2 and "add --plant" in capsys.readouterr().err
     done = subprocess.run([sys.executable, "-c", WITHOUT_ROS], capture_output=True, text=True, timeout=300)
     assert done.returncode == 2 and "needs ROS 2" in done.stderr and not done.stdout  # before any work
-    assert "60% of it" in live.pace_text(0.6) and live.pace_text(0.99) == ", in real time"
+    assert "60% of it" in trials.pace_text(0.6) and trials.pace_text(0.99) == ", in real time"
 
 
 DRAW = """

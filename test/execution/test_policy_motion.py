@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rnea_ros.execution.controller import TrajectorySpline
-from rnea_ros.execution.policy_motion import ActionChunk, PolicyMotion
+from rnea_ros.execution.executed_motion import ActionChunk, PolicyMotion
 from rnea_ros.execution.states import Phase
 from rnea_ros.trajectory import chunk_executor
 from support.executor_harness import DT, ExecutorHarness, trajectory

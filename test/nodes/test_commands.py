@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rnea_ros.nodes import commands
+from rnea_ros import node_commands as commands
 
 URDF = Path(__file__).resolve().parents[2] / "urdf" / "stanford.urdf"
 XACRO = ('<robot xmlns:xacro="http://www.ros.org/wiki/xacro" name="$(arg name)"><xacro:arg name="size" default="2"/>'

@@ -24,7 +24,7 @@ from rnea_ros.nodes.common.topics import nanoseconds
 from rnea_ros.nodes.scaling import controller
 from rnea_ros.nodes.scaling.controller import CONTROLLER_TYPE, ActionController, ControllerManagerClient
 from rnea_ros.nodes.scaling.publishers import SamplePublishers
-from rnea_ros.sim.trajectory_controller import TrajectoryPoints
+from rnea_ros.sim.tracking import TrajectoryPoints
 from support.controlled_executor_harness import ControlledExecutorHarness, done, failed
 from support.executor_harness import trajectory
 from support.overspeed_motion import POINTS, ROBOT, START

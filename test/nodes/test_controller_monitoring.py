@@ -29,7 +29,7 @@ from rnea_ros.nodes.scaling.controller import (
     controller_state_from_message,
 )
 from rnea_ros.nodes.scaling.publishers import SamplePublishers
-from rnea_ros.sim.trajectory_controller import TrajectoryPoints
+from rnea_ros.sim.tracking import TrajectoryPoints
 from support.controlled_executor_harness import ControlledExecutorHarness
 from support.executor_harness import trajectory
 from support.overspeed_motion import POINTS, ROBOT, START

@@ -15,7 +15,7 @@ from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from rnea_ros.errors import Rejected
-from rnea_ros.nodes.dynamics.references import ControllerStates
+from rnea_ros.nodes.dynamics.motion_source import ControllerStates
 from support.ros_helpers import stamp
 
 NAMES = ("a", "b", "c")

@@ -18,7 +18,7 @@ from rnea_ros.nodes.common.marker_shapes import GREY, heat
 from rnea_ros.nodes.common.model_facts import joint_limits, joint_parameters, model_info
 from rnea_ros.nodes.dynamics.markers import Markers
 from rnea_ros.nodes.dynamics.messages import DynamicsMessages
-from rnea_ros.nodes.dynamics.references import MAX_MOTIONS, DesiredReader
+from rnea_ros.nodes.dynamics.motion_source import MAX_MOTIONS, DesiredReader
 
 NAMES = ("a", "b", "c")
 URDF = """<robot name="r"><link name="base"/>{}</robot>""".format("".join(

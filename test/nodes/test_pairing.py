@@ -18,7 +18,7 @@ from rnea_ros.errors import Rejected
 from rnea_ros.nodes.common import pairing
 from rnea_ros.nodes.common.diagnostics import Stream
 from rnea_ros.nodes.common.pairing import InputPairing, PairedInput, extrapolated, interpolated
-from rnea_ros.nodes.dynamics.references import DesiredReader
+from rnea_ros.nodes.dynamics.motion_source import DesiredReader
 
 MS = 1_000_000
 

@@ -16,7 +16,7 @@ from launch_stand_in import REAL, RUN, arguments_of, by_launch, by_stand_in, lau
 
 from rnea_ros import Robot, load
 from rnea_ros.demo.catalogue import DEMOS
-from rnea_ros.demo.processes import MODULES, share_file
+from rnea_ros.demo.processes import share_file
 from rnea_ros.demo.scaling import limit_parameters, overspeed_task
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -441,9 +441,8 @@ def test_all_nodes_of_the_demo_compute_with_the_same_robot(start, domain, tmp_pa
 def test_demo_launch_runs_and_ends_cleanly(domain, tmp_path, colons, file, arguments, kind, topic, joints, nodes):
     import rnea_msgs.msg
 
-    cases = " ".join(f"{name}) module={module} ;;" for name, module in MODULES.items())
-    run = (f'#!/bin/sh\nexport PYTHONPATH="{ROOT}:$PYTHONPATH"\ncase "$(basename "$0")" in {cases} esac\n'
-           f'exec {sys.executable} -m "$module" "$@"\n')
+    run = (f'#!/bin/sh\nexport PYTHONPATH="{ROOT}:$PYTHONPATH"\n'
+           f'exec {sys.executable} -m rnea_ros.node_commands "$(basename "$0")" "$@"\n')
     made = workspace(tmp_path / "workspace", ALONE, run)
     received = domain.listen(getattr(rnea_msgs.msg, kind), topic)
     command = [sys.executable, "-c", RUN, str(LAUNCH / f"{file}.launch.py"),

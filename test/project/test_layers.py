@@ -39,7 +39,7 @@ LAYERS = {
     "io/*": ("io/*", *ROBOTS),
     "trajectory/*": ("trajectory/*", "planning/*", *ROBOTS),
     "identification/*": ("identification/*", "io/figures", *ROBOTS),
-    "query/*": ("query/*", "identification/*", "planning/*", "trajectory/*", *ROBOTS),
+    "query": ("identification/*", "planning/*", "trajectory/*", *ROBOTS),
     "export/*": ("export/*", *ROBOTS),
     "interop/*": ("interop/*", "export/*", *ROBOTS),
     "gait/*": ("gait/*", "planning/*", "io/*", *ROBOTS),
@@ -51,9 +51,8 @@ LAYERS = {
     "nodes/dynamics/*": ("nodes/dynamics/*", "nodes/common/*", "__init__", "execution/*", "trajectory/*", "identification/*",
                          *ROBOTS),
     "nodes/scaling/*": ("nodes/scaling/*", "nodes/common/*", "__init__", "execution/*", "trajectory/*", *ROBOTS),
-    "nodes/query_node": ("nodes/common/*", "__init__", "query/*", "planning/*", *ROBOTS),
-    "nodes/all_nodes": ("nodes/*",),
-    "nodes/commands": ("model/*", "errors"),
+    "nodes/query_node": ("nodes/common/*", "__init__", "query", "planning/*", *ROBOTS),
+    "node_commands": ("model/*", "errors"),
     "demo/nodes/*": ("demo/*", "sim/*", "nodes/*", "__init__", *(LIBRARY := (
         "execution/*", "io/*", "trajectory/*", *ROBOTS))),
     "demo/*": ("demo/*", "sim/*", *LIBRARY),
@@ -78,8 +77,7 @@ LAZY = ("matplotlib", "mpl_toolkits", "scipy", "casadi", "llvmlite", "mujoco", "
 LATE = ("jsonschema", "yaml")  # needed, but only where a robot file is given
 WITHIN_FUNCTIONS = {"demo": ("demo/processes",)}  # where there is ROS
 # Rooms of this package that a module names in strings: modules that it starts in other processes, or imports on demand.
-IN_STRINGS = {"cli/main": ("cli",), "demo/processes": ("nodes", "demo"), "demo/nodes/commands": ("demo",),
-              "nodes/commands": ("nodes",)}
+IN_STRINGS = {"cli/main": ("cli",), "node_commands": ("nodes", "demo")}
 
 
 class Import(NamedTuple):

@@ -214,7 +214,7 @@ def test_every_example_of_the_pages_exists():
 
 @pytest.mark.parametrize("page", ["query_node", "systems"])
 def test_documented_services_equal_the_offered_services(page):
-    from rnea_ros.query.answers import REQUESTS
+    from rnea_ros.query import REQUESTS
 
     named = set(re.findall(r"`~/((?:compute|get)_[a-z_]+)`", text(DOCS[page])))
     assert named == {"get_tree", *(question.service for question in REQUESTS.values())}

@@ -10,8 +10,7 @@ pytest.importorskip("pinocchio")
 import pinocchio as pin
 
 from rnea_ros import BaseState, InputError, JointDynamics, Loads, Robot, load
-from rnea_ros.query.answers import REQUESTS
-from rnea_ros.query.request import answer_request
+from rnea_ros.query import REQUESTS, answer_request
 from rnea_ros.robots.tree import TreeDynamics
 from support.free_flyer import random_base
 from support.machines import Body, LoopOracle, bennett, constraint, polygon, solve

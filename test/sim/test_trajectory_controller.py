@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError
-from rnea_ros.sim.trajectory_controller import TrajectoryController, TrajectoryPoints
+from rnea_ros.sim.tracking import TrajectoryController, TrajectoryPoints
 from rnea_ros.trajectory.rolling_trajectory import quintic_motion
 
 TIMES = np.array([1.0, 1.3, 1.7, 2.0])

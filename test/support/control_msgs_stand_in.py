@@ -1,6 +1,6 @@
 """Stand-in for control_msgs: messages of other packages carry its fields.
 
-    python control_msgs_stand_in.py -m rnea_ros.nodes.scaling.node ...
+    python control_msgs_stand_in.py -m rnea_ros.node_commands scaling_node ...
 
 runs a node that finds them. A JointTrajectoryControllerState is a JointTrajectory, whose points are its PARTS. The
 action FollowJointTrajectory is rnea_msgs/PlanMotion: its goal, result and feedback carry the fields of the other, written out,

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from rnea_ros.sim.trajectory_controller import TrajectoryController
+from rnea_ros.sim.tracking import TrajectoryController
 from support.executor_harness import ExecutorHarness
 from support.overspeed_motion import LIMITS, ROBOT, START
 

@@ -15,6 +15,6 @@ if __name__ == "__main__":
     stand_in = ModuleType("control_msgs.msg")
     stand_in.JointTrajectoryControllerState = JointTrajectory
     sys.modules |= {"control_msgs": ModuleType("control_msgs"), "control_msgs.msg": stand_in}
-    from rnea_ros.nodes.dynamics.node import main
+    from rnea_ros.node_commands import dynamics_node
 
-    sys.exit(main())
+    sys.exit(dynamics_node())

@@ -37,7 +37,7 @@ from rnea_ros.nodes.common.cdr import Decoder, Reader
 from rnea_ros.nodes.common.topics import goal_from_message
 from rnea_ros.nodes.dynamics.external_wrenches import ExternalWrench
 from rnea_ros.nodes.dynamics.joint_states import StateReader
-from rnea_ros.nodes.dynamics.references import DesiredReader
+from rnea_ros.nodes.dynamics.motion_source import DesiredReader
 
 LARGEST = 1 << 16  # bytes
 HEADERS = [b"\0\1\0\0"] * 6 + [b"\0\0\0\0", b"\0\2\0\0", b"\0\3\0\0", b"\0\7\0\0", b"\0\x08\0\2", b"\0\x09\0\0", b"\1\1\1\1"]

@@ -1,6 +1,6 @@
 """Makes the installed rclpy behave like Humble's where nodes depend on it.
 
-    python humble_stand_in.py -m rnea_ros.nodes.dynamics.node ...
+    python humble_stand_in.py -m rnea_ros.node_commands dynamics_node ...
 
 runs a node for which callbacks are given a message alone, however many they could take, services do not have their name,
 and a wait set's numbers add up to new ones.

@@ -31,9 +31,9 @@ class NodeServer:
         self._server = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env=environment, start_new_session=True)
 
-    def start(self, module: str, arguments: list[str], folder: Path, environment: dict[str, str], log: Path) -> ForkedProcess:
+    def start(self, node: str, arguments: list[str], folder: Path, environment: dict[str, str], log: Path) -> ForkedProcess:
         end = log.with_suffix(".end")
-        job = {"module": module, "arguments": arguments, "folder": str(folder), "environment": environment, "log": str(log),
+        job = {"node": node, "arguments": arguments, "folder": str(folder), "environment": environment, "log": str(log),
                "end": str(end)}
         assert self._server.stdin and self._server.stdout
         self._server.stdin.write(json.dumps(job) + "\n")
@@ -104,7 +104,7 @@ def serve() -> dict[str, Any]:
 
 
 def become(job: dict[str, Any]) -> int:
-    """Run main() of a node in this process, which was forked for it."""
+    """Run a node in this process, which was forked for it."""
     os.setsid()
     log = os.open(job["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -113,8 +113,8 @@ def become(job: dict[str, Any]) -> int:
     os.chdir(job["folder"])
     os.environ.clear()
     os.environ.update(job["environment"])
-    sys.argv = [job["module"], *job["arguments"]]
-    return importlib.import_module(job["module"]).main()
+    sys.argv = [job["node"], *job["arguments"]]
+    return importlib.import_module("rnea_ros.node_commands").start(job["node"])
 
 
 if __name__ == "__main__":

@@ -28,7 +28,6 @@ from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.subscription import Subscription
 
-from rnea_ros.demo.processes import MODULES
 from support.node_server import ForkedProcess, NodeServer
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -112,12 +111,12 @@ class RosDomain:
         log.touch()
         process: subprocess.Popen | ForkedProcess
         if isinstance(module, Path) or self.through or COVERAGE:
-            which = [str(module)] if isinstance(module, Path) else [*self.through, "-m", MODULES[module]]
+            which = [str(module)] if isinstance(module, Path) else [*self.through, "-m", "rnea_ros.node_commands", module]
             with log.open("a") as out:  # a separate session: Ctrl-C in the terminal ends the tests, which end this
                 process = subprocess.Popen([sys.executable, *which, *arguments], stdout=out, stderr=subprocess.STDOUT,
                                            cwd=self.folder, start_new_session=True, env=environment)
         else:
-            process = _server().start(MODULES[module], arguments, self.folder, environment, log)
+            process = _server().start(module, arguments, self.folder, environment, log)
         self._processes.append(process)
         return Process(process, log)
 

@@ -15,7 +15,6 @@ Publishes
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,19 +23,17 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
 from rnea_ros import InputError
-from rnea_ros.demo import timing_live as live
+from rnea_ros.demo import timing_trials as trials
 from rnea_ros.demo.arms import ARM_SOURCES, Arm, ArmSource
 from rnea_ros.demo.nodes.trajectory_controller import NANO, PARAMETERS, TrajectoryControllerNode
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
-from rnea_ros.nodes.common.process import run
-from rnea_ros.sim.tracking import CONTROL_PERIOD_S, MAX_TRACKING_ERROR, TrackingSimulation
-from rnea_ros.sim.trajectory_controller import TrajectoryController
+from rnea_ros.sim.tracking import CONTROL_PERIOD_S, MAX_TRACKING_ERROR, TrackingSimulation, TrajectoryController
 
 ARM_PARAMETERS = (
     ParameterEntry("arm", "panda", "Which arm", choices=tuple(ARM_SOURCES), read_only=True),
     ParameterEntry("urdf", "", "Path of another arm's URDF, with torque limits; its tool is its last link", read_only=True),
     ParameterEntry("masses", [1.0], "Factors on the masses of its links: by how much they are wrong", read_only=True),
-    ParameterEntry("recording", "", "File of what happened in each period, see demo/timing_live.py", read_only=True),
+    ParameterEntry("recording", "", "File of what happened in each period, see demo/timing_trials.py", read_only=True),
 )
 PERIOD_NS = round(CONTROL_PERIOD_S * NANO)
 MAX_CATCH_UP_S = 0.02  # lag behind real time that is made up
@@ -103,7 +100,7 @@ class ArmPlant(TrajectoryControllerNode):
             q, asked = self._tracker.step(r, rd, rdd)
             self._lost = bool(np.abs(r - q).max() > MAX_TRACKING_ERROR)
             if self._recording:
-                live.append_row(self._recording, self._since(self._time), self._lost, r, q, asked, self._tracker.drives.tau)
+                trials.append_row(self._recording, self._since(self._time), self._lost, r, q, asked, self._tracker.drives.tau)
         self._time += PERIOD_NS
 
     @property
@@ -114,12 +111,3 @@ class ArmPlant(TrajectoryControllerNode):
         """Return the state of the simulated arm, instead of the commanded one."""
         q, qd = self._plant.joints
         return self._joint_state(stamp, q.tolist(), (qd * (not self._lost)).tolist(), self._tracker.drives.tau.tolist())
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node; return the exit code."""
-    return run([ArmPlant], args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import array
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,6 @@ from rnea_ros.nodes.common.base import BaseMotion, fill_axes, to_wrench
 from rnea_ros.nodes.common.diagnostics import steady_timer
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.process import run
 from rnea_ros.nodes.common.topics import LATCHED
 from rnea_ros.sim.machines import MACHINES, machine
 from rnea_ros.sim.plant import TYPICAL_NOISE, Instant, InstantRates, Noise, Sensors, with_rates
@@ -155,12 +154,3 @@ def imu_message(header: Any, instant: Instant) -> Imu:
 def wrench_message(header: Any, six: np.ndarray) -> WrenchStamped:
     """Return the wrench of the environment on the link that the header names."""
     return WrenchStamped(header=header, wrench=to_wrench(six))
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node; return the exit code."""
-    return run([DemoPlant], args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

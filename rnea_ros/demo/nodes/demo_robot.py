@@ -16,7 +16,6 @@ from __future__ import annotations
 import array
 import importlib
 import importlib.util
-from collections.abc import Sequence
 
 import numpy as np
 from geometry_msgs.msg import TransformStamped
@@ -32,7 +31,6 @@ from rnea_ros.nodes.common.base import BaseMotion, fill_axes
 from rnea_ros.nodes.common.diagnostics import steady_timer
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.process import run
 from rnea_ros.nodes.common.topics import LATCHED
 from rnea_ros.robots.inputs.base_state import quaternion
 
@@ -131,12 +129,3 @@ def _transform_message(header: Header, link: str, R, P) -> TransformStamped:
     fill_axes(message.transform.translation, P)
     fill_axes(message.transform.rotation, quaternion(R))
     return message
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node; return the exit code."""
-    return run([DemoRobot], args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -29,11 +29,10 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rnea_ros.errors import InputError
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet, Values
-from rnea_ros.nodes.common.process import run
 from rnea_ros.nodes.common.topics import nanoseconds
 from rnea_ros.nodes.scaling.action import DeferredActionServer, FollowJointTrajectory
 from rnea_ros.nodes.scaling.controller import JointTrajectoryControllerState
-from rnea_ros.sim.trajectory_controller import TrajectoryController, TrajectoryPoints
+from rnea_ros.sim.tracking import TrajectoryController, TrajectoryPoints
 
 NANO = 1_000_000_000
 PARAMETERS = (
@@ -226,12 +225,3 @@ class TrajectoryControllerNode(Node):
         message = JointState(name=self._joints, position=q, velocity=qd, effort=effort)
         message.header.stamp = stamp
         return message
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node; return the exit code."""
-    return run([TrajectoryControllerNode], args)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

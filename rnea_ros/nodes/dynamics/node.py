@@ -5,7 +5,6 @@ docs/dynamics_node.md lists topics and services. Each result is stamped with the
 
 from __future__ import annotations
 
-import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -26,7 +25,7 @@ from rnea_ros.nodes.common.model_facts import joint_limits, limit_violations, mo
 from rnea_ros.nodes.common.pairing import InputPairing, PairedInput
 from rnea_ros.nodes.common.parameter_table import DYNAMICS_TABLE, with_wrenches
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.process import ManagedNode, apply_process_settings, freeze_garbage, run
+from rnea_ros.nodes.common.process import ManagedNode, apply_process_settings, freeze_garbage
 from rnea_ros.nodes.common.robot_description import ModelRequest, RobotDescriptionSource
 from rnea_ros.nodes.common.topics import DYNAMICS_QUEUE, DYNAMICS_SENSOR, LATCHED, Jumped, Topics
 from rnea_ros.nodes.dynamics.controller_outputs import EffortCommands, SpeedScaler
@@ -36,10 +35,11 @@ from rnea_ros.nodes.dynamics.health import Health, Watchdog
 from rnea_ros.nodes.dynamics.joint_states import MessageInfo, Senders, with_info
 from rnea_ros.nodes.dynamics.markers import MarkerData, MarkerPublisher
 from rnea_ros.nodes.dynamics.messages import Deviations, DynamicsMessages, ResultPublishers
-from rnea_ros.nodes.dynamics.motion_source import SECOND, MotionSource
-from rnea_ros.nodes.dynamics.references import (
+from rnea_ros.nodes.dynamics.motion_source import (
     FIELDS,
     REFERENCE_TOPICS,
+    SECOND,
+    MotionSource,
     check_reference_source,
     reference_topics,
     subscribe_references,
@@ -383,12 +383,3 @@ class DynamicsNode(ManagedNode):
             late += self._external.warnings() if self._external else []
             return senders + late + limit_violations(self._limits, self._robot.joint_names, motion) + self._scaler.warnings()
         return senders
-
-
-def main(args: list[str] | None = None) -> int:
-    """Run the node; return the exit code."""
-    return run([DynamicsNode], args)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -39,8 +39,7 @@ from rnea_ros.nodes.dynamics.base_sources import (
     platform_suffixes,
 )
 from rnea_ros.nodes.dynamics.messages import Sent
-from rnea_ros.nodes.dynamics.motion_source import ESTIMATING
-from rnea_ros.nodes.dynamics.references import FIELDS
+from rnea_ros.nodes.dynamics.motion_source import ESTIMATING, FIELDS
 from rnea_ros.robots import flexible
 from rnea_ros.robots.closure.tracking import Found, LoopTracker, TrackedPose
 from rnea_ros.robots.inputs.base_state import quaternion

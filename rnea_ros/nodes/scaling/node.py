@@ -21,10 +21,10 @@ from trajectory_msgs.msg import JointTrajectory
 
 from rnea_msgs.srv import SetOverride
 from rnea_ros.errors import InputError, Rejected, in_words
+from rnea_ros.execution.executed_motion import ActionChunk
 from rnea_ros.execution.executor import TrajectoryExecutor
 from rnea_ros.execution.goal import Goal
 from rnea_ros.execution.joint_states import JointStateBuffer, Measurement
-from rnea_ros.execution.policy_motion import ActionChunk
 from rnea_ros.execution.rate_loop import RateLoop, StepLimiter
 from rnea_ros.execution.solver_process import SolverProcess
 from rnea_ros.execution.states import REPLACED
@@ -33,7 +33,7 @@ from rnea_ros.nodes.common.diagnostics import steady_timer
 from rnea_ros.nodes.common.model_facts import check_positions, joint_limits
 from rnea_ros.nodes.common.parameter_table import SCALING_TABLE
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.process import ManagedNode, apply_process_settings, apply_thread_priority, freeze_garbage, run
+from rnea_ros.nodes.common.process import ManagedNode, apply_process_settings, apply_thread_priority, freeze_garbage
 from rnea_ros.nodes.common.robot_description import RobotDescriptionSource
 from rnea_ros.nodes.common.topics import SCALING_SENSOR, Topics, goal_from_message, nanoseconds
 from rnea_ros.nodes.scaling.action import FollowJointTrajectory, FollowJointTrajectoryServer
@@ -53,6 +53,7 @@ class ScalingNode(ManagedNode):
     """Node that passes trajectories to a TrajectoryExecutor, ticks it at the control rate, and publishes its samples."""
 
     def __init__(self) -> None:
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
         super().__init__("scaling_node")
         self._on_rest: Callable[[], None] | None = None  # called at rest when the node is to end
         self._settings = ParameterSet(self, SCALING_TABLE, self._on_parameters)
@@ -422,13 +423,3 @@ def chunk_from_message(message: JointTrajectory, now: int) -> ActionChunk:
     times = [nanoseconds(point.time_from_start) * 1e-9 for point in message.points]
     return ActionChunk(nanoseconds(message.header.stamp) or now, tuple(message.joint_names),
                        [list(point.positions) for point in message.points], times if any(times) else None)
-
-
-def main(args: list[str] | None = None) -> int:
-    """Run the node; return the exit code."""
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    return run([ScalingNode], args)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
-"""Simulated arm with elastic joints, for a controller of motor torques and for dynamics_node.
+"""Simulated arm with elastic joints, and its controller.
 
-Brakes hold it until the controller and dynamics_node answer. Then it advances by one step per command, in simulated time that
-runs only as fast as commands and torques arrive.
+elastic_plant: brakes hold the arm until the controller and dynamics_node answer. Then it advances by one step
+per command, in simulated time that runs only as fast as commands and torques arrive.
 
 Publishes
     encoders (sensor_msgs/JointState)                          joints and motors of elastic joints, before the command
@@ -12,13 +12,22 @@ Subscribes
     joint_commands (sensor_msgs/JointState)                    effort of all motors, with the stamp of the encoders
     dynamics_node/joint_dynamics (rnea_msgs/JointDynamics)     each message allows the next step
     demo_listens (std_msgs/Empty, latched)                     sent by `rnea demo` when its recording has begun
+
+elastic_controller: inverse dynamics of Hua et al., eqs. (37)-(49), motor torques for a JointTrajectory.
+
+Publishes
+    joint_commands (sensor_msgs/JointState)                 effort of every motor, with the stamp of the encoder message
+Subscribes
+    encoders (sensor_msgs/JointState)                       joints, and motors, named by motor_joint in the robot file
+    ~/joint_trajectory (trajectory_msgs/JointTrajectory)    positions, velocities and accelerations; starts at its stamp and
+                                                            replaces the previous one
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections import deque
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -28,15 +37,24 @@ from std_msgs.msg import Empty, Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rnea_msgs.msg import JointDynamics, JointMotion
-from rnea_ros import InputError, load
-from rnea_ros.demo.elastic_control import REFERENCE_PERIOD_S, START, ElasticArm, ElasticArmState, reference
+from rnea_ros import InputError, RneaError, load
+from rnea_ros.demo.elastic_control import (
+    DESIRED,
+    GAINS,
+    REFERENCE_PERIOD_S,
+    START,
+    ElasticArm,
+    ElasticArmState,
+    InverseDynamicsController,
+    reference,
+)
+from rnea_ros.execution.controller import TrajectorySpline
 from rnea_ros.nodes.common.diagnostics import steady_timer
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet
-from rnea_ros.nodes.common.process import run
 from rnea_ros.nodes.common.topics import LATCHED, duration, nanoseconds
 
-PARAMETERS = (
+PLANT_PARAMETERS = (
     ParameterEntry("robot_description", "", "URDF as XML text", read_only=True),
     ParameterEntry("robot_file", "", "Path of the robot file", read_only=True),
     ParameterEntry("motion", "elastic", "Reference motion: the sines of Hua et al., section V", choices=("elastic",),
@@ -53,12 +71,12 @@ SEND_AHEAD_NS = SECOND // 2  # time before the end of a period at which the next
 ANSWER_TIMEOUT_S = 0.2  # after it the encoders are sent again, since a message may be lost
 
 
-class ElasticPlantNode(Node):
+class ElasticPlant(Node):
     """Node that simulates the arm with elastic joints."""
 
     def __init__(self) -> None:
         super().__init__("elastic_plant", automatically_declare_parameters_from_overrides=True)
-        values = ParameterSet(self, PARAMETERS).values
+        values = ParameterSet(self, PLANT_PARAMETERS).values
         robot = load(values["robot_description"].encode(), values["robot_file"])
         if robot.is_fixed_tree or robot.n != len(START):
             raise InputError(f"this plant simulates urdf/hua_arm.urdf; '{robot.name}' is another robot")
@@ -158,10 +176,77 @@ def _stamped_header(nanosecond: int, frame: str) -> Header:
     return Header(stamp=Time(sec=nanosecond // SECOND, nanosec=nanosecond % SECOND), frame_id=frame)
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node; return the exit code."""
-    return run([ElasticPlantNode], args)
+CONTROLLER_PARAMETERS = (
+    ParameterEntry("robot_description", "", "URDF as XML text", read_only=True),
+    ParameterEntry("robot_file", "", "Path of the robot file", read_only=True),
+    ParameterEntry("motion", "", "Ignored: the controller follows any trajectory", read_only=True),
+    ParameterEntry("rate", 500.0, "Ignored: a command is sent for each encoder message", "Hz", read_only=True),
+    ParameterEntry("slope", GAINS["slope"], "Gain Lambda_q of eq. (37)", "1/s", 1e-3, 1e4, read_only=True),
+    ParameterEntry("damping", GAINS["damping"], "Gain K_Dq of eq. (39)", "N m s/rad", 1e-3, 1e6, read_only=True),
+    ParameterEntry("motor_slope", GAINS["motor_slope"], "Gain Lambda_theta of eq. (45)", "1/s", 1e-3, 1e4, read_only=True),
+    ParameterEntry("motor_damping", GAINS["motor_damping"], "Gain K_Dtheta of eq. (49)", "N m s/rad", 1e-3, 1e6,
+                   read_only=True),
+)
 
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+class ElasticController(Node):
+    """Node with the controller; without a trajectory it sends no commands."""
+
+    def __init__(self) -> None:
+        super().__init__("elastic_controller", automatically_declare_parameters_from_overrides=True)
+        values = ParameterSet(self, CONTROLLER_PARAMETERS).values
+        robot = load(values["robot_description"].encode(), values["robot_file"])
+        if robot.is_fixed_tree or len(robot.motor_joints) != len(robot.elastic_joints):
+            raise InputError(f"'{robot.name}' needs elastic joints in its robot file, each with a motor_joint")
+        self._joints, self._motors = list(robot.joint_names), [robot.motor_joints[name] for name in robot.elastic_joints]
+        self._law = InverseDynamicsController(robot, **{name: values[name] for name in GAINS})
+        self._trajectories: deque[tuple[int, TrajectorySpline]] = deque()  # begin [ns], in this order
+        self._commands = self.create_publisher(JointState, "joint_commands", 10)
+        self.create_subscription(JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10)
+        self.create_subscription(JointState, "encoders", self._on_encoders, 10)
+        self.get_logger().info(f"controls '{robot.name}': {', '.join(f'{name} {values[name]:g}' for name in GAINS)}")
+
+    def _on_trajectory(self, message: JointTrajectory) -> None:
+        try:
+            trajectory = self._read_trajectory(message)
+        except RneaError as error:
+            self.get_logger().error(f"trajectory rejected: {error}; the previous one stays active", throttle_duration_sec=5.0)
+            return
+        begin = nanoseconds(message.header.stamp)
+        while self._trajectories and self._trajectories[-1][0] >= begin:
+            self._trajectories.pop()
+        self._trajectories.append((begin, trajectory))
+
+    def _read_trajectory(self, message: JointTrajectory) -> TrajectorySpline:
+        """Return the trajectory of a message. Raises InputError."""
+        if sorted(message.joint_names) != sorted(self._joints):
+            raise InputError(f"joint_names is {list(message.joint_names)}; {self._joints} are needed, in any order")
+        order = [message.joint_names.index(name) for name in self._joints]
+        times = [nanoseconds(point.time_from_start) * 1e-9 for point in message.points]
+        parts = [[getattr(point, field) for point in message.points] for field in ("positions", "velocities", "accelerations")]
+        if any(len(row) != len(order) for part in parts for row in part):
+            raise InputError("each point needs positions, velocities and accelerations of all joints")
+        return TrajectorySpline(np.array(times), *(np.array(part).reshape(-1, len(order))[:, order] for part in parts))
+
+    def _on_encoders(self, message: JointState) -> None:
+        now = nanoseconds(message.header.stamp)
+        while len(self._trajectories) > 1 and self._trajectories[1][0] <= now:
+            self._trajectories.popleft()
+        if not self._trajectories:
+            return
+        begin, trajectory = self._trajectories[0]
+        try:
+            q, q_motor, qd, qd_motor = self._state(message)
+            tau = self._law(trajectory((now - begin) * 1e-9, len(DESIRED)), q, q_motor, qd, qd_motor).tau
+        except RneaError as error:
+            self.get_logger().error(f"no command sent: {error}", throttle_duration_sec=5.0)
+            return
+        self._commands.publish(JointState(header=message.header, name=self._joints, effort=tau.tolist()))
+
+    def _state(self, message: JointState) -> list[list[float]]:
+        """Return q, q_motor, qd, qd_motor of an encoder message. Raises InputError."""
+        position, velocity = dict(zip(message.name, message.position)), dict(zip(message.name, message.velocity))
+        missing = [name for name in (*self._joints, *self._motors) if name not in position or name not in velocity]
+        if missing:
+            raise InputError(f"encoders lack position or velocity of {', '.join(missing)}")
+        return [[part[name] for name in names] for part in (position, velocity) for names in (self._joints, self._motors)]

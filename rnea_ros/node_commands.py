@@ -1,4 +1,8 @@
-"""The commands of the nodes. They import nothing before they are called, and Ctrl-C during an import gives no traceback."""
+"""Commands that start the nodes, those of the demos too.
+
+They import nothing before they are called, and Ctrl-C during an import gives no traceback.
+`python -m rnea_ros.node_commands NAME ...` starts the same nodes.
+"""
 
 from __future__ import annotations
 
@@ -8,37 +12,53 @@ import json
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROS_ARGS, END = "--ros-args", "--"
 
 
 class NodeCommand(NamedTuple):
-    """module: has main(); about: what the node does; page: that lists its topics and parameters; parameter: for an example;
-    config: parameter file that explains the most common ones.
+    """Command of a node with options for its robot.
+
+    about: what the node does; page: that lists its topics and parameters; parameter: for an example; config: parameter file
+    that explains the most common ones
     """
 
-    module: str
     about: str
     page: str
     parameter: str
     config: str
 
 
+DYNAMICS, SCALING = "rnea_ros.nodes.dynamics.node:DynamicsNode", "rnea_ros.nodes.scaling.node:ScalingNode"
+QUERY = "rnea_ros.nodes.query_node:QueryNode"
+NODES = {  # classes of the nodes that run in one process, by command
+    "dynamics_node": (DYNAMICS,),
+    "scaling_node": (SCALING,),
+    "query_node": (QUERY,),
+    "all_nodes": (DYNAMICS, SCALING, QUERY),
+    "demo_robot": ("rnea_ros.demo.nodes.demo_robot:DemoRobot",),
+    "demo_plant": ("rnea_ros.demo.nodes.demo_plant:DemoPlant",),
+    "demo_follower": ("rnea_ros.demo.nodes.demo_follower:DemoFollower",),
+    "demo_policy": ("rnea_ros.demo.nodes.demo_follower:DemoPolicy",),
+    "elastic_plant": ("rnea_ros.demo.nodes.elastic_arm:ElasticPlant",),
+    "elastic_controller": ("rnea_ros.demo.nodes.elastic_arm:ElasticController",),
+    "trajectory_controller": ("rnea_ros.demo.nodes.trajectory_controller:TrajectoryControllerNode",),
+    "arm_plant": ("rnea_ros.demo.nodes.arm_plant:ArmPlant",)}
 COMMANDS = {
-    "dynamics_node": NodeCommand("rnea_ros.nodes.dynamics.node",
-                                 "Publish torque and torque rate of a robot that publishes joint states.",
+    "dynamics_node": NodeCommand("Publish torque and torque rate of a robot that publishes joint states.",
                                  "docs/dynamics_node.md", "state_timeout:=0.2", "config/dynamics_node.yaml"),
-    "scaling_node": NodeCommand("rnea_ros.nodes.scaling.node", "Execute trajectories, slowed only as far as the limits "
-                                                               "require.",
+    "scaling_node": NodeCommand("Execute trajectories, slowed just enough for all limits.",
                                 "docs/scaling_node.md", "controller:=/joint_trajectory_controller",
                                 "config/scaling_node.yaml"),
-    "query_node": NodeCommand("rnea_ros.nodes.query_node", "Serve the dynamics of a robot as ROS services.",
+    "query_node": NodeCommand("Serve the dynamics of a robot as ROS services.",
                               "docs/query_node.md", "backend:=python", "config/query_node.yaml"),
-    "all_nodes": NodeCommand("rnea_ros.nodes.all_nodes", "Run dynamics_node, scaling_node and query_node in one process.",
+    "all_nodes": NodeCommand("Run dynamics_node, scaling_node and query_node in one process, in a third of the memory. A long "
+                             "request to query_node can delay the torques of dynamics_node.",
                              "docs/lifecycle.md", "backend:=python", "config/dynamics_node.yaml")}
 EPILOG = """examples:
   {name} --urdf robot.urdf
@@ -50,22 +70,26 @@ Without --urdf the node waits for the topic robot_description. All parameters: {
 
 
 def start(name: str) -> int:
-    """Run a node of COMMANDS with the options of its command line; return its exit code."""
-    _end_at_interrupt()
-    with ros_arguments(name, sys.argv):
-        return importlib.import_module(COMMANDS[name].module).main()
-
-
-def start_module(module: str) -> int:
-    """Run main() of a module, a node without options beside those of ROS; return its exit code."""
-    _end_at_interrupt()
-    return importlib.import_module(module).main()
-
-
-def _end_at_interrupt() -> None:
-    """Let Ctrl-C end the process at once, as it ends programs in C++, until main() of the node handles signals."""
+    """Run the nodes of a command with the options of its command line; return its exit code."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where the parent process ignores it
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process, until `run` handles signals
+    with ros_arguments(name, sys.argv) if name in COMMANDS else nullcontext():
+        kinds = [_load(node) for node in NODES[name]]
+        return int(_load("rnea_ros.nodes.common.process:run")(kinds))
+
+
+def _load(name: str) -> Any:
+    """Return an object by its module and name."""
+    module, _, found = name.partition(":")
+    return getattr(importlib.import_module(module), found)
+
+
+def main() -> int:
+    """Run the command that the first word names; return its exit code."""
+    name = sys.argv.pop(1) if len(sys.argv) > 1 else ""
+    if name not in NODES:
+        sys.exit(f"there is no node '{name}'; allowed are {', '.join(NODES)}")
+    return start(name)
 
 
 @contextmanager
@@ -101,7 +125,7 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 
 def _parameters(name: str, words: list[str]) -> dict[str, str]:
     """Return the ROS parameters that a node's own words set."""
-    from ..model.xacro_file import split_arguments
+    from .model.xacro_file import split_arguments
 
     command = COMMANDS[name]
     parser = argparse.ArgumentParser(name, description=command.about, allow_abbrev=False,
@@ -128,8 +152,8 @@ def _parameters(name: str, words: list[str]) -> dict[str, str]:
 
 def _description(path: str, arguments: dict[str, str]) -> str:
     """Return the text of a URDF, or what a .xacro file expands to. Exits with a message if there is none."""
-    from ..errors import RneaError
-    from ..model.xacro_file import XacroFile, expanded, with_arguments
+    from .errors import RneaError
+    from .model.xacro_file import XacroFile, expanded, with_arguments
 
     try:
         file = with_arguments(path, arguments)
@@ -142,21 +166,16 @@ def _description(path: str, arguments: dict[str, str]) -> str:
         sys.exit(f"cannot start: {path}: {getattr(error, 'strerror', None) or error}")
 
 
-def dynamics_node() -> int:
-    """Run dynamics_node; return the exit code."""
-    return start("dynamics_node")
+dynamics_node = partial(start, "dynamics_node")
+scaling_node = partial(start, "scaling_node")
+query_node = partial(start, "query_node")
+all_nodes = partial(start, "all_nodes")
+demo_robot = partial(start, "demo_robot")
+demo_plant = partial(start, "demo_plant")
+demo_follower = partial(start, "demo_follower")
+demo_policy = partial(start, "demo_policy")
+elastic_plant = partial(start, "elastic_plant")
+elastic_controller = partial(start, "elastic_controller")
 
-
-def query_node() -> int:
-    """Run query_node; return the exit code."""
-    return start("query_node")
-
-
-def scaling_node() -> int:
-    """Run scaling_node; return the exit code."""
-    return start("scaling_node")
-
-
-def all_nodes() -> int:
-    """Run the three nodes in one process; return the exit code."""
-    return start("all_nodes")
+if __name__ == "__main__":
+    sys.exit(main())
