@@ -1,8 +1,8 @@
 """Pushes and free motion of arms that are not quite their models: python benchmark/contact.py > benchmark/contact.md
 
-The plant is Pinocchio's (test/support/plant.py): every mass off by 5 %, Coulomb friction by 20 %, 17-bit encoders, 500 Hz,
-efforts with noise of 0.2 % of their limits, at least 0.1 N m, no rotors. Motion is estimated without lag, or the driver's:
-velocities low-passed at 30 Hz, desired acceleration.
+The plant is simulated with Pinocchio (test/support/plant.py): every mass is off by 5 %, Coulomb friction by 20 %. It has
+17-bit encoders at 500 Hz and no rotors; the noise of the efforts is 0.2 % of their limits, at least 0.1 N m. The motion is
+estimated without lag, or is that of the driver: velocities low-pass filtered at 30 Hz, and the desired acceleration.
 """
 
 from __future__ import annotations

@@ -37,23 +37,26 @@ STRAIGHT = 2.0  # s for which a motion straight to the goal is planned
 AT_GOAL = 1e-6  # rad
 ATTEMPTS = 40  # motions to one goal, where those before were given up
 ROW = "| {} | {} | {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.2f} | {:.2f} | {} | {} | {:.2f} | {:.2f} |\n"
-HEAD = """# Motions that a controller executes
+HEAD = """# Execution of scaled motions by a controller
 
-Written by benchmark/controller_motions.py: a 7R arm, motions planned twice too fast, scaling_node and the stand-in for
-joint_trajectory_controller (500 Hz, every tenth update 20 ms late) as processes over DDS, and {busy} processes beside them
-that compute all the time, on {cores} cores. In each motion the node is paused, resumed, overridden, stopped for a second
-(SIGSTOP), or given other limits, at random times; one more is cancelled, and the last one ends with SIGKILL. By the topic the
-controller is sent messages on ~/joint_trajectory, by the action goals of ~/follow_joint_trajectory.
+Written by benchmark/controller_motions.py. A 7R arm executes motions planned twice too fast; scaling_node and a stand-in for
+joint_trajectory_controller (500 Hz, every tenth update 20 ms late) are processes that communicate over DDS, on {cores} cores
+together with {busy} processes that compute permanently. In each motion the node is paused, resumed, overridden, suspended for
+a second (SIGSTOP), or receives other limits, at random times. One more motion is cancelled, and the last one ends with
+SIGKILL. Interface: messages on ~/joint_trajectory (topic), or goals of ~/follow_joint_trajectory (action).
 
-Torque and torque rate are what the controller's commands ask for, from one update to the next, by the robot's exact dynamics,
-as shares of the limits; what is planned uses up to 1.00 of them. Times planned: the torque rate by the largest that was
-planned for the joint, as far as the node published it; it is silent while stopped. Jump: how far a command is from
-what the velocities of two updates say, as a share of the way at full acceleration: 0.1 is the bend of a curve, 1 is a jump.
-Given up: motions that the node ended as it had sent no point for too long; another one goes straight to the goal. The last two
-columns are of commands after SIGKILL. "points" is one point in each message (`points_stop_time: 0`); "points + stop 0.3" has
-the stop of 0.3 s behind it, which is the default, and a controller with `interpolate_from_desired_state`.
+* Torque, torque rate: values required by the controller's commands from one update to the next, computed with the robot's
+  exact dynamics, as shares of the limits. The plan uses up to 1.00 of them.
+* Rate / planned: torque rate relative to the largest planned one of the joint, as far as the node published it; it publishes
+  nothing while suspended.
+* Jump: deviation of a command from the velocities of two updates, as a share of the distance covered at full acceleration.
+  0.1 is the curvature of a path, 1 is a jump.
+* Abandoned: motions that the node ended because it had sent no point for too long; another motion leads straight to the goal.
+* The last two columns describe the commands after SIGKILL.
+* "points" is one point in each message (`points_stop_time: 0`); "points + stop 0.3" adds the default stop of 0.3 s after the
+  point, with a controller that has `interpolate_from_desired_state`.
 
-| output | by | motions | given up | torque | rate | times planned | off [mm] | jump | goals | after SIGKILL | torque | rate |
+| output | interface | motions | abandoned | torque | rate | rate / planned | off path [mm] | jump | goals | after SIGKILL | torque | rate |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 

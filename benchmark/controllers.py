@@ -363,16 +363,17 @@ def update_section(found: dict[str, Side], cycles: int) -> dict[str, Any]:
 HEAD = """# Controllers
 
 Written by `python benchmark/controllers.py`: a Panda, 7 joints, 1 kHz, with the stand-in headers of rnea_controllers/test.
-Their handles try a shared mutex as those of ros2_control do.
+Their handles try to lock a shared mutex, as those of ros2_control do.
 """
 
 SECTIONS = {"update": """
 ## update()
 
-Nanoseconds of processor time for one cycle, of {cycles} cycles, reading 14 states and 21 references and writing 7 efforts
-included; ours also computes the exact torque rate, keeps limits, and writes 14 exported states. The row without
-dynamics is what reading and writing 42 handles takes; ours has 56. All sides in turn, medians of 10 rounds. p99.9 contains the
-interrupts and cold caches of the machine: the row without dynamics shows how many. {compiler}.
+Processor time of one cycle [ns] over {cycles} cycles, including reading 14 states and 21 references and writing 7 efforts.
+InverseDynamicsController also computes the exact torque rate, enforces limits, and writes 14 exported states. The row without
+dynamics is the time for reading and writing 42 handles; InverseDynamicsController has 56. Controllers are measured
+alternately; the values are medians of 10 rounds. p99.9 contains interrupts and cold caches of the machine, which the row
+without dynamics shows. {compiler}.
 
 | controller | p50 | p99.9 | mean | allocations, locks, exceptions, system calls |
 |---|---|---|---|---|
@@ -380,15 +381,15 @@ interrupts and cold caches of the machine: the row without dynamics shows how ma
 """, "instructions": """
 ## Instructions
 
-Of a cycle of InverseDynamicsController, computed_torque, exported for any processor of the kind, by valgrind:
-{counted}.
+Number of instructions per cycle of InverseDynamicsController, computed_torque, exported for any processor of this
+architecture, counted by valgrind: {counted}.
 """, "tracking": """
 ## Tracking in MuJoCo
 
 RMS of the tracking error of all joints [mrad] over {seconds} s and {seeds} arms whose masses are wrong by up to
-{percent} %, without and with a payload of {payload} kg that the controller does not know, or knows; the largest change of a
-torque in a millisecond [N m], and the same after a step of the reference by 0.1 rad. PID, impedance and feedforward have the
-same gains, so have both computed torques. The arm allows 1 N m in a millisecond.
+{percent} %: without payload, and with a payload of {payload} kg that is unknown or known to the controller. Largest change of a
+torque in a millisecond [N m], during the motion and after a step of the reference by 0.1 rad. PID, impedance and feedforward
+have the same gains; both computed torque controllers have the same gains. The arm allows 1 N m per millisecond.
 
 | controller | no payload | unknown payload | known payload | largest step of a torque | after a step of the reference |
 |---|---|---|---|---|---|
@@ -396,15 +397,15 @@ same gains, so have both computed torques. The arm allows 1 N m in a millisecond
 """, "upsets": """
 ## Upsets
 
-Random motions of a Panda and a UR5 in MuJoCo, without any other limiter, at up to their velocity limits (peak 0.2 to 1 of
-them) in computed torque, joint impedance and feedforward: positions, velocities or both stale or missing for 0.05 to 1 s, or a
-trajectory that begins 0.1 to 1.5 rad away from the arm. With masses right or up to 5 % off, an unknown payload of 0 or 0.3 to
-2 kg, the whole torque or half of it, states at the full, half or a quarter of the rate with noise of 0.01 rad/s and 1 mrad,
-and a torque rate of 1000 N m/s or any. The arms have no friction that the controller does not know, and no stops at
-the ends of joints; `state_timeout` is 0, so that the controller is never deactivated. The last column is the
-largest step of a torque in a cycle over what the torque rate allows, where there is one.
+Random motions of a Panda and a UR5 in MuJoCo, without any other limiter, with peak velocities of 0.2 to 1 of their limits,
+with computed torque, joint impedance and feedforward. Upsets: positions, velocities or both are stale or missing for 0.05 to
+1 s, or a trajectory begins 0.1 to 1.5 rad away from the arm. The masses are exact or up to 5 % off, an unknown payload is 0 or
+0.3 to 2 kg, the torque limit is the whole one or half of it, states arrive at the full rate, half or a quarter of it with
+noise of 0.01 rad/s and 1 mrad, and the torque rate is limited to 1000 N m/s or unlimited. The arms have no friction unknown
+to the controller and no end stops; `state_timeout` is 0, so that the controller is never deactivated. The last column is the
+largest step of a torque in one cycle, relative to the torque rate limit, if there is one.
 
-| upset | runs | on the path in the end, within 0.1 rad | at rest elsewhere | neither | largest step of a torque |
+| upset | runs | on the path at the end, within 0.1 rad | at rest elsewhere | neither | largest step of a torque |
 |---|---|---|---|---|---|
 {upsets}
 """}

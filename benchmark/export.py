@@ -132,10 +132,10 @@ def main() -> None:
         rows.append(f"| {name} | {robot.n} | {times} | {kept[0]:.2f} | {kept[1]:.1f} | {difference:.0e} |")
         print(rows[-1], flush=True)
     compiler = subprocess.run([shutil.which("cc") or "cc", "--version"], capture_output=True, text=True, check=True).stdout
-    story = (f"Torque and torque rate, nanoseconds for a call from a loop in C, the fastest of {ROUNDS} rounds of {CALLS} "
-             f"calls, all sides in turn; {compiler.splitlines()[0]}, {' '.join(FLAGS[1:5])}; {platform.machine()}. CasADi "
-             f"{casadi.__version__} was given the recursion of algorithms/torque_rate.py on its own scalars, and wrote the C. "
-             "Written by `python benchmark/export.py`.")
+    story = (f"Time of one call that computes torque and torque rate [ns], from a loop in C: the fastest of {ROUNDS} rounds "
+             f"of {CALLS} calls, measured alternately; {compiler.splitlines()[0]}, {' '.join(FLAGS[1:5])}; "
+             f"{platform.machine()}. CasADi {casadi.__version__} generated its C code from the recursion of "
+             "algorithms/torque_rate.py on its scalars. Written by `python benchmark/export.py`.")
     (HERE / "export.md").write_text("\n".join([
         "# Exported C", "", story, "",
         "| robot | joints | kernel (LLVM) | ours, in C | CasADi, in C | ours / kernel | CasADi / ours | largest difference |",

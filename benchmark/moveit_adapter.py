@@ -40,24 +40,29 @@ CYCLE = 1e-3  # s
 NAMES = ("duration", "torque", "torque rate", "velocity", "acceleration", "jerk")
 
 
-PREFACE = """# Time laws of MoveIt beside the response adapter
+PREFACE = """# Comparison of the response adapter with MoveIt's time laws
 
-Written by benchmark/moveit_adapter.py: {count} random paths of a Panda and as many of a UR5, with 0 to 3 corners, as
-waypoints on straight segments. Each arm carries its rated payload (3 and 5 kg). Limits of the Panda: libfranka's; of the
-UR5: torque and velocity of its URDF, 15 rad/s^2, 500 rad/s^3, and the torque rate that takes the strongest joint from end to
-end in 0.174 s.
+Written by benchmark/moveit_adapter.py: {count} random paths each of a Panda and a UR5, with 0 to 3 corners, as
+waypoints on straight segments. Each arm carries its rated payload (3 and 5 kg). The limits of the Panda are those of
+libfranka. The UR5 has the torque and velocity limits of its URDF, 15 rad/s^2, 500 rad/s^3, and the torque rate with which the
+strongest joint changes from its lower to its upper torque limit in 0.174 s.
 
-The peers are implementations of this benchmark, in Python; MoveIt did not run. TOTG: circular blends as in Kunz and Stilman
-(RSS 2012), `path_tolerance` 0.1, the fastest law inside velocity and acceleration limits (by TOPP-RA), every 0.1 s
-(`resample_dt`). Ruckig: ruckig 0.19.4 between these points, as MoveIt's documentation describes its smoothing: only segments
-that Ruckig refuses, and the last one, take another time. Torque scheme: as MoveIt 1 describes it, TOTG with lower
-acceleration limits of joints whose torque is too large at a point, at most ten times. Adapter: the answer of query_node that
-the adapter writes into the plan, for the waypoints, or for the points of TOTG, which lie on its blended path.
+The other time laws are Python implementations in this benchmark; MoveIt did not run.
 
-Judged is what a joint_trajectory_controller commands at 1 kHz: quintic polynomials between the points; rates and jerks are
-differences from cycle to cycle, rest before and after included. Each cell: median, worst, as shares of the limits. Cycles
-above: share of all cycles in which a torque rate is more than 1 % above its limit. Off the segments: distance in joint space
-from the straight segments. Processor time is that of the whole law on one processor.
+* TOTG: circular blends as in Kunz and Stilman (RSS 2012), `path_tolerance` 0.1, the fastest law within velocity and
+  acceleration limits (by TOPP-RA), sampled every 0.1 s (`resample_dt`).
+* Ruckig: ruckig 0.19.4 between these points, as MoveIt's documentation describes its smoothing: only the durations of the last
+  segment and of segments that Ruckig rejects are changed.
+* Torque scheme: as described for MoveIt 1, TOTG is repeated at most ten times with lower acceleration limits for joints whose
+  torque is too large at a point.
+* Adapter: the result of query_node that the adapter writes into the plan, either for the waypoints or for the points of TOTG,
+  which lie on its blended path.
+
+The table evaluates the commands of a joint_trajectory_controller at 1 kHz: quintic polynomials between the points. Rates and
+jerks are differences between cycles, including the rest before and after the motion. Each cell contains the median and the
+worst value, as shares of the limits. "Cycles above" is the share of cycles in which a torque rate exceeds its limit by more
+than 1 %. "Off the segments" is the distance from the straight segments in joint space. Processor time is that of the whole
+time law on one processor.
 """
 
 
@@ -267,7 +272,7 @@ def adapter(points: np.ndarray, robot: Robot, rate: float = 100.0) -> Points:
 LAWS: dict[str, Callable[[np.ndarray, Robot], Points]] = {
     "TOTG": totg, "TOTG and Ruckig": totg_and_ruckig, "TOTG with MoveIt 1's torque scheme": iterative_torque,
     "adapter, 100 Hz": adapter, "adapter, 500 Hz": lambda points, robot: adapter(points, robot, 500.0),
-    "adapter behind TOTG, 500 Hz": lambda points, robot: adapter(totg(points, robot).q, robot, 500.0)}
+    "adapter after TOTG, 500 Hz": lambda points, robot: adapter(totg(points, robot).q, robot, 500.0)}
 
 
 # ------------------------------------------------------------------------------------------------------------------ judged
@@ -355,7 +360,7 @@ def report(rows: list[dict[str, Any]]) -> str:
     """Return the tables of all rows."""
     lines = [PREFACE.format(count=PATHS).rstrip()]
     for name, title in (("panda", "Panda"), ("ur5", "UR5")):
-        lines += ["", f"## {title}", "", "| time law | refused | duration [s] | torque | torque rate | cycles above "
+        lines += ["", f"## {title}", "", "| time law | rejected | duration [s] | torque | torque rate | cycles above "
                   "| velocity | acceleration | jerk | off the segments [rad] | processor [s] |", "|---" * 11 + "|"]
         for law in LAWS:
             mine = [row for row in rows if row["arm"] == name and row["law"] == law]

@@ -1,8 +1,8 @@
 """A kilogram in the hand, from efforts: python benchmark/payload.py > benchmark/payload.md
 
-The plant is Pinocchio's (test/support/plant.py): every mass off by 5 %, friction of which its controller knows and the
-estimator does not, 17-bit encoders, 500 Hz, efforts with noise of 0.2 % of their limits, at least 0.1 N m. A recording of
-12 s, and a tare on the same motion.
+The plant is simulated with Pinocchio (test/support/plant.py): every mass is off by 5 %, and its friction is known to its
+controller but not to the estimator. It has 17-bit encoders at 500 Hz; the noise of the efforts is 0.2 % of their limits, at
+least 0.1 N m. Each payload of 1 kg is estimated from a recording of 12 s and a tare with the same motion.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def found(arm: Arm, seed: int) -> PayloadEstimate:
 
 def main() -> None:
     print(f"# Payloads from measured efforts\n\n{(__doc__ or '').partition(chr(10))[2].strip()}\n")
-    print("| arm, seed | mass [kg] | centre of mass off [mm] | largest error of all ten numbers, by its standard deviation |\n"
+    print("| arm, seed | mass [kg] | centre of mass off [mm] | largest error of the ten numbers / standard deviation |\n"
           "|---|---|---|---|")
     for name, arm in arms().items():
         for seed in range(SEEDS):
