@@ -308,7 +308,7 @@ def goals(found: list[Machine]) -> list[tuple[str, float, float, str]]:
              machine.times["streamed"].low * 1e6, " us") for machine in found if machine.name in LIMITS]
     by_name = {machine.name: machine for machine in found}
     one, four = by_name["Stewart platform"], by_name["4 Stewart platforms in series"]
-    return [*made, ("8. URDF to the first result, nothing kept, processor time: Stewart platform", 1.5, one.cold, " s"),
+    return [*made, ("8. URDF to the first result, empty cache, processor time: Stewart platform", 1.5, one.cold, " s"),
             ("8. the same, 4 Stewart platforms in series", 6.0, four.cold, " s"),
             ("8. the same from the cache, Stewart platform", 0.1, one.cached, " s")]
 
@@ -322,15 +322,16 @@ def lines(found: list[Machine]) -> list[str]:
         return f"{machine.times[what].low * 1e6:.1f}" + (f" ({ratio:.1f} x)" if what != "streamed" else "")
 
     text = ["## Combinations: Robot, one sample from Python", "",
-            "Microseconds of processor time, minima of all rounds, since the machine had other work: torques and rates "
-            "with the pose of the sample before, 1 ms earlier, as guess; loops are closed, springs and base accelerate. In "
-            "brackets: beside the first column. Stages: solution.py without the compiled program. "
-            "Loading: seconds of processor time from the URDF to the first result, without imports. Rigid: beside a rigid "
-            "arm of as many coordinates, between those of the table, of a streamed sample and of loading. An arm that bends "
-            "has six coordinates a link: its joint, two modes in each of two directions, one of twist; more than two links "
-            "are arms of two links side by side.", "",
-            "| robot | coordinates | streamed | of 500 in one call | stages | loading, s | from the cache, s | "
-            "s per coordinate | sample by rigid | loading by rigid |", "|---|---|---|---|---|---|---|---|---|---|"]
+            "Processor time of torques and rates [us]. Values are minima of all rounds, because other programs were running. "
+            "The guess is the pose of the previous sample, 1 ms earlier; each sample includes the loop closure and the "
+            "accelerations of springs and base. In brackets: ratio to the first column. Stages: solution.py without the "
+            "compiled program. Loading: processor time [s] from the URDF to the first result, without imports. Sample / rigid "
+            "and loading / rigid: ratio to a rigid arm with the same number of coordinates, interpolated between those of the "
+            "table. A flexible arm has six coordinates per link: its joint, two modes in each of two directions, one of "
+            "torsion; those with more than two links are several arms of two links side by side.", "",
+            "| robot | coordinates | streamed sample | sample in a batch of 500 | stages | loading [s] | loading from the "
+            "cache [s] | loading per coordinate [s] | sample / rigid | loading / rigid |",
+"|---|---|---|---|---|---|---|---|---|---|"]
     rigid = family(found, RIGID)
     sizes = [machine.coordinates for machine in rigid]
     for machine in found:
@@ -386,7 +387,7 @@ if __name__ == "__main__":
     rows = [f"| {text} | {limit:g}{unit} | {reached:.3g}{unit} |" for text, limit, reached, unit in goals(measured)]
     written = "\n".join(["# Combinations", "", "Written by `python benchmark/combinations.py`.", "", *lines(measured), "",
                          f"Load of the machine at the end: {os.getloadavg()[0]:.0f}, on {os.cpu_count()} processors.", "",
-                         "| goal | to reach | reached |", "|---|---|---|", *rows, "",
+                         "| goal | target | result |", "|---|---|---|", *rows, "",
                          "![Growth with the number of coordinates](combinations.png)"])
     print(written)
     picture(measured, Path(__file__).with_suffix(".png"))

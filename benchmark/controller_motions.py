@@ -43,20 +43,20 @@ Written by benchmark/controller_motions.py. A 7R arm executes motions planned tw
 joint_trajectory_controller (500 Hz, every tenth update 20 ms late) are processes that communicate over DDS, on {cores} cores
 together with {busy} processes that compute permanently. In each motion the node is paused, resumed, overridden, suspended for
 a second (SIGSTOP), or receives other limits, at random times. One more motion is cancelled, and the last one ends with
-SIGKILL. Interface: messages on ~/joint_trajectory (topic), or goals of ~/follow_joint_trajectory (action).
+SIGKILL. Via: messages on ~/joint_trajectory (topic), or goals of ~/follow_joint_trajectory (action).
 
 * Torque, torque rate: values required by the controller's commands from one update to the next, computed with the robot's
   exact dynamics, as shares of the limits. The plan uses up to 1.00 of them.
-* Rate / planned: torque rate relative to the largest planned one of the joint, as far as the node published it; it publishes
+* Rate/planned: torque rate relative to the largest planned one of the joint, as far as the node published it; it publishes
   nothing while suspended.
-* Jump: deviation of a command from the velocities of two updates, as a share of the distance covered at full acceleration.
+* Off: distance from the path. Jump: deviation of a command from the velocities of two updates, as a share of the distance covered at full acceleration.
   0.1 is the curvature of a path, 1 is a jump.
 * Abandoned: motions that the node ended because it had sent no point for too long; another motion leads straight to the goal.
 * The last two columns describe the commands after SIGKILL.
 * "points" is one point in each message (`points_stop_time: 0`); "points + stop 0.3" adds the default stop of 0.3 s after the
   point, with a controller that has `interpolate_from_desired_state`.
 
-| output | interface | motions | abandoned | torque | rate | rate / planned | off path [mm] | jump | goals | after SIGKILL | torque | rate |
+| output | via | motions | abandoned | torque | rate | rate/planned | off [mm] | jump | goals | after SIGKILL | torque | rate |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|
 """
 

@@ -387,8 +387,8 @@ architecture, counted by valgrind: {counted}.
 ## Tracking in MuJoCo
 
 RMS of the tracking error of all joints [mrad] over {seconds} s and {seeds} arms whose masses are wrong by up to
-{percent} %: without payload, and with a payload of {payload} kg that is unknown or known to the controller. Largest change of a
-torque in a millisecond [N m], during the motion and after a step of the reference by 0.1 rad. PID, impedance and feedforward
+{percent} %: without payload, and with a payload of {payload} kg that is unknown or known to the controller. Largest change of
+a torque in a millisecond [N m], during the motion and after a step of the reference by 0.1 rad. PID, impedance and feedforward
 have the same gains; both computed torque controllers have the same gains. The arm allows 1 N m per millisecond.
 
 | controller | no payload | unknown payload | known payload | largest step of a torque | after a step of the reference |

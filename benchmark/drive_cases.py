@@ -145,6 +145,6 @@ def by_position(names: Names, free: Seen, rng: np.random.Generator) -> Row:
 
 
 ROWS: dict[str, Callable[[Names, Seen, np.random.Generator], Row]] = {
-    "power of a supply, both ways": power, "rotor behind a soft gear": soft_gear, "speed-torque curve": speed_torque,
-    "torque and velocity, other ones up than down": both_ways, "rate of torque less gravity": less_gravity,
-    "velocity by position": by_position}
+    "power of a supply, driving and braking": power, "rotor behind a soft gear": soft_gear, "speed-torque curve": speed_torque,
+    "torque and velocity, asymmetric": both_ways, "rate of torque without gravity": less_gravity,
+    "position-dependent velocity": by_position}

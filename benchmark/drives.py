@@ -159,22 +159,23 @@ def spread(values: Sequence[float], digits: int = 4) -> str:
 def report(results: Results) -> Iterator[str]:
     of = {kind: [one for (_, its, what), one in results.found.items() if its == kind and what == RETIMED]
           for kind in (*MOTORS, *ROWS)}
-    yield "| limits | duration, that by voltage = 1 | largest use of voltage: least, median, most of the motions | time |"
+    yield ("| limits | duration / that with the voltage limit | peak voltage utilization: minimum, median, maximum over the "
+           "motions | time |")
     yield "|---|---|---|---|"
     for kind in MOTORS:
         longer = np.median([one["duration"] / results.found[one["seed"], VOLTAGE, RETIMED]["duration"] for one in of[kind]])
         yield (f"| {kind} | {longer:.3f} | {spread([one['used'] for one in of[kind]])} | "
                f"{np.median([one['spent'] for one in of[kind]]):.2f} s |")
     yield ""
-    yield ("| limit beside torque, velocity, acceleration | duration, without it = 1 | its largest use without it | with it: "
-           "least, median, most of the motions | time |")
+    yield ("| additional limit | duration / that without it | peak utilization without it: minimum, median, maximum | with "
+           "it: minimum, median, maximum | time |")
     yield "|---|---|---|---|---|"
     for kind in ROWS:
         longer = np.median([one["duration"] / one["without"] for one in of[kind]])
         yield (f"| {kind} | {longer:.3f} | {spread([one['before'] for one in of[kind]], 2)} | "
                f"{spread([one['used'] for one in of[kind]])} | {np.median([one['spent'] for one in of[kind]]):.2f} s |")
     yield ""
-    yield "| limit | motions | duration by IPOPT's: least, median, most |"
+    yield "| limit | motions | duration / IPOPT's: minimum, median, maximum |"
     yield "|---|---|---|"
     for kind in (VOLTAGE, *ROWS):
         asked = {seed: one for (seed, its, what), one in results.found.items() if its == kind and what == OPTIMAL}

@@ -163,24 +163,27 @@ STORY = """# CasADi, PyTorch, JAX
 
 {versions}; {machine}, one thread. Written by `python benchmark/interop.py`.
 
-## Optimal control with limits of torque rate
+## Optimal control with torque-rate limits
 
-Least time from rest to rest, {intervals} intervals of constant jerk, torques and torque rates limited at both ends of each
-(UR5 600 N m/s, Panda 1000 N m/s), from the same straight line, by IPOPT with MUMPS, tolerance 1e-7. Setup: from the function
-to a solver. Seconds of processor time, the best of three. CasADi's symbols: the recursion of the papers on its scalars for the
-torque, its own differentiation for the rate; compiled: the C code that CasADi writes of these functions and of their
-derivatives, by the same compiler with the same flags as our library. Processor time to trace and compile: {compilation}.
-The compilation of CasADi's C of a Panda was given up after 100 s.
+Minimum-time motions from rest to rest with {intervals} intervals of constant jerk; torques and torque rates are limited at
+both ends of each interval (UR5 600 N m/s, Panda 1000 N m/s). All solvers start from the same straight line and use IPOPT with
+MUMPS and a tolerance of 1e-7. Setup is the time from the function to a solver. Times are processor time, the best of three.
 
-| robot | function | duration [s] | iterations | setup [s] | solve [s] | / ours |
+"CasADi symbols" is the recursion of the papers on CasADi's scalars for the torque, with the rate by CasADi's own
+differentiation. "Compiled" is the C code that CasADi generates from these functions and their derivatives, with the same
+compiler and flags as our library. Processor time to trace and compile: {compilation}.
+The compilation of CasADi's C code for a Panda was stopped after 100 s.
+
+| robot | function | duration [s] | iterations | setup [s] | solve [s] | solve / ours |
 |---|---|---|---|---|---|---|
 {control}
 
 ## Batches with gradients
 
-A Panda of 7 joints, float64, microseconds of processor time for each sample, the best of {rounds} turns. Gradient: of a
-weighted sum of all results by all inputs, forward pass included. torch, jax: this package in these libraries; frax: its own
-code in JAX, `jax.jvp` for the rate. Largest relative difference between the sides: {worst:.0e}.
+Processor time per sample [us] for a Panda of 7 joints in float64, the best of {rounds} rounds. The gradient is that of a
+weighted sum of all results with respect to all inputs, and includes the forward pass. torch, jax: this package in these
+libraries; frax: its own code in JAX, with `jax.jvp` for the rate. The largest relative difference of the results is
+{worst:.0e}.
 
 | result | samples | torch | jax | frax | pin, loop in Python |
 |---|---|---|---|---|---|

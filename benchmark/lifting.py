@@ -101,9 +101,9 @@ def endurance() -> str:
 
 
 def main() -> None:
-    parts = [f"# The lifting human\n\nWritten by `benchmark/lifting.py`; {os.cpu_count()} processors, {platform.machine()}, "
-             f"load {os.getloadavg()[0]:.1f}. {FREE.box_mass:g} kg from {FREE.start[1]:g} m to {FREE.goal[1]:g} m in "
-             f"{FREE.duration:g} s where nothing else is said.", "## Lifts"]
+    parts = [f"# Predicted lifting motions of a human\n\nWritten by `benchmark/lifting.py`; {os.cpu_count()} processors, "
+             f"{platform.machine()}, load {os.getloadavg()[0]:.1f}. {FREE.box_mass:g} kg from {FREE.start[1]:g} m to "
+             f"{FREE.goal[1]:g} m in {FREE.duration:g} s unless stated otherwise.", "## Lifts"]
     table: list[str] = []
     for line in rows():
         table.append(line)

@@ -1,13 +1,14 @@
 """Shares of the limits to plan with, predicted and needed: python benchmark/margins.py > benchmark/margins.md
 
-Arms are retimed with the whole of their limits of torque and torque rate; a plant that is not quite the model follows under
-feed-forward and a PD of 50 rad/s, whose torques are held for 1 ms. How much of the limits of torque, and of torque rate over
-20 ms, does the controller ask for? `limits_share` is to know without a plant; worst of 6 motions.
+Motions of arms are retimed with their full limits of torque and torque rate. A plant that differs from the model tracks them
+with feed-forward and a PD controller of 50 rad/s, whose torques are held for 1 ms. "Needed" is the share of the limits with
+which the controller's torque, and its torque rate over 20 ms, stay within the limits of the plant. "Predicted" is the result
+of `limits_share`, which uses no plant. Each value is the worst of 6 motions.
 
-Where a motion starts decides most about the rate. Gravity that the model has wrong is there from the first instant; within
-1 / bandwidth, which is 20 ms here, the feedback has it on top of the planned rate, which is at its limit then. All masses 10 %
-wrong and 50 N m of gravity are 5 N m in 20 ms: a quarter of 1000 N m/s. So paths that start with the arm stretched out need
-0.75 of the rate's limit, others 0.89; and a table of other paths is another table.
+The start of a motion determines most of the share for the rate. An error of the gravity torque acts from the first instant;
+within 1 / bandwidth, here 20 ms, the feedback adds it to the planned rate, which is then at its limit. With all masses 10 %
+wrong, 50 N m of gravity cause 5 N m in 20 ms: a quarter of 1000 N m/s. Paths that start with the arm stretched out
+therefore need a share of 0.75 for the rate, others 0.89. With other paths the tables change accordingly.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ def use(bare: Robot, tau: np.ndarray) -> np.ndarray:
 def compared(of: Arm, along: list[Retimed], kind: Any, draws: int = 4) -> None:
     """Return the rows of one arm: the worst of some motions."""
     bare, rough = robot(False, of), robot(True, of)
-    print("| uncertainty | torque: predicted | needed | rate: predicted | needed |\n|---|---|---|---|---|")
+    print("| uncertainty | torque: predicted | torque: needed | rate: predicted | rate: needed |\n|---|---|---|---|---|")
     for name, uncertainties in UNCERTAINTIES.items():
         uncertainties = uncertainties._replace(link=of.link) if uncertainties.payload else uncertainties
         found = limits_share(rough if uncertainties.friction else bare, along, uncertainties).shares
@@ -168,7 +169,7 @@ def by_start(of: Arm, along: list[Retimed]) -> None:
     """Return the share that the torque rate needs, motion by motion, and gravity's torque at the start of each."""
     bare, uncertainties = robot(False, of), UNCERTAINTIES["all masses 10 %"]
     (heavier, _) = plants(uncertainties, 1, of, Mujoco)
-    print("| gravity at the start [N m] | rate: predicted | needed |\n|---|---|---|")
+    print("| gravity torque at the start [N m] | rate: predicted | rate: needed |\n|---|---|---|")
     rows = [(np.abs(bare.gravity(motion(np.zeros(1))[0][0])).max(),
              limits_share(bare, [motion], uncertainties).shares.effort_rate,
              needed(bare, motion, heavier, uncertainties)[1]) for motion in along]
@@ -179,17 +180,18 @@ def by_start(of: Arm, along: list[Retimed]) -> None:
 
 def main() -> None:
     about = (__doc__ or "").partition("\n")[2].strip()
-    print(f"# Margins, predicted and needed\n\n{about}\n\nPanda, 87 and 12 N m, 1000 N m/s; 6 paths near its rest; plant by "
-          "Pinocchio (test/support/plant.py).\n")
+    print(f"# Predicted and required margins\n\n{about}\n\nPanda, 87 and 12 N m, 1000 N m/s; 6 paths near its home pose; "
+          "plant simulated with Pinocchio (test/support/plant.py).\n")
     compared(PANDA, motions(6), Plant)
     for name in ARM_SOURCES:
         of = arm(name)
         bare = robot(False, of)
         along = random_motions(bare, bare.limits)
-        print(f"{name}, {of.slew:.0f} N m/s; 6 paths anywhere, those of `rnea margin`; plant by MuJoCo.\n")
+        print(f"{name}, {of.slew:.0f} N m/s; 6 random paths, those of `rnea margin`; plant simulated in MuJoCo.\n")
         compared(of, along, Mujoco, 2)
         if of is PANDA:
-            print("The same arm, all masses 10 % wrong, path by path: the rate's share hangs on where a motion starts.\n")
+            print("The same arm with all masses 10 % wrong, for each path: the share for the rate depends on the start of the "
+                  "motion.\n")
             by_start(of, along + random_motions(bare, bare.limits, seed=1))
 
 

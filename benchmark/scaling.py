@@ -192,11 +192,12 @@ def report(motions: int, optima: Optima) -> str:
     return "\n".join(_lines(motions, results, others, ticks, convergence)) + "\n"
 
 
-INTRODUCTION = """# Slowing a motion just enough
+INTRODUCTION = """# Time scaling of motions
 
 Written by `python benchmark/scaling.py --motions {motions}`: random motions of each arm through 7 points, planned at twice the
-speed that the limits allow, played at 1 kHz, the model being the robot. Torque limits that gravity uses up to 71 % of, torque
-rates that swing a torque from end to end in 0.1 s, 1.5 times the URDF's velocities, 40 rad/s^2 (m/s^2).
+speed that the limits allow, and executed at 1 kHz; the robot equals the model. Limits: torque, of which gravity uses up to
+71 %; torque rates that change a torque from its lower to its upper limit in 0.1 s; 1.5 times the velocities of the URDF;
+40 rad/s^2 (m/s^2).
 
 {machine}
 
@@ -204,31 +205,33 @@ rates that swing a torque from end to end in 0.1 s, 1.5 times the URDF's velocit
 
 ## Undisturbed
 
-Largest use of each limit over all motions, joints and {between} instants in each tick (in brackets: at the ticks alone), by
-the exact torque and torque rate of the reference. Goal: largest of the distance to it, velocity and acceleration there.
-Optimum: the same path and limits as a nonlinear programme on {nodes} nodes, with limits at the nodes alone and no margin
-(test/support/scaling_optimum.py), by IPOPT.
+Largest utilization of each limit over all motions, joints and {between} instants per tick (in brackets: at the ticks only),
+computed from the exact torque and torque rate of the reference. Goal: the largest of distance, velocity and acceleration at
+the goal. Optimum: IPOPT's solution for the same path and limits, as a nonlinear programme on {nodes} nodes with limits at the
+nodes only and without margin (test/support/scaling_optimum.py).
 """
 CONVERGENCE = """
-How far that optimum depends on its number of nodes [s]:
+Dependence of the optimal duration [s] on the number of nodes:
 """
 DISTURBANCES = """
 ## Disturbed
 
-The first {disturbed} motions of each arm: median (largest). Pause and override 0.5 for {long:g} s at half time: how long until
-the motion rests, and seconds lost beyond those asked for; below zero, since it goes on until it rests. Worst: largest use of a
-limit in these and under 12 random overrides.
+Values are median (largest) of the first {disturbed} motions of each arm. A pause, and an override of 0.5, begin at half of the
+duration and last {long:g} s. "Until rest" is the time until the motion rests. "Pause" and "override" are the time lost in
+addition to the requested one; it is negative because the motion continues until it rests. Worst: largest utilization of a
+limit in these motions and with 12 random overrides.
 """
 CHANGES = """
-Changes at a third of the motion, dealt with by a worker that answers after {delay} ms: effort x 0.85 and effort rate x 0.7, or
-a payload. Duration over that of the undisturbed motion, and over that of one that knew from the start; how long anything is
-outside of the new limits; the largest use of them, beside what the motion would use unchanged.
+The limits or the payload change at a third of the motion: effort x 0.85 and effort rate x 0.7, or a payload. A worker returns
+the new time law after {delay} ms. The table gives the duration relative to that of the undisturbed motion, and to that of a
+motion for which the change was known from the start; the time outside of the new limits; their largest utilization, and that
+of the unchanged motion.
 """
 TICKS = """
 ## One tick
 
-7R, in one process, plain Python: `TrajectoryScaler.tick`, which returns q, qd, qdd, qddd [us of the thread; other work shares
-the machine].
+7R, in one process, plain Python: `TrajectoryScaler.tick`, which returns q, qd, qdd, qddd [us of thread time, with other
+programs running].
 """
 
 
@@ -254,7 +257,8 @@ def _lines(motions: int, results: dict, others: dict, ticks: tuple, convergence:
         cells = [spread([one[what] for one in found]) for what in ("rest", "pause", "override")]
         lines.append(row(NAMES[name], *cells, f"{max(one['worst'] for one in found):.5f}"))
     lines += [CHANGES.format(delay=DELAY).rstrip()]
-    lines += table("arm", "change", "/ undisturbed", "/ known", "outside [s]", "use", "unchanged", "refused: gravity")
+    lines += table("arm", "change", "duration / undisturbed", "duration / known", "outside [s]", "utilization",
+                   "utilization, unchanged", "infeasible: gravity")
     for name, found in others.items():
         for what in ("limits", "payload"):
             values = np.array([one[what] for one in found])
