@@ -283,7 +283,7 @@ def test_launch_lines_of_the_pages_use_existing_files_and_arguments(line):
 
 def test_documented_topics_exist_in_the_nodes():
     nodes = ROOT / "rnea_ros" / "nodes"
-    own = ("node", "served_robot", "base_sources", "controller_outputs", "external_effort", "markers", "references")
+    own = ("node", "served_robot", "base_sources", "controller_outputs", "external_effort", "markers", "motion_source")
     names = ("common/robot_description", "common/base", "dynamics/messages", "scaling/node", "scaling/controller",
              "scaling/publishers", *(f"dynamics/{name}" for name in own))
     source = "".join((nodes / f"{name}.py").read_text() for name in names)
