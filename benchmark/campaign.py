@@ -29,31 +29,34 @@ LIMITS = Errors(torque=1e-11, rate=1e-9, acceleration=1e-9, mujoco=1e-11)
 OTHER_LIMITS = Errors(torque=1e-9, rate=1e-7, acceleration=1e-9, mujoco=1e-9)  # where motions and rates are differences
 NAMES = (*COMBINATIONS, *OTHERS)
 
-HEAD = """# Random machines of many combinations
+HEAD = """# Random robots of many combinations
 
-`python benchmark/campaign.py --machines {machines} --first-seed {first}`: random machines of each combination, each at one
-instant of a random motion. Geometry, masses, cut joints, springs, drives and motion are random
-(`test/support/random_combinations.py`); the seed of a machine reproduces it. Machines of an earlier run
-(seeds from 100) count too.
+`python benchmark/campaign.py --machines {machines} --first-seed {first}` generates random robots of each combination, each at
+one instant of a random motion. Geometry, masses, cut joints, springs, drives and motion are random
+(`test/support/random_combinations.py`); the seed reproduces a robot. Robots of an earlier run (seeds from 100) are included.
 
-The oracle (`test/support/constrained_motion.py`) reads URDF and robot file by itself, takes mass matrix, bias and Jacobians
-from Pinocchio, and solves `M a + h = S tau + J^T lambda`, `J a + drift = 0`; least torques by the conditions of the minimum.
-What is not given is integrated in time (DOP853). Rates are derivatives of polynomials through {nodes} Chebyshev points of that
-motion. MuJoCo: the torques of the same equations with its mass matrix, bias, Jacobians and their rates; it has no free joint
-below a moving base (-).
+The oracle (`test/support/constrained_motion.py`) reads URDF and robot file independently, uses mass matrix, bias and Jacobians
+of Pinocchio, and solves `M a + h = S tau + J^T lambda`, `J a + drift = 0`; torques of minimum norm satisfy the conditions of
+the minimum. Unknown motions are integrated in time (DOP853). Rates are derivatives of polynomials through {nodes} Chebyshev
+points of that motion. MuJoCo: torques from the same equations with MuJoCo's mass matrix, bias, Jacobians and their rates; "-":
+MuJoCo has no free joint below a moving base.
 
-Errors are the largest of all machines, beside the largest torque, rate or acceleration of the machine; limits {torque:g},
-{rate:g}, {acceleration:g}. "Pinocchio and MuJoCo" is the difference between the two oracles.
+Errors are the largest of all robots, relative to the largest torque, rate or acceleration of the robot. The limits are
+{torque:g}, {rate:g} and {acceleration:g}. "Pinocchio and MuJoCo" is the difference between the two oracles.
 
-The last rows have other oracles, limits 1e-9, 1e-7, 1e-9, and rates by differences of sixth order. Vehicles with a turret
-(`test/support/rolling_machines.py`): wheel speeds in closed form, Pinocchio's inverse dynamics, ground forces and least
-torques by least squares. Flexible links (`beam_oracle.py`): Pinocchio moves every joint of the chains that stand for two
-bending links of one to three modes a direction, with twist in half of them; "acceleration" is what the modes lack in effort.
-Eels (`swimming.py`): Pinocchio's kinematics with Lamb's terms and drag in spatial vectors, four to seven joints; a free head
-is integrated. Two balls are above the limit of torques because the oracle differentiates their velocities: with twice its
-step, the errors are 62 times as large, as a truncation of sixth order is.
+The last rows have other oracles, limits of 1e-9, 1e-7 and 1e-9, and rates by sixth-order differences.
 
-| combination | machines | torque | torque rate | acceleration | Pinocchio and MuJoCo | failed |
+* Vehicles with a turret (`test/support/rolling_machines.py`): wheel speeds in closed form, Pinocchio's inverse dynamics,
+  ground forces and torques of minimum norm by least squares.
+* Flexible links (`beam_oracle.py`): Pinocchio computes every joint of the chains that represent two flexible links with one to
+  three modes per direction, half of them with torsion; "acceleration" is the residual effort of the modes.
+* Eels (`swimming.py`): Pinocchio's kinematics with Lamb's terms and drag in spatial vectors, four to seven joints; the motion
+  of a free head is integrated.
+
+Two robots on balls exceed the torque limit because the oracle differentiates their velocities: with twice its step, the errors
+are 62 times as large, as expected for sixth-order truncation.
+
+| combination | robots | torque | torque rate | acceleration | Pinocchio and MuJoCo | failed |
 |---|---|---|---|---|---|---|
 """
 
@@ -90,7 +93,7 @@ def page(rows: list[dict[str, Any]], machines: int, first: int) -> str:
         text += f"| {name} | {len(here)} | {' | '.join(worst)} | {failed or ''} |\n"
     bad = [(row, failure(row)) for row in rows if failure(row)]
     whole = np.array([row["errors"] for row in rows if "errors" in row], dtype=float)
-    text += (f"\n{len(rows)} machines, {len(bad)} failed. Median errors: torque {np.median(whole[:, 0]):.1e}, rate "
+    text += (f"\n{len(rows)} robots, {len(bad)} failed. Median errors: torque {np.median(whole[:, 0]):.1e}, rate "
              f"{np.median(whole[:, 1]):.1e}.\n")
     if bad:
         text += "\n" + "\n".join(f"* {row['combination']}, seed {row['seed']}: {why}" for row, why in bad) + "\n"

@@ -49,7 +49,8 @@ SIGKILL. Via: messages on ~/joint_trajectory (topic), or goals of ~/follow_joint
   exact dynamics, as shares of the limits. The plan uses up to 1.00 of them.
 * Rate/planned: torque rate relative to the largest planned one of the joint, as far as the node published it; it publishes
   nothing while suspended.
-* Off: distance from the path. Jump: deviation of a command from the velocities of two updates, as a share of the distance covered at full acceleration.
+* Off: distance from the path.
+* Jump: deviation of a command from the velocities of two updates, as a share of the distance covered at full acceleration.
   0.1 is the curvature of a path, 1 is a jump.
 * Abandoned: motions that the node ended because it had sent no point for too long; another motion leads straight to the goal.
 * The last two columns describe the commands after SIGKILL.

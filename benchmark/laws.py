@@ -165,11 +165,12 @@ def _toppra(points: int) -> Callable[[], float]:
 def lines(found: Mapping[str, Any]) -> list[str]:
     """Return the lines of results.md."""
     text = ["## Time laws", "",
-            f"7R arm, random points, the least processor time of {ROUNDS} rounds; kernels were made before. Torque: limits of "
-            "torque, torque rate and velocity. Jerk: velocity, acceleration and jerk. COPP: its SOCP on "
-            f"{N_SAMPLES} points, twice; TOPP-RA: torque and velocity alone. Plans that are followed are {SPEED} times too "
-            "fast. What takes over is solved for its next five seconds first, then as a whole (the rest of it).", "",
-            "| points | what | solved in, ms | duration, s |", "|---|---|---|---|"]
+            f"A 7R arm and random points; minimum processor time of {ROUNDS} rounds, with compiled kernels. \"fastest\", "
+            "\"first answer\", \"follow\" and \"take over\" have limits of torque, torque rate and velocity, \"jerk\" has "
+            f"limits of velocity, acceleration and jerk. COPP: its SOCP on {N_SAMPLES} points, twice. TOPP-RA: limits of "
+            f"torque and velocity only. \"follow\" tracks plans that are {SPEED} times too fast. \"take over\" replaces a "
+            "moving trajectory: its next five seconds are solved first, then the whole (\"the rest of it\").", "",
+            "| points | problem | solved in [ms] | duration [s] |", "|---|---|---|---|"]
     for name, solved in found.items():
         if name != "missing":
             what, points = name.rsplit(" ", 1)
@@ -186,15 +187,15 @@ def goals(found: Mapping[str, Any]) -> list[tuple[str, str, float, float | None,
     both = [(found[f"jerk {points}"], found[f"COPP {points}"]) for points in BESIDE if f"COPP {points}" in found]
     over = [ours.seconds / theirs.seconds for ours, theirs in both]
     longer = [ours.duration / theirs.duration for ours, theirs in both]
-    made += [("copp", f"7. fastest law with jerk / COPP's SOCP (N = {N_SAMPLES}), the worst of {BESIDE} points", 0.1,
+    made += [("copp", f"7. fastest law with jerk / COPP's SOCP (N = {N_SAMPLES}), worst of {BESIDE} points", 0.1,
               max(over, default=None), ""),
              ("copp_duration", "7. the same, duration", 1.0, max(longer, default=None), "")]
     follows = [found[f"follow {points}"].seconds / found[f"fastest {points}"].seconds for points in FOLLOWED]
     return made + [
         ("follow", "7. following a schedule / fastest, median", 2.0, float(np.median(follows)), ""),
-        ("first", "7. first answer, the slowest of all lengths", 20.0,
+        ("first", "7. first answer, slowest of all lengths", 20.0,
          max(found[f"first answer {points}"].seconds for points in POINTS) * 1e3, " ms"),
-        ("take_over", "7. taking over in motion, the slowest", 50.0,
+        ("take_over", "7. replacement in motion, slowest", 50.0,
          max(found[f"take over {points}"].seconds for points in FOLLOWED) * 1e3, " ms")]
 
 
@@ -206,9 +207,9 @@ def main() -> None:
     made = [Goal(*rest[:3], rest[3], note=NOTES.get(key, "")) for key, *rest in goals(found)]
     rows = [(replace(goal, note="") if goal.met else goal).row() for goal in made]
     load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
-    written = (f"Written by `python benchmark/laws.py`, commit {commit()}, on {os.cpu_count()} cores under a load of {load}, "
-               "with which times grow, and ratios less.")
-    text = [*lines(found), "", written, "", "| goal | to reach | reached | | why not |", "|---|---|---|---|---|", *rows,
+    written = (f"Written by `python benchmark/laws.py`, commit {commit()}, on {os.cpu_count()} cores with a load of {load}, "
+               "which increases the times, and the ratios less.")
+    text = [*lines(found), "", written, "", "| goal | target | result | | reason |", "|---|---|---|---|---|", *rows,
             *(f"\nNot measured: {line}" for line in found["missing"])]
     text[0] = text[0].removeprefix("#")  # a separate page
     (HERE / "laws.md").write_text("\n".join(text) + "\n")

@@ -103,15 +103,16 @@ def quadrupeds(seconds: float) -> None:
 
 def differences(seconds: float) -> None:
     """Return the effects that only the plant has, and the plant."""
-    head("solo12: what differs", *PHASES)
+    head("solo12: difference", *PHASES)
     device, urdf = machine("solo12"), QUADRUPEDS["solo12"].urdf
     instants, file = played(device, seconds), QUADRUPEDS["solo12"].robot_file
-    line("nothing", *by_phase(rows(device.plant.robot, device, instants)))
-    for what, left in (("no armature in the package's model", "rotor_inertia"), ("no damping in it", "viscous")):
+    line("none", *by_phase(rows(device.plant.robot, device, instants)))
+    for what, left in (("no armature in the package's model",
+                        "rotor_inertia"), ("no damping in the package's model", "viscous")):
         drives = {joint: {**drive, left: 0.0} for joint, drive in file["drives"].items()}
         line(what, *by_phase(rows(load(urdf, {**file, "drives": drives}), device, instants)))
     lifted = [instant._replace(wrenches={}) for instant in instants]
-    line("forces of the feet left out", *by_phase(rows(device.plant.robot, device, lifted, instants)))
+    line("no foot forces", *by_phase(rows(device.plant.robot, device, lifted, instants)))
     touch = scenes.FOOT_SOLIMP
     for what, impedance in (("ground ten times softer", [0.5, 0.9, 0.01, 0.5, 2.0]), ("hard ground", scenes.LOOP_SOLIMP)):
         scenes.FOOT_SOLIMP = impedance
@@ -125,7 +126,7 @@ def differences(seconds: float) -> None:
     for timestep in (1e-3, 2.5e-4):
         other = machine("solo12", timestep=timestep)
         table = rate_rows(device.plant.robot, other, played(other, min(seconds, 2.5)))
-        line(f"beside slopes over {2e3 * timestep:g} ms", *by_phase(table))
+        line(f"compared with slopes over {2e3 * timestep:g} ms", *by_phase(table))
 
 
 def sensed(seconds: float) -> None:
@@ -135,9 +136,9 @@ def sensed(seconds: float) -> None:
     robot, instants = device.plant.robot, played(device, seconds, TICK)
     rate, encoders = 1.0 / (TICK * device.plant.timestep), Noise(2.0 * np.pi / 2**17)
     line("exact", *by_phase(rows(robot, device, instants)))
-    for what, noise, imu in (("joints by 17-bit encoders, base exact", encoders, False),
-                             ("base by its IMU too, all else exact", encoders, True),
-                             ("the same, with noise of IMU and feet's sensors", TYPICAL_NOISE, True)):
+    for what, noise, imu in (("joints from 17-bit encoders, base exact", encoders, False),
+                             ("base from its IMU too, otherwise exact", encoders, True),
+                             ("the same, with noise of IMU and foot sensors", TYPICAL_NOISE, True)):
         found, true = zip(*estimated(robot, instants, Sensors(noise), round(LAG * rate), imu))
         line(f"{what}; {1e3 * LAG:g} ms late, {rate:g} Hz", *by_phase(rows(robot, device, found, true)))
 
@@ -163,7 +164,7 @@ def estimated(robot, instants: Sequence[Instant], sensors: Sensors, behind: int,
 
 
 def loops(seconds: float) -> None:
-    head("machine", "worst of its motors", "peak torques [N m]", "gap of the loops' joints [rad]")
+    head("robot", "worst error of its motors", "peak torques [N m]", "distance of the joints from the closed pose [rad]")
     for name in ("five_bar", "touched"):
         device = machine(name, *((URDF / f"{name}.urdf", URDF / f"{name}.robot.yaml") if name == "five_bar" else ()))
         robot, instants = device.plant.robot, played(device, seconds)[50:]

@@ -47,7 +47,7 @@ def written(found: Mapping[str, Any], rounds: int, minutes: float) -> str:
         "the ratios hold where absolute times drift with the machine. Ratios are of minima, unless a median is named.", "",
         f"Machine: {cpu()}, {cores()} cores, {system}. Python {platform.python_version()}, {versions}; "
         f"{compiler() or 'no C++ compiler'}, `-O3 -march=native -DNDEBUG`.", "",
-        "## Goals", "", "| goal | to reach | reached | | why not |", "|---|---|---|---|---|",
+        "## Goals", "", "| goal | target | result | | reason |", "|---|---|---|---|---|",
         *(goal.row() for goal in goals(dict(found), NOTES)), ""]
     writers = {"kernels": _kernels, "calls": _calls, "closed": closed.lines, "combinations": combinations.lines,
                "batch": _batches, "mix": mix.lines,

@@ -23,7 +23,7 @@ SWEEP = START + np.array([[0.0] * 7, [0.9, 0.15, -0.2, 0.1, 0.2, 0.1, 0.2], [1.8
                           [2.6, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0]])
 EFFORTS = 6.0, 10.0, 15.0  # N m; limits of joint 1
 STRENGTHS = 1.0, 0.9, 0.8, 0.7, 0.6
-HEAD = "limit of joint 1 [N m]", "strength", "watched", "off the path [rad]", "off at the end [rad]", "time [s]"
+HEAD = "limit of joint 1 [N m]", "strength", "monitored", "off the path [rad]", "off at the end [rad]", "time [s]"
 WATCHED = {"no": {}, "yes": {"watch.tolerance": 0.02}, "yes, 50 ms late": {"watch.tolerance": 0.02},
            "yes, whole trajectories": {"watch.tolerance": 0.02, "output": "trajectory"}}
 
