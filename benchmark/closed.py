@@ -70,9 +70,10 @@ def measure(rounds: int) -> dict[str, dict[str, Times]]:
 def lines(found: Mapping[str, Mapping[str, Times]]) -> list[str]:
     """Return the lines of results.md."""
     text = ["## Loops and platforms, one call from Python", "",
-            "Microseconds. The loops of the palletiser (4 motors, 10 joints) and of the Stewart platform (6 motors) are "
-            "followed from sample to sample, as dynamics_node does. Pinocchio's rnea of the same tree, loops open, is there "
-            "to compare with; it answers less.", "", "| robot | what | min | median | / rnea |", "|---|---|---|---|---|"]
+            "Time per call [us]. The loops of the palletiser (4 motors, 10 joints) and of the Stewart platform (6 motors) are "
+            "solved from sample to sample, as in dynamics_node. Pinocchio's rnea of the same tree with open loops is given "
+            "for comparison; it computes less.",
+"", "| robot | computation | min | median | / rnea |", "|---|---|---|---|---|"]
     for robot, times in found.items():
         text += [f"| {robot} | {name} | {one.low * 1e6:.1f} | {one.middle * 1e6:.1f} | {one.over(times[UNIT]):.1f} |"
                  for name, one in times.items()]

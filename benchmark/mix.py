@@ -138,13 +138,13 @@ def lines(found: Sequence[Mix]) -> list[str]:
     """Return the lines of results.md."""
     kinds = [kind for kind, _ in KINDS]
     text = ["### Where the time of a batch goes", "",
-            f"A tile of {found[0].lanes} samples: its parts by themselves, in loops of machine code on data in the cache, and "
-            "their vector instructions, sines and cosines among them. The share of the peak and the share that the "
-            "instructions allow hold for a part and all above it. They allow less than all, since only a product that is "
-            "fused with a sum makes full use of a multiplier, and sines, cosines and the check "
-            "for values that are not finite count as no work. Beyond that, steps lose to registers, which are "
-            "too few: most of its moves go to memory, or come from "
-            "there. What the table above has less than the last line here is memory and the call.", "",
+            f"The parts of a tile of {found[0].lanes} samples are timed separately, in loops of machine code on data in the "
+            "cache; the table lists their vector instructions, including sines and cosines. \"Share\" and \"allowed\" are "
+            "the share of the peak that is reached and the share that the instructions allow, for a part and all parts above "
+            "it. The allowed share is below one because only a product that is fused with a sum uses the multiplier "
+            "completely, and because sines, cosines and the check for finite values are not counted. In addition the steps "
+            "lack registers: most of their moves are loads and stores. The difference between the last row and the table "
+            "above is memory access and the call.", "",
             "| robot | part | times | ns | share | " + " | ".join(kinds) + " | allowed |",
             "|---|---|---|---|---|" + "---|" * len(kinds) + "---|"]
     for mix in found:

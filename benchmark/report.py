@@ -42,9 +42,9 @@ def written(found: Mapping[str, Any], rounds: int, minutes: float) -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     parts = [
         "# Speed", "",
-        f"Written by `make bench` on {date.today()}, commit {commit()}, in {minutes:.0f} minutes; {rounds} rounds. "
-        "Both sides of a comparison take turns of half a millisecond in one process (the nodes: one run after the other), so "
-        "the ratios hold where absolute times drift with the machine. Ratios are of minima, unless a median is named.", "",
+        f"Written by `make bench` on {date.today()}, commit {commit()}, in {minutes:.0f} minutes; {rounds} rounds. The two "
+        "sides of a comparison run alternately for half a millisecond in one process (the nodes: one run after the other), "
+        "so ratios remain valid when absolute times drift. Ratios are ratios of minima, unless a median is named.", "",
         f"Machine: {cpu()}, {cores()} cores, {system}. Python {platform.python_version()}, {versions}; "
         f"{compiler() or 'no C++ compiler'}, `-O3 -march=native -DNDEBUG`.", "",
         "## Goals", "", "| goal | target | result | | reason |", "|---|---|---|---|---|",
@@ -65,10 +65,10 @@ def _ns(times: Times) -> str:
 
 
 def _kernels(found: Any) -> list[str]:
-    lines = ["## Machine code beside Pinocchio's C++", "",
-             "Ours: the kernel, called by its address from a C++ loop. Pinocchio: from its headers, compiled for this "
-             "machine. Nanoseconds per call, each walking through 16 states. Where the base is free, tau is that of a given "
-             "motion of base and joints.", "",
+    lines = ["## Machine code compared with Pinocchio's C++", "",
+             "Time per call [ns]. Ours: the kernel, called through its address from a C++ loop. Pinocchio: compiled from its "
+             "headers for this machine. Each loop uses 16 states in turn. For a floating base, tau is that of a given motion "
+             "of base and joints.", "",
              "| robot, dof | ours | min | median | Pinocchio | min | median | ours / Pinocchio, minima | medians |",
              "|---|---|---|---|---|---|---|---|---|"]
     for row in found[0]:
@@ -81,8 +81,8 @@ def _kernels(found: Any) -> list[str]:
 
 def _calls(found: Mapping[str, Mapping[str, Times]]) -> list[str]:
     lines = ["## One call from Python", "",
-             "Nanoseconds per call. The ratio is to one Pinocchio rnea from Python, by minima.", "",
-             "| robot | what | min | median | / rnea |", "|---|---|---|---|---|"]
+             "Time per call [ns]. The ratio is that of the minima, relative to one Pinocchio rnea from Python.", "",
+             "| robot | computation | min | median | / rnea |", "|---|---|---|---|---|"]
     for robot, times in found.items():
         unit = times["Pinocchio: rnea (tau)"]
         lines += [f"| {robot} | {'ours: the kernel alone, from C++' if name == 'kernel' else name} | {_ns(value)} | "
@@ -92,9 +92,9 @@ def _calls(found: Mapping[str, Mapping[str, Times]]) -> list[str]:
 
 def _batches(found: list[Batch]) -> list[str]:
     lines = ["## Many samples at once", "",
-             "`Robot.torque_and_rate` on arrays, from Python, one thread: nanoseconds per sample, and the multiplications and "
-             "additions done as a share of the fused multiply-adds on vectors that a loop reaches on the same core "
-             f"({found[0].peak * 1e-9:.0f} GFLOP/s). Sines and cosines are work, too, and are not counted.", "",
+             "`Robot.torque_and_rate` on arrays, from Python, with one thread: time per sample [ns], and the multiplications "
+             "and additions as a share of the vectorised fused multiply-adds that a loop executes on the same core "
+             f"({found[0].peak * 1e-9:.0f} GFLOP/s). Sines and cosines are not counted.", "",
              "| robot | operations | " + " | ".join(f"{n} samples | share" for n in SIZES) + f" | {THREADS} threads / 1 |",
              "|---|---|" + "---|---|" * len(SIZES) + "---|"]
     for batch in found:
@@ -105,10 +105,11 @@ def _batches(found: list[Batch]) -> list[str]:
 
 def _joints(found: list[Size]) -> list[str]:
     lines = ["## Cost against the number of joints", "",
-             "Chains of revolute joints without any special geometry. URDF to first result: processor time, without imports.",
+             "Chains of revolute joints with general geometry. URDF to first result: processor time, without imports.",
              "",
              "![Cost against the number of joints](joints.png)", "",
-             "| joints | kernel, ns | ns per joint | / Pinocchio C++ rnea | URDF to first result, s | compiled before, s |",
+             "| joints | kernel [ns] | per joint [ns] | / Pinocchio C++ rnea | URDF to first result [s] | same, from the "
+             "cache [s] |",
              "|---|---|---|---|---|---|"]
     for size in found:
         ratio = f"{size.kernel.over(size.rnea):.3f}" if size.rnea else ""
@@ -119,15 +120,16 @@ def _joints(found: list[Size]) -> list[str]:
 
 def _nodes(found: Mapping[str, Load]) -> list[str]:
     lines = ["## Nodes under load", "",
-             "7 joints; another process publishes joint states at 1 kHz, and a desired motion with every tenth, and listens. "
-             "All run in real time (SCHED_FIFO) where that is allowed, so that other work on the machine makes neither "
-             "side wait; the last two rows do not. Round trip: from the publication of a joint state until the last result "
-             "is there. Processor time: user and system time of all threads per answered message. The naive node "
-             "(naive_node.py) uses rclpy's executor, makes its messages anew and computes the same with Pinocchio. Load: of "
-             "the whole machine, averaged over the last minute, these processes included. The first row is the machine's own: "
-             "how late a thread wakes that runs in real time and does nothing but sleep until the next millisecond.", "",
+             "7 joints; another process publishes joint states at 1 kHz, and a desired motion with every tenth joint state, "
+             "and subscribes to the results. If permitted, all processes run with real-time priority (SCHED_FIFO), so that "
+             "other programs delay neither side; the last two rows run without it. Round trip: from the publication of a "
+             "joint state to the arrival of the last result. Processor time: user and system time of all threads per "
+             "processed message. The naive node (naive_node.py) uses rclpy's executor, creates each message anew and computes "
+             "the same with Pinocchio. Load: that of the whole machine, averaged over the last minute, including these "
+             "processes. The first row characterises the machine: the delay of a real-time thread that only sleeps until the "
+             "next millisecond.", "",
              "![Round trip](latency.png)", "",
-             "| node | lost | p50, us | p99, us | p99.9, us | processor time, ms | memory, kB more | load |",
+             "| node | lost | p50 [us] | p99 [us] | p99.9 [us] | processor time [ms] | memory growth [kB] | load |",
              "|---|---|---|---|---|---|---|---|"]
     lines += [f"| {name} | {run.lost} of {run.sent} | {run.percentile(50):.0f} | {run.percentile(99):.0f} | "
               f"{run.percentile(99.9):.0f} | {run.cpu_ms:.3f} | {run.growth_kb} | {run.busy:.1f} |"

@@ -150,11 +150,11 @@ def measure(seconds: float, turn: float = TURN, priority: int | None = None) -> 
 def lines(found: Mapping[str, Ticks]) -> list[str]:
     """Return the lines of results.md."""
     busy = max(one.busy for one in found.values())
-    text = ["## Ticks beside a solver", "",
-            "How late a tick at 1 kHz comes, in milliseconds: scaler, torque and torque rate of a 7R arm in motion, in real "
-            "time (SCHED_FIFO) where that is allowed, while the solver of scaling_node computes one time law after another. "
-            f"The sides take turns of {TURN:g} s. scaling_node has its solver in a separate process; the last row shows "
-            f"why. Load of the machine: up to {busy:.1f}.", "",
+    text = ["## Ticks with a busy solver", "",
+            "Delay of a tick at 1 kHz [ms]. A tick computes scaler, torque and torque rate of a moving 7R arm, with real-time "
+            "priority (SCHED_FIFO) if permitted, while the solver of scaling_node computes one time law after another. The "
+            f"cases run alternately for {TURN:g} s each. scaling_node has its solver in a separate process; the last row "
+            f"shows why. Load of the machine: up to {busy:.1f}.", "",
             "| solver | ticks | laws | median | 99 % | 99.9 % | most | "
             + " | ".join(f"> {most:g} ms" for most in LATE) + " |",
             "|---|---|---|---|---|---|---|" + "---|" * len(LATE)]
