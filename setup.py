@@ -108,8 +108,6 @@ setup(
             "demo_plant = rnea_ros.node_commands:demo_plant",
             "query_node = rnea_ros.node_commands:query_node",
             "scaling_node = rnea_ros.node_commands:scaling_node",
-            "elastic_plant = rnea_ros.node_commands:elastic_plant",
-            "elastic_controller = rnea_ros.node_commands:elastic_controller",
             "demo_follower = rnea_ros.node_commands:demo_follower",
             "demo_policy = rnea_ros.node_commands:demo_policy",
         ],

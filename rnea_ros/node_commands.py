@@ -44,11 +44,7 @@ NODES = {  # classes of the nodes that run in one process, by command
     "demo_robot": ("rnea_ros.demo.nodes.demo_robot:DemoRobot",),
     "demo_plant": ("rnea_ros.demo.nodes.demo_plant:DemoPlant",),
     "demo_follower": ("rnea_ros.demo.nodes.demo_follower:DemoFollower",),
-    "demo_policy": ("rnea_ros.demo.nodes.demo_follower:DemoPolicy",),
-    "elastic_plant": ("rnea_ros.demo.nodes.elastic_arm:ElasticPlant",),
-    "elastic_controller": ("rnea_ros.demo.nodes.elastic_arm:ElasticController",),
-    "trajectory_controller": ("rnea_ros.demo.nodes.trajectory_controller:TrajectoryControllerNode",),
-    "arm_plant": ("rnea_ros.demo.nodes.arm_plant:ArmPlant",)}
+    "demo_policy": ("rnea_ros.demo.nodes.demo_follower:DemoPolicy",)}
 COMMANDS = {
     "dynamics_node": NodeCommand("Publish torque and torque rate of a robot that publishes joint states.",
                                  "docs/dynamics_node.md", "state_timeout:=0.2", "config/dynamics_node.yaml"),
@@ -174,8 +170,6 @@ demo_robot = partial(start, "demo_robot")
 demo_plant = partial(start, "demo_plant")
 demo_follower = partial(start, "demo_follower")
 demo_policy = partial(start, "demo_policy")
-elastic_plant = partial(start, "elastic_plant")
-elastic_controller = partial(start, "elastic_controller")
 
 if __name__ == "__main__":
     sys.exit(main())

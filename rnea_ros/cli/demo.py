@@ -7,8 +7,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from ..sim.scene import mujoco, select_offscreen_renderer
 from . import inputs
 from .output import CommandResult, check_files
 
-N_MOTIONS, N_LIVE_MOTIONS = 8, 4  # of --plant; with --live, in real time
+N_MOTIONS = 8  # of --plant
 OWN_ROBOT = {"rnea demo --urdf ROBOT.urdf": "your robot on a generated motion"}
 NEXT_COMMANDS = {"dynamics_node --urdf ROBOT.urdf": "your robot's torques from its /joint_states",
                  "rnea watch": "live torques of a running node, in this terminal"}
@@ -38,14 +38,12 @@ NO_ROS = """rnea demo needs ROS 2: {reason}.
   Without one: `make env` in this package's repository sets up everything, ROS 2 wheels from PyPI included.
   The library needs no ROS: `rnea demo --no-ros` computes the same motion and makes the same checks in this process."""
 NO_ROS_SCALING = "rnea demo --scaling needs ROS 2: {reason}. Without --scaling, `rnea demo --no-ros` needs none."
-NO_ROS_LIVE = "rnea demo --plant --live needs ROS 2: {reason}. Without --live, `rnea demo --plant` needs none."
 ABOUT_PLANT = """{robot} in MuJoCo: masses up to 5 % wrong, friction that its controller does not model, drives with limits of
 torque, torque rate and voltage. {motions} random paths, {timings} timings of each, one controller.
 """
 ABOUT_POLICY = """{robot} in MuJoCo, with saturating drives. A scripted policy sends {chunks} chunks of 50 points, from
 observations that are 200 ms old; they are noisy, contradict each other, and some are lost. Three ways of execution:
 """
-Tracking = Callable[[trials.TimingTask], Iterator[trials.TimingResult]]
 
 
 def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,18 +55,14 @@ def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--policy", action="store_true", help="action chunks of a noisy policy with a delay of 200 ms: a "
                                                               "simulated arm executes them as sent, filtered and clamped, and "
                                                               "with ChunkExecutor")
-    parser.add_argument("--live", action="store_true", help="with --plant: over ROS in real time, with our timing by "
-                                                            "scaling_node, and a controller that interpolates like "
-                                                            "joint_trajectory_controller")
     parser.add_argument("--arm", choices=tuple(ARM_SOURCES), default="panda",
                         help="with --plant or --policy: the arm; default panda")
-    parser.add_argument("--motions", type=int, metavar="COUNT", help="with --plant: number of random paths, default 8, with "
-                        "--live 4")
+    parser.add_argument("--motions", type=int, metavar="COUNT", default=N_MOTIONS,
+                        help=f"with --plant: number of random paths, default {N_MOTIONS}")
     parser.add_argument("--seed", type=int, default=0, help="with --plant or --policy: seed of paths, masses and "
                         "friction; default 0")
     parser.add_argument("--movie", metavar="PATH.gif", help="with --plant or --policy: animation of the first path")
     parser.add_argument("--robot", choices=sorted({*DEMOS, *TREES}), help="robot of the demo; default panda")
-    parser.add_argument("--elastic", action="store_const", const="elastic", dest="robot", help="the same as --robot elastic")
     parser.add_argument("--urdf", metavar="ROBOT.urdf", help="robot: a URDF, or a .xacro file and its arguments NAME:=VALUE; "
                         "default: the Panda, with --scaling a 7R arm")
     parser.add_argument("--robot-file", metavar="FILE", help="robot file or profile of that robot: limits, drives, friction")
@@ -108,8 +102,6 @@ def _run(args: argparse.Namespace) -> CommandResult:
                         "out")
     if args.robot_file and (args.robot or args.scaling or args.plant or args.policy):
         raise RneaError("--robot-file is for --urdf only: leave it, or --robot, --scaling, --plant and --policy out")
-    if args.live and not args.plant:
-        raise RneaError("--live compares timings over ROS: add --plant")
     if args.plot is None:
         kind = "scaling" if args.scaling else "plant" if args.plant else "policy" if args.policy else args.robot
         args.plot = f"demo_{kind}.png" if kind else "demo.png"
@@ -161,9 +153,6 @@ def _robot(args: argparse.Namespace) -> CommandResult:
                         "demo --robot NAME` has demos of other kinds")
     _check_moves(robot, args.urdf)
     seconds = args.seconds or demo.seconds
-    if seconds < demo.min_seconds:
-        raise RneaError(f"--seconds {seconds:g}: the checks of --robot {demo.name} need {demo.min_seconds:g} s of its motion; "
-                        f"leave it out for {demo.seconds:g}")
     if args.no_ros:
         if demo.make_motion is None:
             raise RneaError(f"--robot {demo.name} runs nodes: it is not available with --no-ros")
@@ -217,14 +206,9 @@ def _scaling(args: argparse.Namespace) -> CommandResult:
 
 
 def _timings(args: argparse.Namespace) -> CommandResult:
-    motions = args.motions if args.motions is not None else N_LIVE_MOTIONS if args.live else N_MOTIONS
+    motions = args.motions
     if motions < 1:
         raise RneaError(f"--motions is {motions}; at least 1 is needed")
-    if args.live:
-        try:
-            recorders()
-        except MissingRos as error:
-            raise RneaError(NO_ROS_LIVE.format(reason=error)) from None
     if args.movie:
         select_offscreen_renderer()
     mujoco()
@@ -237,17 +221,18 @@ def _timings(args: argparse.Namespace) -> CommandResult:
         del timings[trials.TOPPRA]
         print(f"{error}\nIts timing is omitted.", file=sys.stderr)
     _report(ABOUT_PLANT.format(robot=arm.robot.name, motions=motions, timings=len(timings)))
-    tracked, pace = [], ""
-    with _tracking(args, arm, rng, timings) as track:
-        for k in range(motions):
-            tracked.append(_track(track, trials.random_task(arm, rng), f"path {k + 1} of {motions}"))
-        if isinstance(track, trials.LiveArm):
-            pace = trials.pace_text(track.pace)
+    tracked = []
+    for k in range(motions):
+        task = trials.random_task(arm, rng)
+        results = list(trials.track_all(task, rng, timings))
+        tracked.append((task, results))
+        _report(f"  path {k + 1} of {motions}, {task.fastest.duration:.2f} s at the fastest: " + "; ".join(
+            f"{one.timing.partition(',')[0]} {'lost' if one.lost else f'{one.off:.1f} mm off'}" for one in results))
     found = [result for _, results in tracked for result in results]
     _report(f"\n{trials.result_table(found)}")
     if args.movie:
         trials.write_movie(*tracked[0], args.movie)
-    origin = f"{motions} motions, {len(timings)} timings of each, in {time.monotonic() - began:.0f} s{pace}"
+    origin = f"{motions} motions, {len(timings)} timings of each, in {time.monotonic() - began:.0f} s"
     return _outcome(origin, trials.check_results(found), args.plot,
                     lambda path: trials.draw_trials(*tracked[0], found, path), trials.result_data(found))
 
@@ -277,21 +262,6 @@ def _policy(args: argparse.Namespace) -> CommandResult:
     origin = f"{len(chunks)} chunks, {len(results)} ways of execution, in {time.monotonic() - began:.0f} s"
     return _outcome(origin, policies.check_results(arm.robot, results[-1], executed), args.plot,
                     lambda path: policies.draw(arm, policy, results, path), policies.result_data(results))
-
-
-def _tracking(args: argparse.Namespace, arm: Arm, rng: np.random.Generator, timings: dict[str, trials.Timing]
-              ) -> AbstractContextManager[Tracking]:
-    """Return what tracks a task: a new simulated plant per task; with --live one plant in another process for all."""
-    if args.live:
-        return trials.live_arm(arm, args.arm, args.urdf or "", arm.masses(rng), timings, _report)
-    return nullcontext(lambda task: trials.track_all(task, rng, timings))
-
-
-def _track(track: Tracking, task: trials.TimingTask, name: str) -> tuple[trials.TimingTask, list[trials.TimingResult]]:
-    results = list(track(task))
-    _report(f"  {name}, {task.fastest.duration:.2f} s at the fastest: " + "; ".join(
-        f"{one.timing.partition(',')[0]} {'lost' if one.lost else f'{one.off:.1f} mm off'}" for one in results))
-    return task, results
 
 
 TYPE = "rnea_msgs/msg/JointDynamics"

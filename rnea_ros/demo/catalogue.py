@@ -9,7 +9,7 @@
 * quadruped: solo12 stands and trots in MuJoCo. The base wrench must vanish because the feet carry the robot.
 * touched: an arm in MuJoCo with a force-torque sensor at its wrist swings a tool and is pushed at it. The model of
   dynamics_node contains neither tool nor pushes: the measured wrench contains both.
-* elastic (elastic_control.py) and combinations (combinations.py).
+* combinations (combinations.py).
 
 Torques of robots in MuJoCo are compared with those of MuJoCo's motors.
 """
@@ -27,7 +27,7 @@ from ..robots.inputs.base_state import BaseState
 from ..robots.inputs.platform_motion import PlatformMotion
 from ..robots.robot import Robot
 from ..sim.machines import PUSHED_ARM_URDF, PUSHED_TOOL, QUADRUPEDS
-from . import combinations, elastic_control, motion, plots
+from . import combinations, motion, plots
 from .checks import (
     FINITE_DIFFERENCE_TOL,
     CheckResult,
@@ -230,5 +230,5 @@ TOUCHED_DEMO = RobotDemo(
 
 
 DEMOS: dict[str, RobotDemo] = {demo.name: demo for demo in (
-    PALLETISER_DEMO, STEWART_DEMO, elastic_control.ELASTIC_DEMO, QUADRUPED_DEMO, TOUCHED_DEMO, *combinations.COMBINATIONS)}
+    PALLETISER_DEMO, STEWART_DEMO, QUADRUPED_DEMO, TOUCHED_DEMO, *combinations.COMBINATIONS)}
 DEMO_MOTIONS = {name: demo.make_motion for name, demo in DEMOS.items() if demo.make_motion is not None}

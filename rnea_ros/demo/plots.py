@@ -146,7 +146,6 @@ def draw_demo(robot: Robot, recording: DemoRecording, path: str | os.PathLike, s
         axes = curves.subplots(len(joints), 2, sharex=True, squeeze=False)
         for row, joint in zip(axes, joints):
             _draw_joint(row, robot, recording, joint)
-            _set_limits(row, recording, joint, demo.settling_time_s)
         _label(curves, axes, recording)
         figure.legend(*axes[0, 1].get_legend_handles_labels(), loc="outside lower right", ncol=2, frameon=False,
                       fontsize=9)
@@ -179,15 +178,6 @@ def _draw_joint(row, robot: Robot, recording: DemoRecording, joint: int) -> None
         axis.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
         axis.margins(x=0.01, y=0.12)
         axis.grid(axis="x", color="0.92")
-
-
-def _set_limits(row, recording: DemoRecording, joint: int, settling_time_s: float) -> None:
-    """Scale the axes to the curves after the settling time [s]."""
-    later = recording.seconds >= settling_time_s
-    if settling_time_s and later.any():
-        for axis, values in zip(row, (recording.tau, recording.tau_rate)):
-            low, high = values[later, joint].min(), values[later, joint].max()
-            axis.set_ylim(low - 0.4 * (high - low), high + 0.4 * (high - low))
 
 
 def _rate_with_gaps(recording: DemoRecording, joint: int) -> np.ndarray:

@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import InputError
 from ..io.figures import picture
 from ..robots.robot import Robot
-from ..sim.tracking import CONTROL_PERIOD_S, MAX_TRACKING_ERROR, TrackingResult, TrackingSimulation
+from ..sim.tracking import CONTROL_PERIOD_S, TrackingResult, follow
 from ..trajectory.chunk_executor import ChunkExecutor, ChunkOptions
 from ..trajectory.limit_utilization import LimitUtilization
 from . import plots
@@ -205,19 +205,15 @@ def run(arm: Arm, policy: Policy, chunks: Sequence[SentChunk], masses: np.ndarra
 
 def _tracked(arm: Arm, start: np.ndarray, execution: Execution, chunks: Sequence[SentChunk],
              masses: np.ndarray) -> TrackingResult:
-    times = np.arange(0.0, STREAM.duration_s, CONTROL_PERIOD_S)
-    tracker, waiting = TrackingSimulation(arm.plant(masses), start), list(chunks)
-    reference, q, commanded, applied = np.zeros((4, len(times), len(start)))
-    for k, t in enumerate(times.tolist()):
+    times, waiting = np.arange(0.0, STREAM.duration_s, CONTROL_PERIOD_S), list(chunks)
+
+    def reference(k: int) -> tuple[np.ndarray, ...]:
+        t = float(times[k])
         while waiting and waiting[0].arrival <= t:
             execution.push(waiting.pop(0))
-        reference[k], rd, rdd = execution.sample(t)
-        q[k], commanded[k] = tracker.step(reference[k], rd, rdd)
-        applied[k] = tracker.drives.tau
-        if np.abs(reference[k] - q[k]).max() > MAX_TRACKING_ERROR:
-            till = slice(k + 1)
-            return TrackingResult(times[till], reference[till], q[till], commanded[till], applied[till], True)
-    return TrackingResult(times, reference, q, commanded, applied, False)
+        return execution.sample(t)
+
+    return follow(arm.plant(masses), start, times, reference)
 
 
 def _result(arm: Arm, policy: Policy, way: str, tracked: TrackingResult) -> PolicyResult:

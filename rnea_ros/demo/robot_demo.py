@@ -65,13 +65,11 @@ class RobotDemo:
     topics     : topics recorded besides ~/joint_dynamics: key -> (type as "geometry_msgs/PoseStamped", topic)
     nodes      : nodes that run; each gets robot_description, and robot_file if it reads one. dynamics_node also gets
                  `parameters`, the others `rate` and, as `motion`, the name of the demo
-    held       : node that waits until the recorder listens
     rate       : joint states per second [Hz]
-    seconds    : default duration of a recording [s]; `min_seconds` : duration that the checks need
+    seconds    : default duration of a recording [s]
     draw       : own picture, function (robot, recording, topics, path, source)
     simulate   : function (robot, motion, seconds, rate) -> recording and topics without ROS; None: by torque_and_rate
     picture_times : times at which the picture shows the robot [s]; the last pose opaque, the others pale
-    settling_time_s : curves before it may leave the picture
     view       : elevation and azimuth of the picture [degrees]
     """
 
@@ -82,15 +80,12 @@ class RobotDemo:
     checks: Callable[[Robot, DemoRecording, Topics | None], list[CheckResult]]
     topics: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     nodes: tuple[str, ...] = ("dynamics_node", "demo_robot")
-    held: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     rate: float = 500.0
     seconds: float = 8.0
-    min_seconds: float = 0.5
     draw: Callable[[Robot, DemoRecording, Topics | None, str, str], None] | None = None
     simulate: Callable[[Robot, DemoMotion, float, float], tuple[DemoRecording, Topics]] | None = None
     picture_times: tuple[float, ...] = ()
-    settling_time_s: float = 0.0
     view: tuple[float, float] = (15.0, -60.0)
 
     @cached_property
@@ -104,10 +99,7 @@ class RobotDemo:
 
     def parameters_by_node(self) -> dict[str, dict[str, Any]]:
         """Return the parameters of every node for a recorded run."""
-        found = {node: {"robot_description": self.description, **self.node_parameters(node)} for node in self.nodes}
-        if self.held:
-            found[self.held]["held"] = True
-        return found
+        return {node: {"robot_description": self.description, **self.node_parameters(node)} for node in self.nodes}
 
     def node_parameters(self, node: str) -> dict[str, Any]:
         """Return the parameters of a node besides the URDF."""

@@ -17,15 +17,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rnea_ros import InputError, MotorState, Robot
+from rnea_ros import InputError, Robot
 from rnea_ros.cli import demo as demo_command
 from rnea_ros.cli import main
-from rnea_ros.demo import catalogue, elastic_control, plots, scaling
+from rnea_ros.demo import catalogue, plots, scaling
 from rnea_ros.demo import checks as demo_checks
 from rnea_ros.demo import motion as demo_motion
 from rnea_ros.demo.catalogue import DEMO_MOTIONS, DEMOS
 from rnea_ros.demo.checks import DemoRecording, TopicSeries, compute_recording, pair_by_stamp
-from rnea_ros.demo.elastic_control import ElasticArm, InverseDynamicsController
 from rnea_ros.demo.robot_demo import LiveTable
 from rnea_ros.demo.scaling import limit_parameters, overspeed_task, sample_plan
 from rnea_ros.execution.controller import TrajectorySpline
@@ -267,30 +266,6 @@ def test_named_demos_reject_another_robot(capsys):
     assert capsys.readouterr().err.count("its own robot and motion") == 2
 
 
-def test_elastic_arm_tracks_with_the_published_errors(capsys):
-    """Plant, control law and torques of dynamics_node are simulated without ROS; the checks detect wrong results."""
-    robot, step = elastic_control.ELASTIC_DEMO.load(), 1.0 / elastic_control.ELASTIC_DEMO.rate
-    law = InverseDynamicsController(robot, **elastic_control.GAINS)
-    plant = ElasticArm(robot, (elastic_control.START, elastic_control.START[2:], np.zeros(3), np.zeros(1)), step)
-    received, states = [], []
-    for k in range(round(elastic_control.PAPER_DURATION_S / step) + 1):
-        state, stamp = plant.command(law(elastic_control.reference(k * step, 5), *plant.sensors).tau), round(k * step * 1e9)
-        joints, motors = np.split(state.motion, [robot.n], axis=1)
-        found = robot.motor_motion(*joints, motors=MotorState(*motors))
-        received.append((stamp, *joints, found.tau, found.tau_rate))
-        states.append((stamp, [*state.motion[0], *state.motion[1], *state.tau, np.nan]))
-        plant.advance()
-    recording = DemoRecording(*map(np.array, zip(*received)))
-    recorded = {"states": TopicSeries(*map(np.array, zip(*states)))}
-    assert all(verdict.passed for verdict in elastic_control.ELASTIC_DEMO.checks(robot, recording, recorded))
-    wrong = [replace(recording, **{name: getattr(recording, name) * 1.001}) for name in ("tau", "tau_rate")]
-    wrong += [replace(recording, q=recording.q + 5e-3), recording.at(np.arange(4000))]
-    for spoilt, judge in zip(wrong, (0, 1, 2, 2)):
-        verdicts = elastic_control.ELASTIC_DEMO.checks(robot, spoilt, recorded)
-        assert [verdict.passed for verdict in verdicts] == [k != judge for k in range(3)], verdicts
-    assert main.main(["demo", "--elastic", "--no-ros"]) == 2 and "runs nodes" in capsys.readouterr().err
-
-
 def test_trajectory_spline_reproduces_quintics():
     """All derivatives are compared, also at and beyond the ends."""
     polynomials = [np.polynomial.Polynomial(c) for c in np.random.default_rng(5).normal(size=(3, 6))]
@@ -401,16 +376,8 @@ def children(line):
     return [int(number) for number in re.search(r"as processes (\d+) and (\d+)", line).groups()]
 
 
-@pytest.mark.ros
-@pytest.mark.slow
-def test_too_short_recordings_are_rejected(capsys):
-    assert main.main(["demo", "--elastic", "--seconds", "5", "--plot", ""]) == 2
-    assert "--robot elastic need 10.5 s of its motion; leave it out for 11" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("words, said", [
-    (("--seconds", "3"), "identical to the Python library"), (("--robot", "palletiser", "--seconds", "3"), "virtual work"),
-    pytest.param(("--elastic",), "the paper's to", marks=pytest.mark.campaign)])
+    (("--seconds", "3"), "identical to the Python library"), (("--robot", "palletiser", "--seconds", "3"), "virtual work")])
 def test_demo_over_ros_passes_and_leaves_no_process_or_file(tmp_path, words, said):
     process = start("--plot", "", *words, cwd=tmp_path)
     output = process.communicate(timeout=280)[0]

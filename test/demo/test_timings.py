@@ -152,65 +152,6 @@ def test_command_compares_two_timings_and_rejects_invalid_options(tmp_path, monk
     assert main.main(["demo", "--plant", "--robot", "stewart"]) == 2
 
 
-def test_growing_arm_recording_is_read(tmp_path):
-    """The motion is returned only after it has ended or the path is lost."""
-    file, n = tmp_path / "recording", 2
-    still, moving = np.zeros((300, n)), np.linspace(0.0, 0.1, 101)[1:, None] * np.ones(n)
-    wanted = np.concatenate((still, moving, moving[-1] + still))
-    recording = trials.ArmRecording(file, n)
-    with open(file, "wb") as growing:
-        def write(rows, lost=False):
-            for k in rows:
-                trials.append_row(growing, 5.0 + 1e-3 * k, lost, wanted[k], wanted[k] + 1.0, wanted[k] + 2.0, wanted[k] + 3.0)
-            growing.flush()
-
-        write(range(100))
-        recording.discard()
-        write(range(100, 350))
-        assert recording.motion(0.2) is None
-        write([350], lost=True)
-        lost = recording.motion(0.2)
-        assert lost is not None and lost.lost and lost.t[-1] == pytest.approx(0.051)
-        growing.truncate(350 * 8 * (2 + 4 * n))
-        growing.seek(0, 2)
-        write(range(350, 650))
-        tracked = recording.motion(0.2)
-        assert tracked is not None and not tracked.lost and trials.motion_duration(tracked) == pytest.approx(0.1)
-        assert (tracked.t[0], tracked.t[-1]) == pytest.approx((-0.199, 0.3), abs=1.1e-3)
-        for k, part in enumerate((tracked.reference, tracked.q, tracked.commanded, tracked.applied)):
-            np.testing.assert_array_equal(part, wanted[100:][:len(part)] + k)
-        recording.discard()
-        assert recording.motion(0.2) is None
-
-
-@pytest.mark.ros
-def test_command_compares_two_timings_over_ros(tmp_path, monkeypatch, capsys):
-    """The comparison over ROS runs with two timings, without toppra."""
-    for package in ("rclpy", "rnea_msgs", "matplotlib"):
-        pytest.importorskip(package)
-    monkeypatch.setitem(sys.modules, "toppra", None)
-    monkeypatch.chdir(tmp_path)
-    code = main.main(["demo", "--plant", "--live", "--arm", "seven_r", "--motions", "1"])
-    out = capsys.readouterr().out
-    assert code == 0 and "as planned lost" in out and "0 of 1 motions lost" in out, out
-    assert (tmp_path / "demo_plant.png").is_file()
-
-
-WITHOUT_ROS = """
-import sys
-sys.modules["rclpy"] = None
-from rnea_ros.cli import main
-sys.exit(main.main(["demo", "--plant", "--live", "--arm", "seven_r"]))
-"""
-
-
-def test_live_option_requires_plant_and_ros(capsys):
-    assert main.main(["demo", "--live"]) == 2 and "add --plant" in capsys.readouterr().err
-    done = subprocess.run([sys.executable, "-c", WITHOUT_ROS], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 2 and "needs ROS 2" in done.stderr and not done.stdout  # before any work
-    assert "60% of it" in trials.pace_text(0.6) and trials.pace_text(0.99) == ", in real time"
-
-
 DRAW = """
 import numpy as np
 from rnea_ros.sim.scene import Polyline, Renderer, select_offscreen_renderer

@@ -10,10 +10,10 @@ import pytest
 from rnea_ros.execution.executor import TrajectoryFollower
 from rnea_ros.execution.goal import Outcome
 from rnea_ros.execution.states import Phase
-from rnea_ros.sim.tracking import TrajectoryPoints
 from support.controlled_executor_harness import ControlledExecutorHarness
 from support.executor_harness import trajectory
 from support.overspeed_motion import LIMITS, POINTS, ROBOT, START
+from support.trajectory_controller import TrajectoryPoints
 
 
 class Followed(ControlledExecutorHarness):

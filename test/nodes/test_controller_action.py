@@ -24,10 +24,10 @@ from rnea_ros.nodes.common.topics import nanoseconds
 from rnea_ros.nodes.scaling import controller
 from rnea_ros.nodes.scaling.controller import CONTROLLER_TYPE, ActionController, ControllerManagerClient
 from rnea_ros.nodes.scaling.publishers import SamplePublishers
-from rnea_ros.sim.tracking import TrajectoryPoints
 from support.controlled_executor_harness import ControlledExecutorHarness, done, failed
 from support.executor_harness import trajectory
 from support.overspeed_motion import POINTS, ROBOT, START
+from support.trajectory_controller import TrajectoryPoints
 
 STATUS = {"succeeded": 4, "canceled": 5, "preempted": 6, "aborted": 6}
 VALUES = {"controller.name": "/jtc", "controller.timeout": 5.0, "controller.required": False, "controller.interface": "action",

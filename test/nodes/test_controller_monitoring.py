@@ -29,10 +29,10 @@ from rnea_ros.nodes.scaling.controller import (
     controller_state_from_message,
 )
 from rnea_ros.nodes.scaling.publishers import SamplePublishers
-from rnea_ros.sim.tracking import TrajectoryPoints
 from support.controlled_executor_harness import ControlledExecutorHarness
 from support.executor_harness import trajectory
 from support.overspeed_motion import POINTS, ROBOT, START
+from support.trajectory_controller import TrajectoryPoints
 
 VALUES = {"controller.name": "/jtc", "controller.timeout": 5.0, "controller.required": False, "controller.interface": "topic",
           "output": "trajectory", "reference_effort": False, "start_tolerance": 0.01, "commands": "none", "frame_id": ""}

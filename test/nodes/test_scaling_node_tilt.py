@@ -17,7 +17,7 @@ from rnea_msgs.msg import BaseStateStamped
 from rnea_ros import BaseState, load
 from rnea_ros.algebra.vectors import rpy
 from rnea_ros.nodes.common.base import BaseStates
-from rnea_ros.nodes.scaling.robot import BaseStateOrientation, ScaledRobot
+from rnea_ros.nodes.scaling.robot import BaseOrientation, ScaledRobot
 from rnea_ros.robots.inputs.base_state import quaternion
 from support.oracles import worst
 from support.overspeed_motion import POINTS
@@ -103,7 +103,7 @@ def test_base_orientation_is_measured_by_an_imu_with_and_without_orientation(ros
 
 def test_base_orientation_is_kept_when_the_payload_changes():
     """The orientation is kept during a motion and measured again for the next trajectory."""
-    class Turned(BaseStateOrientation):
+    class Turned(BaseOrientation):
         def measure(self, gravity):
             return BaseState(quaternion=[np.sin(0.2), 0.0, 0.0, np.cos(0.2)])
 

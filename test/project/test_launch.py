@@ -22,8 +22,7 @@ from rnea_ros.demo.scaling import limit_parameters, overspeed_task
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCH, CONFIG, URDF = ROOT / "launch", ROOT / "config", ROOT / "urdf"
 FILES = sorted(LAUNCH.glob("*.launch.py"))
-NODES = ("dynamics_node", "demo_robot", "query_node", "scaling_node", "demo_follower", "demo_policy", "demo_plant",
-         "elastic_plant", "elastic_controller")
+NODES = ("dynamics_node", "demo_robot", "query_node", "scaling_node", "demo_follower", "demo_policy", "demo_plant")
 OWN_ROBOTS = {LAUNCH / f"{name}_demo.launch.py": name for name in DEMOS}
 RSP = "robot_state_publisher"
 ALONE = {"rnea_ros": NODES, "rviz2": (), RSP: ()}  # packages hidden if they are installed
@@ -113,7 +112,6 @@ CASES = [  # file, arguments, packages, what is started
     ("palletiser_demo", {"rviz": "true"}, ALONE, ""),
     ("stewart_demo", {}, ALONE, "demo_robot dynamics_node"),
     ("stewart_demo", {"urdf": RR}, ALONE, ""),
-    ("elastic_demo", {"namespace": "a"}, ALONE, "dynamics_node elastic_controller elastic_plant"),
 ]
 
 
@@ -433,7 +431,6 @@ def test_all_nodes_of_the_demo_compute_with_the_same_robot(start, domain, tmp_pa
      2, 3),
     ("palletiser_demo", (), "JointDynamics", "dynamics_node/joint_dynamics", 4, 2),
     ("stewart_demo", ("namespace:=left",), "JointDynamics", "left/dynamics_node/joint_dynamics", 6, 2),
-    ("elastic_demo", (), "JointDynamics", "dynamics_node/joint_dynamics", 3, 3),
     ("scaling_demo", (), "ScaledMotion", "scaling_node/scaled_motion", 7, 3),
     ("scaling_demo", ("namespace:=left", "urdf:={colons}", "dynamics:=false"), "ScaledMotion",
      "left/scaling_node/scaled_motion", 2, 2),

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError
-from rnea_ros.sim.tracking import TrajectoryController, TrajectoryPoints
 from rnea_ros.trajectory.rolling_trajectory import quintic_motion
+from support.trajectory_controller import TrajectoryController, TrajectoryPoints
 
 TIMES = np.array([1.0, 1.3, 1.7, 2.0])
 Q = np.random.default_rng(1).normal(size=(4, 3))

@@ -6,9 +6,9 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from rnea_ros.sim.tracking import TrajectoryController
 from support.executor_harness import ExecutorHarness
 from support.overspeed_motion import LIMITS, ROBOT, START
+from support.trajectory_controller import TrajectoryController
 
 
 def done(value) -> Future:

@@ -35,7 +35,8 @@ DISCOVERY = 120.0  # s; on an idle machine it takes up to 2.2
 AGAIN = 10.0  # [s] after which a service is called again
 SOURCE = Path(__file__).resolve().parents[2]
 COVERAGE = "COVERAGE_PROCESS_CONFIG" in os.environ
-PATH = os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])])  # may hold a sourced ROS
+# may hold a sourced ROS
+PATH = os.pathsep.join([str(SOURCE), str(SOURCE / "test"), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def free_domain() -> int:
@@ -111,7 +112,9 @@ class RosDomain:
         log.touch()
         process: subprocess.Popen | ForkedProcess
         if isinstance(module, Path) or self.through or COVERAGE:
-            which = [str(module)] if isinstance(module, Path) else [*self.through, "-m", "rnea_ros.node_commands", module]
+            program = ["support.trajectory_controller_node"] if module == "trajectory_controller" else [
+                "rnea_ros.node_commands", str(module)]
+            which = [str(module)] if isinstance(module, Path) else [*self.through, "-m", *program]
             with log.open("a") as out:  # a separate session: Ctrl-C in the terminal ends the tests, which end this
                 process = subprocess.Popen([sys.executable, *which, *arguments], stdout=out, stderr=subprocess.STDOUT,
                                            cwd=self.folder, start_new_session=True, env=environment)

@@ -19,8 +19,6 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from rclpy.signals import SignalHandlerOptions
-from sensor_msgs.msg import JointState
-from std_msgs.msg import Empty
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -88,7 +86,6 @@ ReceivedDynamics = tuple[DemoRecording, Topics]
 
 FIELDS = ("position", "velocity", "acceleration", "jerk", "effort", "effort_rate")
 RECORDER_QOS = QoSProfile(depth=1000)
-LISTENING_TOPIC = "demo_listens"
 MAX_SLOWDOWN = 20.0  # of a simulated robot, relative to real time
 
 
@@ -99,7 +96,6 @@ def record_dynamics(domain_id: int, seconds: float, timeout_s: float, on_message
 
     None if a topic has no message within `timeout_s`, or if the senders end or take more than MAX_SLOWDOWN times as long.
     topics : further topics, key -> (type as "geometry_msgs/PoseStamped", topic)
-    When each topic has a message, a latched message is published on LISTENING_TOPIC.
     """
     received: list[tuple] = []
     others: dict[str, list[tuple[int, list[float]]]] = {key: [] for key in topics or {}}
@@ -112,14 +108,12 @@ def record_dynamics(domain_id: int, seconds: float, timeout_s: float, on_message
         node.create_subscription(JointDynamics, "dynamics_node/joint_dynamics", keep, RECORDER_QOS)
         for key, (kind, topic) in (topics or {}).items():
             node.create_subscription(message_type(kind), topic, partial(_keep_numbers, others[key]), RECORDER_QOS)
-        listens = node.create_publisher(Empty, LISTENING_TOPIC, LATCHED)
         end, started, complete = time.monotonic() + timeout_s, False, False
         while time.monotonic() < end and still_there() and not complete:
             executor.spin_once(timeout_sec=POLL_S)
             if not started and received and all(others.values()):
                 started, end = True, time.monotonic() + MAX_SLOWDOWN * seconds
                 del received[:-1]
-                listens.publish(Empty())
             complete = started and received[-1][0] - received[0][0] >= seconds * 1e9
     if not complete:
         return None
@@ -224,70 +218,3 @@ def record_scaling(domain_id: int, message: JointTrajectory, calls: Sequence[Ser
                 publisher.publish(message)
                 sent = True
     return received
-
-
-CONTROLLER, SCALING = "joint_trajectory_controller", "scaling_node"
-POSITION_TOL = 1e-3  # rad, m; includes the sag of an arm under a controller with a wrong model
-
-
-class PlantSession:
-    """Connection to the processes of a live timing demo.
-
-    still_there : function that returns whether all processes run and no signal was received
-    """
-
-    def __init__(self, node: Node, executor: SingleThreadedExecutor, joint_names: Sequence[str],
-                 still_there: Callable[[], bool]):
-        self._node, self._executor, self._names, self._still_there = node, executor, list(joint_names), still_there
-        self._state: JointState | None = None
-        self._topics = {name: node.create_publisher(JointTrajectory, f"{name}/joint_trajectory", 10)
-                        for name in (CONTROLLER, SCALING)}
-        self._reset_topic = node.create_publisher(JointState, f"{CONTROLLER}/reset", 10)
-        node.create_subscription(JointState, "joint_states", self._on_state, 10)
-
-    def _on_state(self, message: JointState) -> None:
-        self._state = message
-
-    @property
-    def now(self) -> int:
-        """Simulated time of the arm [ns]."""
-        return nanoseconds(self._state.header.stamp) if self._state else 0
-
-    def wait(self, until: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait until a condition holds; return False after `timeout_s`, or if a process ended."""
-        end = time.monotonic() + timeout_s
-        while not until():
-            if time.monotonic() > end or not self._still_there():
-                return False
-            self._executor.spin_once(timeout_sec=POLL_S)
-        return True
-
-    def is_ready(self) -> bool:
-        """Return whether all publishers and subscribers are matched."""
-        ours = all(topic.get_subscription_count() for topic in (*self._topics.values(), self._reset_topic))
-        return ours and bool(self._state) and self._node.count_publishers(f"{CONTROLLER}/joint_trajectory") > 1
-
-    def reset(self, q: np.ndarray) -> None:
-        self._reset_topic.publish(JointState(name=self._names, position=q.tolist()))
-
-    def is_at(self, q: np.ndarray) -> bool:
-        state = self._state
-        return state is not None and bool(np.abs(np.array(state.position) - q).max() < POSITION_TOL)
-
-    def send(self, to: str, times: np.ndarray, q: np.ndarray, *derivatives: np.ndarray) -> None:
-        """Send a trajectory to CONTROLLER or SCALING, to begin at once.
-
-        derivatives: none, or velocities and accelerations (points, n).
-        """
-        message = JointTrajectory(joint_names=self._names)
-        names = ("positions", "velocities", "accelerations")
-        for t, *parts in zip(times.tolist(), q.tolist(), *(part.tolist() for part in derivatives)):
-            message.points.append(JointTrajectoryPoint(time_from_start=duration(t), **dict(zip(names, parts))))
-        self._topics[to].publish(message)
-
-
-@contextmanager
-def plant_session(domain_id: int, joint_names: Sequence[str], still_there: Callable[[], bool]) -> Iterator[PlantSession]:
-    """Connect to the processes of a live timing demo."""
-    with recording_node("plant_session", domain_id) as (node, executor):
-        yield PlantSession(node, executor, joint_names, still_there)

@@ -295,64 +295,41 @@ def check_frame(frame: str, root: str) -> None:
                        "motion is given; leave it empty or name the root link")
 
 
-class PlatformReader(ABC):
-    """Motion of one platform from its topics. Subclasses read them.
+class PlatformReader:
+    """Motion of one platform from its topics: the whole motion; or measured poses, and twists if there are any, with
+    acceleration and jerk (of poses alone also the velocity) that are estimated from them or desired.
 
     measured : topics whose messages are answered
-    desired  : ~/platform_state, of which acceleration and jerk are taken; None where these are estimated
+    desired  : ~/platform_state, of which the rest is taken; None where it is estimated
     """
 
-    whole = False  # whether the measured topic has the whole motion
+    def __init__(self, states: PlatformStates | None = None, poses: PlatformPoses | None = None,
+                 twists: PlatformTwists | None = None, desired: PlatformStates | None = None):
+        """states: the whole motion; without them, poses are needed."""
+        self._states, self._poses, self._twists, self.desired = states, poses, twists, desired
+        self.measured: tuple[BaseTopic[Any], ...] = tuple(topic for topic in (states, poses, twists) if topic is not None)
 
-    def __init__(self, measured: Sequence[BaseTopic[Any]], desired: PlatformStates | None):
-        self.measured, self.desired = tuple(measured), desired
+    @property
+    def is_estimated(self) -> bool:
+        """True if a part of the motion is estimated."""
+        return self._states is None and self.desired is None
 
-    @abstractmethod
     def at(self, stamp: int) -> PlatformMotion:
         """Return the motion at a stamp [ns]. Raises Rejected."""
-
-
-class StatePlatformReader(PlatformReader):
-    """Motion up to jerk from ~/platform_state."""
-
-    whole = True
-
-    def __init__(self, states: PlatformStates):
-        super().__init__([states], None)
-        self._states = states
-
-    def at(self, stamp: int) -> PlatformMotion:
-        return self._states.motion(stamp)
-
-
-class PosePlatformReader(PlatformReader):
-    """Measured poses; velocity, acceleration and jerk are estimated from them, or desired."""
-
-    def __init__(self, poses: PlatformPoses, desired: PlatformStates | None):
-        super().__init__([poses], desired)
-        self._poses = poses
-
-    def at(self, stamp: int) -> PlatformMotion:
-        if self.desired is None:
+        if self._states is not None:
+            return self._states.motion(stamp)
+        assert self._poses is not None
+        if self._twists is None and self.desired is None:
             return self._poses.motion(stamp)
-        pose = self._poses.nearest(stamp)[1]
-        return self.desired.motion(stamp)._replace(position=pose.position, rotation=pose.rotation)
-
-
-class PoseTwistPlatformReader(PlatformReader):
-    """Measured poses and twists; acceleration and jerk are estimated from the twists, or desired."""
-
-    def __init__(self, poses: PlatformPoses, twists: PlatformTwists, desired: PlatformStates | None):
-        super().__init__([poses, twists], desired)
-        self._poses, self._twists = poses, twists
-
-    def at(self, stamp: int) -> PlatformMotion:
         when, pose = self._poses.nearest(stamp)
         if self.desired is None:
+            assert self._twists is not None
             velocity, acceleration, jerk = self._twists.rates(stamp)
         else:
-            *_, acceleration, jerk = self.desired.motion(stamp)
-            velocity = self._twists.signals(stamp)
+            *_, velocity, acceleration, jerk = self.desired.motion(stamp)
+        if self._twists is None:
+            return PlatformMotion(pose.position, pose.rotation, velocity, acceleration, jerk)
+        velocity = velocity if self.desired is None else self._twists.signals(stamp)
         there = BaseState(pose.position, pose.quaternion, pose.into_base(velocity))
         there = extrapolate_base(there, (stamp - when) * 1e-9)
         return PlatformMotion(there.position, there.rotation, velocity, acceleration, jerk)
@@ -381,8 +358,7 @@ class PlatformSource:
         """Set the time before the measurement for which motions are estimated, and the largest time between an instant and the
         nearest message [s].
         """
-        is_given = all(reader.whole or reader.desired is not None for reader in self._readers.values())
-        self._lag = 0.0 if is_given else lag
+        self._lag = lag if any(reader.is_estimated for reader in self._readers.values()) else 0.0
         for topic in self.topics:
             topic.configure(self._lag, tolerance)
 
@@ -438,9 +414,9 @@ def _platform_reader(robot: Robot, values: Values, home: np.ndarray, reach: Call
     """Return the reader of one platform. home: its rotation (3, 3) at the start."""
     root, desired = robot.tree.root_link, None
     if values["platform.source"] == "state":
-        return StatePlatformReader(PlatformStates(root, suffix=suffix))
+        return PlatformReader(PlatformStates(root, suffix=suffix))
     if values["platform.motion_source"] == "desired":
         desired = PlatformStates(root, values["base.timeout"], suffix)
     poses = PlatformPoses(root, np.asarray(home), reach, suffix)
-    return PosePlatformReader(poses, desired) if values["platform.source"] == "pose" else \
-        PoseTwistPlatformReader(poses, PlatformTwists(suffix), desired)
+    twists = PlatformTwists(suffix) if values["platform.source"] == "pose+twist" else None
+    return PlatformReader(poses=poses, twists=twists, desired=desired)

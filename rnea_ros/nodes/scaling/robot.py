@@ -24,55 +24,40 @@ BASE_SOURCE_UNUSED = "base.source is ignored: it is for a carried base (base: pr
 # ------------------------------------------------------------------------------------------------------ base orientation
 
 
-class LevelBase:
-    """Base orientation without a source: level.
+class BaseOrientation:
+    """Orientation of a carried base: level, or measured on a topic.
 
-    topic : topic that measures it; None if there is none
+    topic : ~/base_state, ~/base_odometry or ~/base_imu; None: level
     """
 
-    topic: BaseTopic | None = None
+    def __init__(self, topic: BaseTopic | None = None):
+        self.topic = topic
 
     def measure(self, gravity: np.ndarray) -> BaseState:
         """Return the base at rest with its present orientation. Raises Rejected where no recent measurement exists.
 
+        An IMU without orientation gives that of the mean specific force, of a base that stays in place.
         gravity: in the world frame (3,) [m/s^2]
         """
-        return BaseState()
-
-
-class BaseStateOrientation(LevelBase):
-    """Base orientation from ~/base_state or ~/base_odometry."""
-
-    def __init__(self, topic: BaseTopic):
-        self.topic: BaseTopic = topic
-
-    def measure(self, gravity: np.ndarray) -> BaseState:
-        self.topic.check()
-        return BaseState(quaternion=self.topic.newest()[1].state.quaternion)
-
-
-class ImuOrientation(LevelBase):
-    """Base orientation from ~/base_imu: measured, or from the mean specific force of a base that stays in place."""
-
-    def __init__(self, imu: BaseImu):
-        self.topic: BaseImu = imu
-
-    def measure(self, gravity: np.ndarray) -> BaseState:
+        if self.topic is None:
+            return BaseState()
         stamp, newest = self.topic.newest()
+        if not isinstance(self.topic, BaseImu):
+            return BaseState(quaternion=newest.state.quaternion)
         if newest.quaternion is not None:
             return BaseState(quaternion=newest.quaternion)
         specific_force = np.mean([sample.signals[:3] for sample in self.topic.since(stamp - IMU_AVERAGING_NS)], axis=0)
         return BaseState(quaternion=upright(specific_force, gravity))
 
 
-def base_orientation(parameters: Values) -> LevelBase:
-    """Return the source of the base orientation that the parameter base.source selects."""
+def base_orientation(parameters: Values) -> BaseOrientation:
+    """Return the orientation that the parameter base.source selects."""
     source, timeout = parameters["base.source"], parameters["base.timeout"]
     if source == "imu":
-        return ImuOrientation(BaseImu(timeout))
+        return BaseOrientation(BaseImu(timeout))
     if source == "odometry":
-        return BaseStateOrientation(BaseOdometry(timeout, parameters["base.odometry_tolerance"]))
-    return BaseStateOrientation(BaseStates(timeout)) if source == "state" else LevelBase()
+        return BaseOrientation(BaseOdometry(timeout, parameters["base.odometry_tolerance"]))
+    return BaseOrientation(BaseStates(timeout) if source == "state" else None)
 
 
 # ----------------------------------------------------------------------------------------------------------------- robot
@@ -86,7 +71,7 @@ class ScaledRobot(RobotFacts):
     has_carried_base : whether the base has a prescribed motion
     """
 
-    def __init__(self, robot: Robot, base: LevelBase | None = None, commanded_effort: str = DECLARED):
+    def __init__(self, robot: Robot, base: BaseOrientation | None = None, commanded_effort: str = DECLARED):
         """Create a robot. base: source of the orientation of a carried base; default level.
 
         Raises InputError for a robot whose motion, or whose commanded efforts, the joints alone do not determine.
@@ -94,14 +79,14 @@ class ScaledRobot(RobotFacts):
         super().__init__(robot)
         self.has_carried_base = default_base(robot) is not None
         self.planned, self._quaternion = link_side(robot, default_base(robot)), BaseState().quaternion
-        self._set_base(base if base is not None and self.has_carried_base else LevelBase())
+        self._set_base(base if base is not None and self.has_carried_base else BaseOrientation())
         if base is not None and base.topic and not self.has_carried_base:
             self.extra_warnings = (BASE_SOURCE_UNUSED,)
         self.commanded = CommandedEffort(self.planned, commanded_effort).convention
         if not robot.is_fixed_tree:
             self._check_springs(robot)
 
-    def _set_base(self, base: LevelBase) -> None:
+    def _set_base(self, base: BaseOrientation) -> None:
         self._base, self.streams = base, [base.topic.stream] if base.topic else []
 
     def connect(self, topics: Topics) -> None:
@@ -117,7 +102,7 @@ class ScaledRobot(RobotFacts):
             self._set_base(base)
             self._set_orientation(quaternion)  # a motion under way keeps the gravity that it began with
 
-    def base_state(self) -> tuple[LevelBase, np.ndarray]:
+    def base_state(self) -> tuple[BaseOrientation, np.ndarray]:
         """Return source and orientation in use of the base."""
         return self._base, self._quaternion
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -29,10 +29,11 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rnea_ros.errors import InputError
 from rnea_ros.nodes.common.parameter_table import ParameterEntry
 from rnea_ros.nodes.common.parameters import ParameterSet, Values
+from rnea_ros.nodes.common.process import run
 from rnea_ros.nodes.common.topics import nanoseconds
 from rnea_ros.nodes.scaling.action import DeferredActionServer, FollowJointTrajectory
 from rnea_ros.nodes.scaling.controller import JointTrajectoryControllerState
-from rnea_ros.sim.tracking import TrajectoryController, TrajectoryPoints
+from support.trajectory_controller import TrajectoryController, TrajectoryPoints
 
 NANO = 1_000_000_000
 PARAMETERS = (
@@ -62,11 +63,9 @@ PARAMETERS = (
 class TrajectoryControllerNode(Node):
     """Node that follows trajectories."""
 
-    entries: tuple[ParameterEntry, ...] = PARAMETERS
-
     def __init__(self) -> None:
         super().__init__("joint_trajectory_controller", automatically_declare_parameters_from_overrides=True)
-        self._settings = ParameterSet(self, self.entries)
+        self._settings = ParameterSet(self, PARAMETERS)
         values = self._settings.values
         self._joints, self._closed = list(values["joints"]), False
         self._controller = TrajectoryController(np.array(values["start"]), values["allow_nonzero_velocity_at_trajectory_end"])
@@ -84,12 +83,8 @@ class TrajectoryControllerNode(Node):
             self._server = DeferredActionServer(
                 self, FollowJointTrajectory, "~/follow_joint_trajectory", goal_callback=self._on_goal,
                 handle_accepted_callback=self._on_accepted, cancel_callback=self._on_cancel)
-        self._prepare()
         self._thread = threading.Thread(target=self._run, name="updates", daemon=True)
         self._thread.start()
-
-    def _prepare(self) -> None:
-        """Prepare what a subclass needs before its thread starts."""
 
     def destroy_node(self) -> None:
         self._closed = True
@@ -200,7 +195,8 @@ class TrajectoryControllerNode(Node):
         return state
 
     def _publish_state(self, stamp: Time, q: list[float], qd: list[float], qdd: list[float]) -> None:
-        robot = self._robot_state(stamp, q, qd)
+        robot = JointState(name=self._joints, position=np.add(q, self._values["off"]).tolist(), velocity=qd)
+        robot.header.stamp = stamp
         self._states.publish(robot)
         if self._references is not None:
             message = JointTrajectoryControllerState(joint_names=self._joints)
@@ -217,11 +213,11 @@ class TrajectoryControllerNode(Node):
         if self._log:
             self._log.flush()
 
-    def _robot_state(self, stamp: Time, q: list[float], qd: list[float]) -> JointState:
-        """Return the state of a robot that tracks exactly, with the constant error `off`."""
-        return self._joint_state(stamp, np.add(q, self._values["off"]).tolist(), qd)
 
-    def _joint_state(self, stamp: Time, q: list[float], qd: list[float], effort: Sequence[float] = ()) -> JointState:
-        message = JointState(name=self._joints, position=q, velocity=qd, effort=effort)
-        message.header.stamp = stamp
-        return message
+def main() -> int:
+    """Run the node; return the exit code."""
+    return run([TrajectoryControllerNode])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
