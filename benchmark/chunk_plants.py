@@ -27,7 +27,7 @@ import pinocchio as pin
 
 import rnea_ros
 from rnea_ros.demo import arms as timings
-from rnea_ros.sim.tracking import track
+from rnea_ros.sim.plant import track
 from support.chunk_streams import INSTANT, Arm, utilization
 from support.scaling_cases import urdf
 

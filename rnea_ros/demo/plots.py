@@ -20,8 +20,8 @@ from ..algorithms.kinematics import Pose
 from ..io.figures import color_scale, draw_polygons, movie, picture
 from ..robots.inputs.base_state import BaseState
 from ..robots.robot import Robot
+from ..sim.plant import CONTROL_PERIOD_S, TrackingResult
 from ..sim.scene import Polyline, Renderer
-from ..sim.tracking import CONTROL_PERIOD_S, TrackingResult
 from .arms import Arm
 from .checks import DemoRecording, Topics, difference_quotients, motor_torques, pair_by_stamp
 from .processes import share_file

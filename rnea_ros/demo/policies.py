@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import InputError
 from ..io.figures import picture
 from ..robots.robot import Robot
-from ..sim.tracking import CONTROL_PERIOD_S, TrackingResult, follow
+from ..sim.plant import CONTROL_PERIOD_S, TrackingResult, follow
 from ..trajectory.chunk_executor import ChunkExecutor, ChunkOptions
 from ..trajectory.limit_utilization import LimitUtilization
 from . import plots

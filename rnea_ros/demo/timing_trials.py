@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import InputError, MissingPackage, RneaError
 from ..io.figures import picture
 from ..robots.robot import Robot
-from ..sim.tracking import CONTROL_PERIOD_S, TrackingResult, track
+from ..sim.plant import CONTROL_PERIOD_S, TrackingResult, track
 from ..trajectory.path import Path as JointPath
 from ..trajectory.path import path_through
 from ..trajectory.retiming import Retimed, Route, retime_motion

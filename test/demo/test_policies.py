@@ -11,7 +11,7 @@ pytest.importorskip("mujoco")
 
 from rnea_ros.demo import policies
 from rnea_ros.demo.arms import ARM_SOURCES, Arm
-from rnea_ros.sim.tracking import CONTROL_PERIOD_S
+from rnea_ros.sim.plant import CONTROL_PERIOD_S
 
 
 def test_policy_demo_compares_three_executions_by_torque_rate(monkeypatch):

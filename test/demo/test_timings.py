@@ -17,9 +17,8 @@ from rnea_ros import RneaError, load
 from rnea_ros.cli import main
 from rnea_ros.demo import timing_trials as trials
 from rnea_ros.demo.arms import ARM_SOURCES, MAX_MASS_ERROR, Arm, ArmSource
-from rnea_ros.sim.plant import Plant
+from rnea_ros.sim.plant import Plant, SaturatingDrives
 from rnea_ros.sim.scene import UnmodelledDynamics, scene
-from rnea_ros.sim.tracking import SaturatingDrives
 from support.robots import arm as chain
 
 ROOT = Path(__file__).resolve().parents[2]
