@@ -1,18 +1,19 @@
 """Six arms for chunks.py: their URDF, robot file and limits, and what a motion uses of every limit by Pinocchio.
 
     so101      SO-101 with its gripper, URDF of example-robot-data, profile so101: STS3215 servos (voltage, rotors, friction)
-    koch       arm of two XL430 and four XL330 servos, generated here: link lengths 108, 100 and 58 mm as low_cost_robot has
-               them, masses of the servos and of printed links; profile koch: XL430 by their straight speed-torque curves,
-               XL330 by voltage, rotors and friction
+    koch       arm of two XL430 and four XL330 servos, generated here: link lengths 108, 100 and 58 mm as in low_cost_robot,
+               masses of the servos and of printed links; profile koch: XL430 with their linear speed-torque curves,
+               XL330 with voltage, rotors and friction
     ur5e       generated here from the maker's published Denavit-Hartenberg table, masses and centres of mass; inertias are
                those of rods; profile ur5e
     panda      URDF of example-robot-data, its fingers fixed
     xarm7      URDF of example-robot-data, profile xarm7: power of the supply
     z1         Unitree Z1 with its gripper, URDF of example-robot-data
 
-Torque and velocity limits are the maker's or, where these are larger or unknown, 1.3 times the largest gravity torque plus 6
-rad/s^2 of inertia and 4 times the Coulomb friction (2 % of the arm's largest at least), and 2 rad/s. Torque rate (the torque
-in 60 ms), acceleration (14 rad/s^2) and jerk (700 rad/s^3) are assumed: no maker publishes all three.
+Torque and velocity limits are those of the manufacturer. If these are larger or unknown, the torque limit is 1.3 times the
+largest gravity torque plus the torque for 6 rad/s^2 and 4 times the Coulomb friction (at least 2 % of the arm's largest), and
+the velocity limit 2 rad/s. Limits of torque rate (the torque limit in 60 ms), acceleration (14 rad/s^2) and jerk (700 rad/s^3)
+are assumed: no manufacturer publishes all three.
 """
 
 from __future__ import annotations

@@ -137,7 +137,8 @@ def tracked_stream(kind: str, name: str, seed: int, duration: float, names: list
 
 def lost_arms(rows: list[ROW]) -> str:
     """Return the table of arms that were lost."""
-    text = "| | " + " | ".join(f"{kind}: lost, error [mrad]" for kind in TRACKED) + " |\n|---|" + "---|" * len(TRACKED) + "\n"
+    text = "| method | " + " | ".join(f"{kind}: lost, error [mrad]" for kind in TRACKED) + " |\n"
+    text += "|---|" + "---|" * len(TRACKED) + "\n"
     for name in (OURS, *PEERS):
         cells = []
         for kind in TRACKED:
@@ -177,8 +178,9 @@ def servo_stream(kind: str, name: str, seed: int, duration: float, names: list[s
 
 def servo_table(rows: list[ROW]) -> str:
     """Return the table of what servos made of commands."""
-    text = ("| arm | stream | | gear torque [% of stall] | its rate [stalls/s] | acceleration [rad/s^2] | no supply left [%] "
-            "| off the command [mrad] | RMS from the intent [mrad] |\n|---|---|---|---|---|---|---|---|---|\n")
+    text = ("| arm | stream | method | gear torque [% of stall] | rate of the gear torque [stall torques/s] | acceleration "
+            "[rad/s^2] | time at full duty [%] | distance from the command [mrad] | RMS distance from the intended motion "
+            "[mrad] |\n|---|---|---|---|---|---|---|---|---|\n")
     for name in servo_plants.ARMS:
         for kind in SERVO_KINDS:
             for other in (OURS, *SERVO_PEERS):
@@ -195,25 +197,28 @@ def servo_table(rows: list[ROW]) -> str:
 
 HEAD = """# Action chunks of learned policies
 
-Written by benchmark/chunks.py: {arms}; {runs} streams of {duration:g} s ({seeds} of each kind and arm) with 50 points
-at 30, 10 or 50 Hz every 0.2 s, 0.1 s old when they arrive. Kinds: smooth; noisy (0.5 to 5 mrad); late (0.1 to 0.8 s,
-constant or random); disagreeing (each chunk 20 to 70 mrad off in every joint); lost (half of them); disordered (late, twice,
-in another order); faulty (NaN, a joint missing, a radian off, beyond a limit); ending (the policy stops). "too fast" is
-smooth, but goes on beyond the velocity limits; "feasible" is smooth and inside all limits.
+Written by benchmark/chunks.py: {arms}; {runs} streams of {duration:g} s ({seeds} of each kind and arm). A chunk has 50
+points at 30, 10 or 50 Hz; one arrives every 0.2 s and is 0.1 s old on arrival. Kinds: smooth; noisy (0.5 to 5 mrad); late (0.1
+to 0.8 s, constant or random); disagreeing (each chunk 20 to 70 mrad off in every joint); lost (half of the chunks); disordered
+(late, repeated, in another order); faulty (NaN, a missing joint, a radian off, beyond a limit); ending (the policy stops).
+"too fast" is smooth but exceeds the velocity limits; "feasible" is smooth and within all limits.
 
 Arms: {plants}
 
-Excess is the largest share of a limit that was used, and of which: torque, torque rate, velocity, acceleration, jerk,
-position, drive (voltage, speed-torque curve, power of the supply). Deviation is the distance from the policy's intent
-(without noise) at the same time; delay the shift in time for which it is least, and distance what is left (RMS over joints
-and time). Stops are counted where the policy's speed is above 0.2 rad/s and the motion's below a fifth of it, in streams
-that go on without a gap (smooth, noisy, feasible). Cost is processor time per chunk. Peers command at 1 kHz, and derivatives
-are differences: a step of a command is a large acceleration there, as it is for a robot that follows it. Peers leave out
-chunks with NaN or of another length, and nothing else. Commands that are interpolated linearly have excesses that depend on
-this rate; those of Ruckig and TOPP-RA do not. Arms are kinematic here: what is evaluated is the motion that is commanded.
+* Excess: the largest utilization of a limit, and its kind: torque, torque rate, velocity, acceleration, jerk, position, drive
+  (voltage, speed-torque curve, power of the supply).
+* Deviation: the distance from the policy's intended motion (without noise) at the same time, RMS over joints and time.
+* Delay: the time shift for which the deviation is smallest. Distance: the deviation after this shift.
+* Stops: instants at which the policy's speed is above 0.2 rad/s and that of the motion below a fifth of it, in streams without
+  a gap (smooth, noisy, feasible).
+* Cost: processor time per chunk.
+
+The compared methods command at 1 kHz, and derivatives are differences: a step of a command is a large acceleration, as for a
+robot that tracks it. They skip chunks with NaN or of another length, and no others. The excess of linearly interpolated
+commands depends on this rate; that of Ruckig and TOPP-RA does not. The arms are kinematic: the commanded motion is evaluated.
 """
-TABLE = ("| | excess | deviation [mrad] | largest [mrad] | delay [ms] | distance [mrad] | stops | cost [ms] | 99 % |\n"
-         "|---|---|---|---|---|---|---|---|---|\n")
+TABLE = ("| method | excess | deviation [mrad] | largest deviation [mrad] | delay [ms] | distance [mrad] | stops | cost [ms] "
+         "| cost, 99 % [ms] |\n|---|---|---|---|---|---|---|---|---|\n")
 
 
 def line(label: str, found: list[ROW], stops: str) -> str:
@@ -263,31 +268,32 @@ def page(rows: list[ROW], note: str = "") -> str:
                        plants="\n\n```text\n" + described.rstrip() + "\n```")
     beside = sum(any(name in row for name in PEERS) for row in rows)
     if beside < len(rows):
-        text += f"\nPeers were given {beside} of these streams.\n"
+        text += f"\nThe compared methods received {beside} of these streams.\n"
     text += f"\n{note}\n" if note else ""
     own = [row[OURS] for row in rows]
     samples, leads = [one["sample"] for one in own], [one["lead"] for one in own]
-    text += "\n## All streams but those that are too fast\n\n" + table([row for row in rows if row["kind"] != FAST])
+    text += "\n## All streams except too fast\n\n" + table([row for row in rows if row["kind"] != FAST])
     text += (f"\nA sample of {OURS} takes {1e6 * np.median(samples):.1f} us (median; {1e6 * max(samples):.1f} in the slowest "
-             f"stream). From its arrival to its splice a chunk takes {1e3 * max(leads):.0f} ms at most: the lead of 50 ms, or "
-             "up to a period more where the motion passes through the chunk's next point anyway.\n")
+             f"stream). The time from the arrival of a chunk to its splice is {1e3 * max(leads):.0f} ms at most: the lead "
+             "time of 50 ms, or up to one period more if the motion passes through the chunk's next point anyway.\n")
     feasible = [row[OURS] for row in rows if row["kind"] == FEASIBLE]
     if feasible:
         unchanged, exact = (sum(one[name] < limit for one in feasible) for name, limit in (("changed", 1), ("error", 1e-6)))
-        text += (f"\nOf {len(feasible)} feasible streams {unchanged} pass without a stretch or a delay, {exact} within 1e-6 "
-                 "rad of all points (from 0.6 s on, when the motion has caught up); the largest distance from a point is "
-                 f"{max(one['error'] for one in feasible):.1e} rad.\n")
+        text += (f"\nOf {len(feasible)} feasible streams {unchanged} are executed without a stretch or a delay, and {exact} "
+                 "within 1e-6 rad of all points (after the first 0.6 s, in which the motion reaches the chunks); the largest "
+                 f"distance from a point is {max(one['error'] for one in feasible):.1e} rad.\n")
     text += f"\n## {OURS}: results of the chunks\n\n" + outcomes(rows, kinds)
     if on_plants:
         text += (f"\n## Lost arms\n\n{', '.join(SLEWING)} in MuJoCo, as in saturation.md: drives with a slew limit, masses of "
-                 "all links up to 5 % wrong, unknown friction, inverse dynamics and a PD of 42 rad/s at 1 kHz. Lost: a joint "
-                 "is 0.25 rad off. Motions use 90 % of torque and torque rate.\n\n" + lost_arms(on_plants))
+                 "all links up to 5 % wrong, unknown friction, inverse dynamics and a PD of 42 rad/s at 1 kHz. An arm is "
+                 "lost when the error of a joint reaches 0.25 rad. Motions use 90 % of torque and torque rate.\n\n"
+                 + lost_arms(on_plants))
     if on_servos:
         count = 1 + max(row["seed"] for row in on_servos)
         _, _, described = (servo_plants.__doc__ or "").partition("\n\n")
-        text += (f"\n## Arms of servos\n\n{described}\nThe largest of seeds 0 to {count - 1}, the mean of the RMS. A soft arm "
-                 "lags behind any command and sags under its weight, so all are off the command; what differs is what gears "
-                 "carry.\n\n" + servo_table(on_servos))
+        text += (f"\n## Arms with servos\n\n{described}\nThe table gives the largest values of seeds 0 to {count - 1}, and "
+                 "the mean of the RMS. A soft arm lags behind any command and sags under its weight, so the distance from "
+                 "the command is similar for all methods; the load of the gears differs.\n\n" + servo_table(on_servos))
     text += f"\n## {OURS} by arm\n\n" + "| arm | " + " | ".join(kinds) + " |\n|---|" + "---|" * len(kinds) + "\n"
     for name in arms:
         cells = [max((share, quantity) for row in rows if (row["arm"], row["kind"]) == (name, kind)

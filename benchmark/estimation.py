@@ -88,32 +88,35 @@ def cost(n: int, rate: float, messages: int = 3000) -> tuple[float, float]:
 HEAD = """# Torque rate from joint states
 
 `python benchmark/estimation.py {seeds}`, {machine}, Python {python}, UR5 and Panda, {seeds} random motions of 5 s each,
-default settings. Error of the torque rate in %, live and of a recording: median (largest) of the RMS errors as shares of
-the RMS, from the second second on. Torque: the median of the same of the torque, 30 ms late. Within 2 std: shares of the
-errors of rate and torque within two of the standard deviations given [%], 30 ms late and of the recording.
+default settings. The table gives the error of the torque rate [%], live and for a recording: median (largest) of the RMS
+errors relative to the RMS torque rate, from the second second on. Torque: median error of the torque [%], 30 ms late. Within
+2 std: shares of the errors of rate and torque within two of the reported standard deviations [%], 30 ms late and for the
+recording.
 
-| motion | joint states | {lags} | recording | torque | within 2 std | of the recording |
+| motion | joint states | {lags} | recording | torque | within 2 std | within 2 std, recording |
 |---|---|{columns}
 """
 
 NOTES = """
-How these were reached, and what is left (simulation, other seeds than the table's):
+Further results (in simulation, with seeds other than those of the table):
 
-* **Standard deviations** of the rate on robots, seeds and a kind of motion (quintics from rest to rest) that nothing was made
-  with (xarm7, z1, Kinova, Talos's arm): of recordings of S-curves 92 to 99 % of the errors are within two, of quintics 85 to
-  92 %, of smooth motion 96 to 100 %: there they are up to a half too large. Live, they contain a share of the difference
-  between stamps and even times: with stamps that jitter they are cautious.
-* **Safety**: gains are those of a Kalman filter for the time between two samples, estimates outside of the cone of the
-  received positions are rejected, and random senders compare deviations with the true errors (`make fuzz TARGET=estimator`).
-  After uneven steps the weights of later samples are those of even steps, by time.
-* **Cost** (10th percentile of the thread's time on a loaded machine, seven joints, 500 Hz, without torques): 119 us before the
-  last change, 85 us now; some 40 us more after an uneven step.
-* **S-curves at 500 Hz, 2^-17, 30 ms late**: in 12 random motions the jerk was 19 to 23.5 % off, where the filter of the
-  bank that suits each joint best, chosen with the truth known, is 20 to 25 % off. A memory of innovations of 20 to 90 ms,
-  and equal or double caution, move that by less than one point, and quick memories cost smooth motion a third (3.2 % to 4.3
-  %). So no weighting of these drives is worth more: at a jump every linear filter is half of the jump off, and the rest
-  follows from noise. An oracle that chose among the filters anew at each sample would leave 10 %; innovations do not show
-  in time.
+* **Standard deviations** of the rate were tested with robots (xarm7, z1, Kinova, Talos's arm), seeds and a kind of motion
+  (quintics from rest to rest) that were not used for tuning. In recordings of S-curves 92 to 99 % of the errors are within
+  two standard deviations, of quintics 85 to 92 %, of smooth motion 96 to 100 %, where they are up to a half too large. Live,
+  the standard deviations contain a share of the difference between stamps and evenly spaced times: they are conservative if
+  stamps jitter.
+* **Safety**: the gains are those of a Kalman filter for the time between two samples, estimates outside of the cone of the
+  received positions are rejected, and the fuzzer compares standard deviations with the true errors for random publishers
+  (`make fuzz TARGET=estimator`). After uneven steps the weights of later samples are those of even steps, as a function of
+  time.
+* **Cost** (10th percentile of the thread's time on a loaded machine, seven joints, 500 Hz, without torques): 119 us before
+  the last change, 85 us after it, and about 40 us more after an uneven step.
+* **S-curves at 500 Hz, 2^-17, 30 ms late**: in 12 random motions the error of the jerk was 19 to 23.5 %. The best single
+  filter of the bank for each joint, chosen with knowledge of the true motion, has 20 to 25 %. Forgetting times of the
+  innovations of 20 to 90 ms, and a prior weight that is equal or doubled, change this by less than one percentage point, and
+  short forgetting times increase the error of smooth motion by a third (3.2 % to 4.3 %). No other weighting is therefore
+  better: at a jump every linear filter is wrong by half of the jump, and the remaining error follows from noise. A choice of
+  the best filter at each sample would leave 10 %, but the innovations do not indicate that filter in time.
 """
 
 

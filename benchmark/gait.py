@@ -31,8 +31,8 @@ from rnea_ros.planning.transcription import Transcription
 ROOT = Path(__file__).resolve().parents[1]
 HUMAN = WalkingStep(smooth=True, transfer=True, upright=True)
 CASES = {"thesis": (WalkingStep(), 6), "elastic": (WalkingStep(elastic=True), 6), "human": (HUMAN, 8)}
-TITLES = {"thesis": "As the thesis asks", "elastic": "With what ligaments and slack muscles bear at no effort",
-          "human": "With accelerations tied, a steady transfer of load, an upright pelvis"}
+TITLES = {"thesis": "Conditions of the thesis", "elastic": "With passive joint moments",
+          "human": "With continuous accelerations, steady load transfer and upright pelvis"}
 SWEEP = [(Human(), WalkingStep(0.8, 0.5), 6), (Human(), WalkingStep(1.0, 0.55), 6), (Human(), WalkingStep(1.4, 0.7), 6),
          (Human(1.6, 55.0), WalkingStep(), 6), (Human(1.9, 95.0), WalkingStep(), 6),
          (Human(1.65, 60.0, "female"), WalkingStep(), 6),
@@ -96,7 +96,7 @@ def swept() -> Iterator[str]:
     """Lines of a table: other speeds and other people; what has no solution says why."""
     yield ("| stature, mass, sex | speed, step | points | iterations | processor [s] | effort | "
            "hip, knee, ankle correlation | "
-           "peak, valley, peak [weight] | farthest beyond a limit |\n|---|---|---|---|---|---|---|---|---|")
+           "peak, valley, peak [weight] | largest excess over a limit |\n|---|---|---|---|---|---|---|---|---|")
     for human, step, points in SWEEP:
         start, kind = time.process_time(), ", beyond the thesis" if step.upright else ", elastic" if step.elastic else ""
         whose = (f"| {human.stature:g} m, {human.mass:g} kg, {human.sex} | {step.speed:g} m/s, {step.length:g} m{kind} | "
@@ -114,7 +114,7 @@ def swept() -> Iterator[str]:
 
 
 def table(rows: dict[str, str]) -> str:
-    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())])
+    return "\n".join(["| quantity | value |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())])
 
 
 def main() -> None:
@@ -125,10 +125,11 @@ def main() -> None:
     walker = Walker(Human())
     error = gradient_error(walker)
     built = time.monotonic() - start
-    parts = [f"# The walking human\n\nWritten by `benchmark/gait.py`; {os.cpu_count()} processors, {platform.machine()}, load "
-             f"{os.getloadavg()[0]:.1f}. {walker.n} active coordinates of 55; 1.2 m/s, steps of 0.6 m, from all joints at "
-             f"zero. Tracing and compiling the kernels took {built:.1f} s before (seconds where machine code is kept). Slopes "
-             f"of all conditions agree with differences of order four within {error:.1e}."]
+    parts = [f"# Predicted human walking\n\nWritten by `benchmark/gait.py`; {os.cpu_count()} processors, "
+             f"{platform.machine()}, load {os.getloadavg()[0]:.1f}. {walker.n} active coordinates of 55; 1.2 m/s, steps of "
+             f"0.6 m, initial guess with all joints at zero. Before that, tracing and compiling the kernels took {built:.1f} "
+             "s (some seconds with cached machine code). Derivatives of all conditions agree with fourth-order differences "
+             f"within {error:.1e}."]
     picture.skeleton(ROOT / "docs" / "skeleton.png", walker.human)
     for name in cases:
         walked, rows = measured(walker, *CASES[name])
@@ -136,8 +137,8 @@ def main() -> None:
         rows |= {"torques against Pinocchio [N m]": f"{by_pinocchio(walked):.1e}"}
         rows |= {key: f"{value:.4g}" for key, value in walked.report().items()}
         beyond = {key: f"{value:.1e}" for key, value in sorted(excess.items(), key=lambda item: -item[1])}
-        parts += [f"## {TITLES[name]}", table(rows), "Farthest beyond a limit at 300 instants of the step, in rad, m, m^2 or "
-                  "a share of strength; negative is room left:", table(beyond)]
+        parts += [f"## {TITLES[name]}", table(rows), "Largest excess over each limit at 300 instants of the step, in rad, m, "
+                  "m^2 or as a share of the strength; negative: remaining margin.", table(beyond)]
         picture.walk(ROOT / "docs" / f"gait_{name}.png", walked)
         print("\n\n".join(parts[-4:]), flush=True)
         save(parts)
@@ -145,7 +146,7 @@ def main() -> None:
     for line in swept():
         lines.append(line)
         print(line, flush=True)
-        save([*parts, "## Other speeds, other people", "\n".join(lines)])
+        save([*parts, "## Other speeds and persons", "\n".join(lines)])
 
 
 def save(parts: list[str]) -> None:

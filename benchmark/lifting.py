@@ -64,9 +64,10 @@ def by_pinocchio(lifted: Lift) -> float:
 
 
 def rows() -> Iterator[str]:
-    yield ("| case | iterations | processor [s] | effort | trunk, knee at the start [deg] | L5/S1 [N m], [N m/kg] | "
-           "compression [N] | hip, knee, ankle [N m] | floor [weight] | torques against Pinocchio [N m] | beyond a limit "
-           f"| shortest endurance, every {PERIOD:g} s |\n|---|---|---|---|---|---|---|---|---|---|---|---|")
+    yield ("| case | iterations | processor [s] | effort | trunk and knee angle at the start [deg] | L5/S1 [N m], [N m/kg] | "
+           "compression [N] | hip, knee, ankle [N m] | ground force [weight] | torque difference to Pinocchio [N m] | "
+           f"largest excess over a limit | shortest endurance, every {PERIOD:g} s "
+           "|\n|---|---|---|---|---|---|---|---|---|---|---|---|")
     for name, (person, task, muscles) in CASES.items():
         lifter = Lifter(person, task, MuscleStrength.of(person, muscles) if muscles else None)
         lifter.problem()

@@ -66,16 +66,16 @@ ROBOTS: Mapping[str, tuple[str, Callable[[int], MovingRobot]]] = {  # name, orac
 }
 
 CAUSES = """
-Sent again are samples of bases that move: base states and joint states come on two topics, and where a joint state overtakes
-its base state, the node answers for the one before, as it says on `~/base_dynamics`.
+Repeated samples occur with moving bases: base states and joint states arrive on two topics, and if a joint state overtakes
+its base state, the result is for the previous base state, which `~/base_dynamics` contains.
 
-Errors above 1e-9, of the palletiser's rate alone: they are the oracle's. Its loops hold more than the motion needs, so its
-multipliers are a least-squares solution, and its torques, of up to 520 N m, scatter by up to 1.2e-11 N m from one sample to
-the next. A difference over 10 ms makes 1.6e-9 of that; over 5 ms it was 2.4e-9. Where the scatter is small, the rates agree
+The error of the palletiser's rate above 1e-9 is caused by the oracle. Its loops are over-constrained, so the
+multipliers are a least-squares solution, and its torques, of up to 520 N m, scatter by up to 1.2e-11 N m between successive
+samples. A difference over 10 ms amplifies this to 1.6e-9; over 5 ms it was 2.4e-9. If the scatter is small, the rates agree
 to 1e-10.
 
-Where the load of the machine is high, the percentiles say little about the node. Evaluation alone, the least of six times
-for each sample (`benchmark/served.py`): the biped takes 89 us of processor time, 98 us at p99.
+With a high load of the machine the percentiles do not characterise the node. The evaluation alone, measured as the minimum of
+six times for each sample (`benchmark/served.py`), takes 89 us of processor time for the biped, 98 us at p99.
 """
 
 
@@ -137,27 +137,28 @@ def fed(bench: MovingBench, seconds: float) -> dict[str, Any]:
     return {"p50_us": p50, "p99_us": p99, "cpu_us": 1e6 * cpu, "rate_hz": rate, "load": os.getloadavg()[0]}
 
 
-HEAD = """# Robots of every kind over DDS, beside what is not ours
+HEAD = """# Comparison of dynamics_node with independent oracles over DDS
 
-`python benchmark/live.py`: each robot moves before a dynamics_node in a separate process. Errors are the largest of every
-joint's torque and torque rate, each relative to its own truth or to one, whichever is larger. The truth of a rate is a
-sixth-order difference of the oracle's torques, in steps of {step:g} s; of combinations (Robot) one of tenth order along
-a motion that is integrated from the oracle's equations. Sent again: samples whose answer, or part of what it
-needs, was lost; every sample was answered. Rows in which all rates are compared are of an earlier run, before
-one class served every robot.
-"Motions given": ~/platform_state moves the robot, for each platform on a separate topic, instead of joint states.
-Platforms in series, tripod, leg: multipliers on Pinocchio along the motion of the motors. Vehicles, flexible arm, eel:
-the oracles of [the campaign](campaign.md), differences of sixth order; samples are states at 301 instants of a vehicle's
-motion, and independent states of arm and eel.
+`python benchmark/live.py` publishes the motion of each robot for a dynamics_node in a separate process. Errors are the largest
+over all joints, of torque and torque rate, each relative to the reference value or to one, whichever is larger. The reference
+of a rate is a sixth-order difference of the oracle's torques, in steps of {step:g} s; for combinations (Robot) it is a
+tenth-order difference along a motion that is integrated from the oracle's equations. "Repeated" is the number of samples whose
+result, or part of whose input, was lost; every sample received a result. Rows in which all rates are compared are from an
+earlier run, before a single class served all robots.
 
-| robot | kind | joints | oracle | samples | rates compared | motion | sent again | torque | where | rate | where |
+* "Motions given": ~/platform_state moves the robot instead of joint states, on a separate topic for each platform.
+* Platforms in series, tripod, leg: the oracle is Pinocchio with multipliers along the motion of the motors.
+* Vehicles, flexible arm, eel: the oracles of [the campaign](campaign.md), with sixth-order differences. Samples are states at
+  301 instants of a vehicle's motion, and independent states of arm and eel.
+
+| robot | kind | joints | oracle | samples | rates compared | motion | repeated | torque error | at | rate error | at |
 |---|---|---|---|---|---|---|---|---|---|---|---|
 """
 COSTS = """
-What a sample costs the node while joint states, desired motion, base states and wrenches come at 1 kHz and all results are
-listened to: percentiles of its diagnostics, from the joint state's callback to the results' publication, and processor time
-of the whole process. Where the load of the machine is above its processors, two here, the percentiles hold others' time too,
-and fewer samples come.
+The next table gives the cost of a sample in the node while joint states, desired motion, base states and wrenches arrive at
+1 kHz and all results are subscribed. The percentiles from the diagnostics cover the time from the joint state's callback to
+the publication of the results; processor time is that of the whole process. If the load exceeds the number of processors, here
+two, the percentiles include the time of other programs, and fewer samples arrive.
 
 | robot | p50 | p99 | processor time | samples per second | load of the machine |
 |---|---|---|---|---|---|

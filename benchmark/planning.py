@@ -142,10 +142,10 @@ def compared(arm: str, robot: Robot, limits: Limits, rates: bool, pairs: int) ->
 def main(pairs: int = 50) -> None:
     lines = ["# Fastest motions between random poses", "",
              f"`python benchmark/planning.py {pairs}`, {platform.machine()}, Python {platform.python_version()}, default "
-             "settings; poses are those of seeds that nothing was tuned to. Seconds are computing time of the process, all "
-             "methods interleaved; longer: median of the duration beyond the shortest one found inside the limits, in %; "
-             "excess: the largest beyond any limit, relative, sampled 120 times in every span (negative: what is left). "
-             f"Load at its beginning: {os.getloadavg()[0]:.0f} on {os.cpu_count()} processors.", "",
+             "settings. The poses have seeds that were not used for tuning. Times are processor time of the process, with "
+             "all methods interleaved. Longer: median of the relative difference to the shortest duration found within the "
+             "limits [%]. Excess: largest relative excess over any limit, sampled 120 times per span (negative: remaining "
+             f"margin). Load at the beginning: {os.getloadavg()[0]:.0f} on {os.cpu_count()} processors.", "",
              "| arm | limits | method | pairs | solved | median [s] | 90 % [s] | largest [s] | longer [%] | excess |",
              "|---|---|---|---|---|---|---|---|---|---|"]
     for arm in ARMS:

@@ -1,21 +1,22 @@
 """SO-101 and Koch in MuJoCo with their servos: what a position servo, its friction and its supply make of commands.
 
-Links are those of chunk_plants.py. A servo turns a position error into a voltage, within its supply, and that into a torque:
+The links are those of chunk_plants.py. A servo converts a position error to a voltage, limited by its supply, and this to a
+torque:
 
     duty = gain (command - q), at most `most`      tau = constant (duty supply - constant qd) / resistance
 
-behind a gear with the inertia of its rotor, Coulomb and viscous friction. There is no other feedback: a soft arm. Parameters
-are those of Rhoban's better-actuator-models (Apache-2.0, commit 060af88: gains by an oscilloscope, the rest fitted to swings
-of a pendulum):
+The torque acts on a gear with rotor inertia, Coulomb and viscous friction. There is no other feedback, so the arm is soft.
+The parameters are those of Rhoban's better-actuator-models (Apache-2.0, commit 060af88: gains measured with an oscilloscope,
+others fitted to swings of a pendulum):
 
-    STS3215   gain 32 * 0.166 1/rad, 7.4 V, duty up to 0.97; the rest as in profile so101
-    XL330     gain 400 * 0.00246 1/rad, 5 V; the rest as in profile koch
-    XL430     gain 800 * 0.00246 1/rad, 12 V; constant and resistance from stall torque and speed without load (e-manual);
-              rotor (0.005 kg m^2) and friction (0.045 N m, 0.01 N m s/rad) are not published and assumed; the executor lacks
-              them
+    STS3215   gain 32 * 0.166 1/rad, 7.4 V, duty up to 0.97; others as in profile so101
+    XL330     gain 400 * 0.00246 1/rad, 5 V; others as in profile koch
+    XL430     gain 800 * 0.00246 1/rad, 12 V; constant and resistance from stall torque and no-load speed (e-manual);
+              rotor (0.005 kg m^2) and friction (0.045 N m, 0.01 N m s/rad) are assumed, because they are not published;
+              the executor does not know them
 
-400 and 800 are the default gains of these Dynamixels. Commands are those of 100 Hz, held in between. The gear transmits what
-moves the links: the torque that the links need, without rotor and friction of the servo.
+400 and 800 are the default gains of these Dynamixels. Commands arrive at 100 Hz and are held in between. The gear torque is
+the torque that moves the links, without rotor inertia and friction of the servo.
 """
 
 from __future__ import annotations
