@@ -89,7 +89,7 @@ HEAD = """# Torque rate from joint states
 
 `python benchmark/estimation.py {seeds}`, {machine}, Python {python}, UR5 and Panda, {seeds} random motions of 5 s each,
 default settings. The table gives the error of the torque rate [%], live and for a recording: median (largest) of the RMS
-errors relative to the RMS torque rate, from the second second on. Torque: median error of the torque [%], 30 ms late. Within
+errors relative to the RMS torque rate, after the first second. Torque: median error of the torque [%], 30 ms late. Within
 2 std: shares of the errors of rate and torque within two of the reported standard deviations [%], 30 ms late and for the
 recording.
 

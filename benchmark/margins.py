@@ -1,8 +1,8 @@
 """Shares of the limits to plan with, predicted and needed: python benchmark/margins.py > benchmark/margins.md
 
 Motions of arms are retimed with their full limits of torque and torque rate. A plant that differs from the model tracks them
-with feed-forward and a PD controller of 50 rad/s, whose torques are held for 1 ms. "Needed" is the share of the limits with
-which the controller's torque, and its torque rate over 20 ms, stay within the limits of the plant. "Predicted" is the result
+with feed-forward and a PD controller of 50 rad/s, whose torques are held for 1 ms. "Needed" is the share of the limits to plan
+with so that the controller's torque, and its torque rate over 20 ms, stay within the full limits. "Predicted" is the result
 of `limits_share`, which uses no plant. Each value is the worst of 6 motions.
 
 The start of a motion determines most of the share for the rate. An error of the gravity torque acts from the first instant;
@@ -180,14 +180,15 @@ def by_start(of: Arm, along: list[Retimed]) -> None:
 
 def main() -> None:
     about = (__doc__ or "").partition("\n")[2].strip()
-    print(f"# Predicted and required margins\n\n{about}\n\nPanda, 87 and 12 N m, 1000 N m/s; 6 paths near its home pose; "
-          "plant simulated with Pinocchio (test/support/plant.py).\n")
+    print(f"# Predicted and required margins\n\n{about}\n\nPanda, limits 87 and 12 N m, 1000 N m/s; 6 paths near its home "
+          "pose; plant simulated with Pinocchio (test/support/plant.py).\n")
     compared(PANDA, motions(6), Plant)
     for name in ARM_SOURCES:
         of = arm(name)
         bare = robot(False, of)
         along = random_motions(bare, bare.limits)
-        print(f"{name}, {of.slew:.0f} N m/s; 6 random paths, those of `rnea margin`; plant simulated in MuJoCo.\n")
+        print(f"{name}, torque-rate limit {of.slew:.0f} N m/s; 6 random paths, those of `rnea margin`; plant simulated in "
+              "MuJoCo.\n")
         compared(of, along, Mujoco, 2)
         if of is PANDA:
             print("The same arm with all masses 10 % wrong, for each path: the share for the rate depends on the start of the "

@@ -208,7 +208,7 @@ speed that the limits allow, and executed at 1 kHz; the robot equals the model. 
 Largest utilization of each limit over all motions, joints and {between} instants per tick (in brackets: at the ticks only),
 computed from the exact torque and torque rate of the reference. Goal: the largest of distance, velocity and acceleration at
 the goal. Optimum: IPOPT's solution for the same path and limits, as a nonlinear programme on {nodes} nodes with limits at the
-nodes only and without margin (test/support/scaling_optimum.py).
+nodes only and without margin (test/support/scaling_optimum.py). "Above 1.03" and "no optimum" count motions.
 """
 CONVERGENCE = """
 Dependence of the optimal duration [s] on the number of nodes:
@@ -218,7 +218,7 @@ DISTURBANCES = """
 
 Values are median (largest) of the first {disturbed} motions of each arm. A pause, and an override of 0.5, begin at half of the
 duration and last {long:g} s. "Until rest" is the time until the motion rests. "Pause" and "override" are the time lost in
-addition to the requested one; it is negative because the motion continues until it rests. Worst: largest utilization of a
+addition to the requested one; it may be negative, because the motion continues until it rests. Worst: largest utilization of a
 limit in these motions and with 12 random overrides.
 """
 CHANGES = """

@@ -263,22 +263,22 @@ SCALING = (
                    "Half of it is for the computation, half for the message. It is doubled when it is too short", "s",
                    0.02, 2.0),
     ParameterEntry("points_stop_time", 0.3, "Duration of the stop that follows the point in each message, with output points. "
-                   "If the node ends, a receiver that executes both brakes to rest, not checked against the limits; a "
-                   "receiver that uses only the first point stops abruptly. 0: the point alone", "s", 0.0, 5.0),
+                   "If the node ends, a receiver that executes the stop brakes to rest, at torques not checked against the "
+                   "limits; a receiver that uses only the first point stops abruptly. 0: the point alone", "s", 0.0, 5.0),
     ParameterEntry("controller.name", "", "Name with namespace of the joint_trajectory_controller that executes the motions. "
                    "References are sent to its joint_trajectory instead of ~/reference, trajectories that its parameters do "
                    "not allow are rejected, and a motion is abandoned if its controller_state (requires control_msgs) "
                    "contains another reference. Empty: the controller is unknown and not checked", read_only=True),
-    ParameterEntry("controller.interface", "topic", "Interface through which that controller receives whole trajectories "
-                   "(output trajectory or horizon): its topic, or its action FollowJointTrajectory (requires control_msgs), "
-                   "which reports rejections and whether the robot has reached the goal", choices=("topic",
+    ParameterEntry("controller.interface", "topic", "Interface through which the controller of controller.name receives whole "
+                   "trajectories (output trajectory or horizon): its topic, or its action FollowJointTrajectory (requires "
+                   "control_msgs), which reports rejections and whether the robot has reached the goal", choices=("topic",
                    "action"), read_only=True),
-    ParameterEntry("controller.timeout", 5.0, "Maximum time for which trajectories wait for that controller at the start, and "
-                   "for which its state may be missing during a motion", "s", 0.1, 60.0),
-    ParameterEntry("controller.required", False, "Whether trajectories are rejected while that controller is not found. If "
-                   "false, a warning is logged"),
+    ParameterEntry("controller.timeout", 5.0, "Maximum time for which trajectories wait for the controller of controller.name "
+                   "at the start, and for which its state may be missing during a motion", "s", 0.1, 60.0),
+    ParameterEntry("controller.required", False, "Whether trajectories are rejected while the controller of controller.name "
+                   "is not found. If false, a warning is logged"),
     ParameterEntry("longest_step", 5.0, "Maximum number of control periods by which a late tick advances the motion, with one "
-                   "point for each; a longer delay delays the motion. Only with output points and without use_sim_time",
+                   "point for each; a later tick delays the motion. Only with output points and without use_sim_time",
                    low=1.0, high=100.0),
     ParameterEntry("interpolation", "positions", "Waypoint data used for the path: positions; positions and velocities; "
                    "positions, velocities and accelerations", choices=("positions", "velocities", "accelerations")),
@@ -296,13 +296,13 @@ SCALING = (
                    "usually within a second. If false, it begins immediately, slowed until then"),
     ParameterEntry("on_new_trajectory", "replace", "Treatment of a trajectory that arrives during a motion: stop that motion "
                    "on its path and begin from there, or reject the new trajectory", choices=("replace", "refuse")),
-    ParameterEntry("start_tolerance", 0.01, "Maximum distance of the robot from the first point of a trajectory that begins "
-                   "there", "rad, m",
+    ParameterEntry("start_tolerance", 0.01, "Maximum distance of the robot from the first point of a trajectory if that point "
+                   "is at time 0", "rad, m",
                    1e-6, 1.0),
     ParameterEntry("start_mismatch", "refuse", "Treatment of a trajectory whose first point, at time 0, is not the robot's "
                    "position: reject it, or prepend a motion from the robot's position at half of the velocity limits",
                    choices=("refuse", "prepend")),
-    ParameterEntry("state_timeout", 0.5, "Age from which a joint state is not used for the position of the robot", "s", 1e-3,
+    ParameterEntry("state_timeout", 0.5, "Maximum age of a joint state that is used for the position of the robot", "s", 1e-3,
                    10.0),
     ParameterEntry("watch.source", "joint_states", "Source of the measured motion of the robot: joint_states; or "
                    "controller_state, the state of controller.name (requires control_msgs): its feedback and, if it has no "
@@ -341,7 +341,8 @@ SCALING = (
     ParameterEntry("policy.alignment", "time", "Treatment of a chunk with an offset from the motion. time: its points are not "
                    "shifted; offset: the offset at the splice is added to the points and decays",
                    choices=("time", "offset")),
-    ParameterEntry("policy.alignment_time", 0.1, "Time constant of the decay of that offset", "s", 1e-3, 10.0),
+    ParameterEntry("policy.alignment_time", 0.1, "Time constant of the decay of the offset, with policy.alignment offset",
+                   "s", 1e-3, 10.0),
     ParameterEntry("shutdown_timeout", 4.0, "Maximum time for a motion to come to rest after SIGINT or SIGTERM before the "
                    "process ends. ros2 launch repeats the signal after 5 s (its argument sigterm_timeout), which ends the "
                    "process immediately", "s", 0.0, 60.0),
@@ -436,8 +437,8 @@ WRENCHES = (
     ParameterEntry(f"wrenches.{WRENCH}.rate", "estimated", "Rate of the wrench. estimated: slope of a line fitted to the "
                    "latest messages, which also extrapolates from their stamp to that of the joint state; zero: zero",
                    choices=("estimated", "zero")),
-    ParameterEntry(f"wrenches.{WRENCH}.window", 0.05, "Time window of that fit, with 256 messages at most. The fit requires "
-                   "two messages",
+    ParameterEntry(f"wrenches.{WRENCH}.window", 0.05, "Time window of the fit of an estimated rate, with 256 messages at "
+                   "most. The fit requires two messages",
                    "s", 1e-3, 2.0),
     ParameterEntry(f"wrenches.{WRENCH}.timeout", 0.1, "Maximum age of a wrench, by arrival", "s", 1e-3, 10.0),
     ParameterEntry(f"wrenches.{WRENCH}.on_timeout", "drop", "Effect of a missing wrench. drop: it counts as zero; hold: it "
