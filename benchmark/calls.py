@@ -22,12 +22,12 @@ def sides(case: Case) -> tuple[dict[str, Loop], list[str]]:
     found: dict[str, Loop] = {
         "ours: tau and tau_rate": python_loop(robot.torque_and_rate, q, qd, qdd, qddd),
         "ours: tau": python_loop(robot.inverse_dynamics, q, qd, qdd),
-        "ours: tau, tau_rate and their gravity shares": python_loop(robot.dynamics, q, qd, qdd, qddd),
+        "ours: tau, tau_rate and gravity torques with rates": python_loop(robot.dynamics, q, qd, qdd, qddd),
         **pinocchio(case),
     }
     missing = []
     for name, make in (("MuJoCo: mj_inverse (tau)", mujoco), ("CasADi: tau and tau_rate, our recursion", casadi),
-                       ("numpy: tau and tau_rate, the paper's text", numpy_text)):
+                       ("numpy: tau and tau_rate, the equations of the paper", numpy_text)):
         try:
             found[name] = make(case)
         except Missing as reason:

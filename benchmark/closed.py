@@ -52,7 +52,7 @@ def sides(name: str) -> dict[str, Loop]:
             index = (index + 1) % SAMPLES
         return time.perf_counter() - began
 
-    loops = {"ours: tau, tau_rate and their gravity shares of the next sample": of_stream,
+    loops = {"ours: tau, tau_rate and gravity torques with rates of the next sample": of_stream,
              "ours: torque_and_rate, from the start pose": python_loop(robot.torque_and_rate, *samples[0])}
     if robot.platforms:
         moving = [robot.platform_of(robot.solve(*sample)) for sample in samples]

@@ -78,8 +78,8 @@ def main() -> None:
     print(f"# Contacts found in measured efforts\n\n{(__doc__ or '').partition(chr(10))[2].strip()}\n")
     print(f"Pushes of {FORCE:g} N at the hand in random directions, after {START:g} s of motion: {asked.pushes} of each arm. "
           f"Free motion: {FREE * asked.runs / 60:g} minutes of {asked.runs} robots.\n")
-    print("| arm, motion | found after: median, 95 %, largest [ms] | not found in 0.1 s | false alarms | largest share of a "
-          "threshold in free motion |\n|---|---|---|---|---|")
+    print("| arm, motion | detected after: median, 95 %, largest [ms] | not detected in 0.1 s | false alarms | peak external "
+          "effort / threshold in free motion |\n|---|---|---|---|---|")
     for name in asked.arms:
         arm = arms()[name]._replace(rotor=0.0)
         robot = arm.robot(friction=True)

@@ -92,7 +92,7 @@ def goals(found: dict[str, Any], notes: dict[str, str]) -> list[Goal]:
 
 def _node_goals(node: dict[str, Any], notes: dict[str, str]) -> list[Goal]:
     made = []
-    for what in ("all three topics", "joint_dynamics alone"):
+    for what in ("all three topics", "only joint_dynamics"):
         ours, naive = node.get(f"ours, {what}"), node.get(f"naive, {what}")
         if ours is None or naive is None:
             continue

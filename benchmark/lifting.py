@@ -66,7 +66,7 @@ def by_pinocchio(lifted: Lift) -> float:
 def rows() -> Iterator[str]:
     yield ("| case | iterations | processor [s] | effort | trunk and knee angle at the start [deg] | L5/S1 [N m], [N m/kg] | "
            "compression [N] | hip, knee, ankle [N m] | ground force [weight] | torque difference to Pinocchio [N m] | "
-           f"largest excess over a limit | shortest endurance, every {PERIOD:g} s "
+           f"largest excess over a limit | shortest endurance with a lift every {PERIOD:g} s "
            "|\n|---|---|---|---|---|---|---|---|---|---|---|---|")
     for name, (person, task, muscles) in CASES.items():
         lifter = Lifter(person, task, MuscleStrength.of(person, muscles) if muscles else None)
@@ -109,8 +109,8 @@ def main() -> None:
     for line in rows():
         table.append(line)
         print(line, flush=True)
-        tail = ["## Endurance of constant loads\n\nModel [s], and its deviation from the power laws fitted to 194 studies "
-                "(Frey-Law and Avin 2010).", endurance()]
+        tail = ["## Endurance of constant loads\n\nEndurance time of the model [s] for each share of the maximum strength, "
+                "and its deviation from the power laws fitted to 194 studies (Frey-Law and Avin 2010).", endurance()]
         (ROOT / "benchmark" / "lifting.md").write_text("\n\n".join([*parts, "\n".join(table), *tail]) + "\n", encoding="utf-8")
 
 

@@ -91,7 +91,7 @@ def naive() -> list[str]:
     return [sys.executable, str(HERE / "naive_node.py"), str(URDF)]
 
 
-ALARM = "no node: a thread that only wakes"
+ALARM = "no node: a sleeping thread"
 CLOCK = """
 import json, os, sys, time
 try:
@@ -119,7 +119,7 @@ def measure(seconds: float) -> dict[str, Load]:
     joints = list(Robot.from_urdf(URDF, backend="reference").joint_names)
     allowed, found = real_time_is_allowed(), {ALARM: alarm(seconds / 2)}
     with tempfile.TemporaryDirectory() as folder:
-        for what, topics in (("all three topics", ALL), ("joint_dynamics alone", ONE)):
+        for what, topics in (("all three topics", ALL), ("only joint_dynamics", ONE)):
             for name, command in ((f"naive, {what}", naive()), (f"ours, {what}", ours(Path(folder)))):
                 found[name] = load(name, command, joints, topics, seconds, allowed)
         name = "ours, rclpy's executor, all three topics"

@@ -264,7 +264,7 @@ def _lines(motions: int, results: dict, others: dict, ticks: tuple, convergence:
             values = np.array([one[what] for one in found])
             label = what if what == "limits" else f"{PAYLOADS[name][1]} kg"
             lines.append(row(NAMES[name], label, *(spread(values[:, k]) for k in range(5)), int(np.isnan(values[:, 0]).sum())))
-    lines += [TICKS.rstrip(), *table("", "ticks", "least", "median", "99 %", "99.9 %", "most")]
+    lines += [TICKS.rstrip(), *table("", "ticks", "min", "median", "99 %", "99.9 %", "max")]
     for what, times in zip(("steady", "changing speed"), ticks):
         lines.append(row(what, len(times), *(f"{np.percentile(times, share):.0f}" for share in (0, 50, 99, 99.9, 100))))
     return lines

@@ -5,7 +5,7 @@
 All take turns, so that what else the machine does is the same for all. A 7R arm moves all the while: its trajectory scaler,
 torque and torque rate are what a tick computes. A busy solver solves for one time law after another. --priority runs the
 thread that ticks in real time (SCHED_FIFO), as process.priority of scaling_node does: what is left then is what the
-interpreter's lock costs, and the machine itself, which the side "no tick" shows: a loop that does nothing.
+interpreter's lock costs, and the machine itself, which the side "no tick" shows: an empty loop.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def measure(seconds: float, turn: float = TURN, priority: int | None = None) -> 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL)
     process = SolverProcess(lambda well, sentence: print(sentence))
-    sides = {"no tick: a loop that does nothing": None, "idle": Solving(None),
+    sides = {"no tick: an empty loop": None, "idle": Solving(None),
              "busy, in a separate process": Solving(process), "busy, in a thread": Solving(ThreadPoolExecutor(1))}
     late: dict[str, list[np.ndarray]] = {name: [] for name in sides}
     busy = 0.0
@@ -155,7 +155,7 @@ def lines(found: Mapping[str, Ticks]) -> list[str]:
             "priority (SCHED_FIFO) if permitted, while the solver of scaling_node computes one time law after another. The "
             f"cases run alternately for {TURN:g} s each. scaling_node has its solver in a separate process; the last row "
             f"shows why. Load of the machine: up to {busy:.1f}.", "",
-            "| solver | ticks | laws | median | 99 % | 99.9 % | most | "
+            "| solver | ticks | laws | median | 99 % | 99.9 % | max | "
             + " | ".join(f"> {most:g} ms" for most in LATE) + " |",
             "|---|---|---|---|---|---|---|" + "---|" * len(LATE)]
     for name, one in found.items():

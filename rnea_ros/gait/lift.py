@@ -368,7 +368,7 @@ class Lift:
                   "L5/S1 peak at [s]": float(motion.t[most]), "floor peak [weight with box]": float(force.max()),
                   "floor least [weight with box]": float(force.min()),
                   "hands farthest ahead [m]": float(motion.box[:, 0].max()),
-                  "left at the root [N, N m]": float(np.abs(motion.tau[:, [names.index(name) for name in ROOT]]).max()),
+                  "residual at the root [N, N m]": float(np.abs(motion.tau[:, [names.index(name) for name in ROOT]]).max()),
                   "NIOSH recommended weight [kg]": recommended_weight(self.lifter.task),
                   "excess": max(self.excess().values())}
         return found

@@ -157,7 +157,7 @@ class Walk:
             angle = np.degrees(stride.q[:, names.index(f"right_{joint}")])
             correlation, difference = compare_with_measured(joint, stride.share, angle)
             found[f"{joint} correlation"], found[f"{joint} difference [deg]"] = correlation, difference
-            found[f"{joint} least [deg]"], found[f"{joint} most [deg]"] = float(angle.min()), float(angle.max())
+            found[f"{joint} min [deg]"], found[f"{joint} max [deg]"] = float(angle.min()), float(angle.max())
         force = stride.floor[:, 0, :3] / self.walker.weight
         stance = np.flatnonzero(force[:, 2] > 0.0)
         vertical = force[stance, 2]
@@ -166,7 +166,8 @@ class Walk:
         found |= {"first peak [weight]": float(first.max()), "valley [weight]": float(vertical[low[0]:low[1] + 1].min()),
                   "second peak [weight]": float(last.max()), "braking [weight]": float(-force[:, 0].min()),
                   "pushing [weight]": float(force[:, 0].max()), "sideways [weight]": float(np.abs(force[:, 1]).max()),
-                  "left at the root [N, N m]": float(np.abs(stride.tau[:, :6]).max()), "excess": max(self.excess().values())}
+                  "residual at the root [N, N m]": float(np.abs(stride.tau[:, :6]).max()),
+                  "excess": max(self.excess().values())}
         return found
 
     def effort(self) -> float:
