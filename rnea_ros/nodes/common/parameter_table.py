@@ -166,8 +166,8 @@ DYNAMICS = (
     ParameterEntry("input_tolerance", 0.01, "Maximum time over which ~/desired_motion and the motion of a base or platform "
                    "are extrapolated, by their own derivatives, to the stamp of a joint state that is later than the newest "
                    "message. Beyond it, the joint state is rejected, or on_desired_timeout applies", "s", 0.0, 1.0),
-    ParameterEntry("joint_age", 0.5, "Maximum difference of the stamps of two joints if joint states arrive in several "
-                   "messages that contain some of the joints each. Beyond it, nothing is computed", "s", 1e-3, 10.0),
+    ParameterEntry("joint_age", 0.5, "Maximum difference of the stamps of two joints if each joint state contains only some "
+                   "of the joints. Beyond it, nothing is computed", "s", 1e-3, 10.0),
     ParameterEntry("missing_velocity", "refuse", "With motion_source desired, effect of a joint state without velocities. "
                    "refuse: it is dropped; differentiate: the positions are differentiated",
                    choices=("refuse", "differentiate")),
@@ -202,10 +202,11 @@ DYNAMICS = (
                    "sooner, with more noise", "1/s", 1.0, 1e3),
     ParameterEntry("external_effort.threshold", 3.0, "External effort above which a joint is in contact, if "
                    "contact.<joint>.threshold is not set; in standard deviations of the model's error", low=1.0, high=100.0),
-    ParameterEntry("external_effort.mass_uncertainty", 0.05, "Standard deviation of the mass of each link, as a share",
+    ParameterEntry("external_effort.mass_uncertainty", 0.05, "Standard deviation of the mass of each link, relative to its "
+                   "mass",
                    low=0.0, high=1.0),
-    ParameterEntry("external_effort.friction_uncertainty", 0.3, "Standard deviation of the friction, as a share of the "
-                   "declared and learned friction", low=0.0, high=10.0),
+    ParameterEntry("external_effort.friction_uncertainty", 0.3, "Standard deviation of the friction, relative to the declared "
+                   "and learned friction", low=0.0, high=10.0),
     ParameterEntry("external_effort.effort_uncertainty", 0.003, "Standard deviation of the measured efforts in addition to "
                    "their estimated noise, for example of offsets; as a share of the effort limit", low=0.0, high=1.0),
     ParameterEntry("external_effort.check_payload", True, "Compare the declared payload with the measured efforts of the last "
@@ -358,7 +359,7 @@ SCALING = (
 def _limit_entries() -> Iterable[ParameterEntry]:
     """Yield the limits, named as in ros2_control, which has none of effort rates."""
     prefix = f"joint_limits.{JOINT}"
-    source = "Default: the URDF's"
+    source = "Default: that of the loaded robot"
     units = ("rad/s, m/s", "rad/s^2, m/s^2", "rad/s^3, m/s^3", "N m, N", "N m/s, N/s", "N m/s, N/s")
     notes = {"effort_rate": ", of the whole joint torque", "commanded_effort_rate": ", of the joint torque without the "
              "terms that the robot's controller adds"}
