@@ -13,7 +13,7 @@ from loops import vector_peak
 from timing import Loop, Times, interleaved
 
 from rnea_ros.algorithms import component_rate
-from rnea_ros.algorithms.base_parameters import regrouped
+from rnea_ros.algorithms.inertial_parameters import regrouped
 from rnea_ros.codegen.program import trace
 
 SIZES = (2_000, 20_000, 200_000)  # samples: in the cache of a core, in that of the processor, in memory

@@ -21,8 +21,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from rnea_ros.gait import picture
 from rnea_ros.gait.skeleton import Human
-from rnea_ros.gait.step import StepConditions, WalkingStep
-from rnea_ros.gait.walk import LEG_JOINTS, Walk, initial_guess, instants, predict_walk, walking_problem
+from rnea_ros.gait.walk import (
+    LEG_JOINTS,
+    StepConditions,
+    Walk,
+    WalkingStep,
+    initial_guess,
+    instants,
+    predict_walk,
+    walking_problem,
+)
 from rnea_ros.gait.walker import Walker
 from rnea_ros.planning.bspline import prescribed_nodes
 from rnea_ros.planning.planner import PlanningError

@@ -19,9 +19,8 @@ import pinocchio as pin
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from rnea_ros.gait import picture
-from rnea_ros.gait.fatigue import RATES, sustained_endurance
 from rnea_ros.gait.lift import Lift, Lifter, LiftTask, predict_lift
-from rnea_ros.gait.muscles import MuscleStrength
+from rnea_ros.gait.muscles import RATES, MuscleStrength, sustained_endurance
 from rnea_ros.gait.skeleton import Human
 from rnea_ros.planning.planner import PlanningError
 

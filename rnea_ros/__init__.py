@@ -5,15 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .algebra.taylor import derivatives_of_time, smooth_step
-    from .algorithms.inertial_parameters import (
-        parameters as inertial_parameters,
-    )
-    from .algorithms.inertial_parameters import (
-        values as parameter_values,
-    )
-    from .algorithms.inertial_parameters import (
-        with_values as with_parameter_values,
-    )
+    from .algorithms.inertial_parameters import parameters as inertial_parameters
+    from .algorithms.inertial_parameters import values as parameter_values
+    from .algorithms.inertial_parameters import with_values as with_parameter_values
     from .algorithms.kinematics import Pose
     from .algorithms.screws import inverse_dynamics as screw_inverse_dynamics
     from .algorithms.screws import screws

@@ -28,9 +28,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .algorithms.base_parameters import base_parameters
 from .algorithms.equations import BASE as BASE_COORDINATES
-from .algorithms.inertial_parameters import TERMS, ten
+from .algorithms.inertial_parameters import TERMS, base_parameters, ten
 from .errors import InputError, some
 from .identification.identification import Regressor
 from .model.tree import NO_COORDINATE, Limits, Link

@@ -20,8 +20,8 @@ from ..algebra.vectors import ZERO, cross
 from ..model.tree import JointDynamics
 from . import component_rate
 from . import torque_rate as newton_euler
+from .forward_dynamics import composites, link_poses, mass_matrix
 from .joint_dynamics import with_motors, without_load_friction
-from .mass_matrix import composites, link_poses, mass_matrix
 from .torque_rate import RootMotion
 
 

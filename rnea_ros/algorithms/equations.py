@@ -9,13 +9,26 @@ The coordinates x are six of a moving base, n of the joints, and one of each mot
 
 RNEA is the recursion of khalil-rne (18)-(31) with a base that moves, (83)-(88); motors add hua-mixed-joints (23), (27), (29).
 J is the Jacobian of both kinds of constraints, khalil-rne section 4 with multipliers instead of the projection (57). Nothing
-is differentiated
-by hand: derivatives of a row come from Taylor series (algebra/taylor.py), and structural_analysis.py says how many are needed.
+is differentiated by hand: derivatives of a row come from Taylor series (algebra/taylor.py), and structural analysis
+(elimination.py) says how many are needed.
 
     base         velocity (6,) of its origin and angular, along its own axes; x'' are the rates of these six numbers
     R, p         pose of the base in the world: R takes vectors from the base to the world, p is its origin [m]
     lambda       multipliers, one of each constraint row [N, N m]: J^T lambda are the generalized forces that hold it
     nu, kappa    adjoint variables of redundant actuation: virtual velocities and virtual forces; M_U, J_U: what is not given
+
+Forces of a fluid at rest on the links of a swimming robot, for any scalar: added mass, drag and buoyancy.
+
+With v and w the velocity of a body's centre and its angular velocity along its axes, A and B its added mass and inertia
+(diagonal), Lamb, "Hydrodynamics", ch. 6, and Morison et al., Petroleum Transactions AIME 189 (1950):
+
+    force    = -(A v' + w x A v) - drag(v)          v' : rate of the three numbers of v
+    moment   = -(B w' + w x B w + v x A v) - angular_drag(w)
+    drag(v)  = linear_drag v + quadratic_drag |v| v, component by component, with |v| = sqrt(v^2 + smoothing^2)
+
+In Khalil, Gallot, Boyer, "Dynamic modeling and simulation of a 3-D serial eel-like robot", IEEE Trans. SMC C 37 (2007), the
+modules are slender: A is rho pi r^2 L across and none along, quadratic drag rho C r L. The terms depend on state and
+acceleration alone, so that their rates follow from series, as those of all other rows.
 """
 
 from __future__ import annotations
@@ -31,12 +44,75 @@ import numpy as np
 from ..algebra.vectors import ZERO, Z, cross, skew
 from ..model import mdh
 from ..model.tree import JointDynamics, Model
-from . import mass_matrix
+from . import forward_dynamics
 from .closed_loops import HELD, WORLD, Cut, closure
-from .fluid import FluidBody, added_inertias, fluid_wrench
+from .forward_dynamics import transform
 from .joint_dynamics import from_links, joint_dynamics, to_links, with_motors
-from .joint_wrenches import in_urdf_frame, moving
 from .kinematics import ORIGIN, base_poses, link_jacobian
+from .sensitivities import in_urdf_frame, moving
+
+# ------------------------------------------------------------------ forces of a fluid
+
+
+class FluidBody(NamedTuple):
+    """Wetted body of one link.
+
+    link         : number of the link; R (3, 3), P (3,): its axes and its centre in the link's frame
+    added_mass   : (3,) [kg]; added_inertia (3,) [kg m^2]
+    linear_drag  : (3,) [N s/m]; quadratic_drag (3,) [N s^2/m^2]; angular_drag (3,) of the square of w [N m s^2]
+    displaced    : mass of the fluid that it displaces [kg]
+    smoothing    : speed below which quadratic drag becomes linear [m/s, rad/s]
+    """
+
+    link: int
+    R: Any
+    P: Any
+    added_mass: Any
+    added_inertia: Any
+    linear_drag: Any
+    quadratic_drag: Any
+    angular_drag: Any
+    displaced: float
+    smoothing: float
+
+
+def fluid_wrench(body: FluidBody, v: Any, w: Any, a: Any, wd: Any, fall: Any) -> Any:
+    """Return the wrench (6,) BY the fluid ON the link about its frame's origin, along the frame's axes.
+
+    v, a : velocity and true acceleration (3,) of the origin; w, wd: angular velocity and its rate; fall: gravity (3,), all
+           along the axes of the link's frame
+    """
+    turn, arm = np.asarray(body.R, dtype=float).T, body.P
+    spin, spin_rate = turn @ w, turn @ wd
+    moved = turn @ (v + cross(w, arm))
+    rate = turn @ (a + cross(wd, arm) + cross(w, cross(w, arm))) - cross(spin, moved)
+    momentum = body.added_mass * moved
+    force = -(body.added_mass * rate + cross(spin, momentum)) - body.linear_drag * moved - _square(
+        body.quadratic_drag, moved, body.smoothing)
+    moment = -(body.added_inertia * spin_rate + cross(spin, body.added_inertia * spin) + cross(moved, momentum)) - _square(
+        body.angular_drag, spin, body.smoothing)
+    force = turn.T @ force - fall * body.displaced
+    return np.concatenate((force, turn.T @ moment + cross(arm, force)))
+
+
+def _square(coefficients: Any, v: Any, smoothing: float) -> Any:
+    """Return coefficient |v| v of each component; components without a coefficient are plain zeros."""
+    return np.array([c * x * np.sqrt(x * x + smoothing * smoothing) if c else 0.0
+                     for c, x in zip(coefficients, v, strict=True)], dtype=object)
+
+
+def added_inertias(bodies: Sequence[FluidBody]) -> dict[int, np.ndarray]:
+    """Return the added mass and inertia (6, 6) of each wetted link about its frame's origin, by its number."""
+    found: dict[int, np.ndarray] = {}
+    for body in bodies:
+        X = transform(np.asarray(body.R, dtype=float), np.asarray(body.P, dtype=float))
+        added = X.T @ np.diag([*body.added_mass, *body.added_inertia]) @ X
+        found[body.link] = found.get(body.link, 0.0) + added
+    return found
+
+
+# ------------------------------------------------------------------ equations of motion
+
 
 BASE = ("base x", "base y", "base z", "base rx", "base ry", "base rz")
 DIRECTIONS = ("along", "across", "normal", "roller")
@@ -195,7 +271,7 @@ class EquationsOfMotion:
 
     def transmitted(self, R: Any, p: Any, rates: Rates, multipliers: Any, anchors: Sequence[Any] = (),
                     wrenches: Mapping[int, Any] | None = None, world_wrenches: Sequence[Any] = ()) -> list[Any]:
-        """Return the wrench of every joint that moves a link, (joints, 6), as algorithms/joint_wrenches.py defines it.
+        """Return the wrench of every joint that moves a link, (joints, 6), as algorithms/sensitivities.py defines it.
 
         What cut joints, contacts and wheels exert by their multipliers acts on the links as loads do. Constraints must hold.
         """
@@ -327,7 +403,7 @@ class EquationsOfMotion:
     def mass_matrix(self, x: Any) -> np.ndarray:
         """Return M (N, N): d dynamics / d x'', khalil-rne (84) with rotor inertias and hua-mixed-joints (34)."""
         b, q, N = self.base, x[self.joints], len(self.coordinates)
-        A11, A12, A22 = mass_matrix.partitions(self.model, q, added=added_inertias(self.fluid))
+        A11, A12, A22 = forward_dynamics.partitions(self.model, q, added=added_inertias(self.fluid))
         M = np.zeros((N, N), dtype=object)
         M[b:b + self.model.n, b:b + self.model.n] = A22
         if b:

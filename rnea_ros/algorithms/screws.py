@@ -18,8 +18,8 @@ import numpy as np
 
 from ..algebra.vectors import ZERO, cross, shift, skew
 from ..model import mdh
+from .forward_dynamics import inertia
 from .joint_dynamics import from_links, joint_dynamics, to_links
-from .spatial import inertia
 
 
 class Screws(NamedTuple):

@@ -16,8 +16,7 @@ from ..gait import picture
 from ..gait.lift import Lift, Lifter, LiftMotion, LiftTask, lift_instants, predict_lift
 from ..gait.muscles import AGE_GROUPS, MuscleStrength
 from ..gait.skeleton import LOWER_BODY, NEUTRAL, Human
-from ..gait.step import WalkingStep
-from ..gait.walk import Stride, Walk, instants, predict_walk
+from ..gait.walk import Stride, Walk, WalkingStep, instants, predict_walk
 from ..gait.walker import Walker
 from ..io import csv_files
 from ..planning.problem import SolverProgress

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .position_sensor import PositionNoise, find_resolution
-from .sample_clock import MEMORY_PERIODS, MEMORY_S, SampleClock
+from .reading_times import MEMORY_PERIODS, MEMORY_S, SampleClock
 
 STATES = 6  # states of the longest chain: position to fifth derivative
 ORDERS = 4  # states that are returned: position, velocity, acceleration, jerk

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import Rejected
 from .filter_bank import DeviationCalibration, FilterBank, MotionEstimate, SensorLearning
 from .position_sensor import TURN, PositionNoise, ReadingFilter, implausible_turns
-from .sample_clock import CLOCK_SET_SAMPLES, SampleClock
+from .reading_times import CLOCK_SET_SAMPLES, SampleClock
 
 LAG = 0.03  # default lag of the estimate behind the newest sample [s]
 

@@ -31,11 +31,9 @@ from ..errors import InputError
 from ..planning.bspline import Curve, PlannedMotion, greville_abscissae
 from ..planning.planner import PlanningError, plan
 from ..planning.problem import Cost, EndState, PlanningProblem, PlanSettings, Quantity, Report, motion_quantity
-from .fatigue import RATES, RepeatedWork, fatigue_region
-from .muscles import MuscleStrength
+from .muscles import RATES, MuscleStrength, RepeatedWork, fatigue_region
 from .skeleton import SAGITTAL, SPINE_SLIDE, Human
-from .step import XYZ
-from .walk import ACCELERATION_WEIGHT, HESSIAN_DAMPING, LIMIT_TOL, OPTIMALITY_TOL, breaks, mirror_matrix
+from .walk import ACCELERATION_WEIGHT, HESSIAN_DAMPING, LIMIT_TOL, OPTIMALITY_TOL, XYZ, breaks, mirror_matrix
 from .walker import (
     BOTH,
     Walker,

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..algorithms.kinematics import base_poses
 from ..io.figures import movie, picture
-from .fatigue import RepeatedWork
 from .lift import NIOSH_COMPRESSION, Lift, LiftMotion
+from .muscles import RepeatedWork
 from .skeleton import Human, Segment, coordinate_names
 from .walk import ANGLE_STD, LEG_JOINTS, MEASURED_ANGLES, MEASURED_SHARES, PELVIS_LEAN, Stride, Walk
 from .walker import Walker

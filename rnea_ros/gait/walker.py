@@ -33,8 +33,8 @@ import numpy as np
 
 from ..algebra.taylor import derivative, jets
 from ..algebra.vectors import cross
-from ..algorithms.joint_wrenches import base_wrench, base_wrench_sensitivities
 from ..algorithms.kinematics import points
+from ..algorithms.sensitivities import base_wrench, base_wrench_sensitivities
 from ..codegen import kernel
 from ..planning.problem import Quantity
 from ..robots.inputs.conditions import Loads

@@ -26,8 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..algorithms.base_parameters import base_parameters
-from ..algorithms.inertial_parameters import TERMS
+from ..algorithms.inertial_parameters import TERMS, base_parameters
 from ..errors import InputError, MissingPackage
 from ..model.tree import Limits
 from ..robots.inputs import validation

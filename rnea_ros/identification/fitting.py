@@ -27,8 +27,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..algorithms.base_parameters import BaseParameters, base_parameters, from_regressor, sampled_regressor
-from ..algorithms.inertial_parameters import INERTIAL, OF_MOTORS, Parameter, inertia, values
+from ..algorithms.inertial_parameters import (
+    INERTIAL,
+    OF_MOTORS,
+    BaseParameters,
+    Parameter,
+    base_parameters,
+    from_regressor,
+    inertia,
+    sampled_regressor,
+    values,
+)
 from ..errors import InputError, some
 from ..estimation.smoothing import PreparedRecording, prepare
 from ..model.drives import EffortConvention, Efforts
@@ -36,14 +45,22 @@ from ..model.tree import CoupledMotor, JointDynamics, Model, frozen
 from ..robots.inputs import validation
 from ..robots.inputs.conditions import unified
 from ..robots.robot import Robot
-from .friction import BY_SPEED, LOAD, OFFSET, SMOOTHING, FrictionModel, candidates, initial_model, loaded, simple_candidates
 from .identification import Measurements, Regressor
 from .joint_equations import (
+    BY_SPEED,
+    LOAD,
+    OFFSET,
+    SMOOTHING,
     FitRecording,
+    FrictionModel,
     IdentificationProblem,
     JointEquations,
+    candidates,
     equations,
     filtered_column,
+    initial_model,
+    loaded,
+    simple_candidates,
     validate_recording,
     validation_residuals,
     with_loads,

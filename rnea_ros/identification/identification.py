@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..algorithms.base_parameters import BaseParameters, base_parameters
-from ..algorithms.inertial_parameters import TERMS, Parameter, regressor, with_unknowns
+from ..algorithms.inertial_parameters import TERMS, BaseParameters, Parameter, base_parameters, regressor, with_unknowns
 from ..codegen import kernel
 from ..errors import InputError, some
 from ..estimation.differentiation import Window

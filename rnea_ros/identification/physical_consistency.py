@@ -32,8 +32,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..algebra.linear_forms import coefficients, unknowns
-from ..algorithms.base_parameters import BaseParameters
-from ..algorithms.inertial_parameters import INERTIAL, Parameter, inertia, ten, values, with_values
+from ..algorithms.inertial_parameters import INERTIAL, BaseParameters, Parameter, inertia, ten, values, with_values
 from ..model.tree import Model
 
 

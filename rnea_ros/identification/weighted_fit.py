@@ -34,8 +34,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .friction import OFFSET, FrictionModel, neighbours
-from .joint_equations import JointEquations
+from .joint_equations import OFFSET, FrictionModel, JointEquations, neighbours
 
 
 @dataclass(frozen=True)

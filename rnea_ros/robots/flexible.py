@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..algebra.hermite import SepticHermite
+from ..algebra.taylor import SepticHermite
 from ..algebra.vectors import Array, cross
 from ..errors import InputError
 from ..model.beams import FlexibleLink

@@ -25,10 +25,9 @@ from ..algebra.linalg import LU
 from ..algebra.taylor import derivative, jets
 from ..algebra.vectors import ZERO, Array, cross, quaternion
 from ..algorithms import closed_loops
-from ..algorithms.elimination import Elimination, EliminationBlock, Factors, plan, triangular_blocks
+from ..algorithms.elimination import ABSENT, Elimination, EliminationBlock, Factors, plan, triangular_blocks
 from ..algorithms.equations import EquationsOfMotion, Rates, pose_series
 from ..algorithms.kinematics import Pose, base_poses
-from ..algorithms.structural_analysis import ABSENT
 from ..codegen import kernel
 from ..codegen.program import larger
 from .closure.loop_closure import LoopClosure

@@ -24,8 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..algebra.vectors import Z, rpy
-from ..algorithms.equations import BASE, WORLD, EquationsOfMotion, JointSpring, Motor, Wheel
-from ..algorithms.fluid import FluidBody
+from ..algorithms.equations import BASE, WORLD, EquationsOfMotion, FluidBody, JointSpring, Motor, Wheel
 from ..algorithms.kinematics import base_poses, within
 from ..errors import ModelError, some
 from ..model import mdh

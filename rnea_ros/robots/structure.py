@@ -3,7 +3,7 @@
 Roles of a coordinate: given (all derivatives are inputs), state (position and velocity are inputs), posed (the position is),
                        follows
 (none is). Roles of an effort: wanted (unknown) or known (an input). The signature matrix comes from derivatives at a random
-state, the offsets from algorithms/structural_analysis.py; rank and singularity are judged at the actual state, in solution.py.
+state, the offsets from algorithms/elimination.py; rank and singularity are judged at the actual state, in solution.py.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..algorithms.elimination import ABSENT, assignment, offsets
 from ..algorithms.equations import WORLD, EquationsOfMotion, Rates
 from ..algorithms.kinematics import base_poses
-from ..algorithms.structural_analysis import ABSENT, assignment, offsets
 from ..errors import ModelError, some
 
 STATE, POSED, FOLLOWS = 2, 1, 0  # number of derivatives of a coordinate that are inputs, from order 0

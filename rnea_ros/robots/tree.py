@@ -28,8 +28,8 @@ from numpy.typing import ArrayLike
 from ..algebra.linalg import pivots
 from ..algebra.vectors import Array
 from ..algorithms.joint_dynamics import joint_dynamics, load_friction
-from ..algorithms.joint_wrenches import moving
 from ..algorithms.kinematics import Pose
+from ..algorithms.sensitivities import moving
 from ..algorithms.torque_rate import LinkForces, LinkMotion
 from ..codegen import kernel
 from ..codegen.kernel import Kernel

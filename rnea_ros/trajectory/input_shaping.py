@@ -14,7 +14,7 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..algebra.hermite import SepticHermite
+from ..algebra.taylor import SepticHermite
 from ..algebra.vectors import Array
 from ..errors import InputError
 

@@ -11,14 +11,18 @@ import pytest
 
 from rnea_ros import InputError, JointDynamics, ModelError
 from rnea_ros.algorithms import component_rate, torque_rate
-from rnea_ros.algorithms.base_parameters import (
+from rnea_ros.algorithms.inertial_parameters import (
+    INERTIAL,
+    TERMS,
     base_parameters,
     from_regressor,
     has_independent_joints,
+    parameters,
     regrouped,
     sampled_regressor,
+    ten,
+    values,
 )
-from rnea_ros.algorithms.inertial_parameters import INERTIAL, TERMS, parameters, ten, values
 from rnea_ros.algorithms.torque_rate import RootMotion, dynamics, kinematics
 from rnea_ros.codegen.program import trace
 from rnea_ros.robots.tree import TreeDynamics

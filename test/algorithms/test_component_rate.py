@@ -14,7 +14,7 @@ import pytest
 
 from rnea_ros import JointDynamics, Model
 from rnea_ros.algorithms import component_rate, torque_rate
-from rnea_ros.algorithms.base_parameters import regrouped
+from rnea_ros.algorithms.inertial_parameters import regrouped
 from rnea_ros.codegen.program import trace
 from rnea_ros.robots.tree import TreeDynamics
 from support.golden_models import from_table

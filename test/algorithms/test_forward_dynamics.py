@@ -10,7 +10,7 @@ import pytest
 from rnea_ros import InputError, JointDynamics, Loads
 from rnea_ros.algebra.taylor import derivative, jets
 from rnea_ros.algorithms import forward_dynamics as articulated
-from rnea_ros.algorithms.floating_base import prescribed
+from rnea_ros.algorithms.forward_dynamics import prescribed
 from rnea_ros.algorithms.torque_rate import RootMotion
 from rnea_ros.codegen.program import trace
 from rnea_ros.robots.kernels.functions import KERNEL_FUNCTIONS

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, JointDynamics
-from rnea_ros.algorithms import mass_matrix as composite
+from rnea_ros.algorithms import forward_dynamics as composite
 from rnea_ros.algorithms import torque_rate
 from rnea_ros.robots.tree import TreeDynamics
 from support.oracles import PinocchioOracle, difference, example_urdfs, worst

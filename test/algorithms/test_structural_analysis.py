@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from rnea_ros.algorithms.structural_analysis import ABSENT, assignment, offsets
+from rnea_ros.algorithms.elimination import ABSENT, assignment, offsets
 from support.robots import seeds
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import BaseState, InputError, Loads, Robot, load
-from rnea_ros.algorithms.base_parameters import base_parameters
+from rnea_ros.algorithms.inertial_parameters import base_parameters
 from rnea_ros.cli import query as query_cli
 from rnea_ros.cli.output import print_outcome
 from support.robots import arm

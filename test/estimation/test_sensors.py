@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rnea_ros.estimation.position_sensor import PositionNoise, ReadingFilter, find_resolution
-from rnea_ros.estimation.sample_clock import SampleClock
+from rnea_ros.estimation.reading_times import SampleClock
 from support.motions import TURN, encoded, s_curves, sines
 
 # --- resolution ------------------------------------------------------------------------------------------------------

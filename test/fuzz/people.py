@@ -10,9 +10,8 @@ import numpy as np
 from fuzz.mutation import Choices
 from fuzz.nodes import dice
 from fuzz.target import Target, Try, WrongNumber
-from rnea_ros.gait.fatigue import RATES, RepeatedWork, sustained_endurance
 from rnea_ros.gait.lift import LiftTask, recommended_weight
-from rnea_ros.gait.muscles import COLUMNS, STRENGTH_TABLE, MuscleStrength
+from rnea_ros.gait.muscles import COLUMNS, RATES, STRENGTH_TABLE, MuscleStrength, RepeatedWork, sustained_endurance
 from rnea_ros.gait.skeleton import NEUTRAL, Human
 
 ANGLES, SPEEDS = np.linspace(-3.0, 3.0, 7), np.linspace(-30.0, 30.0, 7)  # rad, rad/s

@@ -9,8 +9,8 @@ import pinocchio as pin
 import pytest
 
 from rnea_ros import Robot
-from rnea_ros.algorithms.joint_wrenches import base_wrench, base_wrench_sensitivities
 from rnea_ros.algorithms.kinematics import points
+from rnea_ros.algorithms.sensitivities import base_wrench, base_wrench_sensitivities
 from rnea_ros.algorithms.torque_rate import on_links, torque_and_rate
 from rnea_ros.gait.skeleton import Human
 from rnea_ros.gait.walker import DOUBLE, SINGLE, FootLoad, Walker, foot_link_wrenches, share_between_feet, zero_moment_point

@@ -7,7 +7,7 @@ import pytest
 
 from rnea_ros.gait import skeleton
 from rnea_ros.gait.skeleton import LOWER_BODY, Human
-from rnea_ros.gait.step import StepConditions, WalkingStep
+from rnea_ros.gait.walk import StepConditions, WalkingStep
 from rnea_ros.gait.walker import Walker
 
 HIP, KNEE, ANKLE = range(3)

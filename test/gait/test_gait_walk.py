@@ -14,8 +14,7 @@ from rnea_ros.cli import gait
 from rnea_ros.cli.main import main
 from rnea_ros.gait import walk
 from rnea_ros.gait.skeleton import LOWER_BODY, Human
-from rnea_ros.gait.step import StepConditions, WalkingStep
-from rnea_ros.gait.walk import LEG_JOINTS, Walk, mirror_matrix
+from rnea_ros.gait.walk import LEG_JOINTS, StepConditions, Walk, WalkingStep, mirror_matrix
 from rnea_ros.gait.walker import Walker
 from rnea_ros.planning.planner import PlanningError
 

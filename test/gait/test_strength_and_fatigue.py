@@ -6,10 +6,21 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, ModelError
-from rnea_ros.gait.fatigue import RATES, RepeatedWork, fatigue_region, sustained_endurance
-from rnea_ros.gait.muscles import AGE_GROUPS, COLUMNS, DIRECTIONS, SMOOTHING, STRENGTH_TABLE, MuscleStrength, StrengthCurve
+from rnea_ros.gait.muscles import (
+    AGE_GROUPS,
+    COLUMNS,
+    DIRECTIONS,
+    RATES,
+    SMOOTHING,
+    STRENGTH_TABLE,
+    MuscleStrength,
+    RepeatedWork,
+    StrengthCurve,
+    fatigue_region,
+    sustained_endurance,
+)
 from rnea_ros.gait.skeleton import LOWER_BODY, Human
-from rnea_ros.gait.step import StepConditions, WalkingStep
+from rnea_ros.gait.walk import StepConditions, WalkingStep
 from rnea_ros.gait.walker import Walker
 
 CURVES = [(sex, group, *key, curves[k]) for sex, table in STRENGTH_TABLE.items() for key, curves in table.items()

@@ -21,8 +21,8 @@ from rnea_ros.estimation.smoothing import prepare
 from rnea_ros.identification import result_files
 from rnea_ros.identification.excitation import FourierMotion
 from rnea_ros.identification.fitting import fit, suspected_couplings
-from rnea_ros.identification.friction import FrictionModel, candidates
 from rnea_ros.identification.identification import Measurements
+from rnea_ros.identification.joint_equations import FrictionModel, candidates
 from rnea_ros.identification.weighted_fit import correlation_factor
 from rnea_ros.io.recording import ReadingOptions
 from rnea_ros.model.tree import CoupledMotor

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from rnea_ros import InputError, Robot
-from rnea_ros.algorithms.base_parameters import base_parameters
-from rnea_ros.algorithms.inertial_parameters import TERMS, parameters, values, with_values
+from rnea_ros.algorithms.inertial_parameters import TERMS, base_parameters, parameters, values, with_values
 from rnea_ros.identification.excitation import FourierMotion, excite
 from rnea_ros.identification.identification import LinearEquations, Measurements, identify
 from rnea_ros.identification.physical_consistency import nearest_physical, pseudo_inertia

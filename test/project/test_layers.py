@@ -25,7 +25,7 @@ LAYERS = {
     "errors": (),
     "algebra/*": ("algebra/*",),
     "model/*": ("model/*", "algebra/*", "errors"),
-    **dict.fromkeys(("algorithms/inertial_parameters", "algorithms/base_parameters"), GROUND),
+    "algorithms/inertial_parameters": GROUND,
     "algorithms/*": ("algorithms/*", "algebra/*", "model/mdh", "model/tree"),
     "codegen/*": ("codegen/*", "algebra/*", "errors"),
     "planning/*": ("planning/*", "errors"),

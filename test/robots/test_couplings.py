@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from rnea_ros import BaseState, InputError, ModelError, Robot, load
-from rnea_ros.algorithms.base_parameters import base_parameters
-from rnea_ros.algorithms.inertial_parameters import parameters, values, with_values
+from rnea_ros.algorithms.inertial_parameters import base_parameters, parameters, values, with_values
 from rnea_ros.algorithms.torque_rate import torque_and_rate
 from rnea_ros.cli.main import main
 from rnea_ros.identification.identification import Regressor

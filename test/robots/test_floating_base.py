@@ -7,7 +7,7 @@ import pytest
 
 from rnea_ros import BaseState, InputError, JointDynamics, Loads, Robot, load
 from rnea_ros.algebra.taylor import derivative, jets
-from rnea_ros.algorithms import floating_base
+from rnea_ros.algorithms import forward_dynamics
 from rnea_ros.codegen.program import trace
 from rnea_ros.model.tree import Link, frozen
 from rnea_ros.robots.kernels.functions import KERNEL_FUNCTIONS
@@ -102,8 +102,8 @@ def test_base_jerk_and_torque_rate_equal_dual_numbers_through_inverse_dynamics(s
     """The inverse dynamics is evaluated on dual numbers along the motion that it predicts."""
     base, q, qd, qdd, qddd = state(seed)
     model, w, g = robot(seed).tree.model, base.velocity[3:], base.into_base(GRAVITY)
-    Vd0, Vdd0, tau, tau_rate = floating_base.torque_and_rate(model, q, qd, qdd, qddd, w, g)
-    jet_Vd0, jet_tau = floating_base.inverse_dynamics(
+    Vd0, Vdd0, tau, tau_rate = forward_dynamics.free_torque_and_rate(model, q, qd, qdd, qddd, w, g)
+    jet_Vd0, jet_tau = forward_dynamics.free_inverse_dynamics(
         model, jets(q, qd), jets(qd, qdd), jets(qdd, qddd), jets(w, Vd0[3:]), jets(g, -np.cross(w, g)))
     turning = np.concatenate((np.cross(w, Vd0[:3]), np.cross(w, Vd0[3:])))
     scale = max(1.0, np.abs(np.array(tau_rate, dtype=float)).max(initial=0.0))

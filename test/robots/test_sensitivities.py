@@ -12,8 +12,8 @@ import pytest
 
 from rnea_ros import InputError, JointDynamics, Loads, Robot
 from rnea_ros.algebra.taylor import derivative, jets
-from rnea_ros.algorithms import joint_wrenches as internal
 from rnea_ros.algorithms import sensitivities as closed_form
+from rnea_ros.algorithms import sensitivities as internal
 from rnea_ros.algorithms.torque_rate import RootMotion, on_links, torque_and_rate
 from rnea_ros.codegen.program import trace
 from support.oracles import PinocchioOracle, along, difference, example_urdfs, worst

@@ -15,11 +15,9 @@ import numpy as np
 
 from ...algebra.linalg import pivots
 from ...algebra.vectors import ZERO
-from ...algorithms import component_rate, floating_base, kinematics
+from ...algorithms import component_rate, kinematics
 from ...algorithms import energy as energetics
-from ...algorithms import forward_dynamics as articulated_bodies
-from ...algorithms import joint_wrenches as internal
-from ...algorithms import mass_matrix as composite_bodies
+from ...algorithms import forward_dynamics as bodies
 from ...algorithms import sensitivities as closed_form
 from ...algorithms import torque_rate as newton_euler
 from ...algorithms.component_rate import link_shares
@@ -44,20 +42,20 @@ def _on_free_links(model, options, q, qd, base_velocity):
 def free_torque_and_rate(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, qddd):
     """Return base acceleration and jerk, tau, tau_rate, and the inertia that the base felt and its scale."""
     options = _on_free_links(model, options, q, qd, base_velocity)
-    found = floating_base.torque_and_rate(model, q, qd, qdd, qddd, base_velocity[3:], base_gravity, **options)
+    found = bodies.free_torque_and_rate(model, q, qd, qdd, qddd, base_velocity[3:], base_gravity, **options)
     return *found, *_felt_by_base(model, q, options)
 
 
 def _felt_by_base(model, q, options):
-    A11 = composite_bodies.base_inertia(model, q, options.get("inertias"))
+    A11 = bodies.base_inertia(model, q, options.get("inertias"))
     return pivots(A11), np.diag(A11)
 
 
 def free_response(model, gravity, options, q, qd, base_velocity, base_gravity, tau):
     """Return base acceleration, qdd, and the inertias that base and joints felt and would feel with all others locked."""
     options = values_only(_on_free_links(model, options, q, qd, base_velocity))
-    Vd0, qdd, felt = floating_base.forward_dynamics(model, q, qd, tau, base_velocity[3:], base_gravity, **options)
-    base, joints = composite_bodies.locked(model, q, options.get("inertias"))
+    Vd0, qdd, felt = bodies.free_forward_dynamics(model, q, qd, tau, base_velocity[3:], base_gravity, **options)
+    base, joints = bodies.locked(model, q, options.get("inertias"))
     return Vd0, qdd, felt, base + joints
 
 
@@ -65,20 +63,20 @@ def prescribed_base(model, gravity, options, q, qd, base_velocity, base_gravity,
     """tau, tau_rate, base wrench and the rates of its components."""
     motion = RootMotion(base_velocity[3:], base_acceleration[3:], base_jerk[3:], base_acceleration[:3], base_jerk[:3])
     options = _on_free_links(model, options, q, qd, base_velocity)
-    return floating_base.prescribed(model, q, qd, qdd, qddd, motion, base_gravity, **options)
+    return bodies.prescribed(model, q, qd, qdd, qddd, motion, base_gravity, **options)
 
 
 def free_gravity(model, gravity, options, q, qd, base_velocity, base_gravity):
     """Return base wrench and torques that hold the robot still against gravity."""
     rest = q * 0.0
-    tau, _rate, f0, _rate = floating_base.prescribed(model, q, rest, rest, rest, RootMotion(ZERO), base_gravity, offsets=False,
-                                                     **options)
+    tau, _rate, f0, _rate = bodies.prescribed(model, q, rest, rest, rest, RootMotion(ZERO), base_gravity, offsets=False,
+                                             **options)
     return f0, tau
 
 
 def free_mass_matrix(model, gravity, options, q):
     """Return A of base and joints."""
-    return [floating_base.mass_matrix(model, q, **options)]
+    return [bodies.free_mass_matrix(model, q, **options)]
 
 
 def free_energy(model, gravity, options, q, qd, base_velocity, base_gravity):
@@ -104,7 +102,7 @@ def carried_joint_wrenches(model, gravity, options, q, qd, base_velocity, base_g
     """Return internal force and moment of every joint, whose base moves as given."""
     given = values_only(_on_free_links(model, options, q, qd, base_velocity))
     base = RootMotion(w=base_velocity[3:], wd=base_acceleration[3:], a=base_acceleration[:3])
-    return internal.joint_wrenches(model, q, qd, qdd, q * 0.0, base_gravity, base=base, **given)[:1]
+    return closed_form.joint_wrenches(model, q, qd, qdd, q * 0.0, base_gravity, base=base, **given)[:1]
 
 
 def carried_joint_wrenches_and_rates(model, gravity, options, q, qd, base_velocity, base_gravity, qdd, qddd, base_acceleration,
@@ -112,7 +110,7 @@ def carried_joint_wrenches_and_rates(model, gravity, options, q, qd, base_veloci
     """Return internal force and moment of every joint and their rates."""
     given = _on_free_links(model, options, q, qd, base_velocity)
     base = RootMotion(base_velocity[3:], base_acceleration[3:], base_jerk[3:], base_acceleration[:3], base_jerk[:3])
-    return internal.joint_wrenches(model, q, qd, qdd, qddd, base_gravity, base=base, **given)
+    return closed_form.joint_wrenches(model, q, qd, qdd, qddd, base_gravity, base=base, **given)
 
 
 FREE_FUNCTIONS = tuple(KernelFunction(name, function, blocks, any_base=True) for name, function, blocks in (
@@ -155,17 +153,17 @@ def _spread(tables, deviations):
 
 def joint_wrenches(model, gravity, options, q, qd, qdd):
     """Return internal force and moment of every joint."""
-    return internal.joint_wrenches(model, q, qd, qdd, q * 0.0, gravity, **options)[:1]
+    return closed_form.joint_wrenches(model, q, qd, qdd, q * 0.0, gravity, **options)[:1]
 
 
 def joint_wrenches_and_rates(model, gravity, options, q, qd, qdd, qddd):
     """Return internal force and moment of every joint and their rates."""
-    return internal.joint_wrenches(model, q, qd, qdd, qddd, gravity, **options)
+    return closed_form.joint_wrenches(model, q, qd, qdd, qddd, gravity, **options)
 
 
 def joint_wrench_sensitivities(model, gravity, options, q, qd, qdd):
     """Return the derivatives of `joint_wrenches` by q, qd and qdd."""
-    return internal.joint_wrench_sensitivities(model, q, qd, qdd, gravity, **values_only(options))
+    return closed_form.joint_wrench_sensitivities(model, q, qd, qdd, gravity, **values_only(options))
 
 
 MOTION_AND_DEVIATIONS = ("q", "qd", "qdd", "qddd", "q_std", "qd_std", "qdd_std", "qddd_std")
@@ -218,7 +216,7 @@ def dynamics(rnea, model, gravity, options, q, qd, qdd, qddd):
 
 def mass_matrix(model, gravity, options, q):
     """Return M."""
-    return [composite_bodies.mass_matrix(model, q, **options)]
+    return [bodies.mass_matrix(model, q, **options)]
 
 
 def mass_matrix_rate(model, gravity, options, q, qd):
@@ -234,8 +232,8 @@ def coriolis(model, gravity, options, q, qd, x):
 def forward_dynamics(model, gravity, options, q, qd, tau):
     """qdd, the inertia that each joint felt, and the one that it would feel with all others locked."""
     options = values_only(on_links(model, options, q, qd))
-    qdd, felt = articulated_bodies.forward_dynamics(model, q, qd, tau, gravity, **options)
-    return qdd, felt, composite_bodies.locked(model, q, options.get("inertias"))[1]
+    qdd, felt = bodies.forward_dynamics(model, q, qd, tau, gravity, **options)
+    return qdd, felt, bodies.locked(model, q, options.get("inertias"))[1]
 
 
 def generalized_momentum(model, gravity, options, q, qd):

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...algebra.vectors import Array
-from ...algorithms.base_parameters import regrouped
 from ...algorithms.equations import with_bodies
+from ...algorithms.inertial_parameters import regrouped
 from ...codegen import kernel
 from ...codegen.kernel import Kernel
 from ...errors import InputError
