@@ -170,7 +170,7 @@ def eel(joints: int) -> tuple[str, dict[str, Any]]:
 PERIOD, SAMPLES = 1e-3, 500  # s between samples; samples of a motion that ends where it began
 MODULES = (1, 2, 3, 4)
 SIZES = (6, 12, 24, 48, 96)  # coordinates of rigid arms, arms that bend, and joints of eels
-RIGID, BENDING, SWIMMING, TOWER = "rigid arm", "arm that bends", "eel", "Stewart"  # words in names of machines
+RIGID, BENDING, SWIMMING, TOWER = "rigid arm", "flexible arm", "eel", "Stewart"  # words in names of machines
 LIMITS = {"palletiser": 20.0, "Stewart platform": 35.0, "biped, 30 coordinates": 45.0}  # us of a streamed sample
 
 
@@ -358,7 +358,7 @@ def picture(found: list[Machine], file: Path) -> None:
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.6), layout="constrained")
     families = ((TOWER, "Stewart platforms in series", "#1f5fa8"),
-                (BENDING, "arm that bends, six coordinates a link", "#2f8f4e"),
+                (BENDING, "flexible arm, six coordinates a link", "#2f8f4e"),
                 (SWIMMING, "eel on a free base", "#8a4fa8"), (RIGID, "rigid arm", "#777777"))
     sides = ((left, "microseconds of processor time", "One streamed sample of torques and rates, from Python",
               (("-", "", lambda m: m.times["streamed"].low * 1e6),)),

@@ -399,9 +399,9 @@ have the same gains; both computed torque controllers have the same gains. The a
 
 Random motions of a Panda and a UR5 in MuJoCo, without any other limiter, with peak velocities of 0.2 to 1 of their limits,
 with computed torque, joint impedance and feedforward. Upsets: positions, velocities or both are stale or missing for 0.05 to
-1 s, or a trajectory begins 0.1 to 1.5 rad away from the arm. The masses are exact or up to 5 % off, an unknown payload is 0 or
-0.3 to 2 kg, the torque limit is the whole one or half of it, states arrive at the full rate, half or a quarter of it with
-noise of 0.01 rad/s and 1 mrad, and the torque rate is limited to 1000 N m/s or unlimited. The arms have no friction unknown
+1 s, or a trajectory begins 0.1 to 1.5 rad away from the arm. The masses are exact or up to 5 % off; an unknown payload is 0 or
+0.3 to 2 kg. The torque limit is the whole one or half of it, and the torque rate is limited to 1000 N m/s or unlimited. States
+arrive at the full rate, half or a quarter of it with noise of 0.01 rad/s and 1 mrad. The arms have no friction unknown
 to the controller and no end stops; `state_timeout` is 0, so that the controller is never deactivated. The last column is the
 largest step of a torque in one cycle, relative to the torque rate limit, if there is one.
 
