@@ -41,10 +41,10 @@ NODES = {  # classes of the nodes that run in one process, by command
     "scaling_node": (SCALING,),
     "query_node": (QUERY,),
     "all_nodes": (DYNAMICS, SCALING, QUERY),
-    "demo_robot": ("rnea_ros.demo.nodes.demo_robot:DemoRobot",),
-    "demo_plant": ("rnea_ros.demo.nodes.demo_plant:DemoPlant",),
-    "demo_follower": ("rnea_ros.demo.nodes.demo_follower:DemoFollower",),
-    "demo_policy": ("rnea_ros.demo.nodes.demo_follower:DemoPolicy",)}
+    "demo_robot": ("rnea_ros.demo.nodes.robots:DemoRobot",),
+    "demo_plant": ("rnea_ros.demo.nodes.robots:DemoPlant",),
+    "demo_follower": ("rnea_ros.demo.nodes.robots:DemoFollower",),
+    "demo_policy": ("rnea_ros.demo.nodes.robots:DemoPolicy",)}
 COMMANDS = {
     "dynamics_node": NodeCommand("Publish torque and torque rate of a robot that publishes joint states.",
                                  "docs/dynamics_node.md", "state_timeout:=0.2", "config/dynamics_node.yaml"),

@@ -24,7 +24,7 @@ from ..robots.kernels.functions import KERNEL_FUNCTIONS
 from .c_library import CFunction, CLibrary, comment, literal
 from .shared_library import compiled
 
-DEFAULT = ("torque_and_rate", "inverse_dynamics", "forward_dynamics", "pose_")  # names, or how they begin, without --only
+DEFAULT = ("torque_and_rate", "inverse_dynamics", "forward_dynamics", "pose_")  # names, or their beginnings, by default
 TABLES = ("payload", "sensitivities", "rate_sensitivities")  # derivatives already, or no function of the motion
 # Tables (closed form) that are the rows of a Jacobian for the inputs q, qd, qdd, qddd, as far as they have as many.
 CLOSED_FORMS = {"inverse_dynamics": ("sensitivities",), "torque_and_rate": ("sensitivities", "rate_sensitivities")}
@@ -166,10 +166,10 @@ def library(source: CLibrary, chosen: bool = False) -> CasadiLibrary:
         if len(made) < 4:
             omitted.append(f"{source.name}_{name} has no exact Hessian: it would take more than {MAX_HESSIAN} operations")
     if not functions or (chosen and refused):
-        raise InputError(f"robot '{source.robot.name}' is a {source.robot.kind}: --casadi exports functions of the motion "
+        raise InputError(f"robot '{source.robot.name}' is a {source.robot.kind}: CasADi gets functions of the motion "
                          f"without linear systems that need pivots, of at most {MAX_JACOBIAN} operations times inputs; that "
-                         f"leaves out {some(refused) or 'all of --only'}. Use a robot with fewer loops and contacts, or leave "
-                         "--casadi out")
+                         f"leaves out {some(refused) or 'all that were chosen'}. Use a robot with fewer loops and contacts, "
+                         "or export without CasADi")
     joints = ", ".join(source.robot.joint_names)
     story = (f"Functions of robot {source.name} ({source.robot.kind}), model {source.robot.model_id}, for casadi.external: "
              f"{', '.join(one.name for one in functions)}. Joints, in the order of all arrays: {joints}. SI units.")

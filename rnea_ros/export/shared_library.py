@@ -80,7 +80,7 @@ def compiled(folder: Path, name: str, sources: Sequence[str], portable: bool = F
     """
     if not (compiler := c_compiler.compiler()):
         raise InputError("no C compiler found for the shared library: install cc, gcc or clang, or set the environment "
-                         "variable CC; or leave --shared and --casadi out and compile the sources elsewhere")
+                         "variable CC; or export the sources alone and compile them elsewhere")
     target = folder / f"lib{name}.so"
     command = [compiler, *FLAGS, *(() if portable else ("-march=native",)), "-Iinclude", "-o", target.name,
                *(f"src/{source}" for source in sources), "-lm"]
@@ -153,9 +153,9 @@ def check(library: CLibrary) -> None:
             elif any(sizes.get(block.name, block.size) != block.size for block in outputs):
                 reason = "it has more torques than joints"
     if reason or robot.has_moving_base:
-        raise InputError(f"robot '{robot.name}' is a {robot.kind}: --shared serves trees and loops on a held base whose "
-                         f"torques follow from q to qddd, and {reason or 'this base moves'}; leave --shared out and compile "
-                         "the exported sources")
+        raise InputError(f"robot '{robot.name}' is a {robot.kind}: shared libraries are for trees and loops on a held base "
+                         f"whose torques follow from q to qddd, and {reason or 'this base moves'}; export the sources alone "
+                         "and compile them")
 
 
 # ---------------------------------------------------------------------- wrappers

@@ -375,13 +375,13 @@ def connect_cluster(address: str) -> Iterator[tuple[Executor, int]]:
     try:
         from distributed import Client
     except ImportError:
-        raise MissingPackage("--dask needs distributed", "dask") from None
+        raise MissingPackage("a Dask cluster needs distributed", "dask") from None
     try:
         client = Client(address, timeout=SCHEDULER_TIMEOUT_S)
     except (OSError, ValueError, TypeError) as error:
-        raise RneaError(f"--dask {address}: no scheduler answers: {error}") from None
+        raise RneaError(f"{address}: no Dask scheduler answers: {error}") from None
     with client:
         threads = sum(client.nthreads().values())
         if not threads:
-            raise RneaError(f"--dask {address}: the cluster has no workers")
+            raise RneaError(f"{address}: the Dask cluster has no workers")
         yield client.get_executor(pure=False), threads

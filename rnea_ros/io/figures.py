@@ -31,7 +31,7 @@ def new_figure(width: float, height: float) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingPackage("a picture needs matplotlib", "plot", "leave --plot out") from None
+        raise MissingPackage("a picture needs matplotlib", "plot", "leave the picture out") from None
     return Figure(figsize=(width, height), layout="constrained")
 
 

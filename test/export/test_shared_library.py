@@ -307,7 +307,7 @@ def test_unsupported_robots_are_rejected_before_files_are_written(tmp_path, caps
         folder = tmp_path / urdf
         assert main(["export", str(ROOT / "urdf" / urdf), *more, "-o", str(folder), "--shared"]) == 2
         printed = capsys.readouterr().err
-        assert "--shared serves trees and loops on a held base" in printed and reason in printed
+        assert "shared libraries are for trees and loops on a held base" in printed and reason in printed
         assert not list(folder.glob("*"))
     assert main(["export", str(ROOT / "urdf" / "pr.urdf"), "-o", str(tmp_path / "x"), "--portable"]) == 2
     assert "give --shared or --casadi as well" in capsys.readouterr().err

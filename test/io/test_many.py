@@ -179,5 +179,5 @@ def test_batch_writes_torques_as_a_bag_with_the_stamps_of_the_recording(recordin
 def test_unreachable_scheduler_is_reported(monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr(batch, "SCHEDULER_TIMEOUT_S", 0.2)
-    with pytest.raises(Exception, match=r"--dask tcp://127\.0\.0\.1:9: no scheduler answers"), batch.connect_cluster("tcp://127.0.0.1:9"):
+    with pytest.raises(Exception, match=r"tcp://127\.0\.0\.1:9: no Dask scheduler answers"), batch.connect_cluster("tcp://127.0.0.1:9"):
         pass

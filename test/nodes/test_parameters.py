@@ -13,7 +13,7 @@ from rcl_interfaces.srv import DescribeParameters, ListParameters
 from rclpy.parameter import Parameter
 
 from rnea_ros import JointDynamics, Robot
-from rnea_ros.demo.nodes import demo_follower, demo_robot
+from rnea_ros.demo.nodes import robots
 from rnea_ros.nodes.common.model_facts import ineffective_parameters, joint_limits, joint_parameters
 from rnea_ros.nodes.common.parameter_table import (
     DYNAMICS_TABLE,
@@ -31,7 +31,7 @@ from support.node_bench import ARM
 from support.ros_helpers import ros_domain
 
 ROOT = Path(__file__).resolve().parents[2]
-ALL = tuple(dict.fromkeys(DYNAMICS_TABLE + SCALING_TABLE + demo_robot.PARAMETERS + demo_follower.PARAMETERS))
+ALL = tuple(dict.fromkeys(DYNAMICS_TABLE + SCALING_TABLE + robots.ROBOT_PARAMETERS + robots.FOLLOWER_PARAMETERS))
 
 
 @pytest.mark.parametrize("entry", DYNAMICS_TABLE, ids=lambda entry: entry.name)

@@ -16,7 +16,7 @@ from sensor_msgs.msg import Imu
 from std_msgs.msg import Header
 
 from rnea_msgs.msg import BaseDynamics, BaseStateStamped
-from rnea_ros.demo.nodes import demo_plant
+from rnea_ros.demo.nodes import robots
 from rnea_ros.sim.machines import machine
 from rnea_ros.sim.plant import CHANGE, STANCE, SWING, phases, with_rates
 from support.live_bench import URDF, LiveBench
@@ -63,8 +63,8 @@ class WalkerBench(LiveBench):
         def send():
             header = Header(stamp=stamp(self.clock + self.dt), frame_id=self.plant.tree.root_link)
             for foot, six in instant.wrenches.items():
-                self.feet[foot].publish(demo_plant.wrench_message(Header(stamp=header.stamp, frame_id=foot), six))
-            self.base.publish(demo_plant.base_state_message(header, rates))
+                self.feet[foot].publish(robots.wrench_message(Header(stamp=header.stamp, frame_id=foot), six))
+            self.base.publish(robots.base_state_message(header, rates))
             self.ros.spin(0.003)
             found = self.sample((instant.q, instant.qd, instant.qdd, rates.jerk), attempts=1)
             whole = found and self.beside(found.header.stamp)
