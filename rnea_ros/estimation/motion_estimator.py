@@ -185,9 +185,9 @@ class MotionEstimator:
         self._noise_known = False  # until then the weights of the filters are poor; they restart once it is
         self.clear()
 
-    def clear(self) -> None:
-        """Discard all samples after an interruption of the stream. The noise model is kept."""
-        self._gap = self._origin is not None  # whether samples may have waited for the end of a gap
+    def clear(self, is_interrupted: bool = True) -> None:
+        """Discard all samples. The noise model is kept. is_interrupted: whether the next ones come after a gap."""
+        self._gap = is_interrupted and self._origin is not None  # whether samples may have waited for the end of a gap
         self._origin = None
         self._behind = 0  # messages in a row whose stamps are before the newest one
         self._newest, self._turned_at, self._stamp = 0, 0.0, 0.0

@@ -230,6 +230,28 @@ def test_auto_uses_desired_motion_while_it_arrives_without_mixing_it_with_estima
     assert found[-1][0] == round((100.0 + 1.498 - LAG) * 1e9)
 
 
+def test_estimator_pauses_while_desired_motion_arrives_and_continues_without_a_gap():
+    source, desired, errors = MotionSource(NAMES, VALUES | {"motion_source": "auto"}), 4.0, []
+    for t in np.arange(0.0, 5.0, 0.002):
+        if t <= desired:
+            wanted = JointMotion(joint_names=list(NAMES), acceleration=motion(t)[2], jerk=motion(t)[3])
+            wanted.header.stamp = when(100.0 + t)
+            source.desired.read(wanted)
+        source.read(state(NAMES, *motion(t)[:2], 100.0 + t))
+        try:
+            found = source.at_state(0.0)
+        except Rejected as rejected:
+            assert rejected.reason == "motion_source_changed" and t <= desired + LAG + 0.021  # input_tolerance
+            continue
+        if t < desired:
+            assert source.name == "desired_motion"
+        if source.name == "estimated":
+            errors.append(np.abs(found[2] - motion(t - LAG)[2]).max())
+    (sender,) = source.state.sources
+    assert sender.history.estimator.clock.time < 0.6 * t  # the pause is not in its time
+    assert len(errors) > 450 and max(errors) < 0.02
+
+
 def test_auto_estimates_the_motion_when_states_have_no_velocities_and_states_the_remedy():
     source = MotionSource(NAMES, VALUES | {"motion_source": "auto"})
     for t in np.arange(0.0, 0.4, 0.002):

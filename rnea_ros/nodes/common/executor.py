@@ -97,6 +97,9 @@ class LeanExecutor(SingleThreadedExecutor):
             guards = self._handles(held, self._rare, self._sigint_gc)  # a context that ends triggers one of them
             wait_set = self._wait_set(held, NumberOfEntities(len(subscriptions), len(guards), len(timers)))
             handles = [subscription.handle for subscription in subscriptions.values()]
+            taking = {handle.pointer: (handle.take_message, one.msg_type, one.raw, one,
+                                       getattr(one, "_callback_type", None) is WITH_INFO)
+                      for handle, one in zip(handles, subscriptions.values())}
             clocks = [timer.handle for timer in timers.values()]
             while True:
                 wait_set.clear_entities()
@@ -111,12 +114,11 @@ class LeanExecutor(SingleThreadedExecutor):
                 if rare and not self._context.ok():
                     raise ExternalShutdownException()
                 for pointer in wait_set.get_ready_entities("subscription"):  # in the order in which they were added
-                    subscription = subscriptions[pointer]
+                    take, kind, is_raw, subscription, has_info = taking[pointer]
                     try:
-                        taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
+                        taken = take(kind, is_raw)
                         if taken is not None:  # (message, what is known of it)
-                            both = getattr(subscription, "_callback_type", None) is WITH_INFO
-                            subscription.callback(*taken if both else taken[:1])
+                            subscription.callback(*taken if has_info else taken[:1])
                     except Exception as error:
                         self._failed(subscription, error)
                 for pointer in wait_set.get_ready_entities("timer"):

@@ -76,6 +76,9 @@ class InputPairing:
         arrival = time.monotonic_ns()
         if self._held:
             self.release()
+        elif self.wait_s <= 0.0:
+            self._evaluate(data, info, arrival)
+            return
         self.evaluate_or_hold(self._instant(data), arrival, partial(self._evaluate, data, info, arrival))
 
     def evaluate_or_hold(self, stamp: int, arrival: int, evaluate: Callable[[], None]) -> None:
@@ -178,8 +181,10 @@ def check_age(name: str, topic: str, age_s: float, tolerance_s: float) -> None:
 
 def extrapolated(rows: np.ndarray, seconds: float) -> np.ndarray:
     """Return a value and its derivatives, rows (m, ...), so long after, by their Taylor series."""
-    m = len(rows)
-    return np.array([sum(rows[k] * (seconds ** (k - i) / math.factorial(k - i)) for k in range(i, m)) for i in range(m)])
+    found: np.ndarray = rows + 0.0
+    for order in range(1, len(rows)):
+        found[:-order] += rows[order:] * (seconds**order / math.factorial(order))
+    return found
 
 
 def interpolated(first: np.ndarray, second: np.ndarray, span: float, seconds: float) -> np.ndarray:

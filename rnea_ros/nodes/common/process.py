@@ -262,6 +262,7 @@ class Worker:
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+OBJECTS_PER_COLLECTION = 5_000  # new objects after which garbage is collected; messages leave hardly any cycles behind
 
 
 def noted_signals() -> list[int]:
@@ -360,6 +361,7 @@ def run(kinds: Sequence[Callable[[], Node]], args: Sequence[str] | None = None) 
     first complete work in progress.
     """
     came = noted_signals()
+    gc.set_threshold(OBJECTS_PER_COLLECTION)
     # rclpy's handlers end the context. While a node is made, that made processes crash in the middleware: they come after it.
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     nodes: list[Node] = []

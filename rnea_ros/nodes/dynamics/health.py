@@ -167,6 +167,7 @@ class Watchdog:
         self._node, self._publisher, self._health, self._hints = node, publisher, health, hints
         self._shown, self._since = NodeState.WAITING_MODEL, time.monotonic()
         self._reported = 0.0
+        self._prepared: DiagnosticStatus | None = None  # published by the next check: both together would delay a result twice
         self._console = Throttle()
 
     def check(self, timeout: float, period: float) -> NodeState:
@@ -183,10 +184,15 @@ class Watchdog:
             self._shown, self._since = state, now
         for text in self._console.fresh(self._health.streams):
             log.warning(text)
-        if changed or now - self._reported >= period:
+        if self._prepared is not None and not changed:
+            publish_status(self._node, self._publisher, self._prepared)
+            self._prepared = None
+        elif changed or now - self._reported >= period:
             self._reported = now
             status = self._health.report(timeout, self._node.get_clock().now().nanoseconds, self._hints(state))
-            publish_status(self._node, self._publisher, status)
+            self._prepared = None if changed else status
+            if changed:
+                publish_status(self._node, self._publisher, status)
             if state is NodeState.ACTIVE and status.level != DiagnosticStatus.OK and self._console.due(state.name):
                 log.warning(status.message)
         if _LEVEL.get(state) != DiagnosticStatus.OK and now - self._since >= WAITING_GRACE_S:

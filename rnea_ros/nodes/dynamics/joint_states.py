@@ -11,7 +11,8 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -20,6 +21,7 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
 from rnea_ros.errors import Rejected, some
+from rnea_ros.estimation.filter_bank import MotionEstimate
 from rnea_ros.estimation.motion_estimator import MotionEstimator
 from rnea_ros.nodes.common.topics import UNKNOWN_STAMP, Jumped, Timeline
 
@@ -102,6 +104,90 @@ RECENT_NS = 2_000_000_000  # a publisher that sent within this time is reported 
 HANDOVER_NS = 500_000_000  # silence of the sender in use after which another sender of the same joints is used
 
 
+@dataclass(frozen=True)
+class PauseOptions:
+    """Pauses of an estimator whose estimates are not used."""
+
+    stretch_s: float = 0.5  # time between two pauses, in which noise and sample clock are learned [s],
+    stretch_samples: int = 128  # and samples of it at least
+    pause_s: float = 10.0  # longest pause [s]
+    kept_s: float = 1.0  # time of the samples that are kept in a pause [s]: the slowest filters have settled after it,
+    kept_samples: int = 1000  # and most of them
+    catch_up: int = 16  # kept samples that are passed on with each new one once estimates are used
+
+
+PAUSES = PauseOptions()
+
+
+class PausingEstimator:
+    """Estimator of one sender's motion that pauses while its estimates are not used.
+
+    Estimating costs more than all other work on a joint state. In a pause the last samples are kept, from which the estimator
+    continues, or begins again if there were more. What it has learned about the sensor is kept.
+    """
+
+    def __init__(self, estimator: MotionEstimator, timeout: Callable[[], float]):
+        """timeout() returns the time without samples after which earlier ones are discarded [s]."""
+        self.estimator, self._timeout = estimator, timeout
+        self._kept: deque[tuple[int, np.ndarray]] = deque(maxlen=PAUSES.kept_samples)
+        self._has_lost = False  # whether samples of the pause were not kept
+        self._stamp = self._began = UNKNOWN_STAMP  # of the last sample, of the first one since the last pause [ns]
+        self._count = 0  # samples since the last pause
+
+    def push(self, stamp: int, values: np.ndarray, is_used: bool) -> bool:
+        """Add positions and velocities (2, k) at a stamp [ns]. Returns whether they are of use: their stamp advances.
+
+        is_used : whether estimates are used at present
+        """
+        gap, self._stamp = stamp - self._stamp, stamp
+        if gap > self._timeout() * 1e9:
+            self.clear()
+        since = stamp - self._began
+        if is_used:
+            self.catch_up(PAUSES.catch_up)
+            if self._kept:
+                self._kept.append((stamp, values.copy()))
+                return True
+            self._began, self._count = stamp, 0
+        elif not 0 <= since < (PAUSES.stretch_s + PAUSES.pause_s) * 1e9:
+            if self._kept:
+                self.clear(is_interrupted=False)
+            self._began, self._count = stamp, 0
+        elif self._count >= PAUSES.stretch_samples and since >= PAUSES.stretch_s * 1e9 and self.estimator.ready:
+            self._keep(stamp, values)
+            return True
+        self._count += 1
+        return self.estimator.push(stamp, *values) or self.estimator.ready
+
+    def _keep(self, stamp: int, values: np.ndarray) -> None:
+        kept = self._kept
+        self._has_lost |= len(kept) == PAUSES.kept_samples
+        kept.append((stamp, values.copy()))
+        while stamp - kept[0][0] > PAUSES.kept_s * 1e9:
+            kept.popleft()
+            self._has_lost = True
+
+    def catch_up(self, most: int = PAUSES.kept_samples) -> None:
+        """Pass the kept samples on to the estimator, or the first of them."""
+        if self._has_lost:
+            self.estimator.clear(is_interrupted=False)
+            self._has_lost = False
+        for _ in range(min(most, len(self._kept))):
+            stamp, values = self._kept.popleft()
+            self.estimator.push(stamp, *values)
+
+    def estimate(self, stamp: int) -> MotionEstimate | float:
+        """Return the motion at a stamp [ns] and its deviations, NaN while they are not known. Raises Rejected."""
+        self.catch_up()
+        return self.estimator.estimate(stamp) if self.estimator.ready else np.nan
+
+    def clear(self, is_interrupted: bool = True) -> None:
+        """Discard all samples. is_interrupted: whether the next ones come after a gap of the stream."""
+        self._kept.clear()
+        self._has_lost = False
+        self.estimator.clear(is_interrupted)
+
+
 class JointStateSource:
     """Last q and qd (k,) of the joints that one sender names together, NaN where unknown."""
 
@@ -112,7 +198,7 @@ class JointStateSource:
         self.q, self.qd = self.values
         self.stamp, self.arrival = UNKNOWN_STAMP, 0  # arrival of the last message that was used, by the steady clock [ns]
         self.received = 0  # arrival of the last message, used or not [ns]
-        self.pushed, self.history = UNKNOWN_STAMP, cast("MotionEstimator | None", None)  # the last stamp in the history
+        self.history: PausingEstimator | None = None
         self.conflicting: list[JointStateSource] = []  # of other senders, with joints of this one
 
     def clear(self) -> None:
@@ -169,9 +255,10 @@ class StateReader:
             source.clear()
             raise
         source.arrival = source.received = source.timeline.arrival
-        self._values[:, source.columns] = source.values
-        self._stamps[source.columns] = source.stamp
-        self._unpublished[source.columns] = False
+        columns = source.columns
+        self._values[:, columns] = source.values
+        self._stamps[columns] = source.stamp
+        self._unpublished[columns] = False
         source.layout = layout
         if layout.whole:
             self.stamp, self.when, self.spread = source.stamp, message.header.stamp, 0.0
@@ -312,6 +399,9 @@ class Senders:
 
     def _by_number(self, number: int) -> int:
         """Return the sender whose last sequence number is nearest below this one."""
+        if len(self._numbers) == 1 and 0 < number - self._numbers[0] <= MAX_LOST:
+            self._numbers[0] = number
+            return 0
         steps = [(number - newest, k) for k, newest in enumerate(self._numbers) if 0 < number - newest <= MAX_LOST]
         if steps:
             k = min(steps)[1]

@@ -42,7 +42,8 @@ def _rows(first: str, count: int) -> slice:
 
 _EFFORTS, _COMMANDED, _STD = (_rows(name, 2) for name in ("effort", "commanded_effort", "effort_std"))
 _LIMITS, _USE = (_rows(name, 3) for name in ("effort_limit", "effort_utilization"))
-_VELOCITY, _VELOCITY_USE = _ROWS.index("velocity"), _ROWS.index("velocity_utilization")
+_SHARES = _rows("effort_utilization", 4)  # those of efforts, and of the velocity
+_LIMITED = np.array([_ROWS.index(name) for name in ("effort", "effort_rate", "commanded_effort_rate", "velocity")])
 TOPICS = ((JointState, "~/joint_effort"), (JointState, "~/joint_effort_rate"), (JointState, "~/commanded_effort"),
           (JointState, "~/commanded_effort_rate"), (JointDynamics, "~/joint_dynamics"))
 
@@ -91,7 +92,7 @@ class DynamicsMessages:
         """
         names = list(robot.joint_names)
         self._header = Header(frame_id=frame_id or robot.root_link)  # shared: one stamp to set
-        self._convention = commanded
+        self._convention, self._is_plain = commanded, commanded.plain
         self._values = np.zeros((len(_ROWS), robot.n))
         self._motion_and_result = self._values[:_ROWS.index("commanded_effort")].reshape(-1)
         self.motion = self._values[:_ROWS.index("effort")]  # position, velocity, acceleration, jerk
@@ -100,14 +101,15 @@ class DynamicsMessages:
         self._flat_efforts = self._efforts.reshape(-1)
         self._limits = self._values[_LIMITS]
         self._limits[:] = limits.effort, limits.effort_rate, commanded_rate_limit(limits, commanded)
-        self.use = self._values[_USE]
-        self._velocity, self._velocity_limit = self._values[_VELOCITY], limits.velocity
-        self._velocity_use = self._values[_VELOCITY_USE]
+        self.use, self._shares = self._values[_USE], self._values[_SHARES]
+        self._share_limits = np.array([*self._limits, limits.velocity])
+        self._limited = np.empty_like(self._share_limits)
         self._by_position = VelocityLimits(names, limits.velocity, robot.model.velocity_by_position)
-        self._sided = [two_sided_limits(robot.model, robot.joint_names, limits, quantity)
-                       for quantity in ("effort", "velocity")]
+        self._sided = [(sides, self._values[_ROWS.index(quantity)], self._values[_ROWS.index(f"{quantity}_utilization")])
+                       for quantity in ("effort", "velocity")
+                       if (sides := two_sided_limits(robot.model, robot.joint_names, limits, quantity)) is not None]
         self._std = self._values[_STD]
-        self._std[:] = np.nan
+        self._std[:], self._has_std = np.nan, False
         self._names = robot.joint_names
         self.utilization = self.use[0]
         self.stamp = 0, 0  # seconds and nanoseconds of the last sample
@@ -188,24 +190,23 @@ class DynamicsMessages:
         self.stamp, self._source = (stamp.sec, stamp.nanosec), source
         speed = motion[1] if motor_speed is None else motor_speed
         self.drives.fill(stamp.sec * SECOND + stamp.nanosec, self._efforts[0], self._efforts[1], speed)
-        if self._convention.plain:
+        if self._is_plain:
             self._commanded[:] = self._efforts
         else:
             for row, share, gravity, friction_k in zip(self._commanded, result[:2], result[2:], friction):
                 row[:] = self._convention.effort(share, gravity, friction_k)
-        self._std[:] = np.nan if std is None else std
-        np.abs(self._efforts, out=self.use[:2])
-        np.abs(self._commanded[1], out=self.use[2])
-        np.divide(self.use, self._limits, out=self.use)
-        np.abs(self._velocity, out=self._velocity_use)
+        if std is not None:
+            self._std[:] = std
+        elif self._has_std:
+            self._std.fill(np.nan)
+        self._has_std = std is not None
         if self._by_position.joints:
-            self._velocity_use /= np.maximum(self._by_position(motion[0], motion[1]), MIN_VELOCITY)
-        else:
-            self._velocity_use /= self._velocity_limit
-        for sides, values, use in zip(self._sided, (self._efforts[0], self._velocity), (self.use[0], self._velocity_use)):
-            if sides is not None:
-                joints, lower, upper = sides
-                use[joints] = np.maximum(values[joints] / lower, values[joints] / upper)
+            self._share_limits[-1] = np.maximum(self._by_position(motion[0], motion[1]), MIN_VELOCITY)
+        self._values.take(_LIMITED, axis=0, out=self._limited, mode="clip")
+        np.abs(self._limited, out=self._limited)
+        np.divide(self._limited, self._share_limits, out=self._shares)
+        for (joints, lower, upper), values, use in self._sided:
+            use[joints] = np.maximum(values[joints] / lower, values[joints] / upper)
 
 
 class ResultPublishers:

@@ -39,7 +39,7 @@ from rnea_ros.nodes.common.topics import (
     goal_from_message,
     nanoseconds,
 )
-from rnea_ros.nodes.dynamics.joint_states import JointMap, JointStateSource, StateReader, not_finite
+from rnea_ros.nodes.dynamics.joint_states import JointMap, JointStateSource, PausingEstimator, StateReader, not_finite
 
 try:
     from control_msgs.msg import JointTrajectoryControllerState
@@ -47,7 +47,8 @@ except ImportError:
     JointTrajectoryControllerState = None
 
 MAX_MOTIONS = 512  # motions: joint states may be held or late by a quarter of a second at 2 kHz
-FIELDS = ("acceleration", "jerk", "snap", "crackle", "pop", "lock")  # of JointMotion; those from snap on may be empty
+FIELDS = ("acceleration", "jerk", "snap", "crackle", "pop", "lock")  # of JointMotion
+NEEDED_FIELDS = 2  # the first fields, which no message may lack
 
 
 class StampedMotions:
@@ -97,7 +98,10 @@ class StampedMotions:
 
     def before(self, stamp: int) -> tuple[int, np.ndarray] | None:
         """Return the last motion that is not after a stamp [ns], with its own stamp; None if there is none."""
-        return next((kept for kept in reversed(self._kept) if kept[0] <= stamp), None)
+        for kept in reversed(self._kept):
+            if kept[0] <= stamp:
+                return kept
+        return None
 
     def clear(self) -> None:
         """Discard the motions: the clock of the joint states jumped."""
@@ -114,19 +118,12 @@ class DesiredReader(StampedMotions):
     def __init__(self, joint_names: Sequence[str], clock: Callable[[], int] = time.time_ns, optional: Sequence[str] = (),
                  order: int = 3):
         """order: of the highest derivative of position that is read."""
-        super().__init__(joint_names, FIELDS[:order - 1], clock, optional, lacking=FIELDS[2:])
+        super().__init__(joint_names, FIELDS[:order - 1], clock, optional, lacking=FIELDS[NEEDED_FIELDS:])
 
     def last(self, stamp: int) -> np.ndarray | None:
         """Return the last motion that is not after a stamp [ns], else the first one, as it came; None if none came."""
         found = self.before(stamp) or (self._kept[0] if self._kept else None)
         return None if found is None else found[1]
-
-    def reaches(self, stamp: int, tolerance: float, span: float) -> bool:
-        """Return whether `at` has a motion."""
-        try:
-            return self.at(stamp, tolerance, span) is not None
-        except Rejected:
-            return False
 
     def at(self, stamp: int, tolerance: float = math.inf, span: float = math.inf) -> np.ndarray | None:
         """Return acceleration, jerk ... at a stamp [ns]: of the message with this stamp, else interpolated between neighbours
@@ -145,8 +142,13 @@ class DesiredReader(StampedMotions):
                                                                   (stamp - when) * 1e-9), np.isfinite(others).any(axis=1))
             if then - stamp < stamp - when:
                 when, rows = then, others
-        check_age("desired_motion", "~/desired_motion", (stamp - when) * 1e-9, tolerance)
-        return rows if when == stamp else _of_known(rows, lambda known: extrapolated(known, (stamp - when) * 1e-9))
+        since = (stamp - when) * 1e-9
+        check_age("desired_motion", "~/desired_motion", since, tolerance)
+        if when == stamp:
+            return rows
+        if len(rows) == NEEDED_FIELDS:
+            return extrapolated(rows, since)
+        return _of_known(rows, lambda known: extrapolated(known, since))
 
 
 def _of_known(rows: np.ndarray, function: Callable[[np.ndarray], np.ndarray], also: Any = True) -> np.ndarray:
@@ -418,6 +420,7 @@ class MotionSource:
         self.deviation: np.ndarray | None = None
         self.lateness: Rejected | None = None  # why the desired motion is not that of the last state, but one that is held
         self._desired_until = 0  # stamp of the last motion with a desired acceleration: with `auto` no estimate is before it
+        self._is_estimating = True  # whether estimates are used at present
         self._standing: Rejected | None = None
         self.configure(values)
 
@@ -467,13 +470,16 @@ class MotionSource:
         if source == "reference":
             self.name = "reference"
             return self.references.motion(self._values["reference.source"], self._values["desired_timeout"])
-        estimated = source == "estimated" or (source == "auto" and not self._usable(desired_age))
+        wanted = self._usable(desired_age) if source == "auto" else None
+        estimated = source == "estimated" or (source == "auto" and wanted is None)
+        self._is_estimating = estimated or source != "auto"
         if not state.has_velocity and self._values["missing_velocity"] == "refuse" and not estimated:
             raise Rejected("velocity_missing", f"{state.velocity_gap()}; motion_source desired needs velocities: publish them "
                                                "in joint_states, set motion_source to auto or estimated, or missing_velocity "
                                                "to differentiate")
-        if not estimated:
+        if not estimated and wanted is None:
             wanted = self._desired(desired_age)
+        if wanted is not None:
             if state.has_velocity:
                 self._desired_until = state.stamp
                 return state.q, state.qd, *wanted
@@ -484,7 +490,7 @@ class MotionSource:
                 raise Rejected("motion_source_changed", "the desired motion ended; the estimated one begins estimator.lag, "
                                                         f"{self._lag:g} s, later", passing=True)
         found, deviation = self._estimate(state.stamp - round(self._lag * 1e9))[:, :, :len(self._joint_names)]
-        if not estimated:
+        if wanted is not None:
             return state.q, np.where(np.isfinite(state.qd), state.qd, found[1]), *wanted
         self.name = "estimated"
         if self._lag:
@@ -499,20 +505,27 @@ class MotionSource:
         late = source == "auto" and desired_age > self._values["desired_timeout"]
         return round(self._lag * 1e9) if source == "estimated" or late else 0
 
-    def _usable(self, desired_age: float) -> bool:
-        """Return whether the state can be completed by a desired motion that is up to date."""
-        return (desired_age <= self._values["desired_timeout"] and self.state.has_velocity
-                and self.desired.reaches(self.state.stamp, self._values["input_tolerance"],
-                                         self._values["desired_timeout"]))
+    def _usable(self, desired_age: float) -> np.ndarray | None:
+        """Return the desired motion of the state, or None where it is not up to date or velocities are missing."""
+        state, timeout = self.state, self._values["desired_timeout"]
+        if desired_age > timeout or not state.has_velocity:
+            return None
+        try:
+            found = self.desired.at(state.stamp, self._values["input_tolerance"], timeout)
+        except Rejected:
+            return None
+        if found is None:
+            return None
+        self._wanted, self.name = found, "desired_motion"
+        return found[:, :len(self._joint_names)]
 
     def _estimate(self, stamp: int) -> np.ndarray:
         """Motion and deviations at a stamp of all joints, (2, 4, n + k), from what each sender said. Raises Rejected."""
         found, state, refused = self._found, self.state, None
         # the latest message counts, not the newest stamp: that may be of a sender that has ended, and of its clock
         for part in sorted(state.sources, key=lambda part: part.arrival) if len(state.sources) > 1 else state.sources:
-            history = part.history
             try:
-                found[:, :, part.columns] = history.estimate(stamp) if history is not None and history.ready else np.nan
+                found[:, :, part.columns] = np.nan if part.history is None else part.history.estimate(stamp)
             except Rejected as rejected:  # another sender may have these joints too
                 found[:, :, part.columns], refused = np.nan, rejected
         needed = found[:, :, :len(self._joint_names)]
@@ -556,8 +569,8 @@ class MotionSource:
         """Return results of the estimators for diagnostics: noise, jitter, outliers, unwrapped joints."""
         said: dict[str, object] = {}
         for part in self.state.recent():
-            if part.history is not None and part.history.ready:
-                said |= self._of(part, part.history)
+            if part.history is not None and part.history.estimator.ready:
+                said |= self._of(part, part.history.estimator)
         return said
 
     def _of(self, part: JointStateSource, history: MotionEstimator) -> dict[str, object]:
@@ -575,19 +588,17 @@ class MotionSource:
 
     def _follow(self, part: JointStateSource) -> Rejected | None:
         """Pass a sender's positions to its estimator. Returns why they are of no use, if they are not."""
-        history, before = part.history, part.pushed
+        history = part.history
         if history is None:
             turning, revolute = ([k for k, joint in enumerate(part.joints) if joint in kind]
                                  for kind in (self._turning, self._revolute))
             resolution = self._values["estimator.resolution"]
-            history = part.history = MotionEstimator(len(part.joints), self._lag, resolution, turning, revolute)
-        elif part.stamp - before > self._values["state_timeout"] * 1e9:
-            history.clear()
-        part.pushed = part.stamp
-        if not history.push(part.stamp, part.q, part.qd) and not history.ready:
-            return Rejected("stamp_not_advancing", f"the stamp of {part.stamp * 1e-9:.6f} s does not advance: nothing can be "
-                                            "differentiated. The driver must stamp every joint state with its own time")
-        return None
+            estimator = MotionEstimator(len(part.joints), self._lag, resolution, turning, revolute)
+            history = part.history = PausingEstimator(estimator, lambda: self._values["state_timeout"])
+        if history.push(part.stamp, part.values, self._is_estimating):
+            return None
+        return Rejected("stamp_not_advancing", f"the stamp of {part.stamp * 1e-9:.6f} s does not advance: nothing can be "
+                                               "differentiated. The driver must stamp every joint state with its own time")
 
     def _desired(self, age: float) -> np.ndarray:
         """Return acceleration, jerk ... of the desired motion, or by on_desired_timeout where there is none."""

@@ -170,7 +170,8 @@ class DynamicsNode(ManagedNode):
             if source.lateness:
                 self._health.desired.drop(source.lateness)
             result = robot.dynamics(motion, source.optional, self._loads(source.stamp), source.stamp)
-            self._answer(began, source.when, motion, result, self._deviations(robot.differentiable, motion, source.deviation))
+            std = self._deviations(robot.differentiable, motion, source.deviation) if source.deviation is not None else None
+            self._answer(robot, began, source.when, motion, result, std)
             if self._commands.is_wanted:
                 self._commands.on_torque(source, motion, result)
             if self._external:
@@ -187,11 +188,11 @@ class DynamicsNode(ManagedNode):
 
     def _evaluate_moved(self, stream: Stream, began: int, stamp: int) -> None:
         try:
-            robot = self._model()[0]
+            robot, _ = self._model()
             if not robot.motion_topic:
                 raise Rejected("model_changed", "the robot has changed to one that joint states move", passing=True)
             motion, result = robot.dynamics_from_topic(stamp, self._loads(stamp))
-            self._answer(began, Time(sec=stamp // SECOND, nanosec=stamp % SECOND), motion, result)
+            self._answer(robot, began, Time(sec=stamp // SECOND, nanosec=stamp % SECOND), motion, result)
         except Exception as error:
             self._refused(stream, error)
 
@@ -204,12 +205,13 @@ class DynamicsNode(ManagedNode):
             raise Rejected("no_model", "there is no model yet", passing=True)  # which the node's state says
         return self._robot, self._motion
 
-    def _answer(self, began: int, when: Time, motion: Motion, result: Dynamics, std: TorqueDeviations | None = None) -> None:
+    def _answer(self, robot: ServedRobot, began: int, when: Time, motion: Motion, result: Dynamics,
+                std: TorqueDeviations | None = None) -> None:
         out = self._out
-        out.input_age[0] = 0.0 if self._model()[0].motion_topic else self._motion.state.spread
         self._answered_stamp = when.sec * SECOND + when.nanosec
-        out.input_age[1:] = self._pairing.ages(self._answered_stamp)
-        robot, friction = self._model()[0], self._friction(motion[1], motion[2]) if self._friction else (0.0, 0.0)
+        spread = 0.0 if robot.motion_topic else self._motion.state.spread
+        out.input_age[:] = spread, *self._pairing.ages(self._answered_stamp)
+        friction = self._friction(motion[1], motion[2]) if self._friction else (0.0, 0.0)
         source = robot.motion_topic or self._motion.name
         if source != self._motion_source:
             self._on_source_change(source)
